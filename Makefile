@@ -1,0 +1,47 @@
+# Two commands do all set-up on a fresh machine: `make demo` and `make test`.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+
+.PHONY: demo test lint bench docs clean
+.DELETE_ON_ERROR:
+
+demo: $(VENV)/base.done
+	@$(BIN)/python examples/certify_breast_cancer.py
+
+test: $(VENV)/test.done
+	@$(BIN)/python -m pytest -n auto --quiet
+
+lint: $(VENV)/test.done
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/pyright
+
+bench: $(VENV)/peers.done
+	@for file in benchmarks/bench_*.py; do $(BIN)/python $$file || exit 1; done
+
+docs: $(VENV)/docs.done
+	@$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going docs docs/_build/html
+	@echo "docs/_build/html/index.html"
+
+$(VENV)/base.done: pyproject.toml constraints.txt
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
+	@$(PIP) --editable .
+	@touch $@
+
+$(VENV)/test.done: $(VENV)/base.done
+	@$(PIP) --editable '.[test,polars]'
+	@touch $@
+
+$(VENV)/peers.done: $(VENV)/test.done
+	@$(PIP) --editable '.[peers]'
+	@touch $@
+
+$(VENV)/docs.done: $(VENV)/base.done
+	@$(PIP) --editable '.[docs]'
+	@touch $@
+
+clean:
+	rm -rf $(VENV) docs/_build docs/gallery docs/api build src/*.egg-info

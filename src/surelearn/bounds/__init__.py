@@ -1,0 +1,149 @@
+"""Theorems: numbers in, numbers out.
+
+Every bound is a pure function with its reference and assumptions attached: ``hoeffding(0.03, 1000, 0.05)`` is a number,
+``hoeffding.certify(0.03, 1000, 0.05)`` a claim. `theorems()` lists them all.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from surelearn.bounds.capacity import (
+    boosting_finite,
+    boosting_vc,
+    finite_class,
+    growth_function_bound,
+    hypergeometric_tail_inversion,
+    sauer,
+    structural_risk,
+    vapnik,
+    vc,
+    vc_dimension_of_halfspaces,
+    vc_dimension_of_sigmoid_network,
+    vc_dimension_of_stumps,
+    vc_dimension_of_two_layer_sigmoid,
+)
+from surelearn.bounds.clustering import kmeans_optimum_lower_bound, kmeans_plus_plus_ratio, kmeans_spectral_lower_bound
+from surelearn.bounds.compression import campi_garatti, floyd_warmuth
+from surelearn.bounds.convergence import (
+    adaboost_training_error,
+    gradient_descent_convex,
+    gradient_descent_nonconvex,
+    gradient_descent_strongly_convex,
+    perceptron_mistakes,
+    sgd_learnability,
+)
+from surelearn.bounds.holdout import (
+    after_selection,
+    betting_interval,
+    betting_lower,
+    betting_upper,
+    chernoff_kl,
+    clopper_pearson,
+    clopper_pearson_interval,
+    clopper_pearson_lower,
+    conformal_radius,
+    conformal_rank,
+    conformal_rank_pac,
+    empirical_bernstein,
+    hoeffding,
+    paired_difference,
+)
+from surelearn.bounds.margin import boosting_margin_finite, boosting_margin_vc, rademacher_margin, smallest_margin
+from surelearn.bounds.pac_bayes import (
+    catoni,
+    deterministic_linear_classifier,
+    gibbs_linear_classifier,
+    mcallester,
+    pac_bayes_kl,
+    pac_bayes_quadratic,
+)
+from surelearn.bounds.stability import (
+    beta_hinge,
+    beta_logistic,
+    beta_ridge,
+    beta_sgd_convex,
+    beta_sgd_permuted,
+    beta_sgd_strongly_convex,
+    beta_tikhonov,
+    bousquet_elisseeff,
+    expected_gap,
+    uniform_stability,
+    uniform_stability_nonnegative,
+)
+from surelearn.claim import Theorem, registered_theorems
+
+
+def theorems() -> tuple[Theorem[..., Any], ...]:
+    """Every theorem of this package, in the order of its files.
+
+    Examples
+    --------
+    >>> [t.key for t in theorems() if t.claims.quantity == "VC dimension"][:2]
+    ['vc_dimension_of_stumps', 'vc_dimension_of_halfspaces']
+    """
+    return registered_theorems()
+
+
+__all__ = [
+    "adaboost_training_error",
+    "after_selection",
+    "beta_hinge",
+    "beta_logistic",
+    "beta_ridge",
+    "beta_sgd_convex",
+    "beta_sgd_permuted",
+    "beta_sgd_strongly_convex",
+    "beta_tikhonov",
+    "betting_interval",
+    "betting_lower",
+    "betting_upper",
+    "boosting_finite",
+    "boosting_margin_finite",
+    "boosting_margin_vc",
+    "boosting_vc",
+    "bousquet_elisseeff",
+    "campi_garatti",
+    "catoni",
+    "chernoff_kl",
+    "clopper_pearson",
+    "clopper_pearson_interval",
+    "clopper_pearson_lower",
+    "conformal_radius",
+    "conformal_rank",
+    "conformal_rank_pac",
+    "deterministic_linear_classifier",
+    "empirical_bernstein",
+    "expected_gap",
+    "finite_class",
+    "floyd_warmuth",
+    "gibbs_linear_classifier",
+    "gradient_descent_convex",
+    "gradient_descent_nonconvex",
+    "gradient_descent_strongly_convex",
+    "growth_function_bound",
+    "hoeffding",
+    "hypergeometric_tail_inversion",
+    "kmeans_optimum_lower_bound",
+    "kmeans_plus_plus_ratio",
+    "kmeans_spectral_lower_bound",
+    "mcallester",
+    "pac_bayes_kl",
+    "pac_bayes_quadratic",
+    "paired_difference",
+    "perceptron_mistakes",
+    "rademacher_margin",
+    "sauer",
+    "sgd_learnability",
+    "smallest_margin",
+    "structural_risk",
+    "theorems",
+    "uniform_stability",
+    "uniform_stability_nonnegative",
+    "vapnik",
+    "vc",
+    "vc_dimension_of_halfspaces",
+    "vc_dimension_of_sigmoid_network",
+    "vc_dimension_of_stumps",
+    "vc_dimension_of_two_layer_sigmoid",
+]

@@ -1,0 +1,94 @@
+"""What the bounds ask of their inputs; every refusal names the argument and says what it must be."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Value = Any  # a float for scalar inputs, an array otherwise
+
+
+def number(name: str, value: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    """A finite or infinite number, never NaN."""
+    try:
+        array = np.asarray(value, dtype=float)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} must be a number, not {value!r}") from None
+    if np.isnan(array).any():
+        raise ValueError(f"{name} must be a number, not NaN")
+    return array
+
+
+def between(name: str, value: npt.ArrayLike, low: float, high: float) -> npt.NDArray[np.float64]:
+    """A number in [low, high]."""
+    array = number(name, value)
+    if (array < low).any() or (array > high).any():
+        raise ValueError(f"{name} must lie in [{low:g}, {high:g}], not {_worst(array, low):g}")
+    return array
+
+
+def rate(name: str, value: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    """A number in [0, 1]."""
+    return between(name, value, 0.0, 1.0)
+
+
+def confidence(value: npt.ArrayLike, name: str = "delta") -> npt.NDArray[np.float64]:
+    """A failure probability in (0, 1)."""
+    array = number(name, value)
+    if (array <= 0).any() or (array >= 1).any():
+        raise ValueError(f"{name} must lie strictly between 0 and 1, not {array.flat[np.argmax(abs(array - 0.5))]:g}")
+    return array
+
+
+def positive(name: str, value: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    """A number above 0."""
+    array = number(name, value)
+    if (array <= 0).any():
+        raise ValueError(f"{name} must be positive, not {array.min():g}")
+    return array
+
+
+def nonnegative(name: str, value: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    """A number of at least 0."""
+    array = number(name, value)
+    if (array < 0).any():
+        raise ValueError(f"{name} must not be negative, not {array.min():g}")
+    return array
+
+
+def count(name: str, value: npt.ArrayLike, least: int = 0) -> npt.NDArray[np.float64]:
+    """A whole number of at least ``least``, kept as a float so that formulas cannot overflow."""
+    array = number(name, value)
+    if (array != np.floor(array)).any() or not np.isfinite(array).all():
+        raise ValueError(f"{name} must be a whole number, not {array[array != np.floor(array)].flat[0]:g}")
+    if (array < least).any():
+        raise ValueError(f"{name} must be at least {least}, not {array.min():g}")
+    return array
+
+
+def sample(name: str, value: npt.ArrayLike, low: float = 0.0, high: float = 1.0, least: int = 1) -> npt.NDArray[np.float64]:
+    """A one-dimensional sample of at least ``least`` numbers in [low, high]."""
+    array = between(name, value, low, high)
+    if array.ndim != 1:
+        raise ValueError(f"{name} must be one-dimensional, not {array.ndim}-dimensional")
+    if array.size < least:
+        raise ValueError(f"{name} must hold at least {least} number{'s' * (least != 1)}, not {array.size}")
+    return array
+
+
+def require(condition: npt.ArrayLike, message: str) -> None:
+    """Refuse with ``message`` unless ``condition`` holds everywhere."""
+    if not np.all(condition):
+        raise ValueError(message)
+
+
+def plain(value: npt.ArrayLike) -> Value:
+    """A Python float for a zero-dimensional result, the array otherwise."""
+    array = np.asarray(value)
+    return array.item() if array.ndim == 0 else array
+
+
+def _worst(array: npt.NDArray[np.float64], low: float) -> float:
+    return float(array.min() if (array < low).any() else array.max())

@@ -1,0 +1,414 @@
+"""One fixed predictor on fresh rows: binomial, kl, Hoeffding, empirical Bernstein, betting and conformal bounds.
+
+None of these looks at how the predictor was found. They need rows that it has not seen, drawn independently from the
+population that the claim is about.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import betainccinv, betaincinv
+from scipy.stats import binom
+
+from surelearn.bounds import _checks as check
+from surelearn.bounds._checks import Value
+from surelearn.bounds._tails import kl_inverse
+from surelearn.claim import IN_EXPECTATION, Statement, Theorem, at_least, at_most, between, theorem
+
+IID = "rows are independent and identically distributed"
+UNSEEN = "the model did not see these rows"
+UNIT_RANGE = "the loss lies in [0, 1]"
+ORDER = "the order of the rows does not depend on their losses"
+
+
+def _error_rate(inputs: Mapping[str, Any]) -> float | None:
+    return inputs["errors"] / inputs["n"] if inputs["n"] else None
+
+
+def _success_rate(inputs: Mapping[str, Any]) -> float | None:
+    return inputs["successes"] / inputs["n"] if inputs["n"] else None
+
+
+def _mean_loss(inputs: Mapping[str, Any]) -> float:
+    return float(np.mean(inputs["losses"]))
+
+
+def _risk(inputs: Mapping[str, Any]) -> float:
+    return inputs["risk"]
+
+
+def _errors_of(n: npt.ArrayLike, errors: npt.ArrayLike, name: str = "errors") -> tuple[npt.NDArray[np.float64], ...]:
+    n, errors = np.broadcast_arrays(check.count("n", n), check.count(name, errors))
+    check.require(errors <= n, f"{name} must not exceed n")
+    return n, errors
+
+
+@theorem(
+    "Clopper–Pearson",
+    "C. J. Clopper and E. S. Pearson, Biometrika 26 (1934), 404–413",
+    assumes=(IID, UNSEEN),
+    claims=at_most("risk", measured=_error_rate),
+    example={"errors": 30, "n": 1000, "delta": 0.05},
+)
+def clopper_pearson(errors: npt.ArrayLike, n: npt.ArrayLike, delta: npt.ArrayLike) -> Value:
+    """Upper bound on an error probability from a count of errors: the largest p with P(Bin(n, p) ≤ errors) ≥ δ.
+
+    It is the Beta(errors + 1, n − errors) quantile at 1 − δ. No upper bound that uses only the count is smaller for
+    every count; its coverage exceeds 1 − δ only because counts are whole numbers.
+
+    Parameters
+    ----------
+    errors : number of errors among the n rows
+    n : number of rows; with none the bound is 1
+    delta : failure probability
+
+    Examples
+    --------
+    >>> round(clopper_pearson(30, 1000, 0.05), 5)
+    0.04047
+    >>> round(clopper_pearson(0, 59, 0.05), 4)  # the rule of three, exactly
+    0.0495
+    """
+    delta = check.confidence(delta)
+    n, errors = _errors_of(n, errors)
+    upper = betainccinv(errors + 1, np.maximum(n - errors, 1), delta)
+    return check.plain(np.where(errors == n, 1.0, upper))
+
+
+@theorem(
+    "Clopper–Pearson, lower",
+    "C. J. Clopper and E. S. Pearson, Biometrika 26 (1934), 404–413",
+    assumes=(IID, UNSEEN),
+    claims=at_least("rate", measured=_success_rate),
+    example={"successes": 60, "n": 63, "delta": 0.05},
+)
+def clopper_pearson_lower(successes: npt.ArrayLike, n: npt.ArrayLike, delta: npt.ArrayLike) -> Value:
+    """Lower bound on a success probability: the smallest p with P(Bin(n, p) ≥ successes) ≥ δ.
+
+    The Beta(successes, n − successes + 1) quantile at δ; 0 where nothing succeeded.
+
+    Examples
+    --------
+    >>> round(clopper_pearson_lower(60, 63, 0.05), 4)
+    0.8815
+    """
+    delta = check.confidence(delta)
+    n, successes = _errors_of(n, successes, "successes")
+    lower = betaincinv(np.maximum(successes, 1), n - successes + 1, delta)
+    return check.plain(np.where(successes == 0, 0.0, lower))
+
+
+@theorem(
+    "Clopper–Pearson interval",
+    "C. J. Clopper and E. S. Pearson, Biometrika 26 (1934), 404–413",
+    assumes=(IID, UNSEEN),
+    claims=between("risk", measured=_error_rate),
+    example={"errors": 30, "n": 1000, "delta": 0.05},
+)
+def clopper_pearson_interval(errors: npt.ArrayLike, n: npt.ArrayLike, delta: npt.ArrayLike) -> Value:
+    """Two-sided interval for an error probability, each end at δ/2.
+
+    Examples
+    --------
+    >>> low, high = clopper_pearson_interval(30, 1000, 0.05)
+    >>> round(low, 4), round(high, 4)
+    (0.0203, 0.0426)
+    """
+    half = check.confidence(delta) / 2
+    return clopper_pearson_lower(errors, n, half), clopper_pearson(errors, n, half)
+
+
+@theorem(
+    "Chernoff–kl",
+    "W. Hoeffding, J. Amer. Statist. Assoc. 58 (1963), Theorem 1 (2.1); J. Langford, JMLR 6 (2005), Corollary 3.7",
+    assumes=(IID, UNSEEN, UNIT_RANGE),
+    claims=at_most("risk", measured=_risk),
+    example={"risk": 0.03, "n": 1000, "delta": 0.05},
+)
+def chernoff_kl(risk: npt.ArrayLike, n: npt.ArrayLike, delta: npt.ArrayLike) -> Value:
+    """Upper bound on a mean of losses in [0, 1]: the largest p with kl(risk ‖ p) ≤ ln(1/δ)/n.
+
+    Never larger than Hoeffding's bound (Pinsker's inequality), and much smaller near 0.
+
+    Examples
+    --------
+    >>> round(chernoff_kl(0.03, 1000, 0.05), 5)
+    0.04512
+    """
+    risk, n, delta = check.rate("risk", risk), check.count("n", n, 1), check.confidence(delta)
+    return check.plain(kl_inverse(risk, np.log(1 / delta) / n))
+
+
+@theorem(
+    "Hoeffding",
+    "W. Hoeffding, J. Amer. Statist. Assoc. 58 (1963), Theorem 2; thesis, Corollary 2.1 (2.5)",
+    assumes=(IID, UNSEEN, UNIT_RANGE),
+    claims=at_most("risk", measured=_risk),
+    example={"risk": 0.03, "n": 1000, "delta": 0.05},
+)
+def hoeffding(risk: npt.ArrayLike, n: npt.ArrayLike, delta: npt.ArrayLike) -> Value:
+    """Upper bound on a mean of losses in [0, 1]: risk + √(ln(1/δ) / 2n).
+
+    Examples
+    --------
+    >>> round(hoeffding(0.03, 1000, 0.05), 4)
+    0.0687
+    """
+    risk, n, delta = check.rate("risk", risk), check.count("n", n, 1), check.confidence(delta)
+    return check.plain(risk + np.sqrt(np.log(1 / delta) / (2 * n)))
+
+
+@theorem(
+    "empirical Bernstein",
+    "A. Maurer and M. Pontil, COLT 2009, Theorem 4",
+    assumes=(IID, UNSEEN, UNIT_RANGE),
+    claims=at_most("risk", measured=_mean_loss),
+    example={"losses": (0.0, 0.1, 0.2, 0.0, 0.1) * 40, "delta": 0.05},
+)
+def empirical_bernstein(losses: npt.ArrayLike, delta: npt.ArrayLike) -> Value:
+    """Upper bound on a mean of losses in [0, 1] that profits from a small variance.
+
+    mean + √(2 V ln(2/δ) / n) + 7 ln(2/δ) / (3(n − 1)), with V the sample variance (divisor n − 1); ∞ at n = 1.
+
+    Examples
+    --------
+    >>> round(empirical_bernstein([0.0, 0.1, 0.2, 0.0, 0.1] * 40, 0.05), 4)
+    0.1377
+    """
+    losses, delta = check.sample("losses", losses), check.confidence(delta)
+    n = losses.size
+    if n == 1:
+        return check.plain(np.full(delta.shape, np.inf))
+    log_term = np.log(2 / delta)
+    slack = np.sqrt(2 * losses.var(ddof=1) * log_term / n) + 7 * log_term / (3 * (n - 1))
+    return check.plain(losses.mean() + slack)
+
+
+_BETTING = "I. Waudby-Smith and A. Ramdas, J. R. Statist. Soc. B 86 (2024), Theorem 3 and Section 4"
+
+
+@theorem(
+    "betting interval",
+    _BETTING,
+    assumes=(IID, UNSEEN, UNIT_RANGE, ORDER),
+    claims=between("risk", measured=_mean_loss),
+    example={"losses": (0.0, 0.1, 0.2, 0.0, 0.1) * 40, "delta": 0.05},
+)
+def betting_interval(losses: npt.ArrayLike, delta: float, anytime: bool = False) -> tuple[float, float]:
+    """Interval for a mean of losses in [0, 1], from a gambler who bets against every candidate mean.
+
+    For a candidate mean m the capital K⁺ₜ(m) = ∏ᵢ (1 + λᵢ(xᵢ − m)) is a fair game if m is the mean, so by Ville's
+    inequality it ever reaches 2/δ with probability at most δ/2; likewise K⁻ with −λᵢ. The means that neither gambler
+    could refute form the interval. The bets λᵢ follow the variance seen so far.
+
+    Parameters
+    ----------
+    losses : losses in an order fixed beforehand
+    delta : failure probability, half for each end
+    anytime : False bets for this n (tightest at n); True spreads the bets, so that the interval may be looked at
+        after every row and the claim holds for all looks together
+
+    Examples
+    --------
+    >>> low, high = betting_interval([0.0, 0.1, 0.2, 0.0, 0.1] * 40, 0.05)
+    >>> round(low, 4), round(high, 4)
+    (0.0653, 0.1048)
+    """
+    half = float(check.confidence(delta)) / 2
+    return betting_lower(losses, half, anytime), betting_upper(losses, half, anytime)
+
+
+@theorem(
+    "betting",
+    _BETTING,
+    assumes=(IID, UNSEEN, UNIT_RANGE, ORDER),
+    claims=at_most("risk", measured=_mean_loss),
+    example={"losses": (0.0, 0.1, 0.2, 0.0, 0.1) * 40, "delta": 0.05},
+)
+def betting_upper(losses: npt.ArrayLike, delta: float, anytime: bool = False) -> float:
+    """Upper end alone of `betting_interval`, with all of δ.
+
+    Examples
+    --------
+    >>> round(betting_upper([0.0, 0.1, 0.2, 0.0, 0.1] * 40, 0.05), 4)
+    0.1007
+    """
+    losses = check.sample("losses", losses)
+    return 1.0 - _bet_lower(1.0 - losses, float(check.confidence(delta)), anytime)
+
+
+@theorem(
+    "betting, lower",
+    _BETTING,
+    assumes=(IID, UNSEEN, UNIT_RANGE, ORDER),
+    claims=at_least("mean", measured=_mean_loss),
+    example={"losses": (0.0, 0.1, 0.2, 0.0, 0.1) * 40, "delta": 0.05},
+)
+def betting_lower(losses: npt.ArrayLike, delta: float, anytime: bool = False) -> float:
+    """Lower end alone of `betting_interval`, with all of δ.
+
+    Examples
+    --------
+    >>> round(betting_lower([0.0, 0.1, 0.2, 0.0, 0.1] * 40, 0.05), 4)
+    0.0668
+    """
+    losses = check.sample("losses", losses)
+    return _bet_lower(losses, float(check.confidence(delta)), anytime)
+
+
+def predictable_bets(x: npt.NDArray[np.float64], delta: float, anytime: bool) -> npt.NDArray[np.float64]:
+    """Bet sizes λₜ that depend on x₁ … xₜ₋₁ only: √(2 ln(1/δ) / (σ̂²ₜ₋₁ · horizon)).
+
+    The horizon is n for an interval at this n, and t·ln(t + 1) for one that holds at all times.
+    """
+    t = np.arange(1, x.size + 1)
+    mean = (0.5 + np.cumsum(x)) / (t + 1)
+    variance = (0.25 + np.cumsum((x - mean) ** 2)) / (t + 1)
+    before = np.concatenate(([0.25], variance[:-1]))
+    horizon = t * np.log(t + 1) if anytime else x.size
+    return np.sqrt(2 * math.log(1 / delta) / (before * horizon))
+
+
+def _bet_lower(x: npt.NDArray[np.float64], delta: float, anytime: bool) -> float:
+    """The largest mean that the gambler betting on larger x has refuted.
+
+    Each factor 1 + min(λ, ¾/m)(x − m) falls with m, so the refuted means are an interval [0, L] and halving finds L.
+    """
+    bets = predictable_bets(x, delta, anytime)
+    low, high = 0.0, float(x.mean())
+    for _ in range(64):
+        middle = (low + high) / 2
+        if middle <= low or middle >= high:
+            break
+        wealth = np.cumsum(np.log1p(np.minimum(bets, 0.75 / middle) * (x - middle)))
+        if wealth.max() >= math.log(1 / delta):
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+def _mean_gain(inputs: Mapping[str, Any]) -> float:
+    return float(np.mean(inputs["baseline_losses"]) - np.mean(inputs["losses"]))
+
+
+@theorem(
+    "paired betting",
+    _BETTING,
+    assumes=(IID, "neither model saw these rows", UNIT_RANGE, ORDER),
+    claims=at_least("gain", trivial=-1.0, measured=_mean_gain),
+    example={"losses": (0.0, 0.0, 0.0, 1.0) * 25, "baseline_losses": (1.0, 0.0, 0.0, 1.0) * 25, "delta": 0.05},
+)
+def paired_difference(losses: npt.ArrayLike, baseline_losses: npt.ArrayLike, delta: float) -> float:
+    """Lower bound on how much smaller one model's risk is than another's, from both on the same rows.
+
+    Bets on (1 + baselineᵢ − lossᵢ)/2 ∈ [0, 1]. Rows on which both agree cost almost nothing, so that a gain is seen
+    far earlier than by comparing two separate intervals. Negative values mean that the model may be worse.
+
+    Examples
+    --------
+    >>> round(paired_difference([0, 0, 0, 1] * 25, [1, 0, 0, 1] * 25, 0.05), 4)
+    0.1573
+    """
+    losses = check.sample("losses", losses)
+    baseline_losses = check.sample("baseline_losses", baseline_losses)
+    check.require(losses.size == baseline_losses.size, "losses and baseline_losses must have the same length")
+    return 2 * _bet_lower((1 + baseline_losses - losses) / 2, float(check.confidence(delta)), False) - 1
+
+
+def after_selection(bound: Callable[..., Any] | Theorem[..., Any], candidates: int, **inputs: Any) -> Any:
+    """The bound for the best of several candidates that were compared on these same rows: the theorem at δ/candidates.
+
+    A union bound. It repairs a holdout comparison of candidates that were fixed before these rows were seen; it cannot
+    repair cross-validation or a penalized criterion, which need untouched rows. As a claim:
+    ``theorem.certify(..., candidates=M)``.
+
+    Examples
+    --------
+    >>> round(after_selection(clopper_pearson, 12, errors=30, n=1000, delta=0.05), 4)
+    0.0472
+    """
+    m = float(check.count("candidates", candidates, 1))
+    return bound(**{**inputs, "delta": check.confidence(inputs["delta"]) / m})
+
+
+@theorem(
+    "split conformal",
+    "V. Vovk, A. Gammerman and G. Shafer, Algorithmic Learning in a Random World (2005), Proposition 4.1",
+    assumes=("calibration and new rows are exchangeable", UNSEEN),
+    claims=Statement(quantity="rank that covers", relation="=", holds=IN_EXPECTATION, unit="number"),
+    example={"n": 171, "alpha": 0.1},
+)
+def conformal_rank(n: npt.ArrayLike, alpha: npt.ArrayLike) -> Value:
+    """Which smallest of n calibration scores covers a new one with probability ≥ 1 − α *on average*: ⌈(n + 1)(1 − α)⌉.
+
+    The probability is over calibration rows and new row together; for the coverage of this calibrated model see
+    `conformal_rank_pac`. ∞ when n is too small: no finite rank covers.
+
+    Examples
+    --------
+    >>> conformal_rank(171, 0.1)
+    155.0
+    >>> conformal_rank(5, 0.1)
+    inf
+    """
+    n, alpha = check.count("n", n, 1), check.confidence(alpha, "alpha")
+    exact = (n + 1) * (1 - alpha)
+    rank = np.ceil(exact - 1e-12 * n)  # 0.9 is not a float: (n + 1)·0.9 may land just above a whole number
+    return check.plain(np.where(rank > n, np.inf, rank))
+
+
+@theorem(
+    "PAC conformal",
+    "V. Vovk, Machine Learning 92 (2013), Proposition 2a; S. S. Wilks, Ann. Math. Statist. 12 (1941), 91–96",
+    assumes=(IID, UNSEEN),
+    claims=Statement(quantity="rank that covers", relation="=", unit="number"),
+    example={"n": 171, "alpha": 0.1, "delta": 0.05},
+)
+def conformal_rank_pac(n: npt.ArrayLike, alpha: npt.ArrayLike, delta: npt.ArrayLike) -> Value:
+    """Which smallest of n calibration scores covers at least 1 − α of new ones with confidence 1 − δ.
+
+    The k-th smallest covers less than 1 − α with probability at most P(Bin(n, 1 − α) ≥ k); the smallest k for which that is
+    ≤ δ is returned, ∞ if not even k = n is enough.
+
+    Examples
+    --------
+    >>> conformal_rank_pac(171, 0.1, 0.05)
+    161.0
+    >>> conformal_rank_pac(28, 0.1, 0.05), conformal_rank_pac(29, 0.1, 0.05)
+    (inf, 29.0)
+    """
+    n, alpha, delta = check.count("n", n, 1), check.confidence(alpha, "alpha"), check.confidence(delta)
+    rank = binom.isf(delta, n, 1 - alpha) + 1  # isf: the smallest j with P(Bin > j) ≤ δ
+    return check.plain(np.where(rank > n, np.inf, rank))
+
+
+def _coverage_of_radius(inputs: Mapping[str, Any]) -> float:
+    return float(np.quantile(inputs["residuals"], 1 - inputs["alpha"], method="inverted_cdf"))
+
+
+@theorem(
+    "PAC conformal radius",
+    "V. Vovk, Machine Learning 92 (2013), Proposition 2a; S. S. Wilks, Ann. Math. Statist. 12 (1941), 91–96",
+    assumes=(IID, UNSEEN),
+    claims=at_most("error_quantile", trivial=None, unit="number", measured=_coverage_of_radius),
+    example={"residuals": tuple(range(1, 101)), "alpha": 0.1, "delta": 0.05},
+)
+def conformal_radius(residuals: npt.ArrayLike, alpha: float, delta: float) -> float:
+    """A distance from the prediction within which at least 1 − α of new targets fall, with confidence 1 − δ.
+
+    The residual of rank `conformal_rank_pac`; ∞ when there are too few.
+
+    Examples
+    --------
+    >>> conformal_radius(range(1, 101), 0.1, 0.05)
+    96.0
+    """
+    residuals = check.sample("residuals", np.asarray(residuals, dtype=float), 0.0, math.inf)
+    rank = conformal_rank_pac(residuals.size, alpha, delta)
+    return math.inf if math.isinf(rank) else float(np.sort(residuals)[int(rank) - 1])

@@ -1,0 +1,450 @@
+"""Claims, findings and theorems: the words that everything else is written in.
+
+A *theorem* is a pure function of numbers with its name, reference and assumptions attached. Applied to facts it makes a
+*claim*: what is guaranteed, how surely, for which predictor, loss, population and rows. A *finding* is a measurement; it
+guarantees nothing.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
+from typing import Any, Generic, Literal, ParamSpec, TypeVar
+
+__all__ = [
+    "ALWAYS",
+    "IN_EXPECTATION",
+    "Claim",
+    "Covers",
+    "Finding",
+    "FrozenDict",
+    "Statement",
+    "Theorem",
+    "at_least",
+    "at_most",
+    "between",
+    "equal",
+    "find_theorem",
+    "registered_theorems",
+    "theorem",
+]
+
+Relation = Literal["<=", ">=", "=", "in"]
+Evidence = Literal["certified", "asymptotic"]
+Severity = Literal["info", "notice", "warning", "serious"]
+
+IN_EXPECTATION = "in expectation"
+ALWAYS = "always"
+_WITH_PROBABILITY = "with probability 1 - delta"
+_SYMBOLS = {"<=": "≤", ">=": "≥", "=": "=", "in": "in"}
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class FrozenDict(dict):
+    """A dict that cannot be changed, so that facts stay what they were (and can still be pickled and printed)."""
+
+    def _refuse(self, *_: Any, **__: Any) -> Any:
+        raise TypeError("facts and claims are frozen: make a new one instead of changing this one")
+
+    __setitem__ = __delitem__ = __ior__ = _refuse
+    update = pop = popitem = clear = setdefault = _refuse  # pyright: ignore[reportAssignmentType]
+
+    def __hash__(self) -> int:  # type: ignore[override]
+        return hash(frozenset(self.items()))
+
+    def __reduce__(self) -> Any:
+        return FrozenDict, (dict(self),)
+
+
+def freeze(value: Any) -> Any:
+    """Turn numbers, sequences and mappings, NumPy's included, into immutable plain Python values."""
+    if hasattr(value, "tolist"):  # NumPy scalars and arrays, pandas and polars series
+        value = value.tolist()
+    if isinstance(value, Mapping):
+        return FrozenDict({str(key): freeze(item) for key, item in value.items()})
+    if isinstance(value, (list, tuple)):
+        return tuple(freeze(item) for item in value)
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    raise TypeError(f"a fact must be made of numbers, strings, sequences and mappings, not {type(value).__name__}")
+
+
+def to_plain(value: Any) -> Any:
+    """Turn a frozen value into what strict JSON can hold; infinities become the strings "inf" and "-inf"."""
+    if isinstance(value, Mapping):
+        return {key: to_plain(item) for key, item in value.items()}
+    if isinstance(value, tuple):
+        return [to_plain(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return repr(value)
+    return value
+
+
+def from_plain(value: Any) -> Any:
+    """Invert `to_plain`."""
+    if isinstance(value, str) and value in ("inf", "-inf", "nan"):
+        return float(value)
+    if isinstance(value, list):
+        return [from_plain(item) for item in value]
+    if isinstance(value, dict):
+        return {key: from_plain(item) for key, item in value.items()}
+    return value
+
+
+@dataclass(frozen=True, kw_only=True)
+class Covers:
+    """What a claim is about. Two claims are combined only where these agree.
+
+    Attributes
+    ----------
+    predictor : which predictor: a hash, or a word such as "plain", "gibbs", "smoothed"
+    loss : which loss the risk averages
+    population : where new rows come from
+    rows : which rows carry the evidence: a hash, or a word
+    """
+
+    predictor: str = "plain"
+    loss: str = "zero_one"
+    population: str = "rows like these"
+    rows: str = "as given"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Statement:
+    """What a theorem says about its value: ``quantity relation value``, and how surely.
+
+    ``trivial`` is the value (or the name of the input that holds it) from which on the statement says nothing, and
+    ``measured`` computes the observed counterpart of the quantity from the theorem's inputs.
+    """
+
+    quantity: str
+    relation: Relation
+    holds: str = _WITH_PROBABILITY
+    trivial: float | str | None = None
+    unit: Literal["rate", "number"] = "rate"
+    evidence: Evidence = "certified"
+    measured: Callable[[Mapping[str, Any]], float | None] | None = None
+
+
+def at_most(quantity: str, *, trivial: float | str | None = 1.0, **options: Any) -> Statement:
+    """``quantity ≤ value``; by default a rate, about which 1 says nothing."""
+    return Statement(quantity=quantity, relation="<=", trivial=trivial, **options)
+
+
+def at_least(quantity: str, *, trivial: float | str | None = 0.0, **options: Any) -> Statement:
+    """``quantity ≥ value``; by default a rate, about which 0 says nothing."""
+    return Statement(quantity=quantity, relation=">=", trivial=trivial, **options)
+
+
+def between(quantity: str, **options: Any) -> Statement:
+    """``quantity ∈ [low, high]``."""
+    return Statement(quantity=quantity, relation="in", **options)
+
+
+def equal(quantity: str, **options: Any) -> Statement:
+    """``quantity = value``, always."""
+    return Statement(quantity=quantity, relation="=", holds=ALWAYS, unit="number", **options)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claim:
+    """One guarantee: a quantity, a relation, a value, how surely, by which theorem and under which assumptions.
+
+    Attributes
+    ----------
+    quantity : what is bounded, one word for programs: "risk", "sensitivity", …
+    relation : "<=", ">=", "=" or "in"
+    value : the bound; a pair for "in"
+    confidence : a probability, "in expectation" or "always"
+    theorem : the theorem's key in `surelearn.bounds.theorems()`
+    inputs : the numbers the theorem was given; its ``delta`` is already divided by ``candidates``
+    assumptions : what must be true of the data for the claim to hold
+    covers : predictor, loss, population and rows
+    evidence : "certified" (finite sample, distribution-free under the assumptions) or "asymptotic"
+    label : the quantity in words for people
+    candidates : among how many (models, theorems) the choice was made that this claim pays for
+    sources : which input was read from which fact, so that `Certificate.verify` can follow it
+    family : claims of one family are simultaneous and are shown as their worst: "slice", "class", "constant"
+    standing : "together" with the certificate's other claims on one δ, or "alone"
+    """
+
+    quantity: str
+    relation: Relation
+    value: float | tuple[float, float]
+    confidence: float | str
+    theorem: str
+    inputs: Mapping[str, Any] = field(default_factory=FrozenDict)
+    assumptions: tuple[str, ...] = ()
+    covers: Covers = field(default_factory=Covers)
+    evidence: Evidence = "certified"
+    label: str = ""
+    candidates: int = 1
+    sources: Mapping[str, str] = field(default_factory=FrozenDict)
+    family: str = ""
+    standing: Literal["together", "alone"] = "alone"
+
+    def __post_init__(self) -> None:
+        for name in ("value", "inputs", "assumptions", "sources"):
+            object.__setattr__(self, name, freeze(getattr(self, name)))
+        if not self.label:
+            object.__setattr__(self, "label", self.quantity)
+
+    @property
+    def delta(self) -> float:
+        """The claim's failure probability; 0 for a claim that holds always or in expectation."""
+        return 0.0 if isinstance(self.confidence, str) else 1.0 - self.confidence
+
+    @property
+    def measured(self) -> float | None:
+        """The observed counterpart of the quantity, where the theorem's inputs tell it."""
+        measured = find_theorem(self.theorem).claims.measured
+        return None if measured is None else measured(self.inputs)
+
+    @property
+    def vacuous(self) -> bool:
+        """Whether the claim says nothing: a risk of at most 1, a sensitivity of at least 0."""
+        trivial = find_theorem(self.theorem).claims.trivial
+        if isinstance(trivial, str):
+            trivial = self.inputs[trivial]
+        if trivial is None:
+            return not _finite(self.value)
+        if isinstance(self.value, tuple):
+            return False
+        return self.value >= trivial if self.relation == "<=" else self.value <= trivial
+
+    @property
+    def with_probability(self) -> bool:
+        """Whether the claim holds with a stated probability; only such claims may stand beside a verdict."""
+        return not isinstance(self.confidence, str)
+
+    def recompute(self) -> float | tuple[float, float]:
+        """The value again, from the theorem and the stored inputs."""
+        return freeze(find_theorem(self.theorem)(**self.inputs))
+
+    def at(self, delta: float, *, candidates: int) -> Claim:
+        """The same claim with failure probability ``delta``, as one of ``candidates`` that share it.
+
+        The choice the claim already paid for is paid for again: its own candidates multiply these.
+        """
+        total = candidates * self.candidates
+        inputs = {**self.inputs, "delta": delta / total}
+        value = freeze(find_theorem(self.theorem)(**inputs))
+        return replace(self, value=value, inputs=FrozenDict(inputs), confidence=1.0 - delta, candidates=total)
+
+    def bound(self) -> str:
+        """The value for people, rounded in the direction that keeps it true: ``≤ 6.7%``."""
+        unit = find_theorem(self.theorem).claims.unit
+        if isinstance(self.value, tuple):
+            low, high = self.value
+            return f"{show(low, unit, '>=')} to {show(high, unit, '<=')}"
+        return f"{_SYMBOLS[self.relation]} {show(self.value, unit, self.relation)}"
+
+    def surely(self) -> str:
+        """The confidence for people: ``95%``, ``always``, ``in expectation``."""
+        if isinstance(self.confidence, str):
+            return self.confidence
+        return show(self.confidence, "rate", ">=").replace(".0%", "%")
+
+    def __str__(self) -> str:
+        note = ", vacuous" if self.vacuous else ""
+        return f"{self.label} {self.bound()}  ({self.surely()}, {find_theorem(self.theorem).name}{note})"
+
+    def to_dict(self) -> dict[str, Any]:
+        """A plain dictionary, ready for JSON."""
+        plain = {f.name: getattr(self, f.name) for f in fields(self)}
+        plain["covers"] = asdict(self.covers)
+        return {**to_plain(plain), "vacuous": self.vacuous}
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> Claim:
+        """Read what `to_dict` wrote; ``vacuous`` is recomputed, never read."""
+        values = {key: from_plain(value) for key, value in plain.items() if key != "vacuous"}
+        known = {f.name for f in fields(cls)}
+        if unknown := set(values) - known:
+            raise ValueError(f"a claim has no field {', '.join(sorted(unknown))}")
+        find_theorem(values["theorem"])
+        return cls(**{**values, "covers": Covers(**values["covers"])})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """A measurement, never a guarantee: an attack's success, a leak, an unstable prediction.
+
+    Attributes
+    ----------
+    code : a stable code such as "SL101"
+    text : one sentence for people
+    severity : "info", "notice", "warning" or "serious"
+    numbers : what was measured
+    """
+
+    code: str
+    text: str
+    severity: Severity = "info"
+    numbers: Mapping[str, Any] = field(default_factory=FrozenDict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "numbers", freeze(self.numbers))
+        if self.severity not in ("info", "notice", "warning", "serious"):
+            raise ValueError(f"severity must be info, notice, warning or serious, not {self.severity!r}")
+
+    def __str__(self) -> str:
+        return f"{self.text} ({self.code}, {self.severity})"
+
+    def to_dict(self) -> dict[str, Any]:
+        """A plain dictionary, ready for JSON."""
+        return to_plain({f.name: getattr(self, f.name) for f in fields(self)})
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> Finding:
+        """Read what `to_dict` wrote."""
+        return cls(**from_plain(dict(plain)))
+
+
+class Theorem(Generic[P, R]):
+    """A bound that knows its name, reference and assumptions.
+
+    Calling it computes the number; `certify` makes the `Claim`.
+    """
+
+    def __init__(
+        self,
+        function: Callable[P, R],
+        *,
+        name: str,
+        reference: str,
+        assumes: Iterable[str],
+        claims: Statement,
+        example: Mapping[str, Any],
+    ) -> None:
+        functools.update_wrapper(self, function)
+        self.function = function
+        self.key: str = function.__name__
+        self.name = name
+        self.reference = reference
+        self.assumes = tuple(assumes)
+        self.claims = claims
+        self.example = FrozenDict(example)
+        self.signature = inspect.signature(function)
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:  # noqa: D102 - the docstring is the theorem's
+        return self.function(*args, **kwargs)
+
+    def __repr__(self) -> str:
+        return f"<theorem {self.key}: {self.claims.quantity} {_SYMBOLS[self.claims.relation]} …, {self.claims.holds}>"
+
+    def certify(
+        self,
+        *args: Any,
+        covers: Covers | None = None,
+        candidates: int = 1,
+        quantity: str = "",
+        label: str = "",
+        assumptions: Iterable[str] = (),
+        sources: Mapping[str, str] | None = None,
+        family: str = "",
+        standing: Literal["together", "alone"] = "alone",
+        **kwargs: Any,
+    ) -> Claim:
+        """Make the claim that the theorem allows for these inputs.
+
+        Parameters
+        ----------
+        *args, **kwargs : the theorem's own inputs
+        candidates : the predictor was chosen among so many on the same rows; ``delta`` is divided by it
+        quantity, label : names that are more specific than the theorem's
+        assumptions : further assumptions, after the theorem's own
+        covers, sources, family, standing : see `Claim`
+        """
+        bound = self.signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        inputs = dict(bound.arguments)
+        confidence: float | str = self.claims.holds
+        if confidence == _WITH_PROBABILITY:
+            confidence = 1.0 - float(inputs["delta"])
+            inputs["delta"] = inputs["delta"] / candidates
+        if candidates < 1:
+            raise ValueError(f"candidates must be at least 1, not {candidates}")
+        return Claim(
+            quantity=quantity or self.claims.quantity,
+            relation=self.claims.relation,
+            value=freeze(self.function(**inputs)),  # type: ignore[call-arg]
+            confidence=confidence,
+            theorem=self.key,
+            inputs=inputs,
+            assumptions=(*self.assumes, *assumptions),
+            covers=covers or Covers(),
+            evidence=self.claims.evidence,
+            label=label or quantity,
+            candidates=candidates,
+            sources=FrozenDict(sources or {}),
+            family=family,
+            standing=standing,
+        )
+
+
+_THEOREMS: dict[str, Theorem[..., Any]] = {}
+
+
+def theorem(
+    name: str,
+    reference: str,
+    *,
+    assumes: Iterable[str] = (),
+    claims: Statement,
+    example: Mapping[str, Any],
+) -> Callable[[Callable[P, R]], Theorem[P, R]]:
+    """Attach a name, a reference, assumptions and a statement to a bound, and register it.
+
+    ``example`` holds inputs for a worked number, shown in the documentation and used by the tests.
+    """
+
+    def attach(function: Callable[P, R]) -> Theorem[P, R]:
+        made = Theorem(function, name=name, reference=reference, assumes=assumes, claims=claims, example=example)
+        _THEOREMS[made.key] = made
+        return made
+
+    return attach
+
+
+def find_theorem(key: str) -> Theorem[..., Any]:
+    """The theorem registered under ``key``; a `ValueError` names an unknown one."""
+    try:
+        return _THEOREMS[key]
+    except KeyError:
+        raise ValueError(f"no theorem is called {key!r}: see surelearn.bounds.theorems()") from None
+
+
+def registered_theorems() -> tuple[Theorem[..., Any], ...]:
+    """Every registered theorem, in the order of definition."""
+    return tuple(_THEOREMS.values())
+
+
+def show(value: float, unit: str, relation: str = "=") -> str:
+    """A number for people: upper bounds rounded up, lower bounds down, so that the text is as true as the number."""
+    if not math.isfinite(value):
+        return "∞" if value > 0 else "−∞" if value < 0 else "unknown"
+    rounding = {"<=": ROUND_CEILING, ">=": ROUND_FLOOR}.get(relation, ROUND_HALF_EVEN)
+    exact = Decimal(repr(float(value)))
+    if unit == "rate" and abs(value) <= 10:
+        percent = exact * 100
+        digits = Decimal("0.1") if abs(percent) >= 1 or percent == 0 else Decimal("0.01")
+        return f"{percent.quantize(digits, rounding)}%"
+    if exact == 0:
+        return "0"
+    step = Decimal(1).scaleb(exact.adjusted() - 3)  # four significant digits
+    rounded = exact.quantize(step, rounding) if step < 1 else (exact / step).quantize(Decimal(1), rounding) * step
+    if abs(rounded) < Decimal("1e-4") or abs(rounded) >= Decimal("1e9"):
+        return f"{rounded:.3e}"
+    text = f"{rounded:,f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def _finite(value: float | tuple[float, float]) -> bool:
+    return all(math.isfinite(v) for v in (value if isinstance(value, tuple) else (value,)))
