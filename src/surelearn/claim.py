@@ -35,6 +35,7 @@ __all__ = [
 
 Relation = Literal["<=", ">=", "=", "in"]
 Evidence = Literal["certified", "asymptotic"]
+Unit = Literal["rate", "number"]
 Severity = Literal["info", "notice", "warning", "serious"]
 
 IN_EXPECTATION = "in expectation"
@@ -127,7 +128,7 @@ class Statement:
     relation: Relation
     holds: str = _WITH_PROBABILITY
     trivial: float | str | None = None
-    unit: Literal["rate", "number"] = "rate"
+    unit: Unit = "rate"
     evidence: Evidence = "certified"
     measured: Callable[[Mapping[str, Any]], float | None] | None = None
 
@@ -164,7 +165,8 @@ class Claim:
     confidence : a probability, "in expectation" or "always"
     theorem : the theorem's key in `surelearn.bounds.theorems()`
     inputs : the numbers the theorem was given; its ``delta`` is already divided by ``candidates``
-    assumptions : what must be true of the data for the claim to hold
+    assumptions : what must be true of the data for the claim to hold, for the reader to believe or not
+    met : assumptions of the theorem that hold by construction here
     covers : predictor, loss, population and rows
     evidence : "certified" (finite sample, distribution-free under the assumptions) or "asymptotic"
     label : the quantity in words for people
@@ -172,6 +174,7 @@ class Claim:
     sources : which input was read from which fact, so that `Certificate.verify` can follow it
     family : claims of one family are simultaneous and are shown as their worst: "slice", "class", "constant"
     standing : "together" with the certificate's other claims on one δ, or "alone"
+    unit : "rate" is shown as a percentage, "number" as it is
     """
 
     quantity: str
@@ -181,6 +184,7 @@ class Claim:
     theorem: str
     inputs: Mapping[str, Any] = field(default_factory=FrozenDict)
     assumptions: tuple[str, ...] = ()
+    met: tuple[str, ...] = ()
     covers: Covers = field(default_factory=Covers)
     evidence: Evidence = "certified"
     label: str = ""
@@ -188,9 +192,10 @@ class Claim:
     sources: Mapping[str, str] = field(default_factory=FrozenDict)
     family: str = ""
     standing: Literal["together", "alone"] = "alone"
+    unit: Unit = "rate"
 
     def __post_init__(self) -> None:
-        for name in ("value", "inputs", "assumptions", "sources"):
+        for name in ("value", "inputs", "assumptions", "met", "sources"):
             object.__setattr__(self, name, freeze(getattr(self, name)))
         if not self.label:
             object.__setattr__(self, "label", self.quantity)
@@ -239,11 +244,10 @@ class Claim:
 
     def bound(self) -> str:
         """The value for people, rounded in the direction that keeps it true: ``≤ 6.7%``."""
-        unit = find_theorem(self.theorem).claims.unit
         if isinstance(self.value, tuple):
             low, high = self.value
-            return f"{show(low, unit, '>=')} to {show(high, unit, '<=')}"
-        return f"{_SYMBOLS[self.relation]} {show(self.value, unit, self.relation)}"
+            return f"{show(low, self.unit, '>=')} to {show(high, self.unit, '<=')}"
+        return f"{_SYMBOLS[self.relation]} {show(self.value, self.unit, self.relation)}"
 
     def surely(self) -> str:
         """The confidence for people: ``95%``, ``always``, ``in expectation``."""
@@ -347,9 +351,11 @@ class Theorem(Generic[P, R]):
         quantity: str = "",
         label: str = "",
         assumptions: Iterable[str] = (),
+        met: Iterable[str] = (),
         sources: Mapping[str, str] | None = None,
         family: str = "",
         standing: Literal["together", "alone"] = "alone",
+        unit: Unit | None = None,
         **kwargs: Any,
     ) -> Claim:
         """Make the claim that the theorem allows for these inputs.
@@ -360,8 +366,12 @@ class Theorem(Generic[P, R]):
         candidates : the predictor was chosen among so many on the same rows; ``delta`` is divided by it
         quantity, label : names that are more specific than the theorem's
         assumptions : further assumptions, after the theorem's own
-        covers, sources, family, standing : see `Claim`
+        met : those of the theorem's own assumptions that hold by construction here
+        covers, sources, family, standing, unit : see `Claim`
         """
+        if candidates < 1:
+            raise ValueError(f"candidates must be at least 1, not {candidates}")
+        met = tuple(met)
         bound = self.signature.bind(*args, **kwargs)
         bound.apply_defaults()
         inputs = dict(bound.arguments)
@@ -369,8 +379,6 @@ class Theorem(Generic[P, R]):
         if confidence == _WITH_PROBABILITY:
             confidence = 1.0 - float(inputs["delta"])
             inputs["delta"] = inputs["delta"] / candidates
-        if candidates < 1:
-            raise ValueError(f"candidates must be at least 1, not {candidates}")
         return Claim(
             quantity=quantity or self.claims.quantity,
             relation=self.claims.relation,
@@ -378,7 +386,8 @@ class Theorem(Generic[P, R]):
             confidence=confidence,
             theorem=self.key,
             inputs=inputs,
-            assumptions=(*self.assumes, *assumptions),
+            assumptions=(*(line for line in self.assumes if line not in met), *assumptions),
+            met=tuple(line for line in self.assumes if line in met),
             covers=covers or Covers(),
             evidence=self.claims.evidence,
             label=label or quantity,
@@ -386,6 +395,7 @@ class Theorem(Generic[P, R]):
             sources=FrozenDict(sources or {}),
             family=family,
             standing=standing,
+            unit=unit or self.claims.unit,
         )
 
 

@@ -22,6 +22,7 @@ from surelearn.claim import IN_EXPECTATION, Statement, Theorem, at_least, at_mos
 
 IID = "rows are independent and identically distributed"
 UNSEEN = "the model did not see these rows"
+BASELINE_UNSEEN = "the baseline did not see these rows"
 UNIT_RANGE = "the loss lies in [0, 1]"
 ORDER = "the order of the rows does not depend on their losses"
 
@@ -190,21 +191,25 @@ def empirical_bernstein(losses: npt.ArrayLike, delta: npt.ArrayLike) -> Value:
 
 
 _BETTING = "I. Waudby-Smith and A. Ramdas, J. R. Statist. Soc. B 86 (2024), Theorem 3 and Section 4"
+_LOSSES = {"losses": (0.0, 0.1, 0.2, 0.0, 0.1) * 40, "delta": 0.05}
+STATED_RANGE = "the loss lies in [0, loss_bound], as stated"
 
 
 @theorem(
     "betting interval",
     _BETTING,
-    assumes=(IID, UNSEEN, UNIT_RANGE, ORDER),
+    assumes=(IID, UNSEEN, STATED_RANGE, ORDER),
     claims=between("risk", measured=_mean_loss),
-    example={"losses": (0.0, 0.1, 0.2, 0.0, 0.1) * 40, "delta": 0.05},
+    example=_LOSSES,
 )
-def betting_interval(losses: npt.ArrayLike, delta: float, anytime: bool = False) -> tuple[float, float]:
-    """Interval for a mean of losses in [0, 1], from a gambler who bets against every candidate mean.
+def betting_interval(
+    losses: npt.ArrayLike, delta: float, anytime: bool = False, loss_bound: float = 1.0
+) -> tuple[float, float]:
+    """Interval for a mean of losses in [0, M], from a gambler who bets against every candidate mean.
 
-    For a candidate mean m the capital K⁺ₜ(m) = ∏ᵢ (1 + λᵢ(xᵢ − m)) is a fair game if m is the mean, so by Ville's
-    inequality it ever reaches 2/δ with probability at most δ/2; likewise K⁻ with −λᵢ. The means that neither gambler
-    could refute form the interval. The bets λᵢ follow the variance seen so far.
+    With M = 1, for a candidate mean m the capital K⁺ₜ(m) = ∏ᵢ (1 + λᵢ(xᵢ − m)) is a fair game if m is the mean, so by
+    Ville's inequality it ever reaches 2/δ with probability at most δ/2; likewise K⁻ with −λᵢ. The means that neither
+    gambler could refute form the interval. The bets λᵢ follow the variance seen so far.
 
     Parameters
     ----------
@@ -212,6 +217,7 @@ def betting_interval(losses: npt.ArrayLike, delta: float, anytime: bool = False)
     delta : failure probability, half for each end
     anytime : False bets for this n (tightest at n); True spreads the bets, so that the interval may be looked at
         after every row and the claim holds for all looks together
+    loss_bound : M, stated beforehand
 
     Examples
     --------
@@ -220,17 +226,17 @@ def betting_interval(losses: npt.ArrayLike, delta: float, anytime: bool = False)
     (0.0653, 0.1048)
     """
     half = float(check.confidence(delta)) / 2
-    return betting_lower(losses, half, anytime), betting_upper(losses, half, anytime)
+    return betting_lower(losses, half, anytime, loss_bound), betting_upper(losses, half, anytime, loss_bound)
 
 
 @theorem(
     "betting",
     _BETTING,
-    assumes=(IID, UNSEEN, UNIT_RANGE, ORDER),
-    claims=at_most("risk", measured=_mean_loss),
-    example={"losses": (0.0, 0.1, 0.2, 0.0, 0.1) * 40, "delta": 0.05},
+    assumes=(IID, UNSEEN, STATED_RANGE, ORDER),
+    claims=at_most("risk", trivial="loss_bound", measured=_mean_loss),
+    example=_LOSSES,
 )
-def betting_upper(losses: npt.ArrayLike, delta: float, anytime: bool = False) -> float:
+def betting_upper(losses: npt.ArrayLike, delta: float, anytime: bool = False, loss_bound: float = 1.0) -> float:
     """Upper end alone of `betting_interval`, with all of δ.
 
     Examples
@@ -238,18 +244,19 @@ def betting_upper(losses: npt.ArrayLike, delta: float, anytime: bool = False) ->
     >>> round(betting_upper([0.0, 0.1, 0.2, 0.0, 0.1] * 40, 0.05), 4)
     0.1007
     """
-    losses = check.sample("losses", losses)
-    return 1.0 - _bet_lower(1.0 - losses, float(check.confidence(delta)), anytime)
+    bound = float(check.positive("loss_bound", loss_bound))
+    losses = check.sample("losses", losses, 0.0, bound)
+    return bound * (1.0 - _bet_lower(1.0 - losses / bound, float(check.confidence(delta)), anytime))
 
 
 @theorem(
     "betting, lower",
     _BETTING,
-    assumes=(IID, UNSEEN, UNIT_RANGE, ORDER),
+    assumes=(IID, UNSEEN, STATED_RANGE, ORDER),
     claims=at_least("mean", measured=_mean_loss),
-    example={"losses": (0.0, 0.1, 0.2, 0.0, 0.1) * 40, "delta": 0.05},
+    example=_LOSSES,
 )
-def betting_lower(losses: npt.ArrayLike, delta: float, anytime: bool = False) -> float:
+def betting_lower(losses: npt.ArrayLike, delta: float, anytime: bool = False, loss_bound: float = 1.0) -> float:
     """Lower end alone of `betting_interval`, with all of δ.
 
     Examples
@@ -257,8 +264,9 @@ def betting_lower(losses: npt.ArrayLike, delta: float, anytime: bool = False) ->
     >>> round(betting_lower([0.0, 0.1, 0.2, 0.0, 0.1] * 40, 0.05), 4)
     0.0668
     """
-    losses = check.sample("losses", losses)
-    return _bet_lower(losses, float(check.confidence(delta)), anytime)
+    bound = float(check.positive("loss_bound", loss_bound))
+    losses = check.sample("losses", losses, 0.0, bound)
+    return bound * _bet_lower(losses / bound, float(check.confidence(delta)), anytime)
 
 
 def predictable_bets(x: npt.NDArray[np.float64], delta: float, anytime: bool) -> npt.NDArray[np.float64]:
@@ -300,14 +308,14 @@ def _mean_gain(inputs: Mapping[str, Any]) -> float:
 @theorem(
     "paired betting",
     _BETTING,
-    assumes=(IID, "neither model saw these rows", UNIT_RANGE, ORDER),
-    claims=at_least("gain", trivial=-1.0, measured=_mean_gain),
+    assumes=(IID, UNSEEN, BASELINE_UNSEEN, STATED_RANGE, ORDER),
+    claims=at_least("gain", trivial=None, measured=_mean_gain),
     example={"losses": (0.0, 0.0, 0.0, 1.0) * 25, "baseline_losses": (1.0, 0.0, 0.0, 1.0) * 25, "delta": 0.05},
 )
-def paired_difference(losses: npt.ArrayLike, baseline_losses: npt.ArrayLike, delta: float) -> float:
+def paired_difference(losses: npt.ArrayLike, baseline_losses: npt.ArrayLike, delta: float, loss_bound: float = 1.0) -> float:
     """Lower bound on how much smaller one model's risk is than another's, from both on the same rows.
 
-    Bets on (1 + baselineᵢ − lossᵢ)/2 ∈ [0, 1]. Rows on which both agree cost almost nothing, so that a gain is seen
+    Bets on (1 + (baselineᵢ − lossᵢ)/M)/2 ∈ [0, 1]. Rows on which both agree cost almost nothing, so that a gain is seen
     far earlier than by comparing two separate intervals. Negative values mean that the model may be worse.
 
     Examples
@@ -315,10 +323,12 @@ def paired_difference(losses: npt.ArrayLike, baseline_losses: npt.ArrayLike, del
     >>> round(paired_difference([0, 0, 0, 1] * 25, [1, 0, 0, 1] * 25, 0.05), 4)
     0.1573
     """
-    losses = check.sample("losses", losses)
-    baseline_losses = check.sample("baseline_losses", baseline_losses)
+    bound = float(check.positive("loss_bound", loss_bound))
+    losses = check.sample("losses", losses, 0.0, bound)
+    baseline_losses = check.sample("baseline_losses", baseline_losses, 0.0, bound)
     check.require(losses.size == baseline_losses.size, "losses and baseline_losses must have the same length")
-    return 2 * _bet_lower((1 + baseline_losses - losses) / 2, float(check.confidence(delta)), False) - 1
+    centred = (1 + (baseline_losses - losses) / bound) / 2
+    return bound * (2 * _bet_lower(centred, float(check.confidence(delta)), anytime=False) - 1)
 
 
 def after_selection(bound: Callable[..., Any] | Theorem[..., Any], candidates: int, **inputs: Any) -> Any:

@@ -1,0 +1,53 @@
+"""How to predict with a scikit-learn model, a pipeline, or a plain function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+import numpy as np
+
+Task = Literal["classification", "regression"]
+
+
+def predict_with(model: Any) -> Callable[[Any], Any]:
+    """The function that predicts: ``model.predict``, or the model itself if it is a function."""
+    predict = getattr(model, "predict", None)
+    if callable(predict):
+        return predict
+    if callable(model) and not isinstance(model, type):
+        return model
+    raise TypeError(f"model must have a predict method or be a function, not {type(model).__name__}")
+
+
+def task_of(model: Any, task: Task | None = None) -> Task:
+    """Classification or regression: as stated, else by scikit-learn's tags, else by ``classes_``."""
+    if task is not None:
+        if task not in ("classification", "regression"):
+            raise ValueError(f"task must be 'classification' or 'regression', not {task!r}")
+        return task
+    kind = getattr(model, "_estimator_type", None)
+    if kind is None and hasattr(model, "__sklearn_tags__"):
+        kind = model.__sklearn_tags__().estimator_type
+    if kind == "classifier" or hasattr(model, "classes_"):
+        return "classification"
+    if kind == "regressor":
+        return "regression"
+    raise ValueError("the model does not say whether it classifies or regresses: pass task='classification' or 'regression'")
+
+
+def classes_of(model: Any, classes: Any = None) -> tuple[Any, ...] | None:
+    """The labels a classifier knows: as stated, else its ``classes_``, else None."""
+    known = classes if classes is not None else getattr(model, "classes_", None)
+    return None if known is None else tuple(np.asarray(known).tolist())
+
+
+def describe(model: Any) -> str:
+    """The model on one line, for people."""
+    if isinstance(steps := getattr(model, "steps", None), list):  # a pipeline
+        text = " → ".join(describe(step) for _, step in steps)
+    elif hasattr(model, "get_params") or hasattr(model, "predict"):
+        text = " ".join(repr(model).split())
+    else:
+        text = getattr(model, "__name__", type(model).__name__)
+    return text if len(text) <= 120 else text[:119] + "…"

@@ -1,0 +1,344 @@
+"""Facts and certificates: what happened, what follows from it, and what does not."""
+
+from __future__ import annotations
+
+import html
+import json
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import surelearn.bounds  # noqa: F401 - registers the theorems that claims name
+from surelearn.claim import Claim, FrozenDict, Theorem, find_theorem, freeze, from_plain, show, to_plain
+from surelearn.fingerprint import fingerprint_model, fingerprint_rows
+from surelearn.measurement import Measurement, measure
+
+FORMAT = "surelearn-certificate"
+VERSION = 1
+_TOLERANCE = 1e-9
+
+
+@dataclass(frozen=True, kw_only=True)
+class Facts:
+    """What happened, as frozen data: theorems read facts, and a better theorem can read them again later.
+
+    Attributes
+    ----------
+    subject : the model in words, ``LogisticRegression(C=0.1)``
+    setting : how the facts came about: "checked on 171 rows it had not seen"
+    hashes : ``sha256:…`` of the model and of the rows
+    options : what was asked for and is needed to measure again
+    values : named numbers and samples
+    """
+
+    subject: str
+    setting: str
+    hashes: Mapping[str, str] = field(default_factory=FrozenDict)
+    options: Mapping[str, Any] = field(default_factory=FrozenDict)
+    values: Mapping[str, Any] = field(default_factory=FrozenDict)
+
+    def __post_init__(self) -> None:
+        for name in ("hashes", "options", "values"):
+            object.__setattr__(self, name, freeze(getattr(self, name)))
+
+    def __getitem__(self, key: str) -> Any:
+        return self.values[key]
+
+    def __contains__(self, key: str) -> bool:
+        return key in self.values
+
+    def claim(self, theorem: Theorem[..., Any], read: Mapping[str, str], **inputs: Any) -> Claim:
+        """Make a claim whose inputs ``read`` names as facts, so that the way back from claim to fact is kept."""
+        return theorem.certify(**{name: self[key] for name, key in read.items()}, sources=read, **inputs)
+
+    def to_dict(self) -> dict[str, Any]:
+        """A plain dictionary, ready for JSON."""
+        return to_plain({name: getattr(self, name) for name in self.__dataclass_fields__})
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> Facts:
+        """Read what `to_dict` wrote."""
+        return cls(**from_plain(dict(plain)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Absent:
+    """A claim that is not made, and why: no theorem applies, or its conditions do not hold."""
+
+    quantity: str
+    reason: str
+    theorem: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verification:
+    """What `Certificate.verify` checked, and what differs. True if nothing differs."""
+
+    checked: tuple[str, ...]
+    differences: tuple[str, ...]
+
+    def __bool__(self) -> bool:
+        return not self.differences
+
+    def __str__(self) -> str:
+        if self:
+            return f"verified: {', '.join(self.checked)}"
+        return "not verified:\n" + "\n".join(f"  {line}" for line in self.differences)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Certificate:
+    """What is guaranteed about a model: facts, the claims that follow, and the claims that do not, with reasons.
+
+    Statistical, not regulatory. Claims with standing "together" hold simultaneously with probability 1 − ``delta``.
+    """
+
+    facts: Facts
+    claims: tuple[Claim, ...]
+    absent: tuple[Absent, ...] = ()
+    delta: float = 0.05
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "claims", tuple(self.claims))
+        object.__setattr__(self, "absent", tuple(self.absent))
+
+    def __getitem__(self, quantity: str) -> Claim:
+        """The first claim about a quantity; a `KeyError` says why there is none."""
+        for claim in self.claims:
+            if claim.quantity == quantity:
+                return claim
+        reasons = [absent.reason for absent in self.absent if absent.quantity == quantity]
+        raise KeyError(f"no claim about {quantity!r}" + (f": {reasons[0]}" if reasons else ""))
+
+    @property
+    def together(self) -> tuple[Claim, ...]:
+        """The claims that hold simultaneously with probability 1 − ``delta``."""
+        return tuple(claim for claim in self.claims if claim.standing == "together")
+
+    def best(self, quantity: str, among: Iterable[str] | None = None) -> Claim:
+        """The smallest upper (largest lower) bound on a quantity, honestly: each of K theorems recomputed at δ/K.
+
+        Parameters
+        ----------
+        quantity : such as "risk"
+        among : keys of theorems, fixed before seeing the data; by default every theorem this certificate considered for
+            the quantity, also those that turned out not to apply. Claims in expectation never take part, nor do claims
+            about another predictor, loss, population or set of rows than the first one's.
+        """
+        claims = [c for c in self.claims if c.quantity == quantity and c.with_probability and c.relation in ("<=", ">=")]
+        keys = {absent.theorem for absent in self.absent if absent.quantity == quantity and absent.theorem}
+        keys = set(among) if among is not None else keys | {claim.theorem for claim in claims}
+        for key in keys:
+            find_theorem(key)
+        if not claims:
+            raise ValueError(f"the certificate holds no claim about {quantity!r} with a stated probability")
+        first = claims[0]
+        usable = [c for c in claims if c.theorem in keys and (c.covers, c.relation) == (first.covers, first.relation)]
+        if not usable:
+            raise ValueError(f"none of {', '.join(sorted(keys))} made a claim about {quantity!r}")
+        delta = max(claim.delta for claim in usable)
+        again = [claim.at(delta, candidates=len(keys)) for claim in usable]
+        return (min if first.relation == "<=" else max)(again, key=lambda claim: claim.value)
+
+    def verify(self, model: Any = None, X: Any = None, y: Any = None, **columns: Any) -> Verification:
+        """Recompute every claim from the stored facts; given model and rows, the facts from them.
+
+        Parameters
+        ----------
+        model : the model; its hash is compared
+        X, y : the certify rows; their hash is compared and, with ``model``, everything is measured again
+        **columns : ``groups``, ``slices`` and ``baseline`` as they were given to `certify`
+        """
+        checked, differences = [f"{len(self.claims)} claims from facts"], []
+        for claim in self.claims:
+            differences += [f"{claim.label}: {problem}" for problem in _problems(claim, self.facts)]
+        spent = math.fsum(claim.delta for claim in self.together)
+        if spent > self.delta * (1 + _TOLERANCE):
+            differences.append(f"the claims that hold together spend {spent:.6g}, more than delta = {self.delta:.6g}")
+        if model is not None:
+            checked.append("hash of the model")
+            if fingerprint_model(model) != self.facts.hashes.get("model"):
+                differences.append("the model is not the one that was certified")
+        if X is not None:
+            checked.append("hash of the rows")
+            if fingerprint_rows(X, y) != self.facts.hashes.get("rows"):
+                differences.append("the rows are not the ones that the certificate was made on")
+        if model is not None and X is not None:
+            checked.append("facts from model and rows")
+            measurement = Measurement.from_options(self.facts.options)
+            measured = freeze(measure(model, X, y, measurement, **columns))
+            changed = [
+                key for key in sorted({*measured, *self.facts.values}) if not _same(measured.get(key), self._fact(key))
+            ]
+            differences += [f"fact {key!r} is not what model and rows give" for key in changed]
+        return Verification(checked=tuple(checked), differences=tuple(differences))
+
+    def _fact(self, key: str) -> Any:
+        return self.facts.values.get(key)
+
+    def to_dict(self) -> dict[str, Any]:
+        """A plain dictionary, ready for JSON. Samples stand once, under facts; claims refer to them by ``sources``."""
+        claims = [claim.to_dict() for claim in self.claims]
+        for claim in claims:
+            samples = [name for name in claim["sources"] if isinstance(claim["inputs"][name], list)]
+            claim["inputs"] = {name: value for name, value in claim["inputs"].items() if name not in samples}
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            "note": "statistical, not regulatory",
+            "delta": self.delta,
+            "claims": claims,
+            "absent": [vars(absent) for absent in self.absent],
+            "facts": self.facts.to_dict(),
+        }
+
+    def to_json(self, indent: int | None = 1) -> str:
+        """Strict JSON; `from_json` reads it back to an equal certificate."""
+        return json.dumps(self.to_dict(), indent=indent, ensure_ascii=False, allow_nan=False)
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> Certificate:
+        """Read what `to_dict` wrote; anything else is refused with a `ValueError` that says why."""
+        if not isinstance(plain, Mapping) or plain.get("format") != FORMAT:
+            raise ValueError(f"this is not a certificate: its format is not {FORMAT!r}")
+        version = plain.get("version")
+        if not isinstance(version, int) or version < 1:
+            raise ValueError(f"the certificate's version must be a positive whole number, not {version!r}")
+        if version > VERSION:
+            raise ValueError(
+                f"the certificate has version {version}, this surelearn reads up to {VERSION}: upgrade surelearn"
+            )
+        try:
+            facts = Facts.from_dict(plain["facts"])
+            claims = []
+            for claim in plain["claims"]:
+                read = {name: facts[key] for name, key in claim["sources"].items() if name not in claim["inputs"]}
+                claims.append(Claim.from_dict({**claim, "inputs": {**claim["inputs"], **read}}))
+            absent = [Absent(**item) for item in plain["absent"]]
+            return cls(facts=facts, claims=tuple(claims), absent=tuple(absent), delta=plain["delta"])
+        except (KeyError, TypeError, AttributeError) as error:
+            raise ValueError(f"the certificate is incomplete or damaged: {type(error).__name__}: {error}") from None
+
+    @classmethod
+    def from_json(cls, text: str) -> Certificate:
+        """Read `to_json`'s text. Nothing in it is ever executed."""
+        try:
+            plain = json.loads(text)
+        except ValueError as error:
+            raise ValueError(f"this is not JSON: {error}") from None
+        return cls.from_dict(plain)
+
+    def rows(self) -> list[tuple[Claim, str]]:
+        """The claims for display, each family (slices, classes, constants) as its worst member with a label."""
+        shown, seen = [], set()
+        for claim in self.claims:
+            family = (claim.family, claim.quantity, claim.standing)
+            if claim.family and family in seen:
+                continue
+            seen.add(family)
+            members = [c for c in self.claims if (c.family, c.quantity, c.standing) == family] if claim.family else [claim]
+            worst = (max if claim.relation == "<=" else min)(members, key=lambda c: c.value)
+            note = f", worst of {len(members)}" if len(members) > 1 else ""
+            shown.append((worst, worst.label + note))
+        return shown
+
+    def __repr__(self) -> str:
+        return self._text()
+
+    def __str__(self) -> str:
+        return self._text()
+
+    def _text(self) -> str:
+        lines = [f"Certificate of {self.facts.subject}, {self.facts.setting}"]
+        for title, rows in self._blocks():
+            lines.append(f"  {title}")
+            lines += _aligned(rows)
+        if self.absent:
+            lines.append("  Not claimed")
+            lines += [f"    {item.quantity}: {item.reason}" for item in self.absent]
+        if assumptions := self._assumptions():
+            lines.append("  Assumes")
+            lines += [f"    {line}" for line in assumptions]
+        return "\n".join(lines)
+
+    def _blocks(self) -> list[tuple[str, list[tuple[str, ...]]]]:
+        blocks = []
+        sure = show(1 - self.delta, "rate", ">=").replace(".0%", "%")
+        for standing, title in (("together", f"Guaranteed together, {sure}"), ("alone", "Each on its own")):
+            rows = [self._cells(claim, label) for claim, label in self.rows() if claim.standing == standing]
+            if rows:
+                measured = "measured" if any(row[1] for row in rows) else ""
+                head = ("", measured, "bound", "share" if standing == "together" else "surely", "by")
+                blocks.append((title, [head, *rows]))
+        return blocks
+
+    def _cells(self, claim: Claim, label: str) -> tuple[str, ...]:
+        measured = claim.measured
+        by = find_theorem(claim.theorem).name + (" (vacuous)" if claim.vacuous else "")
+        surely = _share(claim.delta / self.delta) if claim.standing == "together" else claim.surely()
+        return label, "" if measured is None else show(measured, claim.unit), claim.bound(), surely, by
+
+    def _assumptions(self) -> list[str]:
+        return list(dict.fromkeys(line for claim in self.claims for line in claim.assumptions))
+
+    def _repr_html_(self) -> str:
+        def row(cells: Iterable[str], tag: str) -> str:
+            return (
+                "<tr>" + "".join(f"<{tag} style='text-align:left'>{html.escape(cell)}</{tag}>" for cell in cells) + "</tr>"
+            )
+
+        parts = [f"<p><b>Certificate of {html.escape(self.facts.subject)}</b>, {html.escape(self.facts.setting)}</p>"]
+        for title, (head, *rows) in self._blocks():
+            body = "".join(row(cells, "td") for cells in rows)
+            parts.append(f"<table><caption>{html.escape(title)}</caption>{row(head, 'th')}{body}</table>")
+        notes = [f"Not claimed: {item.quantity}: {item.reason}" for item in self.absent]
+        notes += [f"Assumes: {line}" for line in self._assumptions()]
+        parts.append("<ul>" + "".join(f"<li>{html.escape(note)}</li>" for note in notes) + "</ul>")
+        return "<div class='surelearn-certificate'>" + "".join(parts) + "</div>"
+
+
+def _problems(claim: Claim, facts: Facts) -> list[str]:
+    """Everything in which a claim differs from its theorem and from the facts."""
+    theorem = find_theorem(claim.theorem)
+    problems = []
+    for name, key in claim.sources.items():
+        if key not in facts or not _same(facts[key], claim.inputs.get(name)):
+            problems.append(f"its {name} is not the fact {key!r}")
+    if (claim.relation, claim.evidence) != (theorem.claims.relation, theorem.claims.evidence):
+        problems.append(f"{theorem.name} does not make a claim of this kind")
+    if missing := [line for line in theorem.assumes if line not in (*claim.assumptions, *claim.met)]:
+        problems.append(f"it leaves out an assumption: {missing[0]}")
+    if isinstance(claim.confidence, str):
+        if claim.confidence != theorem.claims.holds:
+            problems.append(f"{theorem.name} does not hold {claim.confidence}")
+    elif not _same(claim.delta, claim.candidates * claim.inputs.get("delta", math.nan)):
+        problems.append("its confidence does not follow from its delta")
+    try:
+        value = claim.recompute()
+    except (ValueError, TypeError) as error:
+        return [*problems, f"{theorem.name} refuses its inputs: {error}"]
+    if not _same(value, claim.value):
+        problems.append(f"{theorem.name} gives {value}, not {claim.value}")
+    return problems
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Equality, with a tolerance for the last digits of floats."""
+    if isinstance(one, tuple) and isinstance(other, tuple):
+        return len(one) == len(other) and all(map(_same, one, other))
+    if isinstance(one, (int, float)) and isinstance(other, (int, float)):
+        return math.isclose(one, other, rel_tol=_TOLERANCE, abs_tol=1e-12)
+    return one == other
+
+
+def _share(part: float) -> str:
+    """A claim's part of the certificate's δ for people: ``δ``, ``δ/12``."""
+    return "δ" if round(1 / part) == 1 else f"δ/{1 / part:.4g}"
+
+
+def _aligned(rows: list[tuple[str, ...]]) -> list[str]:
+    """Columns padded to their widest cell: labels and theorems to the left, numbers to the right."""
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    pad = (str.ljust, str.rjust, str.rjust, str.rjust, str.ljust)
+    return ["    " + "  ".join(pad[i](cell, widths[i]) for i, cell in enumerate(row)).rstrip() for row in rows]

@@ -1,0 +1,334 @@
+"""`certify`: what is guaranteed about any fixed predictor, from rows it has not seen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from surelearn.adapters import Task, classes_of, describe, task_of
+from surelearn.bounds import (
+    betting_lower,
+    betting_upper,
+    clopper_pearson,
+    clopper_pearson_lower,
+    conformal_radius,
+    paired_difference,
+)
+from surelearn.bounds.holdout import BASELINE_UNSEEN, IID, ORDER, STATED_RANGE
+from surelearn.certificate import Absent, Certificate, Facts
+from surelearn.claim import Claim, Covers
+from surelearn.fingerprint import fingerprint_model, fingerprint_rows
+from surelearn.measurement import LOSSES, Mask, Measurement, Slices, measure
+
+__all__ = ["certify", "cut"]
+
+GROUPS_IID = "groups are independent and identically distributed; rows within a group need not be"
+
+
+def certify(
+    model: Any,
+    X: Any,
+    y: Any,
+    *,
+    delta: float = 0.05,
+    candidates: int = 1,
+    task: Task | None = None,
+    classes: Any = None,
+    positive: Any = None,
+    majority: Any = None,
+    baseline: Any = None,
+    groups: Any = None,
+    slices: Slices | None = None,
+    alpha: float = 0.1,
+    loss: str = "absolute",
+    loss_bound: float | None = None,
+) -> Certificate:
+    """Certify a fitted model on rows it has not seen; all claims hold together with probability 1 − δ.
+
+    Half of δ goes to the headline (classification: the error; regression: the prediction interval), the rest is divided
+    equally among the other claims, before the rows are looked at.
+
+    Parameters
+    ----------
+    model : anything fitted with ``predict``, or a function of X (then state ``task`` and, to classify, ``classes``)
+    X, y : certify rows, drawn uniformly from the population of interest and used for nothing else
+    delta : failure probability of the whole certificate
+    candidates : the model was chosen, *by its error on these same rows*, among so many that were fixed beforehand; every
+        claim pays for the choice. Leave 1 if the choice was made on other rows
+    task : "classification" or "regression", if the model does not say
+    classes : the labels, if the model has no ``classes_``
+    positive : the class that matters: adds sensitivity, specificity and precision
+    majority : the most frequent label *of the fit rows*; unknown, the gain is claimed over every constant answer
+    baseline : another fitted model; the gain is claimed over it instead
+    groups : one label a row; rows of a group belong together (one patient's visits). Claims are then about a new group's
+        mean, and groups count, not rows
+    slices : subpopulations to report: masks by name, or a function of X (`cut`), fixed without looking at these rows
+    alpha : regression: the prediction interval misses at most this fraction of new targets
+    loss, loss_bound : regression: with a stated bound on the "absolute" or "squared" loss its mean is claimed too
+
+    Returns
+    -------
+    Certificate
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from sklearn.model_selection import train_test_split
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> X_fit, X_certify, y_fit, y_certify = train_test_split(X, y, test_size=171, random_state=0)
+    >>> model = LogisticRegression(max_iter=10_000).fit(X_fit, y_fit)
+    >>> certificate = certify(model, X_certify, y_certify, majority=1)
+    >>> certificate["risk"].bound()
+    '≤ 9.7%'
+    """
+    if not isinstance(delta, (int, float)) or not 0 < delta < 1:
+        raise ValueError(f"delta must lie strictly between 0 and 1, not {delta!r}")
+    if not isinstance(candidates, (int, np.integer)) or candidates < 1:
+        raise ValueError(f"candidates must be a whole number of at least 1, not {candidates!r}")
+    what = _what(model, task, classes, positive, majority, baseline, alpha, loss, loss_bound)
+    values = measure(model, X, y, what, groups=groups, slices=slices, baseline=baseline)
+    facts = Facts(
+        subject=describe(model),
+        setting=_setting(values),
+        hashes={"model": fingerprint_model(model), "rows": fingerprint_rows(X, y)},
+        options={**what.options(), "delta": delta, "candidates": int(candidates)},
+        values=values,
+    )
+    writer = _Writer(facts, what, delta, int(candidates), grouped=groups is not None)
+    items = _items(writer, what, [key for key in values if key.startswith("slice[")], baseline is not None)
+    claims = writer.write(items)
+    return Certificate(facts=facts, claims=claims, absent=tuple(writer.absent), delta=delta)
+
+
+def cut(X: Any, column: Any, bins: int = 4) -> Callable[[Any], dict[str, Mask]]:
+    """Fix slices of a column on the *fit* rows: quantile ranges of a number, the values of a category.
+
+    Parameters
+    ----------
+    X : fit rows
+    column : a column's name, or its position in an array
+    bins : how many ranges for numbers
+
+    Returns
+    -------
+    function of X that gives masks by name, for `certify`'s ``slices``
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> slices = cut(np.arange(100.0).reshape(-1, 1), 0, bins=2)
+    >>> {name: int(mask.sum()) for name, mask in slices(np.array([[1.0], [70.0], [80.0]])).items()}
+    {'0 ≤ 49.5': 1, '0 > 49.5': 2}
+    """
+    values = _column(X, column)
+    if values.dtype.kind in "biuf":
+        edges = np.unique(np.nanquantile(values.astype(float), np.linspace(0, 1, bins + 1)[1:-1]))
+        return lambda rows: _ranges(_column(rows, column).astype(float), column, edges)
+    known = list(dict.fromkeys(values.tolist()))
+    return lambda rows: {f"{column} = {value}": np.asarray(_column(rows, column) == value) for value in known}
+
+
+def _ranges(values: Any, column: Any, edges: Any) -> dict[str, Mask]:
+    if edges.size == 0:
+        return {f"{column}": np.ones(values.shape, dtype=bool)}
+    masks = {f"{column} ≤ {edges[0]:.4g}": values <= edges[0]}
+    for low, high in pairwise(edges):
+        masks[f"{low:.4g} < {column} ≤ {high:.4g}"] = (values > low) & (values <= high)
+    masks[f"{column} > {edges[-1]:.4g}"] = values > edges[-1]
+    return masks
+
+
+def _column(X: Any, column: Any) -> Any:
+    return np.asarray(X[column]) if hasattr(X, "columns") else np.asarray(X)[:, column]
+
+
+def _what(
+    model: Any, task: Task | None, classes: Any, positive: Any, majority: Any, baseline: Any, alpha: float, loss: str,
+    loss_bound: float | None,
+) -> Measurement:  # fmt: skip
+    """Everything that is fixed before the rows are looked at, checked."""
+    task = task_of(model, task)
+    if task == "regression":
+        if not 0 < alpha < 1:
+            raise ValueError(f"alpha must lie strictly between 0 and 1, not {alpha!r}")
+        if loss not in LOSSES:
+            raise ValueError(f"loss must be {' or '.join(map(repr, LOSSES))}, not {loss!r}")
+        if loss_bound is not None and not 0 < loss_bound < float("inf"):
+            raise ValueError(f"loss_bound must be a positive number, not {loss_bound!r}")
+        return Measurement(task=task, alpha=alpha, loss=loss, loss_bound=loss_bound)
+    known = classes_of(model, classes)
+    if known is None:
+        raise ValueError("the model does not say which labels it knows: pass classes=")
+    for name, label in (("positive", positive), ("majority", majority)):
+        if label is not None and label not in known:
+            raise ValueError(f"{name}={label!r} is not a label of the model: it knows {', '.join(map(repr, known[:5]))}")
+    constants = () if baseline is not None else (majority,) if majority is not None else known
+    return Measurement(task=task, classes=known, positive=positive, constants=constants)
+
+
+def _setting(values: Mapping[str, Any]) -> str:
+    groups = f" of {values['groups']:,} groups" if "groups" in values else ""
+    return f"checked on {values['rows']:,} rows{groups} it had not seen"
+
+
+class _Writer:
+    """Turns facts into simultaneous claims, dividing δ before looking at any number."""
+
+    def __init__(self, facts: Facts, what: Measurement, delta: float, candidates: int, *, grouped: bool) -> None:
+        self.facts, self.delta, self.candidates, self.grouped = facts, delta, candidates, grouped
+        self.absent: list[Absent] = []
+        self.covers = Covers(
+            predictor=facts.hashes["model"],
+            loss="zero_one" if what.task == "classification" else what.loss,
+            population="the mean over a new group like these" if grouped else "rows like these",
+            rows=facts.hashes["rows"],
+        )
+
+    def write(self, items: list[list[Callable[[float], Claim | None]]]) -> tuple[Claim, ...]:
+        """Give the first item half of δ and the others equal parts of the rest; within an item, equal parts again."""
+        rest = len(items) - 1
+        claims = []
+        for i, members in enumerate(items):
+            share = self.delta if not rest else self.delta / 2 if i == 0 else self.delta / (2 * rest)
+            claims += [make(share / len(members)) for make in members]
+        return tuple(claim for claim in claims if claim is not None)
+
+    def _options(self, quantity: str, label: str, family: str, delta: float) -> dict[str, Any]:
+        met = [ORDER] + [STATED_RANGE] * (self.covers.loss == "zero_one") + [IID] * self.grouped
+        return {
+            "delta": delta,
+            "quantity": quantity,
+            "label": label,
+            "family": family,
+            "covers": self.covers,
+            "candidates": self.candidates,
+            "standing": "together",
+            "met": met,
+            "assumptions": [GROUPS_IID] if self.grouped else [],
+        }
+
+    def rate(
+        self, key: str, quantity: str, label: str, *, lower: bool = False, family: str = ""
+    ) -> Callable[[float], Claim | None]:
+        """A claim about a rate: binomial for rows, betting for groups."""
+
+        def make(delta: float) -> Claim | None:
+            options = self._options(quantity, label, family, delta)
+            if (self.facts[f"{key}.means"] == ()) if self.grouped else (self.facts[f"{key}.n"] == 0):
+                unit = "group has" if self.grouped else "row is among"
+                self.absent.append(Absent(quantity=quantity, reason=f"{label}: no {unit} such rows"))
+                return None
+            if self.grouped:
+                return self.facts.claim(betting_lower if lower else betting_upper, {"losses": f"{key}.means"}, **options)
+            if lower:
+                read = {"successes": f"{key}.count", "n": f"{key}.n"}
+                return self.facts.claim(clopper_pearson_lower, read, **options)
+            return self.facts.claim(clopper_pearson, {"errors": f"{key}.count", "n": f"{key}.n"}, **options)
+
+        return make
+
+    def gain(
+        self, losses: str, key: str, label: str, *, family: str = "", bound: float | None = None
+    ) -> Callable[[float], Claim]:
+        """A claim about how much smaller the risk is than another predictor's, on the same rows."""
+
+        def make(delta: float) -> Claim:
+            options = self._options("gain", label, family, delta)
+            if bound is not None:
+                options |= {"loss_bound": bound, "unit": "number"}
+            if key != "baseline":  # a constant answer
+                options["met"].append(BASELINE_UNSEEN)
+            read = {"losses": losses, "baseline_losses": f"{key}.losses"}
+            return self.facts.claim(paired_difference, read, **options)
+
+        return make
+
+    def mean_loss(
+        self, key: str, quantity: str, label: str, bound: float, family: str = ""
+    ) -> Callable[[float], Claim | None]:
+        """A claim about a mean loss of stated range."""
+
+        def make(delta: float) -> Claim | None:
+            if self.facts[key] == ():
+                self.absent.append(Absent(quantity=quantity, reason=f"{label}: no row is among such rows"))
+                return None
+            options = self._options(quantity, label, family, delta)
+            return self.facts.claim(betting_upper, {"losses": key}, loss_bound=bound, unit="number", **options)
+
+        return make
+
+    def radius(self, alpha: float) -> Callable[[float], Claim]:
+        """A claim about the distance within which most new targets fall."""
+        new = "random rows of new groups" if self.grouped else "new rows"
+        label = f"distance from the truth, {100 * (1 - alpha):g}% of {new}"
+
+        def make(delta: float) -> Claim:
+            options = self._options("error_quantile", label, "", delta)
+            return self.facts.claim(conformal_radius, {"residuals": "residuals"}, alpha=alpha, **options)
+
+        return make
+
+
+def _items(
+    writer: _Writer, what: Measurement, slice_keys: list[str], against: bool
+) -> list[list[Callable[[float], Claim | None]]]:
+    """The claims to make, the headline first; each inner list shares one part of δ."""
+    slices = list(dict.fromkeys(key[: key.rindex("]") + 1] for key in slice_keys))
+    if what.task == "regression":
+        return _regression_items(writer, what, slices, against)
+    items = [[writer.rate("risk", "risk", "errors")]]
+    if what.positive is not None:
+        items.append([writer.rate("sensitivity", "sensitivity", f"sensitivity: {what.positive} recognized", lower=True)])
+        items.append(
+            [writer.rate("specificity", "specificity", f"specificity: not {what.positive}, recognized", lower=True)]
+        )
+        items.append([writer.rate("precision", "precision", f"precision: called {what.positive}, rightly", lower=True)])
+    if what.positive is None or len(what.classes) > 2:
+        family = "class" if len(what.classes) > 2 else ""
+        items.append(
+            [writer.rate(f"class[{c}]", "class_error", f"errors where {c} is right", family=family) for c in what.classes]
+        )
+    if against:
+        items.append([writer.gain("risk.losses", "baseline", "fewer errors than the baseline")])
+        items.append([writer.rate("baseline", "baseline_risk", "errors of the baseline", lower=True)])
+    else:
+        family = "constant" if len(what.constants) > 1 else ""
+        gains, risks = [], []
+        for c in what.constants:
+            gains.append(
+                writer.gain("risk.losses", f"constant[{c}]", f"fewer errors than always answering {c}", family=family)
+            )
+            risks.append(
+                writer.rate(f"constant[{c}]", "baseline_risk", f"errors of always answering {c}", lower=True, family=family)
+            )
+        items += [gains, risks]
+    if slices:
+        items.append([writer.rate(key, "slice_risk", f"errors where {key[6:-1]}", family="slice") for key in slices])
+    return items
+
+
+def _regression_items(
+    writer: _Writer, what: Measurement, slices: list[str], against: bool
+) -> list[list[Callable[[float], Claim | None]]]:
+    items: list[list[Callable[[float], Claim | None]]] = [[writer.radius(what.alpha)]]
+    bound = what.loss_bound
+    if bound is None:
+        reason = f"the mean {what.loss} loss is measured only: state its range with loss_bound="
+        writer.absent.append(Absent(quantity="mean_loss", theorem="betting_upper", reason=reason))
+        if against:
+            reason = "a gain over the baseline needs a stated range: pass loss_bound="
+            writer.absent.append(Absent(quantity="gain", theorem="paired_difference", reason=reason))
+        return items
+    items.append([writer.mean_loss("loss.losses", "mean_loss", f"mean {what.loss} loss", bound)])
+    if against:
+        items.append([writer.gain("loss.losses", "baseline", f"mean {what.loss} loss below the baseline's", bound=bound)])
+    if slices:
+        label = f"mean {what.loss} loss where"
+        items.append(
+            [writer.mean_loss(f"{key}.losses", "slice_loss", f"{label} {key[6:-1]}", bound, "slice") for key in slices]
+        )
+    return items
