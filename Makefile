@@ -22,7 +22,7 @@ bench: $(VENV)/peers.done
 	@for file in benchmarks/bench_*.py; do $(BIN)/python $$file || exit 1; done
 
 docs: $(VENV)/docs.done
-	@$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going docs docs/_build/html
+	@PYTHONWARNINGS= $(BIN)/sphinx-build --quiet --fail-on-warning --keep-going docs docs/_build/html
 	@echo "docs/_build/html/index.html"
 
 $(VENV)/base.done: pyproject.toml constraints.txt

@@ -1,6 +1,7 @@
 import json
 import math
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -218,3 +219,10 @@ def test_any_certificate_survives_json_and_verifies(n, share, delta, name, candi
     again = Certificate.from_json(certificate.to_json())
     assert again == certificate
     assert again.verify()
+
+
+def test_the_documented_example_is_a_certificate_that_verifies():
+    text = (Path(__file__).parent.parent / "docs" / "certificate-example.json").read_text(encoding="utf-8")
+    example = Certificate.from_json(text)
+    assert example.verify()
+    assert example.to_json() + "\n" == text
