@@ -144,7 +144,7 @@ def test_a_class_without_rows_is_not_claimed(cancer):
     model, X, y = cancer
     only = y == 1
     certificate = certify(model, X[only], y[only])
-    assert any("where 0 is right" in absent.reason for absent in certificate.absent)
+    assert any("truth is 0" in absent.reason for absent in certificate.absent)
     assert len(claims_of(certificate, "class_error")) == 1
     assert certificate.verify(model, X[only], y[only])
 
@@ -243,7 +243,7 @@ def test_all_claims_of_a_certificate_hold_together(grouped):
     joint = share[:, None] * confusion
     truth = {
         "errors": 1 - np.trace(joint),
-        **{f"errors where {c} is right": 1 - confusion[c, c] for c in range(3)},
+        **{f"errors where the truth is {c}": 1 - confusion[c, c] for c in range(3)},
         "sensitivity: 2 recognized": confusion[2, 2],
         "specificity: not 2, recognized": 1 - joint[:2, 2].sum() / share[:2].sum(),
         "precision: called 2, rightly": joint[2, 2] / joint[:, 2].sum(),

@@ -4,7 +4,8 @@ import pickle
 import pytest
 
 from surelearn.bounds import clopper_pearson, expected_gap, hoeffding, hypergeometric_tail_inversion, theorems, vc
-from surelearn.claim import Claim, Finding, find_theorem, freeze, show
+from surelearn.claim import Claim, Finding, find_theorem
+from surelearn.plain import freeze, show
 
 
 def test_a_theorem_is_a_number_and_its_certify_a_claim():

@@ -9,21 +9,29 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from surelearn.version import __version__
+
 if TYPE_CHECKING:
     from surelearn import bounds
+    from surelearn.auditing.flow import audit
     from surelearn.certificate import Certificate, Facts
     from surelearn.certification import certify
     from surelearn.claim import Claim, Finding
+    from surelearn.report.document import Audit
+    from surelearn.selection.selector import select
 
-__version__ = "0.1.0"
-__all__ = ["Certificate", "Claim", "Facts", "Finding", "__version__", "bounds", "certify"]
+
+__all__ = ["Audit", "Certificate", "Claim", "Facts", "Finding", "__version__", "audit", "bounds", "certify", "select"]
 
 _HOMES = {
+    "Audit": "report.document",
     "Certificate": "certificate",
     "Claim": "claim",
     "Facts": "certificate",
     "Finding": "claim",
+    "audit": "auditing.flow",
     "certify": "certification",
+    "select": "selection.selector",
 }
 
 

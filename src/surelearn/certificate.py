@@ -10,9 +10,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import surelearn.bounds  # noqa: F401 - registers the theorems that claims name
-from surelearn.claim import Claim, FrozenDict, Theorem, find_theorem, freeze, from_plain, show, to_plain
+from surelearn.claim import Claim, Theorem, find_theorem
 from surelearn.fingerprint import fingerprint_model, fingerprint_rows
 from surelearn.measurement import Measurement, measure
+from surelearn.plain import FrozenDict, freeze, from_plain, percent_sure, show, to_plain
 
 FORMAT = "surelearn-certificate"
 VERSION = 1
@@ -264,7 +265,7 @@ class Certificate:
 
     def _blocks(self) -> list[tuple[str, list[tuple[str, ...]]]]:
         blocks = []
-        sure = show(1 - self.delta, "rate", ">=").replace(".0%", "%")
+        sure = percent_sure(self.delta)
         for standing, title in (("together", f"Guaranteed together, {sure}"), ("alone", "Each on its own")):
             rows = [self._cells(claim, label) for claim, label in self.rows() if claim.standing == standing]
             if rows:

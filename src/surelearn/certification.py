@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -42,9 +43,11 @@ def certify(
     baseline: Any = None,
     groups: Any = None,
     slices: Slices | None = None,
+    cost: float | None = None,
     alpha: float = 0.1,
     loss: str = "absolute",
     loss_bound: float | None = None,
+    headline: float = 0.5,
 ) -> Certificate:
     """Certify a fitted model on rows it has not seen; all claims hold together with probability 1 − δ.
 
@@ -66,8 +69,10 @@ def certify(
     groups : one label a row; rows of a group belong together (one patient's visits). Claims are then about a new group's
         mean, and groups count, not rows
     slices : subpopulations to report: masks by name, or a function of X (`cut`), fixed without looking at these rows
+    cost : with ``positive``: what a missed positive costs when a false alarm costs 1; adds the mean cost
     alpha : regression: the prediction interval misses at most this fraction of new targets
     loss, loss_bound : regression: with a stated bound on the "absolute" or "squared" loss its mean is claimed too
+    headline : the headline's part of δ, where there are other claims
 
     Returns
     -------
@@ -89,7 +94,20 @@ def certify(
         raise ValueError(f"delta must lie strictly between 0 and 1, not {delta!r}")
     if not isinstance(candidates, (int, np.integer)) or candidates < 1:
         raise ValueError(f"candidates must be a whole number of at least 1, not {candidates!r}")
-    what = _what(model, task, classes, positive, majority, baseline, alpha, loss, loss_bound)
+    if not 0 < headline < 1:
+        raise ValueError(f"headline must lie strictly between 0 and 1, not {headline!r}")
+    what = _what(
+        model,
+        task=task,
+        classes=classes,
+        positive=positive,
+        majority=majority,
+        baseline=baseline,
+        cost=cost,
+        alpha=alpha,
+        loss=loss,
+        loss_bound=loss_bound,
+    )
     values = measure(model, X, y, what, groups=groups, slices=slices, baseline=baseline)
     facts = Facts(
         subject=describe(model),
@@ -100,7 +118,7 @@ def certify(
     )
     writer = _Writer(facts, what, delta, int(candidates), grouped=groups is not None)
     items = _items(writer, what, [key for key in values if key.startswith("slice[")], baseline is not None)
-    claims = writer.write(items)
+    claims = writer.write(items, headline)
     return Certificate(facts=facts, claims=claims, absent=tuple(writer.absent), delta=delta)
 
 
@@ -147,9 +165,18 @@ def _column(X: Any, column: Any) -> Any:
 
 
 def _what(
-    model: Any, task: Task | None, classes: Any, positive: Any, majority: Any, baseline: Any, alpha: float, loss: str,
+    model: Any,
+    *,
+    task: Task | None,
+    classes: Any,
+    positive: Any,
+    majority: Any,
+    baseline: Any,
+    cost: float | None,
+    alpha: float,
+    loss: str,
     loss_bound: float | None,
-) -> Measurement:  # fmt: skip
+) -> Measurement:
     """Everything that is fixed before the rows are looked at, checked."""
     task = task_of(model, task)
     if task == "regression":
@@ -166,8 +193,10 @@ def _what(
     for name, label in (("positive", positive), ("majority", majority)):
         if label is not None and label not in known:
             raise ValueError(f"{name}={label!r} is not a label of the model: it knows {', '.join(map(repr, known[:5]))}")
+    if cost is not None and (positive is None or not 0 < cost < float("inf")):
+        raise ValueError(f"cost must be a positive number and needs positive=, the class whose miss costs it: {cost!r}")
     constants = () if baseline is not None else (majority,) if majority is not None else known
-    return Measurement(task=task, classes=known, positive=positive, constants=constants)
+    return Measurement(task=task, classes=known, positive=positive, constants=constants, cost=cost)
 
 
 def _setting(values: Mapping[str, Any]) -> str:
@@ -188,12 +217,12 @@ class _Writer:
             rows=facts.hashes["rows"],
         )
 
-    def write(self, items: list[list[Callable[[float], Claim | None]]]) -> tuple[Claim, ...]:
-        """Give the first item half of δ and the others equal parts of the rest; within an item, equal parts again."""
+    def write(self, items: list[list[Callable[[float], Claim | None]]], headline: float) -> tuple[Claim, ...]:
+        """Give the first item its part of δ and the others equal parts of the rest; within an item, equal parts again."""
         rest = len(items) - 1
         claims = []
         for i, members in enumerate(items):
-            share = self.delta if not rest else self.delta / 2 if i == 0 else self.delta / (2 * rest)
+            share = self.delta if not rest else self.delta * (headline if i == 0 else (1 - headline) / rest)
             claims += [make(share / len(members)) for make in members]
         return tuple(claim for claim in claims if claim is not None)
 
@@ -257,6 +286,8 @@ class _Writer:
                 self.absent.append(Absent(quantity=quantity, reason=f"{label}: no row is among such rows"))
                 return None
             options = self._options(quantity, label, family, delta)
+            if quantity == "mean_cost":
+                options["covers"] = replace(self.covers, loss="cost")
             return self.facts.claim(betting_upper, {"losses": key}, loss_bound=bound, unit="number", **options)
 
         return make
@@ -287,10 +318,15 @@ def _items(
             [writer.rate("specificity", "specificity", f"specificity: not {what.positive}, recognized", lower=True)]
         )
         items.append([writer.rate("precision", "precision", f"precision: called {what.positive}, rightly", lower=True)])
+    if what.cost is not None:
+        items.append([writer.mean_loss("cost.losses", "mean_cost", "mean cost, in false alarms", max(what.cost, 1.0))])
     if what.positive is None or len(what.classes) > 2:
         family = "class" if len(what.classes) > 2 else ""
         items.append(
-            [writer.rate(f"class[{c}]", "class_error", f"errors where {c} is right", family=family) for c in what.classes]
+            [
+                writer.rate(f"class[{c}]", "class_error", f"errors where the truth is {c}", family=family)
+                for c in what.classes
+            ]
         )
     if against:
         items.append([writer.gain("risk.losses", "baseline", "fewer errors than the baseline")])

@@ -29,6 +29,7 @@ class Measurement:
     classes : the labels the model knows
     positive : the class that matters, if one does
     constants : labels whose constant answer is compared with
+    cost : what a missed positive costs when a false alarm costs 1
     alpha : regression: the fraction of new targets that a prediction interval may miss
     loss, loss_bound : regression: which loss is averaged, and its stated range [0, loss_bound]
     """
@@ -37,6 +38,7 @@ class Measurement:
     classes: tuple[Any, ...] = ()
     positive: Any = None
     constants: tuple[Any, ...] = ()
+    cost: float | None = None
     alpha: float = 0.1
     loss: str = "absolute"
     loss_bound: float | None = None
@@ -108,6 +110,9 @@ def _classification(
         values |= sampler.rate("sensitivity", called, is_positive)
         values |= sampler.rate("specificity", ~called, ~is_positive)
         values |= sampler.rate("precision", is_positive, called)
+        if what.cost is not None:
+            costs = np.where(is_positive & ~called, what.cost, np.where(called & ~is_positive, 1.0, 0.0))
+            values["cost.losses"] = sampler.means(costs, everywhere)
     for label in what.constants:
         values |= sampler.rate(f"constant[{label}]", y != label, everywhere)
         values[f"constant[{label}].losses"] = sampler.means(y != label, everywhere)

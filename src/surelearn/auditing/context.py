@@ -1,0 +1,93 @@
+"""What the sections of an audit look at."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from surelearn import jobs
+from surelearn.adapters import Task
+from surelearn.certificate import Certificate
+from surelearn.claim import Finding
+from surelearn.selection.cross_validation import take
+from surelearn.selection.selector import Selection
+from surelearn.selection.split import Split
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """Everything a user may ask of an audit; all of it is fixed before the certify rows are looked at."""
+
+    delta: float = 0.05
+    positive: Any = None
+    cost: float | None = None
+    threshold: float | None = None
+    alpha: float = 0.1
+    loss: str = "absolute"
+    loss_bound: float | None = None
+    slices: tuple[str, ...] = ()
+    certify_fraction: float | None = None
+    select_fraction: float | None = None
+    prefer: str = "simplest"
+    seed: int = 0
+    refits: int = 10
+    curve_repeats: int = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class Runner:
+    """How tasks run; never what they compute."""
+
+    n_jobs: int | None = None
+    journal: jobs.Journal | None = None
+    progress: Callable[[str], jobs.Progress | None] = lambda label: None  # noqa: ARG005
+    say: Callable[[str], None] = lambda line: None  # noqa: ARG005
+
+    def run(self, tasks: Sequence[jobs.Task], label: str) -> list[Any]:
+        """Run tasks with progress under a label."""
+        return jobs.run(tasks, n_jobs=self.n_jobs, journal=self.journal, progress=self.progress(label))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Context:
+    """One model under audit: its data, how it was chosen, and its certificate.
+
+    ``split`` and ``selection`` are None for a model that was fitted elsewhere; then every row is a certify row.
+    """
+
+    title: str
+    target: str
+    task: Task
+    X: Any
+    y: Any
+    groups: Any
+    columns: tuple[Any, ...]
+    findings: tuple[Finding, ...]
+    split: Split | None
+    selection: Selection | None
+    model: Any
+    certificate: Certificate
+    options: Options
+    runner: Runner
+    turn: int = 1
+    suspects: tuple[str, ...] = ()
+    unfitted: Any = None
+    threshold: float | None = None
+    group_name: str = "group"
+    time_name: str = ""
+    ledger_kept: bool = True
+
+    def rows(self, purpose: str) -> tuple[Any, Any]:
+        """X and y of the rows with one purpose: "fit", "select", "certify", or "train" for fit and select together."""
+        if self.split is None:
+            return (self.X, self.y) if purpose == "certify" else (take(self.X, []), self.y[:0])
+        split = self.split
+        index = np.union1d(split.fit, split.select) if purpose == "train" else getattr(split, purpose)
+        return take(self.X, index), self.y[index]
+
+    def seed(self, key: str) -> int:
+        """A seed for one task, from the audit's seed and the task's name."""
+        return jobs.seed_for(key, self.options.seed)

@@ -1,0 +1,375 @@
+"""`audit`: from a table, or a fitted model and rows, to a selected, certified, audited model."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from surelearn import jobs
+from surelearn.adapters import Task, describe, task_of
+from surelearn.auditing.bounds_compared import extend
+from surelearn.auditing.context import Context, Options, Runner
+from surelearn.auditing.costly import apply_threshold
+from surelearn.auditing.sections import write_sections
+from surelearn.auditing.slices import choose_slices
+from surelearn.auditing.verdict import write_verdict
+from surelearn.certificate import Absent, Certificate
+from surelearn.certification import certify
+from surelearn.data import Table, hash_rows, read_table
+from surelearn.fingerprint import fingerprint_model, fingerprint_rows
+from surelearn.report import Audit
+from surelearn.selection.candidates import Candidate, as_candidates, default_candidates
+from surelearn.selection.cross_validation import default_resampling, fit_quietly, take
+from surelearn.selection.ledger import Ledger, allowance, ledger_path, ordinal
+from surelearn.selection.selector import Selection, select
+from surelearn.selection.split import Split, row_keys, split_rows
+
+LedgerArgument = Path | str | Literal[False] | None
+
+
+def audit(
+    source: Any = None,
+    X: Any = None,
+    y: Any = None,
+    *,
+    target: str | int | None = None,
+    header: bool = True,
+    drop: Sequence[str] = (),
+    keep: Sequence[str] = (),
+    group: str | None = None,
+    time: str | None = None,
+    task: Task | None = None,
+    models: Any = None,
+    against: Any = None,
+    groups: Any = None,
+    ledger: LedgerArgument = None,
+    n_jobs: int | None = None,
+    journal: jobs.Journal | None = None,
+    runner: Runner | None = None,
+    **options: Any,
+) -> Audit:
+    """Audit a table (fit, select, certify, audit) or a fitted model on rows it has not seen (certify, audit).
+
+    Parameters
+    ----------
+    source : a file, a built-in set's name, a DataFrame, or a fitted model, then with ``X`` and ``y``; nothing: breast cancer
+    target, header, drop, group, time, task : how to read the table, see `surelearn.data.read_table`
+    keep : columns that look like the target but are known when a prediction is made
+    models : your own candidates, from simple to complex, unfitted; a model, list, or mapping of names
+    against : another model whose risk is compared with on the same rows (unfitted for a table, fitted for a fitted model)
+    groups : for a fitted model: one label a row
+    ledger : where uses of certify rows are recorded; by default beside the data, or in the user's state folder; False keeps
+        none, and the page says so
+    n_jobs : parallel tasks; results do not depend on it
+    **options : ``delta``, ``positive``, ``cost``, ``threshold``, ``slices``, ``alpha``, ``loss_bound``, ``seed``, … as in
+        `surelearn.auditing.context.Options`
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> result = audit("iris", models={"linear": LogisticRegression(max_iter=500)}, ledger=False, refits=2, curve_repeats=0)
+    >>> print(result.verdict.kind)
+    guaranteed
+    """
+    asked = Options(**{**options, "slices": tuple(options.get("slices", ()))})
+    if not 0 < asked.delta < 1:
+        raise ValueError(f"delta must lie strictly between 0 and 1, not {asked.delta!r}")
+    runner = runner or Runner(n_jobs=n_jobs, journal=journal)
+    if hasattr(source, "predict") or (callable(source) and not isinstance(source, type)):
+        return _audit_fitted(source, X, y, task, groups, against, ledger, asked, runner)
+    if X is not None or y is not None:
+        raise ValueError("X and y go with a fitted model; for a table pass the file or DataFrame and target=")
+    table = read_table(source, target=target, header=header, drop=drop, group=group, time=time, task=task)
+    return audit_table(table, keep=keep, models=models, against=against, ledger=ledger, options=asked, runner=runner)
+
+
+def audit_table(
+    table: Table, *, keep: Sequence[str], models: Any, against: Any, ledger: LedgerArgument, options: Options, runner: Runner
+) -> Audit:
+    """Split, select, fit, certify and audit; see `audit`."""
+    options = _in_labels_of(table, options)
+    times = None if table.time is None else table.frame[table.time].to_numpy()
+    split = split_rows(
+        table.row_hashes,
+        groups=table.groups,
+        time=times,
+        certify=options.certify_fraction,
+        select=options.select_fraction,
+    )
+    suspects = _suspects(table, keep)
+    used = [column.name for column in table.columns if column.used]
+    runner.say(_split_line(split, table))
+    fitted = _fit(table, split, [name for name in used if name not in suspects], models, options, runner)
+    runner.say(f"{fitted.selection.name} chosen among {len(fitted.selection.names)}")
+    including = _fit(table, split, used, models, options, runner, "with suspects/") if suspects else None
+    rival = None if against is None else _fit_rival(table, split, fitted.columns, against, options, runner)
+    X, y = take(table.X[fitted.columns], split.certify), table.y[split.certify]
+    seen = [fitted.model, *([] if including is None else [including.model]), *([] if rival is None else [rival])]
+    turn = _turn(seen, X, y, split.keys[split.certify], options, ledger, table.path)
+    paid = replace(options, delta=allowance(options.delta, turn))
+    certificate = _certify(table, split, fitted, including, rival, paid)
+    context = Context(
+        title=table.name,
+        target=table.target,
+        task=table.task,
+        X=table.X[fitted.columns],
+        y=table.y,
+        groups=table.groups,
+        columns=table.columns,
+        findings=table.findings,
+        split=split,
+        selection=fitted.selection,
+        model=fitted.model,
+        unfitted=fitted.unfitted,
+        threshold=fitted.threshold,
+        certificate=certificate,
+        options=options,
+        runner=runner,
+        turn=turn,
+        suspects=tuple(suspects),
+        group_name=table.group or "group",
+        time_name=table.time or "",
+        ledger_kept=ledger is not False,
+    )
+    return _document(context, table.frame.shape[1], fitted.selection)
+
+
+def _audit_fitted(
+    model: Any, X: Any, y: Any, task: Task | None, groups: Any, against: Any, ledger: LedgerArgument, options: Options,
+    runner: Runner,
+) -> Audit:  # fmt: skip
+    """Certify and audit a model that was fitted elsewhere; every row given is a certify row."""
+    if X is None or y is None:
+        raise ValueError("a fitted model needs X and y, rows it has not seen")
+    task = task_of(model, task)
+    y = np.asarray(y)
+    seen = [model, *([] if against is None else [against])]
+    turn = _turn(seen, X, y, row_keys(_hash_arrays(X, y)), options, ledger, None)
+    paid = replace(options, delta=allowance(options.delta, turn))
+    shared = {"task": task, "groups": groups, "baseline": against, **_claim_options(paid, task)}
+    certificate = extend(certify(model, X, y, **shared), fitted_here=False)
+    context = Context(
+        title=describe(model),
+        target="",
+        task=task,
+        X=X,
+        y=y,
+        groups=groups,
+        columns=(),
+        findings=(),
+        split=None,
+        selection=None,
+        model=model,
+        certificate=certificate,
+        options=options,
+        runner=runner,
+        turn=turn,
+        ledger_kept=ledger is not False,
+    )
+    return _document(context, X.shape[1] if hasattr(X, "shape") and len(X.shape) > 1 else 1, None)
+
+
+@dataclass(frozen=True, eq=False)
+class _Fitted:
+    """A chosen and fitted model with what its choice left behind."""
+
+    selection: Selection
+    unfitted: Any
+    model: Any
+    threshold: float | None
+    columns: list[str]
+
+
+def _fit(
+    table: Table, split: Split, columns: list[str], models: Any, options: Options, runner: Runner, prefix: str = ""
+) -> _Fitted:
+    """Select among candidates on fit and select rows, then fit the chosen one on all of them."""
+    train = np.union1d(split.fit, split.select)
+    X, y = take(table.X[columns], train), table.y[train]
+    groups = None if table.groups is None else table.groups[train]
+    if table.task == "classification" and np.unique(y).size < 2:
+        raise ValueError(
+            f"{table.name}: all rows to fit on have the same {table.target!r}; more rows of the others are needed"
+        )
+    kinds = {column.name: column.kind for column in table.columns if column.name in columns}
+    candidates = _candidates(models, table.task, kinds, train.size, options)
+    held_out = np.searchsorted(train, split.select) if split.select.size else None
+    selection = select(
+        candidates,
+        X,
+        y,
+        task=table.task,
+        criterion="holdout" if held_out is not None else "cross-validation",
+        held_out=held_out,
+        groups=groups,
+        prefer=options.prefer,  # type: ignore[arg-type]
+        random_state=options.seed,
+        n_jobs=runner.n_jobs,
+        journal=runner.journal,
+        progress=runner.progress(f"{len(candidates)} candidates"),
+        prefix=prefix,
+    )
+    unfitted, threshold = apply_threshold(selection.model, options, selection.scores, y)
+    return _Fitted(selection, unfitted, fit_quietly(unfitted, X, y), threshold, columns)
+
+
+def _candidates(models: Any, task: Task, kinds: dict[str, str], n: int, options: Options) -> list[Candidate]:
+    """The default candidates, or the user's; a model that is not a pipeline gets its columns prepared."""
+    from sklearn.pipeline import Pipeline, make_pipeline
+
+    from surelearn.selection.preparation import preparation
+
+    if models is None:
+        made = default_candidates(task, kinds, n, options.seed)
+    else:
+        made = [
+            c if isinstance(c.model, Pipeline) else replace(c, model=make_pipeline(preparation(kinds), c.model))
+            for c in as_candidates(models)
+        ]
+    if options.cost is not None or options.threshold is not None:
+        made = [candidate for candidate in made if hasattr(candidate.model, "predict_proba")]
+        if not made:
+            raise ValueError("--cost and --threshold need a candidate that gives probabilities")
+    return made
+
+
+def _fit_rival(table: Table, split: Split, columns: list[str], against: Any, options: Options, runner: Runner) -> Any:
+    """The other model, fitted on the same rows."""
+    return _fit(table, split, columns, as_candidates(against)[:1], options, runner, "against/").model
+
+
+def _in_labels_of(table: Table, options: Options) -> Options:
+    """Options in the table's own labels: ``--positive 1`` means the label 1."""
+    if options.positive is None:
+        return options
+    if table.task != "classification":
+        raise ValueError(
+            f"--positive names a class, but {table.target!r} is a number; use --task classification for classes"
+        )
+    labels = np.unique(table.y).tolist()
+    same = [label for label in labels if str(label) == str(options.positive)]
+    if not same:
+        known = ", ".join(map(str, labels[:8]))
+        raise ValueError(f"{table.name} has no class {str(options.positive)!r} in column {table.target!r}: it has {known}")
+    return replace(options, positive=same[0])
+
+
+def _suspects(table: Table, keep: Sequence[str]) -> list[str]:
+    """Columns that give the target away, unless the user vouches for them."""
+    for name in keep:
+        if name not in table.frame.columns:
+            raise ValueError(f"{table.name} has no column {name!r} to keep")
+    return [f.numbers["column"] for f in table.findings if f.code == "SL103" and f.numbers["column"] not in keep]
+
+
+def _turn(models: list[Any], X: Any, y: Any, keys: Any, options: Options, ledger: LedgerArgument, path: Path | None) -> int:
+    """Record this use of the certify rows, on disk, before anything about them is computed; which use it is."""
+    if ledger is False:
+        return 1
+    asked = {name: value for name, value in asdict(options).items() if name not in ("refits", "curve_repeats", "seed")}
+    parts = [*map(fingerprint_model, models), fingerprint_rows(X, y), json.dumps(asked, sort_keys=True, default=str)]
+    book = Ledger(ledger_path(path, None if ledger is None else Path(ledger)))
+    return book.record(f"sha256:{hashlib.sha256('|'.join(parts).encode()).hexdigest()}", np.unique(keys))
+
+
+def _hash_arrays(X: Any, y: Any) -> Any:
+    """Row hashes of a fitted model's rows, whatever they came in."""
+    import pandas as pd
+
+    if hasattr(X, "columns"):
+        frame = pd.DataFrame({str(name): np.asarray(X[name]) for name in X.columns})
+    else:
+        frame = pd.DataFrame(X.toarray() if hasattr(X, "toarray") else np.asarray(X)).rename(columns=str)
+    return hash_rows(frame.assign(**{"the target": y}))
+
+
+def _claim_options(options: Options, task: Task) -> dict[str, Any]:
+    names = ("delta", "alpha", "loss", "loss_bound") if task == "regression" else ("delta", "positive", "cost")
+    return {name: getattr(options, name) for name in names}
+
+
+def _certify(
+    table: Table, split: Split, fitted: _Fitted, including: _Fitted | None, rival: Any, options: Options
+) -> Certificate:
+    """The claims of the page, on one δ."""
+    train = np.union1d(split.fit, split.select)
+    X, y = take(table.X[fitted.columns], split.certify), table.y[split.certify]
+    shared: dict[str, Any] = {"groups": None if table.groups is None else table.groups[split.certify], "task": table.task}
+    shared |= _claim_options(options, table.task)
+    if table.task == "classification":
+        labels, counts = np.unique(table.y[train], return_counts=True)
+        shared |= {"classes": np.unique(table.y), "majority": None if rival is not None else labels[counts.argmax()].item()}
+    if table.time is not None:
+        certificate = certify(fitted.model, X, y, **shared)
+        why = f"rows are ordered by {table.time!r}: the last ones measure the past, they do not bound the future"
+        absent = [
+            Absent(quantity=claim.quantity, theorem=claim.theorem, reason=f"{claim.label}: {why}")
+            for claim in certificate.claims
+        ]
+        return replace(certificate, claims=(), absent=tuple(absent))
+    kinds = {column.name: column.kind for column in table.columns if column.name in fitted.columns}
+    slices = choose_slices(take(table.X[fitted.columns], train), fitted.selection.losses, kinds, options.slices)
+    if table.task == "regression" and options.loss_bound is None:
+        slices = None
+    if including is None:
+        certificate = certify(fitted.model, X, y, slices=slices, baseline=rival, **shared)
+        return extend(certificate, fitted_here=True)
+    # Two models share the headline's half of δ: a quarter each, and the other half for the other claims of the first.
+    delta = options.delta
+    certificate = certify(
+        fitted.model, X, y, slices=slices, baseline=rival, **{**shared, "delta": 0.75 * delta}, headline=1 / 3
+    )
+    other = certify(including.model, take(table.X[including.columns], split.certify), y, **{**shared, "delta": delta / 2})
+    headline = other.claims[0]
+    names = ", ".join(name for name in including.columns if name not in fitted.columns)
+    if len(other.claims) == 1:
+        headline = headline.at(delta / 4, candidates=1)
+    extra = replace(headline, label=f"{headline.label} with {names}", sources={})
+    return replace(certificate, claims=(*certificate.claims, extra), delta=delta)
+
+
+def _split_line(split: Split, table: Table) -> str:
+    how = f"select {split.select.size:,}" if split.select.size else f"select by {default_resampling(split.fit.size)}"
+    held = "the last ones" if split.order == "time" else "held back"
+    groups = "" if table.groups is None else f" ({np.unique(split.keys[split.certify]).size:,} {table.group}s)"
+    return f"fit {split.fit.size:,} · {how} · certify {split.certify.size:,}{groups} ({held})"
+
+
+def _document(context: Context, columns: int, selection: Selection | None) -> Audit:
+    facts = context.certificate.facts
+    chips = []
+    if selection is not None:
+        chips.append(f"{selection.name}, chosen among {len(selection.names)}")
+    held = (
+        "rows measured on" if context.time_name else "rows held back for this page" if selection else "rows it had not seen"
+    )
+    chips.append(f"{facts['rows']:,} {held}")
+    chips.append(f"{ordinal(context.turn)} audit of these rows" if context.ledger_kept else "no ledger kept")
+    chips.append("statistical, not regulatory")
+    sections = write_sections(context)
+    numbers: dict[str, Any] = {"options": asdict(context.options), "turn": context.turn, "threshold": context.threshold}
+    if selection is not None:
+        numbers["selection"] = {
+            "names": selection.names,
+            "errors": selection.errors,
+            "standard errors": selection.standard_errors,
+            "fold errors": selection.fold_errors,
+            "chosen": selection.chosen,
+        }
+    return Audit(
+        title=context.title,
+        target=context.target,
+        rows=len(context.y),
+        columns=columns,
+        verdict=write_verdict(context),
+        chips=tuple(chips),
+        certificate=context.certificate,
+        sections=sections,
+        numbers=numbers,
+    )

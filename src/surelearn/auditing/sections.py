@@ -1,0 +1,40 @@
+"""The sections of the page, in order. A new one is a module with ``section(context)``, added here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from surelearn.auditing import (
+    assumptions,
+    bounds_compared,
+    budget,
+    calibration,
+    choice,
+    columns,
+    costly,
+    learning_curve,
+    slices,
+    stability,
+)
+from surelearn.auditing.context import Context
+from surelearn.report import Section
+
+ORDER: tuple[Callable[[Context], Section | None], ...] = (
+    choice.section,
+    learning_curve.section,
+    costly.section,
+    slices.section,
+    calibration.section,
+    stability.section,
+    columns.section,
+    assumptions.section,
+    bounds_compared.section,
+    columns.listing,
+    budget.section,
+)
+
+
+def write_sections(context: Context) -> tuple[Section, ...]:
+    """Every section that has something to say."""
+    made = (write(context) for write in ORDER)
+    return tuple(section for section in made if section is not None)

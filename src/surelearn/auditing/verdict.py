@@ -1,0 +1,168 @@
+"""The sentence the page opens with. ``**…**`` marks numbers that are guaranteed."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from surelearn.auditing.context import Context
+from surelearn.bounds import clopper_pearson, conformal_rank_pac
+from surelearn.claim import Claim
+from surelearn.plain import percent_sure, show
+from surelearn.report import Verdict
+
+USELESS = 0.2  # a bound that even zero errors could not bring below this is of no use to anyone
+GOAL = 0.05
+
+
+def write_verdict(context: Context) -> Verdict:
+    """The verdict of an audit, by the first rule that applies."""
+    if context.time_name:
+        return _over_time(context)
+    if context.suspects:
+        return _leak(context)
+    if context.task == "regression":
+        return _regression(context)
+    return _nothing_useful(context) or _do_not_ship(context) or _guaranteed(context)
+
+
+def confidence(context: Context) -> str:
+    """The page's confidence in words."""
+    return percent_sure(context.certificate.delta)
+
+
+def quoted(label: Any) -> str:
+    """A label between quotation marks."""
+    return f"‘{label}’"
+
+
+def _claim(context: Context, quantity: str) -> Claim | None:
+    claims = [claim for claim in context.certificate.together if claim.quantity == quantity]
+    if not claims:
+        return None
+    return (max if claims[0].relation == "<=" else min)(claims, key=lambda claim: claim.value)  # the worst of a family
+
+
+def _at_most(claim: Claim, what: str) -> str:
+    return f"at most **{show(_number(claim), claim.unit, '<=')} {what}**"
+
+
+def _number(claim: Claim) -> float:
+    return claim.value[1] if isinstance(claim.value, tuple) else claim.value
+
+
+def _guaranteed(context: Context) -> Verdict:
+    risk = _claim(context, "risk")
+    if risk is None:
+        return Verdict(kind="nothing useful", sentence="Nothing can be guaranteed about this model.")
+    if context.groups is not None:
+        facts = context.certificate.facts
+        counted = f"{facts['groups']:,} held-back {context.group_name}s count, not {facts['rows']:,} rows"
+        sentence = (
+            f"For a new {context.group_name}, {_at_most(risk, 'errors')} on average ({confidence(context)}; {counted})."
+        )
+        return Verdict(kind="guaranteed", sentence=sentence)
+    parts = [_at_most(risk, "errors")]
+    sensitivity, baseline = _claim(context, "sensitivity"), _claim(context, "baseline_risk")
+    if sensitivity is not None:
+        missed = show(1 - _number(sensitivity), "rate", "<=")
+        parts.append(f"at most **{missed} of {context.options.positive} cases missed**")
+    sentence = f"On new rows like these, {' and '.join(parts)}"
+    if baseline is not None:
+        sentence += f", against at least {show(_number(baseline), 'rate', '>=')} errors for {_rival(baseline)}"
+    count = len(parts) + (baseline is not None)
+    together = {1: "with", 2: "; both hold together with"}.get(count, "; all three hold together with")
+    return Verdict(kind="guaranteed", sentence=f"{sentence}{' ' * (count == 1)}{together} {confidence(context)} confidence.")
+
+
+def _rival(baseline: Claim) -> str:
+    prefix = "errors of always answering "
+    return (
+        f"always answering {quoted(baseline.label.removeprefix(prefix))}" if prefix in baseline.label else "the other model"
+    )
+
+
+def _nothing_useful(context: Context) -> Verdict | None:
+    risk = _claim(context, "risk")
+    if risk is None or context.groups is not None:
+        return None
+    n = context.certificate.facts["rows"]
+    least = clopper_pearson(0, n, risk.delta)
+    if least <= USELESS:
+        return None
+    needed = math.ceil(math.log(risk.delta) / math.log1p(-GOAL))
+    sentence = (
+        f"Nothing useful can be guaranteed: with {n} held-back rows even zero errors proves only "
+        f"{show(least, 'rate', '<=')}; label at least {needed} to reach {GOAL:.0%}."
+    )
+    return Verdict(kind="nothing useful", sentence=sentence)
+
+
+def _do_not_ship(context: Context) -> Verdict | None:
+    gain, risk, baseline = _claim(context, "gain"), _claim(context, "risk"), _claim(context, "baseline_risk")
+    if gain is None or risk is None or baseline is None or _number(gain) > 0:
+        return None
+    sentence = (
+        f"Do not ship: {show(risk.measured or 0.0, 'rate')} errors measured, {show(baseline.measured or 0.0, 'rate')} for "
+        f"{_rival(baseline)}; no improvement can be guaranteed."
+    )
+    return Verdict(kind="do not ship", sentence=sentence)
+
+
+def _regression(context: Context) -> Verdict:
+    claim = _claim(context, "error_quantile")
+    facts = context.certificate.facts
+    if claim is None or math.isinf(_number(claim)):
+        delta = context.certificate.delta if claim is None else claim.delta
+        n = len(facts["residuals"])
+        needed = next(m for m in range(n, 10**7) if math.isfinite(conformal_rank_pac(m, context.options.alpha, delta)))
+        what = f"groups of {context.group_name}" if context.groups is not None else "rows"
+        sentence = f"Nothing useful can be guaranteed with {n} held-back {what}; label at least {needed}."
+        return Verdict(kind="nothing useful", sentence=sentence)
+    share = f"{100 * (1 - context.options.alpha):g}%"
+    whose = f"predictions for a new {context.group_name}" if context.groups is not None else "new predictions"
+    radius = show(_number(claim), "number", "<=")
+    sentence = f"At least {share} of {whose} fall within **{radius} of the truth** ({confidence(context)} confidence); "
+    mean = _claim(context, "mean_loss")
+    kind = "mean error" if context.options.loss == "absolute" else "mean squared error"
+    if mean is not None:
+        sentence += f"the {kind} is at most **{show(_number(mean), 'number', '<=')}**."
+    else:
+        measured = show(facts["mean loss"], "number")
+        sentence += f"the {kind}, {measured}, is measured only, because the target has no stated range."
+    if context.selection is not None and context.selection.chosen == 0 and context.selection.name == "median":
+        return Verdict(
+            kind="do not ship", sentence="Do not ship: no candidate predicts better than always answering the median."
+        )
+    return Verdict(kind="guaranteed", sentence=sentence)
+
+
+def _over_time(context: Context) -> Verdict:
+    facts = context.certificate.facts
+    if context.task == "classification":
+        measured = f"the model erred {show(facts['risk.count'] / facts['risk.n'], 'rate')} (measured)"
+    else:
+        measured = f"the model was off by {show(facts['mean loss'], 'number')} on average (measured)"
+    sentence = (
+        f"On the last {facts['rows']:,} rows by {context.time_name} {measured}; no guarantee for the rows to come, because "
+        "the data change over time."
+    )
+    return Verdict(kind="measured only", sentence=sentence)
+
+
+def _leak(context: Context) -> Verdict:
+    columns = " and ".join(f"`{column}`" for column in context.suspects)
+    verb = "repeats" if len(context.suspects) == 1 else "repeat"
+    drops = " ".join(f"--drop {column}" for column in context.suspects)
+    pronoun = "it" if len(context.suspects) == 1 else "them"
+    headline = "risk" if context.task == "classification" else "error_quantile"
+    claims = [claim for claim in context.certificate.together if claim.quantity == headline]
+    without, including = claims[0], claims[-1]
+    what = " errors" if headline == "risk" else f" off for {100 * (1 - context.options.alpha):g}% of rows"
+    sentence = (
+        f"No verdict: {columns} {verb} `{context.target}`; with {pronoun} at most "
+        f"{show(_number(including), including.unit, '<=')}{what}, without {pronoun} at most "
+        f"{show(_number(without), without.unit, '<=')}; confirm with `{drops}`, or `{drops.replace('--drop', '--keep')}` if "
+        "it is known when a prediction is made."
+    )
+    return Verdict(kind="no verdict", sentence=sentence)

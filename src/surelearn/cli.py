@@ -1,0 +1,293 @@
+"""The command line: the only file that sees everything."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shlex
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from surelearn.version import __version__
+
+EXAMPLES = """
+\b
+Examples:
+  surelearn audit                                   breast cancer, which ships with scikit-learn
+  surelearn audit titanic.csv --target Survived
+  surelearn audit adult.csv --no-header --target -1 --positive ">50K"
+  surelearn audit visits.csv --target sick --group patient
+  surelearn audit sales.csv --target amount --time date
+  surelearn audit data.csv --target y --max-risk 0.05     exits 1 if more than 5% errors cannot be ruled out
+"""
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="surelearn")
+def main() -> None:
+    """Machine learning where every fit comes with a certificate."""
+
+
+@main.command(epilog=EXAMPLES)
+@click.argument("source", required=False)
+@click.option("--target", help="Column to predict, by name or position (-1: the last).")
+@click.option("--no-header", is_flag=True, help="The file has no line of column names.")
+@click.option("--drop", multiple=True, metavar="COLUMN", help="Leave a column out (repeatable).")
+@click.option("--keep", multiple=True, metavar="COLUMN", help="Vouch for a column that looks like the target (repeatable).")
+@click.option("--group", metavar="COLUMN", help="Rows with the same value belong together, such as one patient's visits.")
+@click.option("--time", metavar="COLUMN", help="Rows are ordered in time: measure on the last ones, guarantee nothing.")
+@click.option("--task", type=click.Choice(["classification", "regression"]), help="If the target's kind is misread.")
+@click.option("--positive", metavar="CLASS", help="The class that matters.")
+@click.option("--cost", type=float, help="Cost of a missed --positive when a false alarm costs 1; chooses the threshold.")
+@click.option("--threshold", type=float, help="Answer --positive from this probability on.")
+@click.option("--slice", "slices", multiple=True, metavar="COLUMN", help="Report subpopulations of a column (repeatable).")
+@click.option("--alpha", type=float, default=0.1, show_default=True, help="Regression: share that an interval may miss.")
+@click.option(
+    "--loss-bound", type=float, help="Regression: the absolute error is never larger; its mean is then guaranteed."
+)
+@click.option("--model", "models", metavar="MODULE:FACTORY", help="Your own candidates instead of the default ones.")
+@click.option("--against", metavar="MODULE:FACTORY", help="Another model to compare with on the same rows.")
+@click.option("--prefer", type=click.Choice(["simplest", "best"]), default="simplest", show_default=True,
+              help="The simplest candidate within one standard error of the best, or the best.")  # fmt: skip
+@click.option("--certify", "certify_fraction", type=float, help="Fraction of rows held back (default follows their number).")
+@click.option(
+    "--select", "select_fraction", type=float, help="Fraction of rows that compare candidates (0: cross-validation)."
+)
+@click.option("--delta", type=float, default=0.05, show_default=True, help="The page may be wrong with this probability.")
+@click.option("--seed", type=int, default=0, show_default=True, help="For folds and random models; never for the split.")
+@click.option("--jobs", type=int, default=None, help="Parallel tasks (default: all cores); results do not depend on it.")
+@click.option("--ledger", type=click.Path(dir_okay=False, path_type=Path), help="Where uses of held-back rows are recorded.")
+@click.option("--out", type=click.Path(file_okay=False, path_type=Path), default=Path("surelearn-audit"), show_default=True,
+              help="Folder for the page, the numbers and the certificate.")  # fmt: skip
+@click.option("--format", "formats", multiple=True, type=click.Choice(["html", "md"]), default=["html"], show_default=True)
+@click.option("--max-risk", type=float, help="Exit with 1 if the guaranteed bound is above.")
+@click.option("--quiet", is_flag=True, help="Print the verdict only.")
+def audit(source: str | None, **given: Any) -> None:
+    """Audit a table: fit, select, certify, and write one page that a person can sign."""
+    with _one_sentence():
+        sys.exit(_audit(source, command=_command(click.get_current_context()), **given))
+
+
+_NOT_ON_THE_PAGE = ("jobs", "quiet", "out", "ledger", "max_risk", "formats")
+
+
+def _command(context: click.Context) -> str:
+    """The command that gives this page again: what was asked, without where it goes and how it runs."""
+    words = ["surelearn", "audit"]
+    for parameter in context.command.params:
+        value = context.params[parameter.name or ""]
+        if parameter.name in _NOT_ON_THE_PAGE or value is None or value == parameter.get_default(context):
+            continue
+        name = [] if isinstance(parameter, click.Argument) else [parameter.opts[0]]
+        for item in value if isinstance(value, tuple) else (value,):
+            words += [*name, *([] if item is True else [str(item)])]
+    return shlex.join(words)
+
+
+def _audit(
+    source: str | None,
+    *,
+    command: str,
+    out: Path,
+    formats: tuple[str, ...],
+    max_risk: float | None,
+    quiet: bool,
+    jobs: int | None,
+    **given: Any,
+) -> int:
+    from surelearn.auditing.context import Options, Runner
+    from surelearn.auditing.flow import audit_table
+    from surelearn.data import read_table
+    from surelearn.jobs import Journal, rich_progress
+    from surelearn.selection.candidates import load_factory
+
+    reading = {name: given.pop(name) for name in ("target", "drop", "group", "time", "task")}
+    models, against, keep, ledger = (given.pop(name) for name in ("models", "against", "keep", "ledger"))
+    no_header = given.pop("no_header")
+    if source is None and reading["target"] is None and given["positive"] is None:
+        given["positive"] = "malignant"
+    options = Options(**given)
+    _check_numbers(options, max_risk)
+    if out.exists() and not out.is_dir():
+        raise ValueError(f"--out {out} is a file: name a folder")
+    table = read_table(source, header=not no_header, **reading)
+    say = (lambda line: None) if quiet else click.echo  # noqa: ARG005
+    for line in _table_lines(table):
+        say(line)
+    with Journal(_journal_path(out), run_key=_run_key(table, options, models, against, keep)) as journal:
+        runner = Runner(
+            n_jobs=jobs if jobs is not None else -1,
+            journal=journal,
+            progress=(lambda label: None) if quiet else rich_progress,  # noqa: ARG005
+            say=say,
+        )
+        result = audit_table(
+            table,
+            keep=keep,
+            models=None if models is None else load_factory(models),
+            against=None if against is None else load_factory(against),
+            ledger=ledger,
+            options=options,
+            runner=runner,
+        )
+        result = replace(result, reproduce=command)
+        paths = _write(result, out, formats)
+        journal.delete()
+    for line in _result_lines(result, paths, quiet=quiet):
+        click.echo(line)
+    return _gate(result, max_risk)
+
+
+def _check_numbers(options: Any, max_risk: float | None) -> None:
+    for name, value in (("--delta", options.delta), ("--alpha", options.alpha)):
+        if not 0 < value < 1:
+            raise ValueError(f"{name} must lie strictly between 0 and 1, not {value:g}")
+    if max_risk is not None and max_risk < 0:
+        raise ValueError(f"--max-risk must not be negative, not {max_risk:g}")
+    if (options.cost is not None or options.threshold is not None) and options.positive is None:
+        raise ValueError("--cost and --threshold need --positive, the class that matters")
+
+
+def _table_lines(table: Any) -> Iterator[str]:
+    import numpy as np
+
+    columns = table.frame.shape[1] - 1
+    target = f"target {table.target}"
+    if table.task == "classification":
+        labels, counts = np.unique(table.y, return_counts=True)
+        shown = ", ".join(f"{label}: {count:,}" for label, count in list(zip(labels, counts, strict=True))[:6])
+        target += f" ({shown}{', …' if labels.size > 6 else ''})"
+    else:
+        target += f" ({table.y.min():,.6g} to {table.y.max():,.6g})"
+    yield f"{table.name}  {len(table.y):,} rows, {columns:,} columns, {target}"
+    for column in table.columns:
+        if column.note and column.kind != "target":
+            yield f"  {column.kind:<10} {column.name}  {column.note}"
+
+
+def _result_lines(result: Any, paths: dict[str, Path], *, quiet: bool) -> Iterator[str]:
+    from surelearn.plain import percent_sure, show
+
+    yield "" if not quiet else result.verdict.text
+    if quiet:
+        return
+    yield result.verdict.text
+    yield ""
+    rows = [(claim, label) for claim, label in result.certificate.rows() if claim.standing == "together"]
+    if rows:
+        width = max(len(label) for _, label in rows)
+        yield f"{f'Guaranteed together, {percent_sure(result.certificate.delta)}':<{width + 2}}   measured   bound"
+        for claim, label in rows:
+            measured = "" if claim.measured is None else show(claim.measured, claim.unit)
+            yield f"  {label:<{width}}   {measured:>8}   {claim.bound()}"
+    findings = [finding for finding in result.findings if finding.severity != "info" or finding.code.startswith("SL4")]
+    if findings:
+        yield "Measured"
+        yield from (f"  {finding.text} ({finding.code})" for finding in findings)
+    yield "   ".join(f"{what}  {path}" for what, path in paths.items())
+
+
+def _gate(result: Any, max_risk: float | None) -> int:
+    if max_risk is None:
+        return 0
+    headline = next((claim for claim in result.certificate.together), None)
+    if headline is None:
+        click.echo(f"gate: nothing is guaranteed, so a risk of at most {max_risk:g} is not", err=True)
+        return 1
+    if headline.value > max_risk:
+        click.echo(f"gate: the guaranteed bound {headline.value:.4g} is above --max-risk {max_risk:g}", err=True)
+        return 1
+    return 0
+
+
+def _write(result: Any, out: Path, formats: tuple[str, ...]) -> dict[str, Path]:
+    """Write beside, then rename: an interrupted run leaves no half file."""
+    files = {"audit.json": result.to_json() + "\n", "certificate.json": result.certificate.to_json() + "\n"}
+    if "html" in formats:
+        files["report.html"] = result.to_html()
+    if "md" in formats:
+        files["report.md"] = result.to_markdown()
+    beside = out.with_name(f".{out.name}.{os.getpid()}.part")
+    try:
+        beside.mkdir(parents=True)
+        for name, text in files.items():
+            (beside / name).write_text(text, encoding="utf-8")
+        out.mkdir(parents=True, exist_ok=True)
+        for name in files:
+            os.replace(beside / name, out / name)
+    except OSError as error:
+        raise ValueError(f"--out {out} cannot be written: {error.strerror or error}") from None
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)
+    shown = {"page": "report.html", "text": "report.md", "numbers": "audit.json", "certificate": "certificate.json"}
+    return {what: out / name for what, name in shown.items() if name in files}
+
+
+def _journal_path(out: Path) -> Path:
+    return out.with_name(f".{out.name}.journal.sqlite")
+
+
+def _run_key(table: Any, *parts: Any) -> str:
+    digest = hashlib.sha256(table.row_hashes.tobytes())
+    digest.update(
+        repr((table.target, table.task, table.group, table.time, [c.name for c in table.columns if c.used])).encode()
+    )
+    digest.update(repr((*parts, __version__)).encode())
+    return digest.hexdigest()
+
+
+@main.command()
+@click.argument("name", required=False)
+def theorems(name: str | None) -> None:
+    """List the theorems, or one of them with its assumptions and a worked number."""
+    with _one_sentence():
+        from surelearn import bounds
+        from surelearn.claim import find_theorem
+
+        if name is None:
+            width = max(len(theorem.key) for theorem in bounds.theorems())
+            for theorem in bounds.theorems():
+                click.echo(
+                    f"{theorem.key:<{width}}  {theorem.claims.quantity} {theorem.claims.relation} …, {theorem.claims.holds}"
+                )
+            return
+        theorem = find_theorem(name)
+        click.echo(f"{theorem.name}\n{theorem.reference}\n")
+        click.echo((theorem.__doc__ or "").split("\n\n    Examples")[0].replace("\n    ", "\n"))
+        click.echo("\nAssumes")
+        for line in theorem.assumes or ("nothing beyond its inputs",):
+            click.echo(f"  {line}")
+        inputs = ", ".join(f"{key}={_short(value)}" for key, value in theorem.example.items())
+        click.echo(f"\nFor example\n  {theorem.key}({inputs})\n  {theorem.certify(**theorem.example)}")
+
+
+def _short(value: Any) -> str:
+    return f"({', '.join(map(str, value[:4]))}, … {len(value)} numbers)" if isinstance(value, tuple) else str(value)
+
+
+@contextmanager
+def _one_sentence() -> Iterator[None]:
+    """Bad input ends in one sentence and exit code 2; an interrupt in 130, with nothing half written."""
+    from surelearn.jobs import TaskError
+
+    try:
+        yield
+    except (ValueError, TypeError, TaskError) as error:
+        if os.environ.get("SURELEARN_DEBUG"):
+            raise
+        click.echo(" ".join(str(error).split()), err=True)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        click.echo("interrupted; run the same command to go on from here", err=True)
+        sys.exit(130)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,92 @@
+"""Plain values: frozen, ready for JSON, and as text for people."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
+from typing import Any
+
+
+class FrozenDict(dict):
+    """A dict that cannot be changed, so that facts stay what they were (and can still be pickled and printed)."""
+
+    def _refuse(self, *_: Any, **__: Any) -> Any:
+        raise TypeError("facts and claims are frozen: make a new one instead of changing this one")
+
+    __setitem__ = __delitem__ = __ior__ = _refuse
+    update = pop = popitem = clear = setdefault = _refuse  # pyright: ignore[reportAssignmentType]
+
+    def __hash__(self) -> int:  # type: ignore[override]
+        return hash(frozenset(self.items()))
+
+    def __reduce__(self) -> Any:
+        return FrozenDict, (dict(self),)
+
+
+def freeze(value: Any) -> Any:
+    """Turn numbers, sequences and mappings, NumPy's included, into immutable plain Python values."""
+    if hasattr(value, "tolist"):  # NumPy scalars and arrays, pandas and polars series
+        value = value.tolist()
+    if isinstance(value, Mapping):
+        return FrozenDict({str(key): freeze(item) for key, item in value.items()})
+    if isinstance(value, (list, tuple)):
+        return tuple(freeze(item) for item in value)
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    raise TypeError(f"a fact must be made of numbers, strings, sequences and mappings, not {type(value).__name__}")
+
+
+def to_plain(value: Any) -> Any:
+    """Turn a frozen value into what strict JSON can hold; infinities become the strings "inf" and "-inf"."""
+    if isinstance(value, Mapping):
+        return {key: to_plain(item) for key, item in value.items()}
+    if isinstance(value, tuple):
+        return [to_plain(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return repr(value)
+    return value
+
+
+def from_plain(value: Any) -> Any:
+    """Invert `to_plain`."""
+    if isinstance(value, str) and value in ("inf", "-inf", "nan"):
+        return float(value)
+    if isinstance(value, list):
+        return [from_plain(item) for item in value]
+    if isinstance(value, dict):
+        return {key: from_plain(item) for key, item in value.items()}
+    return value
+
+
+def show(value: float, unit: str, relation: str = "=") -> str:
+    """A number for people: upper bounds rounded up, lower bounds down, so that the text is as true as the number."""
+    if not math.isfinite(value):
+        return "∞" if value > 0 else "−∞" if value < 0 else "unknown"
+    rounding = {"<=": ROUND_CEILING, ">=": ROUND_FLOOR}.get(relation, ROUND_HALF_EVEN)
+    exact = Decimal(repr(float(value)))
+    if unit == "rate" and abs(value) <= 10:
+        percent = exact * 100
+        digits = Decimal("0.1") if abs(percent) >= 1 or percent == 0 else Decimal("0.01")
+        return f"{percent.quantize(digits, rounding)}%"
+    if exact == 0:
+        return "0"
+    step = Decimal(1).scaleb(exact.adjusted() - 3)  # four significant digits
+    rounded = exact.quantize(step, rounding) if step < 1 else (exact / step).quantize(Decimal(1), rounding) * step
+    if abs(rounded) < Decimal("1e-4") or abs(rounded) >= Decimal("1e9"):
+        return f"{rounded:.3e}"
+    text = f"{rounded:,f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def percent_sure(delta: float) -> str:
+    """The confidence 1 − δ for people, never rounded up.
+
+    Examples
+    --------
+    >>> percent_sure(0.05), percent_sure(0.07), percent_sure(0.025), percent_sure(0.0076)
+    ('95%', '93%', '97.5%', '99.2%')
+    """
+    sure = (1 - Decimal(repr(round(delta, 12)))) * 100  # 0.05 was perhaps computed as 1 − 0.95
+    text = f"{sure.quantize(Decimal('0.1') if sure < Decimal('99.9') else Decimal('0.0001'), ROUND_FLOOR)}"
+    return f"{text.rstrip('0').rstrip('.')}%"

@@ -1,0 +1,213 @@
+"""An `Audit` as data: verdict, certificate, sections with notes, findings, tables and charts. Rendering comes last."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal
+
+from surelearn.certificate import Certificate
+from surelearn.claim import Claim, Finding
+from surelearn.plain import FrozenDict, freeze, from_plain, to_plain
+
+FORMAT = "surelearn-audit"
+VERSION = 1
+
+ChartKind = Literal["candidates", "curve", "reliability", "bars", "bounds"]
+Place = Literal["measured", "assumptions", "details"]
+VerdictKind = Literal["guaranteed", "do not ship", "nothing useful", "measured only", "no verdict"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chart:
+    """What a chart shows, not how.
+
+    ``data`` by kind; rates are fractions, shown as percentages where ``data["unit"] == "rate"``:
+
+    - "candidates": ``names``, ``values``, ``errors`` (one standard error), ``chosen`` (position)
+    - "curve": ``x``, ``y``, ``low``, ``high``, ``x_label``
+    - "reliability": ``predicted``, ``observed``, ``low``, ``high``, ``counts``
+    - "bars": ``names``, ``measured``, ``bounds`` (None where there is none)
+    - "bounds": ``names``, ``values``, ``kinds`` ("guaranteed", "measured" or "vacuous"), a logarithmic axis
+    """
+
+    kind: ChartKind
+    title: str
+    data: Mapping[str, Any]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "data", freeze(self.data))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """A small table of texts."""
+
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "header", freeze(self.header))
+        object.__setattr__(self, "rows", freeze(self.rows))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Section:
+    """One part of the page: sentences, findings, tables and charts, at one of its places."""
+
+    key: str
+    title: str
+    place: Place = "measured"
+    notes: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    charts: tuple[Chart, ...] = ()
+    tables: tuple[Table, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "notes", freeze(self.notes))
+        for name in ("findings", "charts", "tables"):
+            object.__setattr__(self, name, tuple(getattr(self, name)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """The sentence the page opens with; ``**…**`` marks its guaranteed numbers."""
+
+    kind: VerdictKind
+    sentence: str
+
+    @property
+    def text(self) -> str:
+        """The sentence without marks."""
+        return self.sentence.replace("**", "")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Audit:
+    """Claims and findings about one model, on one δ: what the page shows.
+
+    Attributes
+    ----------
+    title : what was audited: "titanic.csv"
+    target : the target column, or "" for a fitted model
+    rows, columns : size of the data
+    verdict : the opening sentence
+    chips : a few words each: the chosen model, held-back rows, which audit of these rows
+    certificate : the claims; its ``together`` claims are the page's guarantees
+    sections : everything else, in order
+    reproduce : the command, or the call, that gives this page again
+    """
+
+    title: str
+    target: str
+    rows: int
+    columns: int
+    verdict: Verdict
+    chips: tuple[str, ...]
+    certificate: Certificate
+    sections: tuple[Section, ...]
+    reproduce: str = ""
+    numbers: Mapping[str, Any] = field(default_factory=FrozenDict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "chips", freeze(self.chips))
+        object.__setattr__(self, "sections", tuple(self.sections))
+        object.__setattr__(self, "numbers", freeze(self.numbers))
+
+    @property
+    def claims(self) -> tuple[Claim, ...]:
+        """The certificate's claims."""
+        return self.certificate.claims
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """The findings of all sections."""
+        return tuple(finding for section in self.sections for finding in section.findings)
+
+    def __getitem__(self, key: str) -> Section:
+        for section in self.sections:
+            if section.key == key:
+                return section
+        raise KeyError(f"the audit has no section {key!r}: it has {', '.join(s.key for s in self.sections)}")
+
+    def to_dict(self) -> dict[str, Any]:
+        """A plain dictionary, ready for JSON."""
+        names = ("title", "target", "rows", "columns", "chips", "reproduce", "numbers")
+        plain = {name: getattr(self, name) for name in names}
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            **to_plain(plain),
+            "verdict": {"kind": self.verdict.kind, "sentence": self.verdict.sentence},
+            "sections": [_section_to_dict(section) for section in self.sections],
+            "certificate": self.certificate.to_dict(),
+        }
+
+    def to_json(self, indent: int | None = 1) -> str:
+        """Strict JSON of every number on the page."""
+        return json.dumps(self.to_dict(), indent=indent, ensure_ascii=False, allow_nan=False)
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> Audit:
+        """Read what `to_dict` wrote; anything else is refused with a `ValueError` that says why."""
+        if not isinstance(plain, Mapping) or plain.get("format") != FORMAT:
+            raise ValueError(f"this is not an audit: its format is not {FORMAT!r}")
+        if not isinstance(plain.get("version"), int) or plain["version"] > VERSION:
+            raise ValueError(f"the audit has version {plain.get('version')!r}, this surelearn reads up to {VERSION}")
+        names = {f.name for f in fields(cls)} - {"verdict", "sections", "certificate"}
+        return cls(
+            **{name: from_plain(plain[name]) for name in names},
+            verdict=Verdict(**plain["verdict"]),
+            sections=tuple(_section_from_dict(section) for section in plain["sections"]),
+            certificate=Certificate.from_dict(plain["certificate"]),
+        )
+
+    @classmethod
+    def from_json(cls, text: str) -> Audit:
+        """Read `to_json`'s text. Nothing in it is ever executed."""
+        return cls.from_dict(json.loads(text))
+
+    def to_html(self) -> str:
+        """The self-contained page."""
+        from surelearn.report.html import render
+
+        return render(self)
+
+    def to_markdown(self) -> str:
+        """A short text for a pull request."""
+        from surelearn.report.markdown import render
+
+        return render(self)
+
+    def _repr_html_(self) -> str:
+        from surelearn.report.html import render_inline
+
+        return render_inline(self)
+
+    def __repr__(self) -> str:
+        return f"Audit of {self.title}: {self.verdict.text}"
+
+
+def _section_to_dict(section: Section) -> dict[str, Any]:
+    return {
+        "key": section.key,
+        "title": section.title,
+        "place": section.place,
+        "notes": list(section.notes),
+        "findings": [finding.to_dict() for finding in section.findings],
+        "charts": [{"kind": c.kind, "title": c.title, "data": to_plain(c.data)} for c in section.charts],
+        "tables": [{"header": to_plain(t.header), "rows": to_plain(t.rows)} for t in section.tables],
+    }
+
+
+def _section_from_dict(plain: Mapping[str, Any]) -> Section:
+    return Section(
+        key=plain["key"],
+        title=plain["title"],
+        place=plain["place"],
+        notes=tuple(plain["notes"]),
+        findings=tuple(Finding.from_dict(finding) for finding in plain["findings"]),
+        charts=tuple(Chart(kind=c["kind"], title=c["title"], data=from_plain(c["data"])) for c in plain["charts"]),
+        tables=tuple(Table(header=tuple(t["header"]), rows=t["rows"]) for t in plain["tables"]),
+    )

@@ -1,0 +1,91 @@
+"""An `Audit` as a short Markdown text for a pull request."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from surelearn.report.charts import clean
+from surelearn.report.document import Audit
+from surelearn.report.html import Row, claim_rows, marked, percent_sure, sentence_case
+
+_SPECIAL = re.compile(r"([\\`*_{}\[\]()#+!|~$])")
+_LINK = re.compile(r"(?i)(?<=[a-z]):(?=//)|(?<=www)\.")
+_LONGEST = 200
+
+
+def render(audit: Audit) -> str:
+    """Verdict, guarantees, findings that matter, assumptions and how to reproduce."""
+    blocks = [_verdict(audit), _guaranteed(audit), _findings(audit), _assumptions(audit), _reproduce(audit)]
+    return "\n\n".join(block for block in [*blocks, "<sub>surelearn: statistical, not regulatory</sub>"] if block) + "\n"
+
+
+def plain(text: Any, longest: int = _LONGEST) -> str:
+    r"""A text in which Markdown, HTML, links and mentions are inert.
+
+    Examples
+    --------
+    >>> plain("a|b <img> @team")
+    'a\\|b &lt;img&gt; @\u200bteam'
+    """
+    text = " ".join(clean(text).split())
+    text = text if len(text) <= longest else text[: longest - 1].rstrip() + "…"
+    text = _SPECIAL.sub(r"\\\1", text.replace("&", "&amp;")).replace("<", "&lt;").replace(">", "&gt;")
+    return _LINK.sub(lambda match: f"&#{ord(match[0])};", text).replace("@", "@\u200b")
+
+
+def _verdict(audit: Audit) -> str:
+    pieces = [f"**{plain(piece, 2000)}**" if strong else _spaced(piece) for piece, strong in marked(audit.verdict.sentence)]
+    kind = "" if audit.verdict.kind == "guaranteed" else f" ({audit.verdict.kind})"
+    target = f", target {plain(audit.target)}" if audit.target else ""
+    return f"### surelearn audit: {plain(audit.title)}{target}{kind}\n\n{''.join(pieces)}"
+
+
+def _spaced(piece: str) -> str:
+    """`plain` that keeps the spaces at a piece's ends."""
+    start, end = " " * piece[:1].isspace(), " " * (piece.strip() != "" and piece[-1:].isspace())
+    return start + plain(piece, 2000) + end
+
+
+def _guaranteed(audit: Audit) -> str:
+    rows = [row for row in claim_rows(audit.certificate, "together") if not row.vacuous]
+    if not rows:
+        reasons = [f"- no claim about {plain(item.quantity)}: {plain(item.reason)}" for item in audit.certificate.absent]
+        return "\n".join(["**Nothing is guaranteed.** Everything is only measured.", *([""] if reasons else []), *reasons])
+    head = [
+        f"| Guaranteed, {percent_sure(audit.certificate.delta)} together | measured | bound | why |",
+        "|---|--:|--:|---|",
+    ]
+    return "\n".join(head + [_line(row) for row in rows])
+
+
+def _line(row: Row) -> str:
+    worst = f" (worst of {len(row.members)})" if row.members else ""
+    bound = f"{row.word} **{row.bound}**".strip() + (" (vacuous)" if row.claim.vacuous else "")
+    why = ", ".join(plain(part) for part in (row.theorem, row.share, row.counts) if part)
+    return f"| {plain(row.label)}{worst} | {row.measured} | {bound} | {why} |"
+
+
+def _findings(audit: Audit) -> str:
+    grave = sorted(
+        (finding for finding in audit.findings if finding.severity in ("warning", "serious")),
+        key=lambda finding: finding.severity != "serious",
+    )
+    lines = [f"- **{finding.severity}** {plain(finding.text, 600)} ({plain(finding.code)})" for finding in grave]
+    return "\n".join(["**Findings**, measured, no guarantee", "", *lines]) if lines else ""
+
+
+def _assumptions(audit: Audit) -> str:
+    notes = [note for section in audit.sections if section.place == "assumptions" for note in section.notes]
+    claims = audit.certificate.together or audit.certificate.claims
+    assumed = [sentence_case(line) for claim in claims for line in claim.assumptions]
+    lines = [f"- {plain(line, 600)}" for line in dict.fromkeys([*notes, *assumed])]
+    return "\n".join(["**Assumes**", "", *lines]) if lines else ""
+
+
+def _reproduce(audit: Audit) -> str:
+    if not audit.reproduce:
+        return ""
+    command = clean(audit.reproduce)
+    fence = "`" * max(3, *(len(run) + 1 for run in re.findall("`+", command)), 3)
+    return f"**Reproduce**\n\n{fence}\n{command}\n{fence}"

@@ -1,0 +1,115 @@
+"""Comparing candidates on rows they were not fitted on: holdout, k-fold, repeated and leave-one-out."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from surelearn.jobs import seed_for
+
+Pairs = list[tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Resampling:
+    """How rows are taken in turn: "holdout" (given rows), "k-fold" (repeated), or "leave-one-out"."""
+
+    kind: Literal["holdout", "k-fold", "leave-one-out"] = "k-fold"
+    folds: int = 10
+    repeats: int = 1
+
+    def __str__(self) -> str:
+        if self.kind != "k-fold":
+            return self.kind.replace("holdout", "held-out select rows")
+        times = {1: "", 2: "twice repeated "}.get(self.repeats, f"{self.repeats} times repeated ")
+        return f"{times}{self.folds}-fold cross-validation"
+
+
+def default_resampling(n: int) -> Resampling:
+    """Repeated folds for few rows, ten folds up to 5,000, five beyond.
+
+    Examples
+    --------
+    >>> [str(default_resampling(n)) for n in (100, 1000, 10_000)]
+    ['3 times repeated 5-fold cross-validation', '10-fold cross-validation', '5-fold cross-validation']
+    """
+    if n < 300:
+        return Resampling(folds=5, repeats=3)
+    return Resampling(folds=10 if n <= 5000 else 5)
+
+
+def resample(how: Resampling, y: Any, *, groups: Any = None, stratify: bool = False, random_state: int = 0) -> Pairs:
+    """Pairs of fitting and testing positions; groups stay whole, classes are spread evenly if ``stratify``."""
+    from sklearn.model_selection import GroupKFold, KFold, LeaveOneOut, StratifiedKFold
+
+    y = np.asarray(y)
+    if how.kind == "leave-one-out":
+        return list(LeaveOneOut().split(y))
+    if how.kind == "holdout":
+        raise ValueError("a holdout's rows are given, not drawn: see surelearn.selection.split_rows")
+    distinct = np.unique(groups).size if groups is not None else y.size
+    if not 2 <= how.folds <= distinct:
+        raise ValueError(
+            f"folds must lie between 2 and {distinct}, the number of {'groups' if groups is not None else 'rows'}"
+        )
+    if stratify:
+        stratify = groups is None and np.unique(y, return_counts=True)[1].min() >= how.folds
+    pairs: Pairs = []
+    for repeat in range(how.repeats):
+        seed = seed_for(f"fold/{repeat}", random_state)
+        if groups is not None:
+            pairs += list(GroupKFold(how.folds, shuffle=True, random_state=seed).split(y, y, np.asarray(groups)))
+        else:
+            kind = StratifiedKFold if stratify else KFold
+            pairs += list(kind(how.folds, shuffle=True, random_state=seed).split(np.zeros(y.size), y))
+    return pairs
+
+
+def fit_and_predict(model: Any, X: Any, y: Any, train: Any, test: Any, proba: bool = False) -> dict[str, Any]:
+    """Fit a copy of ``model`` on some rows and predict others: one task of a comparison.
+
+    Returns
+    -------
+    ``predictions`` and, where asked for and possible, ``scores``: one column of probabilities a class, with ``classes``
+    """
+    fitted = fit_quietly(model, take(X, train), y[train])
+    result: dict[str, Any] = {"predictions": np.asarray(fitted.predict(take(X, test)))}
+    if proba and hasattr(fitted, "predict_proba"):
+        result |= {"scores": np.asarray(fitted.predict_proba(take(X, test))), "classes": np.asarray(fitted.classes_)}
+    return result
+
+
+def fit_quietly(model: Any, X: Any, y: Any) -> Any:
+    """A fitted copy. One that does not converge is still a candidate: its error says what it is worth."""
+    from sklearn.base import clone
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return clone(model).fit(X, y)
+
+
+def losses_of(predictions: Any, y: Any, task: str) -> npt.NDArray[np.float64]:
+    """The loss of each row that selection compares: 0 or 1 for a class, the absolute error for a number."""
+    if task == "classification":
+        return np.asarray(predictions != y, dtype=float)
+    return np.abs(np.asarray(predictions, dtype=float) - np.asarray(y, dtype=float))
+
+
+def mean_and_error(losses: npt.NDArray[np.float64], groups: Any = None) -> tuple[float, float]:
+    """Mean of the rows' losses (NaN: not compared on) and its standard error; with groups, over groups."""
+    compared = ~np.isnan(losses)
+    means = losses[compared]
+    if groups is not None:
+        labels = np.unique(np.asarray(groups)[compared], return_inverse=True)[1]
+        means = np.bincount(labels, means) / np.bincount(labels)
+    error = float(means.std(ddof=1) / np.sqrt(means.size)) if means.size > 1 else 0.0
+    return float(means.mean()), error
+
+
+def take(X: Any, rows: Any) -> Any:
+    """Rows of a DataFrame, an array or a sparse matrix."""
+    return X.iloc[rows] if hasattr(X, "iloc") else X[rows]

@@ -1,0 +1,98 @@
+"""From the columns of a table to numbers: filling, scaling, one-hot, hashed words, parts of dates.
+
+Everything is learned inside ``fit``, on fit rows only, as part of the candidate's pipeline.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.compose import ColumnTransformer
+from sklearn.feature_extraction.text import HashingVectorizer
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.utils.validation import check_is_fitted
+
+
+class HashedWords(TransformerMixin, BaseEstimator):
+    """Bag of words of text columns, hashed to a fixed number of columns each; missing text has no words.
+
+    Parameters
+    ----------
+    n_features : columns a text column becomes
+    """
+
+    def __init__(self, n_features: int = 128) -> None:
+        self.n_features = n_features
+
+    def fit(self, X: Any, y: Any = None) -> HashedWords:  # noqa: ARG002
+        """Remember how many columns there are; hashing learns nothing."""
+        self.n_columns_ = np.asarray(X, dtype=object).shape[1]
+        return self
+
+    def transform(self, X: Any) -> Any:
+        """One block of word counts, normalized, a column."""
+        check_is_fitted(self)
+        texts = np.asarray(X, dtype=object)
+        hasher = HashingVectorizer(n_features=self.n_features, alternate_sign=False)
+        blocks = [
+            hasher.transform(["" if text is None or text != text else str(text) for text in texts[:, i]]).toarray()
+            for i in range(self.n_columns_)
+        ]
+        return np.hstack(blocks)
+
+    def get_feature_names_out(self, input_features: Any = None) -> Any:
+        """Names such as ``Name#17``."""
+        names = input_features if input_features is not None else [f"x{i}" for i in range(self.n_columns_)]
+        return np.array([f"{name}#{i}" for name in names for i in range(self.n_features)], dtype=object)
+
+
+class DateParts(TransformerMixin, BaseEstimator):
+    """Days since 1970, month and day of the week of date columns; a missing date has none."""
+
+    def fit(self, X: Any, y: Any = None) -> DateParts:  # noqa: ARG002
+        """Remember how many columns there are."""
+        self.n_columns_ = np.asarray(X).shape[1]
+        return self
+
+    def transform(self, X: Any) -> Any:
+        """Three numbers a date."""
+        check_is_fitted(self)
+        dates = np.asarray(X).astype("datetime64[s]")
+        days = dates.astype("datetime64[D]").astype(np.int64).astype(float)
+        month = (dates.astype("datetime64[M]").astype(np.int64) % 12).astype(float)
+        parts = np.stack([days, month, (days + 3) % 7], axis=-1)
+        parts[np.isnat(dates)] = np.nan
+        return parts.reshape(len(dates), -1)
+
+    def get_feature_names_out(self, input_features: Any = None) -> Any:
+        """Names such as ``born day``."""
+        names = input_features if input_features is not None else [f"x{i}" for i in range(self.n_columns_)]
+        return np.array([f"{name} {part}" for name in names for part in ("day", "month", "weekday")], dtype=object)
+
+
+def preparation(kinds: Mapping[Any, str]) -> ColumnTransformer:
+    """The transformer for columns of the given kinds: "number", "category", "text", "date".
+
+    Numbers are filled with the median, with a column that says so, and scaled; categories become one column each, rare and
+    unseen ones share one; text becomes hashed words; dates become numbers.
+    """
+    of_kind = {kind: [name for name, k in kinds.items() if k == kind] for kind in ("number", "category", "text", "date")}
+    fill = SimpleImputer(strategy="median", add_indicator=True, keep_empty_features=True)
+    steps: list[tuple[str, Any, list[Any]]] = []
+    if of_kind["number"]:
+        steps.append(("number", make_pipeline(fill, StandardScaler()), of_kind["number"]))
+    if of_kind["category"]:
+        encoder = OneHotEncoder(
+            handle_unknown="infrequent_if_exist", min_frequency=5, max_categories=30, sparse_output=False
+        )
+        steps.append(("category", encoder, of_kind["category"]))
+    if of_kind["text"]:
+        steps.append(("text", HashedWords(), of_kind["text"]))
+    if of_kind["date"]:
+        steps.append(("date", make_pipeline(DateParts(), fill, StandardScaler()), of_kind["date"]))
+    return ColumnTransformer(steps, sparse_threshold=0.0, verbose_feature_names_out=False)

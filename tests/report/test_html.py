@@ -1,0 +1,303 @@
+"""The page: its structure, its words, and that nothing from the data is ever markup."""
+
+import re
+import runpy
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import surelearn
+from surelearn.bounds import clopper_pearson, hoeffding, paired_difference
+from surelearn.certificate import Absent, Certificate, Facts
+from surelearn.certification import certify
+from surelearn.report import Audit, Section, Table, Verdict
+from surelearn.report.html import clip, counts_of, lead, marked, percent_sure, prose, render, render_inline, share_of
+
+SAMPLE = runpy.run_path(str(Path(__file__).with_name("sample.py")))
+VOID = {"meta", "br", "col", "img", "link", "input", "hr"}
+
+
+class Page(HTMLParser):
+    """Elements, their attributes and texts; complains about tags that do not match."""
+
+    def __init__(self, text):
+        super().__init__(convert_charrefs=True)
+        self.open, self.elements, self.texts = [], [], []
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.texts.append((self.open[-1] if self.open else "", data))
+
+    def all(self, tag):
+        return [attributes for name, attributes in self.elements if name == tag]
+
+    def text(self, tag=None):
+        return " ".join(" ".join(data for name, data in self.texts if tag is None or name == tag).split())
+
+
+@pytest.fixture(scope="module")
+def audit():
+    return SAMPLE["sample_audit"]()
+
+
+@pytest.fixture(scope="module")
+def page(audit):
+    return Page(render(audit))
+
+
+def bare(claims=(), absent=(), kind="no verdict", **changes):
+    certificate = Certificate(facts=Facts(subject="model", setting="checked"), claims=claims, absent=absent)
+    verdict = Verdict(kind=kind, sentence="Nothing can be said.")
+    empty = {"title": "t", "target": "", "rows": 0, "columns": 0, "chips": (), "sections": ()}
+    return Audit(**{**empty, "verdict": verdict, "certificate": certificate, **changes})
+
+
+def test_the_page_is_whole_and_asks_for_nothing(page):
+    names = {name for name, _ in page.elements}
+    assert not names & {
+        "script",
+        "link",
+        "img",
+        "iframe",
+        "object",
+        "embed",
+        "form",
+        "a",
+        "base",
+        "foreignobject",
+        "animate",
+    }
+    assert page.all("html") == [{"lang": "en"}]
+    policy = next(meta["content"] for meta in page.all("meta") if meta.get("http-equiv"))
+    assert policy == "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+    attributes = {name for _, found in page.elements for name in found}
+    assert not {name for name in attributes if name.startswith("on")} | attributes & {"href", "src", "xlink:href", "style"}
+    assert not re.search(r"url\(|@import|http", page.text("style"))
+
+
+def test_landmarks_and_headings(page):
+    for landmark in ("header", "main", "footer", "h1"):
+        assert len(page.all(landmark)) == 1
+    headings = [data for name, data in page.texts if name == "h2" and data.strip()]
+    assert [heading.strip() for heading in headings] == ["Guaranteed", "Measured", "Assumptions", "Details"]
+    assert all("scope" in attributes for attributes in page.all("th"))
+
+
+def test_the_verdict_opens_the_page(audit, page):
+    assert audit.verdict.text.startswith(page.text("h1").split("  ")[0][:20])
+    assert "4.2% errors" in page.text("b")
+    assert "**" not in page.text()
+
+
+def test_the_guarantees(audit, page):
+    text = page.text()
+    assert "95% together" in text
+    assert "at most 4.2%" in text
+    assert "Clopper–Pearson, half of δ 171 rows, 2 errors" in text
+    assert "Clopper–Pearson, lower, δ/12 61 of 62 rows" in text
+    assert "worst of 4" in text
+    labels = [claim.label.capitalize() for claim in audit.certificate.claims if claim.family == "slice"]
+    assert all(label in text for label in labels)
+
+
+def test_the_details_hold_everything_else(audit, page):
+    text = page.text()
+    for words in ("Bounds that stand alone", "vacuous", "not together with the others", "the regularization was chosen",
+                  "Confidence budget", "δ/48 each", "Facts", audit.certificate.facts.hashes["model"], audit.reproduce,
+                  "Biometrika 26 (1934)", "read before you sign"):  # fmt: skip
+        assert words in text
+    assert f"surelearn {surelearn.__version__} · statistical, not regulatory" in text
+
+
+def test_every_picture_is_well_formed(audit):
+    pictures = re.findall(r"<svg.*?</svg>", render(audit), flags=re.DOTALL)
+    assert len(pictures) > 15
+    for picture in pictures:
+        root = ElementTree.fromstring(picture)  # noqa: S314 - our own
+        assert root.attrib.get("aria-hidden") == "true" or (root.attrib["role"] == "img" and root[0].tag == "title")
+
+
+def test_the_same_audit_gives_the_same_bytes(audit):
+    again = Audit.from_json(audit.to_json())
+    assert render(audit) == render(again)
+    assert render_inline(audit) == render_inline(again)
+    assert not re.search(r"\b20[23]\d-\d\d|\d\d:\d\d\b", render(audit))
+
+
+def test_the_page_is_small(audit):
+    assert len(render(audit).encode()) < 100_000
+
+
+def test_a_huge_audit_stays_under_a_megabyte(audit):
+    claims = [
+        clopper_pearson.certify(i % 7, 50, 1e-5, family="slice", standing="together", label=f"errors where column = {i}")
+        for i in range(3000)
+    ]
+    facts = Facts(subject="m", setting="s", values={f"fact {i}": list(range(100)) for i in range(3000)})
+    certificate = Certificate(facts=facts, claims=tuple(claims))
+    text = render(replace(audit, certificate=certificate))
+    assert len(text.encode()) < 1_000_000
+    assert "2900 more stand in the certificate" in text
+
+
+def test_nothing_guaranteed_is_said_plainly():
+    absent = Absent(quantity="risk", reason="the rows were used for fitting")
+    text = Page(render(bare(absent=[absent], kind="measured only"))).text()
+    assert "Nothing is guaranteed on this page." in text
+    assert "No claim about risk: the rows were used for fitting" in text
+    assert "measured only" in text
+    assert "together" not in text
+
+
+def test_vacuous_guarantees_stand_in_the_details():
+    vacuous = clopper_pearson.certify(1, 1, 0.025, standing="together", label="errors on a single row")
+    text = Page(render(bare([vacuous]))).text()
+    assert "Nothing is guaranteed on this page." in text
+    assert "1 further claim came out vacuous and stands in the details" in text
+    assert text.index("Vacuous claims") > text.index("Details")
+    useful = clopper_pearson.certify(1, 100, 0.025, standing="together", label="errors")
+    text = Page(render(bare([useful, vacuous]))).text()
+    assert "at most 5.5%" in text
+    assert text.index("Errors on a single row") > text.index("Details")
+
+
+@pytest.mark.parametrize(
+    ("kind", "tone"),
+    [("guaranteed", "g"), ("do not ship", "bad"), ("nothing useful", "m"), ("measured only", "m"), ("no verdict", "m")],
+)
+def test_the_verdict_has_the_colour_of_its_kind(kind, tone):
+    page = Page(render(bare(kind=kind)))
+    assert page.all("h1") == [{"class": tone}]
+    assert (kind in page.text("span")) == (kind != "guaranteed")
+
+
+def test_regression_and_groups():
+    X = [[float(i)] for i in range(200)]
+    y = [float(i % 17) for i in range(200)]
+    regression = certify(lambda X: [8.0] * len(X), X, y, task="regression", loss_bound=20.0)
+    page = Page(render(bare(regression.claims)))
+    assert "at most 8" in page.text()
+    labels = [int(value > 8) for value in y]
+    grouped = certify(
+        lambda X: [0] * len(X), X, labels, task="classification", classes=[0, 1], groups=[i // 4 for i in range(200)]
+    )
+    assert "50 groups" in Page(render(replace(bare(), certificate=grouped))).text()
+
+
+def test_inline_is_one_div_with_its_own_styles(audit):
+    text = render_inline(audit)
+    page = Page(text)
+    assert page.elements[0] == ("div", {"class": "sl inline"})
+    assert not {name for name, _ in page.elements} & {"html", "body", "head", "main", "header", "footer", "meta"}
+    assert not any("id" in attributes for _, attributes in page.elements)
+    rules = re.sub(r"@media[^{]*\{", "", page.text("style"))
+    selectors = [s for rule in re.findall(r"([^{}]+)\{", rules) for s in rule.split(",")]
+    assert all(selector.strip().startswith(".sl") for selector in selectors)
+    assert audit._repr_html_() == text
+
+
+# ── Escaping ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def assert_inert(text):
+    page = Page(text)
+    names = {name for name, _ in page.elements}
+    assert not names & {"script", "img", "a", "iframe"}
+    assert not any(name.startswith("on") for _, attributes in page.elements for name in attributes)
+    for picture in re.findall(r"<svg.*?</svg>", text, flags=re.DOTALL):
+        ElementTree.fromstring(picture)  # noqa: S314 - our own
+    text.encode()
+    return page
+
+
+@pytest.mark.parametrize("renderer", [render, render_inline])
+def test_hostile_names_are_only_text(renderer):
+    page = assert_inert(renderer(SAMPLE["hostile_audit"]()))
+    assert "<script>alert(1)</script>" in page.text()
+    assert "{{ 7 * 7 }}" in page.text()
+    assert len(renderer(SAMPLE["hostile_audit"]()).encode()) < 1_000_000
+
+
+@given(st.lists(st.text(min_size=1, max_size=80) | st.sampled_from(SAMPLE["HOSTILE"]), min_size=2, max_size=4, unique=True))
+@settings(max_examples=12, deadline=None)
+def test_any_name_is_only_text(names):
+    plain = Page(render(SAMPLE["hostile_audit"](["name"] * len(names))))
+    page = assert_inert(render(SAMPLE["hostile_audit"](names)))
+    allowed = {name for name, _ in plain.elements} | {"code", "b", "g", "path"}
+    assert {name for name, _ in page.elements} <= allowed
+
+
+def test_marks_of_the_verdict():
+    assert marked("at most **6.7% errors** on **3** rows") == [
+        ("at most ", False), ("6.7% errors", True), (" on ", False), ("3", True), (" rows", False),
+    ]  # fmt: skip
+    assert marked("a**b at most **5%**") == [("a**b at most ", False), ("5%", True)]
+    assert marked("the column **x**") == [("the column **x**", False)]
+
+
+def test_words():
+    assert str(prose("use `a<b` & c")) == "use <code>a&lt;b</code> &amp; c"
+    assert str(lead("One. Two `x`.")) == "<b>One.</b> Two <code>x</code>."
+    assert str(lead("Only one.")) == "Only one."
+    assert str(prose("the column " + "x" * 5000)) == "the column " + "x" * 100 + "…"
+    assert str(clip("<" * 200, 3)).startswith('<bdi title="&lt;')
+    assert [percent_sure(delta) for delta in (0.05, 0.07, 0.01, 0.001)] == ["95%", "93%", "99%", "99.9%"]
+
+
+def test_shares_and_counts():
+    certificate = Certificate(facts=Facts(subject="m", setting="s"), claims=())
+    whole, half, part = (clopper_pearson.certify(1, 1000, delta) for delta in (0.05, 0.025, 0.05 / 12))
+    assert [share_of(claim, certificate) for claim in (whole, half, part)] == ["all of δ", "half of δ", "δ/12"]
+    assert counts_of(whole, certificate) == "1,000 rows, 1 error"
+    assert counts_of(hoeffding.certify(0.1, 50, 0.05), certificate) == "50 rows"
+    assert counts_of(paired_difference.certify([0.0] * 9, [1.0] * 9, 0.05), certificate) == "9 rows"
+
+
+def test_columns_of_numbers_stand_to_the_right():
+    table = Table(header=("name", "n", "word"), rows=(("a", "1,234", "x"), ("b", "5.6%", "7y")))
+    section = Section(key="k", title="T", place="details", tables=(table,))
+    cells = [attributes.get("class") for attributes in Page(render(bare(sections=(section,)))).all("td")]
+    assert cells[:4] == ["r", None, "r", None]
+
+
+# ── Contrast ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def luminance(colour):
+    colour = colour if len(colour) == 7 else "#" + "".join(2 * digit for digit in colour[1:])
+    channels = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(one, other):
+    light, dark = sorted([luminance(one), luminance(other)], reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
+def test_texts_can_be_read_in_every_theme(page):
+    themes = re.findall(r"--paper:.*?[;}]\s*(?:color-scheme|\})|--paper:[^}]*", page.text("style"))
+    assert len(themes) == 3  # light, dark, print
+    for theme in themes:
+        colours = dict(re.findall(r"--(\w+):(#[0-9a-f]+)", theme))
+        for ink in ("ink", "soft", "g", "m", "bad"):
+            for ground in ("paper", "card"):
+                assert contrast(colours[ink], colours[ground]) >= 4.5, (ink, ground, theme)
