@@ -88,7 +88,7 @@ def certify(
     >>> model = LogisticRegression(max_iter=10_000).fit(X_fit, y_fit)
     >>> certificate = certify(model, X_certify, y_certify, majority=1)
     >>> certificate["risk"].bound()
-    '≤ 9.7%'
+    '≤ 8.3%'
     """
     if not isinstance(delta, (int, float)) or not 0 < delta < 1:
         raise ValueError(f"delta must lie strictly between 0 and 1, not {delta!r}")

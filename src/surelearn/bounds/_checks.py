@@ -43,10 +43,10 @@ def confidence(value: npt.ArrayLike, name: str = "delta") -> npt.NDArray[np.floa
 
 
 def positive(name: str, value: npt.ArrayLike) -> npt.NDArray[np.float64]:
-    """A number above 0."""
+    """A finite number above 0."""
     array = number(name, value)
-    if (array <= 0).any():
-        raise ValueError(f"{name} must be positive, not {array.min():g}")
+    if (strange := array[(array <= 0) | np.isinf(array)]).size:
+        raise ValueError(f"{name} must be positive and finite, not {strange.flat[0]:g}")
     return array
 
 
@@ -61,8 +61,8 @@ def nonnegative(name: str, value: npt.ArrayLike) -> npt.NDArray[np.float64]:
 def count(name: str, value: npt.ArrayLike, least: int = 0) -> npt.NDArray[np.float64]:
     """A whole number of at least ``least``, kept as a float so that formulas cannot overflow."""
     array = number(name, value)
-    if (array != np.floor(array)).any() or not np.isfinite(array).all():
-        raise ValueError(f"{name} must be a whole number, not {array[array != np.floor(array)].flat[0]:g}")
+    if (strange := array[~np.isfinite(array) | (array != np.floor(array))]).size:
+        raise ValueError(f"{name} must be a whole number, not {strange.flat[0]:g}")
     if (array < least).any():
         raise ValueError(f"{name} must be at least {least}, not {array.min():g}")
     return array

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from scipy.special import betainccinv, gammaln, rel_entr
 
 _STEPS = 64  # halvings of [0, 1]: past the spacing of floats
+_SMALLEST = math.log(1e-80)  # below about 1e-107 SciPy's inverse beta function errs, also to the unsound side
 
 
 def log_choose(n: npt.ArrayLike, k: npt.ArrayLike) -> Any:
@@ -61,7 +62,7 @@ def binomial_tail_inversion(errors: int, n: int, log_delta: float) -> float:
         return 1.0
     if errors == 0:
         return -math.expm1(log_delta / n)
-    if log_delta > -600:
+    if log_delta > _SMALLEST:
         return float(betainccinv(errors + 1, n - errors, math.exp(log_delta)))
     low, high = errors / n, 1.0
     for _ in range(_STEPS):

@@ -102,9 +102,17 @@ def sauer(n: npt.ArrayLike, vc_dimension: npt.ArrayLike, form: Literal["sum", "p
         raise ValueError(f"form must be 'sum' or 'power', not {form!r}")
     if log:
         return check.plain(result)
+    if form == "sum":
+        return check.plain(np.vectorize(_sauer_sum, otypes=[float])(n, d))
     with np.errstate(over="ignore"):
-        value = np.exp(result)
-    return check.plain(np.where((form == "sum") & (value < 2.0**50), np.rint(value), value))
+        return check.plain(np.exp(result))
+
+
+def _sauer_sum(n: float, d: float) -> float:
+    """The sum in whole numbers, as far as floats reach."""
+    if _log_sauer_sum(n, d) > 709:
+        return math.inf
+    return float(sum(math.comb(int(n), i) for i in range(int(min(n, d)) + 1)))
 
 
 def _log_sauer_sum(n: float, d: float) -> float:

@@ -17,7 +17,7 @@ from scipy.stats import binom
 
 from surelearn.bounds import _checks as check
 from surelearn.bounds._checks import Value
-from surelearn.bounds._tails import kl_inverse
+from surelearn.bounds._tails import binomial_tail_inversion, kl_inverse
 from surelearn.claim import IN_EXPECTATION, Statement, Theorem, at_least, at_most, between, theorem
 
 IID = "rows are independent and identically distributed"
@@ -75,10 +75,8 @@ def clopper_pearson(errors: npt.ArrayLike, n: npt.ArrayLike, delta: npt.ArrayLik
     >>> round(clopper_pearson(0, 59, 0.05), 4)  # the rule of three, exactly
     0.0495
     """
-    delta = check.confidence(delta)
     n, errors = _errors_of(n, errors)
-    upper = betainccinv(errors + 1, np.maximum(n - errors, 1), delta)
-    return check.plain(np.where(errors == n, 1.0, upper))
+    return check.plain(_binomial_upper(errors, n, check.confidence(delta)))
 
 
 @theorem(
@@ -98,10 +96,27 @@ def clopper_pearson_lower(successes: npt.ArrayLike, n: npt.ArrayLike, delta: npt
     >>> round(clopper_pearson_lower(60, 63, 0.05), 4)
     0.8815
     """
-    delta = check.confidence(delta)
     n, successes = _errors_of(n, successes, "successes")
-    lower = betaincinv(np.maximum(successes, 1), n - successes + 1, delta)
-    return check.plain(np.where(successes == 0, 0.0, lower))
+    return check.plain(_binomial_lower(successes, n, check.confidence(delta)))
+
+
+def _binomial_upper(errors: Any, n: Any, delta: Any) -> Any:
+    """The Beta(errors + 1, n − errors) quantile at 1 − δ; in log space where δ is too small for SciPy."""
+    upper = np.where(errors == n, 1.0, betainccinv(errors + 1, np.maximum(n - errors, 1), np.maximum(delta, 1e-80)))
+    if np.any(delta < 1e-80):
+        exact = np.vectorize(lambda k, m, d: binomial_tail_inversion(int(k), int(m), math.log(d)), otypes=[float])
+        upper = np.where(delta < 1e-80, exact(errors, n, np.minimum(delta, 1e-80)), upper)
+    return upper
+
+
+def _binomial_lower(successes: Any, n: Any, delta: Any) -> Any:
+    """The Beta(successes, n − successes + 1) quantile at δ."""
+    lower = np.where(successes == 0, 0.0, betaincinv(np.maximum(successes, 1), n - successes + 1, np.maximum(delta, 1e-80)))
+    if np.any(delta < 1e-80):
+        lower = np.where(
+            delta < 1e-80, np.maximum(0.0, 1 - _binomial_upper(n - successes, n, np.minimum(delta, 1e-80))), lower
+        )
+    return lower
 
 
 @theorem(
@@ -121,7 +136,8 @@ def clopper_pearson_interval(errors: npt.ArrayLike, n: npt.ArrayLike, delta: npt
     (0.0203, 0.0426)
     """
     half = check.confidence(delta) / 2
-    return clopper_pearson_lower(errors, n, half), clopper_pearson(errors, n, half)
+    n, errors = _errors_of(n, errors)
+    return check.plain(_binomial_lower(errors, n, half)), check.plain(_binomial_upper(errors, n, half))
 
 
 @theorem(
@@ -369,7 +385,7 @@ def conformal_rank(n: npt.ArrayLike, alpha: npt.ArrayLike) -> Value:
     """
     n, alpha = check.count("n", n, 1), check.confidence(alpha, "alpha")
     exact = (n + 1) * (1 - alpha)
-    rank = np.ceil(exact - 1e-12 * n)  # 0.9 is not a float: (n + 1)·0.9 may land just above a whole number
+    rank = np.maximum(1.0, np.ceil(exact - 1e-12 * n))  # 0.9 is not a float: (n + 1)·0.9 may land just above a whole number
     return check.plain(np.where(rank > n, np.inf, rank))
 
 
@@ -395,6 +411,7 @@ def conformal_rank_pac(n: npt.ArrayLike, alpha: npt.ArrayLike, delta: npt.ArrayL
     """
     n, alpha, delta = check.count("n", n, 1), check.confidence(alpha, "alpha"), check.confidence(delta)
     rank = binom.isf(delta, n, 1 - alpha) + 1  # isf: the smallest j with P(Bin > j) ≤ δ
+    rank = np.where(binom.sf(rank - 2, n, 1 - alpha) <= delta * (1 + 1e-13), rank - 1, rank)  # an exact tie, missed by isf
     return check.plain(np.where(rank > n, np.inf, rank))
 
 
@@ -419,6 +436,6 @@ def conformal_radius(residuals: npt.ArrayLike, alpha: float, delta: float) -> fl
     >>> conformal_radius(range(1, 101), 0.1, 0.05)
     96.0
     """
-    residuals = check.sample("residuals", np.asarray(residuals, dtype=float), 0.0, math.inf)
+    residuals = check.sample("residuals", residuals, 0.0, math.inf)
     rank = conformal_rank_pac(residuals.size, alpha, delta)
     return math.inf if math.isinf(rank) else float(np.sort(residuals)[int(rank) - 1])

@@ -103,7 +103,7 @@ def boosting_margin_finite(
     def smallest(n: float, delta: float, theta: float, size: float) -> float:
         # Past k = (16/θ²)·ln(n + 2) the exponential is below n⁻², while the root only grows.
         k = np.arange(1.0, math.ceil(16 / theta**2 * math.log(n + 2)) + 2)
-        deviation = np.sqrt((np.log(k * (k + 1) ** 2 / delta) + k * math.log(size)) / (2 * n))
+        deviation = np.sqrt((np.log(k) + 2 * np.log(k + 1) - math.log(delta) + k * math.log(size)) / (2 * n))
         return float(np.min(2 * np.exp(-k * theta**2 / 8) + deviation))
 
     return check.plain(margin_error + np.vectorize(smallest, otypes=[float])(n, delta, theta, size))

@@ -125,7 +125,7 @@ def read_table(
     >>> read_table("iris", target="specis")
     Traceback (most recent call last):
     ...
-    surelearn.columns.DataError: iris has no column 'specis'. Did you mean 'species'?
+    surelearn.data.columns.DataError: iris has no column 'specis'. Did you mean 'species'?
     """
     if task not in (None, "classification", "regression"):
         raise DataError(f"--task is {shown(task)}: it must be classification or regression.")
