@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import os
 import shlex
 import shutil
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import click
 
@@ -29,7 +30,19 @@ Examples:
 """
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+class _Commands(click.Group):
+    """Commands whose errors, click's own too, are one sentence."""
+
+    def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
+        with _one_sentence():
+            return super().make_context(*args, **kwargs)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        with _one_sentence():
+            return super().invoke(ctx)
+
+
+@click.group(cls=_Commands, epilog=EXAMPLES, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="surelearn")
 def main() -> None:
     """Machine learning where every fit comes with a certificate."""
@@ -64,15 +77,14 @@ def main() -> None:
 @click.option("--seed", type=int, default=0, show_default=True, help="For folds and random models; never for the split.")
 @click.option("--jobs", type=int, default=None, help="Parallel tasks (default: all cores); results do not depend on it.")
 @click.option("--ledger", type=click.Path(dir_okay=False, path_type=Path), help="Where uses of held-back rows are recorded.")
-@click.option("--out", type=click.Path(file_okay=False, path_type=Path), default=Path("surelearn-audit"), show_default=True,
+@click.option("--out", type=click.Path(path_type=Path), default=Path("surelearn-audit"), show_default=True,
               help="Folder for the page, the numbers and the certificate.")  # fmt: skip
 @click.option("--format", "formats", multiple=True, type=click.Choice(["html", "md"]), default=["html"], show_default=True)
 @click.option("--max-risk", type=float, help="Exit with 1 if the guaranteed bound is above.")
 @click.option("--quiet", is_flag=True, help="Print the verdict only.")
 def audit(source: str | None, **given: Any) -> None:
     """Audit a table: fit, select, certify, and write one page that a person can sign."""
-    with _one_sentence():
-        sys.exit(_audit(source, command=_command(click.get_current_context()), **given))
+    sys.exit(_audit(source, command=_command(click.get_current_context()), **given))
 
 
 _NOT_ON_THE_PAGE = ("jobs", "quiet", "out", "ledger", "max_risk", "formats")
@@ -105,8 +117,8 @@ def _audit(
     from surelearn.auditing.context import Options, Runner
     from surelearn.auditing.flow import audit_table
     from surelearn.data import read_table
-    from surelearn.jobs import Journal, rich_progress
-    from surelearn.selection.candidates import load_factory
+    from surelearn.jobs import rich_progress
+    from surelearn.selection.ledger import Ledger, ledger_path
 
     reading = {name: given.pop(name) for name in ("target", "drop", "group", "time", "task")}
     models, against, keep, ledger = (given.pop(name) for name in ("models", "against", "keep", "ledger"))
@@ -114,14 +126,17 @@ def _audit(
     if source is None and reading["target"] is None and given["positive"] is None:
         given["positive"] = "malignant"
     options = Options(**given)
-    _check_numbers(options, max_risk)
-    if out.exists() and not out.is_dir():
-        raise ValueError(f"--out {out} is a file: name a folder")
+    _check_numbers(options, jobs, max_risk)
+    _check_out(out)
+    candidates, rival = _load("--model", models), _load("--against", against)
     table = read_table(source, header=not no_header, **reading)
-    say = (lambda line: None) if quiet else click.echo  # noqa: ARG005
+    _check_slices(table, options.slices, keep)
+    Ledger(ledger_path(table.path, ledger))  # one that cannot be read is refused before the work, not after
+    say = (lambda line: None) if quiet else _say  # noqa: ARG005
     for line in _table_lines(table):
         say(line)
-    with Journal(_journal_path(out), run_key=_run_key(table, options, models, against, keep)) as journal:
+    run_key = _run_key(table, options, keep, *(_identity(*given) for given in ((models, candidates), (against, rival))))
+    with _journal(out, run_key) as journal:
         runner = Runner(
             n_jobs=jobs if jobs is not None else -1,
             journal=journal,
@@ -129,47 +144,126 @@ def _audit(
             say=say,
         )
         result = audit_table(
-            table,
-            keep=keep,
-            models=None if models is None else load_factory(models),
-            against=None if against is None else load_factory(against),
-            ledger=ledger,
-            options=options,
-            runner=runner,
+            table, keep=keep, models=candidates, against=rival, ledger=ledger, options=options, runner=runner
         )
         result = replace(result, reproduce=command)
         paths = _write(result, out, formats)
         journal.delete()
     for line in _result_lines(result, paths, quiet=quiet):
-        click.echo(line)
+        _say(line)
     return _gate(result, max_risk)
 
 
-def _check_numbers(options: Any, max_risk: float | None) -> None:
-    for name, value in (("--delta", options.delta), ("--alpha", options.alpha)):
-        if not 0 < value < 1:
+def _check_numbers(options: Any, jobs: int | None, max_risk: float | None) -> None:
+    between = (
+        ("--delta", options.delta),
+        ("--alpha", options.alpha),
+        ("--threshold", options.threshold),
+        ("--certify", options.certify_fraction),
+    )
+    for name, value in between:
+        if value is not None and not 0 < value < 1:
             raise ValueError(f"{name} must lie strictly between 0 and 1, not {value:g}")
-    if max_risk is not None and max_risk < 0:
-        raise ValueError(f"--max-risk must not be negative, not {max_risk:g}")
+    if options.select_fraction is not None and not 0 <= options.select_fraction < 1:
+        raise ValueError(f"--select must be at least 0 and below 1, not {options.select_fraction:g}")
+    for name, value in (("--cost", options.cost), ("--loss-bound", options.loss_bound)):
+        if value is not None and not 0 < value < float("inf"):
+            raise ValueError(f"{name} must be a positive number, not {value:g}")
+    if max_risk is not None and not max_risk >= 0:
+        raise ValueError(f"--max-risk must be a number that is not negative, not {max_risk:g}")
+    if jobs == 0:
+        raise ValueError("--jobs must not be 0: say 1 for one task at a time, or nothing for all cores")
     if (options.cost is not None or options.threshold is not None) and options.positive is None:
         raise ValueError("--cost and --threshold need --positive, the class that matters")
+
+
+def _check_out(out: Path) -> None:
+    """Whether the folder can be made, before any work is done for it."""
+    if out.exists() and not out.is_dir():
+        raise ValueError(f"--out {out} is a file: name a folder")
+    place = _absolute(out)
+    if not place.name:
+        raise ValueError(f"--out {out} is no folder of its own: name one")
+    there = next(folder for folder in (place, *place.parents) if folder.exists())
+    if not there.is_dir():
+        raise ValueError(f"--out {out} cannot be made: {there} is a file")
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise ValueError(f"--out {out} cannot be written: no permission for {there}")
+
+
+def _check_slices(table: Any, slices: tuple[str, ...], keep: tuple[str, ...]) -> None:
+    """Slices are cut on fit rows, long after the table is read: an unknown column is refused before that."""
+    import difflib
+
+    suspects = {f.numbers["column"] for f in table.findings if f.code == "SL103"} - set(keep)
+    features = [column.name for column in table.columns if column.used and column.name not in suspects]
+    for name in slices:
+        if name in features:
+            continue
+        if name in table.frame.columns:
+            raise ValueError(f"--slice {name!r}: this column of {table.name} is not among the features that are used")
+        near = difflib.get_close_matches(name, features, n=3) or features[:8]
+        raise ValueError(f"--slice {name!r}: {table.name} has no such column. Did you mean {' or '.join(map(repr, near))}?")
+
+
+def _load(option: str, text: str | None) -> Any:
+    """Candidates from ``module:factory``, also of a module in the working folder; whatever goes wrong is the user's."""
+    from surelearn.selection.candidates import load_factory
+
+    if text is None:
+        return None
+    if (here := os.getcwd()) not in sys.path:
+        sys.path.append(here)
+    try:
+        return load_factory(text)
+    except Exception as error:
+        if os.environ.get("SURELEARN_DEBUG"):
+            raise
+        said = str(error) if isinstance(error, ValueError | TypeError) else f"{type(error).__name__}: {error}"
+        known = said.startswith("--model ")
+        raise ValueError(f"{option}{said.removeprefix('--model')}" if known else f"{option} {text}: {said}") from None
+
+
+def _identity(text: str | None, candidates: Any) -> tuple[str, ...]:
+    """What a journal must know of candidates: their parameters, and the code of the module that makes them."""
+    import joblib
+
+    if text is None:
+        return ()
+    try:
+        parameters = str(joblib.hash(candidates))
+    except Exception:  # joblib raises what the object's own state raises
+        parameters = ""
+    file = getattr(sys.modules.get(text.partition(":")[0]), "__file__", None)
+    code = Path(file).read_bytes() if file and Path(file).is_file() else b""
+    return text, parameters, hashlib.sha256(code).hexdigest()
+
+
+def _say(line: str) -> None:
+    """One line, whatever the names in it: nothing from the data reaches the terminal as a command."""
+    click.echo("".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in line))
+
+
+def _cut(name: Any, longest: int = 80) -> str:
+    name = str(name)
+    return name if len(name) <= longest else f"{name[: longest - 1]}…"
 
 
 def _table_lines(table: Any) -> Iterator[str]:
     import numpy as np
 
     columns = table.frame.shape[1] - 1
-    target = f"target {table.target}"
+    target = f"target {_cut(table.target)}"
     if table.task == "classification":
         labels, counts = np.unique(table.y, return_counts=True)
-        shown = ", ".join(f"{label}: {count:,}" for label, count in list(zip(labels, counts, strict=True))[:6])
+        shown = ", ".join(f"{_cut(label)}: {count:,}" for label, count in list(zip(labels, counts, strict=True))[:6])
         target += f" ({shown}{', …' if labels.size > 6 else ''})"
     else:
         target += f" ({table.y.min():,.6g} to {table.y.max():,.6g})"
     yield f"{table.name}  {len(table.y):,} rows, {columns:,} columns, {target}"
     for column in table.columns:
         if column.note and column.kind != "target":
-            yield f"  {column.kind:<10} {column.name}  {column.note}"
+            yield f"  {column.kind:<10} {_cut(column.name)}  {column.note}"
 
 
 def _result_lines(result: Any, paths: dict[str, Path], *, quiet: bool) -> Iterator[str]:
@@ -180,7 +274,7 @@ def _result_lines(result: Any, paths: dict[str, Path], *, quiet: bool) -> Iterat
         return
     yield result.verdict.text
     yield ""
-    rows = [(claim, label) for claim, label in result.certificate.rows() if claim.standing == "together"]
+    rows = [(claim, _cut(label)) for claim, label in result.certificate.rows() if claim.standing == "together"]
     if rows:
         width = max(len(label) for _, label in rows)
         yield f"{f'Guaranteed together, {percent_sure(result.certificate.delta)}':<{width + 2}}   measured   bound"
@@ -209,29 +303,69 @@ def _gate(result: Any, max_risk: float | None) -> int:
 
 def _write(result: Any, out: Path, formats: tuple[str, ...]) -> dict[str, Path]:
     """Write beside, then rename: an interrupted run leaves no half file."""
-    files = {"audit.json": result.to_json() + "\n", "certificate.json": result.certificate.to_json() + "\n"}
+    texts = {"audit.json": result.to_json() + "\n", "certificate.json": result.certificate.to_json() + "\n"}
     if "html" in formats:
-        files["report.html"] = result.to_html()
+        texts["report.html"] = result.to_html()
     if "md" in formats:
-        files["report.md"] = result.to_markdown()
-    beside = out.with_name(f".{out.name}.{os.getpid()}.part")
+        texts["report.md"] = result.to_markdown()
+    files = {name: text.encode(errors="backslashreplace") for name, text in texts.items()} | _model_file(result.model)
+    place = _absolute(out)
+    beside = place.with_name(f".{place.name}.part")  # one name: what a killed run left is taken away by the next one
     try:
+        shutil.rmtree(beside, ignore_errors=True)
         beside.mkdir(parents=True)
-        for name, text in files.items():
-            (beside / name).write_text(text, encoding="utf-8")
-        out.mkdir(parents=True, exist_ok=True)
+        for name, content in files.items():
+            (beside / name).write_bytes(content)
+        place.mkdir(parents=True, exist_ok=True)
         for name in files:
-            os.replace(beside / name, out / name)
+            os.replace(beside / name, place / name)
     except OSError as error:
-        raise ValueError(f"--out {out} cannot be written: {error.strerror or error}") from None
+        raise OSError(f"--out {out} cannot be written: {error.strerror or error}") from None
     finally:
         shutil.rmtree(beside, ignore_errors=True)
     shown = {"page": "report.html", "text": "report.md", "numbers": "audit.json", "certificate": "certificate.json"}
-    return {what: out / name for what, name in shown.items() if name in files}
+    return {what: out / name for what, name in (shown | {"model": "model.skops"}).items() if name in files}
 
 
-def _journal_path(out: Path) -> Path:
-    return out.with_name(f".{out.name}.journal.sqlite")
+def _model_file(model: Any) -> dict[str, bytes]:
+    """The model in skops' format, which loads without executing code; nothing for one that it cannot hold."""
+    import skops.io
+
+    try:
+        return {"model.skops": skops.io.dumps(model)}
+    except Exception:  # skops raises whatever a user's own model class raises; the page stands without the model
+        return {}
+
+
+@contextmanager
+def _journal(out: Path, run_key: str) -> Iterator[Any]:
+    """The journal beside the folder: it outlives a kill, an interrupt and a full disk; a refusal leaves nothing behind."""
+    from surelearn.jobs import Journal, TaskError
+
+    place = _absolute(out)
+    made = [folder for folder in place.parents if not folder.exists()]
+    try:
+        journal = Journal(place.with_name(f".{place.name}.journal.sqlite"), run_key=run_key)
+    except OSError as error:
+        raise ValueError(f"--out {out} cannot be written: {error.strerror or error}") from None
+    except RuntimeError:
+        raise ValueError(f"--out {out} is being written by another run: wait for it, or name another folder") from None
+    if journal.notice:
+        click.echo(journal.notice, err=True)
+    try:
+        with journal:
+            yield journal
+    except (ValueError, TypeError, TaskError):
+        journal.delete()
+        with suppress(OSError):
+            for folder in made:
+                folder.rmdir()
+        raise
+
+
+def _absolute(path: Path) -> Path:
+    """The path with a name of its own, also for ``.``."""
+    return Path(os.path.abspath(path))
 
 
 def _run_key(table: Any, *parts: Any) -> str:
@@ -247,25 +381,24 @@ def _run_key(table: Any, *parts: Any) -> str:
 @click.argument("name", required=False)
 def theorems(name: str | None) -> None:
     """List the theorems, or one of them with its assumptions and a worked number."""
-    with _one_sentence():
-        from surelearn import bounds
-        from surelearn.claim import find_theorem
+    from surelearn import bounds
+    from surelearn.claim import find_theorem
 
-        if name is None:
-            width = max(len(theorem.key) for theorem in bounds.theorems())
-            for theorem in bounds.theorems():
-                click.echo(
-                    f"{theorem.key:<{width}}  {theorem.claims.quantity} {theorem.claims.relation} …, {theorem.claims.holds}"
-                )
-            return
-        theorem = find_theorem(name)
-        click.echo(f"{theorem.name}\n{theorem.reference}\n")
-        click.echo((theorem.__doc__ or "").split("\n\n    Examples")[0].replace("\n    ", "\n"))
-        click.echo("\nAssumes")
-        for line in theorem.assumes or ("nothing beyond its inputs",):
-            click.echo(f"  {line}")
-        inputs = ", ".join(f"{key}={_short(value)}" for key, value in theorem.example.items())
-        click.echo(f"\nFor example\n  {theorem.key}({inputs})\n  {theorem.certify(**theorem.example)}")
+    if name is None:
+        width = max(len(theorem.key) for theorem in bounds.theorems())
+        for theorem in bounds.theorems():
+            click.echo(
+                f"{theorem.key:<{width}}  {theorem.claims.quantity} {theorem.claims.relation} …, {theorem.claims.holds}"
+            )
+        return
+    theorem = find_theorem(name)
+    click.echo(f"{theorem.name}\n{theorem.reference}\n")
+    click.echo((theorem.__doc__ or "").split("\n\n    Examples")[0].replace("\n    ", "\n"))
+    click.echo("\nAssumes")
+    for line in theorem.assumes or ("nothing beyond its inputs",):
+        click.echo(f"  {line}")
+    inputs = ", ".join(f"{key}={_short(value)}" for key, value in theorem.example.items())
+    click.echo(f"\nFor example\n  {theorem.key}({inputs})\n  {theorem.certify(**theorem.example)}")
 
 
 def _short(value: Any) -> str:
@@ -275,18 +408,32 @@ def _short(value: Any) -> str:
 @contextmanager
 def _one_sentence() -> Iterator[None]:
     """Bad input ends in one sentence and exit code 2; an interrupt in 130, with nothing half written."""
-    from surelearn.jobs import TaskError
-
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal without ≤ shows ?
     try:
         yield
-    except (ValueError, TypeError, TaskError) as error:
-        if os.environ.get("SURELEARN_DEBUG"):
-            raise
-        click.echo(" ".join(str(error).split()), err=True)
-        sys.exit(2)
     except KeyboardInterrupt:
         click.echo("interrupted; run the same command to go on from here", err=True)
         sys.exit(130)
+    except click.UsageError as error:
+        if isinstance(error, getattr(click.exceptions, "NoArgsIsHelpError", ())):
+            raise
+        _refuse(error.format_message())
+    except Exception as error:
+        from surelearn.jobs import TaskError
+
+        known = isinstance(error, ValueError | TypeError | OSError | TaskError) and not isinstance(error, BrokenPipeError)
+        if not known or os.environ.get("SURELEARN_DEBUG"):
+            raise
+        if isinstance(error, OSError) and error.strerror and error.filename:
+            _refuse(f"{error.filename} cannot be used: {error.strerror}")
+        _refuse(str(error))
+
+
+def _refuse(sentence: str) -> NoReturn:
+    click.echo(" ".join(sentence.split()), err=True)
+    sys.exit(2)
 
 
 if __name__ == "__main__":

@@ -30,9 +30,10 @@ def choose_threshold(scores: Any, y: Any, positive: Any, cost: float) -> float:
     alarms = (~is_positive).sum() - np.concatenate(([0], np.cumsum(~is_positive)))
     total = cost * missed + alarms
     cuts = np.concatenate(([p[0] / 2], (p[1:] + p[:-1]) / 2, [(1 + p[-1]) / 2]))
-    allowed = np.concatenate(([True], p[1:] > p[:-1], [True]))
-    best = int(np.argmin(np.where(allowed, total, np.inf)))
-    return float(cuts[best])
+    allowed = np.concatenate(([p[0] > 0], p[1:] > p[:-1], [p[-1] < 1]))  # a threshold lies strictly between 0 and 1
+    if not allowed.any():
+        return 0.5
+    return float(cuts[np.argmin(np.where(allowed, total, np.inf))])
 
 
 def apply_threshold(model: Any, options: Options, scores: Any, y: Any) -> tuple[Any, float | None]:

@@ -372,4 +372,5 @@ def _document(context: Context, columns: int, selection: Selection | None) -> Au
         certificate=context.certificate,
         sections=sections,
         numbers=numbers,
+        model=context.model,
     )

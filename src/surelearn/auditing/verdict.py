@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from surelearn.auditing.context import Context
 from surelearn.bounds import clopper_pearson, conformal_rank_pac
 from surelearn.claim import Claim
@@ -55,15 +57,17 @@ def _guaranteed(context: Context) -> Verdict:
     risk = _claim(context, "risk")
     if risk is None:
         return Verdict(kind="nothing useful", sentence="Nothing can be guaranteed about this model.")
+    gain, baseline = _claim(context, "gain"), _claim(context, "baseline_risk")
+    doubt = ""
+    if gain is not None and baseline is not None and not _improves(gain, risk, baseline):
+        doubt = f" An improvement over {_rival(baseline)} was measured, but is not guaranteed."
     if context.groups is not None:
-        facts = context.certificate.facts
-        counted = f"{facts['groups']:,} held-back {context.group_name}s count, not {facts['rows']:,} rows"
-        sentence = (
-            f"For a new {context.group_name}, {_at_most(risk, 'errors')} on average ({confidence(context)}; {counted})."
-        )
-        return Verdict(kind="guaranteed", sentence=sentence)
+        facts, group = context.certificate.facts, context.group_name
+        counted = f"{facts['groups']:,} held-back {group}s count, not {facts['rows']:,} rows"
+        sentence = f"For a new {group}, {_at_most(risk, 'errors')} on average ({confidence(context)}; {counted})."
+        return Verdict(kind="guaranteed", sentence=sentence + doubt)
     parts = [_at_most(risk, "errors")]
-    sensitivity, baseline = _claim(context, "sensitivity"), _claim(context, "baseline_risk")
+    sensitivity = _claim(context, "sensitivity")
     if sensitivity is not None:
         missed = show(1 - _number(sensitivity), "rate", "<=")
         parts.append(f"at most **{missed} of {context.options.positive} cases missed**")
@@ -72,7 +76,8 @@ def _guaranteed(context: Context) -> Verdict:
         sentence += f", against at least {show(_number(baseline), 'rate', '>=')} errors for {_rival(baseline)}"
     count = len(parts) + (baseline is not None)
     together = {1: "with", 2: "; both hold together with"}.get(count, "; all three hold together with")
-    return Verdict(kind="guaranteed", sentence=f"{sentence}{' ' * (count == 1)}{together} {confidence(context)} confidence.")
+    sentence += f"{' ' * (count == 1)}{together} {confidence(context)} confidence."
+    return Verdict(kind="guaranteed", sentence=sentence + doubt)
 
 
 def _rival(baseline: Claim) -> str:
@@ -100,13 +105,24 @@ def _nothing_useful(context: Context) -> Verdict | None:
 
 def _do_not_ship(context: Context) -> Verdict | None:
     gain, risk, baseline = _claim(context, "gain"), _claim(context, "risk"), _claim(context, "baseline_risk")
-    if gain is None or risk is None or baseline is None or _number(gain) > 0:
+    if gain is None or risk is None or baseline is None or _improves(gain, risk, baseline) or _seems_to_improve(gain):
         return None
     sentence = (
         f"Do not ship: {show(risk.measured or 0.0, 'rate')} errors measured, {show(baseline.measured or 0.0, 'rate')} for "
         f"{_rival(baseline)}; no improvement can be guaranteed."
     )
     return Verdict(kind="do not ship", sentence=sentence)
+
+
+def _improves(gain: Claim, risk: Claim, baseline: Claim) -> bool:
+    """Whether an improvement is guaranteed, by the paired claim or by the two bounds."""
+    return _number(gain) > 0 or _number(risk) < _number(baseline)
+
+
+def _seems_to_improve(gain: Claim) -> bool:
+    """Whether an improvement was measured, by more than two standard errors, though too few rows guarantee it."""
+    differences = np.subtract(gain.inputs["baseline_losses"], gain.inputs["losses"])
+    return differences.size > 1 and differences.mean() > 2 * differences.std(ddof=1) / math.sqrt(differences.size)
 
 
 def _regression(context: Context) -> Verdict:

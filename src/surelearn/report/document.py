@@ -96,7 +96,9 @@ class Audit:
     chips : a few words each: the chosen model, held-back rows, which audit of these rows
     certificate : the claims; its ``together`` claims are the page's guarantees
     sections : everything else, in order
-    reproduce : the command, or the call, that gives this page again
+    reproduce : the command that gives this page again
+    numbers : options, selection errors, and what else sections were drawn from
+    model : the fitted model itself; not part of the file
     """
 
     title: str
@@ -109,6 +111,7 @@ class Audit:
     sections: tuple[Section, ...]
     reproduce: str = ""
     numbers: Mapping[str, Any] = field(default_factory=FrozenDict)
+    model: Any = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "chips", freeze(self.chips))
@@ -155,7 +158,7 @@ class Audit:
             raise ValueError(f"this is not an audit: its format is not {FORMAT!r}")
         if not isinstance(plain.get("version"), int) or plain["version"] > VERSION:
             raise ValueError(f"the audit has version {plain.get('version')!r}, this surelearn reads up to {VERSION}")
-        names = {f.name for f in fields(cls)} - {"verdict", "sections", "certificate"}
+        names = {f.name for f in fields(cls)} - {"verdict", "sections", "certificate", "model"}
         return cls(
             **{name: from_plain(plain[name]) for name in names},
             verdict=Verdict(**plain["verdict"]),
