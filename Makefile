@@ -4,11 +4,11 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test lint bench docs clean
+.PHONY: demo test lint bench coverage docs clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/base.done
-	@$(BIN)/python examples/certify_breast_cancer.py
+	@$(BIN)/surelearn audit
 
 test: $(VENV)/test.done
 	@$(BIN)/python -m pytest -n auto --quiet
@@ -20,6 +20,9 @@ lint: $(VENV)/test.done
 
 bench: $(VENV)/peers.done
 	@for file in benchmarks/bench_*.py; do $(BIN)/python $$file || exit 1; done
+
+coverage: $(VENV)/test.done
+	@$(BIN)/python benchmarks/coverage_audit.py
 
 docs: $(VENV)/docs.done
 	@PYTHONWARNINGS= $(BIN)/sphinx-build --quiet --fail-on-warning --keep-going docs docs/_build/html

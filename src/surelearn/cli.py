@@ -7,7 +7,9 @@ import io
 import os
 import shlex
 import shutil
+import signal
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -352,6 +354,7 @@ def _journal(out: Path, run_key: str) -> Iterator[Any]:
         raise ValueError(f"--out {out} is being written by another run: wait for it, or name another folder") from None
     if journal.notice:
         click.echo(journal.notice, err=True)
+    _ctrl_c.under_way = True
     try:
         with journal:
             yield journal
@@ -405,6 +408,42 @@ def _short(value: Any) -> str:
     return f"({', '.join(map(str, value[:4]))}, … {len(value)} numbers)" if isinstance(value, tuple) else str(value)
 
 
+class _CtrlC:
+    """Ctrl-C ends at once while nothing is under way, then raises a KeyboardInterrupt and remembers it.
+
+    Inside an import Python may lose a KeyboardInterrupt, or pass it on as an ImportError.
+    """
+
+    under_way = False
+    pressed = False
+
+    def __call__(self, *_: Any) -> None:
+        self.pressed = True
+        if not self.under_way:
+            click.echo(_INTERRUPTED, err=True)
+            os._exit(130)
+        raise KeyboardInterrupt
+
+    @contextmanager
+    def heard(self) -> Iterator[None]:
+        """Where Python's own handler would hear it."""
+        self.under_way = self.pressed = False
+        if threading.current_thread() is not threading.main_thread() or (
+            signal.getsignal(signal.SIGINT) is not signal.default_int_handler
+        ):
+            yield
+            return
+        signal.signal(signal.SIGINT, self)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+_INTERRUPTED = "interrupted; run the same command to go on from here"
+_ctrl_c = _CtrlC()
+
+
 @contextmanager
 def _one_sentence() -> Iterator[None]:
     """Bad input ends in one sentence and exit code 2; an interrupt in 130, with nothing half written."""
@@ -412,28 +451,30 @@ def _one_sentence() -> Iterator[None]:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal without ≤ shows ?
     try:
-        yield
+        with _ctrl_c.heard():
+            yield
     except KeyboardInterrupt:
-        click.echo("interrupted; run the same command to go on from here", err=True)
-        sys.exit(130)
+        _end(_INTERRUPTED, 130)
     except click.UsageError as error:
         if isinstance(error, getattr(click.exceptions, "NoArgsIsHelpError", ())):
             raise
-        _refuse(error.format_message())
+        _end(error.format_message(), 2)
     except Exception as error:
+        if _ctrl_c.pressed:
+            _end(_INTERRUPTED, 130)
         from surelearn.jobs import TaskError
 
         known = isinstance(error, ValueError | TypeError | OSError | TaskError) and not isinstance(error, BrokenPipeError)
         if not known or os.environ.get("SURELEARN_DEBUG"):
             raise
         if isinstance(error, OSError) and error.strerror and error.filename:
-            _refuse(f"{error.filename} cannot be used: {error.strerror}")
-        _refuse(str(error))
+            _end(f"{error.filename} cannot be used: {error.strerror}", 2)
+        _end(str(error), 2)
 
 
-def _refuse(sentence: str) -> NoReturn:
+def _end(sentence: str, code: int) -> NoReturn:
     click.echo(" ".join(sentence.split()), err=True)
-    sys.exit(2)
+    sys.exit(code)
 
 
 if __name__ == "__main__":

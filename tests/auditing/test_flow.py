@@ -39,7 +39,7 @@ def result():
 def test_sections_and_their_places(result):
     keys = [section.key for section in result.sections]
     measured = ["selection", "learning curve", "costly", "slices", "calibration", "stability", "data"]
-    assert keys == [*measured, "assumptions", "bounds", "columns", "budget"]
+    assert keys == [*measured, "assumptions", "bounds", "columns", "split"]
     assert result["stability"].findings[0].code == "SL401"
     assert result["columns"].tables[0].rows[0] == ("x", "number", "18", "282", "18 missing: filled with the median")
     with pytest.raises(KeyError, match="no section 'poetry'"):
@@ -118,7 +118,7 @@ def test_a_fitted_model_is_certified_and_audited_without_fitting():
     model = make_pipeline(StandardScaler(), LogisticRegression()).fit(X[order[:90]], y[order[:90]])
     result = surelearn.audit(model, X[order[90:]], y[order[90:]], ledger=False)
     assert result.certificate["risk"].value == certify(model, X[order[90:]], y[order[90:]])["risk"].value
-    assert [section.key for section in result.sections] == ["calibration", "assumptions", "bounds", "budget"]
+    assert [section.key for section in result.sections] == ["calibration", "assumptions", "bounds"]
     assert "No ledger was kept" in " ".join(result["assumptions"].notes)
     assert result.to_html()
     with pytest.raises(ValueError, match="needs X and y"):

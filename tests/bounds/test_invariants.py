@@ -196,6 +196,25 @@ def test_empty_counts_are_refused_by_name(theorem, name):
         theorem(**spoiled(theorem, name, 0))
 
 
+POSITIVE = {"radius", "margin", "regularization", "loss_bound", "c", "smoothness", "strong_convexity", "norm_bound", "scale"}
+
+
+@pytest.mark.parametrize(("theorem", "name"), by_argument(lambda _, name: name in POSITIVE))
+def test_zero_is_refused_by_name_where_it_would_divide(theorem, name):
+    with pytest.raises(ValueError, match=rf"\b{name}\b must"):
+        theorem(**spoiled(theorem, name, 0.0))
+
+
+def must_be_a_rate(theorem, name):
+    return name == "margin_error" or (name == "risk" and "loss_bound" not in theorem.example)
+
+
+@pytest.mark.parametrize(("theorem", "name"), by_argument(must_be_a_rate))
+def test_rates_above_one_are_refused_by_name(theorem, name):
+    with pytest.raises(ValueError, match=rf"\b{name}\b must lie in \[0, 1\], not 1.05"):
+        theorem(**spoiled(theorem, name, 1.05))
+
+
 @pytest.mark.parametrize("theorem", [t for t in THEOREMS if t is not bounds.boosting_margin_vc], ids=by_key)
 def test_counts_of_one_are_enough(theorem):
     ones = {name: 1 for name in theorem.example if is_count(theorem, name)}

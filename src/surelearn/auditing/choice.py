@@ -23,8 +23,13 @@ def section(context: Context) -> Section | None:
             "unit": "rate" if rate else "number",
         },
     )
-    rows = context.split.select.size or context.split.fit.size
+    held = context.split.select.size
+    how = (
+        f"Compared on {held:,} select rows"
+        if held
+        else f"{str(selection.how).capitalize()} on {context.split.fit.size:,} rows"
+    )
     rule = "the simplest within one standard error of the best" if selection.prefer == "simplest" else "the best"
     measure = "" if rate else "Mean absolute error. "
-    note = f"{measure}{str(selection.how).capitalize()} on {rows:,} rows; {rule} was chosen."
+    note = f"{measure}{how}; {rule} was chosen."
     return Section(key="selection", title="Choosing the model", notes=(note,), charts=(chart,))

@@ -137,7 +137,7 @@ def audit_table(
         time_name=table.time or "",
         ledger_kept=ledger is not False,
     )
-    return _document(context, table.frame.shape[1], fitted.selection)
+    return _document(context, table.frame.shape[1] - 1, fitted.selection)
 
 
 def _audit_fitted(

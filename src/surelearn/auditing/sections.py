@@ -7,12 +7,12 @@ from collections.abc import Callable
 from surelearn.auditing import (
     assumptions,
     bounds_compared,
-    budget,
     calibration,
     choice,
     columns,
     costly,
     learning_curve,
+    purposes,
     slices,
     stability,
 )
@@ -30,7 +30,7 @@ ORDER: tuple[Callable[[Context], Section | None], ...] = (
     assumptions.section,
     bounds_compared.section,
     columns.listing,
-    budget.section,
+    purposes.section,
 )
 
 
