@@ -35,8 +35,10 @@ def rate(name: str, value: npt.ArrayLike) -> npt.NDArray[np.float64]:
 
 
 def confidence(value: npt.ArrayLike, name: str = "delta") -> npt.NDArray[np.float64]:
-    """A failure probability in (0, 1)."""
+    """A failure probability in (0, 1), and not so small that 1/δ overflows."""
     array = number(name, value)
+    if ((array > 0) & (array < 1e-305)).any():
+        raise ValueError(f"{name} must be at least 1e-305, not {array[array > 0].min():g}")
     if (array <= 0).any() or (array >= 1).any():
         raise ValueError(f"{name} must lie strictly between 0 and 1, not {array.flat[np.argmax(abs(array - 0.5))]:g}")
     return array

@@ -102,7 +102,9 @@ def boosting_margin_finite(
 
     def smallest(n: float, delta: float, theta: float, size: float) -> float:
         # Past k = (16/θ²)·ln(n + 2) the exponential is below n⁻², while the root only grows.
-        k = np.arange(1.0, math.ceil(16 / theta**2 * math.log(n + 2)) + 2)
+        # Every k is valid: where there are very many, a fine grid of them will do.
+        last = math.ceil(16 / theta**2 * math.log(n + 2)) + 1
+        k = np.arange(1.0, last + 1) if last <= 10**5 else np.unique(np.geomspace(1, last, 10**5).round())
         deviation = np.sqrt((np.log(k) + 2 * np.log(k + 1) - math.log(delta) + k * math.log(size)) / (2 * n))
         return float(np.min(2 * np.exp(-k * theta**2 / 8) + deviation))
 
