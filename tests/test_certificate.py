@@ -79,6 +79,38 @@ def test_best_among_a_set_fixed_beforehand():
         learner_certificate().best("risk", among=["vc"])
 
 
+def test_best_never_picks_the_luckiest_of_a_family(certificate):
+    with pytest.raises(ValueError, match="several slices"):
+        certificate.best("slice_risk")
+    assert certificate.best("risk").value == certificate["risk"].value
+
+
+def test_tiny_delta_survives_verification(model, rows):
+    assert certify(model, rows[2], rows[3], delta=1e-9).verify()
+    assert certify(model, rows[2], rows[3], delta=1e-17).verify()
+
+
+def test_a_class_called_inf_survives_json(model, rows):
+    names = {"malignant": "inf", "benign": "nan"}
+    made = certify(
+        lambda X: np.array([names[label] for label in model.predict(X)]), rows[2], rows[3].map(names), task="classification",
+        classes=["inf", "nan"],
+    )  # fmt: skip
+    assert Certificate.from_json(made.to_json()) == made
+
+
+def test_the_identity_of_a_plain_function_cannot_be_verified(model, rows):
+    made = certify(model.predict, rows[2], rows[3], task="classification", classes=["benign", "malignant"])
+    assert "cannot be verified" in str(made.verify(model.predict))
+
+
+def test_the_baseline_is_named_by_its_hash(model, rows):
+    other = make_pipeline(StandardScaler(), LogisticRegression(C=0.01)).fit(rows[0], rows[1])
+    made = certify(model, rows[2], rows[3], baseline=other)
+    assert made.verify(model, rows[2], rows[3], baseline=other)
+    assert "the baseline is not the one" in str(made.verify(model, rows[2], rows[3], baseline=model))
+
+
 def test_best_is_itself_verifiable():
     certificate = learner_certificate()
     assert replace(certificate, claims=(certificate.best("risk"),)).verify()

@@ -166,6 +166,7 @@ def refuse(**changes):
         (lambda m, X, y: certify(m, X, np.where(y == 1, np.nan, 0.0)), "y must not be missing"),
         (lambda m, X, y: certify(m, X, y + 1), "y holds 2, a label the model never saw: it knows 0, 1"),
         (refuse(positive="yes"), "positive='yes' is not a label"),
+        (refuse(classes=[0, 1, "1"]), "read the same"),
         (refuse(majority=7), "majority=7 is not a label"),
         (refuse(groups=[1, 2, 3]), "groups must name one group a row"),
         (refuse(groups=np.full(171, np.nan)), "groups must not be missing"),

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import surelearn.bounds  # noqa: F401 - registers the theorems that claims name
+from surelearn.bounds.holdout import GROUPS_IID, IID
 from surelearn.claim import Claim, Theorem, find_theorem
-from surelearn.fingerprint import fingerprint_model, fingerprint_rows
+from surelearn.fingerprint import UNHASHED, fingerprint_model, fingerprint_rows
 from surelearn.measurement import Measurement, measure
 from surelearn.plain import FrozenDict, freeze, from_plain, percent_sure, show, to_plain
 
@@ -135,7 +135,12 @@ class Certificate:
         if not claims:
             raise ValueError(f"the certificate holds no claim about {quantity!r} with a stated probability")
         first = claims[0]
-        usable = [c for c in claims if c.theorem in keys and (c.covers, c.relation) == (first.covers, first.relation)]
+        if first.family:
+            raise ValueError(
+                f"the claims about {quantity!r} are about several {first.family}s: none may be picked for its value"
+            )
+        same = (first.covers, first.relation, first.label)
+        usable = [c for c in claims if c.theorem in keys and (c.covers, c.relation, c.label) == same]
         if not usable:
             raise ValueError(f"none of {', '.join(sorted(keys))} made a claim about {quantity!r}")
         delta = max(claim.delta for claim in usable)
@@ -157,10 +162,13 @@ class Certificate:
         spent = math.fsum(claim.delta for claim in self.together)
         if spent > self.delta * (1 + _TOLERANCE):
             differences.append(f"the claims that hold together spend {spent:.6g}, more than delta = {self.delta:.6g}")
-        if model is not None:
-            checked.append("hash of the model")
-            if fingerprint_model(model) != self.facts.hashes.get("model"):
-                differences.append("the model is not the one that was certified")
+        for name, other in (("model", model), ("baseline", columns.get("baseline"))):
+            if other is not None:
+                checked.append(f"hash of the {name}")
+                if UNHASHED in (found := (fingerprint_model(other), self.facts.hashes.get(name))):
+                    differences.append(f"the {name} is a plain function: its identity cannot be verified")
+                elif found[0] != found[1]:
+                    differences.append(f"the {name} is not the one that was certified")
         if X is not None:
             checked.append("hash of the rows")
             if fingerprint_rows(X, y) != self.facts.hashes.get("rows"):
@@ -169,14 +177,10 @@ class Certificate:
             checked.append("facts from model and rows")
             measurement = Measurement.from_options(self.facts.options)
             measured = freeze(measure(model, X, y, measurement, **columns))
-            changed = [
-                key for key in sorted({*measured, *self.facts.values}) if not _same(measured.get(key), self._fact(key))
-            ]
+            stored = self.facts.values
+            changed = [key for key in sorted({*measured, *stored}) if not _same(measured.get(key), stored.get(key))]
             differences += [f"fact {key!r} is not what model and rows give" for key in changed]
         return Verification(checked=tuple(checked), differences=tuple(differences))
-
-    def _fact(self, key: str) -> Any:
-        return self.facts.values.get(key)
 
     def to_dict(self) -> dict[str, Any]:
         """A plain dictionary, ready for JSON. Samples stand once, under facts; claims refer to them by ``sources``."""
@@ -308,12 +312,14 @@ def _problems(claim: Claim, facts: Facts) -> list[str]:
             problems.append(f"its {name} is not the fact {key!r}")
     if (claim.relation, claim.evidence) != (theorem.claims.relation, theorem.claims.evidence):
         problems.append(f"{theorem.name} does not make a claim of this kind")
-    if missing := [line for line in theorem.assumes if line not in (*claim.assumptions, *claim.met)]:
+    given = {*claim.assumptions, *claim.met}
+    given |= {IID} if GROUPS_IID in given else set()
+    if missing := [line for line in theorem.assumes if line not in given]:
         problems.append(f"it leaves out an assumption: {missing[0]}")
     if isinstance(claim.confidence, str):
         if claim.confidence != theorem.claims.holds:
             problems.append(f"{theorem.name} does not hold {claim.confidence}")
-    elif not _same(claim.delta, claim.candidates * claim.inputs.get("delta", math.nan)):
+    elif not math.isclose(1 - claim.confidence, claim.delta, rel_tol=1e-9, abs_tol=1e-15):
         problems.append("its confidence does not follow from its delta")
     try:
         value = claim.recompute()

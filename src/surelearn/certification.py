@@ -18,15 +18,13 @@ from surelearn.bounds import (
     conformal_radius,
     paired_difference,
 )
-from surelearn.bounds.holdout import BASELINE_UNSEEN, IID, ORDER, STATED_RANGE
+from surelearn.bounds.holdout import BASELINE_UNSEEN, GROUPS_IID, IID, ORDER, STATED_RANGE
 from surelearn.certificate import Absent, Certificate, Facts
 from surelearn.claim import Claim, Covers
 from surelearn.fingerprint import fingerprint_model, fingerprint_rows
 from surelearn.measurement import LOSSES, Mask, Measurement, Slices, measure
 
 __all__ = ["certify", "cut"]
-
-GROUPS_IID = "groups are independent and identically distributed; rows within a group need not be"
 
 
 def certify(
@@ -112,7 +110,11 @@ def certify(
     facts = Facts(
         subject=describe(model),
         setting=_setting(values),
-        hashes={"model": fingerprint_model(model), "rows": fingerprint_rows(X, y)},
+        hashes={
+            "model": fingerprint_model(model),
+            "rows": fingerprint_rows(X, y),
+            **({} if baseline is None else {"baseline": fingerprint_model(baseline)}),
+        },
         options={**what.options(), "delta": delta, "candidates": int(candidates)},
         values=values,
     )
@@ -124,6 +126,8 @@ def certify(
 
 def cut(X: Any, column: Any, bins: int = 4) -> Callable[[Any], dict[str, Mask]]:
     """Fix slices of a column on the *fit* rows: quantile ranges of a number, the values of a category.
+
+    Missing values are a slice of their own if the fit rows have any; values that they never had belong to no slice.
 
     Parameters
     ----------
@@ -142,21 +146,43 @@ def cut(X: Any, column: Any, bins: int = 4) -> Callable[[Any], dict[str, Mask]]:
     >>> {name: int(mask.sum()) for name, mask in slices(np.array([[1.0], [70.0], [80.0]])).items()}
     {'0 ≤ 49.5': 1, '0 > 49.5': 2}
     """
+    if bins < 2:
+        raise ValueError(f"bins must be at least 2, not {bins}")
     values = _column(X, column)
     if values.dtype.kind in "biuf":
-        edges = np.unique(np.nanquantile(values.astype(float), np.linspace(0, 1, bins + 1)[1:-1]))
-        return lambda rows: _ranges(_column(rows, column).astype(float), column, edges)
-    known = list(dict.fromkeys(values.tolist()))
-    return lambda rows: {f"{column} = {value}": np.asarray(_column(rows, column) == value) for value in known}
+        values = values.astype(float)
+        edges = _round_edges(np.nanquantile(values, np.linspace(0, 1, bins + 1)[1:-1]))
+        missing = bool(np.isnan(values).any())
+        return lambda rows: _ranges(_column(rows, column).astype(float), column, edges, missing)
+    known = list(dict.fromkeys(map(_category, values.tolist())))
+    return lambda rows: _categories([_category(value) for value in _column(rows, column).tolist()], column, known)
 
 
-def _ranges(values: Any, column: Any, edges: Any) -> dict[str, Mask]:
-    if edges.size == 0:
-        return {f"{column}": np.ones(values.shape, dtype=bool)}
-    masks = {f"{column} ≤ {edges[0]:.4g}": values <= edges[0]}
-    for low, high in pairwise(edges):
-        masks[f"{low:.4g} < {column} ≤ {high:.4g}"] = (values > low) & (values <= high)
-    masks[f"{column} > {edges[-1]:.4g}"] = values > edges[-1]
+def _round_edges(edges: Any) -> dict[str, float]:
+    """Cut points as they are printed: with as few digits as keep them apart, and used with those digits."""
+    distinct = np.unique(edges).tolist()
+    digits = next(d for d in range(4, 18) if len({f"{edge:.{d}g}" for edge in distinct}) == len(distinct))
+    return {f"{edge:.{digits}g}": float(f"{edge:.{digits}g}") for edge in distinct}
+
+
+def _category(value: Any) -> str:
+    return "missing" if value is None or value != value else str(value)
+
+
+def _categories(values: list[str], column: Any, known: list[str]) -> dict[str, Mask]:
+    array = np.array(values, dtype=object)
+    return {f"{column} = {value}": np.asarray(array == value, dtype=bool) for value in known}
+
+
+def _ranges(values: Any, column: Any, edges: dict[str, float], missing: bool) -> dict[str, Mask]:
+    named = list(edges.items())
+    (first, lowest), (last, highest) = named[0], named[-1]
+    masks = {f"{column} ≤ {first}": values <= lowest}
+    for (low, above), (high, up_to) in pairwise(named):
+        masks[f"{low} < {column} ≤ {high}"] = (values > above) & (values <= up_to)
+    masks[f"{column} > {last}"] = values > highest
+    if missing:
+        masks[f"{column} missing"] = np.isnan(values)
     return masks
 
 
@@ -190,6 +216,8 @@ def _what(
     known = classes_of(model, classes)
     if known is None:
         raise ValueError("the model does not say which labels it knows: pass classes=")
+    if len({str(label) for label in known}) < len(known):
+        raise ValueError("two labels of the model read the same, such as 1 and '1': give them different names")
     for name, label in (("positive", positive), ("majority", majority)):
         if label is not None and label not in known:
             raise ValueError(f"{name}={label!r} is not a label of the model: it knows {', '.join(map(repr, known[:5]))}")
@@ -227,7 +255,7 @@ class _Writer:
         return tuple(claim for claim in claims if claim is not None)
 
     def _options(self, quantity: str, label: str, family: str, delta: float) -> dict[str, Any]:
-        met = [ORDER] + [STATED_RANGE] * (self.covers.loss == "zero_one") + [IID] * self.grouped
+        met = [ORDER] + [STATED_RANGE] * (self.covers.loss == "zero_one")
         return {
             "delta": delta,
             "quantity": quantity,
@@ -237,7 +265,7 @@ class _Writer:
             "candidates": self.candidates,
             "standing": "together",
             "met": met,
-            "assumptions": [GROUPS_IID] if self.grouped else [],
+            "instead": {IID: GROUPS_IID} if self.grouped else {},
         }
 
     def rate(

@@ -152,7 +152,7 @@ class Claim:
     @property
     def delta(self) -> float:
         """The claim's failure probability; 0 for a claim that holds always or in expectation."""
-        return 0.0 if isinstance(self.confidence, str) else 1.0 - self.confidence
+        return 0.0 if isinstance(self.confidence, str) else self.candidates * self.inputs["delta"]
 
     @property
     def measured(self) -> float | None:
@@ -299,6 +299,7 @@ class Theorem(Generic[P, R]):
         label: str = "",
         assumptions: Iterable[str] = (),
         met: Iterable[str] = (),
+        instead: Mapping[str, str] | None = None,
         sources: Mapping[str, str] | None = None,
         family: str = "",
         standing: Literal["together", "alone"] = "alone",
@@ -314,6 +315,7 @@ class Theorem(Generic[P, R]):
         quantity, label : names that are more specific than the theorem's
         assumptions : further assumptions, after the theorem's own
         met : those of the theorem's own assumptions that hold by construction here
+        instead : assumptions that take the place of the theorem's, such as independent groups for independent rows
         covers, sources, family, standing, unit : see `Claim`
         """
         if candidates < 1:
@@ -333,7 +335,7 @@ class Theorem(Generic[P, R]):
             confidence=confidence,
             theorem=self.key,
             inputs=inputs,
-            assumptions=(*(line for line in self.assumes if line not in met), *assumptions),
+            assumptions=(*((instead or {}).get(line, line) for line in self.assumes if line not in met), *assumptions),
             met=tuple(line for line in self.assumes if line in met),
             covers=covers or Covers(),
             evidence=self.claims.evidence,

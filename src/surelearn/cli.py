@@ -286,13 +286,16 @@ def _result_lines(result: Any, paths: dict[str, Path], *, quiet: bool) -> Iterat
     findings = [finding for finding in result.findings if finding.severity != "info" or finding.code.startswith("SL4")]
     if findings:
         yield "Measured"
-        yield from (f"  {finding.text} ({finding.code})" for finding in findings)
+        yield from (f"  {_cut(finding.text, 500)} ({finding.code})" for finding in findings)
     yield "   ".join(f"{what}  {path}" for what, path in paths.items())
 
 
 def _gate(result: Any, max_risk: float | None) -> int:
     if max_risk is None:
         return 0
+    if result.verdict.kind in ("do not ship", "no verdict"):
+        click.echo(f"gate: the verdict is {result.verdict.kind!r}", err=True)
+        return 1
     headline = next((claim for claim in result.certificate.together), None)
     if headline is None:
         click.echo(f"gate: nothing is guaranteed, so a risk of at most {max_risk:g} is not", err=True)

@@ -14,12 +14,15 @@ UNHASHED = "unhashed"
 
 
 def fingerprint_model(model: Any) -> str:
-    """``sha256:…`` of a model's full state, or "unhashed" for one that has no serializable state (a lambda).
+    """``sha256:…`` of a model's full state, or "unhashed" for a plain function and for state that cannot be serialized.
 
-    Two fits with the same result have the same hash, in another process too.
+    Two fits with the same result have the same hash, in another process too. A function's hash would be its name's, and say
+    nothing about what it does.
     """
     from joblib.hashing import NumpyHasher
 
+    if not hasattr(model, "predict"):
+        return UNHASHED
     try:
         return f"sha256:{NumpyHasher(hash_name='sha256').hash(model)}"
     except Exception:  # joblib raises what the object's own state raises

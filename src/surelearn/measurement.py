@@ -103,6 +103,7 @@ def _classification(
     everywhere = np.ones(y.size, dtype=bool)
     values |= sampler.rate("risk", wrong, everywhere)
     values["risk.losses"] = sampler.means(wrong, everywhere)
+    values["risk.rate"] = float(np.mean(values["risk.losses"]))
     for label in what.classes:
         values |= sampler.rate(f"class[{label}]", wrong, y == label)
     if what.positive is not None:
@@ -135,14 +136,12 @@ def _regression(
     if what.loss_bound is None:
         return None
     if losses.max() > what.loss_bound:
-        raise ValueError(f"loss_bound={what.loss_bound:g} is not a bound: a row has {what.loss} loss {losses.max():g}")
+        raise ValueError(f"loss_bound={what.loss_bound:g} is not a bound: some row has a larger {what.loss} loss")
     values["loss.losses"] = sampler.means(losses, everywhere)
     if baseline is not None:
         other = LOSSES[what.loss](_numeric(_predictions(baseline, X, y.size, "baseline"), "the baseline's predictions") - y)
         if other.max() > what.loss_bound:
-            raise ValueError(
-                f"loss_bound={what.loss_bound:g} is not a bound: the baseline has {what.loss} loss {other.max():g}"
-            )
+            raise ValueError(f"loss_bound={what.loss_bound:g} is not a bound: the baseline has a larger {what.loss} loss")
         values["baseline.losses"] = sampler.means(other, everywhere)
     return losses
 

@@ -38,23 +38,23 @@ def freeze(value: Any) -> Any:
 
 
 def to_plain(value: Any) -> Any:
-    """Turn a frozen value into what strict JSON can hold; infinities become the strings "inf" and "-inf"."""
+    """Turn a frozen value into what strict JSON can hold; an infinity becomes ``{"number": "inf"}``."""
     if isinstance(value, Mapping):
         return {key: to_plain(item) for key, item in value.items()}
     if isinstance(value, tuple):
         return [to_plain(item) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
-        return repr(value)
+        return {"number": repr(value)}
     return value
 
 
 def from_plain(value: Any) -> Any:
     """Invert `to_plain`."""
-    if isinstance(value, str) and value in ("inf", "-inf", "nan"):
-        return float(value)
     if isinstance(value, list):
         return [from_plain(item) for item in value]
     if isinstance(value, dict):
+        if set(value) == {"number"} and value["number"] in ("inf", "-inf", "nan"):
+            return float(value["number"])
         return {key: from_plain(item) for key, item in value.items()}
     return value
 
@@ -87,6 +87,6 @@ def percent_sure(delta: float) -> str:
     >>> percent_sure(0.05), percent_sure(0.07), percent_sure(0.025), percent_sure(0.0076)
     ('95%', '93%', '97.5%', '99.2%')
     """
-    sure = (1 - Decimal(repr(round(delta, 12)))) * 100  # 0.05 was perhaps computed as 1 − 0.95
+    sure = (1 - Decimal(f"{delta:.12g}")) * 100  # 0.05 was perhaps computed as 12 · (0.05/12)
     text = f"{sure.quantize(Decimal('0.1') if sure < Decimal('99.9') else Decimal('0.0001'), ROUND_FLOOR)}"
     return f"{text.rstrip('0').rstrip('.')}%"

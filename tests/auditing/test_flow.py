@@ -123,6 +123,15 @@ def test_a_fitted_model_is_certified_and_audited_without_fitting():
     assert result.to_html()
     with pytest.raises(ValueError, match="needs X and y"):
         surelearn.audit(model)
+    with pytest.raises(ValueError, match="target goes with a table"):
+        surelearn.audit(model, X, y, target="y")
+
+
+def test_functions_are_never_taken_for_the_same_audit(tmp_path):
+    X, y = load_iris(return_X_y=True)
+    options = {"task": "classification", "classes": [0, 1, 2], "ledger": tmp_path / "book.json"}
+    turns = [surelearn.audit(lambda X, k=k: np.full(len(X), k), X, y, **options).numbers["turn"] for k in range(3)]
+    assert turns == [1, 2, 3]
 
 
 def test_a_fitted_model_pays_for_later_looks(tmp_path):
@@ -176,6 +185,7 @@ def test_rare_labels_that_only_the_certify_rows_have_count_as_errors():
         ({"cost": 3.0}, "need two classes and --positive"),
         ({"X": [1], "y": [2]}, "go with a fitted model"),
         ({"target": "why"}, "no column 'why'"),
+        ({"slices": ("zzz",)}, "no usable column 'zzz' to slice by"),
     ],
 )
 def test_refusals(options, message):

@@ -63,6 +63,23 @@ def test_nothing_useful():
     assert clopper_pearson(0, 72, 0.025) <= 0.05 < clopper_pearson(0, 71, 0.025)
 
 
+def test_nothing_useful_about_groups():
+    frame = pd.concat([table(n=10, seed=s).assign(patient=f"p{s}") for s in range(24)])
+    result = audit(frame, group="patient")
+    assert re.match(
+        r"Nothing useful can be guaranteed: with 8 held-back patients even zero errors proves only", result.verdict.text
+    )
+    with pytest.raises(ValueError, match="at least 10 are needed"):
+        audit(frame[frame.patient.isin(["p1", "p2"])], group="patient")
+
+
+def test_only_a_leak_is_left():
+    frame = table(n=600)[["state"]]
+    frame["alive"] = np.where(frame.state == "sick", "no", "yes")
+    with pytest.raises(ValueError, match="every usable column repeats 'state'"):
+        audit(frame)
+
+
 def test_regression_without_and_with_a_stated_range():
     rng = np.random.default_rng(0)
     x = rng.normal(size=(300, 2))

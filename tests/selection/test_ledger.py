@@ -58,3 +58,18 @@ def test_twenty_tries_on_pure_noise_do_not_certify_better_than_a_coin(tmp_path):
         naive += any(clopper_pearson(int(e), 200, 0.025) < 0.5 for e in errors)
     assert fooled / 300 <= 0.05 + 4 * math.sqrt(0.05 * 0.95 / 300)
     assert naive / 300 > 0.25
+
+
+def test_the_same_table_with_other_columns_is_charged(tmp_path):
+    book = Ledger(tmp_path / "ledger.json")
+    assert book.record("a", ROWS, "targets 1") == 1
+    assert book.record("b", ROWS + np.uint64(10**6), "targets 1") == 2
+    assert book.record("c", ROWS + np.uint64(10**7), "targets 2") == 1
+    assert book.record("d", ROWS + np.uint64(10**8)) == 1
+
+
+def test_two_open_ledgers_both_count(tmp_path):
+    one, other = Ledger(tmp_path / "ledger.json"), Ledger(tmp_path / "ledger.json")
+    assert one.record("a", ROWS) == 1
+    assert other.record("b", ROWS) == 2
+    assert len(Ledger(tmp_path / "ledger.json").entries) == 2

@@ -11,9 +11,7 @@ from surelearn.certificate import Absent, Certificate
 from surelearn.claim import Claim, find_theorem
 from surelearn.report import Chart, Section
 
-_PREPARED = (
-    "columns were filled, scaled and encoded from the fit rows, and the model was chosen by comparing candidates on them"
-)
+_PREPARED = "the fit rows were looked at before: to prepare columns, and to choose among candidates"
 TRAINING_ROW_THEOREMS = (
     "uniform_stability_nonnegative",
     "rademacher_margin",
@@ -34,8 +32,6 @@ def extend(certificate: Certificate, *, fitted_here: bool) -> Certificate:
     options |= {"quantity": "risk", "label": "errors", "met": (UNIT_RANGE, STATED_RANGE, ORDER)}
     alone: list[Claim] = []
     if risk.theorem == "clopper_pearson":
-        values = {**facts.values, "risk.rate": facts["risk.count"] / facts["risk.n"]}
-        facts = replace(facts, values=values)
         for theorem in (chernoff_kl, hoeffding):
             alone.append(facts.claim(theorem, {"risk": "risk.rate", "n": "risk.n"}, **options))
         for theorem in (betting_upper, empirical_bernstein):
@@ -45,12 +41,13 @@ def extend(certificate: Certificate, *, fitted_here: bool) -> Certificate:
         Absent(quantity="risk from the fit rows", theorem=key, reason=f"{find_theorem(key).name}: {why}")
         for key in TRAINING_ROW_THEOREMS
     ]
-    return replace(certificate, facts=facts, claims=(*certificate.claims, *alone), absent=(*certificate.absent, *absent))
+    return replace(certificate, claims=(*certificate.claims, *alone), absent=(*certificate.absent, *absent))
 
 
 def section(context: Context) -> Section | None:
     """A chart of every bound on the risk that applies."""
-    claims = [claim for claim in context.certificate.claims if claim.quantity == "risk" and claim.relation == "<="]
+    risks = [claim for claim in context.certificate.claims if claim.quantity == "risk" and claim.relation == "<="]
+    claims = [claim for claim in risks if claim.covers == risks[0].covers]  # not the second model of a leak
     if len(claims) < 2:
         return None
     measured = claims[0].measured

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import uuid
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -22,7 +23,8 @@ from surelearn.auditing.verdict import write_verdict
 from surelearn.certificate import Absent, Certificate
 from surelearn.certification import certify
 from surelearn.data import Table, hash_rows, read_table
-from surelearn.fingerprint import fingerprint_model, fingerprint_rows
+from surelearn.data.oddities import find_oddities
+from surelearn.fingerprint import UNHASHED, fingerprint_model, fingerprint_rows
 from surelearn.report import Audit
 from surelearn.selection.candidates import Candidate, as_candidates, default_candidates
 from surelearn.selection.cross_validation import default_resampling, fit_quietly, take
@@ -30,6 +32,7 @@ from surelearn.selection.ledger import Ledger, allowance, ledger_path, ordinal
 from surelearn.selection.selector import Selection, select
 from surelearn.selection.split import Split, row_keys, split_rows
 
+LEAST_GROUPS = 10
 LedgerArgument = Path | str | Literal[False] | None
 
 
@@ -48,6 +51,7 @@ def audit(
     models: Any = None,
     against: Any = None,
     groups: Any = None,
+    classes: Any = None,
     ledger: LedgerArgument = None,
     n_jobs: int | None = None,
     journal: jobs.Journal | None = None,
@@ -63,7 +67,7 @@ def audit(
     keep : columns that look like the target but are known when a prediction is made
     models : your own candidates, from simple to complex, unfitted; a model, list, or mapping of names
     against : another model whose risk is compared with on the same rows (unfitted for a table, fitted for a fitted model)
-    groups : for a fitted model: one label a row
+    groups, classes : for a fitted model: one label a row; its labels, if it has no ``classes_``
     ledger : where uses of certify rows are recorded; by default beside the data, or in the user's state folder; False keeps
         none, and the page says so
     n_jobs : parallel tasks; results do not depend on it
@@ -82,7 +86,11 @@ def audit(
         raise ValueError(f"delta must lie strictly between 0 and 1, not {asked.delta!r}")
     runner = runner or Runner(n_jobs=n_jobs, journal=journal)
     if hasattr(source, "predict") or (callable(source) and not isinstance(source, type)):
-        return _audit_fitted(source, X, y, task, groups, against, ledger, asked, runner)
+        table_only = {"target": target, "drop": drop, "keep": keep, "group": group, "time": time, "models": models}
+        table_only |= {name: getattr(asked, name) for name in ("slices", "threshold")}
+        if given := [name for name, value in table_only.items() if value not in (None, (), [])]:
+            raise ValueError(f"{given[0]} goes with a table, not with a fitted model")
+        return _audit_fitted(source, X, y, task, groups, classes, against, ledger, asked, runner)
     if X is not None or y is not None:
         raise ValueError("X and y go with a fitted model; for a table pass the file or DataFrame and target=")
     table = read_table(source, target=target, header=header, drop=drop, group=group, time=time, task=task)
@@ -102,8 +110,13 @@ def audit_table(
         certify=options.certify_fraction,
         select=options.select_fraction,
     )
-    suspects = _suspects(table, keep)
     used = [column.name for column in table.columns if column.used]
+    _check(table, used, keep, options)
+    suspects = _suspects(table, np.union1d(split.fit, split.select), keep)
+    if set(suspects) == set(used):
+        raise ValueError(
+            f"{table.name}: every usable column repeats {table.target!r}; pass --keep {suspects[0]} if it is meant"
+        )
     runner.say(_split_line(split, table))
     fitted = _fit(table, split, [name for name in used if name not in suspects], models, options, runner)
     runner.say(f"{fitted.selection.name} chosen among {len(fitted.selection.names)}")
@@ -111,7 +124,7 @@ def audit_table(
     rival = None if against is None else _fit_rival(table, split, fitted.columns, against, options, runner)
     X, y = take(table.X[fitted.columns], split.certify), table.y[split.certify]
     seen = [fitted.model, *([] if including is None else [including.model]), *([] if rival is None else [rival])]
-    turn = _turn(seen, X, y, split.keys[split.certify], options, ledger, table.path)
+    turn = _turn(seen, X, y, split.keys[split.certify], table.y, table.groups, options, ledger, table.path)
     paid = replace(options, delta=allowance(options.delta, turn))
     certificate = _certify(table, split, fitted, including, rival, paid)
     context = Context(
@@ -141,18 +154,26 @@ def audit_table(
 
 
 def _audit_fitted(
-    model: Any, X: Any, y: Any, task: Task | None, groups: Any, against: Any, ledger: LedgerArgument, options: Options,
+    model: Any,
+    X: Any,
+    y: Any,
+    task: Task | None,
+    groups: Any,
+    classes: Any,
+    against: Any,
+    ledger: LedgerArgument,
+    options: Options,
     runner: Runner,
-) -> Audit:  # fmt: skip
+) -> Audit:
     """Certify and audit a model that was fitted elsewhere; every row given is a certify row."""
     if X is None or y is None:
         raise ValueError("a fitted model needs X and y, rows it has not seen")
     task = task_of(model, task)
     y = np.asarray(y)
     seen = [model, *([] if against is None else [against])]
-    turn = _turn(seen, X, y, row_keys(_hash_arrays(X, y)), options, ledger, None)
+    turn = _turn(seen, X, y, row_keys(_hash_arrays(X, y)), None, groups, options, ledger, None)
     paid = replace(options, delta=allowance(options.delta, turn))
-    shared = {"task": task, "groups": groups, "baseline": against, **_claim_options(paid, task)}
+    shared = {"task": task, "groups": groups, "classes": classes, "baseline": against, **_claim_options(paid, task)}
     certificate = extend(certify(model, X, y, **shared), fitted_here=False)
     context = Context(
         title=describe(model),
@@ -260,22 +281,51 @@ def _in_labels_of(table: Table, options: Options) -> Options:
     return replace(options, positive=same[0])
 
 
-def _suspects(table: Table, keep: Sequence[str]) -> list[str]:
-    """Columns that give the target away, unless the user vouches for them."""
+def _check(table: Table, used: list[str], keep: Sequence[str], options: Options) -> None:
     for name in keep:
         if name not in table.frame.columns:
             raise ValueError(f"{table.name} has no column {name!r} to keep")
-    return [f.numbers["column"] for f in table.findings if f.code == "SL103" and f.numbers["column"] not in keep]
+    for name in options.slices:
+        if name not in used:
+            raise ValueError(f"{table.name} has no usable column {name!r} to slice by")
+    if table.groups is not None and (groups := np.unique(table.groups).size) < LEAST_GROUPS:
+        raise ValueError(f"{table.name} has {groups} groups in column {table.group!r}: at least {LEAST_GROUPS} are needed")
 
 
-def _turn(models: list[Any], X: Any, y: Any, keys: Any, options: Options, ledger: LedgerArgument, path: Path | None) -> int:
-    """Record this use of the certify rows, on disk, before anything about them is computed; which use it is."""
+def _suspects(table: Table, train: Any, keep: Sequence[str]) -> list[str]:
+    """Columns that give the target away on the rows to fit on, unless the user vouches for them."""
+    frame, y, hashes = table.frame.iloc[train], table.y[train], table.row_hashes[train]
+    found = find_oddities(frame, table.columns, y, table.task, hashes, grouped=table.group is not None)
+    return [f.numbers["column"] for f in found if f.code == "SL103" and f.numbers["column"] not in keep]
+
+
+def _turn(
+    models: list[Any],
+    X: Any,
+    y: Any,
+    keys: Any,
+    targets: Any,
+    groups: Any,
+    options: Options,
+    ledger: LedgerArgument,
+    path: Path | None,
+) -> int:
+    """Record this use of the certify rows, on disk, before anything about them is computed; which use it is.
+
+    ``targets`` are those of the whole table, if there is one: a table that differs from a recorded one in its columns only
+    is charged as the same.
+    """
     if ledger is False:
         return 1
     asked = {name: value for name, value in asdict(options).items() if name not in ("refits", "curve_repeats", "seed")}
-    parts = [*map(fingerprint_model, models), fingerprint_rows(X, y), json.dumps(asked, sort_keys=True, default=str)]
+    hashes = [fingerprint_model(model) for model in models]
+    parts = [*hashes, fingerprint_rows(X, y), json.dumps(asked, sort_keys=True, default=str)]
+    parts.append("" if groups is None else fingerprint_rows(np.asarray(groups), y[:0]))
+    if UNHASHED in hashes:  # a function cannot be recognized, so every look is a new one
+        parts.append(uuid.uuid4().hex)
     book = Ledger(ledger_path(path, None if ledger is None else Path(ledger)))
-    return book.record(f"sha256:{hashlib.sha256('|'.join(parts).encode()).hexdigest()}", np.unique(keys))
+    same_table = "" if targets is None else fingerprint_rows(np.sort(targets), targets[:0])
+    return book.record(f"sha256:{hashlib.sha256('|'.join(parts).encode()).hexdigest()}", np.unique(keys), same_table)
 
 
 def _hash_arrays(X: Any, y: Any) -> Any:
@@ -331,7 +381,7 @@ def _certify(
     if len(other.claims) == 1:
         headline = headline.at(delta / 4, candidates=1)
     extra = replace(headline, label=f"{headline.label} with {names}", sources={})
-    return replace(certificate, claims=(*certificate.claims, extra), delta=delta)
+    return extend(replace(certificate, claims=(*certificate.claims, extra), delta=delta), fitted_here=True)
 
 
 def _split_line(split: Split, table: Table) -> str:

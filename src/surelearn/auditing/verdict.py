@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from surelearn.auditing.context import Context
-from surelearn.bounds import clopper_pearson, conformal_rank_pac
+from surelearn.bounds import betting_upper, clopper_pearson
 from surelearn.claim import Claim
 from surelearn.plain import percent_sure, show
 from surelearn.report import Verdict
@@ -31,6 +31,17 @@ def write_verdict(context: Context) -> Verdict:
 def confidence(context: Context) -> str:
     """The page's confidence in words."""
     return percent_sure(context.certificate.delta)
+
+
+def plural(group: str) -> str:
+    """Several groups in words: "patients", or "values of g" where no plural is obvious.
+
+    Examples
+    --------
+    >>> plural("patient"), plural("g")
+    ('patients', 'values of g')
+    """
+    return f"{group}s" if group.isalpha() and len(group) > 2 and not group.endswith("s") else f"values of {group}"
 
 
 def quoted(label: Any) -> str:
@@ -63,12 +74,12 @@ def _guaranteed(context: Context) -> Verdict:
         doubt = f" An improvement over {_rival(baseline)} was measured, but is not guaranteed."
     if context.groups is not None:
         facts, group = context.certificate.facts, context.group_name
-        counted = f"{facts['groups']:,} held-back {group}s count, not {facts['rows']:,} rows"
+        counted = f"{facts['groups']:,} held-back {plural(group)} count, not {facts['rows']:,} rows"
         sentence = f"For a new {group}, {_at_most(risk, 'errors')} on average ({confidence(context)}; {counted})."
         return Verdict(kind="guaranteed", sentence=sentence + doubt)
     parts = [_at_most(risk, "errors")]
     sensitivity = _claim(context, "sensitivity")
-    if sensitivity is not None:
+    if sensitivity is not None and not sensitivity.vacuous:
         missed = show(1 - _number(sensitivity), "rate", "<=")
         parts.append(f"at most **{missed} of {context.options.positive} cases missed**")
     sentence = f"On new rows like these, {' and '.join(parts)}"
@@ -89,16 +100,24 @@ def _rival(baseline: Claim) -> str:
 
 def _nothing_useful(context: Context) -> Verdict | None:
     risk = _claim(context, "risk")
-    if risk is None or context.groups is not None:
+    if risk is None:
         return None
-    n = context.certificate.facts["rows"]
-    least = clopper_pearson(0, n, risk.delta)
-    if least <= USELESS:
+    grouped = context.groups is not None
+    n, units = context.certificate.facts["groups" if grouped else "rows"], plural(context.group_name) if grouped else "rows"
+
+    def least(m: int) -> float:
+        """What zero errors among m would prove."""
+        delta = risk.inputs["delta"]
+        return betting_upper(np.zeros(m), delta) if grouped else clopper_pearson(0, m, delta)
+
+    if least(n) <= USELESS:
         return None
-    needed = math.ceil(math.log(risk.delta) / math.log1p(-GOAL))
+    needed = n
+    while least(needed) > GOAL:
+        needed += 1
     sentence = (
-        f"Nothing useful can be guaranteed: with {n} held-back rows even zero errors proves only "
-        f"{show(least, 'rate', '<=')}; label at least {needed} to reach {GOAL:.0%}."
+        f"Nothing useful can be guaranteed: with {n} held-back {units} even zero errors proves only "
+        f"{show(least(n), 'rate', '<=')}; label at least {needed} to reach {GOAL:.0%}."
     )
     return Verdict(kind="nothing useful", sentence=sentence)
 
@@ -129,14 +148,15 @@ def _regression(context: Context) -> Verdict:
     claim = _claim(context, "error_quantile")
     facts = context.certificate.facts
     if claim is None or math.isinf(_number(claim)):
-        delta = context.certificate.delta if claim is None else claim.delta
+        delta = context.certificate.delta if claim is None else claim.inputs["delta"]
         n = len(facts["residuals"])
-        needed = next(m for m in range(n, 10**7) if math.isfinite(conformal_rank_pac(m, context.options.alpha, delta)))
-        what = f"groups of {context.group_name}" if context.groups is not None else "rows"
+        needed = math.ceil(math.log(delta) / math.log1p(-context.options.alpha))  # the largest residual covers
+        what = plural(context.group_name) if context.groups is not None else "rows"
         sentence = f"Nothing useful can be guaranteed with {n} held-back {what}; label at least {needed}."
         return Verdict(kind="nothing useful", sentence=sentence)
     share = f"{100 * (1 - context.options.alpha):g}%"
-    whose = f"predictions for a new {context.group_name}" if context.groups is not None else "new predictions"
+    grouped = context.groups is not None
+    whose = f"predictions for one random row of a new {context.group_name}" if grouped else "new predictions"
     radius = show(_number(claim), "number", "<=")
     sentence = f"At least {share} of {whose} fall within **{radius} of the truth** ({confidence(context)} confidence); "
     mean = _claim(context, "mean_loss")
@@ -173,7 +193,7 @@ def _leak(context: Context) -> Verdict:
     pronoun = "it" if len(context.suspects) == 1 else "them"
     headline = "risk" if context.task == "classification" else "error_quantile"
     claims = [claim for claim in context.certificate.together if claim.quantity == headline]
-    without, including = claims[0], claims[-1]
+    without, including = claims[0], claims[-1]  # the page's own model, and the one that was given the suspects
     what = " errors" if headline == "risk" else f" off for {100 * (1 - context.options.alpha):g}% of rows"
     sentence = (
         f"No verdict: {columns} {verb} `{context.target}`; with {pronoun} at most "

@@ -21,6 +21,7 @@ from surelearn.bounds._tails import binomial_tail_inversion, kl_inverse
 from surelearn.claim import IN_EXPECTATION, Statement, Theorem, at_least, at_most, between, theorem
 
 IID = "rows are independent and identically distributed"
+GROUPS_IID = "groups are independent and identically distributed; rows within a group need not be"
 UNSEEN = "the model did not see these rows"
 BASELINE_UNSEEN = "the baseline did not see these rows"
 UNIT_RANGE = "the loss lies in [0, 1]"

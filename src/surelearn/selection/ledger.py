@@ -3,7 +3,8 @@
 The first audit of a row has δ; the k-th has δ·6/(π²k²), k = 1 + the largest count among its rows. Together they fail in at
 most 1.4δ, however many there are, as long as no later model was built from what an earlier audit showed: twenty audits that
 each learn from the last one's numbers can fool this price (`tests/bounds/test_coverage.py` shows it). Repeating a recorded
-audit unchanged tells nothing new and is not charged.
+audit unchanged tells nothing new and is not charged. A table with the same targets as a recorded one is taken for the same
+table, also where a new column has changed every row's hash.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ import binascii
 import json
 import math
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +24,11 @@ import numpy as np
 
 from surelearn.selection.split import Hashes
 
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None
+
 FORMAT = "surelearn-ledger"
 VERSION = 1
 _ORDINALS = {1: "first", 2: "second", 3: "third"}
@@ -28,11 +36,12 @@ _ORDINALS = {1: "first", 2: "second", 3: "third"}
 
 @dataclass(frozen=True)
 class Entry:
-    """One recorded audit: what it was (a hash of model, rows and options), its turn, and the rows it used."""
+    """One recorded audit: what it was (a hash of model, rows and options), its turn, the rows it used, of which table."""
 
     audit: str
     turn: int
     rows: Hashes
+    table: str = ""
 
 
 def allowance(delta: float, turn: int) -> float:
@@ -67,23 +76,26 @@ class Ledger:
         self.path = path
         self.entries = [] if path is None else _read(path)
 
-    def turn(self, audit: str, rows: Hashes) -> int:
+    def turn(self, audit: str, rows: Hashes, table: str = "") -> int:
         """Which audit of these rows this is: 1 + the largest number of recorded audits of any of them."""
         for entry in self.entries:
             if entry.audit == audit:
                 return entry.turn
         counts = np.zeros(rows.size, dtype=int)
         for entry in self.entries:
-            counts += np.isin(rows, entry.rows)
+            counts += np.isin(rows, entry.rows) | bool(table and table == entry.table)
         return 1 + int(counts.max(initial=0))
 
-    def record(self, audit: str, rows: Hashes) -> int:
+    def record(self, audit: str, rows: Hashes, table: str = "") -> int:
         """Record an audit, on disk before anything is shown; returns its turn. A recorded one is left as it is."""
-        turn = self.turn(audit, rows)
-        if all(entry.audit != audit for entry in self.entries):
-            self.entries.append(Entry(audit, turn, rows))
+        with _locked(self.path):
             if self.path is not None:
-                _write(self.path, self.entries)
+                self.entries = _read(self.path)  # another process may have written since
+            turn = self.turn(audit, rows, table)
+            if all(entry.audit != audit for entry in self.entries):
+                self.entries.append(Entry(audit, turn, rows, table))
+                if self.path is not None:
+                    _write(self.path, self.entries)
         return turn
 
 
@@ -98,6 +110,21 @@ def ledger_path(data: Path | None, stated: Path | None = None) -> Path:
     return home / "surelearn" / f"{name}.surelearn-ledger.json"
 
 
+@contextmanager
+def _locked(path: Path | None) -> Iterator[None]:
+    """Hold the ledger's folder, so that two audits at once both count (on systems without fcntl: hope)."""
+    if path is None or fcntl is None:
+        yield
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(folder)  # which also lets go of the lock
+
+
 def _read(path: Path) -> list[Entry]:
     if not path.exists():
         return []
@@ -107,7 +134,7 @@ def _read(path: Path) -> list[Entry]:
             raise ValueError(f"its format is not {FORMAT!r}")
         if plain["version"] > VERSION:
             raise ValueError(f"it has version {plain['version']}, this surelearn reads up to {VERSION}")
-        return [Entry(e["audit"], int(e["turn"]), _unpack(e["rows"])) for e in plain["audits"]]
+        return [Entry(e["audit"], int(e["turn"]), _unpack(e["rows"]), e["table"]) for e in plain["audits"]]
     except (ValueError, KeyError, TypeError, OSError, binascii.Error) as error:
         reason = str(error).splitlines()[0]
         raise ValueError(
@@ -121,7 +148,7 @@ def _write(path: Path, entries: list[Entry]) -> None:
         "format": FORMAT,
         "version": VERSION,
         "note": "rows that certified a model; deleting this file makes later certificates of the same rows untrue",
-        "audits": [{"audit": e.audit, "turn": e.turn, "rows": _pack(e.rows)} for e in entries],
+        "audits": [{"audit": e.audit, "turn": e.turn, "table": e.table, "rows": _pack(e.rows)} for e in entries],
     }
     path.parent.mkdir(parents=True, exist_ok=True)
     beside = path.with_name(f"{path.name}.{os.getpid()}.part")

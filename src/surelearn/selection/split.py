@@ -2,7 +2,10 @@
 
 The purpose follows from a hash of the row's content and its copy number, with a salt fixed in the library. No seed takes
 part, so that trying twenty seeds does not give twenty tries at the same certify rows. Copies of a row are *not* kept
-together: the certify rows would then not be a uniform draw.
+together: the certify rows would then not be a uniform draw. Nor may the second, third, … copy of a content fall the same
+way in every table: with few distinct rows only their counts would then be random, and the stated confidence would hold on
+average over salts but not for each population. So the draw of later copies depends on the whole table; that of first
+copies, which are all rows where none repeats, depends on nothing but the row.
 """
 
 from __future__ import annotations
@@ -77,20 +80,22 @@ def split_rows(
     >>> len(split.fit), len(split.select), len(split.certify)
     (700, 0, 300)
     """
-    keys = row_keys(row_hashes)
+    keys, copies = _keys_and_copies(row_hashes)
     n = keys.size
     if groups is not None:
         keys = group_keys(groups)
         units, unit_of_row = np.unique(keys, return_inverse=True)
+        draws = units
     else:
         units, unit_of_row = keys, np.arange(n)
+        draws = np.where(copies > 0, keys ^ _mix(np.bitwise_xor.reduce(_mix(keys), keepdims=True)), keys)
     held = _count(certify, certify_fraction(n), units.size, "certify")
     compared = _count(select, select_fraction(n), units.size, "select")
     if held + compared >= units.size:
         raise ValueError(f"certify and select leave no {'group' if groups is not None else 'row'} of {units.size} to fit on")
     rank = np.empty(units.size, dtype=np.intp)
     if time is None:
-        rank[np.argsort(_mix(units), kind="stable")] = np.arange(units.size)
+        rank[np.argsort(_mix(draws), kind="stable")] = np.arange(units.size)
     else:
         if groups is not None:
             raise ValueError("groups and time cannot be combined: the last rows of a group are not independent of its first")
@@ -107,6 +112,10 @@ def split_rows(
 
 def row_keys(row_hashes: npt.ArrayLike) -> Hashes:
     """The hash of each row with its copy number: the first copy, the second copy, … of the same content differ."""
+    return _keys_and_copies(row_hashes)[0]
+
+
+def _keys_and_copies(row_hashes: npt.ArrayLike) -> tuple[Hashes, Hashes]:
     hashes = np.asarray(row_hashes, dtype=np.uint64)
     order = np.argsort(hashes, kind="stable")
     ordered = hashes[order]
@@ -114,7 +123,7 @@ def row_keys(row_hashes: npt.ArrayLike) -> Hashes:
     copy = np.arange(hashes.size) - np.repeat(starts, np.diff(np.append(starts, hashes.size)))
     numbers = np.empty(hashes.size, dtype=np.uint64)
     numbers[order] = copy
-    return _mix(hashes ^ _mix(numbers))
+    return _mix(hashes ^ _mix(numbers)), numbers
 
 
 def group_keys(groups: Any) -> Hashes:
