@@ -1,0 +1,556 @@
+"""Does the page keep its promise? Small audits from known distributions through the whole of `surelearn.audit`.
+
+A population has finitely many cells, so the true value of every claim about the chosen, fitted model is a finite sum. It
+also has a nuisance column of continuous values, dropped before fitting but hashed with the row: rows get their purpose by a
+hash of their content under a fixed salt, so without it the same few rows would certify in every trial, and coverage would
+hold only on average over salts. Verdicts are read as a person reads them, from the sentence.
+
+`benchmarks/coverage_audit.py` runs the same simulation with the default candidates.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.special import expit
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import Pipeline
+
+import surelearn
+from surelearn import bounds
+from surelearn.data import read_table
+from surelearn.fingerprint import fingerprint_model
+from surelearn.selection.split import split_rows
+
+DELTA = 0.2
+QUICK = {"delta": DELTA, "refits": 0, "curve_repeats": 0}
+TINY = 1e-9  # rounding of the exact sums
+
+
+def at_most(count: int, rate: float, trials: int) -> bool:
+    """Whether so many of ``trials`` agree with a probability of at most ``rate``: not 4 standard errors above."""
+    return count <= trials * rate + 4 * math.sqrt(trials * rate * (1 - rate))
+
+
+def more_than(count: int, rate: float, trials: int) -> bool:
+    return not at_most(count, rate, trials)
+
+
+# ---------------------------------------------------------------------------------------------------------- the models
+
+
+class Recorded(Pipeline):
+    """A pipeline whose fitted copies are kept: an `Audit` does not carry its model."""
+
+    fitted: list[Recorded] = []  # noqa: RUF012 - shared on purpose
+
+    def fit(self, X, y=None, **params):
+        super().fit(X, y, **params)
+        Recorded.fitted.append(self)
+        return self
+
+
+def recorded(*steps: Any) -> Recorded:
+    return Recorded([(str(i), step) for i, step in enumerate(steps)])
+
+
+def keys_of(X: pd.DataFrame, names: Sequence[str]) -> Any:
+    """One number below 2048 for the values of some columns: of one below 256 and one below 8, or of three below 8."""
+    keys = np.zeros(len(X), dtype=int)
+    for name in names:
+        keys = 8 * keys + X[name].to_numpy().astype(int)
+    return keys
+
+
+class Lookup(ClassifierMixin, BaseEstimator):
+    """The most frequent label of the fit rows that agree in some columns (None: all); ties go to the majority.
+
+    With ``random_state``, of a bootstrap sample of the fit rows.
+    """
+
+    def __init__(self, columns=(), random_state=None):
+        self.columns = columns
+        self.random_state = random_state
+
+    def fit(self, X, y):
+        self.classes_, codes = np.unique(y, return_inverse=True)
+        self.names_ = list(X.columns if self.columns is None else self.columns)
+        keys = keys_of(X, self.names_)
+        if self.random_state is not None:
+            rows = np.random.default_rng(self.random_state).integers(codes.size, size=codes.size)
+            keys, codes = keys[rows], codes[rows]
+        counts = np.zeros((2048, self.classes_.size))
+        np.add.at(counts, (keys, codes), 1.0)
+        everywhere = np.bincount(codes, minlength=self.classes_.size) / (2 * codes.size)  # decides for cells without rows
+        self.answers_ = np.argmax(counts + everywhere, axis=1)
+        return self
+
+    def predict(self, X):
+        return self.classes_[self.answers_[keys_of(X, self.names_)]]
+
+
+class LookupMean(RegressorMixin, BaseEstimator):
+    """The mean target of the fit rows that agree in some columns, each below 8."""
+
+    def __init__(self, columns=()):
+        self.columns = columns
+
+    def fit(self, X, y):
+        keys = keys_of(X, self.columns)
+        counts = np.bincount(keys, minlength=512)
+        self.answers_ = np.where(counts > 0, np.bincount(keys, y, minlength=512) / np.maximum(counts, 1), y.mean())
+        return self
+
+    def predict(self, X):
+        return self.answers_[keys_of(X, self.columns)]
+
+
+# ------------------------------------------------------------------------------------------------------- the populations
+
+
+@dataclass(frozen=True, eq=False)
+class Population:
+    """Finitely many cells with the joint probability ``p[cell, label]``; rows come one by one, or ``size`` a group.
+
+    With groups, ``kind`` says to which kind of group a cell belongs; kinds are equally likely, within one p sums to 1.
+    """
+
+    cells: pd.DataFrame
+    p: Any
+    kind: Any
+    size: int = 1
+
+    @property
+    def labels(self) -> Any:
+        return np.arange(self.p.shape[1])
+
+    def draw(self, rng: np.random.Generator, n: int) -> pd.DataFrame:
+        """``n`` rows (``n`` groups) as a person would have them in a file, with the nuisance column ``u``."""
+        if self.size == 1:
+            flat = rng.choice(self.p.size, size=n, p=self.p.ravel())
+        else:
+            order = np.argsort(np.repeat(self.kind, self.labels.size), kind="stable")
+            steps = np.cumsum(self.p.ravel()[order])
+            where = rng.integers(self.kind.max() + 1, size=n)[:, None] + rng.random((n, self.size))
+            flat = order[np.minimum(np.searchsorted(steps, where.ravel(), side="right"), order.size - 1)]
+        frame = self.cells.iloc[flat // self.labels.size].reset_index(drop=True)
+        if self.size > 1:
+            frame["patient"] = np.repeat(rng.choice(10**6, size=n, replace=False), self.size)
+        return frame.assign(u=rng.random(flat.size), y=self.labels[flat % self.labels.size])
+
+    def mean(self, values: Any, within: Any = True) -> float:
+        """The mean of ``values[cell, label]`` over the rows ``within``; with groups: over groups that have such rows."""
+        within = self.p * np.broadcast_to(within, self.p.shape)
+        mass = np.bincount(self.kind, within.sum(axis=1))
+        total = np.bincount(self.kind, (within * values).sum(axis=1))
+        reach = 1 - (1 - np.minimum(mass, 1)) ** self.size
+        return float(np.sum(reach * total / np.where(mass > 0, mass, 1)) / reach.sum())
+
+
+def independent(sizes: dict[str, int], weights: Any) -> Population:
+    """A population of independent rows; ``weights(cells)`` is proportional to the probability of each cell and label."""
+    cells = pd.DataFrame(list(itertools.product(*map(range, sizes.values()))), columns=list(sizes))
+    p = np.asarray(weights(cells), dtype=float)
+    return Population(cells, p / p.sum(), np.zeros(len(cells), dtype=int))
+
+
+def two_classes(one: Any) -> Any:
+    return np.column_stack([1 - one, one])
+
+
+def _patients(signatures: int = 200, visits: int = 8) -> Population:
+    """Patients with a signature of their own; a measurement ``z`` tells the label, the other way round for one in eight."""
+    sizes = {"inverted": 8, "s": signatures, "z": 2}
+    cells = pd.DataFrame(list(itertools.product(*map(range, sizes.values()))), columns=list(sizes))
+    p = two_classes(np.where((cells.z == 1) != (cells.inverted == 0), 0.95, 0.05)) / 2
+    return Population(cells[["s", "z"]], p, cells.index.to_numpy() // 2, visits)
+
+
+ABC = {"a": 3, "b": 3, "c": 8}
+SIGNAL = independent(ABC, lambda x: two_classes(np.where(x.a + x.b >= 2, 0.92, 0.08)))
+BLURRED = independent(ABC, lambda x: two_classes(expit(1.6 * (x.a + x.b - 2))))
+NOISE = independent(ABC, lambda x: two_classes(np.full(len(x), 0.5)))
+THREE = independent(ABC, lambda x: 0.08 + 0.6 * np.eye(3)[x.a] + 0.2 * np.eye(3)[x.b])
+LEAK = independent(  # `told` repeats the label, but for one row in 200
+    {"a": 3, "b": 3, "told": 2},
+    lambda x: two_classes(expit(1.6 * (x.a + x.b - 2))) * np.where(np.arange(2) == x.told.to_numpy()[:, None], 0.995, 0.005),
+)
+PATIENTS = _patients()
+
+
+@dataclass
+class Truth:
+    """The true value of every claim about one fitted model."""
+
+    population: Population
+    model: Any
+    rival: Any = None
+    positive: Any = None
+    cost: float = 1.0
+
+    @cached_property
+    def predicted(self) -> Any:
+        return np.asarray(self.model.predict(self.population.cells))[:, None]
+
+    def of(self, quantity: str, label: str = "") -> float:
+        people, labels = self.population, self.population.labels
+        wrong, called = self.predicted != labels, self.predicted == self.positive
+        if quantity == "risk":
+            return people.mean(wrong)
+        if quantity == "class_error":
+            return people.mean(wrong, labels == int(label.removeprefix("errors where the truth is ")))
+        if quantity == "slice_risk":
+            return people.mean(wrong, self._slice(label.removeprefix("errors where "))[:, None])
+        if quantity == "sensitivity":
+            return people.mean(called, labels == self.positive)
+        if quantity == "specificity":
+            return people.mean(~called, labels != self.positive)
+        if quantity == "precision":
+            return people.mean(labels == self.positive, called)
+        if quantity == "mean_cost":
+            return people.mean(np.where(labels == self.positive, self.cost, 1.0) * (called != (labels == self.positive)))
+        if quantity == "baseline_risk":
+            return people.mean(self._baseline(label) != labels)
+        if quantity == "gain":
+            return people.mean(self._baseline(label) != labels) - people.mean(wrong)
+        raise AssertionError(f"no truth for {quantity}")
+
+    def _baseline(self, label: str) -> Any:
+        if "the baseline" in label:
+            return np.asarray(self.rival.predict(self.population.cells))[:, None]
+        return int(re.search(r"always answering (\d+)", label)[1])
+
+    def _slice(self, text: str) -> Any:
+        return inside(self.population.cells, text)
+
+    def breaks(self, claim: Any) -> bool:
+        """Whether the claim is untrue."""
+        true = self.of(claim.quantity, claim.label)
+        return true > claim.value + TINY if claim.relation == "<=" else true < claim.value - TINY
+
+    def breaks_sentence(self, sentence: str, baseline: str = "") -> bool:
+        """Whether a number that the verdict promises is untrue, as a person reads it."""
+        said = {
+            "risk": re.findall(r"at most \*\*([\d.]+)% errors\*\*", sentence),
+            "missed": re.findall(r"at most \*\*([\d.]+)% of 1 cases missed\*\*", sentence),
+            "baseline": re.findall(r"against at least ([\d.]+)% errors for", sentence),
+        }
+        if sentence.startswith("Do not ship"):
+            assert not any(said.values())
+            return False
+        assert said["risk"], sentence
+        wrong = [100 * self.of("risk") > float(x) + TINY for x in said["risk"]]
+        wrong += [100 * (1 - self.of("sensitivity")) > float(x) + TINY for x in said["missed"]]
+        wrong += [100 * self.of("baseline_risk", baseline) < float(x) - TINY for x in said["baseline"]]
+        return any(wrong)
+
+
+def inside(cells: pd.DataFrame, text: str) -> Any:
+    """The cells of a slice, from its name: ``a ≤ 1``, ``1 < a ≤ 2``, ``a > 2``, or ``a`` for all."""
+    low, name, relation, high = re.fullmatch(r"(?:(\S+) < )?(\w+)(?: (≤|>) (\S+))?", text).groups()
+    values = cells[name].to_numpy()
+    if relation == ">":
+        return values > float(high)
+    return (values > float(low or -math.inf)) & (values <= float(high or math.inf))
+
+
+# -------------------------------------------------------------------------------------------------------------- trials
+
+
+@dataclass
+class Tally:
+    """Counts over trials: of verdicts and claims that were untrue, and of what was said."""
+
+    trials: int = 0
+    verdict: int = 0
+    together: int = 0
+    headline: int = 0
+    kinds: Counter[str] = field(default_factory=Counter)
+    broken: Counter[str] = field(default_factory=Counter)  # trials in which a quantity's claim was untrue
+    shares: Counter[str] = field(default_factory=Counter)  # the δ that the quantity's claims were given, summed over trials
+
+    def add(self, result: Any, truth: Truth) -> None:
+        claims = result.certificate.together
+        broken = {claim.quantity for claim in claims if truth.breaks(claim)}
+        baseline = next((claim.label for claim in claims if claim.quantity == "baseline_risk"), "")
+        self.trials += 1
+        self.verdict += truth.breaks_sentence(result.verdict.sentence, baseline)
+        self.together += bool(broken)
+        self.headline += truth.breaks(claims[0])
+        self.kinds[result.verdict.kind] += 1
+        self.broken.update(broken)
+        for claim in claims:
+            self.shares[claim.quantity] += claim.delta
+
+    def __str__(self) -> str:
+        rates = f"verdict {self.verdict / self.trials:.3f}, together {self.together / self.trials:.3f}"
+        each = {
+            name: f"{count / self.trials:.3f} of {self.shares[name] / self.trials:.3f}"
+            for name, count in self.broken.items()
+        }
+        return f"{self.trials} audits: {rates}, headline {self.headline / self.trials:.3f}; {each}; {dict(self.kinds)}"
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """One way of using `surelearn.audit`, with candidates that are quick to fit."""
+
+    population: Population
+    models: dict[str, Any]
+    rows: int = 120
+    trials: int = 400
+    options: dict[str, Any] = field(default_factory=dict)
+    rival: Any = None
+
+    def run(self, trials: int, seed: int) -> Tally:
+        rng, tally = np.random.default_rng(seed), Tally()
+        for _ in range(trials):
+            tally.add(*self.once(rng))
+        return tally
+
+    def once(self, rng: np.random.Generator) -> tuple[Any, Truth]:
+        Recorded.fitted.clear()
+        frame = self.population.draw(rng, self.rows)
+        options = {**QUICK, **self.options}
+        result = surelearn.audit(
+            frame, target="y", drop=["u"], models=self.models, against=self.rival, ledger=False, **options
+        )
+        truth = Truth(self.population, self._model(result), positive=options.get("positive"), cost=options.get("cost", 1.0))
+        truth.rival = None if self.rival is None else Recorded.fitted[-1]
+        return result, truth
+
+    def _model(self, result: Any) -> Any:
+        """The fitted model that the certificate is about: the first that was fitted after all comparisons."""
+        model = Recorded.fitted[sum(map(len, result.numbers["selection"]["fold errors"]))]
+        threshold = result.numbers["threshold"]
+        return model if threshold is None else Thresholded(model, threshold)
+
+
+@dataclass
+class Thresholded:
+    model: Any
+    threshold: float
+
+    def predict(self, X: Any) -> Any:
+        return (self.model.predict_proba(X)[:, 1] >= self.threshold).astype(int)
+
+
+LOOKUPS = {
+    "majority": recorded(Lookup()),
+    "by a": recorded(Lookup(("a",))),
+    "by a and b": recorded(Lookup(("a", "b"))),
+    "by a, b and c": recorded(Lookup(("a", "b", "c"))),
+}
+SPLIT = {"select_fraction": 0.2}
+SCENARIOS = {
+    "signal": Scenario(SIGNAL, LOOKUPS, 150, 600, {**SPLIT, "positive": 1, "slices": ["a"]}),
+    "cross-validation": Scenario(SIGNAL, LOOKUPS, 150, 250),
+    "three classes": Scenario(THREE, LOOKUPS, 120, 450, {**SPLIT, "positive": 1, "prefer": "best"}),
+    "cost": Scenario(BLURRED, {"bayes": recorded(GaussianNB())}, 100, 350, {**SPLIT, "positive": 1, "cost": 3.0}),
+    "against": Scenario(SIGNAL, LOOKUPS, 120, 400, SPLIT, recorded(Lookup(("b",)))),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_the_verdict_and_the_page_hold(name):
+    scenario = SCENARIOS[name]
+    tally = scenario.run(scenario.trials, seed=1)
+    assert at_most(tally.verdict, DELTA, tally.trials), tally
+    assert at_most(tally.together, DELTA, tally.trials), tally
+    assert at_most(tally.headline, DELTA / 2, tally.trials), tally
+    for quantity, broken in tally.broken.items():  # each kind of claim within its own share of δ
+        assert at_most(broken, tally.shares[quantity] / tally.trials, tally.trials), (quantity, tally)
+    assert tally.headline > tally.trials * DELTA / 8, tally  # not so loose that the simulation could not fail
+    assert tally.kinds["guaranteed"] > 0.3 * tally.trials, tally
+    result, truth = scenario.once(np.random.default_rng(0))  # the truths are about the certified model
+    assert name == "cost" or fingerprint_model(truth.model) == result.certificate.facts.hashes["model"]
+
+
+@pytest.mark.slow
+def test_two_models_share_the_headline_where_a_column_gives_the_target_away():
+    models = {"majority": recorded(Lookup()), "by all": recorded(Lookup(None))}
+    scenario = Scenario(LEAK, models, 100, options=SPLIT)
+    rng, trials, broken, no_verdict, verdicts = np.random.default_rng(2), 400, 0, 0, 0
+    for _ in range(trials):
+        result, truth = scenario.once(rng)
+        fitted = {fingerprint_model(model): Truth(LEAK, model) for model in Recorded.fitted}
+        broken += any(fitted[claim.covers.predictor].breaks(claim) for claim in result.certificate.together)
+        said = re.search(r"with it at most ([\d.]+)% errors, without it at most ([\d.]+)%;", result.verdict.sentence)
+        if said is None:
+            baseline = next(claim.label for claim in result.certificate.together if claim.quantity == "baseline_risk")
+            verdicts += truth.breaks_sentence(result.verdict.sentence, baseline)
+            continue
+        no_verdict += 1
+        both = [truth, fitted[result.certificate.together[-1].covers.predictor]]
+        verdicts += any(100 * one.of("risk") > float(x) for one, x in zip(both, reversed(said.groups()), strict=True))
+    assert 0.2 * trials < no_verdict < 0.9 * trials
+    assert at_most(broken, DELTA, trials), broken
+    assert at_most(verdicts, DELTA / 2, trials), verdicts
+
+
+# ------------------------------------------------------------------------------------------------------------- mutants
+
+
+@pytest.mark.slow
+def test_mutants_certify_rows_that_chose_and_rows_that_were_fitted():
+    """The same rows, models and theorems; only which rows certify differs. Paying for the choice repairs the first."""
+    rng, trials, options = np.random.default_rng(3), 400, {"delta": DELTA, "majority": 0, "classes": NOISE.labels}
+    seen: Counter[str] = Counter()
+    for _ in range(trials):
+        table = read_table(NOISE.draw(rng, 120), target="y", drop=["u"])
+        split = split_rows(table.row_hashes)
+        fit, fresh = ((table.X.iloc[rows], table.y[rows]) for rows in (split.fit, split.certify))
+        models = [Lookup(("c",), random_state=i).fit(*fit) for i in range(12)]
+        errors = [int((model.predict(fresh[0]) != fresh[1]).sum()) for model in models]
+        best, memory = models[int(np.argmin(errors))], Lookup(("a", "b", "c")).fit(*fit)
+        certificates = {
+            "fixed beforehand": (models[0], surelearn.certify(models[0], *fresh, **options)),
+            "chosen on certify rows": (best, surelearn.certify(best, *fresh, **options)),
+            "chosen, and paid for": (best, surelearn.certify(best, *fresh, **options, candidates=12)),
+            "certified on fit rows": (memory, surelearn.certify(memory, *fit, **options)),
+        }
+        for name, (model, certificate) in certificates.items():
+            truth = Truth(NOISE, model)
+            said = (claim for claim in certificate.together if claim.quantity in ("risk", "baseline_risk"))
+            seen[name] += any(truth.breaks(claim) for claim in said)
+    assert at_most(seen["fixed beforehand"], DELTA, trials), seen
+    assert at_most(seen["chosen, and paid for"], DELTA, trials), seen
+    assert more_than(seen["chosen on certify rows"], DELTA, trials), seen
+    assert more_than(seen["certified on fit rows"], 0.9, trials), seen
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", [0, 1])
+def test_twenty_seeds_on_pure_noise_do_not_beat_a_coin(part, tmp_path):
+    """In at most δ of 2 × 160 data sets; each seed gives the user another model, and none gives them other rows."""
+    rng, data_sets, seeds, fooled, uncharged, naive = np.random.default_rng([4, part]), 160, 20, 0, 0, 0
+    for number in range(data_sets):
+        frame = NOISE.draw(rng, 84)
+        lucky, free, rows = False, False, set()
+        for seed in range(seeds):
+            models = {"by b and c": recorded(Lookup(("b", "c"), random_state=seed))}
+            options = {**QUICK, **SPLIT, "seed": seed, "ledger": tmp_path / f"{number}.json"}
+            certificate = surelearn.audit(frame, target="y", drop=["u"], models=models, **options).certificate
+            claims = {claim.quantity: claim for claim in certificate.together}
+            lucky |= claims["risk"].value < 0.5 - TINY or claims["gain"].value > TINY
+            free |= claims["risk"].at(DELTA / 2, candidates=1).value < 0.5 - TINY
+            rows.add(certificate.facts.hashes["rows"])
+        assert len(rows) == 1
+        fooled, uncharged = fooled + lucky, uncharged + free
+        naive += any(_lucky_split(frame, rng, seed) for seed in range(seeds))
+    assert at_most(fooled, DELTA, data_sets), (fooled, uncharged, naive)
+    assert uncharged > 2 * DELTA * data_sets, (fooled, uncharged, naive)  # what the ledger is for
+    assert naive > 2 * DELTA * data_sets, (fooled, uncharged, naive)  # and the hash
+
+
+def _lucky_split(frame: pd.DataFrame, rng: np.random.Generator, seed: int) -> bool:
+    """The mutant: another third of the rows certifies for every seed, each at δ."""
+    order = rng.permutation(len(frame))
+    fit, fresh = frame.iloc[order[28:]], frame.iloc[order[:28]]
+    model = Lookup(("b", "c"), random_state=seed).fit(fit[["b", "c"]], fit["y"].to_numpy())
+    return bounds.clopper_pearson(int((model.predict(fresh) != fresh["y"]).sum()), 28, DELTA / 2) < 0.5
+
+
+# -------------------------------------------------------------------------------------------------------------- groups
+
+
+@pytest.mark.slow
+def test_groups_hold_where_rows_do_not():
+    models = {"majority": recorded(Lookup()), "by z": recorded(Lookup(("z",))), "by s and z": recorded(Lookup(("s", "z")))}
+    grouped = Scenario(PATIENTS, models, 90, options={**SPLIT, "group": "patient"})
+    rng, trials, tally, counted, by_rows = np.random.default_rng(5), 350, Tally(), 0, 0
+    for i in range(trials):
+        result, truth = grouped.once(rng)
+        assert result.verdict.kind == "do not ship" or "For a new patient" in result.verdict.sentence
+        tally.add(result, truth)
+        # Mutants: the same certify rows counted as if independent; and, on some data, an audit that is told of no groups.
+        facts = result.certificate.facts
+        errors = round(np.mean(facts["risk.means"]) * facts["rows"])  # groups have equal sizes
+        counted += truth.of("risk") > bounds.clopper_pearson(errors, facts["rows"], DELTA / 2) + TINY
+        if i < 100:
+            result, truth = Scenario(PATIENTS, models, 90, options=SPLIT).once(rng)
+            by_rows += truth.breaks(result.certificate.together[0])
+    assert at_most(tally.verdict, DELTA, trials), tally
+    assert at_most(tally.together, DELTA, trials), tally
+    assert at_most(tally.headline, DELTA / 2, trials), tally
+    assert more_than(counted, DELTA / 2, trials), (counted, tally)
+    assert more_than(by_rows, DELTA, 100), by_rows
+
+
+# ---------------------------------------------------------------------------------------------------------- regression
+
+NOISE_WIDTH = 1.0  # the target is 2a + b plus a uniform number of at most this size
+
+
+@dataclass
+class Offsets:
+    """How far a fitted model is from the noise-free target, in every cell; the noise is uniform on ±`NOISE_WIDTH`."""
+
+    cells: pd.DataFrame
+    model: Any
+
+    @cached_property
+    def offsets(self) -> Any:
+        return np.abs(2 * self.cells.a + self.cells.b - self.model.predict(self.cells)).to_numpy()
+
+    def covered(self, radius: float) -> float:
+        """The probability that a new target lies within the radius of its prediction."""
+        low, high = np.maximum(self.offsets - radius, -NOISE_WIDTH), np.minimum(self.offsets + radius, NOISE_WIDTH)
+        return float(np.mean(np.maximum(high - low, 0)) / (2 * NOISE_WIDTH))
+
+    def mean_error(self, within: Any = slice(None)) -> float:
+        d = self.offsets[within]
+        return float(np.mean(np.where(d <= NOISE_WIDTH, (NOISE_WIDTH**2 + d**2) / (2 * NOISE_WIDTH), d)))
+
+    def breaks(self, claim: Any, alpha: float) -> bool:
+        if claim.quantity == "error_quantile":
+            return self.covered(claim.value) < 1 - alpha - TINY
+        if claim.quantity == "mean_loss":
+            return self.mean_error() > claim.value + TINY
+        assert claim.quantity == "slice_loss"
+        return (
+            self.mean_error(inside(self.cells, claim.label.removeprefix("mean absolute loss where "))) > claim.value + TINY
+        )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("loss_bound", [None, 9.0])
+def test_prediction_intervals_and_mean_errors_hold(loss_bound):
+    models = {
+        "median": recorded(LookupMean()),
+        "by a": recorded(LookupMean(("a",))),
+        "by a and b": recorded(LookupMean(("a", "b"))),
+        "by a, b and c": recorded(LookupMean(("a", "b", "c"))),
+    }
+    rng, trials, alpha, share = np.random.default_rng(6), 400, 0.15, DELTA if loss_bound is None else DELTA / 2
+    said, headline, together = 0, 0, 0
+    for _ in range(trials):
+        Recorded.fitted.clear()
+        a, b, c = rng.integers(3, size=120), rng.integers(3, size=120), rng.integers(8, size=120)
+        y = 2 * a + b + rng.uniform(-NOISE_WIDTH, NOISE_WIDTH, size=120)
+        options = {**QUICK, **SPLIT, "alpha": alpha, "loss_bound": loss_bound}
+        frame = pd.DataFrame({"a": a, "b": b, "c": c, "y": y})
+        result = surelearn.audit(frame, target="y", models=models, ledger=False, **options)
+        hashed = result.certificate.facts.hashes["model"]
+        model = next(model for model in reversed(Recorded.fitted) if fingerprint_model(model) == hashed)
+        truth, claims = Offsets(NOISE.cells, model), result.certificate.together
+        radius = float(re.search(r"fall within \*\*([\d.,]+) of the truth\*\*", result.verdict.sentence)[1].replace(",", ""))
+        said += truth.covered(radius) < 1 - alpha
+        headline += truth.breaks(claims[0], alpha)
+        together += any(truth.breaks(claim, alpha) for claim in claims)
+    assert at_most(said, share, trials), said
+    assert at_most(headline, share, trials), headline
+    assert at_most(together, DELTA, trials), together
+    assert headline > trials * share / 4, headline
