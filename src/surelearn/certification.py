@@ -152,8 +152,13 @@ def cut(X: Any, column: Any, bins: int = 4) -> Callable[[Any], dict[str, Mask]]:
     if values.dtype.kind in "biuf":
         values = values.astype(float)
         edges = _round_edges(np.nanquantile(values, np.linspace(0, 1, bins + 1)[1:-1]))
-        missing = bool(np.isnan(values).any())
-        return lambda rows: _ranges(_column(rows, column).astype(float), column, edges, missing)
+        met = {name for name, mask in _ranges(values, column, edges).items() if mask.any()}  # an empty slice would waste δ
+
+        def ranges(rows: Any) -> dict[str, Mask]:
+            masks = _ranges(_column(rows, column).astype(float), column, edges)
+            return {name: mask for name, mask in masks.items() if name in met}
+
+        return ranges
     known = list(dict.fromkeys(map(_category, values.tolist())))
     return lambda rows: _categories([_category(value) for value in _column(rows, column).tolist()], column, known)
 
@@ -174,15 +179,14 @@ def _categories(values: list[str], column: Any, known: list[str]) -> dict[str, M
     return {f"{column} = {value}": np.asarray(array == value, dtype=bool) for value in known}
 
 
-def _ranges(values: Any, column: Any, edges: dict[str, float], missing: bool) -> dict[str, Mask]:
+def _ranges(values: Any, column: Any, edges: dict[str, float]) -> dict[str, Mask]:
     named = list(edges.items())
     (first, lowest), (last, highest) = named[0], named[-1]
     masks = {f"{column} ≤ {first}": values <= lowest}
     for (low, above), (high, up_to) in pairwise(named):
         masks[f"{low} < {column} ≤ {high}"] = (values > above) & (values <= up_to)
     masks[f"{column} > {last}"] = values > highest
-    if missing:
-        masks[f"{column} missing"] = np.isnan(values)
+    masks[f"{column} missing"] = np.isnan(values)
     return masks
 
 

@@ -1,0 +1,90 @@
+import pickle
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer, load_diabetes
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
+
+from surelearn.fingerprint import UNHASHED, fingerprint_model, fingerprint_rows
+from surelearn.selection.candidates import default_candidates
+from surelearn.selection.cross_validation import fit_quietly
+
+
+def candidates():
+    for task, load in (("classification", load_breast_cancer), ("regression", load_diabetes)):
+        X, y = load(return_X_y=True)
+        kinds = dict.fromkeys(range(X.shape[1]), "number")
+        for n in (300, 10_000):
+            yield from ((task, c.name, c.model, X[:300], y[:300]) for c in default_candidates(task, kinds, n))
+
+
+@pytest.mark.parametrize(
+    ("task", "name", "model", "X", "y"), list(candidates()), ids=lambda part: part if isinstance(part, str) else ""
+)
+def test_a_model_keeps_its_hash_when_fitted_again_used_and_pickled(task, name, model, X, y):
+    fitted = fit_quietly(model, X, y)
+    found = fingerprint_model(fitted)
+    assert found.startswith("sha256:")
+    assert fingerprint_model(fit_quietly(model, X, y)) == found
+    fitted.predict(X)
+    assert fingerprint_model(fitted) == found
+    assert fingerprint_model(pickle.loads(pickle.dumps(fitted))) == found  # noqa: S301 - our own bytes
+    if name not in ("majority", "median"):
+        assert fingerprint_model(fit_quietly(model, X[:250], y[:250])) != found
+
+
+def test_parameters_and_learned_numbers_count():
+    X, y = load_breast_cancer(return_X_y=True)
+    model = make_pipeline(StandardScaler(), LogisticRegression()).fit(X, y)
+    found = fingerprint_model(model)
+    other = clone(model).set_params(logisticregression__tol=1e-3).fit(X, y)
+    assert fingerprint_model(other) != found
+    model[-1].coef_[0, 3] = np.nextafter(model[-1].coef_[0, 3], 9)
+    assert fingerprint_model(model) != found
+
+
+def test_the_hash_is_the_same_in_another_process():
+    code = (
+        "from sklearn.tree import DecisionTreeClassifier as T; from sklearn.datasets import load_iris as d;"
+        "from surelearn.fingerprint import fingerprint_model as f; print(f(T(random_state=0).fit(*d(return_X_y=True))))"
+    )
+    runs = [subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True) for _ in range(2)]  # noqa: S603
+    assert runs[0].stdout == runs[1].stdout
+    assert runs[0].stdout.startswith("sha256:")
+
+
+def test_what_cannot_be_read_is_unhashed():
+    assert fingerprint_model(lambda X: X) == UNHASHED
+    X, y = load_breast_cancer(return_X_y=True)
+    hidden = make_pipeline(FunctionTransformer(lambda X: X), LogisticRegression(max_iter=5000)).fit(X[:, :2], y)
+    assert fingerprint_model(hidden) == UNHASHED
+    model = LogisticRegression(max_iter=5000).fit(X[:, :2], y)
+    model.lock_ = threading.Lock()
+    assert fingerprint_model(model) == UNHASHED
+
+
+def test_an_object_that_holds_itself():
+    model = LogisticRegression()
+    model.self_ = model
+    assert fingerprint_model(model).startswith("sha256:")
+
+
+def test_rows():
+    frame = pd.DataFrame({"a": [1.0, 2.0], "b": ["x", "y"]})
+    found = fingerprint_rows(frame, [0, 1])
+    assert fingerprint_rows(frame.copy(), np.array([0, 1])) == found
+    assert fingerprint_rows(frame.rename(columns={"a": "c"}), [0, 1]) != found
+    assert fingerprint_rows(frame.assign(a=[1.0, 2.5]), [0, 1]) != found
+    assert fingerprint_rows(frame.iloc[::-1], [0, 1]) != found
+    assert fingerprint_rows(frame, [1, 0]) != found
+    dense = np.eye(3)
+    assert fingerprint_rows(np.asfortranarray(dense), [0, 0, 0]) == fingerprint_rows(dense, [0, 0, 0])
+    assert fingerprint_rows(sparse.csr_matrix(dense), [0, 0, 0]) == fingerprint_rows(sparse.csc_matrix(dense), [0, 0, 0])
