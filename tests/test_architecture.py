@@ -33,9 +33,10 @@ MAY_IMPORT = {
         "report", "selection",
     },
     "papers": {"bounds", "claim", "certificate", "certification"},
+    "terminal": {"jobs"},
     "cli": {
         "adapters", "auditing", "bounds", "version", "certificate", "certification", "claim", "data", "jobs", "plain",
-        "report", "selection",
+        "report", "selection", "terminal",
     },
 }  # fmt: skip
 

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import os
 import shlex
 import shutil
-import signal
 import sys
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import click
 
+from surelearn.terminal import Commands, ctrl_c
 from surelearn.version import __version__
 
 EXAMPLES = """
@@ -32,19 +30,7 @@ Examples:
 """
 
 
-class _Commands(click.Group):
-    """Commands whose errors, click's own too, are one sentence."""
-
-    def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
-        with _one_sentence():
-            return super().make_context(*args, **kwargs)
-
-    def invoke(self, ctx: click.Context) -> Any:
-        with _one_sentence():
-            return super().invoke(ctx)
-
-
-@click.group(cls=_Commands, epilog=EXAMPLES, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=Commands, epilog=EXAMPLES, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="surelearn")
 def main() -> None:
     """Machine learning where every fit comes with a certificate."""
@@ -132,7 +118,6 @@ def _audit(
     _check_out(out)
     candidates, rival = _load("--model", models), _load("--against", against)
     table = read_table(source, header=not no_header, **reading)
-    _check_slices(table, options.slices, keep)
     Ledger(ledger_path(table.path, ledger))  # one that cannot be read is refused before the work, not after
     say = (lambda line: None) if quiet else _say  # noqa: ARG005
     for line in _table_lines(table):
@@ -191,21 +176,6 @@ def _check_out(out: Path) -> None:
         raise ValueError(f"--out {out} cannot be made: {there} is a file")
     if not os.access(there, os.W_OK | os.X_OK):
         raise ValueError(f"--out {out} cannot be written: no permission for {there}")
-
-
-def _check_slices(table: Any, slices: tuple[str, ...], keep: tuple[str, ...]) -> None:
-    """Slices are cut on fit rows, long after the table is read: an unknown column is refused before that."""
-    import difflib
-
-    suspects = {f.numbers["column"] for f in table.findings if f.code == "SL103"} - set(keep)
-    features = [column.name for column in table.columns if column.used and column.name not in suspects]
-    for name in slices:
-        if name in features:
-            continue
-        if name in table.frame.columns:
-            raise ValueError(f"--slice {name!r}: this column of {table.name} is not among the features that are used")
-        near = difflib.get_close_matches(name, features, n=3) or features[:8]
-        raise ValueError(f"--slice {name!r}: {table.name} has no such column. Did you mean {' or '.join(map(repr, near))}?")
 
 
 def _load(option: str, text: str | None) -> Any:
@@ -306,6 +276,15 @@ def _gate(result: Any, max_risk: float | None) -> int:
     return 0
 
 
+_FILES = {
+    "page": "report.html",
+    "text": "report.md",
+    "numbers": "audit.json",
+    "certificate": "certificate.json",
+    "model": "model.skops",
+}
+
+
 def _write(result: Any, out: Path, formats: tuple[str, ...]) -> dict[str, Path]:
     """Write beside, then rename: an interrupted run leaves no half file."""
     texts = {"audit.json": result.to_json() + "\n", "certificate.json": result.certificate.to_json() + "\n"}
@@ -324,12 +303,14 @@ def _write(result: Any, out: Path, formats: tuple[str, ...]) -> dict[str, Path]:
         place.mkdir(parents=True, exist_ok=True)
         for name in files:
             os.replace(beside / name, place / name)
+        for name in _FILES.values():  # of an earlier audit: a page or model beside another certificate would mislead
+            if name not in files:
+                (place / name).unlink(missing_ok=True)
     except OSError as error:
         raise OSError(f"--out {out} cannot be written: {error.strerror or error}") from None
     finally:
         shutil.rmtree(beside, ignore_errors=True)
-    shown = {"page": "report.html", "text": "report.md", "numbers": "audit.json", "certificate": "certificate.json"}
-    return {what: out / name for what, name in (shown | {"model": "model.skops"}).items() if name in files}
+    return {what: out / name for what, name in _FILES.items() if name in files}
 
 
 def _model_file(model: Any) -> dict[str, bytes]:
@@ -357,7 +338,7 @@ def _journal(out: Path, run_key: str) -> Iterator[Any]:
         raise ValueError(f"--out {out} is being written by another run: wait for it, or name another folder") from None
     if journal.notice:
         click.echo(journal.notice, err=True)
-    _ctrl_c.under_way = True
+    ctrl_c.under_way = True
     try:
         with journal:
             yield journal
@@ -409,75 +390,6 @@ def theorems(name: str | None) -> None:
 
 def _short(value: Any) -> str:
     return f"({', '.join(map(str, value[:4]))}, … {len(value)} numbers)" if isinstance(value, tuple) else str(value)
-
-
-class _CtrlC:
-    """Ctrl-C ends at once while nothing is under way, then raises a KeyboardInterrupt and remembers it.
-
-    Inside an import Python may lose a KeyboardInterrupt, or pass it on as an ImportError.
-    """
-
-    under_way = False
-    pressed = False
-
-    def __call__(self, *_: Any) -> None:
-        self.pressed = True
-        if not self.under_way:
-            click.echo(_INTERRUPTED, err=True)
-            os._exit(130)
-        raise KeyboardInterrupt
-
-    @contextmanager
-    def heard(self) -> Iterator[None]:
-        """Where Python's own handler would hear it."""
-        self.under_way = self.pressed = False
-        if threading.current_thread() is not threading.main_thread() or (
-            signal.getsignal(signal.SIGINT) is not signal.default_int_handler
-        ):
-            yield
-            return
-        signal.signal(signal.SIGINT, self)
-        try:
-            yield
-        finally:
-            signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
-_INTERRUPTED = "interrupted; run the same command to go on from here"
-_ctrl_c = _CtrlC()
-
-
-@contextmanager
-def _one_sentence() -> Iterator[None]:
-    """Bad input ends in one sentence and exit code 2; an interrupt in 130, with nothing half written."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a terminal without ≤ shows ?
-    try:
-        with _ctrl_c.heard():
-            yield
-    except KeyboardInterrupt:
-        _end(_INTERRUPTED, 130)
-    except click.UsageError as error:
-        if isinstance(error, getattr(click.exceptions, "NoArgsIsHelpError", ())):
-            raise
-        _end(error.format_message(), 2)
-    except Exception as error:
-        if _ctrl_c.pressed:
-            _end(_INTERRUPTED, 130)
-        from surelearn.jobs import TaskError
-
-        known = isinstance(error, ValueError | TypeError | OSError | TaskError) and not isinstance(error, BrokenPipeError)
-        if not known or os.environ.get("SURELEARN_DEBUG"):
-            raise
-        if isinstance(error, OSError) and error.strerror and error.filename:
-            _end(f"{error.filename} cannot be used: {error.strerror}", 2)
-        _end(str(error), 2)
-
-
-def _end(sentence: str, code: int) -> NoReturn:
-    click.echo(" ".join(sentence.split()), err=True)
-    sys.exit(code)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import hashlib
 import json
 import uuid
@@ -287,7 +288,8 @@ def _check(table: Table, used: list[str], keep: Sequence[str], options: Options)
             raise ValueError(f"{table.name} has no column {name!r} to keep")
     for name in options.slices:
         if name not in used:
-            raise ValueError(f"{table.name} has no usable column {name!r} to slice by")
+            near = difflib.get_close_matches(name, used, n=3) or used[:8]
+            raise ValueError(f"{table.name} has no usable column {name!r} to slice by: it has {', '.join(map(repr, near))}")
     if table.groups is not None and (groups := np.unique(table.groups).size) < LEAST_GROUPS:
         raise ValueError(f"{table.name} has {groups} groups in column {table.group!r}: at least {LEAST_GROUPS} are needed")
 
