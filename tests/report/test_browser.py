@@ -8,7 +8,11 @@ import shutil
 from pathlib import Path
 
 import pytest
+from sklearn.linear_model import LogisticRegression, Ridge
 
+import surelearn
+
+QUICK = {"ledger": False, "refits": 2, "curve_repeats": 2}
 SAMPLE = runpy.run_path(str(Path(__file__).with_name("sample.py")))
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 CHROMEDRIVER = shutil.which("chromedriver")
@@ -67,6 +71,8 @@ def pages(tmp_path_factory):
         <title>notebook</title><body><main>{}</main></body></html>"""
     texts = {
         "sample": audit.to_html(),
+        "audited": surelearn.audit("breast_cancer", models=LogisticRegression(), positive="malignant", **QUICK).to_html(),
+        "audited numbers": surelearn.audit("diabetes", models=Ridge(), loss_bound=400.0, **QUICK).to_html(),
         "hostile": hostile.to_html(),
         "inline": inline.format(audit._repr_html_()),
         "hostile inline": inline.format(hostile._repr_html_()),
@@ -96,7 +102,7 @@ def requests(browser):
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("name", ["sample", "hostile"])
+@pytest.mark.parametrize("name", ["sample", "hostile", "audited", "audited numbers"])
 @pytest.mark.parametrize("width", [400, 1000])
 def test_axe_finds_nothing(browser, pages, name, theme, width):
     visit(browser, pages[name], theme=theme, width=width, unfold=True)
@@ -112,7 +118,7 @@ def test_axe_finds_nothing(browser, pages, name, theme, width):
     assert violations == []
 
 
-@pytest.mark.parametrize("name", ["sample", "hostile", "inline", "hostile inline"])
+@pytest.mark.parametrize("name", ["sample", "hostile", "inline", "hostile inline", "audited", "audited numbers"])
 def test_silent_and_self_contained(browser, pages, name):
     visit(browser, pages[name], unfold=True)
     assert browser.get_log("browser") == []
@@ -132,7 +138,7 @@ def test_hostile_names_are_inert(browser, pages, name):
     assert "<script>alert(1)</script>" in browser.execute_script("return document.body.innerText")
 
 
-@pytest.mark.parametrize("name", ["sample", "hostile", "inline"])
+@pytest.mark.parametrize("name", ["sample", "hostile", "inline", "audited", "audited numbers"])
 @pytest.mark.parametrize("unfold", [False, True])
 @pytest.mark.parametrize("width", [320, 400, 700, 1000])
 def test_no_horizontal_scroll(browser, pages, name, unfold, width):
