@@ -88,3 +88,12 @@ def test_rows():
     dense = np.eye(3)
     assert fingerprint_rows(np.asfortranarray(dense), [0, 0, 0]) == fingerprint_rows(dense, [0, 0, 0])
     assert fingerprint_rows(sparse.csr_matrix(dense), [0, 0, 0]) == fingerprint_rows(sparse.csc_matrix(dense), [0, 0, 0])
+
+
+def test_the_padding_between_fields_does_not_count():
+    dtype = np.dtype([("a", "i1"), ("b", "f8")], align=True)
+    one = np.frombuffer(bytes(16), dtype=dtype)
+    other = np.frombuffer(bytes([0, *[7] * 7, *[0] * 8]), dtype=dtype)
+    models = [LogisticRegression(), LogisticRegression()]
+    models[0].nodes_, models[1].nodes_ = one, other
+    assert fingerprint_model(models[0]) == fingerprint_model(models[1])
