@@ -81,7 +81,9 @@ def _guaranteed(context: Context) -> Verdict:
     sensitivity = _claim(context, "sensitivity")
     if sensitivity is not None and not sensitivity.vacuous:
         missed = show(1 - _number(sensitivity), "rate", "<=")
-        parts.append(f"at most **{missed} of {context.options.positive} cases missed**")
+        positive = str(context.options.positive)
+        name = positive if positive.replace(" ", "").isalpha() else quoted(positive)
+        parts.append(f"at most **{missed} of {name} cases missed**")
     sentence = f"On new rows like these, {' and '.join(parts)}"
     if baseline is not None:
         sentence += f", against at least {show(_number(baseline), 'rate', '>=')} errors for {_rival(baseline)}"
