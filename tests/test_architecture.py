@@ -25,7 +25,7 @@ MAY_IMPORT = {
     "measurement": {"adapters"},
     "certificate": {"bounds", "claim", "fingerprint", "measurement", "plain"},
     "certification": {"adapters", "bounds", "certificate", "claim", "fingerprint", "measurement"},
-    "data": {"claim"},
+    "data": {"adapters", "claim"},
     "selection": {"adapters", "jobs"},
     "report": {"certificate", "claim", "plain", "version"},
     "auditing": {

@@ -187,13 +187,12 @@ def _load(option: str, text: str | None) -> Any:
     if (here := os.getcwd()) not in sys.path:
         sys.path.append(here)
     try:
-        return load_factory(text)
+        return load_factory(text, option)
     except Exception as error:
         if os.environ.get("SURELEARN_DEBUG"):
             raise
         said = str(error) if isinstance(error, ValueError | TypeError) else f"{type(error).__name__}: {error}"
-        known = said.startswith("--model ")
-        raise ValueError(f"{option}{said.removeprefix('--model')}" if known else f"{option} {text}: {said}") from None
+        raise ValueError(said if said.startswith(option) else f"{option} {text}: {said}") from None
 
 
 def _identity(text: str | None, candidates: Any) -> tuple[str, ...]:

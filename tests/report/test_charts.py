@@ -17,18 +17,9 @@ from surelearn.bounds import (
     gradient_descent_convex,
 )
 from surelearn.report import Chart
-from surelearn.report.charts import (
-    MOST_ROWS,
-    Axis,
-    axis_for,
-    bar_axis,
-    draw,
-    exact,
-    fit,
-    interval_bar,
-    log_axis_for,
-    text_width,
-)
+from surelearn.report.axes import Axis, axis_for, log_axis_for
+from surelearn.report.charts import MOST_ROWS, bar_axis, draw, interval_bar
+from surelearn.report.drawing import exact, fit, text_width
 
 NAMED = {"candidates": ("values", "errors"), "bars": ("measured", "bounds"), "bounds": ("values",)}
 PLANES = {"curve": ("x", "y", "low", "high"), "reliability": ("predicted", "observed", "low", "high", "counts")}

@@ -7,13 +7,13 @@ often vacuous; they are kept because the thesis compares them and because they e
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from surelearn.bounds import _checks as check
+from surelearn.bounds import _measured as measured
 from surelearn.bounds import _tails
 from surelearn.bounds._checks import Value
 from surelearn.bounds._tails import log_choose, log_sum_exp
@@ -24,19 +24,11 @@ FIXED_CLASS = "the class of predictors and every choice of preprocessing were fi
 BINARY = "two classes, unweighted rows"
 
 
-def _risk(inputs: Mapping[str, Any]) -> float:
-    return inputs["risk"]
-
-
-def _error_rate(inputs: Mapping[str, Any]) -> float:
-    return inputs["errors"] / inputs["n"]
-
-
 @theorem(
     "finite class",
     "thesis, Theorem 2.2 (2.13)",
     assumes=(IID, FIXED_CLASS, "the class is finite"),
-    claims=at_most("risk", measured=_risk),
+    claims=at_most("risk", measured=measured.risk),
     example={"risk": 0.05, "n": 1000, "delta": 0.05, "size": 100},
 )
 def finite_class(risk: npt.ArrayLike, n: npt.ArrayLike, delta: npt.ArrayLike, size: npt.ArrayLike) -> Value:
@@ -56,7 +48,7 @@ def finite_class(risk: npt.ArrayLike, n: npt.ArrayLike, delta: npt.ArrayLike, si
     "growth function",
     "thesis, Theorem 2.3 (2.21); L. Devroye, L. Györfi and G. Lugosi (1996), Theorem 12.5",
     assumes=(IID, FIXED_CLASS, BINARY),
-    claims=at_most("risk", measured=_risk),
+    claims=at_most("risk", measured=measured.risk),
     example={"risk": 0.05, "n": 60000, "delta": 0.05, "log_growth": 50.0},
 )
 def growth_function_bound(risk: npt.ArrayLike, n: npt.ArrayLike, delta: npt.ArrayLike, log_growth: npt.ArrayLike) -> Value:
@@ -125,7 +117,7 @@ def _log_sauer_sum(n: float, d: float) -> float:
     "Vapnik–Chervonenkis",
     "thesis, Theorem 2.4 (2.25)",
     assumes=(IID, FIXED_CLASS, BINARY),
-    claims=at_most("risk", measured=_risk),
+    claims=at_most("risk", measured=measured.risk),
     example={"risk": 0.05, "n": 600, "delta": 0.05, "vc_dimension": 7},
 )
 def vc(risk: npt.ArrayLike, n: npt.ArrayLike, delta: npt.ArrayLike, vc_dimension: npt.ArrayLike) -> Value:
@@ -143,7 +135,7 @@ def vc(risk: npt.ArrayLike, n: npt.ArrayLike, delta: npt.ArrayLike, vc_dimension
     "Vapnik, relative deviation",
     "V. Vapnik, Statistical Learning Theory (1998), Theorem 4.4 with (4.24); the form behind thesis Table 5.2",
     assumes=(IID, FIXED_CLASS, BINARY),
-    claims=at_most("risk", measured=_risk),
+    claims=at_most("risk", measured=measured.risk),
     example={"risk": 0.05, "n": 6000, "delta": 0.05, "vc_dimension": 7},
 )
 def vapnik(risk: npt.ArrayLike, n: npt.ArrayLike, delta: npt.ArrayLike, vc_dimension: npt.ArrayLike) -> Value:
@@ -167,7 +159,7 @@ def vapnik(risk: npt.ArrayLike, n: npt.ArrayLike, delta: npt.ArrayLike, vc_dimen
     "hypergeometric tail inversion",
     "J.-S. Leboeuf, F. LeBlanc and M. Marchand, arXiv:2111.00062 (2021), Theorem 8",
     assumes=(IID, FIXED_CLASS, BINARY),
-    claims=at_most("risk", measured=_error_rate),
+    claims=at_most("risk", measured=measured.error_rate),
     example={"errors": 30, "n": 600, "delta": 0.05, "vc_dimension": 7},
 )
 def hypergeometric_tail_inversion(
@@ -211,7 +203,7 @@ def _invert_ghost_tail(errors: float, n: float, delta: float, d: float, ghost: f
     "structural risk",
     "thesis, Section 2.2.2, step 4 with δ spread over the classes; Theorem 2.5",
     assumes=(IID, "the sequence of classes was fixed before seeing the rows", BINARY),
-    claims=at_most("risk", measured=_risk),
+    claims=at_most("risk", measured=measured.risk),
     example={"risk": 0.05, "n": 60000, "delta": 0.05, "vc_dimension": 7, "index": 3},
 )
 def structural_risk(
@@ -333,7 +325,7 @@ def vc_dimension_of_two_layer_sigmoid(parameters: npt.ArrayLike, inputs_per_unit
     "boosting, finite class",
     "thesis, Theorem 3.2 (3.10); R. Schapire and Y. Freund, Boosting (2012), Theorem 4.3",
     assumes=(IID, FIXED_CLASS, BINARY, "the number of rounds was fixed beforehand"),
-    claims=at_most("risk", measured=_risk),
+    claims=at_most("risk", measured=measured.risk),
     example={"risk": 0.0, "n": 60000, "delta": 0.05, "rounds": 10, "size": 1000},
 )
 def boosting_finite(
@@ -355,7 +347,7 @@ def boosting_finite(
     "boosting, VC",
     "thesis, Theorem 3.3 (3.11); R. Schapire and Y. Freund, Boosting (2012), Theorem 4.6",
     assumes=(IID, FIXED_CLASS, BINARY, "the number of rounds was fixed beforehand"),
-    claims=at_most("risk", measured=_risk),
+    claims=at_most("risk", measured=measured.risk),
     example={"risk": 0.0, "n": 600, "delta": 0.05, "rounds": 10, "vc_dimension": 7},
 )
 def boosting_vc(

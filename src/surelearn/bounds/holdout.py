@@ -16,6 +16,7 @@ from scipy.special import betainccinv, betaincinv
 from scipy.stats import binom
 
 from surelearn.bounds import _checks as check
+from surelearn.bounds import _measured as measured
 from surelearn.bounds._checks import Value
 from surelearn.bounds._tails import binomial_tail_inversion, kl_inverse
 from surelearn.claim import IN_EXPECTATION, Statement, Theorem, at_least, at_most, between, theorem
@@ -28,22 +29,6 @@ UNIT_RANGE = "the loss lies in [0, 1]"
 ORDER = "the order of the rows does not depend on their losses"
 
 
-def _error_rate(inputs: Mapping[str, Any]) -> float | None:
-    return inputs["errors"] / inputs["n"] if inputs["n"] else None
-
-
-def _success_rate(inputs: Mapping[str, Any]) -> float | None:
-    return inputs["successes"] / inputs["n"] if inputs["n"] else None
-
-
-def _mean_loss(inputs: Mapping[str, Any]) -> float:
-    return float(np.mean(inputs["losses"]))
-
-
-def _risk(inputs: Mapping[str, Any]) -> float:
-    return inputs["risk"]
-
-
 def _errors_of(n: npt.ArrayLike, errors: npt.ArrayLike, name: str = "errors") -> tuple[npt.NDArray[np.float64], ...]:
     n, errors = np.broadcast_arrays(check.count("n", n), check.count(name, errors))
     check.require(errors <= n, f"{name} must not exceed n")
@@ -54,7 +39,7 @@ def _errors_of(n: npt.ArrayLike, errors: npt.ArrayLike, name: str = "errors") ->
     "Clopper–Pearson",
     "C. J. Clopper and E. S. Pearson, Biometrika 26 (1934), 404–413",
     assumes=(IID, UNSEEN),
-    claims=at_most("risk", measured=_error_rate),
+    claims=at_most("risk", measured=measured.error_rate),
     example={"errors": 30, "n": 1000, "delta": 0.05},
 )
 def clopper_pearson(errors: npt.ArrayLike, n: npt.ArrayLike, delta: npt.ArrayLike) -> Value:
@@ -84,7 +69,7 @@ def clopper_pearson(errors: npt.ArrayLike, n: npt.ArrayLike, delta: npt.ArrayLik
     "Clopper–Pearson, lower",
     "C. J. Clopper and E. S. Pearson, Biometrika 26 (1934), 404–413",
     assumes=(IID, UNSEEN),
-    claims=at_least("rate", measured=_success_rate),
+    claims=at_least("rate", measured=measured.success_rate),
     example={"successes": 60, "n": 63, "delta": 0.05},
 )
 def clopper_pearson_lower(successes: npt.ArrayLike, n: npt.ArrayLike, delta: npt.ArrayLike) -> Value:
@@ -124,7 +109,7 @@ def _binomial_lower(successes: Any, n: Any, delta: Any) -> Any:
     "Clopper–Pearson interval",
     "C. J. Clopper and E. S. Pearson, Biometrika 26 (1934), 404–413",
     assumes=(IID, UNSEEN),
-    claims=between("risk", measured=_error_rate),
+    claims=between("risk", measured=measured.error_rate),
     example={"errors": 30, "n": 1000, "delta": 0.05},
 )
 def clopper_pearson_interval(errors: npt.ArrayLike, n: npt.ArrayLike, delta: npt.ArrayLike) -> Value:
@@ -145,7 +130,7 @@ def clopper_pearson_interval(errors: npt.ArrayLike, n: npt.ArrayLike, delta: npt
     "Chernoff–kl",
     "W. Hoeffding, J. Amer. Statist. Assoc. 58 (1963), Theorem 1 (2.1); J. Langford, JMLR 6 (2005), Corollary 3.7",
     assumes=(IID, UNSEEN, UNIT_RANGE),
-    claims=at_most("risk", measured=_risk),
+    claims=at_most("risk", measured=measured.risk),
     example={"risk": 0.03, "n": 1000, "delta": 0.05},
 )
 def chernoff_kl(risk: npt.ArrayLike, n: npt.ArrayLike, delta: npt.ArrayLike) -> Value:
@@ -166,7 +151,7 @@ def chernoff_kl(risk: npt.ArrayLike, n: npt.ArrayLike, delta: npt.ArrayLike) -> 
     "Hoeffding",
     "W. Hoeffding, J. Amer. Statist. Assoc. 58 (1963), Theorem 2; thesis, Corollary 2.1 (2.5)",
     assumes=(IID, UNSEEN, UNIT_RANGE),
-    claims=at_most("risk", measured=_risk),
+    claims=at_most("risk", measured=measured.risk),
     example={"risk": 0.03, "n": 1000, "delta": 0.05},
 )
 def hoeffding(risk: npt.ArrayLike, n: npt.ArrayLike, delta: npt.ArrayLike) -> Value:
@@ -185,7 +170,7 @@ def hoeffding(risk: npt.ArrayLike, n: npt.ArrayLike, delta: npt.ArrayLike) -> Va
     "empirical Bernstein",
     "A. Maurer and M. Pontil, COLT 2009, Theorem 4",
     assumes=(IID, UNSEEN, UNIT_RANGE),
-    claims=at_most("risk", measured=_mean_loss),
+    claims=at_most("risk", measured=measured.mean_loss),
     example={"losses": (0.0, 0.1, 0.2, 0.0, 0.1) * 40, "delta": 0.05},
 )
 def empirical_bernstein(losses: npt.ArrayLike, delta: npt.ArrayLike) -> Value:
@@ -216,7 +201,7 @@ STATED_RANGE = "the loss lies in [0, loss_bound], as stated"
     "betting interval",
     _BETTING,
     assumes=(IID, UNSEEN, STATED_RANGE, ORDER),
-    claims=between("risk", measured=_mean_loss),
+    claims=between("risk", measured=measured.mean_loss),
     example=_LOSSES,
 )
 def betting_interval(
@@ -250,7 +235,7 @@ def betting_interval(
     "betting",
     _BETTING,
     assumes=(IID, UNSEEN, STATED_RANGE, ORDER),
-    claims=at_most("risk", trivial="loss_bound", measured=_mean_loss),
+    claims=at_most("risk", trivial="loss_bound", measured=measured.mean_loss),
     example=_LOSSES,
 )
 def betting_upper(losses: npt.ArrayLike, delta: float, anytime: bool = False, loss_bound: float = 1.0) -> float:
@@ -270,7 +255,7 @@ def betting_upper(losses: npt.ArrayLike, delta: float, anytime: bool = False, lo
     "betting, lower",
     _BETTING,
     assumes=(IID, UNSEEN, STATED_RANGE, ORDER),
-    claims=at_least("mean", measured=_mean_loss),
+    claims=at_least("mean", measured=measured.mean_loss),
     example=_LOSSES,
 )
 def betting_lower(losses: npt.ArrayLike, delta: float, anytime: bool = False, loss_bound: float = 1.0) -> float:

@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from surelearn.bounds import _checks as check
+from surelearn.bounds import _measured as measured
 from surelearn.bounds._checks import Value
 from surelearn.bounds.capacity import BINARY, FIXED_CLASS
 from surelearn.bounds.holdout import IID
 from surelearn.claim import at_most, theorem
-
-
-def _margin_error(inputs: Mapping[str, Any]) -> float:
-    return inputs["margin_error"]
 
 
 def smallest_margin(n: npt.ArrayLike, vc_dimension: npt.ArrayLike) -> Value:
@@ -37,7 +32,7 @@ def smallest_margin(n: npt.ArrayLike, vc_dimension: npt.ArrayLike) -> Value:
     "boosting margins, VC",
     "thesis, Theorem 3.5 (with the missing /m); R. Schapire and Y. Freund, Boosting (2012), Theorem 5.5",
     assumes=(IID, FIXED_CLASS, BINARY),
-    claims=at_most("risk", measured=_margin_error),
+    claims=at_most("risk", measured=measured.margin_error),
     example={"margin_error": 0.1, "n": 60000, "delta": 0.05, "margin": 0.5, "vc_dimension": 7},
 )
 def boosting_margin_vc(
@@ -78,7 +73,7 @@ def boosting_margin_vc(
     "boosting margins, finite class",
     "thesis, Theorem 3.4; constants from the proof of R. Schapire and Y. Freund, Boosting (2012), Theorem 5.1",
     assumes=(IID, FIXED_CLASS, BINARY, "the class of weak learners is finite"),
-    claims=at_most("risk", measured=_margin_error),
+    claims=at_most("risk", measured=measured.margin_error),
     example={"margin_error": 0.1, "n": 60000, "delta": 0.05, "margin": 0.5, "size": 1000},
 )
 def boosting_margin_finite(
@@ -115,7 +110,7 @@ def boosting_margin_finite(
     "Rademacher margin, uniform over norms",
     "M. Mohri, A. Rostamizadeh and A. Talwalkar (2018), Theorems 3.3 and 5.10, Lemma 5.7; dyadic union over ‖w‖r/ρ",
     assumes=(IID, "‖x‖ ≤ radius for every row, as stated", FIXED_CLASS, "no unregularized intercept", BINARY),
-    claims=at_most("risk", measured=_margin_error),
+    claims=at_most("risk", measured=measured.margin_error),
     example={"margin_error": 0.05, "n": 60000, "delta": 0.05, "norm": 10.0, "radius": 1.0, "margin": 1.0},
 )
 def rademacher_margin(

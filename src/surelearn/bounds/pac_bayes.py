@@ -14,6 +14,7 @@ import numpy.typing as npt
 from scipy.special import ndtr
 
 from surelearn.bounds import _checks as check
+from surelearn.bounds import _measured as measured
 from surelearn.bounds._checks import Value
 from surelearn.bounds._tails import kl_inverse
 from surelearn.bounds.holdout import IID, UNIT_RANGE
@@ -21,10 +22,6 @@ from surelearn.claim import at_most, theorem
 
 PRIOR = "the prior and every choice of preprocessing were fixed before seeing the rows"
 GAUSSIAN = "prior N(0, I), posterior N(μ·w/‖w‖, I); no intercept beyond a padded column"
-
-
-def _risk(inputs: Mapping[str, Any]) -> float:
-    return inputs["risk"]
 
 
 def _training_error(inputs: Mapping[str, Any]) -> float:
@@ -40,7 +37,7 @@ def _complexity(kl: npt.ArrayLike, n: npt.ArrayLike, delta: npt.ArrayLike) -> An
     "PAC-Bayes-kl",
     "M. Seeger, JMLR 3 (2002); A. Maurer, arXiv:cs/0411099 (2004), Theorem 5",
     assumes=(IID, UNIT_RANGE, PRIOR),
-    claims=at_most("risk", measured=_risk),
+    claims=at_most("risk", measured=measured.risk),
     example={"risk": 0.05, "kl": 5.0, "n": 1000, "delta": 0.05},
 )
 def pac_bayes_kl(risk: npt.ArrayLike, kl: npt.ArrayLike, n: npt.ArrayLike, delta: npt.ArrayLike) -> Value:
@@ -63,7 +60,7 @@ def pac_bayes_kl(risk: npt.ArrayLike, kl: npt.ArrayLike, n: npt.ArrayLike, delta
     "PAC-Bayes, quadratic",
     "M. Pérez-Ortiz, O. Rivasplata, J. Shawe-Taylor and C. Szepesvári, JMLR 22 (2021), Theorem 1 (6)",
     assumes=(IID, UNIT_RANGE, PRIOR),
-    claims=at_most("risk", measured=_risk),
+    claims=at_most("risk", measured=measured.risk),
     example={"risk": 0.05, "kl": 5.0, "n": 1000, "delta": 0.05},
 )
 def pac_bayes_quadratic(risk: npt.ArrayLike, kl: npt.ArrayLike, n: npt.ArrayLike, delta: npt.ArrayLike) -> Value:
@@ -82,7 +79,7 @@ def pac_bayes_quadratic(risk: npt.ArrayLike, kl: npt.ArrayLike, n: npt.ArrayLike
     "PAC-Bayes, McAllester",
     "D. McAllester, COLT 1999, with the constant of A. Maurer, arXiv:cs/0411099 (2004), by Pinsker's inequality",
     assumes=(IID, UNIT_RANGE, PRIOR),
-    claims=at_most("risk", measured=_risk),
+    claims=at_most("risk", measured=measured.risk),
     example={"risk": 0.05, "kl": 5.0, "n": 1000, "delta": 0.05},
 )
 def mcallester(risk: npt.ArrayLike, kl: npt.ArrayLike, n: npt.ArrayLike, delta: npt.ArrayLike) -> Value:
@@ -100,7 +97,7 @@ def mcallester(risk: npt.ArrayLike, kl: npt.ArrayLike, n: npt.ArrayLike, delta: 
     "PAC-Bayes, Catoni",
     "O. Catoni, PAC-Bayesian Supervised Classification (2007), Theorem 1.2.6",
     assumes=(IID, UNIT_RANGE, PRIOR, "the parameter c was fixed before seeing the rows"),
-    claims=at_most("risk", measured=_risk),
+    claims=at_most("risk", measured=measured.risk),
     example={"risk": 0.05, "kl": 5.0, "n": 1000, "delta": 0.05, "c": 0.5},
 )
 def catoni(risk: npt.ArrayLike, kl: npt.ArrayLike, n: npt.ArrayLike, delta: npt.ArrayLike, c: npt.ArrayLike) -> Value:

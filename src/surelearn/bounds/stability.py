@@ -7,13 +7,11 @@ seeing the rows.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
 from surelearn.bounds import _checks as check
+from surelearn.bounds import _measured as measured
 from surelearn.bounds._checks import Value
 from surelearn.bounds.holdout import IID
 from surelearn.claim import ALWAYS, IN_EXPECTATION, Statement, at_most, theorem
@@ -25,10 +23,6 @@ LOSS_BOUNDED = "the loss is at most loss_bound in absolute value, as stated"
 LOSS_NONNEGATIVE = "the loss lies in [0, loss_bound], as stated"
 CONVEX_SMOOTH = "the loss is convex and smooth, and Lipschitz as stated"
 PERMUTED = "constant step of at most 2/smoothness, rows visited in permuted passes"
-
-
-def _risk(inputs: Mapping[str, Any]) -> float:
-    return inputs["risk"]
 
 
 def _stability(holds: str = ALWAYS) -> Statement:
@@ -51,7 +45,7 @@ def _checked(
     "uniform stability",
     "stability notes, Theorem 8.2",
     assumes=(IID, FIXED_BEFORE, UNIFORM, LOSS_BOUNDED),
-    claims=at_most("risk", trivial="loss_bound", unit="number", measured=_risk),
+    claims=at_most("risk", trivial="loss_bound", unit="number", measured=measured.risk),
     example={"risk": 0.1, "beta": 0.001, "n": 1000, "delta": 0.05, "loss_bound": 1.0},
 )
 def uniform_stability(
@@ -74,7 +68,7 @@ def uniform_stability(
     "uniform stability, loss in [0, M]",
     "stability notes, Theorem 8.2, with the range M instead of 2M in Lemma 8.5",
     assumes=(IID, FIXED_BEFORE, UNIFORM, LOSS_NONNEGATIVE),
-    claims=at_most("risk", trivial="loss_bound", unit="number", measured=_risk),
+    claims=at_most("risk", trivial="loss_bound", unit="number", measured=measured.risk),
     example={"risk": 0.1, "beta": 0.001, "n": 1000, "delta": 0.05, "loss_bound": 1.0},
 )
 def uniform_stability_nonnegative(
@@ -98,7 +92,7 @@ def uniform_stability_nonnegative(
     "Bousquet–Elisseeff",
     "O. Bousquet and A. Elisseeff, JMLR 2 (2002), Theorem 12",
     assumes=(IID, FIXED_BEFORE, UNIFORM, LOSS_NONNEGATIVE),
-    claims=at_most("risk", trivial="loss_bound", unit="number", measured=_risk),
+    claims=at_most("risk", trivial="loss_bound", unit="number", measured=measured.risk),
     example={"risk": 0.1, "beta": 0.001, "n": 1000, "delta": 0.05, "loss_bound": 1.0},
 )
 def bousquet_elisseeff(

@@ -16,8 +16,9 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute
 
+from surelearn.adapters import Task
+
 Kind = Literal["number", "category", "text", "date", "identifier", "constant", "target", "group", "time", "dropped"]
-Task = Literal["classification", "regression"]
 Values = npt.NDArray[Any]
 
 pc: Any = pyarrow.compute  # its functions are made at import time; type checkers do not see them

@@ -3,204 +3,24 @@
 from __future__ import annotations
 
 import math
-import re
-import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context
-from itertools import pairwise, zip_longest
+from itertools import zip_longest
 from typing import Any
 
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 from surelearn.claim import Claim
 from surelearn.plain import show
+from surelearn.report.axes import Axis, axis_for, log_axis_for
 from surelearn.report.document import Chart
+from surelearn.report.drawing import clean, element, exact, fit, number, numbers, picture, text_width, told, written
 
 WIDTH = 400  # of a chart's coordinates; the page scales it
 WIDE = 480  # with long names
 BAR_WIDTH = 240
 ROW = 26
 MOST_ROWS = 24
-_HUGE = 1e150  # drawn like infinity, and its inverse like zero, so that no arithmetic overflows
-_UNWRITABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
-
-
-def clean(text: Any) -> str:
-    """A text without the characters that XML and HTML forbid."""
-    return _UNWRITABLE.sub("\ufffd", str(text))
-
-
-def element(tag: str, *children: Any, **attributes: Any) -> Markup:
-    """An SVG element; plain texts and attribute values are escaped, numbers written to a tenth."""
-    written = "".join(
-        f' {name.rstrip("_").replace("_", "-")}="{escape(_written(value))}"' for name, value in attributes.items()
-    )
-    inside = Markup("").join(child if isinstance(child, Markup) else escape(clean(child)) for child in children)
-    return Markup(f"<{tag}{written}>{inside}</{tag}>")  # noqa: S704 - all parts are escaped
-
-
-def _written(value: Any) -> str:
-    return f"{value:.1f}".removesuffix(".0") if isinstance(value, float) else clean(value)
-
-
-def picture(title: str, width: float, height: float, *children: Any, css: str = "chart") -> Markup:
-    """The SVG image itself, with the title that a screen reader says."""
-    box = f"0 0 {_written(float(width))} {_written(float(height))}"
-    attributes = {"class": css, "viewBox": box, "role": "img", "aria-label": title}
-    return element("svg", element("title", title), *children, **attributes)
-
-
-def text_width(text: str) -> float:
-    """About how wide a 12-pixel text is; rather too wide than too narrow."""
-    return sum(map(_character_width, text))
-
-
-def _character_width(character: str) -> float:
-    if unicodedata.combining(character) or unicodedata.category(character) in ("Mn", "Cf"):
-        return 0.0
-    if unicodedata.east_asian_width(character) in "WF":
-        return 13.0
-    if character in "mwMW@%…—":
-        return 11.0
-    if character in "iljtfrI.,;:'|!()[] ":
-        return 4.8
-    return 8.6 if character.isupper() else 7.2
-
-
-def fit(text: str, width: float) -> str:
-    """The text, or its beginning and an ellipsis, within so many pixels."""
-    text = " ".join(clean(text).split())[:400]
-    if text_width(text) <= width:
-        return text
-    while text and text_width(text) + 11 > width:
-        text = text[:-1]
-    return text.rstrip() + "…"
-
-
-def exact(value: float, relation: str = "=") -> str:
-    """Six significant digits, upper bounds rounded up and lower bounds down."""
-    if not math.isfinite(value):
-        return show(value, "number")
-    rounding = {"<=": ROUND_CEILING, ">=": ROUND_FLOOR}.get(relation, ROUND_HALF_EVEN)
-    rounded = Context(prec=6, rounding=rounding).create_decimal(repr(float(value))).normalize()
-    return f"{rounded:f}" if value == 0 or 1e-6 <= abs(value) < 1e15 else str(rounded)
-
-
-def number(value: Any) -> float | None:
-    """The value as a float; None for what is missing, not a number or NaN."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or value != value:
-        return None
-    if abs(value) >= _HUGE:
-        return math.inf if value > 0 else -math.inf
-    return float(value) if abs(value) > 1 / _HUGE else 0.0
-
-
-def numbers(values: Any) -> list[float | None]:
-    """`number` of each value, of none where there are none."""
-    return [number(value) for value in values or ()]
-
-
-def told(value: float | None, unit: str, relation: str = "=") -> str:
-    """A value for a tooltip."""
-    return "no value" if value is None else show(value, unit, relation)
-
-
-@dataclass(frozen=True)
-class Axis:
-    """Where values lie on the picture, and the round values that are marked."""
-
-    low: float
-    high: float
-    start: float
-    end: float
-    unit: str = "number"
-    log: bool = False
-    most: int = 5
-
-    def at(self, value: float) -> float:
-        """The position of a value, at the edge if it lies beyond."""
-        low, high, value = self._scaled(self.low), self._scaled(self.high), self._scaled(value)
-        share = (min(max(value, low), high) - low) / (high - low)
-        return self.start + share * (self.end - self.start)
-
-    def _scaled(self, value: float) -> float:
-        if not self.log:
-            return value
-        return -math.inf if value <= 0 else math.log10(value)
-
-    @property
-    def ticks(self) -> list[float]:
-        """Round numbers within the axis, so few that their labels do not touch."""
-        chosen, ticks = _log_ticks if self.log else _round_ticks, []
-        for most in range(self.most, 0, -1):
-            ticks = chosen(self.low, self.high, most)
-            room = [text_width(self.label(tick)) + 6 for tick in ticks]
-            apart = [abs(self.at(b) - self.at(a)) for a, b in pairwise(ticks)]
-            if self.start > self.end or all(gap >= (a + b) / 2 for gap, (a, b) in zip(apart, pairwise(room), strict=True)):
-                break
-        return ticks
-
-    def label(self, tick: float) -> str:
-        """A tick's text, with no more digits than it needs."""
-        value, sign = (100 * tick, "%") if self.unit == "rate" else (tick, "")
-        if value and not 1e-4 <= abs(value) < 1e7:
-            return f"{value:.3g}{sign}".replace("e+", "e").replace("e0", "e").replace("e-0", "e−").replace("-", "−")
-        text = f"{value:,.6f}".rstrip("0").rstrip(".")
-        return text.replace("-", "−") + sign
-
-
-def _step(span: float, most: int) -> float:
-    raw = span / most
-    power = 10.0 ** math.floor(math.log10(raw))
-    return next(factor * power for factor in (1, 2, 5, 10) if factor * power >= raw * (1 - 1e-9))
-
-
-def _round_ticks(low: float, high: float, most: int) -> list[float]:
-    step = _step(high - low, most)
-    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
-    return [float(f"{i * step:.12g}") for i in range(first, last + 1)]
-
-
-def _log_ticks(low: float, high: float, most: int) -> list[float]:
-    first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
-    ticks = []
-    for factors, every in (((1, 2, 5), 1), ((1, 3), 1), *(((1,), k) for k in range(1, 400))):
-        powers = [power for power in range(first, last + 1) if power % every == 0]
-        ticks = [float(f"{factor}e{power}") for power in powers for factor in factors]
-        ticks = [tick for tick in ticks if low * (1 - 1e-9) <= tick <= high * (1 + 1e-9)]
-        if len(ticks) <= most + 1:
-            break
-    return ticks
-
-
-def axis_for(values: Iterable[float | None], start: float, end: float, unit: str, most: int = 5) -> Axis:
-    """A linear axis with round ends: from zero for rates, and for other numbers unless they are all far from it."""
-    finite = [value for value in map(number, values) if value is not None and math.isfinite(value)] or [0.0]
-    low, high = min(finite), max(finite)
-    if unit == "rate" or low <= 0 <= high or min(abs(low), abs(high)) < max(abs(low), abs(high)) / 2:
-        low, high = min(low, 0.0), max(high, 0.0)
-    if high - low <= 1e-12 * max(abs(low), abs(high)):
-        around = abs(low) / 10
-        low, high = (low - around, low + around) if around else (0.0, 0.1 if unit == "rate" else 1.0)
-    step = _step(high - low, most)
-    low, high = math.floor(low / step + 1e-9) * step, math.ceil(high / step - 1e-9) * step
-    if unit == "rate" and max(finite) <= 1 < high:
-        high = 1.0
-    return Axis(low, high, start, end, unit, most=most)
-
-
-def log_axis_for(values: Iterable[float | None], start: float, end: float, unit: str) -> Axis:
-    """A logarithmic axis; rates end at 1000%, since beyond all are equally vacuous."""
-    usable = [value for value in values if value is not None and 0 < value < math.inf] or [0.1, 1.0]
-    low, high = max(min(usable), 1e-140), max(usable)
-    if unit == "rate":
-        low, high = min(max(low, 1e-9), 0.5), min(high, 10.0)
-    low, high = low / 1.25, max(high, low * 2) * (2 if unit == "rate" and high > 1 else 1.25)
-    return Axis(low, high, start, end, unit, log=True)
-
-
-# ── Rows: one name a line, marks along a common axis ──────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True)
@@ -266,7 +86,7 @@ def _dot(axis: Axis, value: float | None, css: str, radius: float = 4.5) -> Mark
     x = axis.at(value)
     if value > axis.high * (1 + 1e-9) or value < axis.low - 1e-9 * abs(axis.low) or (axis.log and value <= 0):
         tip = 6 if value > axis.high else -6
-        return element("path", class_=css, d=f"M{_written(x + tip)} 0L{_written(x)} -5.5L{_written(x)} 5.5Z")
+        return element("path", class_=css, d=f"M{written(x + tip)} 0L{written(x)} -5.5L{written(x)} 5.5Z")
     return element("circle", class_=css, cx=x, cy=0, r=radius)
 
 
@@ -404,7 +224,7 @@ def _plane(x_axis: Axis, y_axis: Axis, x_label: str) -> list[Markup]:
 
 
 def _points(pairs: Iterable[Any], x_axis: Axis, y_axis: Axis) -> str:
-    return " ".join(f"{_written(x_axis.at(x))},{_written(y_axis.at(y))}" for x, y in pairs)
+    return " ".join(f"{written(x_axis.at(x))},{written(y_axis.at(y))}" for x, y in pairs)
 
 
 def _between(low: float | None, high: float | None, unit: str) -> str:

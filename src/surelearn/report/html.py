@@ -15,8 +15,9 @@ from markupsafe import Markup, escape
 from surelearn.certificate import Certificate
 from surelearn.claim import Claim, find_theorem
 from surelearn.plain import percent_sure, show
-from surelearn.report.charts import bar_axis, clean, draw, exact, interval_bar
+from surelearn.report.charts import bar_axis, draw, interval_bar
 from surelearn.report.document import Audit, Section, Table
+from surelearn.report.drawing import clean, exact
 from surelearn.version import __version__
 
 MOST_MEMBERS = 100  # of a family, and of the facts, that are listed

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from surelearn.report.charts import clean
 from surelearn.report.document import Audit
+from surelearn.report.drawing import clean
 from surelearn.report.html import Row, claim_rows, marked, percent_sure, sentence_case
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]()#+!|~$])")

@@ -108,15 +108,15 @@ def as_candidates(models: Any) -> list[Candidate]:
     return named
 
 
-def load_factory(text: str) -> list[Candidate]:
+def load_factory(text: str, option: str = "--model") -> list[Candidate]:
     """Candidates from ``package.module:factory``, a function that returns a model, a list or a mapping of them."""
     module_name, _, attribute = text.partition(":")
     if not module_name or not attribute:
-        raise ValueError(f"--model must be package.module:factory, not {text!r}")
+        raise ValueError(f"{option} must be package.module:factory, not {text!r}")
     try:
         factory = getattr(importlib.import_module(module_name), attribute)
     except ImportError as error:
-        raise ValueError(f"--model {text}: {module_name} cannot be imported ({error})") from None
+        raise ValueError(f"{option} {text}: {module_name} cannot be imported ({error})") from None
     except AttributeError:
-        raise ValueError(f"--model {text}: {module_name} has no {attribute!r}") from None
+        raise ValueError(f"{option} {text}: {module_name} has no {attribute!r}") from None
     return as_candidates(factory() if callable(factory) else factory)

@@ -1,0 +1,33 @@
+"""What was observed of the quantity that a theorem bounds, from the theorem's own inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+
+def risk(inputs: Mapping[str, Any]) -> float:
+    """The empirical risk, given as such."""
+    return inputs["risk"]
+
+
+def margin_error(inputs: Mapping[str, Any]) -> float:
+    """The fraction of rows below the margin, given as such."""
+    return inputs["margin_error"]
+
+
+def error_rate(inputs: Mapping[str, Any]) -> float | None:
+    """Errors over rows; None without rows."""
+    return inputs["errors"] / inputs["n"] if inputs["n"] else None
+
+
+def success_rate(inputs: Mapping[str, Any]) -> float | None:
+    """Successes over rows; None without rows."""
+    return inputs["successes"] / inputs["n"] if inputs["n"] else None
+
+
+def mean_loss(inputs: Mapping[str, Any]) -> float:
+    """The mean of the losses."""
+    return float(np.mean(inputs["losses"]))

@@ -1,0 +1,185 @@
+"""Delimited text: encoding, delimiter, quotes, and the line number of what is wrong."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from surelearn.claim import Finding
+from surelearn.data.columns import DataError, Values, listed, type_text
+from surelearn.data.raw import Raw, check_names, check_width, make_frame
+
+_DELIMITERS = ",;\t|"
+
+
+def as_utf8(name: str, content: bytes) -> bytes:
+    """The text of a file as UTF-8 bytes, from UTF-8, UTF-16 or UTF-32 with a mark, or the Latin-1 of Windows."""
+    if content.startswith((b"\xff\xfe", b"\xfe\xff")):
+        encoding = "utf-32" if content.startswith(b"\xff\xfe\0\0") else "utf-16"
+        content = _recode(name, content, encoding)
+    content = content.removeprefix(b"\xef\xbb\xbf")
+    if b"\0" in content:
+        raise DataError(f"{name} has NUL bytes: it is not a text table, or UTF-16 without its mark; save it as UTF-8.")
+    sample = content[:65536]
+    if sum(sample.count(bytes([code])) for code in range(32) if chr(code) not in "\t\n\r\f") > 0.005 * len(sample):
+        raise DataError(f"{name} is binary, not a table: CSV, TSV, Parquet, LIBSVM and npz are read.")
+    if not content.isascii():
+        try:
+            content.decode("utf-8")
+        except UnicodeDecodeError:
+            content = _recode(name, content, "cp1252")
+    start = content[:200].lstrip().lower()
+    if start.startswith((b"<!doctype", b"<html", b"<?xml")):
+        raise DataError(f"{name} is a web page or XML, not a table: download the data file itself.")
+    if start.startswith((b"{", b"[{", b"[[", b"[\n")):
+        raise DataError(f"{name} is JSON, not a table: save it as CSV or Parquet.")
+    return content
+
+
+def _recode(name: str, content: bytes, encoding: str) -> bytes:
+    try:
+        return content.decode(encoding).encode()
+    except UnicodeError:
+        raise DataError(f"{name} is in an encoding other than UTF-8, UTF-16 and Latin-1: save it as UTF-8.") from None
+
+
+# ------------------------------------------------------------------------------------------------------- delimited text
+
+
+def read_delimited(path: Path, text: bytes, header: bool) -> Raw:
+    """A table from delimited text in UTF-8."""
+    name = path.name
+    delimiter, width = _sniff(text)
+    if width < 2:
+        raise DataError(f"{name} has one column: values must be separated by a comma, semicolon, tab or bar.")
+    check_width(name, width)
+    table = _parse(name, text, delimiter, width)
+    names = [f"column {i}" for i in range(1, width + 1)]
+    if header:
+        firsts = [str(table.column(i)[0]).strip() for i in range(width)]
+        names = [first or name for first, name in zip(firsts, names, strict=True)]
+        table = table.slice(1)
+    check_names(name, names)
+    if table.num_rows == 0:
+        raise DataError(f"{name} has a header and no rows: add rows{'' if not header else ', or pass --no-header'}.")
+    decimal = "," if delimiter == ";" else "."
+    columns = [type_text(column, decimal=decimal) for column in table.columns]
+    findings = tuple(_doubtful_header(names, columns, header))
+    return Raw(name, path, make_frame(names, columns), findings=findings)
+
+
+def _sniff(text: bytes) -> tuple[str, int]:
+    """The delimiter that cuts the first hundred rows most evenly, and into how many values."""
+    sample = text[: 1 << 18]
+    whole = sample if len(sample) == len(text) else sample[: sample.rfind(b"\n") + 1] or sample
+    lines = whole.decode("utf-8", "replace")
+    best, chosen = (0.0, 0), (",", 1)
+    for delimiter in _DELIMITERS:
+        widths = [len(row) for row in _rows(lines, delimiter, 100) if row]
+        if not widths:
+            continue
+        common = max(set(widths), key=lambda width: (widths.count(width), width))
+        score = (widths.count(common) / len(widths), common)
+        if common > 1 and score > best:
+            best, chosen = score, (delimiter, widths[0])
+    return chosen
+
+
+def _rows(lines: str, delimiter: str, most: int) -> Iterator[list[str]]:
+    reader = csv.reader(io.StringIO(lines, newline=""), delimiter=delimiter)
+    try:
+        for row, _ in zip(reader, range(most), strict=False):
+            yield row
+    except csv.Error:  # a value past csv's limit: what was read so far decides
+        return
+
+
+def _parse(name: str, text: bytes, delimiter: str, width: int) -> Any:
+    """All values as text, the header being the first row.
+
+    In tab-separated text a quote is often just a character: it is one where that makes more rows, all of them complete.
+    """
+    plain = _cut(text, delimiter, width, quoted=False) if delimiter == "\t" and b'"' in text else None
+    if text.count(b'"') % 2 and plain is None and (line := _unclosed_quote(text, delimiter)):
+        raise DataError(f"{name}, line {line}: a quote is opened and never closed; close it or double it.")
+    table = _cut(text, delimiter, width, quoted=True)
+    if plain is not None and (table is None or plain.num_rows > table.num_rows):
+        return plain
+    if table is None:
+        raise DataError(_ragged(name, text, delimiter))
+    return table
+
+
+def _cut(text: bytes, delimiter: str, width: int, *, quoted: bool) -> Any:
+    """Rows of values by pyarrow, in parallel; None if they are not all of one width."""
+    from pyarrow import csv as arrow
+
+    try:
+        return arrow.read_csv(
+            pa.BufferReader(text),
+            read_options=arrow.ReadOptions(autogenerate_column_names=True, block_size=1 << 24),
+            parse_options=arrow.ParseOptions(
+                delimiter=delimiter,
+                quote_char='"' if quoted else False,
+                newlines_in_values=quoted,
+                invalid_row_handler=lambda row: "error" if row.text.strip() else "skip",
+            ),
+            convert_options=arrow.ConvertOptions(column_types={f"f{i}": pa.large_string() for i in range(width)}),
+        )
+    except pa.ArrowInvalid:
+        return None
+
+
+def _unclosed_quote(text: bytes, delimiter: str) -> int:
+    """The line where the value starts that swallows the rest of the file, or 0."""
+    reader = csv.reader(io.StringIO(text.decode(), newline=""), delimiter=delimiter, strict=True)
+    start = 1
+    try:
+        for _ in reader:
+            start = reader.line_num + 1
+    except csv.Error as error:
+        return start if "unexpected end" in str(error) else 0
+    return 0
+
+
+def _ragged(name: str, text: bytes, delimiter: str) -> str:
+    """The sentence for the first row whose number of values differs from the first row's."""
+    reader = csv.reader(io.StringIO(text.decode(), newline=""), delimiter=delimiter)
+    width, line = 0, 1
+    try:
+        for row in reader:
+            width = width or len(row)
+            if len(row) != width and "".join(row).strip():
+                return (
+                    f"{name}, line {line} has {len(row)} value{'s' * (len(row) != 1)} where the first row has {width}: "
+                    "correct the line, or quote values that hold a delimiter or a line break."
+                )
+            line = reader.line_num + 1
+    except csv.Error:
+        pass
+    return f"{name}, near line {line}, cannot be cut into columns: check its quotes and delimiters."
+
+
+def _doubtful_header(names: list[str], columns: list[Values], header: bool) -> Iterator[Finding]:
+    """SL114: the header looks like data, or the first row like a header."""
+    if header:
+        numbers = [float(name) for name in names if re.fullmatch(r"-?\d+(\.\d+)?", name)]
+        if numbers and any(b <= a for a, b in pairwise(numbers)):
+            text = f"The header has numbers for names ({listed(names[:3])}): if the first row is data, pass --no-header."
+            yield Finding(code="SL114", text=text, severity="warning", numbers={"names": names[:20]})
+    else:
+        text_columns = [values for values in columns if values.dtype == object and len(values) > 1]
+        firsts = [v[0] for v in text_columns if v[0] and type_text(pa.array(v[1:], pa.large_string())).dtype.kind in "iuf"]
+        if firsts:
+            text = f"The first row looks like a header ({listed(firsts[:3])}): if it is, do not pass --no-header."
+            yield Finding(code="SL114", text=text, severity="warning", numbers={"names": firsts[:20]})
+
+
+# --------------------------------------------------------------------------------------------------------- other formats
