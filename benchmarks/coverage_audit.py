@@ -52,7 +52,7 @@ SCENARIOS = {
     "a class that matters": (SIGNAL, 150, 0.3, {**SPLIT, "positive": 1, "slices": ["a"]}),
     "blurred, best preferred": (BLURRED, 120, 0.3, {**SPLIT, "prefer": "best"}),
     "three classes": (THREE, 150, 0.2, SPLIT),
-    "groups": (PATIENTS, 40, 0.15, {**SPLIT, "group": "patient"}),
+    "groups": (PATIENTS, 60, 0.15, {**SPLIT, "group": "patient"}),
     "cross-validation": (SIGNAL, 120, 0.05, {}),
 }
 

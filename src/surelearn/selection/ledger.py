@@ -134,7 +134,7 @@ def _read(path: Path) -> list[Entry]:
             raise ValueError(f"its format is not {FORMAT!r}")
         if plain["version"] > VERSION:
             raise ValueError(f"it has version {plain['version']}, this surelearn reads up to {VERSION}")
-        return [Entry(e["audit"], int(e["turn"]), _unpack(e["rows"]), e["table"]) for e in plain["audits"]]
+        return [Entry(e["audit"], int(e["turn"]), _unpack(e["rows"]), e.get("table", "")) for e in plain["audits"]]
     except (ValueError, KeyError, TypeError, OSError, binascii.Error) as error:
         reason = str(error).splitlines()[0]
         raise ValueError(
