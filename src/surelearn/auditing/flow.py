@@ -220,7 +220,7 @@ def _fit(
             f"{table.name}: all rows to fit on have the same {table.target!r}; more rows of the others are needed"
         )
     kinds = {column.name: column.kind for column in table.columns if column.name in columns}
-    candidates = _candidates(models, table.task, kinds, train.size, options)
+    candidates = _candidates(models, table.task, kinds, train.size, np.unique(y).size, options)
     held_out = np.searchsorted(train, split.select) if split.select.size else None
     selection = select(
         candidates,
@@ -241,14 +241,14 @@ def _fit(
     return _Fitted(selection, unfitted, fit_quietly(unfitted, X, y), threshold, columns)
 
 
-def _candidates(models: Any, task: Task, kinds: dict[str, str], n: int, options: Options) -> list[Candidate]:
+def _candidates(models: Any, task: Task, kinds: dict[str, str], n: int, classes: int, options: Options) -> list[Candidate]:
     """The default candidates, or the user's; a model that is not a pipeline gets its columns prepared."""
     from sklearn.pipeline import Pipeline, make_pipeline
 
     from surelearn.selection.preparation import preparation
 
     if models is None:
-        made = default_candidates(task, kinds, n, options.seed)
+        made = default_candidates(task, kinds, n, options.seed, classes)
     else:
         made = [
             c if isinstance(c.model, Pipeline) else replace(c, model=make_pipeline(preparation(kinds), c.model))

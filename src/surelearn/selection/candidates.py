@@ -21,7 +21,9 @@ class Candidate:
     model: Any
 
 
-def default_candidates(task: Task, kinds: Mapping[Any, str], n: int, random_state: int = 0) -> list[Candidate]:
+def default_candidates(
+    task: Task, kinds: Mapping[Any, str], n: int, random_state: int = 0, classes: int = 2
+) -> list[Candidate]:
     """A constant, a linear model, nearest neighbours, a kernel machine, boosted trees and a forest.
 
     Each is a pipeline that prepares the columns and then fits, so that nothing is learned outside the fit rows.
@@ -30,6 +32,7 @@ def default_candidates(task: Task, kinds: Mapping[Any, str], n: int, random_stat
     ----------
     kinds : kind of each column: "number", "category", "text" or "date"
     n : rows to fit on; beyond 5,000 the kernel machine works on 300 random landmarks
+    classes : labels to tell apart; boosting grows a tree for each in every round, so beyond five it has fewer rounds
     """
     from sklearn.pipeline import make_pipeline
 
@@ -38,11 +41,13 @@ def default_candidates(task: Task, kinds: Mapping[Any, str], n: int, random_stat
     def seed(name: str) -> int:
         return seed_for(f"candidate/{name}", random_state)
 
-    models = (_classifiers if task == "classification" else _regressors)(n, seed)
+    models = (
+        _classifiers(n, seed, rounds=min(100, max(20, 500 // classes))) if task == "classification" else _regressors(n, seed)
+    )
     return [Candidate(name=name, model=make_pipeline(preparation(kinds), *steps)) for name, steps in models.items()]
 
 
-def _classifiers(n: int, seed: Callable[[str], int]) -> dict[str, tuple[Any, ...]]:
+def _classifiers(n: int, seed: Callable[[str], int], rounds: int) -> dict[str, tuple[Any, ...]]:
     from sklearn.dummy import DummyClassifier
     from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
     from sklearn.kernel_approximation import Nystroem
@@ -59,7 +64,9 @@ def _classifiers(n: int, seed: Callable[[str], int]) -> dict[str, tuple[Any, ...
         "logistic regression": (LogisticRegression(max_iter=1000),),
         "nearest neighbours": (KNeighborsClassifier(n_neighbors=min(15, max(1, n // 10))),),
         **kernel,
-        "boosted trees": (HistGradientBoostingClassifier(early_stopping=False, random_state=seed("boosted trees")),),
+        "boosted trees": (
+            HistGradientBoostingClassifier(max_iter=rounds, early_stopping=False, random_state=seed("boosted trees")),
+        ),
         "random forest": (RandomForestClassifier(200, random_state=seed("random forest")),),
     }
 
