@@ -1,0 +1,32 @@
+import numpy as np
+import pandas as pd
+
+from surelearn.selection.preparation import DateParts, HashedWords, preparation
+
+
+def test_date_parts_are_days_month_and_weekday():
+    dates = pd.DataFrame({"when": pd.to_datetime(["1970-01-01", "1970-01-05", "2024-02-29", None])})
+    parts = DateParts().fit(dates).transform(dates)
+    assert parts[0].tolist() == [0, 0, 3]  # a Thursday in January
+    assert parts[1].tolist() == [4, 0, 0]  # a Monday
+    assert parts[2].tolist() == [19782, 1, 3]
+    assert np.isnan(parts[3]).all()
+
+
+def test_hashed_words_ignore_order_and_have_none_where_text_is_missing():
+    texts = pd.DataFrame({"note": ["red ball", "ball red", "blue", None]}, dtype=object)
+    words = HashedWords(n_features=64).fit(texts).transform(texts)
+    assert words.shape == (4, 64)
+    assert np.array_equal(words[0], words[1])
+    assert not np.array_equal(words[0], words[2])
+    assert not words[3].any()
+
+
+def test_filling_is_learned_on_the_rows_fitted_on_and_unseen_categories_pass():
+    fit = pd.DataFrame({"x": [1.0, 3.0, np.nan, 5.0] * 5, "c": ["a", "b", "a", "b"] * 5})
+    prepared = preparation({"x": "number", "c": "category"}).fit(fit)
+    new = pd.DataFrame({"x": [3.0, np.nan], "c": ["a", "never seen"]})
+    values = prepared.transform(new)
+    names = prepared.get_feature_names_out().tolist()
+    assert values[0, names.index("x")] == values[1, names.index("x")]  # the median of the fit rows, 3
+    assert np.isfinite(values).all()
