@@ -23,7 +23,7 @@ def test_hashed_words_ignore_order_and_have_none_where_text_is_missing():
 
 
 def test_filling_is_learned_on_the_rows_fitted_on_and_unseen_categories_pass():
-    fit = pd.DataFrame({"x": [1.0, 3.0, np.nan, 5.0] * 5, "c": ["a", "b", "a", "b"] * 5})
+    fit = pd.DataFrame({"x": [1.0, 3.0, np.nan, 50.0] * 5, "c": ["a", "b", "a", "b"] * 5})
     prepared = preparation({"x": "number", "c": "category"}).fit(fit)
     new = pd.DataFrame({"x": [3.0, np.nan], "c": ["a", "never seen"]})
     values = prepared.transform(new)
