@@ -11,6 +11,7 @@ import sqlite3
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 from pathlib import Path
 
@@ -148,6 +149,28 @@ def test_an_error_names_its_task_and_keeps_what_was_finished(n_jobs, backend, tm
         assert n_jobs == 2 or len(finished) == 3
         assert run(finished, journal=journal) == [task.arguments["x"] for task in finished]
         assert log.read_text().split() == before
+
+
+def test_a_task_still_queued_when_loky_is_aborted_says_nothing(monkeypatch, tmp_path):
+    from joblib.externals.loky.process_executor import _ExecutorManagerThread as Manager
+
+    aborted = []
+    flag = Manager.flag_executor_shutting_down
+
+    def leave_one_queued(self):  # what a full call queue does, now and then
+        flag(self)
+        self.work_ids_queue.put(10**6)
+        aborted.append(self)
+
+    monkeypatch.setattr(Manager, "flag_executor_shutting_down", leave_one_queued)
+    heard = []
+    monkeypatch.setattr(threading, "excepthook", hear := heard.append)
+    tasks = [Task(f"fold {x}", grumble, {"x": x, "log": str(tmp_path / "log")}) for x in range(20)]
+    with pytest.raises(TaskError, match="fold 3"):
+        run(tasks, n_jobs=2)
+    assert aborted
+    assert not heard
+    assert threading.excepthook is hear
 
 
 class StubbornError(Exception):

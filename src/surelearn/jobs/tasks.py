@@ -6,6 +6,7 @@ import hashlib
 import pickle
 import signal
 import sys
+import threading
 import time
 import traceback
 import warnings
@@ -144,7 +145,7 @@ def _outcomes(calls: list[tuple[int, Task]], n_jobs: int | None) -> Generator[tu
         for outcome in stream:  # noqa: UP028 `yield from` would close the stream outside the filter below
             yield outcome
     finally:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), _loky_abort_quiet():
             warnings.simplefilter("ignore")  # joblib: "tasks have been successfully executed but not used"
             stream.close()
 
@@ -160,6 +161,23 @@ def _ctrl_c_held() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextmanager
+def _loky_abort_quiet() -> Iterator[None]:
+    """An aborted loky drops its pending tasks; if one is still queued, its thread then ends with a harmless KeyError."""
+    before = threading.excepthook
+
+    def hook(args: threading.ExceptHookArgs, /) -> None:
+        thread = "" if args.thread is None else args.thread.name
+        if not (args.exc_type is KeyError and thread == "ExecutorManagerThread"):
+            before(args)
+
+    threading.excepthook = hook
+    try:
+        yield
+    finally:
+        threading.excepthook = before
 
 
 def _call(i: int, function: Callable[..., Any], /, **arguments: Any) -> tuple[int, Any]:
