@@ -22,22 +22,28 @@ MAY_IMPORT = {
     "fingerprint": set(),
     "adapters": set(),
     "jobs": set(),
+    "files": set(),
     "measurement": {"adapters"},
     "certificate": {"bounds", "claim", "fingerprint", "measurement", "plain"},
     "certification": {"adapters", "bounds", "certificate", "claim", "fingerprint", "measurement"},
     "data": {"adapters", "claim"},
-    "selection": {"adapters", "jobs"},
+    "selection": {"adapters", "files", "jobs"},
     "report": {"certificate", "claim", "plain", "version"},
     "auditing": {
         "adapters", "bounds", "certificate", "certification", "claim", "data", "fingerprint", "jobs", "measurement", "plain",
         "report", "selection",
     },
     "papers": {"bounds", "claim", "certificate", "certification"},
+    "persistence": {"adapters", "certificate", "data", "files", "fingerprint", "plain"},
+    "prediction": {"adapters", "certificate", "claim", "data", "files", "persistence", "plain"},
+    "monitoring": {"adapters", "bounds", "certificate", "claim", "data", "files", "fingerprint", "measurement", "plain"},
+    "planning": {"bounds", "plain", "selection"},
     "terminal": {"jobs"},
-    "cli": {
-        "adapters", "auditing", "bounds", "version", "certificate", "certification", "claim", "data", "jobs", "plain",
-        "report", "selection", "terminal",
+    "commands": {
+        "adapters", "auditing", "bounds", "certificate", "certification", "claim", "data", "files", "fingerprint", "jobs",
+        "monitoring", "persistence", "plain", "planning", "prediction", "report", "selection", "terminal", "version",
     },
+    "cli": {"commands", "terminal", "version"},
 }  # fmt: skip
 
 

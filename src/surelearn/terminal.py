@@ -93,3 +93,14 @@ def _one_sentence() -> Iterator[None]:
 def _end(sentence: str, code: int) -> NoReturn:
     click.echo(" ".join(sentence.split()), err=True)
     sys.exit(code)
+
+
+def say(line: str) -> None:
+    """One line, whatever the names in it: nothing from the data reaches the terminal as a command."""
+    click.echo("".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in line))
+
+
+def shorten(name: Any, longest: int = 80) -> str:
+    """A name from the data, not too long for a line."""
+    name = str(name)
+    return name if len(name) <= longest else f"{name[: longest - 1]}…"

@@ -14,20 +14,15 @@ import binascii
 import json
 import math
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from surelearn import files
 from surelearn.selection.split import Hashes
-
-try:
-    import fcntl
-except ImportError:  # Windows
-    fcntl = None
 
 FORMAT = "surelearn-ledger"
 VERSION = 1
@@ -88,7 +83,7 @@ class Ledger:
 
     def record(self, audit: str, rows: Hashes, table: str = "") -> int:
         """Record an audit, on disk before anything is shown; returns its turn. A recorded one is left as it is."""
-        with _locked(self.path):
+        with nullcontext() if self.path is None else files.locked(self.path):
             if self.path is not None:
                 self.entries = _read(self.path)  # another process may have written since
             turn = self.turn(audit, rows, table)
@@ -108,21 +103,6 @@ def ledger_path(data: Path | None, stated: Path | None = None) -> Path:
     home = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
     name = "built-in" if data is None else str(data.resolve()).replace(os.sep, "_").lstrip("_")
     return home / "surelearn" / f"{name}.surelearn-ledger.json"
-
-
-@contextmanager
-def _locked(path: Path | None) -> Iterator[None]:
-    """Hold the ledger's folder, so that two audits at once both count (on systems without fcntl: hope)."""
-    if path is None or fcntl is None:
-        yield
-        return
-    path.parent.mkdir(parents=True, exist_ok=True)
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        fcntl.flock(folder, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(folder)  # which also lets go of the lock
 
 
 def _read(path: Path) -> list[Entry]:
@@ -150,13 +130,7 @@ def _write(path: Path, entries: list[Entry]) -> None:
         "note": "rows that certified a model; deleting this file makes later certificates of the same rows untrue",
         "audits": [{"audit": e.audit, "turn": e.turn, "table": e.table, "rows": _pack(e.rows)} for e in entries],
     }
-    path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f"{path.name}.{os.getpid()}.part")
-    try:
-        beside.write_text(json.dumps(plain, indent=1) + "\n", encoding="utf-8")
-        os.replace(beside, path)
-    finally:
-        beside.unlink(missing_ok=True)
+    files.write(path, json.dumps(plain, indent=1) + "\n")
 
 
 def _pack(rows: Hashes) -> str:

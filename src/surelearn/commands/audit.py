@@ -1,0 +1,347 @@
+"""`surelearn audit`: read a table, audit it, write the folder."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shlex
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from surelearn.terminal import ctrl_c, say, shorten
+from surelearn.version import __version__
+
+EXAMPLES = """
+\b
+Examples:
+  surelearn audit                                   breast cancer, which ships with scikit-learn
+  surelearn audit titanic.csv --target Survived
+  surelearn audit adult.csv --no-header --target -1 --positive ">50K"
+  surelearn audit visits.csv --target sick --group patient
+  surelearn audit sales.csv --target amount --time date
+  surelearn audit data.csv --target y --max-risk 0.05     exits 1 if more than 5% errors cannot be ruled out
+"""
+
+
+@click.command("audit", epilog=EXAMPLES)
+@click.argument("source", required=False)
+@click.option("--target", help="Column to predict, by name or position (-1: the last).")
+@click.option("--no-header", is_flag=True, help="The file has no line of column names.")
+@click.option("--drop", multiple=True, metavar="COLUMN", help="Leave a column out (repeatable).")
+@click.option("--keep", multiple=True, metavar="COLUMN", help="Vouch for a column that looks like the target (repeatable).")
+@click.option("--group", metavar="COLUMN", help="Rows with the same value belong together, such as one patient's visits.")
+@click.option("--time", metavar="COLUMN", help="Rows are ordered in time: measure on the last ones, guarantee nothing.")
+@click.option("--task", type=click.Choice(["classification", "regression"]), help="If the target's kind is misread.")
+@click.option("--positive", metavar="CLASS", help="The class that matters.")
+@click.option("--cost", type=float, help="Cost of a missed --positive when a false alarm costs 1; chooses the threshold.")
+@click.option("--threshold", type=float, help="Answer --positive from this probability on.")
+@click.option("--slice", "slices", multiple=True, metavar="COLUMN", help="Report subpopulations of a column (repeatable).")
+@click.option("--alpha", type=float, default=0.1, show_default=True, help="Regression: share that an interval may miss.")
+@click.option(
+    "--loss-bound", type=float, help="Regression: the absolute error is never larger; its mean is then guaranteed."
+)
+@click.option("--model", "models", metavar="MODULE:FACTORY", help="Your own candidates instead of the default ones.")
+@click.option("--against", metavar="MODULE:FACTORY", help="Another model to compare with on the same rows.")
+@click.option("--prefer", type=click.Choice(["simplest", "best"]), default="simplest", show_default=True,
+              help="The simplest candidate within one standard error of the best, or the best.")  # fmt: skip
+@click.option("--certify", "certify_fraction", type=float, help="Fraction of rows held back (default follows their number).")
+@click.option(
+    "--select", "select_fraction", type=float, help="Fraction of rows that compare candidates (0: cross-validation)."
+)
+@click.option("--delta", type=float, default=0.05, show_default=True, help="The page may be wrong with this probability.")
+@click.option("--seed", type=int, default=0, show_default=True, help="For folds and random models; never for the split.")
+@click.option("--jobs", type=int, default=None, help="Parallel tasks (default: all cores); results do not depend on it.")
+@click.option("--ledger", type=click.Path(dir_okay=False, path_type=Path), help="Where uses of held-back rows are recorded.")
+@click.option("--out", type=click.Path(path_type=Path), default=Path("surelearn-audit"), show_default=True,
+              help="Folder for the page, the numbers and the certificate.")  # fmt: skip
+@click.option("--format", "formats", multiple=True, type=click.Choice(["html", "md"]), default=["html"], show_default=True)
+@click.option("--max-risk", type=float, help="Exit with 1 if the guaranteed bound is above.")
+@click.option("--quiet", is_flag=True, help="Print the verdict only.")
+def command(source: str | None, **given: Any) -> None:
+    """Audit a table: fit, select, certify, and write one page that a person can sign."""
+    sys.exit(_audit(source, reproduce=_command(click.get_current_context()), **given))
+
+
+_NOT_ON_THE_PAGE = ("jobs", "quiet", "out", "ledger", "max_risk", "formats")
+
+
+def _command(context: click.Context) -> str:
+    """The command that gives this page again: what was asked, without where it goes and how it runs."""
+    words = ["surelearn", "audit"]
+    for parameter in context.command.params:
+        value = context.params[parameter.name or ""]
+        if parameter.name in _NOT_ON_THE_PAGE or value is None or value == parameter.get_default(context):
+            continue
+        name = [] if isinstance(parameter, click.Argument) else [parameter.opts[0]]
+        for item in value if isinstance(value, tuple) else (value,):
+            words += [*name, *([] if item is True else [str(item)])]
+    return shlex.join(words)
+
+
+def _audit(
+    source: str | None,
+    *,
+    reproduce: str,
+    out: Path,
+    formats: tuple[str, ...],
+    max_risk: float | None,
+    quiet: bool,
+    jobs: int | None,
+    **given: Any,
+) -> int:
+    from surelearn.auditing.context import Options, Runner
+    from surelearn.auditing.flow import audit_table
+    from surelearn.data import read_table
+    from surelearn.jobs import rich_progress
+    from surelearn.selection.ledger import Ledger, ledger_path
+
+    reading = {name: given.pop(name) for name in ("target", "drop", "group", "time", "task")}
+    models, against, keep, ledger = (given.pop(name) for name in ("models", "against", "keep", "ledger"))
+    no_header = given.pop("no_header")
+    if source is None and reading["target"] is None and given["positive"] is None:
+        given["positive"] = "malignant"
+    options = Options(**given)
+    _check_numbers(options, jobs, max_risk)
+    _check_out(out)
+    candidates, rival = _load("--model", models), _load("--against", against)
+    table = read_table(source, header=not no_header, **reading)
+    Ledger(ledger_path(table.path, ledger))  # one that cannot be read is refused before the work, not after
+    tell = (lambda line: None) if quiet else say  # noqa: ARG005
+    for line in _table_lines(table):
+        tell(line)
+    run_key = _run_key(table, options, keep, *(_identity(*given) for given in ((models, candidates), (against, rival))))
+    with _journal(out, run_key) as journal:
+        runner = Runner(
+            n_jobs=jobs if jobs is not None else -1,
+            journal=journal,
+            progress=(lambda label: None) if quiet else rich_progress,  # noqa: ARG005
+            say=tell,
+        )
+        result = audit_table(
+            table, keep=keep, models=candidates, against=rival, ledger=ledger, options=options, runner=runner
+        )
+        result = replace(result, reproduce=reproduce)
+        paths = _write(result, out, formats)
+        journal.delete()
+    for line in _result_lines(result, paths, quiet=quiet):
+        say(line)
+    return _gate(result, max_risk)
+
+
+def _check_numbers(options: Any, jobs: int | None, max_risk: float | None) -> None:
+    between = (
+        ("--delta", options.delta),
+        ("--alpha", options.alpha),
+        ("--threshold", options.threshold),
+        ("--certify", options.certify_fraction),
+    )
+    for name, value in between:
+        if value is not None and not 0 < value < 1:
+            raise ValueError(f"{name} must lie strictly between 0 and 1, not {value:g}")
+    if options.select_fraction is not None and not 0 <= options.select_fraction < 1:
+        raise ValueError(f"--select must be at least 0 and below 1, not {options.select_fraction:g}")
+    for name, value in (("--cost", options.cost), ("--loss-bound", options.loss_bound)):
+        if value is not None and not 0 < value < float("inf"):
+            raise ValueError(f"{name} must be a positive number, not {value:g}")
+    if max_risk is not None and not max_risk >= 0:
+        raise ValueError(f"--max-risk must be a number that is not negative, not {max_risk:g}")
+    if jobs == 0:
+        raise ValueError("--jobs must not be 0: say 1 for one task at a time, or nothing for all cores")
+    if (options.cost is not None or options.threshold is not None) and options.positive is None:
+        raise ValueError("--cost and --threshold need --positive, the class that matters")
+
+
+def _check_out(out: Path) -> None:
+    """Whether the folder can be made, before any work is done for it."""
+    if out.exists() and not out.is_dir():
+        raise ValueError(f"--out {out} is a file: name a folder")
+    place = _absolute(out)
+    if not place.name:
+        raise ValueError(f"--out {out} is no folder of its own: name one")
+    there = next(folder for folder in (place, *place.parents) if folder.exists())
+    if not there.is_dir():
+        raise ValueError(f"--out {out} cannot be made: {there} is a file")
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise ValueError(f"--out {out} cannot be written: no permission for {there}")
+
+
+def _load(option: str, text: str | None) -> Any:
+    """Candidates from ``module:factory``, also of a module in the working folder; whatever goes wrong is the user's."""
+    from surelearn.selection.candidates import load_factory
+
+    if text is None:
+        return None
+    if (here := os.getcwd()) not in sys.path:
+        sys.path.append(here)
+    try:
+        return load_factory(text, option)
+    except Exception as error:
+        if os.environ.get("SURELEARN_DEBUG"):
+            raise
+        said = str(error) if isinstance(error, ValueError | TypeError) else f"{type(error).__name__}: {error}"
+        raise ValueError(said if said.startswith(option) else f"{option} {text}: {said}") from None
+
+
+def _identity(text: str | None, candidates: Any) -> tuple[str, ...]:
+    """What a journal must know of candidates: their parameters, and the code of the module that makes them."""
+    import joblib
+
+    if text is None:
+        return ()
+    try:
+        parameters = str(joblib.hash(candidates))
+    except Exception:  # joblib raises what the object's own state raises
+        parameters = ""
+    file = getattr(sys.modules.get(text.partition(":")[0]), "__file__", None)
+    code = Path(file).read_bytes() if file and Path(file).is_file() else b""
+    return text, parameters, hashlib.sha256(code).hexdigest()
+
+
+def _table_lines(table: Any) -> Iterator[str]:
+    import numpy as np
+
+    columns = table.frame.shape[1] - 1
+    target = f"target {shorten(table.target)}"
+    if table.task == "classification":
+        labels, counts = np.unique(table.y, return_counts=True)
+        shown = ", ".join(f"{shorten(label)}: {count:,}" for label, count in list(zip(labels, counts, strict=True))[:6])
+        target += f" ({shown}{', …' if labels.size > 6 else ''})"
+    else:
+        target += f" ({table.y.min():,.6g} to {table.y.max():,.6g})"
+    yield f"{table.name}  {len(table.y):,} rows, {columns:,} columns, {target}"
+    for column in table.columns:
+        if column.note and column.kind != "target":
+            yield f"  {column.kind:<10} {shorten(column.name)}  {column.note}"
+
+
+def _result_lines(result: Any, paths: dict[str, Path], *, quiet: bool) -> Iterator[str]:
+    from surelearn.plain import percent_sure, show
+
+    yield "" if not quiet else result.verdict.text
+    if quiet:
+        return
+    yield result.verdict.text
+    yield ""
+    rows = [(claim, shorten(label)) for claim, label in result.certificate.rows() if claim.standing == "together"]
+    if rows:
+        width = max(len(label) for _, label in rows)
+        yield f"{f'Guaranteed together, {percent_sure(result.certificate.delta)}':<{width + 2}}   measured   bound"
+        for claim, label in rows:
+            measured = "" if claim.measured is None else show(claim.measured, claim.unit)
+            yield f"  {label:<{width}}   {measured:>8}   {claim.bound()}"
+    findings = [finding for finding in result.findings if finding.severity != "info" or finding.code.startswith("SL4")]
+    if findings:
+        yield "Measured"
+        yield from (f"  {shorten(finding.text, 500)} ({finding.code})" for finding in findings)
+    yield "   ".join(f"{what}  {path}" for what, path in paths.items())
+
+
+def _gate(result: Any, max_risk: float | None) -> int:
+    if max_risk is None:
+        return 0
+    if result.verdict.kind in ("do not ship", "no verdict"):
+        click.echo(f"gate: the verdict is {result.verdict.kind!r}", err=True)
+        return 1
+    headline = next((claim for claim in result.certificate.together), None)
+    if headline is None:
+        click.echo(f"gate: nothing is guaranteed, so a risk of at most {max_risk:g} is not", err=True)
+        return 1
+    if headline.value > max_risk:
+        click.echo(f"gate: the guaranteed bound {headline.value:.4g} is above --max-risk {max_risk:g}", err=True)
+        return 1
+    return 0
+
+
+_FILES = {
+    "page": "report.html",
+    "text": "report.md",
+    "numbers": "audit.json",
+    "certificate": "certificate.json",
+    "model": "model.skops",
+}
+
+
+def _write(result: Any, out: Path, formats: tuple[str, ...]) -> dict[str, Path]:
+    """Write beside, then rename: an interrupted run leaves no half file."""
+    texts = {"audit.json": result.to_json() + "\n", "certificate.json": result.certificate.to_json() + "\n"}
+    if "html" in formats:
+        texts["report.html"] = result.to_html()
+    if "md" in formats:
+        texts["report.md"] = result.to_markdown()
+    files = {name: text.encode(errors="backslashreplace") for name, text in texts.items()} | _model_file(result.model)
+    place = _absolute(out)
+    beside = place.with_name(f".{place.name}.part")  # one name: what a killed run left is taken away by the next one
+    try:
+        shutil.rmtree(beside, ignore_errors=True)
+        beside.mkdir(parents=True)
+        for name, content in files.items():
+            (beside / name).write_bytes(content)
+        place.mkdir(parents=True, exist_ok=True)
+        for name in files:
+            os.replace(beside / name, place / name)
+        for name in _FILES.values():  # of an earlier audit: a page or model beside another certificate would mislead
+            if name not in files:
+                (place / name).unlink(missing_ok=True)
+    except OSError as error:
+        raise OSError(f"--out {out} cannot be written: {error.strerror or error}") from None
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)
+    return {what: out / name for what, name in _FILES.items() if name in files}
+
+
+def _model_file(model: Any) -> dict[str, bytes]:
+    """The model in skops' format, which loads without executing code; nothing for one that it cannot hold."""
+    import skops.io
+
+    try:
+        return {"model.skops": skops.io.dumps(model)}
+    except Exception:  # skops raises whatever a user's own model class raises; the page stands without the model
+        return {}
+
+
+@contextmanager
+def _journal(out: Path, run_key: str) -> Iterator[Any]:
+    """The journal beside the folder: it outlives a kill, an interrupt and a full disk; a refusal leaves nothing behind."""
+    from surelearn.jobs import Journal, TaskError
+
+    place = _absolute(out)
+    made = [folder for folder in place.parents if not folder.exists()]
+    try:
+        journal = Journal(place.with_name(f".{place.name}.journal.sqlite"), run_key=run_key)
+    except OSError as error:
+        raise ValueError(f"--out {out} cannot be written: {error.strerror or error}") from None
+    except RuntimeError:
+        raise ValueError(f"--out {out} is being written by another run: wait for it, or name another folder") from None
+    if journal.notice:
+        click.echo(journal.notice, err=True)
+    ctrl_c.under_way = True
+    try:
+        with journal:
+            yield journal
+    except (ValueError, TypeError, TaskError):
+        journal.delete()
+        with suppress(OSError):
+            for folder in made:
+                folder.rmdir()
+        raise
+
+
+def _absolute(path: Path) -> Path:
+    """The path with a name of its own, also for ``.``."""
+    return Path(os.path.abspath(path))
+
+
+def _run_key(table: Any, *parts: Any) -> str:
+    digest = hashlib.sha256(table.row_hashes.tobytes())
+    digest.update(
+        repr((table.target, table.task, table.group, table.time, [c.name for c in table.columns if c.used])).encode()
+    )
+    digest.update(repr((*parts, __version__)).encode())
+    return digest.hexdigest()
