@@ -15,8 +15,9 @@ from sklearn.preprocessing import StandardScaler
 from surelearn import Certificate, Facts, certify
 from surelearn.bounds import chernoff_kl, clopper_pearson, expected_gap, hoeffding, mcallester
 from surelearn.certificate import VERSION, Absent
-from surelearn.certification import cut
 from surelearn.claim import Covers
+from surelearn.plain import content_hash
+from surelearn.slicing import cut
 
 
 @pytest.fixture(scope="module")
@@ -169,7 +170,45 @@ def edited(plain, path, value):
     for key in path[:-1]:
         place = place[key]
     place[path[-1]] = value
-    return again
+    return {**again, "hash": content_hash(again)}  # by someone who knows about the hash
+
+
+def numbers_in(plain, path=()):
+    """Paths to all numbers."""
+    if isinstance(plain, dict):
+        return [found for key, value in plain.items() for found in numbers_in(value, (*path, key))]
+    if isinstance(plain, list):
+        return [found for i, value in enumerate(plain[:9]) for found in numbers_in(value, (*path, i))]
+    return [path] if isinstance(plain, (int, float)) else []
+
+
+def test_any_edited_number_is_found_by_the_hash(certificate):
+    plain = certificate.to_dict()
+    paths = [path for path in numbers_in(plain) if path != ("version",)]
+    assert len(paths) > 50
+    for path in paths:
+        tampered = {**edited(plain, path, 0.123), "hash": plain["hash"]}
+        assert not Certificate.from_dict(tampered).verify(), path
+    assert "changed after it was written" in str(Certificate.from_dict({**plain, "more": 1}).verify())
+
+
+def test_the_hash_is_that_of_the_content(certificate):
+    assert certificate.to_dict()["hash"] == certificate.hash == Certificate.from_json(certificate.to_json()).hash
+    assert replace(certificate, delta=0.04).hash != certificate.hash
+
+
+def test_an_earlier_version_still_loads():
+    text = (Path(__file__).parent / "certificate-v1.json").read_text(encoding="utf-8")
+    assert json.loads(text)["version"] == 1 < VERSION
+    old = Certificate.from_json(text)
+    assert old.verify()
+    assert Certificate.from_json(old.to_json()) == old
+
+
+def test_slices_are_in_the_certificate(certificate, model, rows):
+    read = Certificate.from_json(certificate.to_json())
+    assert read.verify(model, rows[2], rows[3])
+    assert not read.verify(model, rows[2], rows[3], slices=cut(rows[0], "mean texture"))
 
 
 def test_any_edited_number_of_a_claim_is_found(certificate):

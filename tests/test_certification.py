@@ -13,7 +13,7 @@ from surelearn.bounds import (
     clopper_pearson_lower,
     conformal_rank_pac,
 )
-from surelearn.certification import cut
+from surelearn.slicing import cut
 
 
 @pytest.fixture(scope="module")

@@ -13,10 +13,11 @@ from surelearn.bounds.holdout import GROUPS_IID, IID
 from surelearn.claim import Claim, Theorem, find_theorem
 from surelearn.fingerprint import UNHASHED, fingerprint_model, fingerprint_rows
 from surelearn.measurement import Measurement, measure
-from surelearn.plain import FrozenDict, freeze, from_plain, percent_sure, show, to_plain
+from surelearn.plain import FrozenDict, content_hash, freeze, from_plain, percent_sure, show, to_plain
+from surelearn.slicing import Cuts
 
 FORMAT = "surelearn-certificate"
-VERSION = 1
+VERSION = 2
 _TOLERANCE = 1e-9
 
 
@@ -93,12 +94,14 @@ class Certificate:
     """What is guaranteed about a model: facts, the claims that follow, and the claims that do not, with reasons.
 
     Statistical, not regulatory. Claims with standing "together" hold simultaneously with probability 1 − ``delta``.
+    ``altered`` says that the file it was read from does not have the content that its hash was made of.
     """
 
     facts: Facts
     claims: tuple[Claim, ...]
     absent: tuple[Absent, ...] = ()
     delta: float = 0.05
+    altered: bool = field(default=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "claims", tuple(self.claims))
@@ -154,9 +157,12 @@ class Certificate:
         ----------
         model : the model; its hash is compared
         X, y : the certify rows; their hash is compared and, with ``model``, everything is measured again
-        **columns : ``groups``, ``slices`` and ``baseline`` as they were given to `certify`
+        **columns : ``groups``, ``slices`` and ``baseline`` as they were given to `certify`; slices made by
+            `surelearn.slicing.cut` are in the certificate, and what it says of a baseline that is not given stays unchecked
         """
         checked, differences = [f"{len(self.claims)} claims from facts"], []
+        if self.altered:
+            differences.append("the certificate was changed after it was written: its hash is not that of its content")
         for claim in self.claims:
             differences += [f"{claim.label}: {problem}" for problem in _problems(claim, self.facts)]
         spent = math.fsum(claim.delta for claim in self.together)
@@ -175,15 +181,31 @@ class Certificate:
                 differences.append("the rows are not the ones that the certificate was made on")
         if model is not None and X is not None:
             checked.append("facts from model and rows")
-            measurement = Measurement.from_options(self.facts.options)
-            measured = freeze(measure(model, X, y, measurement, **columns))
-            stored = self.facts.values
-            changed = [key for key in sorted({*measured, *stored}) if not _same(measured.get(key), stored.get(key))]
-            differences += [f"fact {key!r} is not what model and rows give" for key in changed]
+            differences += self._changed_facts(model, X, y, columns)
         return Verification(checked=tuple(checked), differences=tuple(differences))
+
+    def _changed_facts(self, model: Any, X: Any, y: Any, columns: dict[str, Any]) -> list[str]:
+        if "slices" in self.facts.options:
+            columns = {"slices": Cuts.from_options(self.facts.options["slices"]), **columns}
+        measured = freeze(measure(model, X, y, Measurement.from_options(self.facts.options), **columns))
+        stored = self.facts.values
+        keys = {*measured, *stored}
+        if columns.get("baseline") is None:
+            keys = {key for key in keys if key.split(".")[0] != "baseline"}
+        changed = [key for key in sorted(keys) if not _same(measured.get(key), stored.get(key))]
+        return [f"fact {key!r} is not what model and rows give" for key in changed]
+
+    @property
+    def hash(self) -> str:
+        """``sha256:…`` of everything that the certificate says."""
+        return content_hash(self._plain())
 
     def to_dict(self) -> dict[str, Any]:
         """A plain dictionary, ready for JSON. Samples stand once, under facts; claims refer to them by ``sources``."""
+        plain = self._plain()
+        return {**plain, "hash": content_hash(plain)}
+
+    def _plain(self) -> dict[str, Any]:
         claims = [claim.to_dict() for claim in self.claims]
         for claim in claims:
             samples = [name for name in claim["sources"] if isinstance(claim["inputs"][name], list)]
@@ -221,7 +243,8 @@ class Certificate:
                 read = {name: facts[key] for name, key in claim["sources"].items() if name not in claim["inputs"]}
                 claims.append(Claim.from_dict({**claim, "inputs": {**claim["inputs"], **read}}))
             absent = [Absent(**item) for item in plain["absent"]]
-            return cls(facts=facts, claims=tuple(claims), absent=tuple(absent), delta=plain["delta"])
+            altered = version > 1 and content_hash(plain) != plain["hash"]  # version 1 had no hash
+            return cls(facts=facts, claims=tuple(claims), absent=tuple(absent), delta=plain["delta"], altered=altered)
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"the certificate is incomplete or damaged: {type(error).__name__}: {error}") from None
 

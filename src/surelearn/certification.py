@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -22,9 +21,8 @@ from surelearn.bounds.holdout import BASELINE_UNSEEN, GROUPS_IID, IID, ORDER, ST
 from surelearn.certificate import Absent, Certificate, Facts
 from surelearn.claim import Claim, Covers
 from surelearn.fingerprint import fingerprint_model, fingerprint_rows
-from surelearn.measurement import LOSSES, Mask, Measurement, Slices, measure
-
-__all__ = ["certify", "cut"]
+from surelearn.measurement import LOSSES, Measurement, Slices, measure
+from surelearn.slicing import Cuts
 
 
 def certify(
@@ -66,7 +64,8 @@ def certify(
     baseline : another fitted model; the gain is claimed over it instead
     groups : one label a row; rows of a group belong together (one patient's visits). Claims are then about a new group's
         mean, and groups count, not rows
-    slices : subpopulations to report: masks by name, or a function of X (`cut`), fixed without looking at these rows
+    slices : subpopulations to report: masks by name, or a function of X, fixed without looking at these rows
+        (`surelearn.slicing.cut`)
     cost : with ``positive``: what a missed positive costs when a false alarm costs 1; adds the mean cost
     alpha : regression: the prediction interval misses at most this fraction of new targets
     loss, loss_bound : regression: with a stated bound on the "absolute" or "squared" loss its mean is claimed too
@@ -115,83 +114,18 @@ def certify(
             "rows": fingerprint_rows(X, y),
             **({} if baseline is None else {"baseline": fingerprint_model(baseline)}),
         },
-        options={**what.options(), "delta": delta, "candidates": int(candidates)},
+        options={
+            **what.options(),
+            "delta": delta,
+            "candidates": int(candidates),
+            **({"slices": slices.options()} if isinstance(slices, Cuts) else {}),
+        },
         values=values,
     )
     writer = _Writer(facts, what, delta, int(candidates), grouped=groups is not None)
     items = _items(writer, what, [key for key in values if key.startswith("slice[")], baseline is not None)
     claims = writer.write(items, headline)
     return Certificate(facts=facts, claims=claims, absent=tuple(writer.absent), delta=delta)
-
-
-def cut(X: Any, column: Any, bins: int = 4) -> Callable[[Any], dict[str, Mask]]:
-    """Fix slices of a column on the *fit* rows: quantile ranges of a number, the values of a category.
-
-    Missing values are a slice of their own if the fit rows have any; values that they never had belong to no slice.
-
-    Parameters
-    ----------
-    X : fit rows
-    column : a column's name, or its position in an array
-    bins : how many ranges for numbers
-
-    Returns
-    -------
-    function of X that gives masks by name, for `certify`'s ``slices``
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> slices = cut(np.arange(100.0).reshape(-1, 1), 0, bins=2)
-    >>> {name: int(mask.sum()) for name, mask in slices(np.array([[1.0], [70.0], [80.0]])).items()}
-    {'0 ≤ 49.5': 1, '0 > 49.5': 2}
-    """
-    if bins < 2:
-        raise ValueError(f"bins must be at least 2, not {bins}")
-    values = _column(X, column)
-    if values.dtype.kind in "biuf":
-        values = values.astype(float)
-        edges = _round_edges(np.nanquantile(values, np.linspace(0, 1, bins + 1)[1:-1]))
-        met = {name for name, mask in _ranges(values, column, edges).items() if mask.any()}  # an empty slice would waste δ
-
-        def ranges(rows: Any) -> dict[str, Mask]:
-            masks = _ranges(_column(rows, column).astype(float), column, edges)
-            return {name: mask for name, mask in masks.items() if name in met}
-
-        return ranges
-    known = list(dict.fromkeys(map(_category, values.tolist())))
-    return lambda rows: _categories([_category(value) for value in _column(rows, column).tolist()], column, known)
-
-
-def _round_edges(edges: Any) -> dict[str, float]:
-    """Cut points as they are printed: with as few digits as keep them apart, and used with those digits."""
-    distinct = np.unique(edges).tolist()
-    digits = next(d for d in range(4, 18) if len({f"{edge:.{d}g}" for edge in distinct}) == len(distinct))
-    return {f"{edge:.{digits}g}": float(f"{edge:.{digits}g}") for edge in distinct}
-
-
-def _category(value: Any) -> str:
-    return "missing" if value is None or value != value else str(value)
-
-
-def _categories(values: list[str], column: Any, known: list[str]) -> dict[str, Mask]:
-    array = np.array(values, dtype=object)
-    return {f"{column} = {value}": np.asarray(array == value, dtype=bool) for value in known}
-
-
-def _ranges(values: Any, column: Any, edges: dict[str, float]) -> dict[str, Mask]:
-    named = list(edges.items())
-    (first, lowest), (last, highest) = named[0], named[-1]
-    masks = {f"{column} ≤ {first}": values <= lowest}
-    for (low, above), (high, up_to) in pairwise(named):
-        masks[f"{low} < {column} ≤ {high}"] = (values > above) & (values <= up_to)
-    masks[f"{column} > {last}"] = values > highest
-    masks[f"{column} missing"] = np.isnan(values)
-    return masks
-
-
-def _column(X: Any, column: Any) -> Any:
-    return np.asarray(X[column]) if hasattr(X, "columns") else np.asarray(X)[:, column]
 
 
 def _what(

@@ -24,6 +24,10 @@ def writing(path: Path) -> Iterator[Path]:
         with open(beside, "rb") as written:
             os.fsync(written.fileno())
         os.replace(beside, path)
+    except OSError as error:
+        if error.filename == str(beside):  # people know the other name
+            raise OSError(error.errno, error.strerror, str(path)) from None
+        raise
     finally:
         beside.unlink(missing_ok=True)
 

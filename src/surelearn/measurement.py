@@ -213,7 +213,7 @@ def _slices(slices: Slices | None, X: Any) -> Mapping[str, Mask]:
         return {}
     named = slices(X) if callable(slices) else slices
     if not isinstance(named, Mapping):
-        raise TypeError("slices must map names to masks, or be a function of X that does (see surelearn.certification.cut)")
+        raise TypeError("slices must map names to masks, or be a function of X that does (see surelearn.slicing.cut)")
     return named
 
 

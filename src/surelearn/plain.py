@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
 from collections.abc import Mapping
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
@@ -90,3 +92,10 @@ def percent_sure(delta: float) -> str:
     sure = (1 - Decimal(f"{delta:.12g}")) * 100  # 0.05 was perhaps computed as 12 · (0.05/12)
     text = f"{sure.quantize(Decimal('0.1') if sure < Decimal('99.9') else Decimal('0.0001'), ROUND_FLOOR)}"
     return f"{text.rstrip('0').rstrip('.')}%"
+
+
+def content_hash(plain: Mapping[str, Any]) -> str:
+    """``sha256:…`` of plain data as JSON, whatever the order of its keys and however it is indented; "hash" is left out."""
+    body = {key: value for key, value in plain.items() if key != "hash"}
+    text = json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return f"sha256:{hashlib.sha256(text.encode(errors='backslashreplace')).hexdigest()}"

@@ -11,10 +11,11 @@ from sklearn.preprocessing import StandardScaler
 
 from surelearn.bounds import hoeffding, vc
 from surelearn.certificate import Absent, Certificate, Facts
-from surelearn.certification import certify, cut
+from surelearn.certification import certify
 from surelearn.claim import Finding
 from surelearn.report import Audit, Chart, Section, Table, Verdict
 from surelearn.report.html import bound_words
+from surelearn.slicing import cut
 
 
 def sample_audit() -> Audit:

@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from surelearn.auditing.context import Context
-from surelearn.certification import cut
-from surelearn.measurement import Mask
 from surelearn.report import Chart, Section
+from surelearn.slicing import Cuts, cut
 
 MOST_VALUES = 6
 
 
-def choose_slices(
-    X: Any, losses: Any, kinds: dict[str, str], stated: Sequence[str] = ()
-) -> Callable[[Any], dict[str, Mask]] | None:
+def choose_slices(X: Any, losses: Any, kinds: dict[str, str], stated: Sequence[str] = ()) -> Cuts | None:
     """Slices of the stated columns, or of the one column along which out-of-fold losses differ most.
 
     Everything is decided on fit rows: which column, its cut points, and so how many slices share δ.
     """
     if stated:
-        parts = [cut(X, column) for column in stated]
-        return lambda rows: {name: mask for part in parts for name, mask in part(rows).items()}
+        return cut(X, *stated)
     best, most = None, 0.0
     compared = ~np.isnan(losses)
     for column, kind in kinds.items():

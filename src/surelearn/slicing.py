@@ -1,0 +1,119 @@
+"""Slices of a column, fixed on fit rows: ranges of a number, the values of a category. Data, so that they can be stored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from surelearn.measurement import Mask
+
+
+@dataclass(frozen=True)
+class Cut:
+    """The slices of one column.
+
+    Attributes
+    ----------
+    column : its name, or its position in an array
+    edges : cut points of a number, by how they are printed; None for a category
+    names : the slices that the fit rows had (an empty one would waste δ), or the category's known values
+    """
+
+    column: Any
+    edges: Mapping[str, float] | None
+    names: tuple[str, ...]
+
+    def __call__(self, X: Any) -> dict[str, Mask]:
+        """Masks by name."""
+        values = _column(X, self.column)
+        if self.edges is None:
+            words = np.array([_category(value) for value in values.tolist()], dtype=object)
+            return {f"{self.column} = {name}": np.asarray(words == name, dtype=bool) for name in self.names}
+        masks = _ranges(values.astype(float), self.column, self.edges)
+        return {name: masks[name] for name in self.names}
+
+
+@dataclass(frozen=True)
+class Cuts:
+    """Slices of several columns, as one function of X; for `surelearn.certify`'s ``slices``."""
+
+    cuts: tuple[Cut, ...]
+
+    def __call__(self, X: Any) -> dict[str, Mask]:
+        """Masks by name."""
+        return {name: mask for cut in self.cuts for name, mask in cut(X).items()}
+
+    def options(self) -> list[dict[str, Any]]:
+        """Plain data for the facts of a certificate."""
+        return [
+            {"column": cut.column, "edges": None if cut.edges is None else dict(cut.edges), "names": list(cut.names)}
+            for cut in self.cuts
+        ]
+
+    @classmethod
+    def from_options(cls, plain: Iterable[Mapping[str, Any]]) -> Cuts:
+        """Read what `options` wrote."""
+        return cls(tuple(Cut(cut["column"], cut["edges"], tuple(cut["names"])) for cut in plain))
+
+
+def cut(X: Any, *columns: Any, bins: int = 4) -> Cuts:
+    """Fix slices of columns on the *fit* rows: quantile ranges of a number, the values of a category.
+
+    Missing values are a slice of their own if the fit rows have any; values that they never had belong to no slice.
+
+    Parameters
+    ----------
+    X : fit rows
+    *columns : names, or positions in an array
+    bins : how many ranges for numbers
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> slices = cut(np.arange(100.0).reshape(-1, 1), 0, bins=2)
+    >>> {name: int(mask.sum()) for name, mask in slices(np.array([[1.0], [70.0], [80.0]])).items()}
+    {'0 ≤ 49.5': 1, '0 > 49.5': 2}
+    """
+    if bins < 2:
+        raise ValueError(f"bins must be at least 2, not {bins}")
+    return Cuts(tuple(_cut(X, column, bins) for column in columns))
+
+
+def _cut(X: Any, column: Any, bins: int) -> Cut:
+    values = _column(X, column)
+    if values.dtype.kind not in "biuf":
+        return Cut(column, None, tuple(dict.fromkeys(map(_category, values.tolist()))))
+    values = values.astype(float)
+    edges = _round_edges(np.nanquantile(values, np.linspace(0, 1, bins + 1)[1:-1]))
+    met = tuple(name for name, mask in _ranges(values, column, edges).items() if mask.any())
+    return Cut(column, edges, met)
+
+
+def _round_edges(edges: Any) -> dict[str, float]:
+    """Cut points as they are printed: with as few digits as keep them apart, and used with those digits."""
+    distinct = np.unique(edges).tolist()
+    digits = next(d for d in range(4, 18) if len({f"{edge:.{d}g}" for edge in distinct}) == len(distinct))
+    return {f"{edge:.{digits}g}": float(f"{edge:.{digits}g}") for edge in distinct}
+
+
+def _category(value: Any) -> str:
+    return "missing" if value is None or value != value else str(value)
+
+
+def _ranges(values: Any, column: Any, edges: Mapping[str, float]) -> dict[str, Mask]:
+    named = list(edges.items())
+    (first, lowest), (last, highest) = named[0], named[-1]
+    masks = {f"{column} ≤ {first}": values <= lowest}
+    for (low, above), (high, up_to) in pairwise(named):
+        masks[f"{low} < {column} ≤ {high}"] = (values > above) & (values <= up_to)
+    masks[f"{column} > {last}"] = values > highest
+    masks[f"{column} missing"] = np.isnan(values)
+    return masks
+
+
+def _column(X: Any, column: Any) -> Any:
+    return np.asarray(X[column]) if hasattr(X, "columns") else np.asarray(X)[:, column]
