@@ -45,6 +45,7 @@ class Column:
     note : what is done to it, for people; empty if nothing
     missing : how many rows have no value
     distinct : how many different values there are, not counting missing
+    form : of a date read from text: the format it was read by
     """
 
     name: str
@@ -52,6 +53,7 @@ class Column:
     note: str
     missing: int
     distinct: int
+    form: str = ""
 
     @property
     def used(self) -> bool:
@@ -166,7 +168,7 @@ _IN_WORDS = {"%Y": "year", "%y": "year", "%m": "month", "%b": "month", "%B": "mo
 
 
 def parse_dates(values: Values) -> tuple[Values, str] | None:
-    """Dates of a column of text and the order they were read in, or None unless one format reads 95% of the values.
+    """Dates of a column of text and the format they were read by, or None unless one format reads 95% of the values.
 
     Where month/day and day/month read equally many, month/day/year is taken for slashes and day first otherwise.
     """
@@ -186,8 +188,12 @@ def parse_dates(values: Values) -> tuple[Values, str] | None:
     if dates is None or best < 0.95 * counts.sum():
         return None
     known = np.append(dates.dt.tz_localize(None).to_numpy(dtype="datetime64[us]"), np.datetime64("NaT"))
-    order = re.findall("%[YymbBd]", chosen)
-    return known[codes], "/".join(_IN_WORDS[part] for part in order) or "ISO"
+    return known[codes], chosen
+
+
+def in_words(form: str) -> str:
+    """A date format for people: "month/day/year", or "ISO"."""
+    return "/".join(_IN_WORDS[part] for part in re.findall("%[YymbBd]", form)) or "ISO"
 
 
 def describe(name: str, values: Values) -> tuple[Column, Values]:
@@ -221,12 +227,12 @@ def _describe_text(name: str, values: Values, missing: int, distinct: int) -> tu
     present = len(values) - missing
     few = distinct <= 2 or (distinct <= 20 and 2 * distinct <= present) or (distinct <= 100 and 20 * distinct <= present)
     if values.dtype.kind != "b" and (read := parse_dates(values)) is not None:
-        dates, order = read
+        dates, form = read
         unread, (missing, distinct) = missing, count_values(dates)
-        notes = [f"dates read as {order}"] * (order != "ISO")
+        notes = [f"dates read as {in_words(form)}"] * (form != "ISO8601")
         notes += [f"{missing - unread:,} not dates: treated as missing"] * (missing > unread)
         notes += [_filled(missing)] * (missing > 0)
-        return Column(name, "date", "; ".join(notes), missing, distinct), dates
+        return Column(name, "date", "; ".join(notes), missing, distinct, form), dates
     if few:
         note = f"{missing:,} missing: a category of their own" if missing else ""
         return Column(name, "category", note, missing, distinct), values

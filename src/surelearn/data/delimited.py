@@ -56,7 +56,7 @@ def _recode(name: str, content: bytes, encoding: str) -> bytes:
 def read_delimited(path: Path, text: bytes, header: bool) -> Raw:
     """A table from delimited text in UTF-8."""
     name = path.name
-    delimiter, width = _sniff(text)
+    delimiter, width = sniff(text)
     if width < 2:
         raise DataError(f"{name} has one column: values must be separated by a comma, semicolon, tab or bar.")
     check_width(name, width)
@@ -75,7 +75,7 @@ def read_delimited(path: Path, text: bytes, header: bool) -> Raw:
     return Raw(name, path, make_frame(names, columns), findings=findings)
 
 
-def _sniff(text: bytes) -> tuple[str, int]:
+def sniff(text: bytes) -> tuple[str, int]:
     """The delimiter that cuts the first hundred rows most evenly, and into how many values."""
     sample = text[: 1 << 18]
     whole = sample if len(sample) == len(text) else sample[: sample.rfind(b"\n") + 1] or sample
@@ -137,6 +137,14 @@ def _cut(text: bytes, delimiter: str, width: int, *, quoted: bool) -> Any:
         return None
 
 
+def quoted_tabs(head: bytes, delimiter: str, width: int) -> bool:
+    """Whether quotes enclose values, judged by the first rows as `_parse` judges by all."""
+    if delimiter != "\t" or b'"' not in head:
+        return True
+    plain, table = (_cut(head, delimiter, width, quoted=quoted) for quoted in (False, True))
+    return not (plain is not None and (table is None or plain.num_rows > table.num_rows))
+
+
 def _unclosed_quote(text: bytes, delimiter: str) -> int:
     """The line where the value starts that swallows the rest of the file, or 0."""
     reader = csv.reader(io.StringIO(text.decode(), newline=""), delimiter=delimiter, strict=True)
@@ -180,6 +188,3 @@ def _doubtful_header(names: list[str], columns: list[Values], header: bool) -> I
         if firsts:
             text = f"The first row looks like a header ({listed(firsts[:3])}): if it is, do not pass --no-header."
             yield Finding(code="SL114", text=text, severity="warning", numbers={"names": firsts[:20]})
-
-
-# --------------------------------------------------------------------------------------------------------- other formats

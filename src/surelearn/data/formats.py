@@ -48,14 +48,14 @@ _NOT_TABLES = (  # first bytes of files that get renamed to .csv or .parquet
 )
 
 
-def load(source: Any, *, header: bool) -> Raw:
-    """Read whatever ``source`` is: None, a built-in name, a path, or a data frame."""
+def load(source: Any, *, header: bool, labelled: bool = True) -> Raw:
+    """Read whatever ``source`` is: None, a built-in name, a path, or a data frame; an npz may lack y if not ``labelled``."""
     source = "breast_cancer" if source is None else source
     if isinstance(source, (str, Path)):
         path = Path(source)
         if str(source) in BUILT_IN and not path.is_file():
             return _built_in(str(source))
-        return _file(path, _bytes(path), header)
+        return _file(path, _bytes(path), header, labelled)
     return Raw(name="the data frame", path=None, frame=_plain(_to_pandas(source), "the data frame"))
 
 
@@ -66,7 +66,7 @@ def _bytes(path: Path) -> bytes:
     try:
         content = path.read_bytes()
     except FileNotFoundError:
-        raise DataError(_not_found(path)) from None
+        raise DataError(not_found(path)) from None
     except IsADirectoryError:
         raise DataError(f"{path} is a directory: name the file inside it.") from None
     except PermissionError:
@@ -83,7 +83,8 @@ def _bytes(path: Path) -> bytes:
     return content
 
 
-def _not_found(path: Path) -> str:
+def not_found(path: Path) -> str:
+    """The sentence for a path where there is nothing, with near names."""
     try:
         names = sorted(entry.name for entry in path.parent.iterdir())
     except OSError:
@@ -96,22 +97,38 @@ def _not_found(path: Path) -> str:
     return f"{path} is neither a file here nor a built-in set: the built-in sets are {', '.join(BUILT_IN)}."
 
 
-def _file(path: Path, content: bytes, header: bool) -> Raw:
-    name = path.name
+def kind_of(name: str, content: bytes) -> str:
+    """What a file holds, from its first bytes, then its name: "parquet", "npz", "libsvm" or "text"."""
     suffix = Path(name.lower().removesuffix(".gz")).suffix
     if content[:4] == b"PAR1":
-        return Raw(name, path, _plain(_parquet(name, content), name))
+        return "parquet"
     if suffix == ".npz" and content[:2] == b"PK":
-        return _npz(path, content)
+        return "npz"
     for magic, what in _NOT_TABLES:
         if content.startswith(magic):
             raise DataError(f"{name} is {what}.")
     if suffix in (".parquet", ".npz"):
         raise DataError(f"{name} is not a {suffix[1:]} file, or is damaged: save it again, or name it .csv if it is text.")
+    libsvm = suffix in (".libsvm", ".svm", ".svmlight")
+    return "libsvm" if libsvm or (suffix not in (".csv", ".tsv") and _looks_like_libsvm(as_utf8(name, content))) else "text"
+
+
+def _file(path: Path, content: bytes, header: bool, labelled: bool) -> Raw:
+    name = path.name
+    kind = kind_of(name, content)
+    if kind == "parquet":
+        return Raw(name, path, _plain(_parquet(name, content), name))
+    if kind == "npz":
+        return _npz(path, content, labelled)
     text = as_utf8(name, content)
-    if suffix in (".libsvm", ".svm", ".svmlight") or (suffix not in (".csv", ".tsv") and _looks_like_libsvm(text)):
-        return _libsvm(path, text)
-    return read_delimited(path, text, header)
+    return _libsvm(path, text) if kind == "libsvm" else read_delimited(path, text, header)
+
+
+def check_columns(name: str, schema: pa.Schema) -> None:
+    """Refuse columns that hold no plain values."""
+    for column in schema:
+        if pa.types.is_nested(column.type) or pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type):
+            raise DataError(f"{name}, column {shown(column.name)} holds {column.type} values: save plain ones instead.")
 
 
 def _parquet(name: str, content: bytes) -> pd.DataFrame:
@@ -121,9 +138,8 @@ def _parquet(name: str, content: bytes) -> pd.DataFrame:
         table = parquet.read_table(pa.BufferReader(content))
         table.validate(full=True)
         check_names(name, table.column_names)
+        check_columns(name, table.schema)
         for field in table.schema:
-            if pa.types.is_nested(field.type) or pa.types.is_binary(field.type) or pa.types.is_large_binary(field.type):
-                raise DataError(f"{name}, column {shown(field.name)} holds {field.type} values: save plain ones instead.")
             if pa.types.is_decimal(field.type):
                 index = table.schema.get_field_index(field.name)
                 table = table.set_column(index, field.name, table.column(index).cast(pa.float64()))
@@ -174,16 +190,19 @@ def _bad_token(name: str, text: bytes) -> str:
     return f"{name} is not LIBSVM: a line is a number, then index:value pairs with rising whole indices."
 
 
-def _npz(path: Path, content: bytes) -> Raw:
+def _npz(path: Path, content: bytes, labelled: bool) -> Raw:
     name = path.name
     try:
         with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
             found = list(arrays)
             pairs = [("X", "y"), ("x", "y"), ("x_train", "y_train"), ("X_train", "y_train")]
             pair = next((pair for pair in pairs if set(pair) <= set(found)), None)
+            if pair is None and not labelled and found[:1] in (["X"], ["x"]):
+                pair = (found[0], None)
             if pair is None:
                 raise DataError(f"{name} has arrays {listed(found) or 'none'}: X and y, or x_train and y_train, are needed.")
-            X, y = arrays[pair[0]], arrays[pair[1]]
+            X = arrays[pair[0]]
+            y = np.zeros(len(X)) if pair[1] is None else arrays[pair[1]]
     except (ValueError, OSError, EOFError, KeyError, RuntimeError, MemoryError, zipfile.BadZipFile, zlib.error) as error:
         if isinstance(error, DataError):
             raise
@@ -193,7 +212,8 @@ def _npz(path: Path, content: bytes) -> Raw:
     X = X.reshape(len(X), -1)
     check_width(name, X.shape[1])
     frame = pd.DataFrame(X, columns=[f"feature {i}" for i in range(1, X.shape[1] + 1)])
-    frame["y"] = y.reshape(-1)
+    if pair[1] is not None:
+        frame["y"] = y.reshape(-1)
     unread = [other for other in found if other not in pair]
     findings = []
     if unread:

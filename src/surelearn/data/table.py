@@ -7,8 +7,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -55,6 +55,7 @@ class Table:
     findings : what is odd about the table, by code
     row_hashes : one 64-bit hash per row as read, see `hash_rows`
     group, time : the columns that say which rows belong together, and in which order they came
+    reading : how it was read, as `read_table`'s arguments
     """
 
     name: str
@@ -67,6 +68,7 @@ class Table:
     row_hashes: npt.NDArray[np.uint64]
     group: str | None = None
     time: str | None = None
+    reading: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def X(self) -> pd.DataFrame:  # noqa: N802 - scikit-learn's name
@@ -151,6 +153,14 @@ def read_table(
         row_hashes=hashes[kept],
         group=_named(roles, "group"),
         time=_named(roles, "time"),
+        reading={
+            "target": goal,
+            "header": header,
+            "drop": [n for n, role in roles.items() if role == "dropped"],
+            "group": _named(roles, "group"),
+            "time": _named(roles, "time"),
+            "task": decided,
+        },
     )
     _check_classes(table)
     found += [*raw.findings, *infinite, *few_values(goal, frame[goal].to_numpy(), decided, chosen=task is not None)]

@@ -1,0 +1,307 @@
+"""What a model reads: names, kinds and forms of its columns, so that a new file is read as the audited one was.
+
+Nothing is inferred from new rows: a chunk of a column that happens to hold only digits is still a category if it was one.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute
+
+from surelearn.adapters import Task
+from surelearn.data.columns import LARGEST, MISSING, DataError, Values, listed, shown
+from surelearn.data.table import Table
+
+pc: Any = pyarrow.compute
+MOST_NAMED = 100  # unseen values that are remembered by name, a column
+
+
+@dataclass(frozen=True)
+class Feature:
+    """A column that a model reads.
+
+    Attributes
+    ----------
+    name, kind : as in `Column`
+    form : of dates the format; "truth" for truth values
+    known : of a category the values that the model was fitted on
+    """
+
+    name: str
+    kind: str
+    form: str = ""
+    known: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Schema:
+    """The columns a model reads, and what else its table had.
+
+    Attributes
+    ----------
+    features : in the model's order
+    target, task, group : the column it predicts, how, and the one that says which rows belong together
+    labels : how targets are written: as a "number", as labels that are "whole" or "decimal" numbers, "truth" values, "words"
+    names : all columns of the table, in its order
+    header : whether its file named them
+    """
+
+    features: tuple[Feature, ...]
+    target: str
+    task: Task
+    labels: str
+    group: str | None
+    names: tuple[str, ...]
+    header: bool
+
+    @classmethod
+    def of(cls, table: Table, columns: Sequence[str], rows: npt.NDArray[np.intp]) -> Schema:
+        """The schema of a model that was fitted on these columns and rows of a table."""
+        described = {column.name: column for column in table.columns}
+        features = []
+        for name in columns:
+            column = described[name]
+            truth = column.kind == "category" and _holds_truth(table.frame[name].to_numpy())
+            known = (
+                [value for value in table.X[name].iloc[rows].unique() if value is not None]
+                if column.kind == "category"
+                else []
+            )
+            features.append(Feature(name, column.kind, "truth" if truth else column.form, tuple(sorted(map(str, known)))))
+        kind = "words" if table.task == "regression" else {"i": "whole", "b": "truth"}.get(table.y.dtype.kind, "words")
+        names = tuple(map(str, table.frame.columns))
+        header = bool(table.reading.get("header", True))
+        return cls(tuple(features), table.target, table.task, kind, table.group, names, header)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, ready for JSON."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> Schema:
+        """Read what `to_dict` wrote."""
+        try:
+            features = tuple(Feature(f["name"], f["kind"], f["form"], tuple(f["known"])) for f in plain["features"])
+            rest = {name: plain[name] for name in ("target", "task", "labels", "group", "header")}
+            return cls(features=features, names=tuple(plain["names"]), **rest)
+        except (KeyError, TypeError, AttributeError) as error:
+            raise ValueError(f"the columns of the model are incomplete or damaged: {error}") from None
+
+    def names_for(self, width: int, name: str) -> tuple[str, ...]:
+        """Names for the columns of a file that has none; the target may be left out of it."""
+        if width == len(self.names):
+            return self.names
+        if width == len(self.names) - 1:
+            return tuple(label for label in self.names if label != self.target)
+        raise DataError(f"{name} has {width} columns and no header, but the model's table had {len(self.names)}.")
+
+    def check(self, name: str, columns: Sequence[str]) -> None:
+        """Refuse a table in which a column is missing."""
+        missing = [feature.name for feature in self.features if feature.name not in columns]
+        if not missing:
+            return
+        near = difflib.get_close_matches(missing[0], columns, n=1, cutoff=0.7)
+        said = f" Did you mean {shown(near[0])}?" if near and len(missing) == 1 else " Add them, or name them as they were."
+        raise DataError(f"{name} has no column {listed(missing)}, which the model reads.{said}")
+
+    def conform(self, table: pa.Table, name: str, notes: Notes, *, decimal: str = ".") -> pd.DataFrame:
+        """The model's columns of a table of text or typed columns, as the audit would have read them."""
+        made = {}
+        for feature in self.features:
+            column = table.column(feature.name)
+            try:
+                made[feature.name] = _READERS[feature.kind](column, feature, notes, decimal)
+            except (pa.ArrowException, TypeError) as error:
+                said = str(error).splitlines()[0]
+                raise DataError(
+                    f"{name}, column {shown(feature.name)} cannot be read as a {feature.kind}: {said}."
+                ) from None
+        notes.rows += table.num_rows
+        return pd.DataFrame(made, columns=[feature.name for feature in self.features])
+
+    def targets(self, column: Any, *, decimal: str = ".") -> Values:
+        """Targets of new rows, as the audit would have read them, with None or NaN where there is none."""
+        return read_labels(column, self.labels, decimal=decimal)
+
+
+@dataclass
+class Notes:
+    """What was odd about new rows, counted while they are read."""
+
+    rows: int = 0
+    extra: tuple[str, ...] = ()
+    unseen: dict[str, Counter[str]] = field(default_factory=dict)
+    unread: dict[str, Counter[str]] = field(default_factory=dict)
+    infinite: Counter[str] = field(default_factory=Counter)
+
+    def lines(self) -> Iterator[str]:
+        """For people, one oddity a line."""
+        if self.extra:
+            yield f"not read by the model: {listed(self.extra, 8)}"
+        for column, counts in self.unseen.items():
+            total = sum(counts.values())
+            yield f"{shown(column)} has values it had not when the model was fitted, in {total:,} rows: {_most(counts)}"
+        for column, counts in self.unread.items():
+            total = sum(counts.values())
+            yield f"{shown(column)} cannot be read in {total:,} rows, taken as missing: {_most(counts)}"
+        for column, count in self.infinite.items():
+            yield f"{shown(column)} is infinite in {count:,} rows, taken as missing"
+
+
+def _most(counts: Counter[str]) -> str:
+    return listed([value for value, _ in counts.most_common(MOST_NAMED)])
+
+
+def _count(into: dict[str, Counter[str]], name: str, values: Any) -> None:
+    """Count values by name; when there are too many names, what is new shares one."""
+    counter = into.setdefault(name, Counter())
+    for value, count in Counter(values).items():
+        counter[value if value in counter or len(counter) < MOST_NAMED else "…"] += count
+
+
+# ---------------------------------------------------------------------------------------------------------------- values
+
+
+def _holds_truth(values: Values) -> bool:
+    return values.dtype.kind == "b" or any(isinstance(value, bool) for value in values[:1000].tolist())
+
+
+def _is_text(column: Any) -> bool:
+    return pa.types.is_string(column.type) or pa.types.is_large_string(column.type) or pa.types.is_string_view(column.type)
+
+
+def trimmed(column: Any) -> Any:
+    """Text without spaces around it, missing where it says so."""
+    text = pc.utf8_trim_whitespace(pc.cast(column, pa.large_string()))
+    text = pc.if_else(pc.is_in(text, value_set=pa.array(MISSING, pa.large_string())), None, text)
+    return text.combine_chunks() if isinstance(text, pa.ChunkedArray) else text
+
+
+def _plain(column: Any) -> Any:
+    """One array, dictionaries decoded."""
+    column = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+
+
+def _number(column: Any, feature: Feature, notes: Notes, decimal: str) -> Values:
+    column = _plain(column)
+    values = _text_numbers(trimmed(column), feature.name, notes, decimal) if _is_text(column) else _floats(column)
+    if np.all(np.abs(values) <= LARGEST):
+        return values
+    endless = np.isinf(values)
+    if np.any(np.abs(values[~endless]) > LARGEST):
+        largest = values[~endless][np.nanargmax(np.abs(values[~endless]))]
+        raise DataError(f"column {shown(feature.name)} holds {largest:.4g}, too large to compute with: correct it.")
+    if endless.any():
+        notes.infinite[feature.name] += int(endless.sum())
+    return np.where(endless, np.nan, values)
+
+
+def _floats(column: Any) -> Values:
+    if pa.types.is_temporal(column.type) or pa.types.is_nested(column.type):
+        raise TypeError(f"it holds {column.type}")
+    values = pc.cast(column, pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+    return np.asarray(values, dtype=float)
+
+
+_NUMBER = r"^[+-]?(\d+\.?\d*([eE][+-]?\d+)?|\.\d+([eE][+-]?\d+)?|(?i:inf|infinity))$"
+_THOUSANDS = r"^[+-]?\d{1,3}(,\d{3})+(\.\d+)?$"
+
+
+def _text_numbers(text: Any, name: str, notes: Notes, decimal: str) -> Values:
+    try:
+        return np.array(pc.cast(text, pa.float64()).to_numpy(zero_copy_only=False), dtype=float)
+    except pa.ArrowInvalid:
+        pass
+    if decimal == ",":
+        text = pc.replace_substring(text, ",", ".")
+    else:
+        text = pc.if_else(pc.match_substring_regex(text, _THOUSANDS), pc.replace_substring(text, ",", ""), text)
+    text = pc.if_else(pc.starts_with(text, "+"), pc.utf8_slice_codeunits(text, 1), text)
+    readable = pc.match_substring_regex(text, _NUMBER)
+    unread = text.filter(pc.invert(readable).fill_null(False))
+    if len(unread):
+        _count(notes.unread, name, unread.to_pylist())
+    numbers = pc.cast(pc.if_else(readable, text, None), pa.float64())
+    return np.array(numbers.to_numpy(zero_copy_only=False), dtype=float)
+
+
+def _words(column: Any, feature: Feature, notes: Notes, decimal: str) -> Values:  # noqa: ARG001
+    column = _plain(column)
+    encoded = trimmed(_as_text(column)).dictionary_encode()
+    known = [_truth(word) if feature.form == "truth" else word for word in encoded.dictionary.to_pylist()]
+    values = np.array([*known, None], dtype=object)[encoded.indices.fill_null(len(known)).to_numpy()]
+    if feature.kind == "category":
+        strange = set(known) - set(feature.known)
+        if strange:
+            _count(notes.unseen, feature.name, [value for value in values.tolist() if value in strange])
+    return values
+
+
+def _truth(word: str) -> str:
+    return word.capitalize() if word.lower() in ("true", "false") else word
+
+
+def _as_text(column: Any) -> Any:
+    if pa.types.is_floating(column.type):  # 1.0 stands for 1 beside missing values
+        values = column.to_numpy(zero_copy_only=False)
+        words = [None if v != v else str(int(v)) if v == round(v) else repr(v) for v in values.tolist()]
+        return pa.array(words, pa.large_string())
+    if pa.types.is_boolean(column.type):
+        return pc.if_else(column, "True", "False")
+    return column
+
+
+def _dates(column: Any, feature: Feature, notes: Notes, decimal: str) -> Values:  # noqa: ARG001
+    column = _plain(column)
+    if not _is_text(column):
+        if not (pa.types.is_timestamp(column.type) or pa.types.is_date(column.type) or pa.types.is_null(column.type)):
+            raise TypeError(f"it holds {column.type}")
+        return pc.cast(column, pa.timestamp("us"), safe=False).to_numpy(zero_copy_only=False).astype("datetime64[us]")
+    text = trimmed(column)
+    words = pd.Series(text.to_pylist(), dtype=object)
+    dates: Any = pd.to_datetime(words, format=feature.form or "ISO8601", errors="coerce", utc=True)
+    bad = words[dates.isna() & words.notna()]
+    if len(bad):
+        _count(notes.unread, feature.name, bad.tolist())
+    return dates.dt.tz_localize(None).to_numpy(dtype="datetime64[us]")
+
+
+_READERS = {"number": _number, "category": _words, "text": _words, "date": _dates}
+
+
+def read_labels(column: Any, kind: str, *, decimal: str = ".") -> Values:
+    """Targets of new rows, written as `Schema.labels` says; None or NaN where there is none."""
+    column = _plain(column)
+    if kind == "number":
+        return _number(column, Feature("the target", "number"), Notes(), decimal)
+    words = trimmed(_as_text(column)).to_pylist()
+    read = {"whole": _whole, "decimal": _decimal, "truth": _truth_value}.get(kind, lambda word: word)
+    return np.array([None if word is None else read(word) for word in words], dtype=object)
+
+
+def _whole(word: str) -> Any:
+    try:
+        return int(word) if word.lstrip("+-").isdigit() else int(float(word)) if float(word).is_integer() else word
+    except (ValueError, OverflowError):
+        return word
+
+
+def _decimal(word: str) -> str:
+    try:
+        return str(float(word))
+    except ValueError:
+        return word
+
+
+def _truth_value(word: str) -> Any:
+    return {"true": True, "false": False}.get(word.lower(), word)

@@ -1,0 +1,253 @@
+"""Reading a table in pieces, so that a file larger than memory can be predicted: delimited text (gzipped or not), Parquet.
+
+Text stays text: a `Schema` says what it means. What a piece cannot show is decided by the file's first 256 kB.
+"""
+
+from __future__ import annotations
+
+import codecs
+import gzip
+import io
+import sys
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+
+from surelearn.data.columns import DataError, shown
+from surelearn.data.delimited import as_utf8, quoted_tabs, sniff
+from surelearn.data.formats import BUILT_IN, check_columns, kind_of, load, not_found
+from surelearn.data.raw import check_names, check_width
+
+HEAD = 1 << 18
+BLOCK = 1 << 22
+ROWS = 20_000  # a piece
+
+NamesFor = Callable[[int, str], tuple[str, ...]]
+
+
+@dataclass(frozen=True)
+class Stream:
+    """A table in pieces.
+
+    ``tables`` gives each piece once, as text or typed columns; ``delimiter`` and ``decimal`` are those of the text it came
+    from, "," and "." for other formats.
+    """
+
+    name: str
+    columns: tuple[str, ...]
+    tables: Iterator[pa.Table]
+    delimiter: str = ","
+    decimal: str = "."
+    sparse: bool = False
+
+
+def open_stream(source: Any, *, header: bool = True, names_for: NamesFor | None = None) -> Stream:
+    """Read a file, standard input ("-"), a built-in set or a data frame in pieces.
+
+    Parameters
+    ----------
+    source : as in `read_table`
+    header : whether a text table names its columns; if not, ``names_for`` gives names for so many columns
+    """
+    if isinstance(source, (str, Path)) and (str(source) == "-" or Path(source).is_file() or str(source) not in BUILT_IN):
+        return _file(Path(source), header, names_for)
+    raw = load(source, header=header)
+    return _typed(raw.name, pa.Table.from_pandas(raw.frame, preserve_index=False))
+
+
+def _file(path: Path, header: bool, names_for: NamesFor | None) -> Stream:
+    name = "standard input" if str(path) == "-" else path.name
+    stream = _opened(path)
+    head = _read(stream, name, HEAD)
+    if not head.strip():
+        raise DataError(f"{name} is empty: a table with a header and rows is needed.")
+    kind = kind_of(name, head)
+    if kind == "parquet":
+        return _parquet(path, name)
+    if kind != "text":
+        raw = load(path, header=header, labelled=False)
+        return _typed(raw.name, pa.Table.from_pandas(raw.frame, preserve_index=False), sparse=kind == "libsvm")
+    return _delimited(name, _Utf8(stream, name, head), as_utf8(name, _whole_lines(head)), header, names_for)
+
+
+def _opened(path: Path) -> BinaryIO:
+    if str(path) == "-":
+        return sys.stdin.buffer
+    try:
+        stream = open(path, "rb")  # noqa: SIM115 - read until the last piece is used
+    except FileNotFoundError:
+        raise DataError(not_found(path)) from None
+    except IsADirectoryError:
+        raise DataError(f"{path} is a directory: name the file inside it.") from None
+    except OSError as error:
+        raise DataError(f"{shown(path)} cannot be read ({error.strerror or error}): check the path.") from None
+    if stream.peek(2)[:2] == b"\x1f\x8b":
+        return gzip.open(stream)  # type: ignore[return-value]
+    return stream
+
+
+def _read(stream: BinaryIO, name: str, size: int) -> bytes:
+    """At least one byte and up to ``size`` (all of it, from a file), or nothing at the end."""
+    try:
+        parts = [stream.read(size)]
+        while parts[-1] and (missing := size - sum(map(len, parts))) > 0:  # a pipe gives what it has
+            parts.append(stream.read(missing))
+        return b"".join(parts)
+    except (EOFError, zlib.error, gzip.BadGzipFile):
+        raise DataError(f"{name} is a damaged gzip file: fetch or compress it again.") from None
+    except OSError as error:
+        raise DataError(f"{name} cannot be read ({error.strerror or error}).") from None
+
+
+def _whole_lines(head: bytes) -> bytes:
+    return head if len(head) < HEAD else head[: head.rfind(b"\n") + 1] or head
+
+
+class _Utf8(io.RawIOBase):
+    """A binary stream as UTF-8, from UTF-8, UTF-16 or UTF-32 with a mark, or the Latin-1 of Windows."""
+
+    def __init__(self, stream: BinaryIO, name: str, head: bytes) -> None:
+        self._stream, self._name, self._head = stream, name, head
+        marked = {b"\xff\xfe\0\0": "utf-32", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
+        encoding = next((encoding for mark, encoding in marked.items() if head.startswith(mark)), "utf-8-sig")
+        self._may_be_latin = encoding == "utf-8-sig"
+        self._decoder = codecs.getincrementaldecoder(encoding)()
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        content = self.read(len(buffer))
+        buffer[: len(content)] = content
+        return len(content)
+
+    def read(self, size: int = -1) -> bytes:  # noqa: ARG002 - a piece at a time, however much is asked for
+        while True:
+            raw, self._head = self._head or _read(self._stream, self._name, BLOCK), b""
+            text = self._decode(raw)
+            if text or not raw:
+                break
+        if "\0" in text:
+            raise DataError(
+                f"{self._name} has NUL bytes: it is not a text table, or UTF-16 without its mark; save it as UTF-8."
+            )
+        return text.encode()
+
+    def _decode(self, raw: bytes) -> str:
+        pending = self._decoder.getstate()[0]
+        try:
+            return self._decoder.decode(raw, final=not raw)
+        except UnicodeDecodeError:
+            if not self._may_be_latin:
+                raise DataError(
+                    f"{self._name} is in an encoding other than UTF-8, UTF-16 and Latin-1: save it as UTF-8."
+                ) from None
+        self._decoder, self._may_be_latin = codecs.getincrementaldecoder("cp1252")(), False
+        return self._decode(pending + raw)
+
+
+# ---------------------------------------------------------------------------------------------------------------- pieces
+
+
+def _delimited(name: str, stream: _Utf8, head: bytes, header: bool, names_for: NamesFor | None) -> Stream:
+    delimiter, width = sniff(head)
+    check_width(name, width)
+    reader = _Reader(name, stream, delimiter, width, quoted=quoted_tabs(head, delimiter, width))
+    tables = reader.tables()
+    first = next(tables, None)
+    names: tuple[str, ...] = tuple(f"column {i}" for i in range(1, width + 1))
+    if header:
+        firsts = [str(first.column(i)[0]).strip() for i in range(width)] if first is not None else []
+        names = tuple(said or name for said, name in zip(firsts, names, strict=True))
+        first = None if first is None else first.slice(1)
+    elif names_for is not None:
+        names = names_for(width, name)
+    check_names(name, list(names))
+    if first is None or (first.num_rows == 0 and (first := next(tables, None)) is None):
+        raise DataError(f"{name} has a header and no rows: add rows{', or pass --no-header' if header else ''}.")
+
+    def renamed(first: pa.Table) -> Iterator[pa.Table]:
+        yield from _pieces(first.rename_columns(list(names)))
+        for table in tables:
+            yield from _pieces(table.rename_columns(list(names)))
+
+    return Stream(name, names, renamed(first), delimiter, "," if delimiter == ";" else ".")
+
+
+class _Reader:
+    """Rows of text by pyarrow, block by block; a row of another width is refused with its number."""
+
+    def __init__(self, name: str, stream: _Utf8, delimiter: str, width: int, *, quoted: bool) -> None:
+        self.name, self.stream, self.delimiter, self.width, self.quoted = name, stream, delimiter, width, quoted
+        self.rows, self.bad = 0, None
+
+    def tables(self) -> Iterator[pa.Table]:
+        from pyarrow import csv
+
+        try:
+            reader = csv.open_csv(
+                pa.PythonFile(self.stream, "r"),
+                read_options=csv.ReadOptions(autogenerate_column_names=True, block_size=BLOCK, use_threads=False),
+                parse_options=csv.ParseOptions(
+                    delimiter=self.delimiter,
+                    quote_char='"' if self.quoted else False,
+                    newlines_in_values=self.quoted,
+                    invalid_row_handler=self._invalid,
+                ),
+                convert_options=csv.ConvertOptions(column_types={f"f{i}": pa.large_string() for i in range(self.width)}),
+            )
+            for batch in reader:
+                self.rows += batch.num_rows
+                yield pa.Table.from_batches([batch])
+        except pa.ArrowInvalid as error:
+            raise DataError(self._said(error)) from None
+
+    def _invalid(self, row: Any) -> str:
+        if not row.text.strip():
+            return "skip"
+        self.bad = self.bad or row
+        return "error"
+
+    def _said(self, error: pa.ArrowInvalid) -> str:
+        if self.bad is None:
+            where = f"after row {self.rows:,}" if self.rows else "at its beginning"
+            return f"{self.name} cannot be cut into columns {where}: check its quotes and delimiters ({error})."
+        count = self.bad.actual_columns
+        where = f"row {self.bad.number}" if self.bad.number is not None else f"a row after row {self.rows:,}"
+        return (
+            f"{self.name}, {where} has {count} value{'s' * (count != 1)} where the first row has {self.width}: "
+            "correct the line, or quote values that hold a delimiter or a line break."
+        )
+
+
+def _parquet(path: Path, name: str) -> Stream:
+    from pyarrow import parquet
+
+    try:
+        file = parquet.ParquetFile(path if str(path) != "-" else pa.BufferReader(sys.stdin.buffer.read()))
+    except (pa.ArrowException, OSError, ValueError):
+        raise DataError(f"{name} is a damaged Parquet file: write it again.") from None
+    check_names(name, file.schema_arrow.names)
+    check_columns(name, file.schema_arrow)
+
+    def tables() -> Iterator[pa.Table]:
+        try:
+            for batch in file.iter_batches(batch_size=ROWS):
+                yield pa.Table.from_batches([batch])
+        except (pa.ArrowException, OSError, ValueError):
+            raise DataError(f"{name} is a damaged Parquet file: write it again.") from None
+
+    return Stream(name, tuple(file.schema_arrow.names), tables())
+
+
+def _typed(name: str, table: pa.Table, *, sparse: bool = False) -> Stream:
+    return Stream(name, tuple(table.column_names), _pieces(table), sparse=sparse)
+
+
+def _pieces(table: pa.Table) -> Iterator[pa.Table]:
+    for start in range(0, table.num_rows, ROWS):
+        yield table.slice(start, ROWS)
