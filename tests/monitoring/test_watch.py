@@ -1,0 +1,396 @@
+"""`Watch`: what of live rows counts, what is refused, what is kept, and how often it is wrong."""
+
+import json
+import math
+import subprocess
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from surelearn import certify
+from surelearn.certificate import Certificate
+from surelearn.monitoring import Fed, Watch
+
+RNG = np.random.default_rng(0)
+
+
+def first_column(X):
+    return X[:, 0]
+
+
+def certified(y_true, y_pred, **options):
+    """A certificate of a model whose predictions these are."""
+    options = {"task": "classification", "classes": sorted({*y_true}), **options}
+    return certify(first_column, np.asarray(y_pred)[:, None], np.asarray(y_true), **options)
+
+
+@pytest.fixture(scope="module")
+def binary() -> Certificate:
+    y = np.tile([0, 1], 100)
+    return certified(y, np.where(np.arange(200) % 20 == 0, 1 - y, y), positive=1, majority=1, cost=4.0)
+
+
+@pytest.fixture(scope="module")
+def amounts() -> Certificate:
+    y = RNG.normal(size=300)
+    return certified(y, y + RNG.normal(size=300), task="regression", classes=None, loss_bound=10.0)
+
+
+@pytest.fixture(scope="module")
+def grouped() -> Certificate:
+    y = np.tile([0, 1], 200)
+    return certified(y, np.where(np.arange(400) % 20 == 0, 1 - y, y), positive=1, groups=np.arange(400) // 4)
+
+
+# --------------------------------------------------------------------------------------------------------- what counts
+
+
+def test_the_headline_is_watched_and_errors_are_counted(binary):
+    watch = Watch(binary)
+    assert watch.claim is binary["risk"]
+    assert watch.bound == binary["risk"].value
+    assert (watch.rows, watch.evidence, watch.highest, watch.alarm) == (0, 1.0, 1.0, False)
+    assert math.isnan(watch.rate)
+    assert watch.update([0, 1, 1, 0, 1], [0, 1, 0, 1, 1]) is watch
+    assert (watch.rows, watch.units, watch.errors, watch.rate) == (5, 5, 2, 0.4)
+    assert watch.highest >= watch.evidence > 1
+
+
+def test_the_alarm_is_raised_when_the_evidence_reaches_one_over_delta_and_stays(binary):
+    watch = Watch(binary, delta=0.01)
+    while not watch.alarm:
+        assert watch.highest < 100
+        watch.update([1], [0])
+    assert watch.highest == watch.evidence >= 100
+    watch.update(np.ones(2000, int), np.ones(2000, int))
+    assert watch.evidence < 1
+    assert watch.alarm
+    assert "Alarm after" in str(watch)
+
+
+@pytest.mark.parametrize(
+    ("quantity", "rows", "errors"),
+    [("risk", 8, 4), ("sensitivity", 4, 1), ("specificity", 4, 3), ("precision", 6, 3), ("mean_cost", 8, 4 + 3)],
+)
+def test_losses_of_each_claim(binary, quantity, rows, errors):
+    truth, answer = [1, 1, 1, 1, 0, 0, 0, 0], [1, 1, 1, 0, 1, 1, 1, 0]
+    watch = Watch(binary, quantity).update(truth, answer)
+    assert (watch.rows, watch.errors) == (rows, pytest.approx(errors))
+    value = binary[quantity].value
+    assert watch.bound == pytest.approx(1 - value if binary[quantity].relation == ">=" else value)
+
+
+def test_prediction_intervals_are_watched_by_how_many_targets_they_miss(amounts):
+    radius = amounts["error_quantile"].value
+    watch = Watch(amounts).update([0.0, 0.0, radius, 0.0], [0.0, 1.001 * radius, 0.0, -2 * radius])
+    assert (watch.rows, watch.errors, watch.bound) == (4, 2, 0.1)
+    assert "50.0% are further away, and at most 10.0% should be" in str(watch)
+
+
+def test_mean_losses_above_the_stated_bound_count_as_the_bound(amounts):
+    watch = Watch(amounts, "mean_loss").update([0.0, 1.0, 100.0, math.inf], [2.0, 1.0, 0.0, 0.0])
+    assert (watch.errors, watch.beyond) == (pytest.approx(2 + 0 + 10 + 10), 2)
+    assert watch.bound == pytest.approx(amounts["mean_loss"].value)
+    assert "2 rows with a loss above the stated bound, counted as the bound" in str(watch)
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [[1, None, 0], [1, math.nan, 0], np.array([1.0, np.nan, 0.0]), pd.Series([1, pd.NA, 0], dtype="Int64")],
+    ids=["None", "NaN", "float", "pandas"],
+)
+def test_rows_without_a_label_are_left_out_and_counted(binary, labels):
+    watch = Watch(binary).update(labels, [0, 1, 0])
+    assert (watch.rows, watch.errors, watch.unlabelled) == (2, 1, 1)
+    assert "1 row without a label left out" in str(watch)
+
+
+def test_words_beside_a_missing_one_stay_words():
+    watch = Watch(certified(["a", "b"] * 50, ["a", "b"] * 50)).update(["a", math.nan, "b"], ["a", "a", "a"])
+    assert (watch.rows, watch.errors, watch.unlabelled, watch.unknown) == (2, 1, 1, 0)
+
+
+def test_a_label_the_model_never_saw_is_an_error_and_noted(binary):
+    watch = Watch(binary).update([0, 2, 2], [0, 1, 0])
+    assert (watch.errors, watch.unknown) == (2, 2)
+    assert "2 rows with a label the model never saw" in str(watch)
+
+
+def test_labels_of_another_type_are_refused_rather_than_counted_as_errors(binary):
+    watch = Watch(binary)
+    for truth, answer in ((["1"], [1]), ([1], ["1"])):
+        with pytest.raises(ValueError, match="holds '1', the model knows 1"):
+            watch.update(truth, answer)
+    with pytest.raises(ValueError, match="y_pred holds 7, which is no answer of this model: it knows 0, 1"):
+        watch.update([0], [7])
+    assert watch.update(np.array([True, False]), np.array([1.0, 0.0])).errors == 0
+    assert watch.rows == 2
+
+
+def test_columns_that_do_not_fit_are_refused_and_change_nothing(binary, amounts):
+    watch = Watch(binary).update([0], [1])
+    before = watch.to_dict()
+    for truth, answer, groups, message in (
+        ([0, 1], [0], None, "they must describe the same rows"),
+        ([[0]], [[0]], None, "one-dimensional"),
+        ([0], [None], None, "y_pred must not be missing"),
+        ([0], [0], ["a"], "without groups"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            watch.update(truth, answer, groups)
+    assert watch.to_dict() == before
+    with pytest.raises(ValueError, match="y_true must be numbers"):
+        Watch(amounts).update(["a"], [1.0])
+    with pytest.raises(ValueError, match="y_pred must be finite"):
+        Watch(amounts).update([1.0], [math.inf])
+
+
+def test_no_rows_are_no_evidence(binary):
+    watch = Watch(binary).update([], [])
+    assert (watch.rows, watch.evidence) == (0, 1.0)
+    assert "no labelled rows yet" in str(watch)
+
+
+# ------------------------------------------------------------------------------------------------- what cannot be watched
+
+
+def test_a_certificate_without_claims_has_nothing_to_watch(binary):
+    with pytest.raises(ValueError, match="nothing was guaranteed, so there is nothing to watch"):
+        Watch(replace(binary, claims=()))
+
+
+@pytest.mark.parametrize("quantity", ["gain", "baseline_risk", "class_error"])
+def test_claims_that_are_not_one_loss_on_live_rows_are_refused_with_those_that_are(binary, quantity):
+    certificate = binary if quantity in {c.quantity for c in binary.claims} else certified([0, 1, 2] * 50, [0, 1, 2] * 50)
+    with pytest.raises(ValueError, match=rf"'{quantity}' is not watched, .*: of this certificate's claims, risk.* can be"):
+        Watch(certificate, quantity)
+
+
+def test_a_claim_that_was_not_made_is_refused_with_its_reason(amounts):
+    with pytest.raises(ValueError, match="no claim about 'risk': of this certificate's claims, error_quantile, mean_loss"):
+        Watch(amounts, "risk")
+    plain = certified([0.5, 1.5] * 50, [0.5, 1.5] * 50, task="regression", classes=None)
+    with pytest.raises(ValueError, match="state its range with loss_bound="):
+        Watch(plain, "mean_loss")
+
+
+def test_vacuous_claims_are_refused(binary, amounts):
+    few = certified([0.5, 1.5] * 5, [0.5, 1.5] * 5, task="regression", classes=None)
+    for certificate, quantity in (
+        (few, "error_quantile"),
+        (replace(binary, claims=[replace(binary["risk"], value=1.0)]), "risk"),
+        (replace(binary, claims=[replace(binary["sensitivity"], value=0.0)]), "sensitivity"),
+        (replace(amounts, claims=[replace(amounts["mean_loss"], value=10.0)]), "mean_loss"),
+    ):
+        with pytest.raises(ValueError, match="there is nothing to watch"):
+            Watch(certificate, quantity)
+
+
+def test_a_bound_of_zero_is_contradicted_by_one_error(binary):
+    watch = Watch(replace(binary, claims=[replace(binary["risk"], value=0.0)]))
+    assert not watch.update(np.ones(1000, int), np.ones(1000, int)).alarm
+    assert watch.update([1], [0]).alarm_at == 1001
+
+
+@pytest.mark.parametrize("delta", [0, 1, -0.1, math.nan, "0.05"])
+def test_delta_must_be_a_probability(binary, delta):
+    with pytest.raises(ValueError, match="delta must lie strictly between 0 and 1"):
+        Watch(binary, delta=delta)
+
+
+# --------------------------------------------------------------------------------------------------------------- groups
+
+
+def test_rows_of_a_group_count_once_as_their_mean(grouped):
+    watch = Watch(grouped)
+    watch.update([0, 0, 1, 1, 1], [0, 1, 1, 1, 0], groups=["a", "b", "a", "b", "b"])
+    assert (watch.rows, watch.units) == (5, 2)
+    assert watch.errors == pytest.approx(0 + 2 / 3)
+    watch.update([1, 1, 0], [0, 0, 0], groups=["b", "c", "c"])
+    assert (watch.rows, watch.units, watch.repeated) == (7, 3, 1)
+    assert watch.errors == pytest.approx(2 / 3 + 1 / 2)
+    assert "in 7 labelled rows of 3 groups" in str(watch)
+    assert "1 group seen before left out" in str(watch)
+
+
+def test_only_groups_with_such_rows_count_and_only_those_are_seen(grouped):
+    watch = Watch(grouped, "sensitivity").update([0, 1, 1], [0, 1, 0], groups=[1, 2, 2])
+    assert (watch.units, watch.errors) == (1, 0.5)
+    watch.update([1, 1], [1, 1], groups=np.array([1.0, 2.0]))  # 1.0 is group 1, which had no positive row before
+    assert (watch.units, watch.errors, watch.repeated) == (2, 0.5, 1)
+
+
+def test_groups_are_required_by_a_certificate_about_groups(grouped):
+    for groups, message in (
+        (None, "about the mean of a new group: pass groups="),
+        ([1], "one group a row"),
+        ([1, None], "must not be missing"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            Watch(grouped).update([0, 1], [0, 1], groups)
+
+
+# ---------------------------------------------------------------------------------------------------------------- files
+
+
+def hashes(n, seed=0):
+    return np.random.default_rng(seed).integers(0, 2**64, n, dtype=np.uint64)
+
+
+def test_a_file_that_grew_is_fed_from_where_it_was(binary):
+    watch, rows, y = Watch(binary), hashes(100), np.tile([0, 1], 50)
+    wrong = np.where(np.arange(100) % 10 == 0, 1 - y, y)
+    assert watch.feed(rows[:40], y[:40], wrong[:40], name="june.csv") == Fed(new=40)
+    assert watch.feed(rows[:40], y[:40], wrong[:40], name="again.csv") == Fed(new=0, before=40, name="june.csv")
+    assert watch.feed(rows[:70], y[:70], wrong[:70], name="july.csv") == Fed(new=30, before=40, name="june.csv")
+    fed = watch.feed(rows, y, wrong, name="august.csv")
+    assert fed == Fed(new=30, before=70, name="july.csv")
+    assert str(fed) == "30 new rows; the first 70 rows were fed before as july.csv"
+    assert (watch.rows, watch.errors) == (100, 10)
+    assert watch.feed(rows[:40], y[:40], wrong[:40]).new == 0
+    assert watch.evidence == pytest.approx(Watch(binary).update(y, wrong).evidence, rel=1e-12)
+
+
+def test_a_file_that_begins_differently_is_new(binary):
+    watch, y = Watch(binary), np.zeros(10, int)
+    watch.feed(hashes(10), y, y)
+    assert watch.feed(hashes(10, seed=1), y, y) == Fed(new=10)
+    assert watch.feed(hashes(10)[::-1], y, y).new == 10
+    assert watch.feed(hashes(10)[:9], y[:9], y[:9]).new == 9  # shorter than what was fed: it cannot be recognized
+    assert watch.rows == 39
+
+
+def test_a_refused_file_is_not_recorded(binary):
+    watch, y = Watch(binary), np.zeros(10, int)
+    with pytest.raises(ValueError, match="no answer of this model"):
+        watch.feed(hashes(10), y, y + 7)
+    assert watch.feed(hashes(10), y, y).new == 10
+    for wrong in (hashes(9), hashes(10).astype(float)):
+        with pytest.raises(ValueError, match="one unsigned 64-bit number for each row"):
+            watch.feed(wrong, y, y)
+
+
+# ---------------------------------------------------------------------------------------------------------------- state
+
+
+def test_a_saved_watch_goes_on_as_if_nothing_had_happened(grouped, tmp_path):
+    truth, answer = RNG.integers(0, 2, 400), RNG.integers(0, 2, 400)
+    groups = [f"g{i // 2}" for i in range(400)]
+    whole = Watch(grouped, "sensitivity", delta=0.2).update(truth, answer, groups)
+    halves = Watch(grouped, "sensitivity", delta=0.2)
+    halves.feed(hashes(200), truth[:200], answer[:200], groups[:200], name="first.csv")
+    halves.save(tmp_path / "state.json")
+    halves = Watch.load(tmp_path / "state.json", Certificate.from_json(grouped.to_json()))
+    halves.update(truth[200:], answer[200:], groups[200:])
+    assert halves.feed(hashes(200), truth[:200], answer[:200], groups[:200]).name == "first.csv"
+    assert whole.to_dict()["evidence"]["capitals"] == pytest.approx(halves.to_dict()["evidence"]["capitals"], abs=1e-12)
+    assert (halves.rows, halves.units, halves.alarm_at) == (whole.rows, whole.units, whole.alarm_at)
+    again = Watch.from_dict(json.loads(json.dumps(halves.to_dict())), grouped)
+    assert again.to_dict() == halves.to_dict()
+    assert str(again) == str(halves)
+
+
+def damages(plain):
+    """States that no watch has, each with one thing changed."""
+    for name in plain:
+        yield {key: value for key, value in plain.items() if key != name}
+        yield {**plain, name: {"a": [None]}}
+    for name in ("rows", "unlabelled"):
+        yield {**plain, name: -1}
+        yield {**plain, name: 1.5}
+    yield {**plain, "surprise": 1}
+    yield {**plain, "groups": "not base64"}
+    yield {**plain, "groups": "AAAAAAAAAAA="}  # one group, in a watch of rows
+    yield {**plain, "delta": 2}
+    yield {**plain, "files": [{"name": "a", "rows": 0, "sha256": ""}]}
+    inner = plain["evidence"]
+    for name, value in (
+        ("units", inner["units"] + 1),
+        ("lost", inner["units"] + 1.0),
+        ("highest", math.inf),
+        ("highest", -1.0),
+        ("highest_at", inner["units"] + 1),
+        ("alarm_at", None),
+        ("alarm_at", inner["units"] + 1),
+        ("capitals", inner["capitals"][1:]),
+        ("capitals", [math.nan] * len(inner["capitals"])),
+        ("capitals", [value + 50 for value in inner["capitals"]]),
+        ("history", [[2, 0.0], [1, 0.0]]),
+        ("history", [[1]]),
+    ):
+        yield {**plain, "evidence": {**inner, name: value}}
+
+
+def test_damaged_states_are_refused_in_one_sentence(binary):
+    plain = Watch(binary).update(np.zeros(50, int), np.ones(50, int)).to_dict()
+    assert Watch.from_dict(plain, binary).alarm
+    tried = list(damages(plain))
+    assert len(tried) > 40
+    for damaged in tried:
+        with pytest.raises(ValueError, match=r"^[^\n]+$"):
+            Watch.from_dict(damaged, binary)
+
+
+def test_other_certificates_newer_versions_and_other_files_are_refused(binary, amounts, tmp_path):
+    path = tmp_path / "state.json"
+    Watch(binary).save(path)
+    with pytest.raises(ValueError, match=r"state\.json: this is the watch of another certificate"):
+        Watch.load(path, amounts)
+    path.write_text(path.read_text().replace('"version": 1', '"version": 2'))
+    with pytest.raises(ValueError, match=r"has version 2, this surelearn reads up to 1: upgrade surelearn"):
+        Watch.load(path, binary)
+    for content in (b"", b"\xff\xfe", b"[1, 2]", b"{", b"[" * 100_000, b'{"format": "surelearn-certificate"}'):
+        path.write_bytes(content)
+        with pytest.raises(ValueError, match="not the state of a watch"):
+            Watch.load(path, binary)
+    with pytest.raises(FileNotFoundError):
+        Watch.load(tmp_path / "none.json", binary)
+
+
+def test_a_plot_is_written_in_the_format_of_its_name(binary, tmp_path):
+    watch = Watch(binary).update(np.zeros(300, int), np.arange(300) % 3 == 0)
+    for name, start in (("a.png", b"\x89PNG"), ("a.SVG", b"<?xml"), ("sub/a.pdf", b"%PDF")):
+        watch.plot(tmp_path / name)
+        assert (tmp_path / name).read_bytes().startswith(start)
+    Watch(binary).plot(tmp_path / "empty.png")
+    assert "matplotlib.pyplot" not in sys.modules
+    for name in ("a.gif", "a"):
+        with pytest.raises(ValueError, match=r"must end in \.png, \.svg or \.pdf"):
+            watch.plot(tmp_path / name)
+        assert not (tmp_path / name).exists()
+
+
+def test_importing_loads_neither_pandas_nor_matplotlib():
+    code = "import sys, surelearn.monitoring; print({'pandas', 'matplotlib', 'sklearn'} & {*sys.modules})"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)  # noqa: S603
+    assert result.stdout.strip() == "set()"
+
+
+def test_evidence_too_large_for_a_float_is_still_told(binary):
+    watch = Watch(binary).update(np.zeros(1000, int), np.ones(1000, int))
+    assert watch.evidence == math.inf
+    assert "10^" in str(watch)
+    assert Watch.from_dict(watch.to_dict(), binary).to_dict() == watch.to_dict()
+
+
+# ----------------------------------------------------------------------------------------------------------- simulation
+
+
+@pytest.mark.slow
+def test_the_whole_chain_from_certify_rows_to_live_rows_keeps_its_promise():
+    """Certify 100 rows at δ = 0.1, half of it for the headline, then watch 2000 at δ = 0.05: alarms in at most 0.15."""
+    rng, trials, risk = np.random.default_rng(0), 500, 0.1
+    alarms, mutant = 0, 0
+    for _ in range(trials):
+        y = np.zeros(100, int)
+        certificate = certified(y, (rng.random(100) < risk).astype(int), classes=[0, 1], majority=0, delta=0.1)
+        truth, live = np.zeros(2000, int), (rng.random(2000) < risk).astype(int)
+        alarms += Watch(certificate).update(truth, live).alarm
+        measured = max(certificate["risk"].measured, 0.01)  # mutant: to watch what was measured, not what was certified
+        naive = replace(certificate, claims=[replace(certificate["risk"], value=measured)])
+        mutant += Watch(naive).update(truth, live).alarm
+    assert 0 < alarms / trials <= 0.05 + 0.05  # the certificate's share that matters is the headline's; measured: 0.01
+    assert mutant / trials > 0.15 + 3 * math.sqrt(0.15 * 0.85 / trials)  # measured: 0.32
