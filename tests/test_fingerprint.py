@@ -97,3 +97,20 @@ def test_the_padding_between_fields_does_not_count():
     models = [LogisticRegression(), LogisticRegression()]
     models[0].nodes_, models[1].nodes_ = one, other
     assert fingerprint_model(models[0]) == fingerprint_model(models[1])
+
+
+def test_a_learners_own_certificate_is_left_out():
+    from sklearn.linear_model import Ridge
+
+    model = Ridge().fit([[0.0], [1.0]], [0.0, 1.0])
+    before = fingerprint_model(model)
+    model.certificate_ = "about the model with this hash"
+    assert fingerprint_model(model) == before
+    model.other_ = 1
+    assert fingerprint_model(model) != before
+
+
+def test_a_transformer_has_a_hash():
+    from sklearn.preprocessing import StandardScaler
+
+    assert fingerprint_model(StandardScaler().fit([[0.0], [1.0]])).startswith("sha256:")

@@ -23,9 +23,10 @@ class _UnhashableError(TypeError):
 def fingerprint_model(model: Any) -> str:
     """``sha256:…`` of a model's full state, or "unhashed" for a plain function and for state that cannot be read.
 
-    A function's hash would be its name's, and say nothing about what it does.
+    A function's hash would be its name's, and say nothing about what it does. A learner's ``certificate_`` is left out: it
+    names the hash of the model that it is about.
     """
-    if not hasattr(model, "predict"):
+    if not (hasattr(model, "predict") or hasattr(model, "transform")):
         return UNHASHED
     try:
         digest = hashlib.sha256()
@@ -111,6 +112,8 @@ def _state(value: Any) -> list[Any]:
         raise _UnhashableError("a function inside a model")
     if hasattr(value, "__dict__") and type(value).__reduce__ is object.__reduce__:
         state = value.__getstate__()
+        if isinstance(state, dict) and "certificate_" in state:
+            state = {name: part for name, part in state.items() if name != "certificate_"}
         return [state] if state is not None else []
     try:
         made_by, arguments, *state = value.__reduce_ex__(2)[:3]
