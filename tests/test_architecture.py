@@ -15,7 +15,10 @@ HEAVY = ("sklearn", "pandas", "numba", "torch", "polars", "matplotlib", "joblib"
 # Every room, from the ground up: a room may import the rooms named here, and itself.
 MAY_IMPORT = {
     "version": set(),
-    "__init__": {"version", "auditing", "bounds", "certificate", "certification", "claim", "report", "selection"},
+    "__init__": {
+        "version", "auditing", "bounds", "certificate", "certification", "claim", "monitoring", "persistence", "planning",
+        "report", "selection",
+    },
     "plain": set(),
     "claim": {"plain"},
     "bounds": {"claim"},
@@ -29,15 +32,15 @@ MAY_IMPORT = {
     "certification": {"adapters", "bounds", "certificate", "claim", "fingerprint", "measurement", "slicing"},
     "data": {"adapters", "claim"},
     "selection": {"adapters", "files", "jobs"},
+    "monitoring": {"adapters", "bounds", "certificate", "claim", "data", "files", "fingerprint", "measurement", "plain"},
+    "persistence": {"certificate", "data", "files", "fingerprint", "plain", "version"},
     "report": {"certificate", "claim", "plain", "version"},
     "auditing": {
-        "adapters", "bounds", "certificate", "certification", "claim", "data", "fingerprint", "jobs", "measurement", "plain",
-        "report", "selection", "slicing",
+        "adapters", "bounds", "certificate", "certification", "claim", "data", "fingerprint", "jobs", "measurement",
+        "monitoring", "persistence", "plain", "report", "selection", "slicing", "version",
     },
     "papers": {"bounds", "claim", "certificate", "certification"},
-    "persistence": {"adapters", "certificate", "data", "files", "fingerprint", "plain"},
     "prediction": {"adapters", "certificate", "claim", "data", "files", "persistence", "plain"},
-    "monitoring": {"adapters", "bounds", "certificate", "claim", "data", "files", "fingerprint", "measurement", "plain"},
     "planning": {"bounds", "plain", "selection"},
     "terminal": {"jobs"},
     "commands": {

@@ -226,7 +226,7 @@ def test_an_audit_writes_its_three_files_and_says_the_verdict(place):
     assert result.exit_code == 0
     assert result.stderr == ""
     out = place / "surelearn-audit"
-    assert set(WRITTEN) <= set(names(out)) <= {*WRITTEN, "model.skops"}
+    assert set(WRITTEN) <= set(names(out)) <= {*WRITTEN, "model"}
     assert leftovers(place) == []
     written = (out / "audit.json").read_text(encoding="utf-8")
     document = Audit.from_json(written)
@@ -255,7 +255,7 @@ def test_the_verdict_keeps_to_the_numbers(place):
 def test_markdown(place):
     audit("--format md")
     out = place / "surelearn-audit"
-    assert set(names(out)) - {"model.skops"} == {"audit.json", "certificate.json", "report.md"}
+    assert set(names(out)) - {"model"} == {"audit.json", "certificate.json", "report.md"}
     assert "### surelearn audit: t.csv" in (out / "report.md").read_text(encoding="utf-8")
     audit("--format md --format html --out both")
     assert {*WRITTEN, "report.md"} <= set(names(place / "both"))
@@ -719,7 +719,7 @@ def test_killed_between_the_files_it_ends_the_same(victim, place, uninterrupted)
     assert process.returncode == -signal.SIGKILL
     assert leftovers(place) != []
     for path in (place / "out").iterdir():
-        assert path.name == "model.skops" or path.read_bytes() == whole[path.name]  # whole, or not there
+        assert path.name == "model" or path.read_bytes() == whole[path.name]  # whole, or not there
     result = surelearn("audit t.csv --target y", UNHURRIED, "--out out")
     assert result.exit_code == 0, result.output
     assert content(place / "out") == whole

@@ -12,16 +12,20 @@ from typing import TYPE_CHECKING, Any
 from surelearn.version import __version__
 
 if TYPE_CHECKING:
-    from surelearn import bounds
+    from surelearn import bounds, monitoring, planning
     from surelearn.auditing.flow import audit
     from surelearn.certificate import Certificate, Facts
     from surelearn.certification import certify
     from surelearn.claim import Claim, Finding
+    from surelearn.persistence import load, save
     from surelearn.report.document import Audit
     from surelearn.selection.selector import select
 
 
-__all__ = ["Audit", "Certificate", "Claim", "Facts", "Finding", "__version__", "audit", "bounds", "certify", "select"]
+__all__ = [
+    "Audit", "Certificate", "Claim", "Facts", "Finding", "__version__", "audit", "bounds", "certify", "load", "monitoring",
+    "planning", "save", "select",
+]  # fmt: skip
 
 _HOMES = {
     "Audit": "report.document",
@@ -31,14 +35,16 @@ _HOMES = {
     "Finding": "claim",
     "audit": "auditing.flow",
     "certify": "certification",
+    "load": "persistence",
+    "save": "persistence",
     "select": "selection.selector",
 }
 
 
 def __getattr__(name: str) -> Any:
     """Load a public name at its first use, so that ``import surelearn`` stays light."""
-    if name == "bounds":
-        return importlib.import_module("surelearn.bounds")
+    if name in ("bounds", "monitoring", "planning"):
+        return importlib.import_module(f"surelearn.{name}")
     if name in _HOMES:
         return getattr(importlib.import_module(f"surelearn.{_HOMES[name]}"), name)
     raise AttributeError(f"module 'surelearn' has no attribute {name!r}")

@@ -20,6 +20,19 @@ def predict_with(model: Any) -> Callable[[Any], Any]:
     raise TypeError(f"model must have a predict method or be a function, not {type(model).__name__}")
 
 
+def scores_of(model: Any, X: Any) -> dict[str, Any]:
+    """What the model says of rows: ``prediction`` and, if it gives one, the ``probability`` of that prediction."""
+    if isinstance(getattr(model, "steps", None), list) and len(model.steps) > 1:  # a pipeline: prepare the columns once
+        return scores_of(model[-1], model[:-1].transform(X))
+    predicted = np.asarray(predict_with(model)(X))
+    if not hasattr(model, "predict_proba") or not hasattr(model, "classes_"):
+        return {"prediction": predicted}
+    classes = np.asarray(model.classes_)
+    order = np.argsort(classes)
+    columns = order[np.searchsorted(classes, predicted, sorter=order)]
+    return {"prediction": predicted, "probability": np.asarray(model.predict_proba(X))[np.arange(len(columns)), columns]}
+
+
 def task_of(model: Any, task: Task | None = None) -> Task:
     """Classification or regression: as stated, else by scikit-learn's tags, else by ``classes_``."""
     if task is not None:

@@ -18,6 +18,7 @@ from surelearn.slicing import Cuts
 
 FORMAT = "surelearn-certificate"
 VERSION = 2
+OTHER_ROWS = "the rows are not the ones that the certificate was made on"
 _TOLERANCE = 1e-9
 
 
@@ -75,10 +76,11 @@ class Absent:
 
 @dataclass(frozen=True, kw_only=True)
 class Verification:
-    """What `Certificate.verify` checked, and what differs. True if nothing differs."""
+    """What was checked, what differs, and what could not be checked. True if nothing differs."""
 
     checked: tuple[str, ...]
     differences: tuple[str, ...]
+    unchecked: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
         return not self.differences
@@ -178,7 +180,7 @@ class Certificate:
         if X is not None:
             checked.append("hash of the rows")
             if fingerprint_rows(X, y) != self.facts.hashes.get("rows"):
-                differences.append("the rows are not the ones that the certificate was made on")
+                differences.append(OTHER_ROWS)
         if model is not None and X is not None:
             checked.append("facts from model and rows")
             differences += self._changed_facts(model, X, y, columns)

@@ -97,7 +97,16 @@ def _end(sentence: str, code: int) -> NoReturn:
 
 def say(line: str) -> None:
     """One line, whatever the names in it: nothing from the data reaches the terminal as a command."""
-    click.echo("".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in line))
+    click.echo(_printable(line))
+
+
+def say_aside(line: str) -> None:
+    """One line beside the output proper."""
+    click.echo(_printable(line), err=True)
+
+
+def _printable(line: str) -> str:
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in line)
 
 
 def shorten(name: Any, longest: int = 80) -> str:

@@ -17,7 +17,8 @@ def section(context: Context) -> Section:
     elif "SL109" in codes:
         notes.append(f"New rows come from the same source as these. Contradicted by the file's order: {codes['SL109'].text}")
     else:
-        notes.append("New rows come from the same source as these. Cannot be checked from this file; check it on live data.")
+        said = "Cannot be checked from this file; `surelearn watch` checks live rows."
+        notes.append(f"New rows come from the same source as these. {said}")
     if context.groups is not None:
         notes.append(f"Rows of different {context.group_name} values are independent. Rows of the same one need not be.")
     else:

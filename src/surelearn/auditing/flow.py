@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 
 from surelearn import jobs
-from surelearn.adapters import Task, describe, task_of
+from surelearn.adapters import Task, describe, scores_of, task_of
 from surelearn.auditing.bounds_compared import extend
 from surelearn.auditing.context import Context, Options, Runner
 from surelearn.auditing.costly import apply_threshold
@@ -25,7 +25,9 @@ from surelearn.certificate import Absent, Certificate
 from surelearn.certification import certify
 from surelearn.data import Table, hash_rows, read_table
 from surelearn.data.oddities import find_oddities
+from surelearn.data.schema import Schema
 from surelearn.fingerprint import UNHASHED, fingerprint_model, fingerprint_rows
+from surelearn.monitoring import Reference
 from surelearn.report import Audit
 from surelearn.selection.candidates import Candidate, as_candidates, default_candidates
 from surelearn.selection.cross_validation import default_resampling, fit_quietly, take
@@ -127,7 +129,7 @@ def audit_table(
     seen = [fitted.model, *([] if including is None else [including.model]), *([] if rival is None else [rival])]
     turn = _turn(seen, X, y, split.keys[split.certify], table.y, table.groups, options, ledger, table.path)
     paid = replace(options, delta=allowance(options.delta, turn))
-    certificate = _certify(table, split, fitted, including, rival, paid)
+    certificate = _named(_certify(table, split, fitted, including, rival, paid), table)
     context = Context(
         title=table.name,
         target=table.target,
@@ -151,7 +153,24 @@ def audit_table(
         time_name=table.time or "",
         ledger_kept=ledger is not False,
     )
-    return _document(context, table.frame.shape[1] - 1, fitted.selection)
+    result = _document(context, table.frame.shape[1] - 1, fitted.selection)
+    train = np.union1d(split.fit, split.select)
+    compared = {c.name: c.kind for c in table.columns if c.name in fitted.columns and c.kind != "date"}  # dates move on
+    reference = Reference.from_rows(take(table.X[fitted.columns], train), X, compared, scores_of(fitted.model, X))
+    numbers = {**result.numbers, "reading": table.reading, "columns": fitted.columns}
+    return replace(
+        result,
+        numbers=numbers,
+        schema=Schema.of(table, fitted.columns, train),
+        reference=reference.to_dict(),
+    )
+
+
+def _named(certificate: Certificate, table: Table) -> Certificate:
+    """The certificate with the names of the columns that its rows came from, for those who watch it later."""
+    names = {"target": table.target} | ({} if table.group is None else {"group": table.group})
+    facts = certificate.facts
+    return replace(certificate, facts=replace(facts, options={**facts.options, **names}))
 
 
 def _audit_fitted(

@@ -221,7 +221,7 @@ def _table_lines(table: Any) -> Iterator[str]:
             yield f"  {column.kind:<10} {shorten(column.name)}  {column.note}"
 
 
-def _result_lines(result: Any, paths: dict[str, Path], *, quiet: bool) -> Iterator[str]:
+def _result_lines(result: Any, paths: dict[str, str], *, quiet: bool) -> Iterator[str]:
     from surelearn.plain import percent_sure, show
 
     yield "" if not quiet else result.verdict.text
@@ -264,46 +264,56 @@ _FILES = {
     "text": "report.md",
     "numbers": "audit.json",
     "certificate": "certificate.json",
-    "model": "model.skops",
+    "model": "model",
 }
 
 
-def _write(result: Any, out: Path, formats: tuple[str, ...]) -> dict[str, Path]:
-    """Write beside, then rename: an interrupted run leaves no half file."""
+def _write(result: Any, out: Path, formats: tuple[str, ...]) -> dict[str, str]:
+    """Write beside, then rename: an interrupted run leaves no half file. Returns where what is, or why it is not."""
+    from surelearn.persistence import save
+
     texts = {"audit.json": result.to_json() + "\n", "certificate.json": result.certificate.to_json() + "\n"}
     if "html" in formats:
         texts["report.html"] = result.to_html()
     if "md" in formats:
         texts["report.md"] = result.to_markdown()
-    files = {name: text.encode(errors="backslashreplace") for name, text in texts.items()} | _model_file(result.model)
     place = _absolute(out)
     beside = place.with_name(f".{place.name}.part")  # one name: what a killed run left is taken away by the next one
+    made = not place.exists()
     try:
         shutil.rmtree(beside, ignore_errors=True)
         beside.mkdir(parents=True)
-        for name, content in files.items():
-            (beside / name).write_bytes(content)
+        for name, text in texts.items():
+            (beside / name).write_bytes(text.encode(errors="backslashreplace"))
         place.mkdir(parents=True, exist_ok=True)
-        for name in files:
+        written, unsaved = set(texts), ""
+        try:
+            kept = {"certificate": result.certificate, "schema": result.schema, "reference": result.reference}
+            save(result.model, place / "model", **kept)
+            written.add("model")
+        except ValueError as error:  # a user's own class, perhaps; the page stands without the model
+            unsaved = f"not saved: {error}"
+        for name in texts:
             os.replace(beside / name, place / name)
-        for name in _FILES.values():  # of an earlier audit: a page or model beside another certificate would mislead
-            if name not in files:
-                (place / name).unlink(missing_ok=True)
+        _clear(place, [name for name in _FILES.values() if name not in written])
     except OSError as error:
+        if made:
+            with suppress(OSError):
+                place.rmdir()
         raise OSError(f"--out {out} cannot be written: {error.strerror or error}") from None
     finally:
         shutil.rmtree(beside, ignore_errors=True)
-    return {what: out / name for what, name in _FILES.items() if name in files}
+    where = {what: str(out / name) for what, name in _FILES.items() if name in written}
+    return where | ({"model": unsaved} if unsaved else {})
 
 
-def _model_file(model: Any) -> dict[str, bytes]:
-    """The model in skops' format, which loads without executing code; nothing for one that it cannot hold."""
-    import skops.io
-
-    try:
-        return {"model.skops": skops.io.dumps(model)}
-    except Exception:  # skops raises whatever a user's own model class raises; the page stands without the model
-        return {}
+def _clear(place: Path, names: list[str]) -> None:
+    """Remove what an earlier audit left: a page or model beside another certificate would mislead."""
+    for name in names:
+        if name == "model" and (place / name / "manifest.json").is_file():
+            shutil.rmtree(place / name)
+        elif (place / name).is_file():
+            (place / name).unlink()
 
 
 @contextmanager

@@ -71,13 +71,10 @@ class Schema:
         for name in columns:
             column = described[name]
             truth = column.kind == "category" and _holds_truth(table.frame[name].to_numpy())
-            known = (
-                [value for value in table.X[name].iloc[rows].unique() if value is not None]
-                if column.kind == "category"
-                else []
-            )
+            known = table.X[name].iloc[rows].dropna().unique().tolist() if column.kind == "category" else []
             features.append(Feature(name, column.kind, "truth" if truth else column.form, tuple(sorted(map(str, known)))))
-        kind = "words" if table.task == "regression" else {"i": "whole", "b": "truth"}.get(table.y.dtype.kind, "words")
+        numeric = table.frame[table.target].to_numpy().dtype.kind in "iuf"
+        kind = {"i": "whole", "b": "truth", "f": "number"}.get(table.y.dtype.kind, "decimal" if numeric else "words")
         names = tuple(map(str, table.frame.columns))
         header = bool(table.reading.get("header", True))
         return cls(tuple(features), table.target, table.task, kind, table.group, names, header)
@@ -117,14 +114,14 @@ class Schema:
         """The model's columns of a table of text or typed columns, as the audit would have read them."""
         made = {}
         for feature in self.features:
-            column = table.column(feature.name)
             try:
-                made[feature.name] = _READERS[feature.kind](column, feature, notes, decimal)
+                values = _READERS[feature.kind](table.column(feature.name), feature, notes, decimal)
+            except DataError as error:
+                raise DataError(f"{name}, {error}") from None
             except (pa.ArrowException, TypeError) as error:
-                said = str(error).splitlines()[0]
-                raise DataError(
-                    f"{name}, column {shown(feature.name)} cannot be read as a {feature.kind}: {said}."
-                ) from None
+                said = f"cannot be read as a {feature.kind}: {str(error).splitlines()[0]}"
+                raise DataError(f"{name}, column {shown(feature.name)} {said}.") from None
+            made[feature.name] = pd.Series(values, dtype=values.dtype)  # else pandas makes NaN of None
         notes.rows += table.num_rows
         return pd.DataFrame(made, columns=[feature.name for feature in self.features])
 

@@ -11,7 +11,8 @@ import io
 import sys
 import zlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -43,10 +44,17 @@ class Stream:
     delimiter: str = ","
     decimal: str = "."
     sparse: bool = False
+    close: Callable[[], None] = lambda: None
+
+    def __enter__(self) -> Stream:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
 
 def open_stream(source: Any, *, header: bool = True, names_for: NamesFor | None = None) -> Stream:
-    """Read a file, standard input ("-"), a built-in set or a data frame in pieces.
+    """Read a file, standard input ("-"), a built-in set or a data frame in pieces; to be used as a context.
 
     Parameters
     ----------
@@ -61,24 +69,27 @@ def open_stream(source: Any, *, header: bool = True, names_for: NamesFor | None 
 
 def _file(path: Path, header: bool, names_for: NamesFor | None) -> Stream:
     name = "standard input" if str(path) == "-" else path.name
-    stream = _opened(path)
-    head = _read(stream, name, HEAD)
-    if not head.strip():
-        raise DataError(f"{name} is empty: a table with a header and rows is needed.")
-    kind = kind_of(name, head)
-    if kind == "parquet":
-        return _parquet(path, name)
-    if kind != "text":
-        raw = load(path, header=header, labelled=False)
-        return _typed(raw.name, pa.Table.from_pandas(raw.frame, preserve_index=False), sparse=kind == "libsvm")
-    return _delimited(name, _Utf8(stream, name, head), as_utf8(name, _whole_lines(head)), header, names_for)
+    with ExitStack() as stack:
+        stream = _opened(path, stack)
+        head = _read(stream, name, HEAD)
+        if not head.strip():
+            raise DataError(f"{name} is empty: a table with a header and rows is needed.")
+        kind = kind_of(name, head)
+        if kind == "parquet":
+            return _parquet(path, name, head)
+        if kind != "text":
+            raw = load(path, header=header, labelled=False)
+            return _typed(raw.name, pa.Table.from_pandas(raw.frame, preserve_index=False), sparse=kind == "libsvm")
+        text = _Utf8(stream, name, head)
+        made = _delimited(name, text, as_utf8(name, _whole_lines(head)), header, names_for)
+        return replace(made, close=stack.pop_all().close)
 
 
-def _opened(path: Path) -> BinaryIO:
+def _opened(path: Path, stack: ExitStack) -> BinaryIO:
     if str(path) == "-":
         return sys.stdin.buffer
     try:
-        stream = open(path, "rb")  # noqa: SIM115 - read until the last piece is used
+        stream = stack.enter_context(open(path, "rb"))  # noqa: SIM115 - it is one
     except FileNotFoundError:
         raise DataError(not_found(path)) from None
     except IsADirectoryError:
@@ -86,7 +97,7 @@ def _opened(path: Path) -> BinaryIO:
     except OSError as error:
         raise DataError(f"{shown(path)} cannot be read ({error.strerror or error}): check the path.") from None
     if stream.peek(2)[:2] == b"\x1f\x8b":
-        return gzip.open(stream)  # type: ignore[return-value]
+        return stack.enter_context(gzip.open(stream))  # type: ignore[return-value]
     return stream
 
 
@@ -103,8 +114,19 @@ def _read(stream: BinaryIO, name: str, size: int) -> bytes:
         raise DataError(f"{name} cannot be read ({error.strerror or error}).") from None
 
 
+_MARKS = {b"\xff\xfe\0\0": "utf-32", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
+
+
+def _encoding(head: bytes) -> str:
+    return next((encoding for mark, encoding in _MARKS.items() if head.startswith(mark)), "utf-8-sig")
+
+
 def _whole_lines(head: bytes) -> bytes:
-    return head if len(head) < HEAD else head[: head.rfind(b"\n") + 1] or head
+    """The beginning of a file, up to the end of a line."""
+    text = head
+    if (encoding := _encoding(head)) != "utf-8-sig":
+        text = codecs.getincrementaldecoder(encoding)().decode(head).encode()
+    return text if len(head) < HEAD else text[: text.rfind(b"\n") + 1] or text
 
 
 class _Utf8(io.RawIOBase):
@@ -112,8 +134,7 @@ class _Utf8(io.RawIOBase):
 
     def __init__(self, stream: BinaryIO, name: str, head: bytes) -> None:
         self._stream, self._name, self._head = stream, name, head
-        marked = {b"\xff\xfe\0\0": "utf-32", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
-        encoding = next((encoding for mark, encoding in marked.items() if head.startswith(mark)), "utf-8-sig")
+        encoding = _encoding(head)
         self._may_be_latin = encoding == "utf-8-sig"
         self._decoder = codecs.getincrementaldecoder(encoding)()
 
@@ -224,11 +245,11 @@ class _Reader:
         )
 
 
-def _parquet(path: Path, name: str) -> Stream:
+def _parquet(path: Path, name: str, head: bytes) -> Stream:
     from pyarrow import parquet
 
     try:
-        file = parquet.ParquetFile(path if str(path) != "-" else pa.BufferReader(sys.stdin.buffer.read()))
+        file = parquet.ParquetFile(path if str(path) != "-" else pa.BufferReader(head + sys.stdin.buffer.read()))
     except (pa.ArrowException, OSError, ValueError):
         raise DataError(f"{name} is a damaged Parquet file: write it again.") from None
     check_names(name, file.schema_arrow.names)
@@ -241,7 +262,7 @@ def _parquet(path: Path, name: str) -> Stream:
         except (pa.ArrowException, OSError, ValueError):
             raise DataError(f"{name} is a damaged Parquet file: write it again.") from None
 
-    return Stream(name, tuple(file.schema_arrow.names), tables())
+    return Stream(name, tuple(file.schema_arrow.names), tables(), close=file.close)
 
 
 def _typed(name: str, table: pa.Table, *, sparse: bool = False) -> Stream:

@@ -9,10 +9,11 @@ from typing import Any, Literal
 
 from surelearn.certificate import Certificate
 from surelearn.claim import Claim, Finding
-from surelearn.plain import FrozenDict, freeze, from_plain, to_plain
+from surelearn.plain import FrozenDict, content_hash, freeze, from_plain, to_plain
+from surelearn.version import __version__
 
 FORMAT = "surelearn-audit"
-VERSION = 1
+VERSION = 2
 
 ChartKind = Literal["candidates", "curve", "reliability", "bars", "bounds"]
 Place = Literal["measured", "assumptions", "details"]
@@ -98,7 +99,10 @@ class Audit:
     sections : everything else, in order
     reproduce : the command that gives this page again
     numbers : options, selection errors, and what else sections were drawn from
-    model : the fitted model itself; not part of the file
+    version : of the surelearn that made it
+    model, schema, reference : the fitted model itself, the columns it reads, and a summary of its certify rows (for
+        `surelearn.save`); not part of the file
+    altered : whether the file it was read from does not have the content that its hash was made of
     """
 
     title: str
@@ -111,7 +115,11 @@ class Audit:
     sections: tuple[Section, ...]
     reproduce: str = ""
     numbers: Mapping[str, Any] = field(default_factory=FrozenDict)
+    version: str = __version__
     model: Any = field(default=None, compare=False, repr=False)
+    schema: Any = field(default=None, compare=False, repr=False)
+    reference: Any = field(default=None, compare=False, repr=False)
+    altered: bool = field(default=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "chips", freeze(self.chips))
@@ -137,15 +145,17 @@ class Audit:
     def to_dict(self) -> dict[str, Any]:
         """A plain dictionary, ready for JSON."""
         names = ("title", "target", "rows", "columns", "chips", "reproduce", "numbers")
-        plain = {name: getattr(self, name) for name in names}
-        return {
+        content = {name: getattr(self, name) for name in names}
+        plain = {
             "format": FORMAT,
             "version": VERSION,
-            **to_plain(plain),
+            "surelearn": self.version,
+            **to_plain(content),
             "verdict": {"kind": self.verdict.kind, "sentence": self.verdict.sentence},
             "sections": [_section_to_dict(section) for section in self.sections],
             "certificate": self.certificate.to_dict(),
         }
+        return {**plain, "hash": content_hash(plain)}
 
     def to_json(self, indent: int | None = 1) -> str:
         """Strict JSON of every number on the page."""
@@ -158,18 +168,27 @@ class Audit:
             raise ValueError(f"this is not an audit: its format is not {FORMAT!r}")
         if not isinstance(plain.get("version"), int) or plain["version"] > VERSION:
             raise ValueError(f"the audit has version {plain.get('version')!r}, this surelearn reads up to {VERSION}")
-        names = {f.name for f in fields(cls)} - {"verdict", "sections", "certificate", "model"}
-        return cls(
-            **{name: from_plain(plain[name]) for name in names},
-            verdict=Verdict(**plain["verdict"]),
-            sections=tuple(_section_from_dict(section) for section in plain["sections"]),
-            certificate=Certificate.from_dict(plain["certificate"]),
-        )
+        names = {f.name for f in fields(cls) if f.compare} - {"verdict", "sections", "certificate", "version"}
+        try:
+            return cls(
+                **{name: from_plain(plain[name]) for name in names},
+                version=plain.get("surelearn", ""),
+                verdict=Verdict(**plain["verdict"]),
+                sections=tuple(_section_from_dict(section) for section in plain["sections"]),
+                certificate=Certificate.from_dict(plain["certificate"]),
+                altered=plain["version"] > 1 and content_hash(plain) != plain["hash"],  # version 1 had no hash
+            )
+        except (KeyError, TypeError, AttributeError) as error:
+            raise ValueError(f"the audit is incomplete or damaged: {type(error).__name__}: {error}") from None
 
     @classmethod
     def from_json(cls, text: str) -> Audit:
         """Read `to_json`'s text. Nothing in it is ever executed."""
-        return cls.from_dict(json.loads(text))
+        try:
+            plain = json.loads(text)
+        except ValueError as error:
+            raise ValueError(f"this is not JSON: {error}") from None
+        return cls.from_dict(plain)
 
     def to_html(self) -> str:
         """The self-contained page."""

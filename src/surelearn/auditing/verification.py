@@ -1,0 +1,136 @@
+"""`verify_folder`: is everything in an audit's folder what its facts, its model and its data give?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from surelearn.certificate import OTHER_ROWS, Certificate, Verification
+from surelearn.data import read_table
+from surelearn.persistence import MANIFEST, Saved, read_model
+from surelearn.report import Audit
+from surelearn.selection.cross_validation import take
+from surelearn.selection.split import split_rows
+from surelearn.version import __version__
+
+
+def verify_folder(folder: str | Path, data: Any = None) -> Verification:
+    """Recompute every claim of an audit's folder from its facts; given the data, the facts from model and data.
+
+    Parameters
+    ----------
+    folder : what `surelearn audit` wrote
+    data : the audited table: the file, a built-in set's name or a data frame
+
+    Raises
+    ------
+    ValueError
+        if there is nothing to verify: no certificate, or files of another kind
+
+    Examples
+    --------
+    >>> verify_folder("nowhere")
+    Traceback (most recent call last):
+    ...
+    ValueError: nowhere has no certificate.json: name the folder that `surelearn audit` wrote
+    """
+    folder = Path(folder)
+    certificate = Certificate.from_json(_text(folder, "certificate.json"))
+    found = certificate.verify()
+    checked, unchecked, differences = list(found.checked), [], [f"certificate.json: {line}" for line in found.differences]
+    audit = None
+    if (folder / "audit.json").is_file():
+        audit = _check_numbers(folder, certificate, checked, differences)
+        _check_pages(folder, audit, checked, unchecked, differences)
+    saved = _check_model(folder, certificate, checked, unchecked, differences)
+    if data is not None:
+        if audit is None or "reading" not in audit.numbers:
+            raise ValueError(f"{folder} does not say how its data were read: only an audit of a table is verified from data")
+        _check_data(data, audit, certificate, saved, checked, unchecked, differences)
+    return Verification(checked=tuple(checked), differences=tuple(differences), unchecked=tuple(unchecked))
+
+
+def _text(folder: Path, name: str) -> str:
+    try:
+        return (folder / name).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        raise ValueError(f"{folder} has no {name}: name the folder that `surelearn audit` wrote") from None
+
+
+def _check_numbers(folder: Path, certificate: Certificate, checked: list[str], differences: list[str]) -> Audit:
+    try:
+        audit = Audit.from_json(_text(folder, "audit.json"))
+    except ValueError as error:
+        raise ValueError(f"{folder / 'audit.json'}: {error}") from None
+    checked.append("audit.json")
+    if audit.altered:
+        differences.append("audit.json: it was changed after it was written: its hash is not that of its content")
+    if audit.certificate != certificate:
+        differences.append("audit.json: its certificate is not that of certificate.json")
+    return audit
+
+
+def _check_pages(folder: Path, audit: Audit, checked: list[str], unchecked: list[str], differences: list[str]) -> None:
+    for name, render in (("report.html", audit.to_html), ("report.md", audit.to_markdown)):
+        if not (folder / name).is_file():
+            continue
+        if audit.version != __version__:
+            unchecked.append(f"{name}: surelearn {audit.version} wrote it, this is {__version__}")
+            continue
+        checked.append(f"{name} from audit.json")
+        if (folder / name).read_bytes() != render().encode(errors="backslashreplace"):
+            differences.append(f"{name}: it is not the page that audit.json gives")
+
+
+def _check_model(
+    folder: Path, certificate: Certificate, checked: list[str], unchecked: list[str], differences: list[str]
+) -> Saved | None:
+    if not (folder / "model" / MANIFEST).is_file():
+        unchecked.append("the model: it is not in the folder")
+        return None
+    try:
+        saved = read_model(folder / "model")
+    except ValueError as error:
+        differences.append(str(error))
+        return None
+    checked.append("model")
+    if saved.certificate != certificate:
+        differences.append("model: its certificate is not that of certificate.json")
+    return saved
+
+
+def _check_data(
+    data: Any,
+    audit: Audit,
+    certificate: Certificate,
+    saved: Saved | None,
+    checked: list[str],
+    unchecked: list[str],
+    differences: list[str],
+) -> None:
+    table = read_table(data, **audit.numbers["reading"])
+    options = audit.numbers["options"]
+    split = split_rows(
+        table.row_hashes,
+        groups=table.groups,
+        time=None if table.time is None else table.frame[table.time].to_numpy(),
+        certify=options["certify_fraction"],
+        select=options["select_fraction"],
+    )
+    columns = list(audit.numbers["columns"])
+    if missing := [name for name in columns if name not in table.X.columns]:
+        differences.append(f"{table.name}: it has no usable column {missing[0]!r}")
+        return
+    X, y = take(table.X[columns], split.certify), table.y[split.certify]
+    groups = None if table.groups is None else table.groups[split.certify]
+    found = certificate.verify(None if saved is None else saved.model, X, y, groups=groups)
+    checked += [line for line in found.checked if line not in checked]
+    new = [line for line in found.differences if f"certificate.json: {line}" not in differences]
+    if OTHER_ROWS in new:  # then all facts differ, which says nothing more
+        new = [line for line in new if not line.startswith("fact ")]
+    differences += [f"{table.name}: {line}" for line in new]
+    if "baseline" in certificate.facts.hashes:
+        unchecked.append("what is said of the model compared with: it is not in the folder")
+    for claim in certificate.together:
+        if not claim.sources:
+            unchecked.append(f"{claim.label}: it is about a model that is not in the folder")

@@ -1,0 +1,293 @@
+"""`surelearn watch`: do live rows still bear the certificate out?"""
+
+from __future__ import annotations
+
+import csv
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import click
+
+from surelearn.terminal import ctrl_c, say, shorten
+
+EXAMPLES = """
+\b
+Examples:
+  surelearn watch surelearn-audit/certificate.json monday.csv       labels in the target's column; predictions by the model
+  surelearn watch surelearn-audit/certificate.json joined.csv --prediction prediction --plot evidence.png
+  tail -f labelled.csv | surelearn watch surelearn-audit/certificate.json -         row by row; ends at an alarm
+  surelearn watch surelearn-audit/certificate.json unlabelled.csv   no labels: compares inputs and scores only
+"""
+ALARM = 3
+SAVE_EVERY = 1000  # rows of standard input
+
+
+@click.command("watch", epilog=EXAMPLES)
+@click.argument("certificate", type=click.Path(path_type=Path))
+@click.argument("source", metavar="FILE")
+@click.option("--state", type=click.Path(dir_okay=False, path_type=Path),
+              help="Where the evidence is kept from run to run (default: beside the certificate).")  # fmt: skip
+@click.option("--claim", help="What to watch: risk, sensitivity, specificity, precision, … (default: the headline).")
+@click.option(
+    "--delta", type=float, help="Probability of ever raising a false alarm, beyond the certificate's (default: 0.05)."
+)
+@click.option("--target", metavar="COLUMN", help="Column of the true labels (default: the audit's target).")
+@click.option(
+    "--prediction", metavar="COLUMN", help="Column of predictions (default: “prediction”, else the model predicts)."
+)
+@click.option("--group", metavar="COLUMN", help="Column that says which rows belong together (default: the audit's).")
+@click.option("--model", type=click.Path(path_type=Path), help="The model's folder (default: beside the certificate).")
+@click.option(
+    "--plot", type=click.Path(dir_okay=False, path_type=Path), help="Draw the evidence over time (.png, .svg, .pdf)."
+)
+def command(certificate: Path, source: str, plot: Path | None, **given: Any) -> None:
+    """Test whether live rows contradict a CERTIFICATE, file by file or row by row ("-": standard input).
+
+    FILE holds a random sample of what the model is used on, with true labels. However often this is run, an unchanged model
+    raises an alarm with probability at most delta plus the certificate's own. Exits with 3 on an alarm. A risk that grew
+    but is still within the certified bound cannot be seen.
+    """
+    sys.exit(_watch(certificate, source, plot, **given))
+
+
+def _watch(
+    path: Path, source: str, plot: Path | None, *, state: Path | None, claim: str | None, delta: float | None, **given: Any
+) -> int:
+    from surelearn import files
+    from surelearn.monitoring import Watch
+
+    path = path / "certificate.json" if path.is_dir() else path
+    state = path.with_name(f"{path.stem}.watch.json") if state is None else state
+    with closing(_Live(path, _read_certificate(path), source, **given)) as live:
+        if not live.labelled:
+            return _drift_only(live)
+        with files.locked(state):
+            if state.exists():
+                watch = Watch.load(state, live.certificate)
+                _check_same(watch, state, claim, delta)
+            else:
+                watch = Watch(live.certificate, claim, 0.05 if delta is None else delta)
+            ctrl_c.under_way = True
+            _take(watch, live, state)
+    if live.note:
+        say(str(live.note))
+    for line in str(watch).splitlines():
+        say(line)
+    for finding in live.drift():
+        if finding.severity != "info":
+            say(f"{finding.text} ({finding.code})")
+    if plot is not None:
+        watch.plot(plot)
+        say(f"evidence  {plot}")
+    return ALARM if watch.alarm else 0
+
+
+def _read_certificate(path: Path) -> Any:
+    from surelearn.certificate import Certificate
+
+    try:
+        certificate = Certificate.from_json(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError):
+        raise ValueError(f"{path} cannot be read: name a certificate.json, or the folder of an audit") from None
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
+    if not (found := certificate.verify()):
+        raise ValueError(f"{path}: {found.differences[0]}")
+    return certificate
+
+
+def _check_same(watch: Any, state: Path, claim: str | None, delta: float | None) -> None:
+    if delta is not None and delta != watch.delta:
+        raise ValueError(f"{state} was begun with --delta {watch.delta:g}: it cannot change; name another --state")
+    if claim is not None and claim != watch.claim.quantity:
+        raise ValueError(f"{state} watches {watch.claim.quantity}: name another --state to watch {claim}")
+
+
+def _take(watch: Any, live: _Live, state: Path) -> None:
+    """Feed the file, or standard input row by row until it ends or the alarm is raised; keep the evidence."""
+    if live.source != "-":
+        live.note = watch.feed(*live.columns(), name=live.source)
+        watch.save(state)
+        return
+    if live.group is not None:
+        raise ValueError("rows from standard input cannot be gathered into groups: pass files")
+    try:
+        for count, (truth, predicted) in enumerate(live.one_by_one(), start=1):
+            watch.update(truth, predicted)
+            if watch.alarm:
+                break
+            if count % SAVE_EVERY == 0:
+                watch.save(state)
+    finally:  # rows that were taken in have been seen, whatever comes after them
+        watch.save(state)
+
+
+def _drift_only(live: _Live) -> int:
+    if live.predictor is None or live.predictor.saved.reference is None:
+        raise ValueError(
+            f"{live.source} has no column {live.target!r} of labels, and no model lies beside {live.path} to compare "
+            "inputs: pass --target COLUMN or --model FOLDER"
+        )
+    live.columns()
+    say(f"no column {shorten(live.target)!r} of labels, so the certificate is not tested; inputs and scores were compared")
+    findings = live.drift()
+    for finding in findings:
+        say(f"{finding.text} ({finding.code})")
+    if not findings:
+        say(f"{live.rows:,} rows: no difference from the certify rows was found, which proves nothing about errors")
+    return 0
+
+
+@dataclass
+class _Live:
+    """Live rows: where truth, prediction and group are, and the model that predicts where nothing else does."""
+
+    path: Path
+    certificate: Any
+    source: str
+    target: str | None = None
+    prediction: str | None = None
+    group: str | None = None
+    model: Path | None = None
+    note: Any = ""
+    rows: int = 0
+    predictor: Any = field(init=False, default=None)
+
+    def __post_init__(self) -> None:
+        from surelearn.data.stream import open_stream
+        from surelearn.persistence import MANIFEST, find_model, read_model
+        from surelearn.prediction import Predictor
+
+        options = self.certificate.facts.options
+        self.target = self.target or options.get("target")
+        if self.target is None:
+            raise ValueError(f"{self.path} does not say which column is predicted: pass --target COLUMN")
+        self.group = self.group or options.get("group")
+        folder = find_model(self.path.parent) if self.model is None else find_model(self.model)
+        if self.model is not None or (folder / MANIFEST).is_file():
+            saved = read_model(folder)
+            if saved.certificate is None or saved.certificate.hash != self.certificate.hash:
+                raise ValueError(f"{folder} is not the model of {self.path}")
+            self.predictor = Predictor(saved) if saved.schema is not None else None
+        self.counter = self._counter()
+        self._lines: Iterator[list[str]] = iter(())
+        if self.source == "-":
+            self._lines = csv.reader(sys.stdin)
+            names = tuple(name.strip() for name in next(self._lines, []))
+            self.stream: Any = None
+        else:
+            schema = None if self.predictor is None else self.predictor.schema
+            shape = {} if schema is None else {"header": schema.header, "names_for": schema.names_for}
+            self.stream = open_stream(self.source, **shape)
+            names = self.stream.columns
+        try:
+            self._check(names)
+        except ValueError:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Let go of the file."""
+        if self.stream is not None:
+            self.stream.close()
+
+    def _check(self, names: tuple[str, ...]) -> None:
+        self.names = names
+        self.labelled = self.target in names
+        given = self.prediction is not None
+        if given and self.prediction not in names:
+            raise ValueError(f"{self.source} has no column {self.prediction!r} of predictions")
+        if not given and "prediction" in names:
+            self.prediction = "prediction"
+        if self.labelled and self.prediction is None and self.predictor is None:
+            said = "pass --prediction COLUMN or --model FOLDER"
+            raise ValueError(f"{self.source} has no column 'prediction', and no model lies beside {self.path}: {said}")
+        if self.labelled and self.group is not None and self.group not in names:
+            said = "the certificate is about groups; pass --group COLUMN"
+            raise ValueError(f"{self.source} has no column {self.group!r}: {said}")
+        if not self.labelled and self.source == "-":
+            raise ValueError(f"standard input has no column {self.target!r} of labels: pass --target COLUMN")
+        features = [] if self.predictor is None else [feature.name for feature in self.predictor.schema.features]
+        self.complete = self.predictor is not None and all(name in names for name in features)
+        if self.predictor is not None and not self.complete and (self.prediction is None or not self.labelled):
+            self.predictor.schema.check(self.source, names)
+
+    def _counter(self) -> Any:
+        from surelearn.monitoring import Reference
+
+        if self.predictor is None or self.predictor.saved.reference is None:
+            return None
+        return Reference.from_dict(self.predictor.saved.reference).counter()
+
+    @property
+    def kind(self) -> str:
+        """How labels are written."""
+        if self.predictor is not None:
+            return self.predictor.schema.labels
+        options = self.certificate.facts.options
+        if options["task"] == "regression":
+            return "number"
+        first = next(iter(options["classes"]), "")
+        return "truth" if isinstance(first, bool) else "whole" if isinstance(first, int) else "words"
+
+    def columns(self) -> tuple[Any, ...]:
+        """Hashes, truths, predictions and groups of all rows of the file; inputs are counted on the way."""
+        import numpy as np
+
+        from surelearn.data import hash_rows
+
+        hashes, truths, predictions, groups = [], [], [], []
+        with self.stream:
+            for table in self.stream.tables:
+                self.rows += table.num_rows
+                truth, predicted, group = self._read(table, self.stream)
+                hashes.append(hash_rows(table.to_pandas()))
+                truths.append(truth)
+                predictions.append(predicted)
+                groups.append(group)
+        if not self.labelled:
+            return ()
+        made = [np.concatenate(parts) for parts in (hashes, truths, predictions)]
+        return (*made, None if self.group is None else np.concatenate(groups))
+
+    def _read(self, table: Any, stream: Any) -> tuple[Any, Any, Any]:
+        from surelearn.adapters import scores_of
+        from surelearn.data.schema import read_labels
+
+        decimal = stream.decimal if stream is not None else "."
+        scores: Any = {}
+        if self.complete:
+            rows = self.predictor.schema.conform(table, self.source, self.predictor.notes, decimal=decimal)
+            scores = scores_of(self.predictor.saved.model, rows)
+            if self.counter is not None:
+                self.counter.add(rows, scores)
+        predicted = scores.get("prediction")
+        if self.prediction is not None:
+            predicted = read_labels(table.column(self.prediction), self.kind, decimal=decimal)
+        if not self.labelled:
+            return None, predicted, None
+        truth = read_labels(table.column(self.target), self.kind, decimal=decimal)
+        return truth, predicted, None if self.group is None else read_labels(table.column(self.group), "words")
+
+    def one_by_one(self) -> Iterator[tuple[Any, Any]]:
+        """Truth and prediction of each row of standard input."""
+        import pyarrow as pa
+
+        for number, row in enumerate(self._lines, start=2):
+            if not "".join(row).strip():
+                continue
+            if len(row) != len(self.names):
+                raise ValueError(f"standard input, row {number} has {len(row)} values where the first has {len(self.names)}")
+            self.rows += 1
+            table = pa.table(
+                {name: pa.array([value], pa.large_string()) for name, value in zip(self.names, row, strict=True)}
+            )
+            yield self._read(table, None)[:2]
+
+    def drift(self) -> list[Any]:
+        """What is different about inputs and scores, where they could be compared."""
+        return [] if self.counter is None or not self.complete else self.counter.findings()

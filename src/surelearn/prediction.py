@@ -1,0 +1,203 @@
+"""Predict new rows with a saved model, in pieces: the columns that came, and what the model adds."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute
+
+from surelearn import files
+from surelearn.adapters import scores_of
+from surelearn.certificate import Certificate
+from surelearn.claim import Claim
+from surelearn.data.schema import Notes, Schema
+from surelearn.data.stream import Stream, open_stream
+from surelearn.persistence import Saved
+
+pc: Any = pyarrow.compute
+
+
+def predict(saved: Saved, source: Any, *, header: bool | None = None) -> pd.DataFrame:
+    """The rows of a file or data frame with ``prediction`` and ``probability``, or for regression ``low`` and ``high``.
+
+    Parameters
+    ----------
+    saved : from `surelearn.persistence.read_model`
+    source : as in `surelearn.data.read_table`; columns beyond the model's are kept, and a target is not needed
+    header : whether a text file names its columns; by default as the audited one did
+    """
+    return pa.concat_tables(Predictor(saved).tables(source, header=header)).to_pandas()
+
+
+def interval_claim(certificate: Certificate | None) -> Claim | None:
+    """The claim about the distance from the truth that gives a prediction its interval, if there is one."""
+    claims = () if certificate is None else certificate.together
+    return next((claim for claim in claims if claim.quantity == "error_quantile"), None)
+
+
+@dataclass
+class Predictor:
+    """A saved model at work on tables in pieces; ``notes`` counts what was odd about the rows so far."""
+
+    saved: Saved
+    notes: Notes = field(default_factory=Notes)
+
+    @property
+    def schema(self) -> Schema:
+        """The columns the model reads."""
+        if self.saved.schema is None:
+            raise ValueError("the model was saved without its columns: only a model of an audit predicts files")
+        return self.saved.schema
+
+    def open(self, source: Any, *, header: bool | None = None) -> Stream:
+        """The table in pieces, checked for the model's columns."""
+        schema = self.schema
+        stream = open_stream(source, header=schema.header if header is None else header, names_for=schema.names_for)
+        if not stream.sparse:
+            try:
+                schema.check(stream.name, stream.columns)
+            except ValueError:
+                stream.close()
+                raise
+        self.notes.extra = tuple(name for name in stream.columns if name not in schema.names)
+        return stream
+
+    def rows(self, stream: Stream, table: pa.Table) -> pd.DataFrame:
+        """The model's columns of a piece."""
+        if stream.sparse:  # features that no line of the file mentions are zero
+            for feature in self.schema.features:
+                if feature.name not in table.column_names:
+                    table = table.append_column(feature.name, pa.array(np.zeros(table.num_rows)))
+        return self.schema.conform(table, stream.name, self.notes, decimal=stream.decimal)
+
+    def added(self, stream: Stream, table: pa.Table) -> dict[str, Any]:
+        """What the model adds to a piece."""
+        made = scores_of(self.saved.model, self.rows(stream, table))
+        claim = interval_claim(self.saved.certificate)
+        if self.schema.task == "regression" and claim is not None:
+            radius = float(claim.value)  # type: ignore[arg-type]
+            made |= {"low": made["prediction"] - radius, "high": made["prediction"] + radius}
+        return made
+
+    def tables(self, source: Any, *, header: bool | None = None) -> Iterator[pa.Table]:
+        """The pieces of a table with what the model adds, under names that are free."""
+        with self.open(source, header=header) as stream:
+            for table in stream.tables:
+                yield _extended(table, self.added(stream, table))
+
+    def write(
+        self,
+        source: Any,
+        out: Path | None,
+        *,
+        header: bool | None = None,
+        advance: Callable[[int], None] = lambda rows: None,  # noqa: ARG005
+    ) -> int:
+        """Write the pieces to a file (CSV, TSV, either gzipped, Parquet), or to standard output as CSV; how many rows."""
+        with self.open(source, header=header) as stream, _sink(out, stream) as put:
+            for table in stream.tables:
+                put(_extended(table, self.added(stream, table)))
+                advance(table.num_rows)
+        return self.notes.rows
+
+
+def _extended(table: pa.Table, added: dict[str, Any]) -> pa.Table:
+    for name, values in added.items():
+        free = name
+        while free in table.column_names:
+            free += "_"
+        array = pa.array(values.tolist()) if values.dtype.kind == "O" else pa.array(np.ascontiguousarray(values))
+        table = table.append_column(free, array)
+    return table
+
+
+# ---------------------------------------------------------------------------------------------------------------- output
+
+
+@contextmanager
+def _sink(out: Path | None, stream: Stream) -> Iterator[Callable[[pa.Table], None]]:
+    """Where predictions go; a file appears when all of them are there."""
+    if out is None:
+        yield _TextWriter(sys.stdout.buffer, stream.delimiter).put
+        sys.stdout.flush()
+        return
+    name = out.name.lower()
+    if not name.removesuffix(".gz").endswith((".csv", ".tsv", ".txt")) and not name.endswith(".parquet"):
+        raise ValueError(f"--out {out} must end in .csv, .tsv, .csv.gz or .parquet")
+    with files.writing(out) as beside:
+        if name.endswith(".parquet"):
+            with _ParquetWriter(beside) as writer:
+                yield writer.put
+        else:
+            import gzip
+
+            delimiter = "\t" if name.removesuffix(".gz").endswith(".tsv") else stream.delimiter
+            with gzip.open(beside, "wb", compresslevel=5) if name.endswith(".gz") else open(beside, "wb") as file:
+                yield _TextWriter(file, delimiter).put  # type: ignore[arg-type]
+
+
+class _TextWriter:
+    """Delimited text, each value as it came, quoted only where it must be."""
+
+    def __init__(self, file: BinaryIO, delimiter: str) -> None:
+        self.file, self.delimiter, self.started = file, delimiter, False
+
+    def put(self, table: pa.Table) -> None:
+        if not self.started:
+            names = self._quoted(pa.array(table.column_names, pa.large_string())).to_pylist()
+            self.file.write(f"{self.delimiter.join(names)}\n".encode())
+            self.started = True
+        columns = [self._quoted(_as_text(column)) for column in table.columns]
+        lines = pc.binary_join_element_wise(*columns, pa.scalar(self.delimiter, pa.large_string()))
+        self.file.write(("\n".join(lines.to_pylist()) + "\n").encode())
+
+    def _quoted(self, text: Any) -> Any:
+        special = pc.match_substring_regex(text, f'["\\r\\n{self.delimiter}]')
+        if not pc.any(special).as_py():
+            return text
+        mark, nothing = pa.scalar('"', pa.large_string()), pa.scalar("", pa.large_string())
+        marked = pc.binary_join_element_wise(mark, pc.replace_substring(text, '"', '""'), mark, nothing)
+        return pc.if_else(special, marked, text)
+
+
+def _as_text(column: Any) -> Any:
+    column = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    return pc.cast(column, pa.large_string()).fill_null("")
+
+
+class _ParquetWriter:
+    def __init__(self, path: Path) -> None:
+        self.path, self.writer = path, None
+
+    def __enter__(self) -> _ParquetWriter:
+        return self
+
+    def put(self, table: pa.Table) -> None:
+        from pyarrow import parquet
+
+        if self.writer is None:
+            self.writer = parquet.ParquetWriter(self.path, table.schema)
+        self.writer.write_table(table.cast(self.writer.schema))
+
+    def __exit__(self, *_: Any) -> None:
+        if self.writer is not None:
+            self.writer.close()
+
+
+def same_file(out: Path, source: Any) -> bool:
+    """Whether predictions would overwrite the file they are made from."""
+    try:
+        return isinstance(source, (str, Path)) and os.path.samefile(out, source)
+    except OSError:
+        return False

@@ -1,0 +1,136 @@
+"""`surelearn verify`: any edited number of a folder is found."""
+
+import json
+import re
+
+import pytest
+
+from surelearn.auditing.verification import verify_folder
+from surelearn.plain import content_hash
+
+
+def test_what_was_written_verifies(place, shell):
+    for name in ("classes", "amounts", "groups"):
+        result = shell.run(f"verify {name} --data t.csv")
+        assert result.exit_code == 0, result.output
+        assert f"{name}: verified" in result.stdout
+        assert "facts from model and rows" in result.stdout
+        assert "report.html from audit.json" in result.stdout
+    assert "pass --data to measure everything again" in shell.run("verify classes").stdout
+    assert shell.run("verify classes --quiet").output == ""
+
+
+def numbers(plain, path=()):
+    """Paths to numbers: all, but for long lists."""
+    if isinstance(plain, dict):
+        return [found for key, value in plain.items() for found in numbers(value, (*path, key))]
+    if isinstance(plain, list):
+        return [found for i, value in enumerate(plain[:2]) for found in numbers(value, (*path, i))]
+    return [path] if isinstance(plain, (int, float)) and path[-1] != "version" else []
+
+
+def edited(plain, path):
+    again = json.loads(json.dumps(plain))
+    place = again
+    for key in path[:-1]:
+        place = place[key]
+    place[path[-1]] = not place[path[-1]] if isinstance(place[path[-1]], bool) else place[path[-1]] + 1
+    return again
+
+
+@pytest.mark.parametrize("name", ["audit.json", "certificate.json"])
+def test_any_edited_number_is_found(name, place):
+    """Every number of the files as JSON; this takes a while, so the sections that only draw are sampled."""
+    path = place / "classes" / name
+    plain = json.loads(path.read_text())
+    everything = numbers(plain)
+    for number in everything[:: max(1, len(everything) // 40)]:
+        path.write_text(json.dumps(edited(plain, number)))
+        assert not verify_folder(place / "classes"), number
+    path.write_text(json.dumps(plain))
+    assert verify_folder(place / "classes")
+
+
+def test_any_edited_number_of_the_page_is_found(place):
+    path = place / "classes" / "report.html"
+    page = path.read_text()
+    spots = [match.start() for match in re.finditer(r"\d", page)]
+    for spot in spots[:: len(spots) // 25]:
+        path.write_text(page[:spot] + str((int(page[spot]) + 1) % 10) + page[spot + 1 :])
+        assert not verify_folder(place / "classes"), page[spot - 20 : spot + 20]
+
+
+def test_an_edit_with_a_new_hash_is_found_from_the_data(place):
+    """An error hidden everywhere and consistently: facts, claim, hashes. Only the data show it."""
+    from surelearn.bounds import clopper_pearson
+
+    files = {name: place / "classes" / name for name in ("certificate.json", "audit.json", "model/manifest.json")}
+    certificate = json.loads(files["certificate.json"].read_text())
+    risk = certificate["claims"][0]
+    risk["inputs"]["errors"] = certificate["facts"]["values"]["risk.count"] = 0
+    risk["value"] = clopper_pearson(0, risk["inputs"]["n"], risk["inputs"]["delta"])
+    certificate["hash"] = content_hash(certificate)
+    for name, path in files.items():
+        plain = certificate
+        if name != "certificate.json":
+            plain = {**json.loads(path.read_text()), "certificate": certificate}
+            plain["hash"] = content_hash(plain)
+        path.write_text(json.dumps(plain))
+    (place / "classes" / "report.html").unlink()
+    assert verify_folder(place / "classes")
+    found = verify_folder(place / "classes", place / "t.csv")
+    assert not found
+    assert any("fact 'risk.count' is not what model and rows give" in line for line in found.differences)
+
+
+def test_other_data_and_another_model(place, shell):
+    shell.frame(600, seed=1).to_csv("other.csv", index=False)
+    result = shell.run("verify classes --data other.csv")
+    assert result.exit_code == 1
+    assert "other.csv: the rows are not the ones that the certificate was made on" in result.stdout
+    assert result.stdout.count("differs") == 1
+    (place / "classes" / "model").rename("aside")
+    (place / "groups" / "model").rename(place / "classes" / "model")
+    assert "model: its certificate is not that of certificate.json" in shell.run("verify classes").stdout
+
+
+def test_a_tampered_model(place, shell):
+    file = next((place / "classes" / "model").glob("*.skops"))
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 1
+    file.write_bytes(content)
+    result = shell.run("verify classes")
+    assert result.exit_code == 1
+    assert "was changed after it was written" in result.stdout
+
+
+def test_without_a_model_or_a_page(place, shell):
+    import shutil
+
+    shutil.rmtree(place / "classes" / "model")
+    (place / "classes" / "report.html").unlink()
+    result = shell.run("verify classes --data t.csv")
+    assert result.exit_code == 0
+    assert "not checked  the model: it is not in the folder" in result.stdout
+    assert "facts from model and rows" not in result.stdout
+    (place / "classes" / "audit.json").unlink()
+    assert shell.run("verify classes").exit_code == 0
+    assert "does not say how its data were read" in shell.refusal("verify classes --data t.csv")
+
+
+def test_a_page_of_another_version_is_not_rendered_again(place, shell):
+    path = place / "classes" / "audit.json"
+    plain = {**json.loads(path.read_text()), "surelearn": "0.0.1"}
+    path.write_text(json.dumps({**plain, "hash": content_hash(plain)}))
+    result = shell.run("verify classes")
+    assert result.exit_code == 0
+    assert "not checked  report.html: surelearn 0.0.1 wrote it" in result.stdout
+
+
+def test_refusals(place, shell):
+    assert "nowhere has no certificate.json" in shell.refusal("verify nowhere")
+    assert "does not exist" in shell.refusal("verify classes --data nothing.csv")
+    (place / "classes" / "audit.json").write_text("{}")
+    assert "this is not an audit" in shell.refusal("verify classes")
+    (place / "classes" / "certificate.json").write_text("{")
+    assert "this is not JSON" in shell.refusal("verify classes")

@@ -1,0 +1,163 @@
+"""`surelearn watch`: state from run to run, files fed twice, standard input, exit codes, drift."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from surelearn.certificate import Certificate
+from surelearn.monitoring import Watch
+from surelearn.persistence import read_model
+
+
+def live(shell, n=120, seed=11, wrong=0.0):
+    """New rows; a part of the labels is turned round."""
+    frame = shell.frame(n, seed=seed)
+    turned = np.random.default_rng(seed).random(n) < wrong
+    return frame.assign(y=np.where(turned, np.where(frame["y"] == "yes", "no", "yes"), frame["y"]))
+
+
+def test_live_rows_that_bear_it_out(place, shell):
+    live(shell).to_csv("monday.csv", index=False)
+    result = shell.run("watch classes/certificate.json monday.csv")
+    assert result.exit_code == 0
+    assert "120 new rows" in result.stdout
+    assert "No alarm." in result.stdout
+    state = json.loads((place / "classes" / "certificate.watch.json").read_text())
+    assert state["format"] == "surelearn-watch"
+
+
+def test_the_models_predictions_are_the_columns(place, shell):
+    """A file with predictions, as `surelearn predict` writes it, and one that the model predicts: the same evidence."""
+    live(shell).to_csv("monday.csv", index=False)
+    shell.run("predict classes monday.csv --out joined.csv")
+    one = shell.run("watch classes/certificate.json monday.csv --state one.json").stdout
+    (place / "alone.json").write_text((place / "classes" / "certificate.json").read_text())
+    two = shell.run("watch alone.json joined.csv --state two.json").stdout
+    assert one == two
+    assert "no model lies beside alone.json" in shell.refusal("watch alone.json monday.csv --state three.json")
+    frame = pd.read_csv("joined.csv").rename(columns={"prediction": "said", "y": "truth"})
+    frame.to_csv("renamed.csv", index=False)
+    renamed = shell.run("watch alone.json renamed.csv --state four.json --target truth --prediction said").stdout
+    assert renamed == one
+
+
+def test_a_change_raises_an_alarm_that_stays(place, shell):
+    live(shell, wrong=0.5).to_csv("bad.csv", index=False)
+    result = shell.run("watch classes bad.csv --plot evidence.png")
+    assert result.exit_code == 3
+    assert "Alarm after" in result.stdout
+    assert (place / "evidence.png").read_bytes().startswith(b"\x89PNG")
+    live(shell, seed=12).to_csv("good.csv", index=False)
+    assert shell.run("watch classes good.csv").exit_code == 3
+
+
+def test_the_evidence_is_that_of_python(place, shell):
+    frames = [live(shell, seed=seed, wrong=0.2) for seed in (1, 2, 3)]
+    saved = read_model("classes/model")
+    watch = Watch(saved.certificate)
+    for i, frame in enumerate(frames):
+        frame.to_csv(f"{i}.csv", index=False)
+        shell.run(f"watch classes {i}.csv")
+        watch.update(frame["y"], saved.model.predict(frame[["x", "z", "c"]]))
+    kept = Watch.load(place / "classes" / "certificate.watch.json", saved.certificate)
+    assert kept.evidence == pytest.approx(watch.evidence, rel=1e-12)
+    assert kept.rows == watch.rows == 360
+
+
+def test_a_file_fed_twice_and_one_that_grew(place, shell):
+    frame = live(shell, 200)
+    frame[:120].to_csv("log.csv", index=False)
+    first = shell.run("watch classes log.csv").stdout
+    again = shell.run("watch classes log.csv").stdout
+    assert "0 new rows; the first 120 rows were fed before as log.csv" in again
+    assert first.splitlines()[1:] == again.splitlines()[1:]
+    frame.to_csv("log.csv", index=False)
+    assert "80 new rows; the first 120 rows were fed before" in shell.run("watch classes log.csv").stdout
+    frame.to_csv("copy.csv", index=False)
+    assert "0 new rows" in shell.run("watch classes copy.csv").stdout
+
+
+def test_standard_input_row_by_row(place, shell):
+    good, bad = live(shell, 30), live(shell, 300, seed=3, wrong=0.9)
+    text = good.to_csv(index=False)
+    result = shell.run("watch classes - --state s.json", input=text)
+    assert result.exit_code == 0
+    assert "in 30 labelled rows" in result.stdout
+    result = shell.run("watch classes - --state s.json", input=bad.to_csv(index=False))
+    assert result.exit_code == 3
+    rows = Watch.load(place / "s.json", Certificate.from_json((place / "classes" / "certificate.json").read_text())).rows
+    assert 30 < rows < 100  # it ended at the alarm
+
+
+def test_without_labels_inputs_are_compared(place, shell):
+    frame = live(shell, 400).drop(columns="y")
+    frame.to_csv("new.csv", index=False)
+    result = shell.run("watch classes new.csv")
+    assert result.exit_code == 0
+    assert "no column 'y' of labels, so the certificate is not tested" in result.stdout
+    assert "SL50" not in result.stdout
+    frame.assign(x=frame["x"] + 1.5).to_csv("moved.csv", index=False)
+    result = shell.run("watch classes moved.csv")
+    assert result.exit_code == 0
+    assert "(SL501)" in result.stdout
+    assert "Column 'x': " in result.stdout
+    assert "(SL502)" in result.stdout  # the scores moved with it
+    assert not (place / "classes" / "certificate.watch.json").exists()
+
+
+def test_drift_is_told_beside_labels(place, shell):
+    live(shell, 400).assign(z=3.0).to_csv("moved.csv", index=False)
+    assert "(SL501)" in shell.run("watch classes moved.csv").stdout
+
+
+def test_regression_and_groups(place, shell):
+    frame = live(shell, 300)
+    frame.to_csv("new.csv", index=False)
+    result = shell.run("watch amounts new.csv")
+    assert result.exit_code == 0
+    assert "further away" in result.stdout
+    result = shell.run("watch groups new.csv")
+    assert result.exit_code == 0
+    assert "of 100 groups" in result.stdout
+    assert "cannot be gathered into groups" in shell.run("watch groups -", input=frame.to_csv(index=False)).stderr
+    frame.drop(columns="who").to_csv("less.csv", index=False)
+    assert "has no column 'who'" in shell.refusal("watch groups less.csv --state s.json")
+
+
+def test_another_claim(place, shell):
+    live(shell).to_csv("new.csv", index=False)
+    assert "sensitivity" in shell.run("watch classes new.csv --claim sensitivity --state s.json").stdout
+    assert "name another --state" in shell.refusal("watch classes new.csv --claim risk --state s.json")
+    assert "name another --state" in shell.refusal("watch classes new.csv --delta 0.01 --state s.json")
+
+
+def test_missing_labels_are_counted(place, shell):
+    live(shell).assign(y=lambda frame: frame["y"].where(frame.index % 2 == 0, "")).to_csv("new.csv", index=False)
+    assert "60 rows without a label left out" in shell.run("watch classes new.csv").stdout
+
+
+def test_refusals(place, shell):
+    live(shell).to_csv("new.csv", index=False)
+    assert "cannot be read" in shell.refusal("watch nothing.json new.csv")
+    assert "does not exist" in shell.refusal("watch classes nothing.csv")
+    assert "has no column 'said' of predictions" in shell.refusal("watch classes new.csv --prediction said")
+    (place / "s.json").write_text("{}")
+    assert "s.json" in shell.refusal("watch classes new.csv --state s.json")
+    shell.run("watch classes new.csv --state s2.json")
+    assert "certificate" in shell.refusal("watch amounts new.csv --state s2.json")
+    assert "is not the model of" in shell.refusal("watch classes new.csv --model groups")
+    plain = json.loads((place / "classes" / "certificate.json").read_text())
+    plain["claims"][0]["value"] *= 0.9
+    (place / "classes" / "certificate.json").write_text(json.dumps(plain))
+    assert "was changed after it was written" in shell.refusal("watch classes new.csv")
+
+
+def test_a_refused_file_changes_no_evidence(place, shell):
+    live(shell).to_csv("new.csv", index=False)
+    shell.run("watch classes new.csv")
+    before = (place / "classes" / "certificate.watch.json").read_bytes()
+    (place / "ragged.csv").write_text("x,z,c,y\n" + "1,2,a,yes\n" * 30 + "1,2\n")
+    assert "row 32" in shell.run("watch classes ragged.csv").stderr
+    assert (place / "classes" / "certificate.watch.json").read_bytes() == before

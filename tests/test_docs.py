@@ -1,0 +1,64 @@
+"""The page "from CSV to production" does what it shows: its files are written, its commands run, their output compared."""
+
+import os
+import re
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+PAGE = Path(__file__).parent.parent / "docs" / "production.rst"
+BLOCK = re.compile(r"^\.\. code-block:: (python|console)\n(?:   :caption: (\S+)\n)?\n((?:   .*\n|\n)+)", re.MULTILINE)
+
+
+def blocks():
+    for kind, caption, body in BLOCK.findall(PAGE.read_text(encoding="utf-8")):
+        yield kind, caption, textwrap.dedent(body).strip("\n")
+
+
+def steps(body):
+    """Commands of a console block, each with the output that the page shows."""
+    for part in re.split(r"^\$ ", body, flags=re.MULTILINE)[1:]:
+        command, _, shown = part.partition("\n")
+        yield command, shown.rstrip("\n")
+
+
+def matches(shown, printed):
+    """Whether the output is the one shown, where … is anything."""
+    pattern = ".*".join(map(re.escape, shown.split("…")))
+    return re.fullmatch(pattern, printed.rstrip("\n"), flags=re.DOTALL) is not None
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name == "nt", reason="the page is for a POSIX shell")
+def test_the_page_does_what_it_shows(tmp_path):
+    programs = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    environment = {**os.environ, "PATH": programs, "HOME": str(tmp_path), "LC_ALL": "C.UTF-8", "COLUMNS": "200"}
+    status, ran = 0, []
+    for kind, caption, body in blocks():
+        if kind == "python":
+            if caption:
+                (tmp_path / caption).write_text(body)
+            continue
+        for command, shown in steps(body):
+            done = subprocess.run(  # noqa: S603
+                ["bash", "-c", f"(exit {status}); {command}"],  # noqa: S607
+                cwd=tmp_path,
+                env=environment,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                timeout=300,
+            )
+            assert matches(shown, done.stdout), f"$ {command}\n{done.stdout}"
+            status = done.returncode
+            ran.append(command.split()[:2])
+    assert {command[1] for command in ran if command[0] == "surelearn"} == {"plan", "audit", "predict", "watch", "verify"}
+
+
+def test_what_matches():
+    assert matches("a …\nb", "a 1\n2\nb\n")
+    assert not matches("a\nb", "a\nc")
+    assert not matches("", "something")
