@@ -235,7 +235,7 @@ def test_a_simulated_row_counts_as_the_theorem_counts_it(monkeypatch):
         seen.append(x)
         return predictable_bets(x, delta, anytime)
 
-    monkeypatch.setattr(planning, "predictable_bets", bets)
+    monkeypatch.setattr("surelearn.planning.gains.predictable_bets", bets)
     simulated = gain_power(150, 0.05, 0.15, 0.3, share=1.0, repeats=301)
     bounds = [paired_difference(np.maximum(1 - 2 * x, 0), np.maximum(2 * x - 1, 0), 0.05) for x in seen]
     assert 60 < sum(bound >= 0.05 for bound in bounds) == round(301 * simulated) < 240
