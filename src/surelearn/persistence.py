@@ -280,6 +280,8 @@ def _what(content: bytes) -> str:
     for magic, what in _NEVER_OPENED:
         if content.startswith(magic):
             return f"{what}, which could run code and is never opened"
+    if content.lstrip()[:1] in (b"{", b"["):
+        return "JSON text"
     return "damaged, or something else that is never opened"
 
 

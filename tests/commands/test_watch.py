@@ -154,6 +154,16 @@ def test_refusals(place, shell):
     assert "was changed after it was written" in shell.refusal("watch classes new.csv")
 
 
+def test_labels_written_in_another_way_are_no_errors(place, shell):
+    """As in the public test file of Adult, where every label ends with a dot."""
+    live(shell).assign(y=lambda frame: frame["y"] + ".").to_csv("dots.csv", index=False)
+    said = shell.refusal("watch classes dots.csv")
+    assert "dots.csv, column 'y': no label is one the model knows" in said
+    assert "is not 'no', 'yes'" in said
+    live(shell).assign(y=lambda frame: frame["y"].where(frame.index > 0, "maybe")).to_csv("one.csv", index=False)
+    assert "1 row with a label the model never saw, counted as wrong" in shell.run("watch classes one.csv").stdout
+
+
 def test_a_refused_file_changes_no_evidence(place, shell):
     live(shell).to_csv("new.csv", index=False)
     shell.run("watch classes new.csv")

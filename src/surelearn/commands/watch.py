@@ -252,7 +252,17 @@ class _Live:
         if not self.labelled:
             return ()
         made = [np.concatenate(parts) for parts in (hashes, truths, predictions)]
+        self._check_labels(made[1])
         return (*made, None if self.group is None else np.concatenate(groups))
+
+    def _check_labels(self, truths: Any) -> None:
+        """Refuse a file whose labels are all unknown: they are written in another way, which is no error of the model."""
+        classes = set(self.certificate.facts.options["classes"])
+        found = [label for label in dict.fromkeys(truths.tolist()) if label is not None]
+        if classes and found and not classes & set(found):
+            known = ", ".join(repr(label) for label in sorted(classes, key=str)[:5])
+            said = f"no label is one the model knows; {found[0]!r} is not {known}"
+            raise ValueError(f"{self.source}, column {self.target!r}: {said}")
 
     def _read(self, table: Any, stream: Any) -> tuple[Any, Any, Any]:
         from surelearn.adapters import scores_of
