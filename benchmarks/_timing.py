@@ -7,8 +7,11 @@ import statistics
 import time
 from collections.abc import Callable
 
+from threadpoolctl import threadpool_limits
+
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
+threadpool_limits(1)  # also where NumPy was loaded before
 
 
 def compare(title: str, contestants: dict[str, Callable[[], object]], repeats: int = 5, note: str = "") -> None:

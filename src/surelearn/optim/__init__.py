@@ -1,0 +1,1 @@
+"""Optimization with its certificates: descent, stochastic descent, and when to stop."""

@@ -1,0 +1,212 @@
+"""Losses of linear predictors and what theorems ask of them: smoothness L, strong convexity m, the Lipschitz constant ρ."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+from scipy.special import expit
+
+Vector = npt.NDArray[np.float64]
+
+EXACT = 2000  # up to so many columns (or rows) eigenvalues are computed, beyond them bounded
+
+
+@dataclass(frozen=True)
+class Loss:
+    """A convex loss of one number: the margin t = y·ŷ of a classifier, or the residual t = ŷ − y of a regression.
+
+    Attributes
+    ----------
+    of : "margin" or "residual"
+    value, derivative : ℓ(t) and ℓ′(t), of arrays; where ℓ has a kink, a subgradient
+    curvature : the largest ℓ″, infinite for a kink
+    least_curvature : the smallest ℓ″
+    lipschitz : the largest |ℓ′|, may be infinite
+    slopes : left and right derivative at 0
+    """
+
+    name: str
+    of: Literal["margin", "residual"]
+    value: Callable[[Any], Any]
+    derivative: Callable[[Any], Any]
+    curvature: float
+    least_curvature: float
+    lipschitz: float
+    slopes: tuple[float, float]
+
+
+def huber(threshold: float = 1.0) -> Loss:
+    """Huber's loss of a residual, the Moreau envelope min_s ½(s − t)² + η|s|: ½t² up to η, then η|t| − ½η².
+
+    The course prints η|t| − ½t² for the outer branch, a misprint: it would not be continuous.
+
+    Examples
+    --------
+    >>> huber(1.0).value(np.array([0.5, 3.0]))
+    array([0.125, 2.5  ])
+    """
+    eta = float(threshold)
+    if not 0 < eta < math.inf:
+        raise ValueError(f"threshold must be positive and finite, not {threshold!r}")
+
+    def value(t: Any) -> Any:
+        size = np.abs(t)
+        return np.where(size <= eta, 0.5 * np.square(t), eta * size - 0.5 * eta**2)
+
+    return Loss(f"huber({eta:g})", "residual", value, lambda t: np.clip(t, -eta, eta), 1.0, 0.0, eta, (0.0, 0.0))
+
+
+LOSSES = {
+    loss.name: loss
+    for loss in (
+        Loss("squared", "residual", np.square, lambda t: 2 * np.asarray(t), 2.0, 2.0, math.inf, (0.0, 0.0)),
+        huber(),
+        Loss("logistic", "margin", lambda t: np.logaddexp(0, -t), lambda t: -expit(-t), 0.25, 0.0, 1.0, (-0.5, -0.5)),
+        Loss(
+            "hinge", "margin", lambda t: np.maximum(1 - t, 0), lambda t: np.where(np.asarray(t) < 1, -1.0, 0.0),
+            math.inf, 0.0, 1.0, (-1.0, -1.0),
+        ),
+        Loss(
+            "squared hinge", "margin", lambda t: np.maximum(1 - t, 0) ** 2, lambda t: -2 * np.maximum(1 - t, 0),
+            2.0, 0.0, math.inf, (-2.0, -2.0),
+        ),
+        Loss(
+            "squared margin", "margin", lambda t: (1 - t) ** 2, lambda t: -2 * (1 - np.asarray(t)),
+            2.0, 2.0, math.inf, (-2.0, -2.0),
+        ),
+        Loss(
+            "exponential", "margin", lambda t: np.exp(-t), lambda t: -np.exp(-t),
+            math.inf, 0.0, math.inf, (-1.0, -1.0),
+        ),
+        Loss(
+            "perceptron", "margin", lambda t: np.maximum(-t, 0), lambda t: np.where(np.asarray(t) < 0, -1.0, 0.0),
+            math.inf, 0.0, 1.0, (-1.0, 0.0),
+        ),
+    )
+}  # fmt: skip
+
+
+def find_loss(loss: str | Loss) -> Loss:
+    """The loss of that name, or the loss itself."""
+    if isinstance(loss, Loss):
+        return loss
+    name = "huber(1)" if loss == "huber" else loss
+    if name not in LOSSES:
+        raise ValueError(f"loss must be one of {', '.join(LOSSES)} or a Loss, not {loss!r}")
+    return LOSSES[name]
+
+
+@dataclass(frozen=True)
+class Function:
+    """A differentiable function with the constants that theorems ask for.
+
+    ``smoothness`` is L, ``strong_convexity`` m (0: merely convex); ``lower`` is a number that f never falls below.
+    """
+
+    value: Callable[[Vector], float]
+    gradient: Callable[[Vector], Vector]
+    smoothness: float
+    strong_convexity: float = 0.0
+    convex: bool = True
+    lower: float = -math.inf
+
+
+class LinearObjective:
+    """f(w) = (1/n) Σ ℓ(⟨w, x_i⟩, y_i) + λ‖w‖², with its L and m: H = (1/n) Xᵀdiag(ℓ″)X + 2λI.
+
+    L = sup ℓ″·λ_max(XᵀX)/n + 2λ and m = inf ℓ″·λ_min(XᵀX)/n + 2λ, rounded outward; for more than 2,000 rows and columns
+    λ_max is bounded by ‖X‖_F² and λ_min by 0, so that steps are smaller than they could be, never too large.
+
+    Parameters
+    ----------
+    X : (n, d), dense or CSR; append a column of ones for a bias
+    y : labels −1 and 1 for a loss of the margin, numbers for one of the residual
+    loss : "squared", "huber", "logistic", "hinge", … or a `Loss`
+    regularization : λ ≥ 0
+
+    Examples
+    --------
+    >>> f = LinearObjective(np.eye(2), [1.0, -1.0], "logistic", 0.1)
+    >>> round(f.smoothness, 6), f.strong_convexity
+    (0.325, 0.2)
+    """
+
+    convex = True
+    lower = 0.0
+
+    def __init__(self, X: Any, y: Any, loss: str | Loss, regularization: float = 0.0) -> None:
+        self.X: Any = X.tocsr() if sparse.issparse(X) else np.asarray(X, dtype=float)
+        self.y = np.asarray(y, dtype=float)
+        self.loss = find_loss(loss)
+        self.regularization = float(regularization)
+        if self.X.ndim != 2 or self.y.shape != (self.X.shape[0],) or not len(self.y):
+            raise ValueError(f"X must be (n, d) and y (n,) with n ≥ 1, not {self.X.shape} and {self.y.shape}")
+        if not 0 <= self.regularization < math.inf:
+            raise ValueError(f"regularization must be a number of at least 0, not {regularization!r}")
+        if self.loss.of == "margin" and not np.isin(self.y, (-1.0, 1.0)).all():
+            raise ValueError(f"y must be −1 and 1 for the {self.loss.name} loss: write 2*y - 1 for labels 0 and 1")
+        low, high = eigenvalue_range(self.X)
+        n, ridge = len(self.y), 2 * self.regularization
+        self.smoothness = self.loss.curvature * high / n + ridge if high > 0 else ridge
+        self.strong_convexity = self.loss.least_curvature * low / n + ridge
+
+    @property
+    def dimension(self) -> int:
+        """How many weights there are."""
+        return self.X.shape[1]
+
+    def _inner(self, scores: Vector, y: Vector) -> tuple[Vector, Vector | float]:
+        """The loss's argument and its derivative by the score."""
+        return (y * scores, y) if self.loss.of == "margin" else (scores - y, 1.0)
+
+    def value(self, w: Vector) -> float:
+        """f(w)."""
+        t, _ = self._inner(self.X @ w, self.y)
+        return float(np.mean(self.loss.value(t)) + self.regularization * (w @ w))
+
+    def gradient(self, w: Vector) -> Vector:
+        """∇f(w), or a subgradient where the loss has a kink."""
+        t, sign = self._inner(self.X @ w, self.y)
+        return self.X.T @ (self.loss.derivative(t) * sign) / len(self.y) + 2 * self.regularization * w
+
+    def value_of_row(self, i: int, w: Vector) -> float:
+        """ℓ(⟨w, x_i⟩, y_i) + λ‖w‖²."""
+        t, _ = self._inner(self._row(i) @ w, self.y[i])
+        return float(self.loss.value(t) + self.regularization * (w @ w))
+
+    def gradient_of_row(self, i: int, w: Vector) -> Vector:
+        """Its (sub)gradient: an unbiased estimate of ∇f for a random row."""
+        x = self._row(i)
+        t, sign = self._inner(x @ w, self.y[i])
+        return float(self.loss.derivative(t) * sign) * x + 2 * self.regularization * w
+
+    def lipschitz(self, radius: float) -> float:
+        """The largest gradient of a single row's loss over ‖w‖ ≤ radius: max_i |ℓ′|·‖x_i‖ + 2λ·radius."""
+        squares = self.X.multiply(self.X).sum(axis=1) if sparse.issparse(self.X) else np.square(self.X).sum(axis=1)
+        norms = np.sqrt(np.asarray(squares, dtype=float).ravel())
+        slopes: Any = self.loss.lipschitz
+        if math.isinf(slopes):  # convex: |ℓ′| is largest at the ends of the range of t
+            reach = norms * radius
+            ends = (-reach, reach) if self.loss.of == "margin" else (-reach - self.y, reach - self.y)
+            slopes = np.maximum(*(np.abs(self.loss.derivative(end)) for end in ends))
+        return float(np.max(slopes * norms) + 2 * self.regularization * radius)
+
+    def _row(self, i: int) -> Vector:
+        return self.X[i].toarray().ravel() if sparse.issparse(self.X) else self.X[i]
+
+
+def eigenvalue_range(X: Any) -> tuple[float, float]:
+    """Numbers below the smallest and above the largest eigenvalue of XᵀX."""
+    n, d = X.shape
+    if min(n, d) > EXACT:
+        return 0.0, float(X.multiply(X).sum() if sparse.issparse(X) else np.square(X).sum())
+    gram = X.T @ X if d <= n else X @ X.T
+    values = np.linalg.eigvalsh(gram.toarray() if sparse.issparse(gram) else gram)
+    rounding = float((n + d) * np.finfo(float).eps * values.sum())
+    return max(0.0, float(values[0]) - rounding) if d <= n else 0.0, max(0.0, float(values[-1]) + rounding)
