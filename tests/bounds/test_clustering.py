@@ -100,3 +100,33 @@ def test_impossible_costs_are_refused(costs):
 
 def test_a_perfect_seeding_says_nothing():
     assert bounds.kmeans_optimum_lower_bound([0.0, 1.0], 3, 0.05) == 0.0
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("k", [2, 3])
+def test_ratios_stay_above_what_the_optimum_shows(seed, k):
+    x, rng = data(seed), np.random.default_rng(seed)
+    values = np.linalg.svd(x - x.mean(axis=0), compute_uv=False)
+    costs = [cost(x, seed_by_squared_distance(x, k, rng)) for _ in range(5)]
+    true = costs[0] / optimum(x, k)
+    assert true <= bounds.kmeans_spectral_ratio(costs[0], values, k)
+    assert true <= bounds.kmeans_ratio(costs[0], costs, k, 0.05, values)
+
+
+@pytest.mark.parametrize(("values", "larger"), [((9.0, 4.0, 3.0), 25.0), ((9.0, 0.3, 0.4), 0.25), (None, 0.0)])
+def test_the_ratio_divides_by_the_larger_lower_bound(values, larger):
+    seeded = 0.05 ** (1 / 2) * 50.0 / (8 * (math.log(2) + 2))
+    assert 0.25 < seeded < 25
+    found = bounds.kmeans_ratio(40.0, [50.0, 60.0], 2, 0.05, values)
+    assert found == pytest.approx(40.0 / max(seeded, larger))
+    if values:
+        assert bounds.kmeans_spectral_ratio(40.0, values, 2) == pytest.approx(40.0 / larger)
+
+
+def test_ratio_at_its_limits():
+    assert bounds.kmeans_ratio(0.0, [0.0], 2, 0.05) == bounds.kmeans_spectral_ratio(0.0, [1.0], 2) == 1.0
+    assert bounds.kmeans_ratio(1.0, [0.0], 2, 0.05) == bounds.kmeans_spectral_ratio(1.0, [1.0], 2) == math.inf
+    assert bounds.kmeans_spectral_ratio(1.0, [1.0], 1) == 1.0
+    assert bounds.kmeans_spectral_ratio.certify(1.0, [1.0], 2).vacuous
+    with pytest.raises(ValueError, match="cost"):
+        bounds.kmeans_spectral_ratio(-1.0, [1.0], 1)

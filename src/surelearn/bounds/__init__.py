@@ -23,7 +23,13 @@ from surelearn.bounds.capacity import (
     vc_dimension_of_stumps,
     vc_dimension_of_two_layer_sigmoid,
 )
-from surelearn.bounds.clustering import kmeans_optimum_lower_bound, kmeans_plus_plus_ratio, kmeans_spectral_lower_bound
+from surelearn.bounds.clustering import (
+    kmeans_optimum_lower_bound,
+    kmeans_plus_plus_ratio,
+    kmeans_ratio,
+    kmeans_spectral_lower_bound,
+    kmeans_spectral_ratio,
+)
 from surelearn.bounds.compression import campi_garatti, floyd_warmuth
 from surelearn.bounds.convergence import (
     adaboost_training_error,
@@ -50,6 +56,12 @@ from surelearn.bounds.holdout import (
     paired_difference,
 )
 from surelearn.bounds.margin import boosting_margin_finite, boosting_margin_vc, rademacher_margin, smallest_margin
+from surelearn.bounds.optimality import (
+    beta_near_minimizer,
+    distance_to_minimizer,
+    stability_near_minimizer,
+    strong_convexity_gap,
+)
 from surelearn.bounds.pac_bayes import (
     catoni,
     deterministic_linear_classifier,
@@ -58,6 +70,7 @@ from surelearn.bounds.pac_bayes import (
     pac_bayes_kl,
     pac_bayes_quadratic,
 )
+from surelearn.bounds.robust_regression import beta_huber, column_perturbations, square_root_lasso_optimum
 from surelearn.bounds.stability import (
     beta_hinge,
     beta_logistic,
@@ -89,7 +102,9 @@ __all__ = [
     "adaboost_training_error",
     "after_selection",
     "beta_hinge",
+    "beta_huber",
     "beta_logistic",
+    "beta_near_minimizer",
     "beta_ridge",
     "beta_sgd_convex",
     "beta_sgd_permuted",
@@ -109,10 +124,12 @@ __all__ = [
     "clopper_pearson",
     "clopper_pearson_interval",
     "clopper_pearson_lower",
+    "column_perturbations",
     "conformal_radius",
     "conformal_rank",
     "conformal_rank_pac",
     "deterministic_linear_classifier",
+    "distance_to_minimizer",
     "empirical_bernstein",
     "expected_gap",
     "finite_class",
@@ -126,7 +143,9 @@ __all__ = [
     "hypergeometric_tail_inversion",
     "kmeans_optimum_lower_bound",
     "kmeans_plus_plus_ratio",
+    "kmeans_ratio",
     "kmeans_spectral_lower_bound",
+    "kmeans_spectral_ratio",
     "mcallester",
     "pac_bayes_kl",
     "pac_bayes_quadratic",
@@ -136,6 +155,9 @@ __all__ = [
     "sauer",
     "sgd_learnability",
     "smallest_margin",
+    "square_root_lasso_optimum",
+    "stability_near_minimizer",
+    "strong_convexity_gap",
     "structural_risk",
     "theorems",
     "uniform_stability",

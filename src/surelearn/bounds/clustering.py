@@ -74,3 +74,57 @@ def kmeans_spectral_lower_bound(singular_values: npt.ArrayLike, k: int) -> float
     """
     values = check.sample("singular_values", singular_values, 0.0, np.inf)
     return float(np.sum(np.sort(values)[::-1][int(check.count("k", k, 1)) - 1 :] ** 2))
+
+
+@theorem(
+    "k-means ratio, from the spectrum",
+    "C. Ding and X. He, ICML 2004, Theorem 3.3, divided into the cost",
+    assumes=("the singular values are those of the centred data",),
+    claims=at_most("cost / optimum", holds=ALWAYS, trivial=None, unit="number"),
+    example={"cost": 8.0, "singular_values": (10.0, 5.0, 2.0, 1.0), "k": 3},
+)
+def kmeans_spectral_ratio(cost: float, singular_values: npt.ArrayLike, k: int) -> float:
+    """How many times the optimum a clustering can cost: its cost over the PCA tail, 1 for a cost of 0.
+
+    Examples
+    --------
+    >>> kmeans_spectral_ratio(8.0, [10.0, 5.0, 2.0, 1.0], 3)
+    1.6
+    """
+    return _ratio(cost, kmeans_spectral_lower_bound(singular_values, k))
+
+
+@theorem(
+    "k-means ratio, from seedings",
+    "Markov's inequality on D. Arthur and S. Vassilvitskii, SODA 2007, Theorem 3.1, and the PCA tail, divided into the cost",
+    assumes=(PLAIN_SEEDING, "the seedings are independent", "the singular values, if given, are those of the centred data"),
+    claims=at_most("cost / optimum", trivial=None, unit="number"),
+    example={"cost": 90.0, "costs": (120.0, 100.0, 110.0), "k": 10, "delta": 0.05, "singular_values": (10.0, 5.0)},
+)
+def kmeans_ratio(
+    cost: float, costs: npt.ArrayLike, k: int, delta: float, singular_values: npt.ArrayLike | None = None
+) -> float:
+    """How many times the optimum a clustering can cost: its cost over the larger of the two lower bounds.
+
+    Only the bound from the seedings can fail, with probability δ: the larger of it and the PCA tail fails no more often.
+
+    Parameters
+    ----------
+    cost : of the clustering, found in whatever way from whatever start
+    costs : R costs of independent plain k-means++ seedings, before Lloyd
+
+    Examples
+    --------
+    >>> round(kmeans_ratio(90.0, [120.0, 100.0, 110.0], 10, 0.05), 1)
+    84.1
+    """
+    seeded = kmeans_optimum_lower_bound(costs, k, delta)
+    return _ratio(cost, seeded if singular_values is None else max(seeded, kmeans_spectral_lower_bound(singular_values, k)))
+
+
+def _ratio(cost: float, optimum: float) -> float:
+    """The cost over a lower bound on the optimum; nothing costs less than 0."""
+    cost = float(check.nonnegative("cost", cost))
+    if cost == 0:
+        return 1.0
+    return max(1.0, cost / optimum) if optimum > 0 else float("inf")

@@ -1,0 +1,117 @@
+"""How far from the minimizer a run stopped, and what that costs: bounds for minimizers carried over to what was found.
+
+Learners minimize F(w) = (1/n)·Σ loss + λ‖w‖² over weights without an unregularized intercept. F is 2λ-strongly convex, so
+its gradient at the weights found says how far they are.
+"""
+
+from __future__ import annotations
+
+import numpy.typing as npt
+
+from surelearn.bounds import _checks as check
+from surelearn.bounds import _measured as measured
+from surelearn.bounds._checks import Value
+from surelearn.bounds.holdout import IID
+from surelearn.bounds.stability import FIXED_BEFORE, LOSS_NONNEGATIVE, UNIFORM, beta_tikhonov, uniform_stability_nonnegative
+from surelearn.claim import ALWAYS, at_most, theorem
+
+CONVEX = "the loss is convex in the weights, all of which are regularized"
+CONVEX_LIPSCHITZ = "the loss is convex in the weights, all of which are regularized, and Lipschitz as stated"
+
+
+@theorem(
+    "strong convexity gap",
+    "course, section 8 (m-strong convexity, with m = 2λ); S. Boyd and L. Vandenberghe (2004), (9.9)",
+    assumes=(CONVEX,),
+    claims=at_most("suboptimality", holds=ALWAYS, trivial=None, unit="number"),
+    example={"gradient_norm": 1e-4, "regularization": 0.01},
+)
+def strong_convexity_gap(gradient_norm: npt.ArrayLike, regularization: npt.ArrayLike) -> Value:
+    """F(w) − min F of F = (1/n)·Σ loss + λ‖w‖² from its gradient at w: ‖∇F(w)‖²/(4λ).
+
+    Examples
+    --------
+    >>> round(strong_convexity_gap(1e-4, 0.01), 12)
+    2.5e-07
+    """
+    norm, lam = check.nonnegative("gradient_norm", gradient_norm), check.positive("regularization", regularization)
+    return check.plain(norm**2 / (4 * lam))
+
+
+@theorem(
+    "distance to the minimizer",
+    "S. Boyd and L. Vandenberghe (2004), (9.11), without its factor 2: the gradient is strongly monotone",
+    assumes=(CONVEX,),
+    claims=at_most("distance to the minimizer", holds=ALWAYS, trivial=None, unit="number"),
+    example={"gradient_norm": 1e-4, "regularization": 0.01},
+)
+def distance_to_minimizer(gradient_norm: npt.ArrayLike, regularization: npt.ArrayLike) -> Value:
+    """‖w − w*‖ from the gradient of F = (1/n)·Σ loss + λ‖w‖² at w: ‖∇F(w)‖/(2λ); a parabola attains it.
+
+    Examples
+    --------
+    >>> round(distance_to_minimizer(1e-4, 0.01), 12)
+    0.005
+    """
+    norm, lam = check.nonnegative("gradient_norm", gradient_norm), check.positive("regularization", regularization)
+    return check.plain(norm / (2 * lam))
+
+
+@theorem(
+    "stability near the minimizer",
+    "stability notes, Theorem 8.2, for the minimizer; the loss is Lipschitz from there to the weights found",
+    assumes=(IID, FIXED_BEFORE, UNIFORM, LOSS_NONNEGATIVE, CONVEX_LIPSCHITZ),
+    claims=at_most("risk", trivial="loss_bound", unit="number", measured=measured.risk),
+    example={
+        "risk": 0.3, "lipschitz": 1.0, "regularization": 0.1, "n": 10000, "distance": 1e-4, "loss_bound": 2.0, "delta": 0.05
+    },
+)  # fmt: skip
+def stability_near_minimizer(
+    risk: npt.ArrayLike,
+    lipschitz: npt.ArrayLike,
+    regularization: npt.ArrayLike,
+    n: npt.ArrayLike,
+    distance: npt.ArrayLike,
+    loss_bound: npt.ArrayLike,
+    delta: npt.ArrayLike,
+) -> Value:
+    """Risk of weights within r of the minimizer w* of (1/n)·Σ loss + λ‖w‖², 0 ≤ loss ≤ M for w*.
+
+    risk + 2ρr + β + (2nβ + M)·√(ln(1/δ) / 2n), β = ρ²/(λn). The theorem is about w*; ρr is lost on the way there in the
+    training risk and on the way back in the risk, whichever way w was found.
+
+    Parameters
+    ----------
+    risk : training risk of the weights found
+    distance : r ≥ ‖w − w*‖, from `distance_to_minimizer`
+    loss_bound : M, a bound on the loss of the minimizer for every sample and row
+
+    Examples
+    --------
+    >>> round(stability_near_minimizer(0.3, 1.0, 0.1, 10000, 1e-4, loss_bound=2.0, delta=0.05), 4)
+    0.5705
+    """
+    rho, r = check.nonnegative("lipschitz", lipschitz), check.nonnegative("distance", distance)
+    beta = beta_tikhonov(rho, regularization, n)
+    return check.plain(uniform_stability_nonnegative(risk, beta, n, delta, loss_bound) + 2 * rho * r)
+
+
+@theorem(
+    "stability of a stopped minimization",
+    "S. Shalev-Shwartz and S. Ben-David (2014), Section 13.3, as in `beta_tikhonov`, plus the tolerance twice",
+    assumes=(FIXED_BEFORE, UNIFORM, CONVEX_LIPSCHITZ, "on every sample the learner stops within the stated distance"),
+    claims=at_most("uniform stability", holds=ALWAYS, trivial=None, unit="number"),
+    example={"lipschitz": 1.0, "regularization": 0.1, "n": 1000, "distance": 1e-4},
+)
+def beta_near_minimizer(
+    lipschitz: npt.ArrayLike, regularization: npt.ArrayLike, n: npt.ArrayLike, distance: npt.ArrayLike
+) -> Value:
+    """β of a learner that stops within r of the minimizer of (1/n)·Σ loss + λ‖w‖²: ρ²/(λn) + 2ρr.
+
+    Examples
+    --------
+    >>> round(beta_near_minimizer(1.0, 0.1, 1000, 1e-4), 6)
+    0.0102
+    """
+    rho, r = check.nonnegative("lipschitz", lipschitz), check.nonnegative("distance", distance)
+    return check.plain(beta_tikhonov(rho, regularization, n) + 2 * rho * r)
