@@ -1,0 +1,1 @@
+"""Kernels: one definition of each for the whole project."""

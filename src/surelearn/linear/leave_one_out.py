@@ -1,0 +1,353 @@
+"""All fits without one row, or with one row replaced, at about the price of one fit.
+
+Leaving row i out drops its loss from the sum and keeps the rest: the total penalty nλ stays. Replacing row i by another is
+leaving it out of the rows with the other added, so one more fit gives all n replacements. `largest_change` measures what a
+replacement does to the loss, to stand beside the certified β of `surelearn.bounds.stability`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from surelearn.linear.leave_one_out_newton import Indices, leave_out, newton
+from surelearn.linear.leave_one_out_ridge import ridge_without
+from surelearn.linear.ridge_spectrum import INTERCEPTS, Array, Intercept
+
+Loss = Literal["squared", "logistic"]
+
+
+@dataclass(frozen=True, eq=False)
+class LeaveOneOut:
+    """The fits without one row.
+
+    Attributes
+    ----------
+    weights : (k, d), or (k, d, t) for several outputs; row by row the fit without that row, None if not asked for
+    intercepts : (k,) or (k, t); 0 without one
+    scores : (k,) or (k, t), each row's score by the fit without it
+    errors : (k,), bounds on the distance of the weights from the exact minimizer; 0 for ridge, which is exact to rounding
+    full_weights, full_intercept : the fit to all rows
+    """
+
+    weights: Array | None
+    intercepts: Array
+    scores: Array
+    errors: Array
+    full_weights: Array
+    full_intercept: Array
+
+
+@dataclass(frozen=True)
+class Change:
+    """The largest change of the loss found, and where: which row, by which replacement, at which point.
+
+    ``point`` is −1 where the point was searched for inside ``x_bound``.
+    """
+
+    value: float
+    row: int
+    replacement: int
+    point: int
+
+
+def ridge_leave_one_out(
+    X: Any, y: npt.ArrayLike, regularization: float, *, intercept: Intercept = "none", weights: bool = False
+) -> LeaveOneOut:
+    """Ridge regression without each row in turn, by Sherman–Morrison: ŷ_i = y_i − e_i/(1 − h_i).
+
+    The objective without row i is (1/n)·Σ_{j≠i}(⟨w, x_j⟩ − y_j)² + λ‖w‖². h_i = x_iᵀ(XᵀX + nλI)⁻¹x_i comes from a
+    Cholesky factor where that loses few digits, else from the singular value decomposition.
+
+    Parameters
+    ----------
+    X : rows (n, d)
+    y : targets (n,) or (n, t)
+    regularization : λ > 0
+    intercept : "none", "regularized" or "free", as for `surelearn.linear.ridge.Ridge`
+    weights : whether to return the n weight vectors too
+
+    Examples
+    --------
+    >>> fits = ridge_leave_one_out([[1.0], [2.0]], [1.0, 2.0], 2.5, weights=True)
+    >>> fits.weights.round(4).tolist(), fits.scores.round(4).tolist()
+    ([[0.4444], [0.1667]], [0.4444, 0.3333])
+    """
+    X, Y, lam = _rows(X), _targets(X, y), _positive(regularization)
+    _check_intercept(intercept)
+    fits = ridge_without(X, Y, lam * len(X), intercept)
+    return LeaveOneOut(
+        weights=fits.weights() if weights else None,
+        intercepts=fits.intercepts(),
+        scores=fits.scores,
+        errors=np.zeros(len(X)),
+        full_weights=fits.full_weights,
+        full_intercept=fits.full_intercept,
+    )
+
+
+def ridge_replace_one(
+    X: Any, y: npt.ArrayLike, regularization: float, row: npt.ArrayLike, target: Any, *, intercept: Intercept = "none"
+) -> LeaveOneOut:
+    """Ridge regression with each row in turn replaced by ``(row, target)``, in closed form.
+
+    Examples
+    --------
+    >>> fits = ridge_replace_one([[1.0], [2.0]], [1.0, 2.0], 2.5, [1.0], -1.0)
+    >>> fits.weights.round(4).tolist()
+    [[0.3], [0.0]]
+    """
+    X, Y, lam = _rows(X), _targets(X, y), _positive(regularization)
+    _check_intercept(intercept)
+    n, added = len(X), np.concatenate([Y, np.asarray(target, dtype=float).reshape(1, *Y.shape[1:])])
+    fits = ridge_without(_with_row(X, row), added, lam * n, intercept)
+    weights, intercepts = fits.weights(), fits.intercepts()
+    return LeaveOneOut(
+        weights=weights[:n],
+        intercepts=intercepts[:n],
+        scores=fits.scores[:n],
+        errors=np.zeros(n),
+        full_weights=weights[n],  # without the added row: the fit to the rows as they are
+        full_intercept=intercepts[n],
+    )
+
+
+def logistic_leave_one_out(
+    X: Any,
+    y: npt.ArrayLike,
+    regularization: float,
+    *,
+    tol: float = 1e-6,
+    intercept: Literal["none", "regularized"] = "none",
+    rows: npt.ArrayLike | None = None,
+) -> LeaveOneOut:
+    """Logistic regression without each row in turn, each within ``tol`` of its exact minimizer, without n separate fits.
+
+    The objective without row i is (1/n)·Σ_{j≠i} ln(1 + e^{−y_j⟨w, x_j⟩}) + λ‖w‖². All rows start with the Newton step from
+    the full fit, its Hessian downdated by rank one, and share that Hessian's factor in the corrections; ``errors`` holds
+    proven bounds on the distances that remain. Rows whose removal moves the scores far get Newton's method of their own,
+    still in batches.
+
+    Parameters
+    ----------
+    X : rows (n, d)
+    y : labels of two classes; the second in sorted order counts as +1
+    regularization : λ > 0
+    tol : the largest distance ‖w − w*‖ allowed; not below 1e-12 times the largest weights
+    intercept : "none", or "regularized": a column of ones, penalized like the others
+    rows : which rows to leave out; all unless told
+
+    Examples
+    --------
+    >>> fits = logistic_leave_one_out([[-1.0], [1.0], [2.0]], [0, 1, 1], 0.1)
+    >>> fits.weights.round(4).tolist()
+    [[0.9255], [0.9255], [0.9378]]
+    """
+    X, lam = _padded(_rows(X), intercept), _positive(regularization)
+    return _logistic_without(X, _signs(y), lam * len(X), tol, intercept, _which(rows, len(X)))
+
+
+def logistic_replace_one(
+    X: Any,
+    y: npt.ArrayLike,
+    regularization: float,
+    row: npt.ArrayLike,
+    label: Any,
+    *,
+    tol: float = 1e-6,
+    intercept: Literal["none", "regularized"] = "none",
+    rows: npt.ArrayLike | None = None,
+) -> LeaveOneOut:
+    """Logistic regression with each row in turn replaced by ``(row, label)``; parameters as `logistic_leave_one_out`.
+
+    Examples
+    --------
+    >>> fits = logistic_replace_one([[-1.0], [1.0], [2.0]], [0, 1, 1], 0.1, [2.0], 0)
+    >>> fits.weights.round(4).tolist()
+    [[0.1768], [0.1768], [0.0]]
+    """
+    rows_, lam = _rows(X), _positive(regularization)
+    labels = np.append(np.asarray(y), np.asarray([label], dtype=np.asarray(y).dtype))
+    which = _which(rows, len(rows_))
+    X = _padded(_with_row(rows_, row), intercept)
+    return _logistic_without(X, _signs(labels), lam * len(rows_), tol, intercept, which)
+
+
+def largest_change(
+    X: Any,
+    y: npt.ArrayLike,
+    regularization: float,
+    replacements: tuple[Any, npt.ArrayLike],
+    *,
+    loss: Loss = "squared",
+    points: tuple[Any, npt.ArrayLike] | None = None,
+    x_bound: float | None = None,
+    y_bound: float | None = None,
+    rows: npt.ArrayLike | None = None,
+) -> Change:
+    """The largest change of the loss at any point, over every row replaced by every replacement: a measurement of β.
+
+    No certified β may be below it. Without an intercept; pad the rows for a penalized one.
+
+    Parameters
+    ----------
+    X, y : rows (n, d) and targets (n,); for the logistic loss labels −1 and 1
+    regularization : λ > 0
+    replacements : rows (m, d) and targets (m,), each to take the place of each row
+    loss : "squared" (ridge) or "logistic"
+    points : rows and targets at which the loss is compared; the rows and the replacements unless told
+    x_bound, y_bound : if given, also search the worst point with ‖x‖ = x_bound and |y| ≤ y_bound (±1 for the logistic loss)
+    rows : which rows to replace; all unless told
+
+    Examples
+    --------
+    >>> change = largest_change([[1.0], [1.0]], [1.0, -1.0], 100.0, ([[1.0]], [1.0]), x_bound=1.0, y_bound=1.0)
+    >>> round(change.value, 6)
+    0.0199
+    """
+    if loss not in ("squared", "logistic"):
+        raise ValueError(f"loss must be 'squared' or 'logistic', not {loss!r}")
+    rows_, Y = _rows(X), np.asarray(y, dtype=float)
+    if Y.ndim != 1:
+        raise ValueError("y must have one output: measure the outputs one by one")
+    others, targets = _rows(replacements[0]), np.asarray(replacements[1], dtype=float)
+    if points is None:
+        points = np.vstack([rows_, others]), np.concatenate([Y, targets])
+    at, labels = _rows(points[0]), np.asarray(points[1], dtype=float)
+    loss_of = _squared if loss == "squared" else _logistic
+    which = _which(rows, len(rows_))
+    full = _full_fit(rows_, Y, regularization, loss)
+    best = Change(value=0.0, row=-1, replacement=-1, point=-1)
+    for k, (row, target) in enumerate(zip(others, targets, strict=True)):
+        fitted = _replaced(rows_, Y, regularization, loss, row, target, which)
+        changes = np.abs(loss_of(at @ fitted.T, labels[:, None]) - loss_of(at @ full, labels)[:, None])  # (m, k)
+        point, i = np.unravel_index(int(np.argmax(changes)), changes.shape)
+        best = max(best, Change(float(changes[point, i]), int(which[i]), k, int(point)), key=lambda c: c.value)
+        if x_bound is not None:
+            worst = _worst_inside(full, fitted, loss, x_bound, y_bound)
+            i = int(np.argmax(worst))
+            best = max(best, Change(float(worst[i]), int(which[i]), k, -1), key=lambda c: c.value)
+    return best
+
+
+def _full_fit(X: Array, y: Array, regularization: float, loss: Loss) -> Array:
+    if loss == "squared":
+        return ridge_leave_one_out(X, y, regularization).full_weights
+    return newton(X, _signs(y), _positive(regularization) * len(X))
+
+
+def _replaced(
+    X: Array, y: Array, regularization: float, loss: Loss, row: Array, target: float, which: Indices
+) -> npt.NDArray[Any]:
+    if loss == "squared":
+        return np.asarray(ridge_replace_one(X, y, regularization, row, target).weights)[which]
+    return np.asarray(logistic_replace_one(X, y, regularization, row, target, tol=1e-9, rows=which).weights)
+
+
+def _worst_inside(full: Array, fitted: Array, loss: Loss, x_bound: float, y_bound: float | None) -> Array:
+    """For each fit the largest change at 256 points with ‖x‖ = x_bound in the plane of it and the full fit, (k,)."""
+    angles = np.linspace(0, np.pi, 256, endpoint=False)  # −x with −y is as bad as x with y
+    apart = full - fitted
+    first = apart / np.maximum(np.linalg.norm(apart, axis=1, keepdims=True), 1e-300)  # best when w + w' is small
+    second = full - (first @ full)[:, None] * first
+    size = np.linalg.norm(second, axis=1, keepdims=True)
+    second = np.where(size > 1e-6 * np.linalg.norm(full), second / np.maximum(size, 1e-300), 0.0)  # else rounding only
+    cos, sin = x_bound * np.cos(angles), x_bound * np.sin(angles)
+
+    def scores(w: Array) -> Array:
+        return (first * w).sum(1)[:, None] * cos + (second * w).sum(1)[:, None] * sin  # (k, 256)
+
+    before, after = scores(np.broadcast_to(full, fitted.shape)), scores(fitted)
+    if loss == "squared":
+        if y_bound is None:
+            raise ValueError("y_bound must be given with x_bound for the squared loss")
+        worst = np.abs(before - after) * (np.abs(before + after) + 2 * y_bound)
+    else:
+        worst = np.maximum(*(np.abs(_logistic(before, sign) - _logistic(after, sign)) for sign in (1.0, -1.0)))
+    return worst.max(1)
+
+
+def _logistic_without(X: Array, signs: Array, total: float, tol: float, intercept: str, rows: Indices) -> LeaveOneOut:
+    if not tol > 0:
+        raise ValueError(f"tol must be above 0, not {tol!r}")
+    if len(signs) != len(X):
+        raise ValueError(f"y must have one label for each of the {len(X)} rows")
+    full = newton(X, signs, total)
+    weights, errors = leave_out(X, signs, total, full, rows, tol)
+    scores = np.einsum("ij,ij->i", weights, X[rows])
+    intercepts, full_intercept = np.zeros(len(rows)), np.float64(0)
+    if intercept == "regularized":
+        weights, intercepts, full, full_intercept = weights[:, :-1], weights[:, -1], full[:-1], full[-1]
+    return LeaveOneOut(
+        weights=weights,
+        intercepts=intercepts,
+        scores=scores,
+        errors=errors,
+        full_weights=full,
+        full_intercept=np.asarray(full_intercept),
+    )
+
+
+def _rows(X: Any) -> Array:
+    X = np.asarray(X.toarray() if sparse.issparse(X) else X, dtype=float)
+    if X.ndim != 2 or not X.size or not np.isfinite(X).all():
+        raise ValueError("X must be rows of finite numbers, shape (n, d)")
+    return X
+
+
+def _targets(X: Array, y: npt.ArrayLike) -> Array:
+    Y = np.asarray(y, dtype=float)
+    if Y.ndim not in (1, 2) or len(Y) != len(X) or not np.isfinite(Y).all():
+        raise ValueError(f"y must be finite numbers, one row for each of the {len(X)} rows of X")
+    return Y
+
+
+def _which(rows: npt.ArrayLike | None, n: int) -> Indices:
+    which = np.arange(n) if rows is None else np.asarray(rows, dtype=np.intp)
+    if which.ndim != 1 or (which < 0).any() or (which >= n).any():
+        raise ValueError(f"rows must be row numbers from 0 to {n - 1}")
+    return which
+
+
+def _check_intercept(intercept: str) -> None:
+    if intercept not in INTERCEPTS:
+        raise ValueError(f"intercept must be one of {', '.join(INTERCEPTS)}, not {intercept!r}")
+
+
+def _positive(regularization: float) -> float:
+    if not (np.isfinite(regularization) and regularization > 0):
+        raise ValueError(f"regularization must be a finite number above 0, not {regularization!r}")
+    return float(regularization)
+
+
+def _padded(X: Array, intercept: str) -> Array:
+    if intercept not in INTERCEPTS or intercept == "free":
+        raise ValueError(f"intercept must be 'none' or 'regularized', not {intercept!r}")
+    return np.hstack([X, np.ones((len(X), 1))]) if intercept == "regularized" else X
+
+
+def _with_row(X: Array, row: npt.ArrayLike) -> Array:
+    return np.vstack([X, np.asarray(row, dtype=float).reshape(1, X.shape[1])])
+
+
+def _signs(y: npt.ArrayLike) -> Array:
+    classes, index = np.unique(np.asarray(y), return_inverse=True)
+    if len(classes) > 2:
+        raise ValueError(f"y must have two classes, not {len(classes)}")
+    if len(classes) == 1 and classes[0] not in (-1, 1):
+        raise ValueError("y must have two classes, or be -1 or 1 throughout")
+    if len(classes) == 1:
+        return np.full(len(index), float(classes[0]), dtype=np.float64)
+    return np.asarray(2 * index.ravel() - 1, dtype=np.float64)
+
+
+def _squared(scores: Array, targets: Any) -> Array:
+    return (scores - targets) ** 2
+
+
+def _logistic(scores: Array, signs: Any) -> Array:
+    return np.logaddexp(0.0, -signs * scores)

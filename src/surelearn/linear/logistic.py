@@ -1,0 +1,401 @@
+"""Logistic regression for sparse, high-dimensional and streaming data."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import softmax
+from sklearn.base import ClassifierMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.extmath import safe_sparse_dot
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from surelearn.base import Learner, Writer
+from surelearn.linear.logistic_claims import write_claims
+from surelearn.linear.logistic_parameters import check_parameters
+from surelearn.optim.stopping import Stopper
+
+if TYPE_CHECKING:
+    from surelearn.linear.sgd import Descent, Rows
+
+_BIAS = {"none": 0, "regularized": 1, "free": 2}  # as `surelearn.linear.sgd` counts them
+_FINISH_NONZEROS, _FINISH_WEIGHTS = 2_000_000, 1_000
+
+
+class LogisticRegression(ClassifierMixin, Learner):
+    """Logistic regression by stochastic gradient descent whose cost a row is the number of its non-zeros.
+
+    Minimizes (1/n)·Σ ln(1 + e^{−y⟨w, x⟩}) + λ‖w‖² + λ₁‖w‖₁, for several classes with softmax and one weight vector a class.
+    Rows are visited in blocks of about fifty (`surelearn.linear.sgd.block_order`), so that memory is read in order and a
+    file sorted by label does no harm. The weights equal those of dense SGD to rounding.
+
+    Parameters
+    ----------
+    regularization : λ ≥ 0, the slides' μ
+    l1_regularization : λ₁ ≥ 0; above 0 the lazy engine is used and no finish
+    intercept : "regularized" is a padded feature 1 whose weight is in the penalty, as in the notes; "free" is outside of
+        the penalty, and takes the stability claims away; "none"
+    passes : the most passes over the rows
+    schedule : step size at update t = 0, 1, …: "constant" η₀, "inverse" η₀/(1 + ct), "sqrt" η₀/√(1 + ct), "steps" η₀·c^p in
+        pass (or call of `partial_fit`) number p = 0, 1, …
+    step : η₀; "auto" is 4/(mean ‖x‖² + intercept_step), at most 1/(4λ)
+    intercept_step : the intercept moves by so much of a step, at most 1, since it is in every row; "auto" is the mean square
+        of the values that are not zero, at most 1. The minimizer is the same; 1 is plain SGD on padded rows
+    step_decay : c; None is 2λη₀ + 3/n for "inverse" and "sqrt", and 0.5 for "steps"
+    average : predict with the mean of the weights before each step (Polyak)
+    engine : "scaled", "lazy", or "auto": scaled unless λ₁ > 0
+    early_stopping : None, "training" or "validation": stop when the logarithmic loss, met on the way or of held-out rows,
+        has not fallen by more than ``tolerance`` for ``patience`` passes
+    validation_fraction : the part of the rows held out for early stopping
+    finish : "newton" or "lbfgs" goes on to the minimizer with scikit-learn's solvers; None does not; "auto" is "newton" for
+        small data (at most 2,000,000 non-zeros and 1,000 weights) without L1, averaging and early stopping
+    measure : measure objective and gradient at the end, one more pass, which the certificate needs
+    dtype : "float64" or "float32", of the weights; 4 bytes are faster
+    x_bound : a bound on ‖x‖ (without the padding) that holds for every row, for claims about the risk
+    norm_bound : B, the norm up to which a single averaged pass is compared
+    delta : failure probability of each claim
+    random_state : of the order of the rows
+
+    Attributes
+    ----------
+    coef_, intercept_, classes_ : as in scikit-learn
+    facts_ : what the certificate is made of
+    t_ : updates made
+    passes_, stopped_ : passes made, and why they ended
+
+    Examples
+    --------
+    >>> X, y = [[0.0], [1.0], [2.0], [3.0]], ["no", "no", "yes", "yes"]
+    >>> model = LogisticRegression(regularization=0.01, x_bound=3.0, random_state=0).fit(X, y)
+    >>> model.predict([[0.5], [2.5]]).tolist()
+    ['no', 'yes']
+    >>> model.certificate_["suboptimality"].value < 1e-9
+    True
+    """
+
+    classes_: npt.NDArray[Any]
+    coef_: npt.NDArray[Any]
+    intercept_: npt.NDArray[Any]
+    n_features_in_: int
+
+    def __init__(
+        self,
+        *,
+        regularization: float = 1e-4,
+        l1_regularization: float = 0.0,
+        intercept: Literal["regularized", "free", "none"] = "regularized",
+        passes: int = 10,
+        schedule: Literal["constant", "inverse", "sqrt", "steps"] = "inverse",
+        step: float | Literal["auto"] = "auto",
+        intercept_step: float | Literal["auto"] = "auto",
+        step_decay: float | None = None,
+        average: bool = False,
+        engine: Literal["auto", "scaled", "lazy"] = "auto",
+        early_stopping: Literal["training", "validation"] | None = None,
+        validation_fraction: float = 0.1,
+        patience: int = 3,
+        tolerance: float = 1e-4,
+        finish: Literal["auto", "newton", "lbfgs"] | None = "auto",
+        measure: bool = True,
+        dtype: Literal["float64", "float32"] = "float64",
+        x_bound: float | None = None,
+        norm_bound: float | None = None,
+        delta: float = 0.05,
+        random_state: Any = None,
+    ) -> None:
+        self.regularization = regularization
+        self.l1_regularization = l1_regularization
+        self.intercept = intercept
+        self.passes = passes
+        self.schedule = schedule
+        self.step = step
+        self.intercept_step = intercept_step
+        self.step_decay = step_decay
+        self.average = average
+        self.engine = engine
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.patience = patience
+        self.tolerance = tolerance
+        self.finish = finish
+        self.measure = measure
+        self.dtype = dtype
+        self.x_bound = x_bound
+        self.norm_bound = norm_bound
+        self.delta = delta
+        self.random_state = random_state
+
+    def __sklearn_tags__(self) -> Any:
+        """Sparse input is welcome."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    # Fitting.
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LogisticRegression:
+        """Fit to rows X (n, d), dense or sparse, with labels y (n,) of two or more classes."""
+        check_parameters(self)
+        X, y = self._validated(X, y, reset=True)
+        weights, uniform = np.empty(0), True
+        if sample_weight is not None:
+            weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+            counted = weights > 0
+            if not counted.all():
+                X, y, weights = X[counted], y[counted], weights[counted]
+            uniform = bool((weights == weights[0]).all())
+            weights = np.empty(0) if uniform else weights / weights.mean()
+        self.classes_, codes = np.unique(y, return_inverse=True)
+        if self.classes_.size < 2:
+            raise ValueError("y holds one class only: logistic regression needs rows of at least two classes")
+        self._fit_rows(self._rows(X, codes, weights), uniform)
+        return self
+
+    def _fit_rows(self, rows: Rows, uniform: bool) -> None:
+        from surelearn.linear.logistic_objective import finish
+        from surelearn.linear.logistic_rows import split
+
+        generator = check_random_state(self.random_state)
+        held_out = None
+        if self.early_stopping == "validation":
+            rows, held_out = split(rows, self.validation_fraction, generator)
+        self._begin(rows)
+        descent = self._descent(first=True)
+        self._descend(descent, rows, held_out, generator)
+        found = descent.average() if self.average else descent.weights()
+        how = self._finish(rows)
+        if how:
+            found = finish(rows, found, self.regularization, _BIAS[self.intercept], how)
+        found = self._store(found, descent)
+        self.facts_ = self._facts(len(rows), uniform, finish=how or "none", rounds=self.passes_)
+        if self.measure:
+            self._measure(rows, found)
+
+    def _descend(self, descent: Descent, rows: Rows, held_out: Rows | None, generator: Any) -> None:
+        from surelearn.linear.logistic_objective import measure
+        from surelearn.linear.sgd import block_order
+
+        patience = None if self.early_stopping is None else self.patience
+        stopper = Stopper(passes=self.passes, patience=patience, tolerance=self.tolerance)
+        watched = self.early_stopping == "training"
+        while not stopper.reason:
+            order = block_order(len(rows), generator)
+            loss = descent.run(rows, order, self._steps(len(rows)), want_loss=watched)
+            self.t_ += len(rows)
+            self.passes_ += 1
+            validation = None
+            if held_out is not None:
+                at = descent.average() if self.average else descent.weights()
+                validation = measure(held_out, at, 0.0, _BIAS[self.intercept]).loss
+            stopper.after(training=loss if watched else None, validation=validation)
+        self.stopped_ = stopper.reason
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> LogisticRegression:
+        """One pass over more rows, from the weights so far. The first call names all ``classes``, or y holds them all.
+
+        A call costs the number of features once, beside the non-zeros of its rows. Weights are taken as they are given.
+        """
+        from surelearn.linear.sgd import block_order
+
+        check_parameters(self)
+        first = not hasattr(self, "coef_")
+        X, y = self._validated(X, y, reset=first)
+        self._check_classes(y, classes, first)
+        weights, uniform = np.empty(0), True
+        if sample_weight is not None:
+            weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+            uniform = bool((weights == 1).all())
+        rows = self._rows(X, np.searchsorted(self.classes_, y), weights)
+        before = {"n": 0, "uniform": True, "finish": "none", "rounds": 0} if first else self.facts_
+        if first:
+            self._begin(rows)
+        descent = self._descent(first=first)
+        descent.run(rows, block_order(len(rows), check_random_state(self.random_state)), self._steps(len(rows)))
+        self.t_ += len(rows)
+        self.passes_ += 1
+        self._store(descent.average() if self.average else descent.weights(), descent)
+        rounds = before["rounds"] if before["rounds"] > 1 else None
+        n, uniform = before["n"] + len(rows), uniform and before["uniform"]
+        self.facts_ = self._facts(n, uniform, finish=before["finish"], streamed=True, rounds=rounds)
+        return self
+
+    def fit_file(self, path: Any, *, features: int, hashed: bool = False, classes: Any = None) -> LogisticRegression:
+        """Fit to a file of LIBSVM text (or ``.gz``) that need not fit in memory, in pieces of 8 MB, in ``passes`` passes.
+
+        Parameters
+        ----------
+        path : the file; lines are ``label index:value …``, indices from 1
+        features : how many features there are; where ``hashed``, the size of the table they are hashed to, a power of two
+        classes : all labels, numbers; by default those among the first 8 MB
+
+        Rows are mixed within a piece (`surelearn.linear.sgd.block_order`), pieces come in the order of the file: a file that
+        is sorted by label must be shuffled first. No finish, no early stopping, no L1 penalty.
+        """
+        from surelearn.linear.logistic_stream import fit_pieces
+
+        check_parameters(self)
+        fit_pieces(self, path, features, hashed, classes)
+        return self
+
+    def _check_classes(self, y: Any, classes: Any, first: bool) -> None:
+        if first:
+            self.classes_ = np.unique(np.asarray(y if classes is None else classes))
+            if self.classes_.size < 2:
+                raise ValueError("classes must name at least two classes: give all of them with the first call")
+        elif classes is not None and not np.array_equal(np.unique(np.asarray(classes)), self.classes_):
+            raise ValueError("classes must be the same in every call of partial_fit")
+        if unknown := set(np.unique(y).tolist()) - set(self.classes_.tolist()):
+            raise ValueError(f"y holds classes that the first call of partial_fit did not name: {sorted(unknown)[:3]}")
+
+    # Its parts.
+
+    def _validated(self, X: Any, y: Any, reset: bool) -> tuple[Any, Any]:
+        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], reset=reset)
+        check_classification_targets(y)
+        return X, y
+
+    def _rows(self, X: Any, codes: Any, weights: Any) -> Rows:
+        from surelearn.linear.logistic_rows import check_norms, make_rows
+
+        if self.x_bound is not None:
+            check_norms(X, self.x_bound)
+        return make_rows(X, codes, self.classes_.size, weights, self.dtype)
+
+    def _begin(self, rows: Rows, expected: float | None = None) -> None:
+        """Choose what the steps depend on, before the first of them; ``expected`` is how many rows a pass will have."""
+        from surelearn.linear.logistic_rows import mean_squared_norm
+
+        self.t_, self.passes_, self.stopped_ = 0, 0, ""
+        norm = mean_squared_norm(rows)
+        typical = norm * len(rows) / max(1, rows.data.size)
+        self.intercept_step_ = float(min(1.0, typical) or 1.0 if self.intercept_step == "auto" else self.intercept_step)
+        norm += self.intercept_step_ if self.intercept != "none" else 0.0
+        longest = 0.25 / self.regularization if self.regularization > 0 else np.inf
+        self.step_ = float((min(4.0 / norm, longest) if norm > 0 else 1.0) if self.step == "auto" else self.step)
+        natural = 0.5 if self.schedule == "steps" else 2 * self.regularization * self.step_ + 3 / (expected or len(rows))
+        self.step_decay_ = float(natural if self.step_decay is None else self.step_decay)
+
+    def _steps(self, count: int) -> Any:
+        from surelearn.linear.logistic_rows import step_sizes
+
+        return step_sizes(self.schedule, self.step_, self.step_decay_, self.t_, count, self.passes_)
+
+    def _descent(self, first: bool) -> Descent:
+        from surelearn.linear.sgd import Descent
+
+        shape = (self.n_features_in_ + 1, self.classes_.size if self.classes_.size > 2 else 1)
+        if first:
+            begin, summed = np.empty(shape, dtype=self.dtype), np.zeros((1, 1))
+            begin.fill(0)  # large pages, where np.zeros has small ones
+        elif self.average:
+            begin, summed = self.last_weights_.copy(), self.summed_weights_
+        else:
+            begin, summed = np.vstack([self.coef_.T, self.intercept_]), None
+        lazy = self.engine == "lazy" or self.l1_regularization > 0
+        return Descent(
+            begin,
+            decay=self.regularization,
+            shrinkage=self.l1_regularization,
+            bias=_BIAS[self.intercept],
+            bias_step=self.intercept_step_,
+            engine="lazy" if lazy else "scaled",
+            summed=summed if self.average else None,
+            steps_summed=self.t_,
+        )
+
+    def _finish(self, rows: Rows) -> str | None:
+        if self.finish != "auto":
+            return self.finish
+        small = rows.data.size <= _FINISH_NONZEROS and (self.n_features_in_ + 1) * self.classes_.size <= _FINISH_WEIGHTS
+        plain = self.l1_regularization == 0 and not self.average and self.early_stopping is None
+        return "newton" if small and plain and self.regularization > 0 else None
+
+    def _store(self, found: Any, descent: Descent) -> Any:
+        found = np.ascontiguousarray(found, dtype=self.dtype)
+        self.coef_ = np.ascontiguousarray(found[:-1].T)
+        self.intercept_ = found[-1].copy()
+        if self.average:
+            self.last_weights_, self.summed_weights_ = descent.weights(), descent.summed()
+        return found
+
+    def _facts(
+        self, n: int, uniform: bool, finish: str = "none", streamed: bool = False, rounds: int | None = None
+    ) -> dict[str, Any]:
+        """Facts without measurements; ``rounds`` is how often each row was seen, None where only the caller knows."""
+        from surelearn.linear.logistic_objective import lipschitz_constant, minimizer_loss_bound
+
+        facts: dict[str, Any] = {
+            "n": n,
+            "d": int(self.n_features_in_),
+            "classes": int(self.classes_.size),
+            "regularization": float(self.regularization),
+            "l1_regularization": float(self.l1_regularization),
+            "intercept": self.intercept,
+            "average": bool(self.average),
+            "schedule": self.schedule,
+            "step": self.step_,
+            "step_from_rows": self.step == "auto" or (self.intercept != "none" and self.intercept_step == "auto"),
+            "intercept_step": 1.0 if self.intercept == "none" else self.intercept_step_,
+            "updates": int(self.t_),
+            "passes": int(self.passes_),
+            "stopped": self.stopped_,
+            "uniform": uniform,
+            "finish": finish,
+            "streamed": streamed,
+            "rounds": 0 if rounds is None else int(rounds),
+        }
+        if self.norm_bound is not None:
+            facts["norm_bound"] = float(self.norm_bound)
+        if self.x_bound is not None:
+            padded = float(np.sqrt(self.x_bound**2 + (self.intercept != "none")))
+            rho = lipschitz_constant(padded, facts["classes"])
+            growth = 1 + min(1.0, 2 * facts["regularization"] * self.step_ * self.t_)
+            facts |= {"x_bound": float(self.x_bound), "lipschitz": rho, "step_lipschitz": rho * growth}
+            if facts["regularization"] > 0:
+                facts["minimizer_loss_bound"] = minimizer_loss_bound(padded, facts["classes"], facts["regularization"])
+        return facts
+
+    def _measure(self, rows: Rows, found: Any) -> None:
+        """Loss, error, objective and gradient at the weights found, on the rows fitted."""
+        from surelearn.linear.logistic_objective import measure
+
+        at = measure(rows, found, self.regularization, _BIAS[self.intercept])
+        self.facts_ |= {"log_loss": at.loss, "training_error": at.error}
+        self.facts_["objective"] = at.objective + self.l1_regularization * self._absolute_weights()
+        if self.l1_regularization == 0:
+            self.facts_["gradient_norm"] = float(np.linalg.norm(at.gradient)) + at.rounding
+            if self.regularization > 0:
+                self.facts_["distance"] = self.facts_["gradient_norm"] / (2 * self.regularization)
+
+    def _absolute_weights(self) -> float:
+        bias = np.abs(self.intercept_).sum(dtype=np.float64) if self.intercept == "regularized" else 0.0
+        return float(np.abs(self.coef_).sum(dtype=np.float64) + bias)
+
+    # Predicting.
+
+    def decision_function(self, X: Any) -> Any:
+        """Scores: (n,) of the second of two classes, else (n, K)."""
+        check_is_fitted(self)
+        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
+        scores = safe_sparse_dot(X, self.coef_.T, dense_output=True) + self.intercept_
+        return scores.ravel() if self.classes_.size == 2 else scores
+
+    def predict(self, X: Any) -> Any:
+        """The likeliest class of each row."""
+        scores = self.decision_function(X)
+        return self.classes_[(scores > 0).astype(int) if self.classes_.size == 2 else scores.argmax(axis=1)]
+
+    def predict_proba(self, X: Any) -> Any:
+        """Probabilities (n, K) of the classes in the order of ``classes_``."""
+        scores = np.asarray(self.decision_function(X), dtype=np.float64)
+        return softmax(np.column_stack([np.zeros_like(scores), scores]) if scores.ndim == 1 else scores, axis=1)
+
+    def predict_log_proba(self, X: Any) -> Any:
+        """Logarithms of `predict_proba`."""
+        return np.log(self.predict_proba(X))
+
+    def _claim(self, writer: Writer) -> None:
+        write_claims(writer, self.facts_)

@@ -1,0 +1,47 @@
+"""What the parameters of a logistic regression may be."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+
+def check_parameters(learner: Any) -> None:
+    """Refuse the first parameter that makes no sense, by its name."""
+    for name in ("regularization", "l1_regularization"):
+        if not (value := getattr(learner, name)) >= 0 or value == np.inf:
+            raise ValueError(f"{name} must be a finite number of at least 0, not {value}")
+    for name, allowed in (
+        ("intercept", ("regularized", "free", "none")),
+        ("schedule", ("constant", "inverse", "sqrt", "steps")),
+        ("engine", ("auto", "scaled", "lazy")),
+        ("early_stopping", (None, "training", "validation")),
+        ("finish", (None, "auto", "newton", "lbfgs")),
+        ("dtype", ("float64", "float32")),
+    ):
+        if getattr(learner, name) not in allowed:
+            raise ValueError(f"{name} must be one of {allowed}, not {getattr(learner, name)!r}")
+    step, move = learner.step, learner.intercept_step
+    if step != "auto" and not (_is_number(step) and 0 < step < np.inf):
+        raise ValueError(f'step must be "auto" or a positive number, not {step!r}')
+    if move != "auto" and not (_is_number(move) and 0 < move <= 1):
+        raise ValueError(f'intercept_step must be "auto" or a number in (0, 1], not {move!r}')
+    if (value := learner.step_decay) is not None and not 0 <= value < np.inf:
+        raise ValueError(f"step_decay must be None or a finite number of at least 0, not {value}")
+    for name in ("x_bound", "norm_bound"):
+        if (value := getattr(learner, name)) is not None and not 0 < value < np.inf:
+            raise ValueError(f"{name} must be None or a positive number, not {value}")
+    if not 0 < learner.delta < 1:
+        raise ValueError(f"delta must lie strictly between 0 and 1, not {learner.delta}")
+    if learner.passes < 1:
+        raise ValueError(f"passes must be at least 1, not {learner.passes}")
+    if not 0 < learner.validation_fraction < 1:
+        raise ValueError(f"validation_fraction must lie strictly between 0 and 1, not {learner.validation_fraction}")
+    if learner.l1_regularization > 0 and (learner.engine == "scaled" or learner.finish in ("newton", "lbfgs")):
+        raise ValueError('l1_regularization needs engine="lazy" (or "auto") and no finish: set finish=None')
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)

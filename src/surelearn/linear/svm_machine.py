@@ -1,0 +1,252 @@
+"""One support vector machine for two classes: solved, with the duality gap and how far it can be from the exact solution."""
+
+from __future__ import annotations
+
+import math
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import linalg, sparse
+
+from surelearn.kernel.functions import Gaussian, Kernel, Linear, Polynomial
+from surelearn.linear.svm_dual import GramDual, RowsDual, gap, intercept_error, solve
+from surelearn.linear.svm_separation import Separation, pad, separate, separate_gram
+
+MOST_ROWS_OF_A_MATRIX = 20_000
+_MOST_FREE = 1500
+_AFFORDABLE = 3e10  # multiplications, for polishing: some seconds
+
+
+class InfeasibleError(ValueError):
+    """No hyperplane separates the rows: ``witness`` holds rows and weights of a convex combination of y·x that is 0."""
+
+    def __init__(self, message: str, witness: dict[str, np.ndarray]) -> None:
+        super().__init__(message)
+        self.witness = witness
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What a machine is asked to solve.
+
+    Attributes
+    ----------
+    X, signs : rows and their labels ±1
+    upper : C of every row, or None for a hard margin
+    kernel : the kernel
+    intercept : "regularized" (the vectors are padded), "none", or "free" (LIBSVM's)
+    """
+
+    X: Any
+    signs: np.ndarray
+    upper: np.ndarray | None
+    kernel: Kernel
+    intercept: str
+
+    @property
+    def padding(self) -> float:
+        """What the intercept adds to every inner product."""
+        return 1.0 if self.intercept == "regularized" else 0.0
+
+    def squared(self) -> np.ndarray:
+        """Squared norms of the vectors."""
+        return self.kernel.diagonal(self.X) + self.padding
+
+    def gram(self) -> np.ndarray:
+        """Q_ij = y_i y_j (k(x_i, x_j) + padding)."""
+        if (n := self.X.shape[0]) > MOST_ROWS_OF_A_MATRIX:
+            raise ValueError(
+                f"X has {n:,} rows, too many for a kernel matrix ({MOST_ROWS_OF_A_MATRIX:,} at most): use "
+                "kernel='linear', intercept='free' with margin='soft', or fewer rows"
+            )
+        return (self.kernel(self.X, self.X) + self.padding) * np.outer(self.signs, self.signs)
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A solution, with what is proved about it.
+
+    Attributes
+    ----------
+    alpha : dual variables, shape (n,)
+    bias : the intercept, within the padded vectors or free
+    margins : y_i·f(x_i)
+    gap : primal minus dual objective; ‖w − w*‖ ≤ √(2·gap), the objective being ½‖w‖² + Σ C_i·hinge
+    bias_error : how far a free intercept can be from an exact one
+    norm : ‖w‖, of the padded vectors where the intercept is regularized
+    passes : over the rows; 0 where another algorithm was used
+    """
+
+    alpha: np.ndarray
+    bias: float
+    margins: np.ndarray
+    gap: float
+    bias_error: float
+    norm: float
+    passes: int
+
+    @property
+    def weight_error(self) -> float:
+        """‖w − w*‖ ≤ √(2·gap): ½‖w‖² makes the objective 1-strongly convex."""
+        return math.sqrt(2 * self.gap)
+
+    def compressed(self, squared: np.ndarray) -> np.ndarray:
+        """Rows that may have y·f(x) ≤ 1 under the exact solution: removing all the others leaves it as it is."""
+        error = self.weight_error * np.sqrt(squared) + self.bias_error
+        return np.flatnonzero((self.margins <= 1.0 + error) | (self.alpha > 0))
+
+
+def train(problem: Problem, *, tol: float, passes: int, random: Any) -> Machine:
+    """Solve with the algorithm that fits: nonnegative least squares, LIBSVM, or dual coordinate ascent."""
+    if problem.upper is None:
+        return _hard(problem)
+    if problem.intercept == "free":
+        return _libsvm(problem, problem.upper, max(tol, 1e-6))
+    if isinstance(problem.kernel, Linear):
+        dual = RowsDual(_signed(problem), problem.upper)
+    else:
+        dual = GramDual(problem.gram(), problem.upper)
+    done = solve(dual, tol=0.9 * tol, passes=passes, random=random)
+    margins = dual.margins()
+    bias = problem.padding * float(dual.alpha @ problem.signs)
+    return _machine(problem, dual.alpha, bias, margins, problem.upper, done)
+
+
+def _machine(
+    problem: Problem, alpha: np.ndarray, bias: float, margins: np.ndarray, upper: np.ndarray, passes: int = 0
+) -> Machine:
+    norm = math.sqrt(max(0.0, float(alpha @ margins)))  # ‖w‖² = Σ α_i y_i f(x_i): a free bias drops out, as Σ α_i y_i = 0
+    bounded = np.where(np.isfinite(upper), upper, alpha)
+    rounding = 4 * np.finfo(float).eps * float(np.sum(bounded * (1.0 + np.abs(margins))))
+    found = float(gap(alpha, bounded, margins) + rounding)
+    error = 0.0
+    if problem.intercept == "free":
+        error = intercept_error(alpha, upper, margins, problem.signs, problem.squared(), found)
+    return Machine(alpha, bias, margins, found, error, norm, passes)
+
+
+def _signed(problem: Problem) -> Any:
+    """y_i·x_i, padded where the intercept is regularized."""
+    X = pad(problem.X) if problem.padding else problem.X
+    if sparse.issparse(X):
+        return sparse.csr_array(X.multiply(problem.signs[:, None]))
+    return np.ascontiguousarray(X * problem.signs[:, None])
+
+
+def separation(problem: Problem) -> Separation:
+    """Whether the rows can be separated; a free intercept separates what a padded one does."""
+    padding = 0.0 if problem.intercept == "none" else 1.0
+    if isinstance(problem.kernel, Linear):
+        return separate(pad(problem.X) if padding else problem.X, problem.signs)
+    signs = problem.signs
+    return separate_gram(problem.gram() * np.outer(signs, signs) + (padding - problem.padding), signs)
+
+
+def _hard(problem: Problem) -> Machine:
+    """The largest margin: the nearest point of the convex hull to 0, scaled so that the smallest margin is 1."""
+    found = separation(problem)
+    if not found.separable:
+        rows, weights = found.witness
+        raise InfeasibleError(
+            f"margin='hard' is infeasible: {found.words()}; use margin='soft', or a richer kernel",
+            {"rows": rows, "weights": weights},
+        )
+    infinite = np.full(problem.signs.size, np.inf)
+    if problem.intercept == "free":
+        return _libsvm(problem, infinite, 1e-6, largest=1e3 / found.margin**2)
+    alpha = found.combination / (found.margin * found.distance)
+    if isinstance(problem.kernel, Linear):
+        Z = _signed(problem)
+        margins = np.asarray(Z @ (Z.T @ alpha))
+    else:
+        margins = problem.gram() @ alpha
+    alpha, margins = alpha / margins.min(), margins / margins.min()
+    return _machine(problem, alpha, problem.padding * float(alpha @ problem.signs), margins, infinite)
+
+
+def _libsvm(problem: Problem, upper: np.ndarray, tol: float, largest: float | None = None) -> Machine:
+    """LIBSVM's solution of the form with a free intercept; ``largest`` stands for the C of a hard margin."""
+    from sklearn.svm import SVC
+
+    weights = None if largest is not None else upper
+    machine = SVC(C=largest or 1.0, tol=tol, cache_size=500, **_libsvm_kernel(problem.kernel))
+    given = problem.kernel(problem.X, problem.X) if machine.kernel == "precomputed" else problem.X
+    machine.fit(given, problem.signs, sample_weight=weights)
+    coefficients = machine.dual_coef_
+    coefficients = coefficients.toarray() if sparse.issparse(coefficients) else coefficients
+    alpha = np.zeros(problem.signs.size)
+    alpha[machine.support_] = coefficients.ravel() * problem.signs[machine.support_]
+    alpha = np.maximum(alpha, 0.0) if largest is not None else np.clip(alpha, 0.0, upper)
+    found = []
+    for better in (False, True):
+        with suppress(linalg.LinAlgError):
+            solution = _polish(problem, alpha, upper) if better else (alpha, float(machine.intercept_[0]))
+            found.append(_finish(problem, *solution, upper))
+    if not found:
+        raise ValueError("LIBSVM found no hyperplane that separates the rows: use intercept='regularized'")
+    return min(found, key=lambda made: made.gap)
+
+
+def _finish(problem: Problem, alpha: np.ndarray, bias: float, upper: np.ndarray) -> Machine:
+    """The machine of a dual solution; for a hard margin centred, and scaled so that the smallest margin is exactly 1."""
+    used = np.flatnonzero(alpha)
+    scores = problem.kernel.sums(problem.X, problem.X[used], (alpha * problem.signs)[used])
+    if problem.upper is None:
+        low, high = scores[problem.signs < 0].max(), scores[problem.signs > 0].min()
+        bias, scale = -(low + high) / 2, (high - low) / 2
+        if not scale > 0:
+            raise linalg.LinAlgError("the solution does not separate the rows")
+        alpha, scores, bias = alpha / scale, scores / scale, float(bias / scale)
+    return _machine(problem, alpha, bias, problem.signs * (scores + bias), upper)
+
+
+def _polish(problem: Problem, alpha: np.ndarray, upper: np.ndarray) -> tuple[np.ndarray, float]:
+    """LIBSVM's solution made exact: the equations y_i f(x_i) = 1 of the free α_i and Σ α_i y_i = 0, within the box.
+
+    Rows that violate their margin join the free ones. LIBSVM keeps kernel values in single precision and cannot do this.
+    """
+    alpha, bias, work = alpha.copy(), 0.0, 0.0
+    free = (alpha > 0) & (alpha < upper)
+    while work <= _AFFORDABLE:
+        rows, top = np.flatnonzero(free), np.flatnonzero((alpha > 0) & ~free)
+        work += rows.size**3 + 1e6
+        if not 0 < rows.size <= _MOST_FREE:
+            raise linalg.LinAlgError("too many free rows, or none")
+        signs, X = problem.signs[rows], problem.X[rows]
+        Q = problem.kernel(X, X) * np.outer(signs, signs)
+        fixed = problem.kernel.sums(X, problem.X[top], (alpha * problem.signs)[top]) if top.size else np.zeros(rows.size)
+        ridge = 1e-14 * float(np.trace(Q)) * np.eye(rows.size)
+        system = np.block([[Q + ridge, signs[:, None]], [signs[None], np.zeros((1, 1))]])
+        right = np.append(1.0 - signs * fixed, -float((alpha * problem.signs)[top].sum()))
+        solution = linalg.solve(system, right, assume_a="sym", check_finite=False)
+        step, bias = solution[:-1] - alpha[rows], float(solution[-1])
+        with np.errstate(divide="ignore", invalid="ignore"):
+            room = np.where(step > 0, (upper[rows] - alpha[rows]) / step, -alpha[rows] / step)
+        room[step == 0] = np.inf
+        length = min(1.0, float(room.min()))
+        alpha[rows] = np.clip(alpha[rows] + length * step, 0.0, upper[rows])
+        if length < 1.0:
+            blocked = rows[room <= length]
+            alpha[blocked] = np.where(step[room <= length] > 0, upper[blocked], 0.0)
+            free[blocked] = False
+            continue
+        used = np.flatnonzero(alpha)
+        scores = problem.kernel.sums(problem.X, problem.X[used], (alpha * problem.signs)[used])
+        violated = (problem.signs * (scores + bias) < 1.0 - 1e-9) & (alpha == 0)
+        if not violated.any():
+            break
+        free |= violated
+    return alpha, bias
+
+
+def _libsvm_kernel(kernel: Kernel) -> dict[str, Any]:
+    """The kernel in LIBSVM's parameters; it has no Laplace kernel of the Euclidean distance."""
+    if isinstance(kernel, Linear):
+        return {"kernel": "linear"}
+    if isinstance(kernel, Polynomial):
+        return {"kernel": "poly", "degree": int(kernel.degree), "gamma": 1.0, "coef0": 1.0}
+    if isinstance(kernel, Gaussian):
+        return {"kernel": "rbf", "gamma": 1.0 / kernel.sigma}
+    return {"kernel": "precomputed"}

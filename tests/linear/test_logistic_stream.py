@@ -1,0 +1,166 @@
+"""LIBSVM text from disk: parsed as scikit-learn parses it, and fitted as the same rows in memory."""
+
+from __future__ import annotations
+
+import gzip
+import math
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.datasets import dump_svmlight_file, load_svmlight_file
+
+from surelearn.linear import logistic_stream
+from surelearn.linear.logistic import LogisticRegression
+from surelearn.linear.logistic_stream import read_pieces
+
+
+def bag(n=300, d=40, seed=0, classes=2):
+    rng = np.random.default_rng(seed)
+    X = sparse.random(n, d, density=0.2, format="csr", random_state=seed, data_rvs=rng.standard_normal)
+    return X, (X @ rng.normal(size=(d, classes)) * 2 + rng.gumbel(size=(n, classes))).argmax(axis=1)
+
+
+@pytest.fixture
+def file(tmp_path):
+    X, y = bag()
+    dump_svmlight_file(X, y, str(tmp_path / "rows.svm"), zero_based=False)
+    return tmp_path / "rows.svm"
+
+
+def gathered(path, width, piece=None, hashed=False):
+    pieces = list(read_pieces(path, width, hashed, "float64", piece))
+    blocks = [
+        sparse.csr_matrix((p.data, p.indices.astype(np.int64), p.indptr), (p.labels.size, width)).toarray() for p in pieces
+    ]
+    return np.vstack(blocks), np.concatenate([p.labels for p in pieces]), pieces
+
+
+@pytest.mark.parametrize("piece", [97, 1000, 1 << 24])
+def test_rows_are_read_as_scikit_learn_reads_them(file, piece):
+    X, labels, pieces = gathered(file, 40, piece)
+    want, y = load_svmlight_file(str(file), n_features=40, zero_based=False)
+    np.testing.assert_allclose(X, want.toarray(), rtol=1e-15)
+    assert np.array_equal(labels, y)
+    assert len(pieces) > 1 or piece == 1 << 24
+    assert pieces[-1].fraction == 1.0
+
+
+NUMBERS = ["0", "1", "-1", "+2.5", ".5", "5.", "1e3", "1E-3", "-2.5e+10", "123456789012345678901234", "1e-320", "0.1"]
+
+
+@pytest.mark.parametrize("number", [*NUMBERS, "3.14159265358979", "7e22", "1e23", "000.0001234567890123456789", "0e5"])
+def test_numbers(tmp_path, number):
+    (tmp_path / "a").write_text(f"1 1:{number}\n")
+    X, _, _ = gathered(tmp_path / "a", 1)
+    assert X[0, 0] == pytest.approx(float(number), rel=4e-16, abs=5e-324)
+
+
+def test_comments_blank_lines_and_line_ends(tmp_path):
+    (tmp_path / "a").write_bytes(b"# head\n\n1 2:3 # tail\r\n-1\t1:1  3:2\n  \n+1")
+    X, labels, _ = gathered(tmp_path / "a", 3)
+    assert X.tolist() == [[0, 3, 0], [1, 0, 2], [0, 0, 0]]
+    assert labels.tolist() == [1, -1, 1]
+
+
+@pytest.mark.parametrize(
+    ("line", "word"),
+    [
+        ("x 1:2", "no LIBSVM text"),
+        ("1 1", "no LIBSVM text"),
+        ("1 1:", "no LIBSVM text"),
+        ("1 1:2x", "no LIBSVM text"),
+        ("1 a:2", "no LIBSVM text"),
+        ("1 1:nan", "no LIBSVM text"),
+        ("1 1:1e999", "no LIBSVM text"),
+        ("1 1:1e", "no LIBSVM text"),
+        ("1,2,3", "no LIBSVM text"),
+        ("1 0:2", "outside of 1"),
+        ("1 41:2", "outside of 1"),
+        ("1 99999999999999999999:2", "no LIBSVM text"),
+    ],
+)
+@pytest.mark.parametrize("piece", [10, 1 << 24])
+def test_a_bad_line_is_named(tmp_path, line, word, piece):
+    (tmp_path / "a").write_text(f"1 1:1\n0 2:1\n{line}\n1 1:1\n")
+    with pytest.raises(ValueError, match=f"line 3 of .*{word}"):
+        gathered(tmp_path / "a", 40, piece)
+
+
+@pytest.mark.parametrize("average", [False, True])
+@pytest.mark.parametrize("classes", [2, 3])
+def test_a_file_is_fitted_as_its_rows_in_memory(tmp_path, average, classes):
+    X, y = bag(classes=classes)
+    X.sum_duplicates()
+    dump_svmlight_file(X, y, str(tmp_path / "a"), zero_based=False)
+    (tmp_path / "a.gz").write_bytes(gzip.compress((tmp_path / "a").read_bytes()))
+    model = LogisticRegression(passes=3, finish=None, average=average, random_state=0).fit(X, y)
+    for name in ("a", "a.gz"):
+        read = LogisticRegression(passes=3, finish=None, average=average, random_state=0)
+        read.fit_file(tmp_path / name, features=40)
+        np.testing.assert_allclose(read.coef_, model.coef_, atol=1e-10)
+        np.testing.assert_allclose(read.intercept_, model.intercept_, atol=1e-10)
+        assert read.facts_["n"] == 300
+        assert np.array_equal(read.predict(X), model.predict(X))
+        assert read.certificate_.verify()
+
+
+def test_small_pieces_learn_as_well(file, monkeypatch):
+    X, y = load_svmlight_file(str(file), n_features=40, zero_based=False)
+    whole = LogisticRegression(passes=10, finish=None, random_state=0).fit(X, y)
+    monkeypatch.setattr(logistic_stream, "PIECE", 3000)
+    pieces = LogisticRegression(passes=10, random_state=0).fit_file(file, features=40, classes=[0, 1])
+    assert pieces.t_ == 3000
+    assert abs(pieces.score(X, y) - whole.score(X, y)) < 0.05
+
+
+def test_hashing(file):
+    """To a table of 1,024 weights: no entry is lost, and the fit is as good."""
+    X, y, _ = gathered(file, 1024, hashed=True)
+    plain, _, _ = gathered(file, 40)
+    np.testing.assert_allclose(X.sum(axis=1), plain.sum(axis=1), atol=1e-12)
+    assert (X != 0).any(axis=0).sum() >= 36
+    model = LogisticRegression(passes=10, random_state=0).fit_file(file, features=1024, hashed=True)
+    assert model.coef_.shape == (1, 1024)
+    assert model.score(X, y) > 0.8
+    for features in (1000, 1, 2**32):
+        with pytest.raises(ValueError, match="features"):
+            LogisticRegression().fit_file(file, features=features, hashed=True)
+
+
+def test_consecutive_features_do_not_meet(tmp_path):
+    """Fibonacci hashing spreads 512 consecutive indices over 1,024 places without a collision."""
+    (tmp_path / "a").write_text("1 " + " ".join(f"{j}:1" for j in range(1, 513)) + "\n")
+    X, _, _ = gathered(tmp_path / "a", 1024, hashed=True)
+    assert X.max() == 1
+
+
+def test_the_single_pass_guarantee_of_a_file(file):
+    options = {"schedule": "constant", "step": 0.1, "intercept_step": 1, "average": True, "x_bound": 20.0, "norm_bound": 1.0}
+    once = LogisticRegression(passes=1, regularization=0.0, **options).fit_file(file, features=40)
+    claim = once.certificate_["excess risk"]
+    assert claim.value == pytest.approx(1 / (0.2 * 300) + 0.1 * 401 / 2, rel=1e-12)
+    assert "a single pass: a fresh row each step" in claim.met
+    twice = LogisticRegression(passes=2, regularization=0.0, **options).fit_file(file, features=40)
+    with pytest.raises(KeyError, match="2 passes"):
+        twice.certificate_["excess risk"]
+    with pytest.raises(KeyError, match="do not keep the rows"):
+        LogisticRegression(x_bound=20.0).fit_file(file, features=40).certificate_["risk"]
+
+
+def test_refusals(file, tmp_path):
+    for options in ({"l1_regularization": 0.1}, {"engine": "lazy"}, {"finish": "newton"}, {"early_stopping": "training"}):
+        with pytest.raises(ValueError, match="a file is"):
+            LogisticRegression(**options).fit_file(file, features=40)
+    with pytest.raises(ValueError, match="x_bound"):
+        LogisticRegression(x_bound=0.1).fit_file(file, features=40)
+    (tmp_path / "one").write_text("1 1:1\n1 2:1\n")
+    (tmp_path / "none").write_text("\n")
+    for name in ("one", "none"):
+        with pytest.raises(ValueError, match="classes="):
+            LogisticRegression().fit_file(tmp_path / name, features=40)
+    with pytest.raises(ValueError, match="holds the label 1"):
+        LogisticRegression().fit_file(tmp_path / "one", features=40, classes=[0, 2])
+    with pytest.raises(ValueError, match="no rows"):
+        LogisticRegression().fit_file(tmp_path / "none", features=40, classes=[0, 1])
+    assert math.isfinite(LogisticRegression().fit_file(tmp_path / "one", features=2, classes=[0, 1]).intercept_[0])
