@@ -46,14 +46,23 @@ TRUSTED: dict[str, tuple[str, int | None]] = {
     "sklearn.neighbors._ball_tree.BallTree": ("ObjectNode", 13),
     "sklearn.neighbors._kd_tree.KDTree": ("ObjectNode", 13),
     "sklearn.tree._tree.Tree": ("TreeNode", None),
-    "surelearn.selection.preparation.DateParts": ("ObjectNode", None),
-    "surelearn.selection.preparation.HashedWords": ("ObjectNode", None),
 }
-# surelearn's own estimators, kept as arrays and JSON.
+# surelearn's own estimators: alone they are kept as arrays and JSON, inside a pipeline by skops.
 LEARNERS = {
+    "surelearn.cluster.kmeans.KMeans",
+    "surelearn.linear.logistic.LogisticRegression",
+    "surelearn.linear.naive_bayes.NaiveBayes",
+    "surelearn.linear.perceptron.Perceptron",
+    "surelearn.linear.ridge.LeastSquares",
+    "surelearn.linear.ridge.Ridge",
+    "surelearn.linear.robust.HuberRegression",
+    "surelearn.linear.robust.VariationalRegression",
+    "surelearn.linear.robust_lasso.SquareRootLasso",
+    "surelearn.linear.svm.SupportVectorMachine",
     "surelearn.selection.preparation.DateParts",
     "surelearn.selection.preparation.HashedWords",
 }
+TRUSTED |= dict.fromkeys(sorted(LEARNERS), ("ObjectNode", None))
 _VERSIONS_OF = ("numpy", "scikit-learn", "skops", "safetensors")
 _DATA = r"model-[0-9a-f]{16}\.(skops|safetensors)"
 _DATA_FILE = re.compile(_DATA)
