@@ -17,9 +17,9 @@ KINDS = ("truncation", "geman_mcclure")
 
 
 class HuberRegression(LinearRegressor):
-    """Minimizes (1/n)·Σ M^η(⟨w, x_i⟩ + b − y_i) + λ‖w‖², M^η the Moreau envelope of η|·|, exactly.
+    """Minimizes (1/n)·Σ M^η(⟨w, x_i⟩ + b − y_i) + λ‖w‖², M^η the Moreau envelope of ``η|·|``, exactly.
 
-    Course, Section 17; the outer branch of M^η is η|t| − ½η² (printed with ½t², a misprint). Squared for residuals up to η,
+    Course, Section 17; the outer branch of M^η is ``η|t| − ½η²`` (printed with ½t², a misprint). Squared for residuals up to η,
     linear beyond: a target's pull is at most η. Unlike scikit-learn's HuberRegressor, η is in the units of y and fixed.
 
     Parameters
@@ -27,7 +27,7 @@ class HuberRegression(LinearRegressor):
     threshold : η > 0, the residual beyond which the loss is linear
     regularization : λ ≥ 0
     fit_intercept : whether to add b, which is not penalized; a free intercept voids the stability claim
-    x_bound, y_bound : bounds on ‖x‖ and |y| that hold for every row, of which stability and risk claims are made
+    x_bound, y_bound : bounds on ‖x‖ and ``|y|`` that hold for every row, of which stability and risk claims are made
     tolerance : the gradient norm to reach, relative to η·x_bound (η times the largest ‖x‖ seen, if not stated)
     max_iter : the most Newton steps
     delta : failure probability of claims
