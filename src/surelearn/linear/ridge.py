@@ -191,8 +191,8 @@ class Ridge(_LeastSquares):
     grid : values of λ to choose from, fixed before seeing the rows; 25 from 1e-6 to 100 unless told
     intercept : "regularized" (a column of ones, penalized like the others), "free" (centred; no stability claims) or "none"
     solver : "svd", "lsqr" (for large sparse rows) or "auto"
-    x_bound, y_bound : bounds on ‖x‖ and on ``|y|`` (its norm if there are several outputs) that hold for *every* row, not only
-        these; the stability claims need them
+    x_bound, y_bound : bounds on ‖x‖ and on ``|y|`` (its norm if there are several outputs) that hold for *every* row, not
+        only these; the stability claims need them
     loss_bound : a bound on the squared loss, if a smaller one is known than what x_bound and y_bound imply
     delta : the failure probability of each claim
 

@@ -19,8 +19,8 @@ KINDS = ("truncation", "geman_mcclure")
 class HuberRegression(LinearRegressor):
     """Minimizes (1/n)·Σ M^η(⟨w, x_i⟩ + b − y_i) + λ‖w‖², M^η the Moreau envelope of ``η|·|``, exactly.
 
-    Course, Section 17; the outer branch of M^η is ``η|t| − ½η²`` (printed with ½t², a misprint). Squared for residuals up to η,
-    linear beyond: a target's pull is at most η. Unlike scikit-learn's HuberRegressor, η is in the units of y and fixed.
+    Course, Section 17; the outer branch of M^η is ``η|t| − ½η²`` (printed with ½t², a misprint). Squared for residuals up to
+    η, linear beyond: a target's pull is at most η. Unlike scikit-learn's HuberRegressor, η is in the units of y and fixed.
 
     Parameters
     ----------
