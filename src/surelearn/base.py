@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
@@ -23,11 +23,17 @@ class Learner(BaseEstimator):
     """A scikit-learn estimator with ``certificate_``.
 
     A subclass sets ``facts_`` in ``fit``, a dict of plain numbers, strings, booleans and one-dimensional arrays, and writes
-    `_claim`. Claims about the rows it was fitted on hold only under what `CLAIMS` lists; where one does not apply, the
-    certificate says why.
+    `_claim`. Where a claim about the rows it was fitted on does not apply, the certificate says why.
     """
 
+    takes_sparse: ClassVar[bool] = False
     facts_: dict[str, Any]
+
+    def __sklearn_tags__(self) -> Any:
+        """Whether sparse rows are welcome."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = self.takes_sparse
+        return tags
 
     @property
     def certificate_(self) -> Certificate:

@@ -260,7 +260,8 @@ def test_the_certified_stability_is_never_below_the_measured_change(kernel, inte
         other = SupportVectorMachine(**options).fit(X2, y2)
         beta = model.certificate_["uniform stability"].value
         squared = 1 + (intercept == "regularized") if kernel == "linear" else 2
-        assert beta == pytest.approx(2 * C * squared)  # λ = 1/(2Cn): β does not fall with n
+        tolerance = 2 * math.sqrt(squared) * math.sqrt(1e-8 * 2 * C * len(y))  # 2ρ√(tol/λ), λ = 1/(2Cn)
+        assert beta == pytest.approx(2 * C * squared + tolerance)  # so that β does not fall with n
         f, g = model.decision_function(grid), other.decision_function(grid)
         for sign in (-1, 1):
             change = np.abs(np.maximum(0, 1 - sign * f) - np.maximum(0, 1 - sign * g)).max()
@@ -312,7 +313,7 @@ def test_the_certificate_verifies_after_a_round_trip(options, classes):
     again = Certificate.from_json(model.certificate_.to_json())
     assert again.verify(model)
     keys = {claim.theorem for claim in again.claims} | {item.theorem for item in again.absent}
-    assert keys >= {"campi_garatti", "beta_hinge", "uniform_stability_nonnegative", "rademacher_margin"}
+    assert keys >= {"campi_garatti", "beta_near_minimizer", "uniform_stability_nonnegative", "rademacher_margin"}
 
 
 def test_absent_claims_say_why():
@@ -323,7 +324,8 @@ def test_absent_claims_say_why():
     assert {item.reason for item in weighted.certificate_.absent} == {"rows are weighted unequally (sample_weight)"}
     doubled = SupportVectorMachine(kernel="gaussian").fit(X, y, sample_weight=np.full(len(y), 2.0))
     assert doubled.facts_["C"] == 2.0
-    assert doubled.certificate_["uniform stability"].value == pytest.approx(2 * 2.0 * 2)
+    assert doubled.certificate_["uniform stability"].value == pytest.approx(2 * 2.0 * 2, rel=1e-2)
+    assert "the learner returns the exact minimizer" not in doubled.certificate_["uniform stability"].assumptions
     unbounded = SupportVectorMachine().fit(X, y).certificate_
     with pytest.raises(KeyError, match="state x_bound="):
         unbounded["uniform stability"]

@@ -20,6 +20,8 @@ Array = npt.NDArray[np.float64]
 class LinearRegressor(RegressorMixin, Learner):
     """Predicts ⟨w, x⟩ + b from ``coef_`` and ``intercept_``; dense or sparse rows, one target."""
 
+    takes_sparse = True
+
     coef_: Array
     intercept_: float
 
@@ -34,11 +36,6 @@ class LinearRegressor(RegressorMixin, Learner):
         X, y = validate_data(self, X, y, accept_sparse=accept_sparse, dtype=np.float64, y_numeric=True)
         weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         return X, np.asarray(y, dtype=np.float64), weights
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
 
 
 def require_positive(**values: Any) -> None:

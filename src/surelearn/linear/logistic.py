@@ -76,6 +76,8 @@ class LogisticRegression(ClassifierMixin, Learner):
     True
     """
 
+    takes_sparse = True
+
     classes_: npt.NDArray[Any]
     coef_: npt.NDArray[Any]
     intercept_: npt.NDArray[Any]
@@ -127,12 +129,6 @@ class LogisticRegression(ClassifierMixin, Learner):
         self.norm_bound = norm_bound
         self.delta = delta
         self.random_state = random_state
-
-    def __sklearn_tags__(self) -> Any:
-        """Sparse input is welcome."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
 
     # Fitting.
 

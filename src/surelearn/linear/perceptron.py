@@ -60,6 +60,8 @@ class Perceptron(ClassifierMixin, Learner):
     array([0.25, 0.25, 0.25, 0.25])
     """
 
+    takes_sparse = True
+
     def __init__(
         self,
         *,
@@ -92,11 +94,6 @@ class Perceptron(ClassifierMixin, Learner):
         self.separation = separation
         self.delta = delta
         self.random_state = random_state
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
 
     def fit(self, X: Any, y: Any) -> Perceptron:
         """Run Algorithm 1 until it settles or the stopper stops it; returns self."""

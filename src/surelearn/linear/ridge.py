@@ -35,6 +35,8 @@ _SOLVERS = ("auto", "svd", "lsqr")
 class _LeastSquares(MultiOutputMixin, RegressorMixin, Learner):
     """What least squares and ridge regression share: fitting, predicting, claims."""
 
+    takes_sparse = True
+
     intercept: Intercept
     solver: str
     delta: float
@@ -78,12 +80,6 @@ class _LeastSquares(MultiOutputMixin, RegressorMixin, Learner):
         check_is_fitted(self, "coef_")
         X = validate_data(self, X, accept_sparse=("csr", "csc"), reset=False, dtype=np.float64)
         return X @ self.coef_.T + self.intercept_
-
-    def __sklearn_tags__(self) -> Any:
-        """Sparse rows are welcome."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
 
     def _candidates(self) -> tuple[float | str, Array]:
         """λ or the way to choose it, and the grid to choose from."""

@@ -17,6 +17,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from surelearn import bounds
 from surelearn.base import Learner, Writer
 from surelearn.bounds.capacity import BINARY
+from surelearn.bounds.optimality import CONVEX_LIPSCHITZ
 from surelearn.bounds.stability import LOSS_NONNEGATIVE, UNIFORM
 from surelearn.claim import Theorem
 from surelearn.kernel.functions import Kernel, Linear, kernel, squared_norms
@@ -66,6 +67,8 @@ class SupportVectorMachine(ClassifierMixin, Learner):
     array([0, 1, 1, 0])
     """
 
+    takes_sparse = True
+
     def __init__(
         self,
         *,
@@ -92,11 +95,6 @@ class SupportVectorMachine(ClassifierMixin, Learner):
         self.passes = passes
         self.delta = delta
         self.random_state = random_state
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SupportVectorMachine:
         """Solve, and record the duality gap; returns self. ``sample_weight`` multiplies C row by row."""
@@ -235,8 +233,8 @@ class SupportVectorMachine(ClassifierMixin, Learner):
         if self.margin == "soft":
             two["regularization"] = 1.0 / (2.0 * price * n)
             if "radius" in facts:  # both fits may be up to tol from their minimizers: ‖w − w*‖ ≤ √(tol/λ)
-                tolerance = 2.0 * facts["radius"] * math.sqrt(self.tol / two["regularization"])
-                two["stability"] = bounds.beta_hinge(facts["radius"], two["regularization"], n) + tolerance
+                two["distance"] = math.sqrt(self.tol / two["regularization"])
+                two["stability"] = bounds.beta_near_minimizer(facts["radius"], two["regularization"], n, two["distance"])
         return two
 
     def _claim(self, writer: Writer) -> None:
@@ -268,11 +266,14 @@ class SupportVectorMachine(ClassifierMixin, Learner):
 
     def _claim_stability(self, writer: Writer) -> None:
         if reason := self._why_not(soft=True):
-            writer.absent("uniform stability", reason, bounds.beta_hinge.key)
+            writer.absent("uniform stability", reason, bounds.beta_near_minimizer.key)
             writer.absent("risk", reason, _STABILITY.key)
             return
-        read = {"x_bound": "radius", "regularization": "regularization", "n": "n"}
-        writer.claim(bounds.beta_hinge, read, loss="hinge", met=(UNIFORM, *self._bounded(bounds.beta_hinge)))
+        read = {"lipschitz": "radius", "regularization": "regularization", "n": "n", "distance": "distance"}
+        bounded = self._kernel().radius(None) is not None
+        stated = () if bounded else ("‖x‖ ≤ x_bound for every row, as stated",)
+        met = (UNIFORM, CONVEX_LIPSCHITZ) if bounded else (UNIFORM,)
+        writer.claim(bounds.beta_near_minimizer, read, loss="hinge", assumptions=stated, met=met)
         writer.claim(
             _STABILITY,
             {"risk": "clipped_hinge", "beta": "stability", "n": "n"},
