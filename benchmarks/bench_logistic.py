@@ -24,7 +24,7 @@ from _timing import compare
 from scipy import sparse
 from sklearn.linear_model import SGDClassifier
 
-from surelearn.linear.logistic import LogisticRegression
+from surelearn.linear.logistic.learner import LogisticRegression
 
 EPOCHS, ENTRIES, REGULARIZATION = 5, 75, 5e-6
 TARGETS = {10**5: 0.5, 10**6: 0.5, 10**7: 0.7}

@@ -191,7 +191,9 @@ for invented in (Learner, Own):
 @pytest.fixture
 def registered(monkeypatch):
     monkeypatch.setitem(sys.modules, INVENTED.__name__, INVENTED)
-    monkeypatch.setattr(persistence, "LEARNERS", persistence.LEARNERS | {f"{INVENTED.__name__}.Learner"})
+    persistence.LEARNERS.add(f"{INVENTED.__name__}.Learner")
+    yield
+    persistence.LEARNERS.remove(f"{INVENTED.__name__}.Learner")
 
 
 def assert_identical(one, other):

@@ -20,9 +20,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from surelearn import bounds
 from surelearn.certificate import Certificate
-from surelearn.linear.logistic import LogisticRegression
-from surelearn.linear.logistic_objective import lipschitz_constant, measure, minimizer_loss_bound
-from surelearn.linear.logistic_rows import make_rows
+from surelearn.linear.logistic.learner import LogisticRegression
+from surelearn.linear.logistic.objective import lipschitz_constant, measure, minimizer_loss_bound
+from surelearn.linear.logistic.rows import make_rows
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 WEIGHTS = ("check_sample_weight_equivalence_on_dense_data", "check_sample_weight_equivalence_on_sparse_data")
@@ -157,8 +157,8 @@ def test_calls_of_partial_fit_are_one_pass(engine, average, classes):
     for i in range(50):
         streamed.partial_fit(X[[i]], y[[i]], classes=np.unique(y))
     rows = make_rows(X, y, classes, np.empty(0), "float64")
-    from surelearn.linear.logistic_rows import step_sizes
-    from surelearn.linear.sgd import Descent
+    from surelearn.linear.logistic.rows import step_sizes
+    from surelearn.linear.logistic.sgd import Descent
 
     descent = Descent(np.zeros((61, 1 if classes == 2 else 3)), decay=1e-4, engine=engine, summed=np.zeros((1, 1)))
     descent.run(rows, np.arange(50), step_sizes("inverse", 0.5, 0.1, 0, 50, 0))

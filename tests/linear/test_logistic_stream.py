@@ -10,9 +10,9 @@ import pytest
 from scipy import sparse
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
-from surelearn.linear import logistic_stream
-from surelearn.linear.logistic import LogisticRegression
-from surelearn.linear.logistic_stream import read_pieces
+from surelearn.linear.logistic import stream as logistic_stream
+from surelearn.linear.logistic.learner import LogisticRegression
+from surelearn.linear.logistic.stream import read_pieces
 
 
 def bag(n=300, d=40, seed=0, classes=2):

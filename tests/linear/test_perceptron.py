@@ -15,9 +15,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from surelearn import bounds
 from surelearn.certificate import Certificate
-from surelearn.linear.perceptron import Perceptron
-from surelearn.linear.svm_separation import pad, separate, separate_gram
-from surelearn.linear.svm_votes import class_pairs, votes
+from surelearn.linear.perceptron.learner import Perceptron
+from surelearn.linear.svm.separation import pad, separate, separate_gram
+from surelearn.linear.svm.votes import class_pairs, votes
 
 CORNERS = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
 OR, XOR = np.array([0, 1, 1, 1]), np.array([0, 1, 1, 0])

@@ -13,8 +13,8 @@ from scipy import sparse
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from surelearn.certificate import Certificate
-from surelearn.linear.ridge import GRID, LeastSquares, Ridge
-from surelearn.linear.ridge_spectrum import ridge_path
+from surelearn.linear.ridge.learner import GRID, LeastSquares, Ridge
+from surelearn.linear.ridge.spectrum import ridge_path
 
 LEARNERS = [
     Ridge(),

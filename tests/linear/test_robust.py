@@ -11,9 +11,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from surelearn import bounds
 from surelearn.certificate import Certificate
-from surelearn.linear.robust import HuberRegression, VariationalRegression
-from surelearn.linear.robust_lasso import SquareRootLasso
-from surelearn.linear.robust_losses import Clipped, huber_loss, proximal_point
+from surelearn.linear.robust.lasso import SquareRootLasso
+from surelearn.linear.robust.losses import Clipped, huber_loss, proximal_point
+from surelearn.linear.robust.regression import HuberRegression, VariationalRegression
 
 LEARNERS = [SquareRootLasso(), HuberRegression(), VariationalRegression(), VariationalRegression(loss="truncation")]
 

@@ -9,8 +9,8 @@ import pytest
 from scipy import sparse
 from scipy.special import expit, softmax
 
-from surelearn.linear.logistic_rows import make_rows, step_sizes
-from surelearn.linear.sgd import FREE_BIAS, NO_BIAS, PENALIZED_BIAS, Descent, Rows, block_order
+from surelearn.linear.logistic.rows import make_rows, step_sizes
+from surelearn.linear.logistic.sgd import FREE_BIAS, NO_BIAS, PENALIZED_BIAS, Descent, Rows, block_order
 
 BIASES = (NO_BIAS, PENALIZED_BIAS, FREE_BIAS)
 

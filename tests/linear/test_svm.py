@@ -17,9 +17,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from surelearn import bounds
 from surelearn.certificate import Certificate
 from surelearn.kernel.functions import Gaussian, Laplace, Linear, Polynomial
-from surelearn.linear.svm import SupportVectorMachine
-from surelearn.linear.svm_dual import GramDual, RowsDual, gap, intercept_error, solve
-from surelearn.linear.svm_machine import InfeasibleError, Problem, train
+from surelearn.linear.svm.dual import GramDual, RowsDual, gap, intercept_error, solve
+from surelearn.linear.svm.learner import SupportVectorMachine
+from surelearn.linear.svm.machine import InfeasibleError, Problem, train
 
 CORNERS = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
 KERNELS = [Linear(), Polynomial(2), Gaussian(3.0), Laplace(2.0)]

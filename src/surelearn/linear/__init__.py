@@ -1,12 +1,12 @@
 """Linear learners, each with its certificate."""
 
-from surelearn.linear.logistic import LogisticRegression
+from surelearn.linear.logistic.learner import LogisticRegression
 from surelearn.linear.naive_bayes import NaiveBayes
-from surelearn.linear.perceptron import Perceptron
-from surelearn.linear.ridge import LeastSquares, Ridge
-from surelearn.linear.robust import HuberRegression, VariationalRegression
-from surelearn.linear.robust_lasso import SquareRootLasso
-from surelearn.linear.svm import SupportVectorMachine
+from surelearn.linear.perceptron.learner import Perceptron
+from surelearn.linear.ridge.learner import LeastSquares, Ridge
+from surelearn.linear.robust.lasso import SquareRootLasso
+from surelearn.linear.robust.regression import HuberRegression, VariationalRegression
+from surelearn.linear.svm.learner import SupportVectorMachine
 
 __all__ = [
     "HuberRegression",

@@ -19,8 +19,8 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import check_random_state
 
-from surelearn.linear.logistic_rows import EQUAL, check_norms, step_sizes
-from surelearn.linear.sgd import Array, Rows, block_order
+from surelearn.linear.logistic.rows import EQUAL, check_norms, step_sizes
+from surelearn.linear.logistic.sgd import Array, Rows, block_order
 
 PIECE = 1 << 23  # bytes of text that are read at once
 

@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from surelearn import bounds
 from surelearn.base import Writer
 from surelearn.linear._regressor import LinearRegressor, require_bound, require_nonnegative, require_positive, row_norms
-from surelearn.linear.robust_losses import Clipped, Problem, huber_loss, minimize_clipped, minimize_huber
+from surelearn.linear.robust.losses import Clipped, Problem, huber_loss, minimize_clipped, minimize_huber
 
 KINDS = ("truncation", "geman_mcclure")
 

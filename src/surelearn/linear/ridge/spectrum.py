@@ -138,7 +138,7 @@ def ridge_path(
     X : dense rows, shape (n, d)
     y : targets, shape (n,) or (n, t)
     grid : values of λ beside the mean squared loss, at least 0
-    intercept, sample_weight : as for `surelearn.linear.ridge.Ridge`
+    intercept, sample_weight : as for `surelearn.linear.Ridge`
 
     Returns
     -------

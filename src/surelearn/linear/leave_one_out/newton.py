@@ -22,7 +22,7 @@ import numpy.typing as npt
 from scipy.linalg import cho_factor, cho_solve, cholesky, eigvalsh, solve_triangular
 from scipy.special import expit
 
-from surelearn.linear.ridge_spectrum import Array
+from surelearn.linear.ridge.spectrum import Array
 
 Indices = npt.NDArray[np.intp]
 _ITERATIONS = 12  # with the shared Hessian, before rows get their own

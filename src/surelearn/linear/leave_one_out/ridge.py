@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import blas, lapack
 
-from surelearn.linear.ridge_spectrum import Array, Design, Intercept, Spectrum
+from surelearn.linear.ridge.spectrum import Array, Design, Intercept, Spectrum
 
 CHOLESKY_CONDITION = 1e6  # XᵀX + nλI up to this condition number loses at most six of sixteen digits; beyond, the SVD
 

@@ -14,14 +14,14 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from surelearn.base import Learner, Writer
-from surelearn.linear.logistic_claims import write_claims
-from surelearn.linear.logistic_parameters import check_parameters
+from surelearn.linear.logistic.claims import write_claims
+from surelearn.linear.logistic.parameters import check_parameters
 from surelearn.optim.stopping import Stopper
 
 if TYPE_CHECKING:
-    from surelearn.linear.sgd import Descent, Rows
+    from surelearn.linear.logistic.sgd import Descent, Rows
 
-_BIAS = {"none": 0, "regularized": 1, "free": 2}  # as `surelearn.linear.sgd` counts them
+_BIAS = {"none": 0, "regularized": 1, "free": 2}  # as `surelearn.linear.logistic.sgd` counts them
 _FINISH_NONZEROS, _FINISH_WEIGHTS = 2_000_000, 1_000
 
 
@@ -29,7 +29,7 @@ class LogisticRegression(ClassifierMixin, Learner):
     """Logistic regression by stochastic gradient descent whose cost a row is the number of its non-zeros.
 
     Minimizes (1/n)·Σ ln(1 + e^{−y⟨w, x⟩}) + λ‖w‖² + λ₁‖w‖₁, for several classes with softmax and one weight vector a class.
-    Rows are visited in blocks of about fifty (`surelearn.linear.sgd.block_order`), so that memory is read in order and a
+    Rows are visited in blocks of about fifty (``block_order``), so that memory is read in order and a
     file sorted by label does no harm. The weights equal those of dense SGD to rounding.
 
     Parameters
@@ -151,8 +151,8 @@ class LogisticRegression(ClassifierMixin, Learner):
         return self
 
     def _fit_rows(self, rows: Rows, uniform: bool) -> None:
-        from surelearn.linear.logistic_objective import finish
-        from surelearn.linear.logistic_rows import split
+        from surelearn.linear.logistic.objective import finish
+        from surelearn.linear.logistic.rows import split
 
         generator = check_random_state(self.random_state)
         held_out = None
@@ -171,8 +171,8 @@ class LogisticRegression(ClassifierMixin, Learner):
             self._measure(rows, found)
 
     def _descend(self, descent: Descent, rows: Rows, held_out: Rows | None, generator: Any) -> None:
-        from surelearn.linear.logistic_objective import measure
-        from surelearn.linear.sgd import block_order
+        from surelearn.linear.logistic.objective import measure
+        from surelearn.linear.logistic.sgd import block_order
 
         patience = None if self.early_stopping is None else self.patience
         stopper = Stopper(passes=self.passes, patience=patience, tolerance=self.tolerance)
@@ -194,7 +194,7 @@ class LogisticRegression(ClassifierMixin, Learner):
 
         A call costs the number of features once, beside the non-zeros of its rows. Weights are taken as they are given.
         """
-        from surelearn.linear.sgd import block_order
+        from surelearn.linear.logistic.sgd import block_order
 
         check_parameters(self)
         first = not hasattr(self, "coef_")
@@ -227,10 +227,10 @@ class LogisticRegression(ClassifierMixin, Learner):
         features : how many features there are; where ``hashed``, the size of the table they are hashed to, a power of two
         classes : all labels, numbers; by default those among the first 8 MB
 
-        Rows are mixed within a piece (`surelearn.linear.sgd.block_order`), pieces come in the order of the file: a file that
+        Rows are mixed within a piece (``block_order``), pieces come in the order of the file: a file that
         is sorted by label must be shuffled first. No finish, no early stopping, no L1 penalty.
         """
-        from surelearn.linear.logistic_stream import fit_pieces
+        from surelearn.linear.logistic.stream import fit_pieces
 
         check_parameters(self)
         fit_pieces(self, path, features, hashed, classes)
@@ -254,7 +254,7 @@ class LogisticRegression(ClassifierMixin, Learner):
         return X, y
 
     def _rows(self, X: Any, codes: Any, weights: Any) -> Rows:
-        from surelearn.linear.logistic_rows import check_norms, make_rows
+        from surelearn.linear.logistic.rows import check_norms, make_rows
 
         if self.x_bound is not None:
             check_norms(X, self.x_bound)
@@ -262,7 +262,7 @@ class LogisticRegression(ClassifierMixin, Learner):
 
     def _begin(self, rows: Rows, expected: float | None = None) -> None:
         """Choose what the steps depend on, before the first of them; ``expected`` is how many rows a pass will have."""
-        from surelearn.linear.logistic_rows import mean_squared_norm
+        from surelearn.linear.logistic.rows import mean_squared_norm
 
         self.t_, self.passes_, self.stopped_ = 0, 0, ""
         norm = mean_squared_norm(rows)
@@ -275,12 +275,12 @@ class LogisticRegression(ClassifierMixin, Learner):
         self.step_decay_ = float(natural if self.step_decay is None else self.step_decay)
 
     def _steps(self, count: int) -> Any:
-        from surelearn.linear.logistic_rows import step_sizes
+        from surelearn.linear.logistic.rows import step_sizes
 
         return step_sizes(self.schedule, self.step_, self.step_decay_, self.t_, count, self.passes_)
 
     def _descent(self, first: bool) -> Descent:
-        from surelearn.linear.sgd import Descent
+        from surelearn.linear.logistic.sgd import Descent
 
         shape = (self.n_features_in_ + 1, self.classes_.size if self.classes_.size > 2 else 1)
         if first:
@@ -321,7 +321,7 @@ class LogisticRegression(ClassifierMixin, Learner):
         self, n: int, uniform: bool, finish: str = "none", streamed: bool = False, rounds: int | None = None
     ) -> dict[str, Any]:
         """Facts without measurements; ``rounds`` is how often each row was seen, None where only the caller knows."""
-        from surelearn.linear.logistic_objective import lipschitz_constant, minimizer_loss_bound
+        from surelearn.linear.logistic.objective import lipschitz_constant, minimizer_loss_bound
 
         facts: dict[str, Any] = {
             "n": n,
@@ -356,7 +356,7 @@ class LogisticRegression(ClassifierMixin, Learner):
 
     def _measure(self, rows: Rows, found: Any) -> None:
         """Loss, error, objective and gradient at the weights found, on the rows fitted."""
-        from surelearn.linear.logistic_objective import measure
+        from surelearn.linear.logistic.objective import measure
 
         at = measure(rows, found, self.regularization, _BIAS[self.intercept])
         self.facts_ |= {"log_loss": at.loss, "training_error": at.error}

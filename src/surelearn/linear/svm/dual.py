@@ -37,7 +37,7 @@ class GramDual:
 
     def one_pass(self, order: np.ndarray) -> None:
         """Coordinate ascent over the rows in ``order``."""
-        from surelearn.linear import svm_passes
+        from surelearn.linear.svm import passes as svm_passes
 
         svm_passes.gram_pass(self.Q, order, self.alpha, self.upper, self._margins)
 
@@ -77,7 +77,7 @@ class RowsDual:
 
     def one_pass(self, order: np.ndarray) -> None:
         """Coordinate ascent over the rows in ``order``."""
-        from surelearn.linear import svm_passes
+        from surelearn.linear.svm import passes as svm_passes
 
         state = (self._squared, order, self.alpha, self.upper, self._weights)
         if sparse.issparse(self.Z):

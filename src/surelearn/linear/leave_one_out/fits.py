@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from surelearn.linear.leave_one_out_newton import Indices, leave_out, newton
-from surelearn.linear.leave_one_out_ridge import ridge_without
-from surelearn.linear.ridge_spectrum import INTERCEPTS, Array, Intercept
+from surelearn.linear.leave_one_out.newton import Indices, leave_out, newton
+from surelearn.linear.leave_one_out.ridge import ridge_without
+from surelearn.linear.ridge.spectrum import INTERCEPTS, Array, Intercept
 
 Loss = Literal["squared", "logistic"]
 
@@ -68,7 +68,7 @@ def ridge_leave_one_out(
     X : rows (n, d)
     y : targets (n,) or (n, t)
     regularization : λ > 0
-    intercept : "none", "regularized" or "free", as for `surelearn.linear.ridge.Ridge`
+    intercept : "none", "regularized" or "free", as for `surelearn.linear.Ridge`
     weights : whether to return the n weight vectors too
 
     Examples

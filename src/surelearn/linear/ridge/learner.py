@@ -22,8 +22,8 @@ from sklearn.utils.validation import (
 from surelearn.base import Learner, Writer
 from surelearn.bounds import beta_ridge, bousquet_elisseeff, uniform_stability_nonnegative
 from surelearn.bounds.stability import LOSS_NONNEGATIVE, UNIFORM
-from surelearn.linear.ridge_sparse import solve_sparse
-from surelearn.linear.ridge_spectrum import INTERCEPTS, Array, Design, Intercept, Spectrum
+from surelearn.linear.ridge.sparse import solve_sparse
+from surelearn.linear.ridge.spectrum import INTERCEPTS, Array, Design, Intercept, Spectrum
 
 GRID = tuple(float(10.0**k) for k in np.linspace(-6, 2, 25))  # fixed before any data, so that δ can be shared among it
 DENSE_ENTRIES = 10_000_000  # sparse rows are made dense up to so many entries (80 MB)

@@ -11,8 +11,8 @@ import numpy as np
 from scipy import linalg, sparse
 
 from surelearn.kernel.functions import Gaussian, Kernel, Linear, Polynomial
-from surelearn.linear.svm_dual import GramDual, RowsDual, gap, intercept_error, solve
-from surelearn.linear.svm_separation import Separation, pad, separate, separate_gram
+from surelearn.linear.svm.dual import GramDual, RowsDual, gap, intercept_error, solve
+from surelearn.linear.svm.separation import Separation, pad, separate, separate_gram
 
 MOST_ROWS_OF_A_MATRIX = 20_000
 _MOST_FREE = 1500

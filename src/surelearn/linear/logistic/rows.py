@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from surelearn.linear.sgd import Array, Rows
+from surelearn.linear.logistic.sgd import Array, Rows
 
 EQUAL = np.empty(0)  # weights of rows that count the same
 

@@ -15,8 +15,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from surelearn import bounds
 from surelearn.base import Learner, Writer
 from surelearn.kernel.functions import Kernel, kernel, squared_norms
-from surelearn.linear.svm_separation import Separation, pad, separate, separate_gram
-from surelearn.linear.svm_votes import class_pairs, votes
+from surelearn.linear.svm.separation import Separation, pad, separate, separate_gram
+from surelearn.linear.svm.votes import class_pairs, votes
 from surelearn.optim.stopping import Stopper
 
 _AFFORDABLE = 1e8  # multiplications after which "auto" leaves the largest margin alone: about a second
@@ -292,7 +292,7 @@ class _Run:
 
     def one_pass(self, order: np.ndarray) -> bool:
         """A pass of every machine that has not settled; whether all have now."""
-        from surelearn.linear import perceptron_passes as passes
+        from surelearn.linear.perceptron import passes as passes
 
         for m in np.flatnonzero(~self.settled):
             mine = order[self.signs[m, order] != 0]

@@ -21,8 +21,8 @@ from surelearn.bounds.optimality import CONVEX_LIPSCHITZ
 from surelearn.bounds.stability import LOSS_NONNEGATIVE, UNIFORM
 from surelearn.claim import Theorem
 from surelearn.kernel.functions import Kernel, Linear, kernel, squared_norms
-from surelearn.linear.svm_machine import Machine, Problem, train
-from surelearn.linear.svm_votes import class_pairs, votes
+from surelearn.linear.svm.machine import Machine, Problem, train
+from surelearn.linear.svm.votes import class_pairs, votes
 
 CLASSES_KNOWN = "the classes were known before seeing the rows"
 _MARGIN = 0.99  # at which the margin bound counts rows: just below 1, where the support vectors of a solution sit

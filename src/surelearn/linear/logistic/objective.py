@@ -17,7 +17,7 @@ import numba
 import numpy as np
 from scipy import sparse
 
-from surelearn.linear.sgd import FREE_BIAS, NO_BIAS, PENALIZED_BIAS, Array, Rows
+from surelearn.linear.logistic.sgd import FREE_BIAS, NO_BIAS, PENALIZED_BIAS, Array, Rows
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,1 @@
+"""The perceptron: `learner` fits, `passes` goes over the rows."""

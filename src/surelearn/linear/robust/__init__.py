@@ -1,0 +1,1 @@
+"""Regression that outliers, or perturbed columns, move little."""

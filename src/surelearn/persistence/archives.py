@@ -1,0 +1,77 @@
+"""scikit-learn models in skops' format, whose types must all be on a fixed list."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from surelearn.persistence.trusted import TRUSTED
+from surelearn.persistence.words import first_line, shown, what
+
+
+def encode_archive(model: Any, trusted: Sequence[str]) -> bytes:
+    """The bytes of an archive whose types are all trusted."""
+    import skops.io
+
+    try:
+        content = skops.io.dumps(model)
+        untrusted = _untrusted(content, trusted)
+    except Exception as error:  # skops raises whatever a user's own class raises
+        raise ValueError(f"the model cannot be saved without pickle: {first_line(error)}") from None
+    if untrusted:
+        raise ValueError(
+            f"the model holds {untrusted[0]}, which is not on the list of types that are loaded: pass trusted=[...] to "
+            "surelearn.save and surelearn.load if you vouch for it"
+        )
+    return content
+
+
+def _untrusted(content: bytes, trusted: Sequence[str]) -> list[str]:
+    import skops.io
+
+    return sorted(set(skops.io.get_untrusted_types(data=content)) - {*TRUSTED, *trusted})
+
+
+def _misused(content: bytes) -> list[str]:
+    """Trusted types that stand in an archive in another way than skops writes them."""
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        parts = [json.loads(archive.read("schema.json"))]
+    for part in parts:  # which grows by the parts of every part
+        parts += part.values() if isinstance(part, dict) else part if isinstance(part, list) else ()
+    nodes = [part for part in parts if isinstance(part, dict)]
+    numbers = Counter(node.get("__id__") for node in nodes)
+    named = [(f"{node.get('__module__')}.{node.get('__class__')}", node) for node in nodes]
+    return [name for name, node in named if name in TRUSTED and not _as_written(node, *TRUSTED[name], numbers)]
+
+
+def _as_written(node: Mapping[str, Any], loader: str, length: int | None, numbers: Mapping[Any, int]) -> bool:
+    if node["__loader__"] != loader or length is None:
+        return node["__loader__"] == loader
+    state = node["content"]  # skops takes the first part of a number for all of this number
+    return state["__loader__"] == "TupleNode" and len(state["content"]) == length and numbers[state["__id__"]] == 1
+
+
+def decode_archive(file: Path, content: bytes, trusted: Sequence[str]) -> Any:
+    """The model in an archive, of which nothing is made unless every type is trusted and as skops writes it."""
+    import skops.io
+
+    try:
+        untrusted = _untrusted(content, trusted)
+        misused = _misused(content)
+    except Exception as error:  # a damaged or hostile archive
+        raise ValueError(f"{file} is {what(content)} as a model ({first_line(error)})") from None
+    if untrusted:
+        raise ValueError(
+            f"{file} holds {shown(untrusted[0])}, which is not on the list of types that are loaded: nothing was"
+        )
+    if misused:
+        raise ValueError(f"{file} holds {misused[0]} in another way than it was written: nothing was loaded")
+    try:
+        return skops.io.loads(content, trusted=[*TRUSTED, *trusted])
+    except Exception as error:
+        raise ValueError(f"{file} cannot be loaded: {first_line(error)}") from None

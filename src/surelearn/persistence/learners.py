@@ -1,0 +1,87 @@
+"""surelearn's own learners as arrays (safetensors) and JSON, made again by a class from a registry."""
+
+from __future__ import annotations
+
+import importlib
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from surelearn.certificate import Certificate
+from surelearn.persistence.trusted import LEARNERS
+from surelearn.persistence.words import first_line
+
+
+def encode_learner(model: Any) -> tuple[Any, bytes]:
+    """A learner of ours: parameters and what fitting learned, numbers as arrays, the rest as JSON."""
+    from safetensors.numpy import save as to_bytes
+
+    arrays: dict[str, Any] = {}
+    plain = {name: _encode(value, name, arrays) for name, value in vars(model).items()}
+    return plain, to_bytes(arrays)
+
+
+def decode_learner(path: Path, manifest: Mapping[str, Any], content: bytes) -> Any:
+    """The learner that `encode_learner` took apart."""
+    from safetensors.numpy import load as from_bytes
+
+    name = manifest["class"]
+    if name not in LEARNERS:
+        raise ValueError(f"{path} holds a {name!r}, which is no learner of this surelearn")
+    module, _, cls_name = name.rpartition(".")
+    cls = getattr(importlib.import_module(module), cls_name)
+    try:
+        arrays = from_bytes(content)
+        model = cls.__new__(cls)
+        vars(model).update({key: _decode(value, arrays) for key, value in dict(manifest["parameters"]).items()})
+        return model
+    except Exception as error:  # whatever plain data of another shape leads to
+        raise ValueError(f"{path} is damaged: {first_line(error)}") from None
+
+
+def _encode(value: Any, name: str, arrays: dict[str, Any]) -> Any:
+    kind = type(value)  # a subclass would come back as its base
+    if value is None or kind in (bool, int, str):
+        return value
+    if kind is float:
+        return value if math.isfinite(value) else {"number": repr(value)}
+    if issubclass(kind, np.generic) and not isinstance(value.item(), np.generic):  # a long double has no other form
+        return {"scalar": _encode(value.item(), name, arrays), "type": value.dtype.str}
+    if kind is np.ndarray and value.dtype.kind in "biuf" and value.dtype.itemsize <= 8 and value.dtype.isnative:
+        key = f"{name}.{len(arrays)}"
+        arrays[key] = np.asarray(value, order="C")  # safetensors writes the memory as it lies
+        return {"array": key}
+    if kind is np.ndarray and all(isinstance(item, str) for item in value.ravel().tolist()):
+        return {"words": value.ravel().tolist(), "shape": list(value.shape), "type": value.dtype.str}
+    if kind in (list, tuple):
+        return {kind.__name__: [_encode(item, name, arrays) for item in value]}
+    if kind is dict and all(isinstance(key, str) for key in value):
+        return {"dict": {key: _encode(item, name, arrays) for key, item in value.items()}}
+    if kind is Certificate:
+        return {"certificate": value.to_dict()}
+    raise ValueError(f"the model's {name} is a {kind.__name__}, which cannot be saved without pickle")
+
+
+def _decode(value: Any, arrays: Mapping[str, Any]) -> Any:
+    if not isinstance(value, dict):
+        return value
+    kind = next(iter(value))
+    if kind == "array":
+        return arrays[value["array"]]
+    if kind == "scalar":
+        return np.dtype(value["type"]).type(_decode(value["scalar"], arrays))
+    if kind == "number":
+        return float(value["number"])
+    if kind == "words":
+        return np.array(value["words"], dtype=np.dtype(value["type"])).reshape(value["shape"])
+    if kind in ("list", "tuple"):
+        items = [_decode(item, arrays) for item in value[kind]]
+        return items if kind == "list" else tuple(items)
+    if kind == "dict":
+        return {key: _decode(item, arrays) for key, item in value["dict"].items()}
+    if kind == "certificate":
+        return Certificate.from_dict(value["certificate"])
+    raise ValueError(f"unknown kind of value {kind!r}")

@@ -1,0 +1,206 @@
+"""`save` and `load`."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from surelearn import files
+from surelearn.certificate import Certificate
+from surelearn.data.schema import Schema
+from surelearn.fingerprint import UNHASHED, fingerprint_model
+from surelearn.persistence.archives import decode_archive, encode_archive
+from surelearn.persistence.learners import decode_learner, encode_learner
+from surelearn.persistence.manifest import (
+    FORMAT,
+    MANIFEST,
+    VERSION,
+    check_folder,
+    left_behind,
+    read_data,
+    read_manifest,
+    tidy,
+    versions,
+)
+from surelearn.persistence.trusted import LEARNERS
+from surelearn.persistence.words import first_line
+from surelearn.plain import content_hash
+
+
+@dataclass(frozen=True, eq=False)
+class Saved:
+    """What a model's folder holds.
+
+    Attributes
+    ----------
+    model : the model, fitted
+    certificate : what is guaranteed about it, or None
+    schema : the columns it reads, or None for a model of arrays
+    reference : a summary of the certify rows, to compare new rows with; plain data, or None
+    versions : of the libraries it was saved with
+    """
+
+    model: Any
+    certificate: Certificate | None
+    schema: Schema | None
+    reference: Mapping[str, Any] | None
+    versions: Mapping[str, str]
+
+
+def save(
+    model: Any,
+    path: str | Path,
+    *,
+    certificate: Certificate | None = None,
+    schema: Schema | None = None,
+    reference: Mapping[str, Any] | None = None,
+    trusted: Sequence[str] = (),
+) -> Path:
+    """Save a fitted model into a folder from which `load` reads it without executing code.
+
+    What was written is read back and compared before it takes the place of what was there.
+
+    Parameters
+    ----------
+    model : a scikit-learn model or pipeline, or a learner of surelearn
+    path : the folder; made if it does not exist
+    certificate : about this model; a learner's own ``certificate_`` by default
+    schema, reference : the columns it reads and a summary of its certify rows, as an audit has them
+    trusted : names of further types that you vouch for, such as ``xgboost.sklearn.XGBClassifier``; `load` needs them again
+
+    Raises
+    ------
+    ValueError
+        if the model has parts that cannot be kept without pickle, or the certificate is about another model
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> model = LogisticRegression().fit([[0.0], [1.0]], [0, 1])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     load(save(model, f"{folder}/model")).predict([[0.9]])
+    array([1])
+    """
+    path = Path(path)
+    certificate = getattr(model, "certificate_", None) if certificate is None else certificate
+    fingerprint = _fingerprint(model)
+    if fingerprint == UNHASHED:
+        raise ValueError("the model holds a function or a part without readable state: it cannot be saved without pickle")
+    if certificate is not None and certificate.facts.hashes.get("model") not in (fingerprint, None):
+        raise ValueError("the certificate is about another model, or the model was changed since")
+    holds, parameters, content = _encode_model(model, trusted)
+    digest = hashlib.sha256(content).hexdigest()
+    name = f"model-{digest[:16]}.{holds}"
+    manifest: dict[str, Any] = {
+        "format": FORMAT,
+        "version": VERSION,
+        "class": _class_name(type(model)),
+        "parameters": parameters,
+        "fingerprint": fingerprint,
+        "versions": versions(),
+        "files": {name: {"sha256": digest, "bytes": len(content)}},
+        "columns": None if schema is None else schema.to_dict(),
+        "reference": reference,
+        "certificate": None if certificate is None else certificate.to_dict(),
+    }
+    text = json.dumps({**manifest, "hash": content_hash(manifest)}, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    made = check_folder(path)
+    with files.locked(path / MANIFEST):
+        before = left_behind(path)
+        try:
+            files.write(path / name, content)
+            _decode_model(path, manifest, trusted)  # what is on the disk now
+            files.write(path / MANIFEST, text)
+        except BaseException:
+            tidy(path, name, made)
+            raise
+        for old in before - {name}:
+            (path / old).unlink(missing_ok=True)
+    return path
+
+
+def load(path: str | Path, *, trusted: Sequence[str] = ()) -> Any:
+    """The model that `save` wrote into a folder. Nothing in it is executed; whatever is not as it was written is refused.
+
+    Parameters
+    ----------
+    path : the folder
+    trusted : names of further types that you vouch for
+
+    Raises
+    ------
+    ValueError
+        one sentence that says what is wrong: not a folder of `save`, a changed byte, a type that is not on the list, …
+    """
+    return read_model(path, trusted=trusted).model
+
+
+def find_model(path: str | Path) -> Path:
+    """The model's folder: ``path`` itself, or the one inside an audit's folder."""
+    inside = Path(path) / "model"
+    return inside if (inside / MANIFEST).is_file() else Path(path)
+
+
+def read_model(path: str | Path, *, trusted: Sequence[str] = ()) -> Saved:
+    """The model with its certificate and columns; see `load`."""
+    path = Path(path)
+    manifest = read_manifest(path)
+    model = _decode_model(path, manifest, trusted)
+    try:
+        certificate = None if manifest["certificate"] is None else Certificate.from_dict(manifest["certificate"])
+        schema = None if manifest["columns"] is None else Schema.from_dict(manifest["columns"])
+        about = None if certificate is None else certificate.facts.hashes.get("model")
+    except Exception as error:  # whatever plain data of another shape leads to
+        raise ValueError(f"{path}: {first_line(error)}") from None
+    if about not in (manifest["fingerprint"], None):
+        raise ValueError(f"{path}: its certificate is about another model")
+    return Saved(model, certificate, schema, manifest["reference"], manifest["versions"])
+
+
+def _class_name(cls: type) -> str:
+    return f"{cls.__module__}.{cls.__qualname__}"
+
+
+def _fingerprint(model: Any) -> str:
+    """As `fingerprint_model`; "unhashed" also where a part of the model raises something else than it should."""
+    try:
+        return fingerprint_model(model)
+    except Exception:
+        return UNHASHED
+
+
+def _encode_model(model: Any, trusted: Sequence[str]) -> tuple[str, Any, bytes]:
+    """How the model is kept ("skops" or "safetensors"), its parameters as JSON, and the bytes."""
+    if _class_name(type(model)) in LEARNERS:
+        return "safetensors", *encode_learner(model)
+    return "skops", repr(model), encode_archive(model, trusted)
+
+
+def _decode_model(path: Path, manifest: Mapping[str, Any], trusted: Sequence[str]) -> Any:
+    """The model, which must be the one that was saved."""
+    name, content = read_data(path, manifest)
+    if name.endswith(".safetensors"):
+        model = decode_learner(path, manifest, content)
+    else:
+        model = decode_archive(path / name, content, trusted)
+    if _class_name(type(model)) != manifest["class"]:
+        raise ValueError(f"{path} holds a {_class_name(type(model))}, its manifest says {manifest['class']!r}")
+    fingerprint = _fingerprint(model)
+    if fingerprint == UNHASHED:
+        raise ValueError(f"{path} holds no model, or one with parts that surelearn.save never writes")
+    if fingerprint != manifest["fingerprint"]:
+        now = versions()
+        others = [f"{k} {v} (here {now.get(k)})" for k, v in manifest["versions"].items() if v != now.get(k)]
+        if not others:
+            raise ValueError(f"{path}: the model is not the one that was saved")
+        warnings.warn(
+            f"{path} was saved with {', '.join(others)} and reads differently: it may not be the model that was certified",
+            stacklevel=4,
+        )
+    return model

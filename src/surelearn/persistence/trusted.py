@@ -1,0 +1,30 @@
+"""Which types a saved model may hold."""
+
+from __future__ import annotations
+
+# Types beyond skops' own list that the default candidates are made of; making one runs nothing that a file says. Each with
+# the one way in which skops writes it, and the length of its state where compiled code takes that for granted.
+TRUSTED: dict[str, tuple[str, int | None]] = {
+    "numpy.dtype": ("DTypeNode", None),
+    "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor": ("ObjectNode", None),
+    "sklearn.metrics._dist_metrics.EuclideanDistance64": ("ObjectNode", 3),
+    "sklearn.neighbors._ball_tree.BallTree": ("ObjectNode", 13),
+    "sklearn.neighbors._kd_tree.KDTree": ("ObjectNode", 13),
+    "sklearn.tree._tree.Tree": ("TreeNode", None),
+}
+# surelearn's own estimators: alone they are kept as arrays and JSON, inside a pipeline by skops.
+LEARNERS = {
+    "surelearn.cluster.kmeans.KMeans",
+    "surelearn.linear.logistic.learner.LogisticRegression",
+    "surelearn.linear.naive_bayes.NaiveBayes",
+    "surelearn.linear.perceptron.learner.Perceptron",
+    "surelearn.linear.ridge.learner.LeastSquares",
+    "surelearn.linear.ridge.learner.Ridge",
+    "surelearn.linear.robust.regression.HuberRegression",
+    "surelearn.linear.robust.regression.VariationalRegression",
+    "surelearn.linear.robust.lasso.SquareRootLasso",
+    "surelearn.linear.svm.learner.SupportVectorMachine",
+    "surelearn.selection.preparation.DateParts",
+    "surelearn.selection.preparation.HashedWords",
+}
+TRUSTED |= dict.fromkeys(sorted(LEARNERS), ("ObjectNode", None))
