@@ -2,7 +2,6 @@
 
     python benchmarks/bench_logistic.py            n = 200,000 (about three minutes)
     python benchmarks/bench_logistic.py --small    n = 20,000 (under a minute)
-    python benchmarks/bench_logistic.py --file     rows of LIBSVM text from disk: MB a second and peak memory
 
 Rows have 75 entries whose features follow Zipf's law (entries of one feature are summed) and norm 1. Ours stores weights
 in 4 bytes, with 4-byte unsigned indices; what limits it is one random access to a weight, 64 bytes from cache or memory, a
@@ -13,11 +12,8 @@ so α = 2λ; its intercept is outside of the penalty, ours is inside, and ours m
 from __future__ import annotations
 
 import argparse
-import resource
 import statistics
-import tempfile
 import time
-from pathlib import Path
 
 import numpy as np
 from _timing import compare
@@ -26,7 +22,7 @@ from sklearn.linear_model import SGDClassifier
 
 from surelearn.linear.logistic.learner import LogisticRegression
 
-EPOCHS, ENTRIES, REGULARIZATION = 5, 75, 5e-6
+EPOCHS, ENTRIES, REGULARIZATION, L1 = 5, 75, 5e-6, 5e-6
 TARGETS = {10**5: 0.5, 10**6: 0.5, 10**7: 0.7}
 
 
@@ -51,37 +47,11 @@ def objective(model, X, y) -> float:
     return float(np.logaddexp(0, -margins).mean() + REGULARIZATION * norm)
 
 
-def from_disk(n: int, entries: int = 30, d: int = 10**6) -> None:
-    """One pass over n rows of text, hashed to 2²⁰ weights of 4 bytes; the limit is parsing, a few nanoseconds a byte."""
-    rng = np.random.default_rng(0)
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "rows.svm"
-        with path.open("w") as file:
-            for _ in range(n // 10_000):
-                indices = np.minimum(float(d) ** rng.random((10_000, entries)), d).astype(int).tolist()
-                values = rng.random((10_000, entries)).round(4).tolist()
-                for label, js, vs in zip(rng.choice([-1, 1], 10_000), indices, values, strict=True):
-                    file.write(f"{label} {' '.join(f'{j}:{v}' for j, v in zip(js, vs, strict=True))}\n")
-        model = LogisticRegression(passes=1, dtype="float32", random_state=0)
-        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-        start = time.process_time()
-        model.fit_file(path, features=2**20, hashed=True)
-        seconds, size = time.process_time() - start, path.stat().st_size / 1e6
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(f"{n:,} rows, {size:.0f} MB of text: {seconds:.2f} s, {size / seconds:.0f} MB/s, with loading compiled code")
-    print(f"  peak memory {peak:.0f} MB, of which {before:.0f} MB before fitting (target at most 500 MB)")
-    print("  Vowpal Wabbit is not installed here: not compared")
-
-
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--small", action="store_true", help="20,000 rows instead of 200,000")
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--file", action="store_true", help="one pass over LIBSVM text on disk, 1,000,000 rows")
     options = parser.parse_args()
-    if options.file:
-        from_disk(100_000 if options.small else 1_000_000)
-        return
     n = 20_000 if options.small else 200_000
     if options.small:
         print("the targets below are for n = 200,000: at n = 20,000 fixed costs weigh more and five epochs are few")
@@ -91,9 +61,11 @@ def main() -> None:
     measured = LogisticRegression(**{**ours.get_params(), "measure": True})
     eight = LogisticRegression(**{**ours.get_params(), "dtype": "float64"})
     lazy = LogisticRegression(**{**ours.get_params(), "engine": "lazy"})
+    l1 = LogisticRegression(**{**ours.get_params(), "l1_regularization": L1})
     peer = SGDClassifier(loss="log_loss", alpha=2 * REGULARIZATION, max_iter=EPOCHS, tol=None, random_state=0)
+    elastic = SGDClassifier(**{**peer.get_params(), "penalty": "elasticnet", "l1_ratio": 0.5})
     start = time.perf_counter()
-    for model in (ours, measured, eight, lazy):
+    for model in (ours, measured, eight, lazy, l1):
         model.fit(*zipf_rows(100, 50))
     print(f"compilation, or loading it from numba's cache, once: {time.perf_counter() - start:.1f} s")
     seconds = {}
@@ -105,6 +77,8 @@ def main() -> None:
             "ours, with the gradient for a certificate": lambda X=X, y=y: measured.fit(X, y),
             "ours, 8 bytes": lambda X=X, y=y: eight.fit(X, y),
             "ours, lazy": lambda X=X, y=y: lazy.fit(X, y),
+            "ours, lazy, with an L1 penalty": lambda X=X, y=y: l1.fit(X, y),
+            "SGDClassifier, with an L1 penalty": lambda X=X, y=y: elastic.fit(X, y),
         }
         compare(f"d = {d:,}, {X.nnz / n:.0f} non-zeros a row, {EPOCHS} epochs", contestants, options.repeats)
         seconds[d] = ratio_line(contestants, X.nnz, options.repeats, target)

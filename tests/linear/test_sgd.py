@@ -9,6 +9,7 @@ import pytest
 from scipy import sparse
 from scipy.special import expit, softmax
 
+from surelearn.linear.logistic import sgd
 from surelearn.linear.logistic.rows import make_rows, step_sizes
 from surelearn.linear.logistic.sgd import FREE_BIAS, NO_BIAS, PENALIZED_BIAS, Descent, Rows, block_order
 
@@ -88,6 +89,25 @@ def test_a_decay_that_would_underflow(engine, classes):
     np.testing.assert_allclose(descent.weights(), want, rtol=0, atol=1e-10)
     np.testing.assert_allclose(descent.average(), mean, rtol=0, atol=1e-10)
     assert np.isfinite(want).all()
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("averaging", [False, True])
+@pytest.mark.parametrize("length", [1, 7, 100])
+def test_a_short_table_begins_anew(classes, averaging, length, monkeypatch):
+    """Counters that go on over several passes, a table that is full in the middle of one, weights asked for in between."""
+    monkeypatch.setattr(sgd, "_TABLE", length)
+    X, codes, rows = problem(classes=classes)
+    order, steps = np.tile(np.arange(90), 3), step_sizes("sqrt", 0.7, 0.1, 0, 270, 0)
+    want, mean = dense_sgd(X, codes, classes, order, steps, 0.05, 0.02, PENALIZED_BIAS)
+    summed = np.zeros((1, 1)) if averaging else None
+    descent = Descent(np.zeros_like(want), decay=0.05, shrinkage=0.02, engine="lazy", summed=summed)
+    for part in np.split(np.arange(270), [50, 180]):
+        descent.run(rows, order[part], steps[part])
+        descent.weights()
+    np.testing.assert_allclose(descent.weights(), want, rtol=0, atol=1e-10)
+    if averaging:
+        np.testing.assert_allclose(descent.average(), mean, rtol=0, atol=1e-10)
 
 
 @pytest.mark.parametrize("seed", range(30))

@@ -14,6 +14,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from surelearn.base import Learner, Writer
+from surelearn.linear.leave_one_out import LeaveOneOut, logistic_leave_one_out
 from surelearn.linear.logistic.claims import write_claims
 from surelearn.linear.logistic.parameters import check_parameters
 from surelearn.optim.stopping import Stopper
@@ -38,7 +39,7 @@ class LogisticRegression(ClassifierMixin, Learner):
     l1_regularization : λ₁ ≥ 0; above 0 the lazy engine is used and no finish
     intercept : "regularized" is a padded feature 1 whose weight is in the penalty, as in the notes; "free" is outside of
         the penalty, and takes the stability claims away; "none"
-    passes : the most passes over the rows
+    passes : the most passes over the rows; 0 leaves everything to ``finish``
     schedule : step size at update t = 0, 1, …: "constant" η₀, "inverse" η₀/(1 + ct), "sqrt" η₀/√(1 + ct), "steps" η₀·c^p in
         pass (or call of `partial_fit`) number p = 0, 1, …
     step : η₀; "auto" is 4/(mean ‖x‖² + intercept_step), at most 1/(4λ)
@@ -151,6 +152,7 @@ class LogisticRegression(ClassifierMixin, Learner):
         return self
 
     def _fit_rows(self, rows: Rows, uniform: bool) -> None:
+        from surelearn.linear.logistic.facts import known
         from surelearn.linear.logistic.objective import finish
         from surelearn.linear.logistic.rows import split
 
@@ -160,13 +162,14 @@ class LogisticRegression(ClassifierMixin, Learner):
             rows, held_out = split(rows, self.validation_fraction, generator)
         self._begin(rows)
         descent = self._descent(first=True)
-        self._descend(descent, rows, held_out, generator)
-        found = descent.average() if self.average else descent.weights()
+        if self.passes:
+            self._descend(descent, rows, held_out, generator)
+        found = descent.average() if self.average and self.passes else descent.weights()
         how = self._finish(rows)
         if how:
             found = finish(rows, found, self.regularization, _BIAS[self.intercept], how)
         found = self._store(found, descent)
-        self.facts_ = self._facts(len(rows), uniform, finish=how or "none", rounds=self.passes_)
+        self.facts_ = known(self, len(rows), uniform, finish=how or "none", rounds=self.passes_)
         if self.measure:
             self._measure(rows, found)
 
@@ -194,6 +197,7 @@ class LogisticRegression(ClassifierMixin, Learner):
 
         A call costs the number of features once, beside the non-zeros of its rows. Weights are taken as they are given.
         """
+        from surelearn.linear.logistic.facts import known
         from surelearn.linear.logistic.sgd import block_order
 
         check_parameters(self)
@@ -215,25 +219,38 @@ class LogisticRegression(ClassifierMixin, Learner):
         self._store(descent.average() if self.average else descent.weights(), descent)
         rounds = before["rounds"] if before["rounds"] > 1 else None
         n, uniform = before["n"] + len(rows), uniform and before["uniform"]
-        self.facts_ = self._facts(n, uniform, finish=before["finish"], streamed=True, rounds=rounds)
+        self.facts_ = known(self, n, uniform, finish=before["finish"], streamed=True, rounds=rounds)
         return self
 
-    def fit_file(self, path: Any, *, features: int, hashed: bool = False, classes: Any = None) -> LogisticRegression:
-        """Fit to a file of LIBSVM text (or ``.gz``) that need not fit in memory, in pieces of 8 MB, in ``passes`` passes.
+    def fit_file(
+        self,
+        path: Any,
+        *,
+        features: int,
+        hashed: bool = False,
+        target: str | None = None,
+        categorical: Any = (),
+        classes: Any = None,
+    ) -> LogisticRegression:
+        """Fit to a file of LIBSVM or CSV text that need not fit in memory, in ``passes`` passes, 8 MB of text at a time.
 
         Parameters
         ----------
-        path : the file; lines are ``label index:value …``, indices from 1
-        features : how many features there are; where ``hashed``, the size of the table they are hashed to, a power of two
-        classes : all labels, numbers; by default those among the first 8 MB
+        path : the file; a ``.gz`` is first unpacked to a temporary one
+        features : how many there are; where ``hashed``, and for CSV, the size of the table they share, a power of two
+        target : None for lines ``label index:value …``, indices from 1; else the column of the labels of CSV text, whose
+            first line names the columns. Numbers are used as they are, other values hashed as ``name=value``
+        categorical : columns of CSV text whose values are names even where they look like numbers
+        classes : all labels; by default those of the first 8 MB read
 
-        Rows are mixed within a piece (``block_order``), pieces come in the order of the file: a file that
-        is sorted by label must be shuffled first. No finish, no early stopping, no L1 penalty.
+        Pieces of 256 kB come in random order, 32 at once, rows in ``block_order``: a file sorted by label does no harm.
+        No finish, no early stopping, no L1 penalty. `surelearn.linear.logistic.stream.read_rows` reads rows to predict.
         """
         from surelearn.linear.logistic.stream import fit_pieces
 
         check_parameters(self)
-        fit_pieces(self, path, features, hashed, classes)
+        how = {"hashed": hashed, "target": target, "categorical": categorical}
+        fit_pieces(self, path, classes, features, **how)
         return self
 
     def _check_classes(self, y: Any, classes: Any, first: bool) -> None:
@@ -317,58 +334,10 @@ class LogisticRegression(ClassifierMixin, Learner):
             self.last_weights_, self.summed_weights_ = descent.weights(), descent.summed()
         return found
 
-    def _facts(
-        self, n: int, uniform: bool, finish: str = "none", streamed: bool = False, rounds: int | None = None
-    ) -> dict[str, Any]:
-        """Facts without measurements; ``rounds`` is how often each row was seen, None where only the caller knows."""
-        from surelearn.linear.logistic.objective import lipschitz_constant, minimizer_loss_bound
-
-        facts: dict[str, Any] = {
-            "n": n,
-            "d": int(self.n_features_in_),
-            "classes": int(self.classes_.size),
-            "regularization": float(self.regularization),
-            "l1_regularization": float(self.l1_regularization),
-            "intercept": self.intercept,
-            "average": bool(self.average),
-            "schedule": self.schedule,
-            "step": self.step_,
-            "step_from_rows": self.step == "auto" or (self.intercept != "none" and self.intercept_step == "auto"),
-            "intercept_step": 1.0 if self.intercept == "none" else self.intercept_step_,
-            "updates": int(self.t_),
-            "passes": int(self.passes_),
-            "stopped": self.stopped_,
-            "uniform": uniform,
-            "finish": finish,
-            "streamed": streamed,
-            "rounds": 0 if rounds is None else int(rounds),
-        }
-        if self.norm_bound is not None:
-            facts["norm_bound"] = float(self.norm_bound)
-        if self.x_bound is not None:
-            padded = float(np.sqrt(self.x_bound**2 + (self.intercept != "none")))
-            rho = lipschitz_constant(padded, facts["classes"])
-            growth = 1 + min(1.0, 2 * facts["regularization"] * self.step_ * self.t_)
-            facts |= {"x_bound": float(self.x_bound), "lipschitz": rho, "step_lipschitz": rho * growth}
-            if facts["regularization"] > 0:
-                facts["minimizer_loss_bound"] = minimizer_loss_bound(padded, facts["classes"], facts["regularization"])
-        return facts
-
     def _measure(self, rows: Rows, found: Any) -> None:
-        """Loss, error, objective and gradient at the weights found, on the rows fitted."""
-        from surelearn.linear.logistic.objective import measure
+        from surelearn.linear.logistic.facts import measured
 
-        at = measure(rows, found, self.regularization, _BIAS[self.intercept])
-        self.facts_ |= {"log_loss": at.loss, "training_error": at.error}
-        self.facts_["objective"] = at.objective + self.l1_regularization * self._absolute_weights()
-        if self.l1_regularization == 0:
-            self.facts_["gradient_norm"] = float(np.linalg.norm(at.gradient)) + at.rounding
-            if self.regularization > 0:
-                self.facts_["distance"] = self.facts_["gradient_norm"] / (2 * self.regularization)
-
-    def _absolute_weights(self) -> float:
-        bias = np.abs(self.intercept_).sum(dtype=np.float64) if self.intercept == "regularized" else 0.0
-        return float(np.abs(self.coef_).sum(dtype=np.float64) + bias)
+        self.facts_ |= measured(self, rows, found, _BIAS[self.intercept])
 
     # Predicting.
 
@@ -392,6 +361,23 @@ class LogisticRegression(ClassifierMixin, Learner):
     def predict_log_proba(self, X: Any) -> Any:
         """Logarithms of `predict_proba`."""
         return np.log(self.predict_proba(X))
+
+    def leave_one_out(self, X: Any, y: Any, rows: Any = None) -> LeaveOneOut:
+        """The minimizers without one row of ``X``, ``y``, the rows it was fitted on; see `logistic_leave_one_out`.
+
+        Raises
+        ------
+        ValueError
+            if there is no closed form: several classes, λ = 0, an L1 penalty, a free intercept, unequal weights, or weights
+            that no finish brought to the minimizer
+        """
+        check_is_fitted(self)
+        facts = self.facts_
+        plain = self.classes_.size == 2 and facts["uniform"] and facts["finish"] != "none" and self.regularization > 0
+        if not plain or self.intercept == "free":  # with an L1 penalty there is no finish
+            raise ValueError("there is a closed form only for two classes, λ > 0, and a finish at the minimizer")
+        padded = "regularized" if self.intercept == "regularized" else "none"
+        return logistic_leave_one_out(X, y, self.regularization, intercept=padded, rows=rows)
 
     def _claim(self, writer: Writer) -> None:
         write_claims(writer, self.facts_)

@@ -17,93 +17,133 @@ import numba
 import numpy as np
 from scipy import sparse
 
+from surelearn.linear.logistic.scaled import gaps
 from surelearn.linear.logistic.sgd import FREE_BIAS, NO_BIAS, PENALIZED_BIAS, Array, Rows
+
+_ANY_ORDER = {"reassoc", "contract"}  # which `_rounding` allows
 
 
 @dataclass(frozen=True)
 class Measured:
-    """F at some weights: mean loss, objective, gradient (d + 1, K), its rounding error at most, and the error rate."""
+    """F at some weights: mean loss, objective, a bound on the norm of its gradient (rounding included), and error rate."""
 
     loss: float
     objective: float
-    gradient: Array
-    rounding: float
+    gradient_norm: float
     error: float
 
 
-@numba.njit(cache=True)
-def _sums(w, gradient, data, indices, indptr, targets, weights):
-    """Sums of losses and of errors, and the sum of the gradients of the losses, in 8-byte numbers."""
-    last, classes = w.shape[0] - 1, w.shape[1]
-    z = np.empty(classes)
-    loss = errors = 0.0
+@numba.njit(cache=True, fastmath=_ANY_ORDER)
+def _binary_sums(both, data, indices, indptr, targets, weights):
+    """Sums of losses, of errors and of squared values; ``both`` (d + 1, 2) holds weights, and sums their gradients."""
+    last = both.shape[0] - 1
+    loss = errors = squares = slopes = 0.0
+    b = both[last, 0]
     for i in range(indptr.size - 1):
-        for k in range(classes):
-            z[k] = w[last, k]
-        for p in range(indptr[i], indptr[i + 1]):
-            for k in range(classes):
-                z[k] += w[indices[p], k] * data[p]
+        index, x = indices[indptr[i] : indptr[i + 1]], data[indptr[i] : indptr[i + 1]]
+        z, square = b, 0.0
+        for k in range(index.size):
+            value = float(x[k])
+            z += both[index[k], 0] * value
+            square += value * value
+        squares += square
         s = weights[i] if weights.size > 0 else 1.0
-        if classes == 1:
-            m = targets[i] * z[0]
-            loss += s * (math.log1p(math.exp(-abs(m))) + max(-m, 0.0))
-            positive = z[0] > 0
-            errors += s * (positive != (targets[i] > 0))
-            z[0] = -s * targets[i] / (1.0 + math.exp(m))
-        else:
-            y, best = int(targets[i]), 0
-            for k in range(1, classes):
-                if z[k] > z[best]:
-                    best = k
-            errors += s * (best != y)
-            top, total = z[best], 0.0
-            loss -= s * (z[y] - top)
+        y = targets[i]
+        m = y * z
+        e = math.exp(-abs(m))
+        loss += s * (math.log1p(e) + max(-m, 0.0))
+        errors += s * ((z > 0) != (y > 0))
+        g = -s * y * (e if m > 0 else 1.0) / (1.0 + e)
+        slopes += g
+        for k in range(index.size):
+            both[index[k], 1] += g * x[k]
+    both[last, 1] += slopes
+    return loss, errors, squares
+
+
+@numba.njit(cache=True)
+def _softmax_sums(both, data, indices, indptr, targets, weights):
+    """As `_binary_sums`, for K classes: ``both`` (d + 1, 2K) holds weights, then gradients."""
+    last, classes = both.shape[0] - 1, both.shape[1] // 2
+    z = np.empty(classes)
+    loss = errors = squares = 0.0
+    for i in range(indptr.size - 1):
+        z[:] = both[last, :classes]
+        for p in range(indptr[i], indptr[i + 1]):
+            squares += float(data[p]) * data[p]
             for k in range(classes):
-                z[k] = math.exp(z[k] - top)
-                total += z[k]
-            loss += s * math.log(total)
-            for k in range(classes):
-                z[k] *= s / total
-            z[y] -= s
+                z[k] += both[indices[p], k] * data[p]
+        s = weights[i] if weights.size > 0 else 1.0
+        y = targets[i]
+        errors += s * (np.argmax(z) != y)
+        loss += s * gaps(z, y)
+        for k in range(classes):
+            z[k] *= s
+            both[last, classes + k] += z[k]
         for p in range(indptr[i], indptr[i + 1]):
             for k in range(classes):
-                gradient[indices[p], k] += z[k] * data[p]
+                both[indices[p], classes + k] += z[k] * data[p]
+    return loss, errors, squares
+
+
+@numba.njit(cache=True)
+def _beside_zeros(weights, both):
+    """Weights, and zeros for their gradients, in one sweep."""
+    classes = weights.shape[1]
+    for j in range(weights.shape[0]):
         for k in range(classes):
-            gradient[last, k] += z[k]
-    return loss, errors
+            both[j, k] = weights[j, k]
+            both[j, classes + k] = 0.0
+
+
+@numba.njit(cache=True, fastmath=_ANY_ORDER)
+def _squared_norms(both, n, regularization):
+    """‖g‖² and ‖w‖² without the last row, where g is the mean of the gradients plus 2λw."""
+    classes = both.shape[1] // 2
+    part, decay = 1.0 / n, 2.0 * regularization
+    gradients = squares = 0.0
+    for j in range(both.shape[0] - 1):
+        for k in range(classes):
+            w = both[j, k]
+            g = both[j, classes + k] * part + decay * w
+            gradients += g * g
+            squares += w * w
+    return gradients, squares
 
 
 def measure(rows: Rows, weights: Array, regularization: float, bias: int) -> Measured:
-    """F and its gradient at ``weights`` (d + 1, K), in one pass over the rows; the penalty is λ‖W‖², no L1."""
-    w = np.ascontiguousarray(weights, dtype=np.float64)
-    gradient = np.zeros_like(w)
-    loss, errors = _sums(w, gradient, rows.data, rows.indices, rows.indptr, rows.targets, rows.weights)
-    n = len(rows)
-    gradient /= n
-    gradient[:-1] += 2 * regularization * w[:-1]
-    penalty = float(np.vdot(w[:-1], w[:-1]))
-    if bias == PENALIZED_BIAS:
-        gradient[-1] += 2 * regularization * w[-1]
-        penalty += float(np.vdot(w[-1], w[-1]))
-    elif bias == NO_BIAS:
-        gradient[-1] = 0.0
-    rounding = _rounding(rows, math.sqrt(penalty + float(np.vdot(w[-1], w[-1]))), regularization)
-    return Measured(loss / n, loss / n + regularization * penalty, gradient, rounding, errors / n)
+    """F and its gradient at ``weights`` (d + 1, K), in one pass over the rows; the penalty is λ‖W‖², no L1.
+
+    A weight and its gradient stand side by side: a feature costs one place in memory.
+    """
+    n, (d, classes) = len(rows), weights.shape
+    both = np.empty((d, 2 * classes))
+    _beside_zeros(weights, both)
+    sums = _binary_sums if classes == 1 else _softmax_sums
+    loss, errors, squares = sums(both, rows.data, rows.indices, rows.indptr, rows.targets, rows.weights)
+    gradients, penalty = _squared_norms(both, n, regularization)
+    intercept = both[-1, :classes]
+    of_intercept = float(intercept @ intercept)
+    slope = both[-1, classes:] / n + 2 * regularization * intercept * (bias == PENALIZED_BIAS)
+    slope *= bias != NO_BIAS
+    rounding = _rounding(rows, squares / n, math.sqrt(penalty + of_intercept), regularization)
+    gradient_norm = math.sqrt(gradients + float(slope @ slope)) + rounding
+    objective = loss / n + regularization * (penalty + of_intercept * (bias == PENALIZED_BIAS))
+    return Measured(loss / n, objective, gradient_norm, errors / n)
 
 
-def _rounding(rows: Rows, norm: float, regularization: float) -> float:
+def _rounding(rows: Rows, squared: float, norm: float, regularization: float) -> float:
     """How far the computed gradient is from the true one at most, in norm; N. Higham (2002), (3.5), first order.
 
     A score of m products is off by (m + 2)u·‖W‖‖x‖, and so is the derivative of the loss; a sum of n gradients by n·u times
-    the sum of their norms. Twice that, for the few roundings that are not counted.
+    the sum of their norms. Twice that, for the few roundings that are not counted. ``squared`` is the mean of ‖x‖².
     """
     n = len(rows)
     unit = float(np.finfo(np.float64).eps)
     heaviest = float(rows.weights.max()) if rows.weights.size else 1.0
     longest = int(np.diff(rows.indptr).max()) + 10
-    squared = float(np.square(rows.data, dtype=np.float64).sum()) / n + 1.0  # mean ‖(x, 1)‖²
-    of_sums = math.sqrt(2.0) * (n + 10) * math.sqrt(squared)
-    return 2 * unit * (heaviest * (of_sums + longest * norm * squared) + 8 * regularization * norm)
+    of_sums = math.sqrt(2.0) * (n + 10) * math.sqrt(squared + 1.0)
+    return 2 * unit * (heaviest * (of_sums + longest * norm * (squared + 1.0)) + 8 * regularization * norm)
 
 
 def lipschitz_constant(x_bound: float, classes: int) -> float:

@@ -19,13 +19,14 @@ The averaged iterate is the mean of the weights *before* each step, as single-pa
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
+
+from surelearn.linear.logistic.lazy import catch_up, extend, lazy_binary_pass, lazy_pass
+from surelearn.linear.logistic.scaled import scaled_pass, scaled_softmax_pass
 
 Array = npt.NDArray[Any]
 
@@ -34,10 +35,7 @@ STREAMS = 8  # blocks that are read in turns
 TURN = 5  # rows of a block that are read one after another
 NO_BIAS, PENALIZED_BIAS, FREE_BIAS = 0, 1, 2
 
-_FAST = {"reassoc", "contract", "arcp", "nsz"}  # sums in any order; NaN and infinity stay what they are
-_SMALLEST_SCALE = 1e-9
-_SMALLEST_SCALE_AVERAGED = 1e-3  # sums of scales times changes cancel: three digits may go
-_SMALLEST_PRODUCT = 1e-3
+_TABLE = 1 << 15  # steps after which lazy weights are caught up, or d/8: then it costs little beside them
 
 
 @dataclass(frozen=True)
@@ -86,203 +84,6 @@ def block_order(n: int, generator: Any, block: int = BLOCK, streams: int = STREA
     return order[order < n]
 
 
-@numba.njit(cache=True, fastmath=_FAST)
-def _scaled_pass(v, u, state, data, indices, indptr, targets, weights, order, steps, decay, bias, averaging, want_loss):
-    """Two classes, w = s·v; ``state`` is (s, sum of the scales met, sum of the biases met)."""
-    last = v.size - 1
-    scale, scales, biases = state[0], state[1], state[2]
-    bias_step, bias_decay = bias[0], bias[1]
-    b = float(v[last])
-    zero = v.dtype.type(0)
-    smallest = _SMALLEST_SCALE_AVERAGED if averaging else _SMALLEST_SCALE
-    loss = 0.0
-    for t in range(order.size):
-        i = order[t]
-        index, x = indices[indptr[i] : indptr[i + 1]], data[indptr[i] : indptr[i + 1]]
-        dot = zero
-        for k in range(index.size):
-            dot += v[index[k]] * x[k]
-        y, eta = targets[i], steps[t]
-        margin = y * (scale * dot + b)
-        g = -y / (1.0 + math.exp(margin))
-        if weights.size > 0:
-            g *= weights[i]
-        if want_loss:
-            one = math.log1p(math.exp(-abs(margin))) + max(-margin, 0.0)
-            loss += one * weights[i] if weights.size > 0 else one
-        scales += scale  # the iterate before this step enters the average
-        biases += b
-        scale *= 1.0 - 2.0 * eta * decay
-        if abs(scale) < smallest:
-            for j in range(last):
-                if averaging:
-                    u[j] -= scales * v[j]
-                v[j] *= v.dtype.type(scale)
-            scale, scales = 1.0, 0.0
-        c = v.dtype.type(-eta * g / scale)
-        if averaging:
-            for k in range(index.size):
-                change = c * x[k]
-                v[index[k]] += change
-                u[index[k]] += scales * change
-        else:
-            for k in range(index.size):
-                v[index[k]] += c * x[k]
-        b -= eta * bias_step * (g + 2.0 * bias_decay * b)
-    v[last] = b
-    state[0], state[1], state[2] = scale, scales, biases
-    return loss
-
-
-@numba.njit(cache=True, fastmath=_FAST)
-def _softmax(z, target):
-    """Scores become probabilities minus the target's indicator; returns the logarithmic loss."""
-    top = z[0]
-    for k in range(1, z.size):
-        top = max(top, z[k])
-    total = 0.0
-    mine = z[target] - top
-    for k in range(z.size):
-        z[k] = math.exp(z[k] - top)
-        total += z[k]
-    for k in range(z.size):
-        z[k] /= total
-    z[target] -= 1.0
-    return math.log(total) - mine
-
-
-@numba.njit(cache=True, fastmath=_FAST)
-def _scaled_softmax_pass(v, u, state, data, indices, indptr, targets, weights, order, steps, decay, bias, averaging):
-    """Several classes, W = s·V with V of shape (d + 1, K); ``state`` is (s, sum of the scales, sums of the biases met)."""
-    last, classes = v.shape[0] - 1, v.shape[1]
-    scale, scales = state[0], state[1]
-    bias_step, bias_decay = bias[0], bias[1]
-    z = np.empty(classes)
-    smallest = _SMALLEST_SCALE_AVERAGED if averaging else _SMALLEST_SCALE
-    loss = 0.0
-    for t in range(order.size):
-        i = order[t]
-        z[:] = 0.0
-        for p in range(indptr[i], indptr[i + 1]):
-            row, x = v[indices[p]], data[p]
-            for k in range(classes):
-                z[k] += row[k] * x
-        for k in range(classes):
-            z[k] = scale * z[k] + v[last, k]
-            state[2 + k] += v[last, k]
-        one = _softmax(z, targets[i])
-        w = weights[i] if weights.size > 0 else 1.0
-        loss += w * one
-        scales += scale
-        scale *= 1.0 - 2.0 * steps[t] * decay
-        if abs(scale) < smallest:
-            for j in range(last):
-                for k in range(classes):
-                    if averaging:
-                        u[j, k] -= scales * v[j, k]
-                    v[j, k] *= scale
-            scale, scales = 1.0, 0.0
-        for k in range(classes):
-            v[last, k] -= steps[t] * bias_step * (w * z[k] + 2.0 * bias_decay * v[last, k])
-            z[k] *= -steps[t] * w / scale
-        for p in range(indptr[i], indptr[i + 1]):
-            x = data[p]
-            row = v[indices[p]]
-            for k in range(classes):
-                row[k] += z[k] * x
-            if averaging:
-                row = u[indices[p]]
-                for k in range(classes):
-                    row[k] += scales * z[k] * x
-    state[0], state[1] = scale, scales
-    return loss
-
-
-@numba.njit(cache=True)
-def _products(steps, decay, shrinkage):
-    """What skipped steps do, a row for t = 0, 1, …: P_t = ∏(1 − 2ηλ), Q_t = Σ ηλ₁/P, and the sums of P and P·Q before t."""
-    n = steps.size
-    table = np.zeros((n + 1, 4))
-    table[0, 0] = 1.0
-    for t in range(n):
-        p, q = table[t, 0], table[t, 1]
-        table[t + 1, 0] = p * (1.0 - 2.0 * steps[t] * decay)
-        table[t + 1, 1] = q + steps[t] * shrinkage / table[t + 1, 0]
-        table[t + 1, 2] = table[t, 2] + p
-        table[t + 1, 3] = table[t, 3] + p * q
-        if table[t + 1, 0] < _SMALLEST_PRODUCT:  # begin anew there, lest P underflow and Q cancel
-            return table[: t + 2]
-    return table
-
-
-@numba.njit(cache=True)
-def _caught_up(w, table, since, now, summing):
-    """A weight after the steps since..now−1 that skipped it, and the sum of its values before each of them."""
-    if since == now or w == 0.0:
-        return w, 0.0
-    size = abs(w) / table[since, 0] + table[since, 1]
-    left = table[now, 0] * (size - table[now, 1])
-    end = now
-    if left <= 0.0:  # shrunk to zero on the way
-        left = 0.0
-        end = since + np.searchsorted(table[since : now + 1, 1], size) if summing else now
-    total = 0.0
-    if summing:
-        total = math.copysign(size * (table[end, 2] - table[since, 2]) - (table[end, 3] - table[since, 3]), w)
-    return math.copysign(left, w), total
-
-
-@numba.njit(cache=True)
-def _lazy_pass(w, total, since, table, data, indices, indptr, targets, weights, order, steps, decay, shrinkage, bias):
-    """Any number of classes; W of shape (d + 1, K), one column for two classes; ``total`` sums the iterates or is empty."""
-    last, classes = w.shape[0] - 1, w.shape[1]
-    averaging = total.size > 0
-    z = np.empty(classes)
-    loss = 0.0
-    for t in range(order.size):
-        i = order[t]
-        z[:] = 0.0
-        for p in range(indptr[i], indptr[i + 1]):
-            j, x = indices[p], data[p]
-            for k in range(classes):
-                value, passed = _caught_up(float(w[j, k]), table, since[j], t, averaging)
-                w[j, k] = value
-                z[k] += value * x
-                if averaging:
-                    total[j, k] += passed + value
-            since[j] = t + 1
-        for k in range(classes):
-            z[k] += w[last, k]
-            if averaging:
-                total[last, k] += w[last, k]
-        if classes == 1:
-            m = targets[i] * z[0]
-            loss_here = math.log1p(math.exp(-abs(m))) + max(-m, 0.0)
-            z[0] = -targets[i] / (1.0 + math.exp(m))
-        else:
-            loss_here = _softmax(z, int(targets[i]))
-        weight = weights[i] if weights.size > 0 else 1.0
-        loss += weight * loss_here
-        eta = steps[t]
-        keep, cut = 1.0 - 2.0 * eta * decay, eta * shrinkage
-        for p in range(indptr[i], indptr[i + 1]):
-            for k in range(classes):
-                value = keep * w[indices[p], k] - eta * weight * z[k] * data[p]
-                w[indices[p], k] = math.copysign(max(abs(value) - cut, 0.0), value)
-        for k in range(classes):
-            value = w[last, k] - eta * bias[0] * (weight * z[k] + 2.0 * bias[1] * w[last, k])
-            w[last, k] = math.copysign(max(abs(value) - eta * bias[0] * bias[2], 0.0), value)
-    now = order.size
-    for j in range(last):  # catch up one more time before stopping
-        for k in range(classes):
-            value, passed = _caught_up(float(w[j, k]), table, since[j], now, averaging)
-            w[j, k] = value
-            if averaging:
-                total[j, k] += passed
-        since[j] = 0
-    return loss
-
-
 class Descent:
     """Weights on their way: passes over rows, and the weights or their average at any time.
 
@@ -321,17 +122,26 @@ class Descent:
         self._bias = (moves * float(bias_step), penalized * self.decay, penalized * self.shrinkage)
         self.averaging = summed is not None
         self.steps_summed = steps_summed
-        self._v = np.ascontiguousarray(weights)
         self._before = summed
-        self._reset()
-
-    def _reset(self) -> None:
-        d, classes = self._v.shape
+        d, classes = weights.shape
         self._u = np.zeros((d if self.averaging else 0, classes))  # 8 bytes: two large numbers are subtracted
-        self._state = np.zeros(2 + classes)
-        self._state[0] = 1.0
-        if self.engine == "lazy":
-            self._since = np.zeros(d - 1, dtype=np.int32)
+        if engine == "lazy":
+            self._begin_lazy(weights)
+        else:
+            self._v = np.ascontiguousarray(weights)
+            self._state = np.zeros(2 + classes)
+            self._state[0] = 1.0
+
+    def _begin_lazy(self, weights: Array) -> None:
+        d, classes = weights.shape
+        self._v = np.empty((d, classes + 1), dtype=weights.dtype)  # weights and a counter side by side
+        self._v.fill(0)  # zero as a counter too
+        if weights.any():
+            self._v[:, :classes] = weights
+        self._since = self._v.view(np.int32 if weights.dtype == np.float32 else np.int64)
+        self._table = np.zeros((max(_TABLE, d // 8) + 1, 4 if self.averaging else 2))
+        self._table[0, 0] = 1.0
+        self._now = 0  # steps since the table began
 
     def run(self, rows: Rows, order: Array, steps: Array, want_loss: bool = False) -> float:
         """Visit ``rows[order]`` with these step sizes; the mean loss met on the way (0 where it was not wanted)."""
@@ -349,24 +159,36 @@ class Descent:
     def _run_scaled(self, rows: Rows, order: Array, steps: Array, want_loss: bool) -> float:
         where = (rows.data, rows.indices, rows.indptr, rows.targets, rows.weights, order, steps, self.decay, self._bias)
         if self._v.shape[1] > 1:
-            return _scaled_softmax_pass(self._v, self._u, self._state, *where, self.averaging)
-        return _scaled_pass(self._v[:, 0], self._u[:, 0], self._state, *where, self.averaging, want_loss)
+            return scaled_softmax_pass(self._v, self._u, self._state, *where, self.averaging)
+        return scaled_pass(self._v[:, 0], self._u[:, 0], self._state, *where, self.averaging, want_loss)
 
     def _run_lazy(self, rows: Rows, order: Array, steps: Array, want_loss: bool) -> float:  # noqa: ARG002
         loss, done = 0.0, 0
         where = (rows.data, rows.indices, rows.indptr, rows.targets, rows.weights)
+        penalty = (self.decay, self.shrinkage, self._bias)
         while done < order.size:
-            table = _products(steps[done:], self.decay, self.shrinkage)
-            part = slice(done, done + table.shape[0] - 1)
-            penalty = (self.decay, self.shrinkage, self._bias)
-            loss += _lazy_pass(self._v, self._u, self._since, table, *where, order[part], steps[part], *penalty)
-            done = part.stop
+            count = extend(self._table, self._now, steps[done:], self.decay, self.shrinkage)
+            if count == 0:
+                self._catch_up()
+                continue
+            now, part = (self._table, self._now), slice(done, done + count)
+            if self._v.shape[1] == 2 and not self.averaging:
+                loss += lazy_binary_pass(self._v, self._since, *now, *where, order[part], steps[part], *penalty)
+            else:
+                loss += lazy_pass(self._v, self._since, self._u, *now, *where, order[part], steps[part], *penalty)
+            self._now += count
+            done += count
         return loss
+
+    def _catch_up(self) -> None:
+        catch_up(self._v, self._since, self._u, self._table, self._now)
+        self._now = 0
 
     def weights(self) -> Array:
         """The present weights, (d + 1, K)."""
         if self.engine == "lazy":
-            return self._v.copy()
+            self._catch_up()
+            return self._v[:, :-1].copy()
         w = self._v * self._v.dtype.type(self._state[0])
         w[-1] = self._v[-1]
         return w
@@ -376,7 +198,8 @@ class Descent:
         if not self.averaging:
             raise ValueError("the iterates were not summed: give summed=")
         if self.engine == "lazy":
-            total = self._u.astype(np.float64)
+            self._catch_up()
+            total = self._u.copy()
         else:
             total = self._state[1] * self._v.astype(np.float64) - self._u
             total[-1] = self._state[2:]
