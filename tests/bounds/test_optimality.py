@@ -36,6 +36,30 @@ def test_gap_and_distance_on_least_squares(seed):
         assert np.linalg.norm(w - best) <= bounds.distance_to_minimizer(norm, lam) * (1 + 1e-9)
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_the_duality_gap_of_a_constrained_parabola(seed):
+    """min ½‖w‖² where Aw ≥ 1 has the dual value 1ᵀa − ½‖Aᵀa‖² for every a ≥ 0; with one row, min = 1/(2‖A‖²)."""
+    rng = np.random.default_rng(seed)
+    for _ in range(200):
+        row, a = rng.normal(size=3), float(rng.exponential())
+        w = row / (row @ row) * (1 + rng.exponential()) + np.cross(row, rng.normal(size=3))
+        primal, dual, least = w @ w / 2, a - a**2 * (row @ row) / 2, 1 / (2 * row @ row)
+        assert primal - least <= bounds.duality_gap(primal, dual, 1e-12)
+        best = 1 / (row @ row)
+        assert bounds.duality_gap(primal, best - best**2 * (row @ row) / 2) == pytest.approx(primal - least, abs=1e-9)
+
+
+def test_an_infeasible_dual_point_is_refused():
+    with pytest.raises(ValueError, match=r"dual must not exceed primal .*: the dual point is not feasible"):
+        bounds.duality_gap(1.0, 1.1, 0.05)
+    assert bounds.duality_gap(1.0, 1.1, 0.2) == 0.2
+    assert bounds.duality_gap(-3.0, -4.0) == 1.0
+    assert bounds.duality_gap(1.0, -math.inf) == math.inf
+    for primal, dual in ((1.0, math.inf), (-math.inf, 0.0)):
+        with pytest.raises(ValueError, match="primal"):
+            bounds.duality_gap(primal, dual)
+
+
 def test_at_the_minimizer_nothing_is_lost():
     beta = bounds.beta_tikhonov(1.5, 0.1, 500)
     assert bounds.beta_near_minimizer(1.5, 0.1, 500, 0.0) == beta

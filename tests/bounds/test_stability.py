@@ -153,10 +153,35 @@ def test_beta_ridge_is_attained_when_regularization_wins():
 
 @pytest.mark.parametrize(("x", "y", "lam", "n"), [(1.0, 1.0, 0.1, 1000), (3.0, 0.5, 4.0, 10)])
 def test_beta_ridge_is_twice_bousquet_and_elisseeff(x, y, lam, n):
-    # Example 3: removing a row, 2κ²B²/(λn), where B bounds the residual: the worst weight has norm √(Y²/λ).
-    worst = optimize.brentq(lambda w: lam * w**2 - y**2, 0, 100, xtol=1e-14)
-    residual = y + x * worst
-    assert bounds.beta_ridge(x, y, lam, n) / 2 == pytest.approx(2 * x**2 * residual**2 / (lam * n), rel=1e-10)
+    # Example 3: removing a row, 2κ²B²/(λn), where B bounds the residual; the longest w has all rows s and all targets Y.
+    longest = -optimize.minimize_scalar(lambda s: -s * y / (s**2 + lam), bounds=(0, 100), options={"xatol": 1e-12}).fun
+    residual = y + x * longest
+    assert bounds.beta_ridge(x, y, lam, n) / 2 == pytest.approx(2 * x**2 * residual**2 / (lam * n), rel=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_ridge_minimizers_are_no_longer_than_stated(seed):
+    """‖w‖ ≤ Y/(2√λ), half of what the cost of w = 0 gives, for rows of any length; attained by rows √λ."""
+    rng = np.random.default_rng(seed)
+    ratios = []
+    for _ in range(500):
+        n, d, lam = int(rng.integers(1, 9)), int(rng.integers(1, 5)), 10 ** rng.uniform(-3, 3)
+        x = math.sqrt(lam) * rng.normal(size=(n, d)) * 10 ** rng.uniform(-1, 1, size=d)
+        y = rng.choice([-1.0, 1.0], n)
+        ratios.append(2 * math.sqrt(lam) * np.linalg.norm(np.linalg.solve(x.T @ x / n + lam * np.eye(d), x.T @ y / n)))
+    assert 0.9 < max(ratios) <= 1 + 1e-12
+
+
+@pytest.mark.parametrize("share", [1.0, 3.0, 30.0])
+def test_beta_ridge_is_reached_to_a_quarter_with_long_rows(share):
+    # n − 1 rows √λ with target Y make w = Y/(2√λ); the last is exchanged for (X, −Y), whose residual is all of Y(1 + Xw).
+    lam, n, y = 0.3, 10**6, 2.0
+    x = share * math.sqrt(lam)
+    w, moved = (
+        ((n - 1) * math.sqrt(lam) * y + a * b) / ((n - 1) * lam + a**2 + n * lam) for a, b in ((math.sqrt(lam), y), (x, -y))
+    )
+    change = (x * w + y) ** 2 - (x * moved + y) ** 2
+    assert 0.24 < change / bounds.beta_ridge(x, y, lam, n) < 1
 
 
 def descend(rows, order, step, gradient, reach=math.inf):

@@ -90,6 +90,11 @@ def test_or_is_separated_within_the_bound():
     assert model.facts_["margin"] == pytest.approx(1 / 3)
     assert model.certificate_["mistakes"].value == pytest.approx(27)
     assert model.facts_["mistakes"] <= 27
+    claim = model.certificate_["mistakes"]
+    assert (claim.measured, claim.label) == (9, "mistakes until it settled")
+    assert "mistakes until it settled         9  ≤ 27" in str(model.certificate_)
+    stopped = Perceptron(passes=2).fit(CORNERS, OR).certificate_["mistakes"]
+    assert (stopped.measured, stopped.label) == (4, "mistakes, however long it runs")
 
 
 def test_xor_has_a_witness_that_arithmetic_confirms():
@@ -312,3 +317,9 @@ def test_odd_but_good_input_works():
     np.testing.assert_array_equal(Perceptron().fit(wide, OR.astype(float)).coef_, plain.coef_)
     constant = np.hstack([CORNERS, np.full((4, 1), 7.0)])
     assert Perceptron().fit(constant, np.array(["no", "yes", "yes", "yes"])).predict(constant).tolist()[0] == "no"
+    gaps = sparse.csr_array(np.vstack([CORNERS, np.zeros((3, 2))]))  # rows without an entry
+    labels = [*OR, 0, 0, 0]
+    for options in ({}, {"kernel": "gaussian"}, {"averaged": True}):
+        thin, dense = Perceptron(**options).fit(gaps, labels), Perceptron(**options).fit(gaps.toarray(), labels)
+        np.testing.assert_allclose(thin.decision_function(gaps), dense.decision_function(gaps.toarray()), rtol=1e-12)
+    assert Perceptron().fit(np.ones((4, 2)), OR).facts_["separable"] == "no"  # nothing but constants

@@ -201,7 +201,7 @@ def test_certified_numbers_by_hand():
     model = Ridge(regularization=0.5, x_bound=1.0, y_bound=1.0, delta=0.1).fit(X, y)
     certificate = model.certificate_
     n, lam, x = 60, 0.5, math.sqrt(2)  # padded
-    beta = (2 * x * (1 + x / math.sqrt(lam))) ** 2 / (lam * n)
+    beta = (2 * x * (1 + x / (2 * math.sqrt(lam)))) ** 2 / (lam * n)
     assert certificate["uniform stability"].value == pytest.approx(beta, rel=1e-12)
     bound = (1 + x / (2 * math.sqrt(lam))) ** 2
     risk = np.mean((model.predict(X) - y) ** 2)
@@ -363,6 +363,15 @@ def test_refused(options, message):
     y[0] = 1.0
     with pytest.raises(ValueError, match=message):
         Ridge(**options).fit(sparse.csr_matrix(X) if "solver" in options else X, y)
+
+
+@pytest.mark.parametrize(("entry", "message"), [(math.nan, "NaN"), (math.inf, "infinity")])
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_array])
+def test_rows_that_are_no_numbers_are_refused(make, entry, message):
+    with pytest.raises(ValueError, match=message):
+        Ridge().fit(make(np.array([[entry, 1.0], [0.0, 1.0]])), [0.0, 1.0])
+    with pytest.raises(ValueError, match=message):
+        Ridge().fit(make(np.eye(2)), [0.0, entry])
 
 
 def test_rows_of_every_kind():

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from surelearn.bounds.boosting import boosting_tail_inversion, log_growth_of_stump_votes
 from surelearn.bounds.capacity import (
     boosting_finite,
     boosting_vc,
@@ -59,6 +60,7 @@ from surelearn.bounds.margin import boosting_margin_finite, boosting_margin_vc, 
 from surelearn.bounds.optimality import (
     beta_near_minimizer,
     distance_to_minimizer,
+    duality_gap,
     stability_near_minimizer,
     strong_convexity_gap,
 )
@@ -116,6 +118,7 @@ __all__ = [
     "boosting_finite",
     "boosting_margin_finite",
     "boosting_margin_vc",
+    "boosting_tail_inversion",
     "boosting_vc",
     "bousquet_elisseeff",
     "campi_garatti",
@@ -130,6 +133,7 @@ __all__ = [
     "conformal_rank_pac",
     "deterministic_linear_classifier",
     "distance_to_minimizer",
+    "duality_gap",
     "empirical_bernstein",
     "expected_gap",
     "finite_class",
@@ -146,6 +150,7 @@ __all__ = [
     "kmeans_ratio",
     "kmeans_spectral_lower_bound",
     "kmeans_spectral_ratio",
+    "log_growth_of_stump_votes",
     "mcallester",
     "pac_bayes_kl",
     "pac_bayes_quadratic",

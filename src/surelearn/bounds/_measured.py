@@ -28,6 +28,11 @@ def success_rate(inputs: Mapping[str, Any]) -> float | None:
     return inputs["successes"] / inputs["n"] if inputs["n"] else None
 
 
+def mistakes(inputs: Mapping[str, Any]) -> float | None:
+    """The mistakes made; None where they were not counted."""
+    return inputs["mistakes"]
+
+
 def mean_loss(inputs: Mapping[str, Any]) -> float:
     """The mean of the losses."""
     return float(np.mean(inputs["losses"]))

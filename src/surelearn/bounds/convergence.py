@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from surelearn.bounds import _checks as check
+from surelearn.bounds import _measured as measured
 from surelearn.bounds._checks import Value
 from surelearn.bounds.holdout import IID
 from surelearn.claim import ALWAYS, IN_EXPECTATION, Statement, at_most, theorem
@@ -21,23 +22,26 @@ def _always(quantity: str, trivial: float | None = None) -> Statement:
     "perceptron convergence",
     "course, Theorem 2.8",
     assumes=("the perceptron starts at w = 0", "radius and margin belong to the padded vectors (x, 1)"),
-    claims=_always("mistakes"),
-    example={"radius": 2.0, "margin": 0.1},
+    claims=at_most("mistakes", holds=ALWAYS, trivial=None, unit="number", measured=measured.mistakes),
+    example={"radius": 2.0, "margin": 0.1, "mistakes": 150},
 )
-def perceptron_mistakes(radius: npt.ArrayLike, margin: npt.ArrayLike) -> Value:
+def perceptron_mistakes(radius: npt.ArrayLike, margin: npt.ArrayLike, mistakes: npt.ArrayLike | None = None) -> Value:
     """Mistakes the perceptron makes in all before it separates the rows: (C/γ)².
 
     Parameters
     ----------
     radius : C, the largest norm of a padded vector (x, 1)
     margin : γ > 0, min y⟨w*, (x, 1)⟩ of a unit vector w* that separates
+    mistakes : how many it made, to stand beside the bound; they do not change it
 
     Examples
     --------
     >>> round(perceptron_mistakes(2.0, 0.1), 6)
     400.0
     """
-    return check.plain((check.positive("radius", radius) / check.positive("margin", margin)) ** 2)
+    bound = (check.positive("radius", radius) / check.positive("margin", margin)) ** 2
+    made = check.count("mistakes", 0 if mistakes is None else mistakes)
+    return check.plain(np.broadcast_arrays(bound, made)[0])
 
 
 @theorem(

@@ -1,11 +1,12 @@
 """How far from the minimizer a run stopped, and what that costs: bounds for minimizers carried over to what was found.
 
 Learners minimize F(w) = (1/n)·Σ loss + λ‖w‖² over weights without an unregularized intercept. F is 2λ-strongly convex, so
-its gradient at the weights found says how far they are.
+its gradient at the weights found says how far they are; where F has kinks, a point of the dual problem does.
 """
 
 from __future__ import annotations
 
+import numpy as np
 import numpy.typing as npt
 
 from surelearn.bounds import _checks as check
@@ -17,6 +18,8 @@ from surelearn.claim import ALWAYS, at_most, theorem
 
 CONVEX = "the loss is convex in the weights, all of which are regularized"
 CONVEX_LIPSCHITZ = "the loss is convex in the weights, all of which are regularized, and Lipschitz as stated"
+DUAL_FEASIBLE = "the dual point is feasible"
+GAP_ROUNDED = "primal minus dual is computed to within rounding"
 
 
 @theorem(
@@ -55,6 +58,37 @@ def distance_to_minimizer(gradient_norm: npt.ArrayLike, regularization: npt.Arra
     """
     norm, lam = check.nonnegative("gradient_norm", gradient_norm), check.positive("regularization", regularization)
     return check.plain(norm / (2 * lam))
+
+
+@theorem(
+    "duality gap",
+    "course, section 6 (6.b); weak duality: S. Boyd and L. Vandenberghe (2004), 5.2.2 and 5.5.1",
+    assumes=(DUAL_FEASIBLE, GAP_ROUNDED),
+    claims=at_most("suboptimality", holds=ALWAYS, trivial=None, unit="number"),
+    example={"primal": 1.0, "dual": 0.8, "rounding": 1e-9},
+)
+def duality_gap(primal: npt.ArrayLike, dual: npt.ArrayLike, rounding: npt.ArrayLike = 0.0) -> Value:
+    """P(w) − min P from any feasible point α of the dual problem: P(w) − D(α) + rounding, as D(α) ≤ min P.
+
+    Nothing is asked of w, of P's smoothness or of how either point was found. A dual value above the primal one is refused:
+    α cannot be feasible.
+
+    Parameters
+    ----------
+    primal, dual : P(w) and D(α), computed
+    rounding : a bound on the error of primal − dual
+
+    Examples
+    --------
+    >>> round(duality_gap(1.0, 0.8, 1e-9), 9)
+    0.200000001
+    """
+    p, d = check.number("primal", primal), check.number("dual", dual)
+    error = check.nonnegative("rounding", rounding)
+    check.require(d < np.inf, "dual must be finite: an infinite dual value says that the primal problem is infeasible")
+    check.require(p > -np.inf, "primal must not be −∞: the problem has no minimum")
+    check.require(d <= p + error, "dual must not exceed primal by more than rounding: the dual point is not feasible")
+    return check.plain(np.maximum(p - d, 0.0) + error)
 
 
 @theorem(

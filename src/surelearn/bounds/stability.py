@@ -172,25 +172,28 @@ def beta_tikhonov(lipschitz: npt.ArrayLike, regularization: npt.ArrayLike, n: np
 
 @theorem(
     "stability of ridge regression",
-    "O. Bousquet and A. Elisseeff, JMLR 2 (2002), Example 3, for replaced rows and with the range derived from λ",
+    "O. Bousquet and A. Elisseeff, JMLR 2 (2002), Theorem 22 and Example 3, for replaced rows, the range derived from λ",
     assumes=(FIXED_BEFORE, UNIFORM, EXACT, "‖x‖ ≤ x_bound and |y| ≤ y_bound for every row, as stated"),
     claims=_stability(),
     example={"x_bound": 1.0, "y_bound": 1.0, "regularization": 0.1, "n": 1000},
 )
 def beta_ridge(x_bound: npt.ArrayLike, y_bound: npt.ArrayLike, regularization: npt.ArrayLike, n: npt.ArrayLike) -> Value:
-    """β of ridge regression, (1/n)·Σ(⟨w, x⟩ − y)² + λ‖w‖²: ρ²/(λn) with ρ = 2XY(1 + X/√λ).
+    """β of ridge regression, (1/n)·Σ(⟨w, x⟩ − y)² + λ‖w‖²: ρ²/(λn) with ρ = 2XY(1 + X/(2√λ)).
 
-    w = 0 costs at most Y², so λ‖w‖² ≤ Y² and no residual exceeds Y(1 + X/√λ); on such weights the squared loss is
-    ρ-Lipschitz, and the segment between two minimizers stays inside.
+    With the rows/√n decomposed as U·diag(s)·Vᵀ the minimizer is V·diag(s/(s² + λ))·Uᵀ(y/√n), and s/(s² + λ) ≤ 1/(2√λ): so
+    ‖w‖ ≤ Y/(2√λ), attained where every row is √λ and every target Y. No residual on the segment between two minimizers
+    exceeds Y(1 + X/(2√λ)), and the loss is ρ-Lipschitz there, all that the proof of `beta_tikhonov` asks of it. Up to 4
+    times smaller than with λ‖w‖² ≤ Y², from the cost of w = 0. It also holds for several targets,
+    |y| their Euclidean norm.
 
     Examples
     --------
     >>> round(beta_ridge(1.0, 1.0, 0.1, 1000), 4)
-    0.693
+    0.2665
     """
     x, y = check.nonnegative("x_bound", x_bound), check.nonnegative("y_bound", y_bound)
     lam = check.positive("regularization", regularization)
-    return beta_tikhonov(2 * x * y * (1 + x / np.sqrt(lam)), lam, n)
+    return beta_tikhonov(2 * x * y * (1 + x / (2 * np.sqrt(lam))), lam, n)
 
 
 @theorem(

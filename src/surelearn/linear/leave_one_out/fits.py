@@ -56,7 +56,13 @@ class Change:
 
 
 def ridge_leave_one_out(
-    X: Any, y: npt.ArrayLike, regularization: float, *, intercept: Intercept = "none", weights: bool = False
+    X: Any,
+    y: npt.ArrayLike,
+    regularization: float,
+    *,
+    intercept: Intercept = "none",
+    weights: bool = False,
+    rows: npt.ArrayLike | None = None,
 ) -> LeaveOneOut:
     """Ridge regression without each row in turn, by Sherman–Morrison: ŷ_i = y_i − e_i/(1 − h_i).
 
@@ -70,6 +76,7 @@ def ridge_leave_one_out(
     regularization : λ > 0
     intercept : "none", "regularized" or "free", as for `surelearn.linear.Ridge`
     weights : whether to return the n weight vectors too
+    rows : which rows to leave out; all unless told
 
     Examples
     --------
@@ -79,12 +86,12 @@ def ridge_leave_one_out(
     """
     X, Y, lam = _rows(X), _targets(X, y), _positive(regularization)
     _check_intercept(intercept)
-    fits = ridge_without(X, Y, lam * len(X), intercept)
+    fits, which = ridge_without(X, Y, lam * len(X), intercept), _which(rows, len(X))
     return LeaveOneOut(
-        weights=fits.weights() if weights else None,
-        intercepts=fits.intercepts(),
-        scores=fits.scores,
-        errors=np.zeros(len(X)),
+        weights=fits.weights()[which] if weights else None,
+        intercepts=fits.intercepts()[which],
+        scores=fits.scores[which],
+        errors=np.zeros(len(which)),
         full_weights=fits.full_weights,
         full_intercept=fits.full_intercept,
     )

@@ -221,7 +221,9 @@ class Perceptron(ClassifierMixin, Learner):
         facts = self.facts_
         mistakes = bounds.perceptron_mistakes
         if "margin" in facts:
-            writer.claim(mistakes, {"radius": "radius", "margin": "margin"}, met=mistakes.assumes)
+            read = {"radius": "radius", "margin": "margin", "mistakes": "mistakes"}
+            label = "mistakes until it settled" if facts["converged"] else "mistakes, however long it runs"
+            writer.claim(mistakes, read, label=label, met=mistakes.assumes)
         else:
             writer.absent("mistakes", self._why_no_margin(), mistakes.key)
         consistent, agnostic = bounds.campi_garatti, bounds.floyd_warmuth

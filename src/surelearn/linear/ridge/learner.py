@@ -22,6 +22,7 @@ from sklearn.utils.validation import (
 from surelearn.base import Learner, Writer
 from surelearn.bounds import beta_ridge, bousquet_elisseeff, uniform_stability_nonnegative
 from surelearn.bounds.stability import LOSS_NONNEGATIVE, UNIFORM
+from surelearn.linear.leave_one_out import LeaveOneOut, ridge_leave_one_out
 from surelearn.linear.ridge.sparse import solve_sparse
 from surelearn.linear.ridge.spectrum import INTERCEPTS, Array, Design, Intercept, Spectrum
 
@@ -80,6 +81,19 @@ class _LeastSquares(MultiOutputMixin, RegressorMixin, Learner):
         check_is_fitted(self, "coef_")
         X = validate_data(self, X, accept_sparse=("csr", "csc"), reset=False, dtype=np.float64)
         return X @ self.coef_.T + self.intercept_
+
+    def leave_one_out(self, X: Any, y: Any, rows: Any = None) -> LeaveOneOut:
+        """The fits without one row of ``X``, ``y``, the rows it was fitted on, with this λ; see `ridge_leave_one_out`.
+
+        Raises
+        ------
+        ValueError
+            if there is no closed form: rows were weighted, or λ is 0
+        """
+        check_is_fitted(self, "coef_")
+        if self.facts_["weighted"] or not self.regularization_ > 0:
+            raise ValueError("there is a closed form only for λ > 0 and rows of equal weight")
+        return ridge_leave_one_out(X, y, self.regularization_, intercept=self.intercept, weights=True, rows=rows)
 
     def _candidates(self) -> tuple[float | str, Array]:
         """λ or the way to choose it, and the grid to choose from."""
