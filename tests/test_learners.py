@@ -10,6 +10,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import surelearn
+from surelearn.boosting import AdaBoostClassifier, DecisionStump
 from surelearn.certificate import Certificate
 from surelearn.cluster import KMeans
 from surelearn.fingerprint import fingerprint_model
@@ -27,6 +28,8 @@ from surelearn.linear import (
 from surelearn.persistence import LEARNERS
 
 ALL = [
+    AdaBoostClassifier(n_rounds=20),
+    DecisionStump(),
     HuberRegression(),
     KMeans(n_clusters=3, random_state=0),
     LeastSquares(),

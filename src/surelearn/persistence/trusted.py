@@ -14,6 +14,8 @@ TRUSTED: dict[str, tuple[str, int | None]] = {
 }
 # surelearn's own estimators: alone they are kept as arrays and JSON, inside a pipeline by skops.
 LEARNERS = {
+    "surelearn.boosting.adaboost.AdaBoostClassifier",
+    "surelearn.boosting.stump.DecisionStump",
     "surelearn.cluster.kmeans.KMeans",
     "surelearn.linear.logistic.learner.LogisticRegression",
     "surelearn.linear.naive_bayes.NaiveBayes",
