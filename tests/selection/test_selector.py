@@ -95,7 +95,7 @@ def test_default_candidates_beat_the_majority_on_real_data():
     selection = select(default_candidates("classification", dict.fromkeys(range(30), "number"), 569), X, y)
     assert selection.names[0] == "majority"
     assert all(error < 0.1 for error in selection.errors[1:])
-    assert len(selection.names) == 6
+    assert len(selection.names) == 8
 
 
 def test_more_rows_need_another_kernel_machine():

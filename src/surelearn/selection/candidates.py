@@ -21,10 +21,21 @@ class Candidate:
     model: Any
 
 
-def default_candidates(
-    task: Task, kinds: Mapping[Any, str], n: int, random_state: int = 0, classes: int = 2
-) -> list[Candidate]:
-    """A constant, a linear model, nearest neighbours, a kernel machine, boosted trees and a forest.
+DEFAULT = {
+    "classification": (
+        "majority", "naive Bayes", "logistic regression", "boosted stumps", "nearest neighbours", "kernel SVM",
+        "kernel logistic regression", "boosted trees", "random forest",
+    ),
+    "regression": (
+        "median", "linear regression", "Huber regression", "nearest neighbours", "kernel SVM", "kernel ridge",
+        "boosted trees", "random forest",
+    ),
+}  # fmt: skip
+"""Candidates that take part unless told otherwise; the others of `catalogue` take part by name."""
+
+
+def catalogue(task: Task, kinds: Mapping[Any, str], n: int, random_state: int = 0, classes: int = 2) -> dict[str, Candidate]:
+    """Every candidate with a name, from simple to complex: surelearn's learners, and scikit-learn's where it has none.
 
     Each is a pipeline that prepares the columns and then fits, so that nothing is learned outside the fit rows.
 
@@ -41,27 +52,77 @@ def default_candidates(
     def seed(name: str) -> int:
         return seed_for(f"candidate/{name}", random_state)
 
-    models = (
-        _classifiers(n, seed, rounds=min(100, max(20, 500 // classes))) if task == "classification" else _regressors(n, seed)
-    )
-    return [Candidate(name=name, model=make_pipeline(preparation(kinds), *steps)) for name, steps in models.items()]
+    models = _classifiers(n, seed, classes) if task == "classification" else _regressors(n, seed)
+    made = {name: make_pipeline(preparation(kinds), *steps) for name, steps in models.items()}
+    if task == "classification":
+        made["naive Bayes"] = _naive_bayes(kinds)
+    return {name: Candidate(name=name, model=model) for name, model in made.items() if model is not None}
 
 
-def _classifiers(n: int, seed: Callable[[str], int], rounds: int) -> dict[str, tuple[Any, ...]]:
+def default_candidates(
+    task: Task, kinds: Mapping[Any, str], n: int, random_state: int = 0, classes: int = 2
+) -> list[Candidate]:
+    """Those of `catalogue` that take part unless told otherwise."""
+    return [c for c in catalogue(task, kinds, n, random_state, classes).values() if c.name in DEFAULT[task]]
+
+
+def candidate_names(models: Any) -> list[str]:
+    """The names, if candidates are given by name: ``"all"``, ``"perceptron"`` or a list of them."""
+    names = [models] if isinstance(models, str) else models
+    return list(names) if isinstance(names, list | tuple) and all(isinstance(name, str) for name in names) else []
+
+
+def named_candidates(
+    names: Sequence[str], task: Task, kinds: Mapping[Any, str], n: int, random_state: int = 0, classes: int = 2
+) -> list[Candidate]:
+    """Those of `catalogue` with the names, in its order; "all" is every one."""
+    every = catalogue(task, kinds, n, random_state, classes)
+    if unknown := [name for name in names if name != "all" and name not in every]:
+        raise ValueError(f"there is no candidate {unknown[0]!r} for {task}: there are {', '.join(every)}, and all")
+    return [candidate for name, candidate in every.items() if name in names or "all" in names]
+
+
+def _naive_bayes(kinds: Mapping[Any, str]) -> Any:
+    """It counts categories itself, and a missing value says nothing; text and dates are left out."""
+    from sklearn.compose import ColumnTransformer
+    from sklearn.pipeline import make_pipeline
+
+    from surelearn.linear import NaiveBayes
+
+    plain = {name: kind for name, kind in kinds.items() if kind in ("number", "category")}
+    if not plain:
+        return None
+    columns = ColumnTransformer([("plain", "passthrough", list(plain))], verbose_feature_names_out=False)
+    return make_pipeline(columns, NaiveBayes(categorical=[i for i, kind in enumerate(plain.values()) if kind == "category"]))
+
+
+def _classifiers(n: int, seed: Callable[[str], int], classes: int) -> dict[str, tuple[Any, ...]]:
     from sklearn.dummy import DummyClassifier
     from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
     from sklearn.kernel_approximation import Nystroem
-    from sklearn.linear_model import LogisticRegression
     from sklearn.neighbors import KNeighborsClassifier
     from sklearn.svm import SVC
+
+    from surelearn.boosting import AdaBoostClassifier
+    from surelearn.linear import LogisticRegression, Perceptron, SupportVectorMachine
+
+    rounds = min(100, max(20, 500 // classes))
+    finish = "newton" if classes == 2 else "lbfgs"  # the Hessian has (dK)² entries
+
+    def logistic(regularization: float) -> Any:  # rows fit in memory: straight to the minimizer
+        return LogisticRegression(regularization=regularization, passes=0, finish=finish)
 
     kernel: dict[str, tuple[Any, ...]] = {"kernel SVM": (SVC(),)}
     if n > DIRECT_KERNEL_ROWS:
         landmarks = Nystroem(n_components=300, random_state=seed("landmarks"))
-        kernel = {"kernel logistic regression": (landmarks, LogisticRegression(C=10.0, max_iter=1000))}
+        kernel = {"kernel logistic regression": (landmarks, logistic(1 / (20 * n)))}
     return {
         "majority": (DummyClassifier(),),
-        "logistic regression": (LogisticRegression(max_iter=1000),),
+        "naive Bayes": (),  # in its place by complexity
+        "perceptron": (Perceptron(averaged=True, random_state=seed("perceptron")),),
+        "logistic regression": (logistic(1 / (2 * n)),),
+        "support vector machine": (SupportVectorMachine(random_state=seed("support vector machine")),),
+        "boosted stumps": (AdaBoostClassifier(n_rounds=rounds),),
         "nearest neighbours": (KNeighborsClassifier(n_neighbors=min(15, max(1, n // 10))),),
         **kernel,
         "boosted trees": (
@@ -76,18 +137,27 @@ def _regressors(n: int, seed: Callable[[str], int]) -> dict[str, tuple[Any, ...]
     from sklearn.dummy import DummyRegressor
     from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestRegressor
     from sklearn.kernel_approximation import Nystroem
-    from sklearn.linear_model import Ridge
     from sklearn.neighbors import KNeighborsRegressor
     from sklearn.preprocessing import StandardScaler
     from sklearn.svm import SVR
 
-    kernel: dict[str, tuple[Any, ...]] = {"kernel SVM": (TransformedTargetRegressor(SVR(), transformer=StandardScaler()),)}
+    from surelearn.linear import HuberRegression, LeastSquares, Ridge, SquareRootLasso, VariationalRegression
+
+    def scaled(model: Any) -> tuple[Any]:
+        return (TransformedTargetRegressor(model, transformer=StandardScaler()),)
+
+    kernel: dict[str, tuple[Any, ...]] = {"kernel SVM": scaled(SVR())}
     if n > DIRECT_KERNEL_ROWS:
-        kernel = {"kernel ridge": (Nystroem(n_components=300, random_state=seed("landmarks")), Ridge(alpha=0.1))}
+        landmarks = Nystroem(n_components=300, random_state=seed("landmarks"))
+        kernel = {"kernel ridge": (landmarks, Ridge(regularization="loo", intercept="free"))}
     forest = RandomForestRegressor(100, min_samples_leaf=2, max_features=0.5, random_state=seed("random forest"))
     return {
         "median": (DummyRegressor(strategy="median"),),
-        "linear regression": (Ridge(),),
+        "least squares": (LeastSquares(),),
+        "linear regression": (Ridge(regularization="loo", intercept="free"),),
+        "square-root lasso": scaled(SquareRootLasso()),
+        "Huber regression": scaled(HuberRegression()),
+        "clipped regression": scaled(VariationalRegression()),
         "nearest neighbours": (KNeighborsRegressor(n_neighbors=min(10, max(1, n // 10))),),
         **kernel,
         "boosted trees": (HistGradientBoostingRegressor(early_stopping=False, random_state=seed("boosted trees")),),

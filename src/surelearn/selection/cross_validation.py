@@ -110,6 +110,16 @@ def mean_and_error(losses: npt.NDArray[np.float64], groups: Any = None) -> tuple
     return float(means.mean()), error
 
 
+def average(values: list[Any], pairs: Pairs, n: int) -> Any:
+    """Mean over repeats of what each fold gave its test rows; NaN for rows that were never tested on."""
+    total, count = np.zeros((n, *values[0].shape[1:])), np.zeros(n)
+    for value, (_, test) in zip(values, pairs, strict=True):
+        total[test] += value
+        count[test] += 1
+    with np.errstate(invalid="ignore"):
+        return (total.T / count).T
+
+
 def take(X: Any, rows: Any) -> Any:
     """Rows of a DataFrame, an array or a sparse matrix."""
     return X.iloc[rows] if hasattr(X, "iloc") else X[rows]

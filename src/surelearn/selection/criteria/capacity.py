@@ -1,0 +1,120 @@
+"""How rich a candidate's class is, in the words of the capacity theorems."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from surelearn.bounds import (
+    boosting_finite,
+    boosting_vc,
+    finite_class,
+    growth_function_bound,
+    vc,
+    vc_dimension_of_halfspaces,
+    vc_dimension_of_stumps,
+)
+from surelearn.claim import Theorem
+from surelearn.selection.criteria.problem import predictions_of
+
+Capacity = Mapping[str, float]
+
+_BOUNDS: dict[frozenset[str], Theorem[..., Any]] = {
+    frozenset({"vc_dimension"}): vc,
+    frozenset({"rounds", "vc_dimension"}): boosting_vc,
+    frozenset({"size"}): finite_class,
+    frozenset({"rounds", "size"}): boosting_finite,
+    frozenset({"log_growth"}): growth_function_bound,
+}
+_MEASURED = {"risk", "errors", "n", "delta", "index"}
+
+
+def known_capacities(fitted: Any, sizes: Sequence[int] | None, d: int) -> list[Capacity | None]:
+    """The capacity of each member, where it is known: boosted stumps, stumps, halfspaces and constants.
+
+    A learner may say its own with a method ``capacity(d)`` that returns inputs of a capacity theorem, such as
+    ``{"rounds": 10, "vc_dimension": 6}``. A pipeline's is not known: what its steps learn widens the class.
+    """
+    if is_boosted_stumps(fitted):
+        stumps = float(vc_dimension_of_stumps(d))
+        return [{"rounds": float(rounds), "vc_dimension": stumps} for rounds in sizes or (rounds_of(fitted),)]
+    if sizes is not None:
+        return [None] * len(sizes)
+    return [fitted.capacity(d) if hasattr(fitted, "capacity") else _known(fitted, d)]
+
+
+def _known(fitted: Any, d: int) -> Capacity | None:
+    from sklearn.dummy import DummyClassifier
+    from sklearn.tree import DecisionTreeClassifier
+
+    if isinstance(fitted, DummyClassifier) and fitted.strategy in ("prior", "most_frequent", "constant"):
+        return {"size": 2.0}
+    is_tree = isinstance(fitted, DecisionTreeClassifier)
+    if (is_tree and fitted.max_depth == 1) or type(fitted).__name__ == "DecisionStump":
+        return {"vc_dimension": float(vc_dimension_of_stumps(d))}
+    if hasattr(fitted, "classes_") and np.size(getattr(fitted, "coef_", ())) == d:
+        return {"vc_dimension": float(vc_dimension_of_halfspaces(d))}
+    return None
+
+
+def is_boosted_stumps(model: Any) -> bool:
+    """Whether a model is AdaBoost with decision stumps, ours or scikit-learn's."""
+    if type(model).__name__ != "AdaBoostClassifier":
+        return False
+    weak = getattr(model, "estimator", None)
+    return weak is None or getattr(weak, "max_depth", None) == 1
+
+
+def rounds_of(model: Any) -> int:
+    """How many rounds boosting was told to make."""
+    return int(model.n_rounds if hasattr(model, "n_rounds") else model.n_estimators)
+
+
+def measure_risks(fitted: Any, sizes: Sequence[int] | None, X: Any, y: Any) -> list[dict[str, Any]]:
+    """Errors on the rows fitted on and the capacity, of each member: what a task of SRM returns."""
+    predicted = predictions_of(fitted, sizes, X)
+    known = known_capacities(fitted, sizes, np.shape(X)[1])
+    return [{"errors": int(np.sum(p != y)), "known": capacity} for p, capacity in zip(predicted, known, strict=True)]
+
+
+def measure_risks_beside(
+    fitted: Any, sizes: Sequence[int] | None, X: Any, y: Any, test_X: Any, test_y: Any
+) -> list[dict[str, Any]]:
+    """Likewise, with the errors on other rows."""
+    readings = measure_risks(fitted, sizes, X, y)
+    others = predictions_of(fitted, sizes, test_X)
+    return [reading | {"others": int(np.sum(p != test_y))} for reading, p in zip(readings, others, strict=True)]
+
+
+def stated_capacity(stated: Any, name: str, model: Any, d: int, n: int) -> Capacity | None:
+    """What a user says of a candidate: a number (its VC dimension), a mapping of inputs, a function, or a dict of names."""
+    if callable(stated):
+        stated = stated(model, d, n)
+    if isinstance(stated, Mapping) and not set(stated) <= {key for keys in _BOUNDS for key in keys}:
+        return stated_capacity(stated.get(name), name, model, d, n)
+    if stated is None:
+        return None
+    if isinstance(stated, Mapping):
+        return {key: float(value) for key, value in stated.items()}
+    return {"vc_dimension": float(stated)}
+
+
+def bound_for(capacity: Capacity, bound: Theorem[..., Any] | None, name: str) -> tuple[Theorem[..., Any], Capacity]:
+    """The theorem for a capacity, and the capacity in its words; a vote's rounds never go unnoticed."""
+    if bound is None:
+        found = _BOUNDS.get(frozenset(capacity))
+        if found is None:
+            raise ValueError(f"the capacity of {name!r} must name inputs of a capacity bound, not {', '.join(capacity)}")
+        return found, capacity
+    inputs = {p.name for p in bound.signature.parameters.values() if p.default is p.empty} - _MEASURED
+    if set(capacity) == {"size"} and inputs == {"vc_dimension"}:
+        capacity = {"vc_dimension": float(max(1, math.floor(math.log2(capacity["size"]))))}
+    if set(capacity) != inputs:
+        raise ValueError(
+            f"{bound.key} needs {' and '.join(sorted(inputs))}, but the capacity of {name!r} is given by"
+            f" {' and '.join(sorted(capacity))}: pass capacity= or another bound="
+        )
+    return bound, capacity

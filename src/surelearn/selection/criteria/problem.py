@@ -1,0 +1,259 @@
+"""What a criterion is asked: which candidates, which rows; nested families are fitted once and read at every prefix."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from surelearn import jobs
+from surelearn.adapters import Task
+from surelearn.selection.candidates import Candidate, as_candidates
+from surelearn.selection.cross_validation import fit_and_predict, fit_quietly, take
+
+_ROUNDS = ("n_rounds", "n_estimators", "max_iter")  # parameters for which a smaller value is a prefix of the larger fit
+
+
+@dataclass(frozen=True, eq=False)
+class NestedFamily:
+    """One learner at several sizes, from small to large: boosting with 10, 20, … rounds.
+
+    A learner with ``staged_predict`` is fitted once, at the largest size, and read at every size; another one is fitted at
+    each.
+
+    Parameters
+    ----------
+    model : unfitted, or a pipeline that ends with it
+    sizes : increasing whole numbers
+    parameter : the learner's parameter that they are values of
+    name : put before each member's size; the family counts as one candidate when fits are counted
+    capacity : as in `StructuralRisk`, for these members
+
+    Examples
+    --------
+    >>> from sklearn.ensemble import AdaBoostClassifier
+    >>> [member.name for member in NestedFamily(AdaBoostClassifier(), [5, 10], "n_estimators").members()]
+    ['n_estimators=5', 'n_estimators=10']
+    """
+
+    model: Any
+    sizes: Sequence[int]
+    parameter: str = "n_rounds"
+    name: str = ""
+    capacity: Any = None
+
+    def __post_init__(self) -> None:
+        sizes = np.asarray(self.sizes)
+        if sizes.ndim != 1 or not sizes.size or sizes.dtype.kind not in "iu" or sizes[0] < 1 or (np.diff(sizes) <= 0).any():
+            raise ValueError("sizes must be a list of increasing whole numbers of at least 1")
+        if not hasattr(self.model, "get_params") or self.parameter not in self.model.get_params():
+            raise ValueError(f"parameter {self.parameter!r} is not one of {type(self.model).__name__}'s")
+
+    @property
+    def is_staged(self) -> bool:
+        """Whether members are prefixes of one fit."""
+        *steps, parameter = self.parameter.split("__")
+        path = [self.model.steps[-1][0]] if _is_pipeline(self.model) else []
+        return hasattr(_last(self.model), "staged_predict") and parameter in _ROUNDS and steps == path
+
+    def members(self) -> list[Candidate]:
+        """A candidate for each size."""
+        from sklearn.base import clone
+
+        before = f"{self.name}, " if self.name else ""
+        return [
+            Candidate(
+                name=f"{before}{self.parameter}={size}", model=clone(self.model).set_params(**{self.parameter: int(size)})
+            )
+            for size in self.sizes
+        ]
+
+
+@dataclass(frozen=True, eq=False)
+class Unit:
+    """What is fitted at once: a candidate, or the largest member of a nested family with all sizes to read it at."""
+
+    name: str
+    model: Any
+    members: tuple[Candidate, ...]
+    sizes: tuple[int, ...] | None = None
+    capacity: Any = None
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Problem:
+    """Candidates and rows, and how tasks run: see `surelearn.selection.select` for the fields."""
+
+    units: tuple[Unit, ...]
+    X: Any
+    y: npt.NDArray[Any]
+    task: Task
+    held_out: Any = None
+    groups: Any = None
+    delta: float = 0.05
+    random_state: int = 0
+    n_jobs: int | None = None
+    journal: jobs.Journal | None = None
+    progress: jobs.Progress | None = None
+    prefix: str = ""
+
+    @property
+    def candidates(self) -> list[Candidate]:
+        """Every candidate, members of families one by one."""
+        return [member for unit in self.units for member in unit.members]
+
+    @property
+    def unit_of(self) -> list[Unit]:
+        """The unit of each candidate."""
+        return [unit for unit in self.units for _ in unit.members]
+
+    def run(self, tasks: list[jobs.Task]) -> list[Any]:
+        """Results of tasks, in their order."""
+        return jobs.run(tasks, n_jobs=self.n_jobs, journal=self.journal, progress=self.progress)
+
+    def measure(self, what: str, function: Callable[..., list[Any]], train: Any = None, **arguments: Any) -> list[Any]:
+        """Fit every unit on ``train`` (all rows unless told) and gather what ``function`` reads off each candidate."""
+        tasks = [
+            jobs.Task(
+                key=f"{self.prefix}select/{unit.name}/{what}",
+                function=fit_and_measure,
+                arguments={
+                    "model": unit.model, "sizes": unit.sizes, "X": self.X, "y": self.y, "train": train,
+                    "function": function, "arguments": arguments,
+                },
+            )
+            for unit in self.units
+        ]  # fmt: skip
+        return [reading for readings in self.run(tasks) for reading in readings]
+
+
+def fit_and_measure(
+    model: Any, sizes: Any, X: Any, y: Any, train: Any, function: Callable[..., list[Any]], arguments: Mapping[str, Any]
+) -> list[Any]:
+    """One task: fit on some rows, and call ``function(fitted, sizes, X, y, …)`` with those rows."""
+    rows = np.arange(y.size) if train is None else train
+    X, y = take(X, rows), y[rows]
+    return function(fit_quietly(model, X, y), sizes, X, y, **arguments)
+
+
+def fit_and_predict_prefixes(model: Any, sizes: Any, X: Any, y: Any, train: Any, test: Any) -> list[dict[str, Any]]:
+    """One task: fit on some rows, predict others with every member of a nested family."""
+    fitted = fit_quietly(model, take(X, train), y[train])
+    return [{"predictions": predicted} for predicted in predictions_of(fitted, sizes, take(X, test))]
+
+
+def predict_folds(problem: Problem, pairs: Sequence[tuple[Any, Any]]) -> list[list[dict[str, Any]]]:
+    """For each candidate, and each pair of fitting and testing rows, its predictions of the testing rows."""
+    from surelearn.selection.criteria.closed_forms import has_closed_form, leave_one_out_predictions
+
+    alone = len(pairs) == problem.y.size > 1 and all(len(test) == 1 for _, test in pairs)
+    tasks: list[jobs.Task] = []
+    spans: list[tuple[Unit, int, int]] = []
+    common = {"X": problem.X, "y": problem.y}
+    for unit in problem.units:
+        start = len(tasks)
+        if alone and unit.sizes is None and has_closed_form(unit.model, problem.X, problem.task):
+            arguments = {"model": unit.model, **common}
+            tasks.append(jobs.Task(f"{problem.prefix}select/{unit.name}/closed form", leave_one_out_predictions, arguments))
+        else:
+            tasks += _fold_tasks(problem, unit, pairs)
+        spans.append((unit, start, len(tasks)))
+    results = problem.run(tasks)
+    outcomes: list[list[dict[str, Any]]] = []
+    for unit, start, end in spans:
+        found = results[start:end]
+        if unit.sizes is not None:
+            outcomes += [[fold[i] for fold in found] for i in range(len(unit.members))]
+        elif alone and len(found) == 1:
+            outcomes.append([{"predictions": found[0][test]} for _, test in pairs])
+        else:
+            outcomes.append(found)
+    return outcomes
+
+
+def _fold_tasks(problem: Problem, unit: Unit, pairs: Sequence[tuple[Any, Any]]) -> list[jobs.Task]:
+    common = {"model": unit.model, "X": problem.X, "y": problem.y}
+    if unit.sizes is None:
+        function, options = fit_and_predict, {"proba": problem.task == "classification"}
+    else:
+        function, options = fit_and_predict_prefixes, {"sizes": unit.sizes}
+    return [
+        jobs.Task(
+            key=f"{problem.prefix}select/{unit.name}/{i}",
+            function=function,
+            arguments={**common, "train": train, "test": test, **options},
+        )
+        for i, (train, test) in enumerate(pairs)
+    ]
+
+
+def units_of(candidates: Any) -> tuple[Unit, ...]:
+    """What is to be fitted, from what a user gives: models, candidates and nested families, alone, listed or named."""
+    if isinstance(candidates, Mapping):
+        items: list[Any] = [_named(str(name), item) for name, item in candidates.items()]
+    else:
+        items = list(candidates) if isinstance(candidates, Sequence) else [candidates]
+    units = tuple(unit for item in items for unit in _units(item))
+    as_candidates([member for unit in units for member in unit.members])
+    return units
+
+
+def _named(name: str, item: Any) -> Any:
+    return replace(item, name=name) if isinstance(item, NestedFamily) else Candidate(name=name, model=item)
+
+
+def _units(item: Any) -> list[Unit]:
+    if not isinstance(item, NestedFamily):
+        (candidate,) = as_candidates([item])
+        return [Unit(candidate.name, candidate.model, (candidate,), capacity=getattr(candidate, "capacity", None))]
+    members = item.members()
+    if not item.is_staged:
+        return [Unit(member.name, member.model, (member,), capacity=item.capacity) for member in members]
+    sizes = tuple(int(size) for size in item.sizes)
+    return [Unit(f"{item.name or item.parameter}≤{sizes[-1]}", members[-1].model, tuple(members), sizes, item.capacity)]
+
+
+def predictions_of(fitted: Any, sizes: Sequence[int] | None, X: Any) -> list[Any]:
+    """What each member predicts: one for a candidate by itself, one a size for a nested family."""
+    if sizes is None:
+        return [np.asarray(fitted.predict(X))]
+    last, rows = last_step(fitted, X)
+    return at_sizes(last.staged_predict(rows), sizes)
+
+
+def at_sizes(stages: Iterable[Any], sizes: Sequence[int]) -> list[Any]:
+    """The stages that are asked for; a fit that ended before, because nothing was left to learn, stays as it was.
+
+    Examples
+    --------
+    >>> [int(stage) for stage in at_sizes(iter("12345"), [2, 4, 9])]
+    [2, 4, 5]
+    """
+    kept: list[Any] = []
+    last = None
+    for t, last in enumerate(stages, 1):
+        if t == sizes[len(kept)]:
+            kept.append(np.array(last))
+            if len(kept) == len(sizes):
+                return kept
+    if last is None:
+        raise ValueError("a nested family's fit has no stages: there is nothing to choose from")
+    return kept + [np.array(last)] * (len(sizes) - len(kept))
+
+
+def last_step(fitted: Any, X: Any) -> tuple[Any, Any]:
+    """The learner at the end of a pipeline and the rows as they reach it; any other model and its rows as they are."""
+    if _is_pipeline(fitted):
+        return fitted[-1], fitted[:-1].transform(X) if len(fitted.steps) > 1 else X
+    return fitted, X
+
+
+def _is_pipeline(model: Any) -> bool:
+    return isinstance(getattr(model, "steps", None), list)
+
+
+def _last(model: Any) -> Any:
+    return model.steps[-1][1] if _is_pipeline(model) else model
