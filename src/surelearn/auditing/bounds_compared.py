@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from surelearn.auditing.context import Context
+from surelearn.auditing.one_row import own_certificate
 from surelearn.bounds import betting_upper, chernoff_kl, empirical_bernstein, hoeffding
 from surelearn.bounds.holdout import ORDER, STATED_RANGE, UNIT_RANGE
-from surelearn.certificate import Absent, Certificate
+from surelearn.certificate import Absent, Certificate, Facts
 from surelearn.claim import Claim, find_theorem
 from surelearn.report import Chart, Section
 
-_PREPARED = "the fit rows were looked at before: to prepare columns, and to choose among candidates"
 TRAINING_ROW_THEOREMS = (
     "uniform_stability_nonnegative",
     "rademacher_margin",
@@ -23,25 +24,40 @@ TRAINING_ROW_THEOREMS = (
 )
 
 
-def extend(certificate: Certificate, *, fitted_here: bool) -> Certificate:
-    """Add the other bounds on the error, each alone at the headline's δ, and why bounds from the fit rows are absent."""
+def extend(certificate: Certificate, *, learner: Certificate | str) -> Certificate:
+    """Add other bounds on the error, each alone at the headline's δ, and bounds from the fit rows, or why there are none.
+
+    ``learner`` is what its learner guarantees from the rows it was fitted on, or why that is void.
+    """
     risk = next((claim for claim in certificate.together if claim.quantity == "risk"), None)
-    if risk is None:
-        return certificate
-    facts, options = certificate.facts, {"delta": risk.delta, "candidates": risk.candidates, "covers": risk.covers}
+    absent: list[Absent] = []
+    claims = [] if risk is None else _others(certificate.facts, risk)
+    if not isinstance(learner, str):
+        absent = [replace(item, quantity=f"{item.quantity} from the fit rows") for item in learner.absent]
+        claims += [_from_fit_rows(claim) for claim in learner.claims]
+    elif risk is not None:
+        absent = [
+            Absent(quantity="risk from the fit rows", theorem=key, reason=f"{find_theorem(key).name}: {learner}")
+            for key in TRAINING_ROW_THEOREMS
+        ]
+    return replace(certificate, claims=(*certificate.claims, *claims), absent=(*certificate.absent, *absent))
+
+
+def _from_fit_rows(claim: Claim) -> Claim:
+    quantity, label = (f"{text} from the fit rows" for text in (claim.quantity, claim.label))
+    return replace(claim, sources={}, quantity=quantity, label=label)
+
+
+def _others(facts: Facts, risk: Claim) -> list[Claim]:
+    """Other bounds on the same risk."""
+    if risk.theorem != "clopper_pearson":
+        return []
+    options: dict[str, Any] = {"delta": risk.delta, "candidates": risk.candidates, "covers": risk.covers}
     options |= {"quantity": "risk", "label": "errors", "met": (UNIT_RANGE, STATED_RANGE, ORDER)}
-    alone: list[Claim] = []
-    if risk.theorem == "clopper_pearson":
-        for theorem in (chernoff_kl, hoeffding):
-            alone.append(facts.claim(theorem, {"risk": "risk.rate", "n": "risk.n"}, **options))
-        for theorem in (betting_upper, empirical_bernstein):
-            alone.append(facts.claim(theorem, {"losses": "risk.losses"}, **options))
-    why = _PREPARED if fitted_here else "how the model was fitted is not known here"
-    absent = [
-        Absent(quantity="risk from the fit rows", theorem=key, reason=f"{find_theorem(key).name}: {why}")
-        for key in TRAINING_ROW_THEOREMS
+    rates = [facts.claim(theorem, {"risk": "risk.rate", "n": "risk.n"}, **options) for theorem in (chernoff_kl, hoeffding)]
+    return rates + [
+        facts.claim(theorem, {"losses": "risk.losses"}, **options) for theorem in (betting_upper, empirical_bernstein)
     ]
-    return replace(certificate, claims=(*certificate.claims, *alone), absent=(*certificate.absent, *absent))
 
 
 def section(context: Context) -> Section | None:
@@ -50,6 +66,7 @@ def section(context: Context) -> Section | None:
     claims = [claim for claim in risks if claim.covers == risks[0].covers]  # not the second model of a leak
     if len(claims) < 2:
         return None
+    own = own_certificate(context.model, context.selection)
     measured = claims[0].measured
     names = [find_theorem(claim.theorem).name for claim in claims] + (["measured"] if measured is not None else [])
     values = [claim.value for claim in claims] + ([measured] if measured is not None else [])
@@ -59,9 +76,9 @@ def section(context: Context) -> Section | None:
     notes = (
         "The first is the page's headline. The others stand each alone at the headline's δ: none of them may be picked "
         "afterwards because it is smaller.",
-        "Bounds computed from the fit rows (stability, margins, VC dimension, compression, PAC-Bayes) are not claimed: "
-        + (_PREPARED if context.selection is not None else "how the model was fitted is not known here")
-        + ".",
+        f"Bounds from the fit rows (stability, margins, VC dimension, compression, PAC-Bayes) are not claimed: {own}."
+        if isinstance(own, str)
+        else "What the learner guarantees from the rows it was fitted on stands in the certificate.",
     )
     title = "Every bound on the risk, and why the others are not used"
     chart = Chart(kind="bounds", title="Every bound on the risk that applies", data={**data, "unit": "rate"})

@@ -18,6 +18,7 @@ from surelearn.adapters import Task, describe, scores_of, task_of
 from surelearn.auditing.bounds_compared import extend
 from surelearn.auditing.context import Context, Options, Runner
 from surelearn.auditing.costly import apply_threshold
+from surelearn.auditing.one_row import own_certificate
 from surelearn.auditing.sections import write_sections
 from surelearn.auditing.slices import choose_slices
 from surelearn.auditing.verdict import write_verdict
@@ -29,7 +30,13 @@ from surelearn.data.schema import Schema
 from surelearn.fingerprint import UNHASHED, fingerprint_model, fingerprint_rows
 from surelearn.monitoring import Reference
 from surelearn.report import Audit
-from surelearn.selection.candidates import Candidate, as_candidates, default_candidates
+from surelearn.selection.candidates import (
+    Candidate,
+    as_candidates,
+    candidate_names,
+    default_candidates,
+    named_candidates,
+)
 from surelearn.selection.cross_validation import default_resampling, fit_quietly, take
 from surelearn.selection.ledger import Ledger, allowance, ledger_path, ordinal
 from surelearn.selection.selector import Selection, select
@@ -68,7 +75,8 @@ def audit(
     source : a file, a built-in set's name, a DataFrame, or a fitted model, then with ``X`` and ``y``; nothing: breast cancer
     target, header, drop, group, time, task : how to read the table, see `surelearn.data.read_table`
     keep : columns that look like the target but are known when a prediction is made
-    models : your own candidates, from simple to complex, unfitted; a model, list, or mapping of names
+    models : candidates by name, such as ``["perceptron", "naive Bayes"]`` or ``"all"``; or your own, from simple to complex,
+        unfitted: a model, list, or mapping of names
     against : another model whose risk is compared with on the same rows (unfitted for a table, fitted for a fitted model)
     groups, classes : for a fitted model: one label a row; its labels, if it has no ``classes_``
     ledger : where uses of certify rows are recorded; by default beside the data, or in the user's state folder; False keeps
@@ -194,7 +202,7 @@ def _audit_fitted(
     turn = _turn(seen, X, y, row_keys(_hash_arrays(X, y)), None, groups, options, ledger, None)
     paid = replace(options, delta=allowance(options.delta, turn))
     shared = {"task": task, "groups": groups, "classes": classes, "baseline": against, **_claim_options(paid, task)}
-    certificate = extend(certify(model, X, y, **shared), fitted_here=False)
+    certificate = extend(certify(model, X, y, **shared), learner=own_certificate(model, None))
     context = Context(
         title=describe(model),
         target="",
@@ -268,6 +276,8 @@ def _candidates(models: Any, task: Task, kinds: dict[str, str], n: int, classes:
 
     if models is None:
         made = default_candidates(task, kinds, n, options.seed, classes)
+    elif names := candidate_names(models):
+        made = named_candidates(names, task, kinds, n, options.seed, classes)
     else:
         made = [
             c if isinstance(c.model, Pipeline) else replace(c, model=make_pipeline(preparation(kinds), c.model))
@@ -282,7 +292,8 @@ def _candidates(models: Any, task: Task, kinds: dict[str, str], n: int, classes:
 
 def _fit_rival(table: Table, split: Split, columns: list[str], against: Any, options: Options, runner: Runner) -> Any:
     """The other model, fitted on the same rows."""
-    return _fit(table, split, columns, as_candidates(against)[:1], options, runner, "against/").model
+    first = (candidate_names(against) or as_candidates(against))[:1]
+    return _fit(table, split, columns, first, options, runner, "against/").model
 
 
 def _in_labels_of(table: Table, options: Options) -> Options:
@@ -390,7 +401,7 @@ def _certify(
         slices = None
     if including is None:
         certificate = certify(fitted.model, X, y, slices=slices, baseline=rival, **shared)
-        return extend(certificate, fitted_here=True)
+        return extend(certificate, learner=own_certificate(fitted.model, fitted.selection))
     # Two models share the headline's half of δ: a quarter each, and the other half for the other claims of the first.
     delta = options.delta
     certificate = certify(
@@ -402,7 +413,8 @@ def _certify(
     if len(other.claims) == 1:
         headline = headline.at(delta / 4, candidates=1)
     extra = replace(headline, label=f"{headline.label} with {names}", sources={})
-    return extend(replace(certificate, claims=(*certificate.claims, extra), delta=delta), fitted_here=True)
+    certificate = replace(certificate, claims=(*certificate.claims, extra), delta=delta)
+    return extend(certificate, learner=own_certificate(fitted.model, fitted.selection))
 
 
 def _split_line(split: Split, table: Table) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from surelearn import jobs
+from surelearn.auditing import one_row
 from surelearn.auditing.context import Context
 from surelearn.claim import Finding
 from surelearn.plain import show
@@ -41,7 +42,14 @@ def section(context: Context) -> Section | None:
     predicted = np.asarray(context.model.predict(new))
     risks = [float(losses_of(r["predictions"], truth, context.task).mean()) for r in results]
     finding = (_classes if context.task == "classification" else _numbers)(context, predicted, results, new, risks)
-    return Section(key="stability", title="Would it have come out the same?", findings=(finding,))
+    table, note = one_row.beside_certified(context)
+    return Section(
+        key="stability",
+        title="Would it have come out the same?",
+        notes=(note,) if note else (),
+        findings=(finding, one_row.finding(context, one_row.measure(context))),
+        tables=() if table is None else (table,),
+    )
 
 
 def _classes(context: Context, predicted: Any, results: list[Any], new: Any, risks: list[float]) -> Finding:

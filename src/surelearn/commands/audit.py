@@ -47,8 +47,9 @@ Examples:
 @click.option(
     "--loss-bound", type=float, help="Regression: the absolute error is never larger; its mean is then guaranteed."
 )
-@click.option("--model", "models", metavar="MODULE:FACTORY", help="Your own candidates instead of the default ones.")
-@click.option("--against", metavar="MODULE:FACTORY", help="Another model to compare with on the same rows.")
+@click.option("--model", "models", metavar="NAMES|MODULE:FACTORY",
+              help="Candidates by name, with commas, or all; or your own; instead of the default ones.")  # fmt: skip
+@click.option("--against", metavar="NAME|MODULE:FACTORY", help="Another model to compare with on the same rows.")
 @click.option("--prefer", type=click.Choice(["simplest", "best"]), default="simplest", show_default=True,
               help="The simplest candidate within one standard error of the best, or the best.")  # fmt: skip
 @click.option("--certify", "certify_fraction", type=float, help="Fraction of rows held back (default follows their number).")
@@ -173,11 +174,13 @@ def _check_out(out: Path) -> None:
 
 
 def _load(option: str, text: str | None) -> Any:
-    """Candidates from ``module:factory``, also of a module in the working folder; whatever goes wrong is the user's."""
+    """Names of candidates, or those of ``module:factory``, also in the working folder; what goes wrong is the user's."""
     from surelearn.selection.candidates import load_factory
 
     if text is None:
         return None
+    if ":" not in text:
+        return [name.strip() for name in text.split(",")]
     if (here := os.getcwd()) not in sys.path:
         sys.path.append(here)
     try:
