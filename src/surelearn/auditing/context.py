@@ -32,6 +32,7 @@ class Options:
     certify_fraction: float | None = None
     select_fraction: float | None = None
     prefer: str = "simplest"
+    criterion: str | None = None
     seed: int = 0
     refits: int = 10
     curve_repeats: int = 3

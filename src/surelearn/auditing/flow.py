@@ -7,7 +7,7 @@ import hashlib
 import json
 import uuid
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -17,7 +17,7 @@ from surelearn import jobs
 from surelearn.adapters import Task, describe, scores_of, task_of
 from surelearn.auditing.bounds_compared import extend
 from surelearn.auditing.context import Context, Options, Runner
-from surelearn.auditing.costly import apply_threshold
+from surelearn.auditing.fitting import Fitted, fit, fit_rival
 from surelearn.auditing.one_row import own_certificate
 from surelearn.auditing.sections import write_sections
 from surelearn.auditing.slices import choose_slices
@@ -30,16 +30,9 @@ from surelearn.data.schema import Schema
 from surelearn.fingerprint import UNHASHED, fingerprint_model, fingerprint_rows
 from surelearn.monitoring import Reference
 from surelearn.report import Audit
-from surelearn.selection.candidates import (
-    Candidate,
-    as_candidates,
-    candidate_names,
-    default_candidates,
-    named_candidates,
-)
-from surelearn.selection.cross_validation import default_resampling, fit_quietly, take
+from surelearn.selection.cross_validation import default_resampling, take
 from surelearn.selection.ledger import Ledger, allowance, ledger_path, ordinal
-from surelearn.selection.selector import Selection, select
+from surelearn.selection.selector import Selection
 from surelearn.selection.split import Split, row_keys, split_rows
 
 LEAST_GROUPS = 10
@@ -129,10 +122,10 @@ def audit_table(
             f"{table.name}: every usable column repeats {table.target!r}; pass --keep {suspects[0]} if it is meant"
         )
     runner.say(_split_line(split, table))
-    fitted = _fit(table, split, [name for name in used if name not in suspects], models, options, runner)
+    fitted = fit(table, split, [name for name in used if name not in suspects], models, options, runner)
     runner.say(f"{fitted.selection.name} chosen among {len(fitted.selection.names)}")
-    including = _fit(table, split, used, models, options, runner, "with suspects/") if suspects else None
-    rival = None if against is None else _fit_rival(table, split, fitted.columns, against, options, runner)
+    including = fit(table, split, used, models, options, runner, "with suspects/") if suspects else None
+    rival = None if against is None else fit_rival(table, split, fitted.columns, against, options, runner)
     X, y = take(table.X[fitted.columns], split.certify), table.y[split.certify]
     seen = [fitted.model, *([] if including is None else [including.model]), *([] if rival is None else [rival])]
     turn = _turn(seen, X, y, split.keys[split.certify], table.y, table.groups, options, ledger, table.path)
@@ -224,78 +217,6 @@ def _audit_fitted(
     return _document(context, X.shape[1] if hasattr(X, "shape") and len(X.shape) > 1 else 1, None)
 
 
-@dataclass(frozen=True, eq=False)
-class _Fitted:
-    """A chosen and fitted model with what its choice left behind."""
-
-    selection: Selection
-    unfitted: Any
-    model: Any
-    threshold: float | None
-    columns: list[str]
-
-
-def _fit(
-    table: Table, split: Split, columns: list[str], models: Any, options: Options, runner: Runner, prefix: str = ""
-) -> _Fitted:
-    """Select among candidates on fit and select rows, then fit the chosen one on all of them."""
-    train = np.union1d(split.fit, split.select)
-    X, y = take(table.X[columns], train), table.y[train]
-    groups = None if table.groups is None else table.groups[train]
-    if table.task == "classification" and np.unique(y).size < 2:
-        raise ValueError(
-            f"{table.name}: all rows to fit on have the same {table.target!r}; more rows of the others are needed"
-        )
-    kinds = {column.name: column.kind for column in table.columns if column.name in columns}
-    candidates = _candidates(models, table.task, kinds, train.size, np.unique(y).size, options)
-    held_out = np.searchsorted(train, split.select) if split.select.size else None
-    selection = select(
-        candidates,
-        X,
-        y,
-        task=table.task,
-        criterion="holdout" if held_out is not None else "cross-validation",
-        held_out=held_out,
-        groups=groups,
-        prefer=options.prefer,  # type: ignore[arg-type]
-        random_state=options.seed,
-        n_jobs=runner.n_jobs,
-        journal=runner.journal,
-        progress=runner.progress(f"{len(candidates)} candidates"),
-        prefix=prefix,
-    )
-    unfitted, threshold = apply_threshold(selection.model, options, selection.scores, y)
-    return _Fitted(selection, unfitted, fit_quietly(unfitted, X, y), threshold, columns)
-
-
-def _candidates(models: Any, task: Task, kinds: dict[str, str], n: int, classes: int, options: Options) -> list[Candidate]:
-    """The default candidates, or the user's; a model that is not a pipeline gets its columns prepared."""
-    from sklearn.pipeline import Pipeline, make_pipeline
-
-    from surelearn.selection.preparation import preparation
-
-    if models is None:
-        made = default_candidates(task, kinds, n, options.seed, classes)
-    elif names := candidate_names(models):
-        made = named_candidates(names, task, kinds, n, options.seed, classes)
-    else:
-        made = [
-            c if isinstance(c.model, Pipeline) else replace(c, model=make_pipeline(preparation(kinds), c.model))
-            for c in as_candidates(models)
-        ]
-    if options.cost is not None or options.threshold is not None:
-        made = [candidate for candidate in made if hasattr(candidate.model, "predict_proba")]
-        if not made:
-            raise ValueError("--cost and --threshold need a candidate that gives probabilities")
-    return made
-
-
-def _fit_rival(table: Table, split: Split, columns: list[str], against: Any, options: Options, runner: Runner) -> Any:
-    """The other model, fitted on the same rows."""
-    first = (candidate_names(against) or as_candidates(against))[:1]
-    return _fit(table, split, columns, first, options, runner, "against/").model
-
-
 def _in_labels_of(table: Table, options: Options) -> Options:
     """Options in the table's own labels: ``--positive 1`` means the label 1."""
     if options.positive is None:
@@ -377,7 +298,7 @@ def _claim_options(options: Options, task: Task) -> dict[str, Any]:
 
 
 def _certify(
-    table: Table, split: Split, fitted: _Fitted, including: _Fitted | None, rival: Any, options: Options
+    table: Table, split: Split, fitted: Fitted, including: Fitted | None, rival: Any, options: Options
 ) -> Certificate:
     """The claims of the page, on one δ."""
     train = np.union1d(split.fit, split.select)

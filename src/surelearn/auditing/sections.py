@@ -12,6 +12,7 @@ from surelearn.auditing import (
     columns,
     costly,
     learning_curve,
+    margins,
     purposes,
     slices,
     stability,
@@ -22,6 +23,7 @@ from surelearn.report import Section
 ORDER: tuple[Callable[[Context], Section | None], ...] = (
     choice.section,
     learning_curve.section,
+    margins.section,
     costly.section,
     slices.section,
     calibration.section,

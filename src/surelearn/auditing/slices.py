@@ -17,10 +17,13 @@ MOST_VALUES = 6
 def choose_slices(X: Any, losses: Any, kinds: dict[str, str], stated: Sequence[str] = ()) -> Cuts | None:
     """Slices of the stated columns, or of the one column along which out-of-fold losses differ most.
 
-    Everything is decided on fit rows: which column, its cut points, and so how many slices share δ.
+    Everything is decided on fit rows: which column, its cut points, and so how many slices share δ. Without losses, as a
+    criterion that compares no rows leaves them, there are none but the stated ones.
     """
     if stated:
         return cut(X, *stated)
+    if losses is None:
+        return None
     best, most = None, 0.0
     compared = ~np.isnan(losses)
     for column, kind in kinds.items():

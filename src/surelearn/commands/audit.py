@@ -52,6 +52,8 @@ Examples:
 @click.option("--against", metavar="NAME|MODULE:FACTORY", help="Another model to compare with on the same rows.")
 @click.option("--prefer", type=click.Choice(["simplest", "best"]), default="simplest", show_default=True,
               help="The simplest candidate within one standard error of the best, or the best.")  # fmt: skip
+@click.option("--criterion", metavar="NAME", help="What candidates are compared by: cross-validation (default), holdout"
+              " (default with --select), leave-one-out, aic, bic, srm, adjusted-srm, margin, stability, …")  # fmt: skip
 @click.option("--certify", "certify_fraction", type=float, help="Fraction of rows held back (default follows their number).")
 @click.option(
     "--select", "select_fraction", type=float, help="Fraction of rows that compare candidates (0: cross-validation)."

@@ -95,6 +95,15 @@ class _LeastSquares(MultiOutputMixin, RegressorMixin, Learner):
             raise ValueError("there is a closed form only for λ > 0 and rows of equal weight")
         return ridge_leave_one_out(X, y, self.regularization_, intercept=self.intercept, weights=True, rows=rows)
 
+    def leave_one_out_predictions(self, X: Any, y: Any) -> Array | None:
+        """Each row's prediction by the fit to all others with the same λ beside the mean loss; None if n fits are needed."""
+        if sparse.issparse(X) or isinstance(self._candidates()[0], str):
+            return None
+        Y = np.asarray(y, dtype=float)
+        spectrum = Spectrum.of(Design.of(np.asarray(X, dtype=float), Y.reshape(len(Y), -1), None, self.intercept))
+        left = spectrum.leave_one_out(float(self._candidates()[0]) * (1 - 1 / len(Y)))
+        return None if left is None else Y - left.reshape(Y.shape)
+
     def _candidates(self) -> tuple[float | str, Array]:
         """λ or the way to choose it, and the grid to choose from."""
         return 0.0, np.zeros(0)

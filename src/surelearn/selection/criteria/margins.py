@@ -14,7 +14,7 @@ from surelearn.bounds import boosting_margin_vc, smallest_margin, vc_dimension_o
 from surelearn.claim import Covers
 from surelearn.selection.criteria.capacity import is_boosted_stumps, rounds_of
 from surelearn.selection.criteria.criterion import Comparison, Criterion, two_classes
-from surelearn.selection.criteria.problem import Problem, at_sizes
+from surelearn.selection.criteria.problem import Problem, at_sizes, last_of, last_step
 
 _POINTS = 100
 
@@ -46,7 +46,7 @@ class Margin(Criterion):
     def refusal(self, problem: Problem) -> str:
         """Anything but two classes and votes of stumps; too few rows."""
         for unit in problem.units:
-            if not is_boosted_stumps(unit.model):
+            if not is_boosted_stumps(last_of(unit.model)):
                 return f"criterion {self.name!r} is for votes of decision stumps, which {unit.name!r} is not: leave it out"
         d = int(np.shape(problem.X)[1])
         least = _least_margin(problem.y.size, d)
@@ -67,10 +67,12 @@ class Margin(Criterion):
         bounds = boosting_margin_vc(rates, n, problem.delta, thetas, stumps)
         best = np.argmin(bounds, axis=1)
         at = np.arange(len(best))
-        grouped = problem.groups is not None
+        no_claim = "rows of a group are not independent" if problem.groups is not None else ""
+        if any(last_of(unit.model) is not unit.model for unit in problem.units):
+            no_claim = "what a pipeline's steps learn widens the class"
 
         def claim(chosen: int) -> Any:
-            if grouped:
+            if no_claim:
                 return None
             theta, rate = float(thetas[best[chosen]]), float(rates[chosen, best[chosen]])
             covers = Covers(predictor="the chosen vote, fitted on all rows given", rows="all rows given")
@@ -83,7 +85,7 @@ class Margin(Criterion):
             how=self,
             details={"thresholds": tuple(thetas[best].tolist()), "margin errors": tuple(rates[at, best].tolist())},
             claim=claim,
-            no_claim="rows of a group are not independent" if grouped else "",
+            no_claim=no_claim,
         )
 
 
@@ -96,7 +98,8 @@ def measure_margins(
     fitted: Any, sizes: Sequence[int] | None, X: Any, y: Any, thresholds: npt.NDArray[np.float64]
 ) -> list[npt.NDArray[np.float64]]:
     """For each member the fraction of rows whose margin is at most each threshold: what a task returns."""
-    margins = at_sizes(staged_margins(fitted, X, y), sizes or (rounds_of(fitted),))
+    vote, rows = last_step(fitted, X)
+    margins = at_sizes(staged_margins(vote, rows, y), sizes or (rounds_of(vote),))
     return [np.searchsorted(np.sort(margin), thresholds + 1e-12, side="right") / len(margin) for margin in margins]
 
 

@@ -57,18 +57,17 @@ class NestedFamily:
         """Whether members are prefixes of one fit."""
         *steps, parameter = self.parameter.split("__")
         path = [self.model.steps[-1][0]] if _is_pipeline(self.model) else []
-        return hasattr(_last(self.model), "staged_predict") and parameter in _ROUNDS and steps == path
+        return hasattr(last_of(self.model), "staged_predict") and parameter in _ROUNDS and steps == path
 
     def members(self) -> list[Candidate]:
         """A candidate for each size."""
         from sklearn.base import clone
 
-        before = f"{self.name}, " if self.name else ""
+        before, parameter = f"{self.name}, " if self.name else "", self.parameter.split("__")[-1]
+        models = [clone(self.model).set_params(**{self.parameter: int(size)}) for size in self.sizes]
         return [
-            Candidate(
-                name=f"{before}{self.parameter}={size}", model=clone(self.model).set_params(**{self.parameter: int(size)})
-            )
-            for size in self.sizes
+            Candidate(name=f"{before}{parameter}={size}", model=model)
+            for size, model in zip(self.sizes, models, strict=True)
         ]
 
 
@@ -255,5 +254,6 @@ def _is_pipeline(model: Any) -> bool:
     return isinstance(getattr(model, "steps", None), list)
 
 
-def _last(model: Any) -> Any:
+def last_of(model: Any) -> Any:
+    """The learner at the end of an unfitted pipeline; any other model as it is."""
     return model.steps[-1][1] if _is_pipeline(model) else model

@@ -1,0 +1,127 @@
+"""From a table to a chosen and fitted model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from surelearn.adapters import Task
+from surelearn.auditing.context import Options, Runner
+from surelearn.auditing.costly import apply_threshold
+from surelearn.bounds import vc_dimension_of_stumps
+from surelearn.data import Table
+from surelearn.selection.candidates import (
+    Candidate,
+    as_candidates,
+    candidate_names,
+    default_candidates,
+    named_candidates,
+)
+from surelearn.selection.criteria import NestedFamily, as_criterion
+from surelearn.selection.cross_validation import fit_quietly, take
+from surelearn.selection.selector import Selection, select
+from surelearn.selection.split import Split
+
+OF_FAMILIES = ("srm", "adjusted-srm", "margin")  # criteria that need a capacity or margins, which few candidates have
+ROUNDS = tuple(2**k for k in range(9))
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """A chosen and fitted model with what its choice left behind."""
+
+    selection: Selection
+    unfitted: Any
+    model: Any
+    threshold: float | None
+    columns: list[str]
+
+
+def fit(
+    table: Table, split: Split, columns: list[str], models: Any, options: Options, runner: Runner, prefix: str = ""
+) -> Fitted:
+    """Select among candidates on fit and select rows, then fit the chosen one on all of them."""
+    train = np.union1d(split.fit, split.select)
+    X, y = take(table.X[columns], train), table.y[train]
+    groups = None if table.groups is None else table.groups[train]
+    if table.task == "classification" and np.unique(y).size < 2:
+        raise ValueError(
+            f"{table.name}: all rows to fit on have the same {table.target!r}; more rows of the others are needed"
+        )
+    kinds = {column.name: column.kind for column in table.columns if column.name in columns}
+    held_out = np.searchsorted(train, split.select) if split.select.size else None
+    criterion = as_criterion(options.criterion or ("cross-validation" if held_out is None else "holdout"))
+    if criterion.name == "holdout" and held_out is None:
+        raise ValueError("--criterion holdout needs select rows: pass --select, the fraction of rows to compare on")
+    if models is None and criterion.name in OF_FAMILIES:
+        candidates: list[Any] = [_boosted_stumps(kinds, X)]
+    else:
+        candidates = _candidates(models, table.task, kinds, train.size, np.unique(y).size, options)
+    selection = select(
+        candidates,
+        X,
+        y,
+        task=table.task,
+        criterion=criterion,
+        held_out=held_out,
+        groups=groups,
+        prefer=options.prefer,  # type: ignore[arg-type]
+        random_state=options.seed,
+        n_jobs=runner.n_jobs,
+        journal=runner.journal,
+        progress=runner.progress(f"{len(candidates)} candidates"),
+        prefix=prefix,
+    )
+    if options.cost is not None and selection.scores is None:
+        raise ValueError(
+            f"--cost needs probabilities of rows not fitted on, which the criterion {criterion.name!r} does not give here"
+        )
+    unfitted, threshold = apply_threshold(selection.model, options, selection.scores, y)
+    return Fitted(selection, unfitted, fit_quietly(unfitted, X, y), threshold, columns)
+
+
+def _candidates(models: Any, task: Task, kinds: dict[str, str], n: int, classes: int, options: Options) -> list[Candidate]:
+    """The default candidates, or the user's; a model that is not a pipeline gets its columns prepared."""
+    from sklearn.pipeline import Pipeline, make_pipeline
+
+    from surelearn.selection.preparation import preparation
+
+    if models is None:
+        made = default_candidates(task, kinds, n, options.seed, classes)
+    elif names := candidate_names(models):
+        made = named_candidates(names, task, kinds, n, options.seed, classes)
+    else:
+        made = [
+            c if isinstance(c.model, Pipeline) else replace(c, model=make_pipeline(preparation(kinds), c.model))
+            for c in as_candidates(models)
+        ]
+    if options.cost is not None or options.threshold is not None:
+        made = [candidate for candidate in made if hasattr(candidate.model, "predict_proba")]
+        if not made:
+            raise ValueError("--cost and --threshold need a candidate that gives probabilities")
+    return made
+
+
+def _boosted_stumps(kinds: dict[str, str], X: Any) -> NestedFamily:
+    """Boosted stumps after 1, 2, 4, … rounds, with the capacity of their votes over the prepared columns."""
+    from sklearn.pipeline import make_pipeline
+
+    from surelearn.boosting import AdaBoostClassifier
+    from surelearn.selection.preparation import preparation
+
+    columns = preparation(kinds).fit(X).transform(take(X, np.arange(1))).shape[1]
+    stumps = float(vc_dimension_of_stumps(columns))
+
+    def capacity(model: Any, d: int, n: int) -> dict[str, float]:  # noqa: ARG001
+        return {"rounds": float(model[-1].n_rounds), "vc_dimension": stumps}
+
+    model = make_pipeline(preparation(kinds), AdaBoostClassifier())
+    return NestedFamily(model, ROUNDS, "adaboostclassifier__n_rounds", name="boosted stumps", capacity=capacity)
+
+
+def fit_rival(table: Table, split: Split, columns: list[str], against: Any, options: Options, runner: Runner) -> Any:
+    """The other model, fitted on the same rows."""
+    first = (candidate_names(against) or as_candidates(against))[:1]
+    return fit(table, split, columns, first, options, runner, "against/").model
