@@ -15,8 +15,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from surelearn import bounds
 from surelearn.certificate import Certificate
 from surelearn.cluster import KMeans, seeding
-from surelearn.cluster.kmeans import distances, singular_values, too_dear
+from surelearn.cluster.kmeans import distances
 from surelearn.cluster.lloyd import BLOCK, Lloyd, nearest
+from surelearn.cluster.spectrum import affordable, singular_values
 
 
 @parametrize_with_checks(
@@ -322,7 +323,23 @@ def test_the_spectrum_of_wide_rows_and_of_too_many():
     assert len(singular_values(wide, np.ones(12), 13)) == 0
     certificate = KMeans(2, random_state=0).fit(rng.normal(size=(2001, 2001))).certificate_
     assert any("too dear" in absent.reason for absent in certificate.absent)
-    assert [too_dear(200_000, 64), too_dear(10**6, 2000), too_dear(50, 10**5)] == [False, True, False]
+    shapes = ((200_000, 64), (10**6, 2000), (50, 10**5))
+    assert [affordable(np.broadcast_to(0.0, shape), 8, 20) for shape in shapes] == [True, False, True]
+
+
+def test_the_spectrum_is_computed_where_it_is_cheap_or_asked_for():
+    """What it costs beside the clustering decides, not a clock; asked for, it gives the PCA tail of an SVD."""
+    X = np.random.default_rng(0).normal(size=(700, 700))
+    start = X[:3]
+    plain, asked, never = (KMeans(3, init=start, max_iter=2, spectrum=value).fit(X) for value in (None, True, False))
+    assert [len(model.facts_["singular_values"]) > 0 for model in (plain, asked, never)] == [False, True, False]
+    assert [affordable(X, 3, 2), affordable(X, 350, 20), affordable(X, 350, 40)] == [False, False, True]
+    tail = np.sum(np.linalg.svd(X - X.mean(axis=0), compute_uv=False)[2:] ** 2)
+    assert asked.certificate_["optimal cost"].value == pytest.approx(tail, rel=1e-6)
+    assert asked.certificate_["optimal cost"].value <= tail
+    for model, why in ((plain, "700 features is too dear: spectrum=True has it"), (never, "spectrum=False")):
+        assert any(why in item.reason for item in model.certificate_.absent)
+        np.testing.assert_array_equal(model.labels_, asked.labels_)
 
 
 # Refusals.
@@ -339,6 +356,7 @@ def test_the_spectrum_of_wide_rows_and_of_too_many():
         ({"n_clusters": 2, "seedings": True}, "seedings must be"),
         ({"n_clusters": 2, "tol": -1.0}, "tol must be"),
         ({"n_clusters": 2, "tol": math.nan}, "tol must be"),
+        ({"n_clusters": 2, "spectrum": "yes"}, "spectrum must be None, True or False"),
         ({"n_clusters": 2, "init": "kmeans"}, "init must be one of"),
         ({"n_clusters": 2, "init": np.zeros((3, 2))}, "init must hold 2 centres of 2 features"),
         ({"n_clusters": 2, "init": np.full((2, 2), np.nan)}, "init must hold finite"),

@@ -20,6 +20,7 @@ from surelearn.kernel.functions import Gaussian, Laplace, Linear, Polynomial
 from surelearn.linear.svm.dual import GramDual, RowsDual, gap, intercept_error, solve
 from surelearn.linear.svm.learner import SupportVectorMachine
 from surelearn.linear.svm.machine import InfeasibleError, Problem, train
+from surelearn.linear.svm.optimality import optimality
 
 CORNERS = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
 KERNELS = [Linear(), Polynomial(2), Gaussian(3.0), Laplace(2.0)]
@@ -139,6 +140,7 @@ def test_how_far_the_exact_solution_can_be():
         free = seed % 2 == 1
         problem = Problem(X, y.astype(float), np.full(25, 1.0), Linear(), "free" if free else "none")
         exact = train(problem, tol=1e-13, passes=1000, random=np.random.RandomState(0))
+        proof = optimality(problem, exact, (exact.alpha * y) @ X)
         rng = np.random.default_rng(seed)
         alpha = np.clip(exact.alpha + rng.normal(scale=10.0 ** rng.integers(-6, -1), size=25), 0, 1)
         if free:  # keep Σ α y = 0
@@ -150,10 +152,10 @@ def test_how_far_the_exact_solution_can_be():
         w, best = (alpha * y) @ X, (exact.alpha * y) @ X
         margins = y * (X @ w + exact.bias + (shift := 0.01 * rng.normal() if free else 0.0))
         found = gap(alpha, problem.upper, margins)
-        assert np.linalg.norm(w - best) <= math.sqrt(2 * found) + exact.weight_error
+        assert np.linalg.norm(w - best) <= math.sqrt(2 * found) + proof.weight_error
         if free:
             error = intercept_error(alpha, problem.upper, margins, problem.signs, problem.squared(), found)
-            assert abs(shift) <= error + exact.bias_error
+            assert abs(shift) <= error + proof.bias_error
             assert error < 2.0
 
 
@@ -198,7 +200,7 @@ def test_the_compressed_rows_rebuild_it(intercept, margin, kernel):
     f = model.decision_function(X)
     kept = y * f <= 1 + 1e-4
     size = model.facts_["compressed"]
-    assert kept.sum() <= size <= kept.sum() + 3  # those that the solver's tolerance leaves in doubt count too
+    assert kept.sum() <= size <= kept.sum() + 5  # those that tolerance and rounding leave in doubt count too
     assert size < 150
     assert (model.facts_["bias_error"] > 0) == (intercept == "free")
     again = SupportVectorMachine(**options).fit(X[kept], y[kept])
@@ -260,7 +262,7 @@ def test_the_certified_stability_is_never_below_the_measured_change(kernel, inte
         other = SupportVectorMachine(**options).fit(X2, y2)
         beta = model.certificate_["uniform stability"].value
         squared = 1 + (intercept == "regularized") if kernel == "linear" else 2
-        tolerance = 2 * math.sqrt(squared) * math.sqrt(1e-8 * 2 * C * len(y))  # 2ρ√(tol/λ), λ = 1/(2Cn)
+        tolerance = 2 * math.sqrt(squared) * math.sqrt(2e-8 * 2 * C * len(y))  # 2ρ√(2·tol/λ), λ = 1/(2Cn)
         assert beta == pytest.approx(2 * C * squared + tolerance)  # so that β does not fall with n
         f, g = model.decision_function(grid), other.decision_function(grid)
         for sign in (-1, 1):
@@ -293,7 +295,7 @@ def test_claims_against_numbers_by_hand():
     j = max(0, math.ceil(math.log2(ratio)))
     by_hand = error + 2 * 2**j / math.sqrt(200) + math.sqrt(math.log((j + 1) * (j + 2) / 0.1) / 400)
     assert claims["rademacher_margin"].value == pytest.approx(by_hand, rel=1e-9)
-    beta = 2 * 0.01 * 5 + 2 * math.sqrt(5) * math.sqrt(1e-8 * 2 * 0.01 * 200)
+    beta = 2 * 0.01 * 5 + 2 * math.sqrt(5) * math.sqrt(2e-8 * 2 * 0.01 * 200)
     ramp = np.clip(1 - y * f, 0, 1).mean()
     by_hand = ramp + beta + (2 * 200 * beta + 1) * math.sqrt(math.log(10) / 400)
     assert claims["uniform_stability_nonnegative"].value == pytest.approx(by_hand, rel=1e-9)
@@ -320,7 +322,7 @@ def test_absent_claims_say_why():
     X, y = noisy(0)
     weights = np.linspace(1, 2, len(y))
     weighted = SupportVectorMachine(kernel="gaussian").fit(X, y, sample_weight=weights)
-    assert not weighted.certificate_.claims
+    assert [claim.theorem for claim in weighted.certificate_.claims] == ["duality_gap"]
     assert {item.reason for item in weighted.certificate_.absent} == {"rows are weighted unequally (sample_weight)"}
     doubled = SupportVectorMachine(kernel="gaussian").fit(X, y, sample_weight=np.full(len(y), 2.0))
     assert doubled.facts_["C"] == 2.0
@@ -377,6 +379,28 @@ def test_sparse_rows_with_wide_indices_and_constant_columns():
 def test_bad_input_is_refused_in_words(options, y, message):
     with pytest.raises(ValueError, match=message):
         SupportVectorMachine(**options).fit(CORNERS, y)
+
+
+@pytest.mark.parametrize(("entry", "message"), [(np.nan, "NaN"), (np.inf, "infinity")])
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_array])
+def test_rows_that_are_no_numbers_are_refused(make, entry, message):
+    with pytest.raises(ValueError, match=message):
+        SupportVectorMachine().fit(make(np.where(CORNERS == 1, entry, 0.0)), [0, 1, 1, 1])
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+@pytest.mark.parametrize("intercept", ["regularized", "none", "free"])
+def test_odd_but_good_input_works(kernel, intercept):
+    X, y = noisy(2, 40, 3)
+    X[:5], X[:, 2] = 0.0, 0.0  # rows without an entry, a column of one value
+    options = {"kernel": kernel, "intercept": intercept, "tol": 1e-11, "random_state": 0}
+    plain = SupportVectorMachine(**options).fit(X, y)
+    for rows, labels in ((sparse.csr_array(X), y), (X, (y + 1) / 2), (X, np.where(y > 0, "yes", "no"))):
+        model = SupportVectorMachine(**options).fit(rows, labels)
+        np.testing.assert_allclose(model.decision_function(rows), plain.decision_function(X), atol=1e-4)
+        assert model.certificate_["suboptimality"].value < 1e-4
+    same = SupportVectorMachine(**options).fit(np.ones((4, 2)), [0, 1, 1, 1])  # nothing but constants
+    assert same.certificate_["suboptimality"].value < 1e-6
 
 
 def test_a_run_that_is_too_short_says_so():

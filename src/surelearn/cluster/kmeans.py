@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
@@ -17,15 +18,15 @@ from surelearn.base import Learner, Writer
 Matrix = npt.NDArray[Any]
 
 INITS = ("k-means++", "greedy", "random")
-WIDEST, DEAREST = 2000, 2e11  # a spectrum takes about n·d² + d³ operations, d the smaller side; 2e11 are a few seconds
 
 
 class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Learner):
     """Lloyd's k-means from k-means++ seeds, with a certified ratio to the optimal cost.
 
     The cost is Σ w‖x − c‖² over the rows, c a row's nearest centre. The certificate bounds the optimal cost from below, by
-    the spectrum of the rows (always) and by the costs of independent seedings (with probability 1 − δ), and so bounds
-    ``inertia_`` over the optimum. Nothing is assumed of the rows: the claims are about these rows, not about new ones.
+    the spectrum of the rows (always, where it is computed) and by the costs of independent seedings (with probability
+    1 − δ), and so bounds ``inertia_`` over the optimum. Nothing is assumed of the rows: the claims are about these rows, not
+    about new ones.
 
     Parameters
     ----------
@@ -37,6 +38,9 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Le
     n_init : starts; the clustering of least cost is kept
     max_iter : the most iterations of a start
     tol : stop when the centres' squared moves add up to at most this part of the mean variance of a feature
+    spectrum : whether to bound the optimum by the spectrum of the rows. It takes the eigenvalues of a matrix of min(n, d)
+        rows: None computes them where that is quick or costs at most a quarter of the clustering (counted in operations,
+        not timed), True always, False never; the certificate says where they are missing
     delta : failure probability of the claims from seedings
     random_state : for the seeds
 
@@ -52,7 +56,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Le
     Up to rounding the result does not depend on the order of the rows, and a row of weight 2 is a row given twice. A cluster
     that runs empty is given the row that costs most; with fewer different rows than clusters some stay empty, and
     ``facts_["used"]`` counts the others. The guarantee 8(ln k + 2) is for the seeding cost, before Lloyd, in expectation
-    (stability notes, Section 8.3). Sparse rows are refused: centring them would fill them.
+    (stability notes, Section 8.3). Sparse rows are never filled in; the centres, (k, d), are dense.
 
     Examples
     --------
@@ -64,6 +68,8 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Le
     cost / optimum ≤ 1.001  (always, k-means ratio, from the spectrum)
     """
 
+    takes_sparse = True
+
     def __init__(
         self,
         n_clusters: int = 8,
@@ -73,6 +79,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Le
         n_init: int = 1,
         max_iter: int = 300,
         tol: float = 1e-4,
+        spectrum: bool | None = None,
         delta: float = 0.05,
         random_state: Any = None,
     ) -> None:
@@ -82,6 +89,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Le
         self.n_init = n_init
         self.max_iter = max_iter
         self.tol = tol
+        self.spectrum = spectrum
         self.delta = delta
         self.random_state = random_state
 
@@ -92,27 +100,34 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Le
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> KMeans:  # noqa: ARG002 - scikit-learn's signature
         """Cluster the rows."""
-        from surelearn.cluster.lloyd import Lloyd, nearest
+        from surelearn.cluster.lloyd import Lloyd
+        from surelearn.cluster.seeding import norms_of
+        from surelearn.cluster.sparse import SparseLloyd, SparseRows
+        from surelearn.cluster.spectrum import affordable, singular_values
 
-        X = validate_data(self, X, dtype=np.float64, order="C")
-        self._check(len(X))
+        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, order="C")
+        n, d = X.shape
+        self._check(n)
         weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        mean = np.average(X, axis=0, weights=weights)
+        mean = np.asarray(X.T @ (weights / weights.sum()))
         rows, weights_of_rows = self._centre(X, mean, weights)
-        variance = float(weights_of_rows @ np.einsum("ij,ij->i", rows, rows)) / weights.sum() / X.shape[1]
-        lloyd = Lloyd(rows, weights_of_rows)
-        starts, costs = self._starts(rows, weights_of_rows, mean, check_random_state(self.random_state))
-        self.inertia_ = np.inf
+        lloyd = SparseLloyd(rows, weights_of_rows) if isinstance(rows, SparseRows) else Lloyd(rows, weights_of_rows)
+        origin = np.zeros(d) if isinstance(rows, SparseRows) else mean
+        spread = float(weights_of_rows @ norms_of(rows)) / weights.sum() - float((mean - origin) @ (mean - origin))
+        starts, costs = self._starts(rows, weights_of_rows, origin, check_random_state(self.random_state))
+        self.inertia_, walks = np.inf, len(costs)
         for start in starts:
-            result = lloyd.run(start, self.max_iter, self.tol * variance)
-            centers = result.centers + mean
-            labels, squares = nearest(X, centers)
+            result = lloyd.run(start, self.max_iter, self.tol * max(spread, 0.0) / d)
+            walks += result.iterations
+            centers = result.centers + origin
+            labels, squares = nearest_centers(X, centers)
             if (inertia := float(weights @ squares)) < self.inertia_:
                 self.cluster_centers_, self.labels_, self.inertia_ = centers, labels, inertia
                 self.n_iter_, self.stopped_ = result.iterations, result.reason
+        wanted = affordable(X, int(self.n_clusters), walks) if self.spectrum is None else bool(self.spectrum)
         self.facts_ = {
-            "n": len(X),
-            "d": X.shape[1],
+            "n": n,
+            "d": d,
             "k": int(self.n_clusters),
             "init": self.init if isinstance(self.init, str) else "given",
             "used": len(np.unique(self.labels_)),
@@ -120,30 +135,28 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Le
             "iterations": self.n_iter_,
             "stopped": self.stopped_,
             "seeding_costs": costs,
-            "singular_values": singular_values(rows, weights_of_rows, int(self.n_clusters)),
+            "singular_values": singular_values(rows, weights_of_rows, int(self.n_clusters)) if wanted else np.empty(0),
         }
         return self
 
     def predict(self, X: Any) -> npt.NDArray[np.int32]:
         """The nearest centre of each row, the first of equals."""
-        from surelearn.cluster.lloyd import nearest
-
-        check_is_fitted(self)
-        return nearest(validate_data(self, X, dtype=np.float64, order="C", reset=False), self.cluster_centers_)[0]
+        return nearest_centers(self._again(X), self.cluster_centers_)[0]
 
     def transform(self, X: Any) -> Matrix:
         """Distances to the centres, (n, k)."""
-        check_is_fitted(self)
-        return distances(validate_data(self, X, dtype=np.float64, reset=False), self.cluster_centers_)
+        return distances(self._again(X), self.cluster_centers_)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:  # noqa: ARG002 - scikit-learn's signature
         """Minus the cost of these rows with the centres found."""
-        from surelearn.cluster.lloyd import nearest
-
-        check_is_fitted(self)
-        X = validate_data(self, X, dtype=np.float64, order="C", reset=False)
+        X = self._again(X)
         weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        return -float(weights @ nearest(X, self.cluster_centers_)[1])
+        return -float(weights @ nearest_centers(X, self.cluster_centers_)[1])
+
+    def _again(self, X: Any) -> Any:
+        """Rows for a fitted model."""
+        check_is_fitted(self)
+        return validate_data(self, X, accept_sparse="csr", dtype=np.float64, order="C", reset=False)
 
     @property
     def _n_features_out(self) -> int:
@@ -156,29 +169,34 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Le
                 raise ValueError(f"{name} must be a whole number of at least 1, not {value!r}")
         if not isinstance(self.tol, Real) or not 0 <= self.tol < np.inf:
             raise ValueError(f"tol must be a number of at least 0, not {self.tol!r}")
+        if self.spectrum is not None and not isinstance(self.spectrum, bool | np.bool_):
+            raise ValueError(f"spectrum must be None, True or False, not {self.spectrum!r}")
         if self.n_clusters > n:
             raise ValueError(f"n_clusters={self.n_clusters} exceeds n_samples={n}: ask for at most as many clusters as rows")
         if isinstance(self.init, str) and self.init not in INITS:
             raise ValueError(f"init must be one of {', '.join(INITS)} or an array of centres, not {self.init!r}")
 
-    def _centre(self, X: Matrix, mean: Matrix, weights: Matrix) -> tuple[Matrix, Matrix]:
-        """Rows about their mean, in an order that depends on their values only: seeds are drawn along it."""
-        rows = X - mean
-        with np.errstate(over="ignore"):
-            if not np.isfinite(weights.max() * np.square(np.abs(rows).max()) * rows.size):
-                raise ValueError("X has entries so large that squared distances overflow: rescale its columns")
-        if not isinstance(self.init, str):
-            return rows, weights
-        order = np.argsort(rows @ np.random.RandomState(0).standard_normal(X.shape[1]), kind="stable")
-        return rows[order], weights[order]
+    def _centre(self, X: Any, mean: Matrix, weights: Matrix) -> tuple[Any, Matrix]:
+        """Rows about their mean, sparse ones as they are, in an order of their values only: seeds are drawn along it."""
+        from surelearn.cluster.sparse import SparseRows
 
-    def _starts(self, rows: Matrix, weights: Matrix, mean: Matrix, random: Any) -> tuple[list[Matrix], Matrix]:
+        rows = X if sparse.issparse(X) else X - mean
+        with np.errstate(over="ignore"):
+            largest = np.abs(rows.data if sparse.issparse(rows) else rows).max(initial=0.0)
+            if not np.isfinite(weights.max() * np.square(largest) * X.shape[0] * X.shape[1]):
+                raise ValueError("X has entries so large that squared distances overflow: rescale its columns")
+        if isinstance(self.init, str):
+            order = np.argsort(rows @ np.random.RandomState(0).standard_normal(X.shape[1]), kind="stable")
+            rows, weights = rows[order], weights[order]
+        return (SparseRows(rows) if sparse.issparse(rows) else rows), weights
+
+    def _starts(self, rows: Any, weights: Matrix, origin: Matrix, random: Any) -> tuple[list[Matrix], Matrix]:
         """Centres to start from, and the costs of all plain seedings drawn for them."""
         from surelearn.cluster import seeding
 
         k = int(self.n_clusters)
         if not isinstance(self.init, str):
-            return [self._given_centers(rows.shape[1]) - mean], np.empty(0)
+            return [self._given_centers(rows.shape[1]) - origin], np.empty(0)
         if self.init == "greedy":
             return [rows[seeding.greedy(rows, weights, k, random)] for _ in range(self.n_init)], np.empty(0)
         if self.init == "random":
@@ -237,31 +255,29 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Le
         smaller = min(self.facts_["n"], self.facts_["d"])
         if self.facts_["k"] > smaller:
             return f"{self.facts_['k']} clusters use up all {smaller} dimensions: the PCA tail is 0"
-        return f"the spectrum of {self.facts_['n']:,} rows with {self.facts_['d']:,} features is too dear"
+        if self.spectrum is False:
+            return "spectrum=False: the spectrum was not computed"
+        return (
+            f"the spectrum of {self.facts_['n']:,} rows with {self.facts_['d']:,} features is too dear: spectrum=True has it"
+        )
 
 
-def singular_values(rows: Matrix, weights: Matrix, k: int) -> Matrix:
-    """Singular values of the centred rows scaled by √w, each lowered by its rounding; none where they would say nothing.
+def nearest_centers(X: Any, centers: Matrix) -> tuple[npt.NDArray[np.int32], Matrix]:
+    """Each row's nearest centre, the first of equals, and the squared distance to it, for dense or sparse rows."""
+    from surelearn.cluster import lloyd
+    from surelearn.cluster import sparse as sparse_rows
 
-    Eigenvalues of a sum of n products are off by at most about (n + d)·ε·trace, which is taken off: the PCA tail stays a
-    lower bound.
-    """
-    n, d = rows.shape
-    if k > min(n, d) or too_dear(n, d):
-        return np.empty(0)
-    scaled = rows * np.sqrt(weights)[:, None]
-    gram = scaled.T @ scaled if d <= n else scaled @ scaled.T
-    squares = np.linalg.eigvalsh(gram)[::-1] - (n + d) * np.finfo(float).eps * np.trace(gram)
-    return np.sqrt(np.maximum(squares, 0.0))
+    if sparse.issparse(X):
+        return sparse_rows.nearest(sparse_rows.SparseRows(X), centers)
+    return lloyd.nearest(X, centers)
 
 
-def too_dear(n: int, d: int) -> bool:
-    """Whether a spectrum would take longer than clustering usually does."""
-    return min(n, d) > WIDEST or float(n) * d * min(n, d) > DEAREST
-
-
-def distances(X: Matrix, centers: Matrix) -> Matrix:
+def distances(X: Any, centers: Matrix) -> Matrix:
     """‖x − c‖ for every row and centre, (n, k); where the expanded square cancels, from the coordinates."""
+    if sparse.issparse(X):
+        from surelearn.cluster.sparse import SparseRows, squared_distances
+
+        return np.sqrt(squared_distances(SparseRows(X), centers, slice(None)))
     origin = centers.mean(axis=0)
     X, centers = X - origin, centers - origin
     scale = np.einsum("ij,ij->i", X, X)[:, None] + np.einsum("ij,ij->i", centers, centers)

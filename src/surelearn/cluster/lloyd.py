@@ -24,6 +24,7 @@ Matrix = npt.NDArray[Any]
 BLOCK = 512  # rows a product: (512, k) 4-byte scores stay in the second-level cache
 REFRESH = 16  # iterations after which the clusters' sums are computed afresh, against rounding
 SLACK = 1 + 1e-9  # rounding in the 8-byte bounds
+NEARER = 1 - 1e-12  # a later centre must be nearer by more than rounding: texts of unit length tie by the thousand
 HUGE = 1e300  # compiled code assumes that nothing is infinite
 FAST = {"reassoc", "contract", "nsz", "arcp", "nnan", "ninf"}
 
@@ -94,7 +95,7 @@ def _settle(  # pragma: no cover - compiled
         for c in range(centers.shape[0]):
             if scores[c, r] <= best[r] + 2 * error:
                 gap = squared_distance(X[i], centers[c])
-                if gap < nearest:
+                if gap < nearest * NEARER:
                     nearest = gap
                     found[r] = c
         upper[i] = np.sqrt(nearest)
@@ -225,6 +226,8 @@ class Result:
 class Lloyd:
     """Lloyd's iterations on rows whose (weighted) mean is zero."""
 
+    X: Any
+
     def __init__(self, X: Matrix, weights: Matrix) -> None:
         self.X = X
         self.weights = weights
@@ -266,15 +269,26 @@ class Lloyd:
             block = buffer[: len(rows)]
             _gather(self.low, rows, block)
             close += ready.decide(block, rows, self.norms, self.X, found[: len(rows)], self.upper, self.lower)
-            changes += _move(self.X, self.weights, rows, found, self.labels, self.sums, self.mass, self.sizes)
+            changes += self._put(rows, found)
         if close > 0.1 * count:  # 4 bytes cannot tell the centres apart
             self.low = self.X
         return changes
+
+    def _put(self, rows: Matrix, found: Matrix) -> int:
+        """Put rows into the clusters ``found``; how many were elsewhere."""
+        return _move(self.X, self.weights, rows, found, self.labels, self.sums, self.mass, self.sizes)
+
+    def _costs(self, centers: Matrix) -> Matrix:
+        return _own_costs(self.X, self.weights, centers, self.labels)
 
     def _select(self, centers: Matrix, moved: Matrix, tighten: bool) -> int:
         order = np.argsort(moved)
         others = np.full(len(centers), moved[order[-1]])
         others[order[-1]] = moved[order[-2]] if len(centers) > 1 else 0.0
+        return self._unsettled(centers, moved, others, tighten)
+
+    def _unsettled(self, centers: Matrix, moved: Matrix, others: Matrix, tighten: bool) -> int:
+        """Choose the rows whose centre may have changed; how many."""
         low = self.low.dtype.type
         longest = float(np.sqrt(np.einsum("ij,ij->i", centers, centers).max()))
         return _select(
@@ -287,15 +301,14 @@ class Lloyd:
         empty = np.flatnonzero(self.sizes == 0)
         if not len(empty):
             return False
-        costs = _own_costs(self.X, self.weights, centers, self.labels)
+        costs = self._costs(centers)
         relocated = False
         for cluster in empty:
             costs[self.sizes[self.labels] <= 1] = 0.0
-            row = int(np.argmax(costs))
+            row = int(np.argmax(costs >= costs.max() * NEARER))
             if costs[row] <= 0:  # fewer distinct rows than clusters
                 break
-            found = np.array([cluster], dtype=np.int32)
-            _move(self.X, self.weights, np.array([row]), found, self.labels, self.sums, self.mass, self.sizes)
+            self._put(np.array([row]), np.array([cluster], dtype=np.int32))
             costs[row], relocated = 0.0, True
         return relocated
 
@@ -303,9 +316,7 @@ class Lloyd:
         labels = self.labels.copy()
         self.labels[:] = -1
         self.sums[:], self.mass[:], self.sizes[:] = 0.0, 0.0, 0
-        _move(
-            self.X, self.weights, np.arange(len(labels)), labels, self.labels, self.sums, self.mass, self.sizes
-        )  # fmt: skip
+        self._put(np.arange(len(labels)), labels)
 
     def _means(self, centers: Matrix) -> Matrix:
         filled = (self.sizes > 0)[:, None]

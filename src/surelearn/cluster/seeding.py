@@ -14,11 +14,11 @@ import numpy as np
 import numpy.typing as npt
 
 from surelearn.cluster.lloyd import FAST, squared_distance
+from surelearn.cluster.sparse import CANCELS, SparseRows, squared_distances
 
 Matrix = npt.NDArray[Any]
 
 BLOCK = 1024
-CANCELS = 1e-4  # below this part of ‖x‖² + ‖c‖², the expanded square has lost too many digits
 
 
 @numba.njit(cache=True, fastmath=FAST)
@@ -40,11 +40,21 @@ def _relax(  # pragma: no cover - compiled
     return totals
 
 
-def relax(X: Matrix, norms: Matrix, weights: Matrix, centers: Matrix, costs: Matrix) -> Matrix:
+def norms_of(X: Matrix | SparseRows) -> Matrix:
+    """‖x‖² of every row."""
+    return X.norms if isinstance(X, SparseRows) else np.einsum("ij,ij->i", X, X)
+
+
+def relax(X: Matrix | SparseRows, norms: Matrix, weights: Matrix, centers: Matrix, costs: Matrix) -> Matrix:
     """Lower each column of ``costs`` by its new centre; totals by block and column."""
     squares = np.einsum("ij,ij->i", centers, centers)
     totals = np.empty((-(-len(X) // BLOCK), len(centers)))
     for b, start in enumerate(range(0, len(X), BLOCK)):
+        if isinstance(X, SparseRows):
+            block = slice(start, start + BLOCK)
+            costs[block] = np.minimum(costs[block], weights[block, None] * squared_distances(X, centers, block))
+            totals[b] = costs[block].sum(axis=0)
+            continue
         products = np.dot(X[start : start + BLOCK], centers.T)
         totals[b] = _relax(products, X, norms, weights, centers, squares, costs, start)
     return totals
@@ -76,7 +86,7 @@ def pick(masses: Matrix, u: float) -> int:
 
 
 def plain(
-    X: Matrix, weights: Matrix, k: int, runs: int, random: np.random.RandomState
+    X: Matrix | SparseRows, weights: Matrix, k: int, runs: int, random: np.random.RandomState
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
     """Rows and costs of ``runs`` independent k-means++ seedings: Algorithm 8.3.2 of the stability notes.
 
@@ -88,7 +98,7 @@ def plain(
     rows : (runs, k), the positions of the centres in X
     costs : (runs,), Σ w·D² of the finished seedings
     """
-    norms = np.einsum("ij,ij->i", X, X)
+    norms = norms_of(X)
     costs = np.full((len(X), runs), np.finfo(float).max)
     rows = np.empty((runs, k), dtype=np.int64)
     rows[:, 0] = [pick(weights, u) for u in random.random_sample(runs)]
@@ -99,13 +109,13 @@ def plain(
     return rows, totals.sum(axis=0)
 
 
-def greedy(X: Matrix, weights: Matrix, k: int, random: np.random.RandomState) -> npt.NDArray[np.int64]:
+def greedy(X: Matrix | SparseRows, weights: Matrix, k: int, random: np.random.RandomState) -> npt.NDArray[np.int64]:
     """Rows of a greedy k-means++ seeding: of 2 + ⌊ln k⌋ candidates a step the one that lowers the cost most.
 
     It is what scikit-learn calls k-means++. The bound 8(ln k + 2) does not hold for it: A. Bhattacharya, J. Eube, H. Röglin
     and M. Schmidt (ESA 2020) give an example with ratio Ω(ℓ·log k) for ℓ candidates.
     """
-    norms, candidates = np.einsum("ij,ij->i", X, X), 2 + int(math.log(k))
+    norms, candidates = norms_of(X), 2 + int(math.log(k))
     costs = np.full((len(X), 1), np.finfo(float).max)
     rows = np.empty(k, dtype=np.int64)
     rows[0] = pick(weights, random.random_sample())
@@ -124,7 +134,7 @@ def greedy(X: Matrix, weights: Matrix, k: int, random: np.random.RandomState) ->
     return rows
 
 
-def uniform(X: Matrix, weights: Matrix, k: int, random: np.random.RandomState) -> npt.NDArray[np.int64]:
+def uniform(X: Matrix | SparseRows, weights: Matrix, k: int, random: np.random.RandomState) -> npt.NDArray[np.int64]:
     """Different rows drawn by weight, as long as there are such; equal rows are neighbours in X."""
     left = weights.copy()
     rows = np.empty(k, dtype=np.int64)

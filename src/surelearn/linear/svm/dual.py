@@ -1,25 +1,30 @@
 """The dual of the support vector machine (course, 6.b), solved without an intercept, and what a dual solution proves.
 
 Without a free intercept the dual has no equality constraint: max Σα_i − ½αᵀQα, 0 ≤ α_i ≤ C_i, Q_ij = y_i y_j k(x_i, x_j).
-LIBSVM cannot leave that constraint out, and LIBLINEAR through scikit-learn does not return α; its algorithm is short, and is
-here helped by an interior-point method (M. Ferris and T. Munson, SIAM J. Optim. 13 (2002)), whose cost does not depend on C,
-and by Newton steps on the free α_i, which reach a gap of 10⁻¹² where coordinate ascent alone would crawl.
+LIBSVM cannot leave that constraint out, and LIBLINEAR through scikit-learn does not return α; its algorithm is short
+(`passes`), and is here helped by Newton steps on the free α_i, which reach a gap of 10⁻¹² where coordinate ascent alone
+would crawl, and by an interior-point method (`interior`), whose cost does not depend on C.
 """
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import numpy as np
 from scipy import linalg, sparse
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from surelearn.kernel.functions import inner_products, squared_norms
+from surelearn.linear.svm.interior import follow_central_path
 
 _MOST_FREE = 1500  # free α_i up to which a Newton step is worth its cube
-_FEW_FREE = 600  # up to which every pass may end with one
+_FEW_FREE = 200  # up to which it is so at the beginning; five more for every pass
 _NEWTON_STEPS = 30
+_ROUND = 20  # passes between looks at the gap
+_SLACK = 500.0  # LIBLINEAR's tolerance, of gradients, over ours, of the gap, from which to start
 _AFFORDABLE = 2e10  # multiplications of an interior-point step: some seconds
 
 
@@ -35,22 +40,34 @@ class GramDual:
         self.alpha = np.zeros(self.upper.size)
         self._margins = np.zeros(self.upper.size)
 
-    def one_pass(self, order: np.ndarray) -> None:
-        """Coordinate ascent over the rows in ``order``."""
-        from surelearn.linear.svm import passes as svm_passes
+    def ascend(self, passes: int, slack: float, seed: int) -> int:  # noqa: ARG002 - rows that are settled cost nothing here
+        """Coordinate ascent over the rows, in a new order every time; the passes made."""
+        from surelearn.linear.svm.passes import gram_passes
 
-        svm_passes.gram_pass(self.Q, order, self.alpha, self.upper, self._margins)
+        gram_passes(self.Q, passes, seed, self.alpha, self.upper, self._margins)
+        return passes
 
     def margins(self) -> np.ndarray:
         """y_i·f(x_i) = (Qα)_i, computed again so that rounding does not add up."""
         self._margins = self.Q @ self.alpha
         return self._margins
 
+    def gap(self) -> float:
+        """Primal minus dual objective."""
+        return gap(self.alpha, self.upper, self.margins())
+
     def part(self, rows: np.ndarray) -> np.ndarray:
         """Q among some rows."""
         return self.Q[np.ix_(rows, rows)]
 
-    interior_after = 15  # passes after which coordinate ascent has had its chance
+    @property
+    def between(self) -> int:
+        """Passes between looks at the gap: settled rows cost nothing, a look costs as much as many passes."""
+        return 2 * _ROUND
+
+    def crawls(self, done: int, share: float) -> bool:
+        """Whether coordinate ascent has had its chance: with a gap that Newton steps will not close, sooner."""
+        return done >= (2 if share > 0.01 else 8) * _ROUND
 
     def interior_cost(self) -> float:
         """Multiplications of an interior-point step."""
@@ -75,26 +92,39 @@ class RowsDual:
         self._squared = squared_norms(self.Z)
         self._weights = np.zeros(self.Z.shape[1])
 
-    def one_pass(self, order: np.ndarray) -> None:
-        """Coordinate ascent over the rows in ``order``."""
-        from surelearn.linear.svm import passes as svm_passes
+    def ascend(self, passes: int, slack: float, seed: int) -> int:
+        """Coordinate ascent until gradients agree up to ``slack``; the passes made, as many visits of a row as there are."""
+        from surelearn.linear.svm.passes import dense_rounds, sparse_rounds
 
-        state = (self._squared, order, self.alpha, self.upper, self._weights)
+        n = self.alpha.size
+        state = (self._squared, passes * n, slack, seed, self.alpha, self.upper, self._weights)
         if sparse.issparse(self.Z):
-            svm_passes.sparse_pass(self.Z.data, self.Z.indices, self.Z.indptr, *state)
+            visits = sparse_rounds(self.Z.data, self.Z.indices, self.Z.indptr, *state)
         else:
-            svm_passes.dense_pass(self.Z, *state)
+            visits = dense_rounds(self.Z, *state)
+        return min(passes, -(-visits // n))
 
     def margins(self) -> np.ndarray:
         """y_i·f(x_i) = ⟨z_i, Σ α_j z_j⟩, computed again so that rounding does not add up."""
         self._weights = np.asarray(self.Z.T @ self.alpha)
         return np.asarray(self.Z @ self._weights)
 
+    def gap(self) -> float:
+        """Primal minus dual objective."""
+        return gap(self.alpha, self.upper, self.margins())
+
     def part(self, rows: np.ndarray) -> np.ndarray:
         """Q among some rows."""
         return inner_products(self.Z[rows], self.Z[rows])
 
-    interior_after = 1
+    @property
+    def between(self) -> int:
+        """Passes between looks at the gap."""
+        return max(1, min(_ROUND, self.Z.shape[1] // 10))
+
+    def crawls(self, done: int, share: float) -> bool:  # noqa: ARG002 - narrow rows make the interior-point method cheap
+        """Whether coordinate ascent has had its chance, a share of what the interior-point method costs."""
+        return done >= max(1, self.Z.shape[1] // 10)
 
     def interior_cost(self) -> float:
         """Multiplications of an interior-point step; sparse rows are left to coordinate ascent unless they are narrow."""
@@ -116,22 +146,31 @@ def solve(dual: GramDual | RowsDual, *, tol: float, passes: int, random: Any) ->
 
     tol is the gap of (1/n)·Σ hinge + λ‖w‖² with λ = 1/(2Cn), whose value at w = 0 is 1.
     """
-    enough = tol * dual.upper.sum()
-    with threadpool_limits(1, user_api="blas"):  # many small systems: threads would wait for each other
-        for done in range(1, passes + 1):
-            dual.one_pass(random.permutation(dual.alpha.size))
+    enough, slack = tol * dual.upper.sum(), min(0.5, _SLACK * tol)
+    followed = dual.interior_cost() > _AFFORDABLE
+    done, pause = 0, dual.between
+    with _libraries().limit(limits=1, user_api="blas"):  # many small systems: threads would wait for each other
+        while done < passes:
+            done += dual.ascend(min(pause, passes - done), slack, random.randint(2**31))
+            slack, most = max(slack / 10, 1e-14), min(_FEW_FREE + 5 * done, _MOST_FREE)
             margins = dual.margins()
-            if done == dual.interior_after and dual.interior_cost() <= _AFFORDABLE:
-                if gap(dual.alpha, dual.upper, margins) > enough:
-                    _interior(dual)
-                    _newton(dual, dual.margins(), every=True)
-                margins = dual.margins()
-            if gap(dual.alpha, dual.upper, margins) > enough and done >= 3:
-                _newton(dual, margins, every=done % 5 == 0)
-                margins = dual.margins()
-            if gap(dual.alpha, dual.upper, margins) <= enough:
-                return done
-    return passes
+            if (left := gap(dual.alpha, dual.upper, margins)) <= enough:
+                break
+            if not followed and dual.crawls(done, left / dual.upper.sum()):
+                follow_central_path(dual)
+                followed, most, margins = True, _MOST_FREE, dual.margins()
+            _newton(dual, margins, most)
+            if (after := dual.gap()) <= enough:
+                break
+            if after > left / 10:  # Newton steps come too early: more passes before the next
+                pause *= 2
+    return done
+
+
+@cache
+def _libraries() -> ThreadpoolController:
+    """The BLAS libraries; looking for them takes milliseconds."""
+    return ThreadpoolController()
 
 
 def gap(alpha: np.ndarray, upper: np.ndarray, margins: np.ndarray) -> float:
@@ -143,79 +182,55 @@ def gap(alpha: np.ndarray, upper: np.ndarray, margins: np.ndarray) -> float:
     return float(np.sum(np.where(short > 0, (upper - alpha) * np.maximum(short, 0.0), -alpha * np.minimum(short, 0.0))))
 
 
-def _interior(dual: GramDual | RowsDual) -> None:
-    """Follow the central path α_i z_i = (C_i − α_i) v_i = μ → 0, then put every α_i that is nearly at a bound there.
+def _newton(dual: GramDual | RowsDual, margins: np.ndarray, most: int) -> None:
+    """Steps to the maximum over the free α_i, at most ``most``, within the box; they only ever increase the dual.
 
-    Taken over only if its gap is smaller than the one that was reached.
+    A step is either cut where the first α_i meets its bound, or all α_i that leave the box are put back on its edge,
+    whichever gains more. Those at a bound stay there.
     """
-    before, reached = dual.alpha, gap(dual.alpha, dual.upper, dual.margins())
-    upper = dual.upper
-    dual.alpha = upper / 2
-    slope = dual.margins() - 1.0
-    shift = 1.0 + 0.01 * float(np.abs(slope).mean())
-    low, high = np.maximum(slope, 0) + shift, np.maximum(-slope, 0) + shift  # multipliers z of α ≥ 0 and v of α ≤ C
-    length = 0.0
-    for _ in range(150):
-        alpha, rest = dual.alpha, upper - dual.alpha
-        mu = (1.0 - 0.9 * length) * float(low @ alpha + high @ rest) / (2 * upper.size)  # short steps ask for centring
-        if mu <= 1e-14 * upper.mean():
-            break
-        try:
-            step = dual.solve_shifted(low / alpha + high / rest, 1.0 - dual.margins() + mu / alpha - mu / rest)
-        except linalg.LinAlgError:
-            break
-        d_low = mu / alpha - low - low * step / alpha
-        d_high = mu / rest - high + high * step / rest
-        if not (np.isfinite(step).all() and np.isfinite(d_low).all() and np.isfinite(d_high).all()):
-            break
-        length = 1.0
-        for value, change in ((alpha, step), (rest, -step), (low, d_low), (high, d_high)):
-            falling = change < 0
-            if falling.any():
-                length = min(length, 0.99 * float(np.min(-value[falling] / change[falling])))
-        moved = alpha + length * step
-        if not ((moved > 0) & (moved < upper)).all():
-            break
-        dual.alpha, low, high = moved, low + length * d_low, high + length * d_high
-    short = 1.0 - dual.margins()
-    dual.alpha[dual.alpha < 1e-6 * upper * (short < -1e-8)] = 0.0
-    near = (upper - dual.alpha < 1e-6 * upper) & (short > 1e-8)
-    dual.alpha[near] = upper[near]
-    if not gap(dual.alpha, upper, dual.margins()) < reached:
-        dual.alpha = before
-
-
-def _newton(dual: GramDual | RowsDual, margins: np.ndarray, *, every: bool) -> None:
-    """Steps to the maximum over the free α_i, each as far as the box allows; they only ever increase the dual.
-
-    Many free α_i make a step dear: it is then taken only where ``every`` says so.
-    """
+    rows = np.flatnonzero((dual.alpha > 0) & (dual.alpha < dual.upper))
+    if not 0 < rows.size <= most:
+        return
+    Q, short, alpha, upper = dual.part(rows), 1.0 - margins[rows], dual.alpha[rows], dual.upper[rows]
+    free = np.arange(rows.size)
     for _ in range(_NEWTON_STEPS):
-        free = np.flatnonzero((dual.alpha > 0) & (dual.alpha < dual.upper))
-        if not 0 < free.size <= (_MOST_FREE if every else _FEW_FREE):
-            return
-        Q, short = dual.part(free), 1.0 - margins[free]
-        ridge = 1e-13 * max(float(np.trace(Q)), 1e-300)
+        inner = Q[np.ix_(free, free)]
+        ridge = 1e-13 * max(float(np.trace(inner)), 1e-300)
         try:
-            step = linalg.solve(Q + ridge * np.eye(free.size), short, assume_a="pos", check_finite=False)
+            step = solve_quietly(inner + ridge * np.eye(free.size), short[free], "pos")
         except linalg.LinAlgError:
-            return
-        rise, bend = float(short @ step), float(step @ Q @ step)
-        if not rise > 0:
-            return
-        with np.errstate(divide="ignore", invalid="ignore"):
-            room = np.where(step > 0, (dual.upper[free] - dual.alpha[free]) / step, -dual.alpha[free] / step)
-        room[step == 0] = np.inf
-        length = min(rise / bend if bend > 0 else np.inf, float(room.min()))
-        if not np.isfinite(length):
-            return
-        moved = dual.alpha[free] + length * step
-        blocked = np.flatnonzero(room <= length)
-        moved[blocked] = np.where(step[blocked] > 0, dual.upper[free][blocked], 0.0)
-        dual.alpha[free] = np.clip(moved, 0.0, dual.upper[free])
-        margins = dual.margins()
-        if blocked.size == 0:
-            return
+            break
+        moves = [_cut(alpha[free], upper[free], step), np.clip(alpha[free] + step, 0.0, upper[free])]
+        gains = [float(short[free] @ (m - alpha[free]) - (m - alpha[free]) @ inner @ (m - alpha[free]) / 2) for m in moves]
+        if not max(gains) > 0:
+            break
+        moved = moves[int(np.argmax(gains))]
+        short -= Q[:, free] @ (moved - alpha[free])
+        alpha[free] = moved
+        inside = (moved > 0) & (moved < upper[free])
+        if inside.all() or not inside.any():
+            break
+        free = free[inside]
+    dual.alpha[rows] = alpha
+
+
+def _cut(alpha: np.ndarray, upper: np.ndarray, step: np.ndarray) -> np.ndarray:
+    """α after as much of a step as the box allows; what stops it lands exactly on the bound."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        room = np.where(step > 0, (upper - alpha) / step, -alpha / step)
+    room[step == 0] = np.inf
+    length = min(1.0, float(room.min()))
+    moved = np.clip(alpha + length * step, 0.0, upper)
+    stopped = room <= length
+    moved[stopped] = np.where(step[stopped] > 0, upper[stopped], 0.0)
+    return moved
+
+
+def solve_quietly(system: np.ndarray, right: np.ndarray, kind: str) -> np.ndarray:
+    """A linear system of a Newton step; ill-conditioned ones are no news: the gap tells whether the step was good."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", linalg.LinAlgWarning)
+        return linalg.solve(system, right, assume_a=kind, check_finite=False)
 
 
 def intercept_error(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,13 +23,42 @@ from surelearn.bounds.stability import LOSS_NONNEGATIVE, UNIFORM
 from surelearn.claim import Theorem
 from surelearn.kernel.functions import Kernel, Linear, kernel, squared_norms
 from surelearn.linear.svm.machine import Machine, Problem, train
+from surelearn.linear.svm.optimality import Optimality, optimality
 from surelearn.linear.svm.votes import class_pairs, votes
 
 CLASSES_KNOWN = "the classes were known before seeing the rows"
 _MARGIN = 0.99  # at which the margin bound counts rows: just below 1, where the support vectors of a solution sit
 _STATE = "state x_bound=, a bound on ‖x‖ that holds for every row"
 _FREE = "the free intercept is not regularized: intercept='regularized' certifies"
+_GAP = bounds.duality_gap
 _COMPRESSION, _STABILITY, _RADEMACHER = bounds.campi_garatti, bounds.uniform_stability_nonnegative, bounds.rademacher_margin
+
+
+@dataclass(frozen=True)
+class _Trained:
+    """One machine of a model: its rows, their signs, the solution, w without a kernel, and how near the optimum it is."""
+
+    rows: np.ndarray
+    signs: np.ndarray
+    machine: Machine
+    weights: np.ndarray | None
+    proof: Optimality | None
+
+    @property
+    def gap(self) -> float:
+        """How far the objective can be above its minimum; without a proof as computed."""
+        return self.machine.gap if self.proof is None else self.proof.gap
+
+    @property
+    def errors(self) -> tuple[float, float]:
+        """How far w and a free b can be from the exact ones."""
+        return (math.inf, math.inf) if self.proof is None else (self.proof.weight_error, self.proof.bias_error)
+
+    def compressed(self, squared: np.ndarray) -> np.ndarray:
+        """Rows that determine the exact solution, or may."""
+        if self.proof is None:
+            return self.rows
+        return self.rows[self.proof.compressed(squared[self.rows], self.machine.alpha)]
 
 
 class SupportVectorMachine(ClassifierMixin, Learner):
@@ -108,14 +138,12 @@ class SupportVectorMachine(ClassifierMixin, Learner):
         if self.classes_.size < 2:
             raise ValueError("y has only one class (among rows with a positive weight): two classes at least are needed")
         k, random = self._kernel(), check_random_state(self.random_state)
-        machines: list[tuple[np.ndarray, np.ndarray, Machine]] = []
+        machines: list[_Trained] = []
         for low, high in class_pairs(self.classes_.size):
             mine = np.flatnonzero((labels == low) | (labels == high))
             rows, signs = used[mine], np.where(labels[mine] == high, 1.0, -1.0)
             upper = self.C * weights[rows] if self.margin == "soft" else None
-            problem = Problem(X[rows], signs, upper, k, self.intercept)
-            machine = train(problem, tol=self.tol, passes=self.passes, random=random)
-            machines.append((rows, signs, machine))
+            machines.append(self._train(rows, Problem(X[rows], signs, upper, k, self.intercept), random))
         self._keep(X, k, machines)
         self.facts_ = self._facts(X, k, machines, weights)
         if not self.facts_["reached"]:
@@ -163,26 +191,32 @@ class SupportVectorMachine(ClassifierMixin, Learner):
         if self.x_bound is not None and (longest := math.sqrt(squared_norms(X).max())) > self.x_bound * (1 + 1e-12):
             raise ValueError(f"x_bound={self.x_bound:g} does not hold: a row has norm {longest:.6g}; state a larger bound")
 
-    def _keep(self, X: Any, k: Kernel, machines: list[tuple[np.ndarray, np.ndarray, Machine]]) -> None:
+    def _train(self, rows: np.ndarray, problem: Problem, random: Any) -> _Trained:
+        machine = train(problem, tol=self.tol, passes=self.passes, random=random)
+        weights = None
+        if isinstance(problem.kernel, Linear):
+            used = np.flatnonzero(machine.alpha)
+            weights = np.asarray(problem.X[used].T @ (machine.alpha * problem.signs)[used])
+        return _Trained(rows, problem.signs, machine, weights, optimality(problem, machine, weights))
+
+    def _keep(self, X: Any, k: Kernel, machines: list[_Trained]) -> None:
         coefficients = np.zeros((len(machines), X.shape[0]))
-        for m, (rows, signs, machine) in enumerate(machines):
-            coefficients[m, rows] = machine.alpha * signs
+        for m, made in enumerate(machines):
+            coefficients[m, made.rows] = made.machine.alpha * made.signs
         self.support_ = np.flatnonzero(coefficients.any(axis=0))
         self.dual_coef_ = coefficients[:, self.support_]
-        self.intercept_ = np.array([machine.bias for _, _, machine in machines])
-        self.n_iter_ = max(1, *(machine.passes for _, _, machine in machines))
+        self.intercept_ = np.array([made.machine.bias for made in machines])
+        self.n_iter_ = max(1, *(made.machine.passes for made in machines))
         if isinstance(k, Linear):
-            self.coef_ = np.asarray(X[self.support_].T @ self.dual_coef_.T).T
+            self.coef_ = np.array([made.weights for made in machines])
         else:
             vectors = X[self.support_]
             self.support_vectors_ = vectors.toarray() if sparse.issparse(vectors) else vectors
 
-    def _facts(
-        self, X: Any, k: Kernel, machines: list[tuple[np.ndarray, np.ndarray, Machine]], weights: np.ndarray
-    ) -> dict[str, Any]:
+    def _facts(self, X: Any, k: Kernel, machines: list[_Trained], weights: np.ndarray) -> dict[str, Any]:
         padding = 1.0 if self.intercept == "regularized" else 0.0
         squared = k.diagonal(X) + padding
-        kept = [rows[machine.compressed(squared[rows])] for rows, _, machine in machines]
+        kept = [made.compressed(squared) for made in machines]
         n, price = X.shape[0], self.C * float(weights.mean())
         facts: dict[str, Any] = {
             "n": n,
@@ -193,38 +227,41 @@ class SupportVectorMachine(ClassifierMixin, Learner):
             "intercept": self.intercept,
             "hard": self.margin == "hard",
             "uniform_weights": bool(np.ptp(weights) <= 1e-12 * weights.max()),
+            "machines": len(machines),
             "support_vectors": self.support_.size,
             "compressed": np.unique(np.concatenate(kept)).size,
-            "gap": max(machine.gap for _, _, machine in machines),
-            "weight_error": max(machine.weight_error for _, _, machine in machines),
-            "bias_error": max(machine.bias_error for _, _, machine in machines),
+            "gap": max(made.gap for made in machines),
+            "weight_error": max(made.errors[0] for made in machines),
+            "bias_error": max(made.errors[1] for made in machines),
             "reached": True,
         }
+        proofs = [made.proof for made in machines if made.proof is not None]
+        if len(proofs) == len(machines):
+            worst = max(proofs, key=lambda proof: proof.gap)
+            facts |= {"primal": worst.primal, "dual": worst.dual, "gap_rounding": worst.rounding}
         if self.margin == "soft":
-            totals = [self.C * float(weights[rows].sum()) for rows, _, _ in machines]
-            relative = max(machine.gap / total for (_, _, machine), total in zip(machines, totals, strict=True))
-            facts |= {"C": price, "relative_gap": relative}
+            totals = [self.C * float(weights[made.rows].sum()) for made in machines]
+            relative = max(made.machine.gap / total for made, total in zip(machines, totals, strict=True))
+            proved = max(made.gap / total for made, total in zip(machines, totals, strict=True))
+            facts |= {"C": price, "relative_gap": relative, "proved_relative_gap": proved}
             facts["reached"] = bool(relative <= (1e-3 if self.intercept == "free" else self.tol))  # LIBSVM's tol is another
         else:
-            facts["relative_gap"] = max(machine.gap / machine.norm**2 for _, _, machine in machines)
+            facts["relative_gap"] = max(made.machine.gap / made.machine.norm**2 for made in machines)
             facts["reached"] = bool(facts["relative_gap"] <= 1e-3)
         radius = k.radius(self.x_bound)
         if radius is not None:
             facts["radius"] = math.sqrt(radius**2 + padding)
         if len(machines) == 1:
-            facts |= self._facts_of_two(machines[0][2], facts, price)
+            facts |= self._facts_of_two(machines[0].machine, facts, price)
         return facts
 
     def _facts_of_two(self, machine: Machine, facts: dict[str, Any], price: float) -> dict[str, Any]:
         margins, n = machine.margins, facts["n"]
         slope = machine.norm if self.intercept == "free" else math.sqrt(max(0.0, machine.norm**2 - machine.bias**2))
         hinge = np.maximum(0.0, 1.0 - margins)
-        primal = machine.norm**2 / 2 + (price * float(hinge.sum()) if self.margin == "soft" else 0.0)
         two = {
             "norm": machine.norm,
             "margin": float(margins.min()) / slope if slope > 0 else 0.0,  # Definition 5.1; negative where rows are wrong
-            "primal": primal,
-            "dual": primal - machine.gap,
             "hinge": float(hinge.mean()),
             "clipped_hinge": float(np.minimum(hinge, 1.0).mean()),
             "margin_at": _MARGIN,
@@ -232,12 +269,15 @@ class SupportVectorMachine(ClassifierMixin, Learner):
         }
         if self.margin == "soft":
             two["regularization"] = 1.0 / (2.0 * price * n)
-            if "radius" in facts:  # both fits may be up to tol from their minimizers: ‖w − w*‖ ≤ √(tol/λ)
-                two["distance"] = math.sqrt(self.tol / two["regularization"])
+            if (
+                "radius" in facts
+            ):  # both fits may be up to 2·tol, rounding included, above their minima: ‖w − w*‖ ≤ √(2·tol/λ)
+                two["distance"] = math.sqrt(2 * self.tol / two["regularization"])
                 two["stability"] = bounds.beta_near_minimizer(facts["radius"], two["regularization"], n, two["distance"])
         return two
 
     def _claim(self, writer: Writer) -> None:
+        self._claim_optimality(writer)
         if not self.facts_["uniform_weights"]:
             for theorem in (_COMPRESSION, _STABILITY, _RADEMACHER):
                 writer.absent("risk", "rows are weighted unequally (sample_weight)", theorem.key)
@@ -245,6 +285,16 @@ class SupportVectorMachine(ClassifierMixin, Learner):
         self._claim_compression(writer)
         self._claim_stability(writer)
         self._claim_margin(writer)
+
+    def _claim_optimality(self, writer: Writer) -> None:
+        """The objective is within the duality gap of its minimum; several classes: that of every machine is."""
+        if "dual" not in self.facts_:
+            writer.absent("suboptimality", "the α found are not feasible: lower tol= or scale the columns", _GAP.key)
+            return
+        loss = "½‖w‖² where y·f(x) ≥ 1" if self.facts_["hard"] else "½‖w‖² + C·Σ max(0, 1 − y·f(x))"
+        several = f", each of {self.facts_['machines']} machines" if self.facts_["machines"] > 1 else ""
+        read = {"primal": "primal", "dual": "dual", "rounding": "gap_rounding"}
+        writer.claim(_GAP, read, loss=loss, label=f"objective above its minimum{several}", met=_GAP.assumes)
 
     def _claim_compression(self, writer: Writer) -> None:
         """The rows with y·f(x) ≤ 1 determine w; a new row with y·f(x) ≤ 1, so every error, would join them.
@@ -254,7 +304,7 @@ class SupportVectorMachine(ClassifierMixin, Learner):
         """
         facts = self.facts_
         room = (1.0 - facts["bias_error"]) / facts["weight_error"] if facts["weight_error"] > 0 else math.inf
-        if facts["bias_error"] >= 1.0 or ("radius" in facts and facts["radius"] >= room):
+        if not room > 0 or ("radius" in facts and facts["radius"] >= room):
             writer.absent("risk", "the solution is not known well enough: lower tol= or raise passes=", _COMPRESSION.key)
             return
         assumptions = [CLASSES_KNOWN]
@@ -307,6 +357,8 @@ class SupportVectorMachine(ClassifierMixin, Learner):
             return "a hard margin is not stable: λ = 0"
         if soft and not facts["reached"]:
             return f"the duality gap did not reach tol={self.tol:g}"
+        if soft and facts["proved_relative_gap"] > 2 * self.tol:
+            return f"rounding may hide a duality gap of twice tol={self.tol:g}: raise tol"
         return "" if "radius" in facts else _STATE
 
 

@@ -1,4 +1,4 @@
-"""One support vector machine for two classes: solved, with the duality gap and how far it can be from the exact solution."""
+"""One support vector machine for two classes: solved, with the duality gap."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ import numpy as np
 from scipy import linalg, sparse
 
 from surelearn.kernel.functions import Gaussian, Kernel, Linear, Polynomial
-from surelearn.linear.svm.dual import GramDual, RowsDual, gap, intercept_error, solve
+from surelearn.linear.svm.dual import GramDual, RowsDual, gap, solve, solve_quietly
 from surelearn.linear.svm.separation import Separation, pad, separate, separate_gram
 
 MOST_ROWS_OF_A_MATRIX = 20_000
+_PIECE = 2**19  # numbers in a piece of a kernel matrix that stays in the cache while it is computed
 _MOST_FREE = 1500
 _AFFORDABLE = 3e10  # multiplications, for polishing: some seconds
 
@@ -61,7 +62,13 @@ class Problem:
                 f"X has {n:,} rows, too many for a kernel matrix ({MOST_ROWS_OF_A_MATRIX:,} at most): use "
                 "kernel='linear', intercept='free' with margin='soft', or fewer rows"
             )
-        return (self.kernel(self.X, self.X) + self.padding) * np.outer(self.signs, self.signs)
+        Q = np.empty((n, n))
+        step = max(64, _PIECE // n)
+        for rows in (slice(start, start + step) for start in range(0, n, step)):
+            np.add(self.kernel(self.X[rows], self.X), self.padding, out=Q[rows])
+            Q[rows] *= self.signs
+            Q[rows] *= self.signs[rows, None]
+        return Q
 
 
 @dataclass(frozen=True)
@@ -73,8 +80,7 @@ class Machine:
     alpha : dual variables, shape (n,)
     bias : the intercept, within the padded vectors or free
     margins : y_i·f(x_i)
-    gap : primal minus dual objective; ‖w − w*‖ ≤ √(2·gap), the objective being ½‖w‖² + Σ C_i·hinge
-    bias_error : how far a free intercept can be from an exact one
+    gap : primal minus dual objective as computed; what it proves, rounding included, is in `optimality`
     norm : ‖w‖, of the padded vectors where the intercept is regularized
     passes : over the rows; 0 where another algorithm was used
     """
@@ -83,19 +89,8 @@ class Machine:
     bias: float
     margins: np.ndarray
     gap: float
-    bias_error: float
     norm: float
     passes: int
-
-    @property
-    def weight_error(self) -> float:
-        """‖w − w*‖ ≤ √(2·gap): ½‖w‖² makes the objective 1-strongly convex."""
-        return math.sqrt(2 * self.gap)
-
-    def compressed(self, squared: np.ndarray) -> np.ndarray:
-        """Rows that may have y·f(x) ≤ 1 under the exact solution: removing all the others leaves it as it is."""
-        error = self.weight_error * np.sqrt(squared) + self.bias_error
-        return np.flatnonzero((self.margins <= 1.0 + error) | (self.alpha > 0))
 
 
 def train(problem: Problem, *, tol: float, passes: int, random: Any) -> Machine:
@@ -103,7 +98,7 @@ def train(problem: Problem, *, tol: float, passes: int, random: Any) -> Machine:
     if problem.upper is None:
         return _hard(problem)
     if problem.intercept == "free":
-        return _libsvm(problem, problem.upper, max(tol, 1e-6))
+        return _libsvm(problem, problem.upper, tol)
     if isinstance(problem.kernel, Linear):
         dual = RowsDual(_signed(problem), problem.upper)
     else:
@@ -111,27 +106,20 @@ def train(problem: Problem, *, tol: float, passes: int, random: Any) -> Machine:
     done = solve(dual, tol=0.9 * tol, passes=passes, random=random)
     margins = dual.margins()
     bias = problem.padding * float(dual.alpha @ problem.signs)
-    return _machine(problem, dual.alpha, bias, margins, problem.upper, done)
+    return _machine(dual.alpha, bias, margins, problem.upper, done)
 
 
-def _machine(
-    problem: Problem, alpha: np.ndarray, bias: float, margins: np.ndarray, upper: np.ndarray, passes: int = 0
-) -> Machine:
+def _machine(alpha: np.ndarray, bias: float, margins: np.ndarray, upper: np.ndarray, passes: int = 0) -> Machine:
     norm = math.sqrt(max(0.0, float(alpha @ margins)))  # ‖w‖² = Σ α_i y_i f(x_i): a free bias drops out, as Σ α_i y_i = 0
-    bounded = np.where(np.isfinite(upper), upper, alpha)
-    rounding = 4 * np.finfo(float).eps * float(np.sum(bounded * (1.0 + np.abs(margins))))
-    found = float(gap(alpha, bounded, margins) + rounding)
-    error = 0.0
-    if problem.intercept == "free":
-        error = intercept_error(alpha, upper, margins, problem.signs, problem.squared(), found)
-    return Machine(alpha, bias, margins, found, error, norm, passes)
+    found = gap(alpha, np.where(np.isfinite(upper), upper, alpha), margins)
+    return Machine(alpha, bias, margins, found, norm, passes)
 
 
 def _signed(problem: Problem) -> Any:
     """y_i·x_i, padded where the intercept is regularized."""
     X = pad(problem.X) if problem.padding else problem.X
     if sparse.issparse(X):
-        return sparse.csr_array(X.multiply(problem.signs[:, None]))
+        return sparse.csr_array((X.data * np.repeat(problem.signs, np.diff(X.indptr)), X.indices, X.indptr), shape=X.shape)
     return np.ascontiguousarray(X * problem.signs[:, None])
 
 
@@ -163,7 +151,7 @@ def _hard(problem: Problem) -> Machine:
     else:
         margins = problem.gram() @ alpha
     alpha, margins = alpha / margins.min(), margins / margins.min()
-    return _machine(problem, alpha, problem.padding * float(alpha @ problem.signs), margins, infinite)
+    return _machine(alpha, problem.padding * float(alpha @ problem.signs), margins, infinite)
 
 
 def _libsvm(problem: Problem, upper: np.ndarray, tol: float, largest: float | None = None) -> Machine:
@@ -171,7 +159,7 @@ def _libsvm(problem: Problem, upper: np.ndarray, tol: float, largest: float | No
     from sklearn.svm import SVC
 
     weights = None if largest is not None else upper
-    machine = SVC(C=largest or 1.0, tol=tol, cache_size=500, **_libsvm_kernel(problem.kernel))
+    machine = SVC(C=largest or 1.0, tol=max(tol, 1e-6), cache_size=500, **_libsvm_kernel(problem.kernel))
     given = problem.kernel(problem.X, problem.X) if machine.kernel == "precomputed" else problem.X
     machine.fit(given, problem.signs, sample_weight=weights)
     coefficients = machine.dual_coef_
@@ -180,32 +168,42 @@ def _libsvm(problem: Problem, upper: np.ndarray, tol: float, largest: float | No
     alpha[machine.support_] = coefficients.ravel() * problem.signs[machine.support_]
     alpha = np.maximum(alpha, 0.0) if largest is not None else np.clip(alpha, 0.0, upper)
     found = []
-    for better in (False, True):
-        with suppress(linalg.LinAlgError):
-            solution = _polish(problem, alpha, upper) if better else (alpha, float(machine.intercept_[0]))
-            found.append(_finish(problem, *solution, upper))
+    with suppress(linalg.LinAlgError):
+        found.append(_finish(problem, alpha, float(machine.intercept_[0]), _scores(problem, alpha), upper))
+        if largest is None and found[0].gap <= 0.9 * tol * upper.sum():
+            return found[0]
+    with suppress(linalg.LinAlgError):
+        found.append(_finish(problem, *_polish(problem, alpha, upper), upper))
     if not found:
         raise ValueError("LIBSVM found no hyperplane that separates the rows: use intercept='regularized'")
     return min(found, key=lambda made: made.gap)
 
 
-def _finish(problem: Problem, alpha: np.ndarray, bias: float, upper: np.ndarray) -> Machine:
-    """The machine of a dual solution; for a hard margin centred, and scaled so that the smallest margin is exactly 1."""
+def _scores(problem: Problem, alpha: np.ndarray) -> np.ndarray:
+    """f(x_i) without the intercept."""
     used = np.flatnonzero(alpha)
-    scores = problem.kernel.sums(problem.X, problem.X[used], (alpha * problem.signs)[used])
+    vectors, coefficients = problem.X[used], (alpha * problem.signs)[used]
+    if isinstance(problem.kernel, Linear):
+        return np.asarray(problem.X @ np.asarray(vectors.T @ coefficients))
+    return problem.kernel.sums(problem.X, vectors, coefficients)
+
+
+def _finish(problem: Problem, alpha: np.ndarray, bias: float, scores: np.ndarray, upper: np.ndarray) -> Machine:
+    """The machine of a dual solution; for a hard margin centred, and scaled so that the smallest margin is exactly 1."""
     if problem.upper is None:
         low, high = scores[problem.signs < 0].max(), scores[problem.signs > 0].min()
         bias, scale = -(low + high) / 2, (high - low) / 2
         if not scale > 0:
             raise linalg.LinAlgError("the solution does not separate the rows")
         alpha, scores, bias = alpha / scale, scores / scale, float(bias / scale)
-    return _machine(problem, alpha, bias, problem.signs * (scores + bias), upper)
+    return _machine(alpha, bias, problem.signs * (scores + bias), upper)
 
 
-def _polish(problem: Problem, alpha: np.ndarray, upper: np.ndarray) -> tuple[np.ndarray, float]:
+def _polish(problem: Problem, alpha: np.ndarray, upper: np.ndarray) -> tuple[np.ndarray, float, np.ndarray]:
     """LIBSVM's solution made exact: the equations y_i f(x_i) = 1 of the free α_i and Σ α_i y_i = 0, within the box.
 
     Rows that violate their margin join the free ones. LIBSVM keeps kernel values in single precision and cannot do this.
+    Returns α, b and f(x_i) − b.
     """
     alpha, bias, work = alpha.copy(), 0.0, 0.0
     free = (alpha > 0) & (alpha < upper)
@@ -220,7 +218,7 @@ def _polish(problem: Problem, alpha: np.ndarray, upper: np.ndarray) -> tuple[np.
         ridge = 1e-14 * float(np.trace(Q)) * np.eye(rows.size)
         system = np.block([[Q + ridge, signs[:, None]], [signs[None], np.zeros((1, 1))]])
         right = np.append(1.0 - signs * fixed, -float((alpha * problem.signs)[top].sum()))
-        solution = linalg.solve(system, right, assume_a="sym", check_finite=False)
+        solution = solve_quietly(system, right, "sym")
         step, bias = solution[:-1] - alpha[rows], float(solution[-1])
         with np.errstate(divide="ignore", invalid="ignore"):
             room = np.where(step > 0, (upper[rows] - alpha[rows]) / step, -alpha[rows] / step)
@@ -232,13 +230,12 @@ def _polish(problem: Problem, alpha: np.ndarray, upper: np.ndarray) -> tuple[np.
             alpha[blocked] = np.where(step[room <= length] > 0, upper[blocked], 0.0)
             free[blocked] = False
             continue
-        used = np.flatnonzero(alpha)
-        scores = problem.kernel.sums(problem.X, problem.X[used], (alpha * problem.signs)[used])
+        scores = _scores(problem, alpha)
         violated = (problem.signs * (scores + bias) < 1.0 - 1e-9) & (alpha == 0)
         if not violated.any():
-            break
+            return alpha, bias, scores
         free |= violated
-    return alpha, bias
+    return alpha, bias, _scores(problem, alpha)
 
 
 def _libsvm_kernel(kernel: Kernel) -> dict[str, Any]:

@@ -1,0 +1,49 @@
+"""The spectrum of the rows, which bounds the cost of every clustering from below, and when it is worth its price."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+Matrix = npt.NDArray[Any]
+
+EIGENVALUES = 5.0  # operations of the eigenvalues of an m × m matrix, over m³, counted at the speed of a matrix product
+QUICK, DEAREST = 2e9, 2e11  # operations: a twentieth of a second, and a few seconds
+SHARE = 0.25  # of the operations of the clustering
+
+
+def singular_values(rows: Any, weights: Matrix, k: int) -> Matrix:
+    """Singular values of the centred rows scaled by √w, each lowered by its rounding; none where they would say nothing.
+
+    Eigenvalues of a sum of n products are off by at most about (n + d)·ε·trace, which is taken off: the PCA tail stays a
+    lower bound. Sparse rows are centred within their products only, which costs four times as much rounding.
+    """
+    from surelearn.cluster.sparse import SparseRows, centred_gram
+
+    n, d = rows.shape
+    if k > min(n, d):
+        return np.empty(0)
+    if isinstance(rows, SparseRows):
+        gram, error = centred_gram(rows, weights)
+    else:
+        scaled = rows * np.sqrt(weights)[:, None]
+        gram = scaled.T @ scaled if d <= n else scaled @ scaled.T
+        error = (n + d) * np.finfo(float).eps * float(np.trace(gram))
+    squares = np.linalg.eigvalsh(gram)[::-1] - error
+    return np.sqrt(np.maximum(squares, 0.0))
+
+
+def affordable(X: Any, k: int, walks: int) -> bool:
+    """Whether the spectrum is quick, or costs at most a quarter of ``walks`` assignments of all rows to k centres.
+
+    Examples
+    --------
+    >>> affordable(np.empty((2000, 1500)), 8, 20), affordable(np.empty((2000, 1500)), 800, 20)
+    (False, True)
+    """
+    entries, smaller = X.nnz if sparse.issparse(X) else X.size, min(X.shape)
+    cost = float(entries) * smaller + EIGENVALUES * float(smaller) ** 3
+    return cost <= max(QUICK, min(DEAREST, SHARE * 2.0 * entries * k * walks))
