@@ -42,7 +42,7 @@ MAY_IMPORT = {
     "persistence": {"certificate", "data", "files", "fingerprint", "plain", "version"},
     "report": {"certificate", "claim", "plain", "version"},
     "auditing": {
-        "adapters", "bounds", "certificate", "certification", "claim", "data", "fingerprint", "jobs", "linear",
+        "adapters", "boosting", "bounds", "certificate", "certification", "claim", "data", "fingerprint", "jobs", "linear",
         "measurement", "monitoring", "persistence", "plain", "report", "selection", "slicing", "version",
     },
     "papers": {
