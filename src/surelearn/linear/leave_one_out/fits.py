@@ -207,7 +207,7 @@ def largest_change(
     replacements : rows (m, d) and targets (m,), each to take the place of each row
     loss : "squared" (ridge) or "logistic"
     points : rows and targets at which the loss is compared; the rows and the replacements unless told
-    x_bound, y_bound : if given, also search the worst point with ‖x‖ = x_bound and ``|y|`` ≤ y_bound (±1 for the logistic loss)
+    x_bound, y_bound : if given, also search the worst point, ‖x‖ = x_bound and ``|y|`` ≤ y_bound (or ±1)
     rows : which rows to replace; all unless told
 
     Examples
