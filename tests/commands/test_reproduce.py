@@ -82,7 +82,7 @@ def test_the_page_names_the_command_that_gives_it(shell, here):
         ("thesis-figure-5.1 --set size=3", "there is no setting 'size'"),
         ("thesis-figure-5.1 --set ties=both", "ties must be one of smallest, largest, not both"),
         ("thesis-figure-5.1 --jobs 0", "--jobs must not be 0"),
-        ("thesis-table-5.1 --out taken", "--out taken cannot be made"),
+        ("thesis-table-5.1 --out taken", "--out taken is a file: name a folder"),
         ("thesis-table-5.1 --out taken/below", "--out taken/below cannot be made"),
         ("thesis-table-5.1 --out /", "--out / is no folder of its own"),
     ],

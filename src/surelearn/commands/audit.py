@@ -8,14 +8,15 @@ import shlex
 import shutil
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import click
 
-from surelearn.terminal import ctrl_c, say, shorten
+from surelearn.commands.out import absolute, check_out, journal_beside
+from surelearn.terminal import say, shorten
 from surelearn.version import __version__
 
 EXAMPLES = """
@@ -112,7 +113,7 @@ def _audit(
         given["positive"] = "malignant"
     options = Options(**given)
     _check_numbers(options, jobs, max_risk)
-    _check_out(out)
+    check_out(out)
     candidates, rival = _load("--model", models), _load("--against", against)
     table = read_table(source, header=not no_header, **reading)
     Ledger(ledger_path(table.path, ledger))  # one that cannot be read is refused before the work, not after
@@ -120,7 +121,7 @@ def _audit(
     for line in _table_lines(table):
         tell(line)
     run_key = _run_key(table, options, keep, *(_identity(*given) for given in ((models, candidates), (against, rival))))
-    with _journal(out, run_key) as journal:
+    with journal_beside(out, run_key) as journal:
         runner = Runner(
             n_jobs=jobs if jobs is not None else -1,
             journal=journal,
@@ -159,20 +160,6 @@ def _check_numbers(options: Any, jobs: int | None, max_risk: float | None) -> No
         raise ValueError("--jobs must not be 0: say 1 for one task at a time, or nothing for all cores")
     if (options.cost is not None or options.threshold is not None) and options.positive is None:
         raise ValueError("--cost and --threshold need --positive, the class that matters")
-
-
-def _check_out(out: Path) -> None:
-    """Whether the folder can be made, before any work is done for it."""
-    if out.exists() and not out.is_dir():
-        raise ValueError(f"--out {out} is a file: name a folder")
-    place = _absolute(out)
-    if not place.name:
-        raise ValueError(f"--out {out} is no folder of its own: name one")
-    there = next(folder for folder in (place, *place.parents) if folder.exists())
-    if not there.is_dir():
-        raise ValueError(f"--out {out} cannot be made: {there} is a file")
-    if not os.access(there, os.W_OK | os.X_OK):
-        raise ValueError(f"--out {out} cannot be written: no permission for {there}")
 
 
 def _load(option: str, text: str | None) -> Any:
@@ -282,7 +269,7 @@ def _write(result: Any, out: Path, formats: tuple[str, ...]) -> dict[str, str]:
         texts["report.html"] = result.to_html()
     if "md" in formats:
         texts["report.md"] = result.to_markdown()
-    place = _absolute(out)
+    place = absolute(out)
     beside = place.with_name(f".{place.name}.part")  # one name: what a killed run left is taken away by the next one
     made = not place.exists()
     try:
@@ -319,38 +306,6 @@ def _clear(place: Path, names: list[str]) -> None:
             shutil.rmtree(place / name)
         elif (place / name).is_file():
             (place / name).unlink()
-
-
-@contextmanager
-def _journal(out: Path, run_key: str) -> Iterator[Any]:
-    """The journal beside the folder: it outlives a kill, an interrupt and a full disk; a refusal leaves nothing behind."""
-    from surelearn.jobs import Journal, TaskError
-
-    place = _absolute(out)
-    made = [folder for folder in place.parents if not folder.exists()]
-    try:
-        journal = Journal(place.with_name(f".{place.name}.journal.sqlite"), run_key=run_key)
-    except OSError as error:
-        raise ValueError(f"--out {out} cannot be written: {error.strerror or error}") from None
-    except RuntimeError:
-        raise ValueError(f"--out {out} is being written by another run: wait for it, or name another folder") from None
-    if journal.notice:
-        click.echo(journal.notice, err=True)
-    ctrl_c.under_way = True
-    try:
-        with journal:
-            yield journal
-    except (ValueError, TypeError, TaskError):
-        journal.delete()
-        with suppress(OSError):
-            for folder in made:
-                folder.rmdir()
-        raise
-
-
-def _absolute(path: Path) -> Path:
-    """The path with a name of its own, also for ``.``."""
-    return Path(os.path.abspath(path))
 
 
 def _run_key(table: Any, *parts: Any) -> str:

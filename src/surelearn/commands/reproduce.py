@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import shlex
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import click
 
-from surelearn.terminal import ctrl_c, say
+from surelearn.commands.out import check_out, journal_beside
+from surelearn.terminal import say
 from surelearn.version import __version__
 
 EXAMPLES = """
@@ -86,10 +84,11 @@ def _reproduce(name: str, found: Any, settings: Any, seed: int, jobs: int | None
     from surelearn.jobs import rich_progress
     from surelearn.papers.page import Made, to_html, to_json
 
-    _check_out(out)
+    check_out(out)
     values, meanings = asdict(settings), found.meanings()
     made = Made(name=name, command=_command(name, seed, values, meanings), seed=seed, settings=values, meanings=meanings)
-    with _journal(out, f"{name}/{seed}") as journal:
+    run_key = hashlib.sha256(f"{name}/{seed}/{__version__}".encode()).hexdigest()  # more problems go on from fewer
+    with journal_beside(out, run_key) as journal:
         runner = Runner(
             n_jobs=jobs if jobs is not None else -1,
             journal=journal,
@@ -112,46 +111,6 @@ def _command(name: str, seed: int, values: dict[str, Any], meanings: dict[str, t
         if value != meanings[key][0]:
             words += ["--problems", str(value)] if key == "problems" else ["--set", f"{key}={value}"]
     return shlex.join(words)
-
-
-def _check_out(out: Path) -> None:
-    """Whether the folder can be made, before any work is done for it."""
-    place = Path(os.path.abspath(out))
-    there = next(folder for folder in (place, *place.parents) if folder.exists())
-    if not there.is_dir():
-        raise ValueError(f"--out {out} cannot be made: {there} is a file")
-    if not place.name:
-        raise ValueError(f"--out {out} is no folder of its own: name one")
-    if not os.access(there, os.W_OK | os.X_OK):
-        raise ValueError(f"--out {out} cannot be written: no permission for {there}")
-
-
-@contextmanager
-def _journal(out: Path, key: str) -> Iterator[Any]:
-    """The journal beside the folder, which outlives a kill and an interrupt; more problems go on from fewer."""
-    from surelearn.jobs import Journal, TaskError
-
-    place = Path(os.path.abspath(out))
-    made = [folder for folder in place.parents if not folder.exists()]
-    run_key = hashlib.sha256(f"{key}/{__version__}".encode()).hexdigest()
-    try:
-        journal = Journal(place.with_name(f".{place.name}.journal.sqlite"), run_key=run_key)
-    except OSError as error:
-        raise ValueError(f"--out {out} cannot be written: {error.strerror or error}") from None
-    except RuntimeError:
-        raise ValueError(f"--out {out} is being written by another run: wait for it, or name another folder") from None
-    if journal.notice:
-        click.echo(journal.notice, err=True)
-    ctrl_c.under_way = True
-    try:
-        with journal:
-            yield journal
-    except (ValueError, TypeError, TaskError):
-        journal.delete()
-        with suppress(OSError):
-            for folder in made:
-                folder.rmdir()
-        raise
 
 
 def _write(out: Path, texts: dict[str, str]) -> None:
