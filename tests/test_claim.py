@@ -115,3 +115,9 @@ def test_findings():
         Finding(code="SL101", text="x", severity="dreadful")  # pyright: ignore
     with pytest.raises(TypeError, match="numbers, strings"):
         freeze(object())
+
+
+@pytest.mark.parametrize("delta", [0.0, 1.0, 2.0, -0.1])
+def test_delta_is_checked_before_it_is_divided(delta):
+    with pytest.raises(ValueError, match="delta must lie strictly between 0 and 1"):
+        clopper_pearson.certify(0, 100, delta, candidates=5)

@@ -326,6 +326,8 @@ class Theorem(Generic[P, R]):
         inputs = dict(bound.arguments)
         confidence: float | str = self.claims.holds
         if confidence == _WITH_PROBABILITY:
+            if not 0 < float(inputs["delta"]) < 1:  # before it is divided
+                raise ValueError(f"delta must lie strictly between 0 and 1, not {inputs['delta']}")
             confidence = 1.0 - float(inputs["delta"])
             inputs["delta"] = inputs["delta"] / candidates
         return Claim(

@@ -31,6 +31,17 @@ def test_the_penalty_holds_large_votes_back():
     assert small < large
 
 
+@pytest.mark.parametrize(
+    ("data", "criterion"), [("breast_cancer", "aic"), ("iris", "bic"), ("diabetes", "aicc"), ("diabetes", "bic")]
+)
+def test_the_number_of_components_is_chosen(data, criterion):
+    result = surelearn.audit(data, criterion=criterion, **QUICK)
+    names = result.numbers["selection"]["names"]
+    assert names[:3] == ("constant", "linear, 1 component", "linear, 2 components")
+    assert result.numbers["selection"]["chosen"] > 1
+    assert f"By the criterion {criterion}" in result["selection"].notes[0]
+
+
 def test_resampling_of_ones_own_kind():
     models = {"linear": LeastSquares(), "other": LinearRegression()}
     result = surelearn.audit("diabetes", models=models, criterion="k-fold", **QUICK)
@@ -42,7 +53,7 @@ def test_resampling_of_ones_own_kind():
     [
         ({"criterion": "fashion"}, "criterion must be one of cross-validation, holdout"),
         ({"criterion": "holdout"}, "--criterion holdout needs select rows"),
-        ({"criterion": "aic"}, "criterion 'aic' is refused for 'naive Bayes'"),
+        ({"criterion": "aic", "models": "all"}, "criterion 'aic' is refused for 'naive Bayes'"),
         ({"criterion": "srm", "cost": 5.0, "positive": "malignant"}, "--cost needs probabilities of rows not fitted on"),
     ],
 )

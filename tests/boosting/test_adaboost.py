@@ -256,3 +256,25 @@ def test_margins_of_every_round_and_their_plot():
     assert len(two.plot_margins(X[50:], y[50:], rounds=[3]).lines) == 2
     with pytest.raises(ValueError, match="y holds 0, a class that was not fitted"):
         next(two.staged_margins(X, y))
+
+
+def test_rows_that_weigh_next_to_nothing_are_still_wrong():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 3)), rng.integers(0, 2, 60)
+    weights = np.ones(60)
+    weights[0] = 1e16
+    model = AdaBoostClassifier(20).fit(X, y, sample_weight=weights)
+    assert model.stopped_ != "perfect stump"
+    true = weights[model.predict(X) != y].sum() / weights.sum()
+    assert true <= model.certificate_["training error"].value
+
+
+def test_what_is_not_there_is_refused():
+    X, y = np.arange(6.0)[:, None], np.array([0, 1, 0, 1, 0, 1])
+    with pytest.raises(sklearn.exceptions.NotFittedError):
+        _ = AdaBoostClassifier().feature_importances_
+    model = AdaBoostClassifier(5).fit(X, y)
+    with pytest.raises(ValueError, match="rounds must be numbers from 1 to"):
+        model.plot_margins(X, y, rounds=[99])
+    with pytest.raises(ValueError, match="delta must lie strictly"):
+        model.prefix_bounds(3)

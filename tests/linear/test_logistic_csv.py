@@ -188,3 +188,26 @@ def test_titanic():
     want, names = hashed((DATA / "titanic.csv").read_text(), "Survived", ["Pclass"])
     np.testing.assert_allclose(X, want, rtol=1e-12)
     assert labels == [float(name) for name in names]
+
+
+def test_missing_and_infinite_numbers(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("y,a,b\n1,2.5,x\n0,NA,?\n1,nan,N/A\n0,,None\n")
+    (rows, _), *_ = read_rows(path, features=16, target="y")
+    assert rows.getnnz(axis=1).tolist() == [2, 0, 0, 0]
+    path.write_text("y,a\n1,2.5\n0,-Inf\n")
+    with pytest.raises(ValueError, match=r"line 3 of .*t\.csv has an infinite number: '0,-Inf'"):
+        list(read_rows(path, features=16, target="y"))
+    (rows, _), *_ = read_rows(path, features=16, target="y", categorical="a")
+    assert rows.getnnz(axis=1).tolist() == [1, 1]
+
+
+def test_files_that_are_not_what_they_seem(tmp_path):
+    old, packed = tmp_path / "old.csv", tmp_path / "t.csv.gz"
+    old.write_bytes(b"y,a\r1,2\r")
+    packed.write_bytes(b"y,a\n1,2\n")
+    for path, message in ((old, "old.csv"), (packed, "damaged or not gzip")):
+        with pytest.raises(ValueError, match=message):
+            list(read_rows(path, features=16, target="y"))
+    with pytest.raises(ValueError, match="features must be a whole number"):
+        list(read_rows(old, features=5.5))

@@ -135,7 +135,7 @@ def test_refusals():
             nested_cross_validation(models, X, y, **options)
     for options, why in (
         ({"criterion": "srm"}, "'srm' has no losses of rows not fitted on: use nested_cross_validation"),
-        ({"criterion": "holdout"}, "needs held_out"),
+        ({"criterion": "holdout"}, "compares on few rows"),
         ({"bootstraps": 0}, "bootstraps must be at least 1"),
         ({"confidence": 0.0}, "confidence must lie strictly between 0 and 1"),
     ):

@@ -25,6 +25,7 @@ from surelearn.selection.selector import Selection, select
 from surelearn.selection.split import Split
 
 OF_FAMILIES = ("srm", "adjusted-srm", "margin")  # criteria that need a capacity or margins, which few candidates have
+OF_LIKELIHOODS = ("aic", "aicc", "bic")
 ROUNDS = tuple(2**k for k in range(9))
 
 
@@ -55,8 +56,11 @@ def fit(
     criterion = as_criterion(options.criterion or ("cross-validation" if held_out is None else "holdout"))
     if criterion.name == "holdout" and held_out is None:
         raise ValueError("--criterion holdout needs select rows: pass --select, the fraction of rows to compare on")
-    if models is None and criterion.name in OF_FAMILIES:
-        candidates: list[Any] = [_boosted_stumps(kinds, X)]
+    candidates: list[Any]
+    if criterion.name in OF_FAMILIES and (models is None or candidate_names(models) == ["boosted stumps"]):
+        candidates = [_boosted_stumps(kinds, X)]
+    elif models is None and criterion.name in OF_LIKELIHOODS:
+        candidates = _with_likelihood(table.task, kinds, X)
     else:
         candidates = _candidates(models, table.task, kinds, train.size, np.unique(y).size, options)
     selection = select(
@@ -102,6 +106,31 @@ def _candidates(models: Any, task: Task, kinds: dict[str, str], n: int, classes:
         if not made:
             raise ValueError("--cost and --threshold need a candidate that gives probabilities")
     return made
+
+
+def _with_likelihood(task: Task, kinds: dict[str, str], X: Any) -> list[Candidate]:
+    """A constant, and a linear model without a penalty on the first 1, 2, 4, … principal components of the columns.
+
+    As many as leave twenty rows a component, and no more than there are.
+    """
+    from sklearn.decomposition import PCA
+    from sklearn.dummy import DummyClassifier, DummyRegressor
+    from sklearn.pipeline import make_pipeline
+
+    from surelearn.linear import LeastSquares, LogisticRegression
+    from surelearn.selection.preparation import preparation
+
+    prepared = preparation(kinds).fit_transform(X)
+    most = min(np.linalg.matrix_rank(prepared), len(prepared) // 20)
+    constant: Any = DummyClassifier() if task == "classification" else DummyRegressor()
+    linear: Any = LeastSquares(intercept="free")
+    if task == "classification":
+        linear = LogisticRegression(regularization=0.0, intercept="free", passes=0, finish="newton")
+    found = [Candidate(name="constant", model=make_pipeline(preparation(kinds), constant))]
+    for size in (2**k for k in range(12) if 2**k <= most):
+        steps = (preparation(kinds), PCA(size, svd_solver="full"), linear)
+        found.append(Candidate(name=f"linear, {size} component{'s' if size > 1 else ''}", model=make_pipeline(*steps)))
+    return found
 
 
 def _boosted_stumps(kinds: dict[str, str], X: Any) -> NestedFamily:

@@ -121,7 +121,7 @@ def audit_table(
         raise ValueError(
             f"{table.name}: every usable column repeats {table.target!r}; pass --keep {suspects[0]} if it is meant"
         )
-    runner.say(_split_line(split, table))
+    runner.say(_split_line(split, table, options.criterion))
     fitted = fit(table, split, [name for name in used if name not in suspects], models, options, runner)
     runner.say(f"{fitted.selection.name} chosen among {len(fitted.selection.names)}")
     including = fit(table, split, used, models, options, runner, "with suspects/") if suspects else None
@@ -338,8 +338,10 @@ def _certify(
     return extend(certificate, learner=own_certificate(fitted.model, fitted.selection))
 
 
-def _split_line(split: Split, table: Table) -> str:
+def _split_line(split: Split, table: Table, criterion: str | None) -> str:
     how = f"select {split.select.size:,}" if split.select.size else f"select by {default_resampling(split.fit.size)}"
+    if criterion not in (None, "cross-validation", "holdout"):
+        how = f"select by {criterion}"
     held = "the last ones" if split.order == "time" else "held back"
     groups = "" if table.groups is None else f" ({np.unique(split.keys[split.certify]).size:,} {table.group}s)"
     return f"fit {split.fit.size:,} · {how} · certify {split.certify.size:,}{groups} ({held})"

@@ -176,6 +176,8 @@ class AdaBoostClassifier(ClassifierMixin, Learner):
         if rounds is None:
             steps = [step * 10**power for power in range(9) for step in (1, 2, 5)]
             rounds = [*(t for t in steps if t < self.n_rounds_), self.n_rounds_]
+        elif not len(rounds) or not all(1 <= t <= self.n_rounds_ for t in rounds):
+            raise ValueError(f"rounds must be numbers from 1 to {self.n_rounds_}, as many as were made, not {list(rounds)}")
         for t, margins in enumerate(self.staged_margins(X, y), 1):
             if t in rounds:
                 ax.ecdf(margins, label=f"{t} rounds" if t > 1 else "1 round")
@@ -187,11 +189,15 @@ class AdaBoostClassifier(ClassifierMixin, Learner):
     def prefix_bounds(self, delta: float | None = None) -> dict[str, Array]:
         """Bounds on the risk of the vote after 1, 2, … rounds, made with all of them in view; see `claims.prefix_bounds`."""
         check_is_fitted(self)
-        return prefix_bounds(self.facts_, self.margin_counts_, self.delta if delta is None else delta)
+        delta = self.delta if delta is None else delta
+        if not 0 < delta < 1:
+            raise ValueError(f"delta must lie strictly between 0 and 1, not {delta!r}")
+        return prefix_bounds(self.facts_, self.margin_counts_, delta)
 
     @property
     def feature_importances_(self) -> Array:
         """The share of Σα that stumps on each feature have; constants are on none."""
+        check_is_fitted(self)
         cut = np.isfinite(self.thresholds_)
         shares = np.bincount(self.features_[cut], self.estimator_weights_[cut], minlength=self.n_features_in_)
         return shares / max(shares.sum(), np.finfo(float).tiny)

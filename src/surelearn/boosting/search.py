@@ -121,14 +121,16 @@ def _boost(numbers, rows, order, ends, first, last, bins, labels, classes, signe
             break
         factor = (classes - 1) * (1.0 - epsilon) / epsilon
         alpha = 0.5 * np.log(factor) if classes == 2 else np.log(factor)
-        if t == 0 and (epsilon <= LEAST_ERROR or not has_edge):  # the whole vote
-            alpha, stopped = 1.0, PERFECT if has_edge else NO_EDGE
         below[t], above[t] = _sides(left, totals, c)
         if below[t] == above[t]:
             j, c = 0, -1
+        if t == 0 and not has_edge:
+            alpha, stopped = 1.0, NO_EDGE
+        stump = (numbers[j], c if c >= 0 else last[j], below[t], above[t])
+        if t == 0 and epsilon <= LEAST_ERROR and _errors(stump, labels) == 0:  # not so if rows weigh next to nothing
+            alpha, stopped = 1.0, PERFECT
         features[t], cuts[t], errors[t], alphas[t] = j, c, epsilon if stopped != PERFECT else 0.0, alpha
         made, votes = t + 1, votes + alpha
-        stump = (numbers[j], c if c >= 0 else last[j], below[t], above[t])
         if classes == 2:
             wrong[t], count = _vote_of_two(scores[0], stump, alpha, labels, touched, MARGINS / votes, margins[t])
         else:
@@ -142,6 +144,16 @@ def _boost(numbers, rows, order, ends, first, last, bins, labels, classes, signe
         features[:made], cuts[:made], below[:made], above[:made], errors[:made], alphas[:made], wrong[:made],
         margins[:made], stopped,
     )  # fmt: skip
+
+
+@numba.njit(cache=True)
+def _errors(stump, labels):
+    """How many rows the stump is wrong about."""
+    column, level, below, above = stump
+    count = 0
+    for i in range(labels.shape[0]):
+        count += (below if column[i] <= level else above) != labels[i]
+    return count
 
 
 @numba.njit(cache=True)

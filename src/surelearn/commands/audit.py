@@ -140,6 +140,10 @@ def _audit(
 
 
 def _check_numbers(options: Any, jobs: int | None, max_risk: float | None) -> None:
+    if options.criterion is not None:
+        from surelearn.selection.criteria import as_criterion
+
+        as_criterion(options.criterion)
     between = (
         ("--delta", options.delta),
         ("--alpha", options.alpha),

@@ -26,6 +26,9 @@ REPRODUCTIONS = {
         "How many rounds each criterion chooses, beside the oracle's own number.",
     ),
     "criteria-on-tables": ("criteria_tables:TABLES", "Which criterion to choose by, at which n: real tables, paired."),
+    "shallows-heaviside": ("kernel_heaviside:HEAVISIDE", "A step function, a smooth kernel, 100 and 1,000,000 iterations."),
+    "double-descent": ("kernel_double_descent:DOUBLE_DESCENT", "Random features across the interpolation threshold."),
+    "rkhs-norm": ("kernel_rkhs_norm:RKHS_NORM", "The norm of kernel interpolants as rows and label noise grow."),
 }
 """Name → where its `Reproduction` stands, and one sentence."""
 

@@ -10,7 +10,7 @@ import numpy as np
 from scipy import stats
 
 from surelearn.jobs import Task, seed_for
-from surelearn.papers.criteria_tables_data import SIZES, available, load, sizes_of
+from surelearn.papers.criteria_tables_data import SIZES, available, content_of, load, sizes_of
 from surelearn.papers.criteria_tables_families import FAMILIES
 from surelearn.papers.criteria_tables_judging import CRITERIA, excess, judge
 from surelearn.papers.reproduction import Outcome, Reproduction, one_of, setting
@@ -62,9 +62,10 @@ def compute(settings: Settings, seed: int, runner: Any) -> list[Cell]:
         for n in sizes_of(len(load(table, settings.data)[1]), settings.most_rows)
         for repeat in range(repeats_at(settings, family, n))
     ]
+    contents = {table: content_of(*load(table, settings.data)) for table in {cell["table"] for cell in cells}}
     tasks = [
         Task(
-            f"criteria/{cell['table']}/{cell['family']}/{cell['n']}/{cell['repeat']}",
+            f"criteria/{cell['table']}/{contents[cell['table']]}/{cell['family']}/{cell['n']}/{cell['repeat']}",
             judge,
             {
                 "table": cell["table"], "folder": settings.data, "family": cell["family"], "n": cell["n"],

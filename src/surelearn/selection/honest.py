@@ -163,6 +163,8 @@ def bias_corrected_cross_validation(
     by = as_criterion(criterion)
     if not isinstance(by, Resampled):
         raise ValueError(f"criterion {by.name!r} has no losses of rows not fitted on: use nested_cross_validation")
+    if by.name == "holdout":
+        raise ValueError("criterion 'holdout' compares on few rows: use cross-validation")
     problem = Problem(
         units=units_of(candidates), X=X, y=np.asarray(y), task=task, groups=groups, random_state=random_state,
         n_jobs=n_jobs, journal=journal, progress=progress, prefix=prefix,

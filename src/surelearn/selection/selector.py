@@ -120,8 +120,9 @@ def select(
         raise ValueError(f"prefer must be 'simplest' or 'best', not {prefer!r}")
     if not 0 < delta < 1:
         raise ValueError(f"delta must lie strictly between 0 and 1, not {delta!r}")
+    y = np.asarray(y)
     problem = Problem(
-        units=units, X=X, y=np.asarray(y), task=task, held_out=held_out, groups=groups, delta=delta,
+        units=units, X=X, y=y, task=task, held_out=_positions(held_out, y.size), groups=groups, delta=delta,
         random_state=random_state, n_jobs=n_jobs, journal=journal, progress=progress, prefix=prefix,
     )  # fmt: skip
     if refusal := by.refusal(problem):
@@ -146,6 +147,23 @@ def select(
         no_claim="" if claim is not None else found.no_claim or "the class is too rich for these rows",
         rate=by.rate,
     )
+
+
+def _positions(held_out: Any, n: int) -> Any:
+    """Positions of held-out rows, from positions or a mask; a row that is fitted on as well would certify itself."""
+    if held_out is None:
+        return None
+    rows = np.asarray(held_out)
+    if rows.dtype == bool:
+        if rows.shape != (n,):
+            raise ValueError(f"held_out is a mask of {rows.size} rows, and there are {n}")
+        rows = np.flatnonzero(rows)
+    if rows.size and (rows.ndim != 1 or rows.dtype.kind not in "iu" or rows.min() < 0 or rows.max() >= n):
+        raise ValueError(f"held_out must be positions of rows, whole numbers from 0 to {n - 1}, or a mask")
+    rows = np.unique(rows).astype(np.int64)
+    if rows.size == n:
+        raise ValueError("held_out takes all rows: leave some to fit on")
+    return rows
 
 
 def choose(errors: Sequence[float], standard_errors: Sequence[float], prefer: Prefer = "simplest") -> int:

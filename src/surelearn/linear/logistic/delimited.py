@@ -19,18 +19,38 @@ from surelearn.linear.logistic.libsvm import LABELS, BadLineError, Piece, code_o
 from surelearn.linear.logistic.sgd import Array
 
 _ANY, _CATEGORY, _TARGET = 0, 1, 2
-_TOO_FEW, _TOO_MANY, _OPEN_QUOTE, _TOO_LARGE, _NO_LABEL, _MANY_LABELS = -1, -2, -3, -4, -5, -6
+_TOO_FEW, _TOO_MANY, _OPEN_QUOTE, _TOO_LARGE, _NO_LABEL, _MANY_LABELS, _INFINITE = -1, -2, -3, -4, -5, -6, -7
 _REASONS = {
     _TOO_FEW: "has fewer values than the first line has names",
     _TOO_MANY: "has more values than the first line has names",
     _OPEN_QUOTE: "has a quote that is not closed on it: a value may not hold a line break",
     _TOO_LARGE: "has a number that is too large",
     _NO_LABEL: "has no label",
+    _INFINITE: "has an infinite number",
     _MANY_LABELS: f"is label number {LABELS + 1:,}: a classifier needs rows of a few classes",
 }
 
 _OFFSET, _PRIME = np.uint64(14695981039346656037), np.uint64(1099511628211)  # FNV-1a, 64 bits
 _GOLDEN = np.uint64(11400714819323198485)  # 2⁶⁴/φ
+
+
+_MISSING = tuple(np.frombuffer(word, dtype=np.uint8) for word in (b"?", b"na", b"n/a", b"nan", b"null", b"none"))
+_ENDLESS = tuple(np.frombuffer(word, dtype=np.uint8) for word in (b"inf", b"infinity"))
+
+
+@numba.njit(cache=True)
+def _is_one_of(text, begin, end, words):
+    """Whether some bytes are one of the words, in letters of either case."""
+    for word in words:
+        if end - begin != word.size:
+            continue
+        same = True
+        for k in range(word.size):
+            letter = text[begin + k]
+            same = same and (letter + 32 if 65 <= letter <= 90 else letter) == word[k]
+        if same:
+            return True
+    return False
 
 
 @numba.njit(cache=True)
@@ -104,6 +124,12 @@ def _parse(text, separator, states, kinds, shift, names, spans, codes, data, ind
                 continue
             value, q = number(text, begin)
             state = states[column]
+            if q != end and end - begin <= 9:
+                if _is_one_of(text, begin, end, _MISSING):
+                    continue
+                signed = begin + (text[begin] == 45 or text[begin] == 43)
+                if kinds[column] != _CATEGORY and _is_one_of(text, signed, end, _ENDLESS):
+                    return start, 0, _INFINITE
             if q != end or kinds[column] == _CATEGORY:
                 state = _hashed(text, begin, end, (state ^ np.uint64(61)) * _PRIME)
                 value = 1.0
@@ -161,7 +187,10 @@ class Delimited:
 
 def _names(line: bytes, separator: str, path: Path) -> list[str]:
     text = line.decode("utf-8-sig", "replace").strip("\r\n")
-    names = [name.strip() for name in next(csv.reader([text], delimiter=separator), [])]
+    try:
+        names = [name.strip() for name in next(csv.reader([text], delimiter=separator), [])]
+    except csv.Error as error:
+        raise ValueError(f"the first line of {path.name} cannot be read as column names: {error}") from None
     if twice := {name for name in names if names.count(name) > 1}:
         raise ValueError(f"{path.name} names the column {min(twice)!r} twice: give every column a name of its own")
     return names

@@ -239,7 +239,8 @@ class LogisticRegression(ClassifierMixin, Learner):
         path : the file; a ``.gz`` is first unpacked to a temporary one
         features : how many there are; where ``hashed``, and for CSV, the size of the table they share, a power of two
         target : None for lines ``label index:value …``, indices from 1; else the column of the labels of CSV text, whose
-            first line names the columns. Numbers are used as they are, other values hashed as ``name=value``
+            first line names the columns. Numbers are used as they are, other values hashed as ``name=value``;
+            empty ones, ?, NA and NaN add nothing
         categorical : columns of CSV text whose values are names even where they look like numbers
         classes : all labels; by default those of the first 8 MB read
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import gzip
 import shutil
 import tempfile
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -108,6 +109,9 @@ def unpacked(path: Path) -> Iterator[Path]:
         return
     with tempfile.TemporaryDirectory() as folder:
         plain = Path(folder) / path.stem
-        with gzip.open(path, "rb") as packed, plain.open("wb") as file:
-            shutil.copyfileobj(packed, file, 1 << 20)
+        try:
+            with gzip.open(path, "rb") as packed, plain.open("wb") as file:
+                shutil.copyfileobj(packed, file, 1 << 20)
+        except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+            raise ValueError(f"{path} cannot be unpacked, it is damaged or not gzip: {error}") from None
         yield plain

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -51,16 +52,13 @@ def opened(
 ) -> Iterator[Source]:
     """A file of LIBSVM text, or of CSV text where ``target`` names the column of the labels."""
     path = Path(path)
-    if not 1 <= features < 2**32 - 1:
-        raise ValueError(f"features must lie between 1 and 2³² − 2, not {features}")
+    categorical = (categorical,) if isinstance(categorical, str) else tuple(categorical)
+    if not isinstance(features, Integral) or not 1 <= features < 2**32 - 1:
+        raise ValueError(f"features must be a whole number between 1 and 2³² − 2, not {features!r}")
     if categorical and target is None:
         raise ValueError("categorical names columns of a CSV file: name the column of the labels too, with target=")
     with unpacked(path) as plain:
-        form = (
-            Libsvm(features, hashed, dtype)
-            if target is None
-            else Delimited(plain, features, dtype, target, tuple(categorical))
-        )
+        form = Libsvm(features, hashed, dtype) if target is None else Delimited(plain, features, dtype, target, categorical)
         yield Source(path, plain, form)
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from surelearn.bounds import (
     boosting_finite,
+    boosting_tail_inversion,
     boosting_vc,
     finite_class,
     growth_function_bound,
@@ -25,6 +26,8 @@ Capacity = Mapping[str, float]
 _BOUNDS: dict[frozenset[str], Theorem[..., Any]] = {
     frozenset({"vc_dimension"}): vc,
     frozenset({"rounds", "vc_dimension"}): boosting_vc,
+    frozenset({"rounds", "vc_dimension", "d"}): boosting_vc,
+    frozenset({"rounds", "d"}): boosting_tail_inversion,
     frozenset({"size"}): finite_class,
     frozenset({"rounds", "size"}): boosting_finite,
     frozenset({"log_growth"}): growth_function_bound,
@@ -40,7 +43,8 @@ def known_capacities(fitted: Any, sizes: Sequence[int] | None, d: int) -> list[C
     """
     if is_boosted_stumps(fitted):
         stumps = float(vc_dimension_of_stumps(d))
-        return [{"rounds": float(rounds), "vc_dimension": stumps} for rounds in sizes or (rounds_of(fitted),)]
+        shared = {"vc_dimension": stumps, "d": float(d)}
+        return [{"rounds": float(rounds), **shared} for rounds in sizes or (rounds_of(fitted),)]
     if sizes is not None:
         return [None] * len(sizes)
     return [fitted.capacity(d) if hasattr(fitted, "capacity") else _known(fitted, d)]
@@ -52,8 +56,10 @@ def _known(fitted: Any, d: int) -> Capacity | None:
 
     if isinstance(fitted, DummyClassifier) and fitted.strategy in ("prior", "most_frequent", "constant"):
         return {"size": 2.0}
-    is_tree = isinstance(fitted, DecisionTreeClassifier)
-    if (is_tree and fitted.max_depth == 1) or type(fitted).__name__ == "DecisionStump":
+    from surelearn.boosting import DecisionStump
+
+    is_stump = type(fitted) is DecisionTreeClassifier and fitted.max_depth == 1
+    if is_stump or isinstance(fitted, DecisionStump):
         return {"vc_dimension": float(vc_dimension_of_stumps(d))}
     if hasattr(fitted, "classes_") and np.size(getattr(fitted, "coef_", ())) == d:
         return {"vc_dimension": float(vc_dimension_of_halfspaces(d))}
@@ -62,10 +68,17 @@ def _known(fitted: Any, d: int) -> Capacity | None:
 
 def is_boosted_stumps(model: Any) -> bool:
     """Whether a model is AdaBoost with decision stumps, ours or scikit-learn's."""
-    if type(model).__name__ != "AdaBoostClassifier":
+    from sklearn.ensemble import AdaBoostClassifier
+    from sklearn.tree import DecisionTreeClassifier
+
+    from surelearn.boosting import AdaBoostClassifier as OurAdaBoost
+
+    if isinstance(model, OurAdaBoost):
+        return True
+    if type(model) is not AdaBoostClassifier:
         return False
-    weak = getattr(model, "estimator", None)
-    return weak is None or getattr(weak, "max_depth", None) == 1
+    weak: Any = model.estimator
+    return weak is None or (type(weak) is DecisionTreeClassifier and weak.max_depth == 1)
 
 
 def rounds_of(model: Any) -> int:
@@ -77,7 +90,15 @@ def measure_risks(fitted: Any, sizes: Sequence[int] | None, X: Any, y: Any) -> l
     """Errors on the rows fitted on and the capacity, of each member: what a task of SRM returns."""
     predicted = predictions_of(fitted, sizes, X)
     known = known_capacities(fitted, sizes, np.shape(X)[1])
+    if has_missing(X):  # trees send those to a side of their own choice, which widens the class
+        known = [None] * len(known)
     return [{"errors": int(np.sum(p != y)), "known": capacity} for p, capacity in zip(predicted, known, strict=True)]
+
+
+def has_missing(X: Any) -> bool:
+    """Whether numbers are missing."""
+    values = np.asarray(X)
+    return values.dtype.kind == "f" and bool(np.isnan(values).any())
 
 
 def measure_risks_beside(
@@ -105,16 +126,15 @@ def stated_capacity(stated: Any, name: str, model: Any, d: int, n: int) -> Capac
 def bound_for(capacity: Capacity, bound: Theorem[..., Any] | None, name: str) -> tuple[Theorem[..., Any], Capacity]:
     """The theorem for a capacity, and the capacity in its words; a vote's rounds never go unnoticed."""
     if bound is None:
-        found = _BOUNDS.get(frozenset(capacity))
-        if found is None:
+        bound = _BOUNDS.get(frozenset(capacity))
+        if bound is None:
             raise ValueError(f"the capacity of {name!r} must name inputs of a capacity bound, not {', '.join(capacity)}")
-        return found, capacity
     inputs = {p.name for p in bound.signature.parameters.values() if p.default is p.empty} - _MEASURED
     if set(capacity) == {"size"} and inputs == {"vc_dimension"}:
         capacity = {"vc_dimension": float(max(1, math.floor(math.log2(capacity["size"]))))}
-    if set(capacity) != inputs:
+    if not inputs <= set(capacity) or ("rounds" in capacity and "rounds" not in inputs):
         raise ValueError(
             f"{bound.key} needs {' and '.join(sorted(inputs))}, but the capacity of {name!r} is given by"
             f" {' and '.join(sorted(capacity))}: pass capacity= or another bound="
         )
-    return bound, capacity
+    return bound, {name: value for name, value in capacity.items() if name in inputs}

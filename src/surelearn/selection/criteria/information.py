@@ -121,11 +121,11 @@ def measure_likelihood(fitted: Any, sizes: Sequence[int] | None, X: Any, y: Any,
     if sizes is not None:
         return [{"why_not": "prefixes of boosting have no likelihood that they maximize"}] * len(sizes)
     model, rows = last_step(fitted, X)
-    if model is not fitted and not _prepared_without(fitted, X, rows):
-        return [{"why_not": "its preparation learns from the targets, which no parameter counts"}]
     design = _design(model, rows)
     if design is None:
         return [{"why_not": "it has no likelihood that it maximizes"}]
+    if model is not fitted and not _prepared_without(fitted, X, rows):
+        return [{"why_not": "its preparation learns from the targets, which no parameter counts"}]
     return [_gaussian(model, rows, y, design) if task == "regression" else _categorical(model, rows, y, design)]
 
 
