@@ -47,7 +47,7 @@ MAY_IMPORT = {
     },
     "papers": {
         "adapters", "auditing", "boosting", "bounds", "certificate", "certification", "claim", "data", "files", "jobs",
-        "linear", "plain", "report", "selection", "version",
+        "kernel", "linear", "plain", "report", "selection", "version",
     },
     "prediction": {"adapters", "certificate", "claim", "data", "files", "persistence", "plain"},
     "planning": {"bounds", "plain", "selection"},

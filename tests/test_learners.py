@@ -14,6 +14,7 @@ from surelearn.boosting import AdaBoostClassifier, DecisionStump
 from surelearn.certificate import Certificate
 from surelearn.cluster import KMeans
 from surelearn.fingerprint import fingerprint_model
+from surelearn.kernel.random_features import RandomFeaturesRegressor
 from surelearn.linear import (
     HuberRegression,
     LeastSquares,
@@ -38,6 +39,7 @@ ALL = [
     Perceptron(random_state=0),
     Perceptron(averaged=True, random_state=0),
     Perceptron(kernel="gaussian", random_state=0),
+    RandomFeaturesRegressor(random_state=0),
     Ridge(),
     SquareRootLasso(),
     SupportVectorMachine(),

@@ -1,8 +1,9 @@
-"""Box plots and frequencies as SVG in the page's colours, exact numbers in native tooltips."""
+"""Box plots, frequencies and curves as SVG in the page's colours, exact numbers in native tooltips."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from markupsafe import Markup
@@ -11,13 +12,13 @@ from surelearn.papers.reproduction import Figure
 from surelearn.report.axes import Axis, axis_for
 from surelearn.report.drawing import element, fit, picture, text_width, written
 
-WIDTH, ROW, PLOT = 640, 38, 92
+WIDTH, ROW, PLOT, TALL = 640, 38, 92, 260
 MOST_LABEL = 200
 
 
 def draw(figure: Figure) -> Markup:
     """A figure as SVG."""
-    return _boxes(figure) if figure.kind == "boxes" else _bars(figure)
+    return {"boxes": _boxes, "bars": _bars, "lines": _lines}[figure.kind](figure)
 
 
 def _boxes(figure: Figure) -> Markup:
@@ -101,3 +102,30 @@ def _bar(tip: str, value: float, css: str, x: float, ground: float, step: float,
     bar = element("rect", class_=css, x=x + 4, y=ground - height, width=step - 8, height=height)
     count = element("text", f"{value:g}", class_="tick", x=x + step / 2, y=ground - height - 5, text_anchor="middle")
     return element("g", element("title", tip), bar, count)
+
+
+def _lines(figure: Figure) -> Markup:
+    top = 12 + 20 * len(figure.groups)
+    across = replace(axis_for(figure.at, 56, WIDTH - 20, "number"), low=min(figure.at), high=max(figure.at))
+    up = axis_for([v for values in figure.groups.values() for v in values], top + TALL, top, "number")
+    parts = []
+    for tick in across.ticks:
+        parts.append(
+            element("text", across.label(tick), class_="tick", x=across.at(tick), y=top + TALL + 17, text_anchor="middle")
+        )
+    for tick in up.ticks:
+        y = up.at(tick)
+        parts.append(element("line", class_="rule", x1=across.start, x2=across.end, y1=y, y2=y))
+        parts.append(element("text", up.label(tick), class_="tick", x=across.start - 8, y=y + 4, text_anchor="end"))
+    for i, (name, values) in enumerate(figure.groups.items()):
+        points = " ".join(f"{written(across.at(x))},{written(up.at(v))}" for x, v in zip(figure.at, values, strict=True))
+        parts.append(element("polyline", element("title", name), class_=f"curve c{i}", points=points))
+        parts.append(
+            element("line", class_=f"curve c{i}", x1=across.start, x2=across.start + 26, y1=14 + 20 * i, y2=14 + 20 * i)
+        )
+        label = fit(name, across.end - across.start - 40)
+        parts.append(element("text", label, class_="lab", x=across.start + 34, y=18 + 20 * i))
+    below = f"{figure.across}; upwards: {figure.axis}"
+    parts.append(element("text", fit(below, across.end - across.start), class_="tick", x=(across.start + across.end) / 2,
+                         y=top + TALL + 38, text_anchor="middle"))  # fmt: skip
+    return picture(figure.title, WIDTH, top + TALL + 46, *parts, css="chart broad")

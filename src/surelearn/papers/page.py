@@ -24,6 +24,8 @@ from surelearn.version import __version__
 CSS = """
 .sl .chart.broad{max-width:760px;min-width:520px}.sl .box{fill:var(--band);stroke:var(--m);stroke-width:1.5}
 .sl .middle{stroke:var(--m);stroke-width:3}.sl .ring{fill:none;stroke:var(--soft);stroke-width:1.2}.sl .mean{fill:var(--ink)}
+.sl .curve{fill:none;stroke-width:1.8}.sl .c0{stroke:var(--soft)}.sl .c1{stroke:var(--ink);stroke-dasharray:2 3}
+.sl .c2{stroke:var(--g);stroke-dasharray:7 3}.sl .c3{stroke:var(--m)}
 .sl .card+.card{margin-top:1rem}.sl .plain thead td{border-top:0}
 .sl .plain td:not(:first-child),.sl .plain thead th:not(:first-child){text-align:right}
 .sl .plain.words td:not(:first-child),.sl .plain.words thead th:not(:first-child){text-align:left}

@@ -15,19 +15,23 @@ class Figure:
 
     Attributes
     ----------
-    kind : "boxes" (``groups``: name → values) or "bars" (``groups``: name → counts, one for each of ``labels``)
+    kind : "boxes" (``groups``: name → values), "bars" (``groups``: name → counts, one for each of ``labels``) or "lines"
+        (``groups``: name → heights, one for each of ``at``; at most four)
     labels : of the bars, from left to right
     mark : which of the bars is marked, by its position
     axis : what is measured
+    at, across : where the heights of lines lie, and what that is
     note : how to read it
     """
 
-    kind: Literal["boxes", "bars"]
+    kind: Literal["boxes", "bars", "lines"]
     title: str
     groups: Mapping[str, tuple[float, ...]]
     axis: str
     labels: tuple[str, ...] = ()
     mark: int | None = None
+    at: tuple[float, ...] = ()
+    across: str = ""
     note: str = ""
 
 
