@@ -1,5 +1,6 @@
 """Every learner × what all of them share: a certificate that verifies, saving without pickle, pipelines, an audit."""
 
+import importlib.util
 import json
 
 import numpy as np
@@ -14,6 +15,7 @@ from surelearn.boosting import AdaBoostClassifier, DecisionStump
 from surelearn.certificate import Certificate
 from surelearn.cluster import KMeans
 from surelearn.fingerprint import fingerprint_model
+from surelearn.kernel import EigenProClassifier, EigenProRegressor
 from surelearn.kernel.random_features import RandomFeaturesRegressor
 from surelearn.linear import (
     HuberRegression,
@@ -46,6 +48,8 @@ ALL = [
     SupportVectorMachine(kernel="laplace"),
     VariationalRegression(),
 ]
+if importlib.util.find_spec("torch") is not None:
+    ALL += [EigenProClassifier(random_state=0), EigenProRegressor(random_state=0)]
 every_learner = pytest.mark.parametrize("learner", ALL, ids=str)
 
 

@@ -187,7 +187,45 @@ class Laplace(Kernel):
         return 1.0
 
 
-KERNELS: dict[str, type[Kernel]] = {made.name: made for made in (Linear, Polynomial, Gaussian, Laplace)}
+@dataclass(frozen=True)
+class Matern(Kernel):
+    """k(x, z) = p(t)·e^{−t} with t = √(2ν)·‖x − z‖/σ and p = 1 + t for ν = 3/2, 1 + t + t²/3 for ν = 5/2; σ is a length.
+
+    Examples
+    --------
+    >>> Matern(sigma=2.0)(np.array([[0.0, 0.0]]), np.array([[3.0, 4.0]])).round(4)
+    array([[0.0702]])
+    """
+
+    sigma: float = 1.0
+    nu: float = 1.5
+    name: ClassVar[str] = "matern"
+
+    def __post_init__(self) -> None:
+        _positive(self.sigma)
+        if self.nu not in (1.5, 2.5):
+            raise ValueError(f"nu must be 1.5 or 2.5 (0.5 is Laplace, ∞ Gaussian), not {self.nu!r}")
+
+    @property
+    def bandwidth(self) -> float:
+        """σ, which is a length here."""
+        return self.sigma
+
+    def __call__(self, X: Any, Z: Any) -> np.ndarray:
+        """The matrix p(t_ij)·e^{−t_ij}."""
+        t = np.sqrt(2.0 * self.nu * squared_distances(X, Z)) / self.sigma
+        return (1.0 + t + (t**2 / 3.0 if self.nu == 2.5 else 0.0)) * np.exp(-t)
+
+    def diagonal(self, X: Any) -> np.ndarray:
+        """Ones."""
+        return np.ones(X.shape[0])
+
+    def radius(self, x_bound: float | None) -> float | None:  # noqa: ARG002 - every x has the same norm
+        """1, wherever x is."""
+        return 1.0
+
+
+KERNELS: dict[str, type[Kernel]] = {made.name: made for made in (Linear, Polynomial, Gaussian, Laplace, Matern)}
 
 
 def kernel(which: str | Kernel, **parameters: Any) -> Kernel:

@@ -17,6 +17,8 @@ LEARNERS = {
     "surelearn.boosting.adaboost.AdaBoostClassifier",
     "surelearn.boosting.stump.DecisionStump",
     "surelearn.cluster.kmeans.KMeans",
+    "surelearn.kernel.eigenpro.EigenProClassifier",
+    "surelearn.kernel.eigenpro.EigenProRegressor",
     "surelearn.kernel.random_features.FourierFeatures",
     "surelearn.kernel.random_features.RandomFeaturesRegressor",
     "surelearn.kernel.random_features.ReluFeatures",

@@ -1,0 +1,215 @@
+"""The EigenPro iteration: gradient steps on blocks of rows, the leading eigendirections of a subsample flattened.
+
+Solves (K + cI)α = y, c = nλ. In the RKHS the preconditioner is P = I − Σ_{i≤q} (1 − τ_i)·e_i⊗e_i with the subsample's
+eigenfunctions e_i. A step on a block B with residual g is α_B ← α_B − h and α_S ← α_S + V·D·F_Bᵀh, F_B the e_i at the
+block's rows up to a factor. EigenPro 2 takes h = (η/m)·g. Unless a step size is given we take h = (H_B + εI)⁻¹g, H_B the
+preconditioned kernel matrix of the block: it fits the block nearly exactly, and as 0 ≤ H_B(H_B + εI)⁻¹ < I no step moves
+away from a solution, in the norm of P⁻¹, whatever the spectrum is.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from surelearn.kernel.spectrum import Spectrum, eigensystem
+from surelearn.kernel.torch_functions import Evaluator
+
+if TYPE_CHECKING:
+    import torch
+
+_DAMPING = {4: 1e-2, 8: 1e-4}  # ε as a share of the largest diagonal entry of H_B, by bytes a number
+_FLATTEST = {4: 1e-5, 8: 1e-9}  # the smallest τ that rounding allows, by bytes a number
+
+
+class Iteration:
+    """One run on prepared rows, whose first ``size`` are the subsample: they must be in random order.
+
+    Parameters
+    ----------
+    evaluator : the kernel and its rows
+    Y : targets, a tensor (n, outputs)
+    penalty : c = nλ
+    size, directions, batch_size : s, q and m; None chooses them
+    step : η of EigenPro 2; None solves on each block
+    budget : bytes that kernel blocks may take
+    """
+
+    def __init__(
+        self,
+        evaluator: Evaluator,
+        Y: torch.Tensor,
+        penalty: float,
+        *,
+        size: int | None,
+        directions: int | None,
+        batch_size: int | None,
+        step: float | None,
+        budget: float,
+    ) -> None:
+        self.evaluator, self.Y, self.penalty, self.step, self.budget = evaluator, Y, penalty, step, budget
+        n, item = len(Y), Y.element_size()
+        self.size = min(n, size or (1000 if n < 50_000 else 2000))
+        self.batch_size = min(n, batch_size or 1000)
+        self.alpha = Y.new_zeros(Y.shape)
+        self.cached = (n + self.batch_size + self.size) * n * item <= 0.8 * budget
+        self.gram = evaluator.gram(budget / 10) if self.cached else None
+        self._keep_factors = self.cached or n * self.batch_size * item <= 0.3 * budget
+        self._factors: dict[int, torch.Tensor] = {}
+        self.capped, self._damping = False, _DAMPING[item]
+        self._precondition(directions)
+
+    def _precondition(self, directions: int | None) -> None:
+        """V, D and F of the docstring above, from the subsample's eigensystem."""
+        import torch
+
+        n, s, points = len(self.Y), self.size, self.evaluator.points
+        own = points[:s]
+        subsample = self.evaluator.block(own, own) if self.gram is None else self.gram[:s, :s]
+        values, vectors = eigensystem(subsample)
+        self.spectrum = Spectrum(values / s, float(self.evaluator.diagonal(points).max()))
+        self.directions = q = self._choose(directions, values)
+        c = self.penalty
+        curvature = (n / s * values**2 + 2 * c * values + c**2) / np.maximum(values + c, np.finfo(float).tiny)
+        flattened = curvature[q] / curvature[:q] if q else np.zeros(0)
+        weights = torch.from_numpy((1.0 - flattened) / (values[:q] + c)).to(vectors)
+        kept = vectors[:, :q]
+        self._vectors_weighted = (kept * weights).to(self.Y.dtype)
+        kept = kept.to(self.Y.dtype)
+        if self.gram is None:
+            self._features = self.evaluator.times(points, points[:s], kept, self.budget / 10)
+        else:
+            self._features = self.gram[:, :s] @ kept
+        self._features[:s] += c * kept
+        self._weights = weights.to(self.Y.dtype)
+
+    def _choose(self, directions: int | None, values: np.ndarray) -> int:
+        """q: a tenth of the subsample unless told, and no more than have an eigenvalue above rounding, less one."""
+        usable = int((values > _FLATTEST[self.Y.element_size()] * values[0]).sum())
+        if usable <= 1 and self.size > 1:
+            warnings.warn(
+                f"the kernel matrix of {self.size} rows has {usable} eigenvalue(s) above rounding: there is no direction to"
+                " flatten, and the fit uses steps without preconditioner; check the bandwidth and the columns",
+                stacklevel=6,
+            )
+        wanted = self.size // 10 if directions is None else directions
+        return max(0, min(wanted, usable - 1, self.size - 1))
+
+    def blocks(self) -> list[slice]:
+        """The rows of each step."""
+        n, m = len(self.Y), self.batch_size
+        return [slice(start, min(start + m, n)) for start in range(0, n, m)]
+
+    def preconditioned(self, rows: slice) -> tuple[torch.Tensor, torch.Tensor]:
+        """K_BB + cI and H_B of a block."""
+        own = self.evaluator.points[rows]
+        plain = self.evaluator.block(own, own) if self.gram is None else self.gram[rows, rows].clone()
+        plain.diagonal().add_(self.penalty)
+        features = self._features[rows]
+        return plain, plain - (features * self._weights) @ features.T
+
+    def epoch(self, order: np.ndarray) -> float:
+        """A step on every block in that order; the mean squared residual met on the way."""
+        import torch
+
+        blocks, total = self.blocks(), torch.zeros((), dtype=torch.float64, device=self.Y.device)
+        for index in order:
+            rows = blocks[index]
+            residual = self.apply(rows).sub_(self.Y[rows])
+            if self.penalty:
+                residual.add_(self.alpha[rows], alpha=self.penalty)
+            total += residual.square().sum(dtype=torch.float64)
+            move = self._move(int(index), rows, residual)
+            self.alpha[rows] -= move
+            self.alpha[: self.size] += self._vectors_weighted @ (self._features[rows].T @ move)
+        return float(total) / len(self.Y)
+
+    def residual(self) -> float:
+        """The mean squared residual of (K + cI)α = y now."""
+        import torch
+
+        residual = self.apply(slice(0, len(self.Y))).sub_(self.Y).add_(self.alpha, alpha=self.penalty)
+        return float(residual.square().sum(dtype=torch.float64)) / len(self.Y)
+
+    def dampen(self) -> None:
+        """Take smaller steps from here on: rows contradict each other, and the blocks pull α about."""
+        self._damping *= 10.0
+        self.step = None if self.step is None else self.step / 10.0
+        self._factors.clear()
+
+    def apply(self, rows: slice) -> torch.Tensor:
+        """Kα on some rows."""
+        if self.gram is not None:
+            return self.gram[rows] @ self.alpha
+        points = self.evaluator.points
+        return self.evaluator.times(points[rows], points, self.alpha, self.budget / 2)
+
+    def _move(self, index: int, rows: slice, residual: torch.Tensor) -> torch.Tensor:
+        import torch
+
+        factor = self._factors.get(index)
+        if factor is None:
+            plain, reduced = self.preconditioned(rows)
+            factor = self._safe_step(reduced) if self.step is not None else _damped_factor(plain, reduced, self._damping)
+            if self._keep_factors:
+                self._factors[index] = factor
+        return residual * factor if self.step is not None else torch.cholesky_solve(residual, factor)
+
+    def _safe_step(self, reduced: torch.Tensor) -> torch.Tensor:
+        """η/m, or 1/λ₁(H_B) where η/m would diverge on this block."""
+        top = largest_eigenvalue(reduced)
+        wanted = self.step / self.batch_size  # pyright: ignore[reportOptionalOperand]
+        self.capped |= wanted * top > 1.9
+        return reduced.new_tensor(wanted if wanted * top <= 1.9 else 1.0 / top)
+
+    def facts(self) -> dict[str, Any]:
+        """What was chosen, and the acceleration predicted and measured on rows outside the subsample (the last block)."""
+        plain, reduced = self.preconditioned(self.blocks()[-1])
+        top, flattened = largest_eigenvalue(plain), largest_eigenvalue(reduced)
+        q = self.directions
+        return {
+            "subsample": self.size,
+            "directions": q,
+            "batch_size": self.batch_size,
+            "step": "block" if self.step is None else float(self.step),
+            "step_capped": self.capped,
+            "step_predicted": self.spectrum.step_size(self.batch_size, q),
+            "critical_batch_size": self.spectrum.critical_batch_size(0),
+            "critical_batch_size_preconditioned": self.spectrum.critical_batch_size(q),
+            "beta": self.spectrum.beta,
+            "acceleration_predicted": self.spectrum.acceleration(q),
+            "acceleration_measured": top / flattened if flattened > 0 else 1.0,
+            "cached": self.cached,
+        }
+
+
+def largest_eigenvalue(matrix: torch.Tensor, iterations: int = 20) -> float:
+    """λ₁ of a positive semidefinite matrix by power iteration, from below and within a few percent."""
+    import torch
+
+    start = torch.ones(len(matrix), 1, dtype=matrix.dtype, device=matrix.device)
+    start[1::2] = 0.5
+    vector, size = start / start.norm(), matrix.new_zeros(())
+    for _ in range(iterations):
+        vector = matrix @ vector
+        size = vector.norm()
+        vector = vector / size.clamp(min=torch.finfo(matrix.dtype).tiny)
+    return float(size)
+
+
+def _damped_factor(plain: torch.Tensor, reduced: torch.Tensor, share: float) -> torch.Tensor:
+    """The Cholesky factor of H_B + εI, ε large enough that rounding cannot make it indefinite."""
+    import torch
+
+    rounding = 10 * torch.finfo(plain.dtype).eps * len(plain) * float(plain.diagonal().max())
+    damping = (
+        max(share * float(reduced.diagonal().max()), rounding * max(1.0, share / _DAMPING[plain.element_size()])) or 1.0
+    )
+    identity = torch.eye(len(plain), dtype=plain.dtype, device=plain.device)
+    while True:
+        factor, info = torch.linalg.cholesky_ex(reduced + damping * identity)
+        if not int(info):
+            return factor
+        damping *= 10

@@ -1,0 +1,174 @@
+"""The kernels of `surelearn.kernel.functions` on torch tensors: the same objects, on any device, in blocks.
+
+Rows are centred and divided by the kernel's length first, so that ‖x‖² + ‖z‖² − 2⟨x, z⟩ cancels as little as it can. Where
+rows still lie so many lengths apart that float32 would lose the distance of near ones, the products are taken in float64,
+and where that is not enough either, distances come from differences.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from surelearn.kernel.functions import Gaussian, Kernel, Laplace, Linear, Matern, Polynomial
+
+if TYPE_CHECKING:
+    import torch
+
+_FINE = {4: 1e-4, 8: 1e-9}  # the largest error of a squared distance, in squared lengths, by bytes a number
+_FARTHEST = {4: 1e15, 8: 1e140}  # lengths from the centre beyond which a square would overflow, by bytes a number
+
+
+class Evaluator:
+    """A kernel on one device, prepared for the training rows.
+
+    Parameters
+    ----------
+    kernel : an object of `surelearn.kernel.functions`
+    X : the training rows, a NumPy array (n, d)
+    device, dtype : of the values
+    """
+
+    def __init__(self, kernel: Kernel, X: np.ndarray, device: str, dtype: str) -> None:
+        import torch
+
+        self.kernel, self.device, self.dtype = kernel, torch.device(device), getattr(torch, dtype)
+        self._length = _length(kernel)
+        raw = self._raw(X)
+        self._centre = None if self._length is None else raw.mean(0, dtype=torch.float64)
+        self._rows_dtype, self._direct, self._rounding = self.dtype, False, 0.0
+        self.points = self._prepare(raw)
+        if self._length is not None:
+            self._refine(raw)
+
+    def _refine(self, raw: torch.Tensor) -> None:
+        """Take distances in float64, or from differences, where the rows are too many lengths apart."""
+        import torch
+
+        size, fine = 8.0 * float(self.points.square().sum(1, dtype=torch.float64).max()), _FINE[self.dtype.itemsize]
+        if size * torch.finfo(self._rows_dtype).eps > fine:
+            self._rows_dtype = torch.float64
+            self._direct = size * torch.finfo(torch.float64).eps > fine
+            self.points = self._prepare(raw)
+        self._rounding = size * torch.finfo(self._rows_dtype).eps
+
+    def rows(self, X: np.ndarray) -> torch.Tensor:
+        """Rows as `block` takes them: on the device, centred and in units of the kernel's length."""
+        return self._prepare(self._raw(X))
+
+    def _raw(self, X: np.ndarray) -> torch.Tensor:
+        import torch
+
+        return torch.from_numpy(np.require(X, requirements=("C", "W"))).to(self.device)
+
+    def _prepare(self, values: torch.Tensor) -> torch.Tensor:
+        if self._centre is None or self._length is None:
+            return values.to(self._rows_dtype)
+        values = ((values - self._centre.to(values.dtype)) / self._length).to(self._rows_dtype)
+        farthest = _FARTHEST[values.element_size()]
+        return values.clamp_(-farthest, farthest)
+
+    def block(self, A: torch.Tensor, B: torch.Tensor) -> torch.Tensor:
+        """The matrix k(a_i, b_j) of prepared rows; shape (len(A), len(B))."""
+        if self._length is None:
+            inner = A @ B.T
+            return inner.add_(1.0).pow_(self.kernel.degree) if isinstance(self.kernel, Polynomial) else inner
+        shape = _SHAPES[type(self.kernel)]
+        values = shape(self._squared_distances(A, B), self.kernel).to(self.dtype)
+        return values.fill_diagonal_(1.0) if A is B else values
+
+    def _squared_distances(self, A: torch.Tensor, B: torch.Tensor) -> torch.Tensor:
+        import torch
+
+        if self._direct:
+            return torch.cdist(A, B, compute_mode="donot_use_mm_for_euclid_dist").square_()
+        squares = torch.addmm(B.square().sum(1)[None], A, B.T, alpha=-2.0)
+        squares.add_(A.square().sum(1)[:, None])
+        return torch.nn.functional.threshold(squares, self._rounding, 0.0, inplace=True)  # copies are at distance 0
+
+    def diagonal(self, A: torch.Tensor) -> torch.Tensor:
+        """k(a_i, a_i) for every prepared row."""
+        if self._length is None:
+            inner = A.square().sum(1)
+            return (inner + 1.0) ** self.kernel.degree if isinstance(self.kernel, Polynomial) else inner
+        return A.new_ones(len(A), dtype=self.dtype)
+
+    def pieces(self, A: torch.Tensor, B: torch.Tensor, budget: float) -> Iterator[tuple[slice, torch.Tensor]]:
+        """k(A, B) in pieces of whole rows within ``budget`` bytes; where memory runs out all the same, in halves."""
+        step = max(1, min(len(A), int(budget / (3 * max(1, len(B)) * self._rows_dtype.itemsize))))
+        start = 0
+        while start < len(A):
+            rows = slice(start, min(start + step, len(A)))
+            try:
+                values = self.block(A if len(A) == rows.stop - rows.start else A[rows], B)
+            except RuntimeError as error:
+                if step == 1 or not out_of_memory(error):
+                    raise
+                step = max(1, step // 2)
+                continue
+            yield rows, values
+            start = rows.stop
+
+    def times(self, A: torch.Tensor, B: torch.Tensor, coefficients: torch.Tensor, budget: float) -> torch.Tensor:
+        """Σ_j k(a_i, b_j)·c_j without the whole matrix; ``coefficients`` (len(B), outputs)."""
+        out = coefficients.new_empty(len(A), coefficients.shape[1])
+        for rows, values in self.pieces(A, B, budget):
+            out[rows] = values @ coefficients
+        return out
+
+    def gram(self, budget: float) -> torch.Tensor:
+        """k(X, X) of the training rows, each pair evaluated once; n² numbers."""
+        import torch
+
+        A, n = self.points, len(self.points)
+        out = torch.empty(n, n, dtype=self.dtype, device=self.device)
+        step = max(1, min(n, 2048, int(budget / (3 * n * self._rows_dtype.itemsize))))
+        for start in range(0, n, step):
+            stop = min(start + step, n)
+            own = A[start:stop]
+            out[start:stop, start:stop] = self.block(own, own)
+            for rows, values in self.pieces(own, A[stop:], budget):
+                out[start + rows.start : start + rows.stop, stop:] = values
+                out[stop:, start + rows.start : start + rows.stop] = values.T
+        return out
+
+
+def out_of_memory(error: RuntimeError) -> bool:
+    """Whether torch ran out of memory, on any device."""
+    import torch
+
+    return isinstance(error, torch.OutOfMemoryError) or "memory" in str(error)
+
+
+def _length(kernel: Kernel) -> float | None:
+    if isinstance(kernel, Gaussian):
+        return math.sqrt(kernel.sigma)
+    if isinstance(kernel, (Laplace, Matern)):
+        return float(kernel.sigma)
+    if isinstance(kernel, (Linear, Polynomial)):
+        return None
+    raise ValueError(f"kernel must be linear, polynomial, gaussian, laplace or matern, not {kernel!r}")
+
+
+def _gaussian(squares: torch.Tensor, kernel: Any) -> torch.Tensor:  # noqa: ARG001 - squares are in units of σ
+    return squares.neg_().exp_()
+
+
+def _laplace(squares: torch.Tensor, kernel: Any) -> torch.Tensor:  # noqa: ARG001
+    return squares.sqrt_().neg_().exp_()
+
+
+def _matern(squares: torch.Tensor, kernel: Any) -> torch.Tensor:
+    t = squares.mul_(2.0 * kernel.nu).sqrt_()
+    polynomial = 1.0 + t if kernel.nu == 1.5 else 1.0 + t + t.square() / 3.0
+    return (polynomial * t.neg_().exp_()).nan_to_num_(0.0)
+
+
+_SHAPES: dict[type[Kernel], Callable[[torch.Tensor, Any], torch.Tensor]] = {
+    Gaussian: _gaussian,
+    Laplace: _laplace,
+    Matern: _matern,
+}
