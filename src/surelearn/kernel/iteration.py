@@ -51,8 +51,8 @@ class Iteration:
     ) -> None:
         self.evaluator, self.Y, self.penalty, self.step, self.budget = evaluator, Y, penalty, step, budget
         n, item = len(Y), Y.element_size()
-        self.size = min(n, size or (1000 if n < 50_000 else 2000))
-        self.batch_size = min(n, batch_size or 1000)
+        self.size = min(n, size or (1000 if n < 50_000 else 1500))
+        self.batch_size = min(n, batch_size or (1000 if n < 50_000 else 2000))
         self.alpha = Y.new_zeros(Y.shape)
         self.cached = (n + self.batch_size + self.size) * n * item <= 0.8 * budget
         self.gram = evaluator.gram(budget / 10) if self.cached else None
@@ -147,15 +147,13 @@ class Iteration:
         return self.evaluator.times(points[rows], points, self.alpha, self.budget / 2)
 
     def _move(self, index: int, rows: slice, residual: torch.Tensor) -> torch.Tensor:
-        import torch
-
         factor = self._factors.get(index)
         if factor is None:
             plain, reduced = self.preconditioned(rows)
-            factor = self._safe_step(reduced) if self.step is not None else _damped_factor(plain, reduced, self._damping)
+            factor = self._safe_step(reduced) if self.step is not None else _damped_inverse(plain, reduced, self._damping)
             if self._keep_factors:
                 self._factors[index] = factor
-        return residual * factor if self.step is not None else torch.cholesky_solve(residual, factor)
+        return residual * factor if self.step is not None else factor @ residual
 
     def _safe_step(self, reduced: torch.Tensor) -> torch.Tensor:
         """η/m, or 1/λ₁(H_B) where η/m would diverge on this block."""
@@ -199,8 +197,12 @@ def largest_eigenvalue(matrix: torch.Tensor, iterations: int = 20) -> float:
     return float(size)
 
 
-def _damped_factor(plain: torch.Tensor, reduced: torch.Tensor, share: float) -> torch.Tensor:
-    """The Cholesky factor of H_B + εI, ε large enough that rounding cannot make it indefinite."""
+def _damped_inverse(plain: torch.Tensor, reduced: torch.Tensor, share: float) -> torch.Tensor:
+    """(H_B + εI)⁻¹, ε large enough that rounding cannot make it indefinite.
+
+    The inverse itself, since a block is met every epoch: a product with it is several times quicker than two triangular
+    solves, and ε keeps it well conditioned.
+    """
     import torch
 
     rounding = 10 * torch.finfo(plain.dtype).eps * len(plain) * float(plain.diagonal().max())
@@ -211,5 +213,5 @@ def _damped_factor(plain: torch.Tensor, reduced: torch.Tensor, share: float) -> 
     while True:
         factor, info = torch.linalg.cholesky_ex(reduced + damping * identity)
         if not int(info):
-            return factor
+            return torch.cholesky_inverse(factor)
         damping *= 10
