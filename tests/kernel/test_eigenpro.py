@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 
 import numpy as np
@@ -321,3 +322,9 @@ def test_large_problems_iterate(monkeypatch):
     X, Y, _ = problem(0, n=40)
     assert EigenProRegressor(device="cpu").fit(X, Y).facts_["solver"] == "eigenpro"
     assert EigenProRegressor(device="cpu").fit(X[:30], Y[:30]).facts_["solver"] == "direct"
+
+
+def test_without_torch_a_sentence_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(ModuleNotFoundError, match=r"pip install 'surelearn\[torch\]'"):
+        EigenProRegressor().fit([[0.0], [1.0]], [0.0, 1.0])

@@ -230,8 +230,11 @@ def _check_finite(values: torch.Tensor) -> None:
 
 
 def resolve_device(device: str) -> str:
-    """The device that "auto" means here."""
-    import torch
+    """The device that "auto" means here; without PyTorch, a sentence that says how to get it."""
+    try:
+        import torch
+    except ModuleNotFoundError:
+        raise ModuleNotFoundError("EigenPro needs PyTorch: pip install 'surelearn[torch]'", name="torch") from None
 
     if device != "auto":
         return device
