@@ -122,9 +122,10 @@ def test_a_default_candidate(name, tmp_path):
     check_round_trip(fitted(name), tmp_path / "model")
 
 
-@pytest.mark.parametrize(
-    "name", [name for name in CANDIDATES if "2 classes" in name and hasattr(CANDIDATES[name][0], "predict_proba")]
-)
+SCORED = [name for name, (model, classes) in CANDIDATES.items() if classes == 2 and hasattr(model, "predict_proba")]
+
+
+@pytest.mark.parametrize("name", SCORED)
 def test_a_candidate_with_a_threshold(name, tmp_path):
     check_round_trip(fitted(name, threshold=0.3), tmp_path / "model")
 
