@@ -328,3 +328,15 @@ def test_without_torch_a_sentence_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(ModuleNotFoundError, match=r"pip install 'surelearn\[torch\]'"):
         EigenProRegressor().fit([[0.0], [1.0]], [0.0, 1.0])
+
+
+def test_the_margin_bound_holds_for_interpolants_of_noise_and_forgetting_the_norm_does_not():
+    rng, forgotten = np.random.default_rng(0), []
+    for _ in range(30):
+        X, y = rng.normal(size=(600, 3)), rng.integers(0, 2, 600)
+        model = EigenProClassifier("gaussian", bandwidth=0.3, solver="direct", device="cpu").fit(X, y)
+        claim = next(c for c in model.certificate_.claims if c.theorem == "rademacher_margin")
+        assert claim.inputs["margin_error"] == 0  # it fits the noise
+        assert claim.value >= 0.5  # the risk, whatever it learned
+        forgotten.append(rademacher_margin(**{**claim.inputs, "norm": 1.0}))
+    assert np.mean(np.array(forgotten) < 0.5) == 1
