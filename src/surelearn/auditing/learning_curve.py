@@ -6,7 +6,7 @@ import numpy as np
 
 from surelearn import jobs
 from surelearn.auditing.context import Context
-from surelearn.auditing.stability import refit
+from surelearn.auditing.refitting import refit
 from surelearn.report import Chart, Section
 from surelearn.selection.cross_validation import losses_of, take
 

@@ -6,16 +6,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import expit
 
 from surelearn import jobs
 from surelearn.auditing.context import Context
+from surelearn.auditing.refitting import refit
 from surelearn.certificate import Certificate
 from surelearn.claim import Claim, Finding
 from surelearn.plain import show
 from surelearn.report import Table
-from surelearn.selection.cross_validation import fit_quietly, take
+from surelearn.selection.cross_validation import take
 from surelearn.selection.selector import Selection
 
 PREPARED = "the fit rows were looked at before: to prepare columns, and to choose among candidates"
@@ -64,18 +64,6 @@ def own_certificate(model: Any, selection: Selection | None) -> Certificate | st
     return f"the step {learned[0]!r} was fitted on the same rows" if learned else certificate
 
 
-def refit_without(model: Any, X: Any, y: Any, row: int, new: Any) -> dict[str, Any]:
-    """Fit a copy without one row and predict the new ones: one task."""
-    rows = np.delete(np.arange(len(y)), row)
-    fitted = fit_quietly(model, take(X, rows), y[rows])
-    return {"predictions": np.asarray(fitted.predict(new)), "scores": scores_of(fitted, new)}
-
-
-def scores_of(model: Any, X: Any) -> npt.NDArray[np.float64] | None:
-    """Probabilities (n, K), or None."""
-    return np.asarray(model.predict_proba(X)) if hasattr(model, "predict_proba") else None
-
-
 def measure(context: Context) -> Changes:
     """Leave rows out of the fit rows one by one, and compare predictions of certify rows."""
     new, _ = context.rows("certify")
@@ -116,17 +104,20 @@ def _by_refits(context: Context, new: Any) -> Changes:
     X, y = context.rows("train")
     rows = np.random.default_rng(context.seed("one row/refits")).permutation(len(y))[: context.options.refits]
     shared = {"model": context.unfitted, "X": X, "y": y, "new": new}
-    tasks = [jobs.Task(key=f"one row/{r}", function=refit_without, arguments={**shared, "row": int(r)}) for r in rows]
+    others = [np.delete(np.arange(len(y)), r) for r in rows]
+    tasks = [
+        jobs.Task(key=f"one row/{r}", function=refit, arguments={**shared, "rows": rest})
+        for r, rest in zip(rows, others, strict=True)
+    ]
     results = context.runner.run(tasks, "fits without one row")
-    predicted, scores = np.asarray(context.model.predict(new)), scores_of(context.model, new)
+    predicted = np.asarray(context.model.predict(new))
     if context.task == "regression":
         largest = max(float(np.abs(r["predictions"] - predicted).max()) for r in results)
         return Changes(largest=largest, share=None, rows=len(rows), exact=False)
-    moved = [
-        float(np.abs(r["scores"] - scores).max())
-        for r in results
-        if scores is not None and r["scores"] is not None and r["scores"].shape == scores.shape
-    ]
+    moved: list[float] = []
+    if hasattr(context.model, "predict_proba"):
+        scores = np.asarray(context.model.predict_proba(new))
+        moved = [float(np.abs(r["scores"] - scores).max()) for r in results if r["scores"].shape == scores.shape]
     share = max(float(np.mean(r["predictions"] != predicted)) for r in results)
     return Changes(largest=max(moved, default=float("nan")), share=share, rows=len(rows), exact=False)
 

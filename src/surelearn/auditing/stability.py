@@ -9,21 +9,13 @@ import numpy as np
 from surelearn import jobs
 from surelearn.auditing import one_row
 from surelearn.auditing.context import Context
+from surelearn.auditing.refitting import refit
 from surelearn.claim import Finding
 from surelearn.plain import show
 from surelearn.report import Section
-from surelearn.selection.cross_validation import fit_quietly, losses_of, take
+from surelearn.selection.cross_validation import losses_of
 
 SHARE = 0.9
-
-
-def refit(model: Any, X: Any, y: Any, rows: Any, new: Any) -> dict[str, Any]:
-    """Fit a copy on some rows and predict the new ones: one task."""
-    fitted = fit_quietly(model, take(X, rows), y[rows])
-    result = {"predictions": np.asarray(fitted.predict(new))}
-    if hasattr(fitted, "predict_proba"):
-        result["scores"] = np.asarray(fitted.predict_proba(new))
-    return result
 
 
 def section(context: Context) -> Section | None:
