@@ -21,6 +21,7 @@ X, Y = RNG.normal(size=(400, 5)), RNG.integers(0, 2, 400)
 )
 def test_noise_is_certified_as_noise(held_out):
     selection = select({"tree": DecisionTreeClassifier(random_state=0)}, X, Y, criterion="holdout", held_out=held_out)
+    assert np.flatnonzero(~np.isnan(selection.losses)).tolist() == list(range(300, 400))
     assert selection.errors[0] > 0.35
     assert selection.claim.value > 0.5
 
