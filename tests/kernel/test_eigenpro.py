@@ -340,3 +340,60 @@ def test_the_margin_bound_holds_for_interpolants_of_noise_and_forgetting_the_nor
         assert claim.value >= 0.5  # the risk, whatever it learned
         forgotten.append(rademacher_margin(**{**claim.inputs, "norm": 1.0}))
     assert np.mean(np.array(forgotten) < 0.5) == 1
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_missing_numbers_are_named(value):
+    X, Y, Z = problem(0)
+    model = EigenProRegressor(bandwidth=1.0, device="cpu").fit(X, Y)
+    for broken in (X, Z):
+        broken[7, 2] = value
+    sentence = "X holds NaN or infinity, first in row 7, column 2"
+    with pytest.raises(ValueError, match=sentence):
+        model.predict(Z)
+    for bandwidth in (None, 1.0):
+        with pytest.raises(ValueError, match=sentence):
+            EigenProRegressor(bandwidth=bandwidth, device="cpu").fit(X, Y)
+
+
+def test_tensors_come_in_and_go_out():
+    X, Y, Z = problem(1)
+    for solver in ("direct", "eigenpro"):
+        model = EigenProRegressor(bandwidth=2.0, solver=solver, dtype="float64", device="cpu", random_state=0)
+        expected = model.fit(X, Y).predict(Z)
+        found = model.fit(torch.from_numpy(X), torch.from_numpy(Y)).predict(torch.from_numpy(Z))
+        assert isinstance(found, torch.Tensor)
+        assert isinstance(model.centers_, np.ndarray)
+        np.testing.assert_allclose(found.numpy(), expected, rtol=1e-12)
+    labels = (Y[:, 0] > 0).astype(int)
+    machine = EigenProClassifier(bandwidth=2.0, device="cpu", validation_fraction=0.2, random_state=0)
+    expected = machine.fit(X, labels).predict(Z)
+    np.testing.assert_array_equal(machine.fit(torch.from_numpy(X), labels).predict(torch.from_numpy(Z)), expected)
+    with pytest.raises(ValueError, match="3 columns, but the model was fitted to 4"):
+        machine.predict(torch.zeros(2, 3))
+    with pytest.raises(ValueError, match="floating-point numbers with two axes"):
+        machine.fit(torch.zeros(5, 4, dtype=torch.int64), labels[:5])
+
+
+def test_running_out_of_memory_makes_blocks_smaller(monkeypatch):
+    X, Y, Z = problem(2, n=200)
+    settings = {**EXACT, "subsample": 20, "batch_size": 64, "regularization": 1e-2}
+    expected = EigenProRegressor(bandwidth=2.0, **settings).fit(X, Y).predict(Z)
+    block, gram = Evaluator.block, Evaluator.gram
+
+    def small_block(self, A, B):
+        if len(A) > 20 and len(B) > 20:
+            raise torch.OutOfMemoryError("out of memory")
+        return block(self, A, B)
+
+    def no_gram(self, budget):
+        raise torch.OutOfMemoryError("out of memory")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Evaluator, "block", small_block)
+        patch.setattr(Evaluator, "gram", no_gram)
+        model = EigenProRegressor(bandwidth=2.0, **settings).fit(X, Y)
+    assert gram is Evaluator.gram
+    assert model.facts_["batch_size"] == 16
+    assert not model.facts_["cached"]
+    np.testing.assert_allclose(model.predict(Z), expected, atol=1e-5)

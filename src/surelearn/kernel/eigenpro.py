@@ -14,7 +14,7 @@ import numpy.typing as npt
 from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, check_X_y, validate_data
 
 from surelearn.base import Learner, Writer
 from surelearn.kernel import claims
@@ -93,10 +93,10 @@ class _EigenPro(Learner):
         )
         fitted = fit_rows(made, X, Y, options, rng)
         self.kernel_name_, self.kernel_parameters_ = made.name, made.parameters()
-        self.centers_, self.coef_ = fitted.rows, fitted.alpha
+        self.centers_, self.coef_ = _as_array(fitted.rows), fitted.alpha
         self.eigenvalues_ = fitted.eigenvalues
         if self.x_bound is not None:
-            self._check_bound("x_bound", self.x_bound, np.linalg.norm(fitted.rows.astype(float, copy=False), axis=1))
+            self._check_bound("x_bound", self.x_bound, np.linalg.norm(self.centers_.astype(float, copy=False), axis=1))
         facts = {"d": X.shape[1], "outputs": Y.shape[1], "kernel": made.name, "tuned": tuned, **fitted.facts}
         facts |= {"radius": made.radius(self.x_bound), "y_bound": self.y_bound}
         facts |= {f"kernel_{name}": value for name, value in self.kernel_parameters_.items()}
@@ -116,24 +116,42 @@ class _EigenPro(Learner):
             return made, False
         bandwidth = self.bandwidth
         if bandwidth is None:
-            some = X[rng.permutation(len(X))[:_HEURISTIC_ROWS]].astype(np.float64)
+            some = _as_array(X[rng.permutation(len(X))[:_HEURISTIC_ROWS]]).astype(np.float64)
             apart = np.linalg.norm(some - np.roll(some, 1, axis=0), axis=1)
             bandwidth = float(np.median(apart[apart > 0])) if (apart > 0).any() else 1.0
         made = Gaussian.of_bandwidth(bandwidth) if isinstance(made, Gaussian) else type(made)(sigma=float(bandwidth))
         return made, self.bandwidth is None
 
-    def _scores(self, X: Any) -> Array:
-        """f(x) for each row and output; shape (n, outputs)."""
+    def _checked(self, X: Any, y: Any = None, **checks: Any) -> Any:
+        """Rows, and targets if given, as arrays; rows of a torch tensor stay where they are. `Evaluator` looks for NaN."""
+        if not _is_tensor(X):
+            rest = {} if y is None else {"y": y}
+            return validate_data(
+                self, X, **rest, **checks, reset=y is not None, dtype=(np.float64, np.float32), ensure_all_finite=False
+            )
+        if X.ndim != 2 or not X.is_floating_point():
+            raise ValueError(f"X must be a tensor of floating-point numbers with two axes, not {X.dtype} with {X.ndim}")
+        if y is None and X.shape[1] != self.n_features_in_:
+            raise ValueError(f"X has {X.shape[1]} columns, but the model was fitted to {self.n_features_in_}")
+        if y is None:
+            return X.detach()
+        self.n_features_in_ = int(X.shape[1])
+        y = y.detach().cpu().numpy() if _is_tensor(y) else y
+        return X.detach(), check_X_y(np.zeros((len(X), 1)), y, **checks)[1]
+
+    def _scores(self, X: Any) -> Any:
+        """f(x) for each row and output, an array (n, outputs), or a tensor where X is one."""
         import torch
 
         check_is_fitted(self, "coef_")
-        X = validate_data(self, X, reset=False, dtype=(np.float64, np.float32))
+        X = self._checked(X)
         made = kernel(self.kernel_name_, **self.kernel_parameters_)
         device = resolve_device(self.device)
         evaluator = Evaluator(made, self.centers_, device, self.facts_["dtype"])
         alpha = torch.from_numpy(self.coef_.reshape(len(self.coef_), -1)).to(evaluator.device, evaluator.dtype)
         budget = default_budget(device) if self.memory_limit is None else self.memory_limit
-        return evaluator.times(evaluator.rows(X), evaluator.points, alpha, min(2.0**28, budget)).cpu().double().numpy()
+        scores = evaluator.times(evaluator.rows(X), evaluator.points, alpha, min(2.0**28, budget))
+        return scores.to(X.device) if _is_tensor(X) else scores.cpu().double().numpy()
 
     def _check(self) -> None:
         for name, allowed in (("solver", _SOLVERS), ("device", _DEVICES), ("dtype", _DTYPES)):
@@ -156,6 +174,14 @@ class _EigenPro(Learner):
     def _check_bound(name: str, bound: float | None, seen: Array) -> None:
         if bound is not None and seen.max() > bound * (1 + 1e-12):
             raise ValueError(f"{name}={bound:g} but a row has {seen.max():g}: state a bound that holds for every row")
+
+
+def _is_tensor(X: Any) -> bool:
+    return type(X).__module__ == "torch"
+
+
+def _as_array(X: Any) -> np.ndarray:
+    return X.cpu().numpy() if _is_tensor(X) else X
 
 
 class EigenProRegressor(MultiOutputMixin, RegressorMixin, _EigenPro):
@@ -196,7 +222,7 @@ class EigenProRegressor(MultiOutputMixin, RegressorMixin, _EigenPro):
 
     def fit(self, X: Any, y: Any) -> Self:
         """Fit to rows ``X`` (n, d) and targets ``y`` (n,) or (n, t)."""
-        X, y = validate_data(self, X, y, multi_output=True, y_numeric=True, dtype=(np.float64, np.float32))
+        X, y = self._checked(X, y, multi_output=True, y_numeric=True)
         Y = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
         self._check_bound("y_bound", self.y_bound, np.linalg.norm(Y, axis=1))
         self._fit(X, Y, labels=False)
@@ -236,7 +262,7 @@ class EigenProClassifier(ClassifierMixin, _EigenPro):
 
     def fit(self, X: Any, y: Any) -> Self:
         """Fit to rows ``X`` (n, d) and labels ``y`` (n,), of two or more classes: targets are ±1, one output a class."""
-        X, y = validate_data(self, X, y, dtype=(np.float64, np.float32))
+        X, y = self._checked(X, y)
         check_classification_targets(y)
         self.classes_, codes = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
@@ -252,7 +278,7 @@ class EigenProClassifier(ClassifierMixin, _EigenPro):
 
     def predict(self, X: Any) -> np.ndarray:
         """The class with the largest score."""
-        scores = self.decision_function(X)
+        scores = _as_array(self.decision_function(X))
         return self.classes_[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)]
 
     def _more_facts(self, facts: dict[str, Any], fitted: Fitted) -> dict[str, Any]:  # noqa: ARG002

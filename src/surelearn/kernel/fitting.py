@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 Array = npt.NDArray[np.float64]
 DIRECT_ROWS = 2000  # up to so many rows "auto" solves directly
 _GROWTH = 1e6  # with a penalty the rows cannot contradict each other, and a residual may grow for a while
+_JUDGED = 2000  # rows on which the residual is watched
 _PIECE = 2.0**28  # bytes of a kernel block that is not kept
 
 
@@ -134,32 +135,41 @@ def _iterate(
         budget=budget,
     )
     judge = None if held is None else _Judge(evaluator, held[0], held[1] / scale, options.classify, budget)
-    reason, done, residual = _epochs(run, judge, options, scale, rng)
+    reason, done = _epochs(run, judge, options, scale, rng)
     if run.capped:
         warnings.warn(f"step={options.step:g} would diverge on some blocks: a smaller one was taken there", stacklevel=4)
-    alpha, values = np.empty(Y.shape), None
-    alpha[order.numpy()] = run.alpha.cpu().double().numpy()
-    if run.cached and not options.exact:
-        values = np.empty(Y.shape)
-        values[order.numpy()] = run.apply(slice(0, len(X))).cpu().double().numpy()
+    fitted = run.apply(slice(0, len(X)))
+    rest = fitted - targets + run.penalty * run.alpha
+    residual = float(rest.square().sum(1, dtype=torch.float64).mean())
+    alpha, values = (_in_order(part, order) for part in (run.alpha, fitted))
     facts = {"solver": "eigenpro", "dtype": options.dtype, "epochs": done, "stopped": reason, "leave_one_out_error": None}
     facts |= {"residual": residual * scale**2, **run.facts()}
     if judge is not None:
         facts |= {"validation_rows": len(judge.targets), "validation_error": judge.best * judge.unit(scale)}
-    return alpha, values, run.spectrum.eigenvalues[: run.directions + 1].copy(), facts
+    return alpha, None if options.exact else values, run.spectrum.eigenvalues[: run.directions + 1].copy(), facts
+
+
+def _in_order(values: torch.Tensor, order: torch.Tensor) -> Array:
+    """Rows in the order they came in."""
+    out = np.empty(values.shape)
+    out[order.numpy()] = values.cpu().numpy()
+    return out
 
 
 def _epochs(
     run: Iteration, judge: _Judge | None, options: Options, scale: float, rng: np.random.RandomState
-) -> tuple[str, int, float]:
-    """Epochs until the stopper says so; the best α is kept, and steps are damped where the residual grows."""
+) -> tuple[str, int]:
+    """Epochs until the stopper says so; the best α is kept, and steps are damped where the residual grows.
+
+    The residual is that of at least 2,000 rows: of the blocks that were met first, which all later ones have pulled at.
+    """
     stopper = Stopper(options.epochs, options.time_limit, None if judge is None else options.patience)
     size = float(run.Y.double().square().sum(1).mean())
     best, least = run.alpha.clone(), size
     while not stopper.reason:
-        before = run.alpha if run.cached else run.alpha.clone()
-        met = run.epoch(rng.permutation(len(run.blocks())))
-        residual = run.residual() if run.cached else met
+        order = rng.permutation(len(run.blocks()))
+        run.epoch(order)
+        residual = run.residual(order[: math.ceil(_JUDGED / run.batch_size)])
         error, unit = residual, scale**2
         if judge is not None:
             error, unit = judge.error(run.alpha), judge.unit(scale)
@@ -167,14 +177,14 @@ def _epochs(
             run.alpha = best.clone()
             run.dampen()
         elif judge.improved if judge is not None else residual < least:
-            best = (run.alpha if run.cached or judge is not None else before).clone()
+            best = run.alpha.clone()
         least = min(least, residual)
         reached = options.target is not None and error * unit <= options.target
         near = residual <= options.tol**2 * size
         stopper.after(training=residual, validation=None if judge is None else error, converged=reached or near)
-    if judge is not None or run.cached:
+    if judge is not None or not run.penalty:
         run.alpha = best
-    return stopper.reason, stopper.done, least
+    return stopper.reason, stopper.done
 
 
 class _Judge:

@@ -10,18 +10,20 @@ away from a solution, in the norm of P⁻¹, whatever the spectrum is.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from surelearn.kernel.damped import SHARE, damped_factors, solve_damped
 from surelearn.kernel.spectrum import Spectrum, eigensystem
-from surelearn.kernel.torch_functions import Evaluator
+from surelearn.kernel.torch_functions import Evaluator, out_of_memory
 
 if TYPE_CHECKING:
     import torch
 
-_DAMPING = {4: 1e-2, 8: 1e-4}  # ε as a share of the largest diagonal entry of H_B, by bytes a number
 _FLATTEST = {4: 1e-5, 8: 1e-9}  # the smallest τ that rounding allows, by bytes a number
+_TOGETHER = {"cuda": 32, "cpu": 1}  # blocks solved for in one go
 
 
 class Iteration:
@@ -54,12 +56,41 @@ class Iteration:
         self.size = min(n, size or (1000 if n < 50_000 else 1500))
         self.batch_size = min(n, batch_size or (1000 if n < 50_000 else 2000))
         self.alpha = Y.new_zeros(Y.shape)
-        self.cached = (n + self.batch_size + self.size) * n * item <= 0.8 * budget
-        self.gram = evaluator.gram(budget / 10) if self.cached else None
+        self.gram = self._gram() if (n + self.batch_size + self.size) * n * item <= 0.8 * budget else None
         self._keep_factors = self.cached or n * self.batch_size * item <= 0.3 * budget
         self._factors: dict[int, torch.Tensor] = {}
-        self.capped, self._damping = False, _DAMPING[item]
+        self.capped, self._damping = False, SHARE[item]
         self._precondition(directions)
+        self._fit_into_memory()
+
+    @property
+    def cached(self) -> bool:
+        """Whether the whole kernel matrix is kept."""
+        return self.gram is not None
+
+    def _gram(self) -> torch.Tensor | None:
+        """The kernel matrix; None where it does not fit after all."""
+        try:
+            return self.evaluator.gram(self.budget / 10)
+        except RuntimeError as error:
+            if not out_of_memory(error):
+                raise
+            return None
+
+    def _fit_into_memory(self) -> None:
+        """Prepare the first block; where memory runs out, blocks are no longer kept, then halved."""
+        while True:
+            try:
+                self._factor(0)
+                return
+            except RuntimeError as error:
+                if not out_of_memory(error) or self.batch_size == 1:
+                    raise
+            self._factors.clear()
+            if self._keep_factors:
+                self._keep_factors = False
+            else:
+                self.batch_size = max(1, self.batch_size // 2)
 
     def _precondition(self, directions: int | None) -> None:
         """V, D and F of the docstring above, from the subsample's eigensystem."""
@@ -110,28 +141,29 @@ class Iteration:
         features = self._features[rows]
         return plain, plain - (features * self._weights) @ features.T
 
-    def epoch(self, order: np.ndarray) -> float:
-        """A step on every block in that order; the mean squared residual met on the way."""
-        import torch
-
-        blocks, total = self.blocks(), torch.zeros((), dtype=torch.float64, device=self.Y.device)
+    def epoch(self, order: Iterable[int]) -> None:
+        """A step on every block in that order."""
+        blocks = self.blocks()
         for index in order:
             rows = blocks[index]
-            residual = self.apply(rows).sub_(self.Y[rows])
-            if self.penalty:
-                residual.add_(self.alpha[rows], alpha=self.penalty)
-            total += residual.square().sum(dtype=torch.float64)
-            move = self._move(int(index), rows, residual)
+            move = self._move(int(index), self.rest(rows))
             self.alpha[rows] -= move
             self.alpha[: self.size] += self._vectors_weighted @ (self._features[rows].T @ move)
-        return float(total) / len(self.Y)
 
-    def residual(self) -> float:
-        """The mean squared residual of (K + cI)α = y now."""
+    def residual(self, some: Iterable[int] | None = None) -> float:
+        """The mean squared residual of (K + cI)α = y now, on all blocks or on some."""
         import torch
 
-        residual = self.apply(slice(0, len(self.Y))).sub_(self.Y).add_(self.alpha, alpha=self.penalty)
-        return float(residual.square().sum(dtype=torch.float64)) / len(self.Y)
+        total, count = torch.zeros((), dtype=torch.float64, device=self.Y.device), 0
+        for rows in [slice(0, len(self.Y))] if some is None else [self.blocks()[i] for i in some]:
+            total += self.rest(rows).square().sum(dtype=torch.float64)
+            count += _length(rows)
+        return float(total) / count
+
+    def rest(self, rows: slice) -> torch.Tensor:
+        """Kα + cα − y on some rows."""
+        rest = self.apply(rows).sub_(self.Y[rows])
+        return rest.add_(self.alpha[rows], alpha=self.penalty) if self.penalty else rest
 
     def dampen(self) -> None:
         """Take smaller steps from here on: rows contradict each other, and the blocks pull α about."""
@@ -146,14 +178,33 @@ class Iteration:
         points = self.evaluator.points
         return self.evaluator.times(points[rows], points, self.alpha, self.budget / 2)
 
-    def _move(self, index: int, rows: slice, residual: torch.Tensor) -> torch.Tensor:
-        factor = self._factors.get(index)
-        if factor is None:
-            plain, reduced = self.preconditioned(rows)
-            factor = self._safe_step(reduced) if self.step is not None else _damped_inverse(plain, reduced, self._damping)
-            if self._keep_factors:
-                self._factors[index] = factor
-        return residual * factor if self.step is not None else factor @ residual
+    def _move(self, index: int, residual: torch.Tensor) -> torch.Tensor:
+        factor = self._factor(index)
+        return residual * factor if self.step is not None else solve_damped(factor, residual)
+
+    def _factor(self, index: int) -> torch.Tensor:
+        """What a block's residual is multiplied by; kept, and prepared with other blocks', where memory allows."""
+        if index in self._factors:
+            return self._factors[index]
+        blocks = self.blocks()
+        if self.step is not None:
+            made = {index: self._safe_step(self.preconditioned(blocks[index])[1])}
+        else:
+            size = _length(blocks[index])
+            alike = [i for i, rows in enumerate(blocks) if _length(rows) == size and i not in self._factors and i != index]
+            group = [index, *alike[: _TOGETHER[self.Y.device.type] - 1]] if self._keep_factors else [index]
+            made = dict(zip(group, self._solvers([blocks[i] for i in group]), strict=True))
+        if self._keep_factors:
+            self._factors |= made
+        return made[index]
+
+    def _solvers(self, group: list[slice]) -> torch.Tensor:
+        m = _length(group[0])
+        reduced, largest = self.Y.new_empty(len(group), m, m), self.Y.new_empty(len(group))
+        for i, rows in enumerate(group):
+            plain, reduced[i] = self.preconditioned(rows)
+            largest[i] = plain.diagonal().max()
+        return damped_factors(reduced, largest, self._damping)
 
     def _safe_step(self, reduced: torch.Tensor) -> torch.Tensor:
         """η/m, or 1/λ₁(H_B) where η/m would diverge on this block."""
@@ -197,21 +248,5 @@ def largest_eigenvalue(matrix: torch.Tensor, iterations: int = 20) -> float:
     return float(size)
 
 
-def _damped_inverse(plain: torch.Tensor, reduced: torch.Tensor, share: float) -> torch.Tensor:
-    """(H_B + εI)⁻¹, ε large enough that rounding cannot make it indefinite.
-
-    The inverse itself, since a block is met every epoch: a product with it is several times quicker than two triangular
-    solves, and ε keeps it well conditioned.
-    """
-    import torch
-
-    rounding = 10 * torch.finfo(plain.dtype).eps * len(plain) * float(plain.diagonal().max())
-    damping = (
-        max(share * float(reduced.diagonal().max()), rounding * max(1.0, share / _DAMPING[plain.element_size()])) or 1.0
-    )
-    identity = torch.eye(len(plain), dtype=plain.dtype, device=plain.device)
-    while True:
-        factor, info = torch.linalg.cholesky_ex(reduced + damping * identity)
-        if not int(info):
-            return torch.cholesky_inverse(factor)
-        damping *= 10
+def _length(rows: slice) -> int:
+    return rows.stop - rows.start

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from surelearn.kernel import fused
 from surelearn.kernel.functions import Gaussian, Kernel, Laplace, Linear, Matern, Polynomial
 
 if TYPE_CHECKING:
@@ -28,9 +29,11 @@ class Evaluator:
     Parameters
     ----------
     kernel : an object of `surelearn.kernel.functions`
-    X : the training rows, a NumPy array (n, d)
+    X : the training rows, a NumPy array or a tensor (n, d)
     device, dtype : of the values
     """
+
+    _split: tuple[torch.Tensor, fused.Halves] | None = None
 
     def __init__(self, kernel: Kernel, X: np.ndarray, device: str, dtype: str) -> None:
         import torch
@@ -55,14 +58,17 @@ class Evaluator:
             self.points = self._prepare(raw)
         self._rounding = size * torch.finfo(self._rows_dtype).eps
 
-    def rows(self, X: np.ndarray) -> torch.Tensor:
+    def rows(self, X: np.ndarray | torch.Tensor) -> torch.Tensor:
         """Rows as `block` takes them: on the device, centred and in units of the kernel's length."""
         return self._prepare(self._raw(X))
 
-    def _raw(self, X: np.ndarray) -> torch.Tensor:
+    def _raw(self, X: np.ndarray | torch.Tensor) -> torch.Tensor:
         import torch
 
-        return torch.from_numpy(np.require(X, requirements=("C", "W"))).to(self.device)
+        rows = X if isinstance(X, torch.Tensor) else torch.from_numpy(np.require(X, requirements=("C", "W")))
+        rows = rows.to(self.device)
+        check_finite(rows)
+        return rows
 
     def _prepare(self, values: torch.Tensor) -> torch.Tensor:
         if self._centre is None or self._length is None:
@@ -114,16 +120,31 @@ class Evaluator:
 
     def times(self, A: torch.Tensor, B: torch.Tensor, coefficients: torch.Tensor, budget: float) -> torch.Tensor:
         """Σ_j k(a_i, b_j)·c_j without the whole matrix; ``coefficients`` (len(B), outputs)."""
+        if self._fuses(A) and coefficients.shape[1] <= fused.MOST_OUTPUTS:
+            return fused.times(self._halves(A), self._halves(B), coefficients, self.kernel, self._rounding)
         out = coefficients.new_empty(len(A), coefficients.shape[1])
         for rows, values in self.pieces(A, B, budget):
             out[rows] = values @ coefficients
         return out
+
+    def _fuses(self, A: torch.Tensor) -> bool:
+        return fused.available(A, self.kernel) and not self._direct
+
+    def _halves(self, A: torch.Tensor) -> fused.Halves:
+        """A's float16 parts; those of the training rows are kept."""
+        if A is not self.points:
+            return fused.split(A)
+        if self._split is None or self._split[0] is not A:
+            self._split = A, fused.split(A)
+        return self._split[1]
 
     def gram(self, budget: float) -> torch.Tensor:
         """k(X, X) of the training rows, each pair evaluated once; n² numbers."""
         import torch
 
         A, n = self.points, len(self.points)
+        if self._fuses(A):
+            return fused.gram(self._halves(A), self.kernel, self._rounding)
         out = torch.empty(n, n, dtype=self.dtype, device=self.device)
         step = max(1, min(n, 2048, int(budget / (3 * n * self._rows_dtype.itemsize))))
         for start in range(0, n, step):
@@ -134,6 +155,16 @@ class Evaluator:
                 out[start + rows.start : start + rows.stop, stop:] = values
                 out[stop:, start + rows.start : start + rows.stop] = values.T
         return out
+
+
+def check_finite(rows: torch.Tensor) -> None:
+    """Say where a number is missing, where one is."""
+    if bool(rows.sum().isfinite()) or bool(rows.isfinite().all()):
+        return
+    row, column = (int(at) for at in rows.isfinite().logical_not().nonzero()[0])
+    raise ValueError(
+        f"X holds NaN or infinity, first in row {row}, column {column}: fill such values in, or leave the row out"
+    )
 
 
 def out_of_memory(error: RuntimeError) -> bool:
