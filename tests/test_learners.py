@@ -15,7 +15,7 @@ from surelearn.boosting import AdaBoostClassifier, DecisionStump
 from surelearn.certificate import Certificate
 from surelearn.cluster import KMeans
 from surelearn.fingerprint import fingerprint_model
-from surelearn.kernel import EigenProClassifier, EigenProRegressor
+from surelearn.kernel import EigenProClassifier, EigenProRegressor, LinearEigenProRegressor
 from surelearn.kernel.random_features import RandomFeaturesRegressor
 from surelearn.linear import (
     HuberRegression,
@@ -50,6 +50,7 @@ ALL = [
 ]
 if importlib.util.find_spec("torch") is not None:
     ALL += [EigenProClassifier(random_state=0), EigenProRegressor(random_state=0)]
+ALL += [LinearEigenProRegressor(random_state=0)]
 every_learner = pytest.mark.parametrize("learner", ALL, ids=str)
 
 

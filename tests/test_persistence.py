@@ -2,6 +2,7 @@
 
 import errno
 import hashlib
+import importlib.util
 import io
 import json
 import os
@@ -28,7 +29,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import FixedThresholdClassifier
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from threadpoolctl import threadpool_limits
 
 import surelearn
@@ -36,6 +37,8 @@ from surelearn import Certificate, Facts, certify, files, load, persistence, sav
 from surelearn.bounds import hoeffding
 from surelearn.data.schema import Feature, Schema
 from surelearn.fingerprint import fingerprint_model
+from surelearn.kernel.eigenpro import EigenProClassifier
+from surelearn.kernel.functions import Gaussian, Laplace, Linear, Matern, Polynomial
 from surelearn.persistence import MANIFEST, read_model
 from surelearn.plain import content_hash
 from surelearn.selection.candidates import DIRECT_KERNEL_ROWS, default_candidates
@@ -114,7 +117,7 @@ def check_round_trip(model, path):
 def test_both_kernel_machines_are_among_the_candidates():
     names = {name.split(",")[0] for name in CANDIDATES}
     assert {"kernel SVM", "kernel logistic regression", "kernel ridge"} < names
-    assert len(CANDIDATES) == 26
+    assert len(CANDIDATES) == 26 + 3 * (importlib.util.find_spec("torch") is not None)
 
 
 @pytest.mark.parametrize("name", CANDIDATES)
@@ -128,6 +131,41 @@ SCORED = [name for name, (model, classes) in CANDIDATES.items() if classes == 2 
 @pytest.mark.parametrize("name", SCORED)
 def test_a_candidate_with_a_threshold(name, tmp_path):
     check_round_trip(fitted(name, threshold=0.3), tmp_path / "model")
+
+
+KERNELS = (
+    Laplace(0.5),
+    Matern(2.0, nu=2.5),
+    Polynomial(2),
+    Gaussian(np.float64(2.0)) + 0.5 * Linear(),
+    Gaussian() * Linear(),
+)
+
+
+@pytest.mark.parametrize("prepared", [False, True], ids=["alone", "in a pipeline"])
+@pytest.mark.parametrize("kernel", ["gaussian", *KERNELS], ids=repr)
+def test_a_kernel_machine(kernel, prepared, tmp_path):
+    pytest.importorskip("torch")
+    model = EigenProClassifier(kernel, regularization=0.01, device="cpu", random_state=0)
+    model = (make_pipeline(StandardScaler(), model) if prepared else model).fit(X2, Y2)
+    again = load(save(model, tmp_path / "model"))
+    np.testing.assert_array_equal(again.decision_function(X2), model.decision_function(X2))
+    machine = again[-1] if prepared else again
+    assert machine.kernel == kernel
+    assert type(machine.kernel) is type(kernel)
+    assert fingerprint_model(again) == fingerprint_model(model)
+
+
+def test_a_kernel_of_a_user_is_refused(tmp_path):
+    pytest.importorskip("torch")
+
+    class Wider(Gaussian):
+        def __call__(self, X, Z):
+            return super().__call__(X / 2, Z / 2)
+
+    model = EigenProClassifier(bandwidth=1.0, device="cpu").fit(X2, Y2).set_params(kernel=Wider(2.0))
+    with pytest.raises(ValueError, match="kernel is a Wider, which cannot be saved without pickle"):
+        save(model, tmp_path / "model")
 
 
 @pytest.mark.parametrize("algorithm", ["auto", "kd_tree", "ball_tree", "brute"])

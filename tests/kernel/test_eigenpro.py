@@ -245,7 +245,7 @@ def test_the_certificate_has_what_may_be_claimed():
     assert any(claim.value == pytest.approx(expected) for claim in certificate.claims)
     tuned = EigenProRegressor(regularization=0.1, y_bound=2.0, device="cpu").fit(X, y).certificate_
     assert len(tuned.claims) == 1
-    assert "bandwidth was chosen" in str(tuned.absent)
+    assert "bandwidth or λ was chosen" in str(tuned.absent)
     interpolating = EigenProRegressor(bandwidth=2.0, y_bound=2.0, device="cpu").fit(X, y).certificate_
     assert not interpolating.claims
 

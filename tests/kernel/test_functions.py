@@ -14,12 +14,15 @@ from surelearn.kernel.functions import (
     Kernel,
     Laplace,
     Linear,
+    Matern,
     Polynomial,
+    Precomputed,
     kernel,
     squared_distances,
 )
 
 ALL = [Linear(), Polynomial(2), Polynomial(5), Gaussian(0.7), Gaussian(30.0), Laplace(0.7), Laplace(9.0)]
+ALL += [Matern(2.0, 1.5), Matern(0.7, 2.5)]
 RNG = np.random.default_rng(0)
 
 
@@ -32,6 +35,10 @@ def by_hand(k: Kernel, x, z):
             return float(inner)
         if isinstance(k, Polynomial):
             return float((inner + 1) ** k.degree)
+        if isinstance(k, Matern):
+            t = mp.sqrt(2 * mp.mpf(k.nu) * squared) / mp.mpf(k.sigma)
+            return float((1 + t + (t**2 / 3 if k.nu == 2.5 else 0)) * mp.exp(-t))
+        assert isinstance(k, (Gaussian, Laplace))
         return float(mp.exp(-(squared if isinstance(k, Gaussian) else mp.sqrt(squared)) / mp.mpf(k.sigma)))
 
 
@@ -95,7 +102,7 @@ def test_sums_in_pieces(k, monkeypatch):
     X, Z, c = RNG.normal(size=(23, 3)), RNG.normal(size=(11, 3)), RNG.normal(size=(11, 2))
     whole = k(X, Z) @ c
     np.testing.assert_allclose(k.sums(X, Z, c), whole, rtol=1e-12)
-    monkeypatch.setattr("surelearn.kernel.functions._PIECE", 50)
+    monkeypatch.setattr("surelearn.kernel.composites._PIECE", 50)
     assert len(list(k.pieces(X, Z))) == 6
     np.testing.assert_allclose(k.sums(X, Z, c), whole, rtol=1e-10)
     np.testing.assert_allclose(k.sums(sparse.csr_array(X), sparse.csr_array(Z), c[:, 0]), whole[:, 0], rtol=1e-9)
@@ -125,3 +132,61 @@ def test_names_and_parameters_round_trip():
 def test_refusals_name_the_parameter(which, parameters, message):
     with pytest.raises(ValueError, match=message):
         kernel(which, **parameters)
+
+
+def quadratic_features(X):
+    """φ(x) of the course's quadratic classifier: xxᵀ row by row, √2·x, and 1 (Definition 7.2)."""
+    return np.hstack([np.einsum("ni,nj->nij", X, X).reshape(len(X), -1), np.sqrt(2.0) * X, np.ones((len(X), 1))])
+
+
+@pytest.mark.parametrize("d", [1, 2, 5])
+def test_the_quadratic_classifier_is_the_polynomial_kernel_of_degree_2(d):
+    X, Z = RNG.normal(size=(8, d)), RNG.normal(size=(6, d))
+    assert quadratic_features(X).shape == (8, d**2 + d + 1)
+    np.testing.assert_allclose(quadratic_features(X) @ quadratic_features(Z).T, Polynomial(2)(X, Z), rtol=1e-12, atol=1e-14)
+    Q, p, b = RNG.normal(size=(d, d)), RNG.normal(size=d), 0.7
+    by_form = [x @ Q @ x + np.sqrt(2.0) * x @ p + b for x in X]
+    np.testing.assert_allclose(quadratic_features(X) @ np.r_[Q.ravel(), p, b], by_form, rtol=1e-9, atol=1e-12)
+
+
+def test_the_feature_map_is_not_unique_but_the_kernel_is():
+    X, Z = RNG.normal(size=(5, 2)), RNG.normal(size=(4, 2))  # Remark 7.5, as corrected
+
+    def three(X):
+        return np.c_[X[:, 0] ** 2, np.sqrt(2.0) * X[:, 0] * X[:, 1], X[:, 1] ** 2]
+
+    def four(X):
+        return np.c_[X[:, 0] ** 2, X[:, 0] * X[:, 1], X[:, 0] * X[:, 1], X[:, 1] ** 2]
+
+    np.testing.assert_allclose(three(X) @ three(Z).T, four(X) @ four(Z).T)
+    np.testing.assert_allclose(three(X) @ three(Z).T, (Linear() * Linear())(X, Z))
+
+
+@pytest.mark.parametrize("far", [0.0, 1e4, 1e8])
+@pytest.mark.parametrize("apart", [1.0, 1e-3, 1e-6])
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_array])
+def test_distances_of_near_rows_far_away_do_not_cancel(far, apart, make):
+    X = RNG.normal(size=(5, 3)) + far
+    Z = X[:4] + apart * RNG.normal(size=(4, 3))
+    with mp.workdps(50):
+        expected = [[float(sum((mp.mpf(a) - mp.mpf(b)) ** 2 for a, b in zip(x, z, strict=True))) for z in Z] for x in X]
+    np.testing.assert_allclose(squared_distances(make(X), make(Z)), expected, rtol=1e-11)
+    naive = (X**2).sum(1)[:, None] + (Z**2).sum(1) - 2 * X @ Z.T
+    assert far < 1e8 or np.abs(naive / expected - 1).max() > 1e-3  # the test can fail
+
+
+def test_a_precomputed_kernel_hands_the_matrix_through():
+    X, Z = RNG.normal(size=(6, 2)), RNG.normal(size=(3, 2))
+    k, K, test = Precomputed(), Laplace(1.0)(X, X), Laplace(1.0)(Z, X)
+    c = RNG.normal(size=6)
+    np.testing.assert_array_equal(k(test, K), test)
+    np.testing.assert_array_equal(k(sparse.csr_array(test), K), test)
+    np.testing.assert_allclose(k.sums(test, K, c), test @ c)
+    np.testing.assert_array_equal(k.diagonal(K), np.diag(K))
+    assert k(K, K) is not K
+    assert k.radius(1.0) is None
+    assert kernel("precomputed") == kernel(k.name, **k.parameters()) == k
+    with pytest.raises(ValueError, match="at all 6 training rows together, not at a selection of 2"):
+        k(test, K[:2])
+    with pytest.raises(ValueError, match="square matrix"):
+        k.diagonal(test)

@@ -246,3 +246,22 @@ def test_the_bar_ends_at_the_bound():
     assert float(cap.attrib["x1"]) == pytest.approx(axis.at(claim.value), abs=0.1)
     assert float(next(svg.iter("circle")).attrib["cx"]) == pytest.approx(axis.at(5 / 171), abs=0.1)
     assert titles(interval_bar(claim, axis))[0].startswith("measured 2.9% (0.0292398), guaranteed at most 6.7% (0.0669")
+
+
+def test_a_curve_with_logarithmic_axes():
+    data = {"x": [1, 10, 100, 1000], "y": [1.0, 1e-2, 1e-4, 0.0], "log": True, "level": 1e-3, "level_label": "penalty"}
+    svg = draw(Chart(kind="curve", title="", data=data))
+    circles = [(float(e.attrib["cx"]), float(e.attrib["cy"])) for e in parsed(svg).iter("circle")]
+    assert len(circles) == 3  # zero has no logarithm
+    (x1, y1), (x2, y2), (x3, y3) = circles
+    assert x2 - x1 == pytest.approx(x3 - x2, abs=0.2)
+    assert y2 - y1 == pytest.approx(y3 - y2, abs=0.2)
+    assert "penalty" in texts(svg)
+    (line,) = [e for e in parsed(svg).iter("line") if e.attrib["class"] == "diagonal"]
+    assert y2 < float(line.attrib["y1"]) < y3
+
+
+@pytest.mark.parametrize("level", [0.0, -1.0, math.inf, math.nan, None])
+def test_a_level_that_cannot_be_drawn_is_not(level):
+    data = {"x": [1, 2], "y": [1.0, 0.5], "log": True, "level": level, "level_label": "penalty"}
+    assert "penalty" not in texts(draw(Chart(kind="curve", title="", data=data)))

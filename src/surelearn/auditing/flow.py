@@ -28,6 +28,7 @@ from surelearn.data import Table, hash_rows, read_table
 from surelearn.data.oddities import find_oddities
 from surelearn.data.schema import Schema
 from surelearn.fingerprint import UNHASHED, fingerprint_model, fingerprint_rows
+from surelearn.jobs.threads import limits
 from surelearn.monitoring import Reference
 from surelearn.report import Audit
 from surelearn.selection.cross_validation import default_resampling, take
@@ -101,6 +102,7 @@ def audit(
     return audit_table(table, keep=keep, models=models, against=against, ledger=ledger, options=asked, runner=runner)
 
 
+@limits.one_thread()  # PyTorch's sums depend on its threads, and those on whether it was loaded here or in a task
 def audit_table(
     table: Table, *, keep: Sequence[str], models: Any, against: Any, ledger: LedgerArgument, options: Options, runner: Runner
 ) -> Audit:

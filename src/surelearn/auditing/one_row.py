@@ -45,6 +45,18 @@ def learner_of(model: Any) -> tuple[Any, Any]:
     return (model[:-1] if len(model.steps) > 1 else None), model[-1]
 
 
+def kernel_machine(learner: Any) -> tuple[Any, Any] | None:
+    """The step that prepares targets, or None, and the EigenPro learner they are prepared for; None for other learners."""
+    from sklearn.compose import TransformedTargetRegressor
+
+    from surelearn.kernel.eigenpro import EigenProClassifier, EigenProRegressor
+
+    scaling = None
+    if isinstance(learner, TransformedTargetRegressor):
+        scaling, learner = learner.transformer_, learner.regressor_
+    return (scaling, learner) if isinstance(learner, EigenProClassifier | EigenProRegressor) else None
+
+
 def own_certificate(model: Any, selection: Selection | None) -> Certificate | str:
     """What the learner guarantees from the rows it was fitted on, or why that is void here.
 
@@ -73,9 +85,11 @@ def measure(context: Context) -> Changes:
 
 
 def _in_closed_form(context: Context, new: Any) -> Changes | None:
-    """With every row of a ridge or logistic regression left out in turn; None where there is no closed form."""
+    """With every row of a ridge, logistic or kernel regression left out in turn; None where there is no closed form."""
     steps, learner = learner_of(context.model)
     X, y = context.rows("train")
+    if machine := kernel_machine(learner):
+        return _of_kernel(*machine, new if steps is None else steps.transform(new))
     if not hasattr(learner, "leave_one_out") or np.ndim(y) != 1:
         return None
     Z, points = (X, new) if steps is None else (steps.transform(X), steps.transform(new))
@@ -98,6 +112,33 @@ def _in_closed_form(context: Context, new: Any) -> Changes | None:
         rows=rows,
         exact=True,
     )
+
+
+def _of_kernel(scaling: Any, machine: Any, points: Any) -> Changes | None:
+    """The same for a kernel machine that was solved directly."""
+    from surelearn.kernel.left_out import left_out
+
+    fits = left_out(machine, points)
+    if fits is None:
+        return None
+    rows = len(fits.pull)
+    if hasattr(machine, "classes_"):
+        before = classes_of(fits.full)
+        share = max(float((classes_of(values) != before).mean()) for values in fits.values())
+        return Changes(largest=float("nan"), share=share, rows=rows, exact=True)
+    before = in_units(fits.full, scaling)
+    largest = max(float(np.abs(in_units(values, scaling) - before).max()) for values in fits.values())
+    return Changes(largest=largest, share=None, rows=rows, exact=True)
+
+
+def classes_of(scores: Any) -> Any:
+    """The positions of the classes that scores (m, outputs) choose."""
+    return scores[:, 0] > 0 if scores.shape[1] == 1 else scores.argmax(axis=1)
+
+
+def in_units(values: Any, scaling: Any) -> Any:
+    """Predictions in the targets' own units."""
+    return values if scaling is None else np.asarray(scaling.inverse_transform(values))
 
 
 def _by_refits(context: Context, new: Any) -> Changes:

@@ -11,6 +11,7 @@ from surelearn.auditing import (
     choice,
     columns,
     costly,
+    kernel_machine,
     learning_curve,
     margins,
     purposes,
@@ -24,6 +25,7 @@ ORDER: tuple[Callable[[Context], Section | None], ...] = (
     choice.section,
     learning_curve.section,
     margins.section,
+    kernel_machine.section,
     costly.section,
     slices.section,
     calibration.section,
@@ -31,6 +33,7 @@ ORDER: tuple[Callable[[Context], Section | None], ...] = (
     columns.section,
     assumptions.section,
     bounds_compared.section,
+    kernel_machine.details,
     columns.listing,
     purposes.section,
 )

@@ -14,7 +14,10 @@ from surelearn.bounds.optimality import CONVEX
 from surelearn.bounds.stability import LOSS_NONNEGATIVE, UNIFORM
 
 MARGIN = 0.5  # rows with y·f(x) ≤ ρ = ½ count as margin errors
-_TUNED = "the bandwidth was chosen on the rows: give bandwidth= or a kernel object fixed beforehand"
+_TUNED = (
+    "the bandwidth or λ was chosen on the rows: give bandwidth= (or a kernel object) and regularization= fixed beforehand"
+)
+_WEIGHTED = "the rows were weighted: the theorem is about rows drawn alike, each counted once"
 _STATE_X = "state x_bound=, a bound on ‖x‖ that holds for every row"
 _RISKS = (bounds.uniform_stability_nonnegative, bounds.bousquet_elisseeff)
 
@@ -63,6 +66,8 @@ def no_stability(facts: dict[str, Any]) -> str:
     """Why no stability is claimed, or ""."""
     if facts["regularization"] == 0:
         return "without a penalty interpolation is not uniformly stable: set regularization= beforehand"
+    if facts["weighted"]:
+        return _WEIGHTED
     if facts["tuned"]:
         return _TUNED
     if facts["radius"] is None:
@@ -99,6 +104,8 @@ def claim_margin(writer: Writer, facts: dict[str, Any]) -> None:
     theorem = bounds.rademacher_margin
     if facts["classes"] > 2:
         writer.absent("risk", f"the theorem is about two classes, here are {facts['classes']}", theorem.key)
+    elif facts["weighted"]:
+        writer.absent("risk", _WEIGHTED, theorem.key)
     elif facts["tuned"]:
         writer.absent("risk", _TUNED, theorem.key)
     elif facts["radius"] is None:

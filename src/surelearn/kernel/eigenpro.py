@@ -14,19 +14,25 @@ import numpy.typing as npt
 from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, check_X_y, validate_data
+from sklearn.utils.validation import (
+    _check_sample_weight,  # pyright: ignore[reportAttributeAccessIssue]
+    check_is_fitted,
+    check_X_y,
+    validate_data,
+)
 
 from surelearn.base import Learner, Writer
 from surelearn.kernel import claims
-from surelearn.kernel.fitting import Fitted, Options, default_budget, fit_rows, resolve_device
-from surelearn.kernel.functions import Gaussian, Kernel, Laplace, Matern, kernel
-from surelearn.kernel.torch_functions import Evaluator
+from surelearn.kernel.choosing import choose_kernel, default_bandwidth, with_length
+from surelearn.kernel.fitting import Fitted, Options, Rows, default_budget, fit_rows, resolve_device
+from surelearn.kernel.functions import Gaussian, Kernel, Laplace, Matern, Precomputed, kernel
+from surelearn.kernel.torch_composites import evaluator as prepare
+from surelearn.kernel.torch_functions import check_rows
 
 Array = npt.NDArray[np.float64]
 _SOLVERS = ("auto", "direct", "eigenpro")
 _DEVICES = ("auto", "cpu", "cuda")
 _DTYPES = ("float32", "float64")
-_HEURISTIC_ROWS = 500
 
 
 class _EigenPro(Learner):
@@ -34,11 +40,11 @@ class _EigenPro(Learner):
 
     def __init__(
         self,
-        kernel: str | Kernel = "gaussian",
+        kernel: str | Kernel = "laplace",
         *,
-        bandwidth: float | None = None,
+        bandwidth: float | str | None = None,
         degree: int = 3,
-        regularization: float = 0.0,
+        regularization: float | str = 0.0,
         solver: str = "auto",
         subsample: int | None = None,
         directions: int | None = None,
@@ -53,6 +59,8 @@ class _EigenPro(Learner):
         device: str = "auto",
         dtype: str = "float32",
         memory_limit: float | None = None,
+        warm_start: bool = False,
+        verbose: bool = False,
         x_bound: float | None = None,
         y_bound: float | None = None,
         random_state: int | np.random.RandomState | None = None,
@@ -76,26 +84,31 @@ class _EigenPro(Learner):
         self.device = device
         self.dtype = dtype
         self.memory_limit = memory_limit
+        self.warm_start = warm_start
+        self.verbose = verbose
         self.x_bound = x_bound
         self.y_bound = y_bound
         self.random_state = random_state
         self.delta = delta
 
-    def _fit(self, X: np.ndarray, Y: Array, *, labels: bool) -> None:
+    def _fit(self, X: Any, Y: Array, sample_weight: Any, *, labels: bool) -> None:
         """Fit to checked rows and targets (n, outputs)."""
         self._check()
+        resolve_device(self.device)
         rng = check_random_state(self.random_state)
-        made, tuned = self._kernel(X, rng)
-        options = Options(
-            **{name: getattr(self, name) for name in Options.__dataclass_fields__ if hasattr(self, name)},
-            classify=labels,
-            exact=self.regularization > 0 or (labels and Y.shape[1] == 1 and not tuned),
-        )
-        fitted = fit_rows(made, X, Y, options, rng)
+        rows = _rows(X, Y, sample_weight)
+        made, lam, tuned = self._choose(rows, rng, labels=labels)
+        if isinstance(made, Precomputed) and X.shape[0] != X.shape[1]:
+            raise ValueError(f"X must be the square matrix k(x_i, x_j) of the training rows, not of shape {tuple(X.shape)}")
+        settings: dict[str, Any] = {n: getattr(self, n) for n in Options.__dataclass_fields__ if hasattr(self, n)}
+        settings["regularization"] = lam
+        options = Options(**settings, classify=labels, exact=lam > 0 or (labels and Y.shape[1] == 1 and not tuned))
+        fitted = fit_rows(made, rows, options, rng, self._start(X, Y.shape[1]))
         self.kernel_name_, self.kernel_parameters_ = made.name, made.parameters()
-        self.centers_, self.coef_ = _as_array(fitted.rows), fitted.alpha
+        self.centers_ = None if isinstance(made, Precomputed) else _as_array(fitted.rows.X)
+        self.center_indices_, self.coef_ = fitted.rows.numbers, fitted.alpha
         self.eigenvalues_ = fitted.eigenvalues
-        if self.x_bound is not None:
+        if self.x_bound is not None and self.centers_ is not None:
             self._check_bound("x_bound", self.x_bound, np.linalg.norm(self.centers_.astype(float, copy=False), axis=1))
         facts = {"d": X.shape[1], "outputs": Y.shape[1], "kernel": made.name, "tuned": tuned, **fitted.facts}
         facts |= {"radius": made.radius(self.x_bound), "y_bound": self.y_bound}
@@ -103,41 +116,58 @@ class _EigenPro(Learner):
         self.facts_ = facts | self._more_facts(facts, fitted)
         self.epochs_ = int(fitted.facts["epochs"])
 
+    def _start(self, X: Any, outputs: int) -> tuple[np.ndarray, Array] | None:
+        """The rows' numbers and α of the fit before, where it is to go on and had as many columns and outputs."""
+        if not self.warm_start or not hasattr(self, "coef_"):
+            return None
+        alpha = self.coef_.reshape(len(self.coef_), -1)
+        fits = alpha.shape[1] == outputs and len(X) > self.center_indices_.max()
+        if not fits or (self.centers_ is not None and not np.array_equal(_as_array(X)[self.center_indices_], self.centers_)):
+            raise ValueError("warm_start=True goes on with the same rows (more may follow) and outputs: these are others")
+        return self.center_indices_, alpha
+
     def _more_facts(self, facts: dict[str, Any], fitted: Fitted) -> dict[str, Any]:
         """What the claims of this learner read."""
         raise NotImplementedError
 
-    def _kernel(self, X: np.ndarray, rng: np.random.RandomState) -> tuple[Kernel, bool]:
-        """The kernel, and whether its bandwidth was chosen on the rows: then it is the median distance of random pairs."""
-        if isinstance(self.kernel, Kernel):
-            return self.kernel, False
-        made = kernel(self.kernel, degree=self.degree)
-        if not isinstance(made, (Gaussian, Laplace, Matern)):
-            return made, False
-        bandwidth = self.bandwidth
-        if bandwidth is None:
-            some = _as_array(X[rng.permutation(len(X))[:_HEURISTIC_ROWS]]).astype(np.float64)
-            apart = np.linalg.norm(some - np.roll(some, 1, axis=0), axis=1)
-            bandwidth = float(np.median(apart[apart > 0])) if (apart > 0).any() else 1.0
-        made = Gaussian.of_bandwidth(bandwidth) if isinstance(made, Gaussian) else type(made)(sigma=float(bandwidth))
-        return made, self.bandwidth is None
-
-    def _checked(self, X: Any, y: Any = None, **checks: Any) -> Any:
-        """Rows, and targets if given, as arrays; rows of a torch tensor stay where they are. `Evaluator` looks for NaN."""
-        if not _is_tensor(X):
-            rest = {} if y is None else {"y": y}
-            return validate_data(
-                self, X, **rest, **checks, reset=y is not None, dtype=(np.float64, np.float32), ensure_all_finite=False
+    def _choose(self, rows: Rows, rng: np.random.RandomState, *, labels: bool) -> tuple[Kernel, float, bool]:
+        """The kernel, λ, and whether either was chosen on the rows: by leave-one-out, or a bandwidth by their distances."""
+        made = self.kernel if isinstance(self.kernel, Kernel) else kernel(self.kernel, degree=self.degree)
+        length = getattr(self.kernel, "bandwidth", self.bandwidth)
+        if length in (None, "loo") or self.regularization == "loo":
+            check_rows(rows.X)
+        if "loo" in (self.regularization, length):
+            found = choose_kernel(
+                _as_array(rows.X),
+                _labels(rows.Y) if labels else rows.Y,
+                kernels=[made],
+                bandwidths=None if length in (None, "loo") else [float(length)],
+                regularizations=None if self.regularization == "loo" else [float(self.regularization)],
+                classify=labels,
+                random_state=rng,
             )
+            return found.kernel, found.regularization, True
+        lam = float(self.regularization)
+        if isinstance(self.kernel, Kernel) or not isinstance(made, (Gaussian, Laplace, Matern)):
+            return made, lam, False
+        if length is None:
+            length = default_bandwidth(made, _as_array(rows.X), rng, interpolate=lam == 0)
+        return with_length(made, float(length or 1.0)), lam, self.bandwidth is None
+
+    def _checked(self, X: Any, **rest: Any) -> Any:
+        """Rows, and targets if y is given, as arrays; torch tensors stay where they are. `Evaluator` looks for NaN."""
+        if not _is_tensor(X):
+            dtypes = (np.float64, np.float32)
+            return validate_data(self, X, **rest, reset="y" in rest, dtype=dtypes, ensure_all_finite=False)
         if X.ndim != 2 or not X.is_floating_point():
             raise ValueError(f"X must be a tensor of floating-point numbers with two axes, not {X.dtype} with {X.ndim}")
-        if y is None and X.shape[1] != self.n_features_in_:
-            raise ValueError(f"X has {X.shape[1]} columns, but the model was fitted to {self.n_features_in_}")
-        if y is None:
+        if "y" not in rest:
+            if X.shape[1] != self.n_features_in_:
+                raise ValueError(f"X has {X.shape[1]} columns, but the model was fitted to {self.n_features_in_}")
             return X.detach()
         self.n_features_in_ = int(X.shape[1])
-        y = y.detach().cpu().numpy() if _is_tensor(y) else y
-        return X.detach(), check_X_y(np.zeros((len(X), 1)), y, **checks)[1]
+        rest["y"] = _as_array(rest["y"])
+        return X.detach(), check_X_y(np.zeros((len(X), 1)), **rest)[1]
 
     def _scores(self, X: Any) -> Any:
         """f(x) for each row and output, an array (n, outputs), or a tensor where X is one."""
@@ -145,9 +175,12 @@ class _EigenPro(Learner):
 
         check_is_fitted(self, "coef_")
         X = self._checked(X)
+        if self.centers_ is None:
+            scores = _as_array(X)[:, self.center_indices_] @ self.coef_.reshape(len(self.coef_), -1)
+            return torch.from_numpy(scores).to(X) if _is_tensor(X) else scores
         made = kernel(self.kernel_name_, **self.kernel_parameters_)
         device = resolve_device(self.device)
-        evaluator = Evaluator(made, self.centers_, device, self.facts_["dtype"])
+        evaluator = prepare(made, self.centers_, device, self.facts_["dtype"])
         alpha = torch.from_numpy(self.coef_.reshape(len(self.coef_), -1)).to(evaluator.device, evaluator.dtype)
         budget = default_budget(device) if self.memory_limit is None else self.memory_limit
         scores = evaluator.times(evaluator.rows(X), evaluator.points, alpha, min(2.0**28, budget))
@@ -159,16 +192,22 @@ class _EigenPro(Learner):
                 raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, not {value!r}")
         for name in ("bandwidth", "step", "memory_limit", "time_limit", "x_bound", "y_bound"):
             value = getattr(self, name)
-            if value is not None and not (math.isfinite(value) and value > 0):
-                raise ValueError(f"{name} must be a finite number above 0 or None, not {value!r}")
+            loo = " or 'loo'" if name == "bandwidth" else ""
+            if value is not None and not (loo and value == "loo") and not _is_number(value, above=0):
+                raise ValueError(f"{name} must be a finite number above 0 or None{loo}, not {value!r}")
         for name, least in (("subsample", 1), ("directions", 0), ("batch_size", 1), ("epochs", 1)):
             value = getattr(self, name)
             if value is not None and (isinstance(value, bool) or value != int(value) or value < least):
                 raise ValueError(f"{name} must be a whole number of at least {least}, not {value!r}")
-        if not (math.isfinite(self.regularization) and self.regularization >= 0):
-            raise ValueError(f"regularization must be a finite number of at least 0, not {self.regularization!r}")
+        if self.regularization != "loo" and not (_is_number(self.regularization) and float(self.regularization) >= 0):
+            raise ValueError(f"regularization must be a finite number of at least 0 or 'loo', not {self.regularization!r}")
         if self.validation_fraction is not None and not 0 < self.validation_fraction < 1:
             raise ValueError(f"validation_fraction must be between 0 and 1, not {self.validation_fraction!r}")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = self.kernel == "precomputed" or isinstance(self.kernel, Precomputed)
+        return tags
 
     @staticmethod
     def _check_bound(name: str, bound: float | None, seen: Array) -> None:
@@ -176,12 +215,30 @@ class _EigenPro(Learner):
             raise ValueError(f"{name}={bound:g} but a row has {seen.max():g}: state a bound that holds for every row")
 
 
+def _labels(Y: Array) -> np.ndarray:
+    """Which class a row's ±1 targets say."""
+    return (Y[:, 0] > 0).astype(int) if Y.shape[1] == 1 else Y.argmax(axis=1)
+
+
+def _is_number(value: Any, above: float = -math.inf) -> bool:
+    return isinstance(value, (int, float, np.number)) and math.isfinite(value) and bool(value > above)
+
+
 def _is_tensor(X: Any) -> bool:
     return type(X).__module__ == "torch"
 
 
+def _rows(X: Any, Y: Array, sample_weight: Any) -> Rows:
+    """Rows with their weights; those of weight 0 are left out."""
+    numbers = np.arange(len(Y))
+    if sample_weight is None:
+        return Rows(X, Y, None, numbers)
+    weights = _check_sample_weight(sample_weight, Y, dtype=np.float64, ensure_non_negative=True)
+    return Rows(X, Y, weights, numbers).take(np.flatnonzero(weights))
+
+
 def _as_array(X: Any) -> np.ndarray:
-    return X.cpu().numpy() if _is_tensor(X) else X
+    return X.detach().cpu().numpy() if _is_tensor(X) else X
 
 
 class EigenProRegressor(MultiOutputMixin, RegressorMixin, _EigenPro):
@@ -189,11 +246,12 @@ class EigenProRegressor(MultiOutputMixin, RegressorMixin, _EigenPro):
 
     Parameters
     ----------
-    kernel : "gaussian", "laplace", "matern", "polynomial", "linear", or an object of `surelearn.kernel.functions`
-    bandwidth : the kernel's length h: exp(−‖x − z‖²/2h²), exp(−‖x − z‖/h); None takes the median distance of rows, which
-        voids claims about the training rows
+    kernel : "laplace", "gaussian", "matern", "polynomial", "linear", "precomputed", or an object of
+        `surelearn.kernel.functions` and of sums and products of such
+    bandwidth : the kernel's length h: exp(−‖x − z‖²/2h²), exp(−‖x − z‖/h); None takes a multiple of the median distance of
+        rows, "loo" the best by leave-one-out (`surelearn.kernel.choosing`): both void claims about the training rows
     degree : of the polynomial kernel
-    regularization : λ ≥ 0 beside the *mean* squared loss; 0 interpolates
+    regularization : λ ≥ 0 beside the *mean* squared loss; 0 interpolates; "loo" takes the best by leave-one-out
     solver : "direct" (Cholesky in float64, exact leave-one-out), "eigenpro", or "auto": direct up to 2,000 rows
     subsample, directions, batch_size : s, q and m of EigenPro; None chooses them
     step : η of EigenPro 2, made smaller where it would diverge; None solves for each block of rows instead
@@ -203,29 +261,35 @@ class EigenProRegressor(MultiOutputMixin, RegressorMixin, _EigenPro):
     validation_fraction, patience : hold out so many rows, and stop when they have not improved for so many epochs
     device, dtype : "auto" takes CUDA where there is a device; the eigensystem is always in float64
     memory_limit : bytes; kernel blocks are kept when they fit, else computed again each epoch
+    warm_start : whether EigenPro goes on from the α of the fit before, on the same rows; more rows may follow them
+    verbose : whether to say on stderr, after each epoch, how far the fit is
     x_bound, y_bound : bounds on ‖x‖ and ``|y|`` that hold for *every* row, for claims
     delta : the failure probability of each claim
 
     Attributes
     ----------
-    centers_, coef_ : the training rows and their coefficients α
+    centers_, coef_ : the training rows (None if the kernel is precomputed) and their coefficients α
+    center_indices_ : which of the rows given to ``fit`` they are: not those held out, nor those of weight 0
     eigenvalues_ : the leading eigenvalues of K_S/s (empty after a direct solution)
     facts_ : what was chosen and measured, among others ``norm``: the RKHS norm of f, and ``leave_one_out_error``
 
     Examples
     --------
     >>> X = np.linspace(0, 3, 20)[:, None]
-    >>> model = EigenProRegressor(bandwidth=1.0).fit(X, np.sin(X[:, 0]))
+    >>> model = EigenProRegressor("gaussian", bandwidth=1.0).fit(X, np.sin(X[:, 0]))
     >>> float(abs(model.predict([[1.5]])[0] - np.sin(1.5))) < 1e-4
     True
     """
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Fit to rows ``X`` (n, d) and targets ``y`` (n,) or (n, t)."""
-        X, y = self._checked(X, y, multi_output=True, y_numeric=True)
+    def fit(self, X: Any, y: Any, sample_weight: npt.ArrayLike | None = None) -> Self:
+        """Fit to rows ``X`` (n, d) and targets ``y`` (n,) or (n, t), arrays or torch tensors.
+
+        With ``sample_weight`` w the loss is Σ w_i‖f(x_i) − y_i‖²/Σw, and no claim about the training rows is made.
+        """
+        X, y = self._checked(X, y=y, multi_output=True, y_numeric=True)
         Y = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
         self._check_bound("y_bound", self.y_bound, np.linalg.norm(Y, axis=1))
-        self._fit(X, Y, labels=False)
+        self._fit(X, Y, sample_weight, labels=False)
         self.coef_ = self.coef_ if np.ndim(y) == 2 else self.coef_[:, 0]
         return self
 
@@ -260,15 +324,15 @@ class EigenProClassifier(ClassifierMixin, _EigenPro):
     ['same', 'other']
     """
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Fit to rows ``X`` (n, d) and labels ``y`` (n,), of two or more classes: targets are ±1, one output a class."""
-        X, y = self._checked(X, y)
+    def fit(self, X: Any, y: Any, sample_weight: npt.ArrayLike | None = None) -> Self:
+        """Fit to rows ``X`` (n, d) and labels ``y`` (n,), of two or more classes; ``sample_weight`` as in regression."""
+        X, y = self._checked(X, y=y)
         check_classification_targets(y)
         self.classes_, codes = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
             raise ValueError("y holds one class only: classification needs at least two")
         Y = np.where(codes[:, None] == np.arange(len(self.classes_)), 1.0, -1.0)
-        self._fit(X, Y[:, 1:] if len(self.classes_) == 2 else Y, labels=True)
+        self._fit(X, Y[:, 1:] if len(self.classes_) == 2 else Y, sample_weight, labels=True)
         return self
 
     def decision_function(self, X: Any) -> Array:
@@ -283,7 +347,7 @@ class EigenProClassifier(ClassifierMixin, _EigenPro):
 
     def _more_facts(self, facts: dict[str, Any], fitted: Fitted) -> dict[str, Any]:  # noqa: ARG002
         two = len(self.classes_) == 2
-        return {"classes": len(self.classes_), **(claims.margin_facts(fitted.values, fitted.targets) if two else {})}
+        return {"classes": len(self.classes_), **(claims.margin_facts(fitted.values, fitted.rows.Y) if two else {})}
 
     def _claim(self, writer: Writer) -> None:
         claims.claim_distance(writer, self.facts_)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import os
+import sys
+import time
 import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -14,6 +16,7 @@ import numpy.typing as npt
 from surelearn.kernel.direct import solve
 from surelearn.kernel.functions import Kernel
 from surelearn.kernel.iteration import Iteration
+from surelearn.kernel.torch_composites import evaluator
 from surelearn.kernel.torch_functions import Evaluator
 from surelearn.optim.stopping import Stopper
 
@@ -46,107 +49,164 @@ class Options:
     device: str
     dtype: str
     memory_limit: float | None
+    verbose: bool
     classify: bool
     exact: bool
 
 
 @dataclass(frozen=True, eq=False)
-class Fitted:
-    """The rows fitted, their α, targets and values f(x_i), all (n, …) in the rows' order, and the facts."""
+class Rows:
+    """Rows to fit: X (n, d), an array or a tensor, targets (n, outputs), weights w_i > 0, and each row's number.
 
-    rows: np.ndarray
+    Numbers are the columns of a precomputed kernel matrix that belong to the rows.
+    """
+
+    X: Any
+    Y: Array
+    weights: Array | None
+    numbers: npt.NDArray[np.intp]
+
+    def __len__(self) -> int:
+        return len(self.Y)
+
+    def take(self, which: np.ndarray) -> Rows:
+        """Some of the rows."""
+        return Rows(self.X[which], self.Y[which], None if self.weights is None else self.weights[which], self.numbers[which])
+
+    @property
+    def total(self) -> float:
+        """Σw_i, or n."""
+        return float(len(self) if self.weights is None else self.weights.sum())
+
+    @property
+    def roots(self) -> Array:
+        """√w_i as a column."""
+        return np.ones((len(self), 1)) if self.weights is None else np.sqrt(self.weights)[:, None]
+
+    def evaluator(self, kernel: Kernel, device: str, dtype: str, *, weighted: bool = True) -> Evaluator:
+        """The kernel on these rows, as W^½KW^½ unless told otherwise."""
+        weights = self.weights if weighted else None
+        return evaluator(kernel, self.X, device, dtype, weights=weights, numbers=self.numbers)
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """The rows fitted, their α and values f(x_i), (n, outputs) in the rows' order, and the facts."""
+
+    rows: Rows
     alpha: Array
-    targets: Array
     values: Array
     eigenvalues: Array
     facts: dict[str, Any]
 
 
-def fit_rows(kernel: Kernel, X: np.ndarray, Y: Array, options: Options, rng: np.random.RandomState) -> Fitted:
-    """Fit f to rows X (n, d) and targets Y (n, outputs)."""
-    held: tuple[np.ndarray, Array] | None = None
+def fit_rows(
+    kernel: Kernel, rows: Rows, options: Options, rng: np.random.RandomState, start: tuple[Any, Array] | None = None
+) -> Fitted:
+    """Fit f to rows; ``start``: the numbers of rows and their α to begin with."""
+    held: Rows | None = None
     if options.validation_fraction is not None:
-        order = rng.permutation(len(X))
-        count = min(len(X) - 1, math.ceil(options.validation_fraction * len(X)))
-        held = X[order[:count]], Y[order[:count]]
-        X, Y = X[order[count:]], Y[order[count:]]
+        order = rng.permutation(len(rows))
+        count = min(len(rows) - 1, math.ceil(options.validation_fraction * len(rows)))
+        held, rows = rows.take(order[:count]), rows.take(order[count:])
     device = resolve_device(options.device)
-    scale = float(np.abs(Y).max()) or 1.0
-    facts: dict[str, Any] = {"n": len(X), "regularization": float(options.regularization), "device": device}
-    direct = options.solver == "direct" or (options.solver == "auto" and held is None and len(X) <= DIRECT_ROWS)
+    scale = float(np.abs(rows.Y).max()) or 1.0
+    facts: dict[str, Any] = {"n": len(rows), "regularization": float(options.regularization), "device": device}
+    facts["weighted"] = rows.weights is not None
+    direct = options.solver == "direct" or (options.solver == "auto" and held is None and len(rows) <= DIRECT_ROWS)
     if direct:
-        alpha, values, eigenvalues, more = _direct(kernel, X, Y / scale, device, options)
+        alpha, values, eigenvalues, more = _direct(kernel, rows, scale, device, options)
     else:
-        alpha, values, eigenvalues, more = _iterate(kernel, X, Y / scale, scale, held, device, options, rng)
+        beginning = None if start is None else _beginning(rows, *start)
+        alpha, values, eigenvalues, more = _iterate(kernel, rows, scale, held, device, options, rng, beginning)
     if more["leave_one_out_error"] is not None:
         more["leave_one_out_error"] *= scale**2
     alpha *= scale
     if values is None:
-        values, measured = _measure(kernel, X, Y, alpha, device, options, direct=direct)
+        values, measured = _measure(kernel, rows, alpha, device, options, direct=direct)
         more |= measured
     else:
         values *= scale
     more["norm"] = math.sqrt(max(0.0, float((alpha * values).sum())))
-    more["training_risk"] = float(((values - Y) ** 2).sum(1).mean())
-    return Fitted(X, alpha, Y, values, eigenvalues, facts | more)
+    more["training_risk"] = float((rows.roots**2 * (values - rows.Y) ** 2).sum() / rows.total)
+    return Fitted(rows, alpha, values, eigenvalues, facts | more)
 
 
 _Found = tuple[Array, Array | None, Array, dict[str, Any]]  # α, f(x_i) if known already, eigenvalues, facts
 
 
-def _direct(kernel: Kernel, X: np.ndarray, Y: Array, device: str, options: Options) -> _Found:
+def _beginning(rows: Rows, numbers: np.ndarray, alpha: Array) -> Array:
+    """α of a fit before, row by row; 0 for rows that it did not have."""
+    largest = int(max(numbers.max(), rows.numbers.max()))
+    every = np.zeros((largest + 1, alpha.shape[1]))
+    every[numbers] = alpha
+    return every[rows.numbers]
+
+
+def _direct(kernel: Kernel, rows: Rows, scale: float, device: str, options: Options) -> _Found:
     import torch
 
-    evaluator = Evaluator(kernel, X, device, "float64")
-    gram = evaluator.gram(_PIECE)
+    made = rows.evaluator(kernel, device, "float64")
+    gram = made.gram(_PIECE)
     _check_finite(gram)
-    found = solve(gram, torch.from_numpy(Y).to(evaluator.device), options.regularization * len(X))
-    left = None if found.left_out is None else float(found.left_out.square().sum(1).mean())
+    targets = torch.from_numpy(rows.roots * rows.Y / scale).to(made.device)
+    found = solve(gram, targets, options.regularization * rows.total)
+    left = None if found.left_out is None else float(found.left_out.square().sum()) / rows.total
     facts = {"solver": "direct", "dtype": "float64", "rank": found.rank, "epochs": 0, "leave_one_out_error": left}
-    return found.alpha.cpu().numpy(), None, np.zeros(0), facts
+    return rows.roots * found.alpha.cpu().numpy(), None, np.zeros(0), facts
 
 
 def _iterate(
     kernel: Kernel,
-    X: np.ndarray,
-    Y: Array,
+    rows: Rows,
     scale: float,
-    held: tuple[np.ndarray, Array] | None,
+    held: Rows | None,
     device: str,
     options: Options,
     rng: np.random.RandomState,
+    start: Array | None,
 ) -> _Found:
     import torch
 
-    evaluator = Evaluator(kernel, X, device, options.dtype)
-    order = torch.from_numpy(rng.permutation(len(X)))
-    evaluator.points = evaluator.points[order.to(evaluator.device)]
-    _check_finite(evaluator.diagonal(evaluator.points))
-    targets = torch.from_numpy(Y)[order].to(evaluator.device, evaluator.dtype)
+    made = rows.evaluator(kernel, device, options.dtype)
+    order = torch.from_numpy(rng.permutation(len(rows)))
+    made.points = made.points[order.to(made.device)]
+    _check_finite(made.diagonal(made.points))
+    targets = _on(made, rows.roots * rows.Y / scale, order)
     budget = default_budget(device) if options.memory_limit is None else float(options.memory_limit)
     run = Iteration(
-        evaluator,
+        made,
         targets,
-        options.regularization * len(X),
+        options.regularization * rows.total,
         size=options.subsample,
         directions=options.directions,
         batch_size=options.batch_size,
         step=options.step,
         budget=budget,
     )
-    judge = None if held is None else _Judge(evaluator, held[0], held[1] / scale, options.classify, budget)
+    if start is not None:
+        run.alpha = _on(made, start / (rows.roots * scale), order)
+    judge = None if held is None else _Judge(made, held, scale, options.classify, budget)
     reason, done = _epochs(run, judge, options, scale, rng)
     if run.capped:
         warnings.warn(f"step={options.step:g} would diverge on some blocks: a smaller one was taken there", stacklevel=4)
-    fitted = run.apply(slice(0, len(X)))
+    fitted = run.apply(slice(0, len(rows)))
     rest = fitted - targets + run.penalty * run.alpha
-    residual = float(rest.square().sum(1, dtype=torch.float64).mean())
+    residual = float(rest.square().sum(dtype=torch.float64)) / len(rows)
     alpha, values = (_in_order(part, order) for part in (run.alpha, fitted))
     facts = {"solver": "eigenpro", "dtype": options.dtype, "epochs": done, "stopped": reason, "leave_one_out_error": None}
     facts |= {"residual": residual * scale**2, **run.facts()}
     if judge is not None:
         facts |= {"validation_rows": len(judge.targets), "validation_error": judge.best * judge.unit(scale)}
-    return alpha, None if options.exact else values, run.spectrum.eigenvalues[: run.directions + 1].copy(), facts
+    eigenvalues = run.spectrum.eigenvalues[: run.directions + 1].copy()
+    return rows.roots * alpha, None if options.exact else values / rows.roots, eigenvalues, facts
+
+
+def _on(made: Evaluator, values: Array, order: torch.Tensor) -> torch.Tensor:
+    """Rows of ``values`` in that order, on the evaluator's device and in its precision."""
+    import torch
+
+    return torch.from_numpy(values)[order].to(made.device, made.dtype)
 
 
 def _in_order(values: torch.Tensor, order: torch.Tensor) -> Array:
@@ -164,6 +224,7 @@ def _epochs(
     The residual is that of at least 2,000 rows: of the blocks that were met first, which all later ones have pulled at.
     """
     stopper = Stopper(options.epochs, options.time_limit, None if judge is None else options.patience)
+    began = time.monotonic()
     size = float(run.Y.double().square().sum(1).mean())
     best, least = run.alpha.clone(), size
     while not stopper.reason:
@@ -182,6 +243,10 @@ def _epochs(
         reached = options.target is not None and error * unit <= options.target
         near = residual <= options.tol**2 * size
         stopper.after(training=residual, validation=None if judge is None else error, converged=reached or near)
+        if options.verbose:
+            left = (time.monotonic() - began) / stopper.done * (options.epochs - stopper.done)
+            line = f"epoch {stopper.done} of {options.epochs}: error {error * unit:.4g}, at most {left:.0f} s left"
+            sys.stderr.write(line + "\n")
     if judge is not None or not run.penalty:
         run.alpha = best
     return stopper.reason, stopper.done
@@ -190,12 +255,13 @@ def _epochs(
 class _Judge:
     """The error on validation rows: the share of wrong labels, or the mean squared error."""
 
-    def __init__(self, evaluator: Evaluator, X: np.ndarray, Y: Array, classify: bool, budget: float) -> None:
+    def __init__(self, made: Evaluator, held: Rows, scale: float, classify: bool, budget: float) -> None:
         import torch
 
-        self._evaluator, self._rows, self._classify = evaluator, evaluator.rows(X), classify
+        self._evaluator, self._rows, self._classify = made, made.rows(held.X), classify
         self._budget = min(_PIECE, budget / 10)
-        self.targets = torch.from_numpy(Y).to(evaluator.device, evaluator.dtype)
+        self.targets = torch.from_numpy(held.Y / scale).to(made.device, made.dtype)
+        self._weights = torch.from_numpy(held.roots[:, 0] ** 2 / held.total).to(self.targets)
         self.best, self.improved = math.inf, False
 
     def unit(self, scale: float) -> float:
@@ -206,31 +272,33 @@ class _Judge:
         """The error of α, and whether it is the best so far."""
         scores = self._evaluator.times(self._rows, self._evaluator.points, alpha, self._budget)
         if not self._classify:
-            error = float((scores - self.targets).square().sum(1).mean())
+            wrong = (scores - self.targets).square().sum(1)
         elif scores.shape[1] == 1:
-            error = float((scores * self.targets <= 0).double().mean())
+            wrong = (scores * self.targets <= 0)[:, 0]
         else:
-            error = float((scores.argmax(1) != self.targets.argmax(1)).double().mean())
+            wrong = scores.argmax(1) != self.targets.argmax(1)
+        error = float((self._weights * wrong).sum())
         self.improved = error < self.best
         self.best = min(self.best, error)
         return error
 
 
 def _measure(
-    kernel: Kernel, X: np.ndarray, Y: Array, alpha: Array, device: str, options: Options, *, direct: bool
+    kernel: Kernel, rows: Rows, alpha: Array, device: str, options: Options, *, direct: bool
 ) -> tuple[Array, dict[str, Any]]:
-    """f(x_i), and ‖∇F(f)‖ = (2/n)·√ρᵀKρ, ρ = Kα + nλα − y, where λ > 0; in float64 where claims read them."""
+    """f(x_i), and for λ > 0 ‖∇F(f)‖ = (2/Σw)·√ρᵀKρ, ρ_i = w_i(f(x_i) − y_i) + λΣw·α_i; in float64 where claims read them."""
     import torch
 
-    evaluator = Evaluator(kernel, X, device, "float64" if direct or options.exact else options.dtype)
-    points, penalty = evaluator.points, options.regularization * len(X)
-    coefficients = torch.from_numpy(alpha).to(evaluator.device, evaluator.dtype)
-    values = evaluator.times(points, points, coefficients, _PIECE)
+    made = rows.evaluator(kernel, device, "float64" if direct or options.exact else options.dtype, weighted=False)
+    points, penalty = made.points, options.regularization * rows.total
+    coefficients = torch.from_numpy(alpha).to(made.device, made.dtype)
+    values = made.times(points, points, coefficients, _PIECE)
     facts: dict[str, Any] = {}
     if penalty > 0:
-        rest = values + penalty * coefficients - torch.from_numpy(Y).to(values)
-        squared = (rest * evaluator.times(points, points, rest, _PIECE)).sum().clamp(min=0)
-        facts["gradient_norm"] = 2.0 / len(X) * float(squared.sqrt())
+        rest = torch.from_numpy(rows.roots**2).to(values) * (values - torch.from_numpy(rows.Y).to(values))
+        rest += penalty * coefficients
+        squared = (rest * made.times(points, points, rest, _PIECE)).sum().clamp(min=0)
+        facts["gradient_norm"] = 2.0 / rows.total * float(squared.sqrt())
     return values.cpu().double().numpy(), facts
 
 

@@ -2,65 +2,24 @@
 
 A kernel is frozen plain data, called on two arrays of rows: ``Gaussian(sigma=2.0)(X, Z)`` is the matrix k(x_i, z_j). The
 course's σ is not everyone's: it divides ‖x − z‖² itself, so that its Gaussian with σ = 2h² is the usual one of width h, and
-scikit-learn's ``gamma`` is 1/σ.
+scikit-learn's ``gamma`` is 1/σ. Kernels add, multiply, and take positive weights: ``Gaussian(2.0) + 0.5 * Linear()`` is a
+kernel again, of `surelearn.kernel.composites`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
 from scipy.spatial.distance import cdist
 
+from surelearn.kernel.composites import Kernel, Product, Sum
+
 _CLOSE = 1e-4  # below this share of ‖x‖² + ‖z‖², ‖x‖² + ‖z‖² − 2⟨x, z⟩ has lost more than four digits
-_PIECE = 2**23  # numbers in a piece of a kernel matrix: 64 MB
-
-
-@dataclass(frozen=True)
-class Kernel:
-    """What all kernels share: parameters as plain data, and sums over a kernel matrix that is never held whole."""
-
-    name: ClassVar[str] = ""
-
-    def __call__(self, X: Any, Z: Any) -> np.ndarray:
-        """The matrix k(x_i, z_j) for rows of X and Z, dense or sparse; shape (n, m)."""
-        raise NotImplementedError
-
-    def diagonal(self, X: Any) -> np.ndarray:
-        """k(x_i, x_i) for every row, without the matrix; shape (n,)."""
-        raise NotImplementedError
-
-    def radius(self, x_bound: float | None) -> float | None:
-        """A bound on √k(x, x) wherever ‖x‖ ≤ x_bound; None where there is none."""
-        raise NotImplementedError
-
-    def parameters(self) -> dict[str, Any]:
-        """The parameters as plain data; ``kernel(k.name, **k.parameters())`` is k again."""
-        return asdict(self)
-
-    def pieces(self, X: Any, Z: Any) -> Iterator[tuple[slice, np.ndarray]]:
-        """The matrix k(X, Z) in pieces of whole rows, each at most 64 MB (or one row)."""
-        step = max(1, _PIECE // max(1, Z.shape[0]))
-        for start in range(0, X.shape[0], step):
-            rows = slice(start, min(start + step, X.shape[0]))
-            yield rows, self(X[rows], Z)
-
-    def sums(self, X: Any, Z: Any, coefficients: np.ndarray) -> np.ndarray:
-        """Σ_j k(x_i, z_j)·c_j for every row x_i, piece by piece; ``coefficients`` (m,) or (m, machines).
-
-        Examples
-        --------
-        >>> Linear().sums(np.eye(2), np.array([[1.0, 2.0]]), np.array([3.0]))
-        array([3., 6.])
-        """
-        out = np.empty((X.shape[0], *np.shape(coefficients)[1:]))
-        for rows, values in self.pieces(X, Z):
-            out[rows] = values @ coefficients
-        return out
 
 
 @dataclass(frozen=True)
@@ -225,7 +184,44 @@ class Matern(Kernel):
         return 1.0
 
 
-KERNELS: dict[str, type[Kernel]] = {made.name: made for made in (Linear, Polynomial, Gaussian, Laplace, Matern)}
+@dataclass(frozen=True)
+class Precomputed(Kernel):
+    """Rows are rows of a kernel matrix, as scikit-learn has it: fit on k(X, X), (n, n), and predict from k(test, X), (m, n).
+
+    A row holds its values at the training rows alone: ``Z`` must be all of them, in their order.
+
+    Examples
+    --------
+    >>> K = np.array([[2.0, 1.0], [1.0, 3.0]])
+    >>> Precomputed()(np.array([[5.0, 7.0]]), K), Precomputed().diagonal(K)
+    (array([[5., 7.]]), array([2., 3.]))
+    """
+
+    name: ClassVar[str] = "precomputed"
+    combines: ClassVar[bool] = False
+
+    def __call__(self, X: Any, Z: Any) -> np.ndarray:
+        """X itself, where Z is the whole matrix of the training rows."""
+        if Z.shape[0] != Z.shape[1] or X.shape[1] != Z.shape[0]:
+            raise ValueError(
+                f"a precomputed kernel is known at all {Z.shape[1]} training rows together, not at a selection of"
+                f" {Z.shape[0]}: give X of shape (m, n), n the rows fitted, to a learner that keeps them all"
+            )
+        return np.array(X.toarray() if sparse.issparse(X) else X, dtype=float)
+
+    def diagonal(self, X: Any) -> np.ndarray:
+        """The diagonal of the training rows' matrix."""
+        if X.shape[0] != X.shape[1]:
+            raise ValueError(f"X must be the square matrix k(x_i, x_j) of the rows fitted, not of shape {X.shape}")
+        return np.array(X.diagonal(), dtype=float)
+
+    def radius(self, x_bound: float | None) -> float | None:  # noqa: ARG002 - ‖x‖ is not known
+        """None: nothing is known about rows unseen."""
+        return None
+
+
+KERNELS: dict[str, type[Kernel]] = {made.name: made for made in (Linear, Polynomial, Gaussian, Laplace, Matern, Precomputed)}
+_COMPOSITES: dict[str, type[Kernel]] = {made.name: made for made in (Sum, Product)}
 
 
 def kernel(which: str | Kernel, **parameters: Any) -> Kernel:
@@ -240,10 +236,13 @@ def kernel(which: str | Kernel, **parameters: Any) -> Kernel:
     """
     if isinstance(which, Kernel):
         return which
-    if not isinstance(which, str) or which not in KERNELS:
+    if not isinstance(which, str) or which not in KERNELS | _COMPOSITES:
         raise ValueError(f"kernel must be one of {', '.join(KERNELS)} or a kernel object, not {which!r}")
-    made = KERNELS[which]
-    return made(**{name: value for name, value in parameters.items() if name in made.__dataclass_fields__})
+    made = (KERNELS | _COMPOSITES)[which]
+    known = {name: value for name, value in parameters.items() if name in made.__dataclass_fields__}
+    if "parts" in known:
+        known["parts"] = tuple(kernel(**part) if isinstance(part, Mapping) else part for part in known["parts"])
+    return made(**known)
 
 
 def inner_products(X: Any, Z: Any) -> np.ndarray:

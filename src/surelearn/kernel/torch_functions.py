@@ -63,11 +63,8 @@ class Evaluator:
         return self._prepare(self._raw(X))
 
     def _raw(self, X: np.ndarray | torch.Tensor) -> torch.Tensor:
-        import torch
-
-        rows = X if isinstance(X, torch.Tensor) else torch.from_numpy(np.require(X, requirements=("C", "W")))
-        rows = rows.to(self.device)
-        check_finite(rows)
+        rows = _tensor(X).to(self.device)
+        check_rows(rows)
         return rows
 
     def _prepare(self, values: torch.Tensor) -> torch.Tensor:
@@ -157,14 +154,19 @@ class Evaluator:
         return out
 
 
-def check_finite(rows: torch.Tensor) -> None:
+def check_rows(X: np.ndarray | torch.Tensor) -> None:
     """Say where a number is missing, where one is."""
+    rows = _tensor(X)
     if bool(rows.sum().isfinite()) or bool(rows.isfinite().all()):
         return
     row, column = (int(at) for at in rows.isfinite().logical_not().nonzero()[0])
-    raise ValueError(
-        f"X holds NaN or infinity, first in row {row}, column {column}: fill such values in, or leave the row out"
-    )
+    raise ValueError(f"X holds NaN or infinity, first in row {row}, column {column}: fill it in, or leave the row out")
+
+
+def _tensor(X: np.ndarray | torch.Tensor) -> torch.Tensor:
+    import torch
+
+    return X if isinstance(X, torch.Tensor) else torch.from_numpy(np.require(X, requirements=("C", "W")))
 
 
 def out_of_memory(error: RuntimeError) -> bool:

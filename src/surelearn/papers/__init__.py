@@ -29,6 +29,12 @@ REPRODUCTIONS = {
     "shallows-heaviside": ("kernel_heaviside:HEAVISIDE", "A step function, a smooth kernel, 100 and 1,000,000 iterations."),
     "double-descent": ("kernel_double_descent:DOUBLE_DESCENT", "Random features across the interpolation threshold."),
     "rkhs-norm": ("kernel_rkhs_norm:RKHS_NORM", "The norm of kernel interpolants as rows and label noise grow."),
+    "critical-batch-size": ("kernel_batch_size:BATCH_SIZE", "How far larger batches save iterations, and EigenPro's part."),
+    "gaussian-or-laplace": ("kernel_gaussian_or_laplace:WHICH_KERNEL", "Which kernel fits random labels quickly, and why."),
+    "eigenpro-acceleration": (
+        "kernel_acceleration:ACCELERATION",
+        "Epochs of EigenPro against SGD, beside what is predicted.",
+    ),
 }
 """Name → where its `Reproduction` stands, and one sentence."""
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from surelearn.certificate import Certificate
-from surelearn.persistence.trusted import LEARNERS
+from surelearn.persistence.trusted import KERNELS, LEARNERS
 from surelearn.persistence.words import first_line
 
 
@@ -62,6 +62,8 @@ def _encode(value: Any, name: str, arrays: dict[str, Any]) -> Any:
         return {"dict": {key: _encode(item, name, arrays) for key, item in value.items()}}
     if kind is Certificate:
         return {"certificate": value.to_dict()}
+    if f"{kind.__module__}.{kind.__qualname__}" in KERNELS:
+        return {"kernel": value.name, "parameters": _encode(value.parameters(), name, arrays)}
     raise ValueError(f"the model's {name} is a {kind.__name__}, which cannot be saved without pickle")
 
 
@@ -84,4 +86,8 @@ def _decode(value: Any, arrays: Mapping[str, Any]) -> Any:
         return {key: _decode(item, arrays) for key, item in value["dict"].items()}
     if kind == "certificate":
         return Certificate.from_dict(value["certificate"])
+    if kind == "kernel":
+        from surelearn.kernel.functions import kernel
+
+        return kernel(value["kernel"], **_decode(value["parameters"], arrays))
     raise ValueError(f"unknown kind of value {kind!r}")

@@ -19,6 +19,7 @@ LEARNERS = {
     "surelearn.cluster.kmeans.KMeans",
     "surelearn.kernel.eigenpro.EigenProClassifier",
     "surelearn.kernel.eigenpro.EigenProRegressor",
+    "surelearn.kernel.linear_form.LinearEigenProRegressor",
     "surelearn.kernel.random_features.FourierFeatures",
     "surelearn.kernel.random_features.RandomFeaturesRegressor",
     "surelearn.kernel.random_features.ReluFeatures",
@@ -34,4 +35,15 @@ LEARNERS = {
     "surelearn.selection.preparation.DateParts",
     "surelearn.selection.preparation.HashedWords",
 }
-TRUSTED |= dict.fromkeys(sorted(LEARNERS), ("ObjectNode", None))
+# Kernels, which are plain data: a learner alone keeps them by name and parameters.
+KERNELS = {
+    "surelearn.kernel.composites.Product",
+    "surelearn.kernel.composites.Sum",
+    "surelearn.kernel.functions.Gaussian",
+    "surelearn.kernel.functions.Laplace",
+    "surelearn.kernel.functions.Linear",
+    "surelearn.kernel.functions.Matern",
+    "surelearn.kernel.functions.Polynomial",
+    "surelearn.kernel.functions.Precomputed",
+}
+TRUSTED |= dict.fromkeys(sorted(LEARNERS | KERNELS), ("ObjectNode", None))

@@ -167,23 +167,36 @@ def _bounds(chart: Chart, unit: str) -> Markup:
 
 
 def _curve(chart: Chart, unit: str) -> Markup:
+    log, level = bool(chart.data.get("log")), number(chart.data.get("level"))
+    level = level if _drawable(level) and not (log and _or(level, 0.0) <= 0) else None
     rows = [row for row in _together(chart.data, "x", "y", "low", "high", name=False) if _drawable(*row[:2])]
+    rows = [row for row in rows if not log or min(row[:2]) > 0]
     label = str(chart.data.get("x_label", ""))
-    y_axis = axis_for([v for row in rows for v in row[1:]], 150, 12, unit)
+    make = log_axis_for if log else axis_for
+    y_axis = make([*(v for row in rows for v in row[1:]), level], 150, 12, unit)
     room = max(text_width(y_axis.label(tick)) for tick in y_axis.ticks) + 10
-    x_axis = axis_for([row[0] for row in rows], room, WIDTH - 22, "number")
+    x_axis = make([row[0] for row in rows], room, WIDTH - 22, "number")
     rows.sort(key=lambda row: row[0])
     band = [row for row in rows if _drawable(*row[2:])]
     parts = _plane(x_axis, y_axis, label)
     if len(band) > 1:
         around = [(x, high) for x, _, _, high in band] + [(x, low) for x, _, low, _ in reversed(band)]
         parts.append(element("polygon", class_="band", points=_points(around, x_axis, y_axis)))
+    if level is not None:
+        parts += _level(level, str(chart.data.get("level_label", "")), x_axis, y_axis)
     if len(rows) > 1:
         parts.append(element("polyline", class_="ln", points=_points([row[:2] for row in rows], x_axis, y_axis)))
     for x, y, low, high in rows[:: math.ceil(len(rows) / 60) or 1]:
         tip = f"{show(x, 'number')} {label}".strip() + f": {show(y, unit)}" + _between(low, high, unit)
         parts.append(element("circle", element("title", tip), class_="mea", cx=x_axis.at(x), cy=y_axis.at(y), r=3.5))
     return picture(chart.title, WIDTH, 196 if label else 178, *parts)
+
+
+def _level(level: float, label: str, x_axis: Axis, y_axis: Axis) -> list[Markup]:
+    """A dashed line across, named above its left end."""
+    y = y_axis.at(level)
+    text = element("text", fit(label, 150), class_="tick", x=x_axis.start + 4.0, y=y - 5 if y > 24 else y + 14)
+    return [element("line", class_="diagonal", x1=x_axis.start, x2=x_axis.end, y1=y, y2=y), text]
 
 
 def _reliability(chart: Chart, unit: str) -> Markup:

@@ -27,7 +27,8 @@ class Chart:
     ``data`` by kind; rates are fractions, shown as percentages where ``data["unit"] == "rate"``:
 
     - "candidates": ``names``, ``values``, ``errors`` (one standard error), ``chosen`` (position)
-    - "curve": ``x``, ``y``, ``low``, ``high``, ``x_label``
+    - "curve": ``x``, ``y``, ``low``, ``high``, ``x_label``; both axes logarithmic where ``log`` is true; a dashed line at
+      ``level`` with its ``level_label``
     - "reliability": ``predicted``, ``observed``, ``low``, ``high``, ``counts``
     - "bars": ``names``, ``measured``, ``bounds`` (None where there is none)
     - "bounds": ``names``, ``values``, ``kinds`` ("guaranteed", "measured" or "vacuous"), a logarithmic axis

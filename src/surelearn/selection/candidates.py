@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +12,9 @@ from typing import Any
 from surelearn.adapters import Task
 from surelearn.jobs import seed_for
 
-DIRECT_KERNEL_ROWS = 5000  # up to here an exact kernel machine, whose cost grows with the square of n
+DIRECT_KERNEL_ROWS = 5000  # up to here a support vector machine, whose cost grows with the square of n
+EIGENPRO_ROWS = 40_000  # up to here EigenPro with every row a centre; so does its cost, from a smaller start
+EIGENPRO = "kernel machine"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,11 +28,11 @@ class Candidate:
 DEFAULT = {
     "classification": (
         "majority", "naive Bayes", "logistic regression", "boosted stumps", "nearest neighbours", "kernel SVM",
-        "kernel logistic regression", "boosted trees", "random forest",
+        "kernel logistic regression", EIGENPRO, "boosted trees", "random forest",
     ),
     "regression": (
         "median", "linear regression", "Huber regression", "nearest neighbours", "kernel SVM", "kernel ridge",
-        "boosted trees", "random forest",
+        EIGENPRO, "boosted trees", "random forest",
     ),
 }  # fmt: skip
 """Candidates that take part unless told otherwise; the others of `catalogue` take part by name."""
@@ -42,7 +46,8 @@ def catalogue(task: Task, kinds: Mapping[Any, str], n: int, random_state: int = 
     Parameters
     ----------
     kinds : kind of each column: "number", "category", "text" or "date"
-    n : rows to fit on; beyond 5,000 the kernel machine works on 300 random landmarks
+    n : rows to fit on; beyond 5,000 the kernel SVM gives way to a linear model of 300 random landmarks, and beyond 40,000
+        there is no "kernel machine" (EigenPro; it needs PyTorch, and is not there without)
     classes : labels to tell apart; boosting grows a tree for each in every round, so beyond five it has fewer rounds
     """
     from sklearn.pipeline import make_pipeline
@@ -77,6 +82,10 @@ def named_candidates(
 ) -> list[Candidate]:
     """Those of `catalogue` with the names, in its order; "all" is every one."""
     every = catalogue(task, kinds, n, random_state, classes)
+    if EIGENPRO in names and EIGENPRO not in every:
+        if not _has_torch():
+            raise ValueError("EigenPro needs PyTorch: pip install 'surelearn[torch]'")
+        raise ValueError(f"the candidate {EIGENPRO!r} is for up to {EIGENPRO_ROWS:,} rows to fit on, here are {n:,}")
     if unknown := [name for name in names if name != "all" and name not in every]:
         raise ValueError(f"there is no candidate {unknown[0]!r} for {task}: there are {', '.join(every)}, and all")
     return [candidate for name, candidate in every.items() if name in names or "all" in names]
@@ -94,6 +103,26 @@ def _naive_bayes(kinds: Mapping[Any, str]) -> Any:
         return None
     columns = ColumnTransformer([("plain", "passthrough", list(plain))], verbose_feature_names_out=False)
     return make_pipeline(columns, NaiveBayes(categorical=[i for i, kind in enumerate(plain.values()) if kind == "category"]))
+
+
+def _has_torch() -> bool:
+    return importlib.util.find_spec("torch") is not None
+
+
+def _eigenpro(task: Task, n: int, seed: Callable[[str], int]) -> Any:
+    """Kernel ridge regression by EigenPro, on the CPU so that every machine gives the same page; None where there is none.
+
+    The bandwidth is the median distance. A Gaussian kernel and a penalty that grows with √n for classes, whose labels are
+    noisy; a Laplace kernel and a small one for numbers.
+    """
+    if n > EIGENPRO_ROWS or not _has_torch():
+        return None
+    from surelearn.kernel.eigenpro import EigenProClassifier, EigenProRegressor
+
+    shared: dict[str, Any] = {"device": "cpu", "memory_limit": 2.0**32, "random_state": seed(EIGENPRO)}
+    if task == "classification":
+        return EigenProClassifier("gaussian", regularization=0.005 / math.sqrt(n), **shared)
+    return EigenProRegressor("laplace", regularization=0.1 / n, **shared)
 
 
 def _classifiers(n: int, seed: Callable[[str], int], classes: int) -> dict[str, tuple[Any, ...]]:
@@ -116,6 +145,7 @@ def _classifiers(n: int, seed: Callable[[str], int], classes: int) -> dict[str, 
     if n > DIRECT_KERNEL_ROWS:
         landmarks = Nystroem(n_components=300, random_state=seed("landmarks"))
         kernel = {"kernel logistic regression": (landmarks, logistic(1 / (20 * n)))}
+    eigenpro = _eigenpro("classification", n, seed)
     return {
         "majority": (DummyClassifier(),),
         "naive Bayes": (),  # in its place by complexity
@@ -125,6 +155,7 @@ def _classifiers(n: int, seed: Callable[[str], int], classes: int) -> dict[str, 
         "boosted stumps": (AdaBoostClassifier(n_rounds=rounds),),
         "nearest neighbours": (KNeighborsClassifier(n_neighbors=min(15, max(1, n // 10))),),
         **kernel,
+        **({} if eigenpro is None else {EIGENPRO: (eigenpro,)}),
         "boosted trees": (
             HistGradientBoostingClassifier(max_iter=rounds, early_stopping=False, random_state=seed("boosted trees")),
         ),
@@ -151,6 +182,7 @@ def _regressors(n: int, seed: Callable[[str], int]) -> dict[str, tuple[Any, ...]
         landmarks = Nystroem(n_components=300, random_state=seed("landmarks"))
         kernel = {"kernel ridge": (landmarks, Ridge(regularization="loo", intercept="free"))}
     forest = RandomForestRegressor(100, min_samples_leaf=2, max_features=0.5, random_state=seed("random forest"))
+    eigenpro = _eigenpro("regression", n, seed)
     return {
         "median": (DummyRegressor(strategy="median"),),
         "least squares": (LeastSquares(),),
@@ -160,6 +192,7 @@ def _regressors(n: int, seed: Callable[[str], int]) -> dict[str, tuple[Any, ...]
         "clipped regression": scaled(VariationalRegression()),
         "nearest neighbours": (KNeighborsRegressor(n_neighbors=min(10, max(1, n // 10))),),
         **kernel,
+        **({} if eigenpro is None else {EIGENPRO: scaled(eigenpro)}),
         "boosted trees": (HistGradientBoostingRegressor(early_stopping=False, random_state=seed("boosted trees")),),
         "random forest": (forest,),
     }

@@ -21,7 +21,7 @@ from surelearn.bounds.capacity import BINARY
 from surelearn.bounds.optimality import CONVEX_LIPSCHITZ
 from surelearn.bounds.stability import LOSS_NONNEGATIVE, UNIFORM
 from surelearn.claim import Theorem
-from surelearn.kernel.functions import Kernel, Linear, kernel, squared_norms
+from surelearn.kernel.functions import Kernel, Linear, Precomputed, kernel, squared_norms
 from surelearn.linear.svm.machine import Machine, Problem, train
 from surelearn.linear.svm.optimality import Optimality, optimality
 from surelearn.linear.svm.votes import class_pairs, votes
@@ -172,7 +172,10 @@ class SupportVectorMachine(ClassifierMixin, Learner):
         return self.classes_[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(1)]
 
     def _kernel(self) -> Kernel:
-        return kernel(self.kernel, degree=self.degree, sigma=self.sigma)
+        made = kernel(self.kernel, degree=self.degree, sigma=self.sigma)
+        if isinstance(made, Precomputed):
+            raise ValueError("kernel='precomputed' is for EigenProClassifier: give this machine the kernel and the rows")
+        return made
 
     def _check_parameters(self) -> None:
         for name, value, known in (

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from surelearn.kernel.composites import Product, Sum
 from surelearn.kernel.functions import Kernel, Linear, Polynomial
 from surelearn.linear.svm.dual import intercept_error
 from surelearn.linear.svm.machine import Machine, Problem
@@ -107,8 +108,16 @@ def _mended(problem: Problem, alpha: np.ndarray, short: np.ndarray) -> float | N
 
 def _kernel_error(kernel: Kernel, X: Any) -> float:
     """How far a computed k(x, z) can be off, divided by √(k(x, x) k(z, z))."""
-    times = 1.0 if isinstance(kernel, Linear) else kernel.degree if isinstance(kernel, Polynomial) else _DISTANCES
-    return times * (_entries(X) + 8) * _EPS
+    return _kernel_times(kernel) * (_entries(X) + 8) * _EPS
+
+
+def _kernel_times(kernel: Kernel) -> float:
+    """Errors of factors add up; those of a sum's parts are at most the largest part's, and one more for the sum."""
+    if isinstance(kernel, Product):
+        return 1.0 + sum(_kernel_times(part) for part in kernel.parts)
+    if isinstance(kernel, Sum):
+        return 1.0 + max(_kernel_times(part) for part in kernel.parts)
+    return 1.0 if isinstance(kernel, Linear) else kernel.degree if isinstance(kernel, Polynomial) else _DISTANCES
 
 
 def _entries(X: Any) -> int:
