@@ -154,3 +154,78 @@ def test_thousands_of_small_problems_agree_with_a_direct_solution():
             assert (np.abs(found.predict(Z) - expected) <= reach + tolerance).all()
             close.append(bool((reach <= 1e-2 * np.abs(Y).max()).all()))
     assert np.mean(close) > 0.7
+
+
+def test_fewer_centers_than_rows(tmp_path):
+    pd = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 3))
+    y = np.sin(X[:, 0]) + X[:, 1] ** 2
+    settings = {
+        "bandwidth": 3.0,
+        "regularization": 1e-6,
+        "device": "cpu",
+        "dtype": "float64",
+        "epochs": 60,
+        "tol": 1e-12,
+        "random_state": 0,
+    }
+    few = EigenProRegressor("gaussian", centers=60, **settings).fit(X, y)
+    assert few.centers_.shape == (60, 3)
+    assert few.coef_.shape == (60,)
+    K, own = Gaussian.of_bandwidth(3.0)(X, few.centers_), Gaussian.of_bandwidth(3.0)(few.centers_, few.centers_)
+    values, vectors = np.linalg.eigh(own)
+    root = np.sqrt(600e-6 * np.maximum(values, 0.0))[:, None] * vectors.T
+    least = np.linalg.lstsq(np.vstack([K, root]), np.append(y, np.zeros(60)), rcond=1e-15)[0]
+    np.testing.assert_allclose(few.predict(X), K @ least, atol=1e-3)
+    assert few.facts_["training_risk"] == pytest.approx(np.mean((few.predict(X) - y) ** 2), rel=1e-3)
+    path = tmp_path / "rows.parquet"
+    frame = pd.DataFrame(X, columns=list("abc")).assign(y=y, kind=np.where(y > 1, "big", "small"))
+    frame.to_parquet(path)
+    filed = EigenProRegressor("gaussian", centers=60, **settings).fit_file(path, "y", features=["a", "b", "c"])
+    np.testing.assert_allclose(filed.predict(frame[["a", "b", "c"]]), few.predict(X), rtol=1e-9)
+    np.save(tmp_path / "X.npy", X)
+    mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
+    np.testing.assert_allclose(
+        EigenProRegressor("gaussian", centers=60, **settings).fit(mapped, y).predict(X), few.predict(X)
+    )
+    machine = EigenProClassifier("gaussian", centers=60, **settings).fit_file(path, "kind", features=["a", "b", "c"])
+    assert machine.classes_.tolist() == ["big", "small"]
+    assert machine.score(frame[["a", "b", "c"]], frame["kind"]) > 0.95
+    claims = {claim.quantity for claim in machine.certificate_.claims}
+    assert claims == {"risk"}
+    assert {absent.quantity for absent in few.certificate_.absent} >= {"distance to the minimizer", "uniform stability"}
+
+
+def test_a_warm_start_with_centers_and_what_does_not_go_with_them(capsys):
+    X, Y, _ = problem(n=100)
+    model = made({"centers": 10}, warm_start=True, epochs=1, verbose=True).fit(X, Y)
+    first, kept = model.facts_["training_risk"], model.centers_
+    model.fit(X, Y)
+    np.testing.assert_array_equal(model.centers_, kept)
+    assert model.facts_["training_risk"] <= first * (1 + 1e-6)
+    assert "rows read" in capsys.readouterr().err
+    with pytest.raises(ValueError, match="sample_weight goes with centers=None"):
+        made({"centers": 10}).fit(X, Y, np.ones(100))
+    with pytest.raises(ValueError, match="give centers="):
+        made({}).fit_file("rows.parquet", "y")
+    with pytest.raises(ValueError, match="centers must be a whole number"):
+        made({"centers": 0}).fit(X, Y)
+    with pytest.raises(ValueError, match="'precomputed' has a row and a column"):
+        made({"centers": 3}, "precomputed").fit(np.eye(5), Y[:5])
+
+
+def test_leave_one_out_chooses_bandwidth_and_penalty():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-3, 3, size=(150, 1))
+    y = np.sin(3 * X[:, 0]) + 0.1 * rng.normal(size=150)
+    chosen = EigenProRegressor("gaussian", bandwidth="loo", regularization="loo", device="cpu", random_state=0).fit(X, y)
+    poor = EigenProRegressor("gaussian", bandwidth=30.0, regularization=1e-3, device="cpu").fit(X, y)
+    Z = np.linspace(-2.5, 2.5, 50)[:, None]
+    errors = [np.mean((model.predict(Z) - np.sin(3 * Z[:, 0])) ** 2) for model in (chosen, poor)]
+    assert errors[0] < 0.02 < errors[1]
+    assert chosen.facts_["tuned"]
+    assert not poor.facts_["tuned"]
+    assert EigenProClassifier(regularization="loo", device="cpu").fit(X, y > 0).score(X, y > 0) > 0.9
+    with pytest.raises(ValueError, match="or 'loo', not 'gcv'"):
+        EigenProRegressor(regularization="gcv").fit(X, y)

@@ -18,12 +18,16 @@ _TUNED = (
     "the bandwidth or λ was chosen on the rows: give bandwidth= (or a kernel object) and regularization= fixed beforehand"
 )
 _WEIGHTED = "the rows were weighted: the theorem is about rows drawn alike, each counted once"
+_CENTRES = "f is built on fewer centers than rows: the theorem is about the minimizer over all of the RKHS"
 _STATE_X = "state x_bound=, a bound on ‖x‖ that holds for every row"
 _RISKS = (bounds.uniform_stability_nonnegative, bounds.bousquet_elisseeff)
 
 
 def claim_distance(writer: Writer, facts: dict[str, Any]) -> None:
     """‖f − f*‖ ≤ ‖∇F(f)‖/(2λ) in the RKHS, f* the ridge solution."""
+    if "centres" in facts:
+        writer.absent("distance to the minimizer", _CENTRES, bounds.distance_to_minimizer.key)
+        return
     if facts["regularization"] == 0:
         reason = "without a penalty the residual bounds the distance only by the smallest eigenvalue: set regularization="
         writer.absent("distance to the minimizer", reason, bounds.distance_to_minimizer.key)
@@ -64,6 +68,8 @@ def stability_facts(facts: dict[str, Any]) -> dict[str, Any]:
 
 def no_stability(facts: dict[str, Any]) -> str:
     """Why no stability is claimed, or ""."""
+    if "centres" in facts:
+        return _CENTRES
     if facts["regularization"] == 0:
         return "without a penalty interpolation is not uniformly stable: set regularization= beforehand"
     if facts["weighted"]:
