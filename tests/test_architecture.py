@@ -28,7 +28,7 @@ MAY_IMPORT = {
     "files": set(),
     "attacks": {"adapters"},
     "attribution": {"adapters"},
-    "robust": {"adapters", "attacks", "base", "bounds", "certificate", "claim"},
+    "robust": {"adapters", "attacks", "base", "bounds", "certificate", "claim", "fingerprint"},
     "measurement": {"adapters"},
     "slicing": {"measurement"},
     "certificate": {"bounds", "claim", "fingerprint", "measurement", "plain", "slicing"},
@@ -45,8 +45,9 @@ MAY_IMPORT = {
     "persistence": {"certificate", "data", "files", "fingerprint", "kernel", "plain", "version"},
     "report": {"certificate", "claim", "plain", "version"},
     "auditing": {
-        "adapters", "boosting", "bounds", "certificate", "certification", "claim", "data", "fingerprint", "jobs", "kernel",
-        "linear", "measurement", "monitoring", "persistence", "plain", "report", "selection", "slicing", "version",
+        "adapters", "attacks", "attribution", "boosting", "bounds", "certificate", "certification", "claim", "data",
+        "fingerprint", "jobs", "kernel", "linear", "measurement", "monitoring", "optim", "persistence", "plain", "report",
+        "robust", "selection", "slicing", "version",
     },
     "papers": {
         "adapters", "auditing", "boosting", "bounds", "certificate", "certification", "claim", "data", "files", "jobs",

@@ -118,7 +118,7 @@ class Evaluator:
     def times(self, A: torch.Tensor, B: torch.Tensor, coefficients: torch.Tensor, budget: float) -> torch.Tensor:
         """Σ_j k(a_i, b_j)·c_j without the whole matrix; ``coefficients`` (len(B), outputs)."""
         if self._fuses(A) and coefficients.shape[1] <= fused.MOST_OUTPUTS:
-            return fused.times(self._halves(A), self._halves(B), coefficients, self.kernel, self._rounding)
+            return fused.times(self._halves(A), self._halves(B), coefficients, self.kernel, fused.ROUNDING * self._rounding)
         out = coefficients.new_empty(len(A), coefficients.shape[1])
         for rows, values in self.pieces(A, B, budget):
             out[rows] = values @ coefficients
@@ -141,7 +141,7 @@ class Evaluator:
 
         A, n = self.points, len(self.points)
         if self._fuses(A):
-            return fused.gram(self._halves(A), self.kernel, self._rounding)
+            return fused.gram(self._halves(A), self.kernel, fused.ROUNDING * self._rounding)
         out = torch.empty(n, n, dtype=self.dtype, device=self.device)
         step = max(1, min(n, 2048, int(budget / (3 * n * self._rows_dtype.itemsize))))
         for start in range(0, n, step):

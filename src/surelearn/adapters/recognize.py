@@ -1,0 +1,182 @@
+"""Which closed form a fitted model has, if any: its affine preparation, its machines, and how they become class scores."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any, Literal
+
+import numpy as np
+
+from surelearn.adapters.forms import Affine, Array, Form, KernelForm, LinearForm, NetworkForm
+
+Head = Literal["each", "two", "pairs"]
+
+
+class NoClosedForm(Exception):  # noqa: N818 - a reason, not an error
+    """Why a model has no closed form, in a sentence."""
+
+
+@dataclass(frozen=True)
+class Closed:
+    """A model in closed form: the machines ``form`` of the prepared row.
+
+    Attributes
+    ----------
+    form : linear, kernel or network
+    prepare : the affine steps before it, or None
+    head : "each" (a machine an output), "two" (one machine, positive for the second class), or "pairs" (a machine for
+        every pair of classes, positive for the second, and votes)
+    """
+
+    form: Form
+    prepare: Affine | None
+    head: Head
+
+
+def closed_form(model: Any) -> Closed:
+    """The closed form of a fitted model or pipeline; `NoClosedForm` says why there is none."""
+    prepare: Affine | None = None
+    if isinstance(steps := getattr(model, "steps", None), list):
+        for _, step in steps[:-1]:
+            made = _affine(step)
+            if made is not None:
+                prepare = made if prepare is None else prepare.then(made)
+        model = steps[-1][1]
+    form, head = _machines(model)
+    return Closed(form, prepare, head)
+
+
+def _affine(step: Any) -> Affine | None:
+    """A fitted preparation as an affine map; None for one that does nothing."""
+    name = type(step).__name__
+    if step is None or step == "passthrough":
+        return None
+    if name == "StandardScaler":
+        width = step.n_features_in_
+        scale = np.ones(width) if step.scale_ is None else np.asarray(step.scale_, dtype=float)
+        return Affine(1.0 / scale, -(np.zeros(width) if step.mean_ is None else step.mean_) / scale)
+    if name == "RobustScaler":
+        width = step.n_features_in_
+        scale = np.ones(width) if step.scale_ is None else np.asarray(step.scale_, dtype=float)
+        return Affine(1.0 / scale, -(np.zeros(width) if step.center_ is None else step.center_) / scale)
+    if name == "MaxAbsScaler":
+        return Affine(1.0 / np.asarray(step.scale_, dtype=float), np.zeros(step.n_features_in_))
+    if name == "MinMaxScaler" and not step.clip:
+        return Affine(np.asarray(step.scale_, dtype=float), np.asarray(step.min_, dtype=float))
+    if name == "PCA":
+        scale = np.sqrt(step.explained_variance_) if step.whiten else np.ones(len(step.components_))
+        matrix = step.components_ / scale[:, None]
+        return Affine(matrix, -matrix @ step.mean_)
+    raise NoClosedForm(f"the preparation {name} is not affine")
+
+
+def _machines(model: Any) -> tuple[Form, Head]:
+    classes = getattr(model, "classes_", None)
+    if isinstance(classes, list):
+        raise NoClosedForm("the model has several targets")
+    count = None if classes is None else len(classes)
+    if hasattr(model, "coefs_") and hasattr(model, "intercepts_"):
+        return _network(model), _head(len(model.intercepts_[-1]), count)
+    if hasattr(model, "centers_") and hasattr(model, "kernel_name_"):
+        return _kernel_sum(model.kernel_name_, model.kernel_parameters_, model.centers_, model.coef_, None, count)
+    if hasattr(model, "support_vectors_") and hasattr(model, "dual_coef_") and getattr(model, "coef_", None) is None:
+        return _support_vectors(model, count)
+    if hasattr(model, "coef_") and hasattr(model, "intercept_"):
+        weights = np.atleast_2d(_dense(model.coef_)).astype(float)
+        intercepts = np.broadcast_to(np.asarray(model.intercept_, dtype=float).ravel(), (len(weights),))
+        head = _head(len(weights), count, _votes(model))
+        sign = -1.0 if head == "pairs" and _is_libsvm(model) else 1.0
+        return LinearForm(sign * weights, sign * intercepts), head
+    raise NoClosedForm(f"{type(model).__name__} has no gradient that is known here")
+
+
+def _head(machines: int, classes: int | None, votes: bool = False) -> Head:
+    if classes == 2 and machines == 1:
+        return "two"
+    if votes and classes is not None and machines == classes * (classes - 1) // 2:
+        return "pairs"
+    if classes is None or machines == classes:
+        return "each"
+    raise NoClosedForm(f"{machines} machines for {classes} classes are combined in a way that is not known here")
+
+
+def _votes(model: Any) -> bool:
+    return hasattr(model, "support_") or getattr(model, "multiclass", "") == "one_vs_one"
+
+
+def _is_libsvm(model: Any) -> bool:
+    return type(model).__module__.startswith("sklearn.svm")
+
+
+def _network(model: Any) -> NetworkForm:
+    layers = tuple(
+        (np.asarray(W, dtype=float).T, np.asarray(b, dtype=float))
+        for W, b in zip(model.coefs_, model.intercepts_, strict=True)
+    )
+    return NetworkForm(layers, model.activation)
+
+
+def _support_vectors(model: Any, count: int | None) -> tuple[Form, Head]:
+    """scikit-learn's machines, or ours with a name or an object for a kernel."""
+    if not _is_libsvm(model):
+        name, parameters = model.kernel, {"degree": getattr(model, "degree", None), "sigma": getattr(model, "sigma", None)}
+        if hasattr(name, "parameters"):
+            name, parameters = name.name, name.parameters()
+        return _kernel_sum(
+            name, parameters, model.support_vectors_, model.dual_coef_.T, model.intercept_, count, votes=_votes(model)
+        )
+    kinds = {
+        "rbf": ("gaussian", {"sigma": 1.0 / model._gamma}),
+        "poly": ("polynomial", {"degree": model.degree, "gamma": model._gamma, "offset": model.coef0}),
+    }
+    if model.kernel not in kinds:
+        raise NoClosedForm(f"the kernel {model.kernel!r} has no gradient that is known here")
+    coefficients, intercepts = _libsvm_machines(model, count)
+    return _kernel_sum(
+        *kinds[model.kernel], model.support_vectors_, coefficients, intercepts, count, votes=count is not None
+    )
+
+
+def _libsvm_machines(model: Any, count: int | None) -> tuple[Array, Array]:
+    """LIBSVM's packed coefficients as one column a machine, positive for the second class of its pair."""
+    packed, intercepts = _dense(model.dual_coef_), np.asarray(model.intercept_, dtype=float)
+    if count is None or count == 2:
+        return packed.T, intercepts
+    ends = np.concatenate([[0], np.cumsum(model.n_support_)])
+    columns = []
+    for i, j in combinations(range(count), 2):
+        column = np.zeros(packed.shape[1])
+        column[ends[i] : ends[i + 1]] = packed[j - 1, ends[i] : ends[i + 1]]
+        column[ends[j] : ends[j + 1]] = packed[i, ends[j] : ends[j + 1]]
+        columns.append(-column)
+    return np.transpose(columns), -intercepts
+
+
+def _kernel_sum(
+    name: Any,
+    parameters: Any,
+    centers: Any,
+    coefficients: Any,
+    intercepts: Any,
+    count: int | None,
+    votes: bool = False,
+) -> tuple[Form, Head]:
+    centers = _dense(centers).astype(float)
+    coefficients = np.asarray(coefficients, dtype=float).reshape(len(centers), -1)
+    machines = coefficients.shape[1]
+    intercepts = np.zeros(machines) if intercepts is None else np.asarray(intercepts, dtype=float).reshape(machines)
+    head = _head(machines, count, votes)
+    if name == "linear":
+        return LinearForm(coefficients.T @ centers, intercepts), head
+    if name == "polynomial":
+        kept = {"gamma": 1.0, "offset": 1.0, **{key: float(parameters[key]) for key in parameters if key != "sigma"}}
+    elif name in ("gaussian", "laplace", "matern"):
+        kept = {"nu": 1.5, **{key: float(parameters[key]) for key in parameters if key in ("sigma", "nu")}}
+    else:
+        raise NoClosedForm(f"the kernel {name!r} has no gradient that is known here")
+    return KernelForm(name, kept, centers, coefficients, intercepts), head
+
+
+def _dense(values: Any) -> np.ndarray:
+    return values.toarray() if hasattr(values, "toarray") else np.asarray(values)

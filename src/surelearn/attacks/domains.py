@@ -1,0 +1,125 @@
+"""Where a changed row may lie: the range of every column, the unit in which it is measured, what is fixed or substituted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[np.float64]
+Norm = Literal["linf", "l2"]
+
+
+@dataclass(frozen=True, eq=False)
+class Domain:
+    """Ranges, units and choices of the columns of rows (n, d); made by `domain`.
+
+    Attributes
+    ----------
+    low, high : the range of every column
+    scale : the unit in which a column's change is measured; 0 for a column that does not move
+    choices : columns that are substituted, not moved, with the values allowed in them
+    names : of the columns, for people
+    """
+
+    low: Array
+    high: Array
+    scale: Array
+    choices: Mapping[int, tuple[float, ...]]
+    names: tuple[str, ...]
+
+    def check(self, X: Array) -> None:
+        """Refuse rows that do not lie within, naming the first value that does not."""
+        outside = (self.low > X) | (self.high < X) | ~np.isfinite(X)
+        if outside.any():
+            i, j = np.argwhere(outside)[0]
+            raise ValueError(
+                f"row {i} has {X[i, j]:g} in {self.names[j]}, outside its range [{self.low[j]:g}, {self.high[j]:g}]:"
+                " state low= and high= that hold for the rows given"
+            )
+
+    def ball(self, X: Array, radius: Any) -> tuple[Array, Array]:
+        """The box of the L∞ ball around every row within the range: ``|z − x| ≤ radius·scale`` holds to the last digit."""
+        reach = np.reshape(np.asarray(radius, dtype=float), (-1, 1)) * self.scale
+        low, high = X - reach, X + reach
+        with np.errstate(invalid="ignore"):
+            low = np.where(X - low > reach, np.nextafter(low, np.inf), low)
+            high = np.where(high - X > reach, np.nextafter(high, -np.inf), high)
+        return np.maximum(low, self.low), np.minimum(high, self.high)
+
+    def within(self, Z: Array, X: Array, radius: Any, norm: Norm) -> Array:
+        """Z moved into the ball around X and into the range, exactly as `distance` measures it."""
+        radius = np.broadcast_to(np.asarray(radius, dtype=float), len(X))
+        low, high = self.ball(X, radius)
+        Z = np.clip(Z, low, high)
+        shrink = 1e-15
+        while (far := self.distance(Z, X, norm) > radius).any():
+            factor = radius[far] / self.distance(Z[far], X[far], norm) * (1.0 - shrink)
+            Z[far] = np.clip(X[far] + (Z[far] - X[far]) * factor[:, None], low[far], high[far])
+            shrink *= 4.0
+        return Z
+
+    def distance(self, Z: Array, X: Array, norm: Norm) -> Array:
+        """How far every row moved, in units of ``scale``; columns that do not move, or are substituted, count nothing."""
+        moves = self.scale > 0
+        steps = np.abs(Z[:, moves] - X[:, moves]) / self.scale[moves]
+        if not moves.any():
+            return np.zeros(len(X))
+        return steps.max(axis=1) if norm == "linf" else np.sqrt(np.einsum("ij,ij->i", steps, steps))
+
+    def substituted(self, Z: Array, X: Array) -> npt.NDArray[np.intp]:
+        """In how many columns of choices every row differs."""
+        columns = list(self.choices)
+        return (Z[:, columns] != X[:, columns]).sum(axis=1)
+
+
+def domain(
+    columns: int | Iterable[str],
+    *,
+    low: Any = -np.inf,
+    high: Any = np.inf,
+    scale: Any = 1.0,
+    fixed: Iterable[int | str] = (),
+    choices: Mapping[Any, Iterable[float]] | None = None,
+) -> Domain:
+    """Where changed rows may lie.
+
+    Parameters
+    ----------
+    columns : how many, or their names
+    low, high, scale : a number, or one a column; ``scale`` is the unit of a column's change (its standard deviation, say)
+    fixed : columns, by name or number, that do not change
+    choices : {column: values allowed}, for columns that are substituted, not moved
+
+    Examples
+    --------
+    >>> where = domain(["age", "job"], low=0.0, high=[99.0, 3.0], scale=[10.0, 1.0], choices={"job": (0, 1, 2, 3)})
+    >>> where.scale, dict(where.choices)
+    (array([10.,  0.]), {1: (0.0, 1.0, 2.0, 3.0)})
+    """
+    names = tuple(f"column {j}" for j in range(columns)) if isinstance(columns, int) else tuple(columns)
+
+    def numbers(name: str, value: Any) -> Array:
+        array = np.asarray(value, dtype=float)
+        if array.ndim > 1 or (array.ndim == 1 and len(array) != len(names)) or np.isnan(array).any():
+            raise ValueError(f"{name} must be a number, or one for each of {len(names)} columns")
+        return np.broadcast_to(array, len(names)).copy()
+
+    def number_of(column: Any) -> int:
+        if column in names:
+            return names.index(column)
+        if isinstance(column, (int, np.integer)) and 0 <= column < len(names):
+            return int(column)
+        raise ValueError(f"no column is called {column!r}: name one of {', '.join(map(str, names[:5]))}, …")
+
+    bottom, top, units = numbers("low", low), numbers("high", high), numbers("scale", scale)
+    if (bottom > top).any():
+        raise ValueError(f"low must not be above high, as in {names[int((bottom > top).argmax())]}")
+    if (units < 0).any() or np.isinf(units).any():
+        raise ValueError("scale must not be negative or infinite: 0 fixes a column")
+    allowed = {number_of(column): tuple(map(float, values)) for column, values in (choices or {}).items()}
+    units[[*map(number_of, fixed), *allowed]] = 0.0
+    return Domain(bottom, top, units, allowed, names)

@@ -1,0 +1,79 @@
+"""Kernel ridge regression as the learner that a bilevel attack faces: poison moves the fit and is one of its centres."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import linalg
+from scipy.spatial.distance import cdist
+
+from surelearn.attacks.poison_allowed import Array
+
+
+@dataclass(frozen=True)
+class KernelRidgeObjective:
+    """(1/n)·Σ(f(x_i) − y_i)² + λ‖f‖² in the RKHS of exp(−‖x − z‖²/σ), solved exactly: f = Σ α_i·k(x_i, ·), (K + nλI)α = y.
+
+    Attributes
+    ----------
+    sigma : σ as `surelearn.kernel.functions.Gaussian` has it; 2h² for a bandwidth h
+    regularization : λ > 0
+
+    Examples
+    --------
+    >>> learner = KernelRidgeObjective(sigma=2.0, regularization=0.5)
+    >>> X, y = np.array([[0.0], [9.0]]), np.array([1.0, -1.0])
+    >>> round(learner.risk(learner.fit(X, y), X, y), 6)
+    0.25
+    """
+
+    sigma: float
+    regularization: float
+
+    def __post_init__(self) -> None:
+        for name in ("sigma", "regularization"):
+            if not (np.isfinite(getattr(self, name)) and getattr(self, name) > 0):
+                raise ValueError(f"{name} must be a number above 0, not {getattr(self, name)!r}")
+
+    def fit(self, X: Array, y: np.ndarray, start: object = None) -> tuple[Array, Array]:  # noqa: ARG002 - solved exactly
+        """Centres and α."""
+        K = self._kernel(X, X)
+        return X, linalg.solve(K + len(X) * self.regularization * np.eye(len(X)), np.asarray(y, dtype=float), assume_a="pos")
+
+    def decision(self, state: tuple[Array, Array], X: Array) -> Array:
+        """F at rows X."""
+        return self._kernel(X, state[0]) @ state[1]
+
+    def risk(self, state: tuple[Array, Array], X: Array, y: np.ndarray) -> float:
+        """The mean squared loss."""
+        return float(((self.decision(state, X) - y) ** 2).mean())
+
+    def total_gradient(
+        self,
+        state: tuple[Array, Array],
+        X: Array,
+        y: np.ndarray,  # noqa: ARG002 - it is in α
+        count: int,
+        X_outer: Array,
+        y_outer: np.ndarray,
+    ) -> Array:
+        """How the risk on outer rows changes with the last ``count`` rows.
+
+        With u = ∂L/∂f at the outer rows T and b = (K + nλI)⁻¹K_XT·u: dL = uᵀ(dK_TX)α − bᵀ(dK)α, and
+        ∂k(x, z)/∂x = −(2/σ)(x − z)k(x, z).
+        """
+        alpha, poison = state[1], slice(len(X) - count, len(X))
+        K, across = self._kernel(X, X), self._kernel(X_outer, X)
+        u = 2 * (across @ alpha - y_outer) / len(X_outer)
+        b: Array = linalg.solve(K + len(X) * self.regularization * np.eye(len(X)), across.T @ u, assume_a="pos")  # pyright: ignore[reportAssignmentType]
+        from_outer = across[:, poison].T * np.outer(alpha[poison], u)  # (count, m)
+        inside = -K[poison] * (np.outer(b[poison], alpha) + np.outer(alpha[poison], b))  # (count, n)
+        return self._moved(X[poison], X_outer, from_outer) + self._moved(X[poison], X, inside)
+
+    def _moved(self, X: Array, Z: Array, weights: Array) -> Array:
+        """−(2/σ)·Σ_j weights_ij(x_i − z_j)."""
+        return -2 / self.sigma * (weights.sum(1)[:, None] * X - weights @ Z)
+
+    def _kernel(self, X: Array, Z: Array) -> Array:
+        return np.exp(-cdist(X, Z, "sqeuclidean") / self.sigma)

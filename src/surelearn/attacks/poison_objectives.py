@@ -1,0 +1,225 @@
+"""What a learner minimizes, as the attacks on training rows need it: (1/n)·Σ ℓ(w; x_i, y_i) + λ‖w‖², and its derivatives.
+
+Labels are 0 … c − 1 for logistic loss, numbers for squared loss. `LinearObjective` has closed forms; a torch module is a
+`surelearn.attacks.poison_modules.ModuleObjective`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any, Literal
+
+import numpy as np
+from scipy import linalg, optimize, sparse
+from scipy.special import expit, log_softmax, softmax
+
+from surelearn.attacks.poison_allowed import Array
+
+_MOST_DENSE = 500  # parameters, up to which the Hessian is a matrix
+
+
+class Objective(ABC):
+    """A twice differentiable mean loss with penalty λ‖w‖², in a flat vector of parameters.
+
+    Attributes
+    ----------
+    regularization : λ
+    damping : added to the Hessian where it is inverted
+    iterations : the most steps of one fit
+    """
+
+    regularization: float = 0.0
+    damping: float = 0.0
+    iterations: int = 1000
+
+    @abstractmethod
+    def start(self, d: int) -> Array:
+        """Parameters to fit from, for rows of d features."""
+
+    @abstractmethod
+    def losses(self, w: Array, X: Array, y: np.ndarray) -> Array:
+        """ℓ of every row, without the penalty."""
+
+    @abstractmethod
+    def gradients(self, w: Array, X: Array, y: np.ndarray) -> Array:
+        """∇_w ℓ of every row, (n, p)."""
+
+    @abstractmethod
+    def gradient(self, w: Array, X: Array, y: np.ndarray, weights: Array | None = None) -> Array:
+        """Mean of ∇_w ℓ, or its sum with ``weights``."""
+
+    @abstractmethod
+    def pull(self, w: Array, X: Array, y: np.ndarray, v: Array) -> Array:
+        """∇_x ⟨v, ∇_w ℓ⟩ of every row, (n, d)."""
+
+    @abstractmethod
+    def hessian_product(self, w: Array, X: Array, y: np.ndarray, v: Array) -> Array:
+        """The mean Hessian of ℓ times v."""
+
+    def risk(self, w: Array, X: Array, y: np.ndarray) -> float:
+        """The mean loss, without the penalty."""
+        return float(self.losses(w, X, y).mean())
+
+    def fit(self, X: Array, y: np.ndarray, start: Array | None = None) -> Array:
+        """The minimizer, from ``start`` (a local one where the loss is not convex)."""
+
+        def value(w: Array) -> tuple[float, Array]:
+            slope = self.gradient(w, X, y) + 2 * self.regularization * w
+            return self.risk(w, X, y) + self.regularization * float(w @ w), slope
+
+        options = {"maxiter": self.iterations, "maxfun": 2 * self.iterations, "gtol": 1e-9, "ftol": 1e-15}
+        w = self.start(X.shape[1]) if start is None else np.asarray(start, dtype=float)
+        return optimize.minimize(value, w, jac=True, method="L-BFGS-B", options=options).x
+
+    def solve(self, w: Array, X: Array, y: np.ndarray, b: Array) -> Array:
+        """H⁻¹b, H the Hessian of the whole objective, by conjugate gradients; b (p,) or (p, m)."""
+        if b.ndim == 2:
+            return np.column_stack([self.solve(w, X, y, column) for column in b.T])
+        shift = 2 * self.regularization + self.damping
+
+        def times(v: Array) -> Array:
+            return self.hessian_product(w, X, y, v.ravel()) + shift * v.ravel()
+
+        operator = sparse.linalg.LinearOperator((b.size, b.size), matvec=times, dtype=np.float64)
+        return sparse.linalg.cg(operator, b, rtol=1e-8, maxiter=10 * b.size)[0]
+
+    def total_gradient(self, w: Array, X: Array, y: np.ndarray, count: int, X_outer: Array, y_outer: np.ndarray) -> Array:
+        """How the risk on outer rows changes with the last ``count`` rows, as the fit w follows: −∇_x⟨H⁻¹∇L, g⟩/n."""
+        u = self.solve(w, X, y, self.gradient(w, X_outer, y_outer))
+        return -self.pull(w, X[-count:], y[-count:], u) / len(X)
+
+
+def _logistic(S: Array, y: np.ndarray) -> tuple[Array, Array, Callable[[Array], Array]]:
+    if S.shape[1] == 1:
+        sign = (2.0 * y - 1.0)[:, None]
+        slopes, curve = -sign * expit(-sign * S), expit(S) * expit(-S)
+        return np.logaddexp(0.0, -sign * S)[:, 0], slopes, lambda T: curve * T
+    P, rows = softmax(S, axis=1), np.arange(len(S))
+    slopes = P.copy()
+    slopes[rows, y.astype(int)] -= 1.0
+    return -log_softmax(S, axis=1)[rows, y.astype(int)], slopes, lambda T: P * (T - (P * T).sum(1, keepdims=True))
+
+
+def _squared(S: Array, y: np.ndarray) -> tuple[Array, Array, Callable[[Array], Array]]:
+    rest = S - y[:, None]
+    return rest[:, 0] ** 2, 2 * rest, lambda T: 2 * T
+
+
+class LinearObjective(Objective):
+    """Logistic regression of c classes, or least squares, linear in w, with derivatives in closed form.
+
+    Parameters
+    ----------
+    loss : "logistic" (labels 0 … c − 1) or "squared"
+    classes : c, for logistic loss; two classes have one score, c have c scores, w then being (c, d) in one row
+    intercept : whether a column of ones is added, penalized like the others
+    regularization : λ beside the mean loss
+
+    Examples
+    --------
+    >>> X, y = np.array([[1.0], [2.0]]), np.array([1.0, 2.0])
+    >>> LinearObjective("squared", intercept=False, regularization=2.5).fit(X, y).round(6)
+    array([0.5])
+    """
+
+    def __init__(
+        self,
+        loss: Literal["logistic", "squared"] = "logistic",
+        *,
+        classes: int = 2,
+        intercept: bool = True,
+        regularization: float = 0.0,
+    ) -> None:
+        if loss not in ("logistic", "squared"):
+            raise ValueError(f"loss must be 'logistic' or 'squared', not {loss!r}")
+        if not isinstance(classes, (int, np.integer)) or classes < 2:
+            raise ValueError(f"classes must be a whole number of at least 2, not {classes!r}")
+        if not (np.isfinite(regularization) and regularization >= 0):
+            raise ValueError(f"regularization must be a number of at least 0, not {regularization!r}")
+        self.loss, self.classes, self.intercept, self.regularization = loss, int(classes), intercept, regularization
+        self.scores = self.classes if loss == "logistic" and classes > 2 else 1
+        self._parts = _logistic if loss == "logistic" else _squared
+
+    def start(self, d: int) -> Array:
+        """Zeros."""
+        return np.zeros(self.scores * (d + self.intercept))
+
+    def decision(self, w: Array, X: Array) -> Array:
+        """Scores, (n, 1) or (n, c)."""
+        return self._padded(X) @ w.reshape(self.scores, -1).T
+
+    def losses(self, w: Array, X: Array, y: np.ndarray) -> Array:
+        """ℓ of every row."""
+        return self._parts(self.decision(w, X), y)[0]
+
+    def gradients(self, w: Array, X: Array, y: np.ndarray) -> Array:
+        """∇_w ℓ of every row, (n, p)."""
+        slopes = self._parts(self.decision(w, X), y)[1]
+        return (slopes[:, :, None] * self._padded(X)[:, None, :]).reshape(len(X), -1)
+
+    def gradient(self, w: Array, X: Array, y: np.ndarray, weights: Array | None = None) -> Array:
+        """Mean of ∇_w ℓ, or its sum with ``weights``."""
+        slopes = self._parts(self.decision(w, X), y)[1]
+        shares = np.full(len(X), 1 / len(X)) if weights is None else weights
+        return ((slopes * shares[:, None]).T @ self._padded(X)).ravel()
+
+    def pull(self, w: Array, X: Array, y: np.ndarray, v: Array) -> Array:
+        """∇_x ⟨v, ∇_w ℓ⟩ = Vᵀℓ′ + Wᵀℓ″(Vx) of every row, (n, d)."""
+        W, V = w.reshape(self.scores, -1), v.reshape(self.scores, -1)
+        _, slopes, curve = self._parts(self.decision(w, X), y)
+        return (slopes @ V + curve(self._padded(X) @ V.T) @ W)[:, : X.shape[1]]
+
+    def hessian_product(self, w: Array, X: Array, y: np.ndarray, v: Array) -> Array:
+        """The mean Hessian of ℓ times v."""
+        Z = self._padded(X)
+        curve = self._parts(self.decision(w, X), y)[2]
+        return (curve(Z @ v.reshape(self.scores, -1).T).T @ Z).ravel() / len(X)
+
+    def hessian(self, w: Array, X: Array, y: np.ndarray) -> Array:
+        """The mean Hessian of ℓ."""
+        if self.scores > 1:
+            return np.column_stack([self.hessian_product(w, X, y, unit) for unit in np.eye(w.size)])
+        Z, curve = self._padded(X), self._parts(self.decision(w, X), y)[2]
+        return (Z * curve(np.ones((len(X), 1)))).T @ Z / len(X)
+
+    def solve(self, w: Array, X: Array, y: np.ndarray, b: Array) -> Array:
+        """H⁻¹b; a small H is factored, the least-norm solution taken where it is singular."""
+        if len(b) > _MOST_DENSE:
+            return super().solve(w, X, y, b)
+        shift = 2 * self.regularization + self.damping
+        H = self.hessian(w, X, y) + shift * np.eye(len(b))
+        if shift > 0:
+            return np.asarray(linalg.solve(H, b, assume_a="pos"))
+        return linalg.lstsq(H, b, lapack_driver="gelsd")[0]  # pyright: ignore[reportOptionalSubscript]
+
+    def fit(self, X: Array, y: np.ndarray, start: Array | None = None) -> Array:
+        """The minimizer: L-BFGS, then Newton steps as long as they shrink the gradient."""
+        w = super().fit(X, y, start)
+
+        def slope(w: Array) -> Array:
+            return self.gradient(w, X, y) + 2 * self.regularization * w
+
+        for _ in range(10):
+            further = w - self.solve(w, X, y, slope(w))
+            if not np.linalg.norm(slope(further)) < 0.5 * np.linalg.norm(slope(w)):
+                break
+            w = further
+        return w
+
+    def _padded(self, X: Array) -> Array:
+        return np.column_stack([X, np.ones(len(X))]) if self.intercept else X
+
+
+def check_labels(objective: Any, y: np.ndarray, name: str = "y") -> None:
+    """Refuse labels that a classifier's objective does not have."""
+    if getattr(objective, "loss", "") == "logistic" and not np.isin(y, np.arange(objective.classes)).all():
+        raise ValueError(f"{name} must hold labels 0 … {objective.classes - 1}: number the classes first")
+
+
+def checked_parameters(objective: Objective, name: str, w: Any, d: int) -> Array:
+    """Finite parameters, as many as the objective has for d features."""
+    given, wanted = np.asarray(w, dtype=float), objective.start(d).size
+    if given.shape != (wanted,) or not np.isfinite(given).all():
+        raise ValueError(f"{name} must be {wanted} finite parameters, not of shape {given.shape}")
+    return given

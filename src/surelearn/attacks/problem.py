@@ -1,0 +1,118 @@
+"""What is attacked: a model with rows, labels and their domain, and what counts as success."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from surelearn.adapters import ScoreFunction, score_function
+from surelearn.attacks.domains import Array, Domain, Norm, domain
+from surelearn.attacks.result import Evasion
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """A model with rows, labels and their domain, checked.
+
+    Attributes
+    ----------
+    aims : the number of the label (or of the target) of every row; -1 for a label that the model does not know
+    goals : the same as labels
+    """
+
+    f: ScoreFunction
+    X: Array
+    labels: np.ndarray
+    goals: np.ndarray
+    aims: np.ndarray
+    targeted: bool
+    where: Domain
+
+    @classmethod
+    def of(cls, model: Any, X: Any, y: Any, target: Any, where: Domain | None, *, by_scores: bool = True) -> Problem:
+        """Check everything, in sentences; ``by_scores`` says whether the attack needs to know which score is whose."""
+        f = score_function(model)
+        X = np.array(X, dtype=np.float64, ndmin=2)
+        labels = np.asarray(y)
+        if labels.shape != (len(X),):
+            raise ValueError(f"y must hold a label for each of {len(X)} rows, not have shape {labels.shape}")
+        where = domain(X.shape[1]) if where is None else where
+        if len(where.scale) != X.shape[1]:
+            raise ValueError(f"the domain has {len(where.scale)} columns, X has {X.shape[1]}")
+        where.check(X)
+        goals = labels if target is None else np.broadcast_to(np.asarray(target), labels.shape)
+        aims = _numbers(f, goals) if by_scores else np.zeros(len(goals), dtype=np.intp)
+        if target is not None and (aims < 0).any():
+            raise ValueError(f"target must be one of the model's classes, not {goals.tolist()[int((aims < 0).argmax())]!r}")
+        return cls(f, X, labels, goals, aims, target is not None, where)
+
+    def reached(self, said: np.ndarray, rows: Any) -> np.ndarray:
+        """Whether the attack succeeded, from what is predicted for ``rows`` of the problem."""
+        return (said == self.goals[rows]) == self.targeted
+
+    def judged(self, Z: Array, rows: Any) -> np.ndarray:
+        """Whether the attack succeeded with the rows ``Z``, as the model itself predicts."""
+        return self.reached(self.f.predict(Z), rows)
+
+    def result(self, method: str, norm: Norm, radius: Any, Z: Array, before: np.ndarray, calls: int) -> Evasion:
+        """The outcome, success as the model itself predicts; rows that failed are put back."""
+        after = self.f.predict(Z)
+        success = self.reached(after, slice(None))
+        rows = np.where(success[:, None], Z, self.X)
+        return Evasion(
+            method=method,
+            norm=norm,
+            radius=radius,
+            original=self.X,
+            rows=rows,
+            success=success,
+            distance=np.where(success, self.where.distance(rows, self.X, norm), np.inf),
+            substituted=self.where.substituted(rows, self.X),
+            labels=self.labels,
+            before=before,
+            after=np.where(success, after, before),
+            calls=calls + 2 * len(Z),
+            targeted=self.targeted,
+            domain=self.where,
+        )
+
+
+def substitute(problem: Problem, rows: np.ndarray, most: int) -> tuple[Array, int]:
+    """Rows with up to ``most`` columns of choices substituted, one after the other, each the one that hurts most."""
+    base, calls = problem.X[rows].copy(), 0
+    options = [(column, value) for column, values in problem.where.choices.items() for value in values]
+    free = np.ones((len(rows), base.shape[1]), dtype=bool)
+    for _ in range(min(most, len(problem.where.choices))):
+        best, pick = _loss(problem, base, rows), np.full(len(rows), -1)
+        for number, (column, value) in enumerate(options):
+            tried = base.copy()
+            tried[:, column] = value
+            losses = np.where(free[:, column], _loss(problem, tried, rows), -np.inf)
+            calls += len(rows)
+            better = losses > best
+            best, pick = np.where(better, losses, best), np.where(better, number, pick)
+        for number in set(pick[pick >= 0]):
+            column, value = options[number]
+            base[pick == number, column] = value
+            free[pick == number, column] = False
+    return base, calls
+
+
+def _loss(problem: Problem, Z: Array, rows: np.ndarray) -> Array:
+    """The best other score minus the aim's (the other way round for a target)."""
+    scores, aims, at = problem.f.scores(Z).astype(float), problem.aims[rows], np.arange(len(Z))
+    own = scores[at, aims]
+    scores[at, aims] = -np.inf
+    return (own - scores.max(axis=1)) * (1.0 if problem.targeted else -1.0)
+
+
+def _numbers(f: ScoreFunction, labels: np.ndarray) -> np.ndarray:
+    """The number of each label among the model's classes; -1 for others."""
+    if f.classes is None:
+        if labels.dtype.kind not in "iub":
+            raise ValueError("the model does not know its classes: give y as whole numbers, or score_function(classes=)")
+        return labels.astype(np.intp)
+    known = {label: number for number, label in enumerate(f.classes)}
+    return np.array([known.get(label, -1) for label in labels.tolist()], dtype=np.intp)

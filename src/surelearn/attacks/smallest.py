@@ -1,0 +1,107 @@
+"""The smallest change that turns a row: halving over the radius of projected gradient, then along the line to it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from surelearn.attacks.domains import Array, Domain, Norm
+from surelearn.attacks.evasion import Plan, search
+from surelearn.attacks.problem import Problem
+from surelearn.attacks.result import Evasion
+
+_HALVINGS = 12
+_RIVALS = 10  # classes aimed at, at most
+
+
+def smallest_change(
+    model: Any,
+    X: Any,
+    y: Any,
+    *,
+    largest: float,
+    norm: Norm = "linf",
+    target: Any = None,
+    where: Domain | None = None,
+    steps: int = 20,
+    rounds: int = 8,
+    random_state: Any = None,
+) -> Evasion:
+    """For every row the smallest change found that turns it: an upper bound on its true distance to the decision boundary.
+
+    Parameters
+    ----------
+    largest : the radius beyond which nothing is looked for; rows that are not turned within it have distance ∞
+    steps, rounds : of projected gradient, and how often the radius is halved
+    model, X, y, norm, target, where, random_state : as for `projected_gradient`
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> X, y = np.array([[0.0], [1.0], [3.0], [4.0]]), np.array([0, 0, 1, 1])
+    >>> smallest_change(LogisticRegression().fit(X, y), X, y, largest=5.0).distance.round(2).tolist()
+    [2.0, 1.0, 1.0, 2.0]
+    """
+    if not 0 < largest < np.inf:
+        raise ValueError(f"largest must be positive and finite, not {largest!r}")
+    problem = Problem.of(model, X, y, target, where)
+    if problem.f.pullback is None:
+        raise ValueError(f"{problem.f.name} has no gradient ({problem.f.why_not}): use decision_attack")
+    before = problem.f.predict(problem.X)
+    done = problem.reached(before, slice(None))
+    best, calls = problem.X.copy(), 0
+    low, high = np.zeros(len(best)), np.where(done, 0.0, np.inf)
+    radius = np.full(len(best), largest)
+    plan = Plan(steps=steps, restarts=min(_RIVALS, problem.f.scores(problem.X[:1]).shape[1]))
+    for _ in range(rounds):
+        left = np.flatnonzero((high > 0) & ((high < np.inf) | (low == 0)) & (radius > low * (1 + 1e-6)))
+        if not left.size:
+            break
+        Z, turned, asked = search(problem, left, problem.X[left], radius, norm, plan, random_state)
+        calls += asked
+        good = left[turned]
+        best[good], more = toward(problem, good, Z[turned], norm)
+        calls += more
+        high[good] = problem.where.distance(best[good], problem.X[good], norm)
+        low[left[~turned]] = radius[left[~turned]]
+        radius = np.where(high < np.inf, (low + high) / 2, largest)
+    return problem.result("smallest change by projected gradient", norm, largest, best, before, calls)
+
+
+def toward(problem: Problem, rows: np.ndarray, Z: Array, norm: Norm, halvings: int = _HALVINGS) -> tuple[Array, int]:
+    """Rows that are turned, moved back towards where they came from as far as they stay turned; and the calls made.
+
+    Choices that were substituted stay; everything that moves goes along the straight line.
+    """
+    X, moves = problem.X[rows], problem.where.scale > 0
+    near, far = np.zeros(len(rows)), np.ones(len(rows))
+    best = Z.copy()
+    for _ in range(halvings):
+        middle = (near + far) / 2
+        tried = Z.copy()
+        tried[:, moves] = X[:, moves] + middle[:, None] * (Z - X)[:, moves]
+        tried = problem.where.within(tried, np.where(moves, X, Z), problem.where.distance(Z, X, norm), norm)
+        turned = problem.judged(tried, rows) if len(rows) else np.zeros(0, dtype=bool)
+        best[turned] = tried[turned]
+        far, near = np.where(turned, middle, far), np.where(turned, near, middle)
+    return best, halvings * len(rows)
+
+
+def simplest_change(model: Any, found: Evasion) -> Evasion:
+    """The same rows turned with fewer columns changed: each, the least changed first, is put back where that turns nothing.
+
+    No change becomes larger. One query a row and column.
+    """
+    target = found.after if found.targeted else None
+    problem = Problem.of(model, found.original, found.labels, target, found.domain, by_scores=False)
+    unit = np.where(found.domain.scale > 0, found.domain.scale, 1e-300)
+    order = np.argsort(np.abs(found.rows - found.original) / unit, axis=1, kind="stable")
+    best, rows = found.rows.copy(), np.flatnonzero(found.success)
+    for column in order[rows].T if rows.size else ():
+        tried = best[rows]
+        tried[np.arange(len(rows)), column] = found.original[rows, column]
+        turned = problem.judged(tried, rows)
+        best[rows[turned]] = tried[turned]
+    calls = found.calls + best.shape[1] * len(rows)
+    return problem.result(f"{found.method}, simplified", found.norm, found.radius, best, found.before, calls)

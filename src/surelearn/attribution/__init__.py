@@ -1,0 +1,40 @@
+"""What each column, row or pixel contributes to what a model says: values of coalition games, and gradients."""
+
+from surelearn.attribution.data_rows import data_banzhaf, data_shapley, nearest_neighbours
+from surelearn.attribution.explaining import explain
+from surelearn.attribution.gradients import (
+    highest_rows,
+    integrated_gradients,
+    maximize_activation,
+    saliency,
+    unit_of,
+)
+from surelearn.attribution.result import Attribution, Stability
+from surelearn.attribution.values import (
+    banzhaf,
+    beta_shapley,
+    leave_one_out,
+    probabilistic_value,
+    random_order,
+    shapley,
+)
+
+__all__ = [
+    "Attribution",
+    "Stability",
+    "banzhaf",
+    "beta_shapley",
+    "data_banzhaf",
+    "data_shapley",
+    "explain",
+    "highest_rows",
+    "integrated_gradients",
+    "leave_one_out",
+    "maximize_activation",
+    "nearest_neighbours",
+    "probabilistic_value",
+    "random_order",
+    "saliency",
+    "shapley",
+    "unit_of",
+]

@@ -1,0 +1,135 @@
+"""Which number of a model is explained: a class's probability, its score, a regression's value, or a function's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from surelearn.adapters import classes_of, describe, predict_with
+
+KINDS = ("auto", "probability", "score", "value")
+_METHOD = {"probability": "predict_proba", "score": "decision_function"}
+
+
+@dataclass(frozen=True)
+class Output:
+    """A model's output.
+
+    Attributes
+    ----------
+    ask : rows in, numbers (m,) or (m, K) out
+    column : which of K: one for all, or one for each explained row; None if there is one only
+    kind : "probability", "score" or "value"
+    name : in words
+    model : asked; None for a plain function
+    sign : −1 where the score of the other of two classes is given
+    """
+
+    ask: Callable[[Any], Any]
+    column: Any
+    kind: str
+    name: str
+    model: Any = None
+    sign: float = 1.0
+
+    def __call__(self, X: Any) -> npt.NDArray[np.float64]:
+        """Finite numbers, (m,) or (m, K)."""
+        try:
+            answers = np.asarray(self.ask(X), dtype=float)
+        except Exception as error:
+            raise ValueError(f"the model fails on rows that mix explained and background rows: {error}") from error
+        if answers.ndim == 2 and answers.shape[1] == 1:
+            answers = answers[:, 0]
+        if answers.ndim not in (1, 2) or len(answers) != len(X):
+            raise ValueError(
+                f"the model must give one number, or one row of numbers, for each row, not shape {answers.shape}"
+            )
+        if not np.isfinite(answers.sum()) and not np.isfinite(answers).all():  # the sum alone is faster
+            raise ValueError(
+                "the model gives NaN or infinite numbers for rows that mix explained and background rows: "
+                "explain an output that is finite, or let the model fill what is missing"
+            )
+        return answers if self.sign == 1 else -answers
+
+    def chosen(self, answers: npt.NDArray[np.float64], shape: tuple[int, int, int], rows: slice) -> npt.NDArray[np.float64]:
+        """The explained column, shaped (coalitions, explained rows, background rows)."""
+        if answers.ndim == 1:
+            return answers.reshape(shape)
+        if np.ndim(self.column) == 0:
+            return answers[:, 0 if self.column is None else self.column].reshape(shape)
+        wanted = np.asarray(self.column)[rows][None, :, None, None]
+        return np.take_along_axis(answers.reshape(*shape, answers.shape[1]), wanted, axis=3)[..., 0]
+
+
+def output_of(model: Any, rows: Any, output: Any = "auto", target: Any = None) -> Output:
+    """The output to explain.
+
+    Parameters
+    ----------
+    model : with predict, a torch module, or a function of rows
+    rows : to explain
+    output : "probability", "score", "value", a function of rows, or "auto": the first that the model has
+    target : a class's label (a function's column); None: the second of two classes, else the class predicted for each row
+    """
+    if callable(output):
+        return _function(output, rows, target, getattr(output, "__name__", "the function"))
+    if output not in KINDS:
+        raise ValueError(f"output must be {', '.join(map(repr, KINDS))} or a function of rows, not {output!r}")
+    if _is_module(model):
+        return _function(_module(model), rows, target, "output of the module")
+    if output == "auto":
+        output = next((kind for kind, method in _METHOD.items() if hasattr(model, method)), "value")
+    if output == "value" or (classes := classes_of(model)) is None:
+        if output != "value":
+            raise ValueError(f"the model has no classes: explain output='value', not {output!r}")
+        name = "value" if hasattr(model, "predict") else describe(model)
+        return _function(predict_with(model), rows, target, name, model)
+    method = getattr(model, _METHOD[output], None)
+    if method is None:
+        raise ValueError(f"output={output!r} needs a model with {_METHOD[output]}: {describe(model)} has none")
+    return _of_class(Output(method, None, output, "", model), rows, classes, target)
+
+
+def _of_class(output: Output, rows: Any, classes: tuple[Any, ...], target: Any) -> Output:
+    if target is not None and target not in classes:
+        raise ValueError(f"target must be one of the classes {', '.join(map(repr, classes[:8]))}, not {target!r}")
+    if target is None and len(classes) > 2:
+        column, name = np.argmax(output(rows.copy()), axis=1), f"{output.kind} of the class predicted for each row"
+    else:
+        column = 1 if target is None else classes.index(target)
+        name = f"{output.kind} of class {classes[column]!r}"
+    flipped = output.kind == "score" and len(classes) == 2 and np.ndim(column) == 0 and column == 0
+    return Output(output.ask, column, output.kind, name, output.model, -1.0 if flipped else 1.0)
+
+
+def _function(ask: Callable[[Any], Any], rows: Any, target: Any, name: str, model: Any = None) -> Output:
+    output = Output(ask, target, "value", name, model)
+    answers = output(rows.copy())
+    if answers.ndim == 1:
+        return Output(ask, None, "value", name, model)
+    if target is None:
+        return Output(
+            ask, np.argmax(answers, axis=1), "value", f"{name}, the largest of {answers.shape[1]} for each row", model
+        )
+    if target not in range(answers.shape[1]):
+        raise ValueError(f"target must be a column of the function's {answers.shape[1]}, not {target!r}")
+    return Output(ask, int(target), "value", f"{name}, column {target}", model)
+
+
+def _is_module(model: Any) -> bool:
+    return any(kind.__module__.startswith("torch.nn") for kind in type(model).__mro__)
+
+
+def _module(module: Any) -> Callable[[Any], Any]:
+    def ask(X: Any) -> Any:
+        import torch
+
+        like = next(module.parameters(), torch.zeros(()))
+        with torch.no_grad():
+            return module(torch.as_tensor(np.asarray(X), dtype=like.dtype, device=like.device)).cpu().numpy()
+
+    return ask

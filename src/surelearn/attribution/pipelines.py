@@ -1,0 +1,75 @@
+"""Pipelines that prepare columns one by one: rows are prepared once, and the game is played on prepared columns.
+
+A one-hot column changes only with the column it came from. Where every prepared column belongs to one column in this way,
+mixing prepared rows is the same as preparing mixed rows, and all prepared columns of a column play as one.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+_CHECKED = 256  # mixed rows that are prepared, to compare
+_CELLS = 50_000_000
+
+
+def prepared(model: Any, X: Any, background: Any, columns: list[list[int]]) -> tuple[Any, Any, Any, list[list[int]]] | None:
+    """The pipeline's last step, both tables as it sees them, and the players' columns there; None if columns are mixed."""
+    if not isinstance(getattr(model, "steps", None), list) or len(model.steps) < 2:
+        return None
+    before = model[:-1]
+    try:
+        made, made_background = before.transform(X), before.transform(background)
+    except Exception:  # the model itself will be asked, and say what is wrong
+        return None
+    if made.shape[1] * (len(X) + len(background) + 3 * _CHECKED) > _CELLS:
+        return None
+    owner = _owners(before, X, background)
+    if owner is None:
+        return None
+    new = [np.flatnonzero(np.isin(owner, held)).tolist() for held in columns]
+    return model[-1], _dense(made), _dense(made_background), new
+
+
+def _owners(before: Any, X: Any, background: Any) -> Any:
+    """For each prepared column the column it comes from, −1 where it never changes; None if one comes from two."""
+    rng = np.random.RandomState(0)
+    rows = max(len(X), len(background), _CHECKED)
+    x, b = np.arange(rows) % len(X), rng.permutation(np.arange(rows) % len(background))
+    none = np.zeros((rows, X.shape[1]), dtype=bool)
+    ours, theirs = (_values(before, X, background, x, b, where) for where in (~none, none))
+    owner = np.full(ours.shape[1], -1)
+    for j in range(X.shape[1]):
+        where = ~none
+        where[:, j] = False
+        changed = ~_equal(_values(before, X, background, x, b, where), ours).all(axis=0)
+        if (owner[changed] >= 0).any():
+            return None
+        owner[changed] = j
+    some = rng.random_sample(none.shape) < 0.5
+    formed = np.where(some[:, np.maximum(owner, 0)], ours, theirs)
+    both = np.concatenate([ours, theirs])
+    constant = _equal(both, both[:1]).all(axis=0)
+    if not constant[owner < 0].all() or not _equal(_values(before, X, background, x, b, some), formed).all():
+        return None
+    return owner
+
+
+def _values(before: Any, X: Any, background: Any, x: Any, b: Any, where: Any) -> Any:
+    """Prepared rows with the columns ``where`` from X, the others from the background."""
+    if hasattr(X, "columns"):
+        import pandas as pd
+
+        both = pd.concat([X, background], ignore_index=True)
+        mixed = {name: both[name].array.take(np.where(where[:, j], x, len(X) + b)) for j, name in enumerate(X.columns)}
+        return np.asarray(_dense(before.transform(pd.DataFrame(mixed))), dtype=float)
+    return np.asarray(_dense(before.transform(np.where(where, X[x], background[b]))), dtype=float)
+
+
+def _equal(one: Any, two: Any) -> Any:
+    return np.isclose(one, two, rtol=1e-9, atol=1e-12, equal_nan=True)
+
+
+def _dense(made: Any) -> Any:
+    return made.toarray() if hasattr(made, "toarray") else made

@@ -1,0 +1,173 @@
+"""What an attribution hands back: values, intervals, and the name of the game they are values of."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.stats import norm
+
+Array = npt.NDArray[np.float64]
+_BARS = 24
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stability:
+    """Whether the k most important players stay the same.
+
+    Attributes
+    ----------
+    k, names : how many, and which they are
+    stable : True if no doubt of the stated kind can change them
+    share : of the resampled backgrounds in which they are the same; None where intervals decide
+    reason : the sentence for a page
+    """
+
+    k: int
+    names: tuple[str, ...]
+    stable: bool
+    share: float | None
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Attribution:
+    """Values of the players of a stated game, and how they were found.
+
+    Attributes
+    ----------
+    values : (players,) or (explained rows, players); fractions where the game is of whole numbers or fractions
+    names : of the players
+    value : which value: "Shapley", "Banzhaf", …
+    game : what u(S) is
+    method : how the values were found
+    low, high : ends of the intervals, shaped like ``values``; None where the values are exact
+    interval : what the intervals are, with their theorem or the word "measured"
+    delta : failure probability of all intervals together
+    empty, full : u(∅) and u(all players), a number or one for each explained row
+    calls : coalitions that the game was asked for
+    model_rows : rows that the model was asked to predict, 0 for a game without a model
+    notes : sentences to read beside the values
+    parts : (explained rows, background rows, players), the values against each background row; their mean is ``values``
+    """
+
+    values: Any
+    names: tuple[str, ...]
+    value: str
+    game: str
+    method: str
+    low: Array | None = None
+    high: Array | None = None
+    interval: str = "none: the values are exact"
+    delta: float | None = None
+    empty: Any = 0
+    full: Any = 0
+    calls: int = 0
+    model_rows: int = 0
+    notes: tuple[str, ...] = ()
+    parts: Array | None = field(default=None, repr=False)
+
+    @property
+    def importance(self) -> Array:
+        """|value| of each player, its mean over the explained rows."""
+        return np.abs(self.values.astype(float)).reshape(-1, len(self.names)).mean(axis=0)
+
+    @property
+    def ranking(self) -> tuple[str, ...]:
+        """Names of the players, the most important first."""
+        return tuple(self.names[i] for i in np.argsort(-self.importance, kind="stable"))
+
+    @property
+    def gap(self) -> Any:
+        """u(all) − u(∅) − Σ values: 0 for a Shapley value (efficiency)."""
+        return self.full - self.empty - self.values.sum(axis=-1)
+
+    def over_background(self, delta: float = 0.05) -> tuple[Array, Array]:
+        """Measured intervals for the values against the population that the background rows were drawn from.
+
+        value ± z·s/√B with the standard deviation s over the B background rows: a normal approximation, each value alone.
+        """
+        if self.parts is None or self.parts.shape[1] < 2:
+            raise ValueError("intervals over the background need values against at least two background rows")
+        error = self.parts.std(axis=1, ddof=1) / np.sqrt(self.parts.shape[1])
+        reach = norm.isf(delta / 2) * error
+        return self.values - reach, self.values + reach
+
+    def stable_top(self, k: int = 3, *, delta: float = 0.05, resamples: int = 200, random_state: Any = 0) -> Stability:
+        """Whether the k most important players would be others within the intervals, or with another background.
+
+        Intervals decide where there are some; else background rows are drawn anew, ``resamples`` times, and the same
+        players must lead in 1 − delta of them.
+        """
+        k = min(_whole("k", k), len(self.names))
+        top = np.argsort(-self.importance, kind="stable")[:k]
+        names = tuple(self.names[i] for i in top)
+        share = None
+        if k == len(self.names):
+            stable, reason = True, "these are all the players"
+        elif self.low is not None and self.high is not None:
+            stable = self._apart(top)
+            reason = (
+                f"the intervals ({self.interval}) {'keep them apart from' if stable else 'overlap with those of'} the others"
+            )
+        elif self.parts is None:
+            order = np.sort(self.importance)[::-1]
+            stable = bool(order[k - 1] > order[k])
+            reason = "the values are exact" if stable else "the values are exact, and the last of these equals the next"
+        elif self.parts.shape[1] < 2:
+            stable, reason = False, "one background row: how far the ranking depends on it cannot be seen"
+        else:
+            share = self._same_top(top, resamples, random_state)
+            stable = share >= 1 - delta
+            reason = f"the same lead in {share:.1%} of {resamples} resampled backgrounds of {self.parts.shape[1]} rows"
+        return Stability(k=k, names=names, stable=stable, share=share, reason=reason)
+
+    def _apart(self, top: Any) -> bool:
+        low, high = (np.asarray(end).reshape(-1, len(self.names)) for end in (self.low, self.high))
+        least = np.where((low <= 0) & (high >= 0), 0.0, np.minimum(abs(low), abs(high))).mean(axis=0)
+        most = np.maximum(abs(low), abs(high)).mean(axis=0)
+        return bool(least[top].min() > np.delete(most, top).max())
+
+    def _same_top(self, top: Any, resamples: int, random_state: Any) -> float:
+        from sklearn.utils import check_random_state
+
+        assert self.parts is not None  # noqa: S101 - for the type checker; stable_top has looked
+        rng, same, count = check_random_state(random_state), 0, self.parts.shape[1]
+        for _ in range(_whole("resamples", resamples)):
+            share = rng.multinomial(count, np.full(count, 1 / count)) / count
+            importance = np.abs(np.einsum("rbn,b->rn", self.parts, share)).mean(axis=0)
+            same += set(np.argsort(-importance, kind="stable")[: len(top)]) == set(top)
+        return same / resamples
+
+    def __str__(self) -> str:
+        return "\n".join(self._lines())
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(str(self))}</pre>"
+
+    def _lines(self) -> Iterator[str]:
+        several = self.values.ndim == 2
+        yield f"{self.value} values{f', mean |value| over {len(self.values):,} rows' if several else ''}"
+        shown = self.importance if several else self.values
+        width, largest = max(map(len, self.names)), max(self.importance.max(), 1e-300)
+        for i in np.argsort(-self.importance, kind="stable"):
+            bar = "█" * round(_BARS * float(self.importance[i] / largest))
+            text = f"{shown[i]}" if self.values.dtype == object and not several else f"{float(shown[i]):.4g}"
+            ends = "" if several or self.low is None or self.high is None else f"  [{self.low[i]:.4g}, {self.high[i]:.4g}]"
+            yield f"  {self.names[i]:<{width}}  {text:>10}{ends}  {bar}"
+        yield f"game: {self.game}"
+        yield f"method: {self.method}; {self.calls:,} coalitions" + (
+            f", {self.model_rows:,} predictions" * (self.model_rows > 0)
+        )
+        yield f"intervals: {self.interval}"
+        yield from self.notes
+
+
+def _whole(name: str, value: Any) -> int:
+    if value != int(value) or value < 1:
+        raise ValueError(f"{name} must be a whole number of at least 1, not {value!r}")
+    return int(value)

@@ -1,0 +1,125 @@
+"""Exact interventional values of trees, without coalitions.
+
+For an explained row x and a background row b, a leaf is reached by the coalition S iff S holds all players U whose x leads
+there and none of the players V whose b does. Its share in the value of i is leaf·Σ_k C(n − u − v, k)·p_{u−1+k} for i ∈ U
+and −leaf·Σ_k C(n − u − v, k)·p_{u+k} for i ∈ V, with u = |U| and v = |V|; for Shapley's weights (u−1)!v!/(u+v)! and
+u!(v−1)!/(u+v)!. One walk over the leaves that x and b can reach together gives all of it
+(S. M. Lundberg et al., Nature Machine Intelligence 2 (2020), Algorithm 3, for Shapley's weights).
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from surelearn.attribution.trees import Nodes
+from surelearn.attribution.weights import Weights
+
+Array = npt.NDArray[np.float64]
+
+
+def tree_parts(
+    nodes: Nodes, column: Any, X: Any, background: Any, columns: list[list[int]], weights: Weights, keep: bool
+) -> Array:
+    """Values (rows, background, players) against each background row; (rows, 1, players), their mean, unless ``keep``."""
+    X, background = nodes.prepared(X), nodes.prepared(background)
+    player = np.full(X.shape[1], -1)
+    for i, held in enumerate(columns):
+        player[held] = i
+    parts = np.zeros((len(X), len(background) if keep else 1, len(columns)))
+    gains, losses = _leaf_weights(weights)
+    chosen = np.broadcast_to(np.asarray(column, dtype=np.int64), len(X)).copy()
+    _walker()(
+        nodes.roots, nodes.left, nodes.right, nodes.feature, nodes.threshold, nodes.missing_left, nodes.value,
+        chosen, X, background, player, gains, losses, _depth(nodes), parts,
+    )  # fmt: skip
+    return parts if keep else parts / len(background)
+
+
+def _leaf_weights(weights: Weights) -> tuple[Array, Array]:
+    """What a leaf counts for a player of U and of V, by (u, v)."""
+    n, p = weights.players, weights.p
+    gains, losses = np.zeros((n + 1, n + 1)), np.zeros((n + 1, n + 1))
+    for u in range(n + 1):
+        for v in range(n + 1 - u):
+            rest = n - u - v
+            if u:
+                gains[u, v] = sum(math.comb(rest, k) * p[u - 1 + k] for k in range(rest + 1))
+            if v:
+                losses[u, v] = sum(math.comb(rest, k) * p[u + k] for k in range(rest + 1))
+    return gains, losses
+
+
+def _depth(nodes: Nodes) -> int:
+    depth, at = 0, nodes.roots
+    while len(at := at[nodes.left[at] >= 0]):
+        at = np.concatenate([nodes.left[at], nodes.right[at]])
+        depth += 1
+    return depth
+
+
+@functools.cache
+def _walker() -> Callable[..., None]:
+    import numba
+
+    @numba.njit(cache=True, nogil=True)
+    def walk(
+        roots, left, right, feature, threshold, missing_left, value,
+        chosen, X, background, player, gains, losses, depth, parts,
+    ):  # fmt: skip
+        n = parts.shape[2]
+        side = np.zeros(n, np.int8)  # 1: in U, −1: in V
+        path = np.zeros(n, np.int64)
+        nodes = np.zeros(depth + 2, np.int64)
+        lengths, players, sides = np.zeros(depth + 2, np.int64), np.zeros(depth + 2, np.int64), np.zeros(depth + 2, np.int8)
+        for r in range(X.shape[0]):
+            for b in range(background.shape[0]):
+                out = parts[r, b if parts.shape[1] > 1 else 0]
+                for root in roots:
+                    waiting, length, inside = 1, 0, 0
+                    nodes[0], lengths[0], players[0] = root, 0, -1
+                    while waiting > 0:
+                        waiting -= 1
+                        at = nodes[waiting]
+                        while length > lengths[waiting]:
+                            length -= 1
+                            inside -= side[path[length]] == 1
+                            side[path[length]] = 0
+                        if players[waiting] >= 0:
+                            side[players[waiting]] = sides[waiting]
+                            path[length] = players[waiting]
+                            length += 1
+                            inside += sides[waiting] == 1
+                        while left[at] >= 0:
+                            j = feature[at]
+                            i = player[j]
+                            x, y = X[r, j], background[b, j]
+                            x_left = missing_left[at] if np.isnan(x) else x <= threshold[at]
+                            y_left = missing_left[at] if np.isnan(y) else y <= threshold[at]
+                            if x_left != y_left and side[i] == 0:
+                                nodes[waiting], lengths[waiting] = left[at] if y_left else right[at], length
+                                players[waiting], sides[waiting] = i, -1
+                                waiting += 1
+                                side[i] = 1
+                                path[length] = i
+                                length += 1
+                                inside += 1
+                            goes_left = y_left if side[i] == -1 else x_left
+                            at = left[at] if goes_left else right[at]
+                        leaf = value[at, chosen[r]]
+                        for k in range(length):
+                            i = path[k]
+                            if side[i] == 1:
+                                out[i] += leaf * gains[inside, length - inside]
+                            else:
+                                out[i] -= leaf * losses[inside, length - inside]
+                    while length > 0:
+                        length -= 1
+                        side[path[length]] = 0
+
+    return walk

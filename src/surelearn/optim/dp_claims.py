@@ -1,0 +1,46 @@
+"""The certificate of a model trained by DP-SGD: facts that reveal nothing of the rows, and the (ε, dp_delta) they allow."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from surelearn.base import Writer
+from surelearn.bounds.privacy import ADJACENT, CLIPPED, POISSON, dp_sgd_epsilon, dp_sgd_renyi
+from surelearn.optim.accountant import PrivacySpent
+from surelearn.optim.dp_sgd import Recipe
+
+WEIGHTS = "the weights alone: not measurements on the same rows, such as an audit, nor the choice of settings by trying"
+NOT_TUNED = f"ε covers {WEIGHTS}"
+_STEPS = ("noise_multiplier", "sample_rate", "steps", "dp_delta")
+
+
+def facts_of(n: int, d: int, recipe: Recipe, spent: PrivacySpent | None, reason: str = "") -> dict[str, Any]:
+    """What is recorded; nothing measured on the rows, which ε would not cover."""
+    facts: dict[str, Any] = {
+        "n": n,
+        "d": d,
+        "clip": float(recipe.clip),
+        "noise_multiplier": float(recipe.noise_multiplier),
+        "no_epsilon": reason,
+    }
+    if spent is None:
+        return facts
+    names = ("sample_rate", "steps", "dp_delta", "accounted", "epsilon", "renyi_epsilon", "adjacency", "by")
+    return facts | {name: getattr(spent, name) for name in names}
+
+
+def write_privacy(writer: Writer, facts: Mapping[str, Any]) -> None:
+    """Claim ε by both theorems, or say why there is none; and that nothing is known of the risk."""
+    if facts["no_epsilon"]:
+        writer.absent("epsilon", facts["no_epsilon"], "dp_sgd_epsilon")
+    else:
+        read = {name: name for name in _STEPS}
+        said = {"met": (POISSON, CLIPPED), "assumptions": (NOT_TUNED,), "loss": "any"}
+        at = f"at dp_delta = {facts['dp_delta']:g}, {facts['adjacency']}"
+        writer.claim(dp_sgd_epsilon, {**read, "accounted": "accounted"}, label=f"epsilon {at}", **said)
+        writer.claim(dp_sgd_renyi, read, quantity="epsilon (Rényi)", label=f"epsilon by Rényi accounting {at}", **said)
+    writer.absent("risk", "noise and clipping leave no theorem on the rows fitted on: use certify() on fresh rows")
+
+
+__all__ = ["ADJACENT", "NOT_TUNED", "facts_of", "write_privacy"]

@@ -1,0 +1,263 @@
+"""Sums of clipped per-example gradients of a torch module, in closed form where its layers allow, else by ``torch.func``.
+
+For a linear layer used once on inputs (B, d) an example's gradient is b·aᵀ, with a its input and b the gradient at its
+output: its norm is ‖a‖‖b‖, and the clipped sum Σ c_i·b_i·a_iᵀ is one matrix product (I. Goodfellow, 2015; X. Li and others,
+ICLR 2022). On sequences and in convolutions the same holds summed over positions, where ‖a‖‖b‖ would be wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+PerExample = Callable[[Any, Any], Any]
+_NEVER = 1e30  # a norm to which nothing is clipped
+_NUMBERS = 2**25  # at most so many numbers of per-example gradients at once
+
+
+@dataclass
+class Layer:
+    """A layer whose per-example gradients have a closed form, and what went through it in this batch."""
+
+    module: Any
+    kind: str
+    inputs: list[Any] = field(default_factory=list)
+    outputs: list[Any] = field(default_factory=list)
+
+    def watch(self) -> Any:
+        """Remember inputs and outputs from now on; returns the handle that ends it."""
+
+        def remember(_: Any, inputs: Any, output: Any) -> None:
+            self.inputs.append(inputs[0].detach())
+            self.outputs.append(output)
+
+        return self.module.register_forward_hook(remember)
+
+    def forget(self) -> None:
+        """Make ready for the next batch."""
+        self.inputs.clear()
+        self.outputs.clear()
+
+
+class ClosedForm:
+    """Clipped sums from inputs and output gradients of linear and convolutional layers: one forward, one backward pass.
+
+    ``why_not`` says why a module has no such form; "" if it has.
+    """
+
+    def __init__(self, module: Any, loss: PerExample) -> None:
+        self.module, self.loss = module, loss
+        self.parameters = trainable(module)
+        self.layers = [Layer(child, kind) for child in module.modules() if (kind := _kind(child))]
+        covered = [id(p) for layer in self.layers for p in _own(layer.module)]
+        self.why_not = ""
+        if len(covered) != len(set(covered)) or set(covered) != {id(p) for p in self.parameters.values()}:
+            self.why_not = "it has parameters outside of linear and convolutional layers, or shares them"
+        self._handles = [layer.watch() for layer in self.layers] if not self.why_not else []
+
+    def close(self) -> None:
+        """Take the hooks off."""
+        for handle in self._handles:
+            handle.remove()
+        for layer in self.layers:
+            layer.forget()
+
+    def norms(self, X: Any, y: Any) -> Any:
+        """‖g_i‖ for each example."""
+        return _total([_squares(*part) for part in self._parts(X, y)]).sqrt()
+
+    def clipped_sum(self, X: Any, y: Any, clip: float) -> dict[Any, Any]:
+        """Σ g_i·min(1, C/‖g_i‖) by parameter."""
+        parts = self._parts(X, y)
+        kept = [_squares_keeping(*part) for part in parts]
+        factors = clip / _total([squares for squares, _ in kept]).sqrt_().clamp_(min=clip)
+        sums: dict[Any, Any] = {}
+        for part, (_, each) in zip(parts, kept, strict=True):
+            sums |= _weighted(*part, each, factors)
+        return sums
+
+    def _parts(self, X: Any, y: Any) -> list[tuple[Layer, Any, Any]]:
+        """Each layer with its inputs and the gradients at its outputs."""
+        import torch
+
+        for layer in self.layers:
+            layer.forget()
+        losses = checked_losses(self.loss(self.module(X), y), len(X))
+        if any(len(layer.outputs) != 1 for layer in self.layers):
+            raise NotOnceError("a layer was used several times, or not at all")
+        grads = torch.autograd.grad(losses.sum(), [layer.outputs[0] for layer in self.layers])
+        return [(layer, *_flat(layer, grad)) for layer, grad in zip(self.layers, grads, strict=True)]
+
+
+class NotOnceError(ValueError):
+    """A layer is not used exactly once a forward pass: its gradients have no closed form here."""
+
+
+class Vectorized:
+    """Clipped sums by ``torch.func.vmap`` of the gradient, for any module that ``torch.func`` can run."""
+
+    def __init__(self, module: Any, loss: PerExample) -> None:
+        self.module, self.loss = module, loss
+        self.parameters = trainable(module)
+        self.size = sum(p.numel() for p in self.parameters.values())
+
+    def close(self) -> None:
+        """Nothing to take off."""
+
+    def gradients(self, X: Any, y: Any) -> dict[str, Any]:
+        """Each example's gradient by parameter, (B, …)."""
+        from torch.func import functional_call, grad, vmap
+
+        fixed = {n: p.detach() for n, p in self.module.named_parameters() if n not in self.parameters}
+        fixed |= dict(self.module.named_buffers())
+
+        def one(parameters: Any, x: Any, target: Any) -> Any:
+            output = functional_call(self.module, (parameters, fixed), (x[None],))
+            return checked_losses(self.loss(output, target[None]), 1)[0]
+
+        values = {name: p.detach() for name, p in self.parameters.items()}
+        return vmap(grad(one), in_dims=(None, 0, 0), randomness="different")(values, X, y)
+
+    def norms(self, X: Any, y: Any) -> Any:
+        """‖g_i‖ for each example."""
+        return _total([g.flatten(1).square().sum(1) for g in self.gradients(X, y).values()]).sqrt()
+
+    def clipped_sum(self, X: Any, y: Any, clip: float) -> dict[Any, Any]:
+        """Σ g_i·min(1, C/‖g_i‖) by parameter, some examples at a time."""
+        import torch
+
+        at_once = max(1, _NUMBERS // max(1, self.size))
+        sums: dict[Any, Any] = {}
+        for start in range(0, len(X), at_once):
+            grads = self.gradients(X[start : start + at_once], y[start : start + at_once])
+            norms = _total([g.flatten(1).square().sum(1) for g in grads.values()]).sqrt()
+            factors = clip / norms.clamp(min=clip)
+            for name, each in grads.items():
+                part = torch.tensordot(factors, each, 1)
+                p = self.parameters[name]
+                sums[p] = sums[p] + part if p in sums else part
+        return sums
+
+
+def trainable(module: Any) -> dict[str, Any]:
+    """The parameters that are to be learned, by name."""
+    found = {name: p for name, p in module.named_parameters() if p.requires_grad}
+    if not found:
+        raise ValueError("module must have a parameter that requires a gradient")
+    return found
+
+
+def checked_losses(losses: Any, count: int) -> Any:
+    """One loss an example, or a refusal."""
+    if tuple(losses.shape) != (count,):
+        raise ValueError(f"loss must return one number for each of {count} examples, not shape {tuple(losses.shape)}")
+    return losses
+
+
+def _total(parts: list[Any]) -> Any:
+    total = parts[0]
+    for part in parts[1:]:
+        total = total + part
+    return total
+
+
+def _own(module: Any) -> list[Any]:
+    return [p for p in module.parameters(recurse=False) if p.requires_grad]
+
+
+def _kind(module: Any) -> str:
+    """The kind of layer where there is a closed form and something to learn, else ""."""
+    from torch import nn
+
+    if not _own(module):
+        return ""
+    if type(module) is nn.Linear:
+        return "linear"
+    plain = type(module) is nn.Conv2d and module.groups == 1 and module.padding_mode == "zeros"
+    return "convolution" if plain and not isinstance(module.padding, str) else ""
+
+
+def _flat(layer: Layer, grad: Any) -> tuple[Any, Any]:
+    """Inputs and output gradients: (B, d) and (B, k), or (B, d, T) and (B, k, T) with T positions."""
+    from torch.nn.functional import unfold
+
+    a = layer.inputs[0]
+    if layer.kind == "convolution":
+        m = layer.module
+        return unfold(a, m.kernel_size, m.dilation, m.padding, m.stride), grad.flatten(2)
+    if a.dim() <= 2:
+        return a, grad
+    return a.flatten(1, -2).transpose(1, 2), grad.flatten(1, -2).transpose(1, 2)
+
+
+def _squares(layer: Layer, a: Any, b: Any) -> Any:
+    return _squares_keeping(layer, a, b)[0]
+
+
+def _squares_keeping(layer: Layer, a: Any, b: Any) -> tuple[Any, Any]:
+    """‖g_i‖² of this layer's parameters, and the weights' per-example gradients where they were formed."""
+    import torch
+
+    weight, bias = layer.module.weight.requires_grad, layer.module.bias is not None and layer.module.bias.requires_grad
+    each = None
+    if a.dim() == 2:
+        out = torch.linalg.vector_norm(b, dim=1).square_()
+        inside = torch.linalg.vector_norm(a, dim=1).square_() if weight else 0.0
+        return out * (inside + 1.0 if bias else inside), each
+    squares = b.new_zeros(len(b))
+    if weight and a.shape[1] * b.shape[1] <= a.shape[2] ** 2:
+        each = torch.bmm(b, a.transpose(1, 2)).flatten(1)
+        squares = squares + each.square().sum(1)
+    elif weight:
+        squares = squares + (torch.bmm(a.transpose(1, 2), a) * torch.bmm(b.transpose(1, 2), b)).sum((1, 2)).clamp_(min=0)
+    return squares + b.sum(2).square().sum(1) if bias else squares, each
+
+
+def _weighted(layer: Layer, a: Any, b: Any, each: Any, factors: Any) -> dict[Any, Any]:
+    """Σ c_i·g_i for weight and bias."""
+    import torch
+
+    weight, bias = layer.module.weight, layer.module.bias
+    scaled = b * factors.view(-1, *[1] * (b.dim() - 1))
+    sums = {}
+    if weight.requires_grad:
+        if each is not None:
+            total = factors @ each
+        elif a.dim() == 2:
+            total = scaled.T @ a
+        else:
+            total = torch.einsum("bkt,bdt->kd", scaled, a)
+        sums[weight] = total.view(weight.shape)
+    if bias is not None and bias.requires_grad:
+        sums[bias] = scaled.sum(0) if b.dim() == 2 else scaled.sum((0, 2))
+    return sums
+
+
+def choose(module: Any, loss: PerExample, X: Any, y: Any) -> tuple[Any, str]:
+    """The closed form if it gives the gradient that autograd gives on these few rows, else `Vectorized`; and which."""
+    closed = ClosedForm(module, loss)
+    was_training = module.training
+    module.eval()  # without dropout, so that two passes agree
+    try:
+        reason = closed.why_not or _differs(closed, X, y)
+    finally:
+        module.train(was_training)
+    if not reason:
+        return closed, "closed form"
+    closed.close()
+    return Vectorized(module, loss), f"torch.func.vmap: {reason}"
+
+
+def _differs(closed: ClosedForm, X: Any, y: Any) -> str:
+    """Why the closed form is not the gradient; "" if it is."""
+    import torch
+
+    try:
+        found = closed.clipped_sum(X, y, _NEVER)
+    except NotOnceError as error:
+        return str(error)
+    parameters = list(closed.parameters.values())
+    true = torch.autograd.grad(closed.loss(closed.module(X), y).sum(), parameters)
+    close = all(torch.allclose(found[p], t, rtol=1e-3, atol=1e-4) for p, t in zip(parameters, true, strict=True))
+    return "" if close else "the weights of some layer are used outside of it too"

@@ -1,0 +1,314 @@
+"""DP-SGD for torch modules: `fit_private` trains one in place, `DPModule` is a scikit-learn estimator around one."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted
+
+from surelearn.base import Learner, Writer
+from surelearn.optim.accountant import NOT_POISSON, PoissonSampler, PrivacySpent, account_sampler, generator_from, noise_for
+from surelearn.optim.dp_claims import facts_of, write_privacy
+from surelearn.optim.dp_sgd import Recipe
+
+_TRIED = 8  # rows on which the closed form is checked against autograd
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrivateFit:
+    """What `fit_private` did.
+
+    Attributes
+    ----------
+    module : the module, trained in place
+    spent : what it cost; None where the batches were not Poisson samples or no noise was added, ``reason`` says so
+    engine : "closed form", or "torch.func.vmap: …" with why there is none
+    recipe : how it stepped
+    """
+
+    module: Any
+    spent: PrivacySpent | None
+    reason: str
+    engine: str
+    recipe: Recipe
+
+
+def fit_private(
+    module: Any,
+    X: Any,
+    y: Any,
+    *,
+    epsilon: float | None = None,
+    noise_multiplier: float | None = None,
+    dp_delta: float = 1e-5,
+    clip: float = 1.0,
+    batch_size: float = 256,
+    passes: float = 10.0,
+    step: float = 0.5,
+    radius: float | None = None,
+    loss: str | Callable[[Any, Any], Any] = "cross_entropy",
+    optimizer: Callable[[Any], Any] | None = None,
+    batches: Iterable[Any] | None = None,
+    random_state: Any = None,
+) -> PrivateFit:
+    """Train a torch module on rows X and targets y by DP-SGD, in place.
+
+    Gradients of linear layers and 2-D convolutions are clipped in closed form, at about the cost of plain SGD; of any other
+    module by ``torch.func``. Layers that mix examples, such as batch normalization, are refused.
+
+    Parameters
+    ----------
+    module : its parameters must not come from these rows (a network trained on public rows is fine)
+    X, y : tensors or arrays, one row an example
+    epsilon : find the noise that spends this much; or give ``noise_multiplier``, σ in units of ``clip``
+    dp_delta : privacy's δ, well below 1/n
+    clip : C, the norm to which each example's gradient is clipped
+    batch_size : the expected size qN; batches are Poisson samples, their sizes differ
+    passes : expected passes over the rows; there are ⌈passes/q⌉ steps
+    step : η of plain SGD
+    radius : project all parameters together onto a ball
+    loss : "cross_entropy", "squared", or a function of outputs and targets that gives one loss an example
+    optimizer : makes a torch optimizer of the parameters, in place of plain SGD; costs no privacy
+    batches : batches of row numbers of your own, in place of Poisson samples: then no ε is known, and none is given
+    random_state : a seed that others know voids the guarantee; None takes one from the operating system
+    """
+    import torch
+
+    X, y = _tensors(module, X, y, loss)
+    _refuse_mixing(module, X[:_TRIED])
+    if not batch_size > 0:
+        raise ValueError(f"batch_size must be positive, not {batch_size}")
+    if not passes > 0:
+        raise ValueError(f"passes must be positive, not {passes}")
+    rate = min(1.0, batch_size / len(X))
+    steps = int(np.ceil(passes / rate))
+    recipe = Recipe(
+        steps=steps, step=step, clip=clip, radius=radius, average=False,
+        noise_multiplier=_noise(epsilon, noise_multiplier, dp_delta, rate, steps),
+    )  # fmt: skip
+    randomness = generator_from(random_state)
+    sampler = PoissonSampler(len(X), rate, randomness)
+    noise = torch.Generator(X.device).manual_seed(int(randomness.integers(2**63)))
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(int(randomness.integers(2**63)))  # dropout
+        engine = _descend(module, X, y, _loss(loss), recipe, sampler.batches(steps) if batches is None else batches,
+                          rate * len(X), noise, optimizer)  # fmt: skip
+    if batches is not None:
+        return PrivateFit(module=module, spent=None, reason=NOT_POISSON, engine=engine, recipe=recipe)
+    if recipe.noise_multiplier == 0:
+        return PrivateFit(module=module, spent=None, reason="no noise was added", engine=engine, recipe=recipe)
+    spent = account_sampler(sampler, recipe.noise_multiplier, dp_delta)
+    return PrivateFit(module=module, spent=spent, reason="", engine=engine, recipe=recipe)
+
+
+def _descend(
+    module: Any,
+    X: Any,
+    y: Any,
+    loss: Any,
+    recipe: Recipe,
+    batches: Iterable[Any],
+    expected: float,
+    noise: Any,
+    optimizer: Any,
+) -> str:
+    """The loop; returns which engine formed the gradients."""
+    import torch
+
+    from surelearn.optim.dp_gradients import choose
+
+    engine, how = choose(module, loss, X[:_TRIED], y[:_TRIED])
+    parameters = list(engine.parameters.values())
+    update = None if optimizer is None else optimizer(parameters)
+    scale = recipe.noise_multiplier * recipe.clip
+    try:
+        for rows in batches:
+            index = torch.as_tensor(rows, dtype=torch.long, device=X.device)
+            sums = engine.clipped_sum(X[index], y[index], recipe.clip) if len(index) else {}
+            with torch.no_grad():
+                for p in parameters:
+                    total = torch.randn(p.shape, generator=noise, dtype=p.dtype, device=p.device).mul_(scale)
+                    if p in sums:
+                        total += sums[p]
+                    if update is None:
+                        p.sub_(total, alpha=recipe.step / expected)
+                    else:
+                        p.grad = total / expected
+                if update is not None:
+                    update.step()
+                if recipe.radius is not None:
+                    _project(parameters, recipe.radius)
+    finally:
+        engine.close()
+    return how
+
+
+def _project(parameters: list[Any], radius: float) -> None:
+    norm = sum(float(p.square().sum()) for p in parameters) ** 0.5
+    if norm > radius:
+        for p in parameters:
+            p.mul_(radius / norm)
+
+
+def _noise(epsilon: float | None, noise_multiplier: float | None, dp_delta: float, rate: float, steps: int) -> float:
+    if (epsilon is None) == (noise_multiplier is None):
+        raise ValueError("give either epsilon= or noise_multiplier=")
+    if noise_multiplier is not None:
+        return float(noise_multiplier)
+    return noise_for(float(epsilon), float(dp_delta), rate, steps)  # pyright: ignore[reportArgumentType]
+
+
+def _tensors(module: Any, X: Any, y: Any, loss: Any) -> tuple[Any, Any]:
+    """Rows and targets where the module is, floats in its precision."""
+    import torch
+    from torch import nn
+
+    if not isinstance(module, nn.Module):
+        raise TypeError(f"module must be a torch.nn.Module, not {type(module).__name__}")
+    like = next(module.parameters(), torch.zeros(1))
+    X, y = (torch.as_tensor(v if isinstance(v, torch.Tensor) else np.asarray(v)).to(like.device) for v in (X, y))
+    if len(X) != len(y) or not len(X):
+        raise ValueError(f"X and y must have the same number of rows, at least 1, not {len(X)} and {len(y)}")
+    X = X.to(like.dtype) if X.is_floating_point() else X
+    return X, y.to(like.dtype) if loss == "squared" or y.is_floating_point() else y
+
+
+def _loss(loss: Any) -> Any:
+    from torch.nn import functional
+
+    if callable(loss):
+        return loss
+    if loss == "cross_entropy":
+        return lambda outputs, targets: functional.cross_entropy(outputs, targets, reduction="none")
+    if loss == "squared":
+        return lambda outputs, targets: (outputs.flatten(1) - targets.view(len(targets), -1)).square().sum(1)
+    raise ValueError(f'loss must be "cross_entropy", "squared" or a function, not {loss!r}')
+
+
+def _refuse_mixing(module: Any, X: Any) -> None:
+    """Refuse modules whose output for one example depends on the others."""
+    import torch
+    from torch import nn
+
+    for name, child in module.named_modules():
+        if isinstance(child, nn.modules.batchnorm._BatchNorm):
+            raise ValueError(f"module.{name} is a {type(child).__name__}, which mixes examples: use GroupNorm or LayerNorm")
+    was_training = module.training
+    module.eval()
+    try:
+        with torch.no_grad():
+            together, alone = module(X), torch.cat([module(x[None]) for x in X])
+    finally:
+        module.train(was_training)
+    if together.shape != alone.shape or not torch.allclose(together, alone, rtol=1e-3, atol=1e-4):
+        raise ValueError("module gives other outputs for rows together than for each alone: it mixes examples")
+
+
+class DPModule(Learner):
+    """A torch module trained by DP-SGD, as a scikit-learn estimator whose certificate states (ε, dp_delta).
+
+    Parameters
+    ----------
+    module : a torch.nn.Module; `fit` trains a copy
+    epsilon, noise_multiplier, dp_delta, clip, batch_size, passes, step, radius, loss, optimizer, random_state : see
+        `fit_private`; with "cross_entropy" it classifies, otherwise it predicts the module's outputs
+    delta : failure probability of claims (those made here hold always)
+
+    Attributes
+    ----------
+    weights_ : what was learned, arrays by name (the state of the module), of which predictions and the model's hash are made
+    classes_ : the labels, where it classifies
+    engine_ : how gradients were clipped
+    """
+
+    def __init__(
+        self,
+        module: Any,
+        *,
+        epsilon: float | None = 1.0,
+        noise_multiplier: float | None = None,
+        dp_delta: float = 1e-5,
+        clip: float = 1.0,
+        batch_size: float = 256,
+        passes: float = 10.0,
+        step: float = 0.5,
+        radius: float | None = None,
+        loss: Any = "cross_entropy",
+        optimizer: Any = None,
+        delta: float = 0.05,
+        random_state: Any = None,
+    ) -> None:
+        self.module = module
+        self.epsilon = epsilon
+        self.noise_multiplier = noise_multiplier
+        self.dp_delta = dp_delta
+        self.clip = clip
+        self.batch_size = batch_size
+        self.passes = passes
+        self.step = step
+        self.radius = radius
+        self.loss = loss
+        self.optimizer = optimizer
+        self.delta = delta
+        self.random_state = random_state
+
+    def __sklearn_tags__(self) -> Any:
+        """Whether it classifies."""
+        tags = super().__sklearn_tags__()
+        tags.estimator_type = "classifier" if self.loss == "cross_entropy" else "regressor"
+        return tags
+
+    def fit(self, X: Any, y: Any) -> DPModule:
+        """Train a copy of the module."""
+        targets = y
+        if self.loss == "cross_entropy":
+            check_classification_targets(y)
+            self.classes_, targets = np.unique(np.asarray(y), return_inverse=True)
+        names = ("dp_delta", "clip", "batch_size", "passes", "step", "radius", "loss", "optimizer", "random_state")
+        options = {name: getattr(self, name) for name in names}
+        epsilon = None if self.noise_multiplier is not None else self.epsilon
+        module = copy.deepcopy(self.module)
+        done = fit_private(module, X, targets, epsilon=epsilon, noise_multiplier=self.noise_multiplier, **options)
+        self.weights_ = {name: value.cpu().numpy().copy() for name, value in module.state_dict().items()}
+        self.engine_ = done.engine
+        self.facts_ = facts_of(len(X), int(np.prod(np.shape(X)[1:])), done.recipe, done.spent, done.reason)
+        return self
+
+    @property
+    def module_(self) -> Any:
+        """A copy of the module with the weights that were learned, ready to predict."""
+        import torch
+
+        check_is_fitted(self, "facts_")
+        module = copy.deepcopy(self.module)
+        module.load_state_dict({name: torch.as_tensor(value) for name, value in self.weights_.items()})
+        return module.eval()
+
+    def decision_function(self, X: Any) -> Any:
+        """The module's outputs."""
+        import torch
+
+        module = self.module_
+        with torch.no_grad():
+            return module(_tensors(module, X, np.zeros(len(X)), None)[0]).cpu().numpy()
+
+    def predict_proba(self, X: Any) -> Any:
+        """Probabilities by softmax."""
+        from scipy.special import softmax
+
+        return softmax(self.decision_function(X).astype(np.float64), axis=1)
+
+    def predict(self, X: Any) -> Any:
+        """The likeliest class, or the outputs."""
+        outputs = self.decision_function(X)
+        if self.loss == "cross_entropy":
+            return self.classes_[outputs.argmax(axis=1)]
+        return outputs[:, 0] if outputs.ndim == 2 and outputs.shape[1] == 1 else outputs
+
+    def _claim(self, writer: Writer) -> None:
+        write_privacy(writer, self.facts_)

@@ -1,0 +1,22 @@
+"""Learners that withstand changed rows: smoothed, trained on attacks, or voting over partitions; and proofs."""
+
+from surelearn.robust.adversarial import AdversarialLinearClassifier, train_adversarially
+from surelearn.robust.certified import NotCertified, Radii, certified_radii
+from surelearn.robust.curve import RobustnessCurve, Tradeoff, certify_robustness, robustness_curve, tradeoff
+from surelearn.robust.smoothing import SmoothedClassifier, SmoothedLabels, SmoothedRadii
+
+__all__ = [
+    "AdversarialLinearClassifier",
+    "NotCertified",
+    "Radii",
+    "RobustnessCurve",
+    "SmoothedClassifier",
+    "SmoothedLabels",
+    "SmoothedRadii",
+    "Tradeoff",
+    "certified_radii",
+    "certify_robustness",
+    "robustness_curve",
+    "tradeoff",
+    "train_adversarially",
+]

@@ -1,0 +1,198 @@
+"""Training against changed rows (course, Section 17): min_w mean max_{‖Δ‖ ≤ r} ℓ(x + Δ; w).
+
+For a linear classifier the inner maximum is known: the margin y·f(x) falls by exactly r·‖w‖_*, the dual norm. For a torch
+module it is searched for by projected gradient.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from typing import Any, Literal, Self
+
+import numpy as np
+from scipy.optimize import minimize
+from scipy.special import expit
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from surelearn.attacks.domains import Array, Domain, Norm
+from surelearn.attacks.evasion import worst_rows
+
+LinearLoss = Literal["logistic", "squared_hinge"]
+
+
+class AdversarialLinearClassifier(ClassifierMixin, BaseEstimator):
+    """Minimizes (1/n)·Σ ℓ(y_i f(x_i) − r·‖w‖_*) + λ‖w‖², exactly the worst case over changes of radius r of every row.
+
+    Convex: ℓ falls with the margin, and the margin less r·‖w‖_* is concave in w. Several classes: one against the others.
+
+    Parameters
+    ----------
+    radius : r, in units of ``scale``
+    norm : "linf" (dual: ‖w‖₁) or "l2"
+    loss : "logistic", or "squared_hinge" (the SVM's, smoothed)
+    regularization : λ beside the mean loss
+    scale : the unit of every column's change; a number or one a column (0: it does not change)
+    tol, max_iter : of L-BFGS-B
+
+    Attributes
+    ----------
+    coef_, intercept_, classes_ : as in scikit-learn
+    objective_ : the objective reached, of every machine
+    n_iter_ : the most iterations that a machine took
+
+    Examples
+    --------
+    >>> X, y = np.array([[-1.0, 0.1], [-1.0, -0.1], [1.0, 0.1], [1.0, -0.1]]), np.array([0, 0, 1, 1])
+    >>> AdversarialLinearClassifier(radius=0.2).fit(X, y).predict(X)
+    array([0, 0, 1, 1])
+    """
+
+    def __init__(
+        self,
+        *,
+        radius: float = 0.1,
+        norm: str = "linf",
+        loss: LinearLoss = "logistic",
+        regularization: float = 1e-4,
+        scale: Any = 1.0,
+        tol: float = 1e-8,
+        max_iter: int = 1000,
+    ) -> None:
+        self.radius = radius
+        self.norm = norm
+        self.loss = loss
+        self.regularization = regularization
+        self.scale = scale
+        self.tol = tol
+        self.max_iter = max_iter
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fit to rows and labels of two or more classes."""
+        X, y = validate_data(self, X, y, dtype=np.float64)
+        self._check()
+        check_classification_targets(y)
+        self.classes_ = np.unique(y)
+        if len(self.classes_) < 2:
+            raise ValueError("y holds one class only: classification needs at least two")
+        scale = np.broadcast_to(np.asarray(self.scale, dtype=float), X.shape[1])
+        which = self.classes_[1:] if len(self.classes_) == 2 else self.classes_
+        found = [self._machine(X, np.where(y == label, 1.0, -1.0), scale) for label in which]
+        self.coef_ = np.array([machine[0] for machine in found])
+        self.intercept_ = np.array([machine[1] for machine in found])
+        self.objective_ = np.array([machine[2] for machine in found])
+        self.n_iter_ = max(1, *(machine[3] for machine in found))
+        return self
+
+    def decision_function(self, X: Any) -> Array:
+        """f(x): for two classes one number a row, positive for the second; else one a class."""
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=np.float64, reset=False)
+        scores = X @ self.coef_.T + self.intercept_
+        return scores[:, 0] if len(self.classes_) == 2 else scores
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The class of every row."""
+        scores = self.decision_function(X)
+        return self.classes_[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)]
+
+    def _check(self) -> None:
+        for name in ("radius", "regularization"):
+            value = getattr(self, name)
+            if not (math.isfinite(value) and value >= 0):
+                raise ValueError(f"{name} must be a finite number of at least 0, not {value!r}")
+        if self.norm not in ("linf", "l2"):
+            raise ValueError(f"norm must be 'linf' or 'l2', not {self.norm!r}")
+        if self.loss not in ("logistic", "squared_hinge"):
+            raise ValueError(f"loss must be 'logistic' or 'squared_hinge', not {self.loss!r}")
+
+    def _machine(self, X: Array, signs: Array, scale: Array) -> tuple[Array, float, float, int]:
+        """w, b, the objective and the iterations; w = p − q with p, q ≥ 0, so that ‖w‖₁ is smooth."""
+        d = X.shape[1]
+
+        def objective(v: Array) -> tuple[float, Any]:
+            w, b = v[:d] - v[d : 2 * d], v[-1]
+            shrunk, slope = self._dual(v[:d] + v[d : 2 * d], w, scale)
+            margins = signs * (X @ w + b) - self.radius * shrunk
+            losses, falls = _loss(margins, self.loss)
+            pull = X.T @ (falls * signs) / len(X) + 2 * self.regularization * w
+            push = -falls.mean() * self.radius * slope
+            gradient = np.concatenate([pull + push[0], -pull + push[1], [np.mean(falls * signs)]])
+            return float(losses.mean() + self.regularization * w @ w), gradient
+
+        limits = [(0.0, None)] * (2 * d) + [(None, None)]
+        options = {"maxiter": self.max_iter, "ftol": self.tol * 1e-4, "gtol": self.tol}
+        start = np.concatenate([np.full(2 * d, 1e-3), [0.0]])
+        found = minimize(objective, start, jac=True, method="L-BFGS-B", bounds=limits, options=options)
+        return found.x[:d] - found.x[d : 2 * d], float(found.x[-1]), float(found.fun), int(found.nit)
+
+    def _dual(self, absolute: Array, w: Array, scale: Array) -> tuple[float, Array]:
+        """‖w·scale‖_* and its slopes in p and q."""
+        if self.norm == "linf":
+            return float(absolute @ scale), np.stack([scale, scale])
+        size = math.sqrt(float((w * scale) @ (w * scale)) + 1e-300)
+        slope = w * scale**2 / size
+        return size, np.stack([slope, -slope])
+
+
+def _loss(margins: Array, loss: str) -> tuple[Array, Array]:
+    """The losses of margins, and their derivatives."""
+    if loss == "logistic":
+        return np.logaddexp(0.0, -margins), -expit(-margins)
+    short = np.maximum(0.0, 1.0 - margins)
+    return short**2, -2.0 * short
+
+
+def train_adversarially(
+    module: Any,
+    X: Any,
+    y: Any,
+    *,
+    radius: float,
+    norm: Norm = "linf",
+    where: Domain | None = None,
+    steps: int = 7,
+    epochs: int = 20,
+    batch_size: int = 64,
+    learning_rate: float = 1e-3,
+    random_state: int | None = None,
+) -> Any:
+    """A copy of a torch module that gives logits, trained by Adam on rows that projected gradient changes in every batch.
+
+    Parameters
+    ----------
+    X, y : rows (n, d) and labels 0, 1, …, in the order of the module's outputs
+    radius, norm, where : of the changes; a radius of 0 is ordinary training
+    steps : of projected gradient a batch; it starts at random in the ball
+    """
+    import torch
+
+    X, y = np.array(X, dtype=np.float64, ndmin=2), np.asarray(y)
+    if y.shape != (len(X),) or y.dtype.kind not in "iub":
+        raise ValueError("y must hold a whole number, 0, 1, …, for every row: the number of its class")
+    if not (math.isfinite(radius) and radius >= 0):
+        raise ValueError(f"radius must be a finite number of at least 0, not {radius!r}")
+    module = copy.deepcopy(module)
+    parameter = next(module.parameters())
+    random = np.random.RandomState(random_state)
+    optimizer = torch.optim.Adam(module.parameters(), lr=learning_rate)
+    labels = torch.from_numpy(y.astype(np.int64)).to(parameter.device)
+    attack: dict[str, Any] = {"radius": radius, "norm": norm, "where": where, "steps": steps}
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(int(random.randint(2**31)))
+        for _ in range(epochs):
+            order = random.permutation(len(X))
+            for start in range(0, len(X), batch_size):
+                rows = order[start : start + batch_size]
+                batch = X[rows]
+                if radius > 0:
+                    batch = worst_rows(module.eval(), batch, y[rows], random_state=random, **attack)
+                module.train()
+                given = torch.from_numpy(batch).to(parameter.device, parameter.dtype)
+                loss = torch.nn.functional.cross_entropy(module(given), labels[rows])
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+    return module.eval()

@@ -1,0 +1,200 @@
+"""A vote of learners on disjoint partitions of the rows: so many rows inserted or deleted cannot change a prediction."""
+
+from __future__ import annotations
+
+import hashlib
+import numbers
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import ClassifierMixin, clone
+from sklearn.tree import DecisionTreeClassifier
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from surelearn.base import Learner, Writer
+from surelearn.bounds.holdout import clopper_pearson_lower
+from surelearn.bounds.poisoning import BY_CONTENT, DETERMINISTIC, TIES, UNPREPARED, partition_radius
+from surelearn.claim import Claim
+
+Array = npt.NDArray[Any]
+SALT = b"surelearn partition"
+ANY_ROWS = "the base learner can be fitted to whatever rows a partition may hold"
+_PER_PREDICTION = "the claim is one for each prediction: claims(X) makes them, unchanged_rows(X) gives their numbers"
+
+
+def partition_of(X: npt.ArrayLike, partitions: int) -> npt.NDArray[np.intp]:
+    """The partition of each row, by a hash of its features alone: equal rows share one, and no row moves another.
+
+    Examples
+    --------
+    >>> partition_of([[0.0, 1.0], [2.0, 3.0], [-0.0, 1.0]], 100)[[0, 2]].tolist()
+    [12, 12]
+    """
+    rows = np.ascontiguousarray(np.asarray(X, dtype="<f8") + 0.0)  # −0 and 0 are one number
+    hashes = (hashlib.blake2b(row.tobytes(), digest_size=8, key=SALT).digest() for row in rows)
+    return np.array([int.from_bytes(digest, "little") % partitions for digest in hashes], dtype=np.intp)
+
+
+class PartitionClassifier(ClassifierMixin, Learner):
+    """Deep partition aggregation: one learner a partition, each partition a hash's choice, and a majority vote.
+
+    A row lies in one partition, by a hash of its features, and can change that learner's vote only. ⌊(n_a − n_b)/2⌋ rows,
+    inserted or deleted, cannot change a prediction (Levine and Feizi, 2021). Relabelling a row counts one, since it stays
+    where it is; another row in its place counts two.
+
+    Parameters
+    ----------
+    base : the learner, deterministic given its rows; a decision tree unless told. Every ``random_state`` that is None is
+        set to 0. Steps that learn from rows, such as scalers, belong inside it, in a pipeline
+    partitions : how many; more partitions withstand more rows, and each learner sees fewer
+    delta : the failure probability of claims about new rows
+
+    Attributes
+    ----------
+    classes_, n_features_in_, feature_names_in_ : as in scikit-learn
+    estimators_ : a fitted learner a partition, or None where it holds one class or nothing
+    labels_ : for each partition the labels that it holds, as positions in ``classes_``
+    sizes_ : rows in each partition
+
+    Notes
+    -----
+    Learners see labels numbered within their partition and rows in an order of their content, so that nothing outside the
+    partition reaches them. An empty partition does not vote, one with a single class votes for it, ties go to the class that
+    sorts first, and a class that no row has yet counts as one that wins ties.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(400, 2))
+    >>> model = PartitionClassifier(partitions=21).fit(X, X[:, 0] > 0)
+    >>> model.predict([[2.0, 0.0]]), model.unchanged_rows([[2.0, 0.0]])
+    (array([ True]), array([10]))
+    """
+
+    classes_: Array
+    n_features_in_: int
+
+    def __init__(self, base: Any = None, partitions: int = 10, *, delta: float = 0.05) -> None:
+        self.base = base
+        self.partitions = partitions
+        self.delta = delta
+
+    def fit(self, X: Any, y: Any) -> PartitionClassifier:
+        """Fit one learner to each partition of rows X (n, d) with labels y (n,)."""
+        if not isinstance(self.partitions, numbers.Integral) or self.partitions < 1:
+            raise ValueError(f"partitions must be a whole number of at least 1, not {self.partitions!r}")
+        base = deterministic(DecisionTreeClassifier(random_state=0) if self.base is None else self.base)
+        X, y = validate_data(self, X, y, dtype=np.float64)
+        X = X + 0.0  # −0 and 0 are one number, as for the hash
+        check_classification_targets(y)
+        self.classes_, labels = np.unique(y, return_inverse=True)
+        if self.classes_.size < 2:
+            raise ValueError("y holds one class only: a classifier needs rows of at least two classes")
+        where = partition_of(X, self.partitions)
+        parts = [_ordered(np.flatnonzero(where == part), X, labels) for part in range(self.partitions)]
+        self.labels_ = [np.unique(labels[part]) for part in parts]
+        self.estimators_ = [
+            clone(base).fit(X[part], np.searchsorted(held, labels[part])) if held.size > 1 else None
+            for part, held in zip(parts, self.labels_, strict=True)
+        ]
+        self.sizes_ = np.bincount(where, minlength=self.partitions)
+        self.facts_ = {
+            "n": len(X),
+            "d": X.shape[1],
+            "partitions": int(self.partitions),
+            "classes": int(self.classes_.size),
+            "empty": int((self.sizes_ == 0).sum()),
+            "smallest": int(self.sizes_.min()),
+        }
+        return self
+
+    def votes(self, X: Any) -> npt.NDArray[np.intp]:
+        """How many learners vote for each class, (n, K)."""
+        check_is_fitted(self, "facts_")
+        X = validate_data(self, X, dtype=np.float64, reset=False)
+        counts, rows = np.zeros((len(X), self.classes_.size), dtype=np.intp), np.arange(len(X))
+        for held, learner in zip(self.labels_, self.estimators_, strict=True):
+            if learner is not None:
+                counts[rows, held[np.asarray(learner.predict(X), dtype=np.intp)]] += 1
+            elif held.size:
+                counts[:, held[0]] += 1
+        return counts
+
+    def predict(self, X: Any) -> Array:
+        """The class with most votes, the first of equal ones."""
+        winners = self.votes(X).argmax(axis=1)
+        return self.classes_[winners]
+
+    def unchanged_rows(self, X: Any) -> npt.NDArray[np.intp]:
+        """For each prediction, how many training rows may be inserted or deleted, in all, without changing it."""
+        return np.asarray(partition_radius(*_won_and_rival(self.votes(X))), dtype=np.intp)
+
+    def claims(self, X: Any) -> tuple[Claim, ...]:
+        """The claim for each prediction: so many training rows, inserted plus deleted, do not change it."""
+        counts = self.votes(X)
+        won, rival = _won_and_rival(counts)
+        writer = Writer(self, self.facts_)
+        label = "inserted plus deleted rows that cannot change the prediction"
+        return tuple(
+            writer.claim(
+                partition_radius,
+                {},
+                votes=int(a),
+                rival=int(b),
+                label=label,
+                met=(BY_CONTENT, TIES),
+                assumptions=(ANY_ROWS, f"it is about row {i} of those given, predicted as {self.classes_[best]}"),
+            )
+            for i, (a, b, best) in enumerate(zip(won, rival, counts.argmax(1), strict=True))
+        )
+
+    def poisoned_accuracy(self, X: Any, y: Any, rows: int, *, delta: float | None = None) -> Claim:
+        """The claim that the accuracy on new rows is at least so much whichever ``rows`` are inserted or deleted, in all.
+
+        A row of X, y, unseen in fitting, counts as a success where it is predicted right and withstands so many rows.
+        """
+        if not isinstance(rows, numbers.Integral) or rows < 0:
+            raise ValueError(f"rows must be a whole number of at least 0, not {rows!r}")
+        y = np.asarray(y)
+        right = self.predict(X) == y
+        writer = Writer(self, self.facts_)
+        return writer.claim(
+            clopper_pearson_lower,
+            {},
+            successes=int((right & (self.unchanged_rows(X) >= rows)).sum()),
+            n=len(y),
+            delta=self.delta if delta is None else delta,
+            quantity="accuracy under poison",
+            label=f"accuracy with {rows} training rows inserted or deleted",
+            assumptions=(DETERMINISTIC, UNPREPARED, ANY_ROWS),
+        )
+
+    def _claim(self, writer: Writer) -> None:
+        writer.absent("inserted plus deleted rows", _PER_PREDICTION, partition_radius.key)
+
+
+def deterministic(base: Any) -> Any:
+    """A copy of the learner whose every ``random_state`` is a fixed number."""
+    if not hasattr(base, "fit") or not hasattr(base, "get_params"):
+        raise ValueError(f"base must be a scikit-learn classifier, not {type(base).__name__}")
+    states = {name: value for name, value in base.get_params(deep=True).items() if name.split("__")[-1] == "random_state"}
+    for name, value in states.items():
+        if value is not None and not isinstance(value, numbers.Integral):
+            raise ValueError(f"base has {name}={value!r}, which moves on with every fit: give a whole number, or None for 0")
+    return clone(base).set_params(**{name: 0 for name, value in states.items() if value is None})
+
+
+def _ordered(part: Array, X: Array, labels: Array) -> Array:
+    """The partition's rows in an order that depends on their content alone."""
+    return part[np.lexsort((labels[part], *X[part].T[::-1]))]
+
+
+def _won_and_rival(counts: Array) -> tuple[Array, Array]:
+    """Votes of the winner, and the most that another class has, plus one where it sorts before; an unseen class has none."""
+    best, rows = counts.argmax(axis=1), np.arange(len(counts))
+    won = counts[rows, best]
+    others = counts + (np.arange(counts.shape[1]) < best[:, None])
+    others[rows, best] = 1  # a class that no row has yet may sort before all
+    return won, others.max(axis=1)

@@ -1,0 +1,223 @@
+"""Soundness: attacks inside a certified radius never succeed; for linear models just outside they always do."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits, load_iris
+from sklearn.linear_model import LogisticRegression
+from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
+from sklearn.tree import DecisionTreeClassifier
+
+from surelearn import linear
+from surelearn.adapters import score_function
+from surelearn.attacks import domain, projected_gradient, smallest_change
+from surelearn.kernel import EigenProClassifier
+from surelearn.kernel.functions import Gaussian, Laplace, Matern, Polynomial
+from surelearn.robust import NotCertified, certified_radii
+from surelearn.robust.lipschitz import matrix_norm, slopes
+
+IRIS, SPECIES = load_iris(return_X_y=True)
+
+
+def eigenpro(kernel):
+    return EigenProClassifier(kernel, regularization=1e-2, dtype="float64")
+
+
+MODELS = {
+    "logistic": LogisticRegression(max_iter=2000),
+    "our logistic": linear.LogisticRegression(regularization=1e-2, random_state=0),
+    "our svm": linear.SupportVectorMachine(random_state=0),
+    "svc linear": SVC(kernel="linear"),
+    "svc": SVC(),
+    "svc polynomial": SVC(kernel="poly", degree=2, coef0=1.0),
+    "gaussian": eigenpro(Gaussian(4.0)),
+    "laplace": eigenpro(Laplace(4.0)),
+    "matern": eigenpro(Matern(4.0)),
+    "matern 5/2": eigenpro(Matern(4.0, nu=2.5)),
+    "polynomial": eigenpro(Polynomial(2)),
+    "network": MLPClassifier((8, 8), max_iter=60, random_state=0),
+    "scaled": make_pipeline(StandardScaler(), LogisticRegression()),
+    "scaled svc": make_pipeline(StandardScaler(), SVC()),
+    "scaled network": make_pipeline(StandardScaler(), MLPClassifier((8,), activation="tanh", max_iter=60, random_state=0)),
+}
+
+
+def fitted(model, two):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return model.fit(IRIS[SPECIES < 2] if two else IRIS, SPECIES[SPECIES < 2] if two else SPECIES)
+
+
+def worst_l1(model, X, radius, random):
+    """All of the L1 ball in one column, and random points of its surface."""
+    for i, (x, r) in enumerate(zip(X, radius, strict=True)):
+        corners = np.vstack([np.eye(4), -np.eye(4), random.dirichlet(np.ones(4), 100) * random.choice([-1, 1], (100, 4))])
+        yield i, x + r * corners
+
+
+@pytest.mark.parametrize("two", [True, False], ids=["two", "three"])
+@pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
+def test_no_attack_succeeds_within_the_radius(model, two):
+    model = fitted(model, two)
+    random = np.random.default_rng(0)
+    X = IRIS[::5] if not two else IRIS[:100:4]
+    where = domain(4, scale=[1.0, 0.5, 2.0, 1.0])
+    said = model.predict(X)
+    for norm in ("l2", "linf"):
+        proved = certified_radii(model, X, norm=norm, where=where)
+        assert (proved.predicted == said).all()
+        assert np.median(proved.values) > 0
+        radius = np.minimum(proved.values * (1 - 1e-6), 1e3)
+        attack = projected_gradient(
+            model, X, said, radius=radius, norm=norm, where=where, steps=15, restarts=3, random_state=0
+        )
+        assert not attack.success.any()
+        claim = proved.claim(3)
+        assert claim.value == pytest.approx(proved.values[3], rel=1e-12)
+        assert claim.recompute() == claim.value
+        assert claim.confidence == "always"
+    proved = certified_radii(model, X, norm="l1")
+    for i, rows in worst_l1(model, X, np.minimum(proved.values * (1 - 1e-6), 1e3), random):
+        assert (model.predict(rows) == said[i]).all()
+
+
+@pytest.mark.parametrize("norm", ["l2", "linf"])
+@pytest.mark.parametrize("name", ["logistic", "our logistic", "scaled"])
+def test_the_radius_of_a_linear_model_is_exact(name, norm):
+    model = fitted(MODELS[name], two=False)
+    proved = certified_radii(model, IRIS[::5], norm=norm)
+    found = smallest_change(model, IRIS[::5], model.predict(IRIS[::5]), largest=10.0, norm=norm, steps=60, rounds=12)
+    assert proved.exact
+    np.testing.assert_allclose(found.distance, proved.values, rtol=0.02)
+    assert (found.distance >= proved.values * (1 - 1e-9)).all()
+    beyond = {"radius": proved.values * 1.01, "norm": norm, "restarts": 3, "random_state": 0}
+    attack = projected_gradient(model, IRIS[::5], model.predict(IRIS[::5]), **beyond)
+    assert attack.success.all(), "a radius a hundredth larger is false"
+
+
+class Votes:
+    """Machines 0-1, 0-2 and 1-2, positive for the second; it always says 0."""
+
+    classes_ = np.array([0, 1, 2])
+    multiclass = "one_vs_one"
+    intercept_ = np.zeros(3)
+
+    def __init__(self, weights):
+        self.coef_ = np.array(weights)[:, None]
+
+    def predict(self, X):
+        return np.zeros(len(X), dtype=int)
+
+
+def test_a_class_that_lost_a_pair_is_not_certified():
+    X = np.array([[2.0], [-2.0]])
+    proved = certified_radii(Votes([1.0, 1.0, -1.0]), X)
+    assert proved.values[0] == 0.0, "class 1 wins, and the model says 0"
+    assert proved.values[1] == pytest.approx(2.0), "class 0 wins both its pairs"
+    assert (certified_radii(Votes([-1.0, 1.0, -1.0]), X).values == 0).all(), "each class wins one pair"
+
+
+def test_columns_that_do_not_move_are_not_counted():
+    model = LogisticRegression().fit(IRIS[:100], SPECIES[:100])
+    free = certified_radii(model, IRIS[:5], norm="linf").values
+    fixed = certified_radii(model, IRIS[:5], norm="linf", where=domain(4, fixed=[0, 1])).values
+    w = model.coef_[0]
+    np.testing.assert_allclose(fixed / free, np.abs(w).sum() / np.abs(w[2:]).sum(), rtol=1e-9)
+    assert np.isinf(certified_radii(model, IRIS[:5], where=domain(4, fixed=range(4))).values).all()
+
+
+def test_without_a_theorem_there_is_a_reason():
+    tree = DecisionTreeClassifier().fit(IRIS, SPECIES)
+    with pytest.raises(NotCertified, match=r"no radius is certified for DecisionTreeClassifier.*no gradient"):
+        certified_radii(tree, IRIS)
+    with pytest.raises(NotCertified, match="sigmoid"):
+        certified_radii(SVC(kernel="sigmoid").fit(IRIS, SPECIES), IRIS)
+    with pytest.raises(NotCertified, match="negative offset"):
+        certified_radii(SVC(kernel="poly", coef0=-1.0, degree=2).fit(IRIS, SPECIES), IRIS)
+    with pytest.raises(ValueError, match="norm must be"):
+        certified_radii(tree, IRIS, norm="l0")
+
+
+torch = pytest.importorskip("torch")
+
+
+def trained(module, X, y, epochs=40):
+    optimizer = torch.optim.Adam(module.parameters(), lr=1e-2)
+    for _ in range(epochs):
+        module.train()
+        loss = torch.nn.functional.cross_entropy(module(torch.from_numpy(X)), torch.from_numpy(y))
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    return module.eval()
+
+
+def convolution():
+    torch.manual_seed(0)
+    return torch.nn.Sequential(
+        torch.nn.Unflatten(1, (1, 8, 8)),
+        torch.nn.Conv2d(1, 4, 3, padding=1, stride=2),
+        torch.nn.BatchNorm2d(4),
+        torch.nn.LeakyReLU(0.1),
+        torch.nn.Conv2d(4, 4, 2, groups=2),
+        torch.nn.Sequential(torch.nn.GELU(), torch.nn.AvgPool2d(2, stride=1), torch.nn.Dropout(0.3)),
+        torch.nn.Flatten(),
+        torch.nn.Linear(16, 10),
+        torch.nn.LogSoftmax(dim=1),
+    )
+
+
+@pytest.mark.parametrize("norm", ["l2", "linf"])
+def test_a_convolutional_network_holds_within_its_radius(norm):
+    X, y = load_digits(return_X_y=True)
+    X = (X / 16).astype(np.float32)
+    made = trained(convolution(), X[:600], y[:600])
+    inner = torch.nn.Sequential(*list(made)[1:])
+    f = score_function(inner, shape=(1, 8, 8))
+    proved = certified_radii(f, X[600:700], norm=norm)
+    assert proved.values.max() > 0.001
+    attack = projected_gradient(f, X[600:700], f.predict(X[600:700]), radius=proved.values * 0.999, norm=norm)
+    assert not attack.success.any()
+    with pytest.raises(NotCertified, match="Unflatten is not known"):
+        certified_radii(made, X[600:700])
+
+
+@pytest.mark.parametrize(
+    "layer",
+    [
+        lambda nn: nn.Conv2d(2, 3, 3, padding=1),
+        lambda nn: nn.Conv2d(2, 3, 3, stride=2),
+        lambda nn: nn.Conv2d(2, 4, 3, groups=2, padding=2),
+        lambda nn: nn.Conv2d(2, 3, 2, dilation=2, stride=2),
+        lambda nn: nn.Conv2d(2, 3, 3, padding=1, padding_mode="circular"),
+        lambda nn: nn.AvgPool2d(3, stride=1),
+        lambda nn: nn.AvgPool2d(2),
+        lambda nn: nn.MaxPool2d(3, stride=2),
+        lambda nn: nn.MaxPool2d(2, stride=1),
+        lambda nn: nn.BatchNorm2d(2),
+    ],
+)
+def test_layers_are_bounded_by_what_is_claimed(layer):
+    torch.manual_seed(1)
+    made = torch.nn.Sequential(layer(torch.nn), torch.nn.Flatten()).double().eval()
+    width = made(torch.zeros(1, 2, 6, 6, dtype=torch.float64)).shape[1]
+    whole = torch.nn.Sequential(*made, torch.nn.Linear(width, 2)).double()
+    x = torch.randn(2, 6, 6, dtype=torch.float64)
+    jacobian = torch.autograd.functional.jacobian(lambda z: made(z[None])[0], x).reshape(width, -1).numpy()
+    for norm in ("l2", "linf"):
+        bound = slopes(score_function(whole, shape=(2, 6, 6)), norm).before
+        assert matrix_norm(jacobian, norm) <= bound * (1 + 1e-8)
+        assert bound <= 4 * matrix_norm(jacobian, norm)
+
+
+def test_a_mean_over_part_of_a_window_is_refused():
+    for odd in (torch.nn.AvgPool2d(2, padding=1, count_include_pad=False), torch.nn.AvgPool2d(2, divisor_override=1)):
+        whole = torch.nn.Sequential(odd, torch.nn.Flatten(), torch.nn.Linear(16, 2))
+        with pytest.raises(NotCertified, match="other than its whole window"):
+            certified_radii(score_function(whole, shape=(1, 6, 6)), np.zeros((1, 36)))
