@@ -3,11 +3,13 @@
 from surelearn.robust.adversarial import AdversarialLinearClassifier, train_adversarially
 from surelearn.robust.certified import NotCertified, Radii, certified_radii
 from surelearn.robust.curve import RobustnessCurve, Tradeoff, certify_robustness, robustness_curve, tradeoff
+from surelearn.robust.partition import PartitionClassifier
 from surelearn.robust.smoothing import SmoothedClassifier, SmoothedLabels, SmoothedRadii
 
 __all__ = [
     "AdversarialLinearClassifier",
     "NotCertified",
+    "PartitionClassifier",
     "Radii",
     "RobustnessCurve",
     "SmoothedClassifier",
