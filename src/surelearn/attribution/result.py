@@ -73,7 +73,7 @@ class Attribution:
 
     @property
     def importance(self) -> Array:
-        """|value| of each player, its mean over the explained rows."""
+        """``|value|`` of each player, its mean over the explained rows."""
         return np.abs(self.values.astype(float)).reshape(-1, len(self.names)).mean(axis=0)
 
     @property
