@@ -17,16 +17,17 @@ from surelearn.linear import Ridge
 from surelearn.selection.candidates import EIGENPRO, EIGENPRO_ROWS, default_candidates, named_candidates
 
 pytest.importorskip("torch")
-QUICK = {"ledger": False, "refits": 2, "curve_repeats": 0}
+QUICK = {"ledger": False, "refits": 2, "curve_repeats": 0, "skip": ("robustness", "poisoning", "membership", "attribution")}
 KINDS = {"x": "number"}
 
 
 @pytest.mark.parametrize("task", ["classification", "regression"])
 def test_it_is_a_candidate_where_there_is_torch(task, monkeypatch):
-    assert EIGENPRO in [candidate.name for candidate in default_candidates(task, KINDS, EIGENPRO_ROWS)]
-    assert EIGENPRO not in [candidate.name for candidate in default_candidates(task, KINDS, EIGENPRO_ROWS + 1)]
-    with pytest.raises(ValueError, match=r"'kernel machine' is for up to 40,000 rows to fit on, here are 40,001"):
-        named_candidates([EIGENPRO], task, KINDS, EIGENPRO_ROWS + 1)
+    most, centers = EIGENPRO_ROWS[task]
+    for n, expected in ((most, None), (most + 1, centers)):
+        assert EIGENPRO in [candidate.name for candidate in default_candidates(task, KINDS, n)]
+        (made,) = named_candidates([EIGENPRO], task, KINDS, n)
+        assert [value for name, value in made.model.get_params().items() if name.endswith("__centers")] == [expected]
     monkeypatch.setitem(sys.modules, "torch", None)
     assert EIGENPRO not in [candidate.name for candidate in named_candidates(["all"], task, KINDS, 100)]
     with pytest.raises(ValueError, match=r"^EigenPro needs PyTorch: pip install 'surelearn\[torch\]'$"):
@@ -123,3 +124,11 @@ def test_other_models_have_no_kernel_section():
     model = make_pipeline(FunctionTransformer(), Ridge(regularization=1.0))
     result = surelearn.audit("diabetes", models={"it": model}, n_jobs=1, **QUICK)
     assert not any("kernel" in section.key for section in result.sections)
+
+
+def test_the_page_of_one_with_fewer_centers(monkeypatch):
+    monkeypatch.setitem(EIGENPRO_ROWS, "classification", (50, 30))
+    result = surelearn.audit("wine", models=EIGENPRO, n_jobs=1, **QUICK)
+    assert "30 of 119 fit rows" in result["kernel"].notes[0]
+    rows = dict(row for table in result["kernel in numbers"].tables for row in table.rows)
+    assert rows["rows that the function is built on"] == "30"

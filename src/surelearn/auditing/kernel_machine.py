@@ -71,7 +71,8 @@ def _what(machine: Any) -> str:
     if facts["solver"] != "direct":
         stopped = _STOPPED.get(facts["stopped"], f"then the {facts['stopped']}")
         how = f"found by EigenPro in {facts['epochs']} passes ({stopped})"
-    rows, tuned = f"{len(machine.centers_):,} fit rows", ", the median distance of rows" if facts["tuned"] else ""
+    some = f"{len(machine.centers_):,} of " if "centres" in facts else ""
+    rows, tuned = f"{some}{facts['n']:,} fit rows", ", from the median distance of rows" if facts["tuned"] else ""
     return f"A prediction is a weighted sum over {rows} in which near rows count: a {_kernel_words(machine)}{tuned}; {how}."
 
 
@@ -106,14 +107,15 @@ def _decay(machine: Any, eigenvalues: Any) -> Chart:
 
 def _chosen(machine: Any) -> Table:
     facts = machine.facts_
-    by = "the median distance of rows" if facts["tuned"] else "as stated"
+    by = "from the median distance of rows" if facts["tuned"] else "as stated"
     rows = [("kernel", f"{_kernel_words(machine)} ({by})"), ("penalty λ", show(facts["regularization"], "number"))]
     if facts["solver"] == "direct":
         rows.append(("solver", "direct: Cholesky"))
     else:
         rows.append(("solver", f"EigenPro, {facts['dtype']}, {facts['epochs']} passes"))
         sizes = {"sampled rows s": "subsample", "flattened directions q": "directions", "rows in a block m": "batch_size"}
-        rows += [(words, f"{facts[name]:,}") for words, name in sizes.items()]
+        sizes |= {"rows that the function is built on": "centres"}
+        rows += [(words, f"{facts[name]:,}") for words, name in sizes.items() if name in facts]
     return Table(header=("chosen", "value"), rows=tuple(rows))
 
 
@@ -131,7 +133,7 @@ def _measured(machine: Any, scaling: Any, spectrum: Any) -> Table:
             "acceleration_predicted": "times fewer steps with them flattened, predicted from the spectrum",
             "acceleration_measured": "the same, measured on rows outside the sample",
         }
-        rows += [(words, _about(facts[name])) for name, words in names.items()]
+        rows += [(words, _about(facts[name])) for name, words in names.items() if name in facts]
     return Table(header=("measured", "value"), rows=tuple(rows))
 
 

@@ -13,7 +13,7 @@ from surelearn.adapters import Task
 from surelearn.jobs import seed_for
 
 DIRECT_KERNEL_ROWS = 5000  # up to here a support vector machine, whose cost grows with the square of n
-EIGENPRO_ROWS = 40_000  # up to here EigenPro with every row a centre; so does its cost, from a smaller start
+EIGENPRO_ROWS = {"classification": (5_000, 2_000), "regression": (15_000, 4_000)}  # beyond so many, so many centers
 EIGENPRO = "kernel machine"
 
 
@@ -46,8 +46,8 @@ def catalogue(task: Task, kinds: Mapping[Any, str], n: int, random_state: int = 
     Parameters
     ----------
     kinds : kind of each column: "number", "category", "text" or "date"
-    n : rows to fit on; beyond 5,000 the kernel SVM gives way to a linear model of 300 random landmarks, and beyond 40,000
-        there is no "kernel machine" (EigenPro; it needs PyTorch, and is not there without)
+    n : rows to fit on; beyond 5,000 the kernel SVM gives way to a linear model of 300 random landmarks, and the "kernel
+        machine" (EigenPro; it needs PyTorch, and is not there without) is built on some of the rows
     classes : labels to tell apart; boosting grows a tree for each in every round, so beyond five it has fewer rounds
     """
     from sklearn.pipeline import make_pipeline
@@ -83,9 +83,7 @@ def named_candidates(
     """Those of `catalogue` with the names, in its order; "all" is every one."""
     every = catalogue(task, kinds, n, random_state, classes)
     if EIGENPRO in names and EIGENPRO not in every:
-        if not _has_torch():
-            raise ValueError("EigenPro needs PyTorch: pip install 'surelearn[torch]'")
-        raise ValueError(f"the candidate {EIGENPRO!r} is for up to {EIGENPRO_ROWS:,} rows to fit on, here are {n:,}")
+        raise ValueError("EigenPro needs PyTorch: pip install 'surelearn[torch]'")
     if unknown := [name for name in names if name != "all" and name not in every]:
         raise ValueError(f"there is no candidate {unknown[0]!r} for {task}: there are {', '.join(every)}, and all")
     return [candidate for name, candidate in every.items() if name in names or "all" in names]
@@ -110,16 +108,18 @@ def _has_torch() -> bool:
 
 
 def _eigenpro(task: Task, n: int, seed: Callable[[str], int]) -> Any:
-    """Kernel ridge regression by EigenPro, on the CPU so that every machine gives the same page; None where there is none.
+    """Kernel ridge regression by EigenPro, on the CPU so that every machine gives the same page; None without PyTorch.
 
-    The bandwidth is the median distance. A Gaussian kernel and a penalty that grows with √n for classes, whose labels are
-    noisy; a Laplace kernel and a small one for numbers.
+    The bandwidth follows the median distance. A Gaussian kernel and a penalty that grows with √n for classes, whose labels
+    are noisy; a Laplace kernel and a small one for numbers. Many rows: built on some of them, fitted to all.
     """
-    if n > EIGENPRO_ROWS or not _has_torch():
+    if not _has_torch():
         return None
     from surelearn.kernel.eigenpro import EigenProClassifier, EigenProRegressor
 
+    most, centers = EIGENPRO_ROWS[task]
     shared: dict[str, Any] = {"device": "cpu", "memory_limit": 2.0**32, "random_state": seed(EIGENPRO)}
+    shared["centers"] = None if n <= most else centers
     if task == "classification":
         return EigenProClassifier("gaussian", regularization=0.005 / math.sqrt(n), **shared)
     return EigenProRegressor("laplace", regularization=0.1 / n, **shared)
@@ -133,7 +133,7 @@ def _classifiers(n: int, seed: Callable[[str], int], classes: int) -> dict[str, 
     from sklearn.svm import SVC
 
     from surelearn.boosting import AdaBoostClassifier
-    from surelearn.linear import LogisticRegression, Perceptron, SupportVectorMachine
+    from surelearn.linear import DPLogisticRegression, LogisticRegression, Perceptron, SupportVectorMachine
 
     rounds = min(100, max(20, 500 // classes))
     finish = "newton" if classes == 2 else "lbfgs"  # the Hessian has (dK)² entries
@@ -150,6 +150,7 @@ def _classifiers(n: int, seed: Callable[[str], int], classes: int) -> dict[str, 
         "majority": (DummyClassifier(),),
         "naive Bayes": (),  # in its place by complexity
         "perceptron": (Perceptron(averaged=True, random_state=seed("perceptron")),),
+        "private logistic regression": (DPLogisticRegression(random_state=seed("private logistic regression")),),
         "logistic regression": (logistic(1 / (2 * n)),),
         "support vector machine": (SupportVectorMachine(random_state=seed("support vector machine")),),
         "boosted stumps": (AdaBoostClassifier(n_rounds=rounds),),
