@@ -1,4 +1,4 @@
-"""How to predict with a scikit-learn model, a pipeline, or a plain function."""
+"""How to predict with a scikit-learn model, a pipeline, a torch module, or a plain function."""
 
 from __future__ import annotations
 
@@ -7,17 +7,34 @@ from typing import Any, Literal
 
 import numpy as np
 
+from surelearn.adapters.modules import is_module, module_functions
+
 Task = Literal["classification", "regression"]
 
 
 def predict_with(model: Any) -> Callable[[Any], Any]:
-    """The function that predicts: ``model.predict``, or the model itself if it is a function."""
+    """The function that predicts: ``model.predict``, a torch module's answers, or the model itself if it is a function.
+
+    A module with several outputs answers with the position of the largest, one with a single output with its value.
+    """
     predict = getattr(model, "predict", None)
     if callable(predict):
         return predict
+    if is_module(model):
+        return _module_answers(model)
     if callable(model) and not isinstance(model, type):
         return model
     raise TypeError(f"model must have a predict method or be a function, not {type(model).__name__}")
+
+
+def _module_answers(module: Any) -> Callable[[Any], Any]:
+    values, _, kind = module_functions(module, None)
+
+    def answer(X: Any) -> Any:
+        found = values(np.asarray(X, dtype=kind))
+        return found[:, 0].astype(np.float64) if found.shape[1] == 1 else found.argmax(axis=1)
+
+    return answer
 
 
 def scores_of(model: Any, X: Any) -> dict[str, Any]:

@@ -96,7 +96,7 @@ def run(
         while len(results) < len(tasks):
             calls = [(i, task) for i, task in enumerate(tasks) if i not in results]
             try:
-                with closing(_outcomes(calls, n_jobs)) as outcomes:
+                with _respawns_quiet(), closing(_outcomes(calls, n_jobs)) as outcomes:
                     for i, result in outcomes:
                         key = tasks[i].key
                         if isinstance(result, _Failure):
@@ -148,6 +148,14 @@ def _outcomes(calls: list[tuple[int, Task]], n_jobs: int | None) -> Generator[tu
         with warnings.catch_warnings(), _loky_abort_quiet():
             warnings.simplefilter("ignore")  # joblib: "tasks have been successfully executed but not used"
             stream.close()
+
+
+@contextmanager
+def _respawns_quiet() -> Iterator[None]:
+    """Loky replaces a worker that grew, as one does by importing PyTorch, and warns: nothing is lost."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="A worker stopped while some jobs were given to the executor")
+        yield
 
 
 @contextmanager

@@ -182,6 +182,9 @@ def _curve(chart: Chart, unit: str) -> Markup:
     if len(band) > 1:
         around = [(x, high) for x, _, _, high in band] + [(x, low) for x, _, low, _ in reversed(band)]
         parts.append(element("polygon", class_="band", points=_points(around, x_axis, y_axis)))
+    if len(band) > 1 and chart.data.get("proved"):
+        lower = [(x, low) for x, _, low, _ in band]
+        parts.append(element("polyline", class_="ln low", points=_points(lower, x_axis, y_axis)))
     if level is not None:
         parts += _level(level, str(chart.data.get("level_label", "")), x_axis, y_axis)
     if len(rows) > 1:

@@ -28,7 +28,7 @@ class Chart:
 
     - "candidates": ``names``, ``values``, ``errors`` (one standard error), ``chosen`` (position)
     - "curve": ``x``, ``y``, ``low``, ``high``, ``x_label``; both axes logarithmic where ``log`` is true; a dashed line at
-      ``level`` with its ``level_label``
+      ``level`` with its ``level_label``; ``low`` drawn as a guarantee where ``proved`` is true
     - "reliability": ``predicted``, ``observed``, ``low``, ``high``, ``counts``
     - "bars": ``names``, ``measured``, ``bounds`` (None where there is none)
     - "bounds": ``names``, ``values``, ``kinds`` ("guaranteed", "measured" or "vacuous"), a logarithmic axis
