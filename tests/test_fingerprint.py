@@ -110,6 +110,39 @@ def test_a_learners_own_certificate_is_left_out():
     assert fingerprint_model(model) != before
 
 
+def test_the_weights_and_settings_of_a_torch_module_count():
+    torch = pytest.importorskip("torch")
+    torch.manual_seed(0)
+    module = torch.nn.Sequential(
+        torch.nn.Linear(3, 4), torch.nn.Dropout(0.1), torch.nn.BatchNorm1d(4), torch.nn.Linear(4, 2)
+    )
+    model = LogisticRegression()
+    model.module_ = module
+    hashes = [(fingerprint_model(model), fingerprint_model(module))]
+
+    def both_change():
+        hashes.append((fingerprint_model(model), fingerprint_model(module)))
+        return all(len(set(found)) == len(hashes) for found in zip(*hashes, strict=True)) and "unhashed" not in hashes[-1]
+
+    with torch.no_grad():
+        module[0].weight[2, 1] = torch.nextafter(module[0].weight[2, 1], torch.tensor(9.0))
+    assert both_change()
+    module[2].running_mean[0] += 1.0
+    assert both_change()
+    module[1].p = 0.2
+    assert both_change()
+    module.to(torch.bfloat16)
+    assert both_change()
+    with torch.no_grad():
+        module[0].weight[2, 1] *= 1.01
+    assert both_change()
+    found = fingerprint_model(module)
+    assert fingerprint_model(module.eval()) == found
+    assert fingerprint_model(pickle.loads(pickle.dumps(module))) == found  # noqa: S301 - our own bytes
+    module.register_forward_hook(lambda *_: None)
+    assert fingerprint_model(module) == UNHASHED
+
+
 def test_a_transformer_has_a_hash():
     from sklearn.preprocessing import StandardScaler
 

@@ -18,6 +18,7 @@ from surelearn.fingerprint import fingerprint_model
 from surelearn.kernel import EigenProClassifier, EigenProRegressor, LinearEigenProRegressor
 from surelearn.kernel.random_features import RandomFeaturesRegressor
 from surelearn.linear import (
+    DPLogisticRegression,
     HuberRegression,
     LeastSquares,
     LogisticRegression,
@@ -32,6 +33,7 @@ from surelearn.persistence import LEARNERS
 
 ALL = [
     AdaBoostClassifier(n_rounds=20),
+    DPLogisticRegression(random_state=0),
     DecisionStump(),
     HuberRegression(),
     KMeans(n_clusters=3, random_state=0),

@@ -26,7 +26,7 @@ def fingerprint_model(model: Any) -> str:
     A function's hash would be its name's, and say nothing about what it does. A learner's ``certificate_`` is left out: it
     names the hash of the model that it is about.
     """
-    if not (hasattr(model, "predict") or hasattr(model, "transform")):
+    if not (hasattr(model, "predict") or hasattr(model, "transform") or _is_module(model)):
         return UNHASHED
     try:
         digest = hashlib.sha256()
@@ -65,6 +65,8 @@ def _feed(digest: Any, value: Any, inside: tuple[int, ...]) -> None:
         digest.update(f"{type(value).__name__}:{value!r};".encode())
     elif isinstance(value, np.ndarray):
         _feed_array(digest, value, inside)
+    elif _is_torch(value, "Tensor"):
+        _feed_tensor(digest, value, inside)
     elif isinstance(value, (np.generic, np.dtype)):
         digest.update(f"{value.dtype.str if isinstance(value, np.generic) else value.str}:{value!r};".encode())
     elif isinstance(value, type):
@@ -104,12 +106,32 @@ def _feed_array(digest: Any, array: np.ndarray, inside: tuple[int, ...]) -> None
         digest.update(np.ascontiguousarray(array).tobytes())
 
 
+def _feed_tensor(digest: Any, tensor: Any, inside: tuple[int, ...]) -> None:
+    """As an array with the tensor's type, wherever it is kept; half precision that NumPy has not is widened."""
+    digest.update(f"tensor:{tensor.dtype}:".encode())
+    plain = tensor.detach().cpu()
+    if plain.is_sparse or plain.is_quantized:
+        raise _UnhashableError("a sparse or quantized tensor")
+    _feed_array(digest, (plain.float() if str(tensor.dtype) == "torch.bfloat16" else plain).numpy(), inside)
+
+
+def _is_torch(value: Any, name: str) -> bool:
+    """Whether it is a torch tensor, or a module, without importing torch."""
+    return any(kind.__name__ == name and kind.__module__.partition(".")[0] == "torch" for kind in type(value).__mro__)
+
+
+def _is_module(value: Any) -> bool:
+    return _is_torch(value, "Module")
+
+
 def _state(value: Any) -> list[Any]:
     """The parts of an object: its attributes, or what it would be rebuilt from."""
     if hasattr(value, "get_tree_stats"):  # scikit-learn's trees of neighbours count their queries in their state
         return [np.asarray(part) for part in value.get_arrays()]
     if callable(value) and hasattr(value, "__code__"):
         raise _UnhashableError("a function inside a model")
+    if _is_module(value):  # weights, buffers, parts and settings; predicting may turn ``training`` off and on
+        return [{name: part for name, part in vars(value).items() if name != "training"}]
     if hasattr(value, "__dict__") and type(value).__reduce__ is object.__reduce__:
         state = value.__getstate__()
         if isinstance(state, dict) and "certificate_" in state:

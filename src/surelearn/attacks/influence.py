@@ -47,6 +47,7 @@ def influence_function(
     y_outer: Any,
     *,
     rows: Any = None,
+    scores: bool = True,
 ) -> Influence:
     """To first order, what leaving out each row does: the minimizer moves by H⁻¹(g_i)/n, the outer risk by ⟨∇L, H⁻¹g_i⟩/n.
 
@@ -58,6 +59,7 @@ def influence_function(
     w : the minimizer on X, y
     X_outer, y_outer : rows on which the risk is looked at
     rows : which rows; all unless told
+    scores : whether to find the largest change of a score too, which takes a product of rows and outer rows
 
     Examples
     --------
@@ -73,7 +75,7 @@ def influence_function(
     slopes = objective.gradients(w, X[which], y[which])
     risk = slopes @ objective.solve(w, X, y, objective.gradient(w, X_outer, y_outer)) / n
     largest = np.full(len(which), np.nan)
-    if isinstance(objective, LinearObjective):
+    if scores and isinstance(objective, LinearObjective):
         moves = objective.solve(w, X, y, slopes.T).T / n
         largest = np.array([np.abs(objective.decision(move, X_outer)).max() for move in moves])
     return Influence(which, risk, largest, "influence function")

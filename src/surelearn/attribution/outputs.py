@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from surelearn.adapters import classes_of, describe, predict_with
+from surelearn.adapters.modules import is_module, module_functions
 
 KINDS = ("auto", "probability", "score", "value")
 _METHOD = {"probability": "predict_proba", "score": "decision_function"}
@@ -79,7 +80,7 @@ def output_of(model: Any, rows: Any, output: Any = "auto", target: Any = None) -
         return _function(output, rows, target, getattr(output, "__name__", "the function"))
     if output not in KINDS:
         raise ValueError(f"output must be {', '.join(map(repr, KINDS))} or a function of rows, not {output!r}")
-    if _is_module(model):
+    if is_module(model):
         return _function(_module(model), rows, target, "output of the module")
     if output == "auto":
         output = next((kind for kind, method in _METHOD.items() if hasattr(model, method)), "value")
@@ -120,16 +121,10 @@ def _function(ask: Callable[[Any], Any], rows: Any, target: Any, name: str, mode
     return Output(ask, int(target), "value", f"{name}, column {target}", model)
 
 
-def _is_module(model: Any) -> bool:
-    return any(kind.__module__.startswith("torch.nn") for kind in type(model).__mro__)
-
-
 def _module(module: Any) -> Callable[[Any], Any]:
-    def ask(X: Any) -> Any:
-        import torch
+    values, _, kind = module_functions(module, None)
 
-        like = next(module.parameters(), torch.zeros(()))
-        with torch.no_grad():
-            return module(torch.as_tensor(np.asarray(X), dtype=like.dtype, device=like.device)).cpu().numpy()
+    def ask(X: Any) -> Any:
+        return values(np.asarray(X, dtype=kind))
 
     return ask

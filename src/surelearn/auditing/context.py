@@ -36,6 +36,12 @@ class Options:
     seed: int = 0
     refits: int = 10
     curve_repeats: int = 3
+    skip: tuple[str, ...] = ()
+    effort: float = 1.0
+
+
+class Unusable(Exception):  # noqa: N818 - a reason, not an error
+    """Why a section cannot be made for this model, in a sentence."""
 
 
 @dataclass(frozen=True, kw_only=True)

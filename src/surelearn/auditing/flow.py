@@ -21,6 +21,7 @@ from surelearn.auditing.fitting import Fitted, fit, fit_rival
 from surelearn.auditing.one_row import own_certificate
 from surelearn.auditing.sections import write_sections
 from surelearn.auditing.slices import choose_slices
+from surelearn.auditing.trust import MODULES
 from surelearn.auditing.verdict import write_verdict
 from surelearn.certificate import Absent, Certificate
 from surelearn.certification import certify
@@ -37,6 +38,7 @@ from surelearn.selection.selector import Selection
 from surelearn.selection.split import Split, row_keys, split_rows
 
 LEAST_GROUPS = 10
+UNCOUNTED = ("refits", "curve_repeats", "seed", "skip", "effort")  # they change nothing that is claimed
 LedgerArgument = Path | str | Literal[False] | None
 
 
@@ -86,9 +88,13 @@ def audit(
     >>> print(result.verdict.kind)
     guaranteed
     """
-    asked = Options(**{**options, "slices": tuple(options.get("slices", ()))})
+    asked = Options(**{**options, **{name: tuple(options.get(name, ())) for name in ("slices", "skip")}})
     if not 0 < asked.delta < 1:
         raise ValueError(f"delta must lie strictly between 0 and 1, not {asked.delta!r}")
+    if unknown := sorted(set(asked.skip) - set(MODULES)):
+        raise ValueError(f"skip must name sections among {', '.join(MODULES)}, not {unknown[0]!r}")
+    if not 0 < asked.effort < float("inf"):
+        raise ValueError(f"effort must be a finite number above 0, not {asked.effort!r}")
     runner = runner or Runner(n_jobs=n_jobs, journal=journal)
     if hasattr(source, "predict") or (callable(source) and not isinstance(source, type)):
         table_only = {"target": target, "drop": drop, "keep": keep, "group": group, "time": time, "models": models}
@@ -272,7 +278,7 @@ def _turn(
     """
     if ledger is False:
         return 1
-    asked = {name: value for name, value in asdict(options).items() if name not in ("refits", "curve_repeats", "seed")}
+    asked = {name: value for name, value in asdict(options).items() if name not in UNCOUNTED}
     hashes = [fingerprint_model(model) for model in models]
     parts = [*hashes, fingerprint_rows(X, y), json.dumps(asked, sort_keys=True, default=str)]
     parts.append("" if groups is None else fingerprint_rows(np.asarray(groups), y[:0]))

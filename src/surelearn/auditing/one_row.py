@@ -39,10 +39,17 @@ def learner_of(model: Any) -> tuple[Any, Any]:
     """The steps that prepare rows, or None, and the learner they are prepared for."""
     from sklearn.pipeline import Pipeline
 
-    model = getattr(model, "estimator_", model)  # inside a decision threshold
+    model = inside_threshold(model)
     if not isinstance(model, Pipeline):
         return None, model
     return (model[:-1] if len(model.steps) > 1 else None), model[-1]
+
+
+def inside_threshold(model: Any) -> Any:
+    """The model whose decision threshold was moved, or the model itself."""
+    from sklearn.model_selection import FixedThresholdClassifier, TunedThresholdClassifierCV
+
+    return model.estimator_ if isinstance(model, FixedThresholdClassifier | TunedThresholdClassifierCV) else model
 
 
 def kernel_machine(learner: Any) -> tuple[Any, Any] | None:
@@ -70,7 +77,7 @@ def own_certificate(model: Any, selection: Selection | None) -> Certificate | st
     certificate = getattr(learner, "certificate_", None)
     if len(selection.names) > 1 or not isinstance(certificate, Certificate):
         return PREPARED
-    if hasattr(model, "estimator_"):
+    if inside_threshold(model) is not model:
         return "the decision threshold may have been chosen on them"
     learned = [name for name, step in getattr(steps, "steps", []) if step != "passthrough" and get_tags(step).requires_fit]
     return f"the step {learned[0]!r} was fitted on the same rows" if learned else certificate

@@ -17,11 +17,12 @@ from surelearn.auditing import (
     purposes,
     slices,
     stability,
+    trust,
 )
 from surelearn.auditing.context import Context
 from surelearn.report import Section
 
-ORDER: tuple[Callable[[Context], Section | None], ...] = (
+FIRST: tuple[Callable[[Context], Section | None], ...] = (
     choice.section,
     learning_curve.section,
     margins.section,
@@ -30,6 +31,8 @@ ORDER: tuple[Callable[[Context], Section | None], ...] = (
     slices.section,
     calibration.section,
     stability.section,
+)
+LAST: tuple[Callable[[Context], Section | None], ...] = (
     columns.section,
     assumptions.section,
     bounds_compared.section,
@@ -41,5 +44,5 @@ ORDER: tuple[Callable[[Context], Section | None], ...] = (
 
 def write_sections(context: Context) -> tuple[Section, ...]:
     """Every section that has something to say."""
-    made = (write(context) for write in ORDER)
+    made = [*(write(context) for write in FIRST), *trust.sections(context), *(write(context) for write in LAST)]
     return tuple(section for section in made if section is not None)

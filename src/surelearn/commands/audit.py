@@ -44,6 +44,11 @@ Examples:
 @click.option("--cost", type=float, help="Cost of a missed --positive when a false alarm costs 1; chooses the threshold.")
 @click.option("--threshold", type=float, help="Answer --positive from this probability on.")
 @click.option("--slice", "slices", multiple=True, metavar="COLUMN", help="Report subpopulations of a column (repeatable).")
+@click.option("--skip", multiple=True, metavar="SECTION",
+              help="Leave out robustness, poisoning, membership or attribution (repeatable).")  # fmt: skip
+@click.option(
+    "--effort", type=float, default=1.0, show_default=True, help="Work for those sections, times their usual budget."
+)
 @click.option("--alpha", type=float, default=0.1, show_default=True, help="Regression: share that an interval may miss.")
 @click.option(
     "--loss-bound", type=float, help="Regression: the absolute error is never larger; its mean is then guaranteed."
@@ -140,6 +145,8 @@ def _audit(
 
 
 def _check_numbers(options: Any, jobs: int | None, max_risk: float | None) -> None:
+    from surelearn.auditing.trust import MODULES as SECTIONS
+
     if options.criterion is not None:
         from surelearn.selection.criteria import as_criterion
 
@@ -158,6 +165,10 @@ def _check_numbers(options: Any, jobs: int | None, max_risk: float | None) -> No
     for name, value in (("--cost", options.cost), ("--loss-bound", options.loss_bound)):
         if value is not None and not 0 < value < float("inf"):
             raise ValueError(f"{name} must be a positive number, not {value:g}")
+    if unknown := sorted(set(options.skip) - set(SECTIONS)):
+        raise ValueError(f"--skip must name sections among {', '.join(SECTIONS)}, not {unknown[0]!r}")
+    if not 0 < options.effort < float("inf"):
+        raise ValueError(f"--effort must be a finite number above 0, not {options.effort:g}")
     if max_risk is not None and not max_risk >= 0:
         raise ValueError(f"--max-risk must be a number that is not negative, not {max_risk:g}")
     if jobs == 0:

@@ -1,5 +1,6 @@
 """Linear learners, each with its certificate."""
 
+from surelearn.linear.dp_logistic import DPLogisticRegression
 from surelearn.linear.logistic.learner import LogisticRegression
 from surelearn.linear.naive_bayes import NaiveBayes
 from surelearn.linear.perceptron.learner import Perceptron
@@ -9,6 +10,7 @@ from surelearn.linear.robust.regression import HuberRegression, VariationalRegre
 from surelearn.linear.svm.learner import SupportVectorMachine
 
 __all__ = [
+    "DPLogisticRegression",
     "HuberRegression",
     "LeastSquares",
     "LogisticRegression",

@@ -23,6 +23,7 @@ LEARNERS = {
     "surelearn.kernel.random_features.FourierFeatures",
     "surelearn.kernel.random_features.RandomFeaturesRegressor",
     "surelearn.kernel.random_features.ReluFeatures",
+    "surelearn.linear.dp_logistic.DPLogisticRegression",
     "surelearn.linear.logistic.learner.LogisticRegression",
     "surelearn.linear.naive_bayes.NaiveBayes",
     "surelearn.linear.perceptron.learner.Perceptron",

@@ -1,0 +1,116 @@
+"""Section: what poisoned training rows would do: what is proved, the damage measured by refits, the rows that count most."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from surelearn import jobs
+from surelearn.adapters.modules import is_module
+from surelearn.auditing import poisoning_view as view
+from surelearn.auditing.context import Context, Unusable
+from surelearn.auditing.poisoning_damage import aimed, flipped
+from surelearn.auditing.poisoning_influence import influence
+from surelearn.auditing.poisoning_module import module_influence, trained_further
+from surelearn.auditing.poisoning_threshold import proved
+from surelearn.report import Section
+from surelearn.selection.cross_validation import take
+
+TITLE = "What if training rows were poisoned?"
+FRACTIONS = (0.01, 0.03, 0.1, 0.2)
+AIMED = (0.03, 0.1)
+_DRAWS, _AIMED_DRAWS, _REFITS = 3, 2, 12
+_MOST_ROWS, _MOST_POINTS = 4000, 1000  # to fit to again and again; to measure on
+_ELSEWHERE = (
+    "the rows it was fitted on, and how, are not known here. Audit the table itself (surelearn.audit(table, target=…, "
+    "models={'name': unfitted model})) to see what poison among them would do"
+)
+
+
+def tasks(context: Context) -> list[jobs.Task]:
+    """Refits with poison, the threshold, and the influence of rows, each a task of its own."""
+    if context.unfitted is None:
+        return _of_module(context)
+    shared = _shared(context)
+    X, y, n = shared["X"], shared["y"], len(shared["y"])
+    sample = _draw(context, "rows", n, max(50, int(_MOST_ROWS * context.options.effort)))
+    some = {**shared, "X": take(X, sample), "y": y[sample]}
+    cut = {"threshold": context.threshold, "positive": context.options.positive}
+    made = [_part(context, "flipped", flipped, {**some, "model": context.unfitted, "count": 0})]
+    for kind, function, fractions, draws, more in (
+        ("flipped", flipped, FRACTIONS, _draws(context, _DRAWS), {"model": context.unfitted}),
+        ("aimed", aimed, AIMED, _draws(context, _AIMED_DRAWS), {"model": context.model, **cut}),
+    ):
+        for fraction in fractions:
+            count = max(1, round(fraction * len(sample)))
+            made += [_part(context, kind, function, {**some, **more, "count": count}, fraction, i) for i in range(draws)]
+    selection = context.selection
+    losses = np.full(n, np.nan) if selection is None or selection.losses is None else np.asarray(selection.losses, float)
+    asked = {"refits": max(3, round(_REFITS * context.options.effort)), "sample": sample, "hard": losses}
+    made.append(_part(context, "influence", influence, {**shared, "model": context.model, **asked}))
+    plain = {name: value for name, value in shared.items() if name != "task"}
+    made.append(_part(context, "proved", proved, {**plain, "model": context.model, **cut}))
+    return made
+
+
+def section(context: Context, results: Sequence[Any]) -> Section | None:
+    """What was measured and what is proved, kept apart."""
+    found = view.Found.of(results)
+    if context.unfitted is None:
+        return view.of_module(context, TITLE, found)
+    used = min(len(context.rows("train")[1]), max(50, int(_MOST_ROWS * context.options.effort)))
+    seen = min(len(context.rows("certify")[1]), _MOST_POINTS)
+    return view.of_table(context, TITLE, found, used, seen)
+
+
+def run_part(part: str, fraction: float, function: Callable[..., dict[str, Any]], arguments: dict[str, Any]) -> Any:
+    """One part's result, with its name; of all but the refits with changed labels, ``why`` there is none."""
+    named: dict[str, Any] = {"part": part, "fraction": fraction}
+    if part == "flipped":
+        return {**named, **function(**arguments)}
+    try:
+        return {**named, **function(**arguments)}
+    except Unusable as reason:
+        return {**named, "why": str(reason)}
+    except Exception as error:  # a model may raise anything, and the other parts stay
+        return {**named, "why": f"{type(error).__name__}: {' '.join(str(error).split())}"}
+
+
+def _part(
+    context: Context, part: str, function: Any, arguments: dict[str, Any], fraction: float = 0.0, draw: int = 0
+) -> jobs.Task:
+    key = f"poisoning/{part}/{fraction:g}/{draw}"
+    arguments = {**arguments, "seed": context.seed(key)}
+    inside = {"part": part, "fraction": fraction, "function": function, "arguments": arguments}
+    return jobs.Task(key=key, function=run_part, arguments=inside)
+
+
+def _shared(context: Context) -> dict[str, Any]:
+    """Fit rows, and some certify rows to measure on."""
+    X, y = context.rows("train")
+    new, truth = context.rows("certify")
+    points = _draw(context, "points", len(truth), _MOST_POINTS)
+    return {"X": X, "y": y, "new": take(new, points), "truth": truth[points], "task": context.task}
+
+
+def _draw(context: Context, what: str, n: int, most: int) -> Any:
+    return np.sort(np.random.default_rng(context.seed(f"poisoning/{what}")).permutation(n)[:most])
+
+
+def _draws(context: Context, usual: int) -> int:
+    return max(2, round(usual * context.options.effort))
+
+
+def _of_module(context: Context) -> list[jobs.Task]:
+    """A torch module can be trained further on the rows given; other models that were fitted elsewhere cannot."""
+    if not is_module(context.model):
+        raise Unusable(_ELSEWHERE)
+    shared = {"module": context.model, "X": context.X, "y": context.y, "task": context.task}
+    made = [
+        _part(context, "trained", trained_further, {**shared, "share": share}, share, i)
+        for share in FRACTIONS[1:]
+        for i in range(_draws(context, _AIMED_DRAWS))
+    ]
+    return [*made, _part(context, "influence", module_influence, shared)]

@@ -1,0 +1,296 @@
+"""How the page tells what poison would do: findings, one chart, the table of what is proved and that of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from surelearn.auditing.context import Context, Unusable
+from surelearn.auditing.poisoning_threshold import claims_of
+from surelearn.claim import Finding
+from surelearn.plain import show
+from surelearn.report import Chart, Section, Table
+from surelearn.selection.cross_validation import take
+
+COLUMNS = 2  # of the table, shown to recognize a row by
+_CLASSES, _NUMBERS = "errors", "the mean absolute error"
+_PROVED = (
+    "Proved, for these targets only: with fewer added rows, of any values, the fit cannot end there. Assumed: rows are only "
+    "added, the fit reaches its minimizer, columns are prepared as here. A target nearly as bad may need less."
+)
+_METHODS = {
+    "exact": "exact",
+    "influence function": "to first order",
+    "refits": "by a refit each",
+}
+_CHOSEN = {
+    "exact": " that count most to first order",
+    "influence function": "",
+    "refits": " that were hardest to predict",
+}
+
+
+@dataclass(frozen=True)
+class Found:
+    """Results by part: risks by fraction, the others as they came."""
+
+    parts: dict[str, list[dict[str, Any]]]
+
+    @classmethod
+    def of(cls, results: Sequence[dict[str, Any]]) -> Found:
+        """Sort results by the part that they belong to."""
+        parts: dict[str, list[dict[str, Any]]] = {}
+        for result in results:
+            parts.setdefault(result["part"], []).append(result)
+        return cls(parts)
+
+    def risks(self, part: str, name: str = "risk") -> dict[float, list[float]]:
+        """The risks of each fraction."""
+        risks: dict[float, list[float]] = {}
+        for result in self.parts.get(part, []):
+            if "why" not in result:
+                risks.setdefault(result["fraction"], []).append(result[name])
+        return dict(sorted(risks.items()))
+
+    def why(self, part: str) -> str:
+        """Why the part has no result, or ""."""
+        return next((result["why"] for result in self.parts.get(part, []) if "why" in result), "")
+
+    def one(self, part: str) -> dict[str, Any] | None:
+        """The first result that the part has."""
+        return next((result for result in self.parts.get(part, []) if "why" not in result), None)
+
+
+def of_table(context: Context, title: str, found: Found, used: int, seen: int) -> Section:
+    """The section of a model that can be fitted again."""
+    train = context.rows("train")
+    risks = found.risks("flipped")
+    which = "all" if used == len(train[1]) else f"{used:,} of the"
+    notes = [
+        f"Fitted again with poison to {which} fit rows, measured on {seen:,} held-back rows. A better attack may do more."
+    ]
+    findings = [_flipped(context, risks)]
+    if risks_aimed := found.risks("aimed"):
+        findings.append(_aimed(context, risks_aimed, risks[0.0][0], found.one("aimed")))
+    tables = []
+    if result := found.one("proved"):
+        tables.append(_proved(result))
+        notes.append(_PROVED)
+        findings += _tried(result)
+    if result := found.one("influence"):
+        split = context.split
+        finding, table = _of_rows(context, result, *train, None if split is None else np.union1d(split.fit, split.select))
+        findings.append(finding)
+        tables.append(table)
+    notes += [_sentence(why) for part in ("aimed", "influence", "proved") if (why := found.why(part))]
+    chart = _curve(context, risks, "Errors after labels were changed at random")
+    return Section(
+        key="poisoning",
+        title=title,
+        notes=tuple(notes),
+        findings=tuple(findings),
+        charts=(chart,),
+        tables=tuple(tables),
+    )
+
+
+def of_module(context: Context, title: str, found: Found) -> Section:
+    """The section of a torch module, which was trained further on the rows given."""
+    if (first := found.one("trained")) is None:
+        raise Unusable(found.why("trained"))
+    placed = {0.0: [float(np.mean([x for v in found.risks("trained", "clean").values() for x in v]))]}
+    placed |= found.risks("trained", "placed")
+    flips = {0.0: placed[0.0]} | found.risks("trained", "flipped")
+    notes = [
+        f"The rows it was trained on are not known, so a copy was trained further on {first['rows']:,} of the given rows, "
+        f"with poison among them, and measured on {first['seen']:,} others.",
+        "No threshold is proved for a network: its loss is not convex in the weights.",
+    ]
+    findings = [_flipped(context, flips), _aimed(context, {k: v for k, v in placed.items() if k}, placed[0.0][0], None)]
+    tables = []
+    if result := found.one("influence"):
+        finding, table = _of_rows(context, result, context.X, context.y, None)
+        findings.append(finding)
+        tables.append(table)
+    elif why := found.why("influence"):
+        notes.append(_sentence(why))
+    chart = _curve(context, placed, "Errors after rows were added by gradient ascent", "% of rows added")
+    return Section(
+        key="poisoning", title=title, notes=tuple(notes), findings=tuple(findings), charts=(chart,), tables=tuple(tables)
+    )
+
+
+# ── Damage ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _unit(context: Context) -> str:
+    return "rate" if context.task == "classification" else "number"
+
+
+def _moved(context: Context, risks: list[float], clean: float) -> str:
+    unit, word = _unit(context), _CLASSES if context.task == "classification" else _NUMBERS
+    draws = f" ({show(min(risks), unit)} to {show(max(risks), unit)} in {len(risks)} draws)" if len(risks) > 1 else ""
+    mean = float(np.mean(risks))
+    if mean <= clean:
+        return f"does not raise {word}: {show(mean, unit)}{draws}, {show(clean, unit)} without"
+    return f"raises {word} from {show(clean, unit)} to {show(mean, unit)}{draws}"
+
+
+def _percent(fraction: float) -> str:
+    return f"{100 * fraction:g}%"
+
+
+def _severity(context: Context, risks: dict[float, list[float]], clean: float) -> Any:
+    """A warning where poison costs more than its own share of the rows, of classes; half of the error again, of numbers."""
+    rises = {fraction: float(np.mean(of)) - clean for fraction, of in risks.items() if fraction}
+    if context.task == "regression":
+        rises = {fraction: 0.2 * rise / clean if clean > 0 else 0.0 for fraction, rise in rises.items()}
+    if any(rise > max(2 * fraction, 0.05) for fraction, rise in rises.items()):
+        return "warning"
+    return "notice" if any(rise > max(fraction / 2, 0.02) for fraction, rise in rises.items()) else "info"
+
+
+def _flipped(context: Context, risks: dict[float, list[float]]) -> Finding:
+    clean, fraction = risks[0.0][0], 0.1
+    what = "labels to another class" if context.task == "classification" else "targets to the far end of their range"
+    text = f"Changing {_percent(fraction)} of the {what}, at random, {_moved(context, risks[fraction], clean)}."
+    numbers = {"clean": clean, **{_percent(k): float(np.mean(v)) for k, v in risks.items() if k}}
+    return Finding(code="SL621", text=text, severity=_severity(context, risks, clean), numbers=numbers)
+
+
+def _aimed(
+    context: Context, risks: dict[float, list[float]], clean: float, how: dict[str, Any] | None
+) -> Finding:  # fmt: skip
+    fraction = 0.03 if 0.03 in risks else min(risks)
+    through = f" on {how['stand_in']} in its place" if how and how["stand_in"] else ""
+    text = (
+        f"Adding {_percent(fraction)} of rows, placed within the range seen by gradient ascent{through}, "
+        f"{_moved(context, risks[fraction], clean)}."
+    )
+    numbers = {"clean": clean, **{_percent(k): float(np.mean(v)) for k, v in risks.items()}}
+    return Finding(code="SL623", text=text, severity=_severity(context, risks, clean), numbers=numbers)
+
+
+def _curve(context: Context, risks: dict[float, list[float]], title: str, x_label: str = "% of labels changed") -> Chart:
+    if context.task == "regression":
+        title = title.replace("Errors", "Mean absolute error").replace("labels were", "targets were")
+        x_label = x_label.replace("labels", "targets")
+    data = {
+        "x": [round(100 * fraction, 6) for fraction in risks],
+        "y": [float(np.mean(of)) for of in risks.values()],
+        "low": [min(of) for of in risks.values()],
+        "high": [max(of) for of in risks.values()],
+        "x_label": x_label,
+        "unit": _unit(context),
+    }
+    return Chart(kind="curve", title=f"{title}; the band spans all draws", data=data)
+
+
+# ── What is proved ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _proved(result: dict[str, Any]) -> Table:
+    rows = []
+    for target, errors, claim in claims_of(result):
+        said = "nothing is proved" if claim.vacuous else claim.bound() if np.isfinite(claim.value) else "no amount is enough"
+        rows.append((target, show(errors, "rate"), said))
+    return Table(header=("proved: to end at", "errors there", "poison rows a clean row"), rows=tuple(rows))
+
+
+def _tried(result: dict[str, Any]) -> list[Finding]:
+    if not (tried := result["tried"]):
+        return []
+    below, above = tried["multiples"]
+    said = f"arrives with {above:g} times the least that is proved, not with {below:g} times"
+    if not tried["above"]:
+        said = f"does not arrive with {above:g} times the least that is proved: {show(tried['left'][1], 'rate')} is left"
+    text = f"An attack that cancels the gradient where all scores are turned round {said} ({tried['rows']:,} fit rows)."
+    return [Finding(code="SL624", text=text, numbers={"below": tried["left"][0], "above": tried["left"][1]})]
+
+
+# ── Rows ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _influence(result: dict[str, Any], number: int, rows: int) -> Finding:
+    change, tried, noise = float(result["changes"][0]), result["tried"], result["noise"]
+    among = f"{tried:,} rows{_CHOSEN[result['method']] if tried < rows else ''}"
+    moves = "falls" if change < 0 else "rises"
+    text = (
+        f"Row {number:,} counts most: without it the {result['loss']} on held-back rows {moves} "
+        f"by {show(abs(change), 'rate')} of itself ({_METHODS[result['method']]}, among {among})."
+    )
+    if by_chance := abs(change) <= noise:
+        text += f" That is no more than other seeds change it ({show(noise, 'rate')})."
+    elif change < -0.02:
+        text += " Such a row does harm: look at its label first."
+    size = 0.0 if by_chance else abs(change)
+    severity = "warning" if size > 0.2 else "notice" if size > 0.05 else "info"
+    numbers = {"row": number, "change": change, "rows": tried, "loss": result["base"]}
+    return Finding(code="SL622", text=text, severity=severity, numbers=numbers)
+
+
+def _of_rows(
+    context: Context, result: dict[str, Any], X: Any, y: Any, positions: Any
+) -> tuple[Finding, Table]:  # fmt: skip
+    """The row with most influence in words, and those after it with some of their values, by their number in the file."""
+    rows = np.asarray(result["rows"])
+    shown = take(X, rows)
+    kinds = {column.name: column.kind for column in context.columns}
+    names = _telling(X, shown, [name for name, kind in kinds.items() if kind in ("number", "category")])
+    places = (rows if positions is None else positions[rows]) + 1
+    values = [[_text(value) for value in _column(shown, name)] for name in names]
+    changes = [_signed(float(change)) for change in result["changes"]]
+    lines = tuple(zip((f"{place:,}" for place in places), *values, map(_text, y[rows]), changes, strict=True))
+    removed = any(finding.code == "SL110" for finding in context.findings)
+    titles = [name if isinstance(name, str) else f"column {name + 1}" for name in names]
+    head = "row (of those with a target)" if removed else "row"
+    table = Table(header=(head, *titles, context.target or "label", "loss without"), rows=lines)
+    return _influence(result, int(places[0]), len(y)), table
+
+
+def _telling(X: Any, shown: Any, plain: list[str]) -> list[Any]:
+    """The columns in which the rows shown are most unusual, in the table's order."""
+    names = list(X.columns) if hasattr(X, "columns") else list(range(X.shape[1]))
+    names = [name for name in names if name in plain] or names
+    unusual = [_unusual(_column(X, name), _column(shown, name)) for name in names]
+    chosen = np.sort(np.argsort(-np.array(unusual), kind="stable")[:COLUMNS])
+    return [names[i] for i in chosen]
+
+
+def _column(X: Any, name: Any) -> Any:
+    return np.asarray(X[name] if hasattr(X, "columns") else X[:, name])
+
+
+def _unusual(column: Any, values: Any) -> float:
+    """Mean distance from the middle in standard deviations; of words, mean −ln of their share."""
+    if column.dtype.kind in "fiub":
+        known = column[np.isfinite(column.astype(float))].astype(float)
+        if known.size == 0 or not known.std() > 0:
+            return 0.0
+        far = np.abs(values.astype(float) - known.mean()) / known.std()
+        return float(np.nan_to_num(np.minimum(far, 10.0)).mean())
+    if column.dtype.kind == "M":
+        return 0.0
+    words, counts = np.unique(column.astype(str), return_counts=True)
+    share = counts[np.searchsorted(words, values.astype(str))] / len(column)
+    return float(-np.log(share).mean()) if share.max() > 2 / len(column) else 0.0  # not text that no other row has
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, int | np.integer) and not isinstance(value, bool):
+        return str(value)
+    if isinstance(value, float | np.floating):
+        return show(float(value), "number") if np.isfinite(value) else "missing"
+    said = "missing" if value is None else str(value)
+    return said if len(said) <= 24 else said[:23] + "…"
+
+
+def _signed(change: float) -> str:
+    return ("−" if change < 0 else "+") + show(abs(change), "rate")
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:].rstrip(".") + "."

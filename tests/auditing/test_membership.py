@@ -1,0 +1,345 @@
+"""What a model gives away about its rows is found, what it does not is not, and ε stands where it is proved."""
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier, RandomForestRegressor
+from sklearn.linear_model import LogisticRegression as PlainLogisticRegression
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
+
+import surelearn
+from surelearn.adapters import Task
+from surelearn.auditing import membership, membership_epsilon, trust
+from surelearn.auditing.context import Context, Options, Runner
+from surelearn.auditing.membership_refits import FARTHEST, observe, observe_canary, seeded
+from surelearn.certificate import Certificate, Facts
+from surelearn.fingerprint import fingerprint_model
+from surelearn.linear import DPLogisticRegression, LogisticRegression, Ridge
+from surelearn.report import Section, Table
+from surelearn.selection.cross_validation import fit_quietly
+from surelearn.selection.split import Split
+
+FACTS = Facts(subject="it", setting="", hashes={}, options={}, values={})
+OTHERS = ("robustness", "poisoning", "attribution")
+
+
+def noise(n=300, d=8, seed=0, task: Task = "classification"):
+    """Labels that follow the first column a little: what a model knows beyond that, it memorized."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    strength = X[:, 0] + rng.normal(size=n)
+    return X, (strength > 0).astype(int) if task == "classification" else strength
+
+
+def context_of(model, *, task: Task = "classification", data=None, n_train=200, refit=True, **options):
+    """A fitted model with the rows it was fitted on."""
+    X, y = noise(task=task) if data is None else data
+    rows = np.random.default_rng(1).permutation(len(y))
+    train, certify = np.sort(rows[:n_train]), np.sort(rows[n_train:])
+    fitted = fit_quietly(model, X[train], y[train]) if refit else model
+    return Context(
+        title="it",
+        target="y",
+        task=task,
+        X=X,
+        y=y,
+        groups=None,
+        columns=(),
+        findings=(),
+        split=Split(fit=train, select=train[:0], certify=certify, keys=np.arange(len(y), dtype=np.uint64), order="hash"),
+        selection=None,
+        model=fitted,
+        unfitted=model if refit else None,
+        certificate=Certificate(facts=FACTS, claims=(), delta=0.05),
+        options=Options(**options),
+        runner=Runner(n_jobs=1),
+    )
+
+
+def written(context) -> Section:
+    """As `trust.sections` makes it."""
+    results = context.runner.run(membership.tasks(context), "membership")
+    return membership.section(context, results)
+
+
+def by_code(section):
+    return {finding.code: finding for finding in section.findings}
+
+
+# What is measured.
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        RandomForestClassifier(50, random_state=0),
+        HistGradientBoostingClassifier(max_iter=60, early_stopping=False, random_state=0),
+        make_pipeline(StandardScaler(), SVC(C=10.0, gamma=0.5)),
+        KNeighborsClassifier(1),
+    ],
+    ids=["random forest", "boosted trees", "SVC", "one neighbour"],
+)
+def test_a_model_that_memorizes_is_found_out(model):
+    section = written(context_of(model))
+    found = by_code(section)
+    assert found["SL641"].numbers["low"] > 0.52
+    assert found["SL642"].severity == "warning"
+    assert found.keys() == {"SL641", "SL642"}
+    assert found["SL642"].numbers["auc"] > found["SL641"].numbers["auc"] - 0.05
+    assert "picks the right one by the loss in" in found["SL641"].text
+    assert len(section.charts) == 1
+    assert section.notes[0] == membership.DRAWN
+    assert [row[0] for row in section.tables[0].rows] == ["by its loss", "beside 16 refits", "guessing"]
+    assert "not fitted with differential privacy" in section.notes[-1]
+
+
+@pytest.mark.parametrize("model", [LogisticRegression(regularization=1.0), DPLogisticRegression(epsilon=0.5)], ids=str)
+def test_a_model_that_memorizes_nothing_is_not(model):
+    found = by_code(written(context_of(model, refits=5)))
+    assert abs(found["SL641"].numbers["auc"] - 0.5) < 0.1
+    assert found["SL641"].numbers["low"] < 0.55
+
+
+def test_no_leak_is_seldom_found_where_there_is_none():
+    """The model was fitted on other rows altogether: the interval excludes 50% in about one of twenty trials."""
+    wrong = 0
+    for seed in range(60):
+        X, y = noise(seed=seed)
+        stranger = PlainLogisticRegression().fit(*noise(seed=1000 + seed))
+        context = context_of(stranger, data=(X, y), refit=False)
+        finding = by_code(written(context))["SL641"]
+        wrong += not finding.numbers["low"] <= 0.5 <= finding.numbers["high"]
+    assert wrong <= 8  # at 5%, more than 8 of 60 happens once in 500
+
+
+@pytest.mark.parametrize(("model", "leaks"), [(RandomForestRegressor(30, random_state=0), True), (Ridge(), False)], ids=str)
+def test_numbers_are_attacked_by_their_errors(model, leaks):
+    found = by_code(written(context_of(model, task="regression")))
+    assert (found["SL641"].numbers["low"] > 0.6) == leaks
+    assert (found["SL642"].numbers["low"] > 0.8) == leaks
+    assert "sees its predictions" in found["SL641"].text
+
+
+def test_members_and_others_are_not_mixed_up():
+    """A model that errs on the rows it was fitted on, and only there, is told the other way round."""
+
+    class Contrary(ClassifierMixin, BaseEstimator):
+        def fit(self, X, y):
+            self.classes_, self.seen_ = np.unique(y), {row.tobytes(): label for row, label in zip(X, y, strict=True)}
+            return self
+
+        def predict_proba(self, X):
+            right = np.array([self.seen_.get(row.tobytes(), 0.5) for row in X])
+            return np.column_stack([right, 1 - right])
+
+        def predict(self, X):
+            return self.predict_proba(X).argmax(axis=1)
+
+    found = by_code(written(context_of(Contrary())))
+    assert found["SL641"].numbers["auc"] == 0.0
+    assert found["SL642"].numbers["auc"] > 0.95  # refits show that losing on a row is what fitting on it does
+
+
+def test_eigenpro_and_three_classes():
+    pytest.importorskip("torch")
+    from surelearn.kernel import EigenProClassifier
+
+    X, _ = noise()
+    y = np.array(["a", "b", "c"])[np.digitize(X[:, 0] + np.random.default_rng(2).normal(size=300), [-0.5, 0.5])]
+    found = by_code(written(context_of(EigenProClassifier(bandwidth=1.0, random_state=0), data=(X, y), refits=4)))
+    assert found["SL641"].numbers["low"] > 0.6
+    assert found["SL642"].numbers["low"] > 0.6
+
+
+def test_a_torch_module_whose_rows_are_known():
+    torch = pytest.importorskip("torch")
+    torch.manual_seed(0)
+    X, y = noise()
+    context = context_of(torch.nn.Sequential(torch.nn.Linear(8, 64), torch.nn.Tanh(), torch.nn.Linear(64, 2)), refit=False)
+    module, rows = context.model, context.split.fit  # pyright: ignore[reportOptionalMemberAccess]
+    steps = torch.optim.Adam(module.parameters(), 0.02)
+    for _ in range(300):
+        steps.zero_grad()
+        loss = torch.nn.functional.cross_entropy(module(torch.tensor(X[rows]).float()), torch.tensor(y[rows]))
+        loss.backward()
+        steps.step()
+    section = written(context)
+    assert by_code(section)["SL641"].numbers["low"] > 0.6
+    assert "SL642" not in by_code(section)
+    assert any("more than refits and effort allow" in note for note in section.notes)
+
+
+# Losses.
+
+
+def test_losses_are_those_of_the_right_class():
+    X, y = noise()
+    model = PlainLogisticRegression().fit(X, y)
+    seen = observe(model, X, y, "classification")
+    own = model.predict_proba(X)[np.arange(len(y)), y]
+    np.testing.assert_allclose(seen["losses"], -np.log(own), rtol=1e-10)
+    np.testing.assert_allclose(seen["evidence"], np.where(y == 1, 1, -1) * model.decision_function(X), rtol=1e-7, atol=1e-9)
+    assert seen["seen"] == "probabilities"
+    words = np.where(y == 1, "yes", "no")
+    machine = SVC().fit(X, words)
+    seen = observe(machine, X, words, "classification")
+    np.testing.assert_allclose(seen["evidence"], np.where(y == 1, 1, -1) * machine.decision_function(X))
+    assert observe(machine, X[:1], np.array(["perhaps"]), "classification")["evidence"] == [-FARTHEST]
+    assert observe(lambda _: words, X, words, "classification")["evidence"].tolist() == [1.0] * 300
+
+
+# What is proved.
+
+
+def private(**options):
+    return Pipeline([("as they are", "passthrough"), ("private", DPLogisticRegression(**options))])
+
+
+def test_epsilon_is_shown_with_what_it_assumes_and_attacked():
+    section = written(context_of(private(epsilon=2.0), refits=2, effort=0.2))
+    proved = section.tables[-1]
+    assert proved.header[0] == "what is proved"
+    assert "≤ 2" in proved.rows[0][1]
+    assert "dp_delta = 1e-05" in proved.rows[0][1]
+    assert proved.rows[2][0] == "as long as"
+    assert any("the weights alone" in text for _, text in proved.rows)
+    finding = by_code(section)["SL643"]
+    assert finding.severity == "info"
+    assert finding.numbers["refits"] == 256
+    assert 0 <= finding.numbers["epsilon at least"] <= finding.numbers["claimed"] <= 2.0
+    assert "SL644" not in by_code(section)
+
+
+def test_epsilon_is_void_after_a_step_that_was_fitted_and_after_a_choice():
+    context = context_of(make_pipeline(StandardScaler(), DPLogisticRegression()), refits=0)
+    section = written(context)
+    assert len(section.tables) == 1
+    assert "No lower bound on ε was measured beside it" in section.notes[-2]
+    assert "No privacy is proved: the step 'standardscaler' was fitted on the same rows" in section.notes[-1]
+    one_of_two = replace(context_of(private(), refits=0), selection=SimpleNamespace(names=("one", "two")))
+    assert "chosen among 2 candidates" in written(one_of_two).notes[-1]
+
+
+def test_a_seed_in_the_model_is_a_warning():
+    section = written(context_of(private(random_state=5), refits=0))
+    assert by_code(section)["SL644"].severity == "warning"
+    assert "seed of its noise, 5" in by_code(section)["SL644"].text
+
+
+def test_no_noise_is_no_privacy():
+    table = membership_epsilon.proved(context_of(private(noise_multiplier=0.0), refits=0))
+    assert table == "No privacy is proved: no noise was added."
+
+
+def test_a_bound_above_the_claim_is_serious():
+    context = context_of(private(epsilon=1.0), refits=0)
+    refits = [{"with": np.linspace(5, 6, 64), "without": np.linspace(0, 1, 64), "epsilon": 1.0, "dp_delta": 1e-5}]
+    finding = membership_epsilon.findings(context, refits)[0]
+    assert finding.severity == "serious"
+    assert finding.numbers["epsilon at least"] > 2
+    assert finding.text.endswith("; only 1 is proved: do not rely on it.")
+
+
+def test_a_learner_that_is_not_private_is_seen_through_by_a_canary():
+    """A refit that keeps no secret is told at once; one that keeps it is not."""
+    X, y = noise(100)
+    seeds = np.arange(64).reshape(32, 2)
+    bounds = []
+    for sigma in (0.02, 50.0):
+        model = DPLogisticRegression(noise_multiplier=sigma, passes=5.0, x_bound=1.0)
+        found = observe_canary(fit_quietly(seeded(model, 0), X, y), model, X, y, np.arange(100), seeds)
+        assert sigma > 1 or max(found["without"]) < 0  # its label is wrong
+        bounds.append(membership_epsilon.findings(context_of(model, refits=0), [found])[0].numbers["epsilon at least"])
+    assert bounds[0] > 1 > 0.3 > bounds[1]
+
+
+# What cannot be measured.
+
+
+def test_a_model_fitted_elsewhere_says_that_its_rows_are_unknown():
+    X, y = noise()
+    for model in (PlainLogisticRegression().fit(X, y), lambda rows: (rows[:, 0] > 0).astype(int)):
+        result = surelearn.audit(model, X, y, task="classification", classes=[0, 1], ledger=False, skip=OTHERS)
+        section = result["membership"]
+        assert "which rows it was fitted on is not known" in section.notes[0]
+        assert not section.findings
+    carrying = surelearn.audit(DPLogisticRegression(random_state=0).fit(X, y), X, y, ledger=False, skip=OTHERS)
+    assert isinstance(carrying["membership"].tables[0], Table)
+
+
+class Odd(ClassifierMixin, BaseEstimator):
+    """A classifier that goes wrong in a way of its own once it has been certified."""
+
+    def __init__(self, way="raises"):
+        self.way = way
+
+    def fit(self, X, y):  # noqa: ARG002
+        self.classes_ = np.unique(y)
+        if self.way == "few" and len(y) < 200:
+            raise ValueError("200 rows at least")
+        return self
+
+    def predict(self, X):
+        return self.classes_[(np.asarray(X)[:, 0] > 0).astype(int)]
+
+    def predict_proba(self, X):
+        if self.way == "raises":
+            raise RuntimeError("out of order")
+        half = np.full((len(X), 2), np.nan if self.way == "NaN" else 0.5)
+        return half[:, :1] if self.way == "one class" else half
+
+
+@pytest.mark.parametrize(
+    ("way", "said"),
+    [
+        ("raises", "RuntimeError: out of order"),
+        ("NaN", "predictions are NaN"),
+        ("one class", "(300, 1) numbers"),
+    ],
+)
+def test_bad_models_get_a_sentence(way, said):
+    (section,) = trust.sections(context_of(Odd(way), skip=OTHERS))
+    assert section.notes[0].startswith("Not measured: ")
+    assert said in section.notes[0]
+
+
+def test_a_refit_that_fails_leaves_the_other_attack():
+    section = written(context_of(Odd("few")))
+    assert list(by_code(section)) == ["SL641"]
+    assert any("a refit on half of the rows failed (ValueError: 200 rows at least)" in note for note in section.notes)
+
+
+def test_what_looks_like_leakage_is_said():
+    context = replace(
+        context_of(KNeighborsClassifier(1), refits=0), time_name="day", groups=np.arange(300), group_name="house"
+    )
+    assert any("The certify rows are later ones" in note for note in written(context).notes)
+    assert any("Rows of one house are alike" in note for note in written(context).notes)
+
+
+def test_budget_and_switch():
+    context = context_of(KNeighborsClassifier(1), refits=5, effort=0.5)
+    assert sum(task.key.startswith("membership/refit") for task in membership.tasks(context)) == 4
+    assert len(membership.tasks(context_of(KNeighborsClassifier(1), refits=0))) == 1
+    result = surelearn.audit("iris", models="logistic regression", ledger=False, refits=0, skip=(*OTHERS, "membership"))
+    assert "membership" not in [section.key for section in result.sections]
+
+
+def test_results_do_not_depend_on_the_number_of_jobs():
+    context = context_of(RandomForestClassifier(5, random_state=0), refits=3)
+    assert written(context) == written(replace(context, runner=Runner(n_jobs=2)))
+
+
+def test_the_rows_of_the_certificate_are_not_touched():
+    context = context_of(KNeighborsClassifier(1), refits=2)
+    before = fingerprint_model(context.model), context.X.copy(), context.y.copy()
+    written(context)
+    assert fingerprint_model(context.model) == before[0]
+    np.testing.assert_array_equal(context.X, before[1])
+    np.testing.assert_array_equal(context.y, before[2])

@@ -1,0 +1,377 @@
+"""What poison would do: thresholds by a second route, influence against refits, every kind of model, and reasons."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.special import expit, lambertw
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer
+from sklearn.dummy import DummyClassifier
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.linear_model import LogisticRegression as PeerLogistic
+from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC, LinearSVC
+
+import surelearn
+from surelearn.auditing import poisoning
+from surelearn.auditing.context import Unusable
+from surelearn.auditing.poisoning_damage import aimed, changed, flipped
+from surelearn.auditing.poisoning_influence import influence
+from surelearn.auditing.poisoning_module import trained_further
+from surelearn.auditing.poisoning_threshold import claims_of, inner, proved
+from surelearn.linear import LogisticRegression, Ridge, SupportVectorMachine
+
+QUICK = {
+    "ledger": False, "refits": 0, "curve_repeats": 0, "n_jobs": 1, "effort": 0.5,
+    "skip": ("robustness", "membership", "attribution"),
+}  # fmt: skip
+LOGISTIC = LogisticRegression(regularization=0.01, passes=0, finish="newton")
+PULL = float(lambertw(1 / np.e).real)
+
+
+def audited(data="breast_cancer", model=LOGISTIC, **options):
+    return surelearn.audit(data, models={"it": model}, **{**QUICK, **options})
+
+
+def codes(section):
+    return {finding.code: finding for finding in section.findings}
+
+
+@pytest.fixture(scope="module")
+def cancer():
+    X, y = load_breast_cancer(return_X_y=True)
+    order = np.random.default_rng(0).permutation(len(y))
+    X, y = X[order], y[order]
+    X = StandardScaler().fit(X[:300]).transform(X)
+    return X[:300], y[:300], X[300:], y[300:]
+
+
+def thresholds(model, cancer, threshold=None, positive=None):
+    X, y, new, truth = cancer
+    result = proved(model.fit(X, y), X, y, new, truth, threshold, positive, 0)
+    return {target: (errors, claim) for target, errors, claim in claims_of(result)}, result["tried"]
+
+
+# What is proved.
+
+
+@pytest.mark.parametrize(("model", "grows"), [(LOGISTIC, True), (PeerLogistic(C=0.5), False)])
+def test_the_threshold_of_a_logistic_regression_is_that_of_its_margins(model, grows, cancer):
+    X, y, new, truth = cancer
+    found, tried = thresholds(model, cancer)
+    (errors, claim), (_, other) = found.values()
+    t = np.where(y == 1, 1.0, -1.0) * model.decision_function(X)
+    w = np.append(model.coef_, model.intercept_) if grows else model.coef_.ravel()
+    penalty = 2 * 0.01 * (w @ w) if grows else w @ w / (0.5 * len(y))
+    needed = float(np.mean(t * expit(t))) + penalty
+    assert penalty < PULL
+    assert claim.value == pytest.approx(needed / (PULL - penalty) if grows else needed / PULL, rel=1e-9)
+    assert claim.recompute() == claim.value
+    assert errors == np.mean(model.predict(new) == truth)
+    assert 0 < other.value < claim.value
+    assert any("columns are prepared" in sentence for sentence in claim.assumptions)
+    assert tried is None or not tried["below"]
+
+
+def test_an_attack_arrives_above_the_threshold_and_never_below(cancer):
+    _, tried = thresholds(LogisticRegression(regularization=1e-3, passes=0, finish="newton"), cancer)
+    assert tried["above"]
+    assert not tried["below"]
+
+
+def test_the_threshold_of_a_support_vector_machine_counts_the_rows_it_must_move(cancer):
+    X, y, *_ = cancer
+    model = SVC(C=2.0, gamma=0.02)
+    ((_, claim),) = thresholds(model, cancer)[0].values()
+    t = np.where(y == 1, 1.0, -1.0) * model.decision_function(X)
+    norm = model.dual_coef_ @ rbf_kernel(model.support_vectors_, gamma=0.02) @ model.dual_coef_.T
+    assert claim.value == pytest.approx(np.mean(np.where(t >= -1, t, 0.0)) + norm.item() / (2.0 * len(y)), rel=1e-6)
+    ours = SupportVectorMachine(C=2.0, kernel="gaussian", sigma=50.0, intercept="free", tol=1e-6)
+    ((_, same),) = thresholds(ours, cancer)[0].values()
+    assert same.value == pytest.approx(claim.value, rel=0.02)
+    ((_, linear),) = thresholds(LinearSVC(loss="squared_hinge"), cancer)[0].values()
+    assert linear.value > 0
+
+
+@pytest.mark.parametrize("loss", ["logistic", "hinge", "squared hinge", "squared"])
+def test_the_inner_product_is_the_slope_of_the_risk_along_the_weights(loss):
+    rng = np.random.default_rng(1)
+    scores, labels = rng.normal(size=50), rng.integers(2, size=50)
+    sign = np.where(labels == 1, 1.0, -1.0)
+    losses = {
+        "logistic": lambda m: np.logaddexp(0, -m),
+        "hinge": lambda m: np.maximum(1 - m, 0),
+        "squared hinge": lambda m: np.maximum(1 - m, 0) ** 2,
+        "squared": lambda m: (1 - m) ** 2,
+    }
+    ahead, behind = (losses[loss](sign * scores * (1 + h)).mean() for h in (1e-6, -1e-6))
+    assert inner(loss, scores, labels) == pytest.approx((ahead - behind) / 2e-6, rel=1e-4)
+
+
+def test_a_decision_threshold_moves_the_errors_not_the_threshold(cancer):
+    plain, _ = thresholds(LOGISTIC, cancer)
+    moved, _ = thresholds(LOGISTIC, cancer, 0.9, 1)
+    (before, claim), *_ = plain.values()
+    (after, same), *_ = moved.values()
+    assert same.value == claim.value
+    assert after != before
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        PeerLogistic(class_weight="balanced"),
+        PeerLogistic(solver="liblinear"),
+        LogisticRegression(finish=None, random_state=0),
+        SVC(class_weight="balanced"),
+        GaussianNB(),
+    ],
+)
+def test_nothing_is_proved_of_fits_that_the_theorem_does_not_cover(model, cancer):
+    with pytest.raises(Unusable, match=r"^no threshold is proved for \w+: it needs the minimizer of a convex loss"):
+        thresholds(model, cancer)
+
+
+# Which rows count most.
+
+
+def test_the_influence_of_a_row_is_that_of_a_refit(cancer):
+    X, y, new, truth = cancer
+    n = len(y)
+    found = influence(clone(LOGISTIC).fit(X, y), X, y, new, truth, "classification", 5, np.arange(n), np.full(n, np.nan), 0)
+    assert found["method"] == "exact"
+
+    def loss(rows):
+        model = clone(LOGISTIC).set_params(regularization=0.01 * n / len(rows)).fit(X[rows], y[rows])
+        return -np.log(model.predict_proba(new)[np.arange(len(truth)), truth]).mean()
+
+    full = loss(np.arange(n))
+    refits = [loss(np.delete(np.arange(n), row)) / full - 1 for row in found["rows"]]
+    np.testing.assert_allclose(found["changes"], refits, atol=1e-4)
+    every = np.abs([loss(np.delete(np.arange(n), row)) / full - 1 for row in range(0, n, 7)]).max()
+    assert np.abs(found["changes"][0]) >= every - 1e-4
+
+
+def test_to_first_order_it_is_near_and_by_refits_it_is_exact(cancer):
+    X, y, new, truth = cancer
+    n, hard = len(y), np.full(len(y), np.nan)
+    rough = influence(PeerLogistic().fit(X, y), X, y, new, truth, "classification", 5, np.arange(n), hard, 0)
+    assert rough["method"] == "influence function"
+    row = rough["rows"][0]
+    losses = []
+    for rows in (np.arange(n), np.delete(np.arange(n), row)):
+        model = PeerLogistic(tol=1e-8, max_iter=1000).fit(X[rows], y[rows])
+        losses.append(-np.log(model.predict_proba(new)[np.arange(len(truth)), truth]).mean())
+    assert rough["changes"][0] == pytest.approx(losses[1] / losses[0] - 1, rel=0.6)
+    hard[[3, 5]] = 9.0
+    refits = influence(SVC().fit(X, y), X, y, new, truth, "classification", 6, np.arange(n), hard, 0)
+    assert refits["method"] == "refits"
+    assert refits["tried"] == 2  # the rest of the budget goes to the fit with all rows, and to other seeds
+    assert set(refits["rows"]) == {3, 5}
+
+
+def test_the_row_with_a_wrong_label_is_found_by_its_number_in_the_table():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=400)
+    frame = pd.DataFrame({"x": x, "z": rng.normal(size=400), "y": np.where(x + 0.3 * rng.normal(size=400) > 0, "b", "a")})
+    fitted = surelearn.audit(frame, target="y", models={"it": LOGISTIC}, **QUICK)["poisoning"]
+    row = next(int(line[0]) - 1 for line in fitted.tables[-1].rows)
+    frame.loc[row, ["x", "y"]] = [6.0, "a"]
+    section = surelearn.audit(frame, target="y", models={"it": LOGISTIC}, **QUICK)["poisoning"]
+    lines = {line[0]: line for line in section.tables[-1].rows}
+    if str(row + 1) in lines:  # unless its new hash made it a certify row
+        assert lines[str(row + 1)][1] == "6"
+    assert section.tables[-1].header == ("row", "x", "z", "y", "loss without")
+    for line in section.tables[-1].rows:
+        assert line[3] == frame["y"][int(line[0]) - 1]
+        assert float(line[1]) == pytest.approx(frame["x"][int(line[0]) - 1], rel=1e-3)
+
+
+# The damage.
+
+
+def test_labels_change_as_many_as_asked_for():
+    y = np.array(["a", "b", "c"] * 20)
+    assert (changed(y, 9, 0, "classification") != y).sum() == 9
+    numbers = np.linspace(0.0, 10.0, 21)
+    moved = changed(numbers, 5, 0, "regression")
+    assert (moved != numbers).sum() in (4, 5)  # the middle may stay
+    assert set(moved[(moved != numbers) & (numbers < 5)]) <= {10.0}
+    assert set(moved[(moved != numbers) & (numbers > 5)]) <= {0.0}
+
+
+def test_aimed_poison_does_more_than_copies_with_other_labels(cancer):
+    X, y, new, truth = cancer
+    model = make_pipeline(StandardScaler(), LOGISTIC).fit(X, y)
+    shared = {"X": X, "y": y, "new": new, "truth": truth, "task": "classification", "count": 30}
+    placed = [aimed(model, **shared, seed=seed, threshold=None, positive=None)["risk"] for seed in range(3)]
+    rng = np.random.default_rng(0)
+    copies = []
+    for _ in range(3):
+        rows = rng.permutation(len(y))[:30]
+        copied = clone(model).fit(np.vstack([X, X[rows]]), np.append(y, 1 - y[rows]))
+        copies.append(np.mean(copied.predict(new) != truth))
+    clean = flipped(model, **{**shared, "count": 0}, seed=0)["risk"]
+    assert clean == np.mean(model.predict(new) != truth)
+    assert np.mean(placed) > 2 * max(np.mean(copies), clean)
+
+
+@pytest.mark.parametrize(
+    ("model", "aimed_by"),
+    [
+        (SVC(), "on a kernel ridge regression in its place"),
+        (PeerLogistic(), ""),
+        (RandomForestClassifier(10, random_state=0), None),
+        (HistGradientBoostingClassifier(max_iter=10, early_stopping=False), None),
+        (GaussianNB(), None),
+    ],
+)
+def test_every_model_has_its_damage_and_its_rows(model, aimed_by):
+    section = audited(model=model)["poisoning"]
+    found, (chart,) = codes(section), section.charts
+    assert {"SL621", "SL622"} <= set(found)
+    assert chart.data["x"] == (0, 1, 3, 10, 20)
+    assert all(low <= mean <= high for low, mean, high in zip(*(chart.data[k] for k in ("low", "y", "high")), strict=True))
+    assert chart.data["y"][-1] > chart.data["y"][0]
+    assert ("SL623" in found) == (aimed_by is not None)
+    if aimed_by is None:
+        assert any("has no gradient to aim poison by" in note for note in section.notes)
+        assert any("threshold is proved for" in note for note in section.notes)
+        assert "hardest to predict" in found["SL622"].text
+    else:
+        assert aimed_by in found["SL623"].text
+        assert section.tables[0].header[0] == "proved: to end at"
+
+
+def test_several_classes_and_numbers():
+    section = audited("iris", LogisticRegression(regularization=0.01, passes=0, finish="lbfgs"))["poisoning"]
+    assert len(section.tables[0].rows) == 2
+    assert "to first order" in codes(section)["SL622"].text
+    section = audited("diabetes", Ridge(regularization=0.1, intercept="free"))["poisoning"]
+    assert "targets to the far end of their range" in codes(section)["SL621"].text
+    assert "mean absolute error" in section.charts[0].title.lower()
+    assert any("no threshold is proved here for a regression" in note.lower() for note in section.notes)
+    assert "exact" in codes(section)["SL622"].text
+
+
+def test_a_kernel_machine_is_left_out_exactly():
+    pytest.importorskip("torch")
+    section = surelearn.audit("breast_cancer", models="kernel machine", **QUICK)["poisoning"]
+    assert "exact" in codes(section)["SL622"].text
+    assert section.tables[0].rows[0][2].startswith("≥")
+    section = surelearn.audit("diabetes", models="kernel machine", **QUICK)["poisoning"]
+    assert "exact" in codes(section)["SL622"].text
+
+
+def test_a_constant_is_not_moved_by_few_labels():
+    section = audited(model=DummyClassifier())["poisoning"]
+    assert "does not raise errors" in codes(section)["SL621"].text
+    assert codes(section)["SL621"].severity == "info"
+
+
+def test_a_decision_threshold_is_kept():
+    section = audited(positive="malignant", threshold=0.3)["poisoning"]
+    assert {"SL621", "SL622", "SL623"} <= set(codes(section))
+
+
+def test_the_same_page_whatever_the_number_of_jobs():
+    one, two = (audited(n_jobs=n, effort=0.2)["poisoning"] for n in (1, 2))
+    assert one == two
+
+
+# Models fitted elsewhere, switched off, and what goes wrong.
+
+
+def test_a_model_fitted_elsewhere_cannot_be_poisoned(cancer):
+    X, y, *_ = cancer
+    options = {name: QUICK[name] for name in ("ledger", "skip", "n_jobs")}
+    section = surelearn.audit(
+        lambda rows: (rows[:, 0] < 0).astype(int), X, y, task="classification", classes=[0, 1], **options
+    )["poisoning"]  # fmt: skip
+    assert section.notes[0].startswith("Not measured: the rows it was fitted on")
+    assert not section.findings
+
+
+def test_switched_off():
+    result = audited(skip=(*QUICK["skip"], "poisoning"))
+    assert "poisoning" not in [section.key for section in result.sections]
+
+
+def boom(**arguments):
+    raise RuntimeError("it broke")
+
+
+def test_what_raises_is_a_sentence_and_the_rest_stays(monkeypatch):
+    monkeypatch.setattr(poisoning, "influence", boom)
+    section = audited(model=GaussianNB())["poisoning"]
+    assert "SL621" in codes(section)
+    assert "RuntimeError: it broke." in section.notes
+    monkeypatch.setattr(poisoning, "flipped", boom)
+    result = audited(model=GaussianNB())
+    assert result["poisoning"].notes == ("Not measured: RuntimeError: it broke",)
+    assert len(result.sections) > 1
+
+
+class NotANumber(GaussianNB):
+    def predict(self, X):
+        return np.full(len(X), np.nan)
+
+
+def test_predictions_that_are_no_numbers_are_a_sentence(cancer):
+    X, y, new, truth = cancer
+    with pytest.raises(Unusable, match="not numbers"):
+        flipped(NotANumber(), X, y.astype(float), new, truth.astype(float), "regression", 0, 0)
+
+
+class TestModules:
+    @pytest.fixture
+    def net(self):
+        torch = pytest.importorskip("torch")
+
+        class Net(torch.nn.Module):
+            classes_ = np.array([0, 1])
+
+            def __init__(self, outputs=2, width=4):
+                super().__init__()
+                self.inside, self.out = torch.nn.Linear(3, width), torch.nn.Linear(width, outputs)
+
+            def forward(self, rows):
+                return self.out(torch.relu(self.inside(rows)))
+
+            def predict(self, X):
+                with torch.no_grad():
+                    scores = self(torch.tensor(np.asarray(X), dtype=torch.float32))
+                return (scores.argmax(1) if scores.shape[1] > 1 else scores[:, 0] > 0).numpy().astype(int)
+
+        torch.manual_seed(0)
+        return Net
+
+    @pytest.fixture
+    def rows(self):
+        rng = np.random.default_rng(0)
+        X = rng.normal(size=(200, 3))
+        return X, (X[:, 0] + 0.3 * rng.normal(size=200) > 0).astype(int)
+
+    def audit(self, module, X, y):
+        options = {name: QUICK[name] for name in ("ledger", "skip", "n_jobs", "effort")}
+        return surelearn.audit(module, X, y, classes=[0, 1], **options)["poisoning"]
+
+    def test_one_is_trained_further(self, net, rows):
+        section = self.audit(net(), *rows)
+        assert "trained further on 67 of the given rows" in section.notes[0]
+        assert {"SL621", "SL622", "SL623"} <= set(codes(section))
+        assert "to first order" in codes(section)["SL622"].text
+        assert section.charts[0].data["y"][-1] > section.charts[0].data["y"][0]
+
+    def test_one_output_is_the_score_of_the_second_class(self, net, rows):
+        found = trained_further(net(1), *rows, "classification", 0.2, 0)
+        assert found["clean"] < 0.25
+        assert found["placed"] > found["clean"]
+
+    def test_a_large_one_and_one_class_say_why_not(self, net, rows):
+        X, y = rows
+        assert "1 to 3,000 parameters" in self.audit(net(2, 2000), X, y).notes[0]
+        assert "2 outputs for rows of 1 classes" in self.audit(net(), X, np.zeros_like(y)).notes[0]
