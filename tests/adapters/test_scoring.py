@@ -205,3 +205,15 @@ def test_a_module_may_want_its_rows_in_a_shape():
     assert f.gradient(IRIS[:5], [1.0, 0.0, 0.0]).shape == (5, 4)
     assert set(f.predict(IRIS)) <= {"a", "b", "c"}
     assert f.dtype is np.float32
+
+
+def test_a_model_that_shortens_rows_has_no_linear_form():
+    from surelearn.adapters import score_function
+    from surelearn.linear import DPLogisticRegression
+
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 2))
+    y = (X[:, 0] > 0).astype(int)
+    plain, short = (DPLogisticRegression(epsilon=5.0, x_bound=bound, random_state=0).fit(X, y) for bound in (None, 0.5))
+    assert score_function(plain).why_not == ""
+    assert "shortens rows" in score_function(short).why_not

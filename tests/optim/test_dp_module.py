@@ -297,3 +297,58 @@ def test_the_estimator_regresses():
     )
     y = X[:, 0] - X[:, 1]
     assert np.corrcoef(model.fit(X, y).predict(X), y)[0, 1] > 0.9
+
+
+class Cancelling(nn.Module):
+    """A layer on two positions whose gradient nearly cancels where positions are alike."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 3)
+
+    def forward(self, x):
+        h = self.layer(x)
+        return h[:, 0] - h[:, 1]
+
+
+@pytest.mark.parametrize("size", [1.0, 1e4, 1e6])
+def test_clipping_holds_where_terms_cancel(size):
+    torch.manual_seed(0)
+    X = torch.randn(1, 2, 4) + size
+    module = Cancelling()
+    targets = torch.zeros(1, dtype=torch.long)
+    engine = ClosedForm(module, cross_entropy)
+    total = engine.clipped_sum(X, targets, 1.0)
+    assert float(sum(part.double().square().sum() for part in total.values()).sqrt()) <= 1.0 + 1e-5
+
+
+class Centred(nn.Module):
+    """Mixes rows in training only."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(3, 2)
+
+    def forward(self, x):
+        return self.layer(x - x.mean(0) if self.training else x)
+
+
+@pytest.mark.parametrize(
+    ("module", "shape", "said"),
+    [
+        (Centred(), (3,), "mixes examples"),
+        (nn.Sequential(nn.InstanceNorm2d(1, track_running_stats=True), nn.Flatten(), nn.Linear(16, 2)), (1, 4, 4), ""),
+    ],
+)
+def test_what_mixes_or_keeps_statistics_in_training_is_refused(module, shape, said):
+    X = torch.randn(40, *shape)
+    with pytest.raises(ValueError, match=said or "keeps statistics|mixes examples"):
+        fit_private(module, X, torch.zeros(40, dtype=torch.long), noise_multiplier=1.0, passes=1.0, batch_size=10)
+
+
+@pytest.mark.parametrize("value", [float("nan"), 1e38])
+def test_a_row_without_a_finite_gradient_counts_as_none(value):
+    X, y = torch.randn(40, 3), torch.zeros(40, dtype=torch.long)
+    X[7] = value
+    fitted = fit_private(nn.Linear(3, 2), X, y, noise_multiplier=1.0, passes=3.0, batch_size=20, random_state=0)
+    assert all(parameter.isfinite().all() for parameter in fitted.module.parameters())

@@ -78,7 +78,11 @@ def _machines(model: Any) -> tuple[Form, Head]:
     count = None if classes is None else len(classes)
     if hasattr(model, "coefs_") and hasattr(model, "intercepts_"):
         return _network(model), _head(len(model.intercepts_[-1]), count)
+    if getattr(model, "shortens_rows", False):
+        raise NoClosedForm(f"{type(model).__name__} shortens rows first: its scores are not linear in them")
     if hasattr(model, "centers_") and hasattr(model, "kernel_name_"):
+        if model.centers_ is None:
+            raise NoClosedForm("a precomputed kernel has no rows to move")
         return _kernel_sum(model.kernel_name_, model.kernel_parameters_, model.centers_, model.coef_, None, count)
     if hasattr(model, "support_vectors_") and hasattr(model, "dual_coef_") and getattr(model, "coef_", None) is None:
         return _support_vectors(model, count)

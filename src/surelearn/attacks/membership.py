@@ -21,13 +21,17 @@ FALSE_POSITIVE_RATES = (0.001, 0.01, 0.1)
 
 @dataclass(frozen=True, kw_only=True)
 class Rate:
-    """A measured rate with its interval: ``successes`` of ``n``."""
+    """A measured rate with its interval: ``successes`` of ``n``; ``false_positives``: the rate of others that passed too.
+
+    Where many rows score the same, that is fewer than were allowed.
+    """
 
     value: float
     low: float
     high: float
     successes: int
     n: int
+    false_positives: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -231,7 +235,8 @@ def _true_positives(inside: Array, outside: Array, fpr: float, alpha: float) -> 
     threshold = np.sort(outside)[::-1][allowed]
     successes, n = int((inside > threshold).sum()), len(inside)
     low, high = clopper_pearson_pair(successes, n, alpha)
-    return Rate(value=successes / n, low=low, high=high, successes=successes, n=n)
+    passed = float((outside > threshold).mean())
+    return Rate(value=successes / n, low=low, high=high, successes=successes, n=n, false_positives=passed)
 
 
 def _advantage(inside: Array, outside: Array) -> float:

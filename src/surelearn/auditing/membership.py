@@ -181,8 +181,9 @@ def _chart(told: dict[str, Membership]) -> tuple[Chart, ...]:
     name, found = max(told.items(), key=lambda item: item[1].auc_low)
     if found.auc_low <= 0.5:
         return ()
-    rates = _measurable(FALSE_ALARMS, found)
-    shares = [found.true_positives[rate] for rate in rates]
+    shares = [found.true_positives[rate] for rate in _measurable(FALSE_ALARMS, found)]
+    shares = list({share.false_positives: share for share in shares}.values())  # ties let fewer through than allowed
+    rates = [share.false_positives for share in shares]
     data = {
         "x": [100 * rate for rate in rates],
         "y": [share.value - rate for share, rate in zip(shares, rates, strict=True)],

@@ -116,13 +116,18 @@ def _machine(learner: Any, Z: Any, codes: Any) -> Machine:
     if len(learner.classes_) == 2 and (found := _support_vectors(learner)) is not None:
         loss, squares = found
         return Machine(loss, np.asarray(learner.decision_function(Z)), codes, squares / (learner.C * n), grows=False)
-    if len(learner.classes_) == 2 and kernel_machine(learner) is not None and learner.facts_["solver"] == "direct":
+    if len(learner.classes_) == 2 and kernel_machine(learner) is not None and _all_rows(learner, n):
         decay = 2 * learner.facts_["regularization"] * learner.facts_["norm"] ** 2
         return Machine("squared", np.asarray(learner.decision_function(Z)), codes, decay, grows=True)
     raise Unusable(
         f"no threshold is proved for {name}: it needs the minimizer of a convex loss over equally weighted rows, of "
         "logistic regression or, for two classes, of a support vector or kernel machine"
     )
+
+
+def _all_rows(learner: Any, n: int) -> bool:
+    """Whether a kernel machine was solved exactly, for every row given, each counted once."""
+    return learner.facts_["solver"] == "direct" and learner.facts_["n"] == n and not learner.facts_["weighted"]
 
 
 def _support_vectors(learner: Any) -> tuple[str, float] | None:

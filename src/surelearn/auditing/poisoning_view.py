@@ -204,9 +204,12 @@ def _tried(result: dict[str, Any]) -> list[Finding]:
     if not (tried := result["tried"]):
         return []
     below, above = tried["multiples"]
-    said = f"arrives with {above:g} times the least that is proved, not with {below:g} times"
-    if not tried["above"]:
-        said = f"does not arrive with {above:g} times the least that is proved: {show(tried['left'][1], 'rate')} is left"
+    least = "the least that is proved for these rows with a penalty that grows with them"
+    said = f"arrives with {above:g} times {least}, not with {below:g} times"
+    if tried["below"]:
+        said = f"comes near with {below:g} times {least} already: {show(tried['left'][0], 'rate')} is left"
+    elif not tried["above"]:
+        said = f"does not arrive with {above:g} times {least}: {show(tried['left'][1], 'rate')} is left"
     text = f"An attack that cancels the gradient where all scores are turned round {said} ({tried['rows']:,} fit rows)."
     return [Finding(code="SL624", text=text, numbers={"below": tried["left"][0], "above": tried["left"][1]})]
 

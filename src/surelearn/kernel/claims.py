@@ -33,7 +33,8 @@ def claim_distance(writer: Writer, facts: dict[str, Any]) -> None:
         writer.absent("distance to the minimizer", reason, bounds.distance_to_minimizer.key)
         return
     read = {"gradient_norm": "gradient_norm", "regularization": "regularization"}
-    writer.claim(bounds.distance_to_minimizer, read, loss="(1/n)·Σ‖f(x) − y‖² + λ‖f‖²", met=(CONVEX,))
+    mean = "Σw‖f(x) − y‖²/Σw" if facts["weighted"] else "(1/n)·Σ‖f(x) − y‖²"
+    writer.claim(bounds.distance_to_minimizer, read, loss=f"{mean} + λ‖f‖²", met=(CONVEX,))
 
 
 def claim_leave_one_out(writer: Writer, facts: dict[str, Any]) -> None:

@@ -132,6 +132,11 @@ class DPLogisticRegression(ClassifierMixin, Learner):
         scores = X @ self.coef_.T + self.intercept_
         return scores.ravel() if self.classes_.size == 2 else scores
 
+    @property
+    def shortens_rows(self) -> bool:
+        """Whether scores are those of shortened rows: then they are not linear in the rows."""
+        return self.x_bound is not None
+
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """The likeliest class of each row."""
         scores = self.decision_function(X)

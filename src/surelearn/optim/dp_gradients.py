@@ -71,10 +71,11 @@ class ClosedForm:
         """Σ g_i·min(1, C/‖g_i‖) by parameter."""
         parts = self._parts(X, y)
         kept = [_squares_keeping(*part) for part in parts]
-        factors = clip / _total([squares for squares, _ in kept]).sqrt_().clamp_(min=clip)
+        squares = _total([squares for squares, _ in kept])
+        usable, factors = squares.isfinite(), clip / squares.sqrt().clamp(min=clip)
         sums: dict[Any, Any] = {}
-        for part, (_, each) in zip(parts, kept, strict=True):
-            sums |= _weighted(*part, each, factors)
+        for (layer, a, b), (_, each) in zip(parts, kept, strict=True):
+            sums |= _weighted(layer, *(_without(values, usable) for values in (a, b, each, factors)))
         return sums
 
     def _parts(self, X: Any, y: Any) -> list[tuple[Layer, Any, Any]]:
@@ -132,9 +133,10 @@ class Vectorized:
         for start in range(0, len(X), at_once):
             grads = self.gradients(X[start : start + at_once], y[start : start + at_once])
             norms = _total([g.flatten(1).square().sum(1) for g in grads.values()]).sqrt()
-            factors = clip / norms.clamp(min=clip)
+            usable = norms.isfinite()
+            factors = _without(clip / norms.clamp(min=clip), usable)
             for name, each in grads.items():
-                part = torch.tensordot(factors, each, 1)
+                part = torch.tensordot(factors, _without(each, usable), 1)
                 p = self.parameters[name]
                 sums[p] = sums[p] + part if p in sums else part
         return sums
@@ -210,8 +212,19 @@ def _squares_keeping(layer: Layer, a: Any, b: Any) -> tuple[Any, Any]:
         each = torch.bmm(b, a.transpose(1, 2)).flatten(1)
         squares = squares + each.square().sum(1)
     elif weight:
-        squares = squares + (torch.bmm(a.transpose(1, 2), a) * torch.bmm(b.transpose(1, 2), b)).sum((1, 2)).clamp_(min=0)
+        inner = (torch.bmm(a.transpose(1, 2), a) * torch.bmm(b.transpose(1, 2), b)).sum((1, 2)).clamp_(min=0)
+        rounding = 8 * torch.finfo(a.dtype).eps * (a.shape[1] + b.shape[1] + a.shape[2])  # the terms may cancel
+        squares = squares + inner + rounding * a.square().sum((1, 2)) * b.square().sum((1, 2))
     return squares + b.sum(2).square().sum(1) if bias else squares, each
+
+
+def _without(values: Any, usable: Any) -> Any:
+    """Zeros for examples whose gradient is not finite: they count as having none."""
+    import torch
+
+    if values is None or bool(usable.all()):
+        return values
+    return torch.where(usable.view(-1, *[1] * (values.dim() - 1)), values, torch.zeros_like(values))
 
 
 def _weighted(layer: Layer, a: Any, b: Any, each: Any, factors: Any) -> dict[Any, Any]:

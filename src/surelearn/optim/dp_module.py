@@ -198,15 +198,18 @@ def _refuse_mixing(module: Any, X: Any) -> None:
     for name, child in module.named_modules():
         if isinstance(child, nn.modules.batchnorm._BatchNorm):
             raise ValueError(f"module.{name} is a {type(child).__name__}, which mixes examples: use GroupNorm or LayerNorm")
-    was_training = module.training
-    module.eval()
-    try:
+    for training in (False, True):
+        tried = copy.deepcopy(module).train(training)
+        for child in tried.modules():
+            if isinstance(child, nn.modules.dropout._DropoutNd):
+                child.eval()
+        before = [buffer.clone() for buffer in tried.buffers()]
         with torch.no_grad():
-            together, alone = module(X), torch.cat([module(x[None]) for x in X])
-    finally:
-        module.train(was_training)
-    if together.shape != alone.shape or not torch.allclose(together, alone, rtol=1e-3, atol=1e-4):
-        raise ValueError("module gives other outputs for rows together than for each alone: it mixes examples")
+            together, alone = tried(X), torch.cat([tried(x[None]) for x in X])
+        if together.shape != alone.shape or not torch.allclose(together, alone, rtol=1e-3, atol=1e-4, equal_nan=True):
+            raise ValueError("module gives other outputs for rows together than for each alone: it mixes examples")
+        if not all(torch.equal(old, new) for old, new in zip(before, tried.buffers(), strict=True)):
+            raise ValueError("module keeps statistics of the rows in a buffer, without noise: use layers that keep none")
 
 
 class DPModule(Learner):

@@ -117,7 +117,7 @@ def clipped_sum(X: Array, slopes: Array, clip: float, intercept: bool = True) ->
     """
     squares = np.einsum("ij,ij->i", X, X) + intercept
     norms = np.sqrt(squares * np.einsum("ij,ij->i", slopes, slopes))
-    scaled = slopes * clip_factors(norms, clip)[:, None]
+    scaled = np.where(np.isfinite(norms)[:, None], slopes * clip_factors(norms, clip)[:, None], 0.0)
     return np.vstack([X.T @ scaled, scaled.sum(axis=0) if intercept else np.zeros(slopes.shape[1])])
 
 

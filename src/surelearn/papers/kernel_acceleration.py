@@ -111,8 +111,17 @@ def measure(seed: int, data: str, rows: int, k: Kernel, s: int, tried: list[int]
     found = {}
     for way, (q, classical) in ways.items():
         run = prepared(k, X, Y, q=q, m=m, s=s, classical=classical)
-        found[way] = _epochs(run, Z, V, target, goal, epochs, np.random.RandomState(seed)) | _predictions(run)
+        found[way] = _rounded(_epochs(run, Z, V, target, goal, epochs, np.random.RandomState(seed)) | _predictions(run))
     return found
+
+
+def _rounded(value: Any) -> Any:
+    """Six digits: the last ones of PyTorch's sums depend on how many threads it was loaded with."""
+    if isinstance(value, dict):
+        return {name: _rounded(part) for name, part in value.items()}
+    if isinstance(value, list):
+        return [_rounded(part) for part in value]
+    return float(f"{value:.6g}") if isinstance(value, float) else value
 
 
 def _epochs(

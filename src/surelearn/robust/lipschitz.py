@@ -121,6 +121,10 @@ def _pooling(layer: Any, norm: LayerNorm) -> float:
 
 
 def _convolution(layer: Any, norm: LayerNorm) -> float:
+    if layer.padding_mode == "circular" and not isinstance(layer.padding, str):
+        sizes = zip(_pair(layer.padding), _pair(layer.dilation), _pair(layer.kernel_size), strict=True)
+        if any(2 * padding > dilation * (k - 1) for padding, dilation, k in sizes):
+            raise UnknownSlope("a circular padding wider than the kernel repeats inputs: its slope is not known here")
     weight = _array(layer.weight)  # (out, in/groups, height, width)
     groups = np.split(weight, layer.groups)
     if norm == "linf":
