@@ -33,7 +33,7 @@ def claim_distance(writer: Writer, facts: dict[str, Any]) -> None:
         writer.absent("distance to the minimizer", reason, bounds.distance_to_minimizer.key)
         return
     read = {"gradient_norm": "gradient_norm", "regularization": "regularization"}
-    mean = "Σw‖f(x) − y‖²/Σw" if facts["weighted"] else "(1/n)·Σ‖f(x) − y‖²"
+    mean = "Σw‖f(x) − y‖²/Σw" if facts.get("weighted") else "(1/n)·Σ‖f(x) − y‖²"
     writer.claim(bounds.distance_to_minimizer, read, loss=f"{mean} + λ‖f‖²", met=(CONVEX,))
 
 
