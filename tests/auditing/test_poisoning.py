@@ -22,6 +22,7 @@ from surelearn.auditing.poisoning_damage import aimed, changed, flipped
 from surelearn.auditing.poisoning_influence import influence
 from surelearn.auditing.poisoning_module import trained_further
 from surelearn.auditing.poisoning_threshold import claims_of, inner, proved
+from surelearn.auditing.poisoning_view import _tried
 from surelearn.linear import LogisticRegression, Ridge, SupportVectorMachine
 
 QUICK = {
@@ -375,3 +376,14 @@ class TestModules:
         X, y = rows
         assert "1 to 3,000 parameters" in self.audit(net(2, 2000), X, y).notes[0]
         assert "2 outputs for rows of 1 classes" in self.audit(net(), X, np.zeros_like(y)).notes[0]
+
+
+@pytest.mark.parametrize(
+    ("below", "above", "said"),
+    [(False, True, "arrives with 1.1 times"), (False, False, "does not arrive"), (True, True, "comes near with 0.9 times")],
+)
+def test_the_trial_says_what_happened(below, above, said):
+    tried = {"below": below, "above": above, "left": [0.05, 0.01], "multiples": [0.9, 1.1], "rows": 50}
+    (finding,) = _tried({"tried": tried})
+    assert said in finding.text
+    assert ("not with 0.9 times" in finding.text) is (above and not below)

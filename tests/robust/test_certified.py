@@ -221,3 +221,16 @@ def test_a_mean_over_part_of_a_window_is_refused():
         whole = torch.nn.Sequential(odd, torch.nn.Flatten(), torch.nn.Linear(16, 2))
         with pytest.raises(NotCertified, match="other than its whole window"):
             certified_radii(score_function(whole, shape=(1, 6, 6)), np.zeros((1, 36)))
+
+
+def test_circular_padding_wider_than_the_kernel_has_no_known_slope():
+    """Wrapped copies of an input are counted once by the bound: weight 1, true norm above 2, bound 1."""
+    from surelearn.robust.lipschitz import UnknownSlope, _convolution
+
+    wide = torch.nn.Conv2d(1, 1, 1, padding=3, padding_mode="circular")
+    with pytest.raises(UnknownSlope, match="circular padding"):
+        _convolution(wide, "l2")
+    same = torch.nn.Conv2d(1, 2, 3, padding=1, padding_mode="circular", bias=False).double()
+    basis = torch.eye(25, dtype=torch.float64).reshape(25, 1, 5, 5)
+    matrix = same(basis).detach().reshape(25, -1).numpy()
+    assert np.linalg.norm(matrix, 2) <= _convolution(same, "l2")

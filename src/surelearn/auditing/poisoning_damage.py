@@ -48,25 +48,20 @@ def aimed(
 
 
 def _placed(stand: StandIn, fraction: float, seed: int) -> Any:
-    """Poison for some of the rows that raises the stand-in's loss on some others, within the range seen of each column."""
+    """Poison for some of the rows that raises the stand-in's loss on some others."""
+    order = np.random.default_rng(seed).permutation(len(stand.rows))[: _INNER + _OUTER]
+    cut = min(_INNER, int(0.6 * len(order)))
+    parts = order[:cut], order[cut:]
+    count = max(1, round(fraction * len(parts[0])))
+    return place(stand.objective, stand.rows, stand.targets, parts, count, seed, steps=_STEPS, step=_STEP)
+
+
+def place(objective: Any, Z: Any, t: Any, parts: tuple[Any, Any], count: int, seed: int, *, steps: int, step: float) -> Any:
+    """Poison among the first part of the rows that raises the loss on the second, within the range seen of each column."""
     from surelearn.attacks.poison_allowed import Allowed
     from surelearn.attacks.poison_bilevel import bilevel
 
-    Z, t = stand.rows, stand.targets
-    order = np.random.default_rng(seed).permutation(len(Z))[: _INNER + _OUTER]
-    cut = min(_INNER, int(0.6 * len(order)))
-    inner, outer = order[:cut], order[cut:]
-    gamma = Allowed(low=Z.min(axis=0), high=Z.max(axis=0))
-    count = max(1, round(fraction * len(inner)))
-    return bilevel(
-        stand.objective,
-        Z[inner],
-        t[inner],
-        Z[outer],
-        t[outer],
-        count=count,
-        allowed=gamma,
-        steps=_STEPS,
-        step=_STEP,
-        random_state=seed,
-    )
+    inner, outer = parts
+    seen = Allowed(low=Z.min(axis=0), high=Z.max(axis=0))
+    work = {"count": count, "allowed": seen, "steps": steps, "step": step, "random_state": seed}
+    return bilevel(objective, Z[inner], t[inner], Z[outer], t[outer], **work)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from surelearn.auditing.context import Unusable
-from surelearn.auditing.poisoning_damage import changed
+from surelearn.auditing.poisoning_damage import changed, place
 from surelearn.auditing.poisoning_influence import largest
 from surelearn.auditing.poisoning_parts import MOST_COLUMNS, risk_of
 
@@ -21,25 +21,10 @@ _STEPS, _STEP, _ITERATIONS = 4, 3.0, 40  # a step in standard deviations at firs
 
 def trained_further(module: Any, X: Any, y: Any, task: str, share: float, seed: int) -> dict[str, Any]:
     """The risk on other rows after training further on some: as they are, with labels changed, with poison placed."""
-    from surelearn.attacks.poison_allowed import Allowed
-    from surelearn.attacks.poison_bilevel import bilevel
-
     Z, objective, t = _objective(module, X, y, task)
     inner, outer, test = _parts(len(Z), 3, seed)
     clean, count = objective.fit(Z[inner], t[inner]), max(1, round(share * len(inner)))
-    gamma = Allowed(low=Z.min(axis=0), high=Z.max(axis=0))
-    found = bilevel(
-        objective,
-        Z[inner],
-        t[inner],
-        Z[outer],
-        t[outer],
-        count=count,
-        allowed=gamma,
-        steps=_STEPS,
-        step=_STEP,
-        random_state=seed,
-    )
+    found = place(objective, Z, t, (inner, outer), count, seed, steps=_STEPS, step=_STEP)
     placed = objective.fit(np.vstack([Z[inner], found.X]), np.concatenate([t[inner], found.y]), start=clean)
     flipped = objective.fit(Z[inner], changed(t[inner], count, seed, task), start=clean)
     risks = [_risk(objective, w, Z[test], t[test], task) for w in (clean, flipped, placed)]
