@@ -43,9 +43,10 @@ def test_the_page_of_one_that_was_solved_exactly():
     assert chart.data["log"]
     assert chart.data["x"][0] == 1
     assert np.all(np.diff(chart.data["y"]) <= 0)
-    chosen, measured, guaranteed = numbers.tables
+    chosen, measured = numbers.tables
     assert chosen.rows[-1] == ("solver", "direct: Cholesky")
-    assert [row[0] for row in guaranteed.rows] == ["distance to the minimizer (always)"]
+    assert [str(claim).split(" ≤ ")[0] for claim in numbers.claims] == ["distance to the minimizer"]
+    assert [claim.surely() for claim in numbers.claims] == ["always"]
     scaled, machine = result.model[-1].transformer_, result.model[-1].regressor_
     expected = np.sqrt(machine.facts_["leave_one_out_error"]) * scaled.scale_[0]  # mean absolute ≤ root mean square
     left = float(measured.rows[0][1].replace(",", ""))
@@ -114,10 +115,7 @@ def test_its_own_claims_join_the_page_if_nothing_was_looked_at_before():
     assert "risk from the fit rows" in claims
     prepared = surelearn.audit("breast_cancer", models={"it": learner}, n_jobs=1, **QUICK)
     assert "risk from the fit rows" not in [claim.quantity for claim in prepared.certificate.claims]
-    shown = [
-        row[0] for table in prepared["kernel in numbers"].tables if "guaranteed" in table.header[0] for row in table.rows
-    ]
-    assert shown == ["distance to the minimizer (always)"]
+    assert [claim.quantity for claim in prepared["kernel in numbers"].claims] == ["distance to the minimizer"]
 
 
 def test_other_models_have_no_kernel_section():

@@ -140,12 +140,3 @@ def test_the_perceptron_takes_them():
     model = Perceptron(kernel=Linear() * Linear() + Linear(), random_state=0).fit(X[sure], y[sure])
     assert model.facts_["converged"]
     assert (model.predict(X[sure]) == y[sure]).all()
-
-
-def test_the_svm_and_the_perceptron_say_why_a_precomputed_matrix_does_not_do():
-    X, y = two_classes()
-    K = Gaussian(1.0)(X, X)
-    with pytest.raises(ValueError, match="kernel='precomputed' is for EigenProClassifier"):
-        SupportVectorMachine(kernel="precomputed").fit(K, y)
-    with pytest.raises(ValueError, match="all 80 training rows together"):
-        Perceptron(kernel="precomputed").fit(K, y)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from surelearn.auditing.context import Context
 from surelearn.auditing.one_row import classes_of, in_units, kernel_machine, learner_of, own_certificate
 from surelearn.certificate import Certificate
+from surelearn.claim import Claim
 from surelearn.plain import show
 from surelearn.report import Chart, Section, Table
 
@@ -38,12 +40,13 @@ def details(context: Context) -> Section | None:
     if found is None:
         return None
     scaling, machine = found
-    tables = (_chosen(machine), _measured(machine, scaling, _spectrum(context, machine)), _guaranteed(context, machine))
+    tables = (_chosen(machine), _measured(machine, scaling, _spectrum(context, machine)))
     return Section(
         key="kernel in numbers",
         title="The kernel machine in numbers",
         place="details",
-        tables=tuple(table for table in tables if table is not None),
+        claims=_guaranteed(context, machine),
+        tables=tables,
     )
 
 
@@ -52,9 +55,7 @@ def _spectrum(context: Context, machine: Any) -> Any:
     from surelearn.kernel.left_out import kernel_of
     from surelearn.kernel.spectrum import kernel_spectrum
 
-    kernel = kernel_of(machine)
-    size = len(machine.centers_) if kernel.name == "precomputed" else 2000
-    return kernel_spectrum(kernel, machine.centers_, size, context.seed("spectrum"))
+    return kernel_spectrum(kernel_of(machine), machine.centers_, 2000, context.seed("spectrum"))
 
 
 def _kernel_words(machine: Any) -> str:
@@ -133,7 +134,7 @@ def _measured(machine: Any, scaling: Any, spectrum: Any) -> Table:
             "acceleration_predicted": "times fewer steps with them flattened, predicted from the spectrum",
             "acceleration_measured": "the same, measured on rows outside the sample",
         }
-        rows += [(words, _about(facts[name])) for name, words in names.items() if name in facts]
+        rows += [(words, _about(facts[name])) for name, words in names.items() if facts.get(name) is not None]
     return Table(header=("measured", "value"), rows=tuple(rows))
 
 
@@ -150,13 +151,12 @@ def _left_out(machine: Any, scaling: Any) -> str:
     return show(float(np.abs(in_units(fits.own, scaling) - in_units(targets, scaling)).mean()), "number")
 
 
-def _guaranteed(context: Context, machine: Any) -> Table | None:
+def _guaranteed(context: Context, machine: Any) -> tuple[Claim, ...]:
     """The learner's own claims, as far as they are not void here; how near the minimizer it came holds on any rows."""
     claims = list(machine.certificate_.claims)
     if not isinstance(own_certificate(context.model, context.selection), Certificate):
         claims = [claim for claim in claims if claim.quantity == "distance to the minimizer"]
-    rows = [(f"{claim.label} ({claim.surely()})", claim.bound()) for claim in claims if not _says_nothing(claim, machine)]
-    return Table(header=("guaranteed by the learner", "bound"), rows=tuple(rows)) if rows else None
+    return tuple(replace(claim, sources={}) for claim in claims if not _says_nothing(claim, machine))
 
 
 def _says_nothing(claim: Any, machine: Any) -> bool:

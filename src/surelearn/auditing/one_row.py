@@ -53,7 +53,10 @@ def inside_threshold(model: Any) -> Any:
 
 
 def kernel_machine(learner: Any) -> tuple[Any, Any] | None:
-    """The step that prepares targets, or None, and the EigenPro learner they are prepared for; None for other learners."""
+    """The step that prepares targets, or None, and the EigenPro learner they are prepared for; None for other learners.
+
+    One with a precomputed kernel holds no rows, and counts as another.
+    """
     from sklearn.compose import TransformedTargetRegressor
 
     from surelearn.kernel.eigenpro import EigenProClassifier, EigenProRegressor
@@ -61,7 +64,8 @@ def kernel_machine(learner: Any) -> tuple[Any, Any] | None:
     scaling = None
     if isinstance(learner, TransformedTargetRegressor):
         scaling, learner = learner.transformer_, learner.regressor_
-    return (scaling, learner) if isinstance(learner, EigenProClassifier | EigenProRegressor) else None
+    ours = isinstance(learner, EigenProClassifier | EigenProRegressor) and learner.centers_ is not None
+    return (scaling, learner) if ours else None
 
 
 def own_certificate(model: Any, selection: Selection | None) -> Certificate | str:

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from surelearn.selection.cross_validation import fit_quietly, take
+from surelearn.selection.cross_validation import columns_for, fit_quietly, take_for
 
 
 def refit(model: Any, X: Any, y: Any, rows: Any, new: Any) -> dict[str, Any]:
     """Fit a copy on some rows and predict the new ones: one task."""
-    fitted = fit_quietly(model, take(X, rows), y[rows])
+    fitted, new = fit_quietly(model, take_for(model, X, rows), y[rows]), columns_for(model, new, rows)
     result = {"predictions": np.asarray(fitted.predict(new))}
     if hasattr(fitted, "predict_proba"):
         result["scores"] = np.asarray(fitted.predict_proba(new))

@@ -326,7 +326,9 @@ def _measure(
     evaluator = prepare(kernel, drawn.centres, device, "float64")
     points, coefficients = evaluator.points, torch.from_numpy(alpha).to(evaluator.device)
     applied = evaluator.times(points, points, coefficients, _PIECE)
-    squared = max(0.0, float((coefficients * applied).sum()))
+    most, sizes = float(evaluator.diagonal(points).max()), coefficients.abs().sum(0)
+    errors = (evaluator.error() + (len(points) + 2) * np.finfo(float).eps * most) * sizes  # of a value
+    squared = max(0.0, float((coefficients * applied).sum())) + float((sizes * errors).sum())
     facts: dict[str, Any] = {"norm": math.sqrt(squared)}
     if not options.exact:
         return facts | {"training_risk": max(0.0, objective - options.regularization * squared)}
@@ -335,7 +337,7 @@ def _measure(
     for some, targets in rows.chunks():
         values = evaluator.times(some, points, coefficients, _PIECE)
         squares += float((values - targets).square().sum())
-        margins += int((values[:, 0] * targets[:, 0] <= MARGIN).sum())
+        margins += int((values[:, 0] * targets[:, 0] <= MARGIN + float(errors[0])).sum())
     facts["training_risk"] = squares / rows.n
     if options.classify and stream.outputs == 1:
         facts |= {"margin_at": MARGIN, "margin_error": margins / rows.n}

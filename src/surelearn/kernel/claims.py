@@ -12,6 +12,8 @@ from surelearn.base import Writer
 from surelearn.bounds.capacity import BINARY
 from surelearn.bounds.optimality import CONVEX
 from surelearn.bounds.stability import LOSS_NONNEGATIVE, UNIFORM
+from surelearn.kernel.functions import UNBOUNDED
+from surelearn.kernel.precomputed import MOST_ROWS, POSITIVE
 
 MARGIN = 0.5  # rows with y·f(x) ≤ ρ = ½ count as margin errors
 _TUNED = (
@@ -34,7 +36,9 @@ def claim_distance(writer: Writer, facts: dict[str, Any]) -> None:
         return
     read = {"gradient_norm": "gradient_norm", "regularization": "regularization"}
     mean = "Σw‖f(x) − y‖²/Σw" if facts.get("weighted") else "(1/n)·Σ‖f(x) − y‖²"
-    writer.claim(bounds.distance_to_minimizer, read, loss=f"{mean} + λ‖f‖²", met=(CONVEX,))
+    seen_whole = facts.get("kernel") != "precomputed" or facts["n"] <= MOST_ROWS
+    assumptions = [] if seen_whole else [POSITIVE]
+    writer.claim(bounds.distance_to_minimizer, read, loss=f"{mean} + λ‖f‖²", met=(CONVEX,), assumptions=assumptions)
 
 
 def claim_leave_one_out(writer: Writer, facts: dict[str, Any]) -> None:
@@ -48,13 +52,14 @@ def stability_facts(facts: dict[str, Any]) -> dict[str, Any]:
     """What the stability claims read: ridge regression with φ(x) for x, ‖φ(x)‖ ≤ radius.
 
     No loss of the minimizer f* exceeds M = Y²(1 + r/(2√λ))²; f is within ε = ‖∇F‖/(2λ) of it, which changes a loss by at
-    most t = rε(2√M + rε): the bound for f* holds for f with 2t added. Removing a row moves f* half as far as replacing one.
+    most t = (rε + v)(2√M + rε + v), v the rounding of a value: the bound for f* holds for f with 2t added. Removing a row
+    moves f* half as far as replacing one.
     """
     if no_stability(facts):
         return {}
     lam, radius, y_bound = facts["regularization"], facts["radius"], facts["y_bound"]
     loss_bound = (y_bound * (1 + radius / (2 * math.sqrt(lam)))) ** 2
-    off = radius * facts["gradient_norm"] / (2 * lam)
+    off = radius * facts["gradient_norm"] / (2 * lam) + facts["value_error"]
     change = off * (2 * math.sqrt(loss_bound) + off)
     beta = float(bounds.beta_ridge(radius, y_bound, lam, facts["n"]))
     left = facts["leave_one_out_error"]
@@ -78,8 +83,12 @@ def no_stability(facts: dict[str, Any]) -> str:
     if facts["tuned"]:
         return _TUNED
     if facts["radius"] is None:
-        return _STATE_X
+        return _no_radius(facts)
     return "state y_bound=, a bound on |y| that holds for every row" if facts["y_bound"] is None else ""
+
+
+def _no_radius(facts: dict[str, Any]) -> str:
+    return UNBOUNDED if facts["kernel"] == "precomputed" else _STATE_X
 
 
 def claim_stability(writer: Writer, facts: dict[str, Any]) -> None:
@@ -101,9 +110,9 @@ def claim_stability(writer: Writer, facts: dict[str, Any]) -> None:
         writer.claim(bounds.bousquet_elisseeff, read, leave_one_out=True, **common)
 
 
-def margin_facts(fitted: np.ndarray, Y: np.ndarray) -> dict[str, float]:
-    """The share of rows with y·f(x) ≤ ρ."""
-    return {"margin_at": MARGIN, "margin_error": float((Y[:, 0] * fitted[:, 0] <= MARGIN).mean())}
+def margin_facts(fitted: np.ndarray, Y: np.ndarray, error: float | None) -> dict[str, float]:
+    """The share of rows with y·f(x) ≤ ρ, where f(x) is known up to an error."""
+    return {"margin_at": MARGIN, "margin_error": float((Y[:, 0] * fitted[:, 0] <= MARGIN + (error or 0.0)).mean())}
 
 
 def claim_margin(writer: Writer, facts: dict[str, Any]) -> None:
@@ -116,7 +125,7 @@ def claim_margin(writer: Writer, facts: dict[str, Any]) -> None:
     elif facts["tuned"]:
         writer.absent("risk", _TUNED, theorem.key)
     elif facts["radius"] is None:
-        writer.absent("risk", _STATE_X, theorem.key)
+        writer.absent("risk", _no_radius(facts), theorem.key)
     else:
         read = {"margin_error": "margin_error", "n": "n", "norm": "norm", "radius": "radius", "margin": "margin_at"}
         met = tuple(line for line in theorem.assumes if line in ("no unregularized intercept", BINARY))

@@ -9,13 +9,14 @@ from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy import sparse
 
-_PIECE = 2**23  # numbers in a piece of a kernel matrix: 64 MB
+_PIECE = 2**20  # numbers in a piece of a kernel matrix: 8 MB, which caches like better than more
 
 
 @dataclass(frozen=True)
 class Kernel:
-    """What all kernels share: parameters as plain data, and sums over a kernel matrix that is never held whole."""
+    """What all kernels share: parameters as plain data, and a kernel matrix piece by piece."""
 
     name: ClassVar[str] = ""
     combines: ClassVar[bool] = True
@@ -54,12 +55,33 @@ class Kernel:
         """The parameters as plain data; ``kernel(k.name, **k.parameters())`` is k again."""
         return asdict(self)
 
+    def among(self, X: Any, rows: np.ndarray) -> Any:
+        """Some training rows without the others."""
+        return X[rows]
+
+    def anchors(self, X: Any, rows: np.ndarray) -> Any:
+        """Some training rows as a second argument: what k(·, x_j) needs of x_j."""
+        return X[rows]
+
+    def kept(self, X: Any, rows: np.ndarray) -> np.ndarray | None:
+        """What a fitted machine keeps of some training rows: the rows, dense; None where their numbers are enough."""
+        chosen = X[rows]
+        return chosen.toarray() if sparse.issparse(chosen) else chosen
+
     def pieces(self, X: Any, Z: Any) -> Iterator[tuple[slice, np.ndarray]]:
-        """The matrix k(X, Z) in pieces of whole rows, each at most 64 MB (or one row)."""
-        step = max(1, _PIECE // max(1, Z.shape[0]))
-        for start in range(0, X.shape[0], step):
-            rows = slice(start, min(start + step, X.shape[0]))
+        """The matrix k(X, Z) in pieces of whole rows, each at most 8 MB (or one row)."""
+        for rows in _slices(X.shape[0], Z.shape[0]):
             yield rows, self(X[rows], Z)
+
+    def gram(self, X: Any) -> np.ndarray:
+        """The matrix k(x_i, x_j) of training rows, filled piece by piece, each pair evaluated once; exactly symmetric."""
+        n = X.shape[0]
+        out = np.empty((n, n))
+        for rows in _slices(n, n):
+            values = self(X[rows], X[rows.start :])
+            out[rows, rows.start :] = values
+            out[rows.start :, rows] = values.T
+        return out
 
     def sums(self, X: Any, Z: Any, coefficients: np.ndarray) -> np.ndarray:
         """Σ_j k(x_i, z_j)·c_j for every row x_i, piece by piece; ``coefficients`` (m,) or (m, machines).
@@ -173,6 +195,12 @@ class Product(Kernel):
     def __repr__(self) -> str:
         """As it is written."""
         return " * ".join(map(_bracketed, self.parts))
+
+
+def _slices(n: int, width: int) -> Iterator[slice]:
+    """Rows in pieces of at most so many numbers, ``width`` in a row."""
+    step = max(1, _PIECE // max(1, width))
+    return (slice(start, min(start + step, n)) for start in range(0, n, step))
 
 
 def _terms(kernel: Kernel) -> list[tuple[float, Kernel]]:

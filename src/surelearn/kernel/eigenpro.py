@@ -72,7 +72,8 @@ class EigenProRegressor(MultiOutputMixin, RegressorMixin, KernelMachine):
         """
         X, y = self._checked(X, y=y, multi_output=True, y_numeric=True)
         Y = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
-        self._check_bound("y_bound", self.y_bound, np.linalg.norm(Y, axis=1))
+        if self.y_bound is not None:
+            self._check_bound("y_bound", self.y_bound, np.linalg.norm(Y, axis=1))
         self._fit(X, Y, sample_weight, labels=False)
         self.coef_ = self.coef_ if np.ndim(y) == 2 else self.coef_[:, 0]
         return self
@@ -152,11 +153,11 @@ class EigenProClassifier(ClassifierMixin, KernelMachine):
         scores = as_array(self.decision_function(X))
         return self.classes_[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)]
 
-    def _more_facts(self, facts: dict[str, Any], fitted: Fitted | None) -> dict[str, Any]:  # noqa: ARG002
+    def _more_facts(self, facts: dict[str, Any], fitted: Fitted | None) -> dict[str, Any]:
         found = {"classes": len(self.classes_)}
         if len(self.classes_) > 2 or fitted is None:
             return found
-        return found | claims.margin_facts(fitted.values, fitted.rows.Y)
+        return found | claims.margin_facts(fitted.values, fitted.rows.Y, facts["value_error"])
 
     def _claim(self, writer: Writer) -> None:
         claims.claim_distance(writer, self.facts_)

@@ -17,7 +17,7 @@ from surelearn.kernel.direct import solve
 from surelearn.kernel.functions import Kernel
 from surelearn.kernel.iteration import Iteration
 from surelearn.kernel.torch_composites import evaluator
-from surelearn.kernel.torch_functions import Evaluator
+from surelearn.kernel.torch_functions import Evaluator, out_of_memory
 from surelearn.optim.stopping import Stopper
 
 if TYPE_CHECKING:
@@ -28,11 +28,16 @@ DIRECT_ROWS = 2000  # up to so many rows "auto" solves directly
 _GROWTH = 1e6  # with a penalty the rows cannot contradict each other, and a residual may grow for a while
 _JUDGED = 2000  # rows on which the residual is watched
 _PIECE = 2.0**28  # bytes of a kernel block that is not kept
+_MATRICES = 4  # of as many rows and columns as there are rows, that a direct solution holds
 
 
 @dataclass(frozen=True)
 class Options:
-    """The learner's parameters of those names; ``classify``: errors are wrong labels, ``exact``: measure in float64."""
+    """The learner's parameters of those names.
+
+    ``classify``: errors are wrong labels; ``exact``: measure in float64, with room for rounding; ``matrix_error``: how far a
+    kernel matrix that was given may be from one of a kernel.
+    """
 
     regularization: float
     solver: str
@@ -52,6 +57,7 @@ class Options:
     verbose: bool
     classify: bool
     exact: bool
+    matrix_error: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,30 +110,34 @@ def fit_rows(
     kernel: Kernel, rows: Rows, options: Options, rng: np.random.RandomState, start: tuple[Any, Array] | None = None
 ) -> Fitted:
     """Fit f to rows; ``start``: the numbers of rows and their α to begin with."""
-    held: Rows | None = None
+    began, held = time.monotonic(), None
     if options.validation_fraction is not None:
         order = rng.permutation(len(rows))
         count = min(len(rows) - 1, math.ceil(options.validation_fraction * len(rows)))
         held, rows = rows.take(order[:count]), rows.take(order[count:])
     device = resolve_device(options.device)
+    budget = default_budget(device) if options.memory_limit is None else float(options.memory_limit)
     scale = float(np.abs(rows.Y).max()) or 1.0
     facts: dict[str, Any] = {"n": len(rows), "regularization": float(options.regularization), "device": device}
     facts["weighted"] = rows.weights is not None
-    direct = options.solver == "direct" or (options.solver == "auto" and held is None and len(rows) <= DIRECT_ROWS)
-    if direct:
-        alpha, values, eigenvalues, more = _direct(kernel, rows, scale, device, options)
-    else:
+    small = held is None and len(rows) <= DIRECT_ROWS and _MATRICES * 8 * len(rows) ** 2 <= budget
+    found = None
+    if options.solver == "direct" or (options.solver == "auto" and small):
+        found = _direct(kernel, rows, held, scale, device, budget, options)
+    direct = found is not None
+    if found is None:
         beginning = None if start is None else _beginning(rows, *start)
-        alpha, values, eigenvalues, more = _iterate(kernel, rows, scale, held, device, options, rng, beginning)
+        found = _iterate(kernel, rows, scale, held, device, budget, options, rng, beginning, began)
+    alpha, values, eigenvalues, more = found
     if more["leave_one_out_error"] is not None:
         more["leave_one_out_error"] *= scale**2
     alpha *= scale
     if values is None:
-        values, measured = _measure(kernel, rows, alpha, device, options, direct=direct)
+        values, measured = _measure(kernel, rows, alpha, device, min(_PIECE, budget / 10), options, direct=direct)
         more |= measured
     else:
         values *= scale
-    more["norm"] = math.sqrt(max(0.0, float((alpha * values).sum())))
+        more |= {"norm": math.sqrt(max(0.0, float((alpha * values).sum()))), "value_error": None}
     more["training_risk"] = float((rows.roots**2 * (values - rows.Y) ** 2).sum() / rows.total)
     return Fitted(rows, alpha, values, eigenvalues, facts | more)
 
@@ -143,16 +153,36 @@ def _beginning(rows: Rows, numbers: np.ndarray, alpha: Array) -> Array:
     return every[rows.numbers]
 
 
-def _direct(kernel: Kernel, rows: Rows, scale: float, device: str, options: Options) -> _Found:
+def _direct(
+    kernel: Kernel, rows: Rows, held: Rows | None, scale: float, device: str, budget: float, options: Options
+) -> _Found | None:
+    """The direct solution; None where it was not asked for and memory runs out."""
     import torch
 
     made = rows.evaluator(kernel, device, "float64")
-    gram = made.gram(_PIECE)
-    _check_finite(gram)
     targets = torch.from_numpy(rows.roots * rows.Y / scale).to(made.device)
-    found = solve(gram, targets, options.regularization * rows.total)
+    try:
+        gram = made.gram(min(_PIECE, budget / 10))
+        _check_finite(gram)
+        found = solve(gram, targets, options.regularization * rows.total)
+    except RuntimeError as error:
+        if not out_of_memory(error):
+            raise
+        if options.solver == "auto":
+            return None
+        raise MemoryError(f"solver='direct' holds {len(rows):,}² numbers, too many here: use solver='eigenpro'") from None
+    if found.rank <= 1 < len(rows):
+        warnings.warn(
+            f"the kernel matrix of {len(rows)} rows has rank {found.rank}: f is a multiple of one function; check the"
+            " bandwidth and the columns",
+            stacklevel=5,
+        )
     left = None if found.left_out is None else float(found.left_out.square().sum()) / rows.total
     facts = {"solver": "direct", "dtype": "float64", "rank": found.rank, "epochs": 0, "leave_one_out_error": left}
+    if held is not None:
+        judge = _Judge(made, held, scale, options.classify, budget)
+        judge.error(found.alpha)
+        facts |= judge.facts(scale)
     return rows.roots * found.alpha.cpu().numpy(), None, np.zeros(0), facts
 
 
@@ -162,9 +192,11 @@ def _iterate(
     scale: float,
     held: Rows | None,
     device: str,
+    budget: float,
     options: Options,
     rng: np.random.RandomState,
     start: Array | None,
+    began: float,
 ) -> _Found:
     import torch
 
@@ -173,7 +205,6 @@ def _iterate(
     made.points = made.points[order.to(made.device)]
     _check_finite(made.diagonal(made.points))
     targets = _on(made, rows.roots * rows.Y / scale, order)
-    budget = default_budget(device) if options.memory_limit is None else float(options.memory_limit)
     run = Iteration(
         made,
         targets,
@@ -187,7 +218,7 @@ def _iterate(
     if start is not None:
         run.alpha = _on(made, start / (rows.roots * scale), order)
     judge = None if held is None else _Judge(made, held, scale, options.classify, budget)
-    reason, done = _epochs(run, judge, options, scale, rng)
+    reason, done = _epochs(run, judge, options, scale, rng, began)
     if run.capped:
         warnings.warn(f"step={options.step:g} would diverge on some blocks: a smaller one was taken there", stacklevel=4)
     fitted = run.apply(slice(0, len(rows)))
@@ -197,7 +228,7 @@ def _iterate(
     facts = {"solver": "eigenpro", "dtype": options.dtype, "epochs": done, "stopped": reason, "leave_one_out_error": None}
     facts |= {"residual": residual * scale**2, **run.facts()}
     if judge is not None:
-        facts |= {"validation_rows": len(judge.targets), "validation_error": judge.best * judge.unit(scale)}
+        facts |= judge.facts(scale)
     eigenvalues = run.spectrum.eigenvalues[: run.directions + 1].copy()
     return rows.roots * alpha, None if options.exact else values / rows.roots, eigenvalues, facts
 
@@ -217,13 +248,14 @@ def _in_order(values: torch.Tensor, order: torch.Tensor) -> Array:
 
 
 def _epochs(
-    run: Iteration, judge: _Judge | None, options: Options, scale: float, rng: np.random.RandomState
+    run: Iteration, judge: _Judge | None, options: Options, scale: float, rng: np.random.RandomState, began: float
 ) -> tuple[str, int]:
     """Epochs until the stopper says so; the best α is kept, and steps are damped where the residual grows.
 
     The residual is that of at least 2,000 rows: of the blocks that were met first, which all later ones have pulled at.
     """
-    stopper = Stopper(options.epochs, options.time_limit, None if judge is None else options.patience)
+    limit = None if options.time_limit is None else max(0.0, options.time_limit - (time.monotonic() - began))
+    stopper = Stopper(options.epochs, limit, None if judge is None else options.patience)
     began = time.monotonic()
     size = float(run.Y.double().square().sum(1).mean())
     best, least = run.alpha.clone(), size
@@ -268,6 +300,10 @@ class _Judge:
         """What turns the error into the targets' own units."""
         return 1.0 if self._classify else scale**2
 
+    def facts(self, scale: float) -> dict[str, Any]:
+        """How many rows, and the least error."""
+        return {"validation_rows": len(self.targets), "validation_error": self.best * self.unit(scale)}
+
     def error(self, alpha: torch.Tensor) -> float:
         """The error of α, and whether it is the best so far."""
         scores = self._evaluator.times(self._rows, self._evaluator.points, alpha, self._budget)
@@ -284,21 +320,32 @@ class _Judge:
 
 
 def _measure(
-    kernel: Kernel, rows: Rows, alpha: Array, device: str, options: Options, *, direct: bool
+    kernel: Kernel, rows: Rows, alpha: Array, device: str, piece: float, options: Options, *, direct: bool
 ) -> tuple[Array, dict[str, Any]]:
-    """f(x_i), and for λ > 0 ‖∇F(f)‖ = (2/Σw)·√ρᵀKρ, ρ_i = w_i(f(x_i) − y_i) + λΣw·α_i; in float64 where claims read them."""
+    """f(x_i), ‖f‖, and for λ > 0 ‖∇F(f)‖ = (2/Σw)·√ρᵀKρ, ρ_i = w_i(f(x_i) − y_i) + λΣw·α_i; upper bounds in float64.
+
+    A sum Σ_j k(x, x_j)c_j is off by at most E·‖c‖₁, E = an entry's error + (n + 2)·ε·max k(x, x); where ρ_i is off by r_i,
+    √ρᵀKρ is by at most √max k(x, x)·Σr_i.
+    """
     import torch
 
     made = rows.evaluator(kernel, device, "float64" if direct or options.exact else options.dtype, weighted=False)
-    points, penalty = made.points, options.regularization * rows.total
-    coefficients = torch.from_numpy(alpha).to(made.device, made.dtype)
-    values = made.times(points, points, coefficients, _PIECE)
-    facts: dict[str, Any] = {}
+    points, penalty, eps = made.points, options.regularization * rows.total, torch.finfo(made.dtype).eps
+    most = float(made.diagonal(points).max())
+    off = (made.error() + options.matrix_error + (len(points) + 2) * eps * most) if options.exact or direct else 0.0
+    c = torch.from_numpy(alpha).to(made.device, made.dtype)
+    values = made.times(points, points, c, piece)
+    errors = off * c.abs().sum(0)
+    squared = (c * values).sum().clamp(min=0) + (c.abs().sum(0) * errors).sum()
+    facts: dict[str, Any] = {"norm": math.sqrt(float(squared)), "value_error": float(errors.max())}
     if penalty > 0:
-        rest = torch.from_numpy(rows.roots**2).to(values) * (values - torch.from_numpy(rows.Y).to(values))
-        rest += penalty * coefficients
-        squared = (rest * made.times(points, points, rest, _PIECE)).sum().clamp(min=0)
-        facts["gradient_norm"] = 2.0 / rows.total * float(squared.sqrt())
+        weights, targets = (torch.from_numpy(part).to(values) for part in (rows.roots**2, rows.Y))
+        rest = weights * (values - targets) + penalty * c
+        rounded = weights * errors + 4 * eps * (weights * (values.abs() + targets.abs()) + penalty * c.abs())
+        squared = (rest * made.times(points, points, rest, piece)).sum().clamp(min=0)
+        squared = squared + off * rest.abs().sum(0).square().sum()
+        further = math.sqrt(most) * rounded.sum(0).norm() if off else 0.0
+        facts["gradient_norm"] = 2.0 / rows.total * float(squared.sqrt() + further)
     return values.cpu().double().numpy(), facts
 
 
@@ -314,9 +361,10 @@ def resolve_device(device: str) -> str:
     except ModuleNotFoundError:
         raise ModuleNotFoundError("EigenPro needs PyTorch: pip install 'surelearn[torch]'", name="torch") from None
 
-    if device != "auto":
-        return device
-    return "cuda" if torch.cuda.is_available() else "cpu"
+    here = torch.cuda.is_available()
+    if device == "cuda" and not here:
+        raise ValueError("device='cuda' needs a GPU and a PyTorch that is built for it, and there is none here: use 'auto'")
+    return device if device != "auto" else "cuda" if here else "cpu"
 
 
 def default_budget(device: str) -> float:

@@ -17,8 +17,10 @@ import numpy as np
 from scipy import sparse
 from scipy.spatial.distance import cdist
 
+from surelearn import profiles
 from surelearn.kernel.composites import Kernel, Product, Sum
 
+UNBOUNDED = "a precomputed kernel is known at the rows fitted alone: nothing bounds k(x, x) at new ones"
 _CLOSE = 1e-4  # below this share of ‖x‖² + ‖z‖², ‖x‖² + ‖z‖² − 2⟨x, z⟩ has lost more than four digits
 
 
@@ -60,11 +62,11 @@ class Polynomial(Kernel):
 
     def __call__(self, X: Any, Z: Any) -> np.ndarray:
         """The matrix (⟨x_i, z_j⟩ + 1)^p."""
-        return (inner_products(X, Z) + 1.0) ** self.degree
+        return profiles.polynomial(inner_products(X, Z), self.degree)
 
     def diagonal(self, X: Any) -> np.ndarray:
         """(‖x_i‖² + 1)^p."""
-        return (squared_norms(X) + 1.0) ** self.degree
+        return profiles.polynomial(squared_norms(X), self.degree)
 
     def radius(self, x_bound: float | None) -> float | None:
         """(x_bound² + 1)^{p/2}."""
@@ -101,7 +103,7 @@ class Gaussian(Kernel):
 
     def __call__(self, X: Any, Z: Any) -> np.ndarray:
         """The matrix exp(−‖x_i − z_j‖² / σ)."""
-        return np.exp(-squared_distances(X, Z) / self.sigma)
+        return profiles.gaussian(squared_distances(X, Z), self.sigma)
 
     def diagonal(self, X: Any) -> np.ndarray:
         """Ones."""
@@ -135,7 +137,7 @@ class Laplace(Kernel):
 
     def __call__(self, X: Any, Z: Any) -> np.ndarray:
         """The matrix exp(−‖x_i − z_j‖ / σ)."""
-        return np.exp(-np.sqrt(squared_distances(X, Z)) / self.sigma)
+        return profiles.laplace(squared_distances(X, Z), self.sigma)
 
     def diagonal(self, X: Any) -> np.ndarray:
         """Ones."""
@@ -172,8 +174,7 @@ class Matern(Kernel):
 
     def __call__(self, X: Any, Z: Any) -> np.ndarray:
         """The matrix p(t_ij)·e^{−t_ij}."""
-        t = np.sqrt(2.0 * self.nu * squared_distances(X, Z)) / self.sigma
-        return (1.0 + t + (t**2 / 3.0 if self.nu == 2.5 else 0.0)) * np.exp(-t)
+        return profiles.matern(squared_distances(X, Z), self.sigma, self.nu)
 
     def diagonal(self, X: Any) -> np.ndarray:
         """Ones."""
@@ -188,26 +189,45 @@ class Matern(Kernel):
 class Precomputed(Kernel):
     """Rows are rows of a kernel matrix, as scikit-learn has it: fit on k(X, X), (n, n), and predict from k(test, X), (m, n).
 
-    A row holds its values at the training rows alone: ``Z`` must be all of them, in their order.
+    A row holds its values at the training rows alone: ``Z`` is all of them, in their order, or the numbers of some.
 
     Examples
     --------
     >>> K = np.array([[2.0, 1.0], [1.0, 3.0]])
     >>> Precomputed()(np.array([[5.0, 7.0]]), K), Precomputed().diagonal(K)
     (array([[5., 7.]]), array([2., 3.]))
+    >>> Precomputed()(np.array([[5.0, 7.0]]), np.array([1]))
+    array([[7.]])
     """
 
     name: ClassVar[str] = "precomputed"
     combines: ClassVar[bool] = False
 
     def __call__(self, X: Any, Z: Any) -> np.ndarray:
-        """X itself, where Z is the whole matrix of the training rows."""
+        """X itself, where Z is the whole matrix of the training rows, or the columns that it numbers."""
+        if Z.ndim == 1:
+            return _array(X[:, Z])
         if Z.shape[0] != Z.shape[1] or X.shape[1] != Z.shape[0]:
             raise ValueError(
                 f"a precomputed kernel is known at all {Z.shape[1]} training rows together, not at a selection of"
                 f" {Z.shape[0]}: give X of shape (m, n), n the rows fitted, to a learner that keeps them all"
             )
-        return np.array(X.toarray() if sparse.issparse(X) else X, dtype=float)
+        return _array(X)
+
+    def among(self, X: Any, rows: np.ndarray) -> Any:
+        """Their rows and columns of the matrix."""
+        return X if np.array_equal(rows, np.arange(X.shape[0])) else X[rows][:, rows]
+
+    def anchors(self, X: Any, rows: np.ndarray) -> np.ndarray:  # noqa: ARG002 - X is nothing but values
+        """Their numbers."""
+        return np.asarray(rows)
+
+    def kept(self, X: Any, rows: np.ndarray) -> None:
+        """Nothing: new rows bring their values along."""
+
+    def gram(self, X: Any) -> np.ndarray:
+        """A copy of the matrix."""
+        return self(X, X)
 
     def diagonal(self, X: Any) -> np.ndarray:
         """The diagonal of the training rows' matrix."""
@@ -243,6 +263,10 @@ def kernel(which: str | Kernel, **parameters: Any) -> Kernel:
     if "parts" in known:
         known["parts"] = tuple(kernel(**part) if isinstance(part, Mapping) else part for part in known["parts"])
     return made(**known)
+
+
+def _array(X: Any) -> np.ndarray:
+    return np.array(X.toarray() if sparse.issparse(X) else X, dtype=float)
 
 
 def inner_products(X: Any, Z: Any) -> np.ndarray:

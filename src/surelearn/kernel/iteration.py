@@ -10,20 +10,24 @@ away from a solution, in the norm of P⁻¹, whatever the spectrum is.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from surelearn.kernel.damped import SHARE, damped_factors, solve_damped
 from surelearn.kernel.spectrum import Spectrum, eigensystem
-from surelearn.kernel.torch_functions import Evaluator, out_of_memory
+from surelearn.kernel.torch_functions import Evaluator, out_of_memory, widened
 
 if TYPE_CHECKING:
     import torch
 
+T = TypeVar("T")
 _FLATTEST = {4: 1e-5, 8: 1e-9}  # the smallest τ that rounding allows, by bytes a number
 _TOGETHER = {"cuda": 32, "cpu": 1}  # blocks solved for in one go
+_MANY, _SUBSAMPLE, _BATCH = 50_000, (1000, 1500), (1000, 2000)  # s and m where memory allows, below and from so many rows
+_USED = 0.8  # of a batch's rows, by which q is chosen
 
 
 class Iteration:
@@ -53,15 +57,15 @@ class Iteration:
     ) -> None:
         self.evaluator, self.Y, self.penalty, self.step, self.budget = evaluator, Y, penalty, step, budget
         n, item = len(Y), Y.element_size()
-        self.size = min(n, size or (1000 if n < 50_000 else 1500))
-        self.batch_size = min(n, batch_size or (1000 if n < 50_000 else 2000))
+        self.size = min(n, size or _within(budget, _SUBSAMPLE[n >= _MANY], 8))
+        self.batch_size = min(n, batch_size or _within(budget, _BATCH[n >= _MANY], item))
         self.alpha = Y.new_zeros(Y.shape)
         self.gram = self._gram() if (n + self.batch_size + self.size) * n * item <= 0.8 * budget else None
         self._keep_factors = self.cached or n * self.batch_size * item <= 0.3 * budget
         self._factors: dict[int, torch.Tensor] = {}
         self.capped, self._damping = False, SHARE[item]
-        self._precondition(directions)
-        self._fit_into_memory()
+        self._prepare(directions)
+        self._with_room(lambda: self._factor(0))
 
     @property
     def cached(self) -> bool:
@@ -77,20 +81,40 @@ class Iteration:
                 raise
             return None
 
-    def _fit_into_memory(self) -> None:
-        """Prepare the first block; where memory runs out, blocks are no longer kept, then halved."""
+    def _with_room(self, work: Callable[[], T]) -> T:
+        """What ``work`` returns; where memory runs out it is done again with less kept, then with blocks half as long.
+
+        First what blocks are solved with is no longer kept, then the kernel matrix.
+        """
         while True:
             try:
-                self._factor(0)
+                return work()
+            except RuntimeError as error:
+                if not out_of_memory(error) or not self._make_room():
+                    raise
+
+    def _make_room(self) -> bool:
+        self._factors.clear()
+        if self._keep_factors:
+            self._keep_factors = False
+        elif self.gram is not None:
+            self.gram = None
+        elif self.batch_size > 1:
+            self.batch_size //= 2
+        else:
+            return False
+        return True
+
+    def _prepare(self, directions: int | None) -> None:
+        """The preconditioner, of a subsample that is halved as long as memory runs out."""
+        while True:
+            try:
+                self._precondition(directions)
                 return
             except RuntimeError as error:
-                if not out_of_memory(error) or self.batch_size == 1:
+                if not out_of_memory(error) or self.size == 1:
                     raise
-            self._factors.clear()
-            if self._keep_factors:
-                self._keep_factors = False
-            else:
-                self.batch_size = max(1, self.batch_size // 2)
+            self.size //= 2
 
     def _precondition(self, directions: int | None) -> None:
         """V, D and F of the docstring above, from the subsample's eigensystem."""
@@ -117,7 +141,11 @@ class Iteration:
         self._weights = weights.to(self.Y.dtype)
 
     def _choose(self, directions: int | None, values: np.ndarray) -> int:
-        """q: a tenth of the subsample unless told, and no more than have an eigenvalue above rounding, less one."""
+        """q: as many as m needs (`Spectrum.directions`), where a quarter of the memory holds the eigenfunctions at all rows.
+
+        At most a fifth of the subsample, of whose eigenvectors the later ones are not those of all rows, unless told; and
+        never more than have an eigenvalue above rounding, less one.
+        """
         usable = int((values > _FLATTEST[self.Y.element_size()] * values[0]).sum())
         if usable <= 1 and self.size > 1:
             warnings.warn(
@@ -125,8 +153,9 @@ class Iteration:
                 " flatten, and the fit uses steps without preconditioner; check the bandwidth and the columns",
                 stacklevel=6,
             )
-        wanted = self.size // 10 if directions is None else directions
-        return max(0, min(wanted, usable - 1, self.size - 1))
+        held = int(self.budget / 4 / (len(self.Y) * self.Y.element_size()))
+        chosen = min(self.spectrum.directions(self.batch_size, _USED), self.size // 5, held)
+        return max(0, min(chosen if directions is None else directions, usable - 1, self.size - 1))
 
     def blocks(self) -> list[slice]:
         """The rows of each step."""
@@ -142,13 +171,20 @@ class Iteration:
         return plain, plain - (features * self._weights) @ features.T
 
     def epoch(self, order: Iterable[int]) -> None:
-        """A step on every block in that order."""
-        blocks = self.blocks()
+        """A step on every block in that order; where blocks must become shorter on the way, on all of those in turn."""
+        size = self.batch_size
         for index in order:
-            rows = blocks[index]
-            move = self._move(int(index), self.rest(rows))
-            self.alpha[rows] -= move
-            self.alpha[: self.size] += self._vectors_weighted @ (self._features[rows].T @ move)
+            self._with_room(partial(self._take_step, int(index)))
+            if self.batch_size < size:
+                self.epoch(range(len(self.blocks())))
+                return
+
+    def _take_step(self, index: int) -> None:
+        rows = self.blocks()[index]
+        move = self._move(index, self.rest(rows))
+        pull = self._vectors_weighted @ (self._features[rows].T @ move)
+        self.alpha[rows] -= move
+        self.alpha[: self.size] += pull
 
     def residual(self, some: Iterable[int] | None = None) -> float:
         """The mean squared residual of (K + cI)α = y now, on all blocks or on some."""
@@ -174,7 +210,7 @@ class Iteration:
     def apply(self, rows: slice) -> torch.Tensor:
         """Kα on some rows."""
         if self.gram is not None:
-            return self.gram[rows] @ self.alpha
+            return (self.gram[rows] @ widened(self.alpha))[:, : self.alpha.shape[1]]
         points = self.evaluator.points
         return self.evaluator.times(points[rows], points, self.alpha, self.budget / 2)
 
@@ -214,10 +250,11 @@ class Iteration:
         return reduced.new_tensor(wanted if wanted * top <= 1.9 else 1.0 / top)
 
     def facts(self) -> dict[str, Any]:
-        """What was chosen, and the acceleration predicted and measured on rows outside the subsample (the last block)."""
-        plain, reduced = self.preconditioned(self.blocks()[-1])
-        top, flattened = largest_eigenvalue(plain), largest_eigenvalue(reduced)
-        q = self.directions
+        """What was chosen, and the acceleration predicted and measured, on the last block if it is outside the subsample."""
+        last, q, measured = self.blocks()[-1], self.directions, None
+        if last.start >= self.size:
+            top, flattened = (largest_eigenvalue(matrix) for matrix in self.preconditioned(last))
+            measured = top / flattened if flattened > 0 else 1.0
         return {
             "subsample": self.size,
             "directions": q,
@@ -229,7 +266,7 @@ class Iteration:
             "critical_batch_size_preconditioned": self.spectrum.critical_batch_size(q),
             "beta": self.spectrum.beta,
             "acceleration_predicted": self.spectrum.acceleration(q),
-            "acceleration_measured": top / flattened if flattened > 0 else 1.0,
+            "acceleration_measured": measured,
             "cached": self.cached,
         }
 
@@ -246,6 +283,11 @@ def largest_eigenvalue(matrix: torch.Tensor, iterations: int = 20) -> float:
         size = vector.norm()
         vector = vector / size.clamp(min=torch.finfo(matrix.dtype).tiny)
     return float(size)
+
+
+def _within(budget: float, wanted: int, item: int) -> int:
+    """``wanted`` rows, or as many whose square matrices, four at a time, take a quarter of the memory; at least 100."""
+    return min(wanted, max(100, int((budget / (16 * item)) ** 0.5)))
 
 
 def _length(rows: slice) -> int:

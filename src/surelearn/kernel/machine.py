@@ -22,6 +22,7 @@ from surelearn.kernel.centres import CentreOptions, fit_centres
 from surelearn.kernel.choosing import choose_kernel, default_bandwidth, with_length
 from surelearn.kernel.fitting import Fitted, Options, Rows, default_budget, fit_rows, resolve_device
 from surelearn.kernel.functions import Gaussian, Kernel, Laplace, Matern, Precomputed, kernel
+from surelearn.kernel.precomputed import check_matrix
 from surelearn.kernel.streams import ArrayRows, ParquetRows, RowStream
 from surelearn.kernel.torch_composites import evaluator as prepare
 from surelearn.kernel.torch_functions import check_rows
@@ -31,6 +32,8 @@ _SOLVERS = ("auto", "direct", "eigenpro")
 _DEVICES = ("auto", "cpu", "cuda")
 _DTYPES = ("float32", "float64")
 _SECONDS = 5.0  # between two lines about the progress
+_LARGEST = 1e140  # of a target
+_CHUNK = 20_000  # rows of a stream at a time
 _LOOKED_AT = 2000  # rows of a stream on which a kernel is chosen
 
 
@@ -95,6 +98,10 @@ class KernelMachine(Learner):
     def _fit(self, X: Any, Y: Array, sample_weight: Any, *, labels: bool) -> None:
         """Fit to checked rows and targets (n, outputs)."""
         self._check()
+        if np.abs(Y).max() > _LARGEST:
+            raise ValueError(
+                f"y holds numbers up to {np.abs(Y).max():.3g}, whose squares are too large: give it in other units"
+            )
         resolve_device(self.device)
         if self.centers is not None:
             if sample_weight is not None:
@@ -104,18 +111,22 @@ class KernelMachine(Learner):
         rng = check_random_state(self.random_state)
         rows = _rows(X, Y, sample_weight)
         made, lam, tuned = self._choose(rows, rng, labels=labels)
-        if isinstance(made, Precomputed) and X.shape[0] != X.shape[1]:
-            raise ValueError(f"X must be the square matrix k(x_i, x_j) of the training rows, not of shape {tuple(X.shape)}")
+        error = 0.0
+        if isinstance(made, Precomputed):
+            check_rows(X)
+            error = check_matrix(as_array(X))[1]
+        elif self.x_bound is not None:
+            self._check_bound("x_bound", self.x_bound, np.linalg.norm(as_array(X).astype(float, copy=False), axis=1))
         settings: dict[str, Any] = {n: getattr(self, n) for n in Options.__dataclass_fields__ if hasattr(self, n)}
         settings["regularization"] = lam
-        options = Options(**settings, classify=labels, exact=lam > 0 or (labels and Y.shape[1] == 1 and not tuned))
+        options = Options(
+            **settings, classify=labels, exact=lam > 0 or (labels and Y.shape[1] == 1 and not tuned), matrix_error=error
+        )
         fitted = fit_rows(made, rows, options, rng, self._start(X, Y.shape[1]))
         self.kernel_name_, self.kernel_parameters_ = made.name, made.parameters()
         self.centers_ = None if isinstance(made, Precomputed) else as_array(fitted.rows.X)
         self.center_indices_, self.coef_ = fitted.rows.numbers, fitted.alpha
         self.eigenvalues_ = fitted.eigenvalues
-        if self.x_bound is not None and self.centers_ is not None:
-            self._check_bound("x_bound", self.x_bound, np.linalg.norm(self.centers_.astype(float, copy=False), axis=1))
         self._keep(made, tuned, X.shape[1], Y.shape[1], fitted.facts, fitted)
 
     def _fit_stream(self, stream: RowStream, *, labels: bool) -> None:
@@ -128,6 +139,9 @@ class KernelMachine(Learner):
             raise ValueError("kernel='precomputed' has a row and a column for every row: give centers=None")
         names = set(CentreOptions.__dataclass_fields__) & set(self.get_params())
         settings: dict[str, Any] = {name: getattr(self, name) for name in names} | {"regularization": lam, "device": device}
+        if self.x_bound is not None:
+            for chunk in stream.chunks(_CHUNK):
+                self._check_bound("x_bound", self.x_bound, np.linalg.norm(chunk[0].astype(float, copy=False), axis=1))
         centres, start = self._centres(stream)
         exact = labels and stream.outputs == 1 and not tuned
         options = CentreOptions(centres, passes=self.epochs, classify=labels, exact=exact, **settings)
@@ -205,6 +219,7 @@ class KernelMachine(Learner):
             return validate_data(self, X, **rest, reset="y" in rest, dtype=dtypes, ensure_all_finite=False)
         if X.ndim != 2 or not X.is_floating_point():
             raise ValueError(f"X must be a tensor of floating-point numbers with two axes, not {X.dtype} with {X.ndim}")
+        X = X if X.element_size() >= 4 else X.float()
         if "y" not in rest:
             if X.shape[1] != self.n_features_in_:
                 raise ValueError(f"X has {X.shape[1]} columns, but the model was fitted to {self.n_features_in_}")
@@ -220,15 +235,17 @@ class KernelMachine(Learner):
         check_is_fitted(self, "coef_")
         X = self._checked(X)
         if self.centers_ is None:
+            check_rows(X)
             scores = as_array(X)[:, self.center_indices_] @ self.coef_.reshape(len(self.coef_), -1)
             return torch.from_numpy(scores).to(X) if _is_tensor(X) else scores
         made = kernel(self.kernel_name_, **self.kernel_parameters_)
         device = resolve_device(self.device)
         evaluator = prepare(made, self.centers_, device, self.facts_["dtype"])
-        alpha = torch.from_numpy(self.coef_.reshape(len(self.coef_), -1)).to(evaluator.device, evaluator.dtype)
+        scale = float(np.abs(self.coef_).max(initial=0.0)) or 1.0  # single precision ends at 1e38
+        alpha = torch.from_numpy(self.coef_.reshape(len(self.coef_), -1) / scale).to(evaluator.device, evaluator.dtype)
         budget = default_budget(device) if self.memory_limit is None else self.memory_limit
         scores = evaluator.times(evaluator.rows(X), evaluator.points, alpha, min(2.0**28, budget))
-        return scores.to(X.device) if _is_tensor(X) else scores.cpu().double().numpy()
+        return scores.mul_(scale).to(X.device) if _is_tensor(X) else scores.cpu().double().numpy() * scale
 
     def _check(self) -> None:
         for name, allowed in (("solver", _SOLVERS), ("device", _DEVICES), ("dtype", _DTYPES)):
@@ -239,16 +256,27 @@ class KernelMachine(Learner):
             loo = " or 'loo'" if name == "bandwidth" else ""
             if value is not None and not (loo and value == "loo") and not _is_number(value, above=0):
                 raise ValueError(f"{name} must be a finite number above 0 or None{loo}, not {value!r}")
-        for name, least in (("subsample", 1), ("directions", 0), ("batch_size", 1), ("epochs", 1)):
+        for name, least in (("subsample", 1), ("directions", 0), ("batch_size", 1), ("epochs", 1), ("patience", 1)):
             value = getattr(self, name)
-            if value is not None and (isinstance(value, bool) or value != int(value) or value < least):
+            if (value is None and name in ("epochs", "patience")) or (value is not None and not _is_count(value, least)):
                 raise ValueError(f"{name} must be a whole number of at least {least}, not {value!r}")
-        if self.regularization != "loo" and not (_is_number(self.regularization) and float(self.regularization) >= 0):
+        if not _is_number(self.tol, at_least=0):
+            raise ValueError(f"tol must be a finite number of at least 0, not {self.tol!r}")
+        if self.target is not None and not _is_number(self.target):
+            raise ValueError(f"target must be a finite number or None, not {self.target!r}")
+        if not (_is_number(self.delta, above=0) and self.delta < 1):
+            raise ValueError(f"delta must be between 0 and 1, not {self.delta!r}")
+        if self.regularization != "loo" and not _is_number(self.regularization, at_least=0):
             raise ValueError(f"regularization must be a finite number of at least 0 or 'loo', not {self.regularization!r}")
         counted = isinstance(self.centers, (int, np.integer)) and not isinstance(self.centers, bool) and self.centers >= 1
         if self.centers is not None and not counted and np.ndim(self.centers) != 2:
             raise ValueError(f"centers must be a whole number of at least 1, rows (p, d), or None, not {self.centers!r}")
-        if self.validation_fraction is not None and not 0 < self.validation_fraction < 1:
+        others = {"solver": "auto", "subsample": None, "directions": None, "batch_size": None, "step": None}
+        given = [name for name, usual in others.items() if getattr(self, name) != usual]
+        if self.centers is not None and given:
+            raise ValueError(f"{given[0]} goes with centers=None: a model with fewer centers is found in another way")
+        fraction = self.validation_fraction
+        if fraction is not None and not (_is_number(fraction, above=0) and fraction < 1):
             raise ValueError(f"validation_fraction must be between 0 and 1, not {self.validation_fraction!r}")
 
     def __sklearn_tags__(self) -> Any:
@@ -257,8 +285,8 @@ class KernelMachine(Learner):
         return tags
 
     @staticmethod
-    def _check_bound(name: str, bound: float | None, seen: Array) -> None:
-        if bound is not None and seen.max() > bound * (1 + 1e-12):
+    def _check_bound(name: str, bound: float, seen: Array) -> None:
+        if seen.max() > bound * (1 + 1e-12):
             raise ValueError(f"{name}={bound:g} but a row has {seen.max():g}: state a bound that holds for every row")
 
 
@@ -267,8 +295,13 @@ def _labels(Y: Array) -> np.ndarray:
     return (Y[:, 0] > 0).astype(int) if Y.shape[1] == 1 else Y.argmax(axis=1)
 
 
-def _is_number(value: Any, above: float = -math.inf) -> bool:
-    return isinstance(value, (int, float, np.number)) and math.isfinite(value) and bool(value > above)
+def _is_number(value: Any, above: float = -math.inf, at_least: float = -math.inf) -> bool:
+    number = isinstance(value, (int, float, np.number)) and not isinstance(value, bool) and math.isfinite(value)
+    return number and bool(value > above and value >= at_least)
+
+
+def _is_count(value: Any, least: int) -> bool:
+    return _is_number(value, at_least=least) and value == int(value)
 
 
 def _is_tensor(X: Any) -> bool:
@@ -281,7 +314,7 @@ def _rows(X: Any, Y: Array, sample_weight: Any) -> Rows:
     if sample_weight is None:
         return Rows(X, Y, None, numbers)
     weights = _check_sample_weight(sample_weight, Y, dtype=np.float64, ensure_non_negative=True)
-    return Rows(X, Y, weights, numbers).take(np.flatnonzero(weights))
+    return Rows(X, Y, weights / weights.max(initial=1e-300), numbers).take(np.flatnonzero(weights))
 
 
 def as_array(X: Any) -> np.ndarray:

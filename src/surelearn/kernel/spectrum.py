@@ -82,6 +82,18 @@ class Spectrum:
         top = self.eigenvalues[q] if q < len(self.eigenvalues) else 0.0
         return float(self.beta / top) if top > 0 else float("inf")
 
+    def directions(self, batch_size: int, share: float = 0.8) -> int:
+        """The fewest directions q to flatten for which an iteration on m rows moves as far as share·m iterations on one.
+
+        By `critical_batch_size` that is m* ≥ (m − 1)·share/(1 − share): EigenPro 2 chooses q by m* = m, half of m.
+
+        Examples
+        --------
+        >>> Spectrum(np.array([1.0, 0.1, 0.01]), 1.0).directions(5, 0.5)
+        1
+        """
+        return int(((batch_size - 1) * share * self.eigenvalues > (1.0 - share) * self.beta).sum())
+
     def step_size(self, batch_size: int, q: int = 0) -> float:
         """η = m/(β + (m − 1)·λ_{q+1}), for α_B ← α_B − (η/m)·(residual on B)."""
         top = float(self.eigenvalues[q]) if q < len(self.eigenvalues) else 0.0
@@ -185,9 +197,11 @@ def kernel_spectrum(
     >>> kernel_spectrum(Linear(), np.array([[1.0], [-1.0]]), top=1).eigenfunctions([[3.0]]).round(6) ** 2
     array([[9.]])
     """
-    from sklearn.utils import check_random_state
+    from sklearn.utils import check_array, check_random_state
 
-    X = np.asarray(X, dtype=float)
+    if not isinstance(kernel, Kernel):
+        raise ValueError(f"kernel must be a kernel object, such as Laplace(2.0), not {kernel!r}")
+    X = check_array(X, dtype=float)
     rng = check_random_state(random_state)
     rows = X[rng.permutation(len(X))[:size]]
     matrix, beta = kernel(rows, rows) / len(rows), float(kernel.diagonal(X).max())

@@ -122,6 +122,8 @@ class ParquetRows:
         if not self.targets or (self._labels and len(self.targets) > 1):
             raise ValueError("target must name one column, or several columns of numbers without classes=")
         for name in (*self.targets, *self.features):
+            if name in self.targets and name in self.features:
+                raise ValueError(f"features must not name {name!r}, which is the target")
             if name not in names:
                 raise ValueError(_no_column(self.name, name, names))
             kind = self._file.schema_arrow.field(name).type

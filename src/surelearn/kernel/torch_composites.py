@@ -6,6 +6,7 @@ columns of the parts stand side by side, a row of a precomputed matrix brings it
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -72,6 +73,7 @@ class Composite(_Assembled):
         self._slices = [slice(start, stop) for start, stop in pairwise(ends)]
         self._finest = torch.float64 if torch.float64 in self._dtypes else self.dtype
         self.points = self._beside([part.points for part in self._parts])
+        self._errors = [(part.error(), float(part.diagonal(part.points).max())) for part in self._parts]
         for part in self._parts:
             part.points = part.points[:1].clone()  # the columns hold them now
 
@@ -92,6 +94,16 @@ class Composite(_Assembled):
     def diagonal(self, A: torch.Tensor) -> torch.Tensor:
         """k(a_i, a_i) for every prepared row."""
         return self._combine(part.diagonal(a) for part, a in zip(self._parts, self._apart(A), strict=True))
+
+    def error(self) -> float:
+        """As for a plain kernel, from the parts' errors and their largest values."""
+        import torch
+
+        rounding = 2 * len(self._parts) * torch.finfo(self.dtype).eps
+        if self._weights is not None:
+            return sum(w * (error + rounding * most) for w, (error, most) in zip(self._weights, self._errors, strict=True))
+        exact, most = (math.prod(most + part * error for error, most in self._errors) for part in (0.0, 1.0))
+        return most * (1.0 + rounding) - exact
 
     def _beside(self, rows: list[torch.Tensor]) -> torch.Tensor:
         import torch
@@ -144,6 +156,12 @@ class Looked(_Assembled):
     def diagonal(self, A: torch.Tensor) -> torch.Tensor:
         """k(a_i, a_i) for every prepared training row."""
         return A.gather(1, self._own(A)[:, None])[:, 0]
+
+    def error(self) -> float:
+        """What the numbers lose in the evaluator's precision."""
+        import torch
+
+        return torch.finfo(self.dtype).eps * float(self.points[:, :-1].abs().max())
 
     def _own(self, A: torch.Tensor) -> torch.Tensor:
         numbers = A[:, -1].long()

@@ -1,8 +1,8 @@
 """The kernels of `surelearn.kernel.functions` on torch tensors: the same objects, on any device, in blocks.
 
-Rows are centred and divided by the kernel's length first, so that ‖x‖² + ‖z‖² − 2⟨x, z⟩ cancels as little as it can. Where
-rows still lie so many lengths apart that float32 would lose the distance of near ones, the products are taken in float64,
-and where that is not enough either, distances come from differences.
+Rows are centred and divided by the kernel's length first, so that ‖x‖² + ‖z‖² − 2⟨x, z⟩ cancels as little as it can.
+Distances of near rows, where it cancels all the same, are taken again from differences. Where rows lie so many lengths apart
+that float32 would not do, the products are taken in float64, and where that is not enough either, all from differences.
 """
 
 from __future__ import annotations
@@ -19,7 +19,11 @@ from surelearn.kernel.functions import Gaussian, Kernel, Laplace, Linear, Matern
 if TYPE_CHECKING:
     import torch
 
-_FINE = {4: 1e-4, 8: 1e-9}  # the largest error of a squared distance, in squared lengths, by bytes a number
+_FINE = {4: 1e-4, 8: 1e-12}  # the largest error of a squared distance, in squared lengths, by bytes a number
+_NEAR = {4: 1e-4, 8: 1e-2}  # squared lengths below which distances are taken from differences, or 100 times the error
+_MANY = 32  # one pair in so many that is so near: take all from differences
+_PAIRS = 2**16  # taken so at a time
+_NO_MEMORY = ("out of memory", "allocate memory", "not enough memory", "ALLOC_FAILED")
 _FARTHEST = {4: 1e15, 8: 1e140}  # lengths from the centre beyond which a square would overflow, by bytes a number
 
 
@@ -68,8 +72,11 @@ class Evaluator:
         return rows
 
     def _prepare(self, values: torch.Tensor) -> torch.Tensor:
+        import torch
+
         if self._centre is None or self._length is None:
             return values.to(self._rows_dtype)
+        values = values.to(torch.promote_types(values.dtype, self._rows_dtype))
         values = ((values - self._centre.to(values.dtype)) / self._length).to(self._rows_dtype)
         farthest = _FARTHEST[values.element_size()]
         return values.clamp_(-farthest, farthest)
@@ -90,7 +97,37 @@ class Evaluator:
             return torch.cdist(A, B, compute_mode="donot_use_mm_for_euclid_dist").square_()
         squares = torch.addmm(B.square().sum(1)[None], A, B.T, alpha=-2.0)
         squares.add_(A.square().sum(1)[:, None])
-        return torch.nn.functional.threshold(squares, self._rounding, 0.0, inplace=True)  # copies are at distance 0
+        if squares.numel() == 0 or bool(squares.min() > self._near):
+            return squares
+        i, j = (squares <= self._near).nonzero(as_tuple=True)
+        if _MANY * len(i) > squares.numel():
+            return torch.cdist(A, B, compute_mode="donot_use_mm_for_euclid_dist").square_()
+        for rows, columns in zip(i.split(_PAIRS), j.split(_PAIRS), strict=True):
+            squares[rows, columns] = (A[rows] - B[columns]).square_().sum(1)
+        return squares
+
+    @property
+    def _near(self) -> float:
+        return max(_NEAR[self._rows_dtype.itemsize], 100.0 * self._rounding)
+
+    def error(self) -> float:
+        """The most by which an entry of the training rows' matrix can be off, whatever the rounding was.
+
+        A squared distance from products, used where it is above `_near`, is off by e = (d + 3)·ε·(‖a‖ + ‖b‖)²: the distance
+        by e/√near. Radial kernels change by at most 1 a length, and all but Laplace's by at most 3/2 a squared length.
+        Centring and scaling move each row by 2ε of its distance from the centre.
+        """
+        import torch
+
+        d, eps = self.points.shape[1], torch.finfo(self.dtype).eps
+        size = float(self.points.square().sum(1, dtype=torch.float64).max())
+        if self._length is None:
+            degree = self.kernel.degree if isinstance(self.kernel, Polynomial) else 1
+            return degree * (d + 4) * eps * (1.0 + size if isinstance(self.kernel, Polynomial) else size) ** degree
+        own = torch.finfo(self._rows_dtype).eps
+        slope = 1.0 / math.sqrt(self._near) if isinstance(self.kernel, Laplace) else 1.5
+        products = 0.0 if self._direct else 4 * (d + 3) * own * size * slope
+        return products + 4 * own * math.sqrt(size) + (d + 3) * own + 8 * eps
 
     def diagonal(self, A: torch.Tensor) -> torch.Tensor:
         """k(a_i, a_i) for every prepared row."""
@@ -119,10 +156,11 @@ class Evaluator:
         """Σ_j k(a_i, b_j)·c_j without the whole matrix; ``coefficients`` (len(B), outputs)."""
         if self._fuses(A) and coefficients.shape[1] <= fused.MOST_OUTPUTS:
             return fused.times(self._halves(A), self._halves(B), coefficients, self.kernel, fused.ROUNDING * self._rounding)
-        out = coefficients.new_empty(len(A), coefficients.shape[1])
+        wide = widened(coefficients)
+        out = wide.new_empty(len(A), wide.shape[1])
         for rows, values in self.pieces(A, B, budget):
-            out[rows] = values @ coefficients
-        return out
+            out[rows] = values @ wide
+        return out[:, : coefficients.shape[1]].contiguous()
 
     def _fuses(self, A: torch.Tensor) -> bool:
         return fused.available(A, self.kernel) and not self._direct
@@ -154,6 +192,16 @@ class Evaluator:
         return out
 
 
+def widened(coefficients: torch.Tensor) -> torch.Tensor:
+    """Several columns, on a CPU filled up with zeros to a multiple of 16: products take up to half the time."""
+    import torch
+
+    columns = coefficients.shape[1]
+    if coefficients.device.type != "cpu" or columns == 1 or columns % 16 == 0:
+        return coefficients
+    return torch.nn.functional.pad(coefficients, (0, -columns % 16))
+
+
 def check_rows(X: np.ndarray | torch.Tensor) -> None:
     """Say where a number is missing, where one is."""
     rows = _tensor(X)
@@ -173,7 +221,7 @@ def out_of_memory(error: RuntimeError) -> bool:
     """Whether torch ran out of memory, on any device."""
     import torch
 
-    return isinstance(error, torch.OutOfMemoryError) or "memory" in str(error)
+    return isinstance(error, torch.OutOfMemoryError) or any(text in str(error) for text in _NO_MEMORY)
 
 
 def _length(kernel: Kernel) -> float | None:

@@ -76,10 +76,10 @@ def fit_and_predict(model: Any, X: Any, y: Any, train: Any, test: Any, proba: bo
     -------
     ``predictions`` and, where asked for and possible, ``scores``: one column of probabilities a class, with ``classes``
     """
-    fitted = fit_quietly(model, take(X, train), y[train])
-    result: dict[str, Any] = {"predictions": np.asarray(fitted.predict(take(X, test)))}
+    fitted, new = fit_quietly(model, take_for(model, X, train), y[train]), take_for(model, X, test, train)
+    result: dict[str, Any] = {"predictions": np.asarray(fitted.predict(new))}
     if proba and hasattr(fitted, "predict_proba"):
-        result |= {"scores": np.asarray(fitted.predict_proba(take(X, test))), "classes": np.asarray(fitted.classes_)}
+        result |= {"scores": np.asarray(fitted.predict_proba(new)), "classes": np.asarray(fitted.classes_)}
     return result
 
 
@@ -123,3 +123,27 @@ def average(values: list[Any], pairs: Pairs, n: int) -> Any:
 def take(X: Any, rows: Any) -> Any:
     """Rows of a DataFrame, an array or a sparse matrix."""
     return X.iloc[rows] if hasattr(X, "iloc") else X[rows]
+
+
+def take_for(model: Any, X: Any, rows: Any, fitted: Any = None) -> Any:
+    """Rows for a model; of a kernel matrix (scikit-learn's tag ``pairwise``) with the columns of the rows it is fitted on.
+
+    Those are ``fitted``, or ``rows`` themselves.
+    """
+    return columns_for(model, take(X, rows), rows if fitted is None else fitted)
+
+
+def columns_for(model: Any, X: Any, fitted: Any) -> Any:
+    """Rows for a model that is fitted on some of the rows that the columns of a kernel matrix stand for."""
+    if not is_pairwise(model):
+        return X
+    if np.max(fitted, initial=-1) >= X.shape[1]:
+        raise ValueError("a kernel matrix has columns for the rows fitted on alone, not for others that a refit would take")
+    return X.iloc[:, fitted] if hasattr(X, "iloc") else X[:, fitted]
+
+
+def is_pairwise(model: Any) -> bool:
+    """Whether a model takes a kernel matrix for rows."""
+    from sklearn.utils import get_tags
+
+    return hasattr(model, "__sklearn_tags__") and bool(get_tags(model).input_tags.pairwise)

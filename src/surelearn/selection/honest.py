@@ -18,7 +18,15 @@ from surelearn import jobs
 from surelearn.adapters import Task
 from surelearn.jobs import seed_for
 from surelearn.selection.criteria import Criterion, Problem, Resampled, as_criterion, units_of
-from surelearn.selection.cross_validation import Resampling, average, fit_and_predict, losses_of, mean_and_error, take
+from surelearn.selection.cross_validation import (
+    Resampling,
+    average,
+    fit_and_predict,
+    is_pairwise,
+    losses_of,
+    mean_and_error,
+    take_for,
+)
 from surelearn.selection.selector import Prefer, choose, select
 
 _BLOCK = 50  # bootstraps drawn at once
@@ -94,6 +102,8 @@ def nested_cross_validation(
         raise ValueError("criterion 'holdout' has rows of its own: nest a criterion that needs no held_out")
     y = np.asarray(y)
     units = units_of(candidates)
+    if len({is_pairwise(unit.model) for unit in units}) > 1:
+        raise ValueError("candidates must all take rows, or all a kernel matrix (kernel='precomputed'): X is one of them")
     how = outer or Resampling(folds=min(10, y.size if groups is None else np.unique(groups).size))
     plan = Problem(units=units, X=X, y=y, task=task, groups=groups, random_state=seed_for("outer", random_state))
     pairs = as_criterion(how).plan(plan)[1]  # type: ignore[attr-defined]
@@ -129,7 +139,8 @@ def select_and_predict(
 ) -> dict[str, Any]:
     """One task: select and fit on some rows, predict others."""
     inside = None if groups is None else np.asarray(groups)[train]
-    selection = select(candidates, take(X, train), y[train], groups=inside, n_jobs=1, **options)
+    rows = take_for(units_of(candidates)[0].model, X, train)
+    selection = select(candidates, rows, y[train], groups=inside, n_jobs=1, **options)
     return {"name": selection.name, **fit_and_predict(selection.model, X, y, train, test)}
 
 

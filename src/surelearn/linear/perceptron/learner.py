@@ -10,16 +10,18 @@ from scipy import sparse
 from sklearn.base import ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from surelearn import bounds
 from surelearn.base import Learner, Writer
-from surelearn.kernel.functions import Kernel, kernel, squared_norms
+from surelearn.kernel.functions import Kernel, Precomputed, kernel, squared_norms
+from surelearn.kernel.precomputed import FIXED, check_matrix, validate
 from surelearn.linear.svm.separation import Separation, pad, separate, separate_gram
 from surelearn.linear.svm.votes import class_pairs, votes
 from surelearn.optim.stopping import Stopper
 
 _AFFORDABLE = 1e8  # multiplications after which "auto" leaves the largest margin alone: about a second
+_KEPT = 2**27  # numbers in columns of the kernel matrix that are kept between passes, a gigabyte; others are computed again
 CLASSES_KNOWN = "the classes were known before seeing the rows"
 
 
@@ -33,7 +35,8 @@ class Perceptron(ClassifierMixin, Learner):
     ----------
     multiclass : "one_vs_all" (largest score), or "one_vs_one" (one vote a pair; the course's L317 prints scores for votes)
     averaged : predict with the average of w over all steps
-    kernel : None, or a name or object of `surelearn.kernel.functions`, with its ``degree`` or ``sigma``
+    kernel : None, or a name or object of `surelearn.kernel.functions`, with its ``degree`` or ``sigma``; "precomputed": rows
+        are rows of a kernel matrix, (n, n) to fit and k(new, fitted) to predict
     passes, seconds : the most passes over the rows, the most time
     patience, tolerance : stop when the error has not fallen by more than ``tolerance`` for so many passes; None never does
     validation_fraction : the share of rows, drawn at random and not trained on, whose error ``patience`` watches; None
@@ -45,7 +48,7 @@ class Perceptron(ClassifierMixin, Learner):
     Attributes
     ----------
     coef_, intercept_ : weights of every machine, (machines, d) and (machines,); without a kernel
-    support_vectors_, dual_coef_, intercept_ : mistake rows and their coefficients; with a kernel
+    support_vectors_, dual_coef_, intercept_ : mistake rows (None: precomputed) and their coefficients; with a kernel
     mistake_rows_ : the distinct rows on which some machine was updated: they and the number of passes determine it
     witness_ : where two classes cannot be separated, {"rows", "weights"} of a convex combination of y·(x, 1) that is 0
     n_iter_ : passes made
@@ -98,11 +101,12 @@ class Perceptron(ClassifierMixin, Learner):
     def fit(self, X: Any, y: Any) -> Perceptron:
         """Run Algorithm 1 until it settles or the stopper stops it; returns self."""
         self._check_parameters()
-        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, order="C")
+        X, y = validate(self, X, y)
         check_classification_targets(y)
         self.classes_, labels = np.unique(y, return_inverse=True)
         if self.classes_.size < 2:
             raise ValueError("y has only one class: a classifier needs rows of at least two classes")
+        X = check_matrix(X)[0] if self._precomputed() else X
         order, held = self._split(X.shape[0])
         signs = _signs(labels, self.classes_.size, self.multiclass)
         run = _Run.of(X, None if self.kernel is None else self._kernel(), signs, self.averaged)
@@ -126,11 +130,12 @@ class Perceptron(ClassifierMixin, Learner):
     def decision_function(self, X: Any) -> np.ndarray:
         """The score of the second class, or a score (one-vs-all) or votes (one-vs-one) for every class."""
         check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
+        X = validate(self, X)
         if self.kernel is None:
             scores = np.asarray(X @ self.coef_.T) + self.intercept_
         else:
-            scores = self._kernel().sums(X, self.support_vectors_, self.dual_coef_.T) + self.intercept_
+            vectors = self.mistake_rows_ if self.support_vectors_ is None else self.support_vectors_
+            scores = self._kernel().sums(X, vectors, self.dual_coef_.T) + self.intercept_
         return scores[:, 0] if self.classes_.size == 2 else self._decide(scores)
 
     def predict(self, X: Any) -> np.ndarray:
@@ -146,6 +151,14 @@ class Perceptron(ClassifierMixin, Learner):
 
     def _kernel(self) -> Kernel:
         return kernel(self.kernel or "linear", degree=self.degree, sigma=self.sigma)
+
+    def _precomputed(self) -> bool:
+        return self.kernel == "precomputed" or isinstance(self.kernel, Precomputed)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = self._precomputed()
+        return tags
 
     def _check_parameters(self) -> None:
         if self.multiclass not in ("one_vs_all", "one_vs_one"):
@@ -172,15 +185,14 @@ class Perceptron(ClassifierMixin, Learner):
             weights = run.weights()
             self.coef_, self.intercept_ = weights[:, :-1].copy(), weights[:, -1].copy()
             return
-        rows = run.X[self.mistake_rows_]
-        self.support_vectors_ = rows.toarray() if sparse.issparse(rows) else rows
+        self.support_vectors_ = self._kernel().kept(run.X, self.mistake_rows_)
         self.dual_coef_ = run.weights()[:, self.mistake_rows_]
         self.intercept_ = self.dual_coef_.sum(axis=1)  # the padded 1 of every mistake row
 
     def _facts(self, run: _Run, stopper: Stopper, order: np.ndarray, wrong: np.ndarray) -> dict[str, Any]:
         others = np.ones(wrong.size, dtype=bool)
         others[self.mistake_rows_] = False
-        norms = squared_norms(run.X[order]) if run.kernel is None else run.kernel.diagonal(run.X[order])
+        norms = (squared_norms(run.X) if run.kernel is None else run.kernel.diagonal(run.X))[order]
         return {
             "n": wrong.size,
             "d": run.X.shape[1],
@@ -226,6 +238,7 @@ class Perceptron(ClassifierMixin, Learner):
             writer.claim(mistakes, read, label=label, met=mistakes.assumes)
         else:
             writer.absent("mistakes", self._why_no_margin(), mistakes.key)
+        known = (CLASSES_KNOWN, FIXED) if self._precomputed() else (CLASSES_KNOWN,)
         consistent, agnostic = bounds.campi_garatti, bounds.floyd_warmuth
         if self.averaged:
             reason = "the average counts the steps between mistakes, which the mistake rows do not tell"
@@ -237,7 +250,7 @@ class Perceptron(ClassifierMixin, Learner):
             writer.claim(
                 consistent,
                 {"size": "mistake_rows", "n": "trained_rows"},
-                assumptions=(CLASSES_KNOWN,),
+                assumptions=known,
                 met=consistent.assumes[2:],
             )
         else:
@@ -245,7 +258,7 @@ class Perceptron(ClassifierMixin, Learner):
             writer.claim(
                 agnostic,
                 {"size": "mistake_rows", "n": "n", "errors": "other_errors", "messages": "most_passes"},
-                assumptions=(CLASSES_KNOWN,),
+                assumptions=known,
                 met=agnostic.assumes[2:],
             )
 
@@ -313,7 +326,10 @@ class _Run:
     def _column(self, i: int) -> np.ndarray:
         assert self.kernel is not None  # noqa: S101 - for the type checker
         if i not in self.columns:
-            self.columns[i] = self.kernel(self.X, self.X[i : i + 1])[:, 0] + 1.0
+            column = self.kernel(self.X, self.kernel.anchors(self.X, np.array([i])))[:, 0] + 1.0
+            if (len(self.columns) + 1) * column.size > _KEPT:
+                return column
+            self.columns[i] = column
         return self.columns[i]
 
     def weights(self) -> np.ndarray:
@@ -330,8 +346,10 @@ class _Run:
             return np.asarray(self.X[rows] @ weights[:, :-1].T) + weights[:, -1]
         if not self.averaged:
             return self.now[:, rows].T
-        used = self.mistake_rows()
-        return np.column_stack([self._column(i)[rows] for i in used.tolist()]) @ weights[:, used].T
+        total = np.zeros((rows.size, len(weights)))
+        for i in self.mistake_rows().tolist():
+            total += np.outer(self._column(i)[rows], weights[:, i])
+        return total
 
     def mistake_rows(self) -> np.ndarray:
         return np.flatnonzero(self.counts.any(axis=0))
@@ -346,5 +364,7 @@ class _Run:
         return float((signs[order] * scores).min() / np.linalg.norm(self.now[0]))
 
     def separation(self, order: np.ndarray) -> Separation:
-        rows, signs = self.X[order], self.signs[0, order]
-        return separate(pad(rows), signs) if self.kernel is None else separate_gram(self.kernel(rows, rows) + 1.0, signs)
+        signs = self.signs[0, order]
+        if self.kernel is None:
+            return separate(pad(self.X[order]), signs)
+        return separate_gram(self.kernel.gram(self.kernel.among(self.X, order)) + 1.0, signs)

@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 from sklearn.base import ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from surelearn import bounds
 from surelearn.base import Learner, Writer
@@ -21,7 +20,8 @@ from surelearn.bounds.capacity import BINARY
 from surelearn.bounds.optimality import CONVEX_LIPSCHITZ
 from surelearn.bounds.stability import LOSS_NONNEGATIVE, UNIFORM
 from surelearn.claim import Theorem
-from surelearn.kernel.functions import Kernel, Linear, Precomputed, kernel, squared_norms
+from surelearn.kernel.functions import UNBOUNDED, Kernel, Linear, Precomputed, kernel, squared_norms
+from surelearn.kernel.precomputed import FIXED, MOST_ROWS, POSITIVE, check_matrix, validate
 from surelearn.linear.svm.machine import Machine, Problem, train
 from surelearn.linear.svm.optimality import Optimality, optimality
 from surelearn.linear.svm.votes import class_pairs, votes
@@ -70,7 +70,8 @@ class SupportVectorMachine(ClassifierMixin, Learner):
     ----------
     margin : "soft", or "hard" (refused with a witness where the rows cannot be separated)
     C : the price of the sum of hinge losses; in the form (1/n)·Σ hinge + λ‖w‖² it is λ = 1/(2Cn)
-    kernel, degree, sigma : a name or object of `surelearn.kernel.functions`, and its parameters (σ as the course has it)
+    kernel, degree, sigma : a name or object of `surelearn.kernel.functions`, sums and products of such, and parameters of a
+        name (σ as the course has it); "precomputed": rows are rows of a kernel matrix, as `SVC` of scikit-learn has them
     intercept : "regularized" (b counts into ‖w‖: vectors are padded with a 1), "none", or "free" (LIBSVM's). Stability and
         margin bounds are about the first two
     x_bound : a bound on ‖x‖ that holds for every row, seen or not; stated by you, for the bounds that need it
@@ -82,7 +83,7 @@ class SupportVectorMachine(ClassifierMixin, Learner):
     ----------
     support_ : rows with α > 0 in some machine
     dual_coef_ : α_i y_i, (machines, support vectors)
-    support_vectors_ : those rows, dense; with a kernel
+    support_vectors_ : those rows, dense; with a kernel (None if it is precomputed)
     coef_ : w, (machines, d); without
     intercept_ : b, (machines,)
     n_iter_ : the most passes that a machine made
@@ -129,21 +130,24 @@ class SupportVectorMachine(ClassifierMixin, Learner):
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SupportVectorMachine:
         """Solve, and record the duality gap; returns self. ``sample_weight`` multiplies C row by row."""
         self._check_parameters()
-        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, order="C")
+        X, y = validate(self, X, y)
         check_classification_targets(y)
         weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        self._check_bound(X)
         used = np.flatnonzero(weights > 0)
         self.classes_, labels = np.unique(np.asarray(y)[used], return_inverse=True)
         if self.classes_.size < 2:
             raise ValueError("y has only one class (among rows with a positive weight): two classes at least are needed")
-        k, random = self._kernel(), check_random_state(self.random_state)
+        k, random, shift = self._kernel(), check_random_state(self.random_state), 0.0
+        if isinstance(k, Precomputed):
+            X, shift = check_matrix(X)
+        else:
+            self._check_bound(X)
         machines: list[_Trained] = []
         for low, high in class_pairs(self.classes_.size):
             mine = np.flatnonzero((labels == low) | (labels == high))
             rows, signs = used[mine], np.where(labels[mine] == high, 1.0, -1.0)
             upper = self.C * weights[rows] if self.margin == "soft" else None
-            machines.append(self._train(rows, Problem(X[rows], signs, upper, k, self.intercept), random))
+            machines.append(self._train(rows, Problem(k.among(X, rows), signs, upper, k, self.intercept, shift), random))
         self._keep(X, k, machines)
         self.facts_ = self._facts(X, k, machines, weights)
         if not self.facts_["reached"]:
@@ -158,12 +162,12 @@ class SupportVectorMachine(ClassifierMixin, Learner):
     def decision_function(self, X: Any) -> np.ndarray:
         """f(x) for two classes, votes for every class otherwise."""
         check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
-        k = self._kernel()
+        X, k = validate(self, X), self._kernel()
         if isinstance(k, Linear):
             scores = np.asarray(X @ self.coef_.T) + self.intercept_
         else:
-            scores = k.sums(X, self.support_vectors_, self.dual_coef_.T) + self.intercept_
+            vectors = self.support_ if self.support_vectors_ is None else self.support_vectors_
+            scores = k.sums(X, vectors, self.dual_coef_.T) + self.intercept_
         return scores[:, 0] if self.classes_.size == 2 else votes(scores, self.classes_.size)
 
     def predict(self, X: Any) -> np.ndarray:
@@ -172,10 +176,12 @@ class SupportVectorMachine(ClassifierMixin, Learner):
         return self.classes_[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(1)]
 
     def _kernel(self) -> Kernel:
-        made = kernel(self.kernel, degree=self.degree, sigma=self.sigma)
-        if isinstance(made, Precomputed):
-            raise ValueError("kernel='precomputed' is for EigenProClassifier: give this machine the kernel and the rows")
-        return made
+        return kernel(self.kernel, degree=self.degree, sigma=self.sigma)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = self.kernel == "precomputed" or isinstance(self.kernel, Precomputed)
+        return tags
 
     def _check_parameters(self) -> None:
         for name, value, known in (
@@ -213,8 +219,7 @@ class SupportVectorMachine(ClassifierMixin, Learner):
         if isinstance(k, Linear):
             self.coef_ = np.array([made.weights for made in machines])
         else:
-            vectors = X[self.support_]
-            self.support_vectors_ = vectors.toarray() if sparse.issparse(vectors) else vectors
+            self.support_vectors_ = k.kept(X, self.support_)
 
     def _facts(self, X: Any, k: Kernel, machines: list[_Trained], weights: np.ndarray) -> dict[str, Any]:
         padding = 1.0 if self.intercept == "regularized" else 0.0
@@ -297,7 +302,9 @@ class SupportVectorMachine(ClassifierMixin, Learner):
         loss = "½‖w‖² where y·f(x) ≥ 1" if self.facts_["hard"] else "½‖w‖² + C·Σ max(0, 1 − y·f(x))"
         several = f", each of {self.facts_['machines']} machines" if self.facts_["machines"] > 1 else ""
         read = {"primal": "primal", "dual": "dual", "rounding": "gap_rounding"}
-        writer.claim(_GAP, read, loss=loss, label=f"objective above its minimum{several}", met=_GAP.assumes)
+        unseen = (POSITIVE,) if self.facts_["kernel"] == "precomputed" and self.facts_["n"] > MOST_ROWS else ()
+        label = f"objective above its minimum{several}"
+        writer.claim(_GAP, read, loss=loss, label=label, assumptions=unseen, met=_GAP.assumes)
 
     def _claim_compression(self, writer: Writer) -> None:
         """The rows with y·f(x) ≤ 1 determine w; a new row with y·f(x) ≤ 1, so every error, would join them.
@@ -310,7 +317,7 @@ class SupportVectorMachine(ClassifierMixin, Learner):
         if not room > 0 or ("radius" in facts and facts["radius"] >= room):
             writer.absent("risk", "the solution is not known well enough: lower tol= or raise passes=", _COMPRESSION.key)
             return
-        assumptions = [CLASSES_KNOWN]
+        assumptions = [CLASSES_KNOWN, *([FIXED] if facts["kernel"] == "precomputed" else [])]
         if "radius" not in facts and math.isfinite(room):
             padded = " + 1" if self.intercept == "regularized" else ""
             assumptions.append(f"k(x, x){padded} < {_floor(room**2)} for every new row: the solver's tolerance turns none")
@@ -362,7 +369,9 @@ class SupportVectorMachine(ClassifierMixin, Learner):
             return f"the duality gap did not reach tol={self.tol:g}"
         if soft and facts["proved_relative_gap"] > 2 * self.tol:
             return f"rounding may hide a duality gap of twice tol={self.tol:g}: raise tol"
-        return "" if "radius" in facts else _STATE
+        if "radius" in facts:
+            return ""
+        return UNBOUNDED if facts["kernel"] == "precomputed" else _STATE
 
 
 def _floor(value: float) -> str:

@@ -15,7 +15,6 @@ from surelearn.linear.svm.dual import GramDual, RowsDual, gap, solve, solve_quie
 from surelearn.linear.svm.separation import Separation, pad, separate, separate_gram
 
 MOST_ROWS_OF_A_MATRIX = 20_000
-_PIECE = 2**19  # numbers in a piece of a kernel matrix that stays in the cache while it is computed
 _MOST_FREE = 1500
 _AFFORDABLE = 3e10  # multiplications, for polishing: some seconds
 
@@ -38,6 +37,7 @@ class Problem:
     upper : C of every row, or None for a hard margin
     kernel : the kernel
     intercept : "regularized" (the vectors are padded), "none", or "free" (LIBSVM's)
+    shift : what added to the diagonal makes a precomputed kernel matrix that of a kernel: rounding
     """
 
     X: Any
@@ -45,6 +45,7 @@ class Problem:
     upper: np.ndarray | None
     kernel: Kernel
     intercept: str
+    shift: float = 0.0
 
     @property
     def padding(self) -> float:
@@ -53,21 +54,23 @@ class Problem:
 
     def squared(self) -> np.ndarray:
         """Squared norms of the vectors."""
-        return self.kernel.diagonal(self.X) + self.padding
+        return self.kernel.diagonal(self.X) + self.padding + self.shift
 
-    def gram(self) -> np.ndarray:
-        """Q_ij = y_i y_j (k(x_i, x_j) + padding)."""
+    def matrix(self) -> np.ndarray:
+        """k(x_i, x_j)."""
         if (n := self.X.shape[0]) > MOST_ROWS_OF_A_MATRIX:
             raise ValueError(
                 f"X has {n:,} rows, too many for a kernel matrix ({MOST_ROWS_OF_A_MATRIX:,} at most): use "
                 "kernel='linear', intercept='free' with margin='soft', or fewer rows"
             )
-        Q = np.empty((n, n))
-        step = max(64, _PIECE // n)
-        for rows in (slice(start, start + step) for start in range(0, n, step)):
-            np.add(self.kernel(self.X[rows], self.X), self.padding, out=Q[rows])
-            Q[rows] *= self.signs
-            Q[rows] *= self.signs[rows, None]
+        return self.kernel.gram(self.X)
+
+    def gram(self) -> np.ndarray:
+        """Q_ij = y_i y_j (k(x_i, x_j) + padding)."""
+        Q = self.matrix()
+        Q += self.padding
+        Q *= self.signs
+        Q *= self.signs[:, None]
         return Q
 
 
@@ -128,8 +131,7 @@ def separation(problem: Problem) -> Separation:
     padding = 0.0 if problem.intercept == "none" else 1.0
     if isinstance(problem.kernel, Linear):
         return separate(pad(problem.X) if padding else problem.X, problem.signs)
-    signs = problem.signs
-    return separate_gram(problem.gram() * np.outer(signs, signs) + (padding - problem.padding), signs)
+    return separate_gram(problem.matrix() + padding, problem.signs)
 
 
 def _hard(problem: Problem) -> Machine:
@@ -160,7 +162,7 @@ def _libsvm(problem: Problem, upper: np.ndarray, tol: float, largest: float | No
 
     weights = None if largest is not None else upper
     machine = SVC(C=largest or 1.0, tol=max(tol, 1e-6), cache_size=500, **_libsvm_kernel(problem.kernel))
-    given = problem.kernel(problem.X, problem.X) if machine.kernel == "precomputed" else problem.X
+    given = problem.matrix() if machine.kernel == "precomputed" else problem.X
     machine.fit(given, problem.signs, sample_weight=weights)
     coefficients = machine.dual_coef_
     coefficients = coefficients.toarray() if sparse.issparse(coefficients) else coefficients
@@ -182,10 +184,10 @@ def _libsvm(problem: Problem, upper: np.ndarray, tol: float, largest: float | No
 def _scores(problem: Problem, alpha: np.ndarray) -> np.ndarray:
     """f(x_i) without the intercept."""
     used = np.flatnonzero(alpha)
-    vectors, coefficients = problem.X[used], (alpha * problem.signs)[used]
+    coefficients = (alpha * problem.signs)[used]
     if isinstance(problem.kernel, Linear):
-        return np.asarray(problem.X @ np.asarray(vectors.T @ coefficients))
-    return problem.kernel.sums(problem.X, vectors, coefficients)
+        return np.asarray(problem.X @ np.asarray(problem.X[used].T @ coefficients))
+    return problem.kernel.sums(problem.X, problem.kernel.anchors(problem.X, used), coefficients)
 
 
 def _finish(problem: Problem, alpha: np.ndarray, bias: float, scores: np.ndarray, upper: np.ndarray) -> Machine:
@@ -212,9 +214,11 @@ def _polish(problem: Problem, alpha: np.ndarray, upper: np.ndarray) -> tuple[np.
         work += rows.size**3 + 1e6
         if not 0 < rows.size <= _MOST_FREE:
             raise linalg.LinAlgError("too many free rows, or none")
-        signs, X = problem.signs[rows], problem.X[rows]
-        Q = problem.kernel(X, X) * np.outer(signs, signs)
-        fixed = problem.kernel.sums(X, problem.X[top], (alpha * problem.signs)[top]) if top.size else np.zeros(rows.size)
+        signs, X, k = problem.signs[rows], problem.X[rows], problem.kernel
+        Q = k(X, k.anchors(problem.X, rows)) * np.outer(signs, signs)
+        fixed = np.zeros(rows.size)
+        if top.size:
+            fixed = k.sums(X, k.anchors(problem.X, top), (alpha * problem.signs)[top])
         ridge = 1e-14 * float(np.trace(Q)) * np.eye(rows.size)
         system = np.block([[Q + ridge, signs[:, None]], [signs[None], np.zeros((1, 1))]])
         right = np.append(1.0 - signs * fixed, -float((alpha * problem.signs)[top].sum()))
@@ -239,7 +243,7 @@ def _polish(problem: Problem, alpha: np.ndarray, upper: np.ndarray) -> tuple[np.
 
 
 def _libsvm_kernel(kernel: Kernel) -> dict[str, Any]:
-    """The kernel in LIBSVM's parameters; it has no Laplace kernel of the Euclidean distance."""
+    """The kernel in LIBSVM's parameters; others as the matrix of their values."""
     if isinstance(kernel, Linear):
         return {"kernel": "linear"}
     if isinstance(kernel, Polynomial):

@@ -6,7 +6,8 @@ For any weights w, intercept b and 0 ≤ α_i ≤ C_i, with margins m_i = y_i f(
 
 The sum has no negative term and cancels nothing; each term moves by at most C_i times an error in m_i. The w that is kept is
 within δ of w_α, by rounding alone, so that only δ² counts. A free intercept needs s = 0, which rounding spoils: taking |s|
-from one α_i with y_i = sgn s mends it, and adds |s|(1 − m_i) and at most δ² + s²k(x_i, x_i), while bs drops out.
+from one α_i with y_i = sgn s mends it, and adds |s|(1 − m_i) and at most δ² + s²k(x_i, x_i), while bs drops out. A matrix K
+that rounding kept from being positive semidefinite stands for K + τI, which moves m_i by τα_i.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import numpy as np
 from scipy import sparse
 
 from surelearn.kernel.composites import Product, Sum
-from surelearn.kernel.functions import Kernel, Linear, Polynomial
+from surelearn.kernel.functions import Kernel, Linear, Polynomial, Precomputed
 from surelearn.linear.svm.dual import intercept_error
 from surelearn.linear.svm.machine import Machine, Problem
 
@@ -87,7 +88,7 @@ def optimality(problem: Problem, machine: Machine, weights: np.ndarray | None = 
     gap = math.fsum(np.where(short > 0, (upper - alpha) * short, -alpha * short)) + mended
     primal = norm**2 / 2 + (0.0 if problem.upper is None else float(upper @ np.maximum(short, 0.0)))
     drift = 2 * (used + 1) * _EPS * total  # at least ‖w − w_α‖
-    blur = error * lengths + 4 * _EPS * abs(machine.bias)
+    blur = error * lengths + problem.shift * alpha + 4 * _EPS * abs(machine.bias)
     rounding = float(upper @ blur) + drift**2 + 8 * _EPS * (gap + primal)
     bias_error = 0.0
     if problem.intercept == "free":
@@ -108,7 +109,7 @@ def _mended(problem: Problem, alpha: np.ndarray, short: np.ndarray) -> float | N
 
 def _kernel_error(kernel: Kernel, X: Any) -> float:
     """How far a computed k(x, z) can be off, divided by √(k(x, x) k(z, z))."""
-    return _kernel_times(kernel) * (_entries(X) + 8) * _EPS
+    return 0.0 if isinstance(kernel, Precomputed) else _kernel_times(kernel) * (_entries(X) + 8) * _EPS
 
 
 def _kernel_times(kernel: Kernel) -> float:

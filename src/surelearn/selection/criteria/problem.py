@@ -12,7 +12,7 @@ import numpy.typing as npt
 from surelearn import jobs
 from surelearn.adapters import Task
 from surelearn.selection.candidates import Candidate, as_candidates
-from surelearn.selection.cross_validation import fit_and_predict, fit_quietly, take
+from surelearn.selection.cross_validation import fit_and_predict, fit_quietly, take_for
 
 _ROUNDS = ("n_rounds", "n_estimators", "max_iter")  # parameters for which a smaller value is a prefix of the larger fit
 
@@ -134,14 +134,14 @@ def fit_and_measure(
 ) -> list[Any]:
     """One task: fit on some rows, and call ``function(fitted, sizes, X, y, …)`` with those rows."""
     rows = np.arange(y.size) if train is None else train
-    X, y = take(X, rows), y[rows]
+    X, y = take_for(model, X, rows), y[rows]
     return function(fit_quietly(model, X, y), sizes, X, y, **arguments)
 
 
 def fit_and_predict_prefixes(model: Any, sizes: Any, X: Any, y: Any, train: Any, test: Any) -> list[dict[str, Any]]:
     """One task: fit on some rows, predict others with every member of a nested family."""
-    fitted = fit_quietly(model, take(X, train), y[train])
-    return [{"predictions": predicted} for predicted in predictions_of(fitted, sizes, take(X, test))]
+    fitted = fit_quietly(model, take_for(model, X, train), y[train])
+    return [{"predictions": predicted} for predicted in predictions_of(fitted, sizes, take_for(model, X, test, train))]
 
 
 def predict_folds(problem: Problem, pairs: Sequence[tuple[Any, Any]]) -> list[list[dict[str, Any]]]:

@@ -11,7 +11,7 @@ from surelearn import jobs
 from surelearn.jobs import seed_for
 from surelearn.selection.criteria.criterion import Comparison, Criterion
 from surelearn.selection.criteria.problem import Problem, Unit, predictions_of
-from surelearn.selection.cross_validation import fit_quietly, losses_of, take
+from surelearn.selection.cross_validation import fit_quietly, losses_of, take_for
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,5 +87,5 @@ def _tasks(problem: Problem, unit: Unit, left_out: list[Any]) -> list[jobs.Task]
 
 def fit_and_lose(model: Any, sizes: Any, X: Any, y: Any, task: Any, train: Any, test: Any) -> list[Any]:
     """One task: fit on some rows, and the losses of every member on others."""
-    fitted = fit_quietly(model, take(X, train), y[train])
-    return [losses_of(predicted, y[test], task) for predicted in predictions_of(fitted, sizes, take(X, test))]
+    fitted, new = fit_quietly(model, take_for(model, X, train), y[train]), take_for(model, X, test, train)
+    return [losses_of(predicted, y[test], task) for predicted in predictions_of(fitted, sizes, new)]
