@@ -9,15 +9,18 @@ import pytest
 from sklearn.datasets import load_iris
 from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
-from sklearn.ensemble import RandomForestClassifier
+from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import LinearRegression, LogisticRegression, RidgeClassifier
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, Normalizer, RobustScaler, StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
 from surelearn import linear
-from surelearn.adapters import score_function
+from surelearn.adapters import predict_with, score_function
+from surelearn.adapters.forms import GaussianForm
 from surelearn.kernel import EigenProClassifier
 from surelearn.kernel.functions import Gaussian, Laplace, Matern, Polynomial
 
@@ -50,6 +53,9 @@ EACH = {  # the class with the largest score is the prediction
     "network": network("relu"),
     "tanh network": network("tanh"),
     "logistic network": network("logistic"),
+    "normal": GaussianNB(),
+    "our naive bayes": linear.NaiveBayes(),
+    "scaled naive bayes": make_pipeline(StandardScaler(), linear.NaiveBayes()),
     "scaled": make_pipeline(StandardScaler(), LogisticRegression()),
     "twice scaled": make_pipeline(RobustScaler(), MinMaxScaler(), PCA(3, whiten=True), MaxAbsScaler(), LogisticRegression()),
     "scaled before and after": make_pipeline(PCA(3), StandardScaler(), PCA(2), LogisticRegression()),
@@ -108,7 +114,11 @@ def test_the_largest_score_is_the_prediction(model, two):
 @pytest.mark.parametrize("model", [m for m in EACH.values() if hasattr(m, "decision_function")])
 def test_closed_forms_are_the_models_own_scores(model):
     model = fitted(model, IRIS, NAMES)
-    np.testing.assert_allclose(score_function(model).scores(IRIS), model.decision_function(IRIS), rtol=1e-8, atol=1e-8)
+    f, said = score_function(model), model.decision_function(IRIS)
+    formed = f.scores(IRIS)
+    if isinstance(getattr(f.closed, "form", None), GaussianForm):  # log odds against the first class, and log shares
+        formed = formed - formed[:, :1]
+    np.testing.assert_allclose(formed, said, rtol=1e-8, atol=1e-8)
 
 
 @pytest.mark.parametrize("model", PAIRS.values(), ids=PAIRS)
@@ -130,7 +140,10 @@ def test_two_classes_of_a_vote_have_one_score():
 @pytest.mark.parametrize(
     ("model", "why"),
     [
-        (RandomForestClassifier(5, random_state=0), "RandomForestClassifier has no gradient"),
+        (RandomForestClassifier(5, random_state=0), "RandomForestClassifier has no gradient: it is made of trees"),
+        (GradientBoostingClassifier(n_estimators=2), "GradientBoostingClassifier has no gradient: it is made of trees"),
+        (KNeighborsClassifier(), "KNeighborsClassifier has no gradient that is known: how its scores come"),
+        (linear.NaiveBayes(categorical=[3]), "columns of categories have no gradient"),
         (make_pipeline(Normalizer(), LogisticRegression()), "Normalizer is not affine"),
         (make_pipeline(MinMaxScaler(clip=True), LogisticRegression()), "MinMaxScaler is not affine"),
         (SVC(kernel="sigmoid"), "kernel 'sigmoid'"),
@@ -170,6 +183,8 @@ def test_bad_models_get_a_sentence():
         score_function(lambda X: np.full((len(X), 2), np.nan)).scores(IRIS)
     with pytest.raises(ValueError, match="scores of shape"):
         score_function(lambda _: np.zeros((3, 2))).scores(IRIS)
+    with pytest.raises(ValueError, match="returned NaN for 150 of 150 rows"):
+        score_function(lambda X: np.full(len(X), np.nan), classes=[0, 1]).predict(IRIS)
     with pytest.raises(ValueError, match="predictions of shape"):
         score_function(lambda _: np.zeros(3, dtype=int), classes=[0, 1]).predict(IRIS)
     with pytest.raises(ValueError, match="one class only"):
@@ -197,6 +212,36 @@ def test_a_module_is_differentiated_by_autograd(outputs):
     assert made.training, "its mode was not put back"
     assert all(p.grad is None for p in made.parameters())
     assert (f.predict(X) == f.scores(X).argmax(axis=1)).all()
+
+
+def test_outputs_of_a_module_are_its_classes():
+    X = np.array([[1.0, 0.0], [-1.0, 0.0]])
+    one, two = torch.nn.Linear(2, 1), torch.nn.Linear(2, 2)
+    with torch.no_grad():
+        one.weight.copy_(torch.tensor([[1.0, 0.0]]))
+        two.weight.copy_(torch.tensor([[0.0, 0.0], [1.0, 0.0]]))
+        one.bias.zero_()
+        two.bias.zero_()
+    for made in (one, two):
+        assert predict_with(made, ["n", "y"])(X).tolist() == ["y", "n"]
+        assert score_function(made, classes=[1, 2]).predict(X).tolist() == [2, 1]
+        for predict in (predict_with(made, "abc"), score_function(made, classes=list("abc")).predict):
+            with pytest.raises(ValueError, match=r"the module gives [12] outputs? for 3 classes: pass classes="):
+                predict(X)
+    assert predict_with(one)(X).tolist() == [1.0, -1.0], "a number without classes"
+    with torch.no_grad():
+        two.bias.fill_(torch.nan)
+    with pytest.raises(ValueError, match="outputs are NaN for 2 of 2 rows"):
+        predict_with(two, ["n", "y"])(X)
+
+
+def test_a_part_in_training_mode_does_not_stay_so():
+    made = module(2).eval()
+    made[2].train()
+    f = score_function(made)
+    assert np.array_equal(f.scores(IRIS), f.scores(IRIS)), "a dropout drew"
+    assert made[2].training
+    assert not made.training
 
 
 def test_a_module_may_want_its_rows_in_a_shape():

@@ -14,7 +14,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
-from surelearn.attacks import domain, fgsm, projected_gradient, simplest_change, smallest_change
+from surelearn.attacks import decision_attack, domain, fgsm, projected_gradient, simplest_change, smallest_change
 
 CANCER, SICK = load_breast_cancer(return_X_y=True)
 Z = (CANCER - CANCER.mean(axis=0)) / CANCER.std(axis=0)
@@ -129,7 +129,7 @@ def test_a_target_is_reached(digits):
     assert found.success.mean() > 0.8
     assert (digits.predict(found.rows[found.success]) == 8).all()
     assert (found.distance[digits.predict(X) == 8] == 0).all()
-    with pytest.raises(ValueError, match="target must be one of the model's classes, not 11"):
+    with pytest.raises(ValueError, match=r"target must hold the model's classes, .* not 11"):
         projected_gradient(digits, X, y, radius=0.5, target=11)
 
 
@@ -155,7 +155,7 @@ def test_choices_are_substituted_where_moving_is_not_enough():
     random = np.random.default_rng(0)
     X = np.column_stack([random.standard_normal(200), random.integers(0, 3, 200)])
     y = (X[:, 0] + 4 * (X[:, 1] == 2) > 2).astype(int)
-    where = domain(["size", "kind"], choices={"kind": (0, 1, 2)})
+    where = domain(["size", "kind"], choices={"kind": (0, 1, 2)}, cost=0.0)
     f = LogisticRegression().fit(X, y)  # linear in the code of the kind
     plain = projected_gradient(f, X, y, radius=0.05, where=where)
     found = projected_gradient(f, X, y, radius=0.05, where=where, substitutions=1)
@@ -178,7 +178,7 @@ def test_simpler_changes_turn_the_same_rows(binary):
     row = int(np.argmax(simple.success & (simple.distance > 0)))
     assert len(simple.changes(row)) < 30
     column, old, new = simple.changes(row)[0]
-    assert (old, new) == (X[row, int(column.split()[1])], simple.rows[row, int(column.split()[1])])
+    assert (old, new) == (X[row, int(column[1:])], simple.rows[row, int(column[1:])])
 
 
 def test_bad_input_gets_a_sentence(binary):
@@ -193,7 +193,7 @@ def test_bad_input_gets_a_sentence(binary):
         ({"radius": 1.0, "loss": "hinge"}, "loss must be"),
         ({"radius": 1.0, "step": 0.0}, "step must be"),
         ({"radius": 1.0, "where": domain(3)}, "the domain has 3 columns, X has 30"),
-        ({"radius": 1.0, "where": domain(30, high=0.0)}, r"row 0 has .* in column \d+, outside its range"),
+        ({"radius": 1.0, "where": domain(30, high=0.0)}, r"row 0 has .* in x\d+, outside its range"),
     ]
     for options, message in cases:
         with pytest.raises(ValueError, match=message):
@@ -218,10 +218,22 @@ def test_bad_input_gets_a_sentence(binary):
             domain(["a", "b"], **options)
 
 
-def test_a_label_the_model_does_not_know_is_wrong_already(binary):
-    found = projected_gradient(binary, Z[:3], np.array([0, 7, 7]), radius=0.0)
-    assert found.success[1:].all()
-    assert (found.distance[1:] == 0).all()
+def test_labels_that_the_model_does_not_know_get_a_sentence(binary):
+    with pytest.raises(ValueError, match=r"y must hold the model's classes, 0, 1, not 7"):
+        projected_gradient(binary, Z[:3], np.array([0, 7, 7]), radius=0.0)
+    with pytest.raises(ValueError, match=r"y must hold the model's classes, 0, 1, not 'no'"):
+        decision_attack(binary, Z[:3], np.array(["no", "no", "yes"]), others=Z)
+    with pytest.raises(ValueError, match=r"target must hold the model's classes, 0, 1, not 7"):
+        projected_gradient(binary, Z[:3], SICK[:3], radius=1.0, target=7)
+    torch = pytest.importorskip("torch")
+    with pytest.raises(ValueError, match=r"y must hold the model's classes, 0, 1, … in the order of its scores, not 2"):
+        projected_gradient(torch.nn.Linear(30, 2), Z[:3], np.array([1, 2, 1]), radius=1.0)
+
+
+def test_missing_numbers_get_a_sentence_of_their_own(binary):
+    holes = np.where(np.arange(30) == 4, np.nan, Z[:5])
+    with pytest.raises(ValueError, match="row 0 has nan in x4: fill in such values first, or leave the row out"):
+        projected_gradient(binary, holes, SICK[:5], radius=1.0)
 
 
 def test_beside_foolbox():

@@ -17,17 +17,34 @@ OBJECTIVES = {
     "logistic": LinearObjective(intercept=False),
     "padded": LinearObjective(regularization=0.01),
     "softmax": LinearObjective(classes=3, regularization=0.01),
+    "squared hinge": LinearObjective("squared hinge", regularization=0.01),
+    "exponential": LinearObjective("exponential", regularization=0.02),
     "squared": LinearObjective("squared", regularization=0.1),
+    "huber": LinearObjective("huber", regularization=0.1, knee=0.4),
 }
+NUMBERS = ("squared", "huber")
 
 
 def rows(objective, n=60, d=3, seed=0):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, d))
     score = X @ np.arange(1.0, d + 1) / d + 0.5 * rng.logistic(size=n)
-    if objective.loss == "squared":
+    if objective.loss in NUMBERS:
         return X, np.clip(score, -2, 2)
     return X, np.clip(np.floor(score + objective.classes / 2), 0, objective.classes - 1).astype(int)
+
+
+def pull_and_threshold(objective, inner, decay=0.0):
+    """What the theorems say: the largest pull of a row, with targets between −2 and 2, and the threshold."""
+    if objective.loss in NUMBERS:
+        given = {"target_bound": 2.0, "loss": objective.loss, "knee": 0.4}
+        return regression_pull(**given), poisoning_threshold_regression(inner, decay=decay, **given)
+    given = {"loss": objective.loss, "classes": objective.classes}
+    return classification_pull(**given), poisoning_threshold(inner, decay=decay, **given)
+
+
+def allowed_labels(loss):
+    return Allowed(labels=(-2.0, 2.0) if loss in NUMBERS else None)
 
 
 def inner_and_decay(objective, w, X, y):
@@ -53,7 +70,7 @@ def test_derivatives_against_finite_differences(which):
     objective = module() if which == "module" else OBJECTIVES[which]
     X, y = rows(OBJECTIVES["logistic"] if which == "module" else objective, n=6)
     rng = np.random.default_rng(1)
-    w = objective.start(3) + 0.3 * rng.normal(size=objective.start(3).size)
+    w = objective.start(3) + 0.8 * rng.normal(size=objective.start(3).size)
     v = rng.normal(size=w.size)
     each = objective.gradients(w, X, y)
     np.testing.assert_allclose(numeric(lambda w: objective.losses(w, X, y), w).T, each, atol=1e-7)
@@ -108,23 +125,16 @@ def test_no_poison_found_beats_what_the_theorem_leaves(which, share):
     X, y = rows(objective, n=100)
     w = -0.7 * objective.fit(X, y)
     inner, decay = inner_and_decay(objective, w, X, y)
-    if which == "squared":
-        pull, threshold = regression_pull(2.0), poisoning_threshold_regression(inner, 2.0, decay=decay)
-    else:
-        pull, threshold = (
-            classification_pull(classes=objective.classes),
-            poisoning_threshold(inner, classes=objective.classes, decay=decay),
-        )
+    pull, threshold = pull_and_threshold(objective, inner, decay)
     assert threshold > 0.1
     count = max(1, int(share * min(threshold, 5.0) * 100))
-    labels = (-2.0, 2.0) if which == "squared" else None
     found = cancel_gradient(
         objective,
         w,
         X,
         y,
         count=count,
-        allowed=Allowed(labels=labels),
+        allowed=allowed_labels(which),
         restarts=6,
         iterations=500,
         refit=False,
@@ -139,12 +149,26 @@ def test_no_poison_found_beats_what_the_theorem_leaves(which, share):
         assert found.residual < 1.2 * floor  # the optimizer is strong: it comes close to what cannot be passed
 
 
-@pytest.mark.parametrize("which", ["padded", "softmax", "squared"])
+@pytest.mark.parametrize("loss", ["squared hinge", "exponential", "squared", "huber"])
+def test_other_losses_have_a_sharp_transition_too(loss):
+    objective = LinearObjective(loss, intercept=False, knee=0.4)
+    X, y = rows(objective, n=200)
+    target = np.array([-0.4, 0.1, -0.3])
+    inner, _ = inner_and_decay(objective, target, X, y)
+    threshold = pull_and_threshold(objective, inner)[1]
+    assert threshold > 0.1
+    options = {"allowed": allowed_labels(loss), "restarts": 8, "multiples": (0.5, 0.9, 1.1, 1.5)}
+    found = transition(objective, target, X, y, threshold=threshold, **options)
+    np.testing.assert_array_equal(found.reached, [False, False, True, True])
+    assert (found.distances[2:] < 1e-3).all()
+
+
+@pytest.mark.parametrize("which", ["padded", "softmax", "squared hinge", "exponential", "squared", "huber"])
 def test_well_above_the_threshold_it_succeeds(which):
     objective = OBJECTIVES[which]
     X, y = rows(objective, n=100)
     w = 0.3 * objective.fit(X, y)[::-1].copy()
-    labels = (-2.0, 2.0) if which == "squared" else None
+    labels = (-2.0, 0.0, 2.0) if which in NUMBERS else None  # at 0, Huber's slope is free to vary
     found = cancel_gradient(objective, w, X, y, count=300, allowed=Allowed(labels=labels), restarts=8)
     assert found.reached
     assert found.distance < 1e-3
@@ -248,7 +272,9 @@ def test_bad_input(change, message):
         (lambda: Allowed(labels=("a",)).labels_for(np.array([0, 1])), "labels must be of the kind that y has"),
         (lambda: corrupt_parameters(OBJECTIVES["logistic"], [1.0], [[1.0] * 3], [1], radius=1.0), "w must be 3 finite"),
         (lambda: Allowed(labels=()), "labels must name at least one label"),
-        (lambda: LinearObjective("hinge"), "loss must be 'logistic' or 'squared'"),
+        (lambda: LinearObjective("hinge"), "loss must be one of logistic, squared hinge, exponential, squared, huber"),
+        (lambda: LinearObjective("exponential", classes=3), "classes must be 2 for exponential loss"),
+        (lambda: LinearObjective("huber", knee=0.0), "knee must be a number above 0"),
         (lambda: LinearObjective(classes=1), "classes must be a whole number of at least 2"),
         (lambda: LinearObjective(regularization=-1.0), "regularization must be a number of at least 0"),
         (lambda: transition(OBJECTIVES["logistic"], TARGET, [[1.0] * 3], [1], threshold=0.0), "threshold must be a finite"),
@@ -258,3 +284,17 @@ def test_bad_input(change, message):
 def test_bad_options(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+@pytest.mark.parametrize(
+    ("loss", "y", "message"),
+    [
+        ("logistic", ["a", "b"] * 20, "y must hold labels 0 … 1: number the classes first"),
+        ("logistic", ["0", "1"] * 20, "y must hold labels 0 … 1: number the classes first"),
+        ("logistic", [1, 2] * 20, "y must hold labels 0 … 1: number the classes first"),
+        ("squared", ["a", "b"] * 20, "y must hold numbers"),
+    ],
+)
+def test_labels_that_an_objective_does_not_have_are_refused_in_fitting(loss, y, message):
+    with pytest.raises(ValueError, match=message):
+        LinearObjective(loss, regularization=0.1).fit(np.random.default_rng(0).normal(size=(40, 2)), np.array(y))

@@ -7,15 +7,18 @@ import warnings
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits, load_iris
-from sklearn.linear_model import LogisticRegression
-from sklearn.neural_network import MLPClassifier
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.svm import SVC
+from sklearn.svm import SVC, SVR
 from sklearn.tree import DecisionTreeClassifier
 
 from surelearn import linear
-from surelearn.adapters import score_function
+from surelearn.adapters import ScoreFunction, score_function
+from surelearn.adapters.forms import LinearForm
+from surelearn.adapters.recognize import Closed
 from surelearn.attacks import domain, projected_gradient, smallest_change
 from surelearn.kernel import EigenProClassifier
 from surelearn.kernel.functions import Gaussian, Laplace, Matern, Polynomial
@@ -101,26 +104,20 @@ def test_the_radius_of_a_linear_model_is_exact(name, norm):
     assert attack.success.all(), "a radius a hundredth larger is false"
 
 
-class Votes:
-    """Machines 0-1, 0-2 and 1-2, positive for the second; it always says 0."""
-
-    classes_ = np.array([0, 1, 2])
-    multiclass = "one_vs_one"
-    intercept_ = np.zeros(3)
-
-    def __init__(self, weights):
-        self.coef_ = np.array(weights)[:, None]
-
-    def predict(self, X):
-        return np.zeros(len(X), dtype=int)
+def votes(weights):
+    """Machines 0-1, 0-2 and 1-2, positive for the second; the model always says 0."""
+    form = LinearForm(np.array(weights)[:, None], np.zeros(3))
+    return ScoreFunction(
+        "votes", form.values, lambda X: np.zeros(len(X), dtype=int), (0, 1, 2), closed=Closed(form, None, "pairs")
+    )
 
 
 def test_a_class_that_lost_a_pair_is_not_certified():
     X = np.array([[2.0], [-2.0]])
-    proved = certified_radii(Votes([1.0, 1.0, -1.0]), X)
+    proved = certified_radii(votes([1.0, 1.0, -1.0]), X)
     assert proved.values[0] == 0.0, "class 1 wins, and the model says 0"
     assert proved.values[1] == pytest.approx(2.0), "class 0 wins both its pairs"
-    assert (certified_radii(Votes([-1.0, 1.0, -1.0]), X).values == 0).all(), "each class wins one pair"
+    assert (certified_radii(votes([-1.0, 1.0, -1.0]), X).values == 0).all(), "each class wins one pair"
 
 
 def test_columns_that_do_not_move_are_not_counted():
@@ -141,7 +138,15 @@ def test_without_a_theorem_there_is_a_reason():
     with pytest.raises(NotCertified, match="negative offset"):
         certified_radii(SVC(kernel="poly", coef0=-1.0, degree=2).fit(IRIS, SPECIES), IRIS)
     with pytest.raises(ValueError, match="norm must be"):
-        certified_radii(tree, IRIS, norm="l0")
+        certified_radii(tree, IRIS, norm="l0")  # pyright: ignore[reportArgumentType]
+    with pytest.raises(NotCertified, match=r"GaussianNB.*quadratic"):
+        certified_radii(GaussianNB().fit(IRIS, SPECIES), IRIS)
+    for regressor in (LinearRegression(), MLPRegressor(hidden_layer_sizes=(2,), solver="lbfgs", max_iter=1000), SVR()):
+        with pytest.raises(NotCertified, match="predicts numbers, and radii are about classes"):
+            certified_radii(regressor.fit(IRIS, SPECIES), IRIS)
+    holes = np.where(np.arange(150)[:, None] == 2, np.nan, IRIS)
+    with pytest.raises(ValueError, match="X must hold finite numbers: row 2 has another"):
+        certified_radii(LogisticRegression(max_iter=1000).fit(IRIS, SPECIES), holes)
 
 
 torch = pytest.importorskip("torch")
@@ -234,3 +239,107 @@ def test_circular_padding_wider_than_the_kernel_has_no_known_slope():
     basis = torch.eye(25, dtype=torch.float64).reshape(25, 1, 5, 5)
     matrix = same(basis).detach().reshape(25, -1).numpy()
     assert np.linalg.norm(matrix, 2) <= _convolution(same, "l2")
+
+
+class Sequential(torch.nn.Sequential):
+    """Called as torch's, and ten times as steep."""
+
+    def forward(self, x):
+        return super().forward(10 * x)
+
+
+class Linear(torch.nn.Linear):
+    def forward(self, x):
+        return super().forward(10 * x)
+
+
+def hooked(net):
+    net[0].register_forward_pre_hook(lambda _, inputs: (10 * inputs[0],))
+    return net
+
+
+def hooked_after(net):
+    net.register_forward_hook(lambda _, __, outputs: outputs.flip(1))
+    return net
+
+
+def with_a_forward_of_its_own(net):
+    net[0].forward = lambda x: torch.nn.functional.linear(10 * x, net[0].weight, net[0].bias)
+    return net
+
+
+def compiled_otherwise(net):
+    net[0]._compiled_call_impl = lambda x: torch.nn.functional.linear(10 * x, net[0].weight, net[0].bias)
+    return net
+
+
+def parametrized(net):
+    class Tenfold(torch.nn.Module):
+        def forward(self, W):
+            return 10 * W
+
+    torch.nn.utils.parametrize.register_parametrization(net[0], "weight", Tenfold())
+    return net
+
+
+def another_layer(net):
+    layer = Linear(4, 8).double()
+    layer.load_state_dict(net[0].state_dict())
+    return torch.nn.Sequential(layer, *list(net)[1:])
+
+
+MUTANTS = {
+    "a hook before": (hooked, "a hook on its layer Linear"),
+    "a hook after": (hooked_after, "a hook on its layer Sequential"),
+    "a forward of its own": (with_a_forward_of_its_own, "forward of its layer Linear was replaced"),
+    "compiled otherwise": (compiled_otherwise, "a hook on its layer Linear"),
+    "a parametrization": (parametrized, "ParametrizedLinear is not known"),
+    "another layer": (another_layer, "the layer Linear is not known"),
+    "another Sequential": (lambda net: Sequential(*net), "the layer Sequential is not known"),
+    "nested": (lambda net: torch.nn.Sequential(Sequential(*list(net)[:2]), net[2]), "the layer Sequential is not known"),
+    "a softmax over rows": (lambda net: torch.nn.Sequential(*net, torch.nn.Softmax(dim=0)), "its last layer is not linear"),
+}
+
+
+def small_net(outputs=3):
+    torch.manual_seed(0)
+    return torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, outputs)).double().eval()
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_a_network_that_is_more_than_its_layers_is_not_certified(name):
+    make, why = MUTANTS[name]
+    assert (certified_radii(small_net(), IRIS).values > 0).all()
+    with pytest.raises(NotCertified, match=why):
+        certified_radii(make(small_net()), IRIS)
+
+
+def test_a_hook_on_all_modules_is_a_hook():
+    hook = torch.nn.modules.module.register_module_forward_pre_hook(lambda _, inputs: (10 * inputs[0],))
+    try:
+        with pytest.raises(NotCertified, match="a hook on its layer"):
+            certified_radii(small_net(), IRIS)
+    finally:
+        hook.remove()
+
+
+def test_a_network_faster_than_its_layers_is_not_certified(monkeypatch):
+    net = small_net()
+    for softmax in (torch.nn.Softmax(1), torch.nn.LogSoftmax(-1)):
+        for norm in ("l2", "linf", "l1"):
+            assert (certified_radii(torch.nn.Sequential(*net, softmax), IRIS, norm=norm).values > 0).all()
+    own = torch.nn.Linear.forward
+    monkeypatch.setattr(torch.nn.Linear, "forward", lambda self, x: own(self, 10 * x))  # the class itself is another one now
+    for norm in ("l2", "linf", "l1"):
+        with pytest.raises(NotCertified, match="change faster than its layers can"):
+            certified_radii(net, IRIS, norm=norm)
+
+
+def test_a_last_layer_that_is_not_one_score_a_class_is_refused():
+    net = torch.nn.Sequential(torch.nn.Unflatten(1, (2, 2)), torch.nn.Linear(2, 3), torch.nn.Flatten()).double()
+    with pytest.raises(NotCertified, match="Unflatten"):
+        certified_radii(net, IRIS)
+    net = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.Flatten()).double()
+    f = score_function(net, shape=(2, 2))
+    with pytest.raises(NotCertified, match="does not give a score a class"):
+        certified_radii(f, IRIS)

@@ -215,3 +215,16 @@ def test_every_random_state_is_fixed():
     made = deterministic(make_pipeline(StandardScaler(), DecisionTreeClassifier()))
     assert made[-1].random_state == 0
     assert deterministic(DecisionTreeClassifier(random_state=3)).random_state == 3
+
+
+def test_the_accuracy_under_poison_holds_as_often_as_it_says():
+    rng, delta, trials, wrong = np.random.default_rng(3), 0.1, 150, 0
+    X = rng.normal(size=(8200, 2))
+    y = (X[:, 0] + 0.5 * rng.normal(size=8200) > 0).astype(int)
+    model = PartitionClassifier(TREE, partitions=9).fit(X[:200], y[:200])
+    X, y = X[200:], y[200:]
+    true = np.mean((model.predict(X) == y) & (model.unchanged_rows(X) >= 2))
+    for _ in range(trials):
+        some = rng.permutation(len(y))[:60]
+        wrong += model.poisoned_accuracy(X[some], y[some], 2, delta=delta).value > true
+    assert 0 < wrong <= trials * delta + 3 * np.sqrt(trials * delta * (1 - delta))

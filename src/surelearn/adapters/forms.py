@@ -13,6 +13,8 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from surelearn import profiles
+
 Array = npt.NDArray[np.float64]
 Pull = tuple[Array, Callable[[Array], Array]]
 _PIECE = 2**21  # numbers in a piece of a kernel matrix: 16 MB
@@ -94,10 +96,10 @@ class KernelForm:
     def gram(self, X: Array, Z: Array) -> Array:
         """k(x_i, z_j), from distances that do not cancel."""
         if self.name == "polynomial":
-            return self._polynomial(X @ Z.T)[0]
+            return self._kernel(X @ Z.T)
         from scipy.spatial.distance import cdist
 
-        return self._radial(np.asarray(cdist(X, Z, "sqeuclidean"), dtype=np.float64))[0]
+        return self._kernel(np.asarray(cdist(X, Z, "sqeuclidean"), dtype=np.float64))
 
     def values(self, X: Array) -> Array:
         """Σ_j c_jm·k(x, z_j) + b_m, piece by piece."""
@@ -122,37 +124,50 @@ class KernelForm:
     def _both(self, X: Array) -> tuple[Array, Array]:
         """Values without intercept, and the slopes: dk/d⟨x, z⟩, or dk/d‖x − z‖²."""
         if self.name == "polynomial":
-            kernel, slopes = self._polynomial(X @ self.centers.T)
+            at = X @ self.centers.T
         else:
             near, far = X - self.centers.mean(axis=0), self.centers - self.centers.mean(axis=0)
             squared = np.einsum("ij,ij->i", near, near)[:, None] + np.einsum("ij,ij->i", far, far) - 2.0 * near @ far.T
-            kernel, slopes = self._radial(np.maximum(squared, 0.0))
-        return kernel @ self.coefficients, slopes
+            at = np.maximum(squared, 0.0)
+        kernel = self._kernel(at)
+        return kernel @ self.coefficients, self._slopes(kernel, at)
 
-    def _polynomial(self, inner: Array) -> tuple[Array, Array]:
-        degree, gamma, offset = (self.parameters[name] for name in ("degree", "gamma", "offset"))
-        base = gamma * inner + offset
-        return base**degree, degree * gamma * base ** (degree - 1)
+    def _kernel(self, at: Array) -> Array:
+        """Its values at ⟨x, z⟩, or at ‖x − z‖²."""
+        return getattr(profiles, self.name)(at, **self._shape())
 
-    def _radial(self, squared: Array) -> tuple[Array, Array]:
-        sigma = self.parameters["sigma"]
-        if self.name == "gaussian":
-            kernel = np.exp(-squared / sigma)
-            return kernel, -kernel / sigma
-        if self.name == "laplace":
-            apart = np.sqrt(squared)
-            kernel = np.exp(-apart / sigma)
-            return kernel, np.where(apart > 0, -kernel / (2.0 * sigma * np.maximum(apart, 1e-300)), 0.0)
-        nu = self.parameters["nu"]
-        t = np.sqrt(2.0 * nu * squared) / sigma
-        decay = np.exp(-t)
-        if nu == 1.5:
-            return (1.0 + t) * decay, -1.5 / sigma**2 * decay
-        return (1.0 + t + t**2 / 3.0) * decay, -5.0 / (6.0 * sigma**2) * (1.0 + t) * decay
+    def _slopes(self, kernel: Array, at: Array) -> Array:
+        return getattr(profiles, f"{self.name}_slope")(kernel, at, **self._shape())
+
+    def _shape(self) -> dict[str, float]:
+        names = {"polynomial": ("degree", "gamma", "offset"), "matern": ("sigma", "nu")}.get(self.name, ("sigma",))
+        return {name: self.parameters[name] for name in names}
 
     def _pieces(self, X: Array) -> list[slice]:
         step = max(1, _PIECE // max(1, len(self.centers)))
         return [slice(start, start + step) for start in range(0, len(X), step)]
+
+
+@dataclass(frozen=True)
+class GaussianForm:
+    """f_m(x) = c_m − ½·Σ_j (x_j − μ_mj)²/v_mj, as naive Bayes has it of numbers; μ and v of shape (machines, d)."""
+
+    means: Array
+    variances: Array
+    offsets: Array
+
+    def values(self, X: Array) -> Array:
+        """The logarithm of each class's share."""
+        pairs = zip(self.means, self.variances, strict=True)
+        return self.offsets - 0.5 * np.stack([((X - mean) ** 2 / variance).sum(axis=1) for mean, variance in pairs], axis=1)
+
+    def pull(self, X: Array) -> Pull:
+        """The gradient of f_m is −(x − μ_m)/v_m."""
+
+        def back(weights: Array) -> Array:
+            return weights @ (self.means / self.variances) - X * (weights @ (1.0 / self.variances))
+
+        return self.values(X), back
 
 
 _ACTIVATIONS: dict[str, tuple[Callable[[Array], Array], Callable[[Array], Array]]] = {

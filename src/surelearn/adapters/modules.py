@@ -55,7 +55,7 @@ def module_functions(module: Any, shape: tuple[int, ...] | None) -> tuple[Callab
 
 @contextmanager
 def _evaluating(module: Any) -> Iterator[None]:
-    if not module.training:
+    if not any(part.training for part in module.modules()):
         yield
         return
     modes = [(part, part.training) for part in module.modules()]

@@ -12,29 +12,55 @@ from surelearn.adapters.modules import is_module, module_functions
 Task = Literal["classification", "regression"]
 
 
-def predict_with(model: Any) -> Callable[[Any], Any]:
+def predict_with(model: Any, classes: Any = None) -> Callable[[Any], Any]:
     """The function that predicts: ``model.predict``, a torch module's answers, or the model itself if it is a function.
 
-    A module with several outputs answers with the position of the largest, one with a single output with its value.
+    A module answers with the class of its largest output; with a single output, with the second of two classes where that is
+    positive. Without ``classes``: with the position of the largest output, or with the value of the single one.
     """
     predict = getattr(model, "predict", None)
     if callable(predict):
         return predict
     if is_module(model):
-        return _module_answers(model)
+        return _module_answers(model, classes)
     if callable(model) and not isinstance(model, type):
         return model
     raise TypeError(f"model must have a predict method or be a function, not {type(model).__name__}")
 
 
-def _module_answers(module: Any) -> Callable[[Any], Any]:
+def _module_answers(module: Any, classes: Any) -> Callable[[Any], Any]:
     values, _, kind = module_functions(module, None)
 
     def answer(X: Any) -> Any:
         found = values(np.asarray(X, dtype=kind))
-        return found[:, 0].astype(np.float64) if found.shape[1] == 1 else found.argmax(axis=1)
+        check_outputs(found, classes)
+        if classes is None:
+            return found[:, 0].astype(np.float64) if found.shape[1] == 1 else found.argmax(axis=1)
+        if (lost := np.isnan(found).any(axis=1)).any():
+            raise ValueError(f"the module's outputs are NaN for {lost.sum()} of {len(found)} rows")
+        return np.asarray(classes)[(found[:, 0] > 0).astype(int) if found.shape[1] == 1 else found.argmax(axis=1)]
 
     return answer
+
+
+def check_outputs(found: Any, classes: Any) -> None:
+    """Refuse outputs (n, k) of a module that are not one a class, nor a single one for two classes."""
+    if classes is None or found.shape[1] == len(classes) or (found.shape[1] == 1 and len(classes) == 2):
+        return
+    gives = f"{found.shape[1]} output{'s' if found.shape[1] > 1 else ''}"
+    raise ValueError(
+        f"the module gives {gives} for {len(classes)} classes: pass classes= with one label an output, in order"
+    )
+
+
+def missing(values: Any) -> Any:
+    """Which values are NaN or None."""
+    values = np.asarray(values)
+    if values.dtype.kind == "f":
+        return np.isnan(values)
+    if values.dtype == object:
+        return np.reshape([value is None or value != value for value in values.ravel()], values.shape).astype(bool)
+    return np.zeros(values.shape, dtype=bool)
 
 
 def scores_of(model: Any, X: Any) -> dict[str, Any]:

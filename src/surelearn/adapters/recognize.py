@@ -8,9 +8,12 @@ from typing import Any, Literal
 
 import numpy as np
 
-from surelearn.adapters.forms import Affine, Array, Form, KernelForm, LinearForm, NetworkForm
+from surelearn.adapters.forms import Affine, Array, Form, GaussianForm, KernelForm, LinearForm, NetworkForm
+from surelearn.adapters.known import known_as, replaced, why_unknown
+from surelearn.adapters.wrappers import unwrap
 
 Head = Literal["each", "two", "pairs"]
+_PRECOMPUTED = "a precomputed kernel has no rows to move"
 
 
 class NoClosedForm(Exception):  # noqa: N818 - a reason, not an error
@@ -35,23 +38,28 @@ class Closed:
 
 
 def closed_form(model: Any) -> Closed:
-    """The closed form of a fitted model or pipeline; `NoClosedForm` says why there is none."""
+    """The closed form of a fitted model or pipeline of known classes; `NoClosedForm` says why there is none."""
+    model = unwrap(model)
+    if not isinstance(steps := getattr(model, "steps", None), list):
+        form, head = _machines(model)
+        return Closed(form, None, head)
+    if not known_as(model, "sklearn.pipeline") or replaced(model):
+        raise NoClosedForm(f"{type(model).__name__} may pass rows on otherwise than scikit-learn's Pipeline")
+    inner = closed_form(steps[-1][1])
     prepare: Affine | None = None
-    if isinstance(steps := getattr(model, "steps", None), list):
-        for _, step in steps[:-1]:
-            made = _affine(step)
-            if made is not None:
-                prepare = made if prepare is None else prepare.then(made)
-        model = steps[-1][1]
-    form, head = _machines(model)
-    return Closed(form, prepare, head)
+    for made in (*(_affine(step) for _, step in steps[:-1]), inner.prepare):
+        if made is not None:
+            prepare = made if prepare is None else prepare.then(made)
+    return Closed(inner.form, prepare, inner.head)
 
 
 def _affine(step: Any) -> Affine | None:
     """A fitted preparation as an affine map; None for one that does nothing."""
-    name = type(step).__name__
-    if step is None or step == "passthrough":
+    if step is None or isinstance(step, str):
         return None
+    name = known_as(step, "sklearn.preprocessing", "sklearn.decomposition")
+    if not name or replaced(step):
+        raise NoClosedForm(f"the preparation {type(step).__name__} is not known to be affine")
     if name == "StandardScaler":
         width = step.n_features_in_
         scale = np.ones(width) if step.scale_ is None else np.asarray(step.scale_, dtype=float)
@@ -72,18 +80,23 @@ def _affine(step: Any) -> Affine | None:
 
 
 def _machines(model: Any) -> tuple[Form, Head]:
+    if why := why_unknown(model):
+        raise NoClosedForm(why)
     classes = getattr(model, "classes_", None)
     if isinstance(classes, list):
         raise NoClosedForm("the model has several targets")
     count = None if classes is None else len(classes)
     if hasattr(model, "coefs_") and hasattr(model, "intercepts_"):
         return _network(model), _head(len(model.intercepts_[-1]), count)
+    if hasattr(model, "theta_") or hasattr(model, "tables_"):
+        return _normals(model), "each"
     if getattr(model, "shortens_rows", False):
         raise NoClosedForm(f"{type(model).__name__} shortens rows first: its scores are not linear in them")
     if hasattr(model, "centers_") and hasattr(model, "kernel_name_"):
         if model.centers_ is None:
-            raise NoClosedForm("a precomputed kernel has no rows to move")
-        return _kernel_sum(model.kernel_name_, model.kernel_parameters_, model.centers_, model.coef_, None, count)
+            raise NoClosedForm(_PRECOMPUTED)
+        name = model.kernel_name_ if isinstance(model.kernel, str) else _name_of(model.kernel)
+        return _kernel_sum(name, model.kernel_parameters_, model.centers_, model.coef_, None, count)
     if hasattr(model, "support_vectors_") and hasattr(model, "dual_coef_") and getattr(model, "coef_", None) is None:
         return _support_vectors(model, count)
     if hasattr(model, "coef_") and hasattr(model, "intercept_"):
@@ -92,7 +105,7 @@ def _machines(model: Any) -> tuple[Form, Head]:
         head = _head(len(weights), count, _votes(model))
         sign = -1.0 if head == "pairs" and _is_libsvm(model) else 1.0
         return LinearForm(sign * weights, sign * intercepts), head
-    raise NoClosedForm(f"{type(model).__name__} has no gradient that is known here")
+    raise NoClosedForm(f"{type(model).__name__} has no coefficients: it is not fitted")
 
 
 def _head(machines: int, classes: int | None, votes: bool = False) -> Head:
@@ -114,6 +127,8 @@ def _is_libsvm(model: Any) -> bool:
 
 
 def _network(model: Any) -> NetworkForm:
+    if model.out_activation_ not in ("identity", "logistic", "softmax"):
+        raise NoClosedForm(f"{type(model).__name__} passes its last layer through {model.out_activation_}")
     layers = tuple(
         (np.asarray(W, dtype=float).T, np.asarray(b, dtype=float))
         for W, b in zip(model.coefs_, model.intercepts_, strict=True)
@@ -121,21 +136,35 @@ def _network(model: Any) -> NetworkForm:
     return NetworkForm(layers, model.activation)
 
 
+def _normals(model: Any) -> GaussianForm:
+    """Naive Bayes of numbers alone, scikit-learn's or ours."""
+    if hasattr(model, "theta_"):
+        means, variances, prior = model.theta_, model.var_, np.log(model.class_prior_)
+    elif "categorical" in model.kinds_:
+        raise NoClosedForm("its columns of categories have no gradient: no category lies between two others")
+    else:
+        means, variances = np.stack(model.tables_).transpose(1, 2, 0)  # (2, classes, d)
+        prior = model.prior_
+    return GaussianForm(means, variances, prior - 0.5 * np.log(2.0 * np.pi * variances).sum(axis=1))
+
+
 def _support_vectors(model: Any, count: int | None) -> tuple[Form, Head]:
     """scikit-learn's machines, or ours with a name or an object for a kernel."""
+    if model.support_vectors_ is None:
+        raise NoClosedForm(_PRECOMPUTED)
     if not _is_libsvm(model):
         name, parameters = model.kernel, {"degree": getattr(model, "degree", None), "sigma": getattr(model, "sigma", None)}
         if hasattr(name, "parameters"):
-            name, parameters = name.name, name.parameters()
+            name, parameters = _name_of(name), name.parameters()
         return _kernel_sum(
             name, parameters, model.support_vectors_, model.dual_coef_.T, model.intercept_, count, votes=_votes(model)
         )
+    if callable(model.kernel) or model.kernel not in ("rbf", "poly"):
+        raise NoClosedForm(f"the kernel {model.kernel!r} has no gradient that is known here")
     kinds = {
         "rbf": ("gaussian", {"sigma": 1.0 / model._gamma}),
         "poly": ("polynomial", {"degree": model.degree, "gamma": model._gamma, "offset": model.coef0}),
     }
-    if model.kernel not in kinds:
-        raise NoClosedForm(f"the kernel {model.kernel!r} has no gradient that is known here")
     coefficients, intercepts = _libsvm_machines(model, count)
     return _kernel_sum(
         *kinds[model.kernel], model.support_vectors_, coefficients, intercepts, count, votes=count is not None
@@ -155,6 +184,12 @@ def _libsvm_machines(model: Any, count: int | None) -> tuple[Array, Array]:
         column[ends[j] : ends[j + 1]] = packed[i, ends[j] : ends[j + 1]]
         columns.append(-column)
     return np.transpose(columns), -intercepts
+
+
+def _name_of(kernel: Any) -> str:
+    if not known_as(kernel, "surelearn.kernel.functions", "surelearn.kernel.composites") or replaced(kernel):
+        raise NoClosedForm(f"the kernel {type(kernel).__name__} has no gradient that is known here")
+    return kernel.name
 
 
 def _kernel_sum(

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 
+from surelearn.adapters.agreement import apart_of, mixtures
 from surelearn.adapters.forms import Array
 from surelearn.adapters.modules import is_module, module_functions
-from surelearn.adapters.predicting import classes_of, describe, predict_with
+from surelearn.adapters.predicting import check_outputs, classes_of, describe, missing, predict_with
 from surelearn.adapters.recognize import Closed, Head, NoClosedForm, closed_form
 
 Back = Callable[[Any], Any]
@@ -33,6 +34,7 @@ class ScoreFunction:
     closed : the closed form, where there is one
     module : the torch module, where it is one
     dtype : what the model computes in
+    apart : rows to whether the closed form's scores there are not the model's own; None where there is nothing to compare
     """
 
     name: str
@@ -45,6 +47,7 @@ class ScoreFunction:
     closed: Closed | None = None
     module: Any = None
     dtype: Any = np.float64
+    apart: Callable[[Any], bool] | None = None
 
     def gradient(self, X: Any, weights: Any) -> Array:
         """Σ_c weights_c·∇score_c(x) for every row; ``weights`` (n, classes) or (classes,)."""
@@ -95,7 +98,20 @@ def score_function(model: Any, *, classes: Any = None, shape: tuple[int, ...] | 
         pull,
         exact=closed.head != "pairs",
         closed=closed,
+        apart=None if known is None else apart_of(model, values, plain.scores, plain.predict, known, closed.head == "pairs"),
     )
+
+
+def trusted(f: ScoreFunction, X: Any) -> ScoreFunction:
+    """The same; without its closed form where that does not give the model's own scores of rows X and mixtures of them."""
+    if f.apart is None or not f.apart(mixtures(np.asarray(X, dtype=float))):
+        return f
+    why = "its own scores are not those that its class computes"
+    return replace(f, scores=_unknown, pullback=None, why_not=why, exact=False, closed=None, apart=None)
+
+
+def _unknown(X: Any) -> Any:  # noqa: ARG001
+    raise ValueError("only predictions are known of this model")
 
 
 def _of_module(module: Any, classes: tuple[Any, ...] | None, shape: tuple[int, ...] | None) -> ScoreFunction:
@@ -103,6 +119,7 @@ def _of_module(module: Any, classes: tuple[Any, ...] | None, shape: tuple[int, .
 
     def scores(X: Any) -> Array:
         found = values(X)
+        check_outputs(found, classes)
         return _two(found) if found.shape[1] == 1 else found
 
     def pullback(X: Any) -> tuple[Any, Back]:
@@ -197,6 +214,8 @@ def _labels(model: Any, classes: tuple[Any, ...] | None) -> Callable[[Any], np.n
             said = said.argmax(axis=1) if classes is None else np.asarray(classes)[said.argmax(axis=1)]
         if said.shape != (np.shape(X)[0],):
             raise ValueError(f"the model gave predictions of shape {said.shape} for {np.shape(X)[0]} rows")
+        if (lost := missing(said)).any():
+            raise ValueError(f"the model returned NaN for {lost.sum()} of {len(said)} rows")
         return said
 
     return labels

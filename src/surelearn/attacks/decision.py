@@ -2,7 +2,8 @@
 
 A row is turned by moving it towards a row of another class; then, again and again: columns are put back, the normal of
 the decision boundary is estimated from predictions around the row (J. Chen, M. Jordan and M. Wainwright, IEEE S&P 2020,
-equation 9), a step is made along it, and the row goes back along the line to where it came from.
+equation 9), a step is made along it, and the row goes back along the line to where it came from. Where the domain has
+choices, columns of them are substituted too, if the whole change, their cost included, becomes smaller by it.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from surelearn.attacks.smallest import toward
 _NEAREST = 5  # rows of another class from which to begin
 _HALVINGS = 8
 _STEPS = 4  # lengths tried of a step
+_ALONE = 4  # the share of the budget, one part in so many, for substitutions alone
+_SHORTER = 0.9  # the whole change with another substitution, as a share of the best
 
 
 def decision_attack(
@@ -33,6 +36,7 @@ def decision_attack(
     norm: Norm = "l2",
     target: Any = None,
     where: Domain | None = None,
+    substitutions: int = 0,
     random_state: Any = None,
 ) -> Evasion:
     """Turn rows by their predictions alone, with changes as small as ``budget`` queries a row can find.
@@ -42,6 +46,7 @@ def decision_attack(
     others : rows to begin from, (m, d), such as the training rows: those predicted otherwise are moved towards
     budget : the most queries about one row, the one before and the one after apart
     radius : a row counts as turned where the change found is at most this
+    substitutions : most columns of choices that may be substituted in a row, each at the domain's cost; 0 keeps them all
     model, X, y, norm, target, where, random_state : as for `projected_gradient`; no gradient is needed
 
     Examples
@@ -49,7 +54,7 @@ def decision_attack(
     >>> X = np.array([[0.0, 0.0], [1.0, 5.0]])
     >>> found = decision_attack(lambda X: (X[:, 0] > 0.4).astype(int), X, [0, 1], others=X, budget=200, random_state=0)
     >>> found.distance.round(1).tolist(), found.changes(0)[0][0]
-    ([0.4, 0.6], 'column 0')
+    ([0.4, 0.6], 'x0')
     """
     if isinstance(budget, bool) or budget != int(budget) or budget < 1:
         raise ValueError(f"budget must be a whole number of at least 1, not {budget!r}")
@@ -62,10 +67,12 @@ def decision_attack(
     problem.where.check(pool)
     random = random_state if isinstance(random_state, np.random.RandomState) else np.random.RandomState(random_state)
     before = problem.f.predict(problem.X)
-    chase = _Chase(problem, norm, int(budget), before, random)
+    most = problem.where.check_substitutions(substitutions, radius)
+    chase = _Chase(problem, norm, int(budget), before, most, random)
     chase.begin(pool)
     while chase.open().size:
         chase.put_back()
+        chase.exchange()
         chase.step()
     found = np.where((chase.distance <= radius)[:, None], chase.best, problem.X)
     return problem.result(f"decision-based, {budget} queries a row", norm, radius, found, before, chase.calls)
@@ -79,6 +86,7 @@ class _Chase:
     norm: Norm
     budget: int
     before: np.ndarray
+    most: int
     random: Any
 
     def __post_init__(self) -> None:
@@ -89,6 +97,8 @@ class _Chase:
         self.left = np.full(len(X), self.budget)
         self.calls = 0
         self.moves = np.flatnonzero(self.problem.where.scale > 0)
+        self.choices = self.problem.where.choices if self.most else {}
+        self.free = np.union1d(self.moves, np.array(list(self.choices), dtype=np.intp))
         self.length = np.ones(len(X))
 
     def open(self) -> np.ndarray:
@@ -103,9 +113,10 @@ class _Chase:
         return self.problem.judged(Z, rows) if len(Z) else np.zeros(0, dtype=bool)
 
     def accept(self, Z: Array, rows: np.ndarray) -> None:
-        """Keep rows that are turned and nearer than the best so far."""
+        """Keep rows that are turned and nearer than the best so far; a row may be there several times."""
         distance = self.problem.where.distance(Z, self.problem.X[rows], self.norm)
-        nearer = distance < self.distance[rows]
+        nearer = np.flatnonzero(distance < self.distance[rows])
+        nearer = nearer[np.argsort(-distance[nearer], kind="stable")]  # of several the last is kept
         self.best[rows[nearer]], self.distance[rows[nearer]] = Z[nearer], distance[nearer]
 
     def line(self, Z: Array, rows: np.ndarray) -> None:
@@ -120,39 +131,100 @@ class _Chase:
     def begin(self, pool: Array) -> None:
         """From the nearest rows of the pool that are turned themselves, as far as the columns may change."""
         problem, rows = self.problem, np.flatnonzero(~self.done)
-        said = problem.f.predict(pool)
+        self.pool, self.said = pool, problem.f.predict(pool)
         self.calls += len(pool)
+        self.substitute_alone(rows)
         unit = np.where(problem.where.scale > 0, problem.where.scale, np.inf)
         for i in rows:
-            useful = np.flatnonzero(problem.reached(said, np.full(len(pool), i)))
-            apart = (np.abs(pool[useful] - problem.X[i]) / unit).sum(axis=1)
-            nearest = pool[useful[np.argsort(apart, kind="stable")[:_NEAREST]]]
+            useful = pool[problem.reached(self.said, np.full(len(pool), i))]
+            apart = (np.abs(useful - problem.X[i]) / unit).sum(axis=1)
+            nearest = useful[np.argsort(apart, kind="stable")[:_NEAREST]]
             start = np.repeat(problem.X[i : i + 1], len(nearest), axis=0)
             start[:, self.moves] = nearest[:, self.moves]
+            if self.choices:
+                start = np.concatenate([start, self.substituted(i, useful, apart)])
             at = np.full(len(start), i)
             turned = self.ask(start[: self.left[i]], at[: self.left[i]])
             self.accept(start[: len(turned)][turned], at[: len(turned)][turned])
         found = rows[np.isfinite(self.distance[rows])]
         self.line(self.best[found], found)
 
+    def substituted(self, i: Any, useful: Array, apart: Array) -> Array:
+        """Row i as the nearest of the useful rows are, in all columns that move and as many choices as may be."""
+        x, columns = self.problem.X[i], list(self.choices)
+        other = useful[:, columns] != x[columns]
+        known = np.array([np.isin(useful[:, j], self.choices[j]) for j in columns]).T.reshape(other.shape)
+        apart = apart + other @ self.problem.where.cost[columns]
+        whole = (other.sum(axis=1) <= self.most) & known.all(axis=1)  # such a row is turned for certain
+        nearest = np.lexsort((apart, ~whole))[:_NEAREST]
+        start = np.repeat(x[None], len(nearest), axis=0)
+        start[:, self.moves] = useful[nearest][:, self.moves]
+        for made, row, differ in zip(start, useful[nearest], (other & known)[nearest], strict=True):
+            taken = self.random.permutation(np.array(columns)[differ])[: self.most]
+            made[taken] = row[taken]
+        return start
+
+    def substitute_alone(self, rows: np.ndarray) -> None:
+        """One column of choices substituted, the others as they are; the cheapest first, others in a random order."""
+        options = [(column, value) for column, values in self.choices.items() for value in values]
+        cost, order = self.problem.where.cost, self.random.permutation(len(options)) if options else ()
+        for number in sorted(order, key=lambda number: cost[options[number][0]])[: self.budget // _ALONE]:
+            column, value = options[number]
+            nearer = cost[column] < self.distance[rows]
+            some = rows[nearer & (self.problem.X[rows, column] != value)]
+            tried = self.problem.X[some]
+            tried[:, column] = value
+            turned = self.ask(tried, some)
+            self.accept(tried[turned], some[turned])
+
     def put_back(self) -> None:
         """Columns, alone and in groups, back to what they were, one try a round and row."""
         rows = self.open()
         tried = self.best[rows].copy()
-        changed = self.random.uniform(size=(len(rows), len(self.moves))) < self.random.uniform(size=(len(rows), 1)) ** 2
-        block = tried[:, self.moves]
-        block[changed] = self.problem.X[rows][:, self.moves][changed]
-        tried[:, self.moves] = block
+        changed = self.random.uniform(size=(len(rows), len(self.free))) < self.random.uniform(size=(len(rows), 1)) ** 2
+        block = tried[:, self.free]
+        block[changed] = self.problem.X[rows][:, self.free][changed]
+        tried[:, self.free] = block
         turned = self.ask(tried, rows)
         self.best[rows[turned]] = tried[turned]
         self.distance[rows[turned]] = self.problem.where.distance(tried[turned], self.problem.X[rows[turned]], self.norm)
 
+    def exchange(self) -> None:
+        """Another value in one column of choices, and the columns that move changed less, or towards another row."""
+        rows = self.open() if self.choices else np.zeros(0, dtype=np.intp)
+        where, X, tried = self.problem.where, self.problem.X[rows], self.best[rows].copy()
+        for x, z, i in zip(X, tried, rows, strict=True):
+            self.vary(x, z)
+            useful = np.flatnonzero(self.problem.reached(self.said, np.full(len(self.pool), i)))
+            if useful.size and self.random.randint(2):
+                z[self.moves] = self.pool[useful[self.random.randint(len(useful))], self.moves]
+        room = where.room(where.spent(tried, X, self.norm), _SHORTER * self.distance[rows], self.norm)
+        fits = np.flatnonzero(room >= 0)
+        tried = where.within(tried[fits], np.where(where.scale > 0, X, tried)[fits], room[fits], self.norm)
+        turned = self.ask(tried, rows[fits])
+        self.line(tried[turned], rows[fits][turned])
+
+    def vary(self, x: Array, z: Array) -> None:
+        """One column of choices in z substituted, or put back to x, in place; others go back where there are too many."""
+        columns = np.array(list(self.choices))
+        column = int(columns[self.random.randint(len(columns))])
+        values = [value for value in self.choices[column] if value != z[column]]
+        if z[column] != x[column] and self.random.randint(2):
+            z[column] = x[column]
+        elif values:
+            z[column] = values[self.random.randint(len(values))]
+        others = columns[(columns != column) & (z[columns] != x[columns])]
+        surplus = max(0, len(others) + int(z[column] != x[column]) - self.most)
+        dropped = self.random.permutation(others)[:surplus]
+        z[dropped] = x[dropped]
+
     def step(self) -> None:
         """Along the estimated normal of the boundary, as far as the row stays turned, then back along the line."""
-        rows = self.open()
+        where, rows = self.problem.where, self.open()
+        width = where.moved(self.best[rows], self.problem.X[rows], self.norm)
+        rows, width = rows[width > 0], width[width > 0]
         if not rows.size:
             return
-        where, width = self.problem.where, self.distance[rows]
         probes = int(np.clip(np.min(self.left[rows]) // 4, 4, 24))
         noise = self.random.standard_normal((len(rows), probes, len(self.moves)))
         noise /= np.linalg.norm(noise, axis=2, keepdims=True)

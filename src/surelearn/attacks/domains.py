@@ -22,6 +22,7 @@ class Domain:
     low, high : the range of every column
     scale : the unit in which a column's change is measured; 0 for a column that does not move
     choices : columns that are substituted, not moved, with the values allowed in them
+    cost : what a substitution counts: as much as a move by so many units; 0 for columns that are not substituted
     names : of the columns, for people
     """
 
@@ -29,6 +30,7 @@ class Domain:
     high: Array
     scale: Array
     choices: Mapping[int, tuple[float, ...]]
+    cost: Array
     names: tuple[str, ...]
 
     def check(self, X: Array) -> None:
@@ -40,6 +42,16 @@ class Domain:
                 f"row {i} has {X[i, j]:g} in {self.names[j]}, outside its range [{self.low[j]:g}, {self.high[j]:g}]:"
                 " state low= and high= that hold for the rows given"
             )
+
+    def check_substitutions(self, most: int, radius: Any) -> int:
+        """How many columns may be substituted; refused where none can be, or where the radius allows none."""
+        if isinstance(most, bool) or most != int(most) or most < 0:
+            raise ValueError(f"substitutions must be a whole number of at least 0, not {most!r}")
+        if most and not self.choices:
+            raise ValueError("substitutions need a domain with choices= that says which columns may be substituted, by what")
+        if most and np.max(radius, initial=0.0) < (least := min(self.cost[j] for j in self.choices)):
+            raise ValueError(f"a substitution costs at least {least:g}, more than the radius: lower the domain's cost=")
+        return int(most)
 
     def ball(self, X: Array, radius: Any) -> tuple[Array, Array]:
         """The box of the L∞ ball around every row within the range: ``|z − x| ≤ radius·scale`` holds to the last digit."""
@@ -56,24 +68,53 @@ class Domain:
         low, high = self.ball(X, radius)
         Z = np.clip(Z, low, high)
         shrink = 1e-15
-        while (far := self.distance(Z, X, norm) > radius).any():
-            factor = radius[far] / self.distance(Z[far], X[far], norm) * (1.0 - shrink)
+        while (far := self.moved(Z, X, norm) > radius).any():
+            factor = radius[far] / self.moved(Z[far], X[far], norm) * (1.0 - shrink)
             Z[far] = np.clip(X[far] + (Z[far] - X[far]) * factor[:, None], low[far], high[far])
             shrink *= 4.0
         return Z
 
     def distance(self, Z: Array, X: Array, norm: Norm) -> Array:
-        """How far every row moved, in units of ``scale``; columns that do not move, or are substituted, count nothing."""
+        """How far every row is from where it was: moves in units of ``scale``, a substitution as a move by its cost."""
+        return _together(self.moved(Z, X, norm), self.spent(Z, X, norm), norm)
+
+    def moved(self, Z: Array, X: Array, norm: Norm) -> Array:
+        """The part of the distance that comes from columns that move."""
         moves = self.scale > 0
-        steps = np.abs(Z[:, moves] - X[:, moves]) / self.scale[moves]
-        if not moves.any():
-            return np.zeros(len(X))
-        return steps.max(axis=1) if norm == "linf" else np.sqrt(np.einsum("ij,ij->i", steps, steps))
+        return _length(np.abs(Z[:, moves] - X[:, moves]) / self.scale[moves], norm)
+
+    def spent(self, Z: Array, X: Array, norm: Norm) -> Array:
+        """The part of the distance that comes from substitutions."""
+        columns = list(self.choices)
+        return _length((Z[:, columns] != X[:, columns]) * self.cost[columns], norm)
+
+    def room(self, spent: Array, radius: Any, norm: Norm) -> Array:
+        """How far a row may still move when its substitutions have spent so much of the radius; −1 if more than all."""
+        radius = np.broadcast_to(np.asarray(radius, dtype=float), spent.shape)
+        left = radius.copy()
+        if norm == "l2":
+            with np.errstate(invalid="ignore"):
+                left = np.where(spent > 0, np.sqrt(np.maximum(radius - spent, 0.0) * (radius + spent)), radius)
+        shrink = 1e-15
+        while (far := (left > 0) & (spent <= radius) & (_together(left, spent, norm) > radius)).any():
+            left[far] *= 1.0 - shrink
+            shrink *= 4.0
+        return np.where(spent <= radius, left, -1.0)
 
     def substituted(self, Z: Array, X: Array) -> npt.NDArray[np.intp]:
         """In how many columns of choices every row differs."""
         columns = list(self.choices)
         return (Z[:, columns] != X[:, columns]).sum(axis=1)
+
+
+def _length(steps: Array, norm: Norm) -> Array:
+    if norm == "linf":
+        return steps.max(axis=1, initial=0.0)
+    return np.sqrt(np.einsum("ij,ij->i", steps, steps))
+
+
+def _together(moved: Array, spent: Array, norm: Norm) -> Array:
+    return np.maximum(moved, spent) if norm == "linf" else np.hypot(moved, spent)
 
 
 def domain(
@@ -84,6 +125,7 @@ def domain(
     scale: Any = 1.0,
     fixed: Iterable[int | str] = (),
     choices: Mapping[Any, Iterable[float]] | None = None,
+    cost: Any = 1.0,
 ) -> Domain:
     """Where changed rows may lie.
 
@@ -91,8 +133,10 @@ def domain(
     ----------
     columns : how many, or their names
     low, high, scale : a number, or one a column; ``scale`` is the unit of a column's change (its standard deviation, say)
-    fixed : columns, by name or number, that do not change
-    choices : {column: values allowed}, for columns that are substituted, not moved
+    fixed : columns, by name or number, that do not change, also where ``choices`` names them
+    choices : {column: values allowed}, for columns that are substituted, not moved; how many of them, the attack is told
+    cost : of one substitution, a number, or one a column: it counts as much as a move by so many units, and is within a
+        radius where that move would be; 0 leaves only their number limited
 
     Examples
     --------
@@ -100,7 +144,7 @@ def domain(
     >>> where.scale, dict(where.choices)
     (array([10.,  0.]), {1: (0.0, 1.0, 2.0, 3.0)})
     """
-    names = tuple(f"column {j}" for j in range(columns)) if isinstance(columns, int) else tuple(columns)
+    names = tuple(f"x{j}" for j in range(columns)) if isinstance(columns, int) else tuple(columns)
 
     def numbers(name: str, value: Any) -> Array:
         array = np.asarray(value, dtype=float)
@@ -120,6 +164,15 @@ def domain(
         raise ValueError(f"low must not be above high, as in {names[int((bottom > top).argmax())]}")
     if (units < 0).any() or np.isinf(units).any():
         raise ValueError("scale must not be negative or infinite: 0 fixes a column")
+    price = numbers("cost", cost)
+    if (price < 0).any() or np.isinf(price).any():
+        raise ValueError("cost must not be negative or infinite: fixed= names columns that do not change")
     allowed = {number_of(column): tuple(map(float, values)) for column, values in (choices or {}).items()}
-    units[[*map(number_of, fixed), *allowed]] = 0.0
-    return Domain(bottom, top, units, allowed, names)
+    for column, values in allowed.items():
+        if not all(bottom[column] <= value <= top[column] for value in values):
+            raise ValueError(f"choices of {names[column]} must lie within its range [{bottom[column]:g}, {top[column]:g}]")
+    still = set(map(number_of, fixed))
+    allowed = {column: values for column, values in allowed.items() if column not in still}
+    units[[*still, *allowed]] = 0.0
+    price[[j for j in range(len(names)) if j not in allowed]] = 0.0
+    return Domain(bottom, top, units, allowed, price, names)

@@ -15,6 +15,7 @@ import numpy as np
 from surelearn.attacks.domains import Array, Domain, Norm
 from surelearn.attacks.problem import Problem, substitute
 from surelearn.attacks.result import Evasion
+from surelearn.attacks.worst_linear import worst_of_linear
 
 Loss = Literal["cross_entropy", "margin"]
 Schedule = Literal["cosine", "linear", "constant"]
@@ -105,7 +106,8 @@ def projected_gradient(
         score first; when all had their turn (or the attack is targeted) they begin at a random place in the ball
     random_start : whether the first run does, too
     loss : "cross_entropy" (its direction, which does not vanish), or "margin": the best other score minus the label's
-    substitutions : most columns of choices that may be substituted in a row, greedily, where moving is not enough
+    substitutions : most columns of choices that may be substituted in a row, greedily, where moving is not enough; each
+        spends the domain's cost of the radius
     random_state : for random starts
 
     Examples
@@ -129,12 +131,16 @@ def _attack(
     if problem.f.pullback is None:
         raise ValueError(f"{problem.f.name} has no gradient ({problem.f.why_not}): use decision_attack")
     before = problem.f.predict(problem.X)
-    Z, done, calls = problem.X.copy(), problem.reached(before, slice(None)), 0
-    for most in {0: None, substitutions: None}:  # moving alone first
-        left = np.flatnonzero(~done)
-        base, asked = substitute(problem, left, most)
-        Z[left], done[left], more = search(problem, left, base, radius, norm, plan, random_state)
-        calls += asked + more
+    base, done, calls = problem.X.copy(), problem.reached(before, slice(None)), 0
+    Z, left = base.copy(), np.flatnonzero(~done)
+    radii = np.broadcast_to(np.asarray(radius, dtype=float), len(base))
+    for substituted in range(problem.where.check_substitutions(substitutions, radius) + 1):  # moving alone first
+        if substituted:
+            left, base, asked = substitute(problem, left, base, radii, norm)
+            calls += asked
+        room = problem.where.room(problem.where.spent(base, problem.X, norm), radii, norm)
+        Z[left], done[left], more = search(problem, left, base[left], room, norm, plan, random_state)
+        calls, left = calls + more, left[~done[left]]
     return problem.result(method, norm, radius, Z, before, calls)
 
 
@@ -149,11 +155,16 @@ def worst_rows(
     steps: int = 7,
     random_state: Any = None,
 ) -> Array:
-    """Rows changed from a random start so that their loss is large, whether turned or not: to train on."""
+    """Rows changed so that their loss is large, whether turned or not: to train on.
+
+    Where scores are linear, those with the least margin (`worst_of_linear`), else found by gradient from a random start.
+    """
     problem, random = Problem.of(model, X, y, None, where), _random(random_state)
     if problem.f.pullback is None:
         raise ValueError(f"{problem.f.name} has no gradient ({problem.f.why_not})")
     size = np.full(len(problem.X), _radius(radius))
+    if (exact := worst_of_linear(problem, size, norm)) is not None:
+        return exact
     start = _random_start(problem.where, problem.X, size, norm, random)
     plan = Plan(steps=steps, stop=False)
     found, _ = _ascend(problem, np.arange(len(size)), problem.X, start, size, norm, plan)

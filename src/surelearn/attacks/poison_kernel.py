@@ -8,6 +8,7 @@ import numpy as np
 from scipy import linalg
 from scipy.spatial.distance import cdist
 
+from surelearn import profiles
 from surelearn.attacks.poison_allowed import Array
 
 
@@ -76,4 +77,4 @@ class KernelRidgeObjective:
         return -2 / self.sigma * (weights.sum(1)[:, None] * X - weights @ Z)
 
     def _kernel(self, X: Array, Z: Array) -> Array:
-        return np.exp(-cdist(X, Z, "sqeuclidean") / self.sigma)
+        return profiles.gaussian(np.asarray(cdist(X, Z, "sqeuclidean"), dtype=float), self.sigma)

@@ -1,14 +1,15 @@
 """What a learner minimizes, as the attacks on training rows need it: (1/n)·Σ ℓ(w; x_i, y_i) + λ‖w‖², and its derivatives.
 
-Labels are 0 … c − 1 for logistic loss, numbers for squared loss. `LinearObjective` has closed forms; a torch module is a
-`surelearn.attacks.poison_modules.ModuleObjective`.
+Labels are 0 … c − 1 for classifiers, numbers for squared and Huber's loss. `LinearObjective` has closed forms; a torch
+module is a `surelearn.attacks.poison_modules.ModuleObjective`.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, Literal
+from functools import partial
+from typing import Any, Literal, get_args
 
 import numpy as np
 from scipy import linalg, optimize, sparse
@@ -16,11 +17,13 @@ from scipy.special import expit, log_softmax, softmax
 
 from surelearn.attacks.poison_allowed import Array
 
+Parts = tuple[Array, Array, Callable[[Array], Array]]  # losses, slopes in the scores, and the curvature times a vector
+Loss = Literal["logistic", "squared hinge", "exponential", "squared", "huber"]
 _MOST_DENSE = 500  # parameters, up to which the Hessian is a matrix
 
 
 class Objective(ABC):
-    """A twice differentiable mean loss with penalty λ‖w‖², in a flat vector of parameters.
+    """A mean loss, twice differentiable almost everywhere, with penalty λ‖w‖², in a flat vector of parameters.
 
     Attributes
     ----------
@@ -90,7 +93,7 @@ class Objective(ABC):
         return -self.pull(w, X[-count:], y[-count:], u) / len(X)
 
 
-def _logistic(S: Array, y: np.ndarray) -> tuple[Array, Array, Callable[[Array], Array]]:
+def _logistic(S: Array, y: np.ndarray) -> Parts:
     if S.shape[1] == 1:
         sign = (2.0 * y - 1.0)[:, None]
         slopes, curve = -sign * expit(-sign * S), expit(S) * expit(-S)
@@ -101,20 +104,42 @@ def _logistic(S: Array, y: np.ndarray) -> tuple[Array, Array, Callable[[Array], 
     return -log_softmax(S, axis=1)[rows, y.astype(int)], slopes, lambda T: P * (T - (P * T).sum(1, keepdims=True))
 
 
-def _squared(S: Array, y: np.ndarray) -> tuple[Array, Array, Callable[[Array], Array]]:
+def _squared_hinge(S: Array, y: np.ndarray) -> Parts:
+    sign = (2.0 * y - 1.0)[:, None]
+    short = np.maximum(1 - sign * S, 0.0)
+    return short[:, 0] ** 2, -2 * sign * short, lambda T: 2 * (short > 0) * T
+
+
+def _exponential(S: Array, y: np.ndarray) -> Parts:
+    sign = (2.0 * y - 1.0)[:, None]
+    size = np.exp(np.minimum(-sign * S, 300.0))
+    return size[:, 0], -sign * size, lambda T: size * T
+
+
+def _squared(S: Array, y: np.ndarray) -> Parts:
     rest = S - y[:, None]
     return rest[:, 0] ** 2, 2 * rest, lambda T: 2 * T
 
 
+def _huber(S: Array, y: np.ndarray, knee: float) -> Parts:
+    rest = S - y[:, None]
+    slopes = np.clip(rest, -knee, knee)
+    return (slopes * (rest - slopes / 2))[:, 0], slopes, lambda T: (np.abs(rest) <= knee) * T
+
+
+_CLASSES = {"logistic": _logistic, "squared hinge": _squared_hinge, "exponential": _exponential}
+
+
 class LinearObjective(Objective):
-    """Logistic regression of c classes, or least squares, linear in w, with derivatives in closed form.
+    """A mean loss of scores that are linear in w, with derivatives in closed form.
 
     Parameters
     ----------
-    loss : "logistic" (labels 0 … c − 1) or "squared"
+    loss : "logistic" (labels 0 … c − 1), "squared hinge" or "exponential" (labels 0 and 1), "squared" or "huber" (numbers)
     classes : c, for logistic loss; two classes have one score, c have c scores, w then being (c, d) in one row
     intercept : whether a column of ones is added, penalized like the others
     regularization : λ beside the mean loss
+    knee : η of Huber's loss, ½r² up to ``|r|`` = η and straight beyond
 
     Examples
     --------
@@ -125,21 +150,26 @@ class LinearObjective(Objective):
 
     def __init__(
         self,
-        loss: Literal["logistic", "squared"] = "logistic",
+        loss: Loss = "logistic",
         *,
         classes: int = 2,
         intercept: bool = True,
         regularization: float = 0.0,
+        knee: float = 1.0,
     ) -> None:
-        if loss not in ("logistic", "squared"):
-            raise ValueError(f"loss must be 'logistic' or 'squared', not {loss!r}")
+        if loss not in get_args(Loss):
+            raise ValueError(f"loss must be one of {', '.join(get_args(Loss))}, not {loss!r}")
         if not isinstance(classes, (int, np.integer)) or classes < 2:
             raise ValueError(f"classes must be a whole number of at least 2, not {classes!r}")
+        if classes > 2 and loss in ("squared hinge", "exponential"):
+            raise ValueError(f"classes must be 2 for {loss} loss: attack one machine against the rest at a time")
+        if not (np.isfinite(knee) and knee > 0):
+            raise ValueError(f"knee must be a number above 0, not {knee!r}")
         if not (np.isfinite(regularization) and regularization >= 0):
             raise ValueError(f"regularization must be a number of at least 0, not {regularization!r}")
         self.loss, self.classes, self.intercept, self.regularization = loss, int(classes), intercept, regularization
         self.scores = self.classes if loss == "logistic" and classes > 2 else 1
-        self._parts = _logistic if loss == "logistic" else _squared
+        self._parts = _CLASSES.get(loss, _squared) if loss != "huber" else partial(_huber, knee=float(knee))
 
     def start(self, d: int) -> Array:
         """Zeros."""
@@ -195,6 +225,7 @@ class LinearObjective(Objective):
 
     def fit(self, X: Array, y: np.ndarray, start: Array | None = None) -> Array:
         """The minimizer: L-BFGS, then Newton steps as long as they shrink the gradient."""
+        check_labels(self, np.asarray(y))
         w = super().fit(X, y, start)
 
         def slope(w: Array) -> Array:
@@ -212,8 +243,11 @@ class LinearObjective(Objective):
 
 
 def check_labels(objective: Any, y: np.ndarray, name: str = "y") -> None:
-    """Refuse labels that a classifier's objective does not have."""
-    if getattr(objective, "loss", "") == "logistic" and not np.isin(y, np.arange(objective.classes)).all():
+    """Refuse labels that a classifier's objective does not have, and targets that are no numbers."""
+    classes, numbers = getattr(objective, "loss", "") in _CLASSES, y.dtype.kind in "iufb"
+    if not classes and not numbers:
+        raise ValueError(f"{name} must hold numbers, not {y.dtype}")
+    if classes and not (numbers and np.isin(y, np.arange(objective.classes)).all()):
         raise ValueError(f"{name} must hold labels 0 … {objective.classes - 1}: number the classes first")
 
 

@@ -18,7 +18,7 @@ class Problem:
 
     Attributes
     ----------
-    aims : the number of the label (or of the target) of every row; -1 for a label that the model does not know
+    aims : the number of the label (or of the target) of every row; 0 where the attack does not need it
     goals : the same as labels
     """
 
@@ -41,11 +41,15 @@ class Problem:
         where = domain(X.shape[1]) if where is None else where
         if len(where.scale) != X.shape[1]:
             raise ValueError(f"the domain has {len(where.scale)} columns, X has {X.shape[1]}")
+        if not np.isfinite(X).all():
+            i, j = np.argwhere(~np.isfinite(X))[0]
+            raise ValueError(f"row {i} has {X[i, j]:g} in {where.names[j]}: fill in such values first, or leave the row out")
         where.check(X)
         goals = labels if target is None else np.broadcast_to(np.asarray(target), labels.shape)
-        aims = _numbers(f, goals) if by_scores else np.zeros(len(goals), dtype=np.intp)
-        if target is not None and (aims < 0).any():
-            raise ValueError(f"target must be one of the model's classes, not {goals.tolist()[int((aims < 0).argmax())]!r}")
+        aims = _numbers(f, X, goals) if by_scores or f.classes is not None else np.zeros(len(goals), dtype=np.intp)
+        if (aims < 0).any():
+            name, label = "y" if target is None else "target", goals.tolist()[int((aims < 0).argmax())]
+            raise ValueError(f"{name} must hold the model's classes, {_listed(f)}, not {label!r}")
         return cls(f, X, labels, goals, aims, target is not None, where)
 
     def reached(self, said: np.ndarray, rows: Any) -> np.ndarray:
@@ -79,25 +83,28 @@ class Problem:
         )
 
 
-def substitute(problem: Problem, rows: np.ndarray, most: int) -> tuple[Array, int]:
-    """Rows with up to ``most`` columns of choices substituted, one after the other, each the one that hurts most."""
-    base, calls = problem.X[rows].copy(), 0
-    options = [(column, value) for column, values in problem.where.choices.items() for value in values]
-    free = np.ones((len(rows), base.shape[1]), dtype=bool)
-    for _ in range(min(most, len(problem.where.choices))):
-        best, pick = _loss(problem, base, rows), np.full(len(rows), -1)
-        for number, (column, value) in enumerate(options):
-            tried = base.copy()
+def substitute(problem: Problem, rows: np.ndarray, base: Array, radius: Array, norm: Norm) -> tuple[np.ndarray, Array, int]:
+    """One more column of choices of ``rows`` substituted, that which hurts most and is within the radius.
+
+    ``base`` holds all rows of the problem as substituted so far. Returns the rows in which there was one, the new base, and
+    the calls.
+    """
+    where, X, start = problem.where, problem.X[rows], base[rows]
+    best, found, calls = _loss(problem, start, rows), start.copy(), len(rows)
+    for column, values in where.choices.items():
+        for value in values:
+            tried = start.copy()
             tried[:, column] = value
-            losses = np.where(free[:, column], _loss(problem, tried, rows), -np.inf)
-            calls += len(rows)
-            better = losses > best
-            best, pick = np.where(better, losses, best), np.where(better, number, pick)
-        for number in set(pick[pick >= 0]):
-            column, value = options[number]
-            base[pick == number, column] = value
-            free[pick == number, column] = False
-    return base, calls
+            fits = np.flatnonzero((start[:, column] == X[:, column]) & (where.spent(tried, X, norm) <= radius[rows]))
+            if not fits.size:
+                continue
+            losses = _loss(problem, tried[fits], rows[fits])
+            calls += len(fits)
+            better = losses > best[fits]
+            best[fits[better]], found[fits[better]] = losses[better], tried[fits[better]]
+    changed, new = (found != start).any(axis=1), base.copy()
+    new[rows] = found
+    return rows[changed], new, calls
 
 
 def _loss(problem: Problem, Z: Array, rows: np.ndarray) -> Array:
@@ -108,11 +115,18 @@ def _loss(problem: Problem, Z: Array, rows: np.ndarray) -> Array:
     return (own - scores.max(axis=1)) * (1.0 if problem.targeted else -1.0)
 
 
-def _numbers(f: ScoreFunction, labels: np.ndarray) -> np.ndarray:
+def _numbers(f: ScoreFunction, X: Array, labels: np.ndarray) -> np.ndarray:
     """The number of each label among the model's classes; -1 for others."""
     if f.classes is None:
         if labels.dtype.kind not in "iub":
             raise ValueError("the model does not know its classes: give y as whole numbers, or score_function(classes=)")
-        return labels.astype(np.intp)
+        numbers, count = labels.astype(np.intp), f.scores(X[:1]).shape[1]
+        return np.where((numbers >= 0) & (numbers < count), numbers, -1)
     known = {label: number for number, label in enumerate(f.classes)}
     return np.array([known.get(label, -1) for label in labels.tolist()], dtype=np.intp)
+
+
+def _listed(f: ScoreFunction) -> str:
+    if f.classes is None:
+        return "0, 1, … in the order of its scores"
+    return ", ".join(map(repr, f.classes[:5])) + (", …" if len(f.classes) > 5 else "")

@@ -23,7 +23,7 @@ class Evasion:
     rows : the rows changed, (n, d); where the attack failed, as they were
     success : whether the row, changed within the radius, is no longer predicted as ``labels`` (or is, as the target)
     distance : of the change; 0 where the row was wrong to begin with, ∞ where the attack failed
-    substituted : columns of choices that were changed
+    substituted : columns of choices that were changed; their cost is part of the distance
     labels, before, after : the labels stated, those predicted before, and those after
     calls : rows that the model was asked about
     targeted : whether the attack aimed at a class

@@ -8,7 +8,7 @@ import numpy as np
 
 from surelearn.attacks.domains import Array, Domain, Norm
 from surelearn.attacks.evasion import Plan, search
-from surelearn.attacks.problem import Problem
+from surelearn.attacks.problem import Problem, substitute
 from surelearn.attacks.result import Evasion
 
 _HALVINGS = 12
@@ -26,6 +26,7 @@ def smallest_change(
     where: Domain | None = None,
     steps: int = 20,
     rounds: int = 8,
+    substitutions: int = 0,
     random_state: Any = None,
 ) -> Evasion:
     """For every row the smallest change found that turns it: an upper bound on its true distance to the decision boundary.
@@ -34,6 +35,8 @@ def smallest_change(
     ----------
     largest : the radius beyond which nothing is looked for; rows that are not turned within it have distance ∞
     steps, rounds : of projected gradient, and how often the radius is halved
+    substitutions : most columns of choices that may be substituted in a row, greedily, where the whole change, the
+        domain's cost included, becomes smaller
     model, X, y, norm, target, where, random_state : as for `projected_gradient`
 
     Examples
@@ -50,23 +53,43 @@ def smallest_change(
         raise ValueError(f"{problem.f.name} has no gradient ({problem.f.why_not}): use decision_attack")
     before = problem.f.predict(problem.X)
     done = problem.reached(before, slice(None))
-    best, calls = problem.X.copy(), 0
-    low, high = np.zeros(len(best)), np.where(done, 0.0, np.inf)
-    radius = np.full(len(best), largest)
+    where, calls = problem.where, 0
+    best, base, left = problem.X.copy(), problem.X, np.flatnonzero(~done)
+    size = np.where(done, 0.0, np.inf)
     plan = Plan(steps=steps, restarts=min(_RIVALS, problem.f.scores(problem.X[:1]).shape[1]))
+    for substituted in range(where.check_substitutions(substitutions, largest) + 1):
+        within = np.minimum(size, largest)
+        if substituted:
+            left, base, asked = substitute(problem, left, base, within, norm)
+            calls += asked
+        room = where.room(where.spent(base, problem.X, norm), within, norm)
+        Z, turned, asked = _shrink(problem, left, base, room, norm, plan, rounds, random_state)
+        found = np.where(turned, where.distance(Z, problem.X, norm), np.inf)
+        best = np.where((found < size)[:, None], Z, best)
+        size, calls = np.minimum(found, size), calls + asked
+    return problem.result("smallest change by projected gradient", norm, largest, best, before, calls)
+
+
+def _shrink(
+    problem: Problem, rows: np.ndarray, base: Array, largest: Array, norm: Norm, plan: Plan, rounds: int, random_state: Any
+) -> tuple[Array, np.ndarray, int]:
+    """The smallest moves of ``rows`` from ``base``, within ``largest``, that turn them; which were turned; calls."""
+    best, calls, radius = base.copy(), len(rows), largest
+    low, high = np.zeros(len(base)), np.full(len(base), -1.0)
+    high[rows] = np.where(problem.judged(base[rows], rows), 0.0, np.inf) if len(rows) else 0.0
     for _ in range(rounds):
         left = np.flatnonzero((high > 0) & ((high < np.inf) | (low == 0)) & (radius > low * (1 + 1e-6)))
         if not left.size:
             break
-        Z, turned, asked = search(problem, left, problem.X[left], radius, norm, plan, random_state)
+        Z, turned, asked = search(problem, left, base[left], radius, norm, plan, random_state)
         calls += asked
         good = left[turned]
         best[good], more = toward(problem, good, Z[turned], norm)
         calls += more
-        high[good] = problem.where.distance(best[good], problem.X[good], norm)
+        high[good] = problem.where.moved(best[good], base[good], norm)
         low[left[~turned]] = radius[left[~turned]]
         radius = np.where(high < np.inf, (low + high) / 2, largest)
-    return problem.result("smallest change by projected gradient", norm, largest, best, before, calls)
+    return best, (high >= 0) & (high < np.inf), calls
 
 
 def toward(problem: Problem, rows: np.ndarray, Z: Array, norm: Norm, halvings: int = _HALVINGS) -> tuple[Array, int]:
@@ -81,7 +104,7 @@ def toward(problem: Problem, rows: np.ndarray, Z: Array, norm: Norm, halvings: i
         middle = (near + far) / 2
         tried = Z.copy()
         tried[:, moves] = X[:, moves] + middle[:, None] * (Z - X)[:, moves]
-        tried = problem.where.within(tried, np.where(moves, X, Z), problem.where.distance(Z, X, norm), norm)
+        tried = problem.where.within(tried, np.where(moves, X, Z), problem.where.moved(Z, X, norm), norm)
         turned = problem.judged(tried, rows) if len(rows) else np.zeros(0, dtype=bool)
         best[turned] = tried[turned]
         far, near = np.where(turned, middle, far), np.where(turned, near, middle)

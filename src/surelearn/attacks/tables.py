@@ -45,8 +45,14 @@ class EncodedTable:
         return lambda rows: predict(self.decode(np.asarray(rows)))
 
 
-def encode_table(table: Any, fixed: Iterable[Any] = ()) -> EncodedTable:
+def encode_table(table: Any, fixed: Iterable[Any] = (), cost: Any = 1.0) -> EncodedTable:
     """A pandas table as rows of numbers with their domain; columns with missing values do not move.
+
+    Parameters
+    ----------
+    table : words, as others in their column, may be substituted if the attack is told how many; numbers move
+    fixed : columns that do not change
+    cost : of a substitution, in standard deviations of a number; one, or one a column
 
     Examples
     --------
@@ -71,7 +77,6 @@ def encode_table(table: Any, fixed: Iterable[Any] = ()) -> EncodedTable:
     rows = np.column_stack(columns)
     names = [str(name) for name in table.columns]
     choices = {j: range(len(known)) for j, known in words.items() if names[j] not in still}
-    where = domain(
-        names, low=rows.min(axis=0), high=rows.max(axis=0), scale=rows.std(axis=0), fixed=sorted(still), choices=choices
-    )
+    low, high, fixed = rows.min(axis=0), rows.max(axis=0), sorted(still)
+    where = domain(names, low=low, high=high, scale=rows.std(axis=0), fixed=fixed, choices=choices, cost=cost)
     return EncodedTable(rows, where, words, table)

@@ -12,18 +12,24 @@ from typing import Any, Literal, Self
 
 import numpy as np
 from scipy.optimize import minimize
-from scipy.special import expit
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
+from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from surelearn.attacks.domains import Array, Domain, Norm
 from surelearn.attacks.evasion import worst_rows
+from surelearn.base import Learner, Writer
+from surelearn.bounds.optimality import duality_gap
+from surelearn.bounds.robustness import robust_accuracy
+from surelearn.robust.adversarial_gap import Machine, gap, losses_and_slopes
 
 LinearLoss = Literal["logistic", "squared_hinge"]
+_NO_RISK = "the intercept is not regularized, and stability is not proved for the worst-case loss"
+FRESH = "certify_robustness(model, X, y, radius=…) claims it from rows that the model has not seen"
 
 
-class AdversarialLinearClassifier(ClassifierMixin, BaseEstimator):
+class AdversarialLinearClassifier(ClassifierMixin, Learner):
     """Minimizes (1/n)·Σ ℓ(y_i f(x_i) − r·‖w‖_*) + λ‖w‖², exactly the worst case over changes of radius r of every row.
 
     Convex: ℓ falls with the margin, and the margin less r·‖w‖_* is concave in w. Several classes: one against the others.
@@ -42,6 +48,7 @@ class AdversarialLinearClassifier(ClassifierMixin, BaseEstimator):
     coef_, intercept_, classes_ : as in scikit-learn
     objective_ : the objective reached, of every machine
     n_iter_ : the most iterations that a machine took
+    certificate_ : how far the objective can be above its minimum, by duality
 
     Examples
     --------
@@ -84,7 +91,42 @@ class AdversarialLinearClassifier(ClassifierMixin, BaseEstimator):
         self.intercept_ = np.array([machine[1] for machine in found])
         self.objective_ = np.array([machine[2] for machine in found])
         self.n_iter_ = max(1, *(machine[3] for machine in found))
+        self.facts_ = self._facts(X, [np.where(y == label, 1.0, -1.0) for label in which], scale)
         return self
+
+    def _facts(self, X: Array, signs: list[Array], scale: Array) -> dict[str, Any]:
+        facts: dict[str, Any] = {
+            "n": len(X),
+            "d": X.shape[1],
+            "machines": len(signs),
+            "radius": float(self.radius),
+            "norm": self.norm,
+            "loss": self.loss,
+            "regularization": float(self.regularization),
+        }
+        if self.regularization > 0:
+            options = (float(self.radius), self.norm, scale, self.loss, float(self.regularization))
+            machines = (Machine(w, b, *options) for w, b in zip(self.coef_, self.intercept_, strict=True))
+            gaps = [gap(machine, X, side) for machine, side in zip(machines, signs, strict=True)]
+            worst = max(gaps, key=lambda found: found.value)
+            if math.isfinite(worst.value):
+                facts |= {"primal": worst.primal, "dual": worst.dual, "gap_rounding": worst.rounding}
+        return facts
+
+    def _claim(self, writer: Writer) -> None:
+        facts = self.facts_
+        if "dual" in facts:
+            several = f", each of {facts['machines']} machines" if facts["machines"] > 1 else ""
+            label = f"worst-case objective above its minimum{several}"
+            read = {"primal": "primal", "dual": "dual", "rounding": "gap_rounding"}
+            loss = f"worst {facts['loss'].replace('_', ' ')} loss + λ‖w‖²"
+            writer.claim(duality_gap, read, loss=loss, label=label, met=duality_gap.assumes)
+        else:
+            writer.absent(
+                "suboptimality", "without regularization, or with next to none, duality bounds nothing", duality_gap.key
+            )
+        writer.absent("risk", _NO_RISK)
+        writer.absent("robust accuracy", f"no theorem is about the rows it was fitted to; {FRESH}", robust_accuracy.key)
 
     def decision_function(self, X: Any) -> Array:
         """f(x): for two classes one number a row, positive for the second; else one a class."""
@@ -116,7 +158,7 @@ class AdversarialLinearClassifier(ClassifierMixin, BaseEstimator):
             w, b = v[:d] - v[d : 2 * d], v[-1]
             shrunk, slope = self._dual(v[:d] + v[d : 2 * d], w, scale)
             margins = signs * (X @ w + b) - self.radius * shrunk
-            losses, falls = _loss(margins, self.loss)
+            losses, falls = losses_and_slopes(margins, self.loss)
             pull = X.T @ (falls * signs) / len(X) + 2 * self.regularization * w
             push = -falls.mean() * self.radius * slope
             gradient = np.concatenate([pull + push[0], -pull + push[1], [np.mean(falls * signs)]])
@@ -137,14 +179,6 @@ class AdversarialLinearClassifier(ClassifierMixin, BaseEstimator):
         return size, np.stack([slope, -slope])
 
 
-def _loss(margins: Array, loss: str) -> tuple[Array, Array]:
-    """The losses of margins, and their derivatives."""
-    if loss == "logistic":
-        return np.logaddexp(0.0, -margins), -expit(-margins)
-    short = np.maximum(0.0, 1.0 - margins)
-    return short**2, -2.0 * short
-
-
 def train_adversarially(
     module: Any,
     X: Any,
@@ -157,7 +191,7 @@ def train_adversarially(
     epochs: int = 20,
     batch_size: int = 64,
     learning_rate: float = 1e-3,
-    random_state: int | None = None,
+    random_state: Any = None,
 ) -> Any:
     """A copy of a torch module that gives logits, trained by Adam on rows that projected gradient changes in every batch.
 
@@ -176,7 +210,7 @@ def train_adversarially(
         raise ValueError(f"radius must be a finite number of at least 0, not {radius!r}")
     module = copy.deepcopy(module)
     parameter = next(module.parameters())
-    random = np.random.RandomState(random_state)
+    random = check_random_state(random_state)
     optimizer = torch.optim.Adam(module.parameters(), lr=learning_rate)
     labels = torch.from_numpy(y.astype(np.int64)).to(parameter.device)
     attack: dict[str, Any] = {"radius": radius, "norm": norm, "where": where, "steps": steps}

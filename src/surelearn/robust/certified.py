@@ -9,16 +9,18 @@ from typing import Any, Literal
 
 import numpy as np
 
-from surelearn.adapters import ScoreFunction, score_function
+from surelearn.adapters import ScoreFunction, score_function, trusted
+from surelearn.adapters.agreement import mixtures
 from surelearn.adapters.forms import Affine, Array, KernelForm, LinearForm, NetworkForm
 from surelearn.attacks.domains import Domain
 from surelearn.bounds.robustness import kernel_radius, linear_radius, lipschitz_radius, polynomial_radius
 from surelearn.claim import Claim, Covers, Theorem, find_theorem
-from surelearn.robust.lipschitz import UnknownSlope, slopes
+from surelearn.robust.lipschitz import Slopes, UnknownSlope, matrix_norm, slopes
 
 RadiusNorm = Literal["l2", "linf", "l1"]
 ARITHMETIC = "the model's scores are those of exact arithmetic: rounding in its own precision is not covered"
 CHOICES = "columns of choices, and columns without a scale, keep their values"
+UNITS = "the radius, and the scale of each column that it is measured in, were fixed without a look at these rows"
 _EPSILON = float(np.finfo(np.float64).eps)
 _RADIAL = {"gaussian": "gaussian", "laplace": "laplace", 1.5: "matern 3/2", 2.5: "matern 5/2"}
 
@@ -75,6 +77,11 @@ def certified_radii(model: Any, X: Any, *, norm: RadiusNorm = "l2", where: Domai
         raise ValueError(f"norm must be 'l2', 'linf' or 'l1', not {norm!r}")
     f = score_function(model)
     X = np.array(X, dtype=np.float64, ndmin=2)
+    if not np.isfinite(X).all():
+        raise ValueError(f"X must hold finite numbers: row {int((~np.isfinite(X)).any(axis=1).argmax())} has another")
+    if f.closed is not None and f.classes is None:
+        raise NotCertified(f"no radius is certified for {f.name}: it predicts numbers, and radii are about classes")
+    f = trusted(f, X)
     scale = np.ones(X.shape[1]) if where is None else where.scale
     made = _certify(f, X, norm, scale)
     said = f.predict(X)
@@ -85,6 +92,35 @@ def certified_radii(model: Any, X: Any, *, norm: RadiusNorm = "l2", where: Domai
     full = {name: v if isinstance(v, str) else np.broadcast_to(v, len(X)) for name, v in inputs.items()}
     exact = made.theorem is linear_radius and made.head != "pairs"
     return Radii(norm, values, said, made.theorem.key, full, exact)
+
+
+def own_units(X: Array, scale: Any) -> str:
+    """Why units that are a spread of the rows X themselves void a claim from X about new rows; "" where they are not.
+
+    Examples
+    --------
+    >>> X = np.array([[0.0, 1.0], [2.5, 4.0]])
+    >>> own_units(X, X.std(axis=0))
+    'the scale is the standard deviation of these rows: take it from other rows, or state it'
+    >>> own_units(X, [1.0, 1.0])
+    ''
+    """
+    if scale is None or len(X) < 2:
+        return ""
+    scale = np.broadcast_to(np.asarray(scale, dtype=float), X.shape[1])
+    moves = scale > 0
+    if not moves.any() or ((scale[moves] == scale[moves][0]).all() and scale[moves][0] == np.round(scale[moves][0])):
+        return ""
+    low, high = np.quantile(X, [0.25, 0.75], axis=0)
+    spreads = {
+        "standard deviation": (X.std(axis=0), X.std(axis=0, ddof=1)),
+        "range": (np.ptp(X, axis=0),),
+        "interquartile range": (high - low,),
+    }
+    for name, kinds in spreads.items():
+        if any(np.allclose(kind[moves], scale[moves], rtol=1e-9, atol=0.0) for kind in kinds):
+            return f"the scale is the {name} of these rows: take it from other rows, or state it"
+    return ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,7 +150,9 @@ def _certify(f: ScoreFunction, X: Array, norm: RadiusNorm, scale: Array) -> _Mad
         duels = _duels(form.values(inner), error, closed.head)
         return duels.least(linear_radius, {"dual_norm": duels.of_pairs(lambda a, b: _dual(weights, a, b, norm))})
     if not isinstance(form, KernelForm):
-        raise NotCertified(f"no radius is certified for {f.name}")
+        raise NotCertified(
+            f"no radius is certified for {f.name}: no theorem here is about scores that are quadratic in a row"
+        )
     return _kernel(form, inner, closed.head, _operator(prepare.dense() * scale, norm))
 
 
@@ -164,12 +202,35 @@ def _network(f: ScoreFunction, X: Array, norm: RadiusNorm, scale: Array) -> _Mad
             raise NotCertified(f"no radius is certified for {f.name}: {reason}") from None
         stretch = _operator(matrix, norm) if layers == "l2" else float(np.abs(matrix).sum(axis=1).max())
         scores = f.scores(X).astype(np.float64)
+        if len(found.weights) not in (1, scores.shape[1]):
+            raise NotCertified(f"no radius is certified for {f.name}: its last layer does not give a score a class")
+        if _faster(f, X, scale, norm, _outermost(found, layers) * stretch):
+            raise NotCertified(f"no radius is certified for {f.name}: its scores change faster than its layers can")
         machines, head = (scores[:, 1:], "two") if len(found.weights) == 1 else (scores, "each")
         error = 64 * float(np.finfo(f.dtype).eps) * (1.0 + np.abs(machines))
         duels = _duels(machines, error, head)
         dual = duels.of_pairs(lambda a, b, W=found.weights, kind=layers: _dual(W, a, b, kind))
         made.append(duels.least(lipschitz_radius, {"dual_norm": dual, "slope": found.before * stretch}))
     return max(made, key=lambda one: float(np.sum(one.theorem(**one.inputs))))
+
+
+def _outermost(found: Slopes, layers: Any) -> float:
+    """At least the Lipschitz constant of every difference of two scores, also after a softmax."""
+    return (2.0 if layers == "linf" else np.sqrt(2.0)) * matrix_norm(found.weights, layers) * found.before
+
+
+def _faster(f: ScoreFunction, X: Array, scale: Array, norm: RadiusNorm, constant: float) -> bool:
+    """Whether differences of scores change by more than the constant allows, from rows to mixtures of them."""
+    start, mixed, near = np.split(mixtures(X), 3)
+    order = {"l2": 2, "linf": np.inf, "l1": 1}[norm]
+    for end in (mixed, near):
+        end = np.where(scale > 0, end, start)
+        before, after = (f.scores(rows).astype(np.float64) for rows in (start, end))
+        step = np.abs((after - after[:, :1]) - (before - before[:, :1])).max(axis=1)
+        distance = np.linalg.norm((end - start) / np.where(scale > 0, scale, 1.0), order, axis=1)
+        if (step > constant * distance + 1e-4 * (1.0 + np.abs(before).max() + np.abs(after).max())).any():
+            return True
+    return False
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 
 from surelearn.adapters import describe, score_function
 from surelearn.attacks.decision import decision_attack
@@ -16,7 +18,7 @@ from surelearn.bounds.robustness import PER_ROW, robust_accuracy
 from surelearn.certificate import Absent, Certificate, Facts
 from surelearn.claim import Covers
 from surelearn.fingerprint import fingerprint_model, fingerprint_rows
-from surelearn.robust.certified import ARITHMETIC, CHOICES, NotCertified, Radii, certified_radii
+from surelearn.robust.certified import ARITHMETIC, CHOICES, UNITS, NotCertified, Radii, certified_radii, own_units
 from surelearn.robust.smoothing import SmoothedClassifier, SmoothedRadii
 
 
@@ -44,6 +46,26 @@ class RobustnessCurve:
     attack: str
     theorem: str
     calls: int
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw robust accuracy against the radius: what the attack leaves, and what is certified."""
+        ax = _axes(ax)
+        ax.plot(self.radii, self.attacked, marker="o", label=f"after the attack ({self.attack})")
+        if self.certified is not None:
+            ax.plot(self.radii, self.certified, marker="s", linestyle="--", label=f"certified ({self.theorem})")
+        ax.set(xlabel=f"radius ({self.norm})", ylabel="robust accuracy", ylim=(-0.02, 1.02))
+        ax.legend()
+        return ax
+
+    def __str__(self) -> str:
+        certified = (None,) * len(self.radii) if self.certified is None else self.certified
+        head = f"robust accuracy of {self.n:,} rows ({self.norm}); {self.attack}"
+        return _table(
+            head, ("radius", "after the attack", "certified"), zip(self.radii, self.attacked, certified, strict=True)
+        )
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(str(self))}</pre>"
 
 
 def robustness_curve(
@@ -130,6 +152,14 @@ def certify_robustness(
 
     ``model`` may be a `SmoothedClassifier`: then the claim is about it, in L2, and pays its α.
 
+    Parameters
+    ----------
+    X, y : rows that the model has not seen
+    radius, norm, where : fixed without a look at X. Units in ``where.scale`` that come from these rows, such as their own
+        standard deviations, void the claim: take them from the rows the model was fitted on, or state them. Where they are
+        the spread of X itself, the certificate claims nothing and says so
+    delta : the failure probability
+
     Examples
     --------
     >>> from sklearn.linear_model import LogisticRegression
@@ -145,9 +175,10 @@ def certify_robustness(
     smoothed = isinstance(model, SmoothedClassifier)
     if smoothed and norm != "l2":
         raise ValueError(f"norm must be 'l2' for a smoothed classifier, not {norm!r}")
-    proved, reason = None, ""
+    proved, reason = None, own_units(X, model.scale if smoothed else None if where is None else where.scale)
     try:
-        proved = model.certify(X) if smoothed else certified_radii(model, X, norm=norm, where=where)
+        if not reason:
+            proved = model.certify(X) if smoothed else certified_radii(model, X, norm=norm, where=where)
     except NotCertified as why:
         reason = str(why)
     inner = model.model if smoothed else model
@@ -171,7 +202,7 @@ def certify_robustness(
         covers=Covers(predictor="smoothed" if smoothed else facts.hashes["model"], rows=facts.hashes["rows"]),
         label=f"robust accuracy within {radius:g} ({norm})",
         met=(PER_ROW,),
-        assumptions=(CHOICES,) if smoothed else (ARITHMETIC, CHOICES),
+        assumptions=(CHOICES, UNITS) if smoothed else (ARITHMETIC, CHOICES, UNITS),
     )
     return Certificate(facts=facts, claims=(claim,), delta=delta)
 
@@ -190,20 +221,52 @@ class Tradeoff:
     attacked: tuple[float, ...]
     certified: tuple[float | None, ...]
 
+    def plot(self, ax: Any = None) -> Any:
+        """Draw robust accuracy against accuracy, a point for every training radius."""
+        ax = _axes(ax)
+        ax.plot(self.accuracy, self.attacked, marker="o", label="after the attack")
+        if all(share is not None for share in self.certified):
+            ax.plot(self.accuracy, self.certified, marker="s", linestyle="--", label="certified")
+        for trained, x, y in zip(self.training_radii, self.accuracy, self.attacked, strict=True):
+            ax.annotate(f"{trained:g}", (x, y), textcoords="offset points", xytext=(6, 6))
+        ax.set(xlabel="accuracy", ylabel=f"robust accuracy at radius {self.radius:g} ({self.norm})")
+        ax.legend(title="labels: training radius")
+        return ax
+
+    def __str__(self) -> str:
+        columns = ("training radius", "accuracy", "after the attack", "certified")
+        rows = zip(self.training_radii, self.accuracy, self.attacked, self.certified, strict=True)
+        return _table(f"accuracy, and robust accuracy at radius {self.radius:g} ({self.norm})", columns, rows)
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(str(self))}</pre>"
+
 
 def tradeoff(
-    fit: Callable[[float], Any],
+    fit: Any,
     training_radii: Iterable[float],
     X: Any,
     y: Any,
     *,
     radius: float,
     norm: Norm = "linf",
+    train: tuple[Any, Any] | None = None,
     **options: Any,
 ) -> Tradeoff:
-    """What robustness costs: ``fit(r)`` trains against changes of radius r; ``options`` are those of `robustness_curve`."""
+    """What robustness costs: a model trained against changes of every radius, judged on rows X, y at one.
+
+    Parameters
+    ----------
+    fit : a function from a training radius to a fitted model; or a learner with a parameter ``radius``, as
+        `AdversarialClassifier`, which is then fitted to ``train``
+    training_radii : at which
+    X, y, radius, norm : rows to judge on, best not those trained on, and the changes to judge by
+    train : (X, y) for a learner
+    options : those of `robustness_curve`
+    """
+    made = fit if callable(fit) else _trained(fit, train)
     radii = tuple(float(r) for r in training_radii)
-    curves = [robustness_curve(fit(r), X, y, (0.0, radius), norm=norm, **options) for r in radii]
+    curves = [robustness_curve(made(r), X, y, (0.0, radius), norm=norm, **options) for r in radii]
     return Tradeoff(
         norm,
         float(radius),
@@ -212,3 +275,26 @@ def tradeoff(
         tuple(curve.attacked[-1] for curve in curves),
         tuple(None if curve.certified is None else curve.certified[-1] for curve in curves),
     )
+
+
+def _trained(learner: Any, train: tuple[Any, Any] | None) -> Callable[[float], Any]:
+    if not hasattr(learner, "get_params") or "radius" not in learner.get_params(deep=False):
+        raise ValueError(f"fit must be a function of the radius or a learner with radius=, not {type(learner).__name__}")
+    if train is None:
+        raise ValueError("give train=(X, y), the rows that the learner is fitted to")
+    return lambda radius: clone(learner).set_params(radius=radius).fit(*train)
+
+
+def _axes(ax: Any) -> Any:
+    if ax is None:
+        from matplotlib.figure import Figure
+
+        ax = Figure(figsize=(6, 4), layout="constrained").subplots()
+    return ax
+
+
+def _table(head: str, columns: tuple[str, ...], rows: Iterable[Iterable[float | None]]) -> str:
+    """A heading and lines of numbers under the names of their columns; – for what there is not."""
+    words = [list(columns), *(["–" if value is None else f"{value:.4g}" for value in row] for row in rows)]
+    lines = ("  ".join(f"{word:>{len(name)}}" for word, name in zip(line, columns, strict=True)) for line in words)
+    return "\n".join([head, *lines])

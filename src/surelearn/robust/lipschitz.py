@@ -8,6 +8,7 @@ share an input times the norm of the matrix that maps a patch; the smaller count
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -15,6 +16,7 @@ import numpy as np
 
 from surelearn.adapters import ScoreFunction
 from surelearn.adapters.forms import Array, NetworkForm
+from surelearn.adapters.known import known_as, replaced
 
 LayerNorm = Literal["l2", "linf"]
 _UP = 1.0 + 1e-9
@@ -67,8 +69,8 @@ def slopes(f: ScoreFunction, norm: LayerNorm) -> Slopes:
     if f.module is None:
         raise UnknownSlope("no Lipschitz constant is known for it")
     layers = _layers(f.module)
-    while layers and type(layers[-1]).__name__ in ("Softmax", "LogSoftmax", "Identity", "Flatten"):
-        layers = layers[:-1]  # the largest score stays the largest
+    while layers and _keeps_the_largest(layers[-1]):
+        layers = layers[:-1]
     if not layers or type(layers[-1]).__name__ != "Linear":
         raise UnknownSlope("its last layer is not linear")
     return Slopes(math.prod(_slope(layer, norm) for layer in layers[:-1]), _array(layers[-1].weight))
@@ -81,15 +83,30 @@ def matrix_norm(W: Array, norm: LayerNorm) -> float:
 
 
 def _layers(module: Any) -> list[Any]:
-    if type(module).__name__ == "Sequential":
-        return [layer for part in module for layer in _layers(part)]
-    return [module]
+    """The layers in their order, each of a class of ``torch.nn`` itself, and nothing done before, between or after them."""
+    name = known_as(module, "torch.nn")
+    if not name:
+        raise UnknownSlope(f"the layer {type(module).__name__} is not known here")
+    if method := replaced(module):
+        raise UnknownSlope(f"the method {method} of its layer {name} was replaced")
+    if module._forward_hooks or module._forward_pre_hooks or module._compiled_call_impl is not None or _hooks_everywhere():
+        raise UnknownSlope(f"a hook on its layer {name} may change what goes in or comes out")
+    return [layer for part in module for layer in _layers(part)] if name == "Sequential" else [module]
+
+
+def _hooks_everywhere() -> bool:
+    base = sys.modules["torch.nn.modules.module"]
+    return bool(base._global_forward_hooks or base._global_forward_pre_hooks)
+
+
+def _keeps_the_largest(layer: Any) -> bool:
+    """Whether the largest output is that of the layer before, and is ahead by no more."""
+    name = type(layer).__name__
+    return name in ("Identity", "Flatten") or (name in ("Softmax", "LogSoftmax") and layer.dim in (1, -1))
 
 
 def _slope(layer: Any, norm: LayerNorm) -> float:
     name = type(layer).__name__
-    if not type(layer).__module__.startswith("torch.nn.modules"):
-        raise UnknownSlope(f"the layer {name} is not known here")
     if name in _SLOPES:
         return _SLOPES[name]
     if name == "LeakyReLU":

@@ -1,0 +1,229 @@
+"""Adversarial training of any classifier with a gradient, as a game of the learner against the rows' changes."""
+
+from __future__ import annotations
+
+import copy
+import math
+import numbers
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import ClassifierMixin, MetaEstimatorMixin, clone, is_classifier
+from sklearn.utils import check_random_state, get_tags
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
+
+from surelearn.adapters import score_function
+from surelearn.attacks.domains import Array, Domain, Norm
+from surelearn.attacks.evasion import worst_rows
+from surelearn.base import Learner, Writer
+from surelearn.bounds.robustness import robust_accuracy
+from surelearn.robust.adversarial import FRESH
+
+_CHANGED = "the rows it was fitted to were changed to hurt it: they are no sample of new rows"
+_OTHER = "the estimator's own claim is about its last fit, to rows changed round after round, not about the rows given"
+
+
+def _has(name: str) -> Any:
+    return lambda self: hasattr(getattr(self, "estimator_", self.estimator), name)
+
+
+class AdversarialClassifier(MetaEstimatorMixin, ClassifierMixin, Learner):
+    """Trains a classifier on rows changed to hurt it (course, Section 17): min over models, max over changes.
+
+    Fictitious play: in every round the learner is fitted to the rows as given and as they were worst for the models of all
+    rounds before, each counting alike; then the worst rows for the new model are found, for linear models exactly. Where
+    the learner minimizes a convex loss plus λ‖w‖², these are Frank–Wolfe steps of length 1/(t + 1) on the game's dual, and
+    the worst-case objective approaches its least value; fitting to the last worst rows alone goes round in circles.
+
+    Parameters
+    ----------
+    estimator : a classifier with a gradient that `surelearn.adapters.score_function` knows: linear, kernel, network, also at
+        the end of a pipeline. Where it takes ``sample_weight``, the weights add up to the number of rows, so that its
+        regularization keeps its strength. ``warm_start=True`` is used
+    radius, norm, where : of the changes: in units of the domain's scale, "linf" or "l2", and the `Domain` of changed rows
+    rounds : how many times it is fitted again; the last fit has rounds + 1 times as many rows. A kernel machine needs few,
+        a linear learner with a small λ many
+    steps : of projected gradient, where the worst rows have no closed form
+    held_out : the share of rows of every class that are not trained on and choose the round: that with the largest robust
+        accuracy, the last of equal ones. None lets the rows trained on choose
+    random_state : of the rows held out, of where attacks start, and of the estimator where it has None
+
+    Attributes
+    ----------
+    estimator_ : the classifier of the round that was kept
+    round_ : its number; 0 is the classifier fitted to unchanged rows
+    accuracy_, robust_accuracy_ : (rounds + 1,) of every round, on the rows that choose; the second under the attack that
+        makes the rows, for linear models exact, else an upper bound
+    classes_ : the labels
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> X = np.random.default_rng(0).normal(size=(200, 5))
+    >>> y = X @ [2.0, 0.5, 0.5, 0.5, 0.5] > 0
+    >>> model = AdversarialClassifier(LogisticRegression(C=100.0), radius=0.3).fit(X, y)
+    >>> bool(model.robust_accuracy_[-1] > model.robust_accuracy_[0])
+    True
+    """
+
+    classes_: npt.NDArray[Any]
+    n_features_in_: int
+
+    def __init__(
+        self,
+        estimator: Any,
+        *,
+        radius: float = 0.1,
+        norm: Norm = "linf",
+        where: Domain | None = None,
+        rounds: int = 20,
+        steps: int = 10,
+        held_out: float | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.estimator = estimator
+        self.radius = radius
+        self.norm = norm
+        self.where = where
+        self.rounds = rounds
+        self.steps = steps
+        self.held_out = held_out
+        self.random_state = random_state
+
+    def __sklearn_tags__(self) -> Any:
+        """Two classes or more, as the estimator takes them."""
+        tags, inner = super().__sklearn_tags__(), get_tags(self.estimator).classifier_tags
+        if inner is not None:
+            tags.classifier_tags.multi_class = inner.multi_class
+        return tags
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Play the rounds on rows X (n, d) and labels y (n,) of two or more classes."""
+        self._check()
+        X, y = validate_data(self, X, y, dtype=np.float64)
+        check_classification_targets(y)
+        self.classes_, codes = np.unique(y, return_inverse=True)
+        if self.classes_.size < 2:
+            raise ValueError("y holds one class only: classification needs at least two")
+        random = check_random_state(self.random_state)
+        held = _held_out(codes, self.held_out, random)
+        learner = _seeded(clone(self.estimator), random)
+        self._play(learner, X[~held], y[~held], (X[held], y[held]) if held.any() else None, random)
+        self.facts_ = {
+            "n": len(X),
+            "d": X.shape[1],
+            "classes": int(self.classes_.size),
+            "radius": float(self.radius),
+            "norm": self.norm,
+            "round": self.round_,
+            "held_out": int(held.sum()),
+            "accuracy": self.accuracy_,
+            "robust_accuracy": self.robust_accuracy_,
+        }
+        return self
+
+    def _play(self, learner: Any, X: Array, y: Any, watched: tuple[Array, Any] | None, random: Any) -> None:
+        rows, measured, best = [X], [], -1.0
+        for played in range(self.rounds + 1 if self.radius > 0 else 1):
+            _fit(learner, rows, y)
+            if not played:
+                self._check_attack(learner)
+            rows.append(self._worst(learner, X, y, random))
+            seen = (X, y, rows[-1]) if watched is None else (*watched, self._worst(learner, *watched, random))
+            measured.append(_measured(learner, *seen))
+            if measured[-1][1] >= best:
+                best, self.round_, self.estimator_ = measured[-1][1], played, copy.deepcopy(learner)
+        self.accuracy_, self.robust_accuracy_ = np.array(measured).T.copy()
+
+    def _worst(self, learner: Any, X: Array, y: Any, random: Any) -> Array:
+        options: dict[str, Any] = {"norm": self.norm, "where": self.where, "steps": self.steps}
+        return worst_rows(learner, X, y, radius=self.radius, random_state=random, **options)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The class of every row."""
+        return self._asked("predict", X)
+
+    @available_if(_has("decision_function"))
+    def decision_function(self, X: Any) -> Array:
+        """The estimator's scores."""
+        return self._asked("decision_function", X)
+
+    @available_if(_has("predict_proba"))
+    def predict_proba(self, X: Any) -> Array:
+        """The estimator's probabilities (n, K), in the order of ``classes_``."""
+        return self._asked("predict_proba", X)
+
+    def _asked(self, method: str, X: Any) -> Any:
+        check_is_fitted(self, "facts_")
+        X = validate_data(self, X, dtype=np.float64, reset=False)
+        return getattr(self.estimator_, method)(X)
+
+    def _check(self) -> None:
+        if not (hasattr(self.estimator, "fit") and is_classifier(self.estimator)):
+            raise ValueError(f"estimator must be a scikit-learn classifier, not {type(self.estimator).__name__}")
+        if not (isinstance(self.radius, numbers.Real) and math.isfinite(self.radius) and self.radius >= 0):
+            raise ValueError(f"radius must be a finite number of at least 0, not {self.radius!r}")
+        if self.norm not in ("linf", "l2"):
+            raise ValueError(f"norm must be 'linf' or 'l2', not {self.norm!r}")
+        for name in ("rounds", "steps"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < 1:
+                raise ValueError(f"{name} must be a whole number of at least 1, not {value!r}")
+        if self.held_out is not None and not 0 < self.held_out < 1:
+            raise ValueError(f"held_out must be None or lie strictly between 0 and 1, not {self.held_out!r}")
+
+    def _check_attack(self, learner: Any) -> None:
+        f = score_function(learner)
+        if f.pullback is None:
+            raise ValueError(
+                f"{f.name} has no gradient ({f.why_not}), so projected gradient cannot find rows to train it on:"
+                " PartitionClassifier and SmoothedClassifier take any classifier"
+            )
+
+    def _claim(self, writer: Writer) -> None:
+        inner = getattr(self.estimator_, "certificate_", None)
+        writer.absent("risk", _CHANGED)
+        writer.absent("robust accuracy", f"{_CHANGED}; {FRESH}", robust_accuracy.key)
+        for claim in () if inner is None else inner.claims:
+            if claim.quantity != "risk":
+                writer.absent(claim.quantity, _OTHER, claim.theorem)
+
+
+def _fit(learner: Any, rows: list[Array], y: Any) -> None:
+    """Fit to all versions of the rows, each counting alike; weights, where they are taken, add up to one version's."""
+    steps = getattr(learner, "steps", None)
+    last, prefix = (steps[-1][1], f"{steps[-1][0]}__") if isinstance(steps, list) else (learner, "")
+    weights = {}
+    if len(rows) > 1 and has_fit_parameter(last, "sample_weight"):
+        weights = {f"{prefix}sample_weight": np.full(len(rows) * len(y), 1.0 / len(rows))}
+    learner.fit(np.concatenate(rows), np.tile(y, len(rows)), **weights)
+
+
+def _measured(learner: Any, X: Array, y: Any, worst: Array) -> tuple[float, float]:
+    """The share of rows that are right, and that are right both as given and at their worst."""
+    right = learner.predict(X) == y
+    return float(right.mean()), float((right & (learner.predict(worst) == y)).mean())
+
+
+def _held_out(codes: np.ndarray, share: float | None, random: Any) -> npt.NDArray[np.bool_]:
+    """Which rows are held out: so many of every class."""
+    held = np.zeros(len(codes), dtype=bool)
+    if share is None:
+        return held
+    for label in range(codes.max() + 1):
+        rows = random.permutation(np.flatnonzero(codes == label))
+        held[rows[: int(share * len(rows))]] = True
+    if not held.any():
+        raise ValueError(f"held_out={share!r} holds out no row of {len(codes)}: give a larger share, or None")
+    return held
+
+
+def _seeded(learner: Any, random: Any) -> Any:
+    """The learner with a number for every ``random_state`` that is None."""
+    names = [
+        n for n, value in learner.get_params(deep=True).items() if n.split("__")[-1] == "random_state" and value is None
+    ]
+    return learner.set_params(**{name: int(random.randint(2**31 - 1)) for name in sorted(names)})
