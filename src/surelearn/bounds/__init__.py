@@ -76,6 +76,7 @@ from surelearn.bounds.poisoning import (
     classification_pull,
     partition_radius,
     poisoning_threshold,
+    poisoning_threshold_machines,
     poisoning_threshold_regression,
     regression_pull,
 )
@@ -189,6 +190,7 @@ __all__ = [
     "partition_radius",
     "perceptron_mistakes",
     "poisoning_threshold",
+    "poisoning_threshold_machines",
     "poisoning_threshold_regression",
     "polynomial_radius",
     "rademacher_margin",

@@ -40,7 +40,7 @@ def _spends() -> Statement:
 
 @theorem(
     "randomized response",
-    "S. Warner, JASA 60 (1965); P. Kairouz, S. Oh and P. Viswanath, JMLR 17 (2016), Section 2.2",
+    "S. Warner, JASA 60 (1965); P. Kairouz, S. Oh and P. Viswanath, JMLR 17 (2016), for more than two answers",
     assumes=("adjacent answers differ in one person's, replaced", IDEAL_NOISE),
     claims=_spends(),
     example={"keep": 0.75, "categories": 2},
@@ -68,7 +68,7 @@ def randomized_response(keep: npt.ArrayLike, categories: npt.ArrayLike = 2) -> V
 
 @theorem(
     "Laplace mechanism",
-    "C. Dwork, F. McSherry, K. Nissim and A. Smith, TCC 2006, Proposition 1",
+    "C. Dwork, F. McSherry, K. Nissim and A. Smith, TCC 2006",
     assumes=(SENSITIVE, IDEAL_NOISE),
     claims=_spends(),
     example={"sensitivity": 1.0, "scale": 2.0},
@@ -162,7 +162,7 @@ def gaussian_noise(sensitivity: float, epsilon: float, dp_delta: float) -> float
 def sequential_composition(epsilons: npt.ArrayLike, dp_deltas: npt.ArrayLike = 0.0) -> Pair:
     """Mechanisms on the same rows, each free to look at the answers before: ε and dp_delta add up.
 
-    C. Dwork and A. Roth (2014), Theorem 3.16 and Appendix B.
+    C. Dwork and A. Roth (2014), Theorem 3.16; by induction also where one mechanism sees the answers of another.
 
     Examples
     --------
@@ -191,7 +191,7 @@ def parallel_composition(epsilons: npt.ArrayLike, dp_deltas: npt.ArrayLike = 0.0
 def group_privacy(epsilon: float, dp_delta: float, k: int) -> Pair:
     """K rows that change together: (kε, k·e^{(k−1)ε}·dp_delta).
 
-    S. Vadhan (2017), Lemma 2.2, with the sum of dp_delta·e^{iε} over i < k bounded by k times its last term. The course
+    S. Vadhan (2017), group privacy, with the sum of dp_delta·e^{iε} over i < k bounded by k times its last term. The course
     (Proposition 19.4) states it for dp_delta = 0.
 
     Examples
@@ -207,7 +207,7 @@ def group_privacy(epsilon: float, dp_delta: float, k: int) -> Pair:
 def advanced_composition(epsilon: float, dp_delta: float, k: int, slack: float) -> Pair:
     """As many as k mechanisms, each (ε, dp_delta): kε(e^ε − 1)/(e^ε + 1) + ε√(2k ln(1/slack)), or kε if that is less.
 
-    At dp_delta 1 − (1 − dp_delta)^k(1 − slack). P. Kairouz, S. Oh and P. Viswanath, ICML 2015, Theorem 3.4.
+    At dp_delta 1 − (1 − dp_delta)^k(1 − slack). P. Kairouz, S. Oh and P. Viswanath, ICML 2015.
 
     Examples
     --------
@@ -241,7 +241,7 @@ def post_processing(epsilon: float, dp_delta: float) -> Pair:
 
 @theorem(
     "DP-SGD, Rényi",
-    "I. Mironov, K. Talwar, L. Zhang (2019), Theorems 4 and 5; C. Canonne, G. Kamath, T. Steinke (2020), Proposition 12",
+    "I. Mironov, K. Talwar, L. Zhang (2019), Section 3.3; C. Canonne, G. Kamath, T. Steinke (2020), Proposition 12",
     assumes=(ADJACENT, POISSON, CLIPPED, PUBLIC, IDEAL_NOISE),
     claims=_spends(),
     example={"noise_multiplier": 1.0, "sample_rate": 0.01, "steps": 1000, "dp_delta": 1e-5},
@@ -262,7 +262,7 @@ def dp_sgd_renyi(noise_multiplier: float, sample_rate: float, steps: int, dp_del
 
 @theorem(
     "DP-SGD, privacy loss distribution",
-    "V. Doroshenko and others, PoPETs 2022, Section 3; Y. Zhu, J. Dong and Y.-X. Wang, AISTATS 2022, Theorems 10 and 11",
+    "V. Doroshenko and others, PoPETs 2022; Y. Zhu, J. Dong and Y.-X. Wang, AISTATS 2022, Theorems 10 and 11",
     assumes=(ADJACENT, POISSON, CLIPPED, PUBLIC, IDEAL_NOISE),
     claims=_spends(),
     example={"noise_multiplier": 1.0, "sample_rate": 0.01, "steps": 1000, "dp_delta": 1e-5},

@@ -1,7 +1,7 @@
 """Privacy loss distributions: the (ε, dp_delta) of a mechanism run many times, numerically and from above.
 
 The privacy loss ℓ = ln(P/Q) of two adjacent data sets is put on a grid such that dp_delta at every grid point stays exact
-and grows in between (V. Doroshenko and others, "Connect the Dots", PoPETs 2022, Section 3); sums of independent losses are
+and grows in between (V. Doroshenko and others, "Connect the Dots", PoPETs 2022); sums of independent losses are
 powers of its Fourier transform (A. Koskela, J. Jälkö and A. Honkela, AISTATS 2020). What leaves the window, and rounding,
 are added.
 """

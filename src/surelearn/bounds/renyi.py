@@ -53,7 +53,7 @@ def laplace_renyi(orders: npt.ArrayLike, sensitivity: float, scale: float) -> Va
 def randomized_response_renyi(orders: npt.ArrayLike, keep: float) -> Value:
     """Rényi curve of answering the truth of two with probability p: ln(p^α(1−p)^{1−α} + (1−p)^α p^{1−α})/(α − 1).
 
-    I. Mironov, CSF 2017, Proposition 5.
+    I. Mironov, CSF 2017.
 
     Examples
     --------
@@ -71,7 +71,7 @@ def subsampled_gaussian_renyi(orders: npt.ArrayLike, noise_multiplier: float, sa
 
     A_α = E[(1 − q + q·e^{(2x−1)/(2σ²)})^α] over x ~ N(0, σ²): a binomial sum for whole α, the trapezoid rule, which
     converges exponentially for this integrand, for the others. I. Mironov, K. Talwar and L. Zhang, 2019
-    (arXiv:1908.10530), Theorems 4 and 5 and Section 3.3: this direction, the row removed, is the larger one. With
+    (arXiv:1908.10530), Section 3.3: this direction, the row removed, is the larger one. With
     noise below 0.1 fractional orders are not computed: infinity.
 
     Parameters
@@ -103,9 +103,9 @@ def subsampled_gaussian_renyi(orders: npt.ArrayLike, noise_multiplier: float, sa
 def epsilon_from_renyi(orders: npt.ArrayLike, renyi: npt.ArrayLike, dp_delta: float, tight: bool = True) -> float:
     """The least ε over the orders of a Rényi curve ρ(α), for a given dp_delta.
 
-    ρ + ln(1 − 1/α) − ln(α·dp_delta)/(α − 1): C. Canonne, G. Kamath and T. Steinke, NeurIPS 2020 (arXiv:2004.00010),
+    ρ + ln(1 − 1/α) − ln(α·dp_delta)/(α − 1): C. Canonne, G. Kamath and T. Steinke, NeurIPS 2020 (arXiv:2004.00010v4),
     Proposition 12; B. Balle and others, AISTATS 2020, Theorem 21. It replaces ρ + ln(1/dp_delta)/(α − 1) of
-    I. Mironov, CSF 2017, Proposition 3.
+    I. Mironov, CSF 2017 (arXiv:1702.07476v3), Proposition 3.
 
     Parameters
     ----------

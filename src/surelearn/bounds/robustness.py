@@ -36,7 +36,7 @@ def _ratio(gap: Any, slope: Any) -> Any:
 
 @theorem(
     "distance to a hyperplane",
-    "Hölder's inequality; M. Hein and M. Andriushchenko, NeurIPS 2017, Theorem 2.1, where it is an equality",
+    "Hölder's inequality; M. Hein and M. Andriushchenko, NeurIPS 2017, whose bound is exact here",
     assumes=(LARGEST_SCORE, GAP),
     claims=_STATEMENT,
     example={"score_gap": 2.0, "dual_norm": 4.0},
@@ -119,7 +119,7 @@ def kernel_radius(
 
 @theorem(
     "radius of a polynomial kernel machine",
-    "M. Hein and M. Andriushchenko, NeurIPS 2017, Theorem 2.1; the slope of φ from the kernel's second derivatives",
+    "after M. Hein and M. Andriushchenko, NeurIPS 2017: a slope within the ball, here of φ, from derivatives of k",
     assumes=(LARGEST_SCORE, GAP, NORM),
     claims=_STATEMENT,
     example={"score_gap": 1.0, "rkhs_norm": 2.0, "x_norm": 1.0, "degree": 2, "gamma": 1.0, "offset": 1.0},
