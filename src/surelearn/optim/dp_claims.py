@@ -30,13 +30,13 @@ def facts_of(n: int, d: int, recipe: Recipe, spent: PrivacySpent | None, reason:
     return facts | {name: getattr(spent, name) for name in names}
 
 
-def write_privacy(writer: Writer, facts: Mapping[str, Any]) -> None:
-    """Claim ε by both theorems, or say why there is none; and that nothing is known of the risk."""
+def write_privacy(writer: Writer, facts: Mapping[str, Any], assumptions: tuple[str, ...] = ()) -> None:
+    """Claim ε by both theorems, under ``assumptions`` too, or say why there is none; nothing is known of the risk."""
     if facts["no_epsilon"]:
         writer.absent("epsilon", facts["no_epsilon"], "dp_sgd_epsilon")
     else:
         read = {name: name for name in _STEPS}
-        said = {"met": (POISSON, CLIPPED), "assumptions": (NOT_TUNED,), "loss": "any"}
+        said = {"met": (POISSON, CLIPPED), "assumptions": (NOT_TUNED, *assumptions), "loss": "any"}
         at = f"at dp_delta = {facts['dp_delta']:g}, {facts['adjacency']}"
         writer.claim(dp_sgd_epsilon, {**read, "accounted": "accounted"}, label=f"epsilon {at}", **said)
         writer.claim(dp_sgd_renyi, read, quantity="epsilon (Rényi)", label=f"epsilon by Rényi accounting {at}", **said)

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from surelearn.base import Learner, Writer
 from surelearn.optim.accountant import NOT_POISSON, PoissonSampler, PrivacySpent, account_sampler, generator_from, noise_for
 from surelearn.optim.dp_claims import facts_of, write_privacy
+from surelearn.optim.dp_mixing import SEPARATE, refuse_mixing
 from surelearn.optim.dp_sgd import Recipe
 
 _TRIED = 8  # rows on which the closed form is checked against autograd
@@ -29,6 +30,7 @@ class PrivateFit:
     spent : what it cost; None where the batches were not Poisson samples or no noise was added, ``reason`` says so
     engine : "closed form", or "torch.func.vmap: …" with why there is none
     recipe : how it stepped
+    assumptions : what ε takes for granted beyond Poisson samples, clipping and noise
     """
 
     module: Any
@@ -36,6 +38,7 @@ class PrivateFit:
     reason: str
     engine: str
     recipe: Recipe
+    assumptions: tuple[str, ...] = (SEPARATE,)
 
 
 def fit_private(
@@ -59,7 +62,8 @@ def fit_private(
     """Train a torch module on rows X and targets y by DP-SGD, in place.
 
     Gradients of linear layers and 2-D convolutions are clipped in closed form, at about the cost of plain SGD; of any other
-    module by ``torch.func``. Layers that mix examples, such as batch normalization, are refused.
+    module by ``torch.func``. ε holds if module and loss treat each row by itself; where one is seen to mix rows, as batch
+    normalization does, it is refused.
 
     Parameters
     ----------
@@ -80,12 +84,12 @@ def fit_private(
     import torch
 
     X, y = _tensors(module, X, y, loss)
-    _refuse_mixing(module, X[:_TRIED])
     if not batch_size > 0:
         raise ValueError(f"batch_size must be positive, not {batch_size}")
     if not passes > 0:
         raise ValueError(f"passes must be positive, not {passes}")
     rate = min(1.0, batch_size / len(X))
+    refuse_mixing(module, _loss(loss), X, y, rate * len(X))
     steps = int(np.ceil(passes / rate))
     recipe = Recipe(
         steps=steps, step=step, clip=clip, radius=radius, average=False,
@@ -190,28 +194,6 @@ def _loss(loss: Any) -> Any:
     raise ValueError(f'loss must be "cross_entropy", "squared" or a function, not {loss!r}')
 
 
-def _refuse_mixing(module: Any, X: Any) -> None:
-    """Refuse modules whose output for one example depends on the others."""
-    import torch
-    from torch import nn
-
-    for name, child in module.named_modules():
-        if isinstance(child, nn.modules.batchnorm._BatchNorm):
-            raise ValueError(f"module.{name} is a {type(child).__name__}, which mixes examples: use GroupNorm or LayerNorm")
-    for training in (False, True):
-        tried = copy.deepcopy(module).train(training)
-        for child in tried.modules():
-            if isinstance(child, nn.modules.dropout._DropoutNd):
-                child.eval()
-        before = [buffer.clone() for buffer in tried.buffers()]
-        with torch.no_grad():
-            together, alone = tried(X), torch.cat([tried(x[None]) for x in X])
-        if together.shape != alone.shape or not torch.allclose(together, alone, rtol=1e-3, atol=1e-4, equal_nan=True):
-            raise ValueError("module gives other outputs for rows together than for each alone: it mixes examples")
-        if not all(torch.equal(old, new) for old, new in zip(before, tried.buffers(), strict=True)):
-            raise ValueError("module keeps statistics of the rows in a buffer, without noise: use layers that keep none")
-
-
 class DPModule(Learner):
     """A torch module trained by DP-SGD, as a scikit-learn estimator whose certificate states (ε, dp_delta).
 
@@ -314,4 +296,4 @@ class DPModule(Learner):
         return outputs[:, 0] if outputs.ndim == 2 and outputs.shape[1] == 1 else outputs
 
     def _claim(self, writer: Writer) -> None:
-        write_privacy(writer, self.facts_)
+        write_privacy(writer, self.facts_, (SEPARATE,))

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from surelearn.certificate import Certificate
+from surelearn.persistence.modules import ModuleMismatchError, decode_module, encode_module, is_module
 from surelearn.persistence.trusted import KERNELS, LEARNERS
 from surelearn.persistence.words import first_line
 
@@ -24,8 +25,8 @@ def encode_learner(model: Any) -> tuple[Any, bytes]:
     return plain, to_bytes(arrays)
 
 
-def decode_learner(path: Path, manifest: Mapping[str, Any], content: bytes) -> Any:
-    """The learner that `encode_learner` took apart."""
+def decode_learner(path: Path, manifest: Mapping[str, Any], content: bytes, into: Any = None) -> Any:
+    """The learner that `encode_learner` took apart; a module whose layers are not known is ``into`` with its weights."""
     from safetensors.numpy import load as from_bytes
 
     name = manifest["class"]
@@ -33,13 +34,34 @@ def decode_learner(path: Path, manifest: Mapping[str, Any], content: bytes) -> A
         raise ValueError(f"{path} holds a {name!r}, which is no learner of this surelearn")
     module, _, cls_name = name.rpartition(".")
     cls = getattr(importlib.import_module(module), cls_name)
+    parameters = manifest["parameters"]
+    if holds_module(parameters):
+        _needs_torch(path)
+    elif into is not None:
+        raise ValueError(f"{path} holds a {cls_name} without a torch module: leave out into=")
     try:
         arrays = from_bytes(content)
         model = cls.__new__(cls)
-        vars(model).update({key: _decode(value, arrays) for key, value in dict(manifest["parameters"]).items()})
+        vars(model).update({key: _decode(value, arrays, into) for key, value in dict(parameters).items()})
         return model
+    except ModuleMismatchError as error:
+        raise ValueError(f"{path}: {error}") from None
     except Exception as error:  # whatever plain data of another shape leads to
         raise ValueError(f"{path} is damaged: {first_line(error)}") from None
+
+
+def holds_module(parameters: Any) -> bool:
+    """Whether a learner's parameters, as they were encoded, hold a torch module."""
+    return isinstance(parameters, dict) and any(isinstance(p, dict) and "module" in p for p in parameters.values())
+
+
+def _needs_torch(path: Path) -> None:
+    try:
+        import torch  # noqa: F401
+    except ModuleNotFoundError:
+        raise ModuleNotFoundError(
+            f"{path} holds a torch module, which needs PyTorch: pip install 'surelearn[torch]'", name="torch"
+        ) from None
 
 
 def _encode(value: Any, name: str, arrays: dict[str, Any]) -> Any:
@@ -62,12 +84,14 @@ def _encode(value: Any, name: str, arrays: dict[str, Any]) -> Any:
         return {"dict": {key: _encode(item, name, arrays) for key, item in value.items()}}
     if kind is Certificate:
         return {"certificate": value.to_dict()}
+    if is_module(value):
+        return {"module": _encode(encode_module(value), name, arrays)}
     if f"{kind.__module__}.{kind.__qualname__}" in KERNELS:
         return {"kernel": value.name, "parameters": _encode(value.parameters(), name, arrays)}
     raise ValueError(f"the model's {name} is a {kind.__name__}, which cannot be saved without pickle")
 
 
-def _decode(value: Any, arrays: Mapping[str, Any]) -> Any:
+def _decode(value: Any, arrays: Mapping[str, Any], into: Any = None) -> Any:
     if not isinstance(value, dict):
         return value
     kind = next(iter(value))
@@ -90,4 +114,6 @@ def _decode(value: Any, arrays: Mapping[str, Any]) -> Any:
         from surelearn.kernel.functions import kernel
 
         return kernel(value["kernel"], **_decode(value["parameters"], arrays))
+    if kind == "module":
+        return decode_module(_decode(value["module"], arrays), into)
     raise ValueError(f"unknown kind of value {kind!r}")

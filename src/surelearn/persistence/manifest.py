@@ -111,7 +111,7 @@ def read_data(path: Path, manifest: Mapping[str, Any]) -> tuple[str, bytes]:
     return name, content
 
 
-def versions() -> dict[str, str]:
-    """Of this surelearn, Python and the libraries that a saved model depends on."""
-    found = {name: importlib.metadata.version(name) for name in _VERSIONS_OF}
+def versions(torch: bool = False) -> dict[str, str]:
+    """Of this surelearn, Python and the libraries that a saved model depends on, PyTorch where it holds a module."""
+    found = {name: importlib.metadata.version(name) for name in (*_VERSIONS_OF, *(["torch"] if torch else []))}
     return {"surelearn": __version__, "python": platform.python_version(), **found}

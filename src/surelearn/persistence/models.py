@@ -15,7 +15,7 @@ from surelearn.certificate import Certificate
 from surelearn.data.schema import Schema
 from surelearn.fingerprint import UNHASHED, fingerprint_model
 from surelearn.persistence.archives import decode_archive, encode_archive
-from surelearn.persistence.learners import decode_learner, encode_learner
+from surelearn.persistence.learners import decode_learner, encode_learner, holds_module
 from surelearn.persistence.manifest import (
     FORMAT,
     MANIFEST,
@@ -67,7 +67,8 @@ def save(
 
     Parameters
     ----------
-    model : a scikit-learn model or pipeline, or a learner of surelearn
+    model : a scikit-learn model or pipeline, or a learner of surelearn; a module inside `DPModule` is kept layer by layer
+        where its layers are on a list (`persistence.modules.LAYERS`), else `load` is given one like it
     path : the folder; made if it does not exist
     certificate : about this model; a learner's own ``certificate_`` by default
     schema, reference : the columns it reads and a summary of its certify rows, as an audit has them
@@ -103,7 +104,7 @@ def save(
         "class": _class_name(type(model)),
         "parameters": parameters,
         "fingerprint": fingerprint,
-        "versions": versions(),
+        "versions": versions(holds_module(parameters)),
         "files": {name: {"sha256": digest, "bytes": len(content)}},
         "columns": None if schema is None else schema.to_dict(),
         "reference": reference,
@@ -115,7 +116,7 @@ def save(
         before = left_behind(path)
         try:
             files.write(path / name, content)
-            _decode_model(path, manifest, trusted)  # what is on the disk now
+            _decode_model(path, manifest, trusted, _foreign(model, parameters))  # what is on the disk now
             files.write(path / MANIFEST, text)
         except BaseException:
             tidy(path, name, made)
@@ -125,20 +126,21 @@ def save(
     return path
 
 
-def load(path: str | Path, *, trusted: Sequence[str] = ()) -> Any:
+def load(path: str | Path, *, trusted: Sequence[str] = (), into: Any = None) -> Any:
     """The model that `save` wrote into a folder. Nothing in it is executed; whatever is not as it was written is refused.
 
     Parameters
     ----------
     path : the folder
     trusted : names of further types that you vouch for
+    into : a torch module made like the one that was saved, for modules of your own classes; a copy takes the weights
 
     Raises
     ------
     ValueError
         one sentence that says what is wrong: not a folder of `save`, a changed byte, a type that is not on the list, …
     """
-    return read_model(path, trusted=trusted).model
+    return read_model(path, trusted=trusted, into=into).model
 
 
 def find_model(path: str | Path) -> Path:
@@ -147,11 +149,11 @@ def find_model(path: str | Path) -> Path:
     return inside if (inside / MANIFEST).is_file() else Path(path)
 
 
-def read_model(path: str | Path, *, trusted: Sequence[str] = ()) -> Saved:
+def read_model(path: str | Path, *, trusted: Sequence[str] = (), into: Any = None) -> Saved:
     """The model with its certificate and columns; see `load`."""
     path = Path(path)
     manifest = read_manifest(path)
-    model = _decode_model(path, manifest, trusted)
+    model = _decode_model(path, manifest, trusted, into)
     try:
         certificate = None if manifest["certificate"] is None else Certificate.from_dict(manifest["certificate"])
         schema = None if manifest["columns"] is None else Schema.from_dict(manifest["columns"])
@@ -182,11 +184,19 @@ def _encode_model(model: Any, trusted: Sequence[str]) -> tuple[str, Any, bytes]:
     return "skops", repr(model), encode_archive(model, trusted)
 
 
-def _decode_model(path: Path, manifest: Mapping[str, Any], trusted: Sequence[str]) -> Any:
+def _foreign(model: Any, parameters: Any) -> Any:
+    """The module of a learner whose layers are not on the list."""
+    kept = [key for key in parameters if holds_module({key: parameters[key]})] if holds_module(parameters) else []
+    return next((getattr(model, key) for key in kept if parameters[key]["module"]["dict"]["layers"] is None), None)
+
+
+def _decode_model(path: Path, manifest: Mapping[str, Any], trusted: Sequence[str], into: Any) -> Any:
     """The model, which must be the one that was saved."""
     name, content = read_data(path, manifest)
     if name.endswith(".safetensors"):
-        model = decode_learner(path, manifest, content)
+        model = decode_learner(path, manifest, content, into)
+    elif into is not None:
+        raise ValueError(f"{path} holds a scikit-learn model, not a torch module: leave out into=")
     else:
         model = decode_archive(path / name, content, trusted)
     if _class_name(type(model)) != manifest["class"]:
@@ -195,7 +205,7 @@ def _decode_model(path: Path, manifest: Mapping[str, Any], trusted: Sequence[str
     if fingerprint == UNHASHED:
         raise ValueError(f"{path} holds no model, or one with parts that surelearn.save never writes")
     if fingerprint != manifest["fingerprint"]:
-        now = versions()
+        now = versions("torch" in manifest["versions"])
         others = [f"{k} {v} (here {now.get(k)})" for k, v in manifest["versions"].items() if v != now.get(k)]
         if not others:
             raise ValueError(f"{path}: the model is not the one that was saved")

@@ -33,6 +33,8 @@ LEARNERS = {
     "surelearn.linear.robust.regression.VariationalRegression",
     "surelearn.linear.robust.lasso.SquareRootLasso",
     "surelearn.linear.svm.learner.SupportVectorMachine",
+    "surelearn.optim.dp_module.DPModule",
+    "surelearn.robust.adversarial.AdversarialLinearClassifier",
     "surelearn.selection.preparation.DateParts",
     "surelearn.selection.preparation.HashedWords",
 }

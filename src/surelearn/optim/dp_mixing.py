@@ -1,0 +1,106 @@
+"""Whether a row's loss, or its gradient, depends on other rows of the batch: then clipping row by row bounds nothing."""
+
+from __future__ import annotations
+
+import copy
+import math
+from typing import Any
+
+import numpy as np
+
+from surelearn.optim.dp_gradients import PerExample, checked_losses, trainable
+
+SEPARATE = "module and loss treat each row by itself; rows were compared with themselves alone, which is no proof"
+_TRIED = 8  # rows that are compared
+_MOST = 4096  # rows of the largest batch that is tried
+
+Seen = tuple[Any, Any, list[Any]]
+
+
+def refuse_mixing(module: Any, loss: PerExample, X: Any, y: Any, expected: float) -> None:
+    """Refuse a module or a loss that gives a row another value, or another gradient, among others than alone.
+
+    Some rows are compared, in training and in evaluation, in a small batch and in one as large as those to come.
+
+    Parameters
+    ----------
+    loss : of outputs and targets, one number an example
+    expected : size of the batches to come, which may be larger by three standard deviations
+    """
+    from torch import nn
+
+    for name, child in module.named_modules():
+        if isinstance(child, nn.modules.batchnorm._BatchNorm):
+            raise ValueError(f"module.{name} is a {type(child).__name__}, which mixes examples: use GroupNorm or LayerNorm")
+    few = min(_TRIED, len(X))
+    size = max(few, min(len(X), _MOST, math.ceil(expected + 3 * math.sqrt(expected))))
+    rows = np.random.default_rng(0).permutation(len(X))[:size]  # the first rows of a table are often of one class
+    module, X, y = _in_double(module, loss, X[rows], y[rows])
+    for training in (False, True):
+        tried = _ready(module, training)
+        before = [buffer.clone() for buffer in tried.buffers()]
+        alone = _together([_seen(tried, loss, X[i : i + 1], y[i : i + 1], [i]) for i in range(few)])
+        for count in {few, size}:
+            _compare(_seen(tried, loss, X[:count], y[:count], range(few)), alone)
+        if not all((old == new).all() for old, new in zip(before, tried.buffers(), strict=True)):
+            raise ValueError("module keeps statistics of the rows in a buffer, without noise: use layers that keep none")
+
+
+def _ready(module: Any, training: bool) -> Any:
+    """A copy in this mode, without dropout, so that two passes agree."""
+    from torch import nn
+
+    tried = copy.deepcopy(module).train(training)
+    for child in tried.modules():
+        if isinstance(child, nn.modules.dropout._DropoutNd):
+            child.eval()
+    return tried
+
+
+def _in_double(module: Any, loss: PerExample, X: Any, y: Any) -> tuple[Any, Any, Any]:
+    """In double precision, where all of it runs: else rounding may switch a unit on, and its gradient with it."""
+    try:
+        tried, X2, y2 = copy.deepcopy(module).double(), *(v.double() if v.is_floating_point() else v for v in (X, y))
+        loss(_ready(tried, False)(X2[:1]), y2[:1])
+    except (RuntimeError, TypeError):
+        return module, X, y
+    return tried, X2, y2
+
+
+def _seen(module: Any, loss: PerExample, X: Any, y: Any, which: Any) -> Seen:
+    """Outputs and losses of the first rows, and the gradient of a sum of these losses with weights of their own."""
+    import torch
+
+    outputs, parameters = module(X), list(trainable(module).values())
+    losses = checked_losses(loss(outputs, y), len(X))[: len(which)]
+    weights = torch.tensor([math.cos(1.0 + i) for i in which], dtype=losses.dtype, device=losses.device)
+    grads = torch.autograd.grad(weights @ losses, parameters, allow_unused=True)
+    kept = [torch.zeros_like(p) if g is None else g for p, g in zip(parameters, grads, strict=True)]
+    return outputs[: len(which)].detach(), losses.detach(), kept
+
+
+def _together(parts: list[Seen]) -> Seen:
+    import torch
+
+    outputs, losses, grads = zip(*parts, strict=True)
+    return torch.cat(outputs), torch.cat(losses), [sum(each) for each in zip(*grads, strict=True)]
+
+
+def _compare(among: Seen, alone: Seen) -> None:
+    import torch
+
+    tolerance = min(0.05, max(1e-4, 1e4 * torch.finfo(alone[1].dtype).eps))
+    near = {"rtol": tolerance, "atol": tolerance / 10, "equal_nan": True}
+    if among[0].shape != alone[0].shape or not torch.allclose(among[0], alone[0], **near):
+        raise ValueError("module gives other outputs for rows together than for each alone: it mixes examples")
+    if not torch.allclose(among[1], alone[1], **near):
+        raise ValueError("loss gives other values for rows together than for each alone: it mixes examples")
+    off, size = (
+        math.sqrt(sum(float(part.double().square().sum()) for part in parts))
+        for parts in ([a - b for a, b in zip(among[2], alone[2], strict=True)], alone[2])
+    )
+    if math.isfinite(off) and off > tolerance * (size + 0.1):
+        raise ValueError("rows have other gradients together than each alone: module or loss mixes examples")
+
+
+__all__ = ["SEPARATE", "refuse_mixing"]
