@@ -318,6 +318,26 @@ def test_stable_over_resampled_backgrounds():
     assert made.stable_top(3) == unsure
 
 
+@pytest.mark.parametrize("options", [{}, {"method": "sampling", "budget": 40, "random_state": 0}], ids=["exact", "sampled"])
+def test_rounding_is_not_ranked(options):
+    made = explain(lambda Z: np.full(len(Z), 0.1), ROWS, BACKGROUND, **options)
+    assert np.abs(made.values).max() < 1e-15
+    flat = made.stable_top(2)
+    assert (flat.k, flat.names, flat.stable, flat.share) == (0, (), False, None)
+    assert flat.reason.startswith("none of them counts")
+    assert made.ranking == made.names
+    assert "none of them counts" in str(made)
+    assert "█" not in str(made)
+    rows, few = np.full((6, 5), 7.0), BACKGROUND + 1e-9
+    one = explain(lambda Z: 0.1 + Z[:, 3] / 3, rows, few, **options)
+    top = one.stable_top(2)
+    assert (top.k, top.names, top.stable) == (1, ("x3",), True)
+    assert top.reason.endswith("; no other has a share")
+    assert "none of them counts" not in str(one)
+    tiny = explain(lambda Z: 1e-40 * Z[:, 3], ROWS, BACKGROUND, **options)
+    assert tiny.stable_top(1).names == ("x3",)
+
+
 def test_a_torch_module():
     torch = pytest.importorskip("torch")
     torch.manual_seed(0)

@@ -13,6 +13,7 @@ from surelearn.attribution.games import Interventional, LinearGaussian
 from surelearn.attribution.mixing import Mixer, players_of
 from surelearn.attribution.outputs import Output, output_of
 from surelearn.attribution.pipelines import prepared
+from surelearn.attribution.product_kernels import gaussians_of, nodes_of, product_parts
 from surelearn.attribution.result import Attribution
 from surelearn.attribution.sampling import Options, Plan
 from surelearn.attribution.tree_paths import tree_parts
@@ -49,9 +50,9 @@ def explain(
     value : "shapley", "banzhaf", ("beta", alpha, beta), or weights p_0 … p_{n−1}
     game : "interventional" or, for linear outputs, "conditional" (Gaussian columns)
     groups : {name: columns} that play as one, such as the columns of one category
-    options : of `Options`; ``names`` are the columns'. Methods: "closed form" (linear outputs, sums of trees), "additive"
-        (said so by you, and checked), "exact" (every coalition once), "sampling", "least squares", and "auto": the first of
-        closed form, exact (up to 50 million predictions) and sampling that can be had
+    options : of `Options`; ``names`` are the columns'. Methods: "closed form" (linear outputs, sums of trees or of Gaussian
+        kernels), "additive" (said so by you, and checked), "exact" (every coalition once), "sampling", "least squares", and
+        "auto": the first of closed form, exact (up to 50 million predictions) and sampling that can be had
 
     Examples
     --------
@@ -101,6 +102,10 @@ def _closed(
         found = output.sign * tree_parts(trees[0], trees[1], X, background, columns, weights, keep)
         values, parts = found.mean(axis=1), found if keep else None
         method = "paths of the trees, exact for this game"
+    elif (machine := gaussians_of(output, X, background)) and (nodes := nodes_of(weights)):
+        found = product_parts(machine, columns, nodes, keep)
+        values, parts = found.mean(axis=1), found if keep else None
+        method = "products over the columns of a Gaussian kernel, exact for this game"
     else:
         return None
     return _attribution(game, names, weights, values, parts, *game.ends(), method, calls=0)

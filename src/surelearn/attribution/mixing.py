@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+
+from surelearn.adapters.columns import column_names
 
 
 class Mixer:
@@ -72,6 +75,8 @@ class Mixer:
         """Whether the block is as it was."""
         if self.frames:
             return before.equals(block)
+        if block.dtype == object:  # a missing value among words equals nothing, but is still itself
+            return bool(np.all(np.frompyfunc(operator.is_, 2, 1)(before, block)))
         return np.array_equal(before, block, equal_nan=block.dtype.kind == "f")
 
     def _places(self, coalitions: int, rows: slice) -> tuple[Any, Any]:
@@ -97,7 +102,7 @@ def players_of(X: Any, groups: Any = None, names: Any = None) -> tuple[list[list
     """
     d = X.shape[1]
     if names is None:
-        names = list(map(str, X.columns)) if hasattr(X, "columns") else [f"x{j}" for j in range(d)]
+        names = column_names(X)
     if len(names) != d:
         raise ValueError(f"names must be {d}, one for each column, not {len(names)}")
     names = list(map(str, names))

@@ -21,11 +21,11 @@ def prepared(model: Any, X: Any, background: Any, columns: list[list[int]]) -> t
     before = model[:-1]
     try:
         made, made_background = before.transform(X), before.transform(background)
+        if made.shape[1] * (len(X) + len(background) + 3 * _CHECKED) > _CELLS:
+            return None
+        owner = _owners(before, X, background)
     except Exception:  # the model itself will be asked, and say what is wrong
         return None
-    if made.shape[1] * (len(X) + len(background) + 3 * _CHECKED) > _CELLS:
-        return None
-    owner = _owners(before, X, background)
     if owner is None:
         return None
     new = [np.flatnonzero(np.isin(owner, held)).tolist() for held in columns]
@@ -63,12 +63,30 @@ def _values(before: Any, X: Any, background: Any, x: Any, b: Any, where: Any) ->
 
         both = pd.concat([X, background], ignore_index=True)
         mixed = {name: both[name].array.take(np.where(where[:, j], x, len(X) + b)) for j, name in enumerate(X.columns)}
-        return np.asarray(_dense(before.transform(pd.DataFrame(mixed))), dtype=float)
-    return np.asarray(_dense(before.transform(np.where(where, X[x], background[b]))), dtype=float)
+        return _numbers(before.transform(pd.DataFrame(mixed)))
+    return _numbers(before.transform(np.where(where, X[x], background[b])))
+
+
+def _numbers(made: Any) -> Any:
+    """Prepared rows as numbers; as objects where a column of words was passed on."""
+    made = np.asarray(_dense(made))
+    return made.astype(object) if made.dtype.kind in "OUSTMm" else made.astype(float)
 
 
 def _equal(one: Any, two: Any) -> Any:
-    return np.isclose(one, two, rtol=1e-9, atol=1e-12, equal_nan=True)
+    if one.dtype != object:
+        return np.isclose(one, two, rtol=1e-9, atol=1e-12, equal_nan=True)
+    return np.stack([_equal_column(a, b) for a, b in zip(one.T, two.T, strict=True)], axis=1)
+
+
+def _equal_column(one: Any, two: Any) -> Any:
+    """Words by themselves, numbers as numbers; what is missing equals what is missing."""
+    try:
+        return _equal(one.astype(float), two.astype(float))
+    except (TypeError, ValueError):
+        import pandas as pd
+
+        return np.where(pd.isna(one) | pd.isna(two), pd.isna(one) & pd.isna(two), one == two).astype(bool)
 
 
 def _dense(made: Any) -> Any:

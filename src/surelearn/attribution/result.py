@@ -13,6 +13,8 @@ from scipy.stats import norm
 
 Array = npt.NDArray[np.float64]
 _BARS = 24
+_ROUNDING = 64 * float(np.finfo(float).eps)
+NONE_COUNTS = "none of them counts: all values are 0, but for rounding"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,7 +23,7 @@ class Stability:
 
     Attributes
     ----------
-    k, names : how many, and which they are
+    k, names : how many, and which they are; fewer where the others have no share at all
     stable : True if no doubt of the stated kind can change them
     share : of the resampled backgrounds in which they are the same; None where intervals decide
     reason : the sentence for a page
@@ -78,8 +80,18 @@ class Attribution:
 
     @property
     def ranking(self) -> tuple[str, ...]:
-        """Names of the players, the most important first."""
-        return tuple(self.names[i] for i in np.argsort(-self.importance, kind="stable"))
+        """Names of the players, the most important first; those without a share keep their order."""
+        return tuple(self.names[i] for i in self._order)
+
+    @property
+    def counts(self) -> npt.NDArray[np.bool_]:
+        """Which players have a share that is more than rounding."""
+        exact = self.values.dtype == object
+        return self.importance > (0.0 if exact else rounding(self.empty, self.full))
+
+    @property
+    def _order(self) -> Any:
+        return np.argsort(-np.where(self.counts, self.importance, 0.0), kind="stable")
 
     @property
     def gap(self) -> Any:
@@ -101,10 +113,13 @@ class Attribution:
         """Whether the k most important players would be others within the intervals, or with another background.
 
         Intervals decide where there are some; else background rows are drawn anew, ``resamples`` times, and the same
-        players must lead in 1 − delta of them.
+        players must lead in 1 − delta of them. Players without a share are not ranked.
         """
-        k = min(_whole("k", k), len(self.names))
-        top = np.argsort(-self.importance, kind="stable")[:k]
+        asked = min(_whole("k", k), len(self.names))
+        k = min(asked, int(self.counts.sum()))
+        if k == 0:
+            return Stability(k=0, names=(), stable=False, share=None, reason=NONE_COUNTS)
+        top = self._order[:k]
         names = tuple(self.names[i] for i in top)
         share = None
         if k == len(self.names):
@@ -124,6 +139,7 @@ class Attribution:
             share = self._same_top(top, resamples, random_state)
             stable = share >= 1 - delta
             reason = f"the same lead in {share:.1%} of {resamples} resampled backgrounds of {self.parts.shape[1]} rows"
+        reason += "; no other has a share" if k < asked else ""
         return Stability(k=k, names=names, stable=stable, share=share, reason=reason)
 
     def _apart(self, top: Any) -> bool:
@@ -153,18 +169,25 @@ class Attribution:
         several = self.values.ndim == 2
         yield f"{self.value} values{f', mean |value| over {len(self.values):,} rows' if several else ''}"
         shown = self.importance if several else self.values
-        width, largest = max(map(len, self.names)), max(self.importance.max(), 1e-300)
-        for i in np.argsort(-self.importance, kind="stable"):
-            bar = "█" * round(_BARS * float(self.importance[i] / largest))
+        width, counts, largest = max(map(len, self.names)), self.counts, max(self.importance.max(), 1e-300)
+        for i in self._order:
+            bar = "█" * round(_BARS * float(self.importance[i] / largest)) * bool(counts[i])
             text = f"{shown[i]}" if self.values.dtype == object and not several else f"{float(shown[i]):.4g}"
             ends = "" if several or self.low is None or self.high is None else f"  [{self.low[i]:.4g}, {self.high[i]:.4g}]"
             yield f"  {self.names[i]:<{width}}  {text:>10}{ends}  {bar}"
+        if not counts.any():
+            yield NONE_COUNTS
         yield f"game: {self.game}"
         yield f"method: {self.method}; {self.calls:,} coalitions" + (
             f", {self.model_rows:,} predictions" * (self.model_rows > 0)
         )
         yield f"intervals: {self.interval}"
         yield from self.notes
+
+
+def rounding(*ends: Any) -> float:
+    """What may be rounding in differences of numbers of this size."""
+    return _ROUNDING * max(float(np.max(np.abs(np.asarray(end, dtype=float)), initial=0.0)) for end in ends)
 
 
 def _whole(name: str, value: Any) -> int:
