@@ -4,7 +4,15 @@ import sys
 
 import pytest
 
-ATTACKED = ("test_trust", "test_robustness", "test_poisoning", "test_membership", "test_attribution")
+ATTACKED = (
+    "test_trust",
+    "test_robustness",
+    "test_robustness_refusals",
+    "test_poisoning",
+    "test_membership",
+    "test_attribution",
+    "test_seen",
+)
 
 
 @pytest.fixture(autouse=True, scope="module")

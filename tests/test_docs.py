@@ -62,3 +62,12 @@ def test_what_matches():
     assert matches("a …\nb", "a 1\n2\nb\n")
     assert not matches("a\nb", "a\nc")
     assert not matches("", "something")
+
+
+@pytest.mark.parametrize("page", ["robustness", "poisoning", "privacy", "attribution"])
+def test_all_code_of_the_pages_on_trust_is_a_doctest(page):
+    """pytest runs what follows >>> on every page, and nothing else."""
+    text = (PAGE.parent / f"{page}.rst").read_text(encoding="utf-8")
+    assert ">>> " in text
+    assert set(re.findall(r"code-block:: (\w+)", text)) <= {"pycon"}
+    assert not re.search(r"::\n\n +(?!>>>)\S", re.sub(r"\.\. (list-table|toctree|note|image)::.*\n(?: .*\n|\n)+", "", text))

@@ -30,9 +30,11 @@ from surelearn.linear import (
     VariationalRegression,
 )
 from surelearn.persistence import LEARNERS
+from surelearn.robust import AdversarialLinearClassifier
 
 ALL = [
     AdaBoostClassifier(n_rounds=20),
+    AdversarialLinearClassifier(),
     DPLogisticRegression(random_state=0),
     DecisionStump(),
     HuberRegression(),

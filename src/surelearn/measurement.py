@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from surelearn.adapters import Task, predict_with
+from surelearn.adapters.predicting import missing
 
 LOSSES = {"absolute": lambda error: np.abs(error), "squared": lambda error: error**2}
 Mask = npt.NDArray[np.bool_]
@@ -98,7 +99,7 @@ def _classification(
     unknown = [label for label in _unique(y) if label not in what.classes]
     if unknown:
         raise ValueError(f"y holds {unknown[0]!r}, a label the model never saw: it knows {_listed(what.classes)}")
-    predicted = _predictions(model, X, y.size, "model")
+    predicted = _labels(model, X, y.size, "model", what.classes)
     wrong = np.asarray(predicted != y, dtype=bool)
     everywhere = np.ones(y.size, dtype=bool)
     values |= sampler.rate("risk", wrong, everywhere)
@@ -118,7 +119,7 @@ def _classification(
         values |= sampler.rate(f"constant[{label}]", y != label, everywhere)
         values[f"constant[{label}].losses"] = sampler.means(y != label, everywhere)
     if baseline is not None:
-        baseline_wrong = np.asarray(_predictions(baseline, X, y.size, "baseline") != y, dtype=bool)
+        baseline_wrong = np.asarray(_labels(baseline, X, y.size, "baseline", what.classes) != y, dtype=bool)
         values |= sampler.rate("baseline", baseline_wrong, everywhere)
         values["baseline.losses"] = sampler.means(baseline_wrong, everywhere)
     return wrong.astype(float)
@@ -157,7 +158,7 @@ class _Sampler:
             labels = np.asarray(groups)
             if labels.shape != (n,):
                 raise ValueError(f"groups must name one group a row: it has shape {labels.shape}, y has {n} rows")
-            if _missing(labels).any():
+            if missing(labels).any():
                 raise ValueError("groups must not be missing: give rows of an unknown group one of their own")
             index = np.unique(labels.astype(str) if labels.dtype == object else labels, return_inverse=True)[1]
         self.units = int(index.max()) + 1
@@ -194,17 +195,25 @@ def _target(y: Any, X: Any) -> Any:
         raise ValueError(f"X has {rows} rows and y has {y.size}: they must describe the same rows")
     if y.size == 0:
         raise ValueError("there are no rows to certify on")
-    if _missing(y).any():
-        raise ValueError(f"y must not be missing: {int(_missing(y).sum())} of {y.size} values are")
+    if missing(y).any():
+        raise ValueError(f"y must not be missing: {int(missing(y).sum())} of {y.size} values are")
     return y
 
 
-def _predictions(model: Any, X: Any, n: int, name: str) -> Any:
-    predicted = np.asarray(predict_with(model)(X))
+def _labels(model: Any, X: Any, n: int, name: str, classes: tuple[Any, ...]) -> Any:
+    predicted = _predictions(model, X, n, name, classes)
+    unknown = [label for label in _unique(predicted) if label not in classes]
+    if unknown:
+        raise ValueError(f"the {name} predicts {unknown[0]!r}, which is no class: it knows {_listed(classes)}")
+    return predicted
+
+
+def _predictions(model: Any, X: Any, n: int, name: str, classes: Any = None) -> Any:
+    predicted = np.asarray(predict_with(model, classes)(X))
     if predicted.shape != (n,):
         raise ValueError(f"the {name} must predict one value a row: {n} rows gave predictions of shape {predicted.shape}")
-    if _missing(predicted).any():
-        raise ValueError(f"the {name} predicts NaN for {int(_missing(predicted).sum())} of {n} rows")
+    if missing(predicted).any():
+        raise ValueError(f"the {name} predicts NaN for {int(missing(predicted).sum())} of {n} rows")
     return predicted
 
 
@@ -232,14 +241,6 @@ def _numeric(values: Any, name: str) -> npt.NDArray[np.float64]:
     if not np.isfinite(array).all():
         raise ValueError(f"{name} must be finite")
     return array
-
-
-def _missing(values: npt.NDArray[Any]) -> Mask:
-    if values.dtype.kind == "f":
-        return np.isnan(values)
-    if values.dtype == object:
-        return np.array([value is None or value != value for value in values], dtype=bool)
-    return np.zeros(values.shape, dtype=bool)
 
 
 def _unique(values: npt.NDArray[Any]) -> list[Any]:

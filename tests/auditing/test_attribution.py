@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.compose import make_column_transformer
 from sklearn.decomposition import PCA
 from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier, RandomForestRegressor
 from sklearn.linear_model import LogisticRegression as Peer
@@ -19,7 +20,7 @@ from surelearn import jobs
 from surelearn.auditing import attribution, attribution_work
 from surelearn.auditing.attribution_numbers import spread_of
 from surelearn.auditing.context import Unusable
-from surelearn.linear import LogisticRegression
+from surelearn.linear import LogisticRegression, NaiveBayes
 
 ONLY = {"ledger": False, "refits": 0, "curve_repeats": 0, "n_jobs": 1, "skip": ["robustness", "poisoning", "membership"]}
 
@@ -155,7 +156,7 @@ def test_a_function_with_many_columns_is_sampled_and_near_the_truth(kept):
     result = surelearn.audit(product, X, product(X) + 0.1, task="regression", effort=0.3, **ONLY)
     facts, results = kept["results"][0]["facts"], kept["results"]
     assert facts["method"] == "sampling"
-    assert "sampled" in result["attribution"].notes[1]
+    assert "no closed form is known for this prediction, and all 2^20 are too many" in result["attribution"].notes[1]
     adds_up(results)
     tasks = attribution.tasks(kept["context"])
     arguments = {key: value for key, value in tasks[0].arguments.items() if key not in ("facts", "seed")}
@@ -235,9 +236,14 @@ def test_many_columns_play_in_blocks_and_too_much_work_is_refused(kept, monkeypa
 
 def test_where_nothing_can_be_shared_out(kept, plane):
     X, y = plane
-    flat = surelearn.audit(lambda rows: np.ones(len(rows)), X, X[:, 0], task="regression", **ONLY)["attribution"]
-    assert flat.notes == ("The prediction is the same for every row: no column has a share in it.",)
-    assert not flat.charts
+    audited = surelearn.audit(lambda Z: np.full(len(Z), 0.1), X, X[:, 0], task="regression", **ONLY)["attribution"]
+    rng = np.random.default_rng(0)
+    noisy = [{**result, "values": rng.normal(0, 1e-17, result["values"].shape)} for result in kept["results"]]  # rounding
+    for flat in (audited, attribution.section(kept["context"], noisy)):
+        assert flat is not None
+        assert flat.notes == ("The prediction is the same for every row: no column has a share in it.",)
+        assert not flat.charts
+        assert not flat.findings
     surelearn.audit(Peer().fit(X, y), X, y, **ONLY)
     one = replace(kept["context"], X=X[:1], y=y[:1])
     with pytest.raises(Unusable, match="one row only"):
@@ -272,9 +278,31 @@ def test_a_model_that_fails_on_mixed_rows_is_a_sentence(how, words, plane):
     assert words in note
 
 
+def test_labels_that_are_nan_for_mixed_rows_are_a_sentence(plane):
+    X, y = plane
+    known = dict(zip(map(tuple, X), (y == "b").astype(float), strict=True))
+
+    def at_home(rows):
+        return np.array([known.get(tuple(row), np.nan) for row in np.asarray(rows)])
+
+    result = surelearn.audit(at_home, X, (y == "b").astype(float), task="classification", classes=[0.0, 1.0], **ONLY)
+    (note,) = result["attribution"].notes
+    assert note.startswith("Not measured: ")
+    assert "the model returned NaN for changed rows" in note
+
+
+def test_a_sample_has_its_reason(kept):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(120, 30))
+    model = SVC(kernel="sigmoid").fit(X, X[:, 0] > 0)
+    result = surelearn.audit(model, X, X[:, 0] > 0, effort=0.3, **ONLY)
+    assert kept["results"][0]["facts"]["method"] == "sampling"
+    assert "no closed form is known for this score, and all 2^30 are too many" in result["attribution"].notes[1]
+
+
 def test_jobs_do_not_matter_and_it_can_be_switched_off(plane):
     X, y = np.tile(plane[0], 5), plane[1]
-    model = SVC().fit(X[::2], y[::2])
+    model = SVC(kernel="sigmoid").fit(X[::2], y[::2])
     one, two = (surelearn.audit(model, X, y, effort=0.1, **{**ONLY, "n_jobs": jobs}) for jobs in (1, 2))
     assert "sampled" in one["attribution"].notes[1]
     assert one.to_json() == two.to_json()
@@ -332,3 +360,21 @@ def test_work_is_counted_from_what_a_model_holds(plane):
     assert 1.8 * cost(few) < cost(many) < 2 * cost(few)
     assert cost(Peer()) < cost(SVC())
     assert cost(make_pipeline(PCA(2), SVC())) > cost(make_pipeline(PCA(2), Peer()))
+
+
+def test_a_model_of_words_is_seen_through(kept):
+    table = mixed_table()[["size", "colour", "y"]]
+    table["make"] = [None if i % 17 == 0 else "ab"[size > 9] for i, size in enumerate(table["size"])]
+    words = make_column_transformer(("passthrough", ["colour", "make"]), ("passthrough", ["size"]))
+    models = {"naive Bayes": make_pipeline(words, NaiveBayes(categorical=[0, 1]))}
+    page = surelearn.audit(table, target="y", models=models, **ONLY)
+    section = next(section for section in page.sections if section.key == "attribution")
+    assert "exact for this game: the score of yes is a sum over columns" in " ".join(section.notes)
+    model, X = kept["context"].model, kept["context"].rows("certify")[0]
+    assert list(X.columns) == ["size", "colour", "make"]
+    shares = model[-1].contributions(model[:-1].transform(X))[:, [2, 0, 1]]
+    for part in kept["results"]:  # against the background's mean, which moves all rows alike
+        for j in (1, 2):
+            apart = np.subtract.outer(*[np.unique(shares[:, j])] * 2)
+            found = np.subtract.outer(*[np.unique(part["values"][:, j].round(9))] * 2)
+            np.testing.assert_allclose(found, apart, atol=1e-8)

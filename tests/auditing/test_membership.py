@@ -21,7 +21,7 @@ from surelearn.auditing.membership_refits import FARTHEST, observe, observe_cana
 from surelearn.certificate import Certificate, Facts
 from surelearn.fingerprint import fingerprint_model
 from surelearn.linear import DPLogisticRegression, LogisticRegression, Ridge
-from surelearn.report import Section, Table
+from surelearn.report import Section
 from surelearn.selection.cross_validation import fit_quietly
 from surelearn.selection.split import Split
 
@@ -172,7 +172,7 @@ def test_a_torch_module_whose_rows_are_known():
     section = written(context)
     assert by_code(section)["SL641"].numbers["low"] > 0.6
     assert "SL642" not in by_code(section)
-    assert any("more than refits and effort allow" in note for note in section.notes)
+    assert any("how this model was fitted is not known here" in note for note in section.notes)
 
 
 # Losses.
@@ -203,12 +203,12 @@ def private(**options):
 
 def test_epsilon_is_shown_with_what_it_assumes_and_attacked():
     section = written(context_of(private(epsilon=2.0), refits=2, effort=0.2))
-    proved = section.tables[-1]
-    assert proved.header[0] == "what is proved"
-    assert "≤ 2" in proved.rows[0][1]
-    assert "dp_delta = 1e-05" in proved.rows[0][1]
-    assert proved.rows[2][0] == "as long as"
-    assert any("the weights alone" in text for _, text in proved.rows)
+    (proved,) = section.claims
+    assert proved.theorem == "dp_sgd_epsilon"
+    assert proved.recompute() == proved.value <= 2.0
+    assert proved.label == "ε of its weights, at dp_delta = 1e-05"
+    assert any("the weights alone" in line for line in proved.assumptions)
+    assert "times as likely with a row as without it" in section.notes[-1]
     finding = by_code(section)["SL643"]
     assert finding.severity == "info"
     assert finding.numbers["refits"] == 256
@@ -230,6 +230,14 @@ def test_a_seed_in_the_model_is_a_warning():
     section = written(context_of(private(random_state=5), refits=0))
     assert by_code(section)["SL644"].severity == "warning"
     assert "seed of its noise, 5" in by_code(section)["SL644"].text
+
+
+def test_a_seed_is_a_warning_where_the_fit_rows_are_not_known_too():
+    X, y = noise()
+    model = DPLogisticRegression(random_state=3).fit(X, y)
+    section = surelearn.audit(model, X, y, skip=OTHERS, refits=0, curve_repeats=0, ledger=False)["membership"]
+    assert section.claims
+    assert "seed of its noise, 3" in by_code(section)["SL644"].text
 
 
 def test_no_noise_is_no_privacy():
@@ -270,7 +278,7 @@ def test_a_model_fitted_elsewhere_says_that_its_rows_are_unknown():
         assert "which rows it was fitted on is not known" in section.notes[0]
         assert not section.findings
     carrying = surelearn.audit(DPLogisticRegression(random_state=0).fit(X, y), X, y, ledger=False, skip=OTHERS)
-    assert isinstance(carrying["membership"].tables[0], Table)
+    assert [claim.quantity for claim in carrying["membership"].claims] == ["epsilon"]
 
 
 class Odd(ClassifierMixin, BaseEstimator):

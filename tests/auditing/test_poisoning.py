@@ -5,15 +5,19 @@ import pandas as pd
 import pytest
 from scipy.special import expit, lambertw
 from sklearn.base import clone
-from sklearn.datasets import load_breast_cancer
+from sklearn.compose import TransformedTargetRegressor
+from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.dummy import DummyClassifier
-from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier, RandomForestRegressor
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.linear_model import HuberRegressor, LinearRegression
 from sklearn.linear_model import LogisticRegression as PeerLogistic
+from sklearn.linear_model import Ridge as PeerRidge
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.svm import SVC, LinearSVC
+from sklearn.svm import SVC, SVR, LinearSVC
 
 import surelearn
 from surelearn.auditing import poisoning
@@ -23,7 +27,8 @@ from surelearn.auditing.poisoning_influence import influence
 from surelearn.auditing.poisoning_module import trained_further
 from surelearn.auditing.poisoning_threshold import claims_of, inner, proved
 from surelearn.auditing.poisoning_view import _tried
-from surelearn.linear import LogisticRegression, Ridge, SupportVectorMachine
+from surelearn.linear import LeastSquares, LogisticRegression, Ridge, SupportVectorMachine
+from surelearn.robust import PartitionClassifier
 
 QUICK = {
     "ledger": False, "refits": 0, "curve_repeats": 0, "n_jobs": 1, "effort": 0.5,
@@ -73,7 +78,7 @@ def test_the_threshold_of_a_logistic_regression_is_that_of_its_margins(model, gr
     assert claim.recompute() == claim.value
     assert errors == np.mean(model.predict(new) == truth)
     assert 0 < other.value < claim.value
-    assert any("columns are prepared" in sentence for sentence in claim.assumptions)
+    assert any("columns and targets are prepared" in sentence for sentence in claim.assumptions)
     assert tried is None or not tried["below"]
 
 
@@ -136,6 +141,103 @@ def test_nothing_is_proved_of_fits_that_the_theorem_does_not_cover(model, cancer
         thresholds(model, cancer)
 
 
+def slope(loss, w, step=1e-6):
+    """d/dt loss((1 + t)·w) at 0, by differences."""
+    return (loss((1 + step) * w) - loss((1 - step) * w)) / (2 * step)
+
+
+@pytest.mark.parametrize(
+    ("model", "penalty", "grows"),
+    [
+        (Ridge(regularization=0.1, intercept="free"), 0.1, True),
+        (LeastSquares(intercept="free"), 0.0, True),
+        (PeerRidge(alpha=30.0), 0.1, False),
+        (LinearRegression(), 0.0, True),
+    ],
+)
+def test_the_threshold_of_a_ridge_regression_is_that_of_its_risk_along_the_weights(model, penalty, grows, cancer):
+    X, _, new, _ = cancer
+    y, truth = (5 + rows @ np.linspace(-1, 1, X.shape[1]) + np.sin(9 * rows[:, 0]) for rows in (X, new))
+    ((_, error, claim),) = claims_of(proved(model.fit(X, y), X, y, new, truth, None, None, 0))
+    middle, bound = (y.max() + y.min()) / 2, (y.max() - y.min()) / 2
+    design = np.column_stack([X, np.ones(len(X))])
+    mirrored = -np.append(model.coef_, model.intercept_ - middle)
+    fit = slope(lambda w: np.mean((design @ w - (y - middle)) ** 2), mirrored)
+    decay = slope(lambda w: penalty * w[:-1] @ w[:-1], mirrored)
+    expected = (fit + decay) / (bound**2 / 2 - (decay if grows else 0.0))
+    assert claim.value == pytest.approx(expected, rel=1e-5)
+    assert claim.recompute() == claim.value > 0
+    assert error == pytest.approx(np.abs(2 * middle - model.predict(new) - truth).mean())
+    assert any(line.startswith("poison has targets from") for line in claim.assumptions)
+
+
+@pytest.fixture
+def waves(cancer):
+    X, _, new, _ = cancer
+    return X, *(5 + np.sin(rows[:, 0]) + rows[:, 1] for rows in (X, new)), new
+
+
+def scaled_threshold(inside, waves):
+    """What is proved of a model of scaled targets, with those targets, its scores of them and the learner inside."""
+    X, y, truth, new = waves
+    model = TransformedTargetRegressor(inside, transformer=StandardScaler()).fit(X, y)
+    ((_, _, claim),) = claims_of(proved(model, X, y, new, truth, None, None, 0))
+    return claim, (y - y.mean()) / y.std(), (model.predict(X) - y.mean()) / y.std(), model.regressor_
+
+
+def test_the_threshold_of_a_kernel_ridge_regression_in_scaled_targets(waves):
+    claim, z, scores, learner = scaled_threshold(KernelRidge(alpha=0.3, kernel="rbf", gamma=0.02), waves)
+    decay = 2 * 0.3 * learner.dual_coef_ @ rbf_kernel(waves[0], gamma=0.02) @ learner.dual_coef_ / len(z)
+    fit = slope(lambda w: np.mean((w - z) ** 2), -scores)
+    assert claim.value == pytest.approx((fit + decay) / (np.abs(z).max() ** 2 / 2), rel=1e-5)
+
+
+def test_the_threshold_of_a_support_vector_regression_counts_from_the_middle_of_the_targets(waves):
+    claim, z, scores, learner = scaled_threshold(SVR(gamma=0.02, C=2.0), waves)
+    middle, gram = (z.max() + z.min()) / 2, rbf_kernel(learner.support_vectors_, gamma=0.02)
+    z, scores = z - middle, scores - middle
+    decay = (learner.dual_coef_ @ gram @ learner.dual_coef_.T).item() / (2.0 * len(z))
+    far = slope(lambda w: np.mean(np.maximum(np.abs(w - z) - 0.1, 0)), -scores)
+    assert claim.value == pytest.approx((far + decay) / (np.abs(z).max() - 0.1), rel=1e-4)
+
+
+def test_the_threshold_of_several_machines_is_that_of_each():
+    X, y = load_iris(return_X_y=True)
+    new, truth = X[::2], y[::2]
+    pairs = SVC(kernel="linear", C=0.5, tol=1e-6).fit(X, y)
+    ((_, errors, claim),) = claims_of(proved(pairs, X, y, new, truth, None, None, 0))
+    assert claim.theorem == "poisoning_threshold_machines"
+    needed = []
+    for k, (i, j) in enumerate([(0, 1), (0, 2), (1, 2)]):
+        own = (y == i) | (y == j)
+        t = np.where(y[own] == i, 1.0, -1.0) * (X[own] @ pairs.coef_[k] + pairs.intercept_[k])
+        needed.append((np.where(t >= -1, t, 0.0).sum() + pairs.coef_[k] @ pairs.coef_[k] / 0.5) / len(y))
+    assert claim.value == pytest.approx(max(max(needed), sum(needed) / 2), rel=1e-4)
+    assert claim.recompute() == claim.value
+    assert errors > 0.5
+    rest = LinearSVC(C=0.5).fit(X, y)
+    ((_, _, claim),) = claims_of(proved(rest, X, y, new, truth, None, None, 0))
+    signs = np.where(y[:, None] == np.arange(3), 1.0, -1.0)
+    t = -signs * rest.decision_function(X)
+    squares = (rest.coef_**2).sum(1) + rest.intercept_**2
+    needed = (-2 * t * np.maximum(1 - t, 0)).mean(0) + squares / (0.5 * len(y))
+    assert claim.value == pytest.approx(2 * needed.max(), rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("model", "said"),
+    [
+        (SVC(class_weight="balanced"), "no threshold is proved for SVC with 3 classes: it needs the minimizer"),
+        (HuberRegressor(), "no threshold is proved for HuberRegressor: it needs the minimizer of a convex loss"),
+        (RandomForestRegressor(2), "no threshold is proved for RandomForestRegressor: it needs"),
+    ],
+)
+def test_a_sentence_says_why_there_is_no_threshold(model, said):
+    X, y = load_iris(return_X_y=True)
+    with pytest.raises(Unusable, match=f"^{said}"):
+        proved(model.fit(X, y), X, y, X, y, None, None, 0)
+
+
 # Which rows count most.
 
 
@@ -168,7 +270,7 @@ def test_to_first_order_it_is_near_and_by_refits_it_is_exact(cancer):
         losses.append(-np.log(model.predict_proba(new)[np.arange(len(truth)), truth]).mean())
     assert rough["changes"][0] == pytest.approx(losses[1] / losses[0] - 1, rel=0.6)
     hard[[3, 5]] = 9.0
-    refits = influence(SVC().fit(X, y), X, y, new, truth, "classification", 6, np.arange(n), hard, 0)
+    refits = influence(LinearSVC().fit(X, y), X, y, new, truth, "classification", 6, np.arange(n), hard, 0)
     assert refits["method"] == "refits"
     assert refits["tried"] == 2  # the rest of the budget goes to the fit with all rows, and to other seeds
     assert set(refits["rows"]) == {3, 5}
@@ -227,7 +329,7 @@ def test_aimed_poison_does_more_than_copies_with_other_labels(cancer):
         (PeerLogistic(), ""),
         (RandomForestClassifier(10, random_state=0), None),
         (HistGradientBoostingClassifier(max_iter=10, early_stopping=False), None),
-        (GaussianNB(), None),
+        (GaussianNB(), "on a logistic regression in its place"),
     ],
 )
 def test_every_model_has_its_damage_and_its_rows(model, aimed_by):
@@ -240,21 +342,29 @@ def test_every_model_has_its_damage_and_its_rows(model, aimed_by):
     assert ("SL623" in found) == (aimed_by is not None)
     if aimed_by is None:
         assert any("has no gradient to aim poison by" in note for note in section.notes)
-        assert any("threshold is proved for" in note for note in section.notes)
         assert "hardest to predict" in found["SL622"].text
     else:
         assert aimed_by in found["SL623"].text
-        assert section.tables[0].header[0] == "proved: to end at"
+    if aimed_by is None or isinstance(model, GaussianNB):
+        assert any("threshold is proved for" in note for note in section.notes)
+        assert not section.claims
+    else:
+        assert {claim.theorem for claim in section.claims} == {"poisoning_threshold"}
+        assert section.claims[0].label == "poison rows per clean row needed to turn all scores round (−w)"
+        assert any("Measured there" in note for note in section.notes)
 
 
 def test_several_classes_and_numbers():
     section = audited("iris", LogisticRegression(regularization=0.01, passes=0, finish="lbfgs"))["poisoning"]
-    assert len(section.tables[0].rows) == 2
+    assert [claim.inputs["classes"] for claim in section.claims] == [3, 3]
     assert "to first order" in codes(section)["SL622"].text
     section = audited("diabetes", Ridge(regularization=0.1, intercept="free"))["poisoning"]
     assert "targets to the far end of their range" in codes(section)["SL621"].text
     assert "mean absolute error" in section.charts[0].title.lower()
-    assert any("no threshold is proved here for a regression" in note.lower() for note in section.notes)
+    (claim,) = section.claims
+    assert claim.theorem == "poisoning_threshold_regression"
+    assert claim.recompute() == claim.value > 0
+    assert "the mean absolute error" in section.notes[1]
     assert "exact" in codes(section)["SL622"].text
 
 
@@ -262,9 +372,35 @@ def test_a_kernel_machine_is_left_out_exactly():
     pytest.importorskip("torch")
     section = surelearn.audit("breast_cancer", models="kernel machine", **QUICK)["poisoning"]
     assert "exact" in codes(section)["SL622"].text
-    assert section.tables[0].rows[0][2].startswith("≥")
+    assert section.claims[0].value > 0
     section = surelearn.audit("diabetes", models="kernel machine", **QUICK)["poisoning"]
     assert "exact" in codes(section)["SL622"].text
+    assert section.claims[0].theorem == "poisoning_threshold_regression"
+
+
+def test_a_vote_over_partitions_says_what_cannot_change_it(cancer):
+    X, y, new, truth = cancer
+    options = {name: QUICK[name] for name in ("ledger", "skip", "n_jobs")}
+    model = PartitionClassifier(partitions=20).fit(X, y)
+    section = surelearn.audit(model, new, truth, **options)["poisoning"]
+    accuracy, alone = section.claims
+    withstood = (model.predict(new) == truth) & (model.unchanged_rows(new) >= 2)
+    assert (accuracy.theorem, accuracy.quantity) == ("clopper_pearson_lower", "accuracy under poison")
+    assert accuracy.inputs["successes"] == withstood.sum()
+    assert alone.theorem == "partition_radius"
+    assert alone.value == model.unchanged_rows(new)[len(new) // 2]
+    assert alone.covers.rows == f"row {1 + len(new) // 2}"
+    assert all(claim.recompute() == claim.value for claim in section.claims)
+    grouped = surelearn.audit(model, new, truth, groups=np.arange(len(truth)) // 2, **options)["poisoning"]
+    assert [claim.theorem for claim in grouped.claims] == ["partition_radius"]
+    assert "No claim about new rows under poison: rows belong together in groups." in grouped.notes
+    scaled = make_pipeline(StandardScaler(), PartitionClassifier()).fit(X, y)
+    section = surelearn.audit(scaled, new, truth, **options)["poisoning"]
+    assert not section.claims
+    assert section.notes[-1].startswith("Nothing is proved of its vote over partitions: steps before it may have learned")
+    section = audited(model=PartitionClassifier(), effort=0.1)["poisoning"]
+    assert not section.claims
+    assert "the step 'columntransformer' was fitted on the same rows" in section.notes[-1]
 
 
 def test_a_constant_is_not_moved_by_few_labels():

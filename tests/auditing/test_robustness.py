@@ -16,8 +16,8 @@ import surelearn
 from surelearn.auditing import robustness, trust
 from surelearn.auditing.context import Context, Options, Runner
 from surelearn.auditing.robustness import SMALL
-from surelearn.auditing.robustness_proved import proved_table, right_and_certified
-from surelearn.auditing.robustness_view import moves_of, predicting, view_of
+from surelearn.auditing.robustness_proved import proved_claims, right_and_certified
+from surelearn.auditing.robustness_view import moves_of, view_of
 from surelearn.auditing.robustness_work import prove
 from surelearn.certification import certify
 from surelearn.linear import LogisticRegression, Ridge
@@ -65,7 +65,7 @@ def context_of(model, X, y, task: Any = "classification", train: int | None = No
         title="it", target="y", task=task, X=X, y=y, groups=None,
         columns=tuple(Column(name) for name in X.columns) if train is not None else (),
         findings=(), split=split, selection=None, model=model, options=Options(), runner=Runner(n_jobs=1),
-        certificate=certify(predicting(model, y), held, y[new], task=task, classes=np.unique(y)),
+        certificate=certify(model, held, y[new], task=task, classes=np.unique(y)),
     )  # fmt: skip
 
 
@@ -101,10 +101,15 @@ def test_gradient_and_certificate_on_one_chart(learner):
     if not isinstance(learner, SVC):  # exact, but for the range and missing numbers
         assert np.max(np.array(chart.data["y"]) - np.array(chart.data["low"])) < 0.1
         assert chart.data["low"][4] > 0.3
-    changes, proved = section.tables
-    assert proved.header[0] == "what is proved"
-    assert proved.rows[0][2] == "95%"
-    assert {row[2] for row in proved.rows[1:]} == {"always"}
+    (changes,) = section.tables
+    new, *rows = section.claims
+    assert (new.theorem, new.surely()) == ("robust_accuracy", "95%")
+    assert new.covers.rows.startswith("sha256:")
+    assert new.inputs["n"] == len(changes.rows) + 97  # every certify row
+    assert {claim.surely() for claim in rows} == {"always"}
+    assert {claim.theorem for claim in rows} <= {"linear_radius", "kernel_radius"}
+    assert [claim.covers.rows for claim in rows] == [f"row {row[0][1:]}" for row in changes.rows]
+    assert all(claim.recompute() == claim.value for claim in section.claims)
     assert "by gradients" in section.notes[0]
     assert "Changed: 3 of 5 columns (a, b, c)" in section.notes[1]
     assert len(changes.rows) == 3
@@ -116,7 +121,7 @@ def test_trees_are_attacked_by_predictions(learner):
     chart = check_shape(section)
     assert "low" not in chart.data
     assert chart.data["y"][-1] < chart.data["y"][0] - 0.1
-    assert "has no gradient that is known here" in section.notes[0]
+    assert "has no gradient: it is made of trees, whose answers change in steps" in section.notes[0]
     assert section.notes[2].startswith("Nothing is proved about the model itself")
     (changes,) = section.tables
     assert changes.rows
@@ -159,7 +164,7 @@ def test_a_proof_that_costs_too_much_is_left_out():
     result = prove(context.model, X, moves_of(KINDS, X, X), None, 1e-9, 0)
     assert result["radii"] is None
     assert "takes more work than allowed" in result["why_not"]
-    assert proved_table(context, result, y, [], np.arange(len(y)), SMALL) is None
+    assert proved_claims(context, result, y, [], np.arange(len(y)), SMALL) == ()
 
 
 def test_the_radius_of_a_linear_model_is_the_formula_in_the_users_units():
@@ -184,8 +189,8 @@ def test_what_is_proved_about_new_rows_holds():
     for _ in range(trials):
         some = rng.permutation(len(many))[:80]
         drawn = {"radii": {**radii, **{name: radii[name][some] for name in ("values", "predicted")}}, "smoothed": None}
-        made: Any = proved_table(context, drawn, labels[some], [], some, SMALL)
-        wrong += float(made.rows[0][1].strip("≥ %")) / 100 > right_and_certified(radii, labels, SMALL).mean()
+        (claim,) = proved_claims(context, drawn, labels[some], [], some, SMALL)
+        wrong += claim.value > right_and_certified(radii, labels, SMALL).mean()
     assert 0 < wrong <= trials * 0.05 + 3 * np.sqrt(trials * 0.05 * 0.95)
 
 
@@ -229,7 +234,8 @@ def test_eigenpro():
     chart = check_shape(section)
     assert 0 < chart.data["low"][1] <= chart.data["y"][1]
     assert "by gradients" in section.notes[0]
-    assert "radial kernel" in section.notes[2]
+    assert section.claims[0].theorem == "robust_accuracy"
+    assert {claim.theorem for claim in section.claims[1:]} == {"kernel_radius"}
 
 
 def test_a_torch_module_is_attacked_by_gradients_and_smoothed():
@@ -251,9 +257,8 @@ def test_a_torch_module_is_attacked_by_gradients_and_smoothed():
     expected = np.abs(X[:, 0] + X[:, 1] / 5) / (X[:, 0].std() + X[:, 1].std() / 5)  # the boundary is a plane
     assert chart.data["y"][2] == pytest.approx((expected > 0.1).mean(), abs=0.03)
     assert 0.3 < chart.data["low"][2] <= chart.data["y"][2]
-    rows = section.tables[1].rows
-    assert any("smoothed" in row[0] and row[2] == "99.9%" for row in rows)
-    assert not any("new rows" in row[0] for row in rows)
+    assert any("smoothed" in claim.label and claim.surely() == "99.9%" for claim in section.claims)
+    assert not any("new rows" in claim.label for claim in section.claims)
     assert "No claim about new rows" in section.notes[2]
 
 

@@ -107,13 +107,18 @@ def test_sections_that_are_switched_off_do_no_work(monkeypatch, fitted):
     assert not set(trust.MODULES) & {section.key for section in result.sections}
 
 
-@pytest.mark.parametrize("skip", [["nonsense"], ["attribution", "nonsense"], "attribution"])
+def test_one_section_is_skipped_by_its_name_alone(monkeypatch, fitted):
+    both = {"one": module("one"), "other": module("other")}
+    assert set(audit_with(monkeypatch, fitted, both, skip="one")) == {"other"}
+
+
+@pytest.mark.parametrize("skip", [["nonsense"], ["attribution", "nonsense"], "nonsense"])
 def test_unknown_sections_are_refused(skip, fitted):
-    with pytest.raises(ValueError, match=r"^skip must name sections among robustness, .*attribution, not '"):
+    with pytest.raises(ValueError, match=r"^skip must name sections among robustness, .*attribution, not 'nonsense'"):
         surelearn.audit(*fitted, skip=skip, **QUICK)
 
 
-@pytest.mark.parametrize("effort", [0, -1, float("inf"), float("nan")])
+@pytest.mark.parametrize("effort", [0, -1, float("inf"), float("nan"), "a", None])
 def test_effort_is_a_finite_number_above_zero(effort, fitted):
     with pytest.raises(ValueError, match=r"^effort must be a finite number above 0, not "):
         surelearn.audit(*fitted, effort=effort, **QUICK)
@@ -134,6 +139,17 @@ def test_the_command_line_refuses_them_in_one_sentence(words, said, tmp_path):
     assert result.exit_code == 2
     assert result.output.strip() == said
     assert not (tmp_path / "out").exists()
+
+
+def test_the_command_line_lists_what_is_proved(tmp_path):
+    words = ["audit", "breast_cancer", "--model", "logistic regression", "--jobs", "1", "--out", str(tmp_path / "out")]
+    words += ["--ledger", str(tmp_path / "ledger"), "--effort", "0.2", "--skip", "membership", "--skip", "attribution"]
+    lines = CliRunner().invoke(main, words).output.splitlines()
+    at = lines.index("Proved, each alone at its own confidence")
+    assert lines[at + 1].startswith("  new rows that are right, and stay so when every number changes")
+    assert lines[at + 1].endswith("(95%), and 3 more on the page")
+    assert "poison rows per clean row" in lines[at + 2]
+    assert "(always), and 1 more on the page" in lines[at + 2]
 
 
 def test_neither_skip_nor_effort_makes_it_another_use_of_the_rows(fitted, tmp_path):

@@ -60,6 +60,24 @@ def test_any_edited_number_of_the_page_is_found(place):
         assert not verify_folder(place / "classes"), page[spot - 20 : spot + 20]
 
 
+@pytest.mark.parametrize(
+    ("name", "theorem"), [("classes", "robust_accuracy"), ("amounts", "poisoning_threshold_regression")]
+)
+def test_what_sections_prove_is_computed_again(name, theorem, place, shell):
+    """A value that does not follow from its inputs is found though every hash is new."""
+    path = place / name / "audit.json"
+    plain = json.loads(path.read_text())
+    claims = [claim for section in plain["sections"] for claim in section["claims"]]
+    assert theorem in [claim["theorem"] for claim in claims]
+    assert f"{len(claims)} claims of sections from their inputs" in shell.run(f"verify {name} --data t.csv").stdout
+    (claim,) = [claim for claim in claims if claim["theorem"] == theorem]
+    claim["value"] += 0.01
+    path.write_text(json.dumps({**plain, "hash": content_hash(plain)}))
+    (place / name / "report.html").unlink()
+    found = verify_folder(place / name)
+    assert [line.startswith(f"audit.json: {claim['label']}: ") for line in found.differences] == [True]
+
+
 def test_an_edit_with_a_new_hash_is_found_from_the_data(place):
     """An error hidden everywhere and consistently: facts, claim, hashes. Only the data show it."""
     from surelearn.bounds import clopper_pearson

@@ -9,12 +9,12 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from surelearn.bounds import hoeffding, vc
+from surelearn.bounds import hoeffding, linear_radius, poisoning_threshold, robust_accuracy, vc
 from surelearn.certificate import Absent, Certificate, Facts
 from surelearn.certification import certify
-from surelearn.claim import Finding
+from surelearn.claim import Covers, Finding
 from surelearn.report import Audit, Chart, Section, Table, Verdict
-from surelearn.report.html import bound_words
+from surelearn.report.rows import bound_words
 from surelearn.slicing import cut
 
 
@@ -75,6 +75,15 @@ def _measured(certificate, predicted, observed):
                _reliability(predicted, observed), "Calibrated within what 171 rows can show."),
         _drawn("slices", "Where is it worse?", "bars", "Errors by mean radius", _slices(certificate),
                "Quarters of the fit rows by mean radius."),
+        Section(
+            key="robustness",
+            title="What small changes do",
+            claims=(
+                robust_accuracy.certify(139, 150, 0.05, label="new rows that are right, and stay so within 0.1"),
+                linear_radius.certify(2.0, 4.0, label="change that row 7 withstands"),
+                poisoning_threshold.certify(-0.1, label="poison for a target that needs none"),
+            ),
+        ),
         Section(
             key="stability",
             title="Findings",
@@ -209,6 +218,12 @@ def hostile_audit(names=HOSTILE) -> Audit:
         key=names[0],
         title=names[0],
         notes=names,
+        claims=tuple(
+            linear_radius.certify(
+                i, 1.0, label=n, assumptions=names, covers=Covers(predictor=n, loss=n, population=n, rows=n)
+            )
+            for i, n in enumerate(names)
+        ),
         findings=tuple(Finding(code=n, text=n, severity="serious") for n in names),
         charts=tuple(Chart(kind=kind, title=names[0], data=d) for kind, d in data.items()),
         tables=(Table(header=names[:2], rows=tuple((n, n) for n in names)),),

@@ -1,5 +1,6 @@
 """The page: its structure, its words, and that nothing from the data is ever markup."""
 
+import json
 import re
 import runpy
 from dataclasses import replace
@@ -15,8 +16,10 @@ import surelearn
 from surelearn.bounds import clopper_pearson, hoeffding, paired_difference
 from surelearn.certificate import Absent, Certificate, Facts
 from surelearn.certification import certify
+from surelearn.plain import content_hash
 from surelearn.report import Audit, Section, Table, Verdict
-from surelearn.report.html import clip, counts_of, lead, marked, percent_sure, prose, render, render_inline, share_of
+from surelearn.report.html import clip, lead, marked, percent_sure, prose, render, render_inline
+from surelearn.report.rows import counts_of, share_of
 
 SAMPLE = runpy.run_path(str(Path(__file__).with_name("sample.py")))
 VOID = {"meta", "br", "col", "img", "link", "input", "hr"}
@@ -80,7 +83,6 @@ def test_the_page_is_whole_and_asks_for_nothing(page):
         "object",
         "embed",
         "form",
-        "a",
         "base",
         "foreignobject",
         "animate",
@@ -89,7 +91,9 @@ def test_the_page_is_whole_and_asks_for_nothing(page):
     policy = next(meta["content"] for meta in page.all("meta") if meta.get("http-equiv"))
     assert policy == "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
     attributes = {name for _, found in page.elements for name in found}
-    assert not {name for name in attributes if name.startswith("on")} | attributes & {"href", "src", "xlink:href", "style"}
+    assert not {name for name in attributes if name.startswith("on")} | attributes & {"src", "xlink:href", "style"}
+    places = {attributes["id"] for _, attributes in page.elements if "id" in attributes}
+    assert {link["href"] for link in page.all("a")} == {f"#{place}" for place in places}  # within the page only
     assert not re.search(r"url\(|@import|http", page.text("style"))
 
 
@@ -116,6 +120,57 @@ def test_the_guarantees(audit, page):
     assert "worst of 4" in text
     labels = [claim.label.capitalize() for claim in audit.certificate.claims if claim.family == "slice"]
     assert all(label in text for label in labels)
+
+
+def test_what_sections_prove_stands_in_both_places(audit, page):
+    text = page.text()
+    line = "Also proved, each alone at its own confidence, not among the 95% together"
+    assert f"{line}: What small changes do : new rows that are right, and stay so within 0.1, at least 88.1%" in text
+    assert "(95%), and 1 more" in text
+    assert text.index(line) < text.index("no guarantee, unless marked as proved")
+    card = text[text.index("no guarantee, unless") :]
+    assert "proved New rows that are right, and stay so within 0.1: at least 88.1% 95%, 139 of 150 rows" in card
+    assert "proved Change that row 7 withstands: at least 0.5 always" in card
+    assert "vacuous Poison for a target that needs none: at least 0 says nothing" in card
+    assert "certified robust accuracy , C. J. Clopper" in card
+    assert all(prose(line) in render(audit) for claim in audit.proved for line in claim.assumptions)
+    (link,) = page.all("a")
+    assert {"class": "card", "id": link["href"][1:]} in page.all("div")
+
+
+def test_nothing_together_is_not_nothing_proved(audit):
+    text = Page(render(bare(sections=[audit["robustness"]]))).text()
+    assert "Nothing is guaranteed together on this page." in text
+    assert "Everything below is only measured, but for what is marked as proved." in text
+    assert "each alone at its own confidence:" in text
+    vacuous = replace(audit["robustness"], claims=audit["robustness"].claims[2:])
+    text = Page(render(bare(sections=[vacuous]))).text()
+    assert "Nothing is guaranteed on this page. Everything below is only measured." in text
+    assert "Also proved" not in text
+
+
+def test_claims_of_sections_are_kept_and_stand_alone(audit):
+    again = Audit.from_json(audit.to_json())
+    assert again.proved == audit.proved == audit["robustness"].claims
+    assert [claim.recompute() for claim in again.proved] == [claim.value for claim in audit.proved]
+    for claim in json.loads(audit.to_json())["sections"][4]["claims"]:
+        assert claim["theorem"] in {"robust_accuracy", "linear_radius", "poisoning_threshold"}
+        assert claim["inputs"]
+        assert claim["assumptions"]
+        assert set(claim["covers"]) == {"predictor", "loss", "population", "rows"}
+    with pytest.raises(ValueError, match="of a section must stand alone"):
+        Section(key="k", title="T", claims=(clopper_pearson.certify(1, 9, 0.1, standing="together"),))
+    with pytest.raises(ValueError, match="must not read facts"):
+        Section(key="k", title="T", claims=(clopper_pearson.certify(1, 9, 0.1, sources={"errors": "risk.count"}),))
+
+
+def test_an_audit_of_version_2_has_no_claims_of_sections(audit):
+    plain = json.loads(audit.to_json()) | {"version": 2}
+    for section in plain["sections"]:
+        del section["claims"]
+    old = Audit.from_dict({**plain, "hash": content_hash(plain)})
+    assert old.proved == ()
+    assert not old.altered
 
 
 def test_the_details_hold_everything_else(audit, page):
@@ -220,7 +275,8 @@ def test_inline_is_one_div_with_its_own_styles(audit):
 def assert_inert(text):
     page = Page(text)
     names = {name for name, _ in page.elements}
-    assert not names & {"script", "img", "a", "iframe"}
+    assert not names & {"script", "img", "iframe"}
+    assert all(re.fullmatch(r"#section-\d", link["href"]) for link in page.all("a"))
     assert not any(name.startswith("on") for _, attributes in page.elements for name in attributes)
     for picture in re.findall(r"<svg.*?</svg>", text, flags=re.DOTALL):
         ElementTree.fromstring(picture)  # noqa: S314 - our own

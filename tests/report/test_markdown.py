@@ -33,6 +33,9 @@ def test_what_it_says(audit):
     assert "| Guaranteed, 95% together | measured | bound | why |" in text
     assert "| Errors | 1.2% | at most **4.2%** | Clopper–Pearson, half of δ, 171 rows, 2 errors |" in text
     assert "(worst of 4)" in text
+    assert "**Also proved**, each alone at its own confidence" in text
+    assert "- Change that row 7 withstands: at least **0.5** (always, distance to a hyperplane)" in text
+    assert "needs none" not in text  # it says nothing
     assert "**warning** Three pairs of columns" in text
     assert "SL301" not in text  # a notice
     assert "Held-back rows were not used before." in text

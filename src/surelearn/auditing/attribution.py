@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from surelearn import jobs
+from surelearn.attribution.result import rounding
 from surelearn.auditing import attribution_work as work
 from surelearn.auditing.attribution_numbers import Spread, spread_of
 from surelearn.auditing.attribution_rows import as_table, choose_rows
@@ -34,7 +35,7 @@ def tasks(context: Context) -> list[jobs.Task]:
     X = context.rows("certify")[0]
     both = as_table(take(X, np.concatenate([rows, list(picked.values())]).astype(int)))
     played = work.see_through(work.bare(context.model), both, as_table(background))
-    labels = np.unique(context.y).tolist() if context.task == "classification" else []
+    labels = list(context.classes)
     question = work.question_of(played, context.task, labels, context.options.positive, context.target)
     played, question, plan = work.plan_of(played, question, len(picked), len(context.y), context.options.effort)
     shown = np.concatenate([np.arange(plan.rows), len(rows) + np.arange(len(picked))]).astype(int)
@@ -47,6 +48,7 @@ def tasks(context: Context) -> list[jobs.Task]:
         "coalitions": plan.coalitions,
         "background": min(work.REPEATS * plan.background, len(played.background)),
         "grouped": len(played.names) < both.shape[1],
+        "columns": both.shape[1],
     }
     made = []
     for i in range(work.REPEATS):
@@ -67,7 +69,7 @@ def section(context: Context, results: Sequence[Any]) -> Section | None:
     """The columns' mean shares, those of a few rows, and whether the order would be another."""
     facts, values = results[0]["facts"], np.stack([result["values"] for result in results])
     spread = spread_of(values[:, : facts["rows"]], context.seed("attribution/resamples"))
-    if not spread.importance.any():
+    if spread.importance.max() <= rounding(*(result[end] for result in results for end in ("empty", "full"))):
         note = f"The {facts['words']} is the same for every row: no column has a share in it."
         return Section(key="attribution", title=TITLE, notes=(note,))
     findings = [ranking(facts, spread), *_almost_all(facts["names"], spread)]
@@ -86,7 +88,7 @@ def section(context: Context, results: Sequence[Any]) -> Section | None:
 
 def _notes(context: Context, facts: dict[str, Any], spread: Spread) -> tuple[str, ...]:
     words, rows = facts["words"], facts["rows"]
-    where = "train rows" if context.split is not None else "rows beside them"
+    where = "train rows" if context.trained else "rows beside them"
     notes = [
         f"What sets the {words} apart from its average is shared out among the columns, for each of {rows:,} held-back rows "
         "(Shapley values). The chart has the mean size of each column’s share, ± two standard errors.",
@@ -107,7 +109,8 @@ def _notes(context: Context, facts: dict[str, Any], spread: Spread) -> tuple[str
 def _how(facts: dict[str, Any]) -> str:
     if facts["method"] != "sampling":
         return _HOW[facts["method"]].format(words=facts["words"])
-    return f"sampled, {facts['coalitions']:,} coalitions for each of {work.REPEATS} backgrounds"
+    why = f"no closed form is known for this {facts['words'].partition(' ')[0]}, and all 2^{facts['columns']} are too many"
+    return f"sampled, {facts['coalitions']:,} coalitions for each of {work.REPEATS} backgrounds: {why}"
 
 
 def _chart(facts: dict[str, Any], spread: Spread) -> Chart:

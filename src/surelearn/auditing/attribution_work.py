@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 
 from surelearn.adapters import Task, classes_of, predict_with
+from surelearn.adapters.columns import column_names
 from surelearn.adapters.modules import is_module, module_functions
+from surelearn.adapters.predicting import missing
 from surelearn.attribution import explain
 from surelearn.attribution.pipelines import prepared
 from surelearn.auditing.context import Unusable
@@ -54,6 +56,8 @@ class Votes:
     def __call__(self, X: Any) -> Any:
         """One column for each label."""
         said = np.asarray(predict_with(self.model)(X))
+        if missing(said).any():
+            raise Unusable("the model returned NaN for changed rows")
         return np.stack([said == label for label in self.labels], axis=1).astype(float)
 
 
@@ -89,14 +93,9 @@ def bare(model: Any) -> Any:
 
 def see_through(model: Any, X: Any, background: Any) -> Played:
     """The model behind a preparation that goes column by column, where there is one, else the model itself."""
-    d = X.shape[1]
-    names = tuple(map(str, X.columns)) if hasattr(X, "columns") else tuple(f"x{j}" for j in range(d))
+    d, names = X.shape[1], column_names(X)
     alone = [[j] for j in range(d)]
-    try:
-        found = prepared(model, X, background, alone)
-    except Exception:  # prepared columns that are no numbers: the model is asked with whole rows
-        found = None
-    model, X, background, columns = found or (model, X, background, alone)
+    model, X, background, columns = prepared(model, X, background, alone) or (model, X, background, alone)
     return Played(model, X, background, names, tuple(map(tuple, columns)))
 
 
@@ -247,8 +246,11 @@ def _several(model: Any) -> list[Any]:
 
 
 def _cost_of_pair(played: Played) -> float:
-    """Of one row against one background row in closed form: all leaves that the two can reach together."""
+    """Of one row against one background row in closed form: all leaves that the two can reach together, all centres."""
     model, columns = played.model, 0.02 * played.X.shape[1]
+    centers = getattr(model, "support_vectors_", getattr(model, "centers_", None))
+    if centers is not None:
+        return columns + 0.003 * len(centers) * len(played.names) ** 2
     if hasattr(model, "_predictors"):
         sizes = [len(p.nodes) for ps in model._predictors for p in ps]
     else:

@@ -62,7 +62,8 @@ class Runner:
 class Context:
     """One model under audit: its data, how it was chosen, and its certificate.
 
-    ``split`` and ``selection`` are None for a model that was fitted elsewhere; then every row is a certify row.
+    ``split`` and ``selection`` are None for a model that was fitted elsewhere; then every row of ``X`` is a certify row, and
+    ``seen`` has the rows that it was fitted on, if its user gave them.
     """
 
     title: str
@@ -86,11 +87,23 @@ class Context:
     group_name: str = "group"
     time_name: str = ""
     ledger_kept: bool = True
+    seen: tuple[Any, Any] | None = None
+
+    @property
+    def trained(self) -> bool:
+        """Whether the rows that the model was fitted on are known."""
+        return self.split is not None or self.seen is not None
+
+    @property
+    def classes(self) -> tuple[Any, ...]:
+        """The labels that the model knows, in the order of its scores, as its certificate has them; () for a regressor."""
+        return tuple(self.certificate.facts.options.get("classes", ()))
 
     def rows(self, purpose: str) -> tuple[Any, Any]:
         """X and y of the rows with one purpose: "fit", "select", "certify", or "train" for fit and select together."""
         if self.split is None:
-            return (self.X, self.y) if purpose == "certify" else (take(self.X, []), self.y[:0])
+            seen = self.seen if self.seen is not None and purpose in ("fit", "train") else (take(self.X, []), self.y[:0])
+            return (self.X, self.y) if purpose == "certify" else seen
         split = self.split
         index = np.union1d(split.fit, split.select) if purpose == "train" else getattr(split, purpose)
         return take(self.X, index), self.y[index]

@@ -20,12 +20,13 @@ from surelearn.auditing.context import Context, Options, Runner
 from surelearn.auditing.fitting import Fitted, fit, fit_rival
 from surelearn.auditing.one_row import own_certificate
 from surelearn.auditing.sections import write_sections
+from surelearn.auditing.seen import Seen, check_seen, hash_arrays
 from surelearn.auditing.slices import choose_slices
 from surelearn.auditing.trust import MODULES
 from surelearn.auditing.verdict import write_verdict
 from surelearn.certificate import Absent, Certificate
 from surelearn.certification import certify
-from surelearn.data import Table, hash_rows, read_table
+from surelearn.data import Table, read_table
 from surelearn.data.oddities import find_oddities
 from surelearn.data.schema import Schema
 from surelearn.fingerprint import UNHASHED, fingerprint_model, fingerprint_rows
@@ -56,6 +57,7 @@ def audit(
     task: Task | None = None,
     models: Any = None,
     against: Any = None,
+    seen: Any = None,
     groups: Any = None,
     classes: Any = None,
     ledger: LedgerArgument = None,
@@ -74,6 +76,9 @@ def audit(
     models : candidates by name, such as ``["perceptron", "naive Bayes"]`` or ``"all"``; or your own, from simple to complex,
         unfitted: a model, list, or mapping of names
     against : another model whose risk is compared with on the same rows (unfitted for a table, fitted for a fitted model)
+    seen : for a fitted model: ``(X_seen, y_seen)``, the rows that it was fitted on, with the columns of ``X``. With them the
+        page attacks membership, poisons the fit (again, if the model can be cloned), and takes units, the majority and
+        backgrounds from them; rows that are also in ``X`` and ``y`` are refused, but for copies where rows repeat anyway
     groups, classes : for a fitted model: one label a row; its labels, if it has no ``classes_``
     ledger : where uses of certify rows are recorded; by default beside the data, or in the user's state folder; False keeps
         none, and the page says so
@@ -88,12 +93,13 @@ def audit(
     >>> print(result.verdict.kind)
     guaranteed
     """
-    asked = Options(**{**options, **{name: tuple(options.get(name, ())) for name in ("slices", "skip")}})
+    several = {name: options.get(name, ()) for name in ("slices", "skip")}
+    asked = Options(**{**options, **{name: (v,) if isinstance(v, str) else tuple(v) for name, v in several.items()}})
     if not 0 < asked.delta < 1:
         raise ValueError(f"delta must lie strictly between 0 and 1, not {asked.delta!r}")
     if unknown := sorted(set(asked.skip) - set(MODULES)):
         raise ValueError(f"skip must name sections among {', '.join(MODULES)}, not {unknown[0]!r}")
-    if not 0 < asked.effort < float("inf"):
+    if not isinstance(asked.effort, int | float | np.number) or not 0 < asked.effort < float("inf"):
         raise ValueError(f"effort must be a finite number above 0, not {asked.effort!r}")
     runner = runner or Runner(n_jobs=n_jobs, journal=journal)
     if hasattr(source, "predict") or (callable(source) and not isinstance(source, type)):
@@ -101,9 +107,9 @@ def audit(
         table_only |= {name: getattr(asked, name) for name in ("slices", "threshold")}
         if given := [name for name, value in table_only.items() if value not in (None, (), [])]:
             raise ValueError(f"{given[0]} goes with a table, not with a fitted model")
-        return _audit_fitted(source, X, y, task, groups, classes, against, ledger, asked, runner)
-    if X is not None or y is not None:
-        raise ValueError("X and y go with a fitted model; for a table pass the file or DataFrame and target=")
+        return _audit_fitted(source, X, y, task, seen, groups, classes, against, ledger, asked, runner)
+    if X is not None or y is not None or seen is not None:
+        raise ValueError("X, y and seen go with a fitted model; for a table pass the file or DataFrame and target=")
     table = read_table(source, target=target, header=header, drop=drop, group=group, time=time, task=task)
     return audit_table(table, keep=keep, models=models, against=against, ledger=ledger, options=asked, runner=runner)
 
@@ -182,11 +188,13 @@ def _named(certificate: Certificate, table: Table) -> Certificate:
     return replace(certificate, facts=replace(facts, options={**facts.options, **names}))
 
 
+@limits.one_thread()
 def _audit_fitted(
     model: Any,
     X: Any,
     y: Any,
     task: Task | None,
+    seen: Any,
     groups: Any,
     classes: Any,
     against: Any,
@@ -194,15 +202,18 @@ def _audit_fitted(
     options: Options,
     runner: Runner,
 ) -> Audit:
-    """Certify and audit a model that was fitted elsewhere; every row given is a certify row."""
+    """Certify and audit a model that was fitted elsewhere; every row of X is a certify row."""
     if X is None or y is None:
         raise ValueError("a fitted model needs X and y, rows it has not seen")
     task = task_of(model, task)
-    y = np.asarray(y)
-    seen = [model, *([] if against is None else [against])]
-    turn = _turn(seen, X, y, row_keys(_hash_arrays(X, y)), None, groups, options, ledger, None)
+    X, y = X if hasattr(X, "shape") else np.asarray(X), np.asarray(y)
+    fit_rows = None if seen is None else check_seen(seen, model, X, y, task, classes, jobs.seed_for("seen", options.seed))
+    models = [model, *([] if against is None else [against])]
+    turn = _turn(models, X, y, row_keys(hash_arrays(X, y)), None, groups, options, ledger, None, fit_rows)
     paid = replace(options, delta=allowance(options.delta, turn))
     shared = {"task": task, "groups": groups, "classes": classes, "baseline": against, **_claim_options(paid, task)}
+    if fit_rows is not None and task == "classification" and against is None:
+        shared["majority"] = fit_rows.majority
     certificate = extend(certify(model, X, y, **shared), learner=own_certificate(model, None))
     context = Context(
         title=describe(model),
@@ -212,7 +223,7 @@ def _audit_fitted(
         y=y,
         groups=groups,
         columns=(),
-        findings=(),
+        findings=() if fit_rows is None else fit_rows.findings,
         split=None,
         selection=None,
         model=model,
@@ -220,6 +231,8 @@ def _audit_fitted(
         options=options,
         runner=runner,
         turn=turn,
+        unfitted=None if fit_rows is None else fit_rows.unfitted,
+        seen=None if fit_rows is None else (fit_rows.X, fit_rows.y),
         ledger_kept=ledger is not False,
     )
     return _document(context, X.shape[1] if hasattr(X, "shape") and len(X.shape) > 1 else 1, None)
@@ -270,6 +283,7 @@ def _turn(
     options: Options,
     ledger: LedgerArgument,
     path: Path | None,
+    seen: Seen | None = None,
 ) -> int:
     """Record this use of the certify rows, on disk, before anything about them is computed; which use it is.
 
@@ -282,22 +296,12 @@ def _turn(
     hashes = [fingerprint_model(model) for model in models]
     parts = [*hashes, fingerprint_rows(X, y), json.dumps(asked, sort_keys=True, default=str)]
     parts.append("" if groups is None else fingerprint_rows(np.asarray(groups), y[:0]))
+    parts += [] if seen is None else [fingerprint_rows(seen.X, seen.y)]  # they decide on units and on the majority
     if UNHASHED in hashes:  # a function cannot be recognized, so every look is a new one
         parts.append(uuid.uuid4().hex)
     book = Ledger(ledger_path(path, None if ledger is None else Path(ledger)))
     same_table = "" if targets is None else fingerprint_rows(np.sort(targets), targets[:0])
     return book.record(f"sha256:{hashlib.sha256('|'.join(parts).encode()).hexdigest()}", np.unique(keys), same_table)
-
-
-def _hash_arrays(X: Any, y: Any) -> Any:
-    """Row hashes of a fitted model's rows, whatever they came in."""
-    import pandas as pd
-
-    if hasattr(X, "columns"):
-        frame = pd.DataFrame({str(name): np.asarray(X[name]) for name in X.columns})
-    else:
-        frame = pd.DataFrame(X.toarray() if hasattr(X, "toarray") else np.asarray(X)).rename(columns=str)
-    return hash_rows(frame.assign(**{"the target": y}))
 
 
 def _claim_options(options: Options, task: Task) -> dict[str, Any]:
@@ -368,6 +372,8 @@ def _document(context: Context, columns: int, selection: Selection | None) -> Au
     chips.append("statistical, not regulatory")
     sections = write_sections(context)
     numbers: dict[str, Any] = {"options": asdict(context.options), "turn": context.turn, "threshold": context.threshold}
+    if context.seen is not None:
+        numbers["seen"] = {"rows": len(context.seen[1]), "hash": fingerprint_rows(*context.seen)}
     if selection is not None:
         numbers["selection"] = {
             "names": selection.names,

@@ -12,6 +12,7 @@ from surelearn.attacks.membership import Membership, likelihood_ratio, loss_thre
 from surelearn.auditing import membership_epsilon
 from surelearn.auditing.context import Context
 from surelearn.auditing.membership_refits import observe, observe_refit
+from surelearn.auditing.seen import stack
 from surelearn.claim import Finding, Severity
 from surelearn.plain import show
 from surelearn.report import Chart, Section, Table
@@ -23,8 +24,12 @@ FALSE_ALARMS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5)  # drawn
 TABLED = (0.01, 0.05)
 DRAWN = "Drawn is the share of fit rows that is found, less the share of other rows that is taken for them (false alarms)."
 UNKNOWN = (
-    "Not measured: which rows it was fitted on is not known here. Audit the table with the unfitted model (models=), or "
-    "give its losses on rows that it was fitted on to surelearn.attacks.membership.loss_threshold."
+    "Not measured: which rows it was fitted on is not known here. Give them, seen=(X_seen, y_seen), or audit the table with "
+    "the unfitted model (models=)."
+)
+GIVEN = (
+    "Which rows it was fitted on is taken as given. If the certify rows come from elsewhere, or from later, that looks like "
+    "leakage here."
 )
 NO_RATIO = "No likelihood-ratio attack, which is stronger"
 _MOST_TRIED = 2000  # rows of each kind that the attacks are tried on
@@ -36,15 +41,15 @@ _MANY_MODELS = 64  # with fewer refits all rows share a variance, as in the sour
 
 def tasks(context: Context) -> list[jobs.Task]:
     """The rows' losses in the model and in refits on halves of all rows; a private model's refits with and without a row."""
-    if context.split is None:
+    if not context.trained:
         return []
-    tried = np.concatenate(_tried(context))
-    kind = context.task
-    made = [jobs.Task("membership/model", observe, {"model": context.model, **_xy(context, tried, "X", "y"), "task": kind})]
+    tried, pool, (X, y) = np.concatenate(_tried(context)), _pool(context), _rows(context)
+    kind, new, truth = context.task, take(X, tried), y[tried]
+    own = {"model": context.model, "classes": context.classes or None, "X": new, "y": truth, "task": kind}
+    made = [jobs.Task("membership/model", observe, own)]
     if context.unfitted is None:
         return made
-    pool = _pool(context)
-    shared = {"model": context.unfitted, **_xy(context, pool, "X", "y"), **_xy(context, tried, "new", "truth"), "task": kind}
+    shared = {"model": context.unfitted, "X": take(X, pool), "y": y[pool], "new": new, "truth": truth, "task": kind}
     for i, inside in enumerate(_halves(context)):
         made.append(jobs.Task(f"membership/refit {i}", observe_refit, {**shared, "rows": np.flatnonzero(inside)}))
     return made + membership_epsilon.tasks(context)
@@ -53,9 +58,10 @@ def tasks(context: Context) -> list[jobs.Task]:
 def section(context: Context, results: Sequence[Any]) -> Section:
     """What the attacks found, kept apart from what is proved."""
     proved = membership_epsilon.proved(context)
-    tables, why = ((), (proved,)) if isinstance(proved, str) else ((proved,), ())
-    if context.split is None:
-        return Section(key="membership", title=TITLE, notes=(UNKNOWN, *why), tables=tables)
+    claims, why = ((), (proved,)) if isinstance(proved, str) else ((proved,), (membership_epsilon.in_words(proved),))
+    if not context.trained:
+        found = tuple(membership_epsilon.findings(context, ()))
+        return Section(key="membership", title=TITLE, notes=(UNKNOWN, *why), claims=claims, findings=found)
     members, others = _tried(context)
     halves = _halves(context)
     seen, refits, private = results[0], results[1 : 1 + len(halves)], results[1 + len(halves) :]
@@ -77,9 +83,10 @@ def section(context: Context, results: Sequence[Any]) -> Section:
         key="membership",
         title=TITLE,
         notes=(*(DRAWN for _ in charts), *notes, *_cautions(context), *membership_epsilon.remarks(context, private), *why),
+        claims=claims,
         findings=(*findings, *membership_epsilon.findings(context, private)),
         charts=charts,
-        tables=(_table(told), *tables),
+        tables=(_table(told),),
     )
 
 
@@ -91,16 +98,23 @@ def _tried(context: Context) -> tuple[Any, Any]:
 
 
 def _sides(context: Context) -> tuple[Any, Any]:
-    split: Any = context.split
-    return np.union1d(split.fit, split.select), split.certify
+    """Positions of both kinds among all rows."""
+    if context.split is None:
+        fitted = len(context.rows("train")[1])
+        return np.arange(fitted), fitted + np.arange(len(context.y))
+    return np.union1d(context.split.fit, context.split.select), context.split.certify
+
+
+def _rows(context: Context) -> tuple[Any, Any]:
+    """All rows: of the table, or those seen and then the others."""
+    if context.seen is None:
+        return context.X, context.y
+    X, y = context.seen
+    return stack(X, context.X), np.concatenate([y, context.y])
 
 
 def _pool(context: Context) -> Any:
     return np.union1d(*_sides(context))
-
-
-def _xy(context: Context, rows: Any, X: str, y: str) -> dict[str, Any]:
-    return {X: take(context.X, rows), y: context.y[rows]}
 
 
 def _halves(context: Context) -> Any:
@@ -115,6 +129,8 @@ def _halves(context: Context) -> Any:
 
 def _by_ratio(context: Context, seen: Any, refits: Sequence[Any], halves: Any, inside: Any) -> Membership | str:
     """How well a likelihood ratio tells, or a sentence on why there is none."""
+    if context.unfitted is None:
+        return f"{NO_RATIO}: it needs refits on halves of the rows, and how this model was fitted is not known here."
     if not refits:
         return f"{NO_RATIO}: it needs refits on halves of the rows, more than refits and effort allow."
     if failed := [result["failed"] for result in refits if "failed" in result]:
@@ -149,7 +165,7 @@ def _finding(code: str, found: Membership, start: str) -> Finding:
 
 
 def _cautions(context: Context) -> list[str]:
-    said = []
+    said = [] if context.seen is None else [GIVEN]
     if context.time_name:
         said.append("The certify rows are later ones: what changed since then looks like leakage here.")
     if context.groups is not None:

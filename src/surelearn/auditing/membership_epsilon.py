@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,9 +14,8 @@ from surelearn.auditing.context import Context
 from surelearn.auditing.membership_refits import observe_canary
 from surelearn.auditing.one_row import learner_of
 from surelearn.certificate import Certificate
-from surelearn.claim import Claim, Finding, find_theorem
+from surelearn.claim import Claim, Finding
 from surelearn.plain import show
-from surelearn.report import Table
 
 ALPHA = 0.05
 NOT_PRIVATE = "it was not fitted with differential privacy"
@@ -53,23 +53,23 @@ def void(context: Context) -> str:
     return ""
 
 
-def proved(context: Context) -> Table | str:
-    """What is proved, with what it assumes, or a sentence on why nothing is."""
+def proved(context: Context) -> Claim | str:
+    """The claim about ε, or a sentence on why nothing is proved."""
     claim = carried(context.model)
     reason = claim if isinstance(claim, str) else void(context)
     if isinstance(claim, str) or reason:
         return f"No privacy is proved: {reason}."
+    label = f"ε of its weights, at dp_delta = {claim.inputs['dp_delta']:g}"
+    return replace(claim, sources={}, label=label, standing="alone")
+
+
+def in_words(claim: Claim) -> str:
+    """What an ε means."""
     epsilon = float(claim.value)  # pyright: ignore[reportArgumentType]
-    means = "so large an ε promises next to nothing"
-    if epsilon <= _LARGE:
-        times = show(float(np.exp(epsilon)), "number", "<=")
-        means = f"nothing about them is over {times} times as likely with a row as without it, but for dp_delta"
-    rows = [
-        ("ε of its weights", f"{claim.bound()} at dp_delta = {claim.inputs['dp_delta']:g} ({claim.surely()})"),
-        ("in words", means),
-        *(("" if i else "as long as", assumption) for i, assumption in enumerate(claim.assumptions)),
-    ]
-    return Table(header=("what is proved", find_theorem(claim.theorem).name), rows=tuple(rows))
+    if epsilon > _LARGE:
+        return "So large an ε promises next to nothing."
+    times = show(float(np.exp(epsilon)), "number", "<=")
+    return f"Nothing about its weights is over {times} times as likely with a row as without it, but for dp_delta."
 
 
 def tasks(context: Context) -> list[jobs.Task]:
@@ -96,7 +96,8 @@ def remarks(context: Context, refits: Sequence[Any]) -> tuple[str, ...]:
         return ()
     why = "the attack is for classes only"
     if context.task == "classification":
-        why = f"it needs {_LEAST} refits with a row and {_LEAST} without it, more than refits and effort allow"
+        beyond = "and how it was fitted is not known" if context.unfitted is None else "more than refits and effort allow"
+        why = f"it needs {_LEAST} refits with a row and {_LEAST} without it, {beyond}"
     return (f"No lower bound on ε was measured beside it: {why}.",)
 
 
@@ -107,7 +108,7 @@ def findings(context: Context, refits: Sequence[Any]) -> list[Finding]:
         made.append(_lower_bound(context, refits))
     learner = learner_of(context.model)[1]
     seed = getattr(learner, "random_state", None)
-    if isinstance(proved(context), Table) and isinstance(seed, int | np.integer):
+    if isinstance(proved(context), Claim) and isinstance(seed, int | np.integer):
         text = (
             f"The seed of its noise, {seed}, is kept in the model: against those who have it, ε does not hold. Fit the "
             "model that you publish with random_state=None."

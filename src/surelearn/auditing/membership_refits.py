@@ -10,21 +10,22 @@ from surelearn.adapters import Task, predict_with, score_function
 from surelearn.adapters.modules import is_module
 from surelearn.auditing.context import Unusable
 from surelearn.auditing.one_row import learner_of
-from surelearn.selection.cross_validation import fit_quietly, take
+from surelearn.selection.cross_validation import columns_for, fit_quietly, take, take_for
 
 FARTHEST = 40.0  # a margin of ±40 is a probability that cannot be told from 1 or 0
 
 
-def observe(model: Any, X: Any, y: Any, task: Task) -> dict[str, Any]:
+def observe(model: Any, X: Any, y: Any, task: Task, classes: Any = None) -> dict[str, Any]:
     """Each row's loss, the evidence that a likelihood ratio compares, and what of the model was ``seen``.
 
     Classes: the logarithmic loss, and ln(p/(1 − p)) of the right one; where there are no probabilities, its score above the
     best other one takes the place of ln(p/(1 − p)), or ±1 for right and wrong. Numbers: the absolute error, and the error.
+    ``classes`` are the labels of a torch module's outputs, if they are not 0, 1, …
     """
     if task == "regression":
         errors = np.asarray(predict_with(model)(X), dtype=float).reshape(len(y)) - np.asarray(y, dtype=float)
         return {"losses": np.abs(_numbers(errors)), "evidence": errors, "seen": "predictions"}
-    margins, seen = _margins(model, X, np.asarray(y))
+    margins, seen = _margins(model, X, np.asarray(y), classes)
     margins = np.clip(_numbers(margins), -FARTHEST, FARTHEST)
     return {"losses": np.logaddexp(0.0, -margins), "evidence": margins, "seen": seen}
 
@@ -32,7 +33,8 @@ def observe(model: Any, X: Any, y: Any, task: Task) -> dict[str, Any]:
 def observe_refit(model: Any, X: Any, y: Any, rows: Any, new: Any, truth: Any, task: Task) -> dict[str, Any]:
     """The same of a copy fitted on some rows: one task. ``failed`` says why there is none."""
     try:
-        return observe(fit_quietly(model, take(X, rows), y[rows]), new, truth, task)
+        fitted = fit_quietly(model, take_for(model, X, rows), y[rows])
+        return observe(fitted, columns_for(model, new, rows), truth, task)
     except Exception as error:  # a refit may meet rows on which the model cannot be fitted
         return {"failed": " ".join(f"{type(error).__name__}: {error}".split())}
 
@@ -65,10 +67,10 @@ def seeded(model: Any, seed: int) -> Any:
     return copied.set_params(**dict.fromkeys(names, seed))
 
 
-def _margins(model: Any, X: Any, y: Any) -> tuple[Any, str]:
+def _margins(model: Any, X: Any, y: Any, classes: Any) -> tuple[Any, str]:
     """How far the right class is ahead of the others, and what it was read from."""
     if is_module(model):
-        function = score_function(model)
+        function = score_function(model, classes=classes)
         return _ahead(function.scores(X), y, function.classes), "scores"
     classes = getattr(model, "classes_", None)
     if classes is not None and hasattr(model, "predict_proba"):

@@ -11,10 +11,13 @@ from surelearn import jobs
 from surelearn.adapters.modules import is_module
 from surelearn.auditing import poisoning_view as view
 from surelearn.auditing.context import Context, Unusable
+from surelearn.auditing.one_row import inside_threshold
 from surelearn.auditing.poisoning_damage import aimed, flipped
 from surelearn.auditing.poisoning_influence import influence
 from surelearn.auditing.poisoning_module import module_influence, trained_further
 from surelearn.auditing.poisoning_threshold import proved
+from surelearn.auditing.poisoning_votes import is_vote, of_vote
+from surelearn.auditing.seen import stack, with_seeds
 from surelearn.report import Section
 from surelearn.selection.cross_validation import take
 
@@ -24,24 +27,27 @@ AIMED = (0.03, 0.1)
 _DRAWS, _AIMED_DRAWS, _REFITS = 3, 2, 12
 _MOST_ROWS, _MOST_POINTS = 4000, 1000  # to fit to again and again; to measure on
 _ELSEWHERE = (
-    "the rows it was fitted on, and how, are not known here. Audit the table itself (surelearn.audit(table, target=…, "
-    "models={'name': unfitted model})) to see what poison among them would do"
+    "{} audit the table itself (surelearn.audit(table, target=…, models={{'name': unfitted model}})) to see what poison "
+    "among the rows would do."
 )
+_NEITHER = "the rows it was fitted on, and how, are not known here. Give them (seen=) with a model that can be cloned, or"
+_NOT_HOW = "how it was fitted, so that it could be fitted again, is not known here. Give a model that can be cloned, or"
 
 
 def tasks(context: Context) -> list[jobs.Task]:
     """Refits with poison, the threshold, and the influence of rows, each a task of its own."""
     if context.unfitted is None:
-        return _of_module(context)
+        return [] if is_vote(context) else _of_module(context)
     shared = _shared(context)
     X, y, n = shared["X"], shared["y"], len(shared["y"])
     sample = _draw(context, "rows", n, max(50, int(_MOST_ROWS * context.options.effort)))
     some = {**shared, "X": take(X, sample), "y": y[sample]}
-    cut = {"threshold": context.threshold, "positive": context.options.positive}
+    cut = _cut(context)
+    model = with_seeds(inside_threshold(context.model), context.seed("poisoning/refits"))
     made = [_part(context, "flipped", flipped, {**some, "model": context.unfitted, "count": 0})]
     for kind, function, fractions, draws, more in (
         ("flipped", flipped, FRACTIONS, _draws(context, _DRAWS), {"model": context.unfitted}),
-        ("aimed", aimed, AIMED, _draws(context, _AIMED_DRAWS), {"model": context.model, **cut}),
+        ("aimed", aimed, AIMED, _draws(context, _AIMED_DRAWS), {"model": model, **cut}),
     ):
         for fraction in fractions:
             count = max(1, round(fraction * len(sample)))
@@ -49,9 +55,9 @@ def tasks(context: Context) -> list[jobs.Task]:
     selection = context.selection
     losses = np.full(n, np.nan) if selection is None or selection.losses is None else np.asarray(selection.losses, float)
     asked = {"refits": max(3, round(_REFITS * context.options.effort)), "sample": sample, "hard": losses}
-    made.append(_part(context, "influence", influence, {**shared, "model": context.model, **asked}))
+    made.append(_part(context, "influence", influence, {**shared, "model": model, **asked}))
     plain = {name: value for name, value in shared.items() if name != "task"}
-    made.append(_part(context, "proved", proved, {**plain, "model": context.model, **cut}))
+    made.append(_part(context, "proved", proved, {**plain, "model": model, **cut}))
     return made
 
 
@@ -59,7 +65,7 @@ def section(context: Context, results: Sequence[Any]) -> Section | None:
     """What was measured and what is proved, kept apart."""
     found = view.Found.of(results)
     if context.unfitted is None:
-        return view.of_module(context, TITLE, found)
+        return of_vote(context, TITLE) if is_vote(context) else view.of_module(context, TITLE, found)
     used = min(len(context.rows("train")[1]), max(50, int(_MOST_ROWS * context.options.effort)))
     seen = min(len(context.rows("certify")[1]), _MOST_POINTS)
     return view.of_table(context, TITLE, found, used, seen)
@@ -95,6 +101,16 @@ def _shared(context: Context) -> dict[str, Any]:
     return {"X": X, "y": y, "new": take(new, points), "truth": truth[points], "task": context.task}
 
 
+def _cut(context: Context) -> dict[str, Any]:
+    """The probability from which a class is answered: as the page chose it, or as a model fitted elsewhere has it."""
+    model, threshold, positive = context.model, context.threshold, context.options.positive
+    if threshold is None and inside_threshold(model) is not model:
+        threshold = getattr(model, "best_threshold_", getattr(model, "threshold", "auto"))
+        threshold = 0.5 if threshold == "auto" else threshold
+        positive = model.classes_[1] if model.pos_label is None else model.pos_label
+    return {"threshold": threshold, "positive": positive}
+
+
 def _draw(context: Context, what: str, n: int, most: int) -> Any:
     return np.sort(np.random.default_rng(context.seed(f"poisoning/{what}")).permutation(n)[:most])
 
@@ -104,10 +120,13 @@ def _draws(context: Context, usual: int) -> int:
 
 
 def _of_module(context: Context) -> list[jobs.Task]:
-    """A torch module can be trained further on the rows given; other models that were fitted elsewhere cannot."""
+    """A torch module can be trained further, on rows it was fitted on or on those given; other models cannot."""
     if not is_module(context.model):
-        raise Unusable(_ELSEWHERE)
-    shared = {"module": context.model, "X": context.X, "y": context.y, "task": context.task}
+        raise Unusable(_ELSEWHERE.format(_NOT_HOW if context.trained else _NEITHER))
+    shared = {"module": context.model, "X": context.X, "y": context.y, "task": context.task, "classes": context.classes}
+    if context.seen is not None:
+        X, y = context.seen
+        shared |= {"X": stack(X, context.X), "y": np.concatenate([y, context.y]), "held": len(context.y)}
     made = [
         _part(context, "trained", trained_further, {**shared, "share": share}, share, i)
         for share in FRACTIONS[1:]

@@ -10,8 +10,12 @@ import numpy as np
 
 from surelearn.auditing.context import Unusable
 from surelearn.auditing.one_row import learner_of
+from surelearn.claim import Covers
 from surelearn.selection.cross_validation import losses_of
 
+TURNED = "poison rows per clean row needed to turn all scores round (−w)"
+SAME_COLUMNS = "columns and targets are prepared, and penalty and kernel are, as they are here, whatever is added"
+TOTAL = "g(μ) includes the gradient of the penalty, whose total does not grow with the rows"
 MOST_COLUMNS = 500  # prepared columns, beyond which gradients through a fit are too dear
 
 
@@ -33,6 +37,12 @@ class StandIn:
     targets: Any
     labels: Callable[[Any], Any]
     words: str
+
+
+def covers(loss: str) -> Covers:
+    """What a claim about poison is about."""
+    predictor, rows = "the fit to clean rows and poison", "the fit rows, as prepared"
+    return Covers(predictor=predictor, loss=f"{loss} loss", population="poison with features of any size", rows=rows)
 
 
 def prepared(model: Any, *parts: Any) -> tuple[Any, ...]:

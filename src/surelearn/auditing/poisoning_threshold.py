@@ -10,14 +10,23 @@ from scipy.special import expit, softmax
 
 from surelearn.auditing.context import Unusable
 from surelearn.auditing.one_row import kernel_machine
-from surelearn.auditing.poisoning_parts import in_numbers, linear_objective, logistic_penalty, prepared
-from surelearn.bounds.poisoning import ONE_TARGET, poisoning_threshold, poisoning_threshold_regression
-from surelearn.claim import Claim, Covers
+from surelearn.auditing.poisoning_machines import several_machines
+from surelearn.auditing.poisoning_parts import (
+    SAME_COLUMNS,
+    TOTAL,
+    TURNED,
+    covers,
+    in_numbers,
+    linear_objective,
+    logistic_penalty,
+    prepared,
+)
+from surelearn.auditing.poisoning_regression import proved_regression
+from surelearn.bounds.poisoning import poisoning_threshold
+from surelearn.claim import Claim
+from surelearn.selection.cross_validation import is_pairwise
 
-TURNED = "all scores turned round (−w)"
-MOVED = "weights moved by half their length, the worst way found"
-SAME_COLUMNS = "columns are prepared, and penalty and kernel are, as they are here, whatever is added"
-_WHOLE = f"{ONE_TARGET}, the penalty among it: its total does not grow with the rows"
+MOVED = "poison rows per clean row needed to move the weights by half their length, the worst way found"
 _TRIED = 300  # clean rows beside which gradient cancelling is tried
 _AROUND = (0.9, 1.1)
 
@@ -28,7 +37,7 @@ class Machine:
 
     Attributes
     ----------
-    loss : as `poisoning_threshold` names it, or "squared"
+    loss : as `poisoning_threshold` names it
     scores : of the fit rows, (n,) or (n, c)
     codes : the fit rows' classes, 0 … c − 1
     decay : ⟨w, ∇R(w)⟩ of the penalty R beside the mean loss
@@ -47,7 +56,11 @@ def proved(
 ) -> dict[str, Any]:
     """The threshold of each target as a claim, with the target's errors on new rows; and gradient cancelling around one."""
     learner, Z, points = prepared(model, X, new)
-    codes = _codes(learner, y)
+    if not hasattr(learner, "classes_"):
+        return proved_regression(model, X, y, new, truth)
+    codes = np.searchsorted(np.asarray(learner.classes_), y)
+    if len(learner.classes_) > 2 and (found := several_machines(learner, Z, codes, points, truth)) is not None:
+        return {"targets": [found], "tried": None}
     machine = _machine(learner, Z, codes)
     Z, points = in_numbers(Z, points)
     cut = _cut(learner, threshold, positive)
@@ -83,26 +96,15 @@ def inner(loss: str, scores: Any, codes: Any) -> float:
 
 def _claim(machine: Machine, scores: Any, decay: float, target: str) -> Claim:
     pull = inner(machine.loss, scores, machine.codes)
-    numbers: dict[str, Any] = {"inner": pull if machine.grows else pull + decay, "decay": decay if machine.grows else 0.0}
-    covers = Covers(
-        predictor="the fit to clean rows and poison",
-        loss=f"{machine.loss} loss",
-        population="poison with features of any size",
-        rows="the fit rows, as prepared",
+    return poisoning_threshold.certify(
+        inner=pull if machine.grows else pull + decay,
+        decay=decay if machine.grows else 0.0,
+        loss=machine.loss,
+        classes=scores.shape[1] if scores.ndim == 2 else 2,
+        covers=covers(machine.loss),
+        label=target,
+        assumptions=(SAME_COLUMNS, *(() if machine.grows or decay == 0 else (TOTAL,))),
     )
-    shared: dict[str, Any] = {"covers": covers, "label": f"poison for {target}", "assumptions": (SAME_COLUMNS,)}
-    shared["instead"] = {} if machine.grows or decay == 0 else {ONE_TARGET: _WHOLE}
-    if machine.loss == "squared":
-        return poisoning_threshold_regression.certify(**numbers, target_bound=1.0, **shared)
-    classes = scores.shape[1] if scores.ndim == 2 else 2
-    return poisoning_threshold.certify(**numbers, loss=machine.loss, classes=classes, **shared)
-
-
-def _codes(learner: Any, y: Any) -> Any:
-    classes = getattr(learner, "classes_", None)
-    if classes is None:
-        raise Unusable("no threshold is proved here for a regression: it would rest on how large targets may be")
-    return np.searchsorted(np.asarray(classes), y)
 
 
 def _machine(learner: Any, Z: Any, codes: Any) -> Machine:
@@ -119,9 +121,10 @@ def _machine(learner: Any, Z: Any, codes: Any) -> Machine:
     if len(learner.classes_) == 2 and kernel_machine(learner) is not None and _all_rows(learner, n):
         decay = 2 * learner.facts_["regularization"] * learner.facts_["norm"] ** 2
         return Machine("squared", np.asarray(learner.decision_function(Z)), codes, decay, grows=True)
+    several = f" with {len(learner.classes_)} classes" if len(learner.classes_) > 2 else ""
     raise Unusable(
-        f"no threshold is proved for {name}: it needs the minimizer of a convex loss over equally weighted rows, of "
-        "logistic regression or, for two classes, of a support vector or kernel machine"
+        f"no threshold is proved for {name}{several}: it needs the minimizer of a convex loss over equally weighted rows, "
+        "of logistic regression, of support vector machines or of a kernel machine that was solved directly"
     )
 
 
@@ -143,7 +146,7 @@ def _support_vectors(learner: Any) -> tuple[str, float] | None:
         padded = bias / learner.intercept_scaling if learner.fit_intercept else 0.0
         return learner.loss.replace("_", " "), float((learner.coef_**2).sum()) + padded**2
     ours = type(learner) is SupportVectorMachine and learner.margin == "soft"
-    if not ours and (type(learner) is not sklearn.svm.SVC or learner.kernel == "precomputed"):
+    if not (ours or type(learner) is sklearn.svm.SVC) or is_pairwise(learner):
         return None
     extra = bias**2 if ours and learner.intercept == "regularized" else 0.0
     if hasattr(learner, "support_vectors_") and getattr(learner, "coef_", None) is None:

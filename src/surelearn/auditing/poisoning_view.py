@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from surelearn.adapters.columns import column_names
 from surelearn.auditing.context import Context, Unusable
 from surelearn.auditing.poisoning_threshold import claims_of
-from surelearn.claim import Finding
+from surelearn.auditing.poisoning_votes import vote_claims
+from surelearn.claim import Claim, Finding, Severity
 from surelearn.plain import show
 from surelearn.report import Chart, Section, Table
 from surelearn.selection.cross_validation import take
@@ -18,19 +20,18 @@ from surelearn.selection.cross_validation import take
 COLUMNS = 2  # of the table, shown to recognize a row by
 _CLASSES, _NUMBERS = "errors", "the mean absolute error"
 _PROVED = (
-    "Proved, for these targets only: with fewer added rows, of any values, the fit cannot end there. Assumed: rows are only "
-    "added, the fit reaches its minimizer, columns are prepared as here. A target nearly as bad may need less."
+    "What is proved is about these targets only: with fewer added rows the fit cannot end there. A target nearly as bad may "
+    "need less."
 )
+_SEEN = "the rows given as seen are all that it was fitted to, each with the weight of one"
+_NEVER = " ∞: however many are added."
 _METHODS = {
     "exact": "exact",
     "influence function": "to first order",
     "refits": "by a refit each",
 }
-_CHOSEN = {
-    "exact": " that count most to first order",
-    "influence function": "",
-    "refits": " that were hardest to predict",
-}
+_CHOSEN = {"exact": " that count most to first order", "influence function": ""}
+_ERRORS = 2.0  # standard errors over held-back rows: a smaller change may be theirs
 
 
 @dataclass(frozen=True)
@@ -75,22 +76,24 @@ def of_table(context: Context, title: str, found: Found, used: int, seen: int) -
     findings = [_flipped(context, risks)]
     if risks_aimed := found.risks("aimed"):
         findings.append(_aimed(context, risks_aimed, risks[0.0][0], found.one("aimed")))
-    tables = []
+    tables, claims, (votes, why_no_votes) = [], [], vote_claims(context)
     if result := found.one("proved"):
-        tables.append(_proved(result))
-        notes.append(_PROVED)
+        claims = [_as_given(context, claim) for _, _, claim in claims_of(result)]
+        notes.append(_at_targets(context, result))
         findings += _tried(result)
     if result := found.one("influence"):
         split = context.split
         finding, table = _of_rows(context, result, *train, None if split is None else np.union1d(split.fit, split.select))
         findings.append(finding)
         tables.append(table)
-    notes += [_sentence(why) for part in ("aimed", "influence", "proved") if (why := found.why(part))]
+    parts = ("aimed", "influence") if votes else ("aimed", "influence", "proved")
+    notes += [_sentence(why) for why in (*map(found.why, parts), why_no_votes) if why]
     chart = _curve(context, risks, "Errors after labels were changed at random")
     return Section(
         key="poisoning",
         title=title,
         notes=tuple(notes),
+        claims=(*claims, *votes),
         findings=tuple(findings),
         charts=(chart,),
         tables=tuple(tables),
@@ -104,15 +107,18 @@ def of_module(context: Context, title: str, found: Found) -> Section:
     placed = {0.0: [float(np.mean([x for v in found.risks("trained", "clean").values() for x in v]))]}
     placed |= found.risks("trained", "placed")
     flips = {0.0: placed[0.0]} | found.risks("trained", "flipped")
+    why, whose, others = "The rows it was trained on are not known", "given rows", "others"
+    if context.trained:
+        why, whose, others = "How it was trained is not known", "fit rows", "held-back rows"
     notes = [
-        f"The rows it was trained on are not known, so a copy was trained further on {first['rows']:,} of the given rows, "
-        f"with poison among them, and measured on {first['seen']:,} others.",
+        f"{why}, so a copy was trained further on {first['rows']:,} of the {whose}, with poison among them, and measured on "
+        f"{first['seen']:,} {others}.",
         "No threshold is proved for a network: its loss is not convex in the weights.",
     ]
     findings = [_flipped(context, flips), _aimed(context, {k: v for k, v in placed.items() if k}, placed[0.0][0], None)]
     tables = []
     if result := found.one("influence"):
-        finding, table = _of_rows(context, result, context.X, context.y, None)
+        finding, table = _of_rows(context, result, *context.rows("train" if context.trained else "certify"), None)
         findings.append(finding)
         tables.append(table)
     elif why := found.why("influence"):
@@ -143,35 +149,42 @@ def _percent(fraction: float) -> str:
     return f"{100 * fraction:g}%"
 
 
-def _severity(context: Context, risks: dict[float, list[float]], clean: float) -> Any:
+def _severity(context: Context, fraction: float, risks: list[float], clean: float) -> Severity:
     """A warning where poison costs more than its own share of the rows, of classes; half of the error again, of numbers."""
-    rises = {fraction: float(np.mean(of)) - clean for fraction, of in risks.items() if fraction}
+    rise = float(np.mean(risks)) - clean
     if context.task == "regression":
-        rises = {fraction: 0.2 * rise / clean if clean > 0 else 0.0 for fraction, rise in rises.items()}
-    if any(rise > max(2 * fraction, 0.05) for fraction, rise in rises.items()):
-        return "warning"
-    return "notice" if any(rise > max(fraction / 2, 0.02) for fraction, rise in rises.items()) else "info"
+        rise = 0.2 * rise / clean if clean > 0 else 0.0
+    return "warning" if rise > max(2 * fraction, 0.05) else "notice" if rise > max(fraction / 2, 0.02) else "info"
+
+
+def _worst(context: Context, risks: dict[float, list[float]], clean: float, usual: float) -> tuple[float, Severity]:
+    """The fraction to tell of, with its severity: the usual one, unless the least that is more severe."""
+    levels: list[Severity] = ["info", "notice", "warning"]
+    found = {fraction: levels.index(_severity(context, fraction, of, clean)) for fraction, of in risks.items() if fraction}
+    most = max(found.values())
+    return usual if found[usual] == most else min(k for k, level in found.items() if level == most), levels[most]
 
 
 def _flipped(context: Context, risks: dict[float, list[float]]) -> Finding:
-    clean, fraction = risks[0.0][0], 0.1
+    clean = risks[0.0][0]
+    fraction, severity = _worst(context, risks, clean, 0.1)
     what = "labels to another class" if context.task == "classification" else "targets to the far end of their range"
     text = f"Changing {_percent(fraction)} of the {what}, at random, {_moved(context, risks[fraction], clean)}."
     numbers = {"clean": clean, **{_percent(k): float(np.mean(v)) for k, v in risks.items() if k}}
-    return Finding(code="SL621", text=text, severity=_severity(context, risks, clean), numbers=numbers)
+    return Finding(code="SL621", text=text, severity=severity, numbers=numbers)
 
 
 def _aimed(
     context: Context, risks: dict[float, list[float]], clean: float, how: dict[str, Any] | None
 ) -> Finding:  # fmt: skip
-    fraction = 0.03 if 0.03 in risks else min(risks)
+    fraction, severity = _worst(context, risks, clean, 0.03 if 0.03 in risks else min(risks))
     through = f" on {how['stand_in']} in its place" if how and how["stand_in"] else ""
     text = (
         f"Adding {_percent(fraction)} of rows, placed within the range seen by gradient ascent{through}, "
         f"{_moved(context, risks[fraction], clean)}."
     )
     numbers = {"clean": clean, **{_percent(k): float(np.mean(v)) for k, v in risks.items()}}
-    return Finding(code="SL623", text=text, severity=_severity(context, risks, clean), numbers=numbers)
+    return Finding(code="SL623", text=text, severity=severity, numbers=numbers)
 
 
 def _curve(context: Context, risks: dict[float, list[float]], title: str, x_label: str = "% of labels changed") -> Chart:
@@ -192,12 +205,17 @@ def _curve(context: Context, risks: dict[float, list[float]], title: str, x_labe
 # ── What is proved ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _proved(result: dict[str, Any]) -> Table:
-    rows = []
-    for target, errors, claim in claims_of(result):
-        said = "nothing is proved" if claim.vacuous else claim.bound() if np.isfinite(claim.value) else "no amount is enough"
-        rows.append((target, show(errors, "rate"), said))
-    return Table(header=("proved: to end at", "errors there", "poison rows a clean row"), rows=tuple(rows))
+def _as_given(context: Context, claim: Claim) -> Claim:
+    return claim if context.seen is None else replace(claim, assumptions=(*claim.assumptions, _SEEN))
+
+
+def _at_targets(context: Context, result: dict[str, Any]) -> str:
+    """What the targets of the claims would cost, which is measured."""
+    word = _CLASSES if context.task == "classification" else _NUMBERS
+    found = claims_of(result)
+    there = " and ".join(show(errors, _unit(context)) for _, errors, _ in found)
+    never = _NEVER if any(np.isinf(claim.value) for _, _, claim in found) else ""
+    return f"{_PROVED}{never} Measured there{', in this order' * (len(found) > 1)}: {word} {there}."
 
 
 def _tried(result: dict[str, Any]) -> list[Finding]:
@@ -219,19 +237,23 @@ def _tried(result: dict[str, Any]) -> list[Finding]:
 
 def _influence(result: dict[str, Any], number: int, rows: int) -> Finding:
     change, tried, noise = float(result["changes"][0]), result["tried"], result["noise"]
-    among = f"{tried:,} rows{_CHOSEN[result['method']] if tried < rows else ''}"
+    chosen = result["chosen"] if result["method"] == "refits" else _CHOSEN[result["method"]]
+    among = f"{tried:,} rows{chosen if tried < rows else ''}"
     moves = "falls" if change < 0 else "rises"
     text = (
         f"Row {number:,} counts most: without it the {result['loss']} on held-back rows {moves} "
         f"by {show(abs(change), 'rate')} of itself ({_METHODS[result['method']]}, among {among})."
     )
+    spread = _ERRORS * result["spread"]
     if by_chance := abs(change) <= noise:
         text += f" That is no more than other seeds change it ({show(noise, 'rate')})."
+    elif by_chance := abs(change) <= spread:
+        text += f" A few held-back rows make that up (± {show(spread, 'rate')}): on others it may be nothing."
     elif change < -0.02:
         text += " Such a row does harm: look at its label first."
     size = 0.0 if by_chance else abs(change)
     severity = "warning" if size > 0.2 else "notice" if size > 0.05 else "info"
-    numbers = {"row": number, "change": change, "rows": tried, "loss": result["base"]}
+    numbers = {"row": number, "change": change, "rows": tried, "loss": result["base"], "error": result["spread"]}
     return Finding(code="SL622", text=text, severity=severity, numbers=numbers)
 
 
@@ -241,30 +263,29 @@ def _of_rows(
     """The row with most influence in words, and those after it with some of their values, by their number in the file."""
     rows = np.asarray(result["rows"])
     shown = take(X, rows)
-    kinds = {column.name: column.kind for column in context.columns}
-    names = _telling(X, shown, [name for name, kind in kinds.items() if kind in ("number", "category")])
+    plain = [column.name for column in context.columns if column.kind in ("number", "category")]
+    told = _telling(X, shown, plain)
     places = (rows if positions is None else positions[rows]) + 1
-    values = [[_text(value) for value in _column(shown, name)] for name in names]
+    values = [[_text(value) for value in _column(shown, j)] for j in told]
     changes = [_signed(float(change)) for change in result["changes"]]
     lines = tuple(zip((f"{place:,}" for place in places), *values, map(_text, y[rows]), changes, strict=True))
     removed = any(finding.code == "SL110" for finding in context.findings)
-    titles = [name if isinstance(name, str) else f"column {name + 1}" for name in names]
+    titles = [column_names(X)[j] for j in told]
     head = "row (of those with a target)" if removed else "row"
     table = Table(header=(head, *titles, context.target or "label", "loss without"), rows=lines)
     return _influence(result, int(places[0]), len(y)), table
 
 
-def _telling(X: Any, shown: Any, plain: list[str]) -> list[Any]:
+def _telling(X: Any, shown: Any, plain: list[str]) -> list[int]:
     """The columns in which the rows shown are most unusual, in the table's order."""
-    names = list(X.columns) if hasattr(X, "columns") else list(range(X.shape[1]))
-    names = [name for name in names if name in plain] or names
-    unusual = [_unusual(_column(X, name), _column(shown, name)) for name in names]
-    chosen = np.sort(np.argsort(-np.array(unusual), kind="stable")[:COLUMNS])
-    return [names[i] for i in chosen]
+    names = column_names(X)
+    among = [j for j, name in enumerate(names) if name in plain] or list(range(len(names)))
+    unusual = [_unusual(_column(X, j), _column(shown, j)) for j in among]
+    return [among[i] for i in np.sort(np.argsort(-np.array(unusual), kind="stable")[:COLUMNS])]
 
 
-def _column(X: Any, name: Any) -> Any:
-    return np.asarray(X[name] if hasattr(X, "columns") else X[:, name])
+def _column(X: Any, j: int) -> Any:
+    return np.asarray(X.iloc[:, j] if hasattr(X, "iloc") else X[:, j])
 
 
 def _unusual(column: Any, values: Any) -> float:

@@ -5,17 +5,25 @@ from __future__ import annotations
 from surelearn.auditing.context import Context
 from surelearn.report import Section, Table
 
+VOUCHED = (
+    "The model was fitted elsewhere. That it was fitted on these fit rows and on no certify row, whoever made this page "
+    "vouches for; what the rows themselves show does not contradict it."
+)
+
 
 def section(context: Context) -> Section | None:
-    """Rows by purpose; nothing for a model that was fitted elsewhere."""
-    split = context.split
-    if split is None:
+    """Rows by purpose; nothing for a model that was fitted elsewhere, on rows that nobody gave."""
+    if not context.trained:
         return None
-    counts = tuple((purpose, f"{getattr(split, purpose).size:,}") for purpose in ("fit", "select", "certify"))
-    note = (
-        "Rows were given their purpose by a hash of their content, not by a seed: trying again does not help."
-        if split.order == "hash"
-        else f"The last rows by {context.time_name} were measured on, the others fitted on."
-    )
+    purposes = ("fit", "certify") if context.split is None else ("fit", "select", "certify")
+    counts = tuple((purpose, f"{len(context.rows(purpose)[1]):,}") for purpose in purposes)
+    if context.split is None:
+        note = VOUCHED
+    elif context.split.order == "hash":
+        note = "Rows were given their purpose by a hash of their content, not by a seed: trying again does not help."
+    else:
+        note = f"The last rows by {context.time_name} were measured on, the others fitted on."
     table = Table(header=("purpose", "rows"), rows=counts)
-    return Section(key="split", title="Which rows did what", place="details", notes=(note,), tables=(table,))
+    copies = context.findings if context.split is None else ()
+    title = "Which rows did what"
+    return Section(key="split", title=title, place="details", notes=(note,), tables=(table,), findings=copies)

@@ -12,7 +12,7 @@ from surelearn.adapters.modules import is_module
 from surelearn.auditing import robustness_work as work
 from surelearn.auditing.context import Context, Unusable
 from surelearn.auditing.one_row import learner_of
-from surelearn.auditing.robustness_proved import proved_note, proved_table, right_and_certified
+from surelearn.auditing.robustness_proved import proved_claims, proved_note, right_and_certified
 from surelearn.auditing.robustness_view import Moves, moves_of
 from surelearn.claim import Finding
 from surelearn.plain import show
@@ -34,14 +34,14 @@ def tasks(context: Context) -> list[jobs.Task]:
     """Attacks on pieces of a sample of certify rows, proofs for all of it, and substituted categories."""
     X, y = context.rows("certify")
     kinds = {column.name: column.kind for column in context.columns}
-    seen = X if context.split is None else context.rows("train")[0]
+    seen = context.rows("train")[0] if context.trained else X
     moves = moves_of(kinds, seen, X)
     rows = _sample(context, len(y), len(moves.names))
     X, y = take(X, rows), np.asarray(y)[rows]
     shared = {"model": context.model, "moves": moves}
     if context.task == "regression":
         return [jobs.Task("robustness/moved", work.move, {**shared, "X": X, "radii": _MOVES})]
-    shared["labels"] = np.unique(np.asarray(context.y)) if is_module(context.model) else None
+    shared["labels"] = context.classes if is_module(context.model) else None
     pool = np.random.default_rng(context.seed("robustness/pool")).permutation(len(seen))[:_POOL]
     made = []
     for start in range(0, len(y), _CHUNK):
@@ -61,7 +61,7 @@ def tasks(context: Context) -> list[jobs.Task]:
 def section(context: Context, results: Sequence[Any]) -> Section | None:
     """Accuracy against the size of changes, the smallest ones found, and what is proved."""
     X, y = context.rows("certify")
-    seen = X if context.split is None else context.rows("train")[0]
+    seen = context.rows("train")[0] if context.trained else X
     moves = moves_of({column.name: column.kind for column in context.columns}, seen, X)
     rows = _sample(context, len(y), len(moves.names))
     allowed = _allowed(context, moves, X.shape[1])
@@ -74,16 +74,17 @@ def section(context: Context, results: Sequence[Any]) -> Section | None:
     certified = None if proofs["radii"] is None else [right_and_certified(proofs["radii"], truth, r).mean() for r in RADII]
     shown = _nearest(attacks)
     numbers = _row_numbers(context, rows)
-    tables = (_changes(shown, numbers), proved_table(context, proofs, truth, shown, numbers, SMALL))
+    changes = _changes(shown, numbers)
     findings = [_small_changes(distance, attacks[0], len(y))]
     findings += [_substitution(result) for result in results if result["kind"] == "substituted"]
     return Section(
         key="robustness",
         title=TITLE,
-        notes=(_method(attacks[0], certified is not None), allowed, proved_note(context, proofs)),
+        notes=tuple(filter(None, (_method(attacks[0], certified is not None), allowed, proved_note(context, proofs)))),
+        claims=proved_claims(context, proofs, truth, shown, numbers, SMALL),
         findings=tuple(findings),
         charts=(_chart(distance, certified),),
-        tables=tuple(table for table in tables if table is not None),
+        tables=() if changes is None else (changes,),
     )
 
 
@@ -111,7 +112,7 @@ def _choices(kinds: dict[str, str], seen: Any) -> dict[str, list[Any]]:
 
 
 def _allowed(context: Context, moves: Moves, columns: int) -> str:
-    rows = "the fit rows" if context.split is not None else "the rows given"
+    rows = "the fit rows" if context.trained else "the rows given"
     few = ", ".join(moves.names[:3]) + (", …" if len(moves.names) > 3 else "")
     text = (
         f"Changed: {len(moves.names)} of {columns} columns ({few}), in standard deviations of {rows}, within the range seen."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,10 +10,9 @@ import numpy as np
 from surelearn.auditing.context import Context
 from surelearn.auditing.robustness_work import NOISE
 from surelearn.bounds.robustness import PER_ROW, robust_accuracy
-from surelearn.claim import Claim, Covers, find_theorem
-from surelearn.report import Table
+from surelearn.claim import Claim, Covers
 from surelearn.robust import Radii, SmoothedRadii
-from surelearn.robust.certified import ARITHMETIC, CHOICES
+from surelearn.robust.certified import ARITHMETIC, CHOICES, UNITS
 
 
 def right_and_certified(radii: dict[str, Any], y: np.ndarray, radius: float) -> np.ndarray:
@@ -20,43 +20,56 @@ def right_and_certified(radii: dict[str, Any], y: np.ndarray, radius: float) -> 
     return (radii["predicted"] == y) & (radii["values"] >= radius)
 
 
-def proved_table(
+def proved_claims(
     context: Context, proofs: dict[str, Any], y: np.ndarray, shown: list[dict[str, Any]], numbers: np.ndarray, radius: float
-) -> Table | None:
-    """Claims through theorems: about new rows, where the units were fixed before these were seen, and about rows shown."""
+) -> tuple[Claim, ...]:
+    """Claims about new rows, where the units were fixed before these were seen, and about rows shown; each alone."""
     claims: list[Claim] = []
     if proofs["radii"] is not None:
         radii = Radii(**proofs["radii"])
         if not _why_not_new_rows(context):
             claims.append(_new_rows(context, proofs["radii"], y, radius))
         for change in shown:
-            label = f"row {numbers[change['row']]}, still {change['before']} within (standard deviations)"
-            claims.append(radii.claim(change["row"], label=label))
+            place = f"row {numbers[change['row']]}"
+            label = f"change of every number that {place}, {change['before']}, withstands (standard deviations)"
+            claims.append(radii.claim(change["row"], label=label, covers=_row_alone(context, place)))
     if proofs["smoothed"] is not None:
         smoothed = SmoothedRadii(**proofs["smoothed"])
         row = len(y) // 2  # fixed before any noise was drawn
         if smoothed.labels[row] == y[row] and not smoothed.abstained[row]:
-            label = f"row {numbers[row]}, smoothed, still {smoothed.labels[row]} within (L2, standard deviations)"
-            claims.append(smoothed.claim(int(row), label=label))
-    rows = tuple((claim.label, claim.bound(), claim.surely()) for claim in claims)
-    return Table(header=("what is proved", "bound", "surely"), rows=rows) if rows else None
+            place = f"row {numbers[row]}"
+            label = f"change that {place}, {smoothed.labels[row]}, withstands if smoothed (L2, standard deviations)"
+            covers = replace(_row_alone(context, place), predictor=f"smoothed with noise of {NOISE:g} standard deviations")
+            claims.append(smoothed.claim(int(row), label=label, covers=covers))
+    return tuple(claims)
+
+
+def _row_alone(context: Context, place: str) -> Covers:
+    hashes = context.certificate.facts.hashes
+    return Covers(predictor=hashes.get("model", "plain"), population="this row, its numbers changed", rows=place)
 
 
 def _new_rows(context: Context, radii: dict[str, Any], y: np.ndarray, radius: float) -> Claim:
-    hashes = context.certificate.facts.hashes
-    return robust_accuracy.certify(
+    facts = context.certificate.facts
+    rows = facts.hashes.get("rows", "the certify rows")
+    claim = robust_accuracy.certify(
         int(right_and_certified(radii, y, radius).sum()),
         len(y),
         context.certificate.delta,
-        covers=Covers(predictor=hashes.get("model", "plain"), rows=f"{len(y)} of the certify rows"),
-        label=f"new rows that are right, and stay so within {radius:g} standard deviations",
+        covers=Covers(
+            predictor=facts.hashes.get("model", "plain"),
+            loss=f"zero_one, at the worst change of every number by at most {radius:g} standard deviations of the fit rows",
+            rows=rows if len(y) == facts["rows"] else f"{len(y)} drawn at random from {rows}",
+        ),
+        label=f"new rows that are right, and stay so when every number changes by at most {radius:g} standard deviations",
         met=(PER_ROW,),
         assumptions=(ARITHMETIC, CHOICES),
     )
+    return replace(claim, met=(*claim.met, UNITS))
 
 
 def _why_not_new_rows(context: Context) -> str:
-    if context.split is None:
+    if not context.trained:
         return "standard deviations are those of the rows themselves"
     if context.time_name:
         return "rows are ordered by time"
@@ -64,19 +77,15 @@ def _why_not_new_rows(context: Context) -> str:
 
 
 def proved_note(context: Context, proofs: dict[str, Any]) -> str:
-    """By which theorem and under which assumptions, or why nothing is."""
+    """What is not proved, and why; "" where nothing is missing."""
+    said = []
     if proofs["radii"] is None:
-        text = f"Nothing is proved about the model itself: {proofs['why_not']}."
-    else:
-        by = find_theorem(proofs["radii"]["theorem"]).name
-        text = f"Proved by “{by}”, each claim alone, for scores in exact arithmetic and columns that keep their values."
-        if why := _why_not_new_rows(context):
-            text += f" No claim about new rows: {why}."
+        said.append(f"Nothing is proved about the model itself: {proofs['why_not']}.")
+    elif why := _why_not_new_rows(context):
+        said.append(f"No claim about new rows: {why}.")
     if proofs["smoothed"] is not None:
         share = 1 - float(np.mean(proofs["smoothed"]["abstained"]))
-        return (
-            f"{text} Smoothed with noise of {NOISE:g} standard deviations, {share:.0%} of the rows get a certified answer."
-        )
-    if proofs["radii"] is None:
-        text += " A classifier smoothed with noise has a certified radius: surelearn.robust.SmoothedClassifier."
-    return text
+        said.append(f"Smoothed with noise of {NOISE:g} standard deviations, {share:.0%} of the rows get a certified answer.")
+    elif proofs["radii"] is None:
+        said.append("A classifier smoothed with noise has a certified radius: surelearn.robust.SmoothedClassifier.")
+    return " ".join(said)

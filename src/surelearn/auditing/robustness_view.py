@@ -12,12 +12,16 @@ from typing import Any
 
 import numpy as np
 
-from surelearn.adapters import ScoreFunction, predict_with, score_function
+from surelearn.adapters import ScoreFunction, predict_with, score_function, trusted
+from surelearn.adapters.columns import column_names
 from surelearn.adapters.forms import Affine, Array, LinearForm
+from surelearn.adapters.known import known_as, replaced
 from surelearn.adapters.modules import is_module
+from surelearn.adapters.predicting import missing
 from surelearn.attacks import Domain, domain
 from surelearn.auditing.context import Unusable
 
+RETURNED_NAN = "the model returned NaN for changed rows"
 _SCALERS = ("StandardScaler", "RobustScaler", "MaxAbsScaler", "MinMaxScaler", "SimpleImputer", "Pipeline")
 
 
@@ -58,12 +62,9 @@ class View:
 
 def names_of(X: Any) -> tuple[str, ...]:
     """Of the columns of a table or an array."""
-    if hasattr(X, "columns"):
-        return tuple(str(name) for name in X.columns)
-    shape = np.shape(X)
-    if hasattr(X, "toarray") or len(shape) != 2:
+    if not hasattr(X, "columns") and (hasattr(X, "toarray") or len(np.shape(X)) != 2):
         raise Unusable("rows are neither a table nor an array with a row each")
-    return tuple(f"column {j}" for j in range(shape[1]))
+    return column_names(X if hasattr(X, "columns") else np.asarray(X))
 
 
 def numbers_of(X: Any, positions: Sequence[int]) -> Array:
@@ -104,12 +105,11 @@ def with_numbers(X: Any, at: np.ndarray, moves: Moves, numbers: Array) -> Any:
 
 
 def predicting(model: Any, labels: Any = None) -> Callable[[Any], np.ndarray]:
-    """The model's own predictions; ``labels`` name the outputs of a torch module whose classes are not 0, 1, …"""
+    """The model's own predictions; ``labels`` name the outputs of a torch module, in their order."""
+    predict = predict_with(model, None if labels is None else tuple(np.asarray(labels).tolist()))
     if not is_module(model):
-        predict = predict_with(model)
         return lambda X: np.asarray(predict(X))
-    f = score_function(model, classes=_outputs(labels))
-    return lambda X: f.predict(np.asarray(X, dtype=float))
+    return lambda X: np.asarray(predict(np.asarray(X, dtype=float)))
 
 
 def view_of(model: Any, X: Any, moves: Moves, labels: Any = None) -> View:
@@ -123,7 +123,7 @@ def view_of(model: Any, X: Any, moves: Moves, labels: Any = None) -> View:
     except Unusable as reason:
         f = ScoreFunction(type(rest).__name__, _no_scores, truth, None, why_not=str(reason))
         return View(f, rows, _domain(moves, 0), truth)
-    f = score_function(rest, classes=_outputs(labels) if is_module(rest) else None)
+    f = trusted(score_function(rest, classes=labels if is_module(rest) else None), prepared)
     f = _through(f if cut is None else _shifted(f, rest, cut), rest, slopes)
     if hasattr(rest, "feature_names_in_") and f.closed is None:
         f = replace(f, predict=truth)
@@ -147,7 +147,10 @@ def _decoding(predict: Callable[[Any], np.ndarray], X: Any, moves: Moves, number
 
     def truth(Z: Array) -> np.ndarray:
         at = Z[:, count].astype(int)
-        return predict(with_numbers(X, at, moves, np.where(np.isfinite(numbers[at]), Z[:, :count], numbers[at])))
+        said = predict(with_numbers(X, at, moves, np.where(np.isfinite(numbers[at]), Z[:, :count], numbers[at])))
+        if missing(said).any():
+            raise Unusable(RETURNED_NAN)
+        return said
 
     return truth
 
@@ -156,26 +159,21 @@ def _no_scores(X: Any) -> Any:  # noqa: ARG001
     raise ValueError("only predictions are known of this model")
 
 
-def _outputs(labels: Any) -> Any:
-    """Labels by which the outputs of a module are called; None where they are 0, 1, …"""
-    if labels is None:
-        return None
-    known = np.unique(labels)
-    return None if known.dtype.kind in "iub" and known.min() >= 0 else known
-
-
 def _split(model: Any) -> tuple[Any, Any, tuple[Any, float] | None]:
     """The transformer of columns, or None; what comes after it; and (class, threshold), or None."""
-    from sklearn.compose import ColumnTransformer
-    from sklearn.model_selection import FixedThresholdClassifier
-    from sklearn.pipeline import Pipeline
-
     cut = None
-    if isinstance(model, FixedThresholdClassifier):
+    if _cuts_a_probability(model):
         cut, model = (model.pos_label, float(model.threshold)), model.estimator_
-    if isinstance(model, Pipeline) and len(model.steps) > 1 and isinstance(model[0], ColumnTransformer):
+    whole = known_as(model, "sklearn.pipeline") == "Pipeline" and not replaced(model)
+    if whole and len(model.steps) > 1 and known_as(model[0], "sklearn.compose") == "ColumnTransformer":
         return model[0], model[1:] if len(model.steps) > 2 else model[-1], cut
     return None, model, cut
+
+
+def _cuts_a_probability(model: Any) -> bool:
+    if known_as(model, "sklearn.model_selection") != "FixedThresholdClassifier" or replaced(model):
+        return False
+    return model.response_method == "predict_proba" and model.pos_label is not None and not isinstance(model.threshold, str)
 
 
 def _prepared(first: Any, X: Any, moves: Moves) -> tuple[Array, Array]:
@@ -195,7 +193,7 @@ def _prepared(first: Any, X: Any, moves: Moves) -> tuple[Array, Array]:
         low, high = (_moved(X, moves, ends) for ends in (moves.low, moves.high))
         slopes = (_floats(first.transform(high)) - _floats(first.transform(low))).T / (moves.high - moves.low)
     if not np.isfinite(found).all():
-        raise Unusable("its learner is given missing values, and no gradient of that is known here")
+        raise Unusable("its learner is given missing values, which do not move by a little")
     return found, slopes
 
 
@@ -210,7 +208,7 @@ def _floats(prepared: Any) -> Array:
     try:
         return np.asarray(prepared.toarray() if hasattr(prepared, "toarray") else prepared, dtype=float)
     except (TypeError, ValueError):
-        raise Unusable("its learner is given more than numbers, and no gradient of that is known here") from None
+        raise Unusable("its learner is given categories as they are, and a gradient is about numbers alone") from None
 
 
 def _touches(columns: Any, moves: Moves, names: tuple[str, ...]) -> bool:
@@ -223,10 +221,10 @@ def _touches(columns: Any, moves: Moves, names: tuple[str, ...]) -> bool:
 
 def _scales(step: Any) -> bool:
     """Whether every present number becomes a multiple of itself plus a constant."""
-    name = type(step).__name__
+    name = known_as(step, "sklearn.preprocessing", "sklearn.impute", "sklearn.pipeline")
     if isinstance(step, str) or (name == "FunctionTransformer" and step.func is None):
         return True
-    if name not in _SCALERS or getattr(step, "clip", False):
+    if name not in _SCALERS or getattr(step, "clip", False) or replaced(step):
         return False
     if name == "SimpleImputer":
         return step.missing_values is np.nan or step.missing_values != step.missing_values
@@ -236,6 +234,7 @@ def _scales(step: Any) -> bool:
 def _through(f: ScoreFunction, rest: Any, slopes: Array) -> ScoreFunction:
     """The learner's scores, labels and gradients as functions of the rows of a `View`."""
     k, count = slopes.shape
+    apart = f.apart
 
     def inner(Z: Array) -> Array:
         return Z[:, :count] @ slopes.T + Z[:, count + 1 :]
@@ -265,6 +264,7 @@ def _through(f: ScoreFunction, rest: Any, slopes: Array) -> ScoreFunction:
         predict=labels,
         pullback=None if f.pullback is None else pullback,
         closed=closed,
+        apart=None if apart is None else lambda Z: apart(inner(Z)),
     )
 
 
@@ -278,7 +278,7 @@ def _shifted(f: ScoreFunction, rest: Any, cut: tuple[Any, float]) -> ScoreFuncti
     classes = [] if f.classes is None else list(f.classes)
     at = classes.index(positive)
     closed, pull, form = f.closed, f.pullback, None if f.closed is None else f.closed.form
-    logistic = type(_learner(rest)).__name__ == "LogisticRegression"
+    logistic = known_as(_learner(rest), "sklearn.linear_model", "surelearn.linear") == "LogisticRegression"
     if closed is None or pull is None or closed.head != "two" or not (logistic and isinstance(form, LinearForm)):
         other = classes[1 - at]
 

@@ -10,9 +10,18 @@ import numpy as np
 
 from surelearn.adapters.forms import Array, KernelForm
 from surelearn.adapters.modules import is_module
+from surelearn.adapters.predicting import missing
 from surelearn.attacks import Evasion, decision_attack, smallest_change
 from surelearn.auditing.context import Unusable
-from surelearn.auditing.robustness_view import Moves, View, numbers_of, predicting, view_of, with_numbers
+from surelearn.auditing.robustness_view import (
+    RETURNED_NAN,
+    Moves,
+    View,
+    numbers_of,
+    predicting,
+    view_of,
+    with_numbers,
+)
 from surelearn.robust import NotCertified, SmoothedClassifier, certified_radii
 from surelearn.selection.cross_validation import take
 
@@ -38,22 +47,25 @@ def joined(X: Any, more: Any) -> Any:
 def attack(model: Any, X: Any, y: Any, pool: Any, moves: Moves, labels: Any, budget: int, seed: int) -> dict[str, Any]:
     """The smallest change found for every row: by gradients, or else by predictions, moving towards rows of ``pool``."""
     said = checked(predicting(model, labels)(X), len(X))
-    if said.dtype.kind == "f" and np.isnan(said).any():
+    if missing(said).any():
         raise Unusable("the model predicts NaN")
-    distance, method, why_not, changes = np.where(said == y, np.inf, 0.0), "", "", []
+    right = said == y
+    distance, method, why_not, changes = np.where(right, np.inf, 0.0), "", "", []
     for present, rows in _patterns(numbers_of(X, moves.positions)):
         kept = moves.only(present)
         if not kept.names:
             continue
+        rows = rows[right[rows]] if right[rows].any() else rows[:1]  # the others are wrong as they are
         useful = np.isfinite(numbers_of(pool, kept.positions)).all(axis=1)
         view = view_of(model, joined(take(X, rows), take(pool, np.flatnonzero(useful))), kept, labels)
         view, others = replace(view, rows=view.rows[: len(rows)]), view.rows[len(rows) :]
-        found = _smallest(view, y[rows], others, budget, seed)
-        distance[rows] = np.where(view.truth(found.rows) != y[rows], found.distance, np.inf)
+        found = _smallest(view, said[rows], others, budget, seed)
+        turned = view.truth(found.rows) != said[rows]
+        distance[rows] = np.where(right[rows], np.where(turned, found.distance, np.inf), 0.0)
         method, why_not = found.method, view.f.why_not
         turned = np.flatnonzero(np.isfinite(distance[rows]) & (distance[rows] > 0))
         nearest = turned[np.argsort(distance[rows][turned], kind="stable")[: 3 * SHOWN]]
-        for i, change in zip(nearest, _few_columns(view, found, y[rows], nearest, kept, seed), strict=True):
+        for i, change in zip(nearest, _few_columns(view, found, said[rows], nearest, kept, seed), strict=True):
             changes.append({"row": int(rows[i]), "distance": float(distance[rows[i]]), "before": said[rows[i]], **change})
     return {"kind": "attack", "distance": distance, "method": method, "why_not": why_not, "changes": changes, "said": said}
 
@@ -181,6 +193,8 @@ def substitute(model: Any, X: Any, y: Any, choices: Mapping[str, Sequence[Any]])
         frame = X.iloc[np.tile(np.arange(n), len(values))].reset_index(drop=True)
         frame[name] = pd.Series(np.repeat(np.array(values, dtype=object), n)).astype(X[name].dtype)
         said = checked(predict(frame), len(frame)).reshape(len(values), n)
+        if missing(said).any():
+            raise Unusable(RETURNED_NAN)
         turned[name] = right & (said != y).any(axis=0)
     return {"kind": "substituted", "right": right, "turned": turned}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +68,10 @@ def _check_numbers(folder: Path, certificate: Certificate, checked: list[str], d
         differences.append("audit.json: it was changed after it was written: its hash is not that of its content")
     if audit.certificate != certificate:
         differences.append("audit.json: its certificate is not that of certificate.json")
+    if audit.proved:
+        checked.append(f"{len(audit.proved)} claims of sections from their inputs")
+        found = replace(certificate, claims=audit.proved, absent=(), altered=False).verify()
+        differences += [f"audit.json: {line}" for line in found.differences]
     return audit
 
 
@@ -131,6 +136,8 @@ def _check_data(
     differences += [f"{table.name}: {line}" for line in new]
     if "baseline" in certificate.facts.hashes:
         unchecked.append("what is said of the model compared with: it is not in the folder")
+    if audit.proved:
+        unchecked.append("the inputs of what is proved in sections: they were not measured again")
     for claim in certificate.together:
         if not claim.sources:
             unchecked.append(f"{claim.label}: it is about a model that is not in the folder")

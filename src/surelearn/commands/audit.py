@@ -243,6 +243,12 @@ def _result_lines(result: Any, paths: dict[str, str], *, quiet: bool) -> Iterato
         for claim, label in rows:
             measured = "" if claim.measured is None else show(claim.measured, claim.unit)
             yield f"  {label:<{width}}   {measured:>8}   {claim.bound()}"
+    proved = [[claim for claim in section.claims if not claim.vacuous] for section in result.sections]
+    if any(proved):
+        yield "Proved, each alone at its own confidence"
+        for first, *more in filter(None, proved):
+            rest = f", and {len(more)} more on the page" if more else ""
+            yield f"  {shorten(first.label, 120)}  {first.bound()} ({first.surely()}){rest}"
     findings = [finding for finding in result.findings if finding.severity != "info" or finding.code.startswith("SL4")]
     if findings:
         yield "Measured"

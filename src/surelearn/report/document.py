@@ -1,4 +1,4 @@
-"""An `Audit` as data: verdict, certificate, sections with notes, findings, tables and charts. Rendering comes last."""
+"""An `Audit` as data: verdict, certificate, sections of claims, findings, notes, tables and charts. Rendering comes last."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from surelearn.plain import FrozenDict, content_hash, freeze, from_plain, to_pla
 from surelearn.version import __version__
 
 FORMAT = "surelearn-audit"
-VERSION = 2
+VERSION = 3
 
 ChartKind = Literal["candidates", "curve", "reliability", "bars", "bounds"]
 Place = Literal["measured", "assumptions", "details"]
@@ -56,20 +56,30 @@ class Table:
 
 @dataclass(frozen=True, kw_only=True)
 class Section:
-    """One part of the page: sentences, findings, tables and charts, at one of its places."""
+    """One part of the page: claims, findings, sentences, tables and charts, at one of its places.
+
+    Its ``claims`` hold each alone, at their own confidence: they have no share of the certificate's δ. All that they follow
+    from stands in their inputs.
+    """
 
     key: str
     title: str
     place: Place = "measured"
     notes: tuple[str, ...] = ()
+    claims: tuple[Claim, ...] = ()
     findings: tuple[Finding, ...] = ()
     charts: tuple[Chart, ...] = ()
     tables: tuple[Table, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "notes", freeze(self.notes))
-        for name in ("findings", "charts", "tables"):
+        for name in ("claims", "findings", "charts", "tables"):
             object.__setattr__(self, name, tuple(getattr(self, name)))
+        for claim in self.claims:
+            if claim.standing != "alone":
+                raise ValueError(f"the claim {claim.label!r} of a section must stand alone: it has no share of δ")
+            if claim.sources:
+                raise ValueError(f"the claim {claim.label!r} of a section must not read facts: only a certificate has some")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,6 +141,11 @@ class Audit:
     def claims(self) -> tuple[Claim, ...]:
         """The certificate's claims."""
         return self.certificate.claims
+
+    @property
+    def proved(self) -> tuple[Claim, ...]:
+        """The claims of all sections, each of which holds alone."""
+        return tuple(claim for section in self.sections for claim in section.claims)
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -218,6 +233,7 @@ def _section_to_dict(section: Section) -> dict[str, Any]:
         "title": section.title,
         "place": section.place,
         "notes": list(section.notes),
+        "claims": [claim.to_dict() for claim in section.claims],
         "findings": [finding.to_dict() for finding in section.findings],
         "charts": [{"kind": c.kind, "title": c.title, "data": to_plain(c.data)} for c in section.charts],
         "tables": [{"header": to_plain(t.header), "rows": to_plain(t.rows)} for t in section.tables],
@@ -230,6 +246,7 @@ def _section_from_dict(plain: Mapping[str, Any]) -> Section:
         title=plain["title"],
         place=plain["place"],
         notes=tuple(plain["notes"]),
+        claims=tuple(Claim.from_dict(claim) for claim in plain.get("claims", ())),  # version 2 had none
         findings=tuple(Finding.from_dict(finding) for finding in plain["findings"]),
         charts=tuple(Chart(kind=c["kind"], title=c["title"], data=from_plain(c["data"])) for c in plain["charts"]),
         tables=tuple(Table(header=tuple(t["header"]), rows=t["rows"]) for t in plain["tables"]),

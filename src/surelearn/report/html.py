@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -13,16 +12,15 @@ import jinja2
 from markupsafe import Markup, escape
 
 from surelearn.certificate import Certificate
-from surelearn.claim import Claim, find_theorem
+from surelearn.claim import find_theorem
 from surelearn.plain import percent_sure, show
-from surelearn.report.charts import bar_axis, draw, interval_bar
-from surelearn.report.document import Audit, Section, Table
+from surelearn.report.charts import draw
+from surelearn.report.document import Audit, Table
 from surelearn.report.drawing import clean, exact
+from surelearn.report.rows import MOST_MEMBERS, Part, claim_rows, parts_of, with_bars
 from surelearn.version import __version__
 
-MOST_MEMBERS = 100  # of a family, and of the facts, that are listed
 LONGEST = 140  # characters of a name or a value
-_WORDS = {"<=": "at most", ">=": "at least", "=": "exactly", "in": ""}
 _MARKED = re.compile(r"\*\*(?=\S)([^*]*\d[^*]*)(?<=\S)\*\*")  # what is guaranteed holds a digit; a name like a**b does not
 _ENDLESS = re.compile(r"(\S{100})\S{20,}")
 _CODE = re.compile(r"`([^`\n]+)`")
@@ -89,124 +87,11 @@ def clip(text: Any, longest: int = LONGEST) -> Markup:
     return Markup('<bdi title="{}">{}…</bdi>').format(text[:4000], text[:longest].rstrip())
 
 
-def sentence_case(text: str) -> str:
-    """The text with a capital first letter, where that is a plain one."""
-    return text[0].upper() + text[1:] if text and "a" <= text[0] <= "z" else text
-
-
-def bound_words(claim: Claim) -> tuple[str, str]:
-    """A claim's bound as a word and a number, rounded in the direction that keeps it true: ``("at most", "6.7%")``."""
-    if isinstance(claim.value, tuple):
-        return "", claim.bound()
-    return _WORDS[claim.relation], show(claim.value, claim.unit, claim.relation)
-
-
-def share_of(claim: Claim, certificate: Certificate) -> str:
-    """A claim's share of the certificate's δ in words: ``half of δ``, ``δ/12``."""
-    if not claim.with_probability:
-        return claim.surely()
-    parts = float(f"{certificate.delta / claim.delta:.4g}") if claim.delta else 0.0
-    return {0.0: "none of δ", 1.0: "all of δ", 2.0: "half of δ"}.get(parts, f"δ/{parts:,g}")
-
-
-def counts_of(claim: Claim, certificate: Certificate) -> str:
-    """What the claim was computed from: ``171 rows, 5 errors``."""
-    inputs = claim.inputs
-    unit = "group" if "groups" in certificate.facts else "row"
-    n = inputs.get("n", inputs.get("m"))
-    if isinstance(n, int):
-        if isinstance(inputs.get("successes"), int):
-            return f"{inputs['successes']:,} of {_counted(n, unit)}"
-        errors = inputs.get("errors")
-        return _counted(n, unit) + (f", {_counted(errors, 'error')}" if isinstance(errors, int) else "")
-    samples = [value for value in inputs.values() if isinstance(value, tuple)]
-    return _counted(len(samples[0]), unit) if samples else ""
-
-
-def _counted(n: int, noun: str) -> str:
-    return f"{n:,} {noun}" + ("" if n == 1 else "s")
-
-
-# ── Rows of claims ────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-@dataclass(frozen=True, kw_only=True)
-class Row:
-    """One line of a table of claims; a family is its worst member, with all members behind it."""
-
-    claim: Claim
-    label: str
-    word: str
-    bound: str
-    measured: str
-    theorem: str
-    share: str
-    counts: str
-    members: tuple[Row, ...] = ()
-    bar: str = ""
-
-    @property
-    def vacuous(self) -> bool:
-        """Whether the row, and everything behind it, says nothing."""
-        return self.claim.vacuous and all(member.claim.vacuous for member in self.members)
-
-
-def claim_rows(certificate: Certificate, standing: str) -> list[Row]:
-    """The certificate's claims of one standing, each family as one row."""
-    rows = []
-    for worst, _ in certificate.rows():
-        if worst.standing == standing:
-            family = [c for c in certificate.claims if worst.family and _family(c) == _family(worst)]
-            members = sorted(family, key=_badness, reverse=True) if len(family) > 1 else []
-            rows.append(_row(worst, certificate, tuple(_row(member, certificate) for member in members)))
-    return rows
-
-
-def _family(claim: Claim) -> tuple[str, str, str]:
-    return claim.family, claim.quantity, claim.standing
-
-
-def _badness(claim: Claim) -> float:
-    value = claim.value[1] - claim.value[0] if isinstance(claim.value, tuple) else claim.value
-    return -value if claim.relation == ">=" else value
-
-
-def _row(claim: Claim, certificate: Certificate, members: tuple[Row, ...] = ()) -> Row:
-    word, bound = bound_words(claim)
-    approximate = " (asymptotic)" if claim.evidence == "asymptotic" else ""
-    return Row(
-        claim=claim,
-        label=sentence_case(claim.label),
-        word=word,
-        bound=bound,
-        measured="" if claim.measured is None else show(claim.measured, claim.unit),
-        theorem=find_theorem(claim.theorem).name + approximate,
-        share=share_of(claim, certificate),
-        counts=counts_of(claim, certificate),
-        members=members,
-    )
-
-
-def _with_bars(rows: Iterable[Row]) -> list[Row]:
-    """Rows with their bars: rates bounded from one side share an axis, other numbers have one a family."""
-    rows = list(rows)
-    everything = [row.claim for top in rows for row in (top, *top.members)]
-    rates = {relation: [c for c in everything if (c.unit, c.relation) == ("rate", relation)] for relation in _WORDS}
-    shared = {relation: bar_axis(claims) for relation, claims in rates.items() if claims}
-    drawn = []
-    for row in rows:
-        own = bar_axis([row.claim, *(member.claim for member in row.members)])
-        axis = shared[row.claim.relation] if row.claim.unit == "rate" else own
-        members = tuple(replace(member, bar=interval_bar(member.claim, axis)) for member in row.members[:MOST_MEMBERS])
-        drawn.append(replace(row, members=members + row.members[MOST_MEMBERS:], bar=interval_bar(row.claim, axis)))
-    return drawn
-
-
 # ── The view: what the template shows ─────────────────────────────────────────────────────────────────────────────────
 
 
 def _view(audit: Audit) -> dict[str, Any]:
-    certificate = audit.certificate
+    certificate, parts = audit.certificate, parts_of(audit)
     together = claim_rows(certificate, "together")
     return {
         "audit": audit,
@@ -215,24 +100,25 @@ def _view(audit: Audit) -> dict[str, Any]:
         "verdict": marked(audit.verdict.sentence),
         "sure": percent_sure(certificate.delta),
         "delta": exact(certificate.delta, "<="),
-        "guaranteed": _with_bars(row for row in together if not row.vacuous),
+        "guaranteed": with_bars(row for row in together if not row.vacuous),
         "vacuous": [row for row in together if row.vacuous],
         "alone": claim_rows(certificate, "alone"),
-        "measured": sorted(_at(audit, "measured"), key=lambda section: not section.charts),
-        "assumed": _at(audit, "assumptions"),
+        "also": [part for part in parts if part.proved],
+        "measured": sorted(_at(parts, "measured"), key=lambda part: not part.section.charts),
+        "assumed": _at(parts, "assumptions"),
         "assumptions": _assumptions(certificate),
-        "details": _at(audit, "details"),
+        "details": _at(parts, "details"),
         "budget": _budget(certificate),
         "facts": _facts(certificate),
-        "theorems": _theorems(certificate),
+        "theorems": _theorems(audit),
         "numeric": _numeric_columns,
         "most": MOST_MEMBERS,
         "version": __version__,
     }
 
 
-def _at(audit: Audit, place: str) -> list[Section]:
-    return [section for section in audit.sections if section.place == place]
+def _at(parts: list[Part], place: str) -> list[Part]:
+    return [part for part in parts if part.section.place == place]
 
 
 def _assumptions(certificate: Certificate) -> list[str]:
@@ -273,9 +159,10 @@ def _plain(value: Any) -> str:
     return exact(value) if isinstance(value, float) else str(value)
 
 
-def _theorems(certificate: Certificate) -> list[Any]:
+def _theorems(audit: Audit) -> list[Any]:
+    certificate = audit.certificate
     keys = [claim.theorem for claim in certificate.claims] + [item.theorem for item in certificate.absent if item.theorem]
-    return [find_theorem(key) for key in dict.fromkeys(keys)]
+    return [find_theorem(key) for key in dict.fromkeys([*keys, *(claim.theorem for claim in audit.proved)])]
 
 
 def _numeric_columns(table: Table) -> list[bool]:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from surelearn.plain import percent_sure
 from surelearn.report.document import Audit
 from surelearn.report.drawing import clean
-from surelearn.report.html import Row, claim_rows, marked, percent_sure, sentence_case
+from surelearn.report.html import marked
+from surelearn.report.rows import MOST_MEMBERS, Row, claim_rows, parts_of, sentence_case
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]()#+!|~$])")
 _LINK = re.compile(r"(?i)(?<=[a-z]):(?=//)|(?<=www)\.")
@@ -15,8 +17,8 @@ _LONGEST = 200
 
 
 def render(audit: Audit) -> str:
-    """Verdict, guarantees, findings that matter, assumptions and how to reproduce."""
-    blocks = [_verdict(audit), _guaranteed(audit), _findings(audit), _assumptions(audit), _reproduce(audit)]
+    """Verdict, guarantees, what else is proved, findings that matter, assumptions and how to reproduce."""
+    blocks = [_verdict(audit), _guaranteed(audit), _proved(audit), _findings(audit), _assumptions(audit), _reproduce(audit)]
     return "\n\n".join(block for block in [*blocks, "<sub>surelearn: statistical, not regulatory</sub>"] if block) + "\n"
 
 
@@ -51,7 +53,9 @@ def _guaranteed(audit: Audit) -> str:
     rows = [row for row in claim_rows(audit.certificate, "together") if not row.vacuous]
     if not rows:
         reasons = [f"- no claim about {plain(item.quantity)}: {plain(item.reason)}" for item in audit.certificate.absent]
-        return "\n".join(["**Nothing is guaranteed.** Everything is only measured.", *([""] if reasons else []), *reasons])
+        measured = "Everything else is only measured." if _proved(audit) else "Everything is only measured."
+        together = " together" if _proved(audit) else ""
+        return "\n".join([f"**Nothing is guaranteed{together}.** {measured}", *([""] if reasons else []), *reasons])
     head = [
         f"| Guaranteed, {percent_sure(audit.certificate.delta)} together | measured | bound | why |",
         "|---|--:|--:|---|",
@@ -64,6 +68,17 @@ def _line(row: Row) -> str:
     bound = f"{row.word} **{row.bound}**".strip() + (" (vacuous)" if row.claim.vacuous else "")
     why = ", ".join(plain(part) for part in (row.theorem, row.share, row.counts) if part)
     return f"| {plain(row.label)}{worst} | {row.measured} | {bound} | {why} |"
+
+
+def _proved(audit: Audit) -> str:
+    """The claims of the sections, as far as they say something."""
+    rows = [row for part in parts_of(audit) for row in part.proved]
+    lines = [
+        f"- {plain(row.label)}: {row.word} **{row.bound}** ({row.claim.surely()}, {plain(row.theorem)})" for row in rows
+    ]
+    more = [f"- {len(lines) - MOST_MEMBERS} more stand in audit.json"] if len(lines) > MOST_MEMBERS else []
+    head = ["**Also proved**, each alone at its own confidence", ""]
+    return "\n".join([*head, *lines[:MOST_MEMBERS], *more]) if lines else ""
 
 
 def _findings(audit: Audit) -> str:

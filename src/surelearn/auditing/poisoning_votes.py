@@ -1,0 +1,64 @@
+"""What is proved against poison of a vote over partitions: rows inserted or deleted that cannot change its answers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from surelearn.auditing.context import Context
+from surelearn.auditing.one_row import learner_of, own_certificate
+from surelearn.auditing.poisoning_parts import prepared
+from surelearn.bounds.poisoning import BY_CONTENT, TIES, partition_radius
+from surelearn.claim import Claim, Covers
+from surelearn.report import Section
+from surelearn.robust.partition import ANY_ROWS, PartitionClassifier
+from surelearn.selection.cross_validation import take
+
+PART = 10  # of the partitions, so many rows are inserted or deleted, one at least
+REFITS = "What poison would do to its errors was not measured: the rows it was fitted on are not known here."
+
+
+def is_vote(context: Context) -> bool:
+    """Whether the model is a vote of learners on partitions."""
+    return isinstance(learner_of(context.model)[1], PartitionClassifier)
+
+
+def vote_claims(context: Context) -> tuple[tuple[Claim, ...], str]:
+    """Claims about new rows and about one, fixed beforehand; and why there are none, or only the second, or ""."""
+    if not is_vote(context):
+        return (), ""
+    if why := _void(context):
+        return (), f"Nothing is proved of its vote over partitions: {why}."
+    X, y = context.rows("certify")
+    row = len(y) // 2
+    learner, Z, one = prepared(context.model, X, take(X, [row]))
+    place = f"row {1 + (row if context.split is None else context.split.certify[row])}"
+    facts = context.certificate.facts
+    alone = partition_radius.certify(
+        **learner.claims(one)[0].inputs,
+        label=f"rows, inserted plus deleted, that cannot change what it says of {place}, {learner.predict(one)[0]}",
+        met=(BY_CONTENT, TIES),
+        assumptions=(ANY_ROWS,),
+        covers=Covers(predictor=facts.hashes.get("model", "plain"), population="this row", rows=place),
+    )
+    if context.time_name or context.groups is not None:
+        why = "rows are ordered by time" if context.time_name else "rows belong together in groups"
+        return (alone,), f"No claim about new rows under poison: {why}."
+    count = max(1, learner.partitions // PART)
+    right = learner.poisoned_accuracy(Z, y, count, delta=context.certificate.delta)
+    covers = replace(right.covers, rows=facts.hashes.get("rows", "the certify rows"))
+    label = f"new rows that are right whichever {count:,} training rows are inserted or deleted"
+    return (replace(right, covers=covers, label=label), alone), ""
+
+
+def of_vote(context: Context, title: str) -> Section:
+    """The section of a vote that was fitted elsewhere."""
+    claims, why = vote_claims(context)
+    return Section(key="poisoning", title=title, notes=tuple(filter(None, (REFITS, why))), claims=claims)
+
+
+def _void(context: Context) -> str:
+    """Why the partitions may not be all that a row can reach, or ""."""
+    if context.selection is None:
+        return "" if learner_of(context.model)[0] is None else "steps before it may have learned from the same rows"
+    own = own_certificate(context.model, context.selection)
+    return own if isinstance(own, str) else ""

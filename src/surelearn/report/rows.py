@@ -1,0 +1,188 @@
+"""Claims as rows for people: a bound in words, its share of δ or its own confidence, and what it was computed from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from surelearn.certificate import Certificate
+from surelearn.claim import Claim, Theorem, find_theorem
+from surelearn.plain import show
+from surelearn.report.charts import bar_axis, interval_bar
+from surelearn.report.document import Audit, Section
+
+MOST_MEMBERS = 100  # of a family, of a section's claims, and of the facts, that are listed
+_WORDS = {"<=": "at most", ">=": "at least", "=": "exactly", "in": ""}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """One line of a table of claims; a family is its worst member, with all members behind it."""
+
+    claim: Claim
+    label: str
+    word: str
+    bound: str
+    measured: str
+    theorem: str
+    share: str
+    counts: str
+    members: tuple[Row, ...] = ()
+    bar: str = ""
+
+    @property
+    def vacuous(self) -> bool:
+        """Whether the row, and everything behind it, says nothing."""
+        return self.claim.vacuous and all(member.claim.vacuous for member in self.members)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Proof:
+    """Claims of a section with one theorem and the same assumptions, and what they cover."""
+
+    theorem: Theorem
+    labels: tuple[str, ...]
+    assumptions: tuple[str, ...]
+    met: tuple[str, ...]
+    covers: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """A section with its claims as rows, the proofs behind them, and the name of its place on the page."""
+
+    section: Section
+    anchor: str
+    proved: tuple[Row, ...]
+    vacuous: tuple[Row, ...]
+    proofs: tuple[Proof, ...]
+
+
+# ── Words ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def sentence_case(text: str) -> str:
+    """The text with a capital first letter, where that is a plain one."""
+    return text[0].upper() + text[1:] if text and "a" <= text[0] <= "z" else text
+
+
+def bound_words(claim: Claim) -> tuple[str, str]:
+    """A claim's bound as a word and a number, rounded in the direction that keeps it true: ``("at most", "6.7%")``."""
+    if isinstance(claim.value, tuple):
+        return "", claim.bound()
+    return _WORDS[claim.relation], show(claim.value, claim.unit, claim.relation)
+
+
+def share_of(claim: Claim, certificate: Certificate) -> str:
+    """A claim's share of the certificate's δ in words: ``half of δ``, ``δ/12``."""
+    if not claim.with_probability:
+        return claim.surely()
+    parts = float(f"{certificate.delta / claim.delta:.4g}") if claim.delta else 0.0
+    return {0.0: "none of δ", 1.0: "all of δ", 2.0: "half of δ"}.get(parts, f"δ/{parts:,g}")
+
+
+def counts_of(claim: Claim, certificate: Certificate) -> str:
+    """What the claim was computed from: ``171 rows, 5 errors``."""
+    inputs = claim.inputs
+    unit = "group" if "groups" in certificate.facts else "row"
+    n = inputs.get("n", inputs.get("m"))
+    if isinstance(n, int):
+        if isinstance(inputs.get("successes"), int):
+            return f"{inputs['successes']:,} of {_counted(n, 'noise' if 'noise' in inputs else unit)}"
+        errors = inputs.get("errors")
+        return _counted(n, unit) + (f", {_counted(errors, 'error')}" if isinstance(errors, int) else "")
+    samples = [value for value in inputs.values() if isinstance(value, tuple)]
+    return _counted(len(samples[0]), unit) if samples else ""
+
+
+def _counted(n: int, noun: str) -> str:
+    return f"{n:,} {noun}" + ("" if n == 1 else "s")
+
+
+# ── The certificate's claims ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+def claim_rows(certificate: Certificate, standing: str) -> list[Row]:
+    """The certificate's claims of one standing, each family as one row."""
+    rows = []
+    for worst, _ in certificate.rows():
+        if worst.standing == standing:
+            family = [c for c in certificate.claims if worst.family and _family(c) == _family(worst)]
+            members = sorted(family, key=_badness, reverse=True) if len(family) > 1 else []
+            rows.append(_row(worst, certificate, tuple(_row(member, certificate) for member in members)))
+    return rows
+
+
+def _family(claim: Claim) -> tuple[str, str, str]:
+    return claim.family, claim.quantity, claim.standing
+
+
+def _badness(claim: Claim) -> float:
+    value = claim.value[1] - claim.value[0] if isinstance(claim.value, tuple) else claim.value
+    return -value if claim.relation == ">=" else value
+
+
+def _row(claim: Claim, certificate: Certificate, members: tuple[Row, ...] = ()) -> Row:
+    word, bound = bound_words(claim)
+    approximate = " (asymptotic)" if claim.evidence == "asymptotic" else ""
+    return Row(
+        claim=claim,
+        label=sentence_case(claim.label),
+        word=word,
+        bound=bound,
+        measured="" if claim.measured is None else show(claim.measured, claim.unit),
+        theorem=find_theorem(claim.theorem).name + approximate,
+        share=share_of(claim, certificate),
+        counts=counts_of(claim, certificate),
+        members=members,
+    )
+
+
+def with_bars(rows: Iterable[Row]) -> list[Row]:
+    """Rows with their bars: rates bounded from one side share an axis, other numbers have one a family."""
+    rows = list(rows)
+    everything = [row.claim for top in rows for row in (top, *top.members)]
+    rates = {relation: [c for c in everything if (c.unit, c.relation) == ("rate", relation)] for relation in _WORDS}
+    shared = {relation: bar_axis(claims) for relation, claims in rates.items() if claims}
+    drawn = []
+    for row in rows:
+        own = bar_axis([row.claim, *(member.claim for member in row.members)])
+        axis = shared[row.claim.relation] if row.claim.unit == "rate" else own
+        members = tuple(replace(member, bar=interval_bar(member.claim, axis)) for member in row.members[:MOST_MEMBERS])
+        drawn.append(replace(row, members=members + row.members[MOST_MEMBERS:], bar=interval_bar(row.claim, axis)))
+    return drawn
+
+
+# ── The sections' claims ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def parts_of(audit: Audit) -> list[Part]:
+    """The audit's sections, each with its claims; those that say nothing apart."""
+    return [_part(section, f"section-{i}", audit.certificate) for i, section in enumerate(audit.sections, 1)]
+
+
+def _part(section: Section, anchor: str, certificate: Certificate) -> Part:
+    rows = [_row(claim, certificate) for claim in section.claims]
+    useful = tuple(row for row in rows if not row.vacuous)
+    nothing = tuple(row for row in rows if row.vacuous)
+    return Part(section=section, anchor=anchor, proved=useful, vacuous=nothing, proofs=_proofs(section.claims))
+
+
+def _proofs(claims: Iterable[Claim]) -> tuple[Proof, ...]:
+    alike: dict[tuple[str, tuple[str, ...], tuple[str, ...]], list[Claim]] = {}
+    for claim in claims:
+        alike.setdefault((claim.theorem, claim.assumptions, claim.met), []).append(claim)
+    return tuple(
+        Proof(
+            theorem=find_theorem(key),
+            labels=tuple(sentence_case(claim.label) for claim in some),
+            assumptions=assumptions,
+            met=met,
+            covers=tuple((name, _said(getattr(claim.covers, name) for claim in some)) for name in vars(some[0].covers)),
+        )
+        for (key, assumptions, met), some in alike.items()
+    )
+
+
+def _said(values: Iterable[str]) -> str:
+    return ", ".join(dict.fromkeys(values))
