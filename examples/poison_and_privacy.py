@@ -1,0 +1,60 @@
+"""
+Poisoned rows, and rows that a model gives away
+===============================================
+
+Training rows are a model's weak side twice. Somebody who may add rows can bend it, from a certain share of poison on. And a
+model that learned its rows by heart tells who was among them, unless it was trained with differential privacy.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+from sklearn.datasets import load_diabetes
+from sklearn.ensemble import RandomForestClassifier
+
+from surelearn.attacks import LinearObjective, loss_threshold, transition
+from surelearn.bounds.poisoning import poisoning_threshold
+from surelearn.linear import DPLogisticRegression
+
+X, progression = load_diabetes(return_X_y=True)
+X, labels = 10 * X, (progression > 140).astype(int)  # does the disease progress fast? The columns come scaled
+order = np.random.default_rng(0).permutation(len(labels))
+fit, new = order[:220], order[220:]
+
+# %%
+# How much poison does it take to turn a logistic regression into its opposite, −w? Below the threshold no rows whatever can
+# do it; above it the attack finds rows that do. The transition is sharp.
+
+objective = LinearObjective("logistic", intercept=False)
+target = -objective.fit(X[fit], labels[fit])
+threshold = poisoning_threshold(float(target @ objective.gradient(target, X[fit], labels[fit])))
+found = transition(objective, target, X[fit], labels[fit], threshold=threshold, multiples=(0.5, 0.9, 1.1, 1.5))
+print(f"below {threshold:.2f} poison rows for each clean row nobody can do it")
+for fraction, reached in zip(found.fractions, found.reached, strict=True):
+    print(f"   with {fraction:.2f}: {'reached' if reached else 'not reached'}")
+found.plot(plt.subplots(figsize=(6, 4))[1])
+
+# %%
+# A forest with deep trees knows its own rows by heart: their losses are smaller than those of rows it has not seen. Given
+# one of each kind, how often does an attacker pick the one that was in the training set? By tossing a coin: half the time.
+
+
+def losses(model, rows):
+    chances = model.predict_proba(X[rows])[np.arange(len(rows)), labels[rows]]
+    return -np.log(np.maximum(chances, 1e-6))
+
+
+forest = RandomForestClassifier(50, random_state=0).fit(X[fit], labels[fit])
+leak = loss_threshold(losses(forest, fit), losses(forest, new))
+print(f"forest: the attacker is right in {leak.auc:.0%} of cases ({leak.auc_low:.0%} to {leak.auc_high:.0%})")
+
+# %%
+# Differential privacy bounds what *any* attacker can learn: ε says how much more likely (e^ε times) the weights can become
+# because one row was there. The certificate states it; the attack measures what this one attacker achieves.
+
+private = DPLogisticRegression(epsilon=1.0, dp_delta=1e-4, random_state=0).fit(X[fit], labels[fit])
+leak = loss_threshold(losses(private, fit), losses(private, new))
+print(f"private model: {private.score(X[new], labels[new]):.1%} of new rows right")
+print(f"the attacker is right in {leak.auc:.0%} of cases ({leak.auc_low:.0%} to {leak.auc_high:.0%})")
+print(private.certificate_["epsilon"])
+
+# The seed makes this example repeatable, and would undo the privacy: whoever knows it can take the noise away again.
