@@ -11,11 +11,13 @@ from sklearn.linear_model import LogisticRegression, PoissonRegressor
 from sklearn.model_selection import GridSearchCV
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 from sklearn.svm import SVC
 
 from surelearn import linear
 from surelearn.adapters import score_function, trusted
+from surelearn.adapters.known import why_unknown
+from surelearn.adapters.recognize import NoClosedForm, closed_form
 from surelearn.kernel.functions import Gaussian
 from surelearn.robust import NotCertified, certified_radii
 
@@ -171,3 +173,24 @@ def test_a_form_is_compared_with_the_models_own_scores(name, monkeypatch):
         certified_radii(model, X)
     with pytest.raises(ValueError, match="only predictions are known"):
         f.scores(X)
+
+
+def test_a_scaler_that_clips_is_not_affine():
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    scaler = MaxAbsScaler()
+    if "clip" not in scaler.get_params():
+        pytest.skip("this scikit-learn cannot clip there")
+    model = make_pipeline(scaler.set_params(clip=True), LogisticRegression()).fit(X, X[:, 0] > 0)
+    with pytest.raises(NoClosedForm, match="not affine"):
+        closed_form(model)
+
+
+@pytest.mark.parametrize("members", [{"a": 1}, np.array(3.0), [], np.zeros((0, 2))], ids=str)
+def test_members_of_any_shape(members):
+    class Odd:
+        estimators_ = members
+
+        def predict(self, X):
+            return np.zeros(len(X))
+
+    assert "no gradient" in why_unknown(Odd())

@@ -107,7 +107,7 @@ def test_the_objective_is_that_of_libsvm(C):
 def test_what_is_claimed_of_a_matrix():
     X, y, _ = rows()
     K = Gaussian(2.0).gram(X)
-    svm = SupportVectorMachine(kernel="precomputed", x_bound=5.0).fit(K, y).certificate_
+    svm = SupportVectorMachine(kernel="precomputed").fit(K, y).certificate_
     reasons = {absent.theorem: absent.reason for absent in svm.absent}
     assert set(reasons) == {"beta_near_minimizer", "uniform_stability_nonnegative", "rademacher_margin"}, reasons
     assert all("nothing bounds k(x, x) at new ones" in reason for reason in reasons.values())
@@ -119,6 +119,8 @@ def test_what_is_claimed_of_a_matrix():
     assert settled.facts_["mistakes"] <= settled.certificate_["mistakes"].value
     assert any("one kernel" in line for line in settled.certificate_["risk"].assumptions)
     assert svm.verify()
+    with pytest.raises(ValueError, match="x_bound is about rows"):
+        SupportVectorMachine(kernel="precomputed", x_bound=5.0).fit(K, y)
     machine = EigenProClassifier("precomputed", regularization=0.1, device="cpu").fit(K, y)
     assert any("nothing bounds k(x, x)" in absent.reason for absent in machine.certificate_.absent)
 
@@ -277,3 +279,18 @@ def test_the_audit_cuts_rows_and_columns(learner, monkeypatch):
     assert "square matrix" not in told
     assert "a kernel matrix has columns for the rows fitted on alone" in told  # no refit on certify rows
     assert {"SL621", "SL622"} <= {finding.code for finding in page.findings}
+
+
+def test_whole_numbers_are_not_taken_for_rounded_ones():
+    """The adjacency matrix of a long cycle has the eigenvalue −2: no rounding of single precision explains that."""
+    cycle = np.roll(np.eye(1200), 1, axis=1) + np.roll(np.eye(1200), -1, axis=1)
+    with pytest.raises(ValueError, match="positive semidefinite"):
+        check_matrix(cycle)
+
+
+def test_kernel_matrices_are_exactly_symmetric():
+    X = np.random.default_rng(0).normal(size=(1500, 4))
+    for k in (Gaussian(2.0), Laplace(1.0)):
+        K = k.gram(X)
+        np.testing.assert_array_equal(K, K.T)
+        np.testing.assert_allclose(K[:50], k(X[:50], X), atol=1e-12)

@@ -23,6 +23,7 @@ from surelearn.attacks import domain, projected_gradient, smallest_change
 from surelearn.kernel import EigenProClassifier
 from surelearn.kernel.functions import Gaussian, Laplace, Matern, Polynomial
 from surelearn.robust import NotCertified, certified_radii
+from surelearn.robust.certified import own_units
 from surelearn.robust.lipschitz import matrix_norm, slopes
 
 IRIS, SPECIES = load_iris(return_X_y=True)
@@ -343,3 +344,13 @@ def test_a_last_layer_that_is_not_one_score_a_class_is_refused():
     f = score_function(net, shape=(2, 2))
     with pytest.raises(NotCertified, match="does not give a score a class"):
         certified_radii(f, IRIS)
+
+
+def test_units_that_were_measured_on_the_rows():
+    X = np.random.default_rng(0).normal(size=(40, 3)) * [1.0, 2.0, 3.0]
+    for scale in (X.std(axis=0), 0.1 * X.std(axis=0), np.abs(X).max(axis=0), 2 * np.ptp(X, axis=0)):
+        assert "of these rows" in own_units(X, scale)
+    for scale in (0.5, [1.0, 2.0, 3.0], [0.5, 0.5, 0.5]):
+        assert own_units(np.clip(X, 0.0, 0.5), scale) == ""
+    with pytest.raises(ValueError, match="at least one row"):
+        certified_radii(LogisticRegression().fit(X, X[:, 0] > 0), X[:0])

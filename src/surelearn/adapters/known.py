@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+import numpy as np
+
 _REGRESSORS = (
     "ARDRegression BayesianRidge ElasticNet ElasticNetCV HuberRegressor Lars LarsCV Lasso LassoCV LassoLars LassoLarsCV "
     "LassoLarsIC LinearRegression MultiTaskElasticNet MultiTaskElasticNetCV MultiTaskLasso MultiTaskLassoCV "
@@ -76,7 +78,7 @@ def _listed(kind: type) -> bool:
 
 def _of_trees(model: Any) -> bool:
     members = getattr(model, "estimators_", None)
-    first = model if members is None or not len(members) else members[0]
-    while isinstance(first, (list, tuple)) or hasattr(first, "ravel"):
+    first = members
+    while isinstance(first, (list, tuple, np.ndarray)) and np.ndim(first) and len(first):
         first = first[0]
     return any(hasattr(part, name) for part in (model, first) for name in _OF_TREES)

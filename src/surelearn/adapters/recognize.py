@@ -68,7 +68,7 @@ def _affine(step: Any) -> Affine | None:
         width = step.n_features_in_
         scale = np.ones(width) if step.scale_ is None else np.asarray(step.scale_, dtype=float)
         return Affine(1.0 / scale, -(np.zeros(width) if step.center_ is None else step.center_) / scale)
-    if name == "MaxAbsScaler":
+    if name == "MaxAbsScaler" and not getattr(step, "clip", False):
         return Affine(1.0 / np.asarray(step.scale_, dtype=float), np.zeros(step.n_features_in_))
     if name == "MinMaxScaler" and not step.clip:
         return Affine(np.asarray(step.scale_, dtype=float), np.asarray(step.min_, dtype=float))

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import binom
 
+from surelearn import profiles
 from surelearn.adapters.forms import KernelForm
 from surelearn.adapters.recognize import NoClosedForm, closed_form
 from surelearn.attribution.closed import mixtures
@@ -99,7 +100,7 @@ def product_parts(machine: Gaussians, columns: list[list[int]], nodes: tuple[Arr
 def _factors(X: Array, centers: Array, columns: list[list[int]], sigma: float) -> Array:
     """Each player's factor of exp(−‖x − z‖²/σ), (players, rows, centres)."""
     squares = [((X[:, None, held] - centers[None, :, held]) ** 2).sum(axis=2) for held in columns]
-    return np.exp(np.stack(squares) / -sigma)
+    return profiles.gaussian(np.stack(squares), sigma)
 
 
 def _others(before: Array, gained: Array, t: Array, mass: Array) -> Array:

@@ -36,8 +36,7 @@ def claim_distance(writer: Writer, facts: dict[str, Any]) -> None:
         return
     read = {"gradient_norm": "gradient_norm", "regularization": "regularization"}
     mean = "Σw‖f(x) − y‖²/Σw" if facts.get("weighted") else "(1/n)·Σ‖f(x) − y‖²"
-    seen_whole = facts.get("kernel") != "precomputed" or facts["n"] <= MOST_ROWS
-    assumptions = [] if seen_whole else [POSITIVE]
+    assumptions = [POSITIVE] if facts.get("matrix_rows", 0) > MOST_ROWS else []
     writer.claim(bounds.distance_to_minimizer, read, loss=f"{mean} + λ‖f‖²", met=(CONVEX,), assumptions=assumptions)
 
 

@@ -78,9 +78,9 @@ class Kernel:
         n = X.shape[0]
         out = np.empty((n, n))
         for rows in _slices(n, n):
-            values = self(X[rows], X[rows.start :])
-            out[rows, rows.start :] = values
-            out[rows.start :, rows] = values.T
+            values, count = self(X[rows], X[rows.start :]), rows.stop - rows.start
+            out[rows, rows.start :], out[rows.stop :, rows] = values, values[:, count:].T
+            out[rows, rows] = np.triu(values[:, :count]) + np.triu(values[:, :count], 1).T
         return out
 
     def sums(self, X: Any, Z: Any, coefficients: np.ndarray) -> np.ndarray:

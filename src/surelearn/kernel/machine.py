@@ -108,15 +108,13 @@ class KernelMachine(Learner):
                 raise ValueError("sample_weight goes with centers=None: a model with fewer centers counts each row once")
             self._fit_stream(ArrayRows(as_array(X), Y), labels=labels)
             return
-        rng = check_random_state(self.random_state)
-        rows = _rows(X, Y, sample_weight)
-        made, lam, tuned = self._choose(rows, rng, labels=labels)
-        error = 0.0
-        if isinstance(made, Precomputed):
-            check_rows(X)
-            error = check_matrix(as_array(X))[1]
+        rng, error = check_random_state(self.random_state), 0.0
+        if self._precomputed():
+            X, error = _kernel_matrix(X)
         elif self.x_bound is not None:
             self._check_bound("x_bound", self.x_bound, np.linalg.norm(as_array(X).astype(float, copy=False), axis=1))
+        rows = _rows(X, Y, sample_weight)
+        made, lam, tuned = self._choose(rows, rng, labels=labels)
         settings: dict[str, Any] = {n: getattr(self, n) for n in Options.__dataclass_fields__ if hasattr(self, n)}
         settings["regularization"] = lam
         options = Options(
@@ -127,7 +125,8 @@ class KernelMachine(Learner):
         self.centers_ = None if isinstance(made, Precomputed) else as_array(fitted.rows.X)
         self.center_indices_, self.coef_ = fitted.rows.numbers, fitted.alpha
         self.eigenvalues_ = fitted.eigenvalues
-        self._keep(made, tuned, X.shape[1], Y.shape[1], fitted.facts, fitted)
+        more = {"matrix_rows": len(X)} if self._precomputed() else {}
+        self._keep(made, tuned, X.shape[1], Y.shape[1], fitted.facts | more, fitted)
 
     def _fit_stream(self, stream: RowStream, *, labels: bool) -> None:
         """Fit a model with fewer centers than rows, the rows read in passes."""
@@ -266,6 +265,8 @@ class KernelMachine(Learner):
             raise ValueError(f"target must be a finite number or None, not {self.target!r}")
         if not (_is_number(self.delta, above=0) and self.delta < 1):
             raise ValueError(f"delta must be between 0 and 1, not {self.delta!r}")
+        if self.x_bound is not None and self._precomputed():
+            raise ValueError("x_bound is about rows, and a precomputed kernel has none: leave it out")
         if self.regularization != "loo" and not _is_number(self.regularization, at_least=0):
             raise ValueError(f"regularization must be a finite number of at least 0 or 'loo', not {self.regularization!r}")
         counted = isinstance(self.centers, (int, np.integer)) and not isinstance(self.centers, bool) and self.centers >= 1
@@ -281,8 +282,11 @@ class KernelMachine(Learner):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = self.kernel == "precomputed" or isinstance(self.kernel, Precomputed)
+        tags.input_tags.pairwise = self._precomputed()
         return tags
+
+    def _precomputed(self) -> bool:
+        return isinstance(self.kernel, Precomputed) or (isinstance(self.kernel, str) and self.kernel == "precomputed")
 
     @staticmethod
     def _check_bound(name: str, bound: float, seen: Array) -> None:
@@ -306,6 +310,17 @@ def _is_count(value: Any, least: int) -> bool:
 
 def _is_tensor(X: Any) -> bool:
     return type(X).__module__ == "torch"
+
+
+def _kernel_matrix(X: Any) -> tuple[Any, float]:
+    """A matrix of training rows, made exactly symmetric, and how far it may be from one of a kernel."""
+    check_rows(X)
+    matrix, error = check_matrix(as_array(X))
+    if not _is_tensor(X):
+        return matrix, error
+    import torch
+
+    return torch.from_numpy(matrix).to(X), error
 
 
 def _rows(X: Any, Y: Array, sample_weight: Any) -> Rows:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from typing import Any
 
 import numpy as np
@@ -53,7 +52,7 @@ def check_matrix(X: Any) -> tuple[np.ndarray, float]:
     if len(K) > MOST_ROWS:
         chosen = np.sort(np.random.RandomState(0).permutation(len(K))[:MOST_ROWS])
     part = K if chosen.size == len(K) else K[np.ix_(chosen, chosen)]
-    for unit, times in itertools.product(roundings, _POSITIVE):
+    for unit, times in [(roundings[0], times) for times in _POSITIVE] + [(unit, _POSITIVE[0]) for unit in roundings[1:]]:
         if _is_positive(part, shift := times * unit * chosen.size):
             return K, 2 * shift  # the factor is rounded too
     found = check_positive(lambda A, B: K[np.ix_(A[:, 0], B[:, 0])], chosen[:, None], rows=chosen.size)

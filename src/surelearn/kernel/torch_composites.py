@@ -141,7 +141,6 @@ class Looked(_Assembled):
         self._columns = X.shape[1]
         own = np.arange(len(X)) if numbers is None else np.asarray(numbers)
         self.points = self._numbered(X, own)
-        _check_symmetric(self.points[:, :-1], self.points[:, -1].long())
 
     def rows(self, X: np.ndarray | torch.Tensor) -> torch.Tensor:
         """Rows as `block` takes them: new ones, k(x, ·) at the training rows."""
@@ -227,14 +226,3 @@ class Weighted(_Assembled):
         import torch
 
         return torch.cat([rows, torch.from_numpy(roots).to(rows)[:, None]], dim=1)
-
-
-def _check_symmetric(rows: torch.Tensor, own: torch.Tensor) -> None:
-    """Refuse what is not symmetric but for rounding, piece by piece."""
-    import torch
-
-    allowed = 1e3 * torch.finfo(rows.dtype).eps * float(rows.abs().max()) if len(rows) else 0.0
-    for start in range(0, len(rows), 1024):
-        piece = slice(start, start + 1024)
-        if bool(((rows[piece][:, own] - rows[:, own[piece]].T).abs() > allowed).any()):
-            raise ValueError("X must be a symmetric kernel matrix: take (K + K.T)/2 where the difference is rounding")

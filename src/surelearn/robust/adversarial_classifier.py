@@ -55,8 +55,8 @@ class AdversarialClassifier(MetaEstimatorMixin, ClassifierMixin, Learner):
     ----------
     estimator_ : the classifier of the round that was kept
     round_ : its number; 0 is the classifier fitted to unchanged rows
-    accuracy_, robust_accuracy_ : (rounds + 1,) of every round, on the rows that choose; the second under the attack that
-        makes the rows, for linear models exact, else an upper bound
+    accuracy_, robust_accuracy_ : (rounds + 1,) of every round, with radius 0 of the only one, on the rows that choose; the
+        second under the attack that makes the rows, for linear models exact, else an upper bound
     classes_ : the labels
 
     Examples

@@ -77,6 +77,8 @@ def certified_radii(model: Any, X: Any, *, norm: RadiusNorm = "l2", where: Domai
         raise ValueError(f"norm must be 'l2', 'linf' or 'l1', not {norm!r}")
     f = score_function(model)
     X = np.array(X, dtype=np.float64, ndmin=2)
+    if not len(X):
+        raise ValueError("X must hold at least one row")
     if not np.isfinite(X).all():
         raise ValueError(f"X must hold finite numbers: row {int((~np.isfinite(X)).any(axis=1).argmax())} has another")
     if f.closed is not None and f.classes is None:
@@ -109,18 +111,27 @@ def own_units(X: Array, scale: Any) -> str:
         return ""
     scale = np.broadcast_to(np.asarray(scale, dtype=float), X.shape[1])
     moves = scale > 0
-    if not moves.any() or ((scale[moves] == scale[moves][0]).all() and scale[moves][0] == np.round(scale[moves][0])):
+    several, first = moves.sum() > 1, scale[moves][:1]
+    if (scale[moves] == first).all() and (several or (first == np.round(first)).all()):  # one number, as people state it
         return ""
     low, high = np.quantile(X, [0.25, 0.75], axis=0)
     spreads = {
         "standard deviation": (X.std(axis=0), X.std(axis=0, ddof=1)),
         "range": (np.ptp(X, axis=0),),
         "interquartile range": (high - low,),
+        "largest size": (np.abs(X).max(axis=0),),
     }
     for name, kinds in spreads.items():
-        if any(np.allclose(kind[moves], scale[moves], rtol=1e-9, atol=0.0) for kind in kinds):
+        if any(_proportional(kind[moves], scale[moves]) for kind in kinds):
             return f"the scale is the {name} of these rows: take it from other rows, or state it"
     return ""
+
+
+def _proportional(spread: Array, scale: Array) -> bool:
+    """Whether one is the other, or of several columns a multiple of it."""
+    if len(scale) == 1 or not spread.min() > 0:
+        return bool(np.allclose(spread, scale, rtol=1e-9, atol=0.0))
+    return bool(np.ptp(scale / spread) <= 1e-9 * (scale / spread).max())
 
 
 @dataclass(frozen=True, eq=False)

@@ -264,6 +264,8 @@ def tradeoff(
     train : (X, y) for a learner
     options : those of `robustness_curve`
     """
+    if callable(fit) and train is not None:
+        raise ValueError("train goes with a learner: a function fits by itself")
     made = fit if callable(fit) else _trained(fit, train)
     radii = tuple(float(r) for r in training_radii)
     curves = [robustness_curve(made(r), X, y, (0.0, radius), norm=norm, **options) for r in radii]

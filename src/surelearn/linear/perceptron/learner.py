@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from surelearn import bounds
 from surelearn.base import Learner, Writer
 from surelearn.kernel.functions import Kernel, Precomputed, kernel, squared_norms
-from surelearn.kernel.precomputed import FIXED, check_matrix, validate
+from surelearn.kernel.precomputed import FIXED, MOST_ROWS, POSITIVE, check_matrix, validate
 from surelearn.linear.svm.separation import Separation, pad, separate, separate_gram
 from surelearn.linear.svm.votes import class_pairs, votes
 from surelearn.optim.stopping import Stopper
@@ -235,7 +235,8 @@ class Perceptron(ClassifierMixin, Learner):
         if "margin" in facts:
             read = {"radius": "radius", "margin": "margin", "mistakes": "mistakes"}
             label = "mistakes until it settled" if facts["converged"] else "mistakes, however long it runs"
-            writer.claim(mistakes, read, label=label, met=mistakes.assumes)
+            unseen = [POSITIVE] if self._precomputed() and facts["d"] > MOST_ROWS else []
+            writer.claim(mistakes, read, label=label, met=mistakes.assumes, assumptions=unseen)
         else:
             writer.absent("mistakes", self._why_no_margin(), mistakes.key)
         known = (CLASSES_KNOWN, FIXED) if self._precomputed() else (CLASSES_KNOWN,)

@@ -193,6 +193,8 @@ class SupportVectorMachine(ClassifierMixin, Learner):
         for name, value in (("C", self.C), ("tol", self.tol), ("x_bound", 1.0 if self.x_bound is None else self.x_bound)):
             if not (isinstance(value, (int, float, np.number)) and 0 < value < math.inf):
                 raise ValueError(f"{name} must be positive and finite, not {value!r}")
+        if self.x_bound is not None and self.__sklearn_tags__().input_tags.pairwise:
+            raise ValueError("x_bound is about rows, and a precomputed kernel has none: leave it out")
         if not isinstance(self.passes, (int, np.integer)) or self.passes < 1:
             raise ValueError(f"passes must be a whole number of at least 1, not {self.passes!r}")
 
@@ -302,7 +304,7 @@ class SupportVectorMachine(ClassifierMixin, Learner):
         loss = "½‖w‖² where y·f(x) ≥ 1" if self.facts_["hard"] else "½‖w‖² + C·Σ max(0, 1 − y·f(x))"
         several = f", each of {self.facts_['machines']} machines" if self.facts_["machines"] > 1 else ""
         read = {"primal": "primal", "dual": "dual", "rounding": "gap_rounding"}
-        unseen = (POSITIVE,) if self.facts_["kernel"] == "precomputed" and self.facts_["n"] > MOST_ROWS else ()
+        unseen = (POSITIVE,) if self.facts_["kernel"] == "precomputed" and self.facts_["d"] > MOST_ROWS else ()
         label = f"objective above its minimum{several}"
         writer.claim(_GAP, read, loss=loss, label=label, assumptions=unseen, met=_GAP.assumes)
 
