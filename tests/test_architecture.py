@@ -28,7 +28,7 @@ MAY_IMPORT = {
     "jobs": set(),
     "files": set(),
     "attacks": {"adapters", "profiles"},
-    "attribution": {"adapters"},
+    "attribution": {"adapters", "profiles"},
     "robust": {"adapters", "attacks", "base", "bounds", "certificate", "claim", "fingerprint"},
     "measurement": {"adapters"},
     "slicing": {"measurement"},

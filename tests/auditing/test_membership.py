@@ -19,8 +19,10 @@ from surelearn.auditing import membership, membership_epsilon, trust
 from surelearn.auditing.context import Context, Options, Runner
 from surelearn.auditing.membership_refits import FARTHEST, observe, observe_canary, seeded
 from surelearn.certificate import Certificate, Facts
+from surelearn.claim import Claim
 from surelearn.fingerprint import fingerprint_model
 from surelearn.linear import DPLogisticRegression, LogisticRegression, Ridge
+from surelearn.plain import show
 from surelearn.report import Section
 from surelearn.selection.cross_validation import fit_quietly
 from surelearn.selection.split import Split
@@ -213,6 +215,7 @@ def test_epsilon_is_shown_with_what_it_assumes_and_attacked():
     assert finding.severity == "info"
     assert finding.numbers["refits"] == 256
     assert 0 <= finding.numbers["epsilon at least"] <= finding.numbers["claimed"] <= 2.0
+    assert finding.numbers["claimed"] == proved.value  # not that of a refit, which has another row
     assert "SL644" not in by_code(section)
 
 
@@ -251,7 +254,10 @@ def test_a_bound_above_the_claim_is_serious():
     finding = membership_epsilon.findings(context, refits)[0]
     assert finding.severity == "serious"
     assert finding.numbers["epsilon at least"] > 2
-    assert finding.text.endswith("; only 1 is proved: do not rely on it.")
+    own = membership_epsilon.proved(context)
+    assert isinstance(own, Claim)
+    assert own.value < 1.0  # what a refit spends does not count
+    assert finding.text.endswith(f"; only {show(own.value, 'number', '<=')} is proved: do not rely on it.")
 
 
 def test_a_learner_that_is_not_private_is_seen_through_by_a_canary():

@@ -13,10 +13,19 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import HuberRegressor, LinearRegression
 from sklearn.linear_model import LogisticRegression as PeerLogistic
 from sklearn.linear_model import Ridge as PeerRidge
+from sklearn.metrics import f1_score, make_scorer
 from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.model_selection import FixedThresholdClassifier, TunedThresholdClassifierCV
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    MaxAbsScaler,
+    MinMaxScaler,
+    PowerTransformer,
+    RobustScaler,
+    StandardScaler,
+)
 from sklearn.svm import SVC, SVR, LinearSVC
 
 import surelearn
@@ -25,7 +34,8 @@ from surelearn.auditing.context import Unusable
 from surelearn.auditing.poisoning_damage import aimed, changed, flipped
 from surelearn.auditing.poisoning_influence import influence
 from surelearn.auditing.poisoning_module import trained_further
-from surelearn.auditing.poisoning_threshold import claims_of, inner, proved
+from surelearn.auditing.poisoning_parts import answers
+from surelearn.auditing.poisoning_threshold import _cut, _errors, claims_of, inner, proved
 from surelearn.auditing.poisoning_view import _tried
 from surelearn.linear import LeastSquares, LogisticRegression, Ridge, SupportVectorMachine
 from surelearn.robust import PartitionClassifier
@@ -126,6 +136,49 @@ def test_a_decision_threshold_moves_the_errors_not_the_threshold(cancer):
     assert after != before
 
 
+def cut_of(model):
+    options = type("Options", (), {"positive": None})
+    return poisoning._cut(type("Context", (), {"model": model, "threshold": None, "options": options}))  # pyright: ignore
+
+
+@pytest.mark.parametrize("positive", [None, 0])
+@pytest.mark.parametrize(
+    ("learner", "threshold", "response", "expected"),
+    [
+        (LinearSVC(), 0.0, "auto", (0.0, "decision_function")),
+        (LinearSVC(), -0.3, "decision_function", (-0.3, "decision_function")),
+        (LinearSVC(), "auto", "auto", (0.0, "decision_function")),
+        (PeerLogistic(), 0.7, "decision_function", (0.7, "decision_function")),
+        (PeerLogistic(), 0.7, "auto", (0.7, "predict_proba")),
+        (PeerLogistic(), 0.0, "auto", (0.0, "predict_proba")),
+        (PeerLogistic(), "auto", "auto", (0.5, "predict_proba")),
+    ],
+)
+def test_a_threshold_of_scores_is_no_probability(learner, threshold, response, expected, positive, cancer):
+    X, y, new, truth = cancer
+    model = FixedThresholdClassifier(learner, threshold=threshold, response_method=response, pos_label=positive).fit(X, y)
+    cut = cut_of(model)
+    assert cut == {"threshold": expected[0], "response": expected[1], "positive": 1 if positive is None else positive}
+    inside = model.estimator_
+    assert (answers(inside, new, **cut) == model.predict(new)).all()
+    score = inside.decision_function(new)
+    found = _errors(inside, score, truth, _cut(inside, cut["threshold"], cut["positive"], cut["response"]))
+    assert found == np.mean(model.predict(new) != truth)
+    result = proved(inside, X, y, new, truth, seed=0, **cut)
+    assert all(np.isfinite(errors) for _, errors, _ in claims_of(result))
+    risk = aimed(inside, X, y, new, truth, "classification", 1, 0, **cut)["risk"]
+    assert abs(risk - found) < 0.1
+
+
+@pytest.mark.parametrize(("scoring", "positive"), [("f1", 1), (make_scorer(f1_score, pos_label=0), 0)])
+def test_a_tuned_threshold_is_that_of_its_class(scoring, positive, cancer):
+    X, y, new, _ = cancer
+    model = TunedThresholdClassifierCV(PeerLogistic(), scoring=scoring, cv=3, thresholds=20).fit(X, y)
+    cut = cut_of(model)
+    assert cut["positive"] == positive
+    assert (answers(model.estimator_, new, **cut) == model.predict(new)).all()
+
+
 @pytest.mark.parametrize(
     "model",
     [
@@ -183,6 +236,32 @@ def scaled_threshold(inside, waves):
     model = TransformedTargetRegressor(inside, transformer=StandardScaler()).fit(X, y)
     ((_, _, claim),) = claims_of(proved(model, X, y, new, truth, None, None, 0))
     return claim, (y - y.mean()) / y.std(), (model.predict(X) - y.mean()) / y.std(), model.regressor_
+
+
+@pytest.mark.parametrize(
+    "targets",
+    [
+        {"func": np.log, "inverse_func": np.exp},
+        {"transformer": FunctionTransformer(np.sqrt, np.square)},
+        {"transformer": MinMaxScaler(clip=True)},
+        {"transformer": PowerTransformer()},
+        {"transformer": make_pipeline(PowerTransformer(), StandardScaler())},
+    ],
+)
+def test_predictions_are_not_said_to_be_mirrored_where_their_logarithms_are(targets, waves):
+    X, y, truth, new = waves
+    model = TransformedTargetRegressor(PeerRidge(), **targets).fit(X, y - y.min() + 1)
+    with pytest.raises(Unusable, match=r"^no threshold is proved for targets that \w+ prepares: predictions mirrored there"):
+        proved(model, X, y - y.min() + 1, new, truth, None, None, 0)
+
+
+@pytest.mark.parametrize("scaler", [None, FunctionTransformer(), MinMaxScaler(), RobustScaler(), MaxAbsScaler()])
+def test_a_shift_and_a_factor_keep_mirrors(scaler, waves):
+    X, y, truth, new = waves
+    model = TransformedTargetRegressor(LinearRegression(), transformer=scaler).fit(X, y)
+    ((_, error, claim),) = claims_of(proved(model, X, y, new, truth, None, None, 0))
+    ((_, plain_error, plain),) = claims_of(proved(LinearRegression().fit(X, y), X, y, new, truth, None, None, 0))
+    assert (error, claim.value) == pytest.approx((plain_error, plain.value))
 
 
 def test_the_threshold_of_a_kernel_ridge_regression_in_scaled_targets(waves):
@@ -391,6 +470,9 @@ def test_a_vote_over_partitions_says_what_cannot_change_it(cancer):
     assert alone.value == model.unchanged_rows(new)[len(new) // 2]
     assert alone.covers.rows == f"row {1 + len(new) // 2}"
     assert all(claim.recompute() == claim.value for claim in section.claims)
+    assert accuracy.label == "new rows that are right whichever 2 training rows are inserted or deleted"
+    few = surelearn.audit(PartitionClassifier(partitions=5).fit(X, y), new, truth, **options)["poisoning"].claims[0]
+    assert few.label == "new rows that are right whichever training row is inserted or deleted"
     grouped = surelearn.audit(model, new, truth, groups=np.arange(len(truth)) // 2, **options)["poisoning"]
     assert [claim.theorem for claim in grouped.claims] == ["partition_radius"]
     assert "No claim about new rows under poison: rows belong together in groups." in grouped.notes

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_iris
 
+from surelearn.auditing.context import Unusable
 from surelearn.auditing.poisoning_threshold import claims_of, proved
 from surelearn.kernel import EigenProClassifier
 from surelearn.linear import HuberRegression, SupportVectorMachine
@@ -75,3 +76,11 @@ def test_huber_regression(iris, fit_intercept):
     expected = (slope(lambda a: np.mean(huber(a * s - z))) + decay) / (0.2 * (np.abs(z).max() - 0.2) - decay)
     assert claim.value == pytest.approx(expected, rel=1e-5)
     assert claim.value > 0.1
+
+
+def test_weighted_rows_of_two_classes_are_not_covered(iris):
+    X, y = iris[0], (iris[1] == 1).astype(int)
+    weights = np.where(y == 1, 3.0, 1.0)
+    claims_of(proved(SupportVectorMachine(C=0.5).fit(X, y), X, y, X, y, None, None, 0))
+    with pytest.raises(Unusable, match=r"^no threshold is proved for SupportVectorMachine: it needs .* equally weighted"):
+        proved(SupportVectorMachine(C=0.5).fit(X, y, sample_weight=weights), X, y, X, y, None, None, 0)

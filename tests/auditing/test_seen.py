@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.sparse import csr_array
+from scipy.sparse import coo_array, csr_array
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_iris
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
@@ -12,6 +12,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import FixedThresholdClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OrdinalEncoder, StandardScaler
+from sklearn.tree import DecisionTreeClassifier
 
 import surelearn
 from surelearn.auditing.poisoning import _cut
@@ -181,13 +182,13 @@ def test_a_moved_threshold_is_moved_in_the_refits_as_well(seen, others):
     assert clean["SL621"]["clean"] == np.mean(model.predict(others[0]) != others[1])
     assert abs(clean["SL623"]["3%"] - clean["SL623"]["clean"]) < 0.1  # at 0.5 it would be far off
     context = type("Context", (), {"model": model, "threshold": None, "options": type("Options", (), {"positive": None})})
-    assert _cut(context) == {"threshold": 0.9, "positive": 1}  # pyright: ignore[reportArgumentType]
+    assert _cut(context) == {"threshold": 0.9, "positive": 1, "response": "predict_proba"}  # pyright: ignore[reportArgumentType]
 
 
 # Rows in both.
 
 
-@pytest.mark.parametrize("again", [90, 20, 8])
+@pytest.mark.parametrize("again", [90, 20, 12])
 def test_rows_that_were_fitted_on_do_not_certify(again, linear, seen, others, tmp_path):
     X, y = (np.concatenate([part[:again], new[again:]]) for part, new in zip(seen, others, strict=True))
     ledger = tmp_path / "ledger.json"
@@ -220,9 +221,88 @@ def test_honest_draws_from_few_distinct_rows_are_seldom_refused():
         both = int(np.isin(drawn[:50], drawn[50:]).sum())
         assert both > 5
         refused += _chance(drawn, 50, both) < LEAST_CHANCE
-    assert refused <= 19  # at 5%, more than 19 of 200 happens once in 300
+    assert refused <= 2  # at 0.1%, more than 2 of 200 happens once in 800
     repeated = np.repeat(np.arange(40, dtype=np.uint64), 4)
     assert _chance(np.append(repeated, repeated[:40]), 40, 40) > 0.5  # each four times: which side they are on says nothing
+
+
+def test_copies_are_counted_in_any_number_of_rows():
+    """Few rows used again are not refused, but warned of; of many, the normal distribution tells the same."""
+    for n, again, low, high in ((210, 8, 0.001, 0.02), (210, 14, 0.0, 0.001), (9000, 2100, 0.0, 1e-9)):
+        hashes = np.arange(n, dtype=np.uint64)
+        hashes[-again:] = hashes[:again]
+        assert low <= _chance(hashes, 3 * n // 7, again) < high
+    drawn = np.random.default_rng(0).integers(4000, size=6000).astype(np.uint64)
+    both = int(np.isin(drawn[:2000], drawn[2000:]).sum())
+    assert _chance(drawn, 2000, both) > 0.01
+    assert _chance(drawn, 2000, both + 200) < LEAST_CHANCE
+
+
+def test_few_rows_used_again_are_a_warning(linear, seen, others):
+    X, y = (np.concatenate([part[:8], new[8:]]) for part, new in zip(seen, others, strict=True))
+    (finding,) = check_seen(seen, linear, X, y, "classification", None, 0).findings
+    assert finding.severity == "warning"
+    assert finding.text.endswith("but seldom: see that none was used twice.")
+
+
+AS_GIVEN = {
+    "as it is": lambda part: part,
+    "float32": lambda part: part.astype("float32"),
+    "float16": lambda part: part.astype("float16"),
+    "objects": lambda part: part.astype(object),
+}
+
+
+@pytest.mark.parametrize("frame", [True, False], ids=["frame", "array"])
+@pytest.mark.parametrize("one", AS_GIVEN)
+@pytest.mark.parametrize("other", AS_GIVEN)
+def test_rows_in_another_type_are_the_same_rows(one, other, frame, seen):
+    X, y = seen
+    X = pd.DataFrame(X, columns=list("abcd")) if frame else X
+    tree = DecisionTreeClassifier().fit(X, y)
+    with pytest.raises(ValueError, match="120 of the 120 rows of X and y are in seen as well"):
+        check_seen((AS_GIVEN[one](X), y), tree, AS_GIVEN[other](X), y, "classification", None, 0)
+
+
+def test_columns_of_a_type_each_and_targets_in_another(seen):
+    X, y = seen
+    numbers = pd.DataFrame({"a": X[:, 0], "b": (9 * X[:, 1]).round(), "c": np.where(X[:, 2] > 0, "x", "y")})
+    numbers.loc[3, "b"] = np.nan
+    given = numbers.assign(a=numbers["a"].astype(str), b=numbers["b"].astype("Int64"), c=numbers["c"].astype("category"))
+    model = DecisionTreeClassifier().fit(X, y)
+    for one, other in ((numbers, given), (given, numbers)):
+        with pytest.raises(ValueError, match="120 of the 120 rows of X and y are in seen as well"):
+            check_seen((one, y.astype(object)), model, other, y, "classification", None, 0)
+    text = numbers.assign(b="0" + numbers["b"].fillna(0).astype(str))  # words, of which none is read as a number
+    assert check_seen((text, y), model, text.assign(b="0" + text["b"]), y, "classification", None, 0).findings == ()
+
+
+@pytest.mark.parametrize("kind", [np.asarray, lambda y: y.astype(object), pd.Categorical, pd.Series])
+def test_the_majority_of_any_kind_of_label(kind, seen, others):
+    words = np.array(["no", "yes"])
+    model = LogisticRegression().fit(seen[0], words[seen[1]])
+    found = check_seen((seen[0], kind(words[seen[1]])), model, others[0], words[others[1]], "classification", None, 0)
+    assert found.majority == words[int(seen[1].mean() > 0.5)]
+    assert type(found.majority) is str
+
+
+def test_sparse_rows_in_any_form(linear, seen, others):
+    one, two = (
+        surelearn.audit(linear, kind(others[0]), others[1], seen=(kind(seen[0]), seen[1]), **ONLY["poisoning"])
+        for kind in (csr_array, coo_array)
+    )
+    assert one.to_json() == two.to_json()
+    assert codes(one, "poisoning") >= {"SL621", "SL622"}
+    row = one["poisoning"].tables[-1].rows[0]
+    dense = surelearn.audit(linear, *others, seen=seen, **ONLY["poisoning"])["poisoning"].tables[-1].rows[0]
+    assert row == dense
+
+
+def test_a_name_for_two_columns_is_refused(linear, seen, others):
+    X, new = (pd.DataFrame(part[0], columns=["a", "b", "b", "c"]) for part in (seen, others))
+    for pair, said in (((X, seen[1]), "seen"), (None, "X")):
+        with pytest.raises(ValueError, match=f"^{said} has two columns named 'b': give every column a name of its own$"):
+            surelearn.audit(linear, new, others[1], seen=pair, **QUICK)
 
 
 def test_another_set_of_rows_seen_is_another_look(linear, seen, others, tmp_path):

@@ -93,6 +93,24 @@ def test_batches_may_be_larger_than_expected():
     refuse_mixing(AboveEight(40), each, X, y, 20.0)  # no batch is so large: the assumption of the claim covers it
 
 
+class Noisy(nn.Module):
+    """Draws random numbers that no layer is known for."""
+
+    def __init__(self, how):
+        super().__init__()
+        self.layer, self.how = nn.Linear(3, 2), how
+
+    def forward(self, x):
+        return self.layer(self.how(x))
+
+
+@pytest.mark.parametrize("how", [functional.dropout, lambda x: x + torch.randn_like(x)], ids=["dropout", "noise"])
+def test_random_numbers_of_a_module_are_named(how):
+    X, y = rows()
+    with pytest.raises(ValueError, match=r"^module or loss draws random numbers of its own, .* use layers nn.Dropout"):
+        fit_private(Noisy(how), X, y, noise_multiplier=1.0, batch_size=20, passes=1)
+
+
 @pytest.mark.parametrize("n", [1, 3, 40])
 @pytest.mark.parametrize(
     ("module", "loss"),

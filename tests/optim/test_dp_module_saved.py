@@ -106,6 +106,15 @@ def test_layers_on_the_list_come_back(name, tmp_path):
     np.testing.assert_array_equal(again.predict_proba(X), other.predict_proba(X))
 
 
+def test_numbers_that_no_array_holds_are_a_sentence(tmp_path):
+    model = fitted(one_layer())
+    model.module.to(torch.bfloat16)
+    with pytest.raises(ValueError, match=r"^module must have weights that arrays can keep: weight is of torch.bfloat16"):
+        model.fit(X, Y)
+    with pytest.raises(ValueError, match=r"^the module's weight is of torch.bfloat16, which cannot be saved: convert"):
+        save(model, tmp_path / "model")
+
+
 def test_the_file_can_be_saved_again_and_holds_the_privacy_statement(tmp_path):
     model = fitted(images())
     first, second = save(model, tmp_path / "first"), save(load(save(model, tmp_path / "first")), tmp_path / "second")

@@ -13,7 +13,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import surelearn
-from surelearn.bounds import clopper_pearson, hoeffding, paired_difference
+from surelearn.bounds import (
+    adaboost_training_error,
+    clopper_pearson,
+    conformal_radius,
+    deterministic_linear_classifier,
+    hoeffding,
+    paired_difference,
+    poisoning_threshold_machines,
+)
 from surelearn.certificate import Absent, Certificate, Facts
 from surelearn.certification import certify
 from surelearn.plain import content_hash
@@ -325,6 +333,11 @@ def test_shares_and_counts():
     assert counts_of(whole, certificate) == "1,000 rows, 1 error"
     assert counts_of(hoeffding.certify(0.1, 50, 0.05), certificate) == "50 rows"
     assert counts_of(paired_difference.certify([0.0] * 9, [1.0] * 9, 0.05), certificate) == "9 rows"
+    assert counts_of(conformal_radius.certify([0.1] * 99, 0.1, 0.05), certificate) == "99 rows"
+    assert counts_of(deterministic_linear_classifier.certify([0.5] * 7, 0.05), certificate) == "7 rows"
+    machines = poisoning_threshold_machines.certify(inner=[0.1] * 3, share=[0.6] * 3, together=2)
+    assert counts_of(machines, certificate) == ""
+    assert counts_of(adaboost_training_error.certify([0.2, 0.1]), certificate) == ""
 
 
 def test_columns_of_numbers_stand_to_the_right():

@@ -20,7 +20,7 @@ from surelearn.auditing.context import Context, Options, Runner
 from surelearn.auditing.fitting import Fitted, fit, fit_rival
 from surelearn.auditing.one_row import own_certificate
 from surelearn.auditing.sections import write_sections
-from surelearn.auditing.seen import Seen, check_seen, hash_arrays
+from surelearn.auditing.seen import Seen, check_seen, hash_arrays, in_rows
 from surelearn.auditing.slices import choose_slices
 from surelearn.auditing.trust import MODULES
 from surelearn.auditing.verdict import write_verdict
@@ -206,7 +206,7 @@ def _audit_fitted(
     if X is None or y is None:
         raise ValueError("a fitted model needs X and y, rows it has not seen")
     task = task_of(model, task)
-    X, y = X if hasattr(X, "shape") else np.asarray(X), np.asarray(y)
+    X, y = in_rows(X if hasattr(X, "shape") else np.asarray(X)), np.asarray(y)
     fit_rows = None if seen is None else check_seen(seen, model, X, y, task, classes, jobs.seed_for("seen", options.seed))
     models = [model, *([] if against is None else [against])]
     turn = _turn(models, X, y, row_keys(hash_arrays(X, y)), None, groups, options, ledger, None, fit_rows)

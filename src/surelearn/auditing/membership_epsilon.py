@@ -119,7 +119,8 @@ def findings(context: Context, refits: Sequence[Any]) -> list[Finding]:
 
 def _lower_bound(context: Context, refits: Sequence[Any]) -> Finding:
     inside, outside = (np.concatenate([part[name] for part in refits]) for name in ("with", "without"))
-    certified, dp_delta = refits[0]["epsilon"], refits[0]["dp_delta"]
+    claim, dp_delta = carried(context.model), refits[0]["dp_delta"]
+    certified = float(claim.value) if isinstance(claim, Claim) else refits[0]["epsilon"]  # pyright: ignore[reportArgumentType]
     found = epsilon_from_retrainings(inside, outside, dp_delta=dp_delta, alpha=ALPHA)
     told = np.floor(100 * found.epsilon) / 100
     text = f"{2 * len(inside):,} refits with and without one row that has a wrong label "

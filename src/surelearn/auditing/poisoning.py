@@ -102,13 +102,19 @@ def _shared(context: Context) -> dict[str, Any]:
 
 
 def _cut(context: Context) -> dict[str, Any]:
-    """The probability from which a class is answered: as the page chose it, or as a model fitted elsewhere has it."""
+    """From where on a class is answered, of which response: as the page chose it, or as a model fitted elsewhere has it."""
     model, threshold, positive = context.model, context.threshold, context.options.positive
-    if threshold is None and inside_threshold(model) is not model:
-        threshold = getattr(model, "best_threshold_", getattr(model, "threshold", "auto"))
-        threshold = 0.5 if threshold == "auto" else threshold
-        positive = model.classes_[1] if model.pos_label is None else model.pos_label
-    return {"threshold": threshold, "positive": positive}
+    if threshold is not None or (inside := inside_threshold(model)) is model:
+        return {"threshold": threshold, "positive": positive}
+    response = model.response_method
+    if response == "auto":
+        response = "predict_proba" if hasattr(inside, "predict_proba") else "decision_function"
+    threshold = getattr(model, "best_threshold_", getattr(model, "threshold", "auto"))
+    if threshold == "auto":
+        threshold = 0.5 if response == "predict_proba" else 0.0
+    scorer = getattr(model, "_curve_scorer", None)  # of a threshold that was tuned
+    positive = getattr(model, "pos_label", None) if scorer is None else scorer._get_pos_label()
+    return {"threshold": threshold, "positive": model.classes_[1] if positive is None else positive, "response": response}
 
 
 def _draw(context: Context, what: str, n: int, most: int) -> Any:

@@ -35,7 +35,7 @@ def changed(y: Any, count: int, seed: int, task: str) -> Any:
 
 def aimed(
     model: Any, X: Any, y: Any, new: Any, truth: Any, task: str, count: int, seed: int,
-    threshold: float | None, positive: Any,
+    threshold: float | None, positive: Any, response: str = "predict_proba",
 ) -> dict[str, Any]:  # fmt: skip
     """The risk on new rows of the learner fitted to the rows and ``count`` more, placed where a stand-in says they hurt."""
     learner, Z, points = prepared(model, X, new)
@@ -43,7 +43,7 @@ def aimed(
     found, (points,) = _placed(stand, count / len(y), seed), in_numbers(points)
     rows, labels = (np.resize(part, (count, *part.shape[1:])) for part in (found.X, stand.labels(found.y)))
     fitted = fit_quietly(learner, np.vstack([stand.rows, rows]), np.concatenate([y, labels]))
-    risk = risk_of(answers(fitted, points, threshold, positive), truth, task)
+    risk = risk_of(answers(fitted, points, threshold, positive, response), truth, task)
     return {"risk": risk, "stand_in": stand.words, "used": min(len(y), _INNER + _OUTER)}
 
 

@@ -61,14 +61,15 @@ def in_numbers(*parts: Any) -> list[Any]:
         raise Unusable("the prepared columns are not all numbers") from None
 
 
-def answers(learner: Any, points: Any, threshold: float | None, positive: Any) -> Any:
+def answers(learner: Any, points: Any, threshold: float | None, positive: Any, response: str = "predict_proba") -> Any:
     """What the learner answers, at a decision threshold if there is one."""
     if threshold is None:
         return np.asarray(learner.predict(points))
     classes = np.asarray(learner.classes_)
     column = classes.tolist().index(positive)
-    above = np.asarray(learner.predict_proba(points))[:, column] >= threshold
-    return np.where(above, classes[column], classes[1 - column])
+    found = np.asarray(getattr(learner, response)(points))
+    scores = found[:, column] if found.ndim == 2 else found if column == 1 else -found
+    return np.where(scores >= threshold, classes[column], classes[1 - column])
 
 
 def risk_of(predictions: Any, truth: Any, task: str) -> float:

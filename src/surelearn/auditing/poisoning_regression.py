@@ -40,6 +40,11 @@ def proved_regression(model: Any, X: Any, y: Any, new: Any, truth: Any) -> dict[
     learner, Z, points = prepared(model, X, new)
     scaling = getattr(learner, "transformer_", None)
     learner = getattr(learner, "regressor_", learner)
+    if not _keeps_mirrors(scaling):
+        raise Unusable(
+            f"no threshold is proved for targets that {type(scaling).__name__} prepares: predictions mirrored there are not "
+            "mirrored in the units given, unless it only shifts and scales"
+        )
     targets = _scaled(y, scaling)
     if np.ndim(y) != 1 or targets.ndim != 1:
         raise Unusable("no threshold is proved for a regression of several numbers at once")
@@ -126,6 +131,21 @@ def _solved(facts: Any, n: int) -> bool:
 
 def _squares(learner: Any) -> float:
     return float((np.asarray(learner.coef_, dtype=float) ** 2).sum())
+
+
+def _keeps_mirrors(scaling: Any) -> bool:
+    """Whether targets are prepared by a shift and a factor alone, or not at all."""
+    from sklearn import preprocessing
+
+    if type(scaling) is preprocessing.FunctionTransformer:
+        return scaling.func is None and scaling.inverse_func is None
+    scalers = (
+        preprocessing.StandardScaler,
+        preprocessing.MinMaxScaler,
+        preprocessing.RobustScaler,
+        preprocessing.MaxAbsScaler,
+    )
+    return scaling is None or (type(scaling) in scalers and not getattr(scaling, "clip", False))
 
 
 def _scaled(y: Any, scaling: Any) -> Any:

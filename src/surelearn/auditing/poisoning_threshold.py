@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import expit, softmax
+from scipy.special import expit, logit, softmax
 
 from surelearn.auditing.context import Unusable
 from surelearn.auditing.one_row import kernel_machine
@@ -52,8 +52,9 @@ class Machine:
 
 
 def proved(
-    model: Any, X: Any, y: Any, new: Any, truth: Any, threshold: float | None, positive: Any, seed: int
-) -> dict[str, Any]:
+    model: Any, X: Any, y: Any, new: Any, truth: Any, threshold: float | None, positive: Any, seed: int,
+    response: str = "predict_proba",
+) -> dict[str, Any]:  # fmt: skip
     """The threshold of each target as a claim, with the target's errors on new rows; and gradient cancelling around one."""
     learner, Z, points = prepared(model, X, new)
     if not hasattr(learner, "classes_"):
@@ -63,7 +64,7 @@ def proved(
         return {"targets": [found], "tried": None}
     machine = _machine(learner, Z, codes)
     Z, points = in_numbers(Z, points)
-    cut = _cut(learner, threshold, positive)
+    cut = _cut(learner, threshold, positive, response)
     turned = _errors(learner, -1.0 * np.asarray(learner.decision_function(points)), truth, cut)
     targets = [{"target": TURNED, "errors": turned, "claim": _claim(machine, -1.0 * machine.scores, machine.decay, TURNED)}]
     tried = None
@@ -145,7 +146,7 @@ def _support_vectors(learner: Any) -> tuple[str, float] | None:
     if type(learner) is sklearn.svm.LinearSVC and learner.penalty == "l2":
         padded = bias / learner.intercept_scaling if learner.fit_intercept else 0.0
         return learner.loss.replace("_", " "), float((learner.coef_**2).sum()) + padded**2
-    ours = type(learner) is SupportVectorMachine and learner.margin == "soft"
+    ours = type(learner) is SupportVectorMachine and learner.margin == "soft" and learner.facts_["uniform_weights"]
     if not (ours or type(learner) is sklearn.svm.SVC) or is_pairwise(learner):
         return None
     extra = bias**2 if ours and learner.intercept == "regularized" else 0.0
@@ -155,11 +156,11 @@ def _support_vectors(learner: Any) -> tuple[str, float] | None:
     return "hinge", float((np.asarray(learner.coef_) ** 2).sum()) + extra
 
 
-def _cut(learner: Any, threshold: float | None, positive: Any) -> float:
+def _cut(learner: Any, threshold: float | None, positive: Any, response: str) -> float:
     """The score above which the second of two classes is answered."""
     if threshold is None:
         return 0.0
-    cut = float(np.log(threshold / (1 - threshold)))
+    cut = float(threshold if response == "decision_function" else logit(np.clip(threshold, 0.0, 1.0)))
     return cut if positive == learner.classes_[1] else -cut
 
 

@@ -285,6 +285,8 @@ def _telling(X: Any, shown: Any, plain: list[str]) -> list[int]:
 
 
 def _column(X: Any, j: int) -> Any:
+    if hasattr(X, "toarray"):
+        return X[:, [j]].toarray().ravel()
     return np.asarray(X.iloc[:, j] if hasattr(X, "iloc") else X[:, j])
 
 

@@ -46,7 +46,8 @@ def vote_claims(context: Context) -> tuple[tuple[Claim, ...], str]:
     count = max(1, learner.partitions // PART)
     right = learner.poisoned_accuracy(Z, y, count, delta=context.certificate.delta)
     covers = replace(right.covers, rows=facts.hashes.get("rows", "the certify rows"))
-    label = f"new rows that are right whichever {count:,} training rows are inserted or deleted"
+    training = "training row is" if count == 1 else f"{count:,} training rows are"
+    label = f"new rows that are right whichever {training} inserted or deleted"
     return (replace(right, covers=covers, label=label), alone), ""
 
 

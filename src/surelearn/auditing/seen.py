@@ -8,13 +8,17 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.special import ndtr
 
 from surelearn.adapters import Task, classes_of
 from surelearn.claim import Finding
 from surelearn.data import hash_rows
 
-LEAST_CHANCE = 0.05  # copies in both that an honest draw gives so seldom are rows used twice
-_DRAWS = 199
+LEAST_CHANCE = 0.001  # copies in both that an honest draw gives so seldom are rows used twice
+_SELDOM = 0.05  # copies that an honest draw gives so seldom are a warning
+_DRAWS = (49, 150, 1800)  # more of them where no draw so far has as many copies
+_FAR, _MANY = 10.0, 1000  # standard deviations, and sets of equal rows, from which few draws say enough
+_AT_ONCE = 2_000_000  # counts drawn at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,14 +41,15 @@ class Seen:
     def majority(self) -> Any:
         """The most frequent label."""
         labels, counts = np.unique(self.y, return_counts=True)
-        return labels[counts.argmax()].item()
+        return labels.tolist()[counts.argmax()]
 
 
 def check_seen(seen: Any, model: Any, X: Any, y: Any, task: Task, classes: Any, seed: int) -> Seen:
     """The rows ``seen``, if they can be those that the model was fitted on, and X and y others."""
     if not isinstance(seen, tuple | list) or len(seen) != 2:
         raise ValueError("seen must be a pair (X_seen, y_seen): the rows that the model was fitted on")
-    rows, targets = _same_columns(seen[0], X), np.asarray(seen[1])
+    X = in_rows(X)
+    rows, targets = _same_columns(in_rows(seen[0]), X), np.asarray(seen[1])
     if targets.ndim != 1 or len(targets) != rows.shape[0]:
         raise ValueError(f"seen must have one target a row: it has {rows.shape[0]:,} rows and targets of {targets.shape}")
     if len(targets) < 2:
@@ -100,16 +105,67 @@ def stack(first: Any, second: Any) -> Any:
     return np.concatenate([np.asarray(first), np.asarray(second)])
 
 
+def in_rows(X: Any) -> Any:
+    """The rows; of a sparse matrix in a form that rows can be taken from."""
+    return X.tocsr() if hasattr(X, "tocsr") else X
+
+
 def hash_arrays(X: Any, y: Any) -> Any:
     """Row hashes of a fitted model's rows, whatever they came in."""
+    return _hashed(_columns_of(X, y, "X"))
+
+
+def _columns_of(X: Any, y: Any, which: str) -> list[Any]:
+    """Each column as an array, the target last."""
     if X.shape[0] != len(y):
         raise ValueError(f"X and y must have the same length: X has {X.shape[0]:,} rows, y has {len(y):,}")
     if hasattr(X, "columns"):
-        frame = pd.DataFrame({str(name): np.asarray(X[name]) for name in X.columns})
-    else:
-        array = np.asarray(X.toarray() if hasattr(X, "toarray") else X)
-        frame = pd.DataFrame(array.reshape(len(array), -1) if array.ndim > 2 else array).rename(columns=str)
-    return hash_rows(frame.assign(**{"the target": y}))
+        _refuse_twins(X, which)
+        return [*(np.asarray(X[name]) for name in X.columns), np.asarray(y)]
+    array = np.asarray(X.toarray() if hasattr(X, "toarray") else X)
+    return [*array.reshape(len(array), -1).T, np.asarray(y)]
+
+
+def _refuse_twins(X: Any, which: str) -> None:
+    names = pd.Index(list(X.columns))
+    if names.has_duplicates:
+        twin = names[names.duplicated()][0]
+        raise ValueError(f"{which} has two columns named {twin!r}: give every column a name of its own")
+
+
+def _hashed(columns: list[Any]) -> Any:
+    return hash_rows(pd.DataFrame(dict(enumerate(columns))))
+
+
+def _alike(one: Any, other: Any) -> tuple[Any, Any]:
+    """Two columns in one type of number, the coarser of both, where both hold numbers; others as they are."""
+    if "O" in (one.dtype.kind, other.dtype.kind):
+        if all(pd.api.types.infer_dtype(part, skipna=True) == "string" for part in (one, other)):
+            return one, other
+        numbers = _in_numbers(one), _in_numbers(other)
+        if numbers[0] is None or numbers[1] is None:
+            return one, other
+        one, other = numbers
+    kinds = one.dtype, other.dtype
+    floats = [kind for kind in kinds if kind.kind == "f"]
+    if not floats or not all(kind.kind in "fiub" for kind in kinds):
+        return one, other
+    coarser = min(floats, key=lambda kind: kind.itemsize)
+    with np.errstate(over="ignore"):
+        return one.astype(coarser), other.astype(coarser)
+
+
+def _in_numbers(values: Any) -> Any:
+    """The values as numbers, missing ones as NaN; None where one is something else."""
+    if values.dtype.kind != "O":
+        return values if values.dtype.kind in "fiub" else None
+    missing = pd.isna(values)
+    numbers = np.full(len(values), np.nan)
+    try:
+        numbers[~missing] = np.asarray(pd.to_numeric(values[~missing]), dtype=float)
+    except (ValueError, TypeError):
+        return None
+    return numbers
 
 
 def _same_columns(seen: Any, X: Any) -> Any:
@@ -118,6 +174,8 @@ def _same_columns(seen: Any, X: Any) -> Any:
     if (named := hasattr(X, "columns")) != hasattr(seen, "columns") or hasattr(X, "tocsr") != hasattr(seen, "tocsr"):
         raise ValueError(f"seen must come as X does: X is {type(X).__name__}, seen is {type(seen).__name__}")
     if named:
+        for table, which in ((seen, "seen"), (X, "X")):
+            _refuse_twins(table, which)
         ours, theirs = list(seen.columns), list(X.columns)
         for one, other, names, lacking in (("X", "seen", theirs, ours), ("seen", "X", ours, theirs)):
             if missing := [name for name in names if name not in lacking]:
@@ -146,9 +204,8 @@ def _copies(seen: Any, targets: Any, X: Any, y: Any) -> tuple[Finding, ...]:
     Where rows repeat, an honest draw puts copies on both sides, and certify rows without them would not be a uniform draw.
     So the count is compared with that of random draws from all rows together.
     """
-    if not hasattr(X, "columns") and {np.asarray(part[:0]).dtype.name for part in (seen, X)} == {"float32", "float64"}:
-        seen, X = (np.asarray(part).astype(np.float32) for part in (seen, X))
-    first, second = hash_arrays(seen, targets), hash_arrays(X, y)
+    pairs = zip(_columns_of(seen, targets, "seen"), _columns_of(X, y, "X"), strict=True)
+    first, second = (_hashed(list(columns)) for columns in zip(*(_alike(*pair) for pair in pairs), strict=True))
     both = int(np.isin(second, first).sum())
     if not both:
         return ()
@@ -158,22 +215,39 @@ def _copies(seen: Any, targets: Any, X: Any, y: Any) -> tuple[Finding, ...]:
             f"{both:,} of the {len(second):,} rows of X and y are in seen as well, more than are equal by chance: rows that "
             "the model was fitted on certify nothing, so pass others"
         )
-    text = (
-        f"{both:,} of the {len(second):,} rows {'is' if both == 1 else 'are'} equal to a row that the model was fitted on, "
-        "no more than a random draw from rows that repeat would give."
+    often = "no more than a random draw from rows that repeat would give."
+    if seldom := chance < _SELDOM:
+        often = "more than a random draw from rows that repeat gives but seldom: see that none was used twice."
+    equal = f"{'is' if both == 1 else 'are'} equal to a row that the model was fitted on"
+    return (
+        Finding(
+            code="SL104",
+            text=f"{both:,} of the {len(second):,} rows {equal}, {often}",
+            severity="warning" if seldom else "notice",
+            numbers={"rows": both, "share": both / len(second), "chance": chance},
+        ),
     )
-    numbers = {"rows": both, "share": both / len(second), "chance": chance}
-    return (Finding(code="SL104", text=text, severity="notice", numbers=numbers),)
 
 
 def _chance(hashes: Any, certified: int, both: int) -> float:
     """How often a random draw of the certify rows shares at least as many with the others."""
-    codes, sizes = np.unique(hashes, return_inverse=True, return_counts=True)[1:]
-    repeated = codes[sizes[codes] > 1]
+    sizes = np.unique(hashes, return_counts=True)[1]
+    repeated, alone = sizes[sizes > 1], int((sizes == 1).sum())
     generator = np.random.default_rng(0)
-    held = generator.hypergeometric(certified, len(hashes) - certified, len(repeated), size=_DRAWS)
-    as_many = 0
-    for count in held:
-        order = generator.permutation(repeated)
-        as_many += int(np.isin(order[:count], order[count:]).sum() >= both)
-    return (1 + as_many) / (1 + _DRAWS)
+    counts = np.empty(0, dtype=int)
+    step = max(1, _AT_ONCE // (len(repeated) + 1))
+    for more in _DRAWS:
+        drawn = [min(step, more - done) for done in range(0, more, step)]
+        counts = np.concatenate([counts, *(_shared(generator, repeated, alone, certified, size) for size in drawn)])
+        if len(counts) > _DRAWS[0] and counts.max() >= both:
+            break
+        far = (both - counts.mean()) / max(float(counts.std()), 0.5)
+        if far > _FAR or (len(counts) > _DRAWS[0] and len(repeated) >= _MANY):  # a sum of so many is near a normal one
+            return float(ndtr(-far))
+    return (1 + int((counts >= both).sum())) / (1 + len(counts))
+
+
+def _shared(generator: Any, repeated: Any, alone: int, certified: int, size: int) -> Any:
+    """How many rows of each draw are equal to a row that was not drawn."""
+    held = generator.multivariate_hypergeometric([*repeated, alone], certified, size=size, method="marginals")[:, :-1]
+    return (held * (held < repeated)).sum(axis=1)

@@ -11,6 +11,10 @@ import numpy as np
 from surelearn.optim.dp_gradients import PerExample, checked_losses, trainable
 
 SEPARATE = "module and loss treat each row by itself; rows were compared with themselves alone, which is no proof"
+_RANDOM = (
+    "module or loss draws random numbers of its own, so that nobody can see whether it mixes examples: use layers "
+    "nn.Dropout in place of functional.dropout or of a layer's own dropout=, and leave out other noise"
+)
 _TRIED = 8  # rows that are compared
 _MOST = 4096  # rows of the largest batch that is tried
 
@@ -39,9 +43,10 @@ def refuse_mixing(module: Any, loss: PerExample, X: Any, y: Any, expected: float
     for training in (False, True):
         tried = _ready(module, training)
         before = [buffer.clone() for buffer in tried.buffers()]
-        alone = _together([_seen(tried, loss, X[i : i + 1], y[i : i + 1], [i]) for i in range(few)])
+        alone = _alone(tried, loss, X, y, few)
         for count in {few, size}:
-            _compare(_seen(tried, loss, X[:count], y[:count], range(few)), alone)
+            if mixes := _differ(_seen(tried, loss, X[:count], y[:count], range(few)), alone):
+                raise ValueError(_RANDOM if _differ(_alone(tried, loss, X, y, few), alone) else mixes)
         if not all((old == new).all() for old, new in zip(before, tried.buffers(), strict=True)):
             raise ValueError("module keeps statistics of the rows in a buffer, without noise: use layers that keep none")
 
@@ -86,21 +91,27 @@ def _together(parts: list[Seen]) -> Seen:
     return torch.cat(outputs), torch.cat(losses), [sum(each) for each in zip(*grads, strict=True)]
 
 
-def _compare(among: Seen, alone: Seen) -> None:
+def _alone(module: Any, loss: PerExample, X: Any, y: Any, few: int) -> Seen:
+    return _together([_seen(module, loss, X[i : i + 1], y[i : i + 1], [i]) for i in range(few)])
+
+
+def _differ(among: Seen, alone: Seen) -> str:
+    """What differs of rows among others and alone, or ""."""
     import torch
 
     tolerance = min(0.05, max(1e-4, 1e4 * torch.finfo(alone[1].dtype).eps))
     near = {"rtol": tolerance, "atol": tolerance / 10, "equal_nan": True}
     if among[0].shape != alone[0].shape or not torch.allclose(among[0], alone[0], **near):
-        raise ValueError("module gives other outputs for rows together than for each alone: it mixes examples")
+        return "module gives other outputs for rows together than for each alone: it mixes examples"
     if not torch.allclose(among[1], alone[1], **near):
-        raise ValueError("loss gives other values for rows together than for each alone: it mixes examples")
+        return "loss gives other values for rows together than for each alone: it mixes examples"
     off, size = (
         math.sqrt(sum(float(part.double().square().sum()) for part in parts))
         for parts in ([a - b for a, b in zip(among[2], alone[2], strict=True)], alone[2])
     )
     if math.isfinite(off) and off > tolerance * (size + 0.1):
-        raise ValueError("rows have other gradients together than each alone: module or loss mixes examples")
+        return "rows have other gradients together than each alone: module or loss mixes examples"
+    return ""
 
 
 __all__ = ["SEPARATE", "refuse_mixing"]

@@ -194,6 +194,17 @@ def _loss(loss: Any) -> Any:
     raise ValueError(f'loss must be "cross_entropy", "squared" or a function, not {loss!r}')
 
 
+def _refuse_odd_numbers(module: Any) -> None:
+    """Refuse weights that NumPy has no type for, before privacy is spent on them."""
+    for name, value in getattr(module, "state_dict", dict)().items():
+        try:
+            value.flatten()[:0].cpu().detach().numpy()
+        except TypeError:
+            raise ValueError(
+                f"module must have weights that arrays can keep: {name} is of {value.dtype}, convert it with .float()"
+            ) from None
+
+
 class DPModule(Learner):
     """A torch module trained by DP-SGD, as a scikit-learn estimator whose certificate states (ε, dp_delta).
 
@@ -250,6 +261,7 @@ class DPModule(Learner):
 
     def fit(self, X: Any, y: Any) -> DPModule:
         """Train a copy of the module."""
+        _refuse_odd_numbers(self.module)
         targets = y
         if self.loss == "cross_entropy":
             check_classification_targets(y)

@@ -58,13 +58,22 @@ def encode_module(module: Any) -> dict[str, Any]:
     made: dict[str, Any] = {
         "layers": _described(module),
         "class": _class_of(module),
-        "weights": {name: value.detach().cpu().numpy().copy() for name, value in module.state_dict().items()},
+        "weights": {name: _array(name, value) for name, value in module.state_dict().items()},
         "frozen": [name for name, value in module.named_parameters() if not value.requires_grad],
         "evaluates": [name for name, part in module.named_modules(remove_duplicate=False) if not part.training],
     }
     if made["layers"] is not None and not _comes_back(made, module):
         made["layers"] = None
     return made
+
+
+def _array(name: str, value: Any) -> Any:
+    try:
+        return value.detach().cpu().numpy().copy()
+    except TypeError:  # numbers that NumPy has not
+        raise ValueError(
+            f"the module's {name} is of {value.dtype}, which cannot be saved: convert the module first, with .float()"
+        ) from None
 
 
 def _comes_back(made: Mapping[str, Any], module: Any) -> bool:

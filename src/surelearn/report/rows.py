@@ -12,6 +12,7 @@ from surelearn.report.charts import bar_axis, interval_bar
 from surelearn.report.document import Audit, Section
 
 MOST_MEMBERS = 100  # of a family, of a section's claims, and of the facts, that are listed
+_SAMPLES = ("losses", "residuals", "margins")  # inputs of theorems that hold a number a row
 _WORDS = {"<=": "at most", ">=": "at least", "=": "exactly", "in": ""}
 
 
@@ -91,7 +92,7 @@ def counts_of(claim: Claim, certificate: Certificate) -> str:
             return f"{inputs['successes']:,} of {_counted(n, 'noise' if 'noise' in inputs else unit)}"
         errors = inputs.get("errors")
         return _counted(n, unit) + (f", {_counted(errors, 'error')}" if isinstance(errors, int) else "")
-    samples = [value for value in inputs.values() if isinstance(value, tuple)]
+    samples = [inputs[name] for name in _SAMPLES if isinstance(inputs.get(name), tuple)]
     return _counted(len(samples[0]), unit) if samples else ""
 
 
