@@ -1,9 +1,9 @@
 """Attacks that see only what a model predicts, within a budget of queries: for trees, and anything else without a gradient.
 
 A row is turned by moving it towards a row of another class; then, again and again: columns are put back, the normal of
-the decision boundary is estimated from predictions around the row (J. Chen, M. Jordan and M. Wainwright, IEEE S&P 2020,
-equation 9), a step is made along it, and the row goes back along the line to where it came from. Where the domain has
-choices, columns of them are substituted too, if the whole change, their cost included, becomes smaller by it.
+the decision boundary is estimated from predictions around the row (J. Chen, M. Jordan and M. Wainwright, HopSkipJump, IEEE
+S&P 2020), a step is made along it, and the row goes back along the line to where it came from. Where the domain has choices,
+columns of them are substituted too, if the whole change, their cost included, becomes smaller by it.
 """
 
 from __future__ import annotations
