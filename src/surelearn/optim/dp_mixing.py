@@ -24,7 +24,8 @@ Seen = tuple[Any, Any, list[Any]]
 def refuse_mixing(module: Any, loss: PerExample, X: Any, y: Any, expected: float) -> None:
     """Refuse a module or a loss that gives a row another value, or another gradient, among others than alone.
 
-    Some rows are compared, in training and in evaluation, in a small batch and in one as large as those to come.
+    Some rows are compared, in the mode in which the module will be trained, in a small batch and in one as large as those to
+    come.
 
     Parameters
     ----------
@@ -40,22 +41,21 @@ def refuse_mixing(module: Any, loss: PerExample, X: Any, y: Any, expected: float
     size = max(few, min(len(X), _MOST, math.ceil(expected + 3 * math.sqrt(expected))))
     rows = np.random.default_rng(0).permutation(len(X))[:size]  # the first rows of a table are often of one class
     module, X, y = _in_double(module, loss, X[rows], y[rows])
-    for training in (False, True):
-        tried = _ready(module, training)
-        before = [buffer.clone() for buffer in tried.buffers()]
-        alone = _alone(tried, loss, X, y, few)
-        for count in {few, size}:
-            if mixes := _differ(_seen(tried, loss, X[:count], y[:count], range(few)), alone):
-                raise ValueError(_RANDOM if _differ(_alone(tried, loss, X, y, few), alone) else mixes)
-        if not all((old == new).all() for old, new in zip(before, tried.buffers(), strict=True)):
-            raise ValueError("module keeps statistics of the rows in a buffer, without noise: use layers that keep none")
+    tried = _ready(module)
+    before = [buffer.clone() for buffer in tried.buffers()]
+    alone = _alone(tried, loss, X, y, few)
+    for count in {few, size}:
+        if mixes := _differ(_seen(tried, loss, X[:count], y[:count], range(few)), alone):
+            raise ValueError(_RANDOM if _differ(_alone(tried, loss, X, y, few), alone) else mixes)
+    if not all((old == new).all() for old, new in zip(before, tried.buffers(), strict=True)):
+        raise ValueError("module keeps statistics of the rows in a buffer, without noise: use layers that keep none")
 
 
-def _ready(module: Any, training: bool) -> Any:
-    """A copy in this mode, without dropout, so that two passes agree."""
+def _ready(module: Any) -> Any:
+    """A copy without dropout, so that two passes agree."""
     from torch import nn
 
-    tried = copy.deepcopy(module).train(training)
+    tried = copy.deepcopy(module)
     for child in tried.modules():
         if isinstance(child, nn.modules.dropout._DropoutNd):
             child.eval()
@@ -66,7 +66,7 @@ def _in_double(module: Any, loss: PerExample, X: Any, y: Any) -> tuple[Any, Any,
     """In double precision, where all of it runs: else rounding may switch a unit on, and its gradient with it."""
     try:
         tried, X2, y2 = copy.deepcopy(module).double(), *(v.double() if v.is_floating_point() else v for v in (X, y))
-        loss(_ready(tried, False)(X2[:1]), y2[:1])
+        loss(_ready(tried)(X2[:1]), y2[:1])
     except (RuntimeError, TypeError):
         return module, X, y
     return tried, X2, y2
