@@ -64,8 +64,13 @@ def test_forty_columns_and_factors_that_vanish():
 
 @pytest.mark.parametrize(
     "model",
-    [SVC(kernel="poly").fit(X, two), SVC().fit(X, three), SVC(kernel=lambda A, B: np.exp(-((A @ B.T) ** 2))).fit(X, two)],
-    ids=["another kernel", "votes", "a function"],
+    [
+        SVC(kernel="poly").fit(X, two),
+        SVC().fit(X, three),
+        SVC().fit(X, np.digitize(X[:, 0], [-0.8, 0.0, 0.8])),
+        SVC(kernel=lambda A, B: np.exp(-((A @ B.T) ** 2))).fit(X, two),
+    ],
+    ids=["another kernel", "three votes", "six votes", "a function"],
 )
 def test_others_are_not_taken_for_it(model):
     made = explain(model, X[:2], X[50:55], output="score", target=1)
