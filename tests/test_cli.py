@@ -102,6 +102,10 @@ MODELS = """
 
     def word():
         return 3
+
+
+    def fitted():
+        return DecisionTreeClassifier(max_depth=1, random_state=0).fit([[0.0], [1.0]], ["no", "yes"])
 """
 
 
@@ -419,6 +423,9 @@ BAD_OPTIONS = {
     "--model models_of_cli_tests:raising": "--model models_of_cli_tests:raising: KeyError: 'parameters'",
     "--model models_of_cli_tests:broken": "LookupError: no such branch",
     "--model models_of_cli_tests:word": "must have fit and predict",
+    "--model models_of_cli_tests:fitted": "--model models_of_cli_tests:fitted: candidate 'DecisionTreeClassifier' is already"
+    " fitted, and would be fitted again: certify it as it is, on rows it has not seen, with surelearn.audit(model, X, y)",
+    "--against models_of_cli_tests:fitted": "--against models_of_cli_tests:fitted: candidate 'DecisionTreeClassifier' is",
     "--against nonsense": "there is no candidate 'nonsense' for classification: there are majority, naive Bayes, ",
     "--against no_such_module:factory": "--against no_such_module:factory: no_such_module cannot be imported",
     "--against models_of_cli_tests:raising": "--against models_of_cli_tests:raising: KeyError: 'parameters'",

@@ -216,7 +216,58 @@ def as_candidates(models: Any) -> list[Candidate]:
             raise TypeError(
                 f"candidate {candidate.name!r} must have fit and predict, {type(candidate.model).__name__} has not"
             )
+        _check_unfitted(candidate)
     return named
+
+
+def _check_unfitted(candidate: Candidate) -> None:
+    """Refuse a candidate that was fitted before: it would be fitted again, and another model than its owner's judged."""
+    part = fitted_part(candidate.model)
+    if part is None:
+        return
+    what = "is already fitted" if part is candidate.model else f"holds a fitted {type(part).__name__}"
+    raise ValueError(
+        f"candidate {candidate.name!r} {what}, and would be fitted again: certify it as it is, on rows it has not seen, "
+        "with surelearn.audit(model, X, y) or surelearn.certify(model, X, y), or pass it unfitted"
+    )
+
+
+def fitted_part(model: Any) -> Any:
+    """The model itself if it is fitted, else a fitted predictor among its parameters, else None.
+
+    "Fitted" is what `sklearn.utils.validation.check_is_fitted` means by it (a pipeline: its last step). A frozen or prefit
+    predictor inside an unfitted model counts, since which rows it has seen is not known; a transformer does not.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import Ridge
+    >>> fitted_part(Ridge()), fitted_part(Ridge().fit([[0], [1]], [0, 1]))
+    (None, Ridge())
+    """
+    from sklearn.base import is_classifier, is_regressor
+
+    if _is_fitted(model):
+        return model
+    nested = model.get_params(deep=True).values() if hasattr(model, "get_params") else ()
+    parts = [part for part in nested if hasattr(part, "predict") and hasattr(part, "fit") and not isinstance(part, type)]
+    return next((part for part in parts if (is_classifier(part) or is_regressor(part)) and _is_fitted(part)), None)
+
+
+def _is_fitted(model: Any) -> bool:
+    from sklearn.exceptions import NotFittedError
+    from sklearn.utils import get_tags
+    from sklearn.utils.validation import check_is_fitted
+
+    try:
+        if not get_tags(model).requires_fit:
+            return False
+    except AttributeError:  # a class of the user's own, without scikit-learn's tags
+        return any(name.endswith("_") and not name.startswith("__") for name in getattr(model, "__dict__", {}))
+    try:
+        check_is_fitted(model)
+    except NotFittedError:
+        return False
+    return True
 
 
 def load_factory(text: str, option: str = "--model") -> list[Candidate]:
