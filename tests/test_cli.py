@@ -332,7 +332,29 @@ def test_a_table_without_a_header(place):
     (place / "n.csv").write_text("".join((place / "t.csv").read_text().splitlines(keepends=True)[1:]))
     result = surelearn("audit n.csv --no-header --target -1", QUICK)
     assert result.exit_code == 0, result.output
-    assert "target column 4" in result.stdout
+    assert "target column 4, column 4 of 4 (--target -1)" in result.stdout
+    page = (place / "surelearn-audit" / "report.html").read_text(encoding="utf-8")
+    assert "surelearn audit n.csv --target -1 --no-header" in page
+
+
+def test_a_first_line_that_looks_like_data_is_refused_before_any_work(place):
+    (place / "n.csv").write_text("".join((place / "t.csv").read_text().splitlines(keepends=True)[1:]))
+    before = names(place)
+    result = surelearn("audit n.csv --target -1", QUICK)
+    assert "n.csv: its first line looks like data" in refusal(result)
+    assert "--no-header" in result.stderr
+    assert result.stdout == ""
+    assert names(place) == before
+    result = surelearn("audit n.csv --header --target -1", QUICK)
+    assert result.exit_code == 0, result.output
+
+
+def test_positions_of_the_target_are_explained(place):
+    assert "1 is the first column, -1 the last" in refusal(surelearn("audit t.csv --target 9", QUICK))
+    assert "1 is the first column, -1 the last" in refusal(surelearn("audit t.csv", QUICK))
+    assert "1 is the first column, -1 the last" in " ".join(surelearn("audit --help").stdout.split())
+    result = surelearn("audit t.csv --target -1", QUICK)
+    assert "target y, column 4 of 4 (--target -1)" in result.stdout
 
 
 # ---------------------------------------------------------------------------------------------------------------- refusals

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from surelearn.data import BUILT_IN, DataError, hash_rows, read_table
 from surelearn.data.columns import describe, in_words, infer_task, parse_dates, type_text
+from surelearn.data.formats import load
 
 SHARED = Path(__file__).parent.parent.parent / "shared" / "data"
 
@@ -577,13 +578,73 @@ def test_amounts_with_few_values_are_mentioned():
     assert "SL106" not in codes(read_table(frame, target="y", task="classification"))
 
 
-def test_a_doubtful_header_is_mentioned(tmp_path):
+def test_a_first_line_that_looks_like_data_must_be_decided(tmp_path):
     clean().to_csv(tmp_path / "with.csv", index=False)
     clean().to_csv(tmp_path / "without.csv", index=False, header=False)
-    assert "do not pass --no-header" in found(read_table(tmp_path / "with.csv", target=7, header=False), "SL114").text
-    assert "pass --no-header" in found(read_table(tmp_path / "without.csv", target=7), "SL114").text
-    assert "SL114" not in codes(read_table(tmp_path / "with.csv", target=7))
+    with pytest.raises(DataError, match=r"first line looks like data.*--no-header.*--header"):
+        read_table(tmp_path / "without.csv", target=7)
+    assert read_table(tmp_path / "without.csv", target=7, header=False).reading["header"] is False
+    assert len(read_table(tmp_path / "without.csv", target=7, header=True).frame) == 399
+    assert read_table(tmp_path / "with.csv", target=7).reading["header"] is True
+    said = found(read_table(tmp_path / "with.csv", target=7, header=False), "SL114")
+    assert "do not pass --no-header" in said.text
+    assert "height" not in said.text  # the first line may be a row, and rows are not printed
+    for decided in ({}, {"header": True}):
+        assert "SL114" not in codes(read_table(tmp_path / "with.csv", target=7, **decided))
     assert "SL114" not in codes(read_table(tmp_path / "without.csv", target=7, header=False))
+
+
+@pytest.mark.parametrize(
+    ("line", "row", "is_data"),
+    [
+        ("country,2001,2002,2003", "c{i},{i}.5,{i}.25,7.{i}", False),  # years
+        ("country,2003,2002", "c{i},{i}.5,{i}.25", False),
+        ("label,0,1,2,3", "{k},{k},0,1,{i}", False),  # pixels, whose values are such numbers too
+        ("y,400.5,402.1,403.8,405.9,407.1,409.3", "{k},.{i},.1{i},.2{i},.3{i},.4{i},.5{i}", False),  # wave lengths
+        ("name,sex,town", "n{i},m{k},t{k}", False),
+        ("sex,n{k},x", "f,n{k},3.{i}", False),
+        (",x,y", "{i},2.{i},{k}", False),  # an index without a name
+        ("5.1,3.5,1.4,setosa", "{i}.1,3.{i},1.{i},s{k}", True),
+        ("39,Private,77516,HS-grad,<=50K", "{i},Private,77{i},HS-grad,<=50K", True),
+        ("nothing new here,0", "film number {i},{k}", True),
+        ("p,x,s", "{p},x,s{k}", True),
+        ("true,1.5,a", "false,{i}.5,b{k}", True),
+        ("?,,NA", "{i},2.{i},{k}", True),
+        ("1,0,3,male,22.0", "{i},{k},3,male,{i}.5", True),
+    ],
+)
+def test_which_first_lines_look_like_data(line, row, is_data, tmp_path):
+    rows = [row.format(i=i, k=i % 2, p="ep"[i % 2]) for i in range(10, 60)]
+    (tmp_path / "t.csv").write_text("\n".join([line, *rows]) + "\n")
+    refused = False
+    try:
+        load(tmp_path / "t.csv", header=None)
+    except DataError as error:
+        refused = "looks like data" in str(error)
+    assert refused is is_data
+    assert len(load(tmp_path / "t.csv", header=True).frame) == 50
+    assert len(load(tmp_path / "t.csv", header=False).frame) == 51
+
+
+def test_lines_of_names_within_a_file_are_no_evidence_of_data(tmp_path):
+    rows = [f"n{i},t{i % 2}" for i in range(40)]
+    (tmp_path / "t.csv").write_text("\n".join(["name,town", *rows, "name,town", *rows]) + "\n")
+    assert list(load(tmp_path / "t.csv", header=None).frame.columns) == ["name", "town"]
+
+
+@pytest.mark.parametrize("name", ["titanic.csv", "letter.csv", "california_housing.csv", "sick.csv", "ames.csv"])
+def test_real_tables_with_names_and_without(name, tmp_path):
+    text = shared(name).read_bytes()
+    assert load(shared(name), header=None).frame.shape[0] > 800
+    (tmp_path / "t.csv").write_bytes(text[text.index(b"\n") + 1 :])
+    with pytest.raises(DataError, match="looks like data"):
+        load(tmp_path / "t.csv", header=None)
+
+
+@pytest.mark.parametrize("name", ["adult_train.csv", "adult_test.csv", "higgs500_test.tsv", "sst2/sst2_dev.tsv"])
+def test_real_tables_that_have_no_names(name):
+    with pytest.raises(DataError, match="looks like data"):
+        load(shared(name), header=None)
 
 
 def test_every_code_is_documented():

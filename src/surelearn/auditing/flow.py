@@ -49,7 +49,7 @@ def audit(
     y: Any = None,
     *,
     target: str | int | None = None,
-    header: bool = True,
+    header: bool | None = None,
     drop: Sequence[str] = (),
     keep: Sequence[str] = (),
     group: str | None = None,

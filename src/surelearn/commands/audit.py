@@ -33,8 +33,9 @@ Examples:
 
 @click.command("audit", epilog=EXAMPLES)
 @click.argument("source", required=False)
-@click.option("--target", help="Column to predict, by name or position (-1: the last).")
-@click.option("--no-header", is_flag=True, help="The file has no line of column names.")
+@click.option("--target", help="Column to predict, by name or by position: 1 is the first column, -1 the last.")
+@click.option("--header/--no-header", default=None, help="Whether the first line holds the names of the columns"
+              " (default: yes, and a line that looks like data is refused).")  # fmt: skip
 @click.option("--drop", multiple=True, metavar="COLUMN", help="Leave a column out (repeatable).")
 @click.option("--keep", multiple=True, metavar="COLUMN", help="Vouch for a column that looks like the target (repeatable).")
 @click.option("--group", metavar="COLUMN", help="Rows with the same value belong together, such as one patient's visits.")
@@ -90,7 +91,7 @@ def _command(context: click.Context) -> str:
             continue
         name = [] if isinstance(parameter, click.Argument) else [parameter.opts[0]]
         for item in value if isinstance(value, tuple) else (value,):
-            words += [*name, *([] if item is True else [str(item)])]
+            words += parameter.secondary_opts[:1] if item is False else [*name, *([] if item is True else [str(item)])]
     return shlex.join(words)
 
 
@@ -111,19 +112,18 @@ def _audit(
     from surelearn.jobs import rich_progress
     from surelearn.selection.ledger import Ledger, ledger_path
 
-    reading = {name: given.pop(name) for name in ("target", "drop", "group", "time", "task")}
+    reading = {name: given.pop(name) for name in ("target", "header", "drop", "group", "time", "task")}
     models, against, keep, ledger = (given.pop(name) for name in ("models", "against", "keep", "ledger"))
-    no_header = given.pop("no_header")
     if source is None and reading["target"] is None and given["positive"] is None:
         given["positive"] = "malignant"
     options = Options(**given)
     _check_numbers(options, jobs, max_risk)
     check_out(out)
     candidates, rival = _load("--model", models), _load("--against", against)
-    table = read_table(source, header=not no_header, **reading)
+    table = read_table(source, **reading)
     Ledger(ledger_path(table.path, ledger))  # one that cannot be read is refused before the work, not after
     tell = (lambda line: None) if quiet else say  # noqa: ARG005
-    for line in _table_lines(table):
+    for line in _table_lines(table, reading["target"]):
         tell(line)
     run_key = _run_key(table, options, keep, *(_identity(*given) for given in ((models, candidates), (against, rival))))
     with journal_beside(out, run_key) as journal:
@@ -211,11 +211,14 @@ def _identity(text: str | None, candidates: Any) -> tuple[str, ...]:
     return text, parameters, hashlib.sha256(code).hexdigest()
 
 
-def _table_lines(table: Any) -> Iterator[str]:
+def _table_lines(table: Any, asked: str | None) -> Iterator[str]:
+    """What was read; ``asked`` is the target as it was given, which may be its position."""
     import numpy as np
 
     columns = table.frame.shape[1] - 1
     target = f"target {shorten(table.target)}"
+    if asked not in (None, table.target):
+        target += f", column {list(table.frame.columns).index(table.target) + 1:,} of {columns + 1:,} (--target {asked})"
     if table.task == "classification":
         labels, counts = np.unique(table.y, return_counts=True)
         shown = ", ".join(f"{shorten(label)}: {count:,}" for label, count in list(zip(labels, counts, strict=True))[:6])

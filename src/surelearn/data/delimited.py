@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import csv
 import io
-import re
 from collections.abc import Iterator
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from surelearn.claim import Finding
-from surelearn.data.columns import DataError, Values, listed, type_text
+from surelearn.data.columns import DataError, type_text
+from surelearn.data.header import check_header, looks_like_names
 from surelearn.data.raw import Raw, check_names, check_width, make_frame
 
 _DELIMITERS = ",;\t|"
@@ -53,25 +52,34 @@ def _recode(name: str, content: bytes, encoding: str) -> bytes:
 # ------------------------------------------------------------------------------------------------------- delimited text
 
 
-def read_delimited(path: Path, text: bytes, header: bool) -> Raw:
+def read_delimited(path: Path, text: bytes, header: bool | None) -> Raw:
     """A table from delimited text in UTF-8."""
     name = path.name
     delimiter, width = sniff(text)
     if width < 2:
         raise DataError(f"{name} has one column: values must be separated by a comma, semicolon, tab or bar.")
     check_width(name, width)
-    table = _parse(name, text, delimiter, width)
-    names = [f"column {i}" for i in range(1, width + 1)]
-    if header:
-        firsts = [str(table.column(i)[0]).strip() for i in range(width)]
+    return from_text(name, path, _parse(name, text, delimiter, width), header, decimal="," if delimiter == ";" else ".")
+
+
+def from_text(name: str, path: Path, table: pa.Table, header: bool | None, *, decimal: str = ".") -> Raw:
+    """A table from cells of text; a first line that looks like data is refused unless ``header`` says what it is."""
+    if header is None:
+        check_header(name, table, decimal)
+    names, findings = [f"column {i}" for i in range(1, table.num_columns + 1)], ()
+    if header is not False:
+        firsts = [str(column[0]).strip() for column in table.columns]
         names = [first or name for first, name in zip(firsts, names, strict=True)]
         table = table.slice(1)
+    elif above := looks_like_names(table, decimal):
+        text = "The first line looks like the names of columns: if it is, do not pass --no-header."
+        findings = (
+            Finding(code="SL114", text=text, severity="warning", numbers={"columns": [names[i] for i in above[:20]]}),
+        )
     check_names(name, names)
     if table.num_rows == 0:
-        raise DataError(f"{name} has a header and no rows: add rows{'' if not header else ', or pass --no-header'}.")
-    decimal = "," if delimiter == ";" else "."
+        raise DataError(f"{name} has a header and no rows: add rows{'' if header is False else ', or pass --no-header'}.")
     columns = [type_text(column, decimal=decimal) for column in table.columns]
-    findings = tuple(_doubtful_header(names, columns, header))
     return Raw(name, path, make_frame(names, columns), findings=findings)
 
 
@@ -173,18 +181,3 @@ def _ragged(name: str, text: bytes, delimiter: str) -> str:
     except csv.Error:
         pass
     return f"{name}, near line {line}, cannot be cut into columns: check its quotes and delimiters."
-
-
-def _doubtful_header(names: list[str], columns: list[Values], header: bool) -> Iterator[Finding]:
-    """SL114: the header looks like data, or the first row like a header."""
-    if header:
-        numbers = [float(name) for name in names if re.fullmatch(r"-?\d+(\.\d+)?", name)]
-        if numbers and any(b <= a for a, b in pairwise(numbers)):
-            text = f"The header has numbers for names ({listed(names[:3])}): if the first row is data, pass --no-header."
-            yield Finding(code="SL114", text=text, severity="warning", numbers={"names": names[:20]})
-    else:
-        text_columns = [values for values in columns if values.dtype == object and len(values) > 1]
-        firsts = [v[0] for v in text_columns if v[0] and type_text(pa.array(v[1:], pa.large_string())).dtype.kind in "iuf"]
-        if firsts:
-            text = f"The first row looks like a header ({listed(firsts[:3])}): if it is, do not pass --no-header."
-            yield Finding(code="SL114", text=text, severity="warning", numbers={"names": firsts[:20]})

@@ -48,7 +48,7 @@ _NOT_TABLES = (  # first bytes of files that get renamed to .csv or .parquet
 )
 
 
-def load(source: Any, *, header: bool, labelled: bool = True) -> Raw:
+def load(source: Any, *, header: bool | None, labelled: bool = True) -> Raw:
     """Read whatever ``source`` is: None, a built-in name, a path, or a data frame; an npz may lack y if not ``labelled``."""
     source = "breast_cancer" if source is None else source
     if isinstance(source, (str, Path)):
@@ -113,7 +113,7 @@ def kind_of(name: str, content: bytes) -> str:
     return "libsvm" if libsvm or (suffix not in (".csv", ".tsv") and _looks_like_libsvm(as_utf8(name, content))) else "text"
 
 
-def _file(path: Path, content: bytes, header: bool, labelled: bool) -> Raw:
+def _file(path: Path, content: bytes, header: bool | None, labelled: bool) -> Raw:
     name = path.name
     kind = kind_of(name, content)
     if kind == "parquet":

@@ -38,6 +38,7 @@ from surelearn.data.oddities import few_values, find_oddities
 FEWEST_ROWS = 20
 hash_array: Any = pandas.util.hash_array  # loaded on demand; type checkers do not see it
 Name = str | int
+_POSITIONS = "A number is a position: 1 is the first column, -1 the last."
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +96,7 @@ def read_table(
     source: Any = None,
     *,
     target: Name | None = None,
-    header: bool = True,
+    header: bool | None = None,
     drop: Name | Iterable[Name] = (),
     group: Name | None = None,
     time: Name | None = None,
@@ -108,7 +109,8 @@ def read_table(
     source : a path to CSV, TSV (delimiter and encoding are detected), Parquet, LIBSVM or npz, gzipped or not; a built-in
         name ("breast_cancer", the default, "iris", "wine", "digits", "diabetes"); or a pandas or polars data frame
     target : the column to predict, by name or position: 1 is the first, -1 the last; built-in sets, LIBSVM and npz have one
-    header : whether the first row of a text table holds the names; without, columns are "column 1", "column 2", …
+    header : whether the first line of a text table holds the names; without, columns are "column 1", "column 2", …; None
+        takes it for names, and refuses a line that looks like data
     drop : columns that must not be used, by name or position
     group : the column that says which rows belong together
     time : the column that orders the rows
@@ -155,7 +157,7 @@ def read_table(
         time=_named(roles, "time"),
         reading={
             "target": goal,
-            "header": header,
+            "header": header is not False,
             "drop": [n for n, role in roles.items() if role == "dropped"],
             "group": _named(roles, "group"),
             "time": _named(roles, "time"),
@@ -178,7 +180,7 @@ def _roles(raw: Raw, target: Name | None, group: Name | None, time: Name | None,
         raise DataError(f"{raw.name} has one column, {shown(names[0])}: a target and at least one feature are needed.")
     target = raw.target if target is None else target
     if target is None:
-        raise DataError(f"{raw.name}: pass --target COLUMN, the column to predict, one of {listed(names, 12)}.")
+        raise DataError(f"{raw.name}: pass --target COLUMN, the column to predict, one of {listed(names, 12)}. {_POSITIONS}")
     if group is not None and time is not None:
         raise DataError("--group and --time cannot be combined: the last rows of a group depend on its first ones.")
     wanted = [("target", target), ("group", group), ("time", time), *(("dropped", column) for column in drop)]
@@ -202,7 +204,7 @@ def _column(table: str, names: Sequence[str], wanted: Name, *, option: str) -> s
     except ValueError:
         raise DataError(f"{table} has no column {shown(wanted)}. {_nearest(names, str(wanted))}") from None
     if position == 0 or abs(position) > len(names):
-        raise DataError(f"{option} {position}: {table} has columns 1 to {len(names)}, or -1 for the last.")
+        raise DataError(f"{option} {position}: {table} has columns 1 to {len(names)}. {_POSITIONS}")
     return names[position - 1 if position > 0 else position]
 
 
@@ -211,7 +213,7 @@ def _nearest(names: Sequence[str], wanted: str) -> str:
     near = [folded[name] for name in difflib.get_close_matches(wanted.casefold(), folded, n=3, cutoff=0.6)]
     if near:
         return f"Did you mean {' or '.join(shown(name) for name in near)}?"
-    return f"Its columns are {listed(names, 12)}; pass --no-header if the first row is data."
+    return f"Its columns are {listed(names, 12)}; {_POSITIONS[0].lower()}{_POSITIONS[1:]}"
 
 
 def _named(roles: dict[str, str], wanted: str) -> str | None:
