@@ -72,7 +72,7 @@ def test_unknown_theorems_and_fields_are_refused():
     plain = hoeffding.certify(0.03, 1000, 0.05).to_dict()
     with pytest.raises(ValueError, match="no theorem is called 'magic'"):
         Claim.from_dict({**plain, "theorem": "magic"})
-    with pytest.raises(ValueError, match="no field surprise"):
+    with pytest.raises(ValueError, match="no field 'surprise'"):
         Claim.from_dict({**plain, "surprise": 1})
 
 

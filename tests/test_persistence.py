@@ -625,7 +625,7 @@ def test_a_manifest_without_a_key(folder, key):
         ({"files": {"model-0123456789abcdef.skops/../../x": {}}}, "which is not a file of this folder"),
         ({"files": {"model-0123456789abcdef.skops\n": {}}}, "which is not a file of this folder"),
         ({"files": {"model-0123456789abcdef.skops": {}}}, "is missing, or is not a plain file"),
-        ({"columns": {"features": 3}}, "the columns of the model are incomplete or damaged"),
+        ({"columns": {"features": 3}}, "the list of the model's columns is incomplete or damaged"),
         ({"certificate": {"format": "other"}}, "model: "),
         ({"certificate": []}, "model: "),
     ],
@@ -643,7 +643,7 @@ def test_a_manifest_that_is_no_manifest(folder, text):
 def test_a_number_that_json_has_not(folder):
     text = json.dumps({**manifest_of(folder), "reference": float("nan")})
     (folder / MANIFEST).write_text(text)
-    assert "was changed after it was written" in refusal(folder)
+    assert "NaN, which JSON has not" in refusal(folder)
 
 
 def edit_deeply(folder, **changes):
@@ -716,7 +716,7 @@ def test_a_pipe_is_not_waited_for(tmp_path):
     thread = threading.Thread(target=lambda: said.append(refusal(tmp_path)), daemon=True)
     thread.start()
     thread.join(10)
-    assert "has no manifest.json that can be read" in said[0]
+    assert "manifest.json is a pipe: name a regular file" in said[0]
 
 
 def test_an_archive_that_ends_too_early(folder):
@@ -763,10 +763,7 @@ def test_a_certificate_with_odd_hashes(folder, hashes):
     certificate = manifest_of(folder)["certificate"]
     certificate["facts"]["hashes"] = hashes
     edit(folder, certificate=certificate)
-    if hashes == {"model": None}:
-        assert read_model(folder).certificate.altered
-    else:
-        assert "model: " in refusal(folder)
+    assert "model: " in refusal(folder)
 
 
 def test_a_model_with_a_function(tmp_path):

@@ -11,6 +11,7 @@ from typing import Any
 
 from surelearn.bounds.holdout import GROUPS_IID, IID
 from surelearn.claim import Claim, Theorem, find_theorem
+from surelearn.documents import check_format, checked, parse_json, reading
 from surelearn.fingerprint import UNHASHED, fingerprint_model, fingerprint_rows
 from surelearn.measurement import Measurement, measure
 from surelearn.plain import FrozenDict, content_hash, freeze, from_plain, percent_sure, show, to_plain
@@ -62,7 +63,7 @@ class Facts:
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Facts:
         """Read what `to_dict` wrote."""
-        return cls(**from_plain(dict(plain)))
+        return checked(cls(**from_plain(dict(plain))))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -229,35 +230,24 @@ class Certificate:
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Certificate:
         """Read what `to_dict` wrote; anything else is refused with a `ValueError` that says why."""
-        if not isinstance(plain, Mapping) or plain.get("format") != FORMAT:
-            raise ValueError(f"this is not a certificate: its format is not {FORMAT!r}")
-        version = plain.get("version")
-        if not isinstance(version, int) or version < 1:
-            raise ValueError(f"the certificate's version must be a positive whole number, not {version!r}")
-        if version > VERSION:
-            raise ValueError(
-                f"the certificate has version {version}, this surelearn reads up to {VERSION}: upgrade surelearn"
-            )
-        try:
+        version = check_format(plain, "a certificate", FORMAT, VERSION)
+        with reading("the certificate"):
             facts = Facts.from_dict(plain["facts"])
             claims = []
             for claim in plain["claims"]:
                 read = {name: facts[key] for name, key in claim["sources"].items() if name not in claim["inputs"]}
                 claims.append(Claim.from_dict({**claim, "inputs": {**claim["inputs"], **read}}))
-            absent = [Absent(**item) for item in plain["absent"]]
+            absent = [checked(Absent(**item)) for item in plain["absent"]]
             altered = version > 1 and content_hash(plain) != plain["hash"]  # version 1 had no hash
-            return cls(facts=facts, claims=tuple(claims), absent=tuple(absent), delta=plain["delta"], altered=altered)
-        except (KeyError, TypeError, AttributeError) as error:
-            raise ValueError(f"the certificate is incomplete or damaged: {type(error).__name__}: {error}") from None
+            made = cls(facts=facts, claims=tuple(claims), absent=tuple(absent), delta=plain["delta"], altered=altered)
+            if not 0 < checked(made).delta < 1:
+                raise ValueError(f"the certificate's delta must lie strictly between 0 and 1, not {made.delta:.40g}")
+            return made
 
     @classmethod
     def from_json(cls, text: str) -> Certificate:
         """Read `to_json`'s text. Nothing in it is ever executed."""
-        try:
-            plain = json.loads(text)
-        except ValueError as error:
-            raise ValueError(f"this is not JSON: {error}") from None
-        return cls.from_dict(plain)
+        return cls.from_dict(parse_json(text))
 
     def rows(self) -> list[tuple[Claim, str]]:
         """The claims for display, each family (slices, classes, constants) as its worst member with a label."""
@@ -366,7 +356,7 @@ def _same(one: Any, other: Any) -> bool:
 
 def _share(part: float) -> str:
     """A claim's part of the certificate's δ for people: ``δ``, ``δ/12``."""
-    return "δ" if round(1 / part) == 1 else f"δ/{1 / part:.4g}"
+    return "0" if part == 0 else "δ" if round(1 / part) == 1 else f"δ/{1 / part:.4g}"
 
 
 def _aligned(rows: list[tuple[str, ...]]) -> list[str]:

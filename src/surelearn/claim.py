@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Generic, Literal, ParamSpec, TypeVar
 
+from surelearn.documents import checked, reading
 from surelearn.plain import FrozenDict, freeze, from_plain, percent_sure, show, to_plain
 
 __all__ = [
@@ -149,6 +150,16 @@ class Claim:
         if not self.label:
             object.__setattr__(self, "label", self.quantity)
 
+    def _check_confidence(self) -> None:
+        """Refuse a confidence that no theorem gives."""
+        if isinstance(self.confidence, str):
+            sound = self.confidence in (ALWAYS, IN_EXPECTATION)
+        else:
+            delta = self.inputs["delta"]
+            sound = 0 < self.confidence < 1 and type(delta) in (int, float) and 0 < delta < 1 and self.candidates >= 1
+        if not sound:
+            raise ValueError(f"the confidence of the claim about {self.quantity!r:.60} cannot be right")
+
     @property
     def delta(self) -> float:
         """The claim's failure probability; 0 for a claim that holds always or in expectation."""
@@ -158,7 +169,10 @@ class Claim:
     def measured(self) -> float | None:
         """The observed counterpart of the quantity, where the theorem's inputs tell it."""
         measured = find_theorem(self.theorem).claims.measured
-        return None if measured is None else measured(self.inputs)
+        try:
+            return None if measured is None else measured(self.inputs)
+        except (KeyError, TypeError, ValueError, ArithmeticError):  # inputs of a damaged file
+            return None
 
     @property
     def vacuous(self) -> bool:
@@ -215,12 +229,16 @@ class Claim:
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Claim:
         """Read what `to_dict` wrote; ``vacuous`` is recomputed, never read."""
-        values = {key: from_plain(value) for key, value in plain.items() if key != "vacuous"}
-        known = {f.name for f in fields(cls)}
-        if unknown := set(values) - known:
-            raise ValueError(f"a claim has no field {', '.join(sorted(unknown))}")
-        find_theorem(values["theorem"])
-        return cls(**{**values, "covers": Covers(**values["covers"])})
+        with reading("the claim"):
+            values = {key: from_plain(value) for key, value in plain.items() if key != "vacuous"}
+            known = {f.name for f in fields(cls)}
+            if unknown := set(values) - known:
+                raise ValueError(f"a claim has no field {min(unknown)!r:.60}")
+            made = checked(cls(**{**values, "covers": checked(Covers(**values["covers"]))}))
+            find_theorem(made.theorem)
+            made._check_confidence()
+            bool(made.vacuous)  # can be told from the inputs
+        return made
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -243,7 +261,7 @@ class Finding:
     def __post_init__(self) -> None:
         object.__setattr__(self, "numbers", freeze(self.numbers))
         if self.severity not in ("info", "notice", "warning", "serious"):
-            raise ValueError(f"severity must be info, notice, warning or serious, not {self.severity!r}")
+            raise ValueError(f"severity must be info, notice, warning or serious, not {self.severity!r:.60}")
 
     def __str__(self) -> str:
         return f"{self.text} ({self.code}, {self.severity})"
@@ -255,7 +273,7 @@ class Finding:
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Finding:
         """Read what `to_dict` wrote."""
-        return cls(**from_plain(dict(plain)))
+        return checked(cls(**from_plain(dict(plain))))
 
 
 class Theorem(Generic[P, R]):
@@ -379,7 +397,7 @@ def find_theorem(key: str) -> Theorem[..., Any]:
     try:
         return _THEOREMS[key]
     except KeyError:
-        raise ValueError(f"no theorem is called {key!r}: see surelearn.bounds.theorems()") from None
+        raise ValueError(f"no theorem is called {key!r:.60}: see surelearn.bounds.theorems()") from None
 
 
 def registered_theorems() -> tuple[Theorem[..., Any], ...]:

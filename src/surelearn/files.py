@@ -1,8 +1,9 @@
-"""Files that are never half written: write beside, then rename."""
+"""Files that are never half written (write beside, then rename), and read only where they are files."""
 
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -36,6 +37,34 @@ def write(path: Path, content: bytes | str) -> None:
     """Write a whole file, or leave the old one."""
     with writing(path) as beside:
         beside.write_bytes(content.encode() if isinstance(content, str) else content)
+
+
+def check_regular(path: Path, what: str = "") -> None:
+    """Refuse what exists and is neither a regular file nor a folder: a pipe would be waited for, a device has no end."""
+    try:
+        mode = os.stat(path).st_mode
+    except (OSError, ValueError):  # which opening it says better
+        return
+    if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+        raise ValueError(f"{what or path} is {_kind(mode)}: name a regular file")
+
+
+def read(path: Path, *, most: int, what: str = "") -> bytes:
+    """The bytes of a regular file that holds at most ``most``."""
+    file = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    with os.fdopen(file, "rb") as opened:
+        found = os.fstat(opened.fileno())
+        if not stat.S_ISREG(found.st_mode):
+            raise ValueError(f"{what or path} is {_kind(found.st_mode)}: name a regular file")
+        content = opened.read(most + 1) if found.st_size <= most else b""
+    if max(len(content), found.st_size) > most:
+        raise ValueError(f"{what or path} is larger than {most / 2**20:g} MiB, which is not read")
+    return content
+
+
+def _kind(mode: int) -> str:
+    kinds = {stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket", stat.S_IFDIR: "a folder"}
+    return kinds.get(stat.S_IFMT(mode), "a device")
 
 
 @contextmanager

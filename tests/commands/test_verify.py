@@ -38,6 +38,13 @@ def edited(plain, path):
     return again
 
 
+def verifies(folder):
+    try:
+        return bool(verify_folder(folder))
+    except ValueError:  # a number that no audit has: a δ above 1
+        return False
+
+
 @pytest.mark.parametrize("name", ["audit.json", "certificate.json"])
 def test_any_edited_number_is_found(name, place):
     """Every number of the files as JSON; this takes a while, so the sections that only draw are sampled."""
@@ -46,7 +53,7 @@ def test_any_edited_number_is_found(name, place):
     everything = numbers(plain)
     for number in everything[:: max(1, len(everything) // 40)]:
         path.write_text(json.dumps(edited(plain, number)))
-        assert not verify_folder(place / "classes"), number
+        assert not verifies(place / "classes"), number
     path.write_text(json.dumps(plain))
     assert verify_folder(place / "classes")
 

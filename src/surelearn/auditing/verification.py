@@ -6,8 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from surelearn import files
 from surelearn.certificate import OTHER_ROWS, Certificate, Verification
 from surelearn.data import read_table
+from surelearn.documents import MOST_BYTES, reading
 from surelearn.persistence import MANIFEST, Saved, read_model
 from surelearn.report import Audit
 from surelearn.selection.cross_validation import take
@@ -53,7 +55,7 @@ def verify_folder(folder: str | Path, data: Any = None) -> Verification:
 
 def _text(folder: Path, name: str) -> str:
     try:
-        return (folder / name).read_text(encoding="utf-8")
+        return files.read(folder / name, most=MOST_BYTES).decode()
     except (OSError, UnicodeDecodeError):
         raise ValueError(f"{folder} has no {name}: name the folder that `surelearn audit` wrote") from None
 
@@ -83,7 +85,9 @@ def _check_pages(folder: Path, audit: Audit, checked: list[str], unchecked: list
             unchecked.append(f"{name}: surelearn {audit.version} wrote it, this is {__version__}")
             continue
         checked.append(f"{name} from audit.json")
-        if (folder / name).read_bytes() != render().encode(errors="backslashreplace"):
+        with reading("audit.json"):
+            page = render().encode(errors="backslashreplace")
+        if files.read(folder / name, most=MOST_BYTES) != page:
             differences.append(f"{name}: it is not the page that audit.json gives")
 
 

@@ -33,6 +33,6 @@ def mistakes(inputs: Mapping[str, Any]) -> float | None:
     return inputs["mistakes"]
 
 
-def mean_loss(inputs: Mapping[str, Any]) -> float:
-    """The mean of the losses."""
-    return float(np.mean(inputs["losses"]))
+def mean_loss(inputs: Mapping[str, Any]) -> float | None:
+    """The mean of the losses; None without any."""
+    return float(np.mean(inputs["losses"])) if len(inputs["losses"]) else None

@@ -303,8 +303,9 @@ def _bet_lower(x: npt.NDArray[np.float64], delta: float, anytime: bool) -> float
     return low
 
 
-def _mean_gain(inputs: Mapping[str, Any]) -> float:
-    return float(np.mean(inputs["baseline_losses"]) - np.mean(inputs["losses"]))
+def _mean_gain(inputs: Mapping[str, Any]) -> float | None:
+    both = inputs["baseline_losses"], inputs["losses"]
+    return float(np.mean(both[0]) - np.mean(both[1])) if all(map(len, both)) else None
 
 
 @theorem(

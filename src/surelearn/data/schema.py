@@ -20,6 +20,7 @@ import pyarrow.compute
 from surelearn.adapters import Task
 from surelearn.data.columns import LARGEST, MISSING, DataError, Values, listed, shown
 from surelearn.data.table import Table
+from surelearn.documents import checked, reading
 
 pc: Any = pyarrow.compute
 MOST_NAMED = 100  # unseen values that are remembered by name, a column
@@ -86,12 +87,12 @@ class Schema:
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Schema:
         """Read what `to_dict` wrote."""
-        try:
-            features = tuple(Feature(f["name"], f["kind"], f["form"], tuple(f["known"])) for f in plain["features"])
+        with reading("the list of the model's columns"):
+            features = tuple(checked(Feature(f["name"], f["kind"], f["form"], tuple(f["known"]))) for f in plain["features"])
+            if unknown := {feature.kind for feature in features} - set(_READERS):
+                raise ValueError(f"no column of a model is of the kind {min(unknown)!r:.60}")
             rest = {name: plain[name] for name in ("target", "task", "labels", "group", "header")}
-            return cls(features=features, names=tuple(plain["names"]), **rest)
-        except (KeyError, TypeError, AttributeError) as error:
-            raise ValueError(f"the columns of the model are incomplete or damaged: {error}") from None
+            return checked(cls(features=features, names=tuple(plain["names"]), **rest))
 
     def names_for(self, width: int, name: str) -> tuple[str, ...]:
         """Names for the columns of a file that has none; the target may be left out of it."""

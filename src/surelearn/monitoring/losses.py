@@ -42,7 +42,7 @@ def find_claim(certificate: Certificate, quantity: str | None) -> Claim:
     these = f"of this certificate's claims, {', '.join(possible) or 'none'} can be watched"
     if quantity not in {claim.quantity for claim in together}:
         reasons = [absent.reason for absent in certificate.absent if absent.quantity == quantity]
-        raise ValueError(f"no claim about {quantity!r}" + (f" ({reasons[0]})" if reasons else "") + f": {these}")
+        raise ValueError(f"no claim about {quantity!r:.60}" + (f" ({reasons[0]})" if reasons else "") + f": {these}")
     if quantity not in WATCHABLE:
         why = "which live rows alone cannot contradict" if quantity == "gain" else "not one loss of the model on live rows"
         raise ValueError(f"{quantity!r} is not watched, {why}: {these}")

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from surelearn.claim import Finding
+from surelearn.documents import check_format, checked, reading
 from surelearn.monitoring.labels import word
 
 FORMAT = "surelearn-reference"
@@ -127,20 +128,16 @@ class Reference:
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Reference:
         """Read what `to_dict` wrote; anything else is refused with a `ValueError` that says why."""
-        if not isinstance(plain, Mapping) or plain.get("format") != FORMAT:
-            raise ValueError(f"this is not a reference for drift: its format is not {FORMAT!r}")
-        if type(plain.get("version")) is not int or not 1 <= plain["version"] <= VERSION:
-            raise ValueError(f"the reference has version {plain.get('version')!r}, this surelearn reads up to {VERSION}")
-        try:
-            bins = tuple(Bins(**{f.name: _frozen(column[f.name]) for f in fields(Bins)}) for column in plain["columns"])
-            counts = tuple(tuple(map(int, column["counts"])) for column in plain["columns"])
-            made = cls(int(plain["rows"]), bins, counts)
-        except (KeyError, TypeError, ValueError) as error:
-            raise ValueError(f"the reference for drift is damaged: {type(error).__name__}: {error}") from None
-        for each, count in zip(bins, counts, strict=True):
+        check_format(plain, "a reference for drift", FORMAT, VERSION)
+        with reading("the reference for drift"):
+            bins = tuple(
+                checked(Bins(**{f.name: _frozen(column[f.name]) for f in fields(Bins)})) for column in plain["columns"]
+            )
+            made = checked(cls(plain["rows"], bins, tuple(tuple(column["counts"]) for column in plain["columns"])))
+        for each, count in zip(bins, made.counts, strict=True):
             sound = each.kind in KINDS and each.role in ("input", "score") and list(each.edges) == sorted(set(each.edges))
             if not sound or len(count) != each.size or min(count) < 0 or sum(count) != made.rows:
-                raise ValueError(f"the reference for drift is damaged: column {each.name!r} cannot be right")
+                raise ValueError(f"the reference for drift is damaged: column {each.name!r:.80} cannot be right")
         return made
 
 

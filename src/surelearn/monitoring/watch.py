@@ -17,6 +17,7 @@ import numpy.typing as npt
 from surelearn import files
 from surelearn.certificate import Certificate
 from surelearn.claim import Claim
+from surelearn.documents import check_format, read_json
 from surelearn.measurement import Measurement
 from surelearn.monitoring.evidence import Evidence, capital, check_entries, require, whole, words
 from surelearn.monitoring.labels import group_hash, missing, one_dimensional
@@ -94,7 +95,7 @@ class Watch:
 
     def __init__(self, certificate: Certificate, claim: str | None = None, delta: float = 0.05) -> None:
         if not isinstance(delta, (int, float)) or not 1e-300 <= delta < 1:
-            raise ValueError(f"delta must lie strictly between 0 and 1, not {delta!r}")
+            raise ValueError(f"delta must lie strictly between 0 and 1, not {delta!r:.60}")
         self.certificate = certificate
         self.claim: Claim = find_claim(certificate, claim)
         self.delta = float(delta)
@@ -317,13 +318,7 @@ class Watch:
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any], certificate: Certificate) -> Watch:
         """Read what `to_dict` wrote for this certificate; anything else is refused with a `ValueError` that says why."""
-        if not isinstance(plain, Mapping) or plain.get("format") != FORMAT:
-            raise ValueError(f"this is not the state of a watch: its format is not {FORMAT!r}")
-        version = plain.get("version")
-        if type(version) is not int or version < 1:
-            raise ValueError(f"the watch's version must be a positive whole number, not {version!r}")
-        if version > VERSION:
-            raise ValueError(f"the watch has version {version}, this surelearn reads up to {VERSION}: upgrade surelearn")
+        check_format(plain, "the state of a watch", FORMAT, VERSION)
         if plain.get("certificate") != certificate.hash:
             raise ValueError("this is the watch of another certificate: its evidence says nothing about this one")
         try:
@@ -360,11 +355,7 @@ class Watch:
     def load(cls, path: str | Path, certificate: Certificate) -> Watch:
         """Read what `save` wrote for this certificate."""
         try:
-            plain = json.loads(Path(path).read_text(encoding="utf-8"))
-        except (ValueError, RecursionError):
-            raise ValueError(f"{path} is not the state of a watch: it is not JSON") from None
-        try:
-            return cls.from_dict(plain, certificate)
+            return cls.from_dict(read_json(path, "it"), certificate)
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from None
 

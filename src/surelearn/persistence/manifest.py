@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import importlib.metadata
-import json
 import platform
 import re
 from collections.abc import Mapping, Sequence
@@ -12,6 +11,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from surelearn import files
+from surelearn.documents import MOST_BYTES, check_format, parse_json
 from surelearn.persistence.words import what, what_file
 from surelearn.plain import content_hash
 from surelearn.version import __version__
@@ -62,24 +63,21 @@ def read_manifest(path: Path) -> dict[str, Any]:
     if not path.is_dir():
         raise ValueError(f"{path} does not exist: name a folder written by surelearn.save")
     try:
-        if not (path / MANIFEST).is_file():  # a pipe would be waited for
-            raise FileNotFoundError
-        content = (path / MANIFEST).read_bytes()
+        content = files.read(path / MANIFEST, most=MOST_BYTES)
     except OSError:
         raise ValueError(
             f"{path} has no {MANIFEST} that can be read: it is not a folder written by surelearn.save"
         ) from None
     try:
-        manifest = json.loads(content)
-    except (ValueError, RecursionError):
+        manifest = parse_json(content, str(path / MANIFEST))
+    except ValueError:
+        if content.lstrip()[:1] in (b"{", b"["):
+            raise
         raise ValueError(f"{path / MANIFEST} is {what(content)}, not JSON") from None
-    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
-        raise ValueError(f"{path / MANIFEST} is not a manifest: its format is not {FORMAT!r}")
-    version = manifest.get("version")
-    if type(version) is not int or version < 1:
-        raise ValueError(f"{path / MANIFEST}: the version must be a positive whole number, not {version!r}")
-    if version > VERSION:
-        raise ValueError(f"{path} has version {version}, this surelearn reads up to {VERSION}: upgrade surelearn")
+    try:
+        check_format(manifest, "a manifest", FORMAT, VERSION)
+    except ValueError as error:
+        raise ValueError(f"{path / MANIFEST}: {error}") from None
     try:
         intact = content_hash(manifest) == manifest.get("hash")
     except (ValueError, RecursionError):  # NaN, or nested too deeply

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from surelearn.certificate import Certificate
 from surelearn.claim import Claim, Finding
+from surelearn.documents import check_format, checked, parse_json, reading
 from surelearn.plain import FrozenDict, content_hash, freeze, from_plain, to_plain
 from surelearn.version import __version__
 
@@ -180,31 +181,23 @@ class Audit:
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Audit:
         """Read what `to_dict` wrote; anything else is refused with a `ValueError` that says why."""
-        if not isinstance(plain, Mapping) or plain.get("format") != FORMAT:
-            raise ValueError(f"this is not an audit: its format is not {FORMAT!r}")
-        if not isinstance(plain.get("version"), int) or plain["version"] > VERSION:
-            raise ValueError(f"the audit has version {plain.get('version')!r}, this surelearn reads up to {VERSION}")
+        version = check_format(plain, "an audit", FORMAT, VERSION)
         names = {f.name for f in fields(cls) if f.compare} - {"verdict", "sections", "certificate", "version"}
-        try:
-            return cls(
+        with reading("the audit"):
+            made = cls(
                 **{name: from_plain(plain[name]) for name in names},
                 version=plain.get("surelearn", ""),
-                verdict=Verdict(**plain["verdict"]),
+                verdict=checked(Verdict(**plain["verdict"])),
                 sections=tuple(_section_from_dict(section) for section in plain["sections"]),
                 certificate=Certificate.from_dict(plain["certificate"]),
-                altered=plain["version"] > 1 and content_hash(plain) != plain["hash"],  # version 1 had no hash
+                altered=version > 1 and content_hash(plain) != plain["hash"],  # version 1 had no hash
             )
-        except (KeyError, TypeError, AttributeError) as error:
-            raise ValueError(f"the audit is incomplete or damaged: {type(error).__name__}: {error}") from None
+            return checked(made)
 
     @classmethod
     def from_json(cls, text: str) -> Audit:
         """Read `to_json`'s text. Nothing in it is ever executed."""
-        try:
-            plain = json.loads(text)
-        except ValueError as error:
-            raise ValueError(f"this is not JSON: {error}") from None
-        return cls.from_dict(plain)
+        return cls.from_dict(parse_json(text))
 
     def to_html(self) -> str:
         """The self-contained page."""
@@ -241,13 +234,16 @@ def _section_to_dict(section: Section) -> dict[str, Any]:
 
 
 def _section_from_dict(plain: Mapping[str, Any]) -> Section:
-    return Section(
+    made = Section(
         key=plain["key"],
         title=plain["title"],
         place=plain["place"],
         notes=tuple(plain["notes"]),
         claims=tuple(Claim.from_dict(claim) for claim in plain.get("claims", ())),  # version 2 had none
         findings=tuple(Finding.from_dict(finding) for finding in plain["findings"]),
-        charts=tuple(Chart(kind=c["kind"], title=c["title"], data=from_plain(c["data"])) for c in plain["charts"]),
-        tables=tuple(Table(header=tuple(t["header"]), rows=t["rows"]) for t in plain["tables"]),
+        charts=tuple(checked(Chart(kind=c["kind"], title=c["title"], data=from_plain(c["data"]))) for c in plain["charts"]),
+        tables=tuple(checked(Table(header=tuple(t["header"]), rows=t["rows"])) for t in plain["tables"]),
     )
+    if any(len(row) != len(table.header) for table in made.tables for row in table.rows):
+        raise ValueError(f"a row of a table of the section {made.key!r:.60} has another length than its header")
+    return checked(made)
