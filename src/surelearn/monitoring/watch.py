@@ -355,7 +355,11 @@ class Watch:
     def load(cls, path: str | Path, certificate: Certificate) -> Watch:
         """Read what `save` wrote for this certificate."""
         try:
-            return cls.from_dict(read_json(path, "it"), certificate)
+            plain = read_json(path, "it")
+        except ValueError as error:
+            raise ValueError(f"{path} is not the state of a watch: {error}") from None
+        try:
+            return cls.from_dict(plain, certificate)
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from None
 
