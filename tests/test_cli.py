@@ -431,6 +431,8 @@ BAD_OPTIONS = {
     "--slice y": "no usable column 'y'",
     "--slice x --drop x": "no usable column 'x'",
     "--group patient": "no column 'patient'",
+    "--largest-group 3": "t.csv: --largest-group needs groups",
+    "--largest-group 0": "--largest-group must be at least 1, not 0",
     "--time when": "no column 'when'",
     "--drop nothing": "no column 'nothing'",
     "--keep nothing": "no column 'nothing'",

@@ -16,6 +16,7 @@ from surelearn.bounds import (
     clopper_pearson_lower,
     conformal_radius,
     paired_difference,
+    row_weighted_betting,
 )
 from surelearn.bounds.holdout import BASELINE_UNSEEN, GROUPS_IID, IID, ORDER, STATED_RANGE
 from surelearn.certificate import Absent, Certificate, Facts
@@ -23,6 +24,8 @@ from surelearn.claim import Claim, Covers
 from surelearn.fingerprint import fingerprint_model, fingerprint_rows
 from surelearn.measurement import LOSSES, Measurement, Slices, measure
 from surelearn.slicing import Cuts
+
+OVER_GROUPS = ", mean over groups"
 
 
 def certify(
@@ -38,6 +41,7 @@ def certify(
     majority: Any = None,
     baseline: Any = None,
     groups: Any = None,
+    largest_group: int | None = None,
     slices: Slices | None = None,
     cost: float | None = None,
     alpha: float = 0.1,
@@ -64,6 +68,8 @@ def certify(
     baseline : another fitted model; the gain is claimed over it instead
     groups : one label a row; rows of a group belong together (one patient's visits). Claims are then about a new group's
         mean, and groups count, not rows
+    largest_group : with ``groups``: no group has more rows than this, stated beforehand and never the largest one seen; adds
+        the risk with every *row* counting the same, which large groups may make another number than the mean over groups
     slices : subpopulations to report: masks by name, or a function of X, fixed without looking at these rows
         (`surelearn.slicing.cut`)
     cost : with ``positive``: what a missed positive costs when a false alarm costs 1; adds the mean cost
@@ -104,7 +110,9 @@ def certify(
         alpha=alpha,
         loss=loss,
         loss_bound=loss_bound,
+        largest_group=largest_group,
     )
+    check_largest_group(largest_group, groups)
     values = measure(model, X, y, what, groups=groups, slices=slices, baseline=baseline)
     facts = Facts(
         subject=describe(model),
@@ -140,6 +148,7 @@ def _what(
     alpha: float,
     loss: str,
     loss_bound: float | None,
+    largest_group: int | None,
 ) -> Measurement:
     """Everything that is fixed before the rows are looked at, checked."""
     task = task_of(model, task)
@@ -150,7 +159,7 @@ def _what(
             raise ValueError(f"loss must be {' or '.join(map(repr, LOSSES))}, not {loss!r}")
         if loss_bound is not None and not 0 < loss_bound < float("inf"):
             raise ValueError(f"loss_bound must be a positive number, not {loss_bound!r}")
-        return Measurement(task=task, alpha=alpha, loss=loss, loss_bound=loss_bound)
+        return Measurement(task=task, alpha=alpha, loss=loss, loss_bound=loss_bound, largest_group=largest_group)
     known = classes_of(model, classes)
     if known is None:
         raise ValueError("the model does not say which labels it knows: pass classes=")
@@ -162,7 +171,21 @@ def _what(
     if cost is not None and (positive is None or not 0 < cost < float("inf")):
         raise ValueError(f"cost must be a positive number and needs positive=, the class whose miss costs it: {cost!r}")
     constants = () if baseline is not None else (majority,) if majority is not None else known
-    return Measurement(task=task, classes=known, positive=positive, constants=constants, cost=cost)
+    return Measurement(
+        task=task, classes=known, positive=positive, constants=constants, cost=cost, largest_group=largest_group
+    )
+
+
+def check_largest_group(largest_group: Any, groups: Any, name: str = "largest_group") -> None:
+    """Refuse a largest group that cannot be one: without groups, no count, or smaller than some group."""
+    if largest_group is None:
+        return
+    if groups is None:
+        raise ValueError(f"{name} needs groups, rows that belong together")
+    if isinstance(largest_group, bool) or not isinstance(largest_group, int | np.integer) or largest_group < 1:
+        raise ValueError(f"{name} must be a whole number of at least 1, not {largest_group!r}")
+    if np.unique(np.asarray(groups).astype(str), return_counts=True)[1].max() > largest_group:
+        raise ValueError(f"{name} {largest_group} is too small, some group has more rows: state how many a group can have")
 
 
 def _setting(values: Mapping[str, Any]) -> str:
@@ -192,12 +215,12 @@ class _Writer:
             claims += [make(share / len(members)) for make in members]
         return tuple(claim for claim in claims if claim is not None)
 
-    def _options(self, quantity: str, label: str, family: str, delta: float) -> dict[str, Any]:
+    def _options(self, quantity: str, label: str, family: str, delta: float, over: str = OVER_GROUPS) -> dict[str, Any]:
         met = [ORDER] + [STATED_RANGE] * (self.covers.loss == "zero_one")
         return {
             "delta": delta,
             "quantity": quantity,
-            "label": label,
+            "label": f"{label}{over}" if self.grouped else label,
             "family": family,
             "covers": self.covers,
             "candidates": self.candidates,
@@ -258,13 +281,29 @@ class _Writer:
 
         return make
 
+    def row_weighted(
+        self, key: str, quantity: str, label: str, largest_group: int, bound: float | None = None
+    ) -> Callable[[float], Claim]:
+        """A claim about the mean loss over the rows of new groups, large groups counting for more."""
+
+        def make(delta: float) -> Claim:
+            over = f", mean over rows (at most {largest_group:,} a group)"
+            options = self._options(quantity, label, "", delta, over)
+            options["covers"] = replace(self.covers, population="the rows of new groups like these")
+            if bound is not None:
+                options |= {"loss_bound": bound, "unit": "number"}
+            read = {"losses": f"{key}.group_losses", "sizes": f"{key}.group_sizes"}
+            return self.facts.claim(row_weighted_betting, read, largest_group=largest_group, **options)
+
+        return make
+
     def radius(self, alpha: float) -> Callable[[float], Claim]:
         """A claim about the distance within which most new targets fall."""
         new = "random rows of new groups" if self.grouped else "new rows"
         label = f"distance from the truth, {100 * (1 - alpha):g}% of {new}"
 
         def make(delta: float) -> Claim:
-            options = self._options("error_quantile", label, "", delta)
+            options = self._options("error_quantile", label, "", delta, over="")
             return self.facts.claim(conformal_radius, {"residuals": "residuals"}, alpha=alpha, **options)
 
         return make
@@ -277,7 +316,9 @@ def _items(
     slices = list(dict.fromkeys(key[: key.rindex("]") + 1] for key in slice_keys))
     if what.task == "regression":
         return _regression_items(writer, what, slices, against)
-    items = [[writer.rate("risk", "risk", "errors")]]
+    items: list[list[Callable[[float], Claim | None]]] = [[writer.rate("risk", "risk", "errors")]]
+    if what.largest_group is not None:
+        items.append([writer.row_weighted("risk", "row_weighted_risk", "errors", what.largest_group)])
     if what.positive is not None:
         items.append([writer.rate("sensitivity", "sensitivity", f"sensitivity: {what.positive} recognized", lower=True)])
         items.append(
@@ -326,6 +367,9 @@ def _regression_items(
             writer.absent.append(Absent(quantity="gain", theorem="paired_difference", reason=reason))
         return items
     items.append([writer.mean_loss("loss.losses", "mean_loss", f"mean {what.loss} loss", bound)])
+    if what.largest_group is not None:
+        label = f"mean {what.loss} loss"
+        items.append([writer.row_weighted("loss", "row_weighted_loss", label, what.largest_group, bound)])
     if against:
         items.append([writer.gain("loss.losses", "baseline", f"mean {what.loss} loss below the baseline's", bound=bound)])
     if slices:

@@ -33,6 +33,7 @@ class Measurement:
     cost : what a missed positive costs when a false alarm costs 1
     alpha : regression: the fraction of new targets that a prediction interval may miss
     loss, loss_bound : regression: which loss is averaged, and its stated range [0, loss_bound]
+    largest_group : no group has more rows, as stated; losses are then summed over groups, too
     """
 
     task: Task
@@ -43,6 +44,7 @@ class Measurement:
     alpha: float = 0.1
     loss: str = "absolute"
     loss_bound: float | None = None
+    largest_group: int | None = None
 
     def options(self) -> dict[str, Any]:
         """Plain options for the facts."""
@@ -105,6 +107,8 @@ def _classification(
     values |= sampler.rate("risk", wrong, everywhere)
     values["risk.losses"] = sampler.means(wrong, everywhere)
     values["risk.rate"] = float(np.mean(values["risk.losses"]))
+    if what.largest_group is not None:
+        values |= sampler.sums("risk", wrong)
     for label in what.classes:
         values |= sampler.rate(f"class[{label}]", wrong, y == label)
     if what.positive is not None:
@@ -139,6 +143,8 @@ def _regression(
     if losses.max() > what.loss_bound:
         raise ValueError(f"loss_bound={what.loss_bound:g} is not a bound: some row has a larger {what.loss} loss")
     values["loss.losses"] = sampler.means(losses, everywhere)
+    if what.largest_group is not None:
+        values |= sampler.sums("loss", losses)
     if baseline is not None:
         other = LOSSES[what.loss](_numeric(_predictions(baseline, X, y.size, "baseline"), "the baseline's predictions") - y)
         if other.max() > what.loss_bound:
@@ -165,6 +171,16 @@ class _Sampler:
         rng = np.random.default_rng(0)  # the order must not depend on the losses; that it is always the same is harmless
         self.unit_of_row = rng.permutation(self.units)[index]
         self.row_order = rng.permutation(n)
+
+    @property
+    def sizes(self) -> npt.NDArray[np.intp]:
+        """How many rows each unit has."""
+        return np.bincount(self.unit_of_row, minlength=self.units)
+
+    def sums(self, name: str, values: Any) -> dict[str, Any]:
+        """The sum of ``values`` over each unit's rows, and their number."""
+        totals = np.bincount(self.unit_of_row, np.asarray(values, dtype=float), minlength=self.units)
+        return {f"{name}.group_losses": totals, f"{name}.group_sizes": self.sizes}
 
     def means(self, values: Any, within: Any = None) -> npt.NDArray[np.float64]:
         """Mean of ``values`` over the rows ``within`` each unit, for the units that have such rows."""

@@ -236,7 +236,7 @@ class Truth:
 
     def breaks(self, claim: Any) -> bool:
         """Whether the claim is untrue."""
-        true = self.of(claim.quantity, claim.label)
+        true = self.of(claim.quantity, claim.label.removesuffix(", mean over groups"))
         return true > claim.value + TINY if claim.relation == "<=" else true < claim.value - TINY
 
     def breaks_sentence(self, sentence: str, baseline: str = "") -> bool:

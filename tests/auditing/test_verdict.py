@@ -117,7 +117,8 @@ def test_groups_count_and_not_rows():
     frame = pd.concat([table(n=10, seed=s).assign(patient=f"p{s}") for s in rng.permutation(90)])
     result = audit(frame, group="patient")
     assert re.fullmatch(
-        r"For a new patient, at most \d+\.\d% errors on average \(95%; 27 held-back patients count, not 270 rows\)\."
+        r"For a new patient, at most \d+\.\d% errors as a mean over patients \(95%; 27 held-back patients count, "
+        r"not 270 rows\)\."
         r"( An improvement over always answering ‘well’ was measured, but is not guaranteed\.)?",
         result.verdict.text,
     )

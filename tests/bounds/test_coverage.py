@@ -215,6 +215,24 @@ def test_paired_difference_of_correlated_classifiers():
     assert not violations_at_most((halved(measured, lower) > gain).mean(), DELTA, trials)
 
 
+@pytest.mark.parametrize("largest", [2, 5])
+def test_row_weighted_betting_on_every_sequence_of_large_hard_and_small_easy_groups(largest):
+    """A group has all its ``largest`` rows wrong (with probability q), or one row, right: R = qM/(qM + 1 − q)."""
+    k, n = SEQUENCES.sum(axis=1), SEQUENCES.shape[1]
+    losses, sizes = SEQUENCES * largest, np.where(SEQUENCES, largest, 1)
+    measured = losses.sum(axis=1) / sizes.sum(axis=1)
+
+    def worst(risk):
+        return worst_violation(k, n, upper=risk / (risk + largest * (1 - risk)))  # the q that has this risk
+
+    upper = np.array([b.row_weighted_betting(s, m, largest, DELTA) for s, m in zip(losses, sizes, strict=True)])
+    assert DELTA / 3 <= worst(upper) <= DELTA
+    assert worst(halved(measured, upper)) > 3 * DELTA
+    # Mutants: rows counted as if independent; and the mean over groups read as a claim about rows.
+    assert worst(b.clopper_pearson(losses.sum(axis=1), sizes.sum(axis=1), DELTA)) > 3 * DELTA
+    assert worst(np.array([b.betting_upper(s, DELTA) for s in SEQUENCES])) > 3 * DELTA
+
+
 # ----------------------------------------------------------------------------------------------------------- conformal
 
 

@@ -251,3 +251,58 @@ def test_conformal_radius_by_order_statistics(n, alpha, delta):
     # The coverage of the k-th smallest of n is Beta(k, n − k + 1).
     enough = (r for k, r in enumerate(sorted(residuals), 1) if stats.beta.cdf(1 - alpha, k, n - k + 1) <= delta)
     assert bounds.conformal_radius(residuals, alpha, delta) == next(enough, math.inf)
+
+
+# --------------------------------------------------------------------------------------------- groups, counted by rows
+
+
+def by_grid(losses, sizes, largest, delta):
+    """The smallest risk of a grid from which on every one is refuted, by the capital written out as a product."""
+    bets = bounds.holdout.predictable_bets
+    guesses, total, count = [], 0.5, 1.0
+    for loss, size in zip(losses, sizes, strict=True):
+        guesses.append(total / count)
+        total, count = total + loss, count + size
+    seen = [1 - (s / largest + g * (1 - m / largest)) for s, m, g in zip(losses, sizes, guesses, strict=True)]
+    stakes = bets(np.array(seen), delta, anytime=False)
+    refuted = []
+    for r in np.arange(1, 2000) / 2000:
+        capital, highest = 1.0, 1.0
+        for loss, size, stake in zip(losses, sizes, stakes, strict=True):
+            capital *= 1 + min(stake, 0.75 / (1 - r)) * (r * size - loss) / largest
+            highest = max(highest, capital)
+        refuted.append(highest >= 1 / delta)
+    assert refuted == sorted(refuted)  # all those above one number
+    return (1 + refuted.index(True)) / 2000
+
+
+def test_row_weighted_betting_is_the_inverted_test():
+    rng = np.random.default_rng(0)
+    sizes = rng.integers(1, 8, 60)
+    losses = rng.binomial(sizes, 0.2)
+    upper = bounds.row_weighted_betting(losses, sizes, 9, 0.05)
+    assert by_grid(losses, sizes, 9, 0.05) - 1 / 2000 <= upper <= by_grid(losses, sizes, 9, 0.05)
+    assert bounds.row_weighted_betting(3.0 * losses, sizes, 9, 0.05, loss_bound=3.0) == pytest.approx(3 * upper)
+    assert upper < bounds.row_weighted_betting(losses, sizes, 30, 0.05)  # what is stated costs
+
+
+def test_row_weighted_betting_of_equal_groups_is_betting_on_their_means():
+    wrong = np.random.default_rng(1).integers(0, 5, 80)
+    assert bounds.row_weighted_betting(wrong, np.full(80, 4), 4, 0.05) == pytest.approx(
+        bounds.betting_upper(wrong / 4, 0.05)
+    )
+
+
+@pytest.mark.parametrize(
+    ("losses", "sizes", "largest", "message"),
+    [
+        ([0, 1], [1, 3], 2, "sizes must lie in"),
+        ([2, 0], [1, 3], 3, "must not exceed its size"),
+        ([0], [1, 3], 3, "same length"),
+        ([0, 1], [0, 1], 3, "sizes must lie in"),
+        ([0, 1], [1, 1], 0, "largest_group"),
+    ],
+)
+def test_row_weighted_betting_refuses(losses, sizes, largest, message):
+    with pytest.raises(ValueError, match=message):
+        bounds.row_weighted_betting(losses, sizes, largest, 0.05)

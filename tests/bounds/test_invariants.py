@@ -223,7 +223,10 @@ def test_rates_above_one_are_refused_by_name(theorem, name):
         theorem(**spoiled(theorem, name, 1.05))
 
 
-@pytest.mark.parametrize("theorem", [t for t in THEOREMS if t is not bounds.boosting_margin_vc], ids=by_key)
+LARGER = (bounds.boosting_margin_vc, bounds.row_weighted_betting)  # the others of their example's numbers ask for more
+
+
+@pytest.mark.parametrize("theorem", [t for t in THEOREMS if t not in LARGER], ids=by_key)
 def test_counts_of_one_are_enough(theorem):
     ones = {name: 1 for name in theorem.example if is_count(theorem, name)}
     assert not np.isnan(numbers(theorem(**{**theorem.example, **ones}))).any()

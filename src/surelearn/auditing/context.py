@@ -28,6 +28,7 @@ class Options:
     alpha: float = 0.1
     loss: str = "absolute"
     loss_bound: float | None = None
+    largest_group: int | None = None
     slices: tuple[str, ...] = ()
     certify_fraction: float | None = None
     select_fraction: float | None = None

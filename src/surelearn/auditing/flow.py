@@ -25,7 +25,7 @@ from surelearn.auditing.slices import choose_slices
 from surelearn.auditing.trust import MODULES
 from surelearn.auditing.verdict import write_verdict
 from surelearn.certificate import Absent, Certificate
-from surelearn.certification import certify
+from surelearn.certification import certify, check_largest_group
 from surelearn.data import Table, read_table
 from surelearn.data.oddities import find_oddities
 from surelearn.data.schema import Schema
@@ -83,8 +83,8 @@ def audit(
     ledger : where uses of certify rows are recorded; by default beside the data, or in the user's state folder; False keeps
         none, and the page says so
     n_jobs : parallel tasks; results do not depend on it
-    **options : ``delta``, ``positive``, ``cost``, ``threshold``, ``slices``, ``alpha``, ``loss_bound``, ``seed``, … as in
-        `surelearn.auditing.context.Options`
+    **options : ``delta``, ``positive``, ``cost``, ``threshold``, ``slices``, ``alpha``, ``loss_bound``,
+        ``largest_group``, ``seed``, … as in `surelearn.auditing.context.Options`
 
     Examples
     --------
@@ -264,6 +264,7 @@ def _check(table: Table, used: list[str], keep: Sequence[str], options: Options)
             raise ValueError(f"{table.name} has no usable column {name!r} to slice by: it has {', '.join(map(repr, near))}")
     if table.groups is not None and (groups := np.unique(table.groups).size) < LEAST_GROUPS:
         raise ValueError(f"{table.name} has {groups} groups in column {table.group!r}: at least {LEAST_GROUPS} are needed")
+    check_largest_group(options.largest_group, table.groups, f"{table.name}: --largest-group")
 
 
 def _suspects(table: Table, train: Any, keep: Sequence[str]) -> list[str]:
@@ -306,7 +307,7 @@ def _turn(
 
 def _claim_options(options: Options, task: Task) -> dict[str, Any]:
     names = ("delta", "alpha", "loss", "loss_bound") if task == "regression" else ("delta", "positive", "cost")
-    return {name: getattr(options, name) for name in names}
+    return {name: getattr(options, name) for name in (*names, "largest_group")}
 
 
 def _certify(

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from surelearn.auditing.context import Context
+from surelearn.certification import OVER_GROUPS
 from surelearn.report import Chart, Section
 from surelearn.slicing import Cuts, cut
 
@@ -56,7 +57,7 @@ def section(context: Context) -> Section | None:
         kind="bars",
         title="Errors by slice, measured and guaranteed",
         data={
-            "names": [claim.label.split(" where ", 1)[-1] for claim in claims],
+            "names": [claim.label.removesuffix(OVER_GROUPS).split(" where ", 1)[-1] for claim in claims],
             "measured": [claim.measured for claim in claims],
             "bounds": [claim.value for claim in claims],
             "unit": unit,

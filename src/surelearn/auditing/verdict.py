@@ -9,6 +9,7 @@ import numpy as np
 
 from surelearn.auditing.context import Context
 from surelearn.bounds import betting_upper, clopper_pearson
+from surelearn.certification import OVER_GROUPS
 from surelearn.claim import Claim
 from surelearn.plain import percent_sure, show
 from surelearn.report import Verdict
@@ -75,7 +76,12 @@ def _guaranteed(context: Context) -> Verdict:
     if context.groups is not None:
         facts, group = context.certificate.facts, context.group_name
         counted = f"{facts['groups']:,} held-back {plural(group)} count, not {facts['rows']:,} rows"
-        sentence = f"For a new {group}, {_at_most(risk, 'errors')} on average ({confidence(context)}; {counted})."
+        rows = _claim(context, "row_weighted_risk")
+        by_rows = "" if rows is None else f", and {_at_most(rows, 'errors')} where every row counts the same"
+        sentence = (
+            f"For a new {group}, {_at_most(risk, 'errors')} as a mean over {plural(group)}{by_rows} "
+            f"({confidence(context)}; {counted})."
+        )
         return Verdict(kind="guaranteed", sentence=sentence + doubt)
     parts = [_at_most(risk, "errors")]
     sensitivity = _claim(context, "sensitivity")
@@ -96,7 +102,9 @@ def _guaranteed(context: Context) -> Verdict:
 def _rival(baseline: Claim) -> str:
     prefix = "errors of always answering "
     return (
-        f"always answering {quoted(baseline.label.removeprefix(prefix))}" if prefix in baseline.label else "the other model"
+        f"always answering {quoted(baseline.label.removeprefix(prefix).removesuffix(OVER_GROUPS))}"
+        if prefix in baseline.label
+        else "the other model"
     )
 
 

@@ -40,6 +40,7 @@ from surelearn.bounds.convergence import (
     perceptron_mistakes,
     sgd_learnability,
 )
+from surelearn.bounds.groups import row_weighted_betting
 from surelearn.bounds.holdout import (
     after_selection,
     betting_interval,
@@ -197,6 +198,7 @@ __all__ = [
     "randomized_response",
     "regression_pull",
     "robust_accuracy",
+    "row_weighted_betting",
     "sauer",
     "sgd_learnability",
     "smallest_margin",

@@ -39,6 +39,8 @@ Examples:
 @click.option("--drop", multiple=True, metavar="COLUMN", help="Leave a column out (repeatable).")
 @click.option("--keep", multiple=True, metavar="COLUMN", help="Vouch for a column that looks like the target (repeatable).")
 @click.option("--group", metavar="COLUMN", help="Rows with the same value belong together, such as one patient's visits.")
+@click.option("--largest-group", type=int, metavar="ROWS",
+              help="No group has more rows: adds the risk with every row counting the same.")  # fmt: skip
 @click.option("--time", metavar="COLUMN", help="Rows are ordered in time: measure on the last ones, guarantee nothing.")
 @click.option("--task", type=click.Choice(["classification", "regression"]), help="If the target's kind is misread.")
 @click.option("--positive", metavar="CLASS", help="The class that matters.")
@@ -173,6 +175,8 @@ def _check_numbers(options: Any, jobs: int | None, max_risk: float | None) -> No
         raise ValueError(f"--max-risk must be a number that is not negative, not {max_risk:g}")
     if jobs == 0:
         raise ValueError("--jobs must not be 0: say 1 for one task at a time, or nothing for all cores")
+    if options.largest_group is not None and options.largest_group < 1:
+        raise ValueError(f"--largest-group must be at least 1, not {options.largest_group}")
     if (options.cost is not None or options.threshold is not None) and options.positive is None:
         raise ValueError("--cost and --threshold need --positive, the class that matters")
 
