@@ -42,7 +42,9 @@ MAY_IMPORT = {
     "cluster": {"base", "bounds", "certificate", "claim", "optim"},
     "certification": {"adapters", "bounds", "certificate", "claim", "fingerprint", "measurement", "slicing"},
     "data": {"adapters", "claim", "documents"},
-    "selection": {"adapters", "boosting", "bounds", "claim", "documents", "files", "jobs", "kernel", "linear"},
+    "selection": {
+        "adapters", "boosting", "bounds", "claim", "documents", "files", "jobs", "kernel", "linear", "measurement",
+    },
     "monitoring": {
         "adapters", "bounds", "certificate", "claim", "data", "documents", "files", "fingerprint", "measurement", "plain",
     },

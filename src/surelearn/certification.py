@@ -51,8 +51,8 @@ def certify(
 ) -> Certificate:
     """Certify a fitted model on rows it has not seen; all claims hold together with probability 1 − δ.
 
-    Half of δ goes to the headline (classification: the error; regression: the prediction interval), the rest is divided
-    equally among the other claims, before the rows are looked at.
+    Half of δ goes to the headline (classification: the error or, where ``cost`` says what errors cost, the mean cost;
+    regression: the prediction interval), the rest is divided equally among the other claims, before the rows are looked at.
 
     Parameters
     ----------
@@ -64,7 +64,8 @@ def certify(
     task : "classification" or "regression", if the model does not say
     classes : the labels, if the model has no ``classes_``
     positive : the class that matters: adds sensitivity, specificity and precision
-    majority : the most frequent label *of the fit rows*; unknown, the gain is claimed over every constant answer
+    majority : the most frequent label *of the fit rows* or, with ``cost``, the constant answer that costs least on them;
+        unknown, the gain is claimed over every constant answer
     baseline : another fitted model; the gain is claimed over it instead
     groups : one label a row; rows of a group belong together (one patient's visits). Claims are then about a new group's
         mean, and groups count, not rows
@@ -72,7 +73,8 @@ def certify(
         the risk with every *row* counting the same, which large groups may make another number than the mean over groups
     slices : subpopulations to report: masks by name, or a function of X, fixed without looking at these rows
         (`surelearn.slicing.cut`)
-    cost : with ``positive``: what a missed positive costs when a false alarm costs 1; adds the mean cost
+    cost : with ``positive``: what a missed positive costs when a false alarm costs 1. The headline is then the mean cost,
+        and so are what constant answers (or the baseline) are compared by, and the gain
     alpha : regression: the prediction interval misses at most this fraction of new targets
     loss, loss_bound : regression: with a stated bound on the "absolute" or "squared" loss its mean is claimed too
     headline : the headline's part of δ, where there are other claims
@@ -171,8 +173,16 @@ def _what(
     if cost is not None and (positive is None or not 0 < cost < float("inf")):
         raise ValueError(f"cost must be a positive number and needs positive=, the class whose miss costs it: {cost!r}")
     constants = () if baseline is not None else (majority,) if majority is not None else known
+    if cost is not None and len(constants) > 1:  # all answers but the positive one cost the same
+        constants = (next(label for label in known if label != positive), positive)
     return Measurement(
-        task=task, classes=known, positive=positive, constants=constants, cost=cost, largest_group=largest_group
+        task=task,
+        classes=known,
+        positive=positive,
+        constants=constants,
+        cost=cost,
+        by_cost=cost is not None,
+        largest_group=largest_group,
     )
 
 
@@ -191,6 +201,9 @@ def check_largest_group(largest_group: Any, groups: Any, name: str = "largest_gr
 def _setting(values: Mapping[str, Any]) -> str:
     groups = f" of {values['groups']:,} groups" if "groups" in values else ""
     return f"checked on {values['rows']:,} rows{groups} it had not seen"
+
+
+COSTS = "cost.losses"  # the fact that holds what each row's answer cost
 
 
 class _Writer:
@@ -215,14 +228,16 @@ class _Writer:
             claims += [make(share / len(members)) for make in members]
         return tuple(claim for claim in claims if claim is not None)
 
-    def _options(self, quantity: str, label: str, family: str, delta: float, over: str = OVER_GROUPS) -> dict[str, Any]:
-        met = [ORDER] + [STATED_RANGE] * (self.covers.loss == "zero_one")
+    def _options(
+        self, quantity: str, label: str, family: str, delta: float, over: str = OVER_GROUPS, loss: str = ""
+    ) -> dict[str, Any]:
+        met = [ORDER] + [STATED_RANGE] * (self.covers.loss == "zero_one")  # a cost's range is known, too
         return {
             "delta": delta,
             "quantity": quantity,
             "label": f"{label}{over}" if self.grouped else label,
             "family": family,
-            "covers": self.covers,
+            "covers": replace(self.covers, loss=loss) if loss else self.covers,
             "candidates": self.candidates,
             "standing": "together",
             "met": met,
@@ -252,21 +267,22 @@ class _Writer:
     def gain(
         self, losses: str, key: str, label: str, *, family: str = "", bound: float | None = None
     ) -> Callable[[float], Claim]:
-        """A claim about how much smaller the risk is than another predictor's, on the same rows."""
+        """A claim about how much smaller the risk or mean cost is than another predictor's, on the same rows."""
+        by_cost = losses == COSTS
 
         def make(delta: float) -> Claim:
-            options = self._options("gain", label, family, delta)
+            options = self._options("gain", label, family, delta, loss="cost" if by_cost else "")
             if bound is not None:
                 options |= {"loss_bound": bound, "unit": "number"}
             if key != "baseline":  # a constant answer
                 options["met"].append(BASELINE_UNSEEN)
-            read = {"losses": losses, "baseline_losses": f"{key}.losses"}
+            read = {"losses": losses, "baseline_losses": f"{key}.{COSTS}" if by_cost else f"{key}.losses"}
             return self.facts.claim(paired_difference, read, **options)
 
         return make
 
     def mean_loss(
-        self, key: str, quantity: str, label: str, bound: float, family: str = ""
+        self, key: str, quantity: str, label: str, bound: float, family: str = "", *, lower: bool = False
     ) -> Callable[[float], Claim | None]:
         """A claim about a mean loss of stated range."""
 
@@ -274,10 +290,9 @@ class _Writer:
             if self.facts[key] == ():
                 self.absent.append(Absent(quantity=quantity, reason=f"{label}: no row is among such rows"))
                 return None
-            options = self._options(quantity, label, family, delta)
-            if quantity == "mean_cost":
-                options["covers"] = replace(self.covers, loss="cost")
-            return self.facts.claim(betting_upper, {"losses": key}, loss_bound=bound, unit="number", **options)
+            options = self._options(quantity, label, family, delta, loss="cost" if key.endswith(COSTS) else "")
+            theorem = betting_lower if lower else betting_upper
+            return self.facts.claim(theorem, {"losses": key}, loss_bound=bound, unit="number", **options)
 
         return make
 
@@ -288,8 +303,8 @@ class _Writer:
 
         def make(delta: float) -> Claim:
             over = f", mean over rows (at most {largest_group:,} a group)"
-            options = self._options(quantity, label, "", delta, over)
-            options["covers"] = replace(self.covers, population="the rows of new groups like these")
+            options = self._options(quantity, label, "", delta, over, "cost" if key == "cost" else "")
+            options["covers"] = replace(options["covers"], population="the rows of new groups like these")
             if bound is not None:
                 options |= {"loss_bound": bound, "unit": "number"}
             read = {"losses": f"{key}.group_losses", "sizes": f"{key}.group_sizes"}
@@ -317,7 +332,12 @@ def _items(
     if what.task == "regression":
         return _regression_items(writer, what, slices, against)
     items: list[list[Callable[[float], Claim | None]]] = [[writer.rate("risk", "risk", "errors")]]
-    if what.largest_group is not None:
+    cost = "mean cost, in false alarms"
+    if what.cost is not None:
+        items.insert(0, [writer.mean_loss(COSTS, "mean_cost", cost, _most(what))])
+    if what.largest_group is not None and what.cost is not None:
+        items.append([writer.row_weighted("cost", "row_weighted_cost", cost, what.largest_group, _most(what))])
+    elif what.largest_group is not None:
         items.append([writer.row_weighted("risk", "row_weighted_risk", "errors", what.largest_group)])
     if what.positive is not None:
         items.append([writer.rate("sensitivity", "sensitivity", f"sensitivity: {what.positive} recognized", lower=True)])
@@ -325,8 +345,6 @@ def _items(
             [writer.rate("specificity", "specificity", f"specificity: not {what.positive}, recognized", lower=True)]
         )
         items.append([writer.rate("precision", "precision", f"precision: called {what.positive}, rightly", lower=True)])
-    if what.cost is not None:
-        items.append([writer.mean_loss("cost.losses", "mean_cost", "mean cost, in false alarms", max(what.cost, 1.0))])
     if what.positive is None or len(what.classes) > 2:
         family = "class" if len(what.classes) > 2 else ""
         items.append(
@@ -335,23 +353,34 @@ def _items(
                 for c in what.classes
             ]
         )
-    if against:
-        items.append([writer.gain("risk.losses", "baseline", "fewer errors than the baseline")])
-        items.append([writer.rate("baseline", "baseline_risk", "errors of the baseline", lower=True)])
-    else:
-        family = "constant" if len(what.constants) > 1 else ""
-        gains, risks = [], []
-        for c in what.constants:
-            gains.append(
-                writer.gain("risk.losses", f"constant[{c}]", f"fewer errors than always answering {c}", family=family)
-            )
-            risks.append(
-                writer.rate(f"constant[{c}]", "baseline_risk", f"errors of always answering {c}", lower=True, family=family)
-            )
-        items += [gains, risks]
+    others = {"baseline": "the baseline"} if against else {f"constant[{c}]": f"always answering {c}" for c in what.constants}
+    items += _comparisons(writer, what, others)
     if slices:
         items.append([writer.rate(key, "slice_risk", f"errors where {key[6:-1]}", family="slice") for key in slices])
     return items
+
+
+def _comparisons(
+    writer: _Writer, what: Measurement, others: Mapping[str, str]
+) -> list[list[Callable[[float], Claim | None]]]:
+    """The gain over each other predictor, by its facts' key, and how well it does itself."""
+    family = "constant" if len(others) > 1 else ""
+    gains: list[Callable[[float], Claim | None]] = []
+    theirs: list[Callable[[float], Claim | None]] = []
+    for key, name in others.items():
+        if what.cost is None:
+            gains.append(writer.gain("risk.losses", key, f"fewer errors than {name}", family=family))
+            theirs.append(writer.rate(key, "baseline_risk", f"errors of {name}", lower=True, family=family))
+        else:
+            label, most = f"mean cost of {name}", _most(what)
+            gains.append(writer.gain(COSTS, key, f"mean cost below that of {name}", family=family, bound=most))
+            theirs.append(writer.mean_loss(f"{key}.{COSTS}", "baseline_cost", label, most, family, lower=True))
+    return [gains, theirs]
+
+
+def _most(what: Measurement) -> float:
+    """The largest cost of an answer."""
+    return max(what.cost or 0.0, 1.0)
 
 
 def _regression_items(

@@ -31,6 +31,8 @@ class Measurement:
     positive : the class that matters, if one does
     constants : labels whose constant answer is compared with
     cost : what a missed positive costs when a false alarm costs 1
+    by_cost : whether constant answers and the baseline are compared with by their cost; by their errors in certificates
+        that were made before the mean cost could be the headline
     alpha : regression: the fraction of new targets that a prediction interval may miss
     loss, loss_bound : regression: which loss is averaged, and its stated range [0, loss_bound]
     largest_group : no group has more rows, as stated; losses are then summed over groups, too
@@ -41,6 +43,7 @@ class Measurement:
     positive: Any = None
     constants: tuple[Any, ...] = ()
     cost: float | None = None
+    by_cost: bool = False
     alpha: float = 0.1
     loss: str = "absolute"
     loss_bound: float | None = None
@@ -95,6 +98,17 @@ def measure(
     return values
 
 
+def costs_of(is_positive: Mask, called: Mask, cost: float) -> npt.NDArray[np.float64]:
+    """What each answer costs: ``cost`` for a missed positive, 1 for a false alarm, otherwise nothing.
+
+    Examples
+    --------
+    >>> costs_of(np.array([True, True, False, False]), np.array([True, False, True, False]), 40.0)
+    array([ 0., 40.,  1.,  0.])
+    """
+    return np.where(is_positive & ~called, cost, np.where(called & ~is_positive, 1.0, 0.0))
+
+
 def _classification(
     model: Any, X: Any, y: Any, what: Measurement, baseline: Any, sampler: _Sampler, values: dict[str, Any]
 ) -> npt.NDArray[np.float64]:
@@ -107,7 +121,7 @@ def _classification(
     values |= sampler.rate("risk", wrong, everywhere)
     values["risk.losses"] = sampler.means(wrong, everywhere)
     values["risk.rate"] = float(np.mean(values["risk.losses"]))
-    if what.largest_group is not None:
+    if what.largest_group is not None and not what.by_cost:
         values |= sampler.sums("risk", wrong)
     for label in what.classes:
         values |= sampler.rate(f"class[{label}]", wrong, y == label)
@@ -117,15 +131,21 @@ def _classification(
         values |= sampler.rate("specificity", ~called, ~is_positive)
         values |= sampler.rate("precision", is_positive, called)
         if what.cost is not None:
-            costs = np.where(is_positive & ~called, what.cost, np.where(called & ~is_positive, 1.0, 0.0))
+            costs = costs_of(is_positive, called, what.cost)
             values["cost.losses"] = sampler.means(costs, everywhere)
-    for label in what.constants:
-        values |= sampler.rate(f"constant[{label}]", y != label, everywhere)
-        values[f"constant[{label}].losses"] = sampler.means(y != label, everywhere)
+            if what.largest_group is not None and what.by_cost:
+                values |= sampler.sums("cost", costs)
+    others = {f"constant[{label}]": label for label in what.constants}
     if baseline is not None:
-        baseline_wrong = np.asarray(_labels(baseline, X, y.size, "baseline", what.classes) != y, dtype=bool)
-        values |= sampler.rate("baseline", baseline_wrong, everywhere)
-        values["baseline.losses"] = sampler.means(baseline_wrong, everywhere)
+        others["baseline"] = _labels(baseline, X, y.size, "baseline", what.classes)
+    for name, answers in others.items():
+        if what.by_cost and what.cost is not None:
+            costs = costs_of(np.asarray(y == what.positive), np.asarray(answers == what.positive), what.cost)
+            values[f"{name}.cost.losses"] = sampler.means(costs, everywhere)
+        else:
+            errs = np.asarray(y != answers, dtype=bool)
+            values |= sampler.rate(name, errs, everywhere)
+            values[f"{name}.losses"] = sampler.means(errs, everywhere)
     return wrong.astype(float)
 
 

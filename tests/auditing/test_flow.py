@@ -13,8 +13,8 @@ from sklearn.preprocessing import StandardScaler
 
 import surelearn
 from surelearn import Audit, certify
-from surelearn.auditing.costly import choose_threshold
 from surelearn.auditing.slices import choose_slices
+from surelearn.selection.costs import choose_threshold
 
 QUICK = {"ledger": False, "refits": 2, "curve_repeats": 1}
 

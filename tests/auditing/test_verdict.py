@@ -31,12 +31,14 @@ def test_guaranteed():
     result = audit(table(), positive="sick")
     assert result.verdict.kind == "guaranteed"
     assert re.fullmatch(
-        r"On new rows like these, at most \d+\.\d% errors and at most \d+\.\d% of sick cases missed, against at least "
-        r"\d+\.\d% errors for always answering ‘well’; all three hold together with 95% confidence\.",
+        r"On new rows like these, at most \d+\.\d% errors, at least \d+\.\d percentage points fewer than always answering "
+        r"‘well’, and at most \d+\.\d% of sick cases missed; all three hold together with 95% confidence\.",
         result.verdict.text,
     )
     risk = result.certificate["risk"]
     assert f"at most **{100 * np.ceil(risk.value * 1000) / 1000:.1f}% errors**" in result.verdict.sentence
+    gain = result.certificate["gain"].value  # the paired claim, not two bounds side by side
+    assert f"at least **{100 * np.floor(gain * 1000) / 1000:.1f} percentage points fewer**" in result.verdict.sentence
 
 
 def test_without_a_class_that_matters_two_numbers_hold_together():
@@ -117,8 +119,8 @@ def test_groups_count_and_not_rows():
     frame = pd.concat([table(n=10, seed=s).assign(patient=f"p{s}") for s in rng.permutation(90)])
     result = audit(frame, group="patient")
     assert re.fullmatch(
-        r"For a new patient, at most \d+\.\d% errors as a mean over patients \(95%; 27 held-back patients count, "
-        r"not 270 rows\)\."
+        r"For a new patient, at most \d+\.\d% errors as a mean over patients(, at least \d+\.\d+ percentage points fewer "
+        r"than always answering ‘well’)? \(95%; 27 held-back patients count, not 270 rows\)\."
         r"( An improvement over always answering ‘well’ was measured, but is not guaranteed\.)?",
         result.verdict.text,
     )

@@ -13,6 +13,7 @@ from surelearn.bounds import hoeffding, linear_radius, poisoning_threshold, robu
 from surelearn.certificate import Absent, Certificate, Facts
 from surelearn.certification import certify
 from surelearn.claim import Covers, Finding
+from surelearn.plain import show
 from surelearn.report import Audit, Chart, Section, Table, Verdict
 from surelearn.report.rows import bound_words
 from surelearn.slicing import cut
@@ -22,10 +23,10 @@ def sample_audit() -> Audit:
     """Logistic regression on breast-cancer data; selection and learning curve are numbers of an earlier run."""
     certificate, predicted, observed, X = _certified()
     errors, found = (" **".join(bound_words(certificate[quantity])) for quantity in ("risk", "sensitivity"))
-    baseline = " ".join(bound_words(certificate["baseline_risk"]))
+    gain = show(certificate["gain"].value, "rate", ">=").removesuffix("%")
     sentence = (
-        f"On new rows like these, {errors} errors** and {found} of malignant cases recognized**, against {baseline} "
-        "errors for always answering ‘benign’; all three hold together with 95% confidence."
+        f"On new rows like these, {errors} errors**, at least **{gain} percentage points fewer** than always answering "
+        f"‘benign’, and {found} of malignant cases recognized**; all three hold together with 95% confidence."
     )
     return Audit(
         title="breast_cancer",

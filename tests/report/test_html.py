@@ -244,7 +244,14 @@ def test_vacuous_guarantees_stand_in_the_details():
 
 @pytest.mark.parametrize(
     ("kind", "tone"),
-    [("guaranteed", "g"), ("do not ship", "bad"), ("nothing useful", "m"), ("measured only", "m"), ("no verdict", "m")],
+    [
+        ("guaranteed", "g"),
+        ("warning", "m"),
+        ("do not ship", "bad"),
+        ("nothing useful", "m"),
+        ("measured only", "m"),
+        ("no verdict", "m"),
+    ],
 )
 def test_the_verdict_has_the_colour_of_its_kind(kind, tone):
     page = Page(render(bare(kind=kind)))

@@ -25,7 +25,7 @@ TRAINING_ROW_THEOREMS = (
 
 
 def extend(certificate: Certificate, *, learner: Certificate | str) -> Certificate:
-    """Add other bounds on the error, each alone at the headline's δ, and bounds from the fit rows, or why there are none.
+    """Add other bounds on the error, each alone at the δ of the page's, and bounds from the fit rows, or why there are none.
 
     ``learner`` is what its learner guarantees from the rows it was fitted on, or why that is void.
     """
@@ -73,9 +73,10 @@ def section(context: Context) -> Section | None:
     kinds = ["vacuous" if claim.vacuous else "guaranteed" for claim in claims] + ["measured"]
     order = sorted(range(len(values)), key=lambda i: (i != 0, values[i]))
     data = {"names": [names[i] for i in order], "values": [values[i] for i in order], "kinds": [kinds[i] for i in order]}
+    first = "the page's headline" if claims[0] == context.certificate.together[0] else "one of the page's guarantees"
     notes = (
-        "The first is the page's headline. The others stand each alone at the headline's δ: none of them may be picked "
-        "afterwards because it is smaller.",
+        f"The first is {first}. The others stand each alone at its δ: none of them may be picked afterwards because it is "
+        "smaller.",
         f"Bounds from the fit rows (stability, margins, VC dimension, compression, PAC-Bayes) are not claimed: {own}."
         if isinstance(own, str)
         else "What the learner guarantees from the rows it was fitted on stands in the certificate.",

@@ -17,8 +17,9 @@ def section(context: Context) -> Section | None:
         return None
     if isinstance(selection.how, Criterion):
         return _by_criterion(selection, selection.how)
-    rate = selection.task == "classification"
-    title = f"Selection error of {len(selection.names)} candidates, {selection.how}, one standard error"
+    rate = selection.task == "classification" and selection.costs is None
+    what = "Selection error" if selection.costs is None else "Mean cost"
+    title = f"{what} of {len(selection.names)} candidates, {selection.how}, one standard error"
     held = context.split.select.size
     how = (
         f"Compared on {held:,} select rows"
@@ -26,7 +27,7 @@ def section(context: Context) -> Section | None:
         else f"{str(selection.how).capitalize()} on {context.split.fit.size + held:,} rows"
     )
     rule = "the simplest within one standard error of the best" if selection.prefer == "simplest" else "the best"
-    measure = "" if rate else "Mean absolute error. "
+    measure = "" if rate else "Mean absolute error. " if selection.costs is None else "Mean cost in false alarms. "
     note = f"{measure}{how}; {rule} was chosen."
     return Section(key="selection", title="Choosing the model", notes=(note,), charts=_chart(selection, title, rate))
 

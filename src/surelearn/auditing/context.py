@@ -12,6 +12,7 @@ from surelearn import jobs
 from surelearn.adapters import Task
 from surelearn.certificate import Certificate
 from surelearn.claim import Finding
+from surelearn.selection.costs import cost_of_threshold
 from surelearn.selection.cross_validation import take
 from surelearn.selection.selector import Selection
 from surelearn.selection.split import Split
@@ -40,6 +41,11 @@ class Options:
     skip: tuple[str, ...] = ()
     effort: float = 1.0
 
+    @property
+    def miss(self) -> float | None:
+        """What a missed positive costs when a false alarm costs 1: as stated, or as a stated threshold implies."""
+        return self.cost if self.cost is not None or self.threshold is None else cost_of_threshold(self.threshold)
+
 
 class Unusable(Exception):  # noqa: N818 - a reason, not an error
     """Why a section cannot be made for this model, in a sentence."""
@@ -47,12 +53,13 @@ class Unusable(Exception):  # noqa: N818 - a reason, not an error
 
 @dataclass(frozen=True, kw_only=True)
 class Runner:
-    """How tasks run; never what they compute."""
+    """How tasks run, never what they compute; ``command`` is the command line that asked, for the next one to try."""
 
     n_jobs: int | None = None
     journal: jobs.Journal | None = None
     progress: Callable[[str], jobs.Progress | None] = lambda label: None  # noqa: ARG005
     say: Callable[[str], None] = lambda line: None  # noqa: ARG005
+    command: str = ""
 
     def run(self, tasks: Sequence[jobs.Task], label: str) -> list[Any]:
         """Run tasks with progress under a label."""

@@ -1,4 +1,4 @@
-"""Section: the class that matters: thresholds, costs, and what they bring."""
+"""What it costs to be wrong: the threshold of the model under audit, and the section about the class that matters."""
 
 from __future__ import annotations
 
@@ -7,77 +7,72 @@ from typing import Any
 import numpy as np
 
 from surelearn.auditing.context import Context, Options
+from surelearn.claim import Claim
 from surelearn.plain import show
-from surelearn.report import Section
+from surelearn.report import Section, Table
+from surelearn.report.rows import bound_words, sentence_case
+from surelearn.selection.costs import Costs, choose_threshold
+
+SHOWN = ("mean_cost", "gain", "baseline_cost", "sensitivity", "specificity", "precision", "risk")
 
 
-def choose_threshold(scores: Any, y: Any, positive: Any, cost: float) -> float:
-    """The threshold on the positive class's probability with the smallest cost on rows not fitted on.
-
-    ``scores`` are out-of-fold probabilities (or those of select rows), NaN where there are none. A missed positive costs
-    ``cost``, a false alarm 1.
-
-    Examples
-    --------
-    >>> choose_threshold(np.array([0.1, 0.2, 0.35, 0.8]), np.array([0, 0, 1, 1]), 1, 5.0)
-    0.275
-    """
-    compared = ~np.isnan(scores)
-    p, is_positive = scores[compared], np.asarray(y[compared] == positive)
-    order = np.argsort(p, kind="stable")
-    p, is_positive = p[order], is_positive[order]
-    missed = np.concatenate(([0], np.cumsum(is_positive)))  # called negative: the i smallest
-    alarms = (~is_positive).sum() - np.concatenate(([0], np.cumsum(~is_positive)))
-    total = cost * missed + alarms
-    cuts = np.concatenate(([p[0] / 2], (p[1:] + p[:-1]) / 2, [(1 + p[-1]) / 2]))
-    allowed = np.concatenate(([p[0] > 0], p[1:] > p[:-1], [p[-1] < 1]))  # a threshold lies strictly between 0 and 1
-    if not allowed.any():
-        return 0.5
-    return float(cuts[np.argmin(np.where(allowed, total, np.inf))])
-
-
-def apply_threshold(model: Any, options: Options, scores: Any, y: Any) -> tuple[Any, float | None]:
-    """The model with its decision threshold, stated or chosen for the cost; unchanged if neither was asked for."""
+def costs_asked(options: Options, y: Any) -> Costs | None:
+    """What wrong answers cost, as the options say it; None if they do not."""
     if options.cost is None and options.threshold is None:
-        return model, None
-    classes = np.unique(y)
-    if classes.size != 2 or options.positive is None:
+        return None
+    if options.threshold is not None and not 0 < options.threshold < 1:
+        raise ValueError(f"--threshold must lie strictly between 0 and 1, not {options.threshold!r}")
+    if options.cost is not None and not 0 < options.cost < float("inf"):
+        raise ValueError(f"--cost must be a positive number, not {options.cost!r}")
+    if np.unique(y).size != 2 or options.positive is None:
         raise ValueError("--cost and --threshold need two classes and --positive, the class that matters")
-    threshold = options.threshold
+    return Costs(positive=options.positive, miss=float(options.miss or 0.0), threshold=options.threshold)
+
+
+def apply_threshold(model: Any, costs: Costs | None, scores: Any, y: Any) -> tuple[Any, float | None]:
+    """The model with its decision threshold, stated or the cheapest for ``scores``, probabilities of rows not fitted on."""
+    if costs is None:
+        return model, None
+    threshold = costs.threshold
     if threshold is None:
-        if scores is None:
-            raise ValueError("--cost needs a model that gives probabilities")
-        column = classes.tolist().index(options.positive)
-        threshold = choose_threshold(scores[:, column], y, options.positive, float(options.cost or 1.0))
-    if not 0 < threshold < 1:
-        raise ValueError(f"--threshold must lie strictly between 0 and 1, not {threshold!r}")
+        column = np.unique(y).tolist().index(costs.positive)
+        threshold = choose_threshold(scores[:, column], y, costs.positive, costs.miss)
     from sklearn.model_selection import FixedThresholdClassifier
 
-    made = FixedThresholdClassifier(model, threshold=threshold, pos_label=options.positive, response_method="predict_proba")
+    made = FixedThresholdClassifier(model, threshold=threshold, pos_label=costs.positive, response_method="predict_proba")
     return made, threshold
 
 
 def section(context: Context) -> Section | None:
-    """In words: what is caught, what is not, at which threshold."""
-    positive = context.options.positive
+    """The error that matters, at the chosen operating point: what is caught, what is not, and what that costs."""
+    positive, miss = context.options.positive, context.options.miss
     if positive is None or context.task != "classification":
         return None
     notes = []
-    threshold = context.threshold
-    if threshold is not None:
-        how = "as stated" if context.options.threshold is not None else "chosen on rows that were not fitted on"
-        notes.append(f"Answers {positive} from a probability of {threshold:.3f} on ({how}).")
-    quantities = {claim.quantity: claim for claim in context.certificate.together}
-    if claim := quantities.get("sensitivity"):
-        notes.append(f"Of the rows that are {positive}, {_share(claim)} are recognized.")
-    if claim := quantities.get("precision"):
-        notes.append(f"Of the rows called {positive}, {_share(claim)} are.")
-    if claim := quantities.get("mean_cost"):
-        measured = show(claim.measured or 0.0, "number")
-        notes.append(f"Mean cost a row, in false alarms: {measured} measured, {claim.bound()} guaranteed.")
-    return Section(key="costly", title=f"The class that matters: {positive}", notes=tuple(notes)) if notes else None
+    if miss is not None:
+        implied = "" if context.options.cost is not None else ", as the stated threshold implies"
+        notes.append(f"A missed {positive} costs {show(miss, 'number')}, a false alarm 1{implied}.")
+    if context.threshold is not None:
+        how = "as stated" if context.options.threshold is not None else "the cheapest on rows that were not fitted on"
+        notes.append(f"The model answers {positive} from a probability of {context.threshold:.3f} on ({how}).")
+    rows = {claim.quantity: (claim, label) for claim, label in reversed(context.certificate.rows()) if _together(claim)}
+    shown = [rows[name] for name in SHOWN if name in rows and (miss is not None or name not in ("gain", "risk"))]
+    table = Table(header=("", "measured", "guaranteed"), rows=tuple(_cells(*row) for row in shown))
+    if not notes and not shown:
+        return None
+    return Section(
+        key="costly",
+        title="What it costs to be wrong",
+        place="costs",
+        notes=tuple(notes),
+        tables=(table,) if shown else (),
+    )
 
 
-def _share(claim: Any) -> str:
-    measured = "" if claim.measured is None else f"{show(claim.measured, 'rate')} (measured), "
-    return f"{measured}at least {show(claim.value, 'rate', '>=')} (guaranteed)"
+def _together(claim: Claim) -> bool:
+    return claim.standing == "together"
+
+
+def _cells(claim: Claim, label: str) -> tuple[str, ...]:
+    measured = "" if claim.measured is None else show(claim.measured, claim.unit)
+    return sentence_case(label), measured, " ".join(bound_words(claim))

@@ -9,7 +9,7 @@ import numpy as np
 
 from surelearn.adapters import Task
 from surelearn.auditing.context import Options, Runner
-from surelearn.auditing.costly import apply_threshold
+from surelearn.auditing.costly import apply_threshold, costs_asked
 from surelearn.bounds import vc_dimension_of_stumps
 from surelearn.data import Table
 from surelearn.selection.candidates import (
@@ -51,6 +51,7 @@ def fit(
         raise ValueError(
             f"{table.name}: all rows to fit on have the same {table.target!r}; more rows of the others are needed"
         )
+    costs = costs_asked(options, y)
     kinds = {column.name: column.kind for column in table.columns if column.name in columns}
     held_out = np.searchsorted(train, split.select) if split.select.size else None
     criterion = as_criterion(options.criterion or ("cross-validation" if held_out is None else "holdout"))
@@ -71,6 +72,7 @@ def fit(
         criterion=criterion,
         held_out=held_out,
         groups=groups,
+        costs=costs,
         prefer=options.prefer,  # type: ignore[arg-type]
         random_state=options.seed,
         n_jobs=runner.n_jobs,
@@ -78,11 +80,12 @@ def fit(
         progress=runner.progress(f"{len(candidates)} candidates"),
         prefix=prefix,
     )
-    if options.cost is not None and selection.scores is None:
+    without = selection.scores is None and (options.threshold is None or selection.costs is not None)
+    if costs is not None and without:
         raise ValueError(
             f"--cost needs probabilities of rows not fitted on, which the criterion {criterion.name!r} does not give here"
         )
-    unfitted, threshold = apply_threshold(selection.model, options, selection.scores, y)
+    unfitted, threshold = apply_threshold(selection.model, costs, selection.scores, y)
     return Fitted(selection, unfitted, fit_quietly(unfitted, X, y), threshold, columns)
 
 

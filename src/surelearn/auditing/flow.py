@@ -33,6 +33,7 @@ from surelearn.fingerprint import UNHASHED, fingerprint_model, fingerprint_rows
 from surelearn.jobs.threads import limits
 from surelearn.monitoring import Reference
 from surelearn.report import Audit
+from surelearn.selection.costs import best_constant
 from surelearn.selection.cross_validation import default_resampling, take
 from surelearn.selection.ledger import Ledger, allowance, ledger_path, ordinal
 from surelearn.selection.selector import Selection
@@ -213,7 +214,7 @@ def _audit_fitted(
     paid = replace(options, delta=allowance(options.delta, turn))
     shared = {"task": task, "groups": groups, "classes": classes, "baseline": against, **_claim_options(paid, task)}
     if fit_rows is not None and task == "classification" and against is None:
-        shared["majority"] = fit_rows.majority
+        shared["majority"] = best_constant(fit_rows.y, options.positive, options.miss)
     certificate = extend(certify(model, X, y, **shared), learner=own_certificate(model, None))
     context = Context(
         title=describe(model),
@@ -306,8 +307,9 @@ def _turn(
 
 
 def _claim_options(options: Options, task: Task) -> dict[str, Any]:
-    names = ("delta", "alpha", "loss", "loss_bound") if task == "regression" else ("delta", "positive", "cost")
-    return {name: getattr(options, name) for name in (*names, "largest_group")}
+    names = ("delta", "alpha", "loss", "loss_bound") if task == "regression" else ("delta", "positive")
+    asked = {name: getattr(options, name) for name in (*names, "largest_group")}
+    return asked if task == "regression" else {**asked, "cost": options.miss}
 
 
 def _certify(
@@ -319,8 +321,8 @@ def _certify(
     shared: dict[str, Any] = {"groups": None if table.groups is None else table.groups[split.certify], "task": table.task}
     shared |= _claim_options(options, table.task)
     if table.task == "classification":
-        labels, counts = np.unique(table.y[train], return_counts=True)
-        shared |= {"classes": np.unique(table.y), "majority": None if rival is not None else labels[counts.argmax()].item()}
+        constant = None if rival is not None else best_constant(table.y[train], options.positive, options.miss)
+        shared |= {"classes": np.unique(table.y), "majority": constant}
     if table.time is not None:
         certificate = certify(fitted.model, X, y, **shared)
         why = f"rows are ordered by {table.time!r}: the last ones measure the past, they do not bound the future"

@@ -37,12 +37,6 @@ class Seen:
     unfitted: Any
     findings: tuple[Finding, ...]
 
-    @property
-    def majority(self) -> Any:
-        """The most frequent label."""
-        labels, counts = np.unique(self.y, return_counts=True)
-        return labels.tolist()[counts.argmax()]
-
 
 def check_seen(seen: Any, model: Any, X: Any, y: Any, task: Task, classes: Any, seed: int) -> Seen:
     """The rows ``seen``, if they can be those that the model was fitted on, and X and y others."""

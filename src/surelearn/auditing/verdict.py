@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from bisect import bisect_left
 
 import numpy as np
 
 from surelearn.auditing.context import Context
+from surelearn.auditing.headline import Headline, number, quoted, worst
+from surelearn.auditing.rare import missed_class, next_step
 from surelearn.bounds import betting_upper, clopper_pearson
-from surelearn.certification import OVER_GROUPS
 from surelearn.claim import Claim
 from surelearn.plain import percent_sure, show
 from surelearn.report import Verdict
@@ -45,73 +46,74 @@ def plural(group: str) -> str:
     return f"{group}s" if group.isalpha() and len(group) > 2 and not group.endswith("s") else f"values of {group}"
 
 
-def quoted(label: Any) -> str:
-    """A label between quotation marks."""
-    return f"‘{label}’"
-
-
 def _claim(context: Context, quantity: str) -> Claim | None:
-    claims = [claim for claim in context.certificate.together if claim.quantity == quantity]
-    if not claims:
-        return None
-    return (max if claims[0].relation == "<=" else min)(claims, key=lambda claim: claim.value)  # the worst of a family
-
-
-def _at_most(claim: Claim, what: str) -> str:
-    return f"at most **{show(_number(claim), claim.unit, '<=')} {what}**"
-
-
-def _number(claim: Claim) -> float:
-    return claim.value[1] if isinstance(claim.value, tuple) else claim.value
+    return worst(claim for claim in context.certificate.together if claim.quantity == quantity)
 
 
 def _guaranteed(context: Context) -> Verdict:
-    risk = _claim(context, "risk")
-    if risk is None:
+    headline = Headline.of(context.certificate)
+    if headline is None:
         return Verdict(kind="nothing useful", sentence="Nothing can be guaranteed about this model.")
-    gain, baseline = _claim(context, "gain"), _claim(context, "baseline_risk")
-    doubt = ""
-    if gain is not None and baseline is not None and not _improves(gain, risk, baseline):
-        doubt = f" An improvement over {_rival(baseline)} was measured, but is not guaranteed."
+    label, missed = missed_class(context, headline)
+    if missed:
+        return _rare(context, headline, label, missed)
+    said = headline.at_most
+    gained = f", {headline.gained}" if headline.improves else ""
     if context.groups is not None:
-        facts, group = context.certificate.facts, context.group_name
-        counted = f"{facts['groups']:,} held-back {plural(group)} count, not {facts['rows']:,} rows"
-        rows = _claim(context, "row_weighted_risk")
-        by_rows = "" if rows is None else f", and {_at_most(rows, 'errors')} where every row counts the same"
-        sentence = (
-            f"For a new {group}, {_at_most(risk, 'errors')} as a mean over {plural(group)}{by_rows} "
-            f"({confidence(context)}; {counted})."
-        )
-        return Verdict(kind="guaranteed", sentence=sentence + doubt)
-    parts = [_at_most(risk, "errors")]
+        said = f"{said} as a mean over {plural(context.group_name)}{_by_rows(context)}{gained}"
+        sentence = f"For a new {context.group_name}, {said} ({confidence(context)}; {_counted(context)})."
+        return Verdict(kind="guaranteed", sentence=sentence + _doubt(headline))
     sensitivity = _claim(context, "sensitivity")
+    also = ""
     if sensitivity is not None and not sensitivity.vacuous:
-        missed = show(1 - _number(sensitivity), "rate", "<=")
+        share = show(1 - number(sensitivity), "rate", "<=")
         positive = str(context.options.positive)
         name = positive if positive.replace(" ", "").isalpha() else quoted(positive)
-        parts.append(f"at most **{missed} of {name} cases missed**")
-    sentence = f"On new rows like these, {' and '.join(parts)}"
-    if baseline is not None:
-        sentence += f", against at least {show(_number(baseline), 'rate', '>=')} errors for {_rival(baseline)}"
-    count = len(parts) + (baseline is not None)
-    together = {1: "with", 2: "; both hold together with"}.get(count, "; all three hold together with")
-    sentence += f"{' ' * (count == 1)}{together} {confidence(context)} confidence."
-    return Verdict(kind="guaranteed", sentence=sentence + doubt)
+        also = f"{',' if gained else ''} and at most **{share} of {name} cases missed**"
+    several = ("; both hold together", "; all three hold together")[bool(gained and also)] if gained or also else ""
+    sentence = f"On new rows like these, {said}{gained}{also}{several} with {confidence(context)} confidence."
+    return Verdict(kind="guaranteed", sentence=sentence + _doubt(headline))
 
 
-def _rival(baseline: Claim) -> str:
-    prefix = "errors of always answering "
-    return (
-        f"always answering {quoted(baseline.label.removeprefix(prefix).removesuffix(OVER_GROUPS))}"
-        if prefix in baseline.label
-        else "the other model"
-    )
+def _rare(context: Context, headline: Headline, label: str, missed: str) -> Verdict:
+    """Few errors of which a rare class has most: its first sentence says so."""
+    said, sure = f"{headline.at_most}, but {missed}", f"guaranteed together, {confidence(context)}"
+    if context.groups is not None:
+        said = f"for a new {context.group_name}, {said}, as means over {plural(context.group_name)}"
+        sure = f"{sure}; {_counted(context)}"
+    sentence = f"{said[0].upper()}{said[1:]} ({sure}); {next_step(context, label)}."
+    if headline.improves:
+        sentence += f" Guaranteed too: {headline.gained}."
+    return Verdict(kind="warning", sentence=sentence + _doubt(headline))
+
+
+def _doubt(headline: Headline) -> str:
+    if headline.improves is not False:
+        return ""
+    return f" An improvement over {headline.rival} was measured, but is not guaranteed."
+
+
+def _counted(context: Context) -> str:
+    facts = context.certificate.facts
+    return f"{facts['groups']:,} held-back {plural(context.group_name)} count, not {facts['rows']:,} rows"
+
+
+def _by_rows(context: Context) -> str:
+    """What is guaranteed where every row counts the same, if the largest group was stated."""
+    cost, errors = (_claim(context, f"row_weighted_{name}") for name in ("cost", "risk"))
+    if cost is not None:
+        return f", and at most **{show(number(cost), 'number', '<=')}** where every row counts the same"
+    if errors is not None:
+        return f", and at most **{show(number(errors), 'rate', '<=')} errors** where every row counts the same"
+    return ""
 
 
 def _nothing_useful(context: Context) -> Verdict | None:
     risk = _claim(context, "risk")
     if risk is None:
         return None
+    if context.options.miss is not None:
+        return _nothing_useful_of_cost(context)
     grouped = context.groups is not None
     n, units = context.certificate.facts["groups" if grouped else "rows"], plural(context.group_name) if grouped else "rows"
 
@@ -132,32 +134,55 @@ def _nothing_useful(context: Context) -> Verdict | None:
     return Verdict(kind="nothing useful", sentence=sentence)
 
 
-def _do_not_ship(context: Context) -> Verdict | None:
-    gain, risk, baseline = _claim(context, "gain"), _claim(context, "risk"), _claim(context, "baseline_risk")
-    if gain is None or risk is None or baseline is None or _improves(gain, risk, baseline) or _seems_to_improve(gain):
+def _nothing_useful_of_cost(context: Context) -> Verdict | None:
+    """Where even answers that are all right could not be proved cheaper than a constant one is."""
+    headline = Headline.of(context.certificate)
+    if headline is None or headline.baseline is None or headline.miss is None:
         return None
+    facts, grouped = context.certificate.facts, context.groups is not None
+    n, units = facts["groups" if grouped else "rows"], plural(context.group_name) if grouped else "rows"
+    constant = "baseline" not in facts.hashes  # else the best constant costs less than miss/(1 + miss), whatever the rows
+    goal = headline.baseline.measured or 0.0 if constant else headline.miss / (1 + headline.miss)
+    if goal <= 0:
+        sentence = (
+            f"Nothing useful can be guaranteed: {headline.rival} costs nothing on the {n} held-back {units}; label more."
+        )
+        return Verdict(kind="nothing useful", sentence=sentence)
+    delta, bound = headline.claim.inputs["delta"], headline.claim.inputs["loss_bound"]
+
+    def least(m: int) -> float:
+        """What m answers without a miss or a false alarm would prove."""
+        return betting_upper(np.zeros(m), delta, loss_bound=bound)
+
+    if least(n) <= goal:
+        return None
+    needed = 2 * n
+    while least(needed) > goal / 2:
+        needed *= 2
+    needed = bisect_left(range(needed), True, lo=n, key=lambda m: least(m) <= goal / 2)
+    than = f"{headline.rival} costs {show(goal, 'number')}" if constant else "some constant answer costs less"
     sentence = (
-        f"Do not ship: {show(risk.measured or 0.0, 'rate')} errors measured, {show(baseline.measured or 0.0, 'rate')} for "
-        f"{_rival(baseline)}; no improvement can be guaranteed."
+        f"Nothing useful can be guaranteed: with {n} held-back {units} even answers without an error prove only a mean cost "
+        f"of at most {show(least(n), 'number', '<=')}, and {than}; label at least {needed:,}."
     )
-    return Verdict(kind="do not ship", sentence=sentence)
+    return Verdict(kind="nothing useful", sentence=sentence)
 
 
-def _improves(gain: Claim, risk: Claim, baseline: Claim) -> bool:
-    """Whether an improvement is guaranteed, by the paired claim or by the two bounds."""
-    return _number(gain) > 0 or _number(risk) < _number(baseline)
-
-
-def _seems_to_improve(gain: Claim) -> bool:
-    """Whether an improvement was measured, by more than two standard errors, though too few rows guarantee it."""
-    differences = np.subtract(gain.inputs["baseline_losses"], gain.inputs["losses"])
-    return differences.size > 1 and differences.mean() > 2 * differences.std(ddof=1) / math.sqrt(differences.size)
+def _do_not_ship(context: Context) -> Verdict | None:
+    headline = Headline.of(context.certificate)
+    if headline is None or headline.improves is not False or headline.seems_to_improve:
+        return None
+    label, missed = missed_class(context, headline)
+    sentence = f"Do not ship: {headline.measured}; no improvement can be guaranteed"
+    if missed:
+        sentence += f", and {missed} ({confidence(context)}); {next_step(context, label)}"
+    return Verdict(kind="do not ship", sentence=f"{sentence}.")
 
 
 def _regression(context: Context) -> Verdict:
     claim = _claim(context, "error_quantile")
     facts = context.certificate.facts
-    if claim is None or math.isinf(_number(claim)):
+    if claim is None or math.isinf(number(claim)):
         delta = context.certificate.delta if claim is None else claim.inputs["delta"]
         n = len(facts["residuals"])
         needed = math.ceil(math.log(delta) / math.log1p(-context.options.alpha))  # the largest residual covers
@@ -167,12 +192,12 @@ def _regression(context: Context) -> Verdict:
     share = f"{100 * (1 - context.options.alpha):g}%"
     grouped = context.groups is not None
     whose = f"predictions for one random row of a new {context.group_name}" if grouped else "new predictions"
-    radius = show(_number(claim), "number", "<=")
+    radius = show(number(claim), "number", "<=")
     sentence = f"At least {share} of {whose} fall within **{radius} of the truth** ({confidence(context)} confidence); "
     mean = _claim(context, "mean_loss")
     kind = "mean error" if context.options.loss == "absolute" else "mean squared error"
     if mean is not None:
-        sentence += f"the {kind} is at most **{show(_number(mean), 'number', '<=')}**."
+        sentence += f"the {kind} is at most **{show(number(mean), 'number', '<=')}**."
     else:
         measured = show(facts["mean loss"], "number")
         sentence += f"the {kind}, {measured}, is measured only, because the target has no stated range."
@@ -186,7 +211,9 @@ def _regression(context: Context) -> Verdict:
 def _over_time(context: Context) -> Verdict:
     facts = context.certificate.facts
     if context.task == "classification":
-        measured = f"the model erred {show(facts['risk.count'] / facts['risk.n'], 'rate')} (measured)"
+        measured = f"the model erred {show(facts['risk.rate'], 'rate')} (measured)"
+        if context.options.miss is not None:
+            measured += f", at a mean cost of {show(float(np.mean(facts['cost.losses'])), 'number')} (measured)"
     else:
         measured = f"the model was off by {show(facts['mean loss'], 'number')} on average (measured)"
     sentence = (
@@ -201,14 +228,16 @@ def _leak(context: Context) -> Verdict:
     verb = "repeats" if len(context.suspects) == 1 else "repeat"
     drops = " ".join(f"--drop {column}" for column in context.suspects)
     pronoun = "it" if len(context.suspects) == 1 else "them"
-    headline = "risk" if context.task == "classification" else "error_quantile"
+    headline = context.certificate.together[0].quantity
     claims = [claim for claim in context.certificate.together if claim.quantity == headline]
     without, including = claims[0], claims[-1]  # the page's own model, and the one that was given the suspects
-    what = " errors" if headline == "risk" else f" off for {100 * (1 - context.options.alpha):g}% of rows"
+    what = {"risk": " errors", "mean_cost": " mean cost"}.get(
+        headline, f" off for {100 * (1 - context.options.alpha):g}% of rows"
+    )
     sentence = (
         f"No verdict: {columns} {verb} `{context.target}`; with {pronoun} at most "
-        f"{show(_number(including), including.unit, '<=')}{what}, without {pronoun} at most "
-        f"{show(_number(without), without.unit, '<=')}; confirm with `{drops}`, or `{drops.replace('--drop', '--keep')}` if "
+        f"{show(number(including), including.unit, '<=')}{what}, without {pronoun} at most "
+        f"{show(number(without), without.unit, '<=')}; confirm with `{drops}`, or `{drops.replace('--drop', '--keep')}` if "
         "it is known when a prediction is made."
     )
     return Verdict(kind="no verdict", sentence=sentence)

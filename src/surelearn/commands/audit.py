@@ -44,8 +44,9 @@ Examples:
 @click.option("--time", metavar="COLUMN", help="Rows are ordered in time: measure on the last ones, guarantee nothing.")
 @click.option("--task", type=click.Choice(["classification", "regression"]), help="If the target's kind is misread.")
 @click.option("--positive", metavar="CLASS", help="The class that matters.")
-@click.option("--cost", type=float, help="Cost of a missed --positive when a false alarm costs 1; chooses the threshold.")
-@click.option("--threshold", type=float, help="Answer --positive from this probability on.")
+@click.option("--cost", type=float, help="Cost of a missed --positive when a false alarm costs 1: the page is then about the"
+              " mean cost, at the threshold that suits it.")  # fmt: skip
+@click.option("--threshold", type=float, help="Answer --positive from this probability t on; implies --cost (1 − t)/t.")
 @click.option("--slice", "slices", multiple=True, metavar="COLUMN", help="Report subpopulations of a column (repeatable).")
 @click.option("--skip", multiple=True, metavar="SECTION",
               help="Leave out robustness, poisoning, membership or attribution (repeatable).")  # fmt: skip
@@ -74,7 +75,9 @@ Examples:
 @click.option("--out", type=click.Path(path_type=Path), default=Path("surelearn-audit"), show_default=True,
               help="Folder for the page, the numbers and the certificate.")  # fmt: skip
 @click.option("--format", "formats", multiple=True, type=click.Choice(["html", "md"]), default=["html"], show_default=True)
-@click.option("--max-risk", type=float, help="Exit with 1 if the guaranteed bound is above.")
+@click.option(
+    "--max-risk", type=float, help="Exit with 1 if the guaranteed bound (on errors; with --cost on the mean cost) is above."
+)
 @click.option("--quiet", is_flag=True, help="Print the verdict only.")
 def command(source: str | None, **given: Any) -> None:
     """Audit a table: fit, select, certify, and write one page that a person can sign."""
@@ -134,6 +137,7 @@ def _audit(
             journal=journal,
             progress=(lambda label: None) if quiet else rich_progress,  # noqa: ARG005
             say=tell,
+            command=reproduce,
         )
         result = audit_table(
             table, keep=keep, models=candidates, against=rival, ledger=ledger, options=options, runner=runner
@@ -274,7 +278,8 @@ def _gate(result: Any, max_risk: float | None) -> int:
         click.echo(f"gate: nothing is guaranteed, so a risk of at most {max_risk:g} is not", err=True)
         return 1
     if headline.value > max_risk:
-        click.echo(f"gate: the guaranteed bound {headline.value:.4g} is above --max-risk {max_risk:g}", err=True)
+        what = "mean cost" if headline.quantity == "mean_cost" else "bound"
+        click.echo(f"gate: the guaranteed {what} {headline.value:.4g} is above --max-risk {max_risk:g}", err=True)
         return 1
     return 0
 

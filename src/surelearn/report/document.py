@@ -17,8 +17,8 @@ FORMAT = "surelearn-audit"
 VERSION = 3
 
 ChartKind = Literal["candidates", "curve", "reliability", "bars", "bounds"]
-Place = Literal["measured", "assumptions", "details"]
-VerdictKind = Literal["guaranteed", "do not ship", "nothing useful", "measured only", "no verdict"]
+Place = Literal["costs", "measured", "assumptions", "details"]
+VerdictKind = Literal["guaranteed", "warning", "do not ship", "nothing useful", "measured only", "no verdict"]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -104,6 +104,7 @@ def _view(audit: Audit) -> dict[str, Any]:
         "vacuous": [row for row in together if row.vacuous],
         "alone": claim_rows(certificate, "alone"),
         "also": [part for part in parts if part.proved],
+        "costs": _at(parts, "costs"),
         "measured": sorted(_at(parts, "measured"), key=lambda part: not part.section.charts),
         "assumed": _at(parts, "assumptions"),
         "assumptions": _assumptions(certificate),

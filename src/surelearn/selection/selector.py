@@ -11,7 +11,8 @@ import numpy as np
 from surelearn import jobs
 from surelearn.adapters import Task
 from surelearn.claim import Claim
-from surelearn.selection.criteria import Criterion, Problem, as_criterion, units_of
+from surelearn.selection.costs import Costs
+from surelearn.selection.criteria import Criterion, Problem, Resampled, as_criterion, units_of
 from surelearn.selection.cross_validation import Resampling
 
 Prefer = Literal["simplest", "best"]
@@ -36,6 +37,7 @@ class Selection:
     claim : what is certified of the chosen candidate, paid for by δ over all candidates, or None
     no_claim : why nothing is
     rate : whether ``errors`` are error rates
+    costs : what wrong answers cost, if ``errors`` are mean costs
     """
 
     names: tuple[str, ...]
@@ -53,6 +55,7 @@ class Selection:
     claim: Claim | None = None
     no_claim: str = ""
     rate: bool = True
+    costs: Costs | None = None
 
     @property
     def name(self) -> str:
@@ -79,6 +82,7 @@ def select(
     criterion: str | Resampling | Criterion = "cross-validation",
     held_out: Any = None,
     groups: Any = None,
+    costs: Costs | None = None,
     prefer: Prefer = "simplest",
     delta: float = 0.05,
     random_state: int = 0,
@@ -100,6 +104,8 @@ def select(
         another of `surelearn.selection.criteria.criteria`; one with settings of its own; or a `Resampling`
     held_out : positions of the rows to compare on, for "holdout"; to calibrate on, for "adjusted-srm"
     groups : rows that belong together stay together
+    costs : what wrong answers cost: criteria that compare losses on rows not fitted on then compare mean costs, each
+        candidate at its own threshold
     prefer : "simplest" candidate within one standard error of the best, or the "best" itself
     delta : the failure probability of a criterion's bounds, for all candidates together
     random_state : seed of the folds
@@ -122,7 +128,7 @@ def select(
         raise ValueError(f"delta must lie strictly between 0 and 1, not {delta!r}")
     y = np.asarray(y)
     problem = Problem(
-        units=units, X=X, y=y, task=task, held_out=_positions(held_out, y.size), groups=groups, delta=delta,
+        units=units, X=X, y=y, task=task, held_out=_positions(held_out, y.size), groups=groups, costs=costs, delta=delta,
         random_state=random_state, n_jobs=n_jobs, journal=journal, progress=progress, prefix=prefix,
     )  # fmt: skip
     if refusal := by.refusal(problem):
@@ -130,6 +136,7 @@ def select(
     found = by.compare(problem)
     chosen = choose(found.values, found.standard_errors, prefer)
     claim = found.claim(chosen)
+    by_cost = costs is not None and isinstance(by, Resampled)
     return Selection(
         names=tuple(candidate.name for candidate in problem.candidates),
         errors=tuple(found.values),
@@ -145,7 +152,8 @@ def select(
         details=found.details,
         claim=claim,
         no_claim="" if claim is not None else found.no_claim or "the class is too rich for these rows",
-        rate=by.rate,
+        rate=by.rate and not by_cost,
+        costs=costs if by_cost else None,
     )
 
 

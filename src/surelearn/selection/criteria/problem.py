@@ -12,6 +12,7 @@ import numpy.typing as npt
 from surelearn import jobs
 from surelearn.adapters import Task
 from surelearn.selection.candidates import Candidate, as_candidates
+from surelearn.selection.costs import Costs
 from surelearn.selection.cross_validation import fit_and_predict, fit_quietly, take_for
 
 _ROUNDS = ("n_rounds", "n_estimators", "max_iter")  # parameters for which a smaller value is a prefix of the larger fit
@@ -92,6 +93,7 @@ class Problem:
     task: Task
     held_out: Any = None
     groups: Any = None
+    costs: Costs | None = None
     delta: float = 0.05
     random_state: int = 0
     n_jobs: int | None = None

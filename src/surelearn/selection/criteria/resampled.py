@@ -9,6 +9,7 @@ import numpy as np
 
 from surelearn.bounds import clopper_pearson
 from surelearn.claim import Claim, Covers
+from surelearn.selection.costs import Costs
 from surelearn.selection.criteria.criterion import Comparison, Criterion
 from surelearn.selection.criteria.problem import Problem, predict_folds
 from surelearn.selection.cross_validation import (
@@ -49,16 +50,20 @@ class Resampled(Criterion):
         return candidates * (n if how.kind == "leave-one-out" else how.folds * how.repeats)
 
     def compare(self, problem: Problem) -> Comparison:
-        """Mean losses and their standard errors."""
+        """Mean losses and their standard errors; where the problem has costs, mean costs (∞ without probabilities)."""
         how, pairs = self.plan(problem)
         outcomes = predict_folds(problem, pairs)
         y, values, spreads, folds, rows = problem.y, [], [], [], []
         for outcome in outcomes:
-            losses = [
-                losses_of(r["predictions"], y[test], problem.task) for r, (_, test) in zip(outcome, pairs, strict=True)
-            ]
-            rows.append(average(losses, pairs, y.size))
-            mean, spread = mean_and_error(rows[-1], problem.groups)
+            if problem.costs is None:
+                losses = [
+                    losses_of(r["predictions"], y[test], problem.task) for r, (_, test) in zip(outcome, pairs, strict=True)
+                ]
+                rows.append(average(losses, pairs, y.size))
+            else:
+                rows.append(_costs(problem, problem.costs, _scores(outcome, pairs, y)))
+                losses = [rows[-1][test] for _, test in pairs]
+            mean, spread = (np.inf, 0.0) if np.isnan(rows[-1]).all() else mean_and_error(rows[-1], problem.groups)
             values.append(mean)
             spreads.append(spread)
             folds.append(tuple(float(fold.mean()) for fold in losses))
@@ -112,7 +117,9 @@ class Holdout(Resampled):
         return Resampling(kind="holdout", folds=1), [(np.setdiff1d(np.arange(problem.y.size), test), test)]
 
     def no_claim(self, problem: Problem) -> str:
-        """For groups and for unbounded losses."""
+        """For groups, for costs and for unbounded losses."""
+        if problem.costs is not None:
+            return "candidates were compared by their costs, each at a threshold that the held-out rows chose"
         if problem.task != "classification":
             return "the absolute error has no stated bound"
         return "" if problem.groups is None else "rows of a group are not independent"
@@ -196,6 +203,13 @@ class Stated(Resampled):
     def resampling(self, n: int, units: int) -> Resampling:  # noqa: ARG002
         """As given."""
         return self.how
+
+
+def _costs(problem: Problem, costs: Costs, scores: Any) -> Any:
+    """Each row's cost, out of fold; NaN for all of them where there are no probabilities."""
+    if scores is None:
+        return np.full(problem.y.size, np.nan)
+    return costs.of_rows(scores[:, np.unique(problem.y).tolist().index(costs.positive)], problem.y, problem.groups)
 
 
 def _scores(outcome: list[dict[str, Any]], pairs: Pairs, y: Any) -> Any:

@@ -1,0 +1,124 @@
+"""What the verdict is about, errors or mean cost, beside the constant answer or the model that it is compared with."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from surelearn.certificate import Certificate
+from surelearn.certification import OVER_GROUPS
+from surelearn.claim import Claim
+from surelearn.plain import show
+
+_CONSTANT = " of always answering "
+
+
+@dataclass(frozen=True)
+class Headline:
+    """The claims that a verdict speaks of.
+
+    Attributes
+    ----------
+    claim : the bound on the error or, where a cost was stated, on the mean cost
+    gain : how much smaller that is, at least, than another predictor's (of several constants: the least gain)
+    baseline : how large the other's is, at least
+    miss : what a missed positive costs, if the claim is about the mean cost
+    """
+
+    claim: Claim
+    gain: Claim | None
+    baseline: Claim | None
+    miss: float | None
+
+    @classmethod
+    def of(cls, certificate: Certificate) -> Headline | None:
+        """The headline of a classifier's certificate; None where nothing is guaranteed."""
+        claim = next((c for c in certificate.together if c.quantity in ("mean_cost", "risk")), None)
+        if claim is None:
+            return None
+        by_cost = claim.quantity == "mean_cost"
+        gain, baseline = (
+            worst(c for c in certificate.together if c.quantity == quantity)
+            for quantity in ("gain", "baseline_cost" if by_cost else "baseline_risk")
+        )
+        return cls(claim, gain, baseline, certificate.facts.options["cost"] if by_cost else None)
+
+    @property
+    def improvement(self) -> float | None:
+        """How much better than the other at least: by the paired claim or, where that proves nothing, by the two bounds."""
+        if self.gain is None or self.baseline is None:
+            return None
+        paired = number(self.gain)
+        return paired if paired > 0 else max(paired, number(self.baseline) - number(self.claim))
+
+    @property
+    def improves(self) -> bool | None:
+        """Whether an improvement is guaranteed; None where there is nothing to compare with."""
+        return None if self.improvement is None else self.improvement > 0
+
+    @property
+    def seems_to_improve(self) -> bool:
+        """Whether an improvement was measured, by more than two standard errors, though too few rows guarantee it."""
+        if self.gain is None:
+            return False
+        differences = np.subtract(self.gain.inputs["baseline_losses"], self.gain.inputs["losses"])
+        return differences.size > 1 and differences.mean() > 2 * differences.std(ddof=1) / math.sqrt(differences.size)
+
+    @property
+    def rival(self) -> str:
+        """What is compared with, in words."""
+        if self.baseline is None or _CONSTANT not in self.baseline.label:
+            return "the other model"
+        if self.baseline.family:
+            return "any constant answer"
+        return f"always answering {quoted(self.baseline.label.split(_CONSTANT, 1)[1].removesuffix(OVER_GROUPS))}"
+
+    @property
+    def at_most(self) -> str:
+        """The bound in words."""
+        bound = show(number(self.claim), self.claim.unit, "<=")
+        if self.miss is None:
+            return f"at most **{bound} errors**"
+        return f"a mean cost of at most **{bound}** per row (a miss counts {show(self.miss, 'number')}, a false alarm 1)"
+
+    @property
+    def gained(self) -> str:
+        """The guaranteed improvement in words."""
+        value = self.improvement or 0.0
+        if self.miss is not None:
+            return f"at least **{show(value, 'number', '>=')} less** than {self.rival}"
+        points = show(value, "rate", ">=").removesuffix("%")
+        if not float(points):  # fewer than a hundredth of a percentage point
+            points = show(100 * value, "number", ">=")
+        return f"at least **{points} percentage points fewer** than {self.rival}"
+
+    @property
+    def measured(self) -> str:
+        """What was measured of both, in words."""
+        own, other = (0.0 if c is None or c.measured is None else c.measured for c in (self.claim, self.baseline))
+        if self.miss is not None:
+            counts = f"(a miss counts {show(self.miss, 'number')}, a false alarm 1)"
+            return f"a mean cost of {show(own, 'number')} {counts} measured, {show(other, 'number')} for {self.rival}"
+        return f"{show(own, 'rate')} errors measured, {show(other, 'rate')} for {self.rival}"
+
+
+def number(claim: Claim) -> float:
+    """A claim's bound, the upper one of an interval."""
+    return claim.value[1] if isinstance(claim.value, tuple) else claim.value
+
+
+def worst(claims: Iterable[Claim]) -> Claim | None:
+    """The weakest claim of a family, which holds for all its members; None without any."""
+    listed = list(claims)
+    if not listed:
+        return None
+    return (max if listed[0].relation == "<=" else min)(listed, key=lambda claim: number(claim))
+
+
+def quoted(label: Any) -> str:
+    """A label between quotation marks."""
+    return f"‘{label}’"
