@@ -162,8 +162,12 @@ def test_several_classes_groups_and_another_model():
     assert certificate.together[0].quantity == "mean_cost"
     assert certificate["mean_cost"].measured == pytest.approx(costs.mean())
     gains = [claim.label for claim in certificate.together if claim.quantity == "gain"]  # 0 and 1 cost the same
-    assert gains == [f"mean cost below that of always answering {c}" for c in (0, 2)]
+    assert gains == [f"mean cost below that of always answering {c}, mean over groups" for c in (0, 2)]
     assert certificate.verify(model, *new, groups=np.arange(600) // 4)
+    sizes = np.repeat(np.arange(240), np.r_[np.full(120, 1), np.full(120, 4)])
+    by_rows = certify(model, *new, positive=2, cost=6.0, groups=sizes, largest_group=4)["row_weighted_cost"]
+    assert by_rows.measured == pytest.approx(costs.mean())
+    assert by_rows.covers.loss == "cost"
     result = surelearn.audit(model, *new, positive=2, cost=6.0, **QUICK)
     assert "than any constant answer" in result.verdict.text
     other = certify(model, *new, positive=2, cost=6.0, baseline=DummyClassifier().fit(x[:300], y[:300]))
