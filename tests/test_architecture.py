@@ -47,6 +47,7 @@ MAY_IMPORT = {
     },
     "monitoring": {
         "adapters", "bounds", "certificate", "claim", "data", "documents", "files", "fingerprint", "measurement", "plain",
+        "slicing",
     },
     "persistence": {"certificate", "data", "documents", "files", "fingerprint", "kernel", "plain", "version"},
     "report": {"certificate", "claim", "documents", "plain", "version"},

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import csv
+import itertools
 import sys
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from surelearn.terminal import ctrl_c, say, shorten
+
+if TYPE_CHECKING:
+    from surelearn.monitoring import Looks, Watch
 
 EXAMPLES = """
 \b
@@ -21,8 +25,15 @@ Examples:
   surelearn watch surelearn-audit/certificate.json joined.csv --prediction prediction --plot evidence.png
   tail -f labelled.csv | surelearn watch surelearn-audit/certificate.json -         row by row; ends at an alarm
   surelearn watch surelearn-audit/certificate.json unlabelled.csv   no labels: compares inputs and scores only
+
+\b
+Exit codes:
+  0  no alarm and no drift found
+  2  bad input; nothing is recorded
+  3  alarm: live rows contradict a certified claim, which is named; it stays
+  4  drift: inputs, scores (SL501, SL502) or class frequencies (SL503) differ from the certify rows; no claim is contradicted
 """
-ALARM = 3
+ALARM, DRIFT = 3, 4
 SAVE_EVERY = 1000  # rows of standard input
 
 
@@ -31,7 +42,9 @@ SAVE_EVERY = 1000  # rows of standard input
 @click.argument("source", metavar="FILE")
 @click.option("--state", type=click.Path(dir_okay=False, path_type=Path),
               help="Where the evidence is kept from run to run (default: beside the certificate).")  # fmt: skip
-@click.option("--claim", help="What to watch: risk, sensitivity, specificity, precision, … (default: the headline).")
+@click.option(
+    "--claim", help="Watch this only: risk, sensitivity, specificity, precision, … (default: every certified claim)."
+)
 @click.option(
     "--delta", type=float, help="Probability of ever raising a false alarm, beyond the certificate's (default: 0.05)."
 )
@@ -47,9 +60,10 @@ SAVE_EVERY = 1000  # rows of standard input
 def command(certificate: Path, source: str, plot: Path | None, **given: Any) -> None:
     """Test whether live rows contradict a CERTIFICATE, file by file or row by row ("-": standard input).
 
-    FILE holds a random sample of what the model is used on, with true labels. However often this is run, an unchanged model
-    raises an alarm with probability at most delta plus the certificate's own. Exits with 3 on an alarm. A risk that grew
-    but is still within the certified bound cannot be seen.
+    FILE holds a random sample of what the model is used on, with true labels. Every certified claim that labelled rows can
+    contradict is watched; delta is divided among them. However often this is run, an unchanged model raises an alarm with
+    probability at most delta plus the certificate's own. A risk that grew but is still within the certified bound cannot be
+    seen. Inputs, scores and class frequencies are compared with the certify rows.
     """
     sys.exit(_watch(certificate, source, plot, **given))
 
@@ -58,32 +72,91 @@ def _watch(
     path: Path, source: str, plot: Path | None, *, state: Path | None, claim: str | None, delta: float | None, **given: Any
 ) -> int:
     from surelearn import files
-    from surelearn.monitoring import Watch
+    from surelearn.monitoring import Looks
 
     path = path / "certificate.json" if path.is_dir() else path
     state = path.with_name(f"{path.stem}.watch.json") if state is None else state
+    for file in (path, state, *([] if source == "-" else [Path(source)])):
+        files.check_regular(file)
     with closing(_Live(path, _read_certificate(path), source, **given)) as live:
-        if not live.labelled:
-            return _drift_only(live)
+        if not live.labelled and (live.counter is None or not live.complete):
+            raise ValueError(
+                f"{live.source} has no column {live.target!r} of labels, and no model lies beside {live.path} to compare "
+                "inputs: pass --target COLUMN or --model FOLDER"
+            )
         with files.locked(state):
-            if state.exists():
-                watch = Watch.load(state, live.certificate)
-                _check_same(watch, state, claim, delta)
-            else:
-                watch = Watch(live.certificate, claim, 0.05 if delta is None else delta)
+            looks = Looks.load(_looks_path(state), live.certificate.hash)
+            if not live.labelled:
+                live.columns()
+                return _drift_only(live, looks, state)
+            watch = _begin(live, state, claim, delta)
             ctrl_c.under_way = True
             _take(watch, live, state)
+            found = _look(live, looks, state)
     if live.note:
         say(str(live.note))
+    if watch.quantity is not None and claim is None:
+        say(f"{state} was begun to watch {watch.quantity} only: another --state watches every certified claim")
     for line in str(watch).splitlines():
         say(line)
-    for finding in live.drift():
-        if finding.severity != "info":
-            say(f"{finding.text} ({finding.code})")
+    if not live.complete and any(each.claim.family == "slice" for each in watch.watched):
+        say("claims about slices got no evidence: that takes the model and every column that it reads")
+    if (shift := watch.label_shift) is not None:
+        say(f"{shift.text} ({shift.code})")
+    for line in found:
+        say(line)
     if plot is not None:
         watch.plot(plot)
         say(f"evidence  {plot}")
-    return ALARM if watch.alarm else 0
+    return ALARM if watch.alarm else DRIFT if found or shift is not None else 0
+
+
+def _begin(live: _Live, state: Path, claim: str | None, delta: float | None) -> Watch:
+    """The watch that the state holds, or a new one."""
+    from surelearn.monitoring import Watch
+
+    if not state.exists():
+        return Watch(live.certificate, claim, 0.05 if delta is None else delta)
+    watch = Watch.load(state, live.certificate)
+    if delta is not None and delta != watch.delta:
+        raise ValueError(f"{state} was begun with --delta {watch.delta:g}: it cannot change; name another --state")
+    if claim is not None and claim != watch.quantity:
+        watches = watch.quantity or "every certified claim"
+        raise ValueError(f"{state} watches {watches}: name another --state to watch {claim} only")
+    return watch
+
+
+def _look(live: _Live, looks: Looks, state: Path) -> list[str]:
+    """Compare inputs and scores with the certify rows, where that can be done, and record the look; what was found."""
+    if live.counter is None or not live.complete:
+        return []
+    before = len(looks.seen)
+    findings = looks.look(live.counter)
+    if len(looks.seen) > before:
+        looks.save(_looks_path(state))
+    lines = [f"{finding.text} ({finding.code})" for finding in findings if finding.severity != "info"]
+    return [*lines, str(looks)] if lines else []
+
+
+def _looks_path(state: Path) -> Path:
+    """Where looks at drift are counted: beside the state."""
+    return state.with_name(f"{state.name.removesuffix('.json').removesuffix('.watch')}.drift.json")
+
+
+def _drift_only(live: _Live, looks: Looks, state: Path) -> int:
+    """Compare unlabelled rows."""
+    say(f"no column {shorten(live.target)!r} of labels, so the certificate is not tested; inputs and scores were compared")
+    found = _look(live, looks, state)
+    if found:
+        lines = found
+    elif few := [finding.text for finding in live.counter.findings() if finding.severity == "info"]:
+        lines = few
+    else:
+        none = f"{live.rows:,} rows: no difference from the certify rows was found, which proves nothing about errors"
+        lines = [none, str(looks)]
+    for line in lines:
+        say(line)
+    return DRIFT if found else 0
 
 
 def _read_certificate(path: Path) -> Any:
@@ -100,46 +173,34 @@ def _read_certificate(path: Path) -> Any:
     return certificate
 
 
-def _check_same(watch: Any, state: Path, claim: str | None, delta: float | None) -> None:
-    if delta is not None and delta != watch.delta:
-        raise ValueError(f"{state} was begun with --delta {watch.delta:g}: it cannot change; name another --state")
-    if claim is not None and claim != watch.claim.quantity:
-        raise ValueError(f"{state} watches {watch.claim.quantity}: name another --state to watch {claim}")
+def _take(watch: Watch, live: _Live, state: Path) -> None:
+    """Feed the file, or standard input row by row until it ends or the alarm is raised; keep the evidence.
 
-
-def _take(watch: Any, live: _Live, state: Path) -> None:
-    """Feed the file, or standard input row by row until it ends or the alarm is raised; keep the evidence."""
+    Of a stream with a bad row the rows up to the last that were saved, a thousand at a time, stay taken in.
+    """
     if live.source != "-":
-        live.note = watch.feed(*live.columns(), name=live.source)
+        hashes, truths, predictions, groups, rows = live.columns()
+        live.note = watch.feed(hashes, truths, predictions, groups, name=live.source, X=rows)
         watch.save(state)
         return
     if live.group is not None:
         raise ValueError("rows from standard input cannot be gathered into groups: pass files")
+    saved = 0
     try:
-        for count, (truth, predicted) in enumerate(live.one_by_one(), start=1):
-            watch.update(truth, predicted)
+        for count, (truth, predicted, rows) in enumerate(live.one_by_one(), start=1):
+            watch.update(truth, predicted, X=rows)
             if watch.alarm:
                 break
             if count % SAVE_EVERY == 0:
                 watch.save(state)
-    finally:  # rows that were taken in have been seen, whatever comes after them
+                saved = count
+    except ValueError as error:
+        kept = f"; the {saved:,} rows before were taken in, feed what follows them" if saved else ""
+        raise ValueError(f"{error}{kept}") from None
+    except BaseException:  # rows that were taken in have been seen, whatever ends the stream
         watch.save(state)
-
-
-def _drift_only(live: _Live) -> int:
-    if live.predictor is None or live.predictor.saved.reference is None:
-        raise ValueError(
-            f"{live.source} has no column {live.target!r} of labels, and no model lies beside {live.path} to compare "
-            "inputs: pass --target COLUMN or --model FOLDER"
-        )
-    live.columns()
-    say(f"no column {shorten(live.target)!r} of labels, so the certificate is not tested; inputs and scores were compared")
-    findings = live.drift()
-    for finding in findings:
-        say(f"{finding.text} ({finding.code})")
-    if not findings:
-        say(f"{live.rows:,} rows: no difference from the certify rows was found, which proves nothing about errors")
-    return 0
+        raise
+    watch.save(state)
 
 
 @dataclass
@@ -176,8 +237,10 @@ class _Live:
         self.counter = self._counter()
         self._lines: Iterator[list[str]] = iter(())
         if self.source == "-":
-            self._lines = csv.reader(sys.stdin)
+            self._lines = _lines_of_standard_input()
             names = tuple(name.strip() for name in next(self._lines, []))
+            if len(set(names)) < len(names):
+                raise ValueError("standard input has two columns of the same name: its first line must name each once")
             self.stream: Any = None
         else:
             schema = None if self.predictor is None else self.predictor.schema
@@ -235,25 +298,28 @@ class _Live:
         return "truth" if isinstance(first, bool) else "whole" if isinstance(first, int) else "words"
 
     def columns(self) -> tuple[Any, ...]:
-        """Hashes, truths, predictions and groups of all rows of the file; inputs are counted on the way."""
+        """Hashes, truths, predictions, groups and the slices' columns of the file's rows; inputs are counted on the way."""
         import numpy as np
+        import pandas as pd
 
         from surelearn.data import hash_rows
 
-        hashes, truths, predictions, groups = [], [], [], []
+        hashes, truths, predictions, groups, sliced = [], [], [], [], []
         with self.stream:
             for table in self.stream.tables:
                 self.rows += table.num_rows
-                truth, predicted, group = self._read(table, self.stream)
+                truth, predicted, group, rows = self._read(table, self.stream)
                 hashes.append(hash_rows(table.to_pandas()))
                 truths.append(truth)
                 predictions.append(predicted)
                 groups.append(group)
+                sliced.append(rows)
         if not self.labelled:
             return ()
         made = [np.concatenate(parts) for parts in (hashes, truths, predictions)]
         self._check_labels(made[1])
-        return (*made, None if self.group is None else np.concatenate(groups))
+        rows = pd.concat(sliced, ignore_index=True) if self.sliced_by and self.complete else None
+        return (*made, None if self.group is None else np.concatenate(groups), rows)
 
     def _check_labels(self, truths: Any) -> None:
         """Refuse a file whose labels are all unknown: they are written in another way, which is no error of the model."""
@@ -264,27 +330,35 @@ class _Live:
             said = f"no label is one the model knows; {found[0]!r} is not {known}"
             raise ValueError(f"{self.source}, column {self.target!r}: {said}")
 
-    def _read(self, table: Any, stream: Any) -> tuple[Any, Any, Any]:
+    @property
+    def sliced_by(self) -> list[str]:
+        """The columns that the certificate's slices are made of."""
+        return [cut["column"] for cut in self.certificate.facts.options.get("slices", ())]
+
+    def _read(self, table: Any, stream: Any) -> tuple[Any, Any, Any, Any]:
         from surelearn.adapters import scores_of
         from surelearn.data.schema import read_labels
 
         decimal = stream.decimal if stream is not None else "."
         scores: Any = {}
+        rows: Any = None
         if self.complete:
             rows = self.predictor.schema.conform(table, self.source, self.predictor.notes, decimal=decimal)
             scores = scores_of(self.predictor.saved.model, rows)
             if self.counter is not None:
                 self.counter.add(rows, scores)
+            rows = rows[self.sliced_by]
         predicted = scores.get("prediction")
         if self.prediction is not None:
             predicted = read_labels(table.column(self.prediction), self.kind, decimal=decimal)
         if not self.labelled:
-            return None, predicted, None
+            return None, predicted, None, rows
         truth = read_labels(table.column(self.target), self.kind, decimal=decimal)
-        return truth, predicted, None if self.group is None else read_labels(table.column(self.group), "words")
+        group = None if self.group is None else read_labels(table.column(self.group), "words")
+        return truth, predicted, group, rows
 
-    def one_by_one(self) -> Iterator[tuple[Any, Any]]:
-        """Truth and prediction of each row of standard input."""
+    def one_by_one(self) -> Iterator[tuple[Any, Any, Any]]:
+        """Truth, prediction and the slices' columns of each row of standard input."""
         import pyarrow as pa
 
         for number, row in enumerate(self._lines, start=2):
@@ -296,8 +370,26 @@ class _Live:
             table = pa.table(
                 {name: pa.array([value], pa.large_string()) for name, value in zip(self.names, row, strict=True)}
             )
-            yield self._read(table, None)[:2]
+            truth, predicted, _, rows = self._read(table, None)
+            yield truth, predicted, rows
 
-    def drift(self) -> list[Any]:
-        """What is different about inputs and scores, where they could be compared."""
-        return [] if self.counter is None or not self.complete else self.counter.findings()
+
+def _lines_of_standard_input() -> Iterator[list[str]]:
+    """Rows of CSV as they come; one that cannot be read is refused with its number."""
+    rows = csv.reader(sys.stdin)
+    for number in itertools.count(1):
+        try:
+            row = next(rows, None)
+        except csv.Error as error:
+            what = str(error)
+            if "field larger" in what:
+                what = f"a value has more than {csv.field_size_limit():,} characters"
+            said = f"standard input, row {number} cannot be read: {what}; check its quotes and delimiters"
+            raise ValueError(said) from None
+        except UnicodeDecodeError:
+            raise ValueError(f"standard input, row {number} is not text in UTF-8: pipe a CSV table") from None
+        if row is None:
+            return
+        if any("\0" in value for value in row):
+            raise ValueError(f"standard input, row {number} has NUL bytes: it is not a text table, pipe a CSV table")
+        yield row

@@ -22,6 +22,7 @@ class Evidence:
     ----------
     bound : B
     delta : probability that the capital ever reaches 1/δ, if the mean is at most B
+    points : how many points of the way are kept
 
     Attributes
     ----------
@@ -38,8 +39,8 @@ class Evidence:
     (6, 4.0, 5.0)
     """
 
-    def __init__(self, bound: float, delta: float) -> None:
-        self.game, self.delta = Game(bound), delta
+    def __init__(self, bound: float, delta: float, points: int = MOST_POINTS) -> None:
+        self.game, self.delta, self.points = Game(bound), delta, points
         self.units, self.lost = 0, 0.0
         self.highest, self.highest_at = 0.0, 0
         self.alarm_at: int | None = None
@@ -53,7 +54,7 @@ class Evidence:
 
     @property
     def history(self) -> tuple[tuple[int, float], ...]:
-        """(losses taken, ln capital) from the start to now, at most about a thousand, the highest among them."""
+        """(losses taken, ln capital) from the start to now, at most about ``points``, the highest among them."""
         ends = {0: 0.0, self.highest_at: self.highest, self.units: self.log_capital}
         return tuple(sorted({**dict(self._points), **ends}.items()))
 
@@ -71,7 +72,7 @@ class Evidence:
         self.units += int(losses.size)
         self.lost += math.fsum(losses)
         step = 1
-        while self.units // step > MOST_POINTS:
+        while self.units // step > self.points:
             step *= 2
         kept = now % step == 0
         self._points = [point for point in self._points if point[0] % step == 0]
@@ -90,9 +91,9 @@ class Evidence:
         }
 
     @classmethod
-    def from_dict(cls, plain: Mapping[str, Any], bound: float, delta: float) -> Evidence:
+    def from_dict(cls, plain: Mapping[str, Any], bound: float, delta: float, points: int = MOST_POINTS) -> Evidence:
         """Read what `to_dict` wrote; a `ValueError` names the part that cannot be right."""
-        made = cls(bound, delta)
+        made = cls(bound, delta, points)
         check_entries(plain, made.to_dict())
         made.units, made.highest_at = whole("units", plain["units"]), whole("highest_at", plain["highest_at"])
         made.lost, made.highest = real("lost", plain["lost"]), real("highest", plain["highest"])
@@ -109,7 +110,7 @@ class Evidence:
         require("lost", 0 <= self.lost <= self.units * (1 + 1e-9))
         require("highest_at", self.highest_at <= self.units)
         require(
-            "history", at == sorted(set(at)) and len(at) <= MOST_POINTS and (not at or 0 < at[0] <= at[-1] <= self.units)
+            "history", at == sorted(set(at)) and len(at) <= self.points and (not at or 0 < at[0] <= at[-1] <= self.units)
         )
         require("highest", self.highest >= max(0.0, self.log_capital - 1e-9))
         require("alarm_at", (self.alarm_at is not None) == (self.highest >= -math.log(self.delta)))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -11,12 +12,30 @@ import numpy.typing as npt
 
 from surelearn.certificate import Certificate
 from surelearn.claim import Claim
-from surelearn.measurement import LOSSES, Measurement
+from surelearn.measurement import LOSSES, Mask, Measurement
 from surelearn.monitoring.betting import SMALLEST_BOUND
 from surelearn.plain import show
 
 RATES = ("sensitivity", "specificity", "precision")
-WATCHABLE = ("risk", *RATES, "mean_cost", "error_quantile", "mean_loss")
+AMOUNTS = ("mean_cost", "mean_loss", "slice_loss")
+SLICES = ("slice_risk", "slice_loss")
+WATCHABLE = ("risk", *RATES, "class_error", "slice_risk", "error_quantile", *AMOUNTS)
+HEADLINE = 0.5  # the first claim's part of delta, where several are watched
+
+
+@dataclass(frozen=True)
+class LiveRows:
+    """Labelled rows, read once for all claims.
+
+    Attributes
+    ----------
+    truth, answer : positions among the model's classes (a truth of −1 is a label it never saw), or a regression's numbers
+    slices : which rows are in which slice; empty where the rows' columns were not given
+    """
+
+    truth: npt.NDArray[Any]
+    answer: npt.NDArray[Any]
+    slices: Mapping[str, Mask] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -31,25 +50,81 @@ class Losses:
     beyond: npt.NDArray[np.bool_]
 
 
-def find_claim(certificate: Certificate, quantity: str | None) -> Claim:
-    """The claim to watch: the headline, or the one about ``quantity``; a `ValueError` says why it cannot be watched."""
-    together = certificate.together
-    if not together:
+def find_claims(certificate: Certificate, quantity: str | None = None) -> tuple[Claim, ...]:
+    """The claims that live rows can contradict, the headline first; a `ValueError` says why there are none.
+
+    Parameters
+    ----------
+    certificate : its claims about the certified model that hold together are looked at. The headline is the one with the
+        largest part of the certificate's δ
+    quantity : only the claims about this
+    """
+    model = certificate.facts.hashes.get("model")
+    made = [claim for claim in certificate.together if claim.covers.predictor == model]
+    if not made:
         raise ValueError("nothing was guaranteed, so there is nothing to watch: the certificate makes no claims")
-    if quantity is None:
-        quantity = together[0].quantity
-    possible = [name for name in WATCHABLE if any(claim.quantity == name for claim in together)]
-    these = f"of this certificate's claims, {', '.join(possible) or 'none'} can be watched"
-    if quantity not in {claim.quantity for claim in together}:
+    headline = max(made, key=lambda claim: claim.delta)
+    made.sort(key=lambda claim: claim is not headline)
+    possible = [claim for claim in made if _is_watchable(claim, certificate)]
+    if quantity is not None:
+        _check_quantity(certificate, quantity, made, possible)
+    asked = [claim for claim in possible if quantity in (None, claim.quantity)]
+    found = tuple(claim for claim in asked if _says_something(claim))
+    if not found:
+        said = asked[0] if asked else headline
+        raise ValueError(f"{said.label} {said.bound()} cannot be contradicted by any live row: there is nothing to watch")
+    return found
+
+
+def _check_quantity(certificate: Certificate, quantity: str, made: Sequence[Claim], possible: Sequence[Claim]) -> None:
+    """Refuse a quantity that is not claimed, or that live rows do not speak about."""
+    names = [name for name in WATCHABLE if any(claim.quantity == name for claim in possible)]
+    these = f"of this certificate's claims, {', '.join(names) or 'none'} can be watched"
+    if quantity not in {claim.quantity for claim in made}:
         reasons = [absent.reason for absent in certificate.absent if absent.quantity == quantity]
         raise ValueError(f"no claim about {quantity!r:.60}" + (f" ({reasons[0]})" if reasons else "") + f": {these}")
-    if quantity not in WATCHABLE:
+    if quantity not in names:
         why = "which live rows alone cannot contradict" if quantity == "gain" else "not one loss of the model on live rows"
         raise ValueError(f"{quantity!r} is not watched, {why}: {these}")
-    claim = next(claim for claim in together if claim.quantity == quantity)
-    if claim.vacuous or not 0 <= unit_bound(claim) < 1:
-        raise ValueError(f"{claim.label} {claim.bound()} cannot be contradicted by any live row: there is nothing to watch")
-    return claim
+
+
+def _is_watchable(claim: Claim, certificate: Certificate) -> bool:
+    if claim.quantity in SLICES:  # slices that are not data cannot be found among live rows
+        cuts = certificate.facts.options.get("slices", ())
+        return bool(cuts) and bool(part(claim))
+    return claim.quantity in WATCHABLE and (claim.quantity != "class_error" or bool(part(claim)))
+
+
+def _says_something(claim: Claim) -> bool:
+    return not claim.vacuous and 0 <= unit_bound(claim) < 1
+
+
+def part(claim: Claim) -> str:
+    """The class or slice that a claim is about, from the name of its fact: ``class[yes].count``; else nothing."""
+    fact = next(iter(claim.sources.values()), "")
+    return fact[fact.index("[") + 1 : fact.rindex("]")] if "[" in fact and "]" in fact else ""
+
+
+def divide(claims: Sequence[Claim], delta: float) -> list[float]:
+    """Each claim's part of δ: half for the first, the rest in equal parts for the other quantities.
+
+    The claims about one quantity (several classes, several slices) share its part equally.
+
+    Examples
+    --------
+    >>> from surelearn import certify
+    >>> y = np.tile([0, 1], 50)
+    >>> certificate = certify(lambda X: X[:, 0], y[:, None], y, task="classification", classes=[0, 1], positive=1)
+    >>> claims = find_claims(certificate)
+    >>> [claim.quantity for claim in claims], divide(claims, 0.06)
+    (['risk', 'sensitivity', 'specificity', 'precision'], [0.03, 0.01, 0.01, 0.01])
+    """
+    quantities = [claim.quantity for claim in claims]
+    others = len(set(quantities)) - 1
+    if not others:
+        return [delta / len(claims)] * len(claims)
+    share = {**dict.fromkeys(quantities, delta * (1 - HEADLINE) / others), quantities[0]: delta * HEADLINE}
+    return [share[name] / quantities.count(name) for name in quantities]
 
 
 def unit_bound(claim: Claim) -> float:
@@ -64,46 +139,63 @@ def unit_bound(claim: Claim) -> float:
 
 def scale(claim: Claim) -> float:
     """What a loss of 1 stands for in the claim's own unit."""
-    return float(claim.inputs["loss_bound"]) if claim.quantity in ("mean_loss", "mean_cost") else 1.0
+    return float(claim.inputs["loss_bound"]) if claim.quantity in AMOUNTS else 1.0
 
 
-def unit_losses(claim: Claim, what: Measurement, y_true: Any, y_pred: Any) -> Losses:
-    """Losses in [0, 1] of rows that have a label and a prediction."""
+def read_rows(what: Measurement, y_true: Any, y_pred: Any, slices: Mapping[str, Mask]) -> LiveRows:
+    """Truths and predictions of labelled rows as positions or numbers; a `ValueError` names one that is neither."""
     if what.task == "regression":
-        return _amounts(claim, what, _numbers(y_true, "y_true"), _numbers(y_pred, "y_pred"))
-    return _labels(claim, what, y_true, y_pred)
-
-
-def _labels(claim: Claim, what: Measurement, y_true: Any, y_pred: Any) -> Losses:
+        truth, answer = _numbers(y_true, "y_true"), _numbers(y_pred, "y_pred")
+        if not np.isfinite(answer).all():
+            raise ValueError("y_pred must be finite")
+        return LiveRows(truth, answer, slices)
     truth, answer = _codes(y_true, what.classes, "y_true"), _codes(y_pred, what.classes, "y_pred")
     if (answer < 0).any():
         strange = y_pred[int(np.argmax(answer < 0))]
         raise ValueError(f"y_pred holds {_plain(strange)!r}, which is no answer of this model: {_knows(what.classes)}")
-    unknown = truth < 0
-    if claim.quantity == "risk":
-        return Losses((truth != answer).astype(float), unknown, np.zeros_like(unknown))
-    positive = what.classes.index(what.positive)
-    is_positive, called = truth == positive, answer == positive
-    if claim.quantity == "mean_cost":
-        cost = 1.0 if what.cost is None else what.cost
-        lost = np.where(is_positive & ~called, cost, np.where(called & ~is_positive, 1.0, 0.0)) / scale(claim)
-        return Losses(lost, unknown, np.zeros_like(unknown))
-    lost, concerned = {
-        "sensitivity": (~called, is_positive),
-        "specificity": (called, ~is_positive),
-        "precision": (~is_positive, called),
-    }[claim.quantity]
-    return Losses(np.where(concerned, lost, math.nan), unknown, np.zeros_like(unknown))
+    return LiveRows(truth, answer, slices)
 
 
-def _amounts(claim: Claim, what: Measurement, y_true: Any, y_pred: Any) -> Losses:
-    if not np.isfinite(y_pred).all():
-        raise ValueError("y_pred must be finite")
-    known = np.zeros(y_true.shape, dtype=bool)
-    if claim.quantity == "error_quantile":
-        return Losses((np.abs(y_true - y_pred) > claim.value).astype(float), known, known)
-    lost = LOSSES[what.loss](y_true - y_pred) / scale(claim)
-    return Losses(np.minimum(lost, 1.0), known, lost > 1)
+def unit_losses(claim: Claim, what: Measurement, rows: LiveRows) -> Losses:
+    """Losses in [0, 1] of labelled rows, as this claim counts them."""
+    unknown = np.zeros(rows.truth.shape, dtype=bool) if what.task == "regression" else rows.truth < 0
+    lost = _lost(claim, what, rows) / scale(claim)
+    values = np.where(_concerned(claim, what, rows), np.minimum(lost, 1.0), math.nan)
+    return Losses(values, unknown, lost > 1)
+
+
+def _lost(claim: Claim, what: Measurement, rows: LiveRows) -> npt.NDArray[np.float64]:
+    """Each row's loss in the claim's own unit."""
+    if what.task == "regression":
+        error = rows.truth - rows.answer
+        return (
+            (np.abs(error) > claim.value).astype(float) if claim.quantity == "error_quantile" else LOSSES[what.loss](error)
+        )
+    if claim.quantity not in (*RATES, "mean_cost"):
+        return (rows.truth != rows.answer).astype(float)
+    is_positive, called = _is(what, rows.truth), _is(what, rows.answer)
+    if claim.quantity in RATES:
+        return (is_positive != called).astype(float)
+    cost = 1.0 if what.cost is None else what.cost
+    return np.where(is_positive & ~called, cost, np.where(called & ~is_positive, 1.0, 0.0))
+
+
+def _concerned(claim: Claim, what: Measurement, rows: LiveRows) -> Mask:
+    """Which rows the claim is about."""
+    if claim.quantity in SLICES:
+        return rows.slices.get(part(claim), np.zeros(rows.truth.shape, dtype=bool))
+    if claim.quantity == "class_error":
+        return rows.truth == [str(label) for label in what.classes].index(part(claim))
+    if claim.quantity == "precision":
+        return _is(what, rows.answer)
+    if claim.quantity in RATES:
+        return _is(what, rows.truth) == (claim.quantity == "sensitivity")
+    return np.ones(rows.truth.shape, dtype=bool)
+
+
+def _is(what: Measurement, codes: npt.NDArray[Any]) -> Mask:
+    """Which labels are the positive class."""
+    return codes == what.classes.index(what.positive)
 
 
 def _codes(labels: Any, classes: tuple[Any, ...], name: str) -> npt.NDArray[np.int64]:

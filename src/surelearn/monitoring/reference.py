@@ -3,7 +3,7 @@
 Each column is cut into bins that were fixed before the certify rows were counted: ranges between the deciles of the fit
 rows, or the categories they had, and two more for values that are neither ("other") and for missing ones. New rows are
 counted in the same bins, in as many batches as one likes, and compared by a two-sample chi-square test a column, with
-Holm's correction: if no column changed, any finding is made with probability about 1%.
+Holm's correction: if no column changed, any finding is made with probability about 1% (one look; for more see `Looks`).
 """
 
 from __future__ import annotations
@@ -165,9 +165,13 @@ class Counter:
         self.rows += len(X)
         return self
 
-    def findings(self) -> list[Finding]:
-        """SL501 for each column and SL502 for each score that changed, the most surprising first."""
-        return _findings(self.reference, self.counts, self.rows)
+    def findings(self, level: float = FAMILYWISE) -> list[Finding]:
+        """SL501 for each column and SL502 for each score that changed, the most surprising first.
+
+        If nothing changed there is any with probability about ``level``. That is for one look: whoever looks often, or at
+        a file that grows, uses `Looks`, which divides it.
+        """
+        return _findings(self.reference, self.counts, self.rows, level)
 
 
 def drift(reference: Reference, X: Any, scores: Mapping[str, Any] | None = None) -> list[Finding]:
@@ -221,7 +225,7 @@ def merge(reference: Counts, new: Counts, *, ordered: int) -> npt.NDArray[np.int
     return np.array([column for column in cells if column.sum() > 0]).T
 
 
-def _findings(reference: Reference, counts: list[Counts], rows: int) -> list[Finding]:
+def _findings(reference: Reference, counts: list[Counts], rows: int, level: float) -> list[Finding]:
     if min(rows, reference.rows) < FEWEST_ROWS:
         whose, n = ("new rows", rows) if rows <= reference.rows else ("certify rows", reference.rows)
         text = f"Only {n} {whose}: too few to look for drift, which takes {FEWEST_ROWS}."
@@ -232,7 +236,7 @@ def _findings(reference: Reference, counts: list[Counts], rows: int) -> list[Fin
     for bins, old, new in zip(reference.bins, reference.counts, counts, strict=True):
         table = merge(np.array(old), new, ordered=len(bins.edges) + 1 if bins.kind != "category" else 0)
         p_values.append(float(chi2_contingency(table)[1]) if table.shape[1] > 1 else 1.0)
-    changed = np.flatnonzero(holm(p_values, FAMILYWISE))
+    changed = np.flatnonzero(holm(p_values, level))
     found = []
     for i in sorted(changed, key=lambda i: p_values[i]):
         bins, old, new = reference.bins[i], np.array(reference.counts[i]) / reference.rows, counts[i] / rows

@@ -1,8 +1,7 @@
-"""`Watch`: whether the live risk is still at most what was certified, looked at as often as one likes."""
+"""`Watch`: whether live rows still bear out everything that was certified, looked at as often as one likes."""
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import json
 import math
@@ -16,17 +15,20 @@ import numpy.typing as npt
 
 from surelearn import files
 from surelearn.certificate import Certificate
-from surelearn.claim import Claim
+from surelearn.claim import Claim, Finding
 from surelearn.documents import check_format, read_json
-from surelearn.measurement import Measurement
-from surelearn.monitoring.evidence import Evidence, capital, check_entries, require, whole, words
+from surelearn.measurement import Mask, Measurement
+from surelearn.monitoring.evidence import MOST_POINTS, check_entries, real, require, whole
+from surelearn.monitoring.label_shift import LabelShift
 from surelearn.monitoring.labels import group_hash, missing, one_dimensional
-from surelearn.monitoring.losses import find_claim, live_value, scale, unit_bound, unit_losses
+from surelearn.monitoring.losses import SLICES, divide, find_claims, read_rows, unit_losses
+from surelearn.monitoring.watched import COUNTS, WatchedClaim, some
 from surelearn.plain import percent_sure, show
+from surelearn.slicing import Cuts
 
 FORMAT = "surelearn-watch"
-VERSION = 1
-_COUNTS = ("rows", "unlabelled", "unknown", "beyond", "repeated")
+VERSION = 2  # 1 watched a single claim
+FEWER_POINTS = 100  # of the way of the evidence against a claim that is not the first
 
 
 @dataclass(frozen=True)
@@ -55,28 +57,31 @@ class _File:
 
 
 class Watch:
-    """An anytime-valid test of "the live risk is at most what was certified", by betting (`surelearn.monitoring.betting`).
+    """Anytime-valid tests of "what was certified is still true", by betting (`surelearn.monitoring.betting`).
 
-    If nothing has changed, an alarm is ever raised with probability at most δ plus the claim's own δ (which is part of the
-    certificate's), however often and however long one looks; live rows must be a random labelled sample of what the
-    model is used on, and none of the rows it was certified on. A risk that grew but is still below the certified bound
-    cannot be seen. Several claims are watched by several watches, each with a δ of its own.
+    Every certified claim that live rows can contradict is watched at once: errors, sensitivity, specificity, precision,
+    class errors, slices, mean cost, prediction intervals, mean loss. One δ is divided among them before any live row is
+    seen: half for the headline, the rest in equal parts for the other quantities, and a quantity's part equally for its
+    classes or slices. If nothing has changed, an alarm is ever raised with probability at most δ plus the δ of the
+    watched claims (which is part of the certificate's), however often and however long one looks; live rows must be a
+    random labelled sample of what the model is used on, and none of the rows it was certified on. A change for the worse
+    that stays within the certified bounds cannot be seen.
+
+    Class frequencies are compared as well, see `label_shift`: a finding, with a false-alarm rate of its own.
 
     Parameters
     ----------
     certificate : what was certified
-    claim : the quantity to watch: "risk", "sensitivity", "specificity", "precision", "mean_cost", "error_quantile" or
-        "mean_loss"; by default the certificate's headline
-    delta : probability of ever raising an alarm, if the certified bound holds
+    claim : watch one quantity only, with all of δ: "risk", "sensitivity", "specificity", "precision", "class_error",
+        "slice_risk", "mean_cost", "error_quantile", "mean_loss" or "slice_loss"; by default all that were certified
+    delta : probability of ever raising an alarm, if everything certified is true
 
     Attributes
     ----------
-    certificate, claim, delta : as given; ``claim`` is the `Claim`
-    rows : labelled rows that the claim is about
+    certificate, delta : as given
+    quantity : ``claim`` as given
+    watched : a `WatchedClaim` for each claim, with its part of δ and its evidence; the headline is the first
     unlabelled : rows left out because they have no label
-    unknown : rows with a label that the model never saw; they count as errors
-    beyond : rows with a loss above the stated ``loss_bound``, counted as ``loss_bound``
-    repeated : groups left out because an earlier update had them
 
     Examples
     --------
@@ -84,74 +89,61 @@ class Watch:
     >>> X = np.where(np.arange(200) % 25 == 0, -1.0, 1.0)[:, None]  # an error in every 25th row
     >>> model = lambda X: np.where(X[:, 0] > 0, "healthy", "ill")
     >>> certificate = certify(model, X, ["healthy"] * 200, task="classification", classes=["healthy", "ill"])
-    >>> watch = Watch(certificate)
-    >>> watch.update(["healthy", "healthy", "ill"], ["healthy", "ill", "ill"]).alarm
+    >>> watch = Watch(certificate, "risk").update(["healthy", "ill", "healthy"], ["healthy", "healthy", "healthy"])
+    >>> watch.alarm
     False
     >>> print(watch.update(["ill", "healthy"] * 30, ["healthy"] * 60))
-    Watching errors, certified ≤ 7.8% (97.5% sure): 31 in 63 labelled rows, 49.2%.
+    Watching errors, certified ≤ 7.8% (97.5% sure): 31 of 63, 49.2%.
     Evidence against it: 10^15 now, 10^15 at most; the alarm is at 20.
-    Alarm after 10 rows: the live rows contradict the certificate. Unchanged models ever get here with probability ≤ 7.5%.
+    Alarm after 10 rows: the live rows contradict errors ≤ 7.8%. Unchanged models ever get here with probability ≤ 7.5%.
     """
 
     def __init__(self, certificate: Certificate, claim: str | None = None, delta: float = 0.05) -> None:
         if not isinstance(delta, (int, float)) or not 1e-300 <= delta < 1:
             raise ValueError(f"delta must lie strictly between 0 and 1, not {delta!r:.60}")
-        self.certificate = certificate
-        self.claim: Claim = find_claim(certificate, claim)
-        self.delta = float(delta)
-        self.rows = self.unlabelled = self.unknown = self.beyond = self.repeated = 0
+        self.certificate, self.quantity, self.delta = certificate, claim, float(delta)
         self._what = Measurement.from_options(certificate.facts.options)
+        self._cuts = Cuts.from_options(certificate.facts.options.get("slices", ()))
         self._grouped = "groups" in certificate.facts
-        self._evidence = Evidence(unit_bound(self.claim), self.delta)
-        self._groups: set[bytes] = set()
+        claims = find_claims(certificate, claim)
+        self.watched = self._begin(claims, divide(claims, self.delta))
+        self.labels = LabelShift.of(certificate)
+        self.unlabelled = 0
         self._files: list[_File] = []
+
+    def _begin(self, claims: tuple[Claim, ...], deltas: list[float]) -> tuple[WatchedClaim, ...]:
+        points = [MOST_POINTS] + [FEWER_POINTS] * (len(claims) - 1)
+        return tuple(
+            WatchedClaim(claim, delta, grouped=self._grouped, points=kept)
+            for claim, delta, kept in zip(claims, deltas, points, strict=True)
+        )
 
     @property
     def alarm(self) -> bool:
-        """Whether the evidence ever reached 1/δ; once raised it stays."""
-        return self.alarm_at is not None
+        """Whether the evidence against any claim ever reached its alarm; once raised it stays."""
+        return bool(self.contradicted)
 
     @property
-    def alarm_at(self) -> int | None:
-        """After how many ``units`` the alarm was raised."""
-        return self._evidence.alarm_at
+    def contradicted(self) -> tuple[WatchedClaim, ...]:
+        """The claims that the live rows contradict."""
+        return tuple(each for each in self.watched if each.alarm_at is not None)
 
     @property
-    def evidence(self) -> float:
-        """The gamblers' capital: large if the live rows contradict the certified bound."""
-        return capital(self._evidence.log_capital)
+    def label_shift(self) -> Finding | None:
+        """SL503: class frequencies differ from the certify rows'; 1% false alarms, however often one looks."""
+        return None if self.labels is None else self.labels.finding()
 
     @property
-    def highest(self) -> float:
-        """The largest evidence after any row."""
-        return capital(self._evidence.highest)
+    def headline(self) -> WatchedClaim:
+        """The first claim that is watched."""
+        return self.watched[0]
 
     @property
-    def history(self) -> tuple[tuple[int, float], ...]:
-        """(units, ln evidence) from the start to now, at most about a thousand, the highest among them."""
-        return self._evidence.history
+    def rows(self) -> int:
+        """Labelled rows that the headline is about: all of them, unless a rate within a class was asked for."""
+        return self.headline.rows
 
-    @property
-    def units(self) -> int:
-        """How many losses there were: the rows, or the groups of a certificate made with groups."""
-        return self._evidence.units
-
-    @property
-    def errors(self) -> float:
-        """The sum of the losses (of the groups' mean losses); for a rate of successes, of the failures."""
-        return self._evidence.lost * scale(self.claim)
-
-    @property
-    def rate(self) -> float:
-        """The mean loss, NaN before the first."""
-        return self.errors / self.units if self.units else math.nan
-
-    @property
-    def bound(self) -> float:
-        """What the mean loss was certified to be at most, in the long run."""
-        return self._evidence.game.bound * scale(self.claim)
-
-    def update(self, y_true: Any, y_pred: Any, groups: Any = None) -> Watch:
+    def update(self, y_true: Any, y_pred: Any, groups: Any = None, X: Any = None) -> Watch:
         """Take in live rows, any number; nothing changes if they are refused.
 
         Parameters
@@ -160,6 +152,8 @@ class Watch:
         y_pred : the model's predictions
         groups : one label a row, for a certificate made with groups: a group's rows count once, as their mean, and a group
             that counted in an earlier update is left out
+        X : the rows themselves, as the model reads them: they say which slices a row is in. Without them the claims about
+            slices get no evidence
 
         Raises
         ------
@@ -169,23 +163,40 @@ class Watch:
         y_true, y_pred = one_dimensional(y_true, "y_true"), one_dimensional(y_pred, "y_pred")
         if y_true.size != y_pred.size:
             raise ValueError(f"y_true has {y_true.size} rows and y_pred has {y_pred.size}: they must describe the same rows")
+        self._update(y_true, y_pred, groups, self._slices(X, y_true.size))
+        return self
+
+    def _update(self, y_true: Any, y_pred: Any, groups: Any, slices: Mapping[str, Mask]) -> None:
         labels = self._labels(groups, y_true.size)
         if missing(y_pred).any():
             raise ValueError(f"y_pred must not be missing: {int(missing(y_pred).sum())} of {y_pred.size} predictions are")
         labelled = ~missing(y_true)
-        losses = unit_losses(self.claim, self._what, y_true[labelled], y_pred[labelled])
-        used = ~np.isnan(losses.values)
-        if labels is None:
-            self._evidence.take(losses.values[used])
-        else:
-            used = self._take_groups(losses.values, used, labels[labelled])
-        self.rows += int(used.sum())
-        self.unknown += int((losses.unknown & used).sum())
-        self.beyond += int((losses.beyond & used).sum())
+        inside = {name: mask[labelled] for name, mask in slices.items()}
+        rows = read_rows(self._what, y_true[labelled], y_pred[labelled], inside)
+        losses = [unit_losses(each.claim, self._what, rows) for each in self.watched]
+        hashes = None if labels is None else [group_hash(label) for label in labels[labelled].tolist()]
+        for each, lost in zip(self.watched, losses, strict=True):
+            each.take(lost, hashes)
+        if self.labels is not None:
+            self.labels.take(rows.truth)
         self.unlabelled += int((~labelled).sum())
-        return self
 
-    def feed(self, row_hashes: Any, y_true: Any, y_pred: Any, groups: Any = None, name: str = "") -> Fed:
+    def _slices(self, X: Any, n: int) -> Mapping[str, Mask]:
+        """Which rows are in which slice; nothing without rows, or where no slice is watched."""
+        if X is None or not any(each.claim.quantity in SLICES for each in self.watched):
+            return {}
+        try:
+            found = self._cuts(X)
+        except (KeyError, IndexError, TypeError, ValueError):
+            columns = ", ".join(repr(cut.column) for cut in self._cuts.cuts)
+            raise ValueError(
+                f"X must have the columns that slices are made of, as the model reads them: {columns}"
+            ) from None
+        if any(mask.shape != (n,) for mask in found.values()):
+            raise ValueError(f"X must have one row for each of the {n} labels")
+        return found
+
+    def feed(self, row_hashes: Any, y_true: Any, y_pred: Any, groups: Any = None, name: str = "", X: Any = None) -> Fed:
         """`update` with those rows of a file that were not fed before: a file may grow at its end and be fed again.
 
         Rows were fed before if a file that was fed is the beginning of this one, row for row; the longest such file
@@ -194,16 +205,19 @@ class Watch:
         Parameters
         ----------
         row_hashes : a 64-bit hash of each row's content with its target, see `surelearn.data.table.hash_rows`
-        y_true, y_pred, groups : of all rows, see `update`
+        y_true, y_pred, groups, X : of all rows, see `update`
         name : what to call the file
         """
         hashes = np.asarray(row_hashes)
-        columns = [one_dimensional(y_true, "y_true"), one_dimensional(y_pred, "y_pred")]
-        columns += [] if groups is None else [one_dimensional(groups, "groups")]
-        if hashes.dtype != np.uint64 or any(column.shape != hashes.shape for column in columns):
+        truth, answer = one_dimensional(y_true, "y_true"), one_dimensional(y_pred, "y_pred")
+        labels = None if groups is None else one_dimensional(groups, "groups")
+        shapes = {column.shape for column in (truth, answer, labels) if column is not None}
+        if hashes.dtype != np.uint64 or shapes != {hashes.shape}:
             raise ValueError("row_hashes must hold one unsigned 64-bit number for each row of the other columns")
         longest, digest = self._longest_beginning(hashes)
-        self.update(*(column[longest.rows :] for column in columns))
+        new = slice(longest.rows, None)
+        slices = {part: mask[new] for part, mask in self._slices(X, hashes.size).items()}
+        self._update(truth[new], answer[new], None if labels is None else labels[new], slices)
         if longest.rows < hashes.size:
             self._files.append(_File(str(name), int(hashes.size), digest))
         return Fed(new=int(hashes.size) - longest.rows, before=longest.rows, name=longest.name)
@@ -233,73 +247,67 @@ class Watch:
             raise ValueError("groups must not be missing: give rows of an unknown group one of their own")
         return labels
 
-    def _take_groups(self, losses: Any, concerned: Any, labels: Any) -> npt.NDArray[np.bool_]:
-        """Take in the mean of each new group, by first appearance; returns which rows that were."""
-        hashes = [group_hash(label) for label in labels.tolist()]
-        present = dict.fromkeys(name for name, about in zip(hashes, concerned, strict=True) if about)
-        unit = {name: i for i, name in enumerate(name for name in present if name not in self._groups)}
-        index = np.array([unit.get(name, -1) for name in hashes], dtype=int)
-        used = concerned & (index >= 0)
-        sums, counts = np.bincount(index[used], losses[used]), np.bincount(index[used])
-        self._evidence.take(np.clip(sums / counts, 0.0, 1.0))
-        self.repeated += len(present) - len(unit)
-        self._groups |= set(unit)
-        return used
-
     def __repr__(self) -> str:
         return str(self)
 
     def __str__(self) -> str:
-        seen = self._seen() if self.units else "no labelled rows yet"
-        highest, now, at = (
-            words(self._evidence.highest),
-            words(self._evidence.log_capital),
-            words(-math.log(self.delta), "<="),
-        )
-        lines = [
-            f"Watching {self.claim.label}, certified {self.claim.bound()} ({percent_sure(self.claim.delta)} sure): {seen}.",
-            f"Evidence against it: {now} now, {highest} at most; the alarm is at {at}.",
-        ]
+        lines = self._one() if len(self.watched) == 1 else self._several()
         lines += [f"{notes}."] if (notes := "; ".join(self._notes())) else []
-        if self.alarm_at is not None:
-            chance = show(float(f"{min(1.0, self.delta + self.claim.delta):.12g}"), "rate", "<=")
-            after = f"after {_some(self.alarm_at, self._unit)}"
-            rare = f"Unchanged models ever get here with probability ≤ {chance}"
-            lines.append(f"Alarm {after}: the live rows contradict the certificate. {rare}.")
-        elif self.units:
+        chance = math.fsum([self.delta, *(each.claim.delta for each in self.watched)])
+        rare = f"Unchanged models ever get here with probability ≤ {show(float(f'{min(1.0, chance):.12g}'), 'rate', '<=')}"
+        for each in self.contradicted:
+            after = f"Alarm after {some(each.alarm_at or 0, each.unit)}"
+            lines.append(f"{after}: the live rows contradict {each.claim.label} {each.claim.bound()}. {rare}.")
+        if not self.alarm and self.headline.units:
             lines.append("No alarm. A change for the worse that stays within the certified bound cannot be seen this way.")
         return "\n".join(lines)
 
-    @property
-    def _unit(self) -> str:
-        return "group" if self._grouped else "row"
+    def _one(self) -> list[str]:
+        each = self.headline
+        seen = each.live() if each.units else "no labelled rows yet"
+        return [
+            f"Watching {each.claim.label}, certified {each.claim.bound()} ({percent_sure(each.claim.delta)} sure): {seen}.",
+            f"Evidence against it: {each.now} now, {each.most} at most; the alarm is at {each.limit}.",
+        ]
 
-    def _seen(self) -> str:
-        """What the live rows were, in the claim's own words."""
-        rows = _some(self.rows, "labelled row") + (f" of {_some(self.units, 'group')}" if self._grouped else "")
-        live = live_value(self.claim, self.rate)
-        if self.claim.quantity == "error_quantile":
-            return f"of {rows}, {live} are further away, and at most {show(self.bound, 'rate')} should be"
-        if self._grouped or self.claim.unit == "number":
-            return f"{live} in {rows}"
-        return f"{self.errors if self.claim.relation == '<=' else self.units - self.errors:,.0f} in {rows}, {live}"
+    def _several(self) -> list[str]:
+        """A line for every claim; of classes and slices the one with the most evidence, and all that are contradicted."""
+        shown = [("", "certified", "live", "evidence", "at most", "alarm at")]
+        for quantity in dict.fromkeys(each.claim.quantity for each in self.watched):
+            members = [each for each in self.watched if each.claim.quantity == quantity]
+            worst = max(members, key=lambda each: each.closeness)
+            for each in [each for each in members if each.alarm_at is not None] or [worst]:
+                note = f", most evidence of {len(members)}" if each is worst and len(members) > 1 else ""
+                shown.append((each.claim.label + note, each.claim.bound(), each.live(), each.now, each.most, each.limit))
+        widths = [max(len(row[i]) for row in shown) for i in range(len(shown[0]))]
+        table = ["  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in shown]
+        rows = some(self.rows, "labelled row") + (f" of {some(self.headline.units, 'group')}" if self._grouped else "")
+        seen = rows if self.headline.units else "no labelled rows yet"
+        return [f"Watching {len(self.watched)} certified claims, {seen}; evidence against each:", *map(str.rstrip, table)]
 
     def _notes(self) -> list[str]:
         """What was left out, or is strange."""
+        unknown, beyond, repeated = (
+            max(getattr(each, name) for each in self.watched) for name in ("unknown", "beyond", "repeated")
+        )
         notes = {
-            f"{_some(self.unlabelled, 'row')} without a label left out": self.unlabelled,
-            f"{_some(self.repeated, 'group')} seen before left out": self.repeated,
-            f"{_some(self.unknown, 'row')} with a label the model never saw, counted as wrong": self.unknown,
-            f"{_some(self.beyond, 'row')} with a loss above the stated bound, counted as the bound": self.beyond,
+            f"{some(self.unlabelled, 'row')} without a label left out": self.unlabelled,
+            f"{some(repeated, 'group')} seen before left out": repeated,
+            f"{some(unknown, 'row')} with a label the model never saw, counted as wrong": unknown,
+            f"{some(beyond, 'row')} with a loss above the stated bound, counted as the bound": beyond,
         }
         return [note for note, count in notes.items() if count]
 
     def plot(self, path: str | Path) -> None:
-        """Draw the evidence over time, with the line at which the alarm is raised; PNG, SVG or PDF by the file's name."""
+        """Draw the evidence over time against the headline and every contradicted claim, as part of what raises the alarm.
+
+        PNG, SVG or PDF by the file's name.
+        """
         from surelearn.monitoring.plot import draw
 
-        title = f"Evidence against the certified {self.claim.quantity.replace('_', ' ')} {self.claim.bound()}"
-        draw(Path(path), self.history, self.delta, title=title, counted=f"labelled {self._unit}s")
+        shown = [self.headline, *(each for each in self.contradicted if each is not self.headline)]
+        paths = {f"{each.claim.label} {each.claim.bound()}": (each.history, each.delta) for each in shown}
+        draw(Path(path), paths, title="Evidence against what was certified", counted=f"labelled {self.headline.unit}s")
 
     def to_dict(self) -> dict[str, Any]:
         """A plain dictionary, ready for JSON."""
@@ -307,24 +315,27 @@ class Watch:
             "format": FORMAT,
             "version": VERSION,
             "certificate": self.certificate.hash,
-            "claim": self.claim.quantity,
+            "claim": self.quantity,
             "delta": self.delta,
-            **{name: getattr(self, name) for name in _COUNTS},
-            "evidence": self._evidence.to_dict(),
-            "groups": base64.b64encode(b"".join(sorted(self._groups))).decode(),
+            "unlabelled": self.unlabelled,
+            "watched": [each.to_dict() for each in self.watched],
+            "labels": None if self.labels is None else self.labels.to_dict(),
             "files": [asdict(file) for file in self._files],
         }
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any], certificate: Certificate) -> Watch:
-        """Read what `to_dict` wrote for this certificate; anything else is refused with a `ValueError` that says why."""
-        check_format(plain, "the state of a watch", FORMAT, VERSION)
+        """Read what `to_dict` wrote for this certificate; anything else is refused with a `ValueError` that says why.
+
+        A state of version 1, which watched one claim, goes on with that claim and its δ.
+        """
+        version = check_format(plain, "the state of a watch", FORMAT, VERSION)
         if plain.get("certificate") != certificate.hash:
             raise ValueError("this is the watch of another certificate: its evidence says nothing about this one")
         try:
             watch = cls(certificate, plain["claim"], plain["delta"])
-            watch._restore(plain)
-        except (KeyError, TypeError, ValueError, OverflowError) as error:
+            watch._restore(plain if version > 1 else _from_version_1(plain, watch.headline))
+        except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
             reason = f"it lacks {error}" if isinstance(error, KeyError) else str(error)
             raise ValueError(f"the watch's state is damaged: {reason}") from None
         return watch
@@ -332,13 +343,17 @@ class Watch:
     def _restore(self, plain: Mapping[str, Any]) -> None:
         """Take over a state; a `ValueError` says which part of it cannot be right."""
         check_entries(plain, self.to_dict())
-        for name in _COUNTS:
-            setattr(self, name, whole(name, plain[name]))
-        self._evidence = Evidence.from_dict(plain["evidence"], self._evidence.game.bound, self.delta)
-        packed = base64.b64decode(plain["groups"], validate=True)
-        self._groups = {packed[i : i + 8] for i in range(0, len(packed), 8)}
-        require("groups", len(packed) == 8 * len(self._groups) == 8 * self.units * self._grouped)
-        require("rows", self.units <= self.rows if self._grouped else self.units == self.rows)
+        self.unlabelled = whole("unlabelled", plain["unlabelled"])
+        claims = {each.claim.label: each.claim for each in self.watched}
+        kept = [(claims[each["claim"]], real("delta", each["delta"])) for each in plain["watched"]]
+        spent = math.fsum(delta for _, delta in kept)
+        require("watched", bool(kept) and len({id(claim) for claim, _ in kept}) == len(kept))
+        require("delta", all(delta > 0 for _, delta in kept) and spent <= self.delta * (1 + 1e-9))
+        self.watched = self._begin(tuple(claim for claim, _ in kept), [delta for _, delta in kept])
+        for each, state in zip(self.watched, plain["watched"], strict=True):
+            each.restore(state)
+        if self.labels is not None and plain["labels"] is not None:
+            self.labels.restore(plain["labels"])
         for file in plain["files"]:
             check_entries(file, _File("", 0, "").__dict__)
             require(
@@ -364,5 +379,10 @@ class Watch:
             raise ValueError(f"{path}: {error}") from None
 
 
-def _some(count: int, what: str) -> str:
-    return f"{count:,} {what}{'s' * (count != 1)}"
+def _from_version_1(plain: Mapping[str, Any], claim: WatchedClaim) -> dict[str, Any]:
+    """A state that watched one claim with all of δ, as one of version 2 that does."""
+    own = {name: plain[name] for name in (*COUNTS, "evidence", "groups")}
+    kept = {name: plain[name] for name in ("format", "certificate", "claim", "delta", "unlabelled", "files")}
+    check_entries(plain, {**own, **kept, "version": 1})
+    watched = {"claim": claim.claim.label, "delta": plain["delta"], **own}
+    return {**kept, "version": VERSION, "watched": [watched], "labels": None}
