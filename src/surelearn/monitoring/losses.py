@@ -19,6 +19,7 @@ from surelearn.plain import show
 RATES = ("sensitivity", "specificity", "precision")
 AMOUNTS = ("mean_cost", "mean_loss", "slice_loss")
 SLICES = ("slice_risk", "slice_loss")
+EVERY_ROW = ("risk", "mean_cost", "error_quantile", "mean_loss")  # the others are about some rows only
 WATCHABLE = ("risk", *RATES, "class_error", "slice_risk", "error_quantile", *AMOUNTS)
 HEADLINE = 0.5  # the first claim's part of delta, where several are watched
 

@@ -21,7 +21,7 @@ from surelearn.measurement import Mask, Measurement
 from surelearn.monitoring.evidence import MOST_POINTS, check_entries, real, require, whole
 from surelearn.monitoring.label_shift import LabelShift
 from surelearn.monitoring.labels import group_hash, missing, one_dimensional
-from surelearn.monitoring.losses import SLICES, divide, find_claims, read_rows, unit_losses
+from surelearn.monitoring.losses import EVERY_ROW, SLICES, divide, find_claims, read_rows, unit_losses
 from surelearn.monitoring.watched import COUNTS, WatchedClaim, some
 from surelearn.plain import percent_sure, show
 from surelearn.slicing import Cuts
@@ -95,7 +95,8 @@ class Watch:
     >>> print(watch.update(["ill", "healthy"] * 30, ["healthy"] * 60))
     Watching errors, certified ≤ 7.8% (97.5% sure): 31 of 63, 49.2%.
     Evidence against it: 10^15 now, 10^15 at most; the alarm is at 20.
-    Alarm after 10 rows: the live rows contradict errors ≤ 7.8%. Unchanged models ever get here with probability ≤ 7.5%.
+    Alarm after 10 rows: the live rows contradict errors ≤ 7.8%.
+    Unchanged models ever get here with probability ≤ 7.5%.
     """
 
     def __init__(self, certificate: Certificate, claim: str | None = None, delta: float = 0.05) -> None:
@@ -253,11 +254,14 @@ class Watch:
     def __str__(self) -> str:
         lines = self._one() if len(self.watched) == 1 else self._several()
         lines += [f"{notes}."] if (notes := "; ".join(self._notes())) else []
-        chance = math.fsum([self.delta, *(each.claim.delta for each in self.watched)])
-        rare = f"Unchanged models ever get here with probability ≤ {show(float(f'{min(1.0, chance):.12g}'), 'rate', '<=')}"
         for each in self.contradicted:
-            after = f"Alarm after {some(each.alarm_at or 0, each.unit)}"
-            lines.append(f"{after}: the live rows contradict {each.claim.label} {each.claim.bound()}. {rare}.")
+            such = "" if each.claim.quantity in EVERY_ROW else "such "
+            after = f"Alarm after {some(each.alarm_at or 0, such + each.unit)}"
+            lines.append(f"{after}: the live rows contradict {each.claim.label} {each.claim.bound()}.")
+        if self.alarm:
+            chance = min(1.0, math.fsum([self.delta, *(each.claim.delta for each in self.watched)]))
+            rare = show(float(f"{chance:.12g}"), "rate", "<=")
+            lines.append(f"Unchanged models ever get here with probability ≤ {rare}.")
         if not self.alarm and self.headline.units:
             lines.append("No alarm. A change for the worse that stays within the certified bound cannot be seen this way.")
         return "\n".join(lines)
