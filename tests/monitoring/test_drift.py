@@ -204,7 +204,7 @@ def test_damaged_references_are_refused(reference):
         {**plain, "columns": [{"name": "age"}]},
         {key: value for key, value in plain.items() if key != "columns"},
     ):
-        with pytest.raises(ValueError, match=r"^(this is a|this is not a|the) reference[^\n]+$"):
+        with pytest.raises(ValueError, match=r"^(this is a|this is not a|the|the rows of a) [Rr]eference[^\n]+$"):
             Reference.from_dict(damaged)
 
 
