@@ -204,7 +204,9 @@ def test_damaged_references_are_refused(reference):
         {**plain, "columns": [{"name": "age"}]},
         {key: value for key, value in plain.items() if key != "columns"},
     ):
-        with pytest.raises(ValueError, match=r"^(this is a|this is not a|the|the rows of a) [Rr]eference[^\n]+$"):
+        with pytest.raises(
+            ValueError, match=r"^(this is a|this is not a|the|the \w+ of a) (reference|Reference|Bins)[^\n]+$"
+        ):
             Reference.from_dict(damaged)
 
 

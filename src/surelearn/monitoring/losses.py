@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from surelearn.certificate import Certificate
 from surelearn.claim import Claim
-from surelearn.measurement import LOSSES, Mask, Measurement
+from surelearn.measurement import LOSSES, Mask, Measurement, costs_of
 from surelearn.monitoring.betting import SMALLEST_BOUND
 from surelearn.plain import show
 
@@ -177,8 +177,7 @@ def _lost(claim: Claim, what: Measurement, rows: LiveRows) -> npt.NDArray[np.flo
     is_positive, called = _is(what, rows.truth), _is(what, rows.answer)
     if claim.quantity in RATES:
         return (is_positive != called).astype(float)
-    cost = 1.0 if what.cost is None else what.cost
-    return np.where(is_positive & ~called, cost, np.where(called & ~is_positive, 1.0, 0.0))
+    return costs_of(is_positive, called, 1.0 if what.cost is None else what.cost)
 
 
 def _concerned(claim: Claim, what: Measurement, rows: LiveRows) -> Mask:
