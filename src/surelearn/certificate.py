@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from surelearn.bounds.holdout import GROUPS_IID, IID
+from surelearn.bounds.holdout import CONTENTS_IID, GROUPS_IID, IID
 from surelearn.claim import Claim, Theorem, find_theorem
 from surelearn.documents import check_format, checked, parse_json, reading
 from surelearn.fingerprint import UNHASHED, fingerprint_model, fingerprint_rows
@@ -160,8 +160,9 @@ class Certificate:
         ----------
         model : the model; its hash is compared
         X, y : the certify rows; their hash is compared and, with ``model``, everything is measured again
-        **columns : ``groups``, ``slices`` and ``baseline`` as they were given to `certify`; slices made by
-            `surelearn.slicing.cut` are in the certificate, and what it says of a baseline that is not given stays unchecked
+        **columns : ``groups``, ``slices``, ``baseline`` and ``novel`` as they were given to `certify`; slices made by
+            `surelearn.slicing.cut` are in the certificate, and what it says of a baseline or of novel rows that are not
+            given stays unchecked
         """
         checked, differences = [f"{len(self.claims)} claims from facts"], []
         if self.altered:
@@ -193,8 +194,8 @@ class Certificate:
         measured = freeze(measure(model, X, y, Measurement.from_options(self.facts.options), **columns))
         stored = self.facts.values
         keys = {*measured, *stored}
-        if columns.get("baseline") is None:
-            keys = {key for key in keys if key.split(".")[0] != "baseline"}
+        absent = {name for name in ("baseline", "novel") if columns.get(name) is None}
+        keys = {key for key in keys if key.split(".")[0] not in absent}
         changed = [key for key in sorted(keys) if not _same(measured.get(key), stored.get(key))]
         return [f"fact {key!r} is not what model and rows give" for key in changed]
 
@@ -328,7 +329,7 @@ def _problems(claim: Claim, facts: Facts) -> list[str]:
     if (claim.relation, claim.evidence) != (theorem.claims.relation, theorem.claims.evidence):
         problems.append(f"{theorem.name} does not make a claim of this kind")
     given = {*claim.assumptions, *claim.met}
-    given |= {IID} if GROUPS_IID in given else set()
+    given |= {IID} if {GROUPS_IID, CONTENTS_IID} & given else set()
     if missing := [line for line in theorem.assumes if line not in given]:
         problems.append(f"it leaves out an assumption: {missing[0]}")
     if isinstance(claim.confidence, str):

@@ -18,14 +18,15 @@ from surelearn.bounds import (
     paired_difference,
     row_weighted_betting,
 )
-from surelearn.bounds.holdout import BASELINE_UNSEEN, GROUPS_IID, IID, ORDER, STATED_RANGE
+from surelearn.bounds.holdout import BASELINE_UNSEEN, CONTENTS_IID, GROUPS_IID, IID, ORDER, STATED_RANGE
 from surelearn.certificate import Absent, Certificate, Facts
 from surelearn.claim import Claim, Covers
 from surelearn.fingerprint import fingerprint_model, fingerprint_rows
-from surelearn.measurement import LOSSES, Measurement, Slices, measure
+from surelearn.measurement import LOSSES, Mask, Measurement, Slices, measure
 from surelearn.slicing import Cuts
 
 OVER_GROUPS = ", mean over groups"
+NOVEL = "contents without a near copy among the fit rows"
 
 
 def certify(
@@ -43,6 +44,7 @@ def certify(
     groups: Any = None,
     largest_group: int | None = None,
     slices: Slices | None = None,
+    novel: Mask | None = None,
     cost: float | None = None,
     alpha: float = 0.1,
     loss: str = "absolute",
@@ -73,6 +75,8 @@ def certify(
         the risk with every *row* counting the same, which large groups may make another number than the mean over groups
     slices : subpopulations to report: masks by name, or a function of X, fixed without looking at these rows
         (`surelearn.slicing.cut`)
+    novel : a mask of one row per content that has no near copy among the fit rows, made without looking at labels; their
+        error is claimed too, about such contents, each counted once (`surelearn.auditing.novelty`)
     cost : with ``positive``: what a missed positive costs when a false alarm costs 1. The headline is then the mean cost,
         and so are what constant answers (or the baseline) are compared by, and the gain
     alpha : regression: the prediction interval misses at most this fraction of new targets
@@ -115,7 +119,9 @@ def certify(
         largest_group=largest_group,
     )
     check_largest_group(largest_group, groups)
-    values = measure(model, X, y, what, groups=groups, slices=slices, baseline=baseline)
+    if novel is not None and groups is not None:
+        raise ValueError("novel goes with independent contents, not with groups: a new group is novel by itself")
+    values = measure(model, X, y, what, groups=groups, slices=slices, baseline=baseline, novel=novel)
     facts = Facts(
         subject=describe(model),
         setting=_setting(values),
@@ -134,6 +140,8 @@ def certify(
     )
     writer = _Writer(facts, what, delta, int(candidates), grouped=groups is not None)
     items = _items(writer, what, [key for key in values if key.startswith("slice[")], baseline is not None)
+    if novel is not None and (what.task == "classification" or what.loss_bound is not None):
+        items.append([writer.novel(what)])
     claims = writer.write(items, headline)
     return Certificate(facts=facts, claims=claims, absent=tuple(writer.absent), delta=delta)
 
@@ -309,6 +317,24 @@ class _Writer:
                 options |= {"loss_bound": bound, "unit": "number"}
             read = {"losses": f"{key}.group_losses", "sizes": f"{key}.group_sizes"}
             return self.facts.claim(row_weighted_betting, read, largest_group=largest_group, **options)
+
+        return make
+
+    def novel(self, what: Measurement) -> Callable[[float], Claim | None]:
+        """A claim about contents that the fit rows have nothing like, each counted once."""
+        if what.task == "classification":
+            made = self.rate("novel", "novel_risk", f"errors on {NOVEL}")
+        else:
+            label = f"mean {what.loss} loss on {NOVEL}"
+            made = self.mean_loss("novel.losses", "novel_loss", label, what.loss_bound or 1.0)
+
+        def make(delta: float) -> Claim | None:
+            claim = made(delta)
+            if claim is None:
+                return None
+            population = f"{NOVEL}, each counted once; not new patients"
+            assumptions = tuple(CONTENTS_IID if line == IID else line for line in claim.assumptions)
+            return replace(claim, covers=replace(claim.covers, population=population), assumptions=assumptions)
 
         return make
 

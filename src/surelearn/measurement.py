@@ -68,6 +68,7 @@ def measure(
     groups: Any = None,
     slices: Slices | None = None,
     baseline: Any = None,
+    novel: Mask | None = None,
 ) -> dict[str, Any]:
     """Predict once and gather every fact that `certify` can make a claim of.
 
@@ -82,19 +83,21 @@ def measure(
     """
     y = _target(y, X)
     sampler = _Sampler(y.size, groups)
-    marks = {name: _mask(name, mask, y.size) for name, mask in _slices(slices, X).items()}
+    marks = {f"slice[{name}]": _mask(name, mask, y.size) for name, mask in _slices(slices, X).items()}
+    if novel is not None:
+        marks["novel"] = _mask("novel", novel, y.size)
     values: dict[str, Any] = {"rows": y.size}
     if groups is not None:
         values["groups"] = sampler.units
     if what.task == "classification":
         losses = _classification(model, X, y, what, baseline, sampler, values)
         for name, mask in marks.items():
-            values |= sampler.rate(f"slice[{name}]", losses == 1, mask)
+            values |= sampler.rate(name, losses == 1, mask)
     else:
         losses = _regression(model, X, y, what, baseline, sampler, values)
         if losses is not None:
             for name, mask in marks.items():
-                values[f"slice[{name}].losses"] = sampler.means(losses, mask)
+                values[f"{name}.losses"] = sampler.means(losses, mask)
     return values
 
 

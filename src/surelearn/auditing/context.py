@@ -12,6 +12,7 @@ from surelearn import jobs
 from surelearn.adapters import Task
 from surelearn.certificate import Certificate
 from surelearn.claim import Finding
+from surelearn.data.novelty import Compared
 from surelearn.selection.costs import cost_of_threshold
 from surelearn.selection.cross_validation import take
 from surelearn.selection.selector import Selection
@@ -71,7 +72,8 @@ class Context:
     """One model under audit: its data, how it was chosen, and its certificate.
 
     ``split`` and ``selection`` are None for a model that was fitted elsewhere; then every row of ``X`` is a certify row, and
-    ``seen`` has the rows that it was fitted on, if its user gave them.
+    ``seen`` has the rows that it was fitted on, if its user gave them. ``compared`` says which certify rows are like those
+    that it was fitted on.
     """
 
     title: str
@@ -96,6 +98,7 @@ class Context:
     time_name: str = ""
     ledger_kept: bool = True
     seen: tuple[Any, Any] | None = None
+    compared: Compared | None = None
 
     @property
     def trained(self) -> bool:

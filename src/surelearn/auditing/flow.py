@@ -18,6 +18,7 @@ from surelearn.adapters import Task, describe, scores_of, task_of
 from surelearn.auditing.bounds_compared import extend
 from surelearn.auditing.context import Context, Options, Runner
 from surelearn.auditing.fitting import Fitted, fit, fit_rival
+from surelearn.auditing.novelty import compare_rows, compare_table
 from surelearn.auditing.one_row import own_certificate
 from surelearn.auditing.sections import write_sections
 from surelearn.auditing.seen import Seen, check_seen, hash_arrays, in_rows
@@ -27,6 +28,7 @@ from surelearn.auditing.verdict import write_verdict
 from surelearn.certificate import Absent, Certificate
 from surelearn.certification import certify, check_largest_group
 from surelearn.data import Table, read_table
+from surelearn.data.novelty import Compared
 from surelearn.data.oddities import find_oddities
 from surelearn.data.schema import Schema
 from surelearn.fingerprint import UNHASHED, fingerprint_model, fingerprint_rows
@@ -145,7 +147,8 @@ def audit_table(
     seen = [fitted.model, *([] if including is None else [including.model]), *([] if rival is None else [rival])]
     turn = _turn(seen, X, y, split.keys[split.certify], table.y, table.groups, options, ledger, table.path)
     paid = replace(options, delta=allowance(options.delta, turn))
-    certificate = _named(_certify(table, split, fitted, including, rival, paid), table)
+    compared = compare_table(table, split, fitted.columns)
+    certificate = _named(_certify(table, split, fitted, including, rival, compared, paid), table)
     context = Context(
         title=table.name,
         target=table.target,
@@ -168,6 +171,7 @@ def audit_table(
         group_name=table.group or "group",
         time_name=table.time or "",
         ledger_kept=ledger is not False,
+        compared=compared,
     )
     result = _document(context, table.frame.shape[1] - 1, fitted.selection)
     train = np.union1d(split.fit, split.select)
@@ -215,6 +219,9 @@ def _audit_fitted(
     shared = {"task": task, "groups": groups, "classes": classes, "baseline": against, **_claim_options(paid, task)}
     if fit_rows is not None and task == "classification" and against is None:
         shared["majority"] = best_constant(fit_rows.y, options.positive, options.miss)
+    compared = None if fit_rows is None or groups is not None else compare_rows(fit_rows.X, X)
+    if compared is not None and compared.planned:
+        shared["novel"] = compared.novel
     certificate = extend(certify(model, X, y, **shared), learner=own_certificate(model, None))
     context = Context(
         title=describe(model),
@@ -235,6 +242,7 @@ def _audit_fitted(
         unfitted=None if fit_rows is None else fit_rows.unfitted,
         seen=None if fit_rows is None else (fit_rows.X, fit_rows.y),
         ledger_kept=ledger is not False,
+        compared=compared,
     )
     return _document(context, X.shape[1] if hasattr(X, "shape") and len(X.shape) > 1 else 1, None)
 
@@ -313,7 +321,13 @@ def _claim_options(options: Options, task: Task) -> dict[str, Any]:
 
 
 def _certify(
-    table: Table, split: Split, fitted: Fitted, including: Fitted | None, rival: Any, options: Options
+    table: Table,
+    split: Split,
+    fitted: Fitted,
+    including: Fitted | None,
+    rival: Any,
+    compared: Compared | None,
+    options: Options,
 ) -> Certificate:
     """The claims of the page, on one δ."""
     train = np.union1d(split.fit, split.select)
@@ -335,13 +349,14 @@ def _certify(
     slices = choose_slices(take(table.X[fitted.columns], train), fitted.selection.losses, kinds, options.slices)
     if table.task == "regression" and options.loss_bound is None:
         slices = None
+    novel = compared.novel if compared is not None and compared.planned else None
     if including is None:
-        certificate = certify(fitted.model, X, y, slices=slices, baseline=rival, **shared)
+        certificate = certify(fitted.model, X, y, slices=slices, baseline=rival, novel=novel, **shared)
         return extend(certificate, learner=own_certificate(fitted.model, fitted.selection))
     # Two models share the headline's half of δ: a quarter each, and the other half for the other claims of the first.
     delta = options.delta
     certificate = certify(
-        fitted.model, X, y, slices=slices, baseline=rival, **{**shared, "delta": 0.75 * delta}, headline=1 / 3
+        fitted.model, X, y, slices=slices, baseline=rival, novel=novel, **{**shared, "delta": 0.75 * delta}, headline=1 / 3
     )
     other = certify(including.model, take(table.X[including.columns], split.certify), y, **{**shared, "delta": delta / 2})
     headline = other.claims[0]

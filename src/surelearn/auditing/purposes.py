@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from surelearn.auditing.context import Context
+from surelearn.auditing.novelty import nothing_near
 from surelearn.report import Section, Table
 
 VOUCHED = (
@@ -26,4 +27,5 @@ def section(context: Context) -> Section | None:
     table = Table(header=("purpose", "rows"), rows=counts)
     copies = context.findings if context.split is None else ()
     title = "Which rows did what"
-    return Section(key="split", title=title, place="details", notes=(note,), tables=(table,), findings=copies)
+    notes = (note, *nothing_near(context))
+    return Section(key="split", title=title, place="details", notes=notes, tables=(table,), findings=copies)

@@ -14,6 +14,7 @@ from surelearn.auditing import (
     kernel_machine,
     learning_curve,
     margins,
+    novelty,
     purposes,
     slices,
     stability,
@@ -29,6 +30,7 @@ FIRST: tuple[Callable[[Context], Section | None], ...] = (
     kernel_machine.section,
     costly.section,
     slices.section,
+    novelty.section,
     calibration.section,
     stability.section,
 )

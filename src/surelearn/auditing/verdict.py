@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
+from dataclasses import replace
 
 import numpy as np
 
+from surelearn.auditing import novelty
 from surelearn.auditing.context import Context
 from surelearn.auditing.headline import Headline, number, quoted, worst
 from surelearn.auditing.rare import missed_class, next_step
@@ -26,8 +28,10 @@ def write_verdict(context: Context) -> Verdict:
     if context.suspects:
         return _leak(context)
     if context.task == "regression":
-        return _regression(context)
-    return _nothing_useful(context) or _do_not_ship(context) or _guaranteed(context)
+        verdict = _regression(context)
+    else:
+        verdict = _nothing_useful(context) or _do_not_ship(context) or _guaranteed(context)
+    return replace(verdict, sentence=verdict.sentence + novelty.sentence(context))
 
 
 def confidence(context: Context) -> str:

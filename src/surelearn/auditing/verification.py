@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from surelearn import files
+from surelearn.auditing.novelty import compare_table
 from surelearn.certificate import OTHER_ROWS, Certificate, Verification
 from surelearn.data import read_table
 from surelearn.documents import MOST_BYTES, reading
@@ -132,7 +133,9 @@ def _check_data(
         return
     X, y = take(table.X[columns], split.certify), table.y[split.certify]
     groups = None if table.groups is None else table.groups[split.certify]
-    found = certificate.verify(None if saved is None else saved.model, X, y, groups=groups)
+    compared = compare_table(table, split, columns) if {"novel.n", "novel.losses"} & {*certificate.facts.values} else None
+    novel = None if compared is None else compared.novel
+    found = certificate.verify(None if saved is None else saved.model, X, y, groups=groups, novel=novel)
     checked += [line for line in found.checked if line not in checked]
     new = [line for line in found.differences if f"certificate.json: {line}" not in differences]
     if OTHER_ROWS in new:  # then all facts differ, which says nothing more

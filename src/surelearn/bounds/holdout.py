@@ -23,6 +23,9 @@ from surelearn.claim import IN_EXPECTATION, Statement, Theorem, at_least, at_mos
 
 IID = "rows are independent and identically distributed"
 GROUPS_IID = "groups are independent and identically distributed; rows within a group need not be"
+CONTENTS_IID = (
+    "contents (near copies are one) are independent and identically distributed; however often each stands in the table"
+)
 UNSEEN = "the model did not see these rows"
 BASELINE_UNSEEN = "the baseline did not see these rows"
 UNIT_RANGE = "the loss lies in [0, 1]"
