@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from surelearn.adapters import describe
-from surelearn.certificate import Absent, Certificate, Facts
+from surelearn.certificate import FIXED_BEFOREHAND, Absent, Certificate, Facts, needs_fixed_parameters
 from surelearn.claim import Claim, Covers, Theorem
 from surelearn.fingerprint import fingerprint_model
 
@@ -85,4 +85,7 @@ class Writer:
 
     def certificate(self) -> Certificate:
         """What was gathered."""
-        return Certificate(facts=self.facts, claims=tuple(self.claims), absent=tuple(self.absents), delta=self.delta)
+        facts = self.facts
+        if any(map(needs_fixed_parameters, self.claims)):
+            facts = replace(facts, setting=f"{facts.setting}{FIXED_BEFOREHAND}")
+        return Certificate(facts=facts, claims=tuple(self.claims), absent=tuple(self.absents), delta=self.delta)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from surelearn.bounds.holdout import CONTENTS_IID, GROUPS_IID, IID
+from surelearn.bounds.stability import FIXED_BEFORE
 from surelearn.claim import Claim, Theorem, find_theorem
 from surelearn.documents import check_format, checked, parse_json, reading
 from surelearn.fingerprint import UNHASHED, fingerprint_model, fingerprint_rows
@@ -20,6 +21,11 @@ from surelearn.slicing import Cuts
 FORMAT = "surelearn-certificate"
 VERSION = 2
 OTHER_ROWS = "the rows are not the ones that the certificate was made on"
+OVER_GROUPS = ", mean over groups"
+FIXED_BEFOREHAND = ", if its parameters were fixed beforehand"
+AT_LEAST_ERRORS = "at least the error rate"
+_BASELINES = {"risk": "baseline_risk", "risk from the fit rows": "baseline_risk", "mean_cost": "baseline_cost"}
+_CONSTANT = " of always answering "
 _TOLERANCE = 1e-9
 
 
@@ -250,6 +256,20 @@ class Certificate:
         """Read `to_json`'s text. Nothing in it is ever executed."""
         return cls.from_dict(parse_json(text))
 
+    def mark(self, claim: Claim) -> str:
+        """Why a claim is of no use: "vacuous", or "no better than always answering …" for errors and mean costs; or ""."""
+        if claim.vacuous:
+            return "vacuous"
+        other, loss = _BASELINES.get(claim.quantity), claim.covers.loss
+        if other is None or isinstance(claim.value, tuple):
+            return ""
+        if other == "baseline_risk" and loss != "zero_one" and AT_LEAST_ERRORS not in loss:
+            return ""
+        constants = [(c.measured, c.label.split(_CONSTANT, 1)) for c in self.claims if c.quantity == other]
+        errors = [(error, words[1]) for error, words in constants if error is not None and len(words) == 2]
+        least, answer = min(errors, default=(math.inf, ""), key=lambda pair: pair[0])
+        return f"no better than always answering {answer.removesuffix(OVER_GROUPS)}" if claim.value >= least else ""
+
     def rows(self) -> list[tuple[Claim, str]]:
         """The claims for display, each family (slices, classes, constants) as its worst member with a label."""
         shown, seen = [], set()
@@ -296,7 +316,8 @@ class Certificate:
 
     def _cells(self, claim: Claim, label: str) -> tuple[str, ...]:
         measured = claim.measured
-        by = find_theorem(claim.theorem).name + (" (vacuous)" if claim.vacuous else "")
+        mark = self.mark(claim)
+        by = find_theorem(claim.theorem).name + (f" ({mark})" if mark else "")
         surely = _share(claim.delta / self.delta) if claim.standing == "together" else claim.surely()
         return label, "" if measured is None else show(measured, claim.unit), claim.bound(), surely, by
 
@@ -317,6 +338,11 @@ class Certificate:
         notes += [f"Assumes: {line}" for line in self._assumptions()]
         parts.append("<ul>" + "".join(f"<li>{html.escape(note)}</li>" for note in notes) + "</ul>")
         return "<div class='surelearn-certificate'>" + "".join(parts) + "</div>"
+
+
+def needs_fixed_parameters(claim: Claim) -> bool:
+    """Whether a claim from the rows of a fit is void where parameters or columns were chosen by looking at them."""
+    return FIXED_BEFORE in claim.assumptions or (claim.with_probability and IID in claim.assumptions)
 
 
 def _problems(claim: Claim, facts: Facts) -> list[str]:

@@ -19,13 +19,12 @@ from surelearn.bounds import (
     row_weighted_betting,
 )
 from surelearn.bounds.holdout import BASELINE_UNSEEN, CONTENTS_IID, GROUPS_IID, IID, ORDER, STATED_RANGE
-from surelearn.certificate import Absent, Certificate, Facts
+from surelearn.certificate import OVER_GROUPS, Absent, Certificate, Facts
 from surelearn.claim import Claim, Covers
 from surelearn.fingerprint import fingerprint_model, fingerprint_rows
 from surelearn.measurement import LOSSES, Mask, Measurement, Slices, measure
 from surelearn.slicing import Cuts
 
-OVER_GROUPS = ", mean over groups"
 NOVEL = "contents without a near copy among the fit rows"
 
 

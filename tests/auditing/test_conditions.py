@@ -8,9 +8,12 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer, StandardScaler
+from sklearn.preprocessing import FunctionTransformer, Normalizer, StandardScaler
 
 import surelearn
+from surelearn import linear
+from surelearn.boosting import AdaBoostClassifier
+from surelearn.cluster import KMeans
 
 QUICK = {"ledger": False, "refits": 2, "curve_repeats": 0, "skip": ("robustness", "poisoning", "membership", "attribution")}
 
@@ -125,3 +128,85 @@ def test_the_page_of_groups_counts_rows_too():
 def test_a_largest_group_that_is_none(given, message):
     with pytest.raises(ValueError, match=message):
         surelearn.certify(ByFirst(), np.zeros((3, 1)), np.array(["well"] * 3), task="classification", **given)
+
+
+# ---------------------------------------------------------------------------------------- claims from the training rows
+
+BOUNDED = linear.LogisticRegression(regularization=0.5, x_bound=1.0, random_state=0)
+
+
+def test_training_row_claims_are_void_where_a_column_was_dropped_by_its_labels():
+    frame = rows(600)
+    alone = surelearn.audit(frame, target="state", models={"mine": make_pipeline(Normalizer(), BOUNDED)}, **QUICK)
+    stable = alone.certificate["uniform stability from the fit rows"]
+    assert stable.label.endswith("from the fit rows, if its parameters were fixed beforehand")
+    frame["leak"] = np.where(frame["state"] == "sick", 1.0, 0.0)
+    frame.loc[:2, "leak"] = 0.5
+    result = surelearn.audit(frame, target="state", models={"mine": make_pipeline(Normalizer(), BOUNDED)}, **QUICK)
+    assert "`leak` repeats `state`" in result.verdict.sentence
+    assert not any("fit rows" in claim.quantity for claim in result.claims)
+    reasons = {absent.reason for absent in result.certificate.absent if absent.quantity == "risk from the fit rows"}
+    assert any("'leak' left out because of the fit rows' labels" in reason for reason in reasons)
+    page = result.to_html()
+    assert "left out because of the fit rows" in page
+
+
+@pytest.mark.parametrize(
+    ("learner", "conditional"),
+    [
+        (linear.Ridge(regularization=0.1, x_bound=9.0, y_bound=1.0), True),
+        (linear.LogisticRegression(regularization=0.1, x_bound=9.0, random_state=0), True),
+        (linear.SupportVectorMachine(x_bound=9.0), True),
+        (linear.HuberRegression(threshold=1.0, regularization=0.1, fit_intercept=False, x_bound=9.0, y_bound=1.0), True),
+        (AdaBoostClassifier(n_rounds=3), True),
+        (linear.NaiveBayes(), False),
+        (KMeans(2, random_state=0), False),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_the_first_line_says_that_parameters_were_fixed(learner, conditional):
+    frame = rows(80)
+    certificate = learner.fit(
+        frame[["a", "b", "c"]].to_numpy(), (frame["state"] == "sick").to_numpy().astype(int)
+    ).certificate_
+    first = str(certificate).splitlines()[0]
+    assert first.endswith(", fitted on 80 rows with 3 features" + ", if its parameters were fixed beforehand" * conditional)
+
+
+def test_the_risk_of_a_stopped_support_vector_machine_lists_what_it_was_bought_with():
+    frame = rows(80)
+    machine = linear.SupportVectorMachine(C=0.01, x_bound=9.0)
+    risk = next(
+        claim
+        for claim in machine.fit(frame[["a", "b", "c"]].to_numpy(), frame["state"]).certificate_.claims
+        if claim.label == "risk, clipped hinge loss"
+    )
+    assert "‖x‖ ≤ x_bound for every row, as stated" in risk.assumptions
+    assert any("of the minimizer's; the risk includes it" in line for line in risk.assumptions)
+    assert risk.inputs["distance"] > 0
+
+
+# ------------------------------------------------------------------------------------- bounds above the majority's error
+
+
+def test_a_bound_above_the_error_of_a_constant_is_called_so_wherever_it_stands():
+    """Noise with 20% "sick": "at most 3x% errors" is more than the 20% of always answering "well"."""
+    rng = np.random.default_rng(3)
+    frame = pd.DataFrame(rng.normal(size=(300, 2)), columns=["a", "b"])
+    frame["state"] = np.where(rng.random(300) < 0.2, "sick", "well")
+    result = surelearn.audit(frame, target="state", models={"mine": make_pipeline(Normalizer(), BOUNDED)}, **QUICK)
+    certificate = result.certificate
+    useless = "no better than always answering well"
+    assert certificate.mark(certificate["risk"]) == useless
+    assert {certificate.mark(claim) for claim in certificate.claims if claim.quantity == "risk"} == {useless}
+    marks = {certificate.mark(claim) for claim in certificate.claims if claim.quantity == "class_error"}
+    assert marks == {"", "vacuous"}  # a constant is wrong there never, or always
+    for text in (str(certificate), result.to_html(), result.to_markdown()):
+        assert useless in text
+
+
+def test_a_bound_below_the_error_of_every_constant_is_not():
+    frame = rows(600)
+    assert 0.15 < (frame["state"] == "sick").mean() < 0.5
+    certificate = surelearn.audit(frame, target="state", models={"mine": LogisticRegression()}, **QUICK).certificate
+    assert certificate.mark(certificate["risk"]) == ""

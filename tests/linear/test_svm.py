@@ -237,7 +237,7 @@ def test_compression_and_margin_bounds_cover(classes, options):
     assert all(np.mean(found) <= 0.5 for found in wrong.values())
     expected = {"campi_garatti"}
     if classes == 2 and "intercept" not in options:
-        expected |= {"rademacher_margin", "uniform_stability_nonnegative"}
+        expected |= {"rademacher_margin", "stability_near_minimizer"}
     assert set(wrong) == expected
 
 
@@ -267,7 +267,7 @@ def test_the_certified_stability_is_never_below_the_measured_change(kernel, inte
         f, g = model.decision_function(grid), other.decision_function(grid)
         for sign in (-1, 1):
             change = np.abs(np.maximum(0, 1 - sign * f) - np.maximum(0, 1 - sign * g)).max()
-            assert change <= model.facts_["stability"]
+            assert change <= beta
             largest = max(largest, change / beta)
     assert largest > 0.3  # the bound is of the right size
 
@@ -295,10 +295,14 @@ def test_claims_against_numbers_by_hand():
     j = max(0, math.ceil(math.log2(ratio)))
     by_hand = error + 2 * 2**j / math.sqrt(200) + math.sqrt(math.log((j + 1) * (j + 2) / 0.1) / 400)
     assert claims["rademacher_margin"].value == pytest.approx(by_hand, rel=1e-9)
-    beta = 2 * 0.01 * 5 + 2 * math.sqrt(5) * math.sqrt(2e-8 * 2 * 0.01 * 200)
+    beta, stopped = 2 * 0.01 * 5, math.sqrt(2e-8 * 2 * 0.01 * 200)  # of the minimizer; and how far from it, √(2·tol/λ)
     ramp = np.clip(1 - y * f, 0, 1).mean()
-    by_hand = ramp + beta + (2 * 200 * beta + 1) * math.sqrt(math.log(10) / 400)
-    assert claims["uniform_stability_nonnegative"].value == pytest.approx(by_hand, rel=1e-9)
+    by_hand = ramp + 2 * math.sqrt(5) * stopped + beta + (2 * 200 * beta + 1) * math.sqrt(math.log(10) / 400)
+    risk = claims["stability_near_minimizer"]
+    assert risk.value == pytest.approx(by_hand, rel=1e-9)
+    assert risk.inputs["distance"] == pytest.approx(stopped)
+    assert "‖x‖ ≤ x_bound for every row, as stated" in risk.assumptions
+    assert f"the weights are within {stopped:.1e} of the minimizer's; the risk includes it" in risk.assumptions
     assert model.facts_["regularization"] == pytest.approx(1 / (2 * 0.01 * 200))
 
 
@@ -315,7 +319,7 @@ def test_the_certificate_verifies_after_a_round_trip(options, classes):
     again = Certificate.from_json(model.certificate_.to_json())
     assert again.verify(model)
     keys = {claim.theorem for claim in again.claims} | {item.theorem for item in again.absent}
-    assert keys >= {"campi_garatti", "beta_near_minimizer", "uniform_stability_nonnegative", "rademacher_margin"}
+    assert keys >= {"campi_garatti", "beta_near_minimizer", "stability_near_minimizer", "rademacher_margin"}
 
 
 def test_absent_claims_say_why():

@@ -9,7 +9,7 @@ from surelearn.auditing.context import Context
 from surelearn.auditing.one_row import own_certificate
 from surelearn.bounds import betting_upper, chernoff_kl, empirical_bernstein, hoeffding
 from surelearn.bounds.holdout import ORDER, STATED_RANGE, UNIT_RANGE
-from surelearn.certificate import Absent, Certificate, Facts
+from surelearn.certificate import FIXED_BEFOREHAND, Absent, Certificate, Facts, needs_fixed_parameters
 from surelearn.claim import Claim, find_theorem
 from surelearn.report import Chart, Section
 
@@ -45,7 +45,8 @@ def extend(certificate: Certificate, *, learner: Certificate | str) -> Certifica
 
 def _from_fit_rows(claim: Claim) -> Claim:
     quantity, label = (f"{text} from the fit rows" for text in (claim.quantity, claim.label))
-    return replace(claim, sources={}, quantity=quantity, label=label)
+    condition = FIXED_BEFOREHAND if needs_fixed_parameters(claim) else ""
+    return replace(claim, sources={}, quantity=quantity, label=f"{label}{condition}")
 
 
 def _others(facts: Facts, risk: Claim) -> list[Claim]:
@@ -66,11 +67,11 @@ def section(context: Context) -> Section | None:
     claims = [claim for claim in risks if claim.covers == risks[0].covers]  # not the second model of a leak
     if len(claims) < 2:
         return None
-    own = own_certificate(context.model, context.selection)
+    own = own_certificate(context.model, context.selection, context.suspects)
     measured = claims[0].measured
     names = [find_theorem(claim.theorem).name for claim in claims] + (["measured"] if measured is not None else [])
     values = [claim.value for claim in claims] + ([measured] if measured is not None else [])
-    kinds = ["vacuous" if claim.vacuous else "guaranteed" for claim in claims] + ["measured"]
+    kinds = ["vacuous" if context.certificate.mark(claim) else "guaranteed" for claim in claims] + ["measured"]
     order = sorted(range(len(values)), key=lambda i: (i != 0, values[i]))
     data = {"names": [names[i] for i in order], "values": [values[i] for i in order], "kinds": [kinds[i] for i in order]}
     first = "the page's headline" if claims[0] == context.certificate.together[0] else "one of the page's guarantees"

@@ -360,12 +360,12 @@ def _certify(
     )
     other = certify(including.model, take(table.X[including.columns], split.certify), y, **{**shared, "delta": delta / 2})
     headline = other.claims[0]
-    names = ", ".join(name for name in including.columns if name not in fitted.columns)
+    dropped = [name for name in including.columns if name not in fitted.columns]
     if len(other.claims) == 1:
         headline = headline.at(delta / 4, candidates=1)
-    extra = replace(headline, label=f"{headline.label} with {names}", sources={})
+    extra = replace(headline, label=f"{headline.label} with {', '.join(dropped)}", sources={})
     certificate = replace(certificate, claims=(*certificate.claims, extra), delta=delta)
-    return extend(certificate, learner=own_certificate(fitted.model, fitted.selection))
+    return extend(certificate, learner=own_certificate(fitted.model, fitted.selection, dropped))
 
 
 def _split_line(split: Split, table: Table, criterion: str | None) -> str:

@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from surelearn.certificate import Certificate
-from surelearn.certification import OVER_GROUPS
+from surelearn.certificate import OVER_GROUPS, Certificate
 from surelearn.claim import Claim
 from surelearn.plain import show
 

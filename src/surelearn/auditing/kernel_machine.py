@@ -154,7 +154,7 @@ def _left_out(machine: Any, scaling: Any) -> str:
 def _guaranteed(context: Context, machine: Any) -> tuple[Claim, ...]:
     """The learner's own claims, as far as they are not void here; how near the minimizer it came holds on any rows."""
     claims = list(machine.certificate_.claims)
-    if not isinstance(own_certificate(context.model, context.selection), Certificate):
+    if not isinstance(own_certificate(context.model, context.selection, context.suspects), Certificate):
         claims = [claim for claim in claims if claim.quantity == "distance to the minimizer"]
     return tuple(replace(claim, sources={}) for claim in claims if not _says_nothing(claim, machine))
 

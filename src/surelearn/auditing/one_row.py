@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -68,13 +69,17 @@ def kernel_machine(learner: Any) -> tuple[Any, Any] | None:
     return (scaling, learner) if ours else None
 
 
-def own_certificate(model: Any, selection: Selection | None) -> Certificate | str:
+def own_certificate(model: Any, selection: Selection | None, dropped: Sequence[str] = ()) -> Certificate | str:
     """What the learner guarantees from the rows it was fitted on, or why that is void here.
 
-    It is not void if this was the only candidate, and no step before the learner learned anything from the rows.
+    It is not void if this was the only candidate, no step before the learner learned anything from the rows, and no column
+    was ``dropped`` because of what it says about the labels.
     """
     if selection is None:
         return "how the model was fitted is not known here"
+    if dropped:
+        names = ", ".join(map(repr, dropped))
+        return f"{names} left out because of the fit rows' labels: which columns there are was not fixed beforehand"
     from sklearn.utils import get_tags
 
     steps, learner = learner_of(model)
@@ -192,7 +197,7 @@ def finding(context: Context, changes: Changes) -> Finding:
 
 def beside_certified(context: Context) -> tuple[Table | None, str]:
     """The certified β beside the largest change of the loss that was found, or a sentence that says why there is none."""
-    own = own_certificate(context.model, context.selection)
+    own = own_certificate(context.model, context.selection, context.suspects)
     if isinstance(own, str):
         return None, f"No stability constant is certified: {own}."
     beta = next((claim for claim in own.claims if claim.quantity == "uniform stability"), None)

@@ -61,5 +61,5 @@ def _void(context: Context) -> str:
     """Why the partitions may not be all that a row can reach, or ""."""
     if context.selection is None:
         return "" if learner_of(context.model)[0] is None else "steps before it may have learned from the same rows"
-    own = own_certificate(context.model, context.selection)
+    own = own_certificate(context.model, context.selection, context.suspects)
     return own if isinstance(own, str) else ""

@@ -8,7 +8,7 @@ import numpy as np
 
 from surelearn.auditing.context import Context
 from surelearn.auditing.headline import Headline, number, quoted
-from surelearn.certification import OVER_GROUPS
+from surelearn.certificate import OVER_GROUPS
 from surelearn.plain import show
 
 RARE = 0.4  # of an equal share: a fifth of the rows where there are two classes

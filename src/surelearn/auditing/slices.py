@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from surelearn.auditing.context import Context
-from surelearn.certification import OVER_GROUPS
+from surelearn.certificate import OVER_GROUPS
 from surelearn.report import Chart, Section
 from surelearn.slicing import Cuts, cut
 

@@ -253,7 +253,8 @@ def _result_lines(result: Any, paths: dict[str, str], *, quiet: bool) -> Iterato
         yield f"{f'Guaranteed together, {percent_sure(result.certificate.delta)}':<{width + 2}}   measured   bound"
         for claim, label in rows:
             measured = "" if claim.measured is None else show(claim.measured, claim.unit)
-            yield f"  {label:<{width}}   {measured:>8}   {claim.bound()}"
+            mark = result.certificate.mark(claim)
+            yield f"  {label:<{width}}   {measured:>8}   {claim.bound()}" + (f"  ({shorten(mark)})" if mark else "")
     proved = [[claim for claim in section.claims if not claim.vacuous] for section in result.sections]
     if any(proved):
         yield "Proved, each alone at its own confidence"

@@ -65,7 +65,7 @@ def _guaranteed(audit: Audit) -> str:
 
 def _line(row: Row) -> str:
     worst = f" (worst of {len(row.members)})" if row.members else ""
-    bound = f"{row.word} **{row.bound}**".strip() + (" (vacuous)" if row.claim.vacuous else "")
+    bound = f"{row.word} **{row.bound}**".strip() + (f" ({row.mark})" if row.mark else "")
     why = ", ".join(plain(part) for part in (row.theorem, row.share, row.counts) if part)
     return f"| {plain(row.label)}{worst} | {row.measured} | {bound} | {why} |"
 

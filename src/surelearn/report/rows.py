@@ -30,6 +30,7 @@ class Row:
     counts: str
     members: tuple[Row, ...] = ()
     bar: str = ""
+    mark: str = ""
 
     @property
     def vacuous(self) -> bool:
@@ -136,6 +137,7 @@ def _row(claim: Claim, certificate: Certificate, members: tuple[Row, ...] = ()) 
         share=share_of(claim, certificate),
         counts=counts_of(claim, certificate),
         members=members,
+        mark=certificate.mark(claim),
     )
 
 

@@ -10,6 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from surelearn import bounds
 from surelearn.base import Writer
+from surelearn.bounds.robust_regression import SOLVED
 from surelearn.linear._regressor import LinearRegressor, require_bound, require_nonnegative, require_positive, row_norms
 from surelearn.linear.robust.losses import Clipped, Problem, huber_loss, minimize_clipped, minimize_huber
 
@@ -148,7 +149,7 @@ class HuberRegression(LinearRegressor):
             bounds.uniform_stability_nonnegative,
             {name: name for name in ("risk", "beta", "n", "loss_bound")},
             loss=loss,
-            assumptions=("‖x‖ ≤ x_bound and |y| ≤ y_bound for every row, as stated",),
+            assumptions=("‖x‖ ≤ x_bound and |y| ≤ y_bound for every row, as stated", SOLVED),
         )
 
 

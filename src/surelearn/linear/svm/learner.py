@@ -19,6 +19,7 @@ from surelearn.base import Learner, Writer
 from surelearn.bounds.capacity import BINARY
 from surelearn.bounds.optimality import CONVEX_LIPSCHITZ
 from surelearn.bounds.stability import LOSS_NONNEGATIVE, UNIFORM
+from surelearn.certificate import AT_LEAST_ERRORS
 from surelearn.claim import Theorem
 from surelearn.kernel.functions import UNBOUNDED, Kernel, Linear, Precomputed, kernel, squared_norms
 from surelearn.kernel.precomputed import FIXED, MOST_ROWS, POSITIVE, check_matrix, validate
@@ -31,7 +32,7 @@ _MARGIN = 0.99  # at which the margin bound counts rows: just below 1, where the
 _STATE = "state x_bound=, a bound on ‖x‖ that holds for every row"
 _FREE = "the free intercept is not regularized: intercept='regularized' certifies"
 _GAP = bounds.duality_gap
-_COMPRESSION, _STABILITY, _RADEMACHER = bounds.campi_garatti, bounds.uniform_stability_nonnegative, bounds.rademacher_margin
+_COMPRESSION, _STABILITY, _RADEMACHER = bounds.campi_garatti, bounds.stability_near_minimizer, bounds.rademacher_margin
 
 
 @dataclass(frozen=True)
@@ -283,7 +284,6 @@ class SupportVectorMachine(ClassifierMixin, Learner):
                 "radius" in facts
             ):  # both fits may be up to 2·tol, rounding included, above their minima: ‖w − w*‖ ≤ √(2·tol/λ)
                 two["distance"] = math.sqrt(2 * self.tol / two["regularization"])
-                two["stability"] = bounds.beta_near_minimizer(facts["radius"], two["regularization"], n, two["distance"])
         return two
 
     def _claim(self, writer: Writer) -> None:
@@ -336,13 +336,15 @@ class SupportVectorMachine(ClassifierMixin, Learner):
         stated = () if bounded else ("‖x‖ ≤ x_bound for every row, as stated",)
         met = (UNIFORM, CONVEX_LIPSCHITZ) if bounded else (UNIFORM,)
         writer.claim(bounds.beta_near_minimizer, read, loss="hinge", assumptions=stated, met=met)
+        within = f"the weights are within {self.facts_['distance']:.1e} of the minimizer's; the risk includes it"
         writer.claim(
             _STABILITY,
-            {"risk": "clipped_hinge", "beta": "stability", "n": "n"},
-            loss="clipped hinge, min(1, max(0, 1 − y·f(x))): at least the error rate",
+            {"risk": "clipped_hinge", **read},
+            loss=f"clipped hinge, min(1, max(0, 1 − y·f(x))): {AT_LEAST_ERRORS}",
             label="risk, clipped hinge loss",
             loss_bound=1.0,
-            met=(UNIFORM, LOSS_NONNEGATIVE),
+            met=(*met, LOSS_NONNEGATIVE),
+            assumptions=(*stated, within),
         )
 
     def _claim_margin(self, writer: Writer) -> None:
