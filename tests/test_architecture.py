@@ -26,7 +26,8 @@ MAY_IMPORT = {
     "fingerprint": set(),
     "profiles": set(),
     "adapters": {"profiles"},
-    "jobs": set(),
+    "processes": set(),
+    "jobs": {"processes"},
     "files": set(),
     "attacks": {"adapters", "profiles"},
     "attribution": {"adapters", "profiles"},
@@ -62,7 +63,7 @@ MAY_IMPORT = {
     },
     "prediction": {"adapters", "certificate", "claim", "data", "files", "persistence", "plain"},
     "planning": {"bounds", "plain", "selection"},
-    "terminal": {"jobs"},
+    "terminal": {"jobs", "processes"},
     "commands": {
         "adapters", "auditing", "bounds", "certificate", "certification", "claim", "data", "documents", "files",
         "fingerprint", "jobs", "monitoring", "papers", "persistence", "plain", "planning", "prediction", "report",

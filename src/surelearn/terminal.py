@@ -8,10 +8,13 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator
+from concurrent.futures import BrokenExecutor
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
 import click
+
+from surelearn.processes import safe_path
 
 
 class Commands(click.Group):
@@ -39,7 +42,7 @@ class CtrlC:
         self.pressed = True
         if not self.under_way:
             click.echo(_INTERRUPTED, err=True)
-            os._exit(130)
+            _exit(130)
         raise KeyboardInterrupt
 
     @contextmanager
@@ -59,6 +62,7 @@ class CtrlC:
 
 
 _INTERRUPTED = "interrupted; run the same command to go on from here"
+_exit = os._exit
 ctrl_c = CtrlC()
 
 
@@ -69,7 +73,7 @@ def _one_sentence() -> Iterator[None]:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal without ≤ shows ?
     try:
-        with ctrl_c.heard():
+        with ctrl_c.heard(), safe_path():
             yield
     except KeyboardInterrupt:
         _end(_INTERRUPTED, 130)
@@ -80,6 +84,10 @@ def _one_sentence() -> Iterator[None]:
     except Exception as error:
         if ctrl_c.pressed:
             _end(_INTERRUPTED, 130)
+        if isinstance(error, MemoryError):
+            _end("there is not enough memory for this: give fewer rows or columns, or fewer --jobs", 2)
+        if isinstance(error, BrokenExecutor):
+            _end("the worker processes ended again and again: out of memory, or the model ends them; try --jobs 1", 2)
         from surelearn.jobs import TaskError
 
         known = isinstance(error, ValueError | TypeError | OSError | TaskError) and not isinstance(error, BrokenPipeError)
@@ -88,6 +96,26 @@ def _one_sentence() -> Iterator[None]:
         if isinstance(error, OSError) and error.strerror and error.filename:
             _end(f"{error.filename} cannot be used: {error.strerror}", 2)
         _end(str(error), 2)
+
+
+@contextmanager
+def no_exit(what: str) -> Iterator[None]:
+    """Code of others that ends the program, by `sys.exit` or `os._exit`, is refused: it must not pass for success."""
+    process, before = os.getpid(), os._exit
+
+    def refuse(code: int) -> NoReturn:
+        if os.getpid() == process:  # else a forked child, which ends like this
+            click.echo(f"{what} ended the program (exit code {code}): it must return or raise instead", err=True)
+            code = 2
+        _exit(code)
+
+    os._exit = refuse  # type: ignore[assignment]
+    try:
+        yield
+    except SystemExit as error:
+        raise ValueError(f"{what} ended the program (SystemExit: {error.code!r:.80}): it must return or raise") from None
+    finally:
+        os._exit = before
 
 
 def _end(sentence: str, code: int) -> NoReturn:

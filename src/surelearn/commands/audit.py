@@ -16,7 +16,7 @@ from typing import Any
 import click
 
 from surelearn.commands.out import absolute, check_out, journal_beside
-from surelearn.terminal import say, shorten
+from surelearn.terminal import no_exit, say, shorten
 from surelearn.version import __version__
 
 EXAMPLES = """
@@ -81,7 +81,9 @@ Examples:
 @click.option("--quiet", is_flag=True, help="Print the verdict only.")
 def command(source: str | None, **given: Any) -> None:
     """Audit a table: fit, select, certify, and write one page that a person can sign."""
-    sys.exit(_audit(source, reproduce=_command(click.get_current_context()), **given))
+    with no_exit("the model"):
+        code = _audit(source, reproduce=_command(click.get_current_context()), **given)
+    sys.exit(code)
 
 
 _NOT_ON_THE_PAGE = ("jobs", "quiet", "out", "ledger", "max_risk", "formats")
@@ -196,7 +198,8 @@ def _load(option: str, text: str | None) -> Any:
     if (here := os.getcwd()) not in sys.path:
         sys.path.append(here)
     try:
-        return load_factory(text, option)
+        with no_exit(f"{option} {text}"):
+            return load_factory(text, option)
     except Exception as error:
         if os.environ.get("SURELEARN_DEBUG"):
             raise

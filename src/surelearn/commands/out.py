@@ -46,7 +46,7 @@ def journal_beside(out: Path, run_key: str) -> Iterator[Any]:
     try:
         with journal:
             yield journal
-    except (ValueError, TypeError, TaskError):
+    except (ValueError, TypeError, TaskError, MemoryError, SystemExit):
         journal.delete()
         with suppress(OSError):
             for folder in made:

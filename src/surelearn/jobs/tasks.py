@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import pickle
 import signal
 import sys
@@ -23,6 +24,7 @@ from joblib import Parallel, delayed, effective_n_jobs
 from surelearn.jobs.journal import MISSING, Journal
 from surelearn.jobs.progress import Progress, silent
 from surelearn.jobs.threads import limits
+from surelearn.processes import end_with, safe_path
 
 LOST_WORKERS = 3  # so often a run goes on after its workers were lost, before it gives up
 
@@ -96,7 +98,7 @@ def run(
         while len(results) < len(tasks):
             calls = [(i, task) for i, task in enumerate(tasks) if i not in results]
             try:
-                with _respawns_quiet(), closing(_outcomes(calls, n_jobs)) as outcomes:
+                with safe_path(), _respawns_quiet(), closing(_outcomes(calls, n_jobs)) as outcomes:
                     for i, result in outcomes:
                         key = tasks[i].key
                         if isinstance(result, _Failure):
@@ -124,10 +126,10 @@ def run(
 def _outcomes(calls: list[tuple[int, Task]], n_jobs: int | None) -> Generator[tuple[int, Any], None, None]:
     """Number and outcome of each call, as they come."""
     if n_jobs == 1:
-        yield from (_call(i, task.function, **task.arguments) for i, task in calls)
+        yield from (_call(0, i, task.function, **task.arguments) for i, task in calls)
         return
     # Arguments travel as keywords of the call itself: there joblib's dask backend finds large ones and sends them once.
-    parts = [delayed(_call)(i, task.function, **task.arguments) for i, task in calls]
+    parts = [delayed(_call)(os.getpid(), i, task.function, **task.arguments) for i, task in calls]
     try:
         streaming: Any = Parallel(n_jobs=n_jobs, return_as="generator_unordered")
     except ValueError:
@@ -188,7 +190,8 @@ def _loky_abort_quiet() -> Iterator[None]:
         threading.excepthook = before
 
 
-def _call(i: int, function: Callable[..., Any], /, **arguments: Any) -> tuple[int, Any]:
+def _call(parent: int, i: int, function: Callable[..., Any], /, **arguments: Any) -> tuple[int, Any]:
+    end_with(parent)
     try:
         with limits.one_thread():
             if not _on_dask():
