@@ -1015,3 +1015,34 @@ def test_processes_that_are_killed_and_disks_that_are_full(tmp_path):
         if "no room" in how:  # nothing was left to tidy up
             assert len(names(folder)) == 2 if which == "again" else not folder.exists()
         check_the_next_save(folder)
+
+
+def test_parts_that_share_parts_do_not_multiply(folder):
+    """Forty lists, each of the one before and the one before: 2^40 to whoever walks through them."""
+    part = {**sequence(plain(0), kind="list"), "__id__": 1}
+    for number in range(2, 40):
+        again = node("CachedNode", "builtins.list", __id__=number - 1)
+        part = {**sequence(part, again, kind="list"), "__id__": number}
+    assert "share each other" in refusal(put(folder, archive(part)("")))
+
+
+def test_an_archive_that_is_a_bomb(folder, monkeypatch):
+    monkeypatch.setattr("surelearn.unpacking.SMALL", 2**20)
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as bomb:
+        bomb.writestr("schema.json", b" " * 2**24)
+    assert "unpacks to" in refusal(put(folder, buffer.getvalue()))
+
+
+def test_a_learner_that_is_a_bomb(tmp_path):
+    folder = save(surelearn.linear.Ridge().fit(X2, X2[:, 0]), tmp_path / "model")
+    parameters = manifest_of(folder)["parameters"]
+    for value in (
+        {"scalar": 10**12, "type": "|V8"},
+        {"words": ["a"], "shape": [1], "type": "<U1000000000"},
+        {"words": ["a"] * 9, "shape": [10**12], "type": "<U1"},
+    ):
+        assert "is damaged" in refusal(edit(folder, parameters={**parameters, "regularization": value}))
+    edit(folder, parameters=parameters)
+    content = data_file(folder).read_bytes()
+    assert "header is said to have" in refusal(put(folder, (2**40).to_bytes(8, "little") + content[8:], "safetensors"))

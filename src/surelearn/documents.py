@@ -46,7 +46,7 @@ def read_json(path: str | Path, what: str = "") -> Any:
     return parse_json(files.read(Path(path), most=MOST_BYTES, what=what), what)
 
 
-def parse_json(text: str | bytes, what: str = "this") -> Any:
+def parse_json(text: str | bytes, what: str = "this", *, deepest: int = DEEPEST) -> Any:
     """The plain data in JSON text; NaN, a name that stands twice, and numbers that no float holds are refused too.
 
     Examples
@@ -66,11 +66,11 @@ def parse_json(text: str | bytes, what: str = "this") -> Any:
         _limit(containers <= MOST_CONTAINERS, f"it holds more than {MOST_CONTAINERS:,} lists and objects")
         _limit(containers + text.count(",") <= MOST_VALUES, f"it holds more than {MOST_VALUES:,} values")
         plain = json.loads(text, object_pairs_hook=_once, parse_int=_whole, parse_float=_real, parse_constant=_constant)
-        _limit(not _deeper(plain, DEEPEST), f"it is nested more than {DEEPEST} deep")
+        _limit(not _deeper(plain, deepest), f"it is nested more than {deepest} deep")
     except _LimitError as error:
         raise ValueError(f"{what} is not JSON that is read: {error}") from None
     except RecursionError:
-        raise ValueError(f"{what} is not JSON that is read: it is nested more than {DEEPEST} deep") from None
+        raise ValueError(f"{what} is not JSON that is read: it is nested more than {deepest} deep") from None
     except MemoryError:
         raise ValueError(f"{what} is not JSON that is read: there is not enough memory for it") from None
     except UnicodeDecodeError:

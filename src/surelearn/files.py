@@ -56,7 +56,7 @@ def read(path: Path, *, most: int, what: str = "") -> bytes:
         found = os.fstat(opened.fileno())
         if not stat.S_ISREG(found.st_mode):
             raise ValueError(f"{what or path} is {_kind(found.st_mode)}: name a regular file")
-        content = opened.read(most + 1) if found.st_size <= most else b""
+        content = opened.read(found.st_size + 1) if found.st_size <= most else b""
     if max(len(content), found.st_size) > most:
         raise ValueError(f"{what or path} is larger than {most / 2**20:g} MiB, which is not read")
     return content

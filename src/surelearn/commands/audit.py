@@ -15,6 +15,7 @@ from typing import Any
 
 import click
 
+from surelearn import files
 from surelearn.commands.out import absolute, check_out, journal_beside
 from surelearn.terminal import no_exit, say, shorten
 from surelearn.version import __version__
@@ -128,6 +129,8 @@ def _audit(
     check_out(out)
     candidates, rival = _load("--model", models), _load("--against", against)
     table = read_table(source, **reading)
+    if ledger is not None:
+        files.check_regular(ledger, f"--ledger {ledger}")
     Ledger(ledger_path(table.path, ledger))  # one that cannot be read is refused before the work, not after
     tell = (lambda line: None) if quiet else say  # noqa: ARG005
     for line in _table_lines(table, reading["target"]):

@@ -7,7 +7,6 @@ is wrong becomes one `DataError` sentence.
 from __future__ import annotations
 
 import difflib
-import gzip
 import io
 import re
 import zipfile
@@ -19,10 +18,12 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
+from surelearn import files
 from surelearn.claim import Finding
 from surelearn.data.columns import DataError, Values, listed, shown, type_text
 from surelearn.data.delimited import as_utf8, read_delimited
 from surelearn.data.raw import Raw, check_names, check_width, make_frame
+from surelearn.unpacking import check_size, unzipped
 
 BUILT_IN = {  # name: the name of its target
     "breast_cancer": "diagnosis",
@@ -64,6 +65,7 @@ def load(source: Any, *, header: bool | None, labelled: bool = True) -> Raw:
 
 def _bytes(path: Path) -> bytes:
     try:
+        files.check_regular(path, path.name)
         content = path.read_bytes()
     except FileNotFoundError:
         raise DataError(not_found(path)) from None
@@ -75,12 +77,22 @@ def _bytes(path: Path) -> bytes:
         raise DataError(f"{shown(path)} cannot be read ({error}): check the path.") from None
     if content[:2] == b"\x1f\x8b":
         try:
-            content = gzip.decompress(content)
+            content = b"".join(unzipped(path.name, io.BytesIO(content)))
+        except ValueError as error:
+            raise DataError(f"{error}.") from None
         except (OSError, EOFError, zlib.error):
             raise DataError(f"{path.name} is a damaged gzip file: fetch or compress it again.") from None
     if not content.strip():
         raise DataError(f"{path.name} is empty: a table with a header and rows is needed.")
     return content
+
+
+def too_much(name: str, unpacked: int, packed: int) -> None:
+    """Refuse what unpacks to too much, as `surelearn.unpacking.check_size` does."""
+    try:
+        check_size(name, unpacked, packed)
+    except ValueError as error:
+        raise DataError(f"{error}.") from None
 
 
 def not_found(path: Path) -> str:
@@ -135,6 +147,9 @@ def _parquet(name: str, content: bytes) -> pd.DataFrame:
     from pyarrow import parquet
 
     try:
+        described = parquet.read_metadata(pa.BufferReader(content))
+        stated = sum(described.row_group(i).total_byte_size for i in range(described.num_row_groups))
+        too_much(name, max(stated, 8 * described.num_rows * described.num_columns), len(content))
         table = parquet.read_table(pa.BufferReader(content))
         table.validate(full=True)
         check_names(name, table.column_names)
@@ -193,6 +208,7 @@ def _bad_token(name: str, text: bytes) -> str:
 def _npz(path: Path, content: bytes, labelled: bool) -> Raw:
     name = path.name
     try:
+        too_much(name, sum(member.file_size for member in zipfile.ZipFile(io.BytesIO(content)).infolist()), len(content))
         with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
             found = list(arrays)
             pairs = [("X", "y"), ("x", "y"), ("x_train", "y_train"), ("X_train", "y_train")]

@@ -18,6 +18,7 @@ from typing import Any, BinaryIO
 
 import pyarrow as pa
 
+from surelearn import files
 from surelearn.data.columns import DataError, shown
 from surelearn.data.delimited import as_utf8, quoted_tabs, sniff
 from surelearn.data.formats import BUILT_IN, check_columns, kind_of, load, not_found
@@ -89,12 +90,15 @@ def _opened(path: Path, stack: ExitStack) -> BinaryIO:
     if str(path) == "-":
         return sys.stdin.buffer
     try:
+        files.check_regular(path, path.name)
         stream = stack.enter_context(open(path, "rb"))  # noqa: SIM115 - it is one
     except FileNotFoundError:
         raise DataError(not_found(path)) from None
     except IsADirectoryError:
         raise DataError(f"{path} is a directory: name the file inside it.") from None
-    except OSError as error:
+    except (OSError, ValueError) as error:
+        if isinstance(error, ValueError):
+            raise DataError(f"{error}.") from None
         raise DataError(f"{shown(path)} cannot be read ({error.strerror or error}): check the path.") from None
     if stream.peek(2)[:2] == b"\x1f\x8b":
         return stack.enter_context(gzip.open(stream))  # type: ignore[return-value]

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import io
-import json
 import zipfile
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from surelearn.documents import parse_json
 from surelearn.persistence.trusted import TRUSTED
 from surelearn.persistence.words import first_line, shown, what
+from surelearn.unpacking import check_zip
+
+DEEPEST = 400  # a pipeline inside a pipeline takes about ten
+MOST_PARTS = 200_000
 
 
 def encode_archive(model: Any, trusted: Sequence[str]) -> bytes:
@@ -37,13 +41,51 @@ def _untrusted(content: bytes, trusted: Sequence[str]) -> list[str]:
     return sorted(set(skops.io.get_untrusted_types(data=content)) - {*TRUSTED, *trusted})
 
 
-def _misused(content: bytes) -> list[str]:
-    """Trusted types that stand in an archive in another way than skops writes them."""
+def _schema(content: bytes) -> Any:
+    """The description of the archive's parts, of an archive that does not unpack to too much."""
+    check_zip("it", content)
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        parts = [json.loads(archive.read("schema.json"))]
+        return parse_json(archive.read("schema.json"), "its schema.json", deepest=DEEPEST)
+
+
+def _nodes(schema: Any) -> list[Any]:
+    parts = [schema]
     for part in parts:  # which grows by the parts of every part
         parts += part.values() if isinstance(part, dict) else part if isinstance(part, list) else ()
-    nodes = [part for part in parts if isinstance(part, dict)]
+    return [part for part in parts if isinstance(part, dict)]
+
+
+def _check_expansion(schema: Any) -> None:
+    """Refuse parts that share parts that share parts …: few as they are written, they are many to whoever walks through.
+
+    skops takes the first part of a number for all of this number; here the largest counts.
+    """
+    written: dict[Any, list[Any]] = {}
+    for node in (nodes := _nodes(schema)):
+        if isinstance(number := node.get("__id__"), int | str):
+            written.setdefault(number, []).append(node)
+    sizes: dict[Any, int] = {}
+
+    def size(part: Any) -> int:
+        if isinstance(part, list):
+            return sum(map(size, part))
+        if not isinstance(part, dict):
+            return 0
+        number = part.get("__id__")
+        if not isinstance(number, int | str):
+            return 1 + sum(map(size, part.values()))
+        if number not in sizes:
+            sizes[number] = 1  # of a part inside itself
+            sizes[number] = max(1 + sum(map(size, node.values())) for node in written[number])
+        return sizes[number]
+
+    if size(schema) > max(MOST_PARTS, 20 * len(nodes)):
+        raise ValueError(f"its parts share each other until there are more than {MOST_PARTS:,}")
+
+
+def _misused(content: bytes) -> list[str]:
+    """Trusted types that stand in an archive in another way than skops writes them."""
+    nodes = _nodes(_schema(content))
     numbers = Counter(node.get("__id__") for node in nodes)
     named = [(f"{node.get('__module__')}.{node.get('__class__')}", node) for node in nodes]
     return [name for name, node in named if name in TRUSTED and not _as_written(node, *TRUSTED[name], numbers)]
@@ -61,6 +103,7 @@ def decode_archive(file: Path, content: bytes, trusted: Sequence[str]) -> Any:
     import skops.io
 
     try:
+        _check_expansion(_schema(content))
         untrusted = _untrusted(content, trusted)
         misused = _misused(content)
     except Exception as error:  # a damaged or hostile archive

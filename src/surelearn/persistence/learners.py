@@ -14,6 +14,9 @@ from surelearn.certificate import Certificate
 from surelearn.persistence.modules import ModuleMismatchError, decode_module, encode_module, is_module
 from surelearn.persistence.trusted import KERNELS, LEARNERS
 from surelearn.persistence.words import first_line
+from surelearn.unpacking import check_size
+
+LONGEST_HEADER = 16 * 2**20  # bytes of names and shapes of arrays
 
 
 def encode_learner(model: Any) -> tuple[Any, bytes]:
@@ -40,6 +43,8 @@ def decode_learner(path: Path, manifest: Mapping[str, Any], content: bytes, into
     elif into is not None:
         raise ValueError(f"{path} holds a {cls_name} without a torch module: leave out into=")
     try:
+        if (length := int.from_bytes(content[:8], "little")) > min(len(content), LONGEST_HEADER):
+            raise ValueError(f"SafetensorError: its header is said to have {length:,} bytes")
         arrays = from_bytes(content)
         model = cls.__new__(cls)
         vars(model).update({key: _decode(value, arrays, into) for key, value in dict(parameters).items()})
@@ -98,11 +103,15 @@ def _decode(value: Any, arrays: Mapping[str, Any], into: Any = None) -> Any:
     if kind == "array":
         return arrays[value["array"]]
     if kind == "scalar":
-        return np.dtype(value["type"]).type(_decode(value["scalar"], arrays))
+        if (dtype := np.dtype(value["type"])).kind not in "biufUO":  # np.void(n) would make n bytes
+            raise ValueError(f"no number is of type {dtype}")
+        return dtype.type(_decode(value["scalar"], arrays))
     if kind == "number":
         return float(value["number"])
     if kind == "words":
-        return np.array(value["words"], dtype=np.dtype(value["type"])).reshape(value["shape"])
+        dtype = np.dtype(value["type"])
+        check_size("it", dtype.itemsize * len(value["words"]), sum(map(len, value["words"])))
+        return np.array(value["words"], dtype=dtype).reshape(value["shape"])
     if kind in ("list", "tuple"):
         items = [_decode(item, arrays) for item in value[kind]]
         return items if kind == "list" else tuple(items)

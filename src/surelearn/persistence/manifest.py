@@ -15,6 +15,7 @@ from surelearn import files
 from surelearn.documents import MOST_BYTES, check_format, parse_json
 from surelearn.persistence.words import what, what_file
 from surelearn.plain import content_hash
+from surelearn.unpacking import memory
 from surelearn.version import __version__
 
 FORMAT = "surelearn-model"
@@ -103,7 +104,7 @@ def read_data(path: Path, manifest: Mapping[str, Any]) -> tuple[str, bytes]:
     file = path / name
     if file.is_symlink() or not file.is_file():
         raise ValueError(f"{file} is missing, or is not a plain file")
-    content = file.read_bytes()
+    content = files.read(file, most=memory())
     if not isinstance(facts, dict) or hashlib.sha256(content).hexdigest() != facts.get("sha256"):
         raise ValueError(f"{file} was changed after it was written: its hash is not the manifest's")
     return name, content

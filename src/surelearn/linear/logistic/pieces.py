@@ -6,7 +6,6 @@ A piece is a stretch of bytes, and a line belongs to the piece that it begins in
 from __future__ import annotations
 
 import gzip
-import shutil
 import tempfile
 import zlib
 from collections.abc import Iterator
@@ -18,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from surelearn.linear.logistic.sgd import Array
+from surelearn.unpacking import unzipped
 
 PIECE = 1 << 18  # bytes of a piece
 TOGETHER = 32  # pieces that are in memory at once
@@ -110,8 +110,8 @@ def unpacked(path: Path) -> Iterator[Path]:
     with tempfile.TemporaryDirectory() as folder:
         plain = Path(folder) / path.stem
         try:
-            with gzip.open(path, "rb") as packed, plain.open("wb") as file:
-                shutil.copyfileobj(packed, file, 1 << 20)
+            with path.open("rb") as packed, plain.open("wb") as file:
+                file.writelines(unzipped(str(path), packed))
         except (gzip.BadGzipFile, EOFError, zlib.error) as error:
             raise ValueError(f"{path} cannot be unpacked, it is damaged or not gzip: {error}") from None
         yield plain
