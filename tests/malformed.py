@@ -106,7 +106,6 @@ FILES = {
     "time has gaps": ("t.csv", with_row(5, "3,,yes"), {"time": "x"}, "'x' has 1 missing values"),
     "group has gaps": ("t.csv", with_row(5, ",1.5,yes"), {"group": "id"}, "'id' has 1 missing values"),
     "one group": ("t.csv", "g,x,y\n" + "1,2,a\n1,3,b\n" * 20, {"group": "g"}, "'g' has one value"),
-    "group and time": ("t.csv", GOOD, {"group": "id", "time": "x"}, "cannot be combined"),
     "too many columns": ("t.csv", ",".join(f"c{i}" for i in range(5001)) + "\n", {"target": 1}, "5,001 columns"),
     "zip called CSV": ("t.csv", zipped(), {}, "a zip archive"),
     "zip called Parquet": ("t.parquet", zipped(), {}, "a zip archive"),

@@ -111,6 +111,20 @@ def test_time_certifies_on_the_last_rows():
     assert split.order == "time"
 
 
+def test_groups_and_time_certify_on_new_groups_after_every_row_that_was_fitted_on():
+    rng = np.random.default_rng(0)
+    begins = np.repeat(rng.permutation(100), 10)
+    time = begins + np.tile(np.arange(10) * 3, 100)  # groups overlap
+    groups = np.repeat(np.arange(100), 10)
+    split = split_rows(hashes(1000), groups=groups, time=time, select=0.1)
+    assert time[split.certify].min() > max(time[split.fit].max(), time[split.select].max())
+    assert not set(groups[split.certify]) & set(groups[np.union1d(split.fit, split.select)])
+    assert set(groups[split.certify]) == set(groups[begins >= begins[split.certify].min()])
+    assert split.certify.size == 300 > 1000 - split.fit.size - split.select.size - split.certify.size > 0
+    with pytest.raises(ValueError, match="use --group or --time alone"):
+        split_rows(hashes(100), groups=np.repeat(np.arange(10), 10), time=np.tile(np.arange(10), 10))
+
+
 def test_fractions_can_be_set_and_are_checked():
     split = split_rows(hashes(1000), certify=0.5, select=0.1)
     assert (split.certify.size, split.select.size) == (500, 100)
@@ -118,5 +132,3 @@ def test_fractions_can_be_set_and_are_checked():
         split_rows(hashes(10), certify=1.5)
     with pytest.raises(ValueError, match="leave no row"):
         split_rows(hashes(10), certify=0.6, select=0.4)
-    with pytest.raises(ValueError, match="cannot be combined"):
-        split_rows(hashes(10), groups=np.arange(10), time=np.arange(10))

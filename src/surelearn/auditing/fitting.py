@@ -72,6 +72,7 @@ def fit(
         criterion=criterion,
         held_out=held_out,
         groups=groups,
+        time=None if table.time is None else table.frame[table.time].to_numpy()[train],
         costs=costs,
         prefer=options.prefer,  # type: ignore[arg-type]
         random_state=options.seed,

@@ -370,6 +370,8 @@ def _certify(
 
 def _split_line(split: Split, table: Table, criterion: str | None) -> str:
     how = f"select {split.select.size:,}" if split.select.size else f"select by {default_resampling(split.fit.size)}"
+    if split.order == "time" and not split.select.size:
+        how = "select by forward chaining"
     if criterion not in (None, "cross-validation", "holdout"):
         how = f"select by {criterion}"
     held = "the last ones" if split.order == "time" else "held back"

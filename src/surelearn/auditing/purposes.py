@@ -18,10 +18,17 @@ def section(context: Context) -> Section | None:
         return None
     purposes = ("fit", "certify") if context.split is None else ("fit", "select", "certify")
     counts = tuple((purpose, f"{len(context.rows(purpose)[1]):,}") for purpose in purposes)
+    if unused := 0 if context.split is None else len(context.y) - sum(len(context.rows(purpose)[1]) for purpose in purposes):
+        counts += (("not used", f"{unused:,}"),)
     if context.split is None:
         note = VOUCHED
     elif context.split.order == "hash":
         note = "Rows were given their purpose by a hash of their content, not by a seed: trying again does not help."
+    elif context.groups is not None:
+        note = (
+            f"The last groups to begin by {context.time_name} were measured on, others fitted on up to then; their rows "
+            "that are as late as those measured on were not used."
+        )
     else:
         note = f"The last rows by {context.time_name} were measured on, the others fitted on."
     table = Table(header=("purpose", "rows"), rows=counts)

@@ -15,6 +15,7 @@ from surelearn.auditing import (
     learning_curve,
     margins,
     novelty,
+    over_time,
     purposes,
     slices,
     stability,
@@ -24,6 +25,7 @@ from surelearn.auditing.context import Context
 from surelearn.report import Section
 
 FIRST: tuple[Callable[[Context], Section | None], ...] = (
+    over_time.section,
     choice.section,
     learning_curve.section,
     margins.section,

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from surelearn.auditing import novelty
+from surelearn.auditing import novelty, over_time
 from surelearn.auditing.context import Context
 from surelearn.auditing.headline import Headline, number, quoted, worst
 from surelearn.auditing.rare import missed_class, next_step
@@ -24,7 +24,7 @@ GOAL = 0.05
 def write_verdict(context: Context) -> Verdict:
     """The verdict of an audit, by the first rule that applies."""
     if context.time_name:
-        return _over_time(context)
+        return over_time.verdict(context)
     if context.suspects:
         return _leak(context)
     if context.task == "regression":
@@ -210,21 +210,6 @@ def _regression(context: Context) -> Verdict:
             kind="do not ship", sentence="Do not ship: no candidate predicts better than always answering the median."
         )
     return Verdict(kind="guaranteed", sentence=sentence)
-
-
-def _over_time(context: Context) -> Verdict:
-    facts = context.certificate.facts
-    if context.task == "classification":
-        measured = f"the model erred {show(facts['risk.rate'], 'rate')} (measured)"
-        if context.options.miss is not None:
-            measured += f", at a mean cost of {show(float(np.mean(facts['cost.losses'])), 'number')} (measured)"
-    else:
-        measured = f"the model was off by {show(facts['mean loss'], 'number')} on average (measured)"
-    sentence = (
-        f"On the last {facts['rows']:,} rows by {context.time_name} {measured}; no guarantee for the rows to come, because "
-        "the data change over time."
-    )
-    return Verdict(kind="measured only", sentence=sentence)
 
 
 def _leak(context: Context) -> Verdict:

@@ -181,8 +181,6 @@ def _roles(raw: Raw, target: Name | None, group: Name | None, time: Name | None,
     target = raw.target if target is None else target
     if target is None:
         raise DataError(f"{raw.name}: pass --target COLUMN, the column to predict, one of {listed(names, 12)}. {_POSITIONS}")
-    if group is not None and time is not None:
-        raise DataError("--group and --time cannot be combined: the last rows of a group depend on its first ones.")
     wanted = [("target", target), ("group", group), ("time", time), *(("dropped", column) for column in drop)]
     roles: dict[str, str] = {}
     for role, column in wanted:

@@ -1,4 +1,4 @@
-"""Comparing candidates on rows they were not fitted on: holdout, k-fold, repeated and leave-one-out."""
+"""Comparing candidates on rows they were not fitted on: holdout, k-fold, repeated, leave-one-out and forward chaining."""
 
 from __future__ import annotations
 
@@ -10,19 +10,22 @@ import numpy as np
 import numpy.typing as npt
 
 from surelearn.jobs import seed_for
+from surelearn.selection.split import first_times
 
 Pairs = list[tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Resampling:
-    """How rows are taken in turn: "holdout" (given rows), "k-fold" (repeated), or "leave-one-out"."""
+    """How rows are taken in turn: "holdout" (given rows), "k-fold" (repeated), "leave-one-out", or "forward" in time."""
 
-    kind: Literal["holdout", "k-fold", "leave-one-out"] = "k-fold"
+    kind: Literal["holdout", "k-fold", "leave-one-out", "forward"] = "k-fold"
     folds: int = 10
     repeats: int = 1
 
     def __str__(self) -> str:
+        if self.kind == "forward":
+            return f"forward chaining in {self.folds} steps"
         if self.kind != "k-fold":
             return self.kind.replace("holdout", "held-out select rows")
         times = {1: "", 2: "twice repeated "}.get(self.repeats, f"{self.repeats} times repeated ")
@@ -51,6 +54,8 @@ def resample(how: Resampling, y: Any, *, groups: Any = None, stratify: bool = Fa
         return list(LeaveOneOut().split(y))
     if how.kind == "holdout":
         raise ValueError("a holdout's rows are given, not drawn: see surelearn.selection.split_rows")
+    if how.kind == "forward":
+        raise ValueError("forward chaining needs the time of each row: see surelearn.selection.cross_validation.forward")
     distinct = np.unique(groups).size if groups is not None else y.size
     if not 2 <= how.folds <= distinct:
         raise ValueError(
@@ -67,6 +72,29 @@ def resample(how: Resampling, y: Any, *, groups: Any = None, stratify: bool = Fa
             kind = StratifiedKFold if stratify else KFold
             pairs += list(kind(how.folds, shuffle=True, random_state=seed).split(np.zeros(y.size), y))
     return pairs
+
+
+def forward(time: Any, folds: int, groups: Any = None) -> Pairs:
+    """Pairs of fitting and testing positions in the order of time: each time fit on all rows before, test on the next ones.
+
+    Rows of the same time are never on both sides. With groups, those that begin in a step are tested on, with all their
+    rows: no group is on both sides, either.
+
+    Examples
+    --------
+    >>> [(train.tolist(), test.tolist()) for train, test in forward([1, 2, 2, 3, 4, 5], 2)]
+    [([0], [1, 2, 3]), ([0, 1, 2, 3], [4, 5])]
+    """
+    time = np.asarray(time)
+    unit_of_row = (
+        np.arange(time.size) if groups is None else np.unique(np.asarray(groups).astype(str), return_inverse=True)[1]
+    )
+    begins = first_times(time, unit_of_row)
+    ordered = np.sort(begins)
+    starts = np.unique(ordered[np.arange(1, folds + 1) * ordered.size // (folds + 1)])
+    starts = starts[starts > ordered[0]]
+    step = np.searchsorted(starts, begins, side="right")[unit_of_row]
+    return [(np.flatnonzero(time < start), np.flatnonzero(step == i + 1)) for i, start in enumerate(starts)]
 
 
 def fit_and_predict(model: Any, X: Any, y: Any, train: Any, test: Any, proba: bool = False) -> dict[str, Any]:

@@ -82,6 +82,7 @@ def select(
     criterion: str | Resampling | Criterion = "cross-validation",
     held_out: Any = None,
     groups: Any = None,
+    time: Any = None,
     costs: Costs | None = None,
     prefer: Prefer = "simplest",
     delta: float = 0.05,
@@ -104,6 +105,7 @@ def select(
         another of `surelearn.selection.criteria.criteria`; one with settings of its own; or a `Resampling`
     held_out : positions of the rows to compare on, for "holdout"; to calibrate on, for "adjusted-srm"
     groups : rows that belong together stay together
+    time : one value a row: folds are then steps in time, fitted on what came before (`cross_validation.forward`)
     costs : what wrong answers cost: criteria that compare losses on rows not fitted on then compare mean costs, each
         candidate at its own threshold
     prefer : "simplest" candidate within one standard error of the best, or the "best" itself
@@ -128,8 +130,8 @@ def select(
         raise ValueError(f"delta must lie strictly between 0 and 1, not {delta!r}")
     y = np.asarray(y)
     problem = Problem(
-        units=units, X=X, y=y, task=task, held_out=_positions(held_out, y.size), groups=groups, costs=costs, delta=delta,
-        random_state=random_state, n_jobs=n_jobs, journal=journal, progress=progress, prefix=prefix,
+        units=units, X=X, y=y, task=task, held_out=_positions(held_out, y.size), groups=groups, time=time, costs=costs,
+        delta=delta, random_state=random_state, n_jobs=n_jobs, journal=journal, progress=progress, prefix=prefix,
     )  # fmt: skip
     if refusal := by.refusal(problem):
         raise ValueError(refusal)

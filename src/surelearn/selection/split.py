@@ -71,7 +71,8 @@ def split_rows(
     ----------
     row_hashes : a 64-bit hash of each row as read
     groups : one label a row; groups stay whole and are drawn by the hash of their label
-    time : one value a row; the last rows certify, the ones before them select
+    time : one value a row; the last rows certify, the ones before them select; with groups, the last groups to begin do,
+        and rows of other groups that are as late as theirs have no purpose
     certify, select : fractions of rows (of groups); by default they follow n
 
     Examples
@@ -97,10 +98,10 @@ def split_rows(
     if time is None:
         rank[np.argsort(_mix(draws), kind="stable")] = np.arange(units.size)
     else:
-        if groups is not None:
-            raise ValueError("groups and time cannot be combined: the last rows of a group are not independent of its first")
-        rank[np.argsort(np.asarray(time), kind="stable")[::-1]] = np.arange(n)
+        rank[np.argsort(first_times(time, unit_of_row), kind="stable")[::-1]] = np.arange(units.size)
     purpose = np.digitize(rank, [held, held + compared])[unit_of_row]
+    if time is not None and groups is not None and held:
+        purpose = _without_late_rows(purpose, np.asarray(time))
     return Split(
         certify=np.flatnonzero(purpose == 0),
         select=np.flatnonzero(purpose == 1),
@@ -108,6 +109,29 @@ def split_rows(
         order="hash" if time is None else "time",
         keys=keys,
     )
+
+
+def first_times(time: npt.ArrayLike, unit_of_row: Indices) -> npt.NDArray[Any]:
+    """The time of each unit's first row; units are numbered from 0.
+
+    Examples
+    --------
+    >>> first_times([5, 3, 4], np.array([0, 1, 0]))
+    array([4, 3])
+    """
+    time = np.asarray(time)
+    order = np.lexsort((time, unit_of_row))
+    return time[order[np.unique(unit_of_row[order], return_index=True)[1]]]
+
+
+def _without_late_rows(purpose: Indices, time: npt.NDArray[Any]) -> Indices:
+    """Rows of earlier groups that are as late as the first certify row are not used: nobody had them when it came."""
+    late = (purpose > 0) & (time >= time[purpose == 0].min())
+    if not np.any((purpose == 2) & ~late):
+        raise ValueError(
+            "no row came before the first of the last groups, so none is left to fit on: use --group or --time alone"
+        )
+    return np.where(late, 3, purpose)
 
 
 def row_keys(row_hashes: npt.ArrayLike) -> Hashes:

@@ -93,6 +93,7 @@ class Problem:
     task: Task
     held_out: Any = None
     groups: Any = None
+    time: Any = None
     costs: Costs | None = None
     delta: float = 0.05
     random_state: int = 0

@@ -17,11 +17,13 @@ from surelearn.selection.cross_validation import (
     Resampling,
     average,
     default_resampling,
+    forward,
     losses_of,
     mean_and_error,
     resample,
 )
 
+STEPS = 5  # of forward chaining, at most
 NOT_CERTIFIED = "every row took part in a fit that was compared: only untouched rows can certify the chosen candidate"
 
 
@@ -37,6 +39,8 @@ class Resampled(Criterion):
         """How rows are taken in turn, and pairs of fitting and testing rows."""
         units = problem.y.size if problem.groups is None else np.unique(problem.groups).size
         how = self.resampling(problem.y.size, units)
+        if problem.time is not None and how.kind == "k-fold":
+            return _forward(problem, how.folds)
         stratify = problem.task == "classification"
         return how, resample(how, problem.y, groups=problem.groups, stratify=stratify, random_state=problem.random_state)
 
@@ -114,7 +118,13 @@ class Holdout(Resampled):
     def plan(self, problem: Problem) -> tuple[Resampling, Pairs]:
         """The held-out rows, and all others to fit on."""
         test = np.asarray(problem.held_out)
-        return Resampling(kind="holdout", folds=1), [(np.setdiff1d(np.arange(problem.y.size), test), test)]
+        train = np.setdiff1d(np.arange(problem.y.size), test)
+        if problem.time is not None and problem.groups is not None:  # other groups may go on while the held-out ones begin
+            time = np.asarray(problem.time)
+            train = train[time[train] < time[test].min()]
+            if not train.size:
+                raise ValueError("no row came before the held-out groups: leave out --select")
+        return Resampling(kind="holdout", folds=1), [(train, test)]
 
     def no_claim(self, problem: Problem) -> str:
         """For groups, for costs and for unbounded losses."""
@@ -210,6 +220,16 @@ def _costs(problem: Problem, costs: Costs, scores: Any) -> Any:
     if scores is None:
         return np.full(problem.y.size, np.nan)
     return costs.of_rows(scores[:, np.unique(problem.y).tolist().index(costs.positive)], problem.y, problem.groups)
+
+
+def _forward(problem: Problem, folds: int) -> tuple[Resampling, Pairs]:
+    """Steps in time; a step before which only one class was seen is left out."""
+    pairs = forward(problem.time, min(folds, STEPS), problem.groups)
+    if problem.task == "classification":
+        pairs = [(train, test) for train, test in pairs if np.unique(problem.y[train]).size > 1]
+    if not pairs:
+        raise ValueError("the rows to fit on cannot be divided in time: too few times, or one class only in the first ones")
+    return Resampling(kind="forward", folds=len(pairs)), pairs
 
 
 def _scores(outcome: list[dict[str, Any]], pairs: Pairs, y: Any) -> Any:
