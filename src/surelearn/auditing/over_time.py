@@ -41,11 +41,11 @@ def verdict(context: Context) -> Verdict:
         if each.what == "errors":
             said.append(f"the model erred {model} (measured), {each.answer} {constant}")
         elif each.what == "mean cost":
-            said.append(f"its mean cost was {model} (measured), that of {each.answer} {constant}")
+            said.append(f"at a mean cost of {model} (measured), against {constant}")
         else:
             said.append(f"the {each.what} was {model} (measured), that of {each.answer} {constant}")
     future = "rows" if context.groups is None else f"values of {context.group_name}"
-    sentence = f"On {where} {', and '.join(said)}; no guarantee for the {future} to come, because the data change over time."
+    sentence = f"On {where} {', '.join(said)}; no guarantee for the {future} to come, because the data change over time."
     return Verdict(kind="measured only", sentence=sentence)
 
 
