@@ -26,3 +26,17 @@ def _no_attacks(request):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("surelearn.auditing.trust.sections", lambda context: [])  # noqa: ARG005
         yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _state_for_all(tmp_path_factory):
+    """Looks of the tests never reach the ledger of whoever runs them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+        yield
+
+
+@pytest.fixture(autouse=True)
+def _state(tmp_path_factory, monkeypatch):
+    """Nor do those of one test reach another."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))

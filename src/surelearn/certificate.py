@@ -6,7 +6,7 @@ import html
 import json
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from surelearn.bounds.holdout import CONTENTS_IID, GROUPS_IID, IID
@@ -15,17 +15,19 @@ from surelearn.claim import Claim, Theorem, find_theorem
 from surelearn.documents import check_format, checked, parse_json, reading
 from surelearn.fingerprint import UNHASHED, fingerprint_model, fingerprint_rows
 from surelearn.measurement import Measurement, measure
-from surelearn.plain import FrozenDict, content_hash, freeze, from_plain, percent_sure, show, to_plain
+from surelearn.plain import FrozenDict, Withheld, content_hash, freeze, from_plain, percent_sure, sample_hash, show, to_plain
 from surelearn.slicing import Cuts
 
 FORMAT = "surelearn-certificate"
-VERSION = 2
+VERSION = 3
 OTHER_ROWS = "the rows are not the ones that the certificate was made on"
 OVER_GROUPS = ", mean over groups"
 FIXED_BEFOREHAND = ", if its parameters were fixed beforehand"
 AT_LEAST_ERRORS = "at least the error rate"
 _BASELINES = {"risk": "baseline_risk", "risk from the fit rows": "baseline_risk", "mean_cost": "baseline_cost"}
 _CONSTANT = " of always answering "
+KEPT_APART = "losses per row are kept apart from what is published, beside the ledger"
+_SAMPLES = ("losses", "means", "residuals")  # facts and inputs of theorems with one number per row or group
 _TOLERANCE = 1e-9
 
 
@@ -155,6 +157,8 @@ class Certificate:
         usable = [c for c in claims if c.theorem in keys and (c.covers, c.relation, c.label) == same]
         if not usable:
             raise ValueError(f"none of {', '.join(sorted(keys))} made a claim about {quantity!r}")
+        if any(_withheld(claim.inputs) for claim in usable):
+            raise ValueError(f"the bounds on {quantity!r} cannot be compared again: {KEPT_APART}")
         delta = max(claim.delta for claim in usable)
         again = [claim.at(delta, candidates=len(keys)) for claim in usable]
         return (min if first.relation == "<=" else max)(again, key=lambda claim: claim.value)
@@ -170,7 +174,16 @@ class Certificate:
             `surelearn.slicing.cut` are in the certificate, and what it says of a baseline or of novel rows that are not
             given stays unchecked
         """
-        checked, differences = [f"{len(self.claims)} claims from facts"], []
+        measured = None if model is None or X is None else self._measure(model, X, y, columns)
+        if measured is not None:
+            return self.with_samples(measured)._verify(measured, model, X, y, columns)
+        return self._verify(None, model, X, y, columns)
+
+    def _verify(
+        self, measured: Mapping[str, Any] | None, model: Any, X: Any, y: Any, columns: Mapping[str, Any]
+    ) -> Verification:
+        unread = [claim for claim in self.claims if _withheld(claim.inputs)]
+        checked, differences = [f"{len(self.claims) - len(unread)} claims from facts"], []
         if self.altered:
             differences.append("the certificate was changed after it was written: its hash is not that of its content")
         for claim in self.claims:
@@ -189,21 +202,57 @@ class Certificate:
             checked.append("hash of the rows")
             if fingerprint_rows(X, y) != self.facts.hashes.get("rows"):
                 differences.append(OTHER_ROWS)
-        if model is not None and X is not None:
+        if measured is not None:
             checked.append("facts from model and rows")
-            differences += self._changed_facts(model, X, y, columns)
-        return Verification(checked=tuple(checked), differences=tuple(differences))
+            differences += self._changed_facts(measured, columns)
+        unchecked = tuple(f"{claim.label}, {find_theorem(claim.theorem).name}: {KEPT_APART}" for claim in unread)
+        return Verification(checked=tuple(checked), differences=tuple(differences), unchecked=unchecked)
 
-    def _changed_facts(self, model: Any, X: Any, y: Any, columns: dict[str, Any]) -> list[str]:
+    def _measure(self, model: Any, X: Any, y: Any, columns: Mapping[str, Any]) -> Mapping[str, Any]:
         if "slices" in self.facts.options:
             columns = {"slices": Cuts.from_options(self.facts.options["slices"]), **columns}
-        measured = freeze(measure(model, X, y, Measurement.from_options(self.facts.options), **columns))
+        return freeze(measure(model, X, y, Measurement.from_options(self.facts.options), **columns))
+
+    def _changed_facts(self, measured: Mapping[str, Any], columns: Mapping[str, Any]) -> list[str]:
         stored = self.facts.values
         keys = {*measured, *stored}
         absent = {name for name in ("baseline", "novel") if columns.get(name) is None}
         keys = {key for key in keys if key.split(".")[0] not in absent}
         changed = [key for key in sorted(keys) if not _same(measured.get(key), stored.get(key))]
         return [f"fact {key!r} is not what model and rows give" for key in changed]
+
+    def published(self) -> Certificate:
+        """The certificate as it may be passed on: in the place of losses per row (or group) stand their hashes and means.
+
+        Whoever has them can build a model that looks better on these rows than it is.
+        """
+        claims = tuple(replace(claim, inputs=_without_samples(claim.inputs)) for claim in self.claims)
+        return replace(self, facts=replace(self.facts, values=_without_samples(self.facts.values)), claims=claims)
+
+    def samples(self) -> dict[str, tuple[float, ...]]:
+        """The losses per row (or group) that `published` leaves out, by their hashes."""
+        held = [self.facts.values, *(claim.inputs for claim in self.claims)]
+        found = [value for values in held for name, value in values.items() if _is_sample(name, value)]
+        return {sample_hash(value): value for value in found}
+
+    def with_samples(self, samples: Mapping[str, Any]) -> Certificate:
+        """The certificate with its samples put back: by their hashes, or measured again under the names of the facts."""
+
+        def filled(name: str, value: Any, fact: str) -> Any:
+            if not isinstance(value, Withheld):
+                return value
+            if value["withheld"] in samples:
+                return samples[value["withheld"]]
+            again = samples.get(fact)
+            same = isinstance(again, tuple) and len(again) == value["n"] and _same(Withheld.of(again)["mean"], value["mean"])
+            return again if same else value
+
+        values = {key: filled(key, value, key) for key, value in self.facts.values.items()}
+        claims = [
+            replace(claim, inputs={n: filled(n, value, claim.sources.get(n, "")) for n, value in claim.inputs.items()})
+            for claim in self.claims
+        ]
+        return replace(self, facts=replace(self.facts, values=values), claims=tuple(claims))
 
     @property
     def hash(self) -> str:
@@ -218,7 +267,7 @@ class Certificate:
     def _plain(self) -> dict[str, Any]:
         claims = [claim.to_dict() for claim in self.claims]
         for claim in claims:
-            samples = [name for name in claim["sources"] if isinstance(claim["inputs"][name], list)]
+            samples = [name for name in claim["sources"] if isinstance(claim["inputs"][name], list | dict)]
             claim["inputs"] = {name: value for name, value in claim["inputs"].items() if name not in samples}
         return {
             "format": FORMAT,
@@ -363,6 +412,8 @@ def _problems(claim: Claim, facts: Facts) -> list[str]:
             problems.append(f"{theorem.name} does not hold {claim.confidence}")
     elif not math.isclose(1 - claim.confidence, claim.delta, rel_tol=1e-9, abs_tol=1e-15):
         problems.append("its confidence does not follow from its delta")
+    if _withheld(claim.inputs):
+        return problems
     try:
         value = claim.recompute()
     except (ValueError, TypeError) as error:
@@ -370,6 +421,19 @@ def _problems(claim: Claim, facts: Facts) -> list[str]:
     if not _same(value, claim.value):
         problems.append(f"{theorem.name} gives {value}, not {claim.value}")
     return problems
+
+
+def _withheld(values: Mapping[str, Any]) -> bool:
+    return any(isinstance(value, Withheld) for value in values.values())
+
+
+def _is_sample(name: str, value: Any) -> bool:
+    numbers = isinstance(value, tuple) and all(isinstance(one, int | float) for one in value)
+    return numbers and name.rpartition(".")[2].removeprefix("baseline_") in _SAMPLES
+
+
+def _without_samples(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: Withheld.of(value) if _is_sample(name, value) else value for name, value in values.items()}
 
 
 def _same(one: Any, other: Any) -> bool:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import replace
 from typing import Any
 
@@ -21,11 +23,14 @@ from surelearn.bounds import (
 from surelearn.bounds.holdout import BASELINE_UNSEEN, CONTENTS_IID, GROUPS_IID, IID, ORDER, STATED_RANGE
 from surelearn.certificate import OVER_GROUPS, Absent, Certificate, Facts
 from surelearn.claim import Claim, Covers
-from surelearn.fingerprint import fingerprint_model, fingerprint_rows
+from surelearn.fingerprint import UNHASHED, fingerprint_model, fingerprint_rows
 from surelearn.measurement import LOSSES, Mask, Measurement, Slices, measure
 from surelearn.slicing import Cuts
 
 NOVEL = "contents without a near copy among the fit rows"
+_LEAST_CHANGES = 16
+_COUNTED = ContextVar("counted", default=True)
+_CERTIFIED: dict[str, list[str]] = {}  # hashes of the models that this process certified, by the targets
 
 
 def certify(
@@ -123,7 +128,7 @@ def certify(
     values = measure(model, X, y, what, groups=groups, slices=slices, baseline=baseline, novel=novel)
     facts = Facts(
         subject=describe(model),
-        setting=_setting(values),
+        setting=_setting(values) + _looks_here(model, X, y),
         hashes={
             "model": fingerprint_model(model),
             "rows": fingerprint_rows(X, y),
@@ -203,6 +208,36 @@ def check_largest_group(largest_group: Any, groups: Any, name: str = "largest_gr
         raise ValueError(f"{name} must be a whole number of at least 1, not {largest_group!r}")
     if np.unique(np.asarray(groups).astype(str), return_counts=True)[1].max() > largest_group:
         raise ValueError(f"{name} {largest_group} is too small, some group has more rows: state how many a group can have")
+
+
+@contextmanager
+def uncounted() -> Iterator[None]:
+    """For flows that keep a ledger: what `certify` is asked within is not counted as one more model on these rows."""
+    token = _COUNTED.set(False)
+    try:
+        yield
+    finally:
+        _COUNTED.reset(token)
+
+
+def _looks_here(model: Any, X: Any, y: Any) -> str:
+    """Which model this is that the process certifies on these targets, in words; "" for the first.
+
+    Whoever certifies several models on the same rows and keeps the best one must say so with ``candidates``.
+    """
+    if not _COUNTED.get():
+        return ""
+    codes = np.unique(np.asarray(y).astype(str), return_inverse=True)[1]
+    known = np.count_nonzero(np.diff(codes)) >= _LEAST_CHANGES  # else the targets alone say too little
+    rows = fingerprint_rows(codes[:0] if known else X, codes)
+    models = _CERTIFIED.setdefault(rows, [])
+    name = fingerprint_model(model)
+    if name == UNHASHED or name not in models:
+        models.append(name)
+    number = len(models) if name == UNHASHED else models.index(name) + 1
+    if number == 1:
+        return ""
+    return f"; model {number} that this process certified on these rows: to choose among them, state candidates={number}"
 
 
 def _setting(values: Mapping[str, Any]) -> str:

@@ -59,6 +59,10 @@ class Measurement:
         return cls(**{key: value for key, value in options.items() if key in cls.__dataclass_fields__})
 
 
+class LossBoundError(ValueError):
+    """A stated bound on the loss that the rows contradict: stating a larger one now would be choosing it by them."""
+
+
 def measure(
     model: Any,
     X: Any,
@@ -164,14 +168,14 @@ def _regression(
     if what.loss_bound is None:
         return None
     if losses.max() > what.loss_bound:
-        raise ValueError(f"loss_bound={what.loss_bound:g} is not a bound: some row has a larger {what.loss} loss")
+        raise LossBoundError(f"loss_bound={what.loss_bound:g} is not a bound: some row has a larger {what.loss} loss")
     values["loss.losses"] = sampler.means(losses, everywhere)
     if what.largest_group is not None:
         values |= sampler.sums("loss", losses)
     if baseline is not None:
         other = LOSSES[what.loss](_numeric(_predictions(baseline, X, y.size, "baseline"), "the baseline's predictions") - y)
         if other.max() > what.loss_bound:
-            raise ValueError(f"loss_bound={what.loss_bound:g} is not a bound: the baseline has a larger {what.loss} loss")
+            raise LossBoundError(f"loss_bound={what.loss_bound:g} is not a bound: the baseline has a larger {what.loss} loss")
         values["baseline.losses"] = sampler.means(other, everywhere)
     return losses
 

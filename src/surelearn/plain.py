@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 from typing import Any
 
@@ -26,12 +26,38 @@ class FrozenDict(dict):
         return FrozenDict, (dict(self),)
 
 
+class Withheld(FrozenDict):
+    """In the place of a sample that is kept apart: its hash, how many values it has, and their mean."""
+
+    KEYS = frozenset(("withheld", "n", "mean"))
+
+    @classmethod
+    def of(cls, sample: tuple[float, ...]) -> Withheld:
+        """What stands for a sample, which is found again by the hash of its values."""
+        values = [float(value) for value in sample]
+        mean = math.fsum(values) / len(values) if values else None
+        return cls(withheld=sample_hash(values), n=len(values), mean=mean)
+
+    def mean(self, **_: Any) -> Any:
+        """The sample's mean: NumPy's ``mean`` asks for it."""
+        return self["mean"]
+
+    def __reduce__(self) -> Any:
+        return Withheld, (dict(self),)
+
+
+def sample_hash(values: Sequence[float]) -> str:
+    """``sha256:…`` of a sample's values in their order."""
+    return f"sha256:{hashlib.sha256(json.dumps([float(value) for value in values]).encode()).hexdigest()}"
+
+
 def freeze(value: Any) -> Any:
     """Turn numbers, sequences and mappings, NumPy's included, into immutable plain Python values."""
     if hasattr(value, "tolist"):  # NumPy scalars and arrays, pandas and polars series
         value = value.tolist()
     if isinstance(value, Mapping):
-        return FrozenDict({str(key): freeze(item) for key, item in value.items()})
+        kind = Withheld if value.keys() == Withheld.KEYS else FrozenDict
+        return kind({str(key): freeze(item) for key, item in value.items()})
     if isinstance(value, (list, tuple)):
         return tuple(freeze(item) for item in value)
     if value is None or isinstance(value, (bool, int, float, str)):

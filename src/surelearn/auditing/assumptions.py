@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
+
 from surelearn.auditing.context import Context
 from surelearn.plain import percent_sure
 from surelearn.report import Section
-from surelearn.selection.ledger import allowance, ordinal
+from surelearn.selection.ledger import allowance, ordinal, state_folder
 
 
 def section(context: Context) -> Section:
@@ -30,13 +33,22 @@ def section(context: Context) -> Section:
 
 
 def _use(context: Context) -> str:
-    if not context.ledger_kept:
+    if context.looked_in is None:
         return "No ledger was kept: whoever made this page vouches for it."
     if context.turn == 1:
-        return "The ledger shows no earlier audit."
+        return f"No earlier audit is known here; looked in {places(context.looked_in)}. Looks made elsewhere are not known."
     delta = allowance(context.options.delta, context.turn)
     return (
-        f"This is the {ordinal(context.turn)} audit of these rows, so it is held to a stricter confidence, "
-        f"{percent_sure(delta)}: all audits of these rows together fail in at most 1.4 times δ, unless the "
-        "model was changed because of what an earlier audit showed."
+        f"This is the {ordinal(context.turn)} audit of these rows (`surelearn ledger` lists them), so it is held to a stricter "
+        f"confidence, {percent_sure(delta)}: all audits of these rows together fail in at most 1.4 times δ, unless the "
+        "model was changed because of what an earlier audit showed; `surelearn gate` is for those who do that."
     )
+
+
+def places(ledgers: Sequence[Path]) -> str:
+    """Where looks are recorded, in words that do not name the user's folders."""
+    kept = {"ledger.json": "the user's ledger"} if state_folder() / "ledger.json" in ledgers else {}
+    names = [
+        kept.get(path.name, "the ledger beside the data" if path.name.startswith(".") else path.name) for path in ledgers
+    ]
+    return " and ".join(names) if names else "no place: none can be written"

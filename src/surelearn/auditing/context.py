@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -73,7 +74,7 @@ class Context:
 
     ``split`` and ``selection`` are None for a model that was fitted elsewhere; then every row of ``X`` is a certify row, and
     ``seen`` has the rows that it was fitted on, if its user gave them. ``compared`` says which certify rows are like those
-    that it was fitted on.
+    that it was fitted on. ``looked_in`` are the ledgers; None: none is kept.
     """
 
     title: str
@@ -96,7 +97,7 @@ class Context:
     threshold: float | None = None
     group_name: str = "group"
     time_name: str = ""
-    ledger_kept: bool = True
+    looked_in: tuple[Path, ...] | None = None
     seen: tuple[Any, Any] | None = None
     compared: Compared | None = None
 

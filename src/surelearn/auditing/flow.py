@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import difflib
-import hashlib
-import json
-import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
-from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -20,30 +16,30 @@ from surelearn.auditing.context import Context, Options, Runner
 from surelearn.auditing.fitting import Fitted, fit, fit_rival
 from surelearn.auditing.novelty import compare_rows, compare_table
 from surelearn.auditing.one_row import own_certificate
+from surelearn.auditing.looks import describe_look, keep_losses, known_rows, known_table, open_ledger, raised_bound
 from surelearn.auditing.sections import write_sections
-from surelearn.auditing.seen import Seen, check_seen, hash_arrays, in_rows
+from surelearn.auditing.seen import check_seen, hash_arrays, in_rows
 from surelearn.auditing.slices import choose_slices
 from surelearn.auditing.trust import MODULES
 from surelearn.auditing.verdict import write_verdict
 from surelearn.certificate import Absent, Certificate
-from surelearn.certification import certify, check_largest_group
+from surelearn.certification import certify, check_largest_group, uncounted
 from surelearn.data import Table, read_table
 from surelearn.data.novelty import Compared
 from surelearn.data.oddities import find_oddities
 from surelearn.data.schema import Schema
-from surelearn.fingerprint import UNHASHED, fingerprint_model, fingerprint_rows
+from surelearn.fingerprint import fingerprint_rows
 from surelearn.jobs.threads import limits
+from surelearn.measurement import LossBoundError
 from surelearn.monitoring import Reference
 from surelearn.report import Audit
 from surelearn.selection.costs import best_constant
 from surelearn.selection.cross_validation import default_resampling, take
-from surelearn.selection.ledger import Ledger, allowance, ledger_path, ordinal
+from surelearn.selection.ledger import Known, Ledger, LedgerArgument, Look, allowance, ordinal
 from surelearn.selection.selector import Selection
-from surelearn.selection.split import Split, row_keys, split_rows
+from surelearn.selection.split import Split, split_rows
 
 LEAST_GROUPS = 10
-UNCOUNTED = ("refits", "curve_repeats", "seed", "skip", "effort")  # they change nothing that is claimed
-LedgerArgument = Path | str | Literal[False] | None
 
 
 def audit(
@@ -144,11 +140,16 @@ def audit_table(
     including = fit(table, split, used, models, options, runner, "with suspects/") if suspects else None
     rival = None if against is None else fit_rival(table, split, fitted.columns, against, options, runner)
     X, y = take(table.X[fitted.columns], split.certify), table.y[split.certify]
-    seen = [fitted.model, *([] if including is None else [including.model]), *([] if rival is None else [rival])]
-    turn = _turn(seen, X, y, split.keys[split.certify], table.y, table.groups, options, ledger, table.path)
-    paid = replace(options, delta=allowance(options.delta, turn))
+    book, known = open_ledger(ledger, table.path), known_table(table, split)
+    look = describe_look(
+        [fitted.model, *([] if including is None else [including.model])],
+        rival, X, y, table.groups, options, name=table.name, target=table.target,
+    )  # fmt: skip
     compared = compare_table(table, split, fitted.columns)
-    certificate = _named(_certify(table, split, fitted, including, rival, compared, paid), table)
+    certificate, turn = _looked(
+        book, look, known, options, lambda paid: _certify(table, split, fitted, including, rival, compared, paid)
+    )
+    certificate = _named(certificate, table)
     context = Context(
         title=table.name,
         target=table.target,
@@ -170,7 +171,7 @@ def audit_table(
         suspects=tuple(suspects),
         group_name=table.group or "group",
         time_name=table.time or "",
-        ledger_kept=ledger is not False,
+        looked_in=None if book is None else book.paths,
         compared=compared,
     )
     result = _document(context, table.frame.shape[1] - 1, fitted.selection)
@@ -213,16 +214,20 @@ def _audit_fitted(
     task = task_of(model, task)
     X, y = in_rows(X if hasattr(X, "shape") else np.asarray(X)), np.asarray(y)
     fit_rows = None if seen is None else check_seen(seen, model, X, y, task, classes, jobs.seed_for("seen", options.seed))
-    models = [model, *([] if against is None else [against])]
-    turn = _turn(models, X, y, row_keys(hash_arrays(X, y)), None, groups, options, ledger, None, fit_rows)
-    paid = replace(options, delta=allowance(options.delta, turn))
-    shared = {"task": task, "groups": groups, "classes": classes, "baseline": against, **_claim_options(paid, task)}
+    book = open_ledger(ledger, None)
+    look = describe_look([model], against, X, y, groups, options, seen=fit_rows, name=describe(model))
+    shared = {"task": task, "groups": groups, "classes": classes, "baseline": against}
     if fit_rows is not None and task == "classification" and against is None:
         shared["majority"] = best_constant(fit_rows.y, options.positive, options.miss)
     compared = None if fit_rows is None or groups is not None else compare_rows(fit_rows.X, X)
     if compared is not None and compared.planned:
         shared["novel"] = compared.novel
-    certificate = extend(certify(model, X, y, **shared), learner=own_certificate(model, None))
+
+    def make(paid: Options) -> Certificate:
+        certificate = certify(model, X, y, **shared, **_claim_options(paid, task))
+        return extend(certificate, learner=own_certificate(model, None))
+
+    certificate, turn = _looked(book, look, known_rows(X, y, hash_arrays(X, y)), options, make)
     context = Context(
         title=describe(model),
         target="",
@@ -241,7 +246,7 @@ def _audit_fitted(
         turn=turn,
         unfitted=None if fit_rows is None else fit_rows.unfitted,
         seen=None if fit_rows is None else (fit_rows.X, fit_rows.y),
-        ledger_kept=ledger is not False,
+        looked_in=None if book is None else book.paths,
         compared=compared,
     )
     return _document(context, X.shape[1] if hasattr(X, "shape") and len(X.shape) > 1 else 1, None)
@@ -283,35 +288,29 @@ def _suspects(table: Table, train: Any, keep: Sequence[str]) -> list[str]:
     return [f.numbers["column"] for f in found if f.code == "SL103" and f.numbers["column"] not in keep]
 
 
-def _turn(
-    models: list[Any],
-    X: Any,
-    y: Any,
-    keys: Any,
-    targets: Any,
-    groups: Any,
-    options: Options,
-    ledger: LedgerArgument,
-    path: Path | None,
-    seen: Seen | None = None,
-) -> int:
-    """Record this use of the certify rows, on disk, before anything about them is computed; which use it is.
-
-    ``targets`` are those of the whole table, if there is one: a table that differs from a recorded one in its columns only
-    is charged as the same.
-    """
-    if ledger is False:
-        return 1
-    asked = {name: value for name, value in asdict(options).items() if name not in UNCOUNTED}
-    hashes = [fingerprint_model(model) for model in models]
-    parts = [*hashes, fingerprint_rows(X, y), json.dumps(asked, sort_keys=True, default=str)]
-    parts.append("" if groups is None else fingerprint_rows(np.asarray(groups), y[:0]))
-    parts += [] if seen is None else [fingerprint_rows(seen.X, seen.y)]  # they decide on units and on the majority
-    if UNHASHED in hashes:  # a function cannot be recognized, so every look is a new one
-        parts.append(uuid.uuid4().hex)
-    book = Ledger(ledger_path(path, None if ledger is None else Path(ledger)))
-    same_table = "" if targets is None else fingerprint_rows(np.sort(targets), targets[:0])
-    return book.record(f"sha256:{hashlib.sha256('|'.join(parts).encode()).hexdigest()}", np.unique(keys), same_table)
+def _looked(
+    book: Ledger | None, look: Look, table: Known, options: Options, make: Callable[[Options], Certificate]
+) -> tuple[Certificate, int]:
+    """The certificate at the confidence that this look at the rows has, and which look it is; on disk before it is made."""
+    if book is None:
+        with uncounted():
+            return make(options), 1
+    look = book.record(look, table)
+    paid = replace(options, delta=allowance(options.delta, look.turn))
+    raised = raised_bound(look, book.at(table))
+    try:
+        with uncounted():
+            certificate = make(paid if raised is None else replace(paid, loss_bound=None))
+    except LossBoundError:
+        book.amend(look.audit, contradicted=True)
+        raise
+    if raised is not None:
+        reason = f"the bound {options.loss_bound:g} was stated after these rows had contradicted {raised:g}: they chose it"
+        kept = tuple(item for item in certificate.absent if item.quantity != "mean_loss")
+        absent = Absent(quantity="mean_loss", theorem="betting_upper", reason=reason)
+        certificate = replace(certificate, absent=(*kept, absent))
+    keep_losses(certificate)
+    return certificate, look.turn
 
 
 def _claim_options(options: Options, task: Task) -> dict[str, Any]:
@@ -388,10 +387,12 @@ def _document(context: Context, columns: int, selection: Selection | None) -> Au
         "rows measured on" if context.time_name else "rows held back for this page" if selection else "rows it had not seen"
     )
     chips.append(f"{facts['rows']:,} {held}")
-    chips.append(f"{ordinal(context.turn)} audit of these rows" if context.ledger_kept else "no ledger kept")
+    chips.append("no ledger kept" if context.looked_in is None else f"{ordinal(context.turn)} audit of these rows")
     chips.append("statistical, not regulatory")
     sections = write_sections(context)
     numbers: dict[str, Any] = {"options": asdict(context.options), "turn": context.turn, "threshold": context.threshold}
+    if context.split is not None:
+        numbers["split"] = {"rule": context.split.rule}
     if context.seen is not None:
         numbers["seen"] = {"rows": len(context.seen[1]), "hash": fingerprint_rows(*context.seen)}
     if selection is not None:

@@ -106,10 +106,10 @@ def in_rows(X: Any) -> Any:
 
 def hash_arrays(X: Any, y: Any) -> Any:
     """Row hashes of a fitted model's rows, whatever they came in."""
-    return _hashed(_columns_of(X, y, "X"))
+    return _hashed(columns_of(X, y, "X"))
 
 
-def _columns_of(X: Any, y: Any, which: str) -> list[Any]:
+def columns_of(X: Any, y: Any, which: str) -> list[Any]:
     """Each column as an array, the target last."""
     if X.shape[0] != len(y):
         raise ValueError(f"X and y must have the same length: X has {X.shape[0]:,} rows, y has {len(y):,}")
@@ -198,7 +198,7 @@ def _copies(seen: Any, targets: Any, X: Any, y: Any) -> tuple[Finding, ...]:
     Where rows repeat, an honest draw puts copies on both sides, and certify rows without them would not be a uniform draw.
     So the count is compared with that of random draws from all rows together.
     """
-    pairs = zip(_columns_of(seen, targets, "seen"), _columns_of(X, y, "X"), strict=True)
+    pairs = zip(columns_of(seen, targets, "seen"), columns_of(X, y, "X"), strict=True)
     first, second = (_hashed(list(columns)) for columns in zip(*(_alike(*pair) for pair in pairs), strict=True))
     both = int(np.isin(second, first).sum())
     if not both:

@@ -8,6 +8,7 @@ from typing import Any
 
 from surelearn import files
 from surelearn.auditing.novelty import compare_table
+from surelearn.auditing.looks import kept_losses
 from surelearn.certificate import OTHER_ROWS, Certificate, Verification
 from surelearn.data import read_table
 from surelearn.documents import MOST_BYTES, reading
@@ -40,8 +41,9 @@ def verify_folder(folder: str | Path, data: Any = None) -> Verification:
     """
     folder = Path(folder)
     certificate = Certificate.from_json(_text(folder, "certificate.json"))
-    found = certificate.verify()
-    checked, unchecked, differences = list(found.checked), [], [f"certificate.json: {line}" for line in found.differences]
+    found = certificate.with_samples(kept_losses(certificate)).verify()
+    checked, unchecked = list(found.checked), [] if data is not None else list(found.unchecked)
+    differences = [f"certificate.json: {line}" for line in found.differences]
     audit = None
     if (folder / "audit.json").is_file():
         audit = _check_numbers(folder, certificate, checked, differences)
@@ -126,6 +128,7 @@ def _check_data(
         time=None if table.time is None else table.frame[table.time].to_numpy(),
         certify=options["certify_fraction"],
         select=options["select_fraction"],
+        rule=audit.numbers["split"]["rule"] if "split" in audit.numbers else 1,
     )
     columns = list(audit.numbers["columns"])
     if missing := [name for name in columns if name not in table.X.columns]:
@@ -137,6 +140,7 @@ def _check_data(
     novel = None if compared is None else compared.novel
     found = certificate.verify(None if saved is None else saved.model, X, y, groups=groups, novel=novel)
     checked += [line for line in found.checked if line not in checked]
+    unchecked += found.unchecked
     new = [line for line in found.differences if f"certificate.json: {line}" not in differences]
     if OTHER_ROWS in new:  # then all facts differ, which says nothing more
         new = [line for line in new if not line.startswith("fact ")]

@@ -118,7 +118,7 @@ def _audit(
     from surelearn.auditing.flow import audit_table
     from surelearn.data import read_table
     from surelearn.jobs import rich_progress
-    from surelearn.selection.ledger import Ledger, ledger_path
+    from surelearn.auditing.looks import open_ledger
 
     reading = {name: given.pop(name) for name in ("target", "header", "drop", "group", "time", "task")}
     models, against, keep, ledger = (given.pop(name) for name in ("models", "against", "keep", "ledger"))
@@ -131,7 +131,7 @@ def _audit(
     table = read_table(source, **reading)
     if ledger is not None:
         files.check_regular(ledger, f"--ledger {ledger}")
-    Ledger(ledger_path(table.path, ledger))  # one that cannot be read is refused before the work, not after
+    open_ledger(ledger, table.path)  # one that cannot be read is refused before the work, not after
     tell = (lambda line: None) if quiet else say  # noqa: ARG005
     for line in _table_lines(table, reading["target"]):
         tell(line)
@@ -304,7 +304,7 @@ def _write(result: Any, out: Path, formats: tuple[str, ...]) -> dict[str, str]:
     """Write beside, then rename: an interrupted run leaves no half file. Returns where what is, or why it is not."""
     from surelearn.persistence import save
 
-    texts = {"audit.json": result.to_json() + "\n", "certificate.json": result.certificate.to_json() + "\n"}
+    texts = {"audit.json": result.to_json() + "\n", "certificate.json": result.certificate.published().to_json() + "\n"}
     if "html" in formats:
         texts["report.html"] = result.to_html()
     if "md" in formats:
@@ -320,7 +320,7 @@ def _write(result: Any, out: Path, formats: tuple[str, ...]) -> dict[str, str]:
         place.mkdir(parents=True, exist_ok=True)
         written, unsaved = set(texts), ""
         try:
-            kept = {"certificate": result.certificate, "schema": result.schema, "reference": result.reference}
+            kept = {"certificate": result.certificate.published(), "schema": result.schema, "reference": result.reference}
             save(result.model, place / "model", **kept)
             written.add("model")
         except ValueError as error:  # a user's own class, perhaps; the page stands without the model

@@ -348,6 +348,19 @@ def hash_rows(frame: pd.DataFrame) -> npt.NDArray[np.uint64]:
     return hashes
 
 
+def hash_contents(columns: Iterable[Values]) -> npt.NDArray[np.uint64]:
+    """A 64-bit hash of each row's values, whatever the order of the columns; for `surelearn.selection.sketch`.
+
+    Examples
+    --------
+    >>> one, other = np.array([1, 2, 2]), np.array([2.5, 1.0, 2.0])
+    >>> bool((hash_contents([one, other]) == hash_contents([other, one])).all())
+    True
+    """
+    with np.errstate(over="ignore"):
+        return np.sum([hash_array(_hash_values(np.asarray(values))) for values in columns], axis=0, dtype=np.uint64)
+
+
 def _hash_values(values: Values) -> npt.NDArray[np.uint64]:
     if values.dtype.kind == "O":
         codes, words = pd.factorize(values)

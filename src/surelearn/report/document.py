@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal
 
 from surelearn.certificate import Certificate
@@ -159,8 +159,12 @@ class Audit:
                 return section
         raise KeyError(f"the audit has no section {key!r}: it has {', '.join(s.key for s in self.sections)}")
 
+    def published(self) -> Audit:
+        """The audit as it is written and drawn: without losses per row, see `Certificate.published`."""
+        return replace(self, certificate=self.certificate.published())
+
     def to_dict(self) -> dict[str, Any]:
-        """A plain dictionary, ready for JSON."""
+        """A plain dictionary, ready for JSON: of what is `published`."""
         names = ("title", "target", "rows", "columns", "chips", "reproduce", "numbers")
         content = {name: getattr(self, name) for name in names}
         plain = {
@@ -170,7 +174,7 @@ class Audit:
             **to_plain(content),
             "verdict": {"kind": self.verdict.kind, "sentence": self.verdict.sentence},
             "sections": [_section_to_dict(section) for section in self.sections],
-            "certificate": self.certificate.to_dict(),
+            "certificate": self.certificate.published().to_dict(),
         }
         return {**plain, "hash": content_hash(plain)}
 
@@ -203,18 +207,18 @@ class Audit:
         """The self-contained page."""
         from surelearn.report.html import render
 
-        return render(self)
+        return render(self.published())
 
     def to_markdown(self) -> str:
         """A short text for a pull request."""
         from surelearn.report.markdown import render
 
-        return render(self)
+        return render(self.published())
 
     def _repr_html_(self) -> str:
         from surelearn.report.html import render_inline
 
-        return render_inline(self)
+        return render_inline(self.published())
 
     def __repr__(self) -> str:
         return f"Audit of {self.title}: {self.verdict.text}"

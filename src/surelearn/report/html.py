@@ -13,7 +13,7 @@ from markupsafe import Markup, escape
 
 from surelearn.certificate import Certificate
 from surelearn.claim import find_theorem
-from surelearn.plain import percent_sure, show
+from surelearn.plain import Withheld, percent_sure, show
 from surelearn.report.charts import draw
 from surelearn.report.document import Audit, Table
 from surelearn.report.drawing import clean, exact
@@ -155,6 +155,8 @@ def _facts(certificate: Certificate) -> Table:
 def _plain(value: Any) -> str:
     if isinstance(value, tuple):
         return ", ".join(map(_plain, value)) if len(value) <= 12 else f"{len(value):,} values, in the certificate"
+    if isinstance(value, Withheld):
+        return f"{value['n']:,} values, kept apart"
     if isinstance(value, Mapping):
         return ", ".join(f"{key}: {_plain(item)}" for key, item in value.items())
     return exact(value) if isinstance(value, float) else str(value)

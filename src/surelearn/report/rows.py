@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from surelearn.certificate import Certificate
 from surelearn.claim import Claim, Theorem, find_theorem
-from surelearn.plain import show
+from surelearn.plain import Withheld, show
 from surelearn.report.charts import bar_axis, interval_bar
 from surelearn.report.document import Audit, Section
 
@@ -93,8 +93,9 @@ def counts_of(claim: Claim, certificate: Certificate) -> str:
             return f"{inputs['successes']:,} of {_counted(n, 'noise' if 'noise' in inputs else unit)}"
         errors = inputs.get("errors")
         return _counted(n, unit) + (f", {_counted(errors, 'error')}" if isinstance(errors, int) else "")
-    samples = [inputs[name] for name in _SAMPLES if isinstance(inputs.get(name), tuple)]
-    return _counted(len(samples[0]), unit) if samples else ""
+    samples = [inputs[name] for name in _SAMPLES if isinstance(inputs.get(name), tuple | Withheld)]
+    sizes = [sample["n"] if isinstance(sample, Withheld) else len(sample) for sample in samples]
+    return _counted(sizes[0], unit) if sizes else ""
 
 
 def _counted(n: int, noun: str) -> str:

@@ -1,42 +1,84 @@
-"""Which certify rows were used, for what, how often: so that a second look at the same rows pays.
+"""Which tables were looked at, when and for what: so that a second look at the same rows pays.
 
-The first audit of a row has δ; the k-th has δ·6/(π²k²), k = 1 + the largest count among its rows. Together they fail in at
-most 1.4δ, however many there are, as long as no later model was built from what an earlier audit showed: twenty audits that
-each learn from the last one's numbers can fool this price (`tests/bounds/test_coverage.py` shows it). Repeating a recorded
-audit unchanged tells nothing new and is not charged. A table with the same targets as a recorded one is taken for the same
-table, also where a new column has changed every row's hash.
+The first audit of a table has δ; the k-th has δ·6/(π²k²), k = 1 + the number of recorded looks at a table that shares rows
+or targets with this one (`surelearn.selection.sketch`). Together they fail in at most 1.4δ, however many there are, as long
+as no later model was built from what an earlier page showed: twenty audits that each learn from the last one's numbers can
+fool this price (`tests/bounds/test_coverage.py` shows it), and `surelearn gate` is for them. Repeating a recorded audit
+unchanged tells nothing new and is not charged.
+
+Looks are recorded in the user's own ledger, in the state folder, and beside the data; a ledger that is named takes the place
+of both. Every one is read, and a look that stands in several counts once.
 """
 
 from __future__ import annotations
 
 import base64
 import binascii
+import datetime
 import json
 import math
 import os
-from contextlib import nullcontext
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from surelearn import files
+from surelearn.selection.sketch import Sketch
 from surelearn.selection.split import Hashes
 
 FORMAT = "surelearn-ledger"
-VERSION = 1
+VERSION = 2
+LedgerArgument = Path | str | Literal[False] | None
 _ORDINALS = {1: "first", 2: "second", 3: "third"}
 
 
-@dataclass(frozen=True)
-class Entry:
-    """One recorded audit: what it was (a hash of model, rows and options), its turn, the rows it used, of which table."""
+@dataclass(frozen=True, kw_only=True)
+class Look:
+    """One recorded use of certify rows.
+
+    Attributes
+    ----------
+    audit : a hash of model, rows and options: the same again is the same look
+    turn : which look at this table it was
+    table : the key of the table's sketch in the ledger
+    kind : "audit" for a page of numbers; "gate" for one that answered pass or fail alone
+    models : hashes of the models that shared the page's δ; a later audit of one of them is not charged
+    when, name, target, rows : for people
+    loss_bound : the stated largest loss, where the certify rows ``contradicted`` it
+    answer : of a gate: "" until it was answered
+    """
 
     audit: str
     turn: int
-    rows: Hashes
-    table: str = ""
+    table: str
+    kind: Literal["audit", "gate"] = "audit"
+    models: tuple[str, ...] = ()
+    when: str = ""
+    name: str = ""
+    target: str = ""
+    rows: int = 0
+    loss_bound: float | None = None
+    contradicted: bool = False
+    answer: Literal["", "pass", "fail"] = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Known:
+    """A table as a ledger knows it: by its sketch or, in ledgers of version 1, by certify rows and sorted targets."""
+
+    sketch: Sketch | None = None
+    rows: Hashes = field(default_factory=lambda: np.empty(0, dtype=np.uint64))
+    targets: str = ""
+
+    def shares(self, other: Known) -> bool:
+        """Whether two tables are partly the same data."""
+        if self.sketch is not None and other.sketch is not None:
+            return self.sketch.shares(other.sketch)
+        return bool(self.targets and self.targets == other.targets) or bool(np.isin(self.rows, other.rows).any())
 
 
 def allowance(delta: float, turn: int) -> float:
@@ -64,77 +106,187 @@ def ordinal(turn: int) -> str:
     return f"{turn}{ending}"
 
 
+@dataclass(eq=False)
+class _Book:
+    """What one file holds."""
+
+    looks: list[Look] = field(default_factory=list)
+    tables: dict[str, Known] = field(default_factory=dict)
+
+    def add(self, look: Look, table: Known) -> None:
+        key = next((key for key, known in self.tables.items() if _identical(known, table)), "")
+        if not key:
+            key = f"table {len(self.tables) + 1}"
+            self.tables[key] = table
+        self.looks.append(replace(look, table=key))
+
+
 class Ledger:
-    """The record of audits of one data set, in a small JSON file."""
+    """The record of looks, in one or several small JSON files; without a file, for this object's life only.
 
-    def __init__(self, path: Path | None) -> None:
-        self.path = path
-        self.entries = [] if path is None else _read(path)
+    Parameters
+    ----------
+    *paths : the files; each is read, and written to by `record`
+    """
 
-    def turn(self, audit: str, rows: Hashes, table: str = "") -> int:
-        """Which audit of these rows this is: 1 + the largest number of recorded audits of any of them."""
-        for entry in self.entries:
-            if entry.audit == audit:
-                return entry.turn
-        counts = np.zeros(rows.size, dtype=int)
-        for entry in self.entries:
-            counts += np.isin(rows, entry.rows) | bool(table and table == entry.table)
-        return 1 + int(counts.max(initial=0))
+    def __init__(self, *paths: Path) -> None:
+        self.paths = tuple(dict.fromkeys(Path(os.path.abspath(path)) for path in paths))
+        self._books = [_Book()] if not paths else [_read(path) for path in self.paths]
 
-    def record(self, audit: str, rows: Hashes, table: str = "") -> int:
-        """Record an audit, on disk before anything is shown; returns its turn. A recorded one is left as it is."""
-        with nullcontext() if self.path is None else files.locked(self.path):
-            if self.path is not None:
-                self.entries = _read(self.path)  # another process may have written since
-            turn = self.turn(audit, rows, table)
-            if all(entry.audit != audit for entry in self.entries):
-                self.entries.append(Entry(audit, turn, rows, table))
-                if self.path is not None:
-                    _write(self.path, self.entries)
-        return turn
+    @property
+    def looks(self) -> list[Look]:
+        """Every recorded look once, by turn and time."""
+        return self._once(look for book in self._books for look in book.looks)
+
+    def at(self, table: Known) -> list[Look]:
+        """Recorded looks at tables that share rows or targets with this one."""
+        found = []
+        for book in self._books:
+            same = {key for key, known in book.tables.items() if known.shares(table)}
+            found += [look for look in book.looks if look.table in same]
+        return self._once(found)
+
+    def turn(self, look: Look, table: Known) -> int:
+        """Which look at this table it is; of a recorded one, and of a model that shared the δ of one, that one's turn."""
+        related = self.at(table)
+        for known in related:
+            paid = known.kind == look.kind == "audit" and set(look.models) & set(known.models)
+            if known.audit == look.audit or paid:
+                return known.turn
+        return 1 + len(related)
+
+    def record(self, look: Look, table: Known) -> Look:
+        """Record a look, on disk, before anything is shown; returns it with its turn. A recorded one is left as it is."""
+        with self._held():
+            recorded = [known for known in self.looks if known.audit == look.audit]
+            if recorded:
+                return recorded[0]
+            look = replace(look, turn=max(look.turn, self.turn(look, table)), when=look.when or _now())
+            for book in self._books:
+                book.add(look, table)
+            self._write()
+        return look
+
+    def amend(self, audit: str, **changes: Any) -> None:
+        """Add to a recorded look what became of it: the answer of a gate, a contradicted bound."""
+        with self._held():
+            for book in self._books:
+                book.looks = [replace(look, **changes) if look.audit == audit else look for look in book.looks]
+            self._write()
+
+    @staticmethod
+    def _once(looks: Iterable[Look]) -> list[Look]:
+        known: dict[str, Look] = {}
+        for look in looks:
+            if look.audit not in known or look.answer:
+                known[look.audit] = look
+        return sorted(known.values(), key=lambda look: (look.turn, look.when))
+
+    @contextmanager
+    def _held(self) -> Iterator[None]:
+        """Nobody else writes meanwhile, and what others wrote before is known."""
+        with ExitStack() as stack:
+            for folder in sorted({path.parent for path in self.paths}):
+                stack.enter_context(files.locked(folder / "ledger"))
+            if self.paths:
+                self._books = [_read(path) for path in self.paths]
+            yield
+
+    def _write(self) -> None:
+        for path, book in zip(self.paths, self._books, strict=False):
+            _write(path, book)
 
 
-def ledger_path(data: Path | None, stated: Path | None = None) -> Path:
-    """Where the ledger lives: as stated, beside the data, or in the user's state folder for data without a file."""
+def ledger_paths(data: Path | None, stated: LedgerArgument = None) -> tuple[Path, ...]:
+    """Where looks are recorded: as stated, else in the user's state folder and beside the data; none for False."""
+    if stated is False:
+        return ()
     if stated is not None:
-        return stated
-    if data is not None and os.access(data.parent, os.W_OK):
-        return data.with_name(f".{data.name}.surelearn-ledger.json")
-    home = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
-    name = "built-in" if data is None else str(data.resolve()).replace(os.sep, "_").lstrip("_")
-    return home / "surelearn" / f"{name}.surelearn-ledger.json"
+        return (Path(stated),)
+    places = [state_folder() / "ledger.json"]
+    if data is not None:
+        places.append(data.with_name(f".{data.name}.surelearn-ledger.json"))
+    return tuple(place for place in places if place.exists() or _writable(place.parent))
 
 
-def _read(path: Path) -> list[Entry]:
+def state_folder() -> Path:
+    """The user's folder for what programs remember: ``$XDG_STATE_HOME/surelearn``, by default in ``~/.local/state``."""
+    return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "surelearn"
+
+
+def _writable(folder: Path) -> bool:
+    there = next(place for place in (folder, *folder.parents) if place.exists())
+    return there.is_dir() and os.access(there, os.W_OK | os.X_OK)
+
+
+def _now() -> str:
+    return datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def _identical(one: Known, other: Known) -> bool:
+    if one.sketch is None or other.sketch is None:
+        return one is other
+    return one.sketch.to_dict() == other.sketch.to_dict()
+
+
+def _read(path: Path) -> _Book:
     if not path.exists():
-        return []
+        return _Book()
     try:
         plain = json.loads(path.read_text(encoding="utf-8"))
         if plain["format"] != FORMAT:
             raise ValueError(f"its format is not {FORMAT!r}")
-        if plain["version"] > VERSION:
+        if not isinstance(plain["version"], int) or plain["version"] > VERSION:
             raise ValueError(f"it has version {plain['version']}, this surelearn reads up to {VERSION}")
-        return [Entry(e["audit"], int(e["turn"]), _unpack(e["rows"]), e.get("table", "")) for e in plain["audits"]]
-    except (ValueError, KeyError, TypeError, OSError, binascii.Error) as error:
-        reason = str(error).splitlines()[0]
+        return _read_first_version(plain["audits"]) if plain["version"] == 1 else _read_looks(plain)
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, OSError, binascii.Error) as error:
+        reason = str(error).splitlines()[0][:80] if str(error) else type(error).__name__
         raise ValueError(
             f"{path} is not a ledger that can be read ({reason}): it records which rows were certified, so put it back "
             "or, if no audit of these data was ever shown to anyone, delete it"
         ) from None
 
 
-def _write(path: Path, entries: list[Entry]) -> None:
+def _read_looks(plain: dict[str, Any]) -> _Book:
+    tables = {str(key): _read_known(known) for key, known in plain["tables"].items()}
+    looks = [Look(**{**look, "models": tuple(map(str, look["models"]))}) for look in plain["looks"]]
+    for look in looks:
+        if look.table not in tables or not isinstance(look.turn, int) or look.turn < 1 or look.kind not in ("audit", "gate"):
+            raise ValueError(f"the look {str(look.audit)[:20]!r} is damaged")
+    return _Book(looks, tables)
+
+
+def _read_known(plain: dict[str, Any]) -> Known:
+    if "sketch" in plain:
+        return Known(Sketch.from_dict(plain["sketch"]))
+    return Known(rows=_unpack(plain["rows"]), targets=str(plain["targets"]))
+
+
+def _read_first_version(audits: Sequence[dict[str, Any]]) -> _Book:
+    """Version 1 kept the certify rows of each audit, and a hash of the table's sorted targets."""
+    looks, tables = [], {}
+    for entry in audits:
+        key = f"first-version-{entry['audit']}"
+        tables[key] = Known(rows=_unpack(entry["rows"]), targets=str(entry.get("table", "")))
+        looks.append(Look(audit=str(entry["audit"]), turn=int(entry["turn"]), table=key))
+    return _Book(looks, tables)
+
+
+def _write(path: Path, book: _Book) -> None:
     plain: dict[str, Any] = {
         "format": FORMAT,
         "version": VERSION,
-        "note": "rows that certified a model; deleting this file makes later certificates of the same rows untrue",
-        "audits": [{"audit": e.audit, "turn": e.turn, "table": e.table, "rows": _pack(e.rows)} for e in entries],
+        "note": "tables whose rows certified a model; deleting this file makes later certificates of the same rows untrue",
+        "looks": [asdict(look) for look in book.looks],
+        "tables": {key: _write_known(known) for key, known in book.tables.items()},
     }
     files.write(path, json.dumps(plain, indent=1) + "\n")
 
 
-def _pack(rows: Hashes) -> str:
-    return base64.b64encode(np.sort(rows).astype("<u8").tobytes()).decode()
+def _write_known(known: Known) -> dict[str, Any]:
+    if known.sketch is not None:
+        return {"sketch": known.sketch.to_dict()}
+    return {"rows": base64.b64encode(np.sort(known.rows).astype("<u8").tobytes()).decode(), "targets": known.targets}
 
 
 def _unpack(text: str) -> Hashes:

@@ -1,11 +1,21 @@
 """Every row has one named purpose: fit, select or certify.
 
 The purpose follows from a hash of the row's content and its copy number, with a salt fixed in the library. No seed takes
-part, so that trying twenty seeds does not give twenty tries at the same certify rows. Copies of a row are *not* kept
-together: the certify rows would then not be a uniform draw. Nor may the second, third, … copy of a content fall the same
-way in every table: with few distinct rows only their counts would then be random, and the stated confidence would hold on
-average over salts but not for each population. So the draw of later copies depends on the whole table; that of first
-copies, which are all rows where none repeats, depends on nothing but the row.
+part, so that trying twenty seeds does not give twenty tries at the same certify rows.
+
+Copies of a row are *not* kept together: the certify rows would then not be a uniform draw. And as soon as any content
+repeats, the draw of every row depends on the whole table. With a fixed salt a content that is frequent in the population
+would fall the same way in every table: its count among the certify rows would no longer be binomial, and the stated
+confidence would hold on average over salts, not for the population at hand. Groups are drawn by the table too, since a
+population may have few of them (states, shops). Only a table without repeats keeps its rows' purposes when rows are appended.
+
+Rules have numbers, recorded with every audit, so that `surelearn.auditing.verification` divides an old table as it was then:
+
+1. first copies and groups by their content alone, later copies by the table (until version 0.1);
+2. as above.
+
+With a ``salt``, a secret of the user's, each row's purpose is its own coin instead: one row more or less changes the fit
+rows by at most that row, as statements about differential privacy and partitions need.
 """
 
 from __future__ import annotations
@@ -21,6 +31,8 @@ import numpy.typing as npt
 Hashes = npt.NDArray[np.uint64]
 Indices = npt.NDArray[np.intp]
 _SALT = np.uint64(0x5DE1EA25)
+RULE = 2
+COIN_CERTIFY = 0.25  # a fraction that follows the number of rows would let one row move others
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -31,7 +43,8 @@ class Split:
     ----------
     fit, select, certify : positions of rows, ascending
     order : "hash", or "time" for certify rows that are the last ones
-    keys : the hash under which each row (or its group) is known to the ledger
+    keys : the hash of each row with its copy number, or of its group
+    rule : the number of the rule; 0 where each row's purpose was its own coin
     """
 
     fit: Indices
@@ -39,6 +52,7 @@ class Split:
     certify: Indices
     order: Literal["hash", "time"]
     keys: Hashes
+    rule: int = RULE
 
 
 def certify_fraction(n: int) -> float:
@@ -64,16 +78,20 @@ def split_rows(
     time: Any = None,
     certify: float | None = None,
     select: float | None = None,
+    rule: int = RULE,
+    salt: bytes | None = None,
 ) -> Split:
     """Give every row its purpose.
 
     Parameters
     ----------
     row_hashes : a 64-bit hash of each row as read
-    groups : one label a row; groups stay whole and are drawn by the hash of their label
-    time : one value a row; the last rows certify, the ones before them select; with groups, the last groups to begin do,
+    groups : one label per row; groups stay whole
+    time : one value per row; the last rows certify, the ones before them select; with groups, the last groups to begin do,
         and rows of other groups that are as late as theirs have no purpose
     certify, select : fractions of rows (of groups); by default they follow n
+    rule : the number of the rule by which rows are drawn, see above
+    salt : a secret; each row (or group) is then drawn by its own coin, with fractions that do not follow n
 
     Examples
     --------
@@ -81,34 +99,58 @@ def split_rows(
     >>> len(split.fit), len(split.select), len(split.certify)
     (700, 0, 300)
     """
+    if rule not in (1, RULE):
+        raise ValueError(f"rows are divided by rule 1 or {RULE}, not by rule {rule!r}")
     keys, copies = _keys_and_copies(row_hashes)
     n = keys.size
     if groups is not None:
         keys = group_keys(groups)
         units, unit_of_row = np.unique(keys, return_inverse=True)
-        draws = units
     else:
         units, unit_of_row = keys, np.arange(n)
-        draws = np.where(copies > 0, keys ^ _mix(np.bitwise_xor.reduce(_mix(keys), keepdims=True)), keys)
+    if salt is not None:
+        if time is not None:
+            raise ValueError("rows in the order of time have no coins: leave out the salt")
+        purpose = _coins(units, salt, COIN_CERTIFY if certify is None else certify, select or 0.0)[unit_of_row]
+        return _split(purpose, "hash", keys, rule=0)
     held = _count(certify, certify_fraction(n), units.size, "certify")
     compared = _count(select, select_fraction(n), units.size, "select")
     if held + compared >= units.size:
         raise ValueError(f"certify and select leave no {'group' if groups is not None else 'row'} of {units.size} to fit on")
     rank = np.empty(units.size, dtype=np.intp)
     if time is None:
+        draws = _draws(units, copies if groups is None else None, rule)
         rank[np.argsort(_mix(draws), kind="stable")] = np.arange(units.size)
     else:
         rank[np.argsort(first_times(time, unit_of_row), kind="stable")[::-1]] = np.arange(units.size)
     purpose = np.digitize(rank, [held, held + compared])[unit_of_row]
     if time is not None and groups is not None and held:
         purpose = _without_late_rows(purpose, np.asarray(time))
-    return Split(
-        certify=np.flatnonzero(purpose == 0),
-        select=np.flatnonzero(purpose == 1),
-        fit=np.flatnonzero(purpose == 2),
-        order="hash" if time is None else "time",
-        keys=keys,
-    )
+    return _split(purpose, "hash" if time is None else "time", keys, rule)
+
+
+def _split(purpose: Indices, order: Literal["hash", "time"], keys: Hashes, rule: int) -> Split:
+    certify, select, fit = (np.flatnonzero(purpose == number) for number in range(3))
+    return Split(fit=fit, select=select, certify=certify, order=order, keys=keys, rule=rule)
+
+
+def _draws(units: Hashes, copies: Hashes | None, rule: int) -> Hashes:
+    """What each unit is drawn by: its content or, where contents repeat and for groups (no ``copies``), the table too."""
+    by_table = units ^ _mix(np.bitwise_xor.reduce(_mix(units), keepdims=True))
+    if rule == 1:
+        return units if copies is None else np.where(copies > 0, by_table, units)
+    return by_table if copies is None or copies.any() else units
+
+
+def _coins(units: Hashes, salt: bytes, certify: float, select: float) -> Indices:
+    """0 (certify), 1 (select) or 2 (fit) for each unit, from a keyed hash of nothing but the unit."""
+    for name, fraction in (("certify", certify), ("select", select)):
+        _count(fraction, fraction, units.size, name)
+    if certify + select >= 1:
+        raise ValueError("certify and select leave no row to fit on")
+    digests = [hashlib.blake2b(unit, digest_size=8, key=salt).digest() for unit in map(bytes, units.astype("<u8").reshape(-1, 1))]
+    uniform = np.frombuffer(b"".join(digests), dtype="<u8") / 2.0**64
+    return np.digitize(uniform, [certify, certify + select])
 
 
 def first_times(time: npt.ArrayLike, unit_of_row: Indices) -> npt.NDArray[Any]:

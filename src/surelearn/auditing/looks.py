@@ -1,0 +1,131 @@
+"""Which look at these rows an audit is: recorded on disk before anything about the certify rows is computed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from surelearn import files
+from surelearn.auditing.context import Options
+from surelearn.auditing.seen import Seen, columns_of
+from surelearn.certificate import Certificate
+from surelearn.data import Table, hash_contents
+from surelearn.fingerprint import UNHASHED, fingerprint_model, fingerprint_rows
+from surelearn.selection.ledger import Known, Ledger, LedgerArgument, Look, ledger_paths, state_folder
+from surelearn.selection.sketch import sketch
+from surelearn.selection.split import Split, row_keys
+
+UNCOUNTED = ("refits", "curve_repeats", "seed", "skip", "effort")  # they change nothing that is claimed
+LOSSES_FORMAT = "surelearn-losses"
+
+
+def known_table(table: Table, split: Split) -> Known:
+    """How ledgers know a table: by all its columns but the target, and by the sequence of its targets."""
+    features = [table.frame[name].to_numpy() for name in table.frame.columns if name != table.target]
+    targets = fingerprint_rows(np.sort(table.y), table.y[:0])
+    return Known(sketch(hash_contents(features), table.y), np.unique(split.keys), targets)
+
+
+def known_rows(X: Any, y: Any, hashes: Any) -> Known:
+    """How ledgers know the rows of a model that was fitted elsewhere."""
+    return Known(sketch(hash_contents(columns_of(X, y, "X")[:-1]), y), np.unique(row_keys(hashes)))
+
+
+def describe_look(
+    models: Sequence[Any],
+    rival: Any,
+    X: Any,
+    y: Any,
+    groups: Any,
+    options: Options,
+    *,
+    seen: Seen | None = None,
+    name: str = "",
+    target: str = "",
+    kind: str = "audit",
+    more: Iterable[str] = (),
+) -> Look:
+    """An audit of these models on these certify rows, as the ledger will know it.
+
+    ``models`` share the page's δ, as the two of a suspected leak do: auditing one of them alone later is not charged.
+    """
+    asked = json.dumps(_counted(options), sort_keys=True, default=str)
+    beside = [] if rival is None else [fingerprint_model(rival)]
+    beside.append("" if groups is None else fingerprint_rows(np.asarray(groups), y[:0]))
+    beside += [] if seen is None else [fingerprint_rows(seen.X, seen.y)]  # they decide on units and on the majority
+    hashes = [fingerprint_model(model) for model in models]
+    if UNHASHED in (*hashes, *beside):  # a function cannot be recognized, so every look is a new one
+        beside.append(uuid.uuid4().hex)
+    beside.append(fingerprint_rows(y[:0], y))  # the same model on other rows is another look
+    kept = tuple(_sha(model, asked, *beside) for model in hashes)
+    audit = _sha(kind, *kept, fingerprint_rows(X, y), *more)
+    return Look(
+        audit=audit,
+        turn=1,
+        table="",
+        kind="gate" if kind == "gate" else "audit",
+        models=() if kind == "gate" else kept,
+        name=name,
+        target=target,
+        rows=len(y),
+        loss_bound=options.loss_bound,
+    )
+
+
+def open_ledger(ledger: LedgerArgument, path: Path | None) -> Ledger | None:
+    """The ledgers that know these data; None where none is kept."""
+    return None if ledger is False else Ledger(*ledger_paths(path, ledger))
+
+
+def raised_bound(look: Look, earlier: Iterable[Look]) -> float | None:
+    """A smaller stated loss bound that these rows have contradicted before: the larger one was then chosen by them."""
+    if look.loss_bound is None:
+        return None
+    smaller = [e.loss_bound for e in earlier if e.contradicted and e.loss_bound is not None and e.audit != look.audit]
+    return max((bound for bound in smaller if bound < look.loss_bound), default=None)
+
+
+def keep_losses(certificate: Certificate) -> None:
+    """Write the losses per row, which are not published, where the user's ledger lies."""
+    samples = certificate.samples()
+    if samples:
+        plain = {
+            "format": LOSSES_FORMAT,
+            "version": 1,
+            "note": "losses per certify row: whoever has them can build a model that looks better on these rows than it is",
+            "certificate": certificate.published().hash,
+            "samples": {key: list(values) for key, values in samples.items()},
+        }
+        files.write(losses_path(certificate), json.dumps(plain) + "\n")
+
+
+def kept_losses(certificate: Certificate) -> Mapping[str, tuple[float, ...]]:
+    """The losses per row of a published certificate, as far as this user has them."""
+    path = losses_path(certificate)
+    if not path.is_file():
+        return {}
+    try:
+        plain = json.loads(path.read_text(encoding="utf-8"))
+        return {str(key): tuple(map(float, values)) for key, values in plain["samples"].items()}
+    except (ValueError, KeyError, TypeError, AttributeError, OSError) as error:
+        raise ValueError(f"{path} cannot be read ({type(error).__name__}): put it back, or delete it") from None
+
+
+def losses_path(certificate: Certificate) -> Path:
+    """The file of the losses per row behind a certificate."""
+    return state_folder() / "losses" / f"{certificate.published().hash.removeprefix('sha256:')[:32]}.json"
+
+
+def _counted(options: Options) -> dict[str, Any]:
+    return {name: value for name, value in asdict(options).items() if name not in UNCOUNTED}
+
+
+def _sha(*parts: str) -> str:
+    return f"sha256:{hashlib.sha256('|'.join(parts).encode()).hexdigest()}"
