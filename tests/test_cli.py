@@ -247,7 +247,7 @@ def test_an_audit_writes_its_three_files_and_says_the_verdict(place):
     assert len(page.encode()) < 1_000_000
     assert document.verdict.text in Page(page).text
     assert all(str(path) in result.stdout for path in (Path("surelearn-audit") / name for name in WRITTEN))
-    assert names(place) == ["ledger.json", "models_of_cli_tests.py", "surelearn-audit", "t.csv"]
+    assert names(place) == ["ledger.json", "models_of_cli_tests.py", "state", "surelearn-audit", "t.csv"]
 
 
 def test_the_verdict_keeps_to_the_numbers(place):
@@ -622,13 +622,15 @@ def test_a_look_at_the_data_through_another_file_is_seen(place):
 def test_the_ledger_lies_beside_the_data(place):
     surelearn("audit t.csv --target y --model models_of_cli_tests:quick --jobs 1")
     assert (place / ".t.csv.surelearn-ledger.json").exists()
-    assert not (place / "state").exists()
+    assert (
+        place / "state" / "surelearn" / "ledger.json"
+    ).exists()  # and in the user's, which a copy of the file cannot lose
 
 
 def test_the_ledger_of_a_built_in_set_lies_in_the_state_folder(place):
     result = surelearn("audit iris --model models_of_cli_tests:quick --jobs 1")
     assert result.exit_code == 0, result.output
-    assert [path.name for path in (place / "state").rglob("*.json")] == ["built-in.surelearn-ledger.json"]
+    assert [path.name for path in (place / "state" / "surelearn").glob("*.json")] == ["ledger.json"]
 
 
 @pytest.mark.parametrize(
@@ -637,8 +639,8 @@ def test_the_ledger_of_a_built_in_set_lies_in_the_state_folder(place):
         lambda text: text[: len(text) // 2],
         lambda _: "",
         lambda text: text.replace("surelearn-ledger", "another-ledger", 1),
-        lambda text: text.replace('"version": 1', '"version": 99'),
-        lambda text: re.sub(r'"rows": "....', '"rows": "!', text),
+        lambda text: text.replace('"version": 2', '"version": 99'),
+        lambda text: re.sub(r'"hashes": "....', '"hashes": "!', text),
         lambda _: "[]",
     ],
 )

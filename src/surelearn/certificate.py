@@ -238,7 +238,7 @@ class Certificate:
     def with_samples(self, samples: Mapping[str, Any]) -> Certificate:
         """The certificate with its samples put back: by their hashes, or measured again under the names of the facts."""
 
-        def filled(name: str, value: Any, fact: str) -> Any:
+        def filled(value: Any, fact: str) -> Any:
             if not isinstance(value, Withheld):
                 return value
             if value["withheld"] in samples:
@@ -247,9 +247,9 @@ class Certificate:
             same = isinstance(again, tuple) and len(again) == value["n"] and _same(Withheld.of(again)["mean"], value["mean"])
             return again if same else value
 
-        values = {key: filled(key, value, key) for key, value in self.facts.values.items()}
+        values = {key: filled(value, key) for key, value in self.facts.values.items()}
         claims = [
-            replace(claim, inputs={n: filled(n, value, claim.sources.get(n, "")) for n, value in claim.inputs.items()})
+            replace(claim, inputs={n: filled(value, claim.sources.get(n, "")) for n, value in claim.inputs.items()})
             for claim in self.claims
         ]
         return replace(self, facts=replace(self.facts, values=values), claims=tuple(claims))

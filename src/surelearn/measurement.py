@@ -175,7 +175,9 @@ def _regression(
     if baseline is not None:
         other = LOSSES[what.loss](_numeric(_predictions(baseline, X, y.size, "baseline"), "the baseline's predictions") - y)
         if other.max() > what.loss_bound:
-            raise LossBoundError(f"loss_bound={what.loss_bound:g} is not a bound: the baseline has a larger {what.loss} loss")
+            raise LossBoundError(
+                f"loss_bound={what.loss_bound:g} is not a bound: the baseline has a larger {what.loss} loss"
+            )
         values["baseline.losses"] = sampler.means(other, everywhere)
     return losses
 

@@ -26,7 +26,7 @@ TARGETS = [
     lambda rng, n: (rng.random(n) < 0.1).astype(int),
     lambda rng, n: (rng.random(n) < 0.02).astype(int),
     lambda rng, n: np.sort(rng.random(n) < 0.3),
-    lambda rng, n: np.arange(n) % 2,
+    lambda _, n: np.arange(n) % 2,
     lambda rng, n: rng.integers(0, 3, n),
 ]
 

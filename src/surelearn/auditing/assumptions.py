@@ -39,16 +39,21 @@ def _use(context: Context) -> str:
         return f"No earlier audit is known here; looked in {places(context.looked_in)}. Looks made elsewhere are not known."
     delta = allowance(context.options.delta, context.turn)
     return (
-        f"This is the {ordinal(context.turn)} audit of these rows (`surelearn ledger` lists them), so it is held to a stricter "
-        f"confidence, {percent_sure(delta)}: all audits of these rows together fail in at most 1.4 times δ, unless the "
-        "model was changed because of what an earlier audit showed; `surelearn gate` is for those who do that."
+        f"This is the {ordinal(context.turn)} audit of these rows (`surelearn ledger` lists them), so it is held to a "
+        f"stricter confidence, {percent_sure(delta)}: all audits of these rows together fail in at most 1.4 times δ, unless "
+        "the model was changed because of what an earlier audit showed; `surelearn gate` is for those who do that."
     )
 
 
 def places(ledgers: Sequence[Path]) -> str:
     """Where looks are recorded, in words that do not name the user's folders."""
-    kept = {"ledger.json": "the user's ledger"} if state_folder() / "ledger.json" in ledgers else {}
+    mine = state_folder() / "ledger.json"
     names = [
-        kept.get(path.name, "the ledger beside the data" if path.name.startswith(".") else path.name) for path in ledgers
+        "the user's ledger"
+        if path == mine
+        else "the ledger beside the data"
+        if path.name.startswith(".")
+        else "the one named"
+        for path in ledgers
     ]
     return " and ".join(names) if names else "no place: none can be written"

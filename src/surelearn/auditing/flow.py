@@ -14,9 +14,9 @@ from surelearn.adapters import Task, describe, scores_of, task_of
 from surelearn.auditing.bounds_compared import extend
 from surelearn.auditing.context import Context, Options, Runner
 from surelearn.auditing.fitting import Fitted, fit, fit_rival
+from surelearn.auditing.looks import describe_look, keep_losses, known_rows, known_table, open_ledger, raised_bound
 from surelearn.auditing.novelty import compare_rows, compare_table
 from surelearn.auditing.one_row import own_certificate
-from surelearn.auditing.looks import describe_look, keep_losses, known_rows, known_table, open_ledger, raised_bound
 from surelearn.auditing.sections import write_sections
 from surelearn.auditing.seen import check_seen, hash_arrays, in_rows
 from surelearn.auditing.slices import choose_slices

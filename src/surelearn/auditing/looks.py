@@ -17,6 +17,7 @@ from surelearn.auditing.context import Options
 from surelearn.auditing.seen import Seen, columns_of
 from surelearn.certificate import Certificate
 from surelearn.data import Table, hash_contents
+from surelearn.documents import check_format, read_json, reading
 from surelearn.fingerprint import UNHASHED, fingerprint_model, fingerprint_rows
 from surelearn.selection.ledger import Known, Ledger, LedgerArgument, Look, ledger_paths, state_folder
 from surelearn.selection.sketch import sketch
@@ -111,11 +112,10 @@ def kept_losses(certificate: Certificate) -> Mapping[str, tuple[float, ...]]:
     path = losses_path(certificate)
     if not path.is_file():
         return {}
-    try:
-        plain = json.loads(path.read_text(encoding="utf-8"))
+    plain = read_json(path)
+    with reading(str(path)):
+        check_format(plain, "a file of losses", LOSSES_FORMAT, 1)
         return {str(key): tuple(map(float, values)) for key, values in plain["samples"].items()}
-    except (ValueError, KeyError, TypeError, AttributeError, OSError) as error:
-        raise ValueError(f"{path} cannot be read ({type(error).__name__}): put it back, or delete it") from None
 
 
 def losses_path(certificate: Certificate) -> Path:

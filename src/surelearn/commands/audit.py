@@ -116,9 +116,9 @@ def _audit(
 ) -> int:
     from surelearn.auditing.context import Options, Runner
     from surelearn.auditing.flow import audit_table
+    from surelearn.auditing.looks import open_ledger
     from surelearn.data import read_table
     from surelearn.jobs import rich_progress
-    from surelearn.auditing.looks import open_ledger
 
     reading = {name: given.pop(name) for name in ("target", "header", "drop", "group", "time", "task")}
     models, against, keep, ledger = (given.pop(name) for name in ("models", "against", "keep", "ledger"))

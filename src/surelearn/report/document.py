@@ -207,18 +207,18 @@ class Audit:
         """The self-contained page."""
         from surelearn.report.html import render
 
-        return render(self.published())
+        return render(self)
 
     def to_markdown(self) -> str:
         """A short text for a pull request."""
         from surelearn.report.markdown import render
 
-        return render(self.published())
+        return render(self)
 
     def _repr_html_(self) -> str:
         from surelearn.report.html import render_inline
 
-        return render_inline(self.published())
+        return render_inline(self)
 
     def __repr__(self) -> str:
         return f"Audit of {self.title}: {self.verdict.text}"

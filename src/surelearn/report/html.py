@@ -29,12 +29,12 @@ _NUMERIC = re.compile(r"[\s\d.,%+±×≤≥=<>–−∞eE-]*\d[\s\d.,%+±×≤�
 
 def render(audit: Audit) -> str:
     """The whole page."""
-    return _template().render(_view(audit), whole=True)
+    return _template().render(_view(audit.published()), whole=True)
 
 
 def render_inline(audit: Audit) -> str:
     """The same as one ``<div>`` with its own styles, for notebooks."""
-    return _template().render(_view(audit), whole=False)
+    return _template().render(_view(audit.published()), whole=False)
 
 
 @cache

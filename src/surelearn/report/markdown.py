@@ -18,6 +18,7 @@ _LONGEST = 200
 
 def render(audit: Audit) -> str:
     """Verdict, guarantees, what else is proved, findings that matter, assumptions and how to reproduce."""
+    audit = audit.published()
     blocks = [_verdict(audit), _guaranteed(audit), _proved(audit), _findings(audit), _assumptions(audit), _reproduce(audit)]
     return "\n\n".join(block for block in [*blocks, "<sub>surelearn: statistical, not regulatory</sub>"] if block) + "\n"
 

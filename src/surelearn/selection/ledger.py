@@ -27,6 +27,7 @@ from typing import Any, Literal
 import numpy as np
 
 from surelearn import files
+from surelearn.documents import check_format, checked, read_json, reading
 from surelearn.selection.sketch import Sketch
 from surelearn.selection.split import Hashes
 
@@ -233,26 +234,23 @@ def _read(path: Path) -> _Book:
     if not path.exists():
         return _Book()
     try:
-        plain = json.loads(path.read_text(encoding="utf-8"))
-        if plain["format"] != FORMAT:
-            raise ValueError(f"its format is not {FORMAT!r}")
-        if not isinstance(plain["version"], int) or plain["version"] > VERSION:
-            raise ValueError(f"it has version {plain['version']}, this surelearn reads up to {VERSION}")
-        return _read_first_version(plain["audits"]) if plain["version"] == 1 else _read_looks(plain)
-    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, OSError, binascii.Error) as error:
-        reason = str(error).splitlines()[0][:80] if str(error) else type(error).__name__
+        plain = read_json(path)
+        version = check_format(plain, "a ledger", FORMAT, VERSION)
+        with reading("the ledger"):
+            return _read_first_version(plain["audits"]) if version == 1 else _read_looks(plain)
+    except (ValueError, OSError) as error:
         raise ValueError(
-            f"{path} is not a ledger that can be read ({reason}): it records which rows were certified, so put it back "
-            "or, if no audit of these data was ever shown to anyone, delete it"
+            f"{path} is not a ledger that can be read ({str(error).removeprefix(f'{path} ')[:80]}): it records which rows "
+            "were certified, so put it back or, if no audit of these data was ever shown to anyone, delete it"
         ) from None
 
 
 def _read_looks(plain: dict[str, Any]) -> _Book:
     tables = {str(key): _read_known(known) for key, known in plain["tables"].items()}
-    looks = [Look(**{**look, "models": tuple(map(str, look["models"]))}) for look in plain["looks"]]
+    looks = [checked(Look(**{**look, "models": tuple(look["models"])})) for look in plain["looks"]]
     for look in looks:
-        if look.table not in tables or not isinstance(look.turn, int) or look.turn < 1 or look.kind not in ("audit", "gate"):
-            raise ValueError(f"the look {str(look.audit)[:20]!r} is damaged")
+        if look.table not in tables or look.turn < 1:
+            raise ValueError(f"the look {look.audit[:20]!r} is damaged")
     return _Book(looks, tables)
 
 
@@ -268,7 +266,7 @@ def _read_first_version(audits: Sequence[dict[str, Any]]) -> _Book:
     for entry in audits:
         key = f"first-version-{entry['audit']}"
         tables[key] = Known(rows=_unpack(entry["rows"]), targets=str(entry.get("table", "")))
-        looks.append(Look(audit=str(entry["audit"]), turn=int(entry["turn"]), table=key))
+        looks.append(checked(Look(audit=entry["audit"], turn=entry["turn"], table=key)))
     return _Book(looks, tables)
 
 
@@ -290,4 +288,7 @@ def _write_known(known: Known) -> dict[str, Any]:
 
 
 def _unpack(text: str) -> Hashes:
-    return np.frombuffer(base64.b64decode(text, validate=True), dtype="<u8").astype(np.uint64)
+    try:
+        return np.frombuffer(base64.b64decode(text, validate=True), dtype="<u8").astype(np.uint64)
+    except binascii.Error as error:
+        raise ValueError(f"hashes that cannot be read: {error}") from None

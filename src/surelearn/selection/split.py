@@ -7,7 +7,7 @@ Copies of a row are *not* kept together: the certify rows would then not be a un
 repeats, the draw of every row depends on the whole table. With a fixed salt a content that is frequent in the population
 would fall the same way in every table: its count among the certify rows would no longer be binomial, and the stated
 confidence would hold on average over salts, not for the population at hand. Groups are drawn by the table too, since a
-population may have few of them (states, shops). Only a table without repeats keeps its rows' purposes when rows are appended.
+population may have few of them (states, shops). Only a table without repeats keeps its rows' purposes when rows are added.
 
 Rules have numbers, recorded with every audit, so that `surelearn.auditing.verification` divides an old table as it was then:
 
@@ -148,7 +148,8 @@ def _coins(units: Hashes, salt: bytes, certify: float, select: float) -> Indices
         _count(fraction, fraction, units.size, name)
     if certify + select >= 1:
         raise ValueError("certify and select leave no row to fit on")
-    digests = [hashlib.blake2b(unit, digest_size=8, key=salt).digest() for unit in map(bytes, units.astype("<u8").reshape(-1, 1))]
+    words = map(bytes, units.astype("<u8").reshape(-1, 1))
+    digests = [hashlib.blake2b(word, digest_size=8, key=salt).digest() for word in words]
     uniform = np.frombuffer(b"".join(digests), dtype="<u8") / 2.0**64
     return np.digitize(uniform, [certify, certify + select])
 
