@@ -176,8 +176,8 @@ def audit_table(
     )
     result = _document(context, table.frame.shape[1] - 1, fitted.selection)
     train = np.union1d(split.fit, split.select)
-    compared = {c.name: c.kind for c in table.columns if c.name in fitted.columns and c.kind != "date"}  # dates move on
-    reference = Reference.from_rows(take(table.X[fitted.columns], train), X, compared, scores_of(fitted.model, X))
+    kinds = {c.name: c.kind for c in table.columns if c.name in fitted.columns and c.kind != "date"}  # dates move on
+    reference = Reference.from_rows(take(table.X[fitted.columns], train), X, kinds, scores_of(fitted.model, X))
     numbers = {**result.numbers, "reading": table.reading, "columns": fitted.columns}
     return replace(
         result,

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from surelearn import files
-from surelearn.auditing.novelty import compare_table
 from surelearn.auditing.looks import kept_losses
+from surelearn.auditing.novelty import compare_table
 from surelearn.certificate import OTHER_ROWS, Certificate, Verification
 from surelearn.data import read_table
 from surelearn.documents import MOST_BYTES, reading
