@@ -122,6 +122,19 @@ def test_drift_is_told_beside_labels_and_has_its_exit_code(place, shell):
     assert shell.run("watch classes worse.csv").exit_code == 3  # a contradicted certificate is worse than drift
 
 
+def test_finding_2_of_65_cases_is_an_alarm_although_errors_are_few(place, shell):
+    truth = np.repeat(["yes", "no"], [65, 2935])
+    called = np.where(np.arange(3000) < 2, "yes", "no")
+    table = pd.DataFrame({"y": truth, "prediction": called}).sample(frac=1, random_state=0)
+    table.to_csv("cases.csv", index=False)
+    certificate = Certificate.from_json((place / "classes" / "certificate.json").read_text())
+    assert (table["y"] != table["prediction"]).mean() < certificate["risk"].value
+    result = shell.run("watch classes cases.csv")
+    assert result.exit_code == 3
+    assert "the live rows contradict sensitivity: yes recognized ≥" in result.stdout
+    assert "contradict errors ≤" not in result.stdout
+
+
 def test_label_shift_is_named_and_has_the_exit_code_of_drift(place, shell):
     frame = live(shell, 1500)
     frame[(frame["y"] == "yes") | (frame.index % 8 == 0)].to_csv("ill.csv", index=False)
@@ -193,13 +206,14 @@ def test_a_bad_stream_is_refused_in_one_sentence_and_leaves_no_state(place, shel
     assert said in shell.refusal("watch classes -", input=content)
 
 
-def test_rows_of_a_long_stream_before_a_bad_one_stay_taken_in(place, shell):
-    text = live(shell, 1050).to_csv(index=False) + "1,2\n"
+def test_rows_of_a_long_stream_before_a_bad_one_stay_taken_in(place, shell, monkeypatch):
+    monkeypatch.setattr("surelearn.commands.watch.SAVE_EVERY", 20)  # a thousand takes long
+    text = live(shell, 50).to_csv(index=False) + "1,2\n"
     result = shell.run("watch classes - --claim risk --state s.json", input=text)
     assert result.exit_code == 2
-    assert "the 1,000 rows before were taken in, feed what follows them" in result.stderr
+    assert "the 40 rows before were taken in, feed what follows them" in result.stderr
     certificate = Certificate.from_json((place / "classes" / "certificate.json").read_text())
-    assert Watch.load(place / "s.json", certificate).rows == 1000
+    assert Watch.load(place / "s.json", certificate).rows == 40
 
 
 def test_pipes_and_binary_files_are_refused(place, shell):

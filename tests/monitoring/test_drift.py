@@ -9,7 +9,8 @@ import pandas as pd
 import pytest
 from scipy.stats import chi2_contingency
 
-from surelearn.monitoring import Reference, drift
+from surelearn.monitoring import Looks, Reference, drift
+from surelearn.monitoring.looks import level
 from surelearn.monitoring.reference import FAMILYWISE, holm, merge
 
 KINDS = {"age": "number", "children": "number", "town": "category", "rare": "category", "note": "text", "day": "date"}
@@ -254,3 +255,42 @@ def test_a_moderate_shift_is_found():
         found += [finding.numbers["column"] for finding in drift(made, new)]
     assert found.count("3") >= 16
     assert len(found) - found.count("3") <= 1
+
+
+@pytest.mark.slow
+def test_sixty_looks_together_find_something_in_about_one_of_a_hundred_unchanged_streams():
+    """A new file a day for 60 days, 100 rows each. Measured over 150 streams: 46% with 1% a look, 1.3% with `Looks`.
+
+    A file that grows, looked at daily: 4.7% with 1% a look, 0.7% with `Looks`.
+    """
+    rng, streams = np.random.default_rng(1), 16
+
+    def rows(n):
+        return pd.DataFrame({"a": rng.normal(size=n), "b": rng.choice(list("xyz"), n)})
+
+    found = mutant = 0
+    for _ in range(streams):
+        reference = Reference.from_rows(rows(1000), rows(500), {"a": "number", "b": "category"})
+        looks = Looks()
+        days = [reference.counter().add(rows(100)) for _ in range(60)]
+        findings = [looks.look(day) for day in days]
+        found += any(findings)
+        mutant += any(day.findings() for day in days)  # mutant: 1% a look
+        assert len(looks.seen) == 60
+    assert found <= 1
+    assert mutant >= 4
+
+
+def test_looks_divide_their_rate_and_know_the_same_rows_again():
+    rows = pd.DataFrame({"a": np.arange(200.0)})
+    reference, looks = Reference.from_rows(rows, rows, {"a": "number"}), Looks()
+    first, second = reference.counter().add(rows), reference.counter().add(rows + 30)
+    assert looks.look(first) == []
+    assert looks.look(second) == second.findings(level(2))
+    assert looks.look(first) == []
+    assert len(looks.seen) == 2
+    looks.look(reference.counter().add(rows[:20]))  # too few rows are no look
+    assert len(looks.seen) == 2
+    assert level(1) > level(2)
+    assert sum(level(k) for k in range(1, 100_000)) <= 0.01
+    assert "2 looks at drift so far, the last at 0.15%" in str(looks)

@@ -14,6 +14,7 @@ import pytest
 from surelearn import certify
 from surelearn.certificate import Certificate
 from surelearn.monitoring import Fed, Watch
+from surelearn.monitoring.label_shift import LabelShift
 from surelearn.slicing import cut
 
 RNG = np.random.default_rng(0)
@@ -509,3 +510,93 @@ def test_the_whole_chain_from_certify_rows_to_live_rows_keeps_its_promise():
         mutant += Watch(naive).update(truth, live).alarm
     assert 0 < alarms / trials <= 0.05 + 0.05  # the certificate's share that matters is the headline's; measured: 0.01
     assert mutant / trials > 0.15 + 3 * math.sqrt(0.15 * 0.85 / trials)  # measured: 0.32
+
+
+def at_their_bounds(classes, errors):
+    """A certificate whose claims are all exactly true of `live_rows`, and not more."""
+    y = np.tile(np.arange(classes), 40)
+    certificate = certified(y, y, positive=0, majority=0)
+    true = {"risk": errors, "sensitivity": 1 - errors, "specificity": 1 - errors / (classes - 1)}
+    true |= {"precision": 1 - errors, "class_error": errors}
+    claims = [replace(claim, value=true[claim.quantity]) for claim in certificate.together if claim.quantity in true]
+    return replace(certificate, claims=claims)
+
+
+def live_rows(rng, n, classes, errors):
+    """Equally frequent classes; a wrong answer is any of the others."""
+    truth, wrong = rng.integers(classes, size=n), rng.random(n) < errors
+    return truth, np.where(wrong, (truth + rng.integers(1, classes, size=n)) % classes, truth)
+
+
+@pytest.mark.slow
+def test_false_alarms_of_all_claims_together_are_at_most_delta():
+    """Twelve claims, each exactly at its bound, δ = 0.2: measured 0.12 alarms in 300 streams of 2,000 rows."""
+    rng, trials, delta = np.random.default_rng(0), 120, 0.2
+    certificate = at_their_bounds(8, 0.2)
+    alarms = mutant = shifts = 0
+    for _ in range(trials):
+        watch = Watch(certificate, delta=delta)
+        for _ in range(2):
+            watch.update(*live_rows(rng, 500, 8, 0.2))
+        assert len(watch.watched) == 12
+        alarms += watch.alarm
+        mutant += any(each.highest >= 1 / delta for each in watch.watched)  # mutant: each claim has all of delta
+        shifts += watch.label_shift is not None
+    assert 0 < alarms / trials <= delta
+    assert mutant / trials > delta + 3 * math.sqrt(delta * (1 - delta) / trials)  # measured: 0.67
+    assert shifts / trials <= 0.01 + 3 * math.sqrt(0.01 * 0.99 / trials)
+
+
+# ---------------------------------------------------------------------------------------------------------- label shift
+
+
+def test_label_shift_is_found_while_error_rates_per_class_hold():
+    """Prevalence 5% becomes 20%; sensitivity and specificity are as they were, so that no claim about them falls."""
+    rng = np.random.default_rng(0)
+
+    def rows(n, prevalence):
+        truth = (rng.random(n) < prevalence).astype(int)
+        return truth, np.where(rng.random(n) < np.where(truth == 1, 0.1, 0.01), 1 - truth, truth)
+
+    certificate = certified(*rows(1000, 0.05), positive=1, majority=0)
+    same, shifted = Watch(certificate).update(*rows(1000, 0.05)), Watch(certificate).update(*rows(1000, 0.2))
+    assert same.label_shift is None
+    finding = shifted.label_shift
+    assert (finding.code, finding.numbers["class"], finding.numbers["false_alarms"]) == ("SL503", "1", 0.01)
+    assert "Error rates per class may still hold" in finding.text
+    assert len(finding.text) < 300
+    assert not {each.claim.quantity for each in shifted.contradicted} & {"sensitivity", "specificity"}
+    again = Watch.from_dict(shifted.to_dict(), certificate).update(*rows(3000, 0.05))
+    assert again.label_shift is not None  # once found it stays
+
+
+def test_label_shift_of_each_class_both_ways():
+    rng = np.random.default_rng(0)
+    y = rng.choice(3, 600, p=[0.5, 0.3, 0.2])
+    certificate = certified(y, y)
+    for shares, named in (([0.5, 0.1, 0.4], {"1", "2"}), ([0.9, 0.05, 0.05], {"0"})):
+        live = rng.choice(3, 600, p=shares)
+        assert Watch(certificate).update(live, live).label_shift.numbers["class"] in named
+
+
+def test_labels_are_not_compared_where_rows_are_not_independent_or_have_no_classes(amounts, grouped):
+    for certificate in (amounts, grouped):
+        assert Watch(certificate).labels is None
+        assert Watch(certificate).label_shift is None
+
+
+@pytest.mark.slow
+def test_label_shift_has_one_percent_false_alarms_however_often_one_looks():
+    """Certify and live rows with the same frequency, 300 streams; a test against what was measured alarms more often."""
+    rng, trials, alarms, mutant = np.random.default_rng(0), 300, 0, 0
+    for _ in range(trials):
+        count = int(rng.binomial(200, 0.3))
+        shift = LabelShift(["a", "b"], [200 - count, count], [0, 0])
+        naive = LabelShift(["a", "b"], [10**4 * (200 - count), 10**4 * count], [0, 0])  # mutant: what was measured is true
+        live = (rng.random(2000) < 0.3).astype(int)
+        shift.take(live)
+        naive.take(live)
+        alarms += shift.finding() is not None
+        mutant += naive.finding() is not None
+    assert alarms / trials <= 0.01
+    assert mutant / trials > 0.1

@@ -85,7 +85,7 @@ def _watch(
                 "inputs: pass --target COLUMN or --model FOLDER"
             )
         with files.locked(state):
-            looks = Looks.load(_looks_path(state), live.certificate.hash)
+            looks = Looks.load(_looks_path(state), live.certificate)
             if not live.labelled:
                 live.columns()
                 return _drift_only(live, looks, state)
@@ -133,7 +133,7 @@ def _look(live: _Live, looks: Looks, state: Path) -> list[str]:
     before = len(looks.seen)
     findings = looks.look(live.counter)
     if len(looks.seen) > before:
-        looks.save(_looks_path(state))
+        looks.save(_looks_path(state), live.certificate)
     lines = [f"{finding.text} ({finding.code})" for finding in findings if finding.severity != "info"]
     return [*lines, str(looks)] if lines else []
 

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from surelearn.certificate import Certificate
 from surelearn.monitoring.betting import Game
-from surelearn.plain import show
+from surelearn.plain import content_hash, show
 
 MOST_POINTS = 1000
 
@@ -151,6 +152,16 @@ def check_entries(plain: Any, like: Mapping[str, Any]) -> None:
     for name in plain:
         if name not in like:
             raise ValueError(f"it has an unknown entry {name!r}")
+
+
+def check_certificate(kept: Any, certificate: Certificate) -> None:
+    """Refuse what was kept for another certificate; ``kept`` is its hash.
+
+    The hash of a certificate covers the version of its format, so that the same one had other hashes under earlier releases.
+    """
+    plain = certificate.to_dict()
+    if kept not in (content_hash({**plain, "version": version}) for version in range(plain["version"], 0, -1)):
+        raise ValueError("this is the watch of another certificate: its evidence says nothing about this one")
 
 
 def whole(name: str, value: Any) -> int:

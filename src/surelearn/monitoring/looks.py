@@ -12,9 +12,10 @@ import math
 from pathlib import Path
 
 from surelearn import files
+from surelearn.certificate import Certificate
 from surelearn.claim import Finding
 from surelearn.documents import check_format, read_json
-from surelearn.monitoring.evidence import check_entries
+from surelearn.monitoring.evidence import check_certificate, check_entries, require
 from surelearn.monitoring.reference import FAMILYWISE, FEWEST_ROWS, Counter
 
 FORMAT = "surelearn-looks"
@@ -39,12 +40,10 @@ class Looks:
 
     Attributes
     ----------
-    certificate : its hash
     seen : a hash of the counts that were compared, for each look
     """
 
-    def __init__(self, certificate: str) -> None:
-        self.certificate = certificate
+    def __init__(self) -> None:
         self.seen: list[str] = []
 
     def look(self, counter: Counter) -> list[Finding]:
@@ -63,15 +62,15 @@ class Looks:
             f"changed, any of them finds something with probability about {100 * FAMILYWISE:g}%, however many follow."
         )
 
-    def save(self, path: Path) -> None:
+    def save(self, path: Path, certificate: Certificate) -> None:
         """Write the looks as JSON; the file is replaced as a whole or not at all."""
-        plain = {"format": FORMAT, "version": VERSION, "certificate": self.certificate, "seen": self.seen}
+        plain = {"format": FORMAT, "version": VERSION, "certificate": certificate.hash, "seen": self.seen}
         files.write(path, json.dumps(plain, indent=1) + "\n")
 
     @classmethod
-    def load(cls, path: Path, certificate: str) -> Looks:
+    def load(cls, path: Path, certificate: Certificate) -> Looks:
         """Read what `save` wrote for this certificate; none were made if there is no such file."""
-        made = cls(certificate)
+        made = cls()
         if not path.exists():
             return made
         try:
@@ -81,12 +80,10 @@ class Looks:
             raise ValueError(f"{path} does not hold looks at drift: {error}") from None
         try:
             check_entries(plain, {"format": FORMAT, "version": VERSION, "certificate": "", "seen": []})
+            check_certificate(plain["certificate"], certificate)
+            seen = plain["seen"]
+            require("seen", isinstance(seen, list) and all(isinstance(digest, str) for digest in seen))
         except ValueError as error:
-            raise ValueError(f"{path} is damaged: {error}") from None
-        seen = plain["seen"]
-        if not isinstance(seen, list) or not all(isinstance(digest, str) for digest in seen):
-            raise ValueError(f"{path} is damaged: its 'seen' cannot be right")
-        if plain["certificate"] != certificate:
-            raise ValueError(f"{path} holds looks at drift under another certificate: name another --state")
+            raise ValueError(f"{path}: {error}") from None
         made.seen = list(seen)
         return made

@@ -18,7 +18,7 @@ from surelearn.certificate import Certificate
 from surelearn.claim import Claim, Finding
 from surelearn.documents import check_format, read_json
 from surelearn.measurement import Mask, Measurement
-from surelearn.monitoring.evidence import MOST_POINTS, check_entries, real, require, whole
+from surelearn.monitoring.evidence import MOST_POINTS, check_certificate, check_entries, real, require, whole
 from surelearn.monitoring.label_shift import LabelShift
 from surelearn.monitoring.labels import group_hash, missing, one_dimensional
 from surelearn.monitoring.losses import EVERY_ROW, SLICES, divide, find_claims, read_rows, unit_losses
@@ -287,7 +287,11 @@ class Watch:
         table = ["  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in shown]
         rows = some(self.rows, "labelled row") + (f" of {some(self.headline.units, 'group')}" if self._grouped else "")
         seen = rows if self.headline.units else "no labelled rows yet"
-        return [f"Watching {len(self.watched)} certified claims, {seen}; evidence against each:", *map(str.rstrip, table)]
+        lines = [f"Watching {len(self.watched)} certified claims, {seen}; evidence against each:", *map(str.rstrip, table)]
+        unwatched = {claim.quantity: None for claim in self.certificate.together if not claim.vacuous}
+        for each in self.watched:
+            unwatched.pop(each.claim.quantity, None)
+        return lines + ([f"Certified and not watched: {', '.join(unwatched)}."] if unwatched else [])
 
     def _notes(self) -> list[str]:
         """What was left out, or is strange."""
@@ -334,8 +338,7 @@ class Watch:
         A state of version 1, which watched one claim, goes on with that claim and its δ.
         """
         version = check_format(plain, "the state of a watch", FORMAT, VERSION)
-        if plain.get("certificate") != certificate.hash:
-            raise ValueError("this is the watch of another certificate: its evidence says nothing about this one")
+        check_certificate(plain.get("certificate"), certificate)
         try:
             watch = cls(certificate, plain["claim"], plain["delta"])
             watch._restore(plain if version > 1 else _from_version_1(plain, watch.headline))
