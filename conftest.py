@@ -9,6 +9,7 @@ ATTACKED = (
     "test_robustness",
     "test_robustness_refusals",
     "test_poisoning",
+    "test_poisoning_range",
     "test_poisoning_thresholds",
     "test_membership",
     "test_attribution",

@@ -21,14 +21,15 @@ order = np.random.default_rng(0).permutation(len(labels))
 fit, new = order[:220], order[220:]
 
 # %%
-# How much poison does it take to turn a logistic regression into its opposite, −w? Below the threshold no rows whatever can
-# do it; above it the attack finds rows that do. The transition is sharp.
+# How much poison does it take to turn a logistic regression into exactly its opposite, −w? Below the threshold no rows
+# whatever can do it; above it the attack finds rows that do. The transition is sharp. (Other weights that flip as many
+# answers, −t·w with a small t, take less: ``bounds.poisoning_range`` has the threshold of all of them, within a range.)
 
 objective = LinearObjective("logistic", intercept=False)
 target = -objective.fit(X[fit], labels[fit])
 threshold = poisoning_threshold(float(target @ objective.gradient(target, X[fit], labels[fit])))
 found = transition(objective, target, X[fit], labels[fit], threshold=threshold, multiples=(0.5, 0.9, 1.1, 1.5))
-print(f"below {threshold:.2f} poison rows for each clean row nobody can do it")
+print(f"below {threshold:.2f} poisoned rows per clean row nobody reaches exactly −w")
 for fraction, reached in zip(found.fractions, found.reached, strict=True):
     print(f"   with {fraction:.2f}: {'reached' if reached else 'not reached'}")
 found.plot(plt.subplots(figsize=(6, 4))[1])

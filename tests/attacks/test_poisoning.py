@@ -5,7 +5,7 @@ import pytest
 
 from surelearn.attacks.poison_allowed import Allowed
 from surelearn.attacks.poison_objectives import LinearObjective
-from surelearn.attacks.poisoning import cancel_gradient, corrupt_parameters, transition
+from surelearn.attacks.poisoning import cancel_gradient, corrupt_parameters, neutral_rows, transition
 from surelearn.bounds.poisoning import (
     classification_pull,
     poisoning_threshold,
@@ -298,3 +298,41 @@ def test_bad_options(call, message):
 def test_labels_that_an_objective_does_not_have_are_refused_in_fitting(loss, y, message):
     with pytest.raises(ValueError, match=message):
         LinearObjective(loss, regularization=0.1).fit(np.random.default_rng(0).normal(size=(40, 2)), np.array(y))
+
+
+def two_classes(n=40, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1, 1, size=(n, 3)) + 0.2
+    return X, (X[:, 0] + 0.3 * rng.normal(size=n) > 0).astype(int)
+
+
+def test_neutral_rows_bring_the_fit_to_zero_from_the_largest_mean_on():
+    X, y = two_classes()
+    box, sign = Allowed(low=X.min(0), high=X.max(0)), 2 * y - 1
+    columns = 2 * (X - X.min(0)) / (X.max(0) - X.min(0)) - 1
+    least = max(abs(sign.mean()), np.abs((sign[:, None] * columns).mean(0)).max())
+    for objective in (LinearObjective(), LinearObjective("squared hinge"), LinearObjective(regularization=0.1)):
+        for extra in (0.02, -0.1):
+            count = int(np.ceil((least + extra) * len(X)))
+            count += (count - sign.sum()) % 2
+            rows, labels = neutral_rows(X, y, count, box)
+            assert box.holds(rows, labels, y)
+            w = objective.fit(np.vstack([X, rows]), np.append(y, labels))
+            assert bool(np.abs(w).max() < 1e-6) == (count >= least * len(X)), extra
+
+
+def test_a_start_is_where_gradient_cancelling_begins():
+    X, y = two_classes()
+    box, objective = Allowed(low=X.min(0), high=X.max(0)), LinearObjective(intercept=False)
+    start = neutral_rows(X, y, 30, box)
+    target = -1e-3 * objective.fit(X, y)
+    found = cancel_gradient(objective, target, X, y, count=30, allowed=box, start=start, restarts=1)
+    assert found.reached
+    assert len(np.unique(found.X, axis=0)) == 2  # copies stay copies
+    assert sorted(found.y) == sorted(start[1])
+    with pytest.raises(ValueError, match="start must hold count rows, 29, not 30"):
+        cancel_gradient(objective, target, X, y, count=29, allowed=box, start=start)
+    with pytest.raises(ValueError, match="allowed must have a finite range"):
+        neutral_rows(X, y, 30, Allowed(low=0.0))
+    with pytest.raises(ValueError, match="labels 0 and 1"):
+        neutral_rows(X, y + 1, 30, box)

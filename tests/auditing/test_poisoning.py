@@ -152,14 +152,19 @@ def test_every_model_has_its_damage_and_its_rows(model, aimed_by):
         assert any("threshold is proved for" in note for note in section.notes)
         assert not section.claims
     else:
-        assert {claim.theorem for claim in section.claims} == {"poisoning_threshold"}
-        assert section.claims[0].label == "poison rows per clean row needed to turn all scores round (−w)"
-        assert any("Measured there" in note for note in section.notes)
+        if isinstance(model, SVC):
+            theorems, label = ["poisoning_threshold"], "poisoned rows per clean row to exactly the weights −w (one target)"
+        else:
+            theorems = ["poisoning_threshold_flipped", "poisoning_threshold_reversed"]
+            label = "poisoned rows per clean row, within the columns' range, to flip the answer on every fit row"
+        assert [claim.theorem for claim in section.claims] == theorems
+        assert section.claims[0].label == label
+        assert any("Measured" in note for note in section.notes)
 
 
 def test_several_classes_and_numbers():
     section = audited("iris", LogisticRegression(regularization=0.01, passes=0, finish="lbfgs"))["poisoning"]
-    assert [claim.inputs["classes"] for claim in section.claims] == [3, 3]
+    assert [claim.theorem for claim in section.claims] == ["poisoning_threshold_reversed", "poisoning_threshold_moved"]
     assert "to first order" in codes(section)["SL622"].text
     section = audited("diabetes", Ridge(regularization=0.1, intercept="free"))["poisoning"]
     assert "targets to the far end of their range" in codes(section)["SL621"].text
@@ -321,11 +326,15 @@ class TestModules:
 
 
 @pytest.mark.parametrize(
-    ("below", "above", "said"),
-    [(False, True, "arrives with 1.1 times"), (False, False, "does not arrive"), (True, True, "comes near with 0.9 times")],
+    ("multiples", "flipped", "said"),
+    [
+        ([0.9, 1.1], [0.4, 1.0], "fails at 0.9 × the threshold certified for these rows, flips every answer at 1.1 × (0.5 "),
+        ([0.9, 1.1, 3.0], [0.4, 0.5, 0.7], "fails at 1.1 ×, flips only 70.0% of the answers at 3 × (0.5 poisoned rows"),
+    ],
 )
-def test_the_trial_says_what_happened(below, above, said):
-    tried = {"below": below, "above": above, "left": [0.05, 0.01], "multiples": [0.9, 1.1], "rows": 50}
+def test_the_trial_says_what_happened(multiples, flipped, said):
+    tried = {"multiples": multiples, "flipped": flipped, "threshold": 0.45, "fraction": 0.5, "rows": 50}
     (finding,) = _tried({"tried": tried})
     assert said in finding.text
-    assert ("not with 0.9 times" in finding.text) is (above and not below)
+    assert finding.numbers["factor"] == multiples[-1]
+    assert _tried({"tried": None}) == []

@@ -11,7 +11,7 @@ from surelearn.attacks.poison_bilevel import bilevel
 from surelearn.attacks.poison_curve import damage_curve
 from surelearn.attacks.poison_labels import flip_influential, flip_labels
 from surelearn.attacks.poison_objectives import LinearObjective
-from surelearn.attacks.poisoning import cancel_gradient, corrupt_parameters, transition
+from surelearn.attacks.poisoning import cancel_gradient, corrupt_parameters, neutral_rows, transition
 from surelearn.attacks.result import Evasion
 from surelearn.attacks.smallest import simplest_change, smallest_change
 from surelearn.attacks.tables import EncodedTable, encode_table
@@ -38,6 +38,7 @@ __all__ = [
     "influence_function",
     "likelihood_ratio",
     "loss_threshold",
+    "neutral_rows",
     "projected_gradient",
     "refit_influence",
     "simplest_change",

@@ -114,6 +114,7 @@ def cancel_gradient(
     count: int,
     points: int | None = None,
     allowed: Allowed | None = None,
+    start: tuple[Any, Any] | None = None,
     restarts: int = 4,
     iterations: int = 2000,
     tolerance: float = 1e-6,
@@ -131,6 +132,7 @@ def cancel_gradient(
     count : poison rows; ε_d = count/n
     points : how many of them are distinct, the others being copies; ``min(count, 2p + 10)`` unless told, p parameters
     allowed : Γ; unbounded, with the labels of y, unless told
+    start : ``count`` rows and labels of the first start, such as `neutral_rows`; copies stay copies; drawn unless told
     restarts, iterations : starts, and the most steps of each; a start that reaches the target is the last
     refit : whether to fit to clean rows and poison, for ``distance`` and ``damage``
 
@@ -149,24 +151,72 @@ def cancel_gradient(
     w, gamma, n = checked_parameters(objective, "target", target, X.shape[1]), allowed or Allowed(), len(X)
     count, iterations = checked_count("count", count), checked_count("iterations", iterations)
     distinct = min(count, 2 * w.size + 10 if points is None else checked_count("points", points))
+    which, first = np.arange(count) % distinct, None  # which of the distinct rows each poisoned row is
+    if start is not None:
+        first, which = _given(*checked_rows(*start, "start"))
+        distinct = len(first[0])
+        if len(which) != count:
+            raise ValueError(f"start must hold count rows, {count}, not {len(which)}")
     random, fraction = check_random_state(random_state), count / n
-    copies = np.bincount(np.arange(count) % distinct, minlength=distinct)
+    copies = np.bincount(which, minlength=distinct)
     fixed = objective.gradient(w, X, y) + (1 + fraction) * 2 * objective.regularization * w
     clean = float(np.linalg.norm(objective.gradient(w, X, y) + 2 * objective.regularization * w))
     best = np.inf, X[:0], y[:0]
     for restart in range(checked_count("restarts", restarts)):
-        labels = random.choice(gamma.labels_for(y), distinct)
+        if first is not None and restart == 0:
+            begin, labels = gamma.project(first[0]), first[1]
+        else:
+            labels = random.choice(gamma.labels_for(y), distinct)
+            begin = _start(X, distinct, restart, gamma, random)
         check_labels(objective, labels, "allowed labels")
-        start = _start(X, distinct, restart, gamma, random)
-        rows, left = _cancel(objective, w, fixed, start, labels, copies / n, gamma, iterations)
+        rows, left = _cancel(objective, w, fixed, begin, labels, copies / n, gamma, iterations)
         if not best[0] <= left:
             best = left, rows, labels
         if best[0] <= tolerance * clean:
             break
-    rows, labels = (np.resize(part, (count, *part.shape[1:])) for part in best[1:])
+    rows, labels = (part[which] for part in best[1:])
     distance, damage = _refitted(objective, w, X, y, rows, labels) if refit else (None, None)
     reached = best[0] <= tolerance * clean
     return Cancelling(rows, labels, fraction, best[0], clean, bool(reached), distance, damage)
+
+
+def _given(X: Array, y: np.ndarray) -> tuple[tuple[Array, np.ndarray], np.ndarray]:
+    """The distinct rows with their labels, and which of them each row is."""
+    _, first, which = np.unique(np.column_stack([X, y]), axis=0, return_index=True, return_inverse=True)
+    return (X[first], y[first]), np.ravel(which)
+
+
+def neutral_rows(X: Any, y: Any, count: int, allowed: Allowed) -> tuple[Array, np.ndarray]:
+    """Poison inside a range that brings a linear fit of two classes to zero weights, if ``count`` rows can do so at all.
+
+    With every column scaled to [−1, 1] and labels s = ±1, the rows are −s·mean(sx)/ε_d, as many more of the one class as the
+    clean rows have of the other: then Σ s·x is 0 over clean rows and poison, and so is the gradient at w = 0. The rows lie
+    inside the range from ε_d = max(``|mean(s)|``, max_j ``|mean(s·x_j)|``) on; below, they are its nearest.
+
+    Parameters
+    ----------
+    X, y : the clean rows (n, d), labels 0 and 1
+    allowed : a finite range of every column
+
+    Examples
+    --------
+    >>> rows, labels = neutral_rows([[-1.0], [1.0]], [0, 1], 4, Allowed(low=-1.0, high=1.0))
+    >>> rows.ravel(), labels
+    (array([-0.5, -0.5,  0.5,  0.5]), array([1, 1, 0, 0]))
+    """
+    X, y = checked_rows(X, y)
+    count, (low, high) = checked_count("count", count), allowed.ranges(X.shape[1])
+    if not (np.isfinite(low).all() and np.isfinite(high).all()):
+        raise ValueError("allowed must have a finite range of every column")
+    if not np.isin(y, (0, 1)).all():
+        raise ValueError("y must hold labels 0 and 1: number the classes first")
+    signs = 2 * y.astype(int) - 1
+    ones = int(np.clip(round((count - signs.sum()) / 2), 0, count))
+    labels = np.repeat([1, 0], [ones, count - ones])
+    middle, half = (low + high) / 2, (high - low) / 2
+    shift = (signs @ X - signs.sum() * middle) / count
+    rows = middle - (2 * labels - 1)[:, None] * np.clip(shift, -half, half)
+    return rows, labels
 
 
 def _start(X: Array, count: int, restart: int, gamma: Allowed, random: np.random.RandomState) -> Array:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from surelearn.auditing.one_row import kernel_machine
-from surelearn.auditing.poisoning_parts import SAME_COLUMNS, TOTAL, TURNED, covers, in_numbers
+from surelearn.auditing.poisoning_parts import EXACTLY, SAME_COLUMNS, TOTAL, covers, in_numbers
 from surelearn.bounds.poisoning import poisoning_threshold_machines
 
 
@@ -48,11 +48,11 @@ def several_machines(learner: Any, Z: Any, codes: Any, points: Any, truth: Any) 
         together=together,
         loss=loss,
         covers=covers(loss),
-        label=TURNED,
+        label=EXACTLY,
         assumptions=(SAME_COLUMNS,) if grows else (SAME_COLUMNS, TOTAL),
     )
     errors = float(np.mean(learner.classes_[chosen] != truth))
-    return {"target": TURNED, "errors": errors, "claim": claim.to_dict()}
+    return {"target": EXACTLY, "errors": errors, "claim": claim.to_dict()}
 
 
 def _pull(loss: str, margins: Any) -> float:

@@ -13,7 +13,7 @@ from surelearn.auditing.one_row import learner_of
 from surelearn.claim import Covers
 from surelearn.selection.cross_validation import losses_of
 
-TURNED = "poison rows per clean row needed to turn all scores round (−w)"
+EXACTLY = "poisoned rows per clean row to exactly the weights −w (one target)"
 SAME_COLUMNS = "columns and targets are prepared, and penalty and kernel are, as they are here, whatever is added"
 TOTAL = "g(μ) includes the gradient of the penalty, whose total does not grow with the rows"
 MOST_COLUMNS = 500  # prepared columns, beyond which gradients through a fit are too dear
@@ -39,10 +39,10 @@ class StandIn:
     words: str
 
 
-def covers(loss: str) -> Covers:
+def covers(loss: str, population: str = "poison with features of any size") -> Covers:
     """What a claim about poison is about."""
     predictor, rows = "the fit to clean rows and poison", "the fit rows, as prepared"
-    return Covers(predictor=predictor, loss=f"{loss} loss", population="poison with features of any size", rows=rows)
+    return Covers(predictor=predictor, loss=f"{loss} loss", population=population, rows=rows)
 
 
 def prepared(model: Any, *parts: Any) -> tuple[Any, ...]:

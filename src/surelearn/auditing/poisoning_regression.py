@@ -83,7 +83,7 @@ def _claim(machine: Machine, scores: Any, targets: Any, middle: float, scaling: 
         loss=machine.loss,
         tube=machine.tube,
         knee=machine.knee,
-        label=f"poison rows per clean row needed to mirror all predictions at {show(centre, 'number')}",
+        label=f"poisoned rows per clean row to exactly the predictions mirrored at {show(centre, 'number')} (one target)",
         assumptions=(counted, SAME_COLUMNS, *(() if machine.grows or machine.decay == 0 else (TOTAL,))),
         covers=covers(machine.loss),
     )

@@ -1,4 +1,4 @@
-"""What is proved against poison: how much of it a stated target needs at least, where every row may be added."""
+"""What is proved against poison: within the columns' range of linear machines, else for the one target −w."""
 
 from __future__ import annotations
 
@@ -9,26 +9,23 @@ import numpy as np
 from scipy.special import expit, logit, softmax
 
 from surelearn.auditing.context import Unusable
-from surelearn.auditing.one_row import kernel_machine
+from surelearn.auditing.one_row import kernel_machine, learner_of
 from surelearn.auditing.poisoning_machines import several_machines
 from surelearn.auditing.poisoning_parts import (
+    EXACTLY,
     SAME_COLUMNS,
     TOTAL,
-    TURNED,
     covers,
     in_numbers,
     linear_objective,
     logistic_penalty,
     prepared,
 )
+from surelearn.auditing.poisoning_range import Linear, tried, within_range
 from surelearn.auditing.poisoning_regression import proved_regression
-from surelearn.bounds.poisoning import poisoning_threshold
+from surelearn.bounds.poisoning import ClassLoss, poisoning_threshold
 from surelearn.claim import Claim
 from surelearn.selection.cross_validation import is_pairwise
-
-MOVED = "poison rows per clean row needed to move the weights by half their length, the worst way found"
-_TRIED = 300  # clean rows beside which gradient cancelling is tried
-_AROUND = (0.9, 1.1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +39,7 @@ class Machine:
     codes : the fit rows' classes, 0 … c − 1
     decay : ⟨w, ∇R(w)⟩ of the penalty R beside the mean loss
     grows : whether R stays beside the *mean* loss as rows are added, so that its total grows
+    linear : its weights in prepared columns; None where it is linear in the space of a kernel only
     """
 
     loss: str
@@ -49,13 +47,14 @@ class Machine:
     codes: Any
     decay: float
     grows: bool
+    linear: Linear | None = None
 
 
 def proved(
     model: Any, X: Any, y: Any, new: Any, truth: Any, threshold: float | None, positive: Any, seed: int,
     response: str = "predict_proba",
 ) -> dict[str, Any]:  # fmt: skip
-    """The threshold of each target as a claim, with the target's errors on new rows; and gradient cancelling around one."""
+    """What is proved, each as a claim with the errors of −w on new rows; and gradient cancelling around the threshold."""
     learner, Z, points = prepared(model, X, new)
     if not hasattr(learner, "classes_"):
         return proved_regression(model, X, y, new, truth)
@@ -66,13 +65,23 @@ def proved(
     Z, points = in_numbers(Z, points)
     cut = _cut(learner, threshold, positive, response)
     turned = _errors(learner, -1.0 * np.asarray(learner.decision_function(points)), truth, cut)
-    targets = [{"target": TURNED, "errors": turned, "claim": _claim(machine, -1.0 * machine.scores, machine.decay, TURNED)}]
-    tried = None
-    if (own := linear_objective(learner, Z)) is not None:
-        objective, w = own
-        targets.append(_corrupted(learner, objective, w, machine, Z, points, truth, cut))
-        tried = _cancelled(objective, w, Z, codes, seed)
-    return {"targets": [{**t, "claim": t["claim"].to_dict()} for t in targets], "tried": tried}
+    if machine.linear is None:
+        claims = [_claim(machine, -1.0 * machine.scores, machine.decay)]
+    else:
+        claims = within_range(machine.linear, Z, codes, _names(model, Z.shape[1]))
+    own = linear_objective(learner, Z) if len(learner.classes_) == 2 else None
+    attack = None if own is None else tried(*own, Z, codes, seed)
+    targets = [{"target": claim.label, "errors": turned, "claim": claim.to_dict()} for claim in claims]
+    return {"targets": targets, "tried": attack}
+
+
+def _names(model: Any, columns: int) -> list[str]:
+    """The prepared columns' names, or their numbers."""
+    try:
+        names = [str(name) for name in learner_of(model)[0].get_feature_names_out()]
+    except Exception:  # steps of any kind may have none, or fail
+        names = []
+    return names if len(names) == columns else [str(j + 1) for j in range(columns)]
 
 
 def claims_of(result: dict[str, Any]) -> list[tuple[str, float, Claim]]:
@@ -95,7 +104,7 @@ def inner(loss: str, scores: Any, codes: Any) -> float:
     return float(np.mean(m * slopes[loss]()))
 
 
-def _claim(machine: Machine, scores: Any, decay: float, target: str) -> Claim:
+def _claim(machine: Machine, scores: Any, decay: float) -> Claim:
     pull = inner(machine.loss, scores, machine.codes)
     return poisoning_threshold.certify(
         inner=pull if machine.grows else pull + decay,
@@ -103,7 +112,7 @@ def _claim(machine: Machine, scores: Any, decay: float, target: str) -> Claim:
         loss=machine.loss,
         classes=scores.shape[1] if scores.ndim == 2 else 2,
         covers=covers(machine.loss),
-        label=target,
+        label=EXACTLY,
         assumptions=(SAME_COLUMNS, *(() if machine.grows or decay == 0 else (TOTAL,))),
     )
 
@@ -114,11 +123,14 @@ def _machine(learner: Any, Z: Any, codes: Any) -> Machine:
     if (penalty := logistic_penalty(learner, n)) is not None:
         squares = float((learner.coef_.astype(float) ** 2).sum())
         squares += float((np.asarray(learner.intercept_, dtype=float) ** 2).sum()) if penalty[1] else 0.0
-        grows = hasattr(learner, "facts_")
-        return Machine("logistic", np.asarray(learner.decision_function(Z)), codes, 2 * penalty[0] * squares, grows)
+        scores, grows = np.asarray(learner.decision_function(Z)), hasattr(learner, "facts_")
+        linear = _linear(learner, "logistic", penalty[0], penalty[0] if penalty[1] else 0.0)
+        return Machine("logistic", scores, codes, 2 * penalty[0] * squares, grows, linear)
     if len(learner.classes_) == 2 and (found := _support_vectors(learner)) is not None:
-        loss, squares = found
-        return Machine(loss, np.asarray(learner.decision_function(Z)), codes, squares / (learner.C * n), grows=False)
+        loss, squares, scale = found
+        penalty = 1 / (2 * learner.C * n)
+        linear = _linear(learner, loss, penalty, penalty * scale)
+        return Machine(loss, np.asarray(learner.decision_function(Z)), codes, 2 * penalty * squares, False, linear)
     if len(learner.classes_) == 2 and kernel_machine(learner) is not None and _all_rows(learner, n):
         decay = 2 * learner.facts_["regularization"] * learner.facts_["norm"] ** 2
         return Machine("squared", np.asarray(learner.decision_function(Z)), codes, decay, grows=True)
@@ -134,8 +146,18 @@ def _all_rows(learner: Any, n: int) -> bool:
     return learner.facts_["solver"] == "direct" and learner.facts_["n"] == n and not learner.facts_["weighted"]
 
 
-def _support_vectors(learner: Any) -> tuple[str, float] | None:
-    """The loss and ‖w‖² of a support vector machine of two classes; None for other learners."""
+def _linear(learner: Any, loss: ClassLoss, penalty: float, intercept_penalty: float) -> Linear | None:
+    """The weights in prepared columns; None of a machine with a kernel."""
+    if (weights := getattr(learner, "coef_", None)) is None:  # or an AttributeError of a kernel that is not linear
+        return None
+    weights = np.atleast_2d(np.asarray(weights.toarray() if hasattr(weights, "toarray") else weights, dtype=float))
+    bias = np.broadcast_to(np.ravel(np.asarray(learner.intercept_, dtype=float)), len(weights))
+    without = getattr(learner, "intercept", "") == "none" or getattr(learner, "fit_intercept", True) is False
+    return Linear(loss, weights, bias, penalty, None if without else intercept_penalty)
+
+
+def _support_vectors(learner: Any) -> tuple[ClassLoss, float, float] | None:
+    """The loss, ‖w‖² and how much of the penalty the intercept has, of two classes' machine; None for other learners."""
     import sklearn.svm
 
     from surelearn.linear import SupportVectorMachine
@@ -145,15 +167,17 @@ def _support_vectors(learner: Any) -> tuple[str, float] | None:
     bias = float(np.ravel(learner.intercept_)[0]) if hasattr(learner, "intercept_") else 0.0
     if type(learner) is sklearn.svm.LinearSVC and learner.penalty == "l2":
         padded = bias / learner.intercept_scaling if learner.fit_intercept else 0.0
-        return learner.loss.replace("_", " "), float((learner.coef_**2).sum()) + padded**2
+        share = learner.intercept_scaling**-2.0 if learner.fit_intercept else 0.0
+        return learner.loss.replace("_", " "), float((learner.coef_**2).sum()) + padded**2, share
     ours = type(learner) is SupportVectorMachine and learner.margin == "soft" and learner.facts_["uniform_weights"]
     if not (ours or type(learner) is sklearn.svm.SVC) or is_pairwise(learner):
         return None
-    extra = bias**2 if ours and learner.intercept == "regularized" else 0.0
+    share = float(ours and learner.intercept == "regularized")
+    extra = share * bias**2
     if hasattr(learner, "support_vectors_") and getattr(learner, "coef_", None) is None:
         at = np.asarray(learner.decision_function(learner.support_vectors_)) - bias
-        return "hinge", float(np.ravel(learner.dual_coef_) @ at) + extra
-    return "hinge", float((np.asarray(learner.coef_) ** 2).sum()) + extra
+        return "hinge", float(np.ravel(learner.dual_coef_) @ at) + extra, share
+    return "hinge", float((np.asarray(learner.coef_) ** 2).sum()) + extra, share
 
 
 def _cut(learner: Any, threshold: float | None, positive: Any, response: str) -> float:
@@ -167,43 +191,3 @@ def _cut(learner: Any, threshold: float | None, positive: Any, response: str) ->
 def _errors(learner: Any, scores: Any, truth: Any, cut: float) -> float:
     chosen = (scores > cut).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
     return float(np.mean(learner.classes_[chosen] != truth))
-
-
-def _corrupted(
-    learner: Any, objective: Any, w: Any, machine: Machine, Z: Any, points: Any, truth: Any, cut: float
-) -> dict[str, Any]:
-    """Parameters found near the fitted ones with a large loss, and what is proved of reaching them."""
-    from surelearn.attacks.poisoning import corrupt_parameters
-
-    few, radius = slice(0, 2000), float(np.linalg.norm(w)) / 2
-    target = corrupt_parameters(objective, w, Z[few], machine.codes[few], radius=radius, steps=50).target
-    scores, at = (_plain(objective.decision(target, rows)) for rows in (Z, points))
-    penalized = target.reshape(objective.scores, -1)
-    penalized = penalized if getattr(learner, "intercept", "") == "regularized" else penalized[:, :-1]
-    decay = 2 * objective.regularization * float((penalized**2).sum())
-    return {"target": MOVED, "errors": _errors(learner, at, truth, cut), "claim": _claim(machine, scores, decay, MOVED)}
-
-
-def _plain(scores: Any) -> Any:
-    return scores[:, 0] if scores.shape[1] == 1 else scores
-
-
-def _cancelled(objective: Any, w: Any, Z: Any, codes: Any, seed: int) -> dict[str, Any] | None:
-    """Whether gradient cancelling reaches −w from a few clean rows, just below and above what these rows allow."""
-    from surelearn.attacks.poisoning import transition
-
-    rows = np.random.default_rng(seed).permutation(len(Z))[:_TRIED]
-    rows = rows if np.unique(codes[rows]).size == objective.classes else np.arange(len(Z))[:_TRIED]
-    if np.unique(codes[rows]).size < objective.classes:
-        return None
-    decay = 2 * objective.regularization * float(w @ w)
-    pull = float(-w @ objective.gradient(-w, Z[rows], codes[rows]))
-    threshold = poisoning_threshold(pull, classes=objective.classes, decay=decay)
-    if not 0 < threshold < 200:
-        return None
-    found = transition(
-        objective, -w, Z[rows], codes[rows], threshold=float(threshold), multiples=_AROUND,
-        points=20, restarts=2, iterations=2000, tolerance=1e-3, refit=False, random_state=seed,
-    )  # fmt: skip
-    below, above = found.reached.tolist()
-    return {"rows": len(rows), "below": below, "above": above, "left": found.residuals.tolist(), "multiples": list(_AROUND)}

@@ -10,6 +10,7 @@ import numpy as np
 
 from surelearn.adapters.columns import column_names
 from surelearn.auditing.context import Context, Unusable
+from surelearn.auditing.poisoning_range import FLIPPED, MOVED, REVERSED
 from surelearn.auditing.poisoning_threshold import claims_of
 from surelearn.auditing.poisoning_votes import vote_claims
 from surelearn.claim import Claim, Finding, Severity
@@ -20,8 +21,16 @@ from surelearn.selection.cross_validation import take
 COLUMNS = 2  # of the table, shown to recognize a row by
 _CLASSES, _NUMBERS = "errors", "the mean absolute error"
 _PROVED = (
-    "What is proved is about these targets only: with fewer added rows the fit cannot end there. A target nearly as bad may "
-    "need less."
+    "What is proved is about exactly this target: with fewer added rows the fit cannot end there. Others that do as much "
+    "harm may need far less."
+)
+_INSIDE = (
+    "What is proved is about poison within the columns' range, and only where a filter refuses all other rows before the "
+    "fit: without one, nothing is claimed."
+)
+_BOTH = "Weights −t·w flip every answer too, so the larger bound holds for them."
+_NOT_MOVED = (
+    "Nothing is claimed of moved weights: that needs logistic loss with a penalty on every weight, the intercept's too."
 )
 _SEEN = "the rows given as seen are all that it was fitted to, each with the weight of one"
 _NEVER = " ∞: however many are added."
@@ -210,26 +219,32 @@ def _as_given(context: Context, claim: Claim) -> Claim:
 
 
 def _at_targets(context: Context, result: dict[str, Any]) -> str:
-    """What the targets of the claims would cost, which is measured."""
-    word = _CLASSES if context.task == "classification" else _NUMBERS
-    found = claims_of(result)
-    there = " and ".join(show(errors, _unit(context)) for _, errors, _ in found)
-    never = _NEVER if any(np.isinf(claim.value) for _, _, claim in found) else ""
-    return f"{_PROVED}{never} Measured there{', in this order' * (len(found) > 1)}: {word} {there}."
+    """What the claims are about, and what the target would cost, which is measured."""
+    word, found = _CLASSES if context.task == "classification" else _NUMBERS, claims_of(result)
+    labels, errors = [label for label, _, _ in found], show(found[0][1], _unit(context))
+    if REVERSED not in labels:
+        never = _NEVER if np.isinf(found[0][2].value) else ""
+        return f"{_PROVED}{never} Measured there: {word} {errors}."
+    parts = [_INSIDE, *[_BOTH] * (FLIPPED in labels), *[_NOT_MOVED] * (MOVED not in labels)]
+    return f"{' '.join(parts)} Measured with weights −w: {word} {errors}."
 
 
 def _tried(result: dict[str, Any]) -> list[Finding]:
-    if not (tried := result["tried"]):
+    if not (tried := result["tried"]) or not tried["multiples"]:
         return []
-    below, above = tried["multiples"]
-    least = "the least that is proved for these rows with a penalty that grows with them"
-    said = f"arrives with {above:g} times {least}, not with {below:g} times"
-    if tried["below"]:
-        said = f"comes near with {below:g} times {least} already: {show(tried['left'][0], 'rate')} is left"
-    elif not tried["above"]:
-        said = f"does not arrive with {above:g} times {least}: {show(tried['left'][1], 'rate')} is left"
-    text = f"An attack that cancels the gradient where all scores are turned round {said} ({tried['rows']:,} fit rows)."
-    return [Finding(code="SL624", text=text, numbers={"below": tried["left"][0], "above": tried["left"][1]})]
+    multiples, flipped = tried["multiples"], tried["flipped"][-1]
+    at = [f"{multiple:g} ×" for multiple in multiples]
+    at[0] += " the threshold certified for these rows"
+    fraction = f"{show(tried['fraction'], 'number')} poisoned rows per clean row"
+    said = f"flips every answer at {at[-1]} ({fraction})"
+    if flipped < 1:
+        said = f"flips only {show(flipped, 'rate')} of the answers at {at[-1]} ({fraction})"
+    text = (
+        f"Gradient-cancelling attack on {tried['rows']:,} training rows, within the columns' range: "
+        f"{''.join(f'fails at {one}, ' for one in at[:-1])}{said}."
+    )
+    numbers = {"threshold": tried["threshold"], "factor": multiples[-1], "fraction": tried["fraction"], "flipped": flipped}
+    return [Finding(code="SL624", text=text, numbers=numbers)]
 
 
 # ── Rows ──────────────────────────────────────────────────────────────────────────────────────────────────────────────

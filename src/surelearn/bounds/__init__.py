@@ -81,6 +81,11 @@ from surelearn.bounds.poisoning import (
     poisoning_threshold_regression,
     regression_pull,
 )
+from surelearn.bounds.poisoning_range import (
+    poisoning_threshold_flipped,
+    poisoning_threshold_moved,
+    poisoning_threshold_reversed,
+)
 from surelearn.bounds.privacy import (
     dp_sgd_epsilon,
     dp_sgd_renyi,
@@ -191,8 +196,11 @@ __all__ = [
     "partition_radius",
     "perceptron_mistakes",
     "poisoning_threshold",
+    "poisoning_threshold_flipped",
     "poisoning_threshold_machines",
+    "poisoning_threshold_moved",
     "poisoning_threshold_regression",
+    "poisoning_threshold_reversed",
     "polynomial_radius",
     "rademacher_margin",
     "randomized_response",
