@@ -19,6 +19,7 @@ from surelearn.plain import FrozenDict, freeze, from_plain, percent_sure, show, 
 
 __all__ = [
     "ALWAYS",
+    "DETERMINISTIC",
     "IN_EXPECTATION",
     "Claim",
     "Covers",
@@ -41,6 +42,7 @@ Severity = Literal["info", "notice", "warning", "serious"]
 
 IN_EXPECTATION = "in expectation"
 ALWAYS = "always"
+DETERMINISTIC = "deterministic"  # always, too, where "always" would be read as "against every attack"
 _WITH_PROBABILITY = "with probability 1 - delta"
 _SYMBOLS = {"<=": "≤", ">=": "≥", "=": "=", "in": "in"}
 
@@ -112,7 +114,7 @@ class Claim:
     quantity : what is bounded, one word for programs: "risk", "sensitivity", …
     relation : "<=", ">=", "=" or "in"
     value : the bound; a pair for "in"
-    confidence : a probability, "in expectation" or "always"
+    confidence : a probability, "in expectation", "always" or "deterministic"
     theorem : the theorem's key in `surelearn.bounds.theorems()`
     inputs : the numbers the theorem was given; its ``delta`` is already divided by ``candidates``
     assumptions : what must be true of the data for the claim to hold, for the reader to believe or not
@@ -153,7 +155,7 @@ class Claim:
     def _check_confidence(self) -> None:
         """Refuse a confidence that no theorem gives."""
         if isinstance(self.confidence, str):
-            sound = self.confidence in (ALWAYS, IN_EXPECTATION)
+            sound = self.confidence in (ALWAYS, DETERMINISTIC, IN_EXPECTATION)
         else:
             delta = self.inputs["delta"]
             sound = 0 < self.confidence < 1 and type(delta) in (int, float) and 0 < delta < 1 and self.candidates >= 1

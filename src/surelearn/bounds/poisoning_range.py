@@ -20,7 +20,7 @@ from scipy.special import lambertw
 from surelearn.bounds import _checks as check
 from surelearn.bounds._checks import Value
 from surelearn.bounds.poisoning import ADDED, LINEAR, STATIONARY, ClassLoss
-from surelearn.claim import at_least, theorem
+from surelearn.claim import DETERMINISTIC, at_least, theorem
 
 FILTERED = "a filter refuses every row outside of the range before the fit; the clean rows lie inside"
 FLIPPED = (
@@ -35,7 +35,6 @@ CONVEX = "the loss is convex in y⟨w, x⟩ with a slope below 0 at 0 (c classes
 ALL_PENALIZED = "the penalty is λ‖w‖² on every weight, the intercept's too, beside the mean loss or with a total that stays"
 LIPSCHITZ = "no row has a loss whose slope in its scores is longer than slope: 1 for logistic and hinge loss, √2 for softmax"
 LENGTH = "no row inside the range is longer than x_bound, its 1 for the intercept counted"
-DETERMINISTIC = "deterministic"
 _STATEMENT = at_least("poison fraction", holds=DETERMINISTIC, unit="number")
 _TILTS = np.concatenate([[0.0], np.geomspace(1e-5, 10.0, 241)])  # of the hinge loss; each gives a bound, the best is taken
 
