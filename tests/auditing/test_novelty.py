@@ -113,6 +113,72 @@ def test_regression_measures_the_novel_and_claims_with_a_stated_range():
     assert not stated.certificate["novel_loss"].vacuous
 
 
+def test_a_fitted_model_is_judged_on_what_it_has_not_seen():
+    rng = np.random.default_rng(6)
+    contents, labels = rng.normal(size=(300, 3)), rng.integers(0, 2, 300)
+    X, y = np.vstack([contents, contents[:200] + 1e-4]), np.concatenate([labels, labels[:200]])
+    order = rng.permutation(500)
+    seen, new = order[:300], order[300:]
+    model = KNeighborsClassifier(1).fit(X[seen], y[seen])
+    result = surelearn.audit(model, X[new], y[new], seen=(X[seen], y[seen]), **QUICK)
+    assert result.certificate["novel_risk"].measured > result.certificate["risk"].value
+    assert result.certificate.verify(model, X[new], y[new])  # which rows are novel it is not told
+    assert "novel_risk" not in str(surelearn.audit(model, X[new], y[new], **QUICK).certificate.to_json())
+
+
+# ---------------------------------------------------------------------------------------------------------- near copies
+
+
+def rounded(rng, rows):
+    return np.round(rng.normal(size=(rows, 4)), 1)
+
+
+def heavy_tails(rng, rows):
+    return rng.exponential(size=(rows, 4)) ** 2
+
+
+def curve(rng, rows):
+    t = rng.uniform(0, 1, rows)
+    return np.column_stack([np.cos(6 * t), np.sin(6 * t), t, t**2])
+
+
+@pytest.mark.parametrize("draw", [rounded, heavy_tails, curve, 1, 2, 5, 20])
+def test_independent_rows_are_seldom_taken_for_near_copies(draw):
+    rng, near = np.random.default_rng(7), []
+    for _ in range(4):
+        X = rng.normal(size=(600, draw)) if isinstance(draw, int) else draw(rng, 600)
+        novelty = Novelty(X[:400], 200)
+        assert not novelty.planned(200)
+        near.append(novelty.compare(X[400:]).near.mean())
+    assert np.mean(near) < 0.03
+
+
+@pytest.mark.parametrize("columns", [3, 5, 20])
+@pytest.mark.parametrize("copies", [2, 3, 6])
+def test_near_copies_are_found_and_counted_once(columns, copies):
+    rng = np.random.default_rng(8)
+    content = rng.permutation(np.repeat(np.arange(600 // copies), copies))
+    X = rng.normal(size=(600 // copies, columns))[content] + 1e-3 * rng.normal(size=(600, columns))
+    compared = Novelty(X[:400], 200).compare(X[400:])
+    copied = np.isin(content[400:], content[:400])
+    assert np.mean(compared.near == copied) > 0.95
+    assert compared.novel.sum() == pytest.approx(np.unique(content[400:][~copied]).size, abs=6)
+    assert compared.frequent
+
+
+def test_near_copies_agree_in_categories_and_in_what_is_missing():
+    rng = np.random.default_rng(9)
+    frame = pd.DataFrame(rng.normal(size=(400, 3)), columns=list("abc")).assign(color=rng.choice(["red", "blue"], 400))
+    frame.loc[0, "a"] = np.nan
+    other = frame.iloc[[0, 1, 2]].reset_index(drop=True)
+    other.loc[0, "a"] = 0.0
+    other.loc[1, "color"] = "green"
+    other.loc[2, "b"] += 1e-5
+    compared = Novelty(frame, 3).compare(other)
+    assert compared.near.tolist() == [False, False, True]
+    assert not compared.copies.any()
+
+
 # ------------------------------------------------------------------------------------------------------------- coverage
 
 

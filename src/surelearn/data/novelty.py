@@ -51,6 +51,25 @@ class _Rows:
 
 
 @dataclass(frozen=True, eq=False)
+class _Scale:
+    """A column's quantile function, inverted: linear between knots and, with the slope at its ends, beyond them."""
+
+    knots: Floats
+    ranks: Floats
+
+    @classmethod
+    def of(cls, values: Floats) -> _Scale:
+        ranks = np.linspace(0, 1, 51)
+        knots, knot = np.unique(np.quantile(values, ranks), return_inverse=True)
+        return cls(knots, np.bincount(knot, ranks) / np.bincount(knot))
+
+    def __call__(self, values: Floats) -> Floats:
+        slopes = np.diff(self.ranks) / np.diff(self.knots)
+        below, above = np.minimum(values - self.knots[0], 0), np.maximum(values - self.knots[-1], 0)
+        return np.interp(values, self.knots, self.ranks) + slopes[0] * below + slopes[-1] * above
+
+
+@dataclass(frozen=True, eq=False)
 class Compared:
     """Rows compared with the fit rows, by features alone.
 
@@ -77,9 +96,10 @@ class Novelty:
 
     A row is a copy of a fit row that has the same features. It is a near copy if categories, missing values and numbers
     with few values agree and its distance d₁ to the nearest such fit row is at most c·d₂₀, d₂₀ the distance of its 20th
-    nearest among the distinct fit rows. Numbers are divided by their interquartile range. In d dimensions a row that is
-    independent of the fit rows has d₁ ≤ c·d₂₀ with probability 1 − (1 − c^d)¹⁹, since each of the 19 nearer rows lies
-    within c·d₂₀ with probability c^d; c makes 19·c^d one in a hundred, with d from how d₂₀ grows to d₈₀ on fit rows.
+    nearest among the distinct fit rows. Numbers are put on the scale of their column's quantiles, linearly between each
+    2% of the fit rows, so that long tails and small units do not matter. In d dimensions a row that is independent of the
+    fit rows has d₁ ≤ c·d₂₀ with probability 1 − (1 − c^d)¹⁹, since each of the 19 nearer rows lies within c·d₂₀ with
+    probability c^d; c makes 19·c^d one in a hundred, with d from how d₂₀ grows to d₈₀ on fit rows.
 
     Parameters
     ----------
@@ -97,12 +117,11 @@ class Novelty:
 
     def __init__(self, X: Any, compared: int) -> None:
         frame = _frame(X)
-        self._scales: dict[Any, tuple[float, float]] = {}
+        self._scales: dict[Any, _Scale] = {}
         for name in frame.columns:
             values = _as_number(frame[name])
             if values is not None and np.unique(values[~np.isnan(values)]).size > FEW_VALUES:
-                low, middle, high = np.nanquantile(values, [0.25, 0.5, 0.75])
-                self._scales[name] = (float(middle), float(high - low) or float(np.nanstd(values)))
+                self._scales[name] = _Scale.of(values[~np.isnan(values)])
         self._fit = self._rows(frame)
         self._distinct = np.unique(self._fit.numbers, axis=0)
         enough = len(self._distinct) > 4 * NEIGHBOR + 1
@@ -164,10 +183,10 @@ class Novelty:
     def _rows(self, frame: pd.DataFrame) -> _Rows:
         numbers = np.zeros((len(frame), len(self._scales)))
         equal = frame.copy(deep=False)
-        for j, (name, (middle, spread)) in enumerate(self._scales.items()):
+        for j, (name, scale) in enumerate(self._scales.items()):
             values = _as_number(frame[name])
             values = np.full(len(frame), np.nan) if values is None else values
-            numbers[:, j] = np.nan_to_num((values - middle) / spread)
+            numbers[:, j] = np.nan_to_num(scale(values))
             equal[name] = np.isnan(values).astype(float)
         return _Rows(numbers, hash_rows(equal), hash_rows(frame))
 
