@@ -15,8 +15,8 @@ from sklearn.linear_model import LogisticRegression, Ridge
 import surelearn
 from surelearn import Audit, Certificate, certify
 from surelearn.cli import main
-from surelearn.selection import select
-from surelearn.selection.costs import Costs, best_constant
+from surelearn.selection import Costs, select
+from surelearn.selection.costs import best_constant, choose_threshold
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"
 TRUST = ("robustness", "poisoning", "membership", "attribution")
@@ -98,6 +98,20 @@ def test_candidates_are_compared_by_cost_at_their_own_threshold():
     )
     assert held.claim is None
     assert "compared by their costs" in held.no_claim
+
+
+def test_a_row_is_judged_at_a_threshold_that_other_rows_chose():
+    """Scores that say nothing seem cheaper than the cheaper constant at the best of all thresholds, and are not."""
+    rng, miss, seen, honest = np.random.default_rng(0), 9.0, [], []
+    for _ in range(60):
+        scores, y = rng.random(150), (rng.random(150) < 0.1).astype(int)
+        called = scores >= choose_threshold(scores, y, 1, miss)
+        seen.append(np.mean(np.where(y == 1, miss, 1.0) * (called != (y == 1))))
+        honest.append(np.mean(Costs(positive=1, miss=miss).of_rows(scores, y)))
+    assert np.mean(seen) < 0.85 < 0.9 <= np.mean(honest)  # 0.9: the mean cost of either constant
+    apart = Costs(positive=1, miss=miss).of_rows(np.r_[scores, np.nan], np.r_[y, 1], groups=np.zeros(151))
+    assert np.isnan(apart[-1])
+    assert np.isfinite(apart[:-1]).all()  # one group: its own rows choose, for want of others
 
 
 def test_a_stated_threshold_implies_its_cost():
@@ -221,7 +235,7 @@ def test_a_rare_class_that_is_missed_stands_in_the_first_sentence():
     assert f"up to **{up:.1f}%** of ‘cancer’ rows may be missed (guaranteed together, 95%)" in first
     assert "say what a miss costs: `positive='cancer', cost=10`" in first
     assert re.fullmatch(
-        r"Guaranteed too: at least \*\*\d\.\d+ percentage points fewer\*\* than always answering ‘healthy’\.", second
+        r"Guaranteed too: at least \*\*\d\.\d+ percentage points fewer errors\*\* than always answering ‘healthy’\.", second
     )
     assert '<h1 class="m">' in result.to_html()  # the color of warnings
     assert "<code>positive=" in result.to_html()

@@ -57,7 +57,7 @@ def section(context: Context) -> Section | None:
         notes.append(f"The model answers {positive} from a probability of {context.threshold:.3f} on ({how}).")
     rows = {claim.quantity: (claim, label) for claim, label in reversed(context.certificate.rows()) if _together(claim)}
     shown = [rows[name] for name in SHOWN if name in rows and (miss is not None or name not in ("gain", "risk"))]
-    table = Table(header=("", "measured", "guaranteed"), rows=tuple(_cells(*row) for row in shown))
+    table = Table(header=("what", "measured", "guaranteed"), rows=tuple(_cells(*row) for row in shown))
     if not notes and not shown:
         return None
     return Section(

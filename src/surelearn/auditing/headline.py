@@ -84,16 +84,15 @@ class Headline:
             return f"at most **{bound} errors**"
         return f"a mean cost of at most **{bound}** per row (a miss counts {show(self.miss, 'number')}, a false alarm 1)"
 
-    @property
-    def gained(self) -> str:
-        """The guaranteed improvement in words."""
+    def gained(self, errors: str = "") -> str:
+        """The guaranteed improvement in words, where ``errors`` names what there are fewer of, if nothing before did."""
         value = self.improvement or 0.0
         if self.miss is not None:
             return f"at least **{show(value, 'number', '>=')} less** than {self.rival}"
         points = show(value, "rate", ">=").removesuffix("%")
         if not float(points):  # fewer than a hundredth of a percentage point
             points = show(100 * value, "number", ">=")
-        return f"at least **{points} percentage points fewer** than {self.rival}"
+        return f"at least **{points} percentage points fewer{errors}** than {self.rival}"
 
     @property
     def measured(self) -> str:

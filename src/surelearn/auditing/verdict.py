@@ -62,7 +62,7 @@ def _guaranteed(context: Context) -> Verdict:
     if missed:
         return _rare(context, headline, label, missed)
     said = headline.at_most
-    gained = f", {headline.gained}" if headline.improves else ""
+    gained = f", {headline.gained()}" if headline.improves else ""
     if context.groups is not None:
         said = f"{said} as a mean over {plural(context.group_name)}{_by_rows(context)}{gained}"
         sentence = f"For a new {context.group_name}, {said} ({confidence(context)}; {_counted(context)})."
@@ -87,7 +87,7 @@ def _rare(context: Context, headline: Headline, label: str, missed: str) -> Verd
         sure = f"{sure}; {_counted(context)}"
     sentence = f"{said[0].upper()}{said[1:]} ({sure}); {next_step(context, label)}."
     if headline.improves:
-        sentence += f" Guaranteed too: {headline.gained}."
+        sentence += f" Guaranteed too: {headline.gained(' errors')}."
     return Verdict(kind="warning", sentence=sentence + _doubt(headline))
 
 
