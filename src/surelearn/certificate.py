@@ -27,7 +27,7 @@ AT_LEAST_ERRORS = "at least the error rate"
 _BASELINES = {"risk": "baseline_risk", "risk from the fit rows": "baseline_risk", "mean_cost": "baseline_cost"}
 _CONSTANT = " of always answering "
 KEPT_APART = "losses per row are kept apart from what is published, beside the ledger"
-_SAMPLES = ("losses", "means", "residuals")  # facts and inputs of theorems with one number per row or group
+_SAMPLES = ("losses", "group_losses", "means", "residuals")  # facts and inputs of theorems with one number per row or group
 _TOLERANCE = 1e-9
 
 
