@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Generic, Literal, ParamSpec, TypeVar
 
+import numpy as np
+
 from surelearn.documents import checked, reading
 from surelearn.plain import FrozenDict, freeze, from_plain, percent_sure, show, to_plain
 
@@ -305,7 +307,15 @@ class Theorem(Generic[P, R]):
         self.signature = inspect.signature(function)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:  # noqa: D102 - the docstring is the theorem's
-        return self.function(*args, **kwargs)
+        try:
+            with np.errstate(all="ignore"):  # an overflow to ∞ is a limiting case; NaN is refused below
+                value = self.function(*args, **kwargs)
+        except (TypeError, OverflowError, ZeroDivisionError, MemoryError, IndexError) as error:
+            self.signature.bind(*args, **kwargs)  # an argument too many or too few is a TypeError
+            raise ValueError(f"{self.key} cannot be computed for these inputs: {str(error).splitlines()[0]:.150}") from None
+        if any(_has_nan(part) for part in (value if isinstance(value, tuple) else (value,))):
+            raise ValueError(f"{self.key} gives no number for these inputs")
+        return value
 
     def __repr__(self) -> str:
         return f"<theorem {self.key}: {self.claims.quantity} {_SYMBOLS[self.claims.relation]} …, {self.claims.holds}>"
@@ -353,7 +363,7 @@ class Theorem(Generic[P, R]):
         return Claim(
             quantity=quantity or self.claims.quantity,
             relation=self.claims.relation,
-            value=freeze(self.function(**inputs)),  # type: ignore[call-arg]
+            value=freeze(self(**inputs)),  # type: ignore[call-arg]
             confidence=confidence,
             theorem=self.key,
             inputs=inputs,
@@ -405,6 +415,10 @@ def find_theorem(key: str) -> Theorem[..., Any]:
 def registered_theorems() -> tuple[Theorem[..., Any], ...]:
     """Every registered theorem, in the order of definition."""
     return tuple(_THEOREMS.values())
+
+
+def _has_nan(value: Any) -> bool:
+    return bool(np.isnan(value).any()) if isinstance(value, float | np.ndarray | np.floating) else False
 
 
 def _finite(value: float | tuple[float, float]) -> bool:

@@ -8,14 +8,18 @@ import numpy as np
 import numpy.typing as npt
 
 Value = Any  # a float for scalar inputs, an array otherwise
+MOST = 1e15  # whole numbers, which floats still tell apart
+MOST_TERMS = 1e7
 
 
 def number(name: str, value: npt.ArrayLike) -> npt.NDArray[np.float64]:
     """A finite or infinite number, never NaN."""
     try:
         array = np.asarray(value, dtype=float)
+    except OverflowError:
+        raise ValueError(f"{name} must be a number below 1e308") from None
     except (TypeError, ValueError):
-        raise ValueError(f"{name} must be a number, not {value!r}") from None
+        raise ValueError(f"{name} must be a number, not {value!r:.60}") from None
     if np.isnan(array).any():
         raise ValueError(f"{name} must be a number, not NaN")
     return array
@@ -67,7 +71,15 @@ def count(name: str, value: npt.ArrayLike, least: int = 0) -> npt.NDArray[np.flo
         raise ValueError(f"{name} must be a whole number, not {strange.flat[0]:g}")
     if (array < least).any():
         raise ValueError(f"{name} must be at least {least}, not {array.min():g}")
+    if (array > MOST).any():
+        raise ValueError(f"{name} must be at most {MOST:g}, not {array.max():g}")
     return array
+
+
+def terms(size: float) -> None:
+    """Refuse a sum that would take all memory."""
+    if size > MOST_TERMS:
+        raise ValueError(f"this takes a sum of {size:g} terms, and more than {MOST_TERMS:g} are not added")
 
 
 def sample(name: str, value: npt.ArrayLike, low: float = 0.0, high: float = 1.0, least: int = 1) -> npt.NDArray[np.float64]:

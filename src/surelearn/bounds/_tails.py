@@ -12,6 +12,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import betainccinv, gammaln, rel_entr
 
+from surelearn.bounds import _checks as check
+
 _STEPS = 64  # halvings of [0, 1]: past the spacing of floats
 _SMALLEST = math.log(1e-80)  # below about 1e-107 SciPy's inverse beta function errs, also to the unsound side
 
@@ -43,12 +45,14 @@ def kl_inverse(risk: npt.ArrayLike, budget: npt.ArrayLike) -> Any:
 
 def log_binomial_cdf(k: int, n: int, p: float) -> float:
     """Natural logarithm of P(Binomial(n, p) ≤ k)."""
+    check.terms(k)
     i = np.arange(k + 1)
     return log_sum_exp(log_choose(n, i) + i * math.log(p) + (n - i) * math.log1p(-p))
 
 
 def log_hypergeometric_cdf(k: int, total: int, marked: int, drawn: int) -> float:
     """Natural logarithm of P(at most k of those drawn are marked), drawing from ``total`` of which ``marked`` are."""
+    check.terms(min(k, marked, drawn) - max(0, drawn - (total - marked)))
     i = np.arange(max(0, drawn - (total - marked)), min(k, marked, drawn) + 1)
     if i.size == 0:
         return -math.inf

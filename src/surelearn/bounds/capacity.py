@@ -91,7 +91,7 @@ def sauer(n: npt.ArrayLike, vc_dimension: npt.ArrayLike, form: Literal["sum", "p
     elif form == "sum":
         result = np.vectorize(_log_sauer_sum, otypes=[float])(n, d)
     else:
-        raise ValueError(f"form must be 'sum' or 'power', not {form!r}")
+        raise ValueError(f"form must be 'sum' or 'power', not {form!r:.60}")
     if log:
         return check.plain(result)
     if form == "sum":
@@ -110,6 +110,7 @@ def _sauer_sum(n: float, d: float) -> float:
 def _log_sauer_sum(n: float, d: float) -> float:
     if d >= n:
         return n * math.log(2)
+    check.terms(d)
     return log_sum_exp(log_choose(n, np.arange(d + 1)))
 
 

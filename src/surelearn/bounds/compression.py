@@ -52,6 +52,7 @@ def campi_garatti(size: npt.ArrayLike, n: npt.ArrayLike, delta: npt.ArrayLike) -
 def _campi_garatti_root(k: float, n: float, delta: float) -> float:
     if k == n:
         return 1.0
+    check.terms(n - k)
     m = np.arange(k, n)
     terms = log_choose(m, k) - log_choose(n, k) + math.log(delta / n)
     low, high = 0.0, 1.0

@@ -49,7 +49,7 @@ def classification_pull(loss: ClassLoss = "logistic", classes: npt.ArrayLike = 2
     (0.2785, 1.101, 1.0)
     """
     c, reach = check.count("classes", classes, 2), check.nonnegative("reach", reach)
-    check.require(loss in get_args(ClassLoss), f"loss must be one of {', '.join(get_args(ClassLoss))}, not {loss!r}")
+    check.require(loss in get_args(ClassLoss), f"loss must be one of {', '.join(get_args(ClassLoss))}, not {loss!r:.60}")
     check.require(
         (c == 2) | (loss in ("logistic", "hinge")), f"classes must be 2 for {loss} loss: each machine has a threshold"
     )
@@ -94,7 +94,7 @@ def regression_pull(
     y, reach = check.nonnegative("target_bound", target_bound), check.nonnegative("reach", reach)
     tube, knee = check.nonnegative("tube", tube), check.positive("knee", knee)
     check.require(np.isfinite(tube), "tube must be finite")
-    check.require(loss in get_args(RegressionLoss), f"loss must be squared, absolute or huber, not {loss!r}")
+    check.require(loss in get_args(RegressionLoss), f"loss must be squared, absolute or huber, not {loss!r:.60}")
     y = np.maximum(y - tube, 0.0) if loss != "huber" else y
     best = {"squared": y / 2, "absolute": y, "huber": np.maximum(y / 2, y - knee)}[loss]
     s = np.minimum(reach, best)

@@ -104,7 +104,9 @@ def kernel_radius(
     """
     gap, norm = check.nonnegative("score_gap", score_gap), check.nonnegative("rkhs_norm", rkhs_norm)
     sigma = check.positive("sigma", sigma)
-    check.require(kernel in ("gaussian", "laplace", "matern 3/2", "matern 5/2"), f"kernel has no radius here: {kernel!r}")
+    check.require(
+        kernel in ("gaussian", "laplace", "matern 3/2", "matern 5/2"), f"kernel has no radius here: {kernel!r:.60}"
+    )
     loss = np.minimum(np.minimum(_ratio(gap, norm), 2.0) ** 2 / 2, 1.0)
     loss, sigma = np.broadcast_arrays(loss, sigma)
     with np.errstate(divide="ignore"):
