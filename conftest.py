@@ -13,6 +13,7 @@ ATTACKED = (
     "test_poisoning_thresholds",
     "test_membership",
     "test_attribution",
+    "test_conditions",
     "test_seen",
 )
 

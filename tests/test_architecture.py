@@ -23,9 +23,10 @@ MAY_IMPORT = {
     "documents": {"files"},
     "claim": {"documents", "plain"},
     "bounds": {"claim"},
-    "fingerprint": set(),
+    "seeds": set(),
+    "fingerprint": {"seeds"},
     "profiles": set(),
-    "adapters": {"profiles"},
+    "adapters": {"profiles", "seeds"},
     "processes": set(),
     "unpacking": set(),
     "jobs": {"processes"},
@@ -51,7 +52,9 @@ MAY_IMPORT = {
         "adapters", "bounds", "certificate", "claim", "data", "documents", "files", "fingerprint", "measurement", "plain",
         "slicing",
     },
-    "persistence": {"certificate", "data", "documents", "files", "fingerprint", "kernel", "plain", "unpacking", "version"},
+    "persistence": {
+        "certificate", "data", "documents", "files", "fingerprint", "kernel", "plain", "seeds", "unpacking", "version",
+    },
     "report": {"certificate", "claim", "documents", "plain", "version"},
     "auditing": {
         "adapters", "attacks", "attribution", "boosting", "bounds", "certificate", "certification", "claim", "data",

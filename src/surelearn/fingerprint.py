@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from surelearn.seeds import is_secret
+
 UNHASHED = "unhashed"
 
 
@@ -24,7 +26,7 @@ def fingerprint_model(model: Any) -> str:
     """``sha256:…`` of a model's full state, or "unhashed" for a plain function and for state that cannot be read.
 
     A function's hash would be its name's, and say nothing about what it does. A learner's ``certificate_`` is left out: it
-    names the hash of the model that it is about.
+    names the hash of the model that it is about. So are seeds that must stay secret (`surelearn.seeds`).
     """
     if not (hasattr(model, "predict") or hasattr(model, "transform") or _is_module(model)):
         return UNHASHED
@@ -136,6 +138,8 @@ def _state(value: Any) -> list[Any]:
         state = value.__getstate__()
         if isinstance(state, dict) and "certificate_" in state:
             state = {name: part for name, part in state.items() if name != "certificate_"}
+        if isinstance(state, dict) and hasattr(type(value), "secret_parameters"):
+            state = {name: None if is_secret(value, name) else part for name, part in state.items()}
         return [state] if state is not None else []
     try:
         made_by, arguments, *state = value.__reduce_ex__(2)[:3]

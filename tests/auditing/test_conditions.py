@@ -1,5 +1,7 @@
 """Conditions travel with claims: what a claim was bought with stands beside it, or the claim is not made."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -210,3 +212,49 @@ def test_a_bound_below_the_error_of_every_constant_is_not():
     assert 0.15 < (frame["state"] == "sick").mean() < 0.5
     certificate = surelearn.audit(frame, target="state", models={"mine": LogisticRegression()}, **QUICK).certificate
     assert certificate.mark(certificate["risk"]) == ""
+
+
+# ------------------------------------------------------------------------------------------------------------- privacy
+
+SEED = 987_654_321
+
+
+def private_rows(n=300):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, 3))
+    return X, (X[:, 0] > 0).astype(int)
+
+
+@pytest.mark.parametrize("alone", [True, False])
+def test_a_saved_private_model_does_not_carry_its_seed(tmp_path, alone):
+    X, y = private_rows()
+    model = linear.DPLogisticRegression(random_state=SEED)
+    model = (model if alone else make_pipeline(Normalizer(), model)).fit(X, y)
+    folder = surelearn.save(model, tmp_path / "model")
+    kept = b"".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
+    assert str(SEED).encode() not in kept
+    assert SEED.to_bytes(8, "little") not in kept
+    again = surelearn.load(folder)
+    learner = again[-1] if hasattr(again, "steps") else again
+    assert learner.random_state is None
+    assert (again.predict(X) == model.predict(X)).all()
+    assert (model[-1] if hasattr(model, "steps") else model).random_state == SEED  # the one in memory is as it was
+    assert "nobody knows the seed of the noise" in str(learner.certificate_)
+    assert str(SEED) not in str(learner.certificate_)
+    options = {"skip": ("robustness", "poisoning", "attribution"), "refits": 0, "curve_repeats": 0, "ledger": False}
+    found = [finding.code for finding in surelearn.audit(again, *private_rows(200), **options)["membership"].findings]
+    assert "SL644" in found  # who gave the seed still knows it
+
+
+def test_a_privacy_delta_of_one_row_in_n_warns_and_is_said():
+    X, y = private_rows()
+    with pytest.warns(UserWarning, match=r"dp_delta=0.01 is not below 1/n with n = 300"):
+        model = linear.DPLogisticRegression(dp_delta=0.01).fit(X, y)
+    assert "dp_delta is 0.01, not below 1/n" in str(model.certificate_)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        small = linear.DPLogisticRegression(dp_delta=1e-3).fit(X, y)
+    assert "not below 1/n" not in str(small.certificate_)
+    options = {"skip": ("robustness", "poisoning", "attribution"), "refits": 0, "curve_repeats": 0, "ledger": False}
+    section = surelearn.audit(model, *private_rows(200), **options)["membership"]
+    assert any("dp_delta is 0.01, not below 1/n" in note for note in section.notes)

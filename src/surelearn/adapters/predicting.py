@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from surelearn.adapters.modules import is_module, module_functions
+from surelearn.seeds import without_secrets
 
 Task = Literal["classification", "regression"]
 
@@ -103,7 +104,7 @@ def describe(model: Any) -> str:
     if isinstance(steps := getattr(model, "steps", None), list):  # a pipeline
         text = " → ".join(describe(step) for _, step in steps)
     elif hasattr(model, "get_params") or hasattr(model, "predict"):
-        text = " ".join(repr(model).split())
+        text = " ".join(repr(without_secrets(model)).split())
     else:
         text = getattr(model, "__name__", type(model).__name__)
     return text if len(text) <= 120 else text[:119] + "…"

@@ -15,6 +15,7 @@ from surelearn.auditing.membership_refits import observe_canary
 from surelearn.auditing.one_row import learner_of
 from surelearn.certificate import Certificate
 from surelearn.claim import Claim, Finding
+from surelearn.optim.dp_claims import WEAK
 from surelearn.plain import show
 
 ALPHA = 0.05
@@ -69,7 +70,8 @@ def in_words(claim: Claim) -> str:
     if epsilon > _LARGE:
         return "So large an ε promises next to nothing."
     times = show(float(np.exp(epsilon)), "number", "<=")
-    return f"Nothing about its weights is over {times} times as likely with a row as without it, but for dp_delta."
+    said = f"Nothing about its weights is over {times} times as likely with a row as without it, but for dp_delta."
+    return " ".join([said, *(f"{line}." for line in claim.assumptions if line.startswith(WEAK))])
 
 
 def tasks(context: Context) -> list[jobs.Task]:
@@ -107,13 +109,14 @@ def findings(context: Context, refits: Sequence[Any]) -> list[Finding]:
     if refits:
         made.append(_lower_bound(context, refits))
     learner = learner_of(context.model)[1]
-    seed = getattr(learner, "random_state", None)
-    if isinstance(proved(context), Claim) and isinstance(seed, int | np.integer):
+    recorded = getattr(learner, "facts_", {}).get("seeded", False)  # a loaded model has forgotten the seed itself
+    seeded = recorded or isinstance(getattr(learner, "random_state", None), int | np.integer)
+    if isinstance(proved(context), Claim) and seeded:
         text = (
-            f"The seed of its noise, {seed}, is kept in the model: against those who have it, ε does not hold. Fit the "
-            "model that you publish with random_state=None."
+            "The noise was drawn from a seed that was given (random_state): against those who know it, ε does not hold. The "
+            "seed is not saved with the model; fit the model that you publish with random_state=None."
         )
-        made.append(Finding(code="SL644", text=text, severity="warning", numbers={"random_state": int(seed)}))
+        made.append(Finding(code="SL644", text=text, severity="warning"))
     return made
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -41,7 +41,7 @@ class DPLogisticRegression(ClassifierMixin, Learner):
     radius : project the weights onto a ball; None does not
     average : predict with the mean of the second half of the iterates, which costs no privacy
     delta : failure probability of claims (those made here hold always)
-    random_state : int, RandomState or None; a seed that others know voids the guarantee
+    random_state : int, RandomState or None; a seed that others know voids the guarantee, so it is never saved or hashed
 
     Attributes
     ----------
@@ -58,6 +58,7 @@ class DPLogisticRegression(ClassifierMixin, Learner):
     (True, True)
     """
 
+    secret_parameters: ClassVar[tuple[str, ...]] = ("random_state",)
     classes_: npt.NDArray[Any]
     coef_: Array
     intercept_: Array
@@ -122,7 +123,8 @@ class DPLogisticRegression(ClassifierMixin, Learner):
         )
         self.coef_, self.intercept_ = np.ascontiguousarray(found[:-1].T), found[-1].copy()
         spent = account_sampler(sampler, self.noise_multiplier_, self.dp_delta) if self.noise_multiplier_ > 0 else None
-        self.facts_ = facts_of(len(X), X.shape[1], recipe, spent, "" if spent else "no noise was added")
+        reason = "" if spent else "no noise was added"
+        self.facts_ = facts_of(len(X), X.shape[1], recipe, spent, reason, seeded=self.random_state is not None)
         return self
 
     def decision_function(self, X: Any) -> Array:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import importlib.util
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -140,6 +141,12 @@ def account_sampler(sampler: Any, noise_multiplier: float, dp_delta: float) -> P
     """What the batches that a sampler really drew have spent; a sampler that is not Poisson is refused."""
     if not isinstance(sampler, PoissonSampler):
         raise TypeError(NOT_POISSON)
+    if dp_delta >= 1 / sampler.n:
+        warnings.warn(
+            f"dp_delta={dp_delta:g} is not below 1/n with n = {sampler.n}: publishing one row at random would satisfy it, "
+            "so that ε promises next to nothing; choose it well below 1/n",
+            stacklevel=3,
+        )
     return account(noise_multiplier, sampler.sample_rate, sampler.drawn, dp_delta)
 
 

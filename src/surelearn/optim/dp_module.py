@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
@@ -222,6 +222,8 @@ class DPModule(Learner):
     engine_ : how gradients were clipped
     """
 
+    secret_parameters: ClassVar[tuple[str, ...]] = ("random_state",)
+
     def __init__(
         self,
         module: Any,
@@ -273,7 +275,8 @@ class DPModule(Learner):
         done = fit_private(module, X, targets, epsilon=epsilon, noise_multiplier=self.noise_multiplier, **options)
         self.weights_ = {name: value.cpu().numpy().copy() for name, value in module.state_dict().items()}
         self.engine_ = done.engine
-        self.facts_ = facts_of(len(X), int(np.prod(np.shape(X)[1:])), done.recipe, done.spent, done.reason)
+        width, seeded = int(np.prod(np.shape(X)[1:])), self.random_state is not None
+        self.facts_ = facts_of(len(X), width, done.recipe, done.spent, done.reason, seeded=seeded)
         return self
 
     @property

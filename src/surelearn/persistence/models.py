@@ -30,6 +30,7 @@ from surelearn.persistence.manifest import (
 from surelearn.persistence.trusted import LEARNERS
 from surelearn.persistence.words import first_line
 from surelearn.plain import content_hash
+from surelearn.seeds import without_secrets
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +64,8 @@ def save(
 ) -> Path:
     """Save a fitted model into a folder from which `load` reads it without executing code.
 
-    What was written is read back and compared before it takes the place of what was there.
+    What was written is read back and compared before it takes the place of what was there. The seed of a private model's
+    noise (its ``random_state``) is not saved: who has it can take the noise away.
 
     Parameters
     ----------
@@ -95,6 +97,7 @@ def save(
         raise ValueError("the model holds a function or a part without readable state: it cannot be saved without pickle")
     if certificate is not None and certificate.facts.hashes.get("model") not in (fingerprint, None):
         raise ValueError("the certificate is about another model, or the model was changed since")
+    model = without_secrets(model)
     holds, parameters, content = _encode_model(model, trusted)
     digest = hashlib.sha256(content).hexdigest()
     name = f"model-{digest[:16]}.{holds}"
