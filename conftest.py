@@ -15,6 +15,7 @@ ATTACKED = (
     "test_attribution",
     "test_conditions",
     "test_seen",
+    "test_single_rows",
 )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
@@ -60,7 +61,7 @@ class Cuts:
         return cls(tuple(Cut(cut["column"], cut["edges"], tuple(cut["names"])) for cut in plain))
 
 
-def cut(X: Any, *columns: Any, bins: int = 4) -> Cuts:
+def cut(X: Any, *columns: Any, bins: int = 4, fewest: int = 1) -> Cuts:
     """Fix slices of columns on the *fit* rows: quantile ranges of a number, the values of a category.
 
     Missing values are a slice of their own if the fit rows have any; values that they never had belong to no slice.
@@ -70,6 +71,7 @@ def cut(X: Any, *columns: Any, bins: int = 4) -> Cuts:
     X : fit rows
     *columns : names, or positions in an array
     bins : how many ranges for numbers
+    fewest : a value of a category in fewer fit rows has no slice: its name would tell of single rows, its bound nothing
 
     Examples
     --------
@@ -80,13 +82,14 @@ def cut(X: Any, *columns: Any, bins: int = 4) -> Cuts:
     """
     if bins < 2:
         raise ValueError(f"bins must be at least 2, not {bins}")
-    return Cuts(tuple(_cut(X, column, bins) for column in columns))
+    return Cuts(tuple(_cut(X, column, bins, fewest) for column in columns))
 
 
-def _cut(X: Any, column: Any, bins: int) -> Cut:
+def _cut(X: Any, column: Any, bins: int, fewest: int) -> Cut:
     values = _column(X, column)
     if values.dtype.kind not in "biuf":
-        return Cut(column, None, tuple(dict.fromkeys(map(_category, values.tolist()))))
+        counts = Counter(map(_category, values.tolist()))
+        return Cut(column, None, tuple(name for name, count in counts.items() if count >= fewest))
     values = values.astype(float)
     edges = _round_edges(np.nanquantile(values, np.linspace(0, 1, bins + 1)[1:-1]))
     met = tuple(name for name, mask in _ranges(values, column, edges).items() if mask.any())

@@ -13,6 +13,7 @@ from surelearn.auditing import attribution_work as work
 from surelearn.auditing.attribution_numbers import Spread, spread_of
 from surelearn.auditing.attribution_rows import as_table, choose_rows
 from surelearn.auditing.context import Context
+from surelearn.auditing.single_rows import rows_note
 from surelearn.claim import Finding
 from surelearn.plain import show
 from surelearn.report import Chart, Section, Table
@@ -99,6 +100,8 @@ def _notes(context: Context, facts: dict[str, Any], spread: Spread) -> tuple[str
         notes.append(f"The columns are too many to sample one by one: {len(facts['names'])} blocks of neighbours play.")
     if facts["background"] == 1:
         notes.append("One background row: how far the shares depend on it cannot be seen.")
+    if facts["picked"]:
+        notes.append(rows_note(context))
     if left := max(0, len(spread.importance) - _DRAWN):
         rest = show(float(np.sort(spread.importance)[:left].sum() / spread.importance.sum()), "rate")
         those = "The column that is not drawn holds" if left == 1 else f"The {left:,} columns that are not drawn hold"
@@ -164,7 +167,10 @@ def _almost_all(names: tuple[str, ...], spread: Spread) -> list[Finding]:
 
 
 def _rows_table(context: Context, facts: dict[str, Any], results: Sequence[Any], values: Any) -> Table:
-    """The largest shares of each picked row; the first column tells what the model says, on average, and what is true."""
+    """The columns with the largest shares of each picked row.
+
+    Where rows may be shown: the shares, values, and what the model says, on average, and what is true.
+    """
     from scipy.stats import t as student
 
     X, y = context.rows("certify")
@@ -173,10 +179,14 @@ def _rows_table(context: Context, facts: dict[str, Any], results: Sequence[Any],
     full, empty = (np.mean([result[end][start:] for result in results], axis=0) for end in ("full", "empty"))
     digits = _digits(np.abs(values.mean(axis=0)).max())
     factor = student.isf(0.025, len(values) - 1) / np.sqrt(len(values))
-    lines = []
+    numbers, lines = context.numbers(list(facts["picked"].values())), []
     for i, (kind, row) in enumerate(facts["picked"].items()):
         mean = values[:, i].mean(axis=0)
         order = np.argsort(-np.abs(mean), kind="stable")
+        kind = f"{kind}, row {numbers[i]:,}"
+        if not context.options.show_rows:
+            lines.append((kind, ", ".join(names[j] for j in order[:_TOLD] if mean[j])))
+            continue
         groups = [[j] for j in order[:_TOLD]] + ([list(order[_TOLD:])] if len(order) > _TOLD else [])
         about = [kind, f"says {full[i]:,.{digits}f}", f"average {empty[i]:,.{digits}f}", f"is {_cell(y[row])}"]
         for line, held in enumerate(groups):
@@ -188,7 +198,8 @@ def _rows_table(context: Context, facts: dict[str, Any], results: Sequence[Any],
             lines.append((about[line].replace("-", "−") if line in (1, 2) else about[line], name, cell, told))
         if len(groups) < len(about):
             lines += [(text, "", "", "") for text in about[len(groups) :]]
-    return Table(header=("row", "column", "its value", "share, 95% interval"), rows=tuple(lines))
+    head = ("row", "column", "its value", "share, 95% interval") if context.options.show_rows else ("row", "largest shares")
+    return Table(header=head, rows=tuple(lines))
 
 
 def _at(X: Any, row: int, column: int) -> Any:

@@ -42,6 +42,7 @@ class Options:
     curve_repeats: int = 3
     skip: tuple[str, ...] = ()
     effort: float = 1.0
+    show_rows: bool = False
 
     @property
     def miss(self) -> float | None:
@@ -119,6 +120,10 @@ class Context:
         split = self.split
         index = np.union1d(split.fit, split.select) if purpose == "train" else getattr(split, purpose)
         return take(self.X, index), self.y[index]
+
+    def numbers(self, rows: Any) -> Any:
+        """The numbers, counted from 1, that certify rows have in the table (among those with a target)."""
+        return 1 + (np.asarray(rows) if self.split is None else self.split.certify[rows])
 
     def seed(self, key: str) -> int:
         """A seed for one task, from the audit's seed and the task's name."""

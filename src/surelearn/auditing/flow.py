@@ -388,6 +388,7 @@ def _document(context: Context, columns: int, selection: Selection | None) -> Au
     )
     chips.append(f"{facts['rows']:,} {held}")
     chips.append("no ledger kept" if context.looked_in is None else f"{ordinal(context.turn)} audit of these rows")
+    chips += ["shows values of single rows"] if context.options.show_rows else []
     chips.append("statistical, not regulatory")
     sections = write_sections(context)
     numbers: dict[str, Any] = {"options": asdict(context.options), "turn": context.turn, "threshold": context.threshold}

@@ -23,7 +23,7 @@ from surelearn.selection.ledger import Known, Ledger, LedgerArgument, Look, ledg
 from surelearn.selection.sketch import sketch
 from surelearn.selection.split import Split, row_keys
 
-UNCOUNTED = ("refits", "curve_repeats", "seed", "skip", "effort")  # they change nothing that is claimed
+UNCOUNTED = ("refits", "curve_repeats", "seed", "skip", "effort", "show_rows")  # they change nothing that is claimed
 LOSSES_FORMAT = "surelearn-losses"
 
 

@@ -134,7 +134,7 @@ def _by_ratio(context: Context, seen: Any, refits: Sequence[Any], halves: Any, i
     if not refits:
         return f"{NO_RATIO}: it needs refits on halves of the rows, more than refits and effort allow."
     if failed := [result["failed"] for result in refits if "failed" in result]:
-        return f"{NO_RATIO}: a refit on half of the rows failed ({failed[0]})."
+        return f"{NO_RATIO}: a refit on half of the rows failed, {failed[0]}."
     position = np.searchsorted(_pool(context), np.concatenate(_tried(context)))
     unit = 1.0 if context.task == "classification" else float(np.std(seen["evidence"][~inside])) or 1.0
     own, shadows = (_as_losses(part / unit) for part in (seen["evidence"], np.stack([r["evidence"] for r in refits])))

@@ -10,6 +10,7 @@ from surelearn.adapters import Task, predict_with, score_function
 from surelearn.adapters.modules import is_module
 from surelearn.auditing.context import Unusable
 from surelearn.auditing.one_row import learner_of
+from surelearn.auditing.single_rows import raised
 from surelearn.selection.cross_validation import columns_for, fit_quietly, take, take_for
 
 FARTHEST = 40.0  # a margin of ±40 is a probability that cannot be told from 1 or 0
@@ -36,7 +37,7 @@ def observe_refit(model: Any, X: Any, y: Any, rows: Any, new: Any, truth: Any, t
         fitted = fit_quietly(model, take_for(model, X, rows), y[rows])
         return observe(fitted, columns_for(model, new, rows), truth, task)
     except Exception as error:  # a refit may meet rows on which the model cannot be fitted
-        return {"failed": " ".join(f"{type(error).__name__}: {error}".split())}
+        return {"failed": raised(error)}
 
 
 def observe_canary(model: Any, unfitted: Any, X: Any, y: Any, tried: Any, seeds: Any) -> dict[str, Any]:

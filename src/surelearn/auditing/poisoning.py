@@ -18,6 +18,7 @@ from surelearn.auditing.poisoning_module import module_influence, trained_furthe
 from surelearn.auditing.poisoning_threshold import proved
 from surelearn.auditing.poisoning_votes import is_vote, of_vote
 from surelearn.auditing.seen import stack, with_seeds
+from surelearn.auditing.single_rows import raised
 from surelearn.report import Section
 from surelearn.selection.cross_validation import take
 
@@ -81,7 +82,7 @@ def run_part(part: str, fraction: float, function: Callable[..., dict[str, Any]]
     except Unusable as reason:
         return {**named, "why": str(reason)}
     except Exception as error:  # a model may raise anything, and the other parts stay
-        return {**named, "why": f"{type(error).__name__}: {' '.join(str(error).split())}"}
+        return {**named, "why": raised(error)}
 
 
 def _part(

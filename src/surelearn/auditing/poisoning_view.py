@@ -13,6 +13,7 @@ from surelearn.auditing.context import Context, Unusable
 from surelearn.auditing.poisoning_range import FLIPPED, MOVED, REVERSED
 from surelearn.auditing.poisoning_threshold import claims_of
 from surelearn.auditing.poisoning_votes import vote_claims
+from surelearn.auditing.single_rows import rows_note
 from surelearn.claim import Claim, Finding, Severity
 from surelearn.plain import show
 from surelearn.report import Chart, Section, Table
@@ -95,6 +96,7 @@ def of_table(context: Context, title: str, found: Found, used: int, seen: int) -
         finding, table = _of_rows(context, result, *train, None if split is None else np.union1d(split.fit, split.select))
         findings.append(finding)
         tables.append(table)
+        notes.append(rows_note(context))
     parts = ("aimed", "influence") if votes else ("aimed", "influence", "proved")
     notes += [_sentence(why) for why in (*map(found.why, parts), why_no_votes) if why]
     chart = _curve(context, risks, "Errors after labels were changed at random")
@@ -130,6 +132,7 @@ def of_module(context: Context, title: str, found: Found) -> Section:
         finding, table = _of_rows(context, result, *context.rows("train" if context.trained else "certify"), None)
         findings.append(finding)
         tables.append(table)
+        notes.append(rows_note(context))
     elif why := found.why("influence"):
         notes.append(_sentence(why))
     chart = _curve(context, placed, "Errors after rows were added by gradient ascent", "% of rows added")
@@ -279,15 +282,16 @@ def _of_rows(
     rows = np.asarray(result["rows"])
     shown = take(X, rows)
     plain = [column.name for column in context.columns if column.kind in ("number", "category")]
-    told = _telling(X, shown, plain)
+    told = _telling(X, shown, plain) if context.options.show_rows else []
     places = (rows if positions is None else positions[rows]) + 1
     values = [[_text(value) for value in _column(shown, j)] for j in told]
     changes = [_signed(float(change)) for change in result["changes"]]
-    lines = tuple(zip((f"{place:,}" for place in places), *values, map(_text, y[rows]), changes, strict=True))
+    values += [[_text(value) for value in y[rows]]] if context.options.show_rows else []
+    lines = tuple(zip((f"{place:,}" for place in places), *values, changes, strict=True))
     removed = any(finding.code == "SL110" for finding in context.findings)
-    titles = [column_names(X)[j] for j in told]
+    titles = [column_names(X)[j] for j in told] + ([context.target or "label"] if context.options.show_rows else [])
     head = "row (of those with a target)" if removed else "row"
-    table = Table(header=(head, *titles, context.target or "label", "loss without"), rows=lines)
+    table = Table(header=(head, *titles, "loss without"), rows=lines)
     return _influence(result, int(places[0]), len(y)), table
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from surelearn.auditing.context import Context
 from surelearn.auditing.one_row import learner_of, own_certificate
 from surelearn.auditing.poisoning_parts import prepared
+from surelearn.auditing.single_rows import row_name
 from surelearn.bounds.poisoning import BY_CONTENT, TIES, partition_radius
 from surelearn.claim import Claim, Covers
 from surelearn.report import Section
@@ -31,11 +32,13 @@ def vote_claims(context: Context) -> tuple[tuple[Claim, ...], str]:
     X, y = context.rows("certify")
     row = len(y) // 2
     learner, Z, one = prepared(context.model, X, take(X, [row]))
-    place = f"row {1 + (row if context.split is None else context.split.certify[row])}"
+    number = int(context.numbers(row))
+    place = f"row {number}"
+    named = row_name(context, number, learner.predict(one)[0])
     facts = context.certificate.facts
     alone = partition_radius.certify(
         **learner.claims(one)[0].inputs,
-        label=f"rows, inserted plus deleted, that cannot change what it says of {place}, {learner.predict(one)[0]}",
+        label=f"rows, inserted plus deleted, that cannot change what it says of {named}",
         met=(BY_CONTENT, TIES),
         assumptions=(ANY_ROWS,),
         covers=Covers(predictor=facts.hashes.get("model", "plain"), population="this row", rows=place),

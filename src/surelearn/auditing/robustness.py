@@ -14,6 +14,7 @@ from surelearn.auditing.context import Context, Unusable
 from surelearn.auditing.one_row import learner_of
 from surelearn.auditing.robustness_proved import proved_claims, proved_note, right_and_certified
 from surelearn.auditing.robustness_view import Moves, moves_of
+from surelearn.auditing.single_rows import rows_note
 from surelearn.claim import Finding
 from surelearn.plain import show
 from surelearn.report import Chart, Section, Table
@@ -73,14 +74,15 @@ def section(context: Context, results: Sequence[Any]) -> Section | None:
     truth = np.asarray(y)[rows]
     certified = None if proofs["radii"] is None else [right_and_certified(proofs["radii"], truth, r).mean() for r in RADII]
     shown = _nearest(attacks)
-    numbers = _row_numbers(context, rows)
-    changes = _changes(shown, numbers)
+    numbers = context.numbers(rows)
+    changes = _changes(context, shown, numbers)
+    said = "" if changes is None else rows_note(context)
     findings = [_small_changes(distance, attacks[0], len(y))]
     findings += [_substitution(result) for result in results if result["kind"] == "substituted"]
     return Section(
         key="robustness",
         title=TITLE,
-        notes=tuple(filter(None, (_method(attacks[0], certified is not None), allowed, proved_note(context, proofs)))),
+        notes=tuple(filter(None, (_method(attacks[0], certified is not None), allowed, proved_note(context, proofs), said))),
         claims=proved_claims(context, proofs, truth, shown, numbers, SMALL),
         findings=tuple(findings),
         charts=(_chart(distance, certified),),
@@ -181,18 +183,24 @@ def _nearest(attacks: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [found[i] for i in kept]
 
 
-def _row_numbers(context: Context, rows: np.ndarray) -> np.ndarray:
-    """Counted from 1 in the table."""
-    return 1 + (rows if context.split is None else context.split.certify[rows])
-
-
-def _changes(shown: list[dict[str, Any]], numbers: np.ndarray) -> Table | None:
+def _changes(context: Context, shown: list[dict[str, Any]], numbers: np.ndarray) -> Table | None:
+    """Rows that a small change turns: which columns, by how much at most, and the values where rows may be shown."""
+    if not context.options.show_rows:
+        lines = [(f"#{numbers[change['row']]}", *_size(change)) for change in shown]
+        head = ("row", "turned by a change of", "each at most (standard deviations)")
+        return Table(header=head, rows=tuple(lines)) if lines else None
     rows = []
     for change in shown:
         columns = [f"{name} {' → '.join(_apart(old, new))}" for name, old, new in change["columns"]]
         text = "; ".join(columns[:3]) + (f"; {len(columns) - 3} more" if len(columns) > 3 else "")
         rows.append((f"#{numbers[change['row']]}", text, f"{change['before']} → {change['after']}"))
     return Table(header=("row", "a small change that turns it", "answer"), rows=tuple(rows)) if rows else None
+
+
+def _size(change: dict[str, Any]) -> tuple[str, str]:
+    names = [name for name, _, _ in change["columns"]]
+    more = f"; {len(names) - 3} more" if len(names) > 3 else ""
+    return "; ".join(names[:3]) + more, show(change["distance"], "number")
 
 
 def _apart(old: float, new: float) -> tuple[str, str]:

@@ -9,6 +9,7 @@ import numpy as np
 
 from surelearn.auditing.context import Context
 from surelearn.auditing.robustness_work import NOISE
+from surelearn.auditing.single_rows import row_name
 from surelearn.bounds.robustness import PER_ROW, robust_accuracy
 from surelearn.claim import Claim, Covers
 from surelearn.robust import Radii, SmoothedRadii
@@ -31,14 +32,16 @@ def proved_claims(
             claims.append(_new_rows(context, proofs["radii"], y, radius))
         for change in shown:
             place = f"row {numbers[change['row']]}"
-            label = f"change of every number that {place}, {change['before']}, withstands (standard deviations)"
+            named = row_name(context, numbers[change["row"]], change["before"])
+            label = f"change of every number that {named} withstands (standard deviations)"
             claims.append(radii.claim(change["row"], label=label, covers=_row_alone(context, place)))
     if proofs["smoothed"] is not None:
         smoothed = SmoothedRadii(**proofs["smoothed"])
         row = len(y) // 2  # fixed before any noise was drawn
         if smoothed.labels[row] == y[row] and not smoothed.abstained[row]:
             place = f"row {numbers[row]}"
-            label = f"change that {place}, {smoothed.labels[row]}, withstands if smoothed (L2, standard deviations)"
+            named = row_name(context, numbers[row], smoothed.labels[row])
+            label = f"change that {named} withstands if smoothed (L2, standard deviations)"
             covers = replace(_row_alone(context, place), predictor=f"smoothed with noise of {NOISE:g} standard deviations")
             claims.append(smoothed.claim(int(row), label=label, covers=covers))
     return tuple(claims)

@@ -22,6 +22,7 @@ from surelearn.auditing import (
     trust,
 )
 from surelearn.auditing.context import Context
+from surelearn.auditing.single_rows import without_messages
 from surelearn.report import Section
 
 FIRST: tuple[Callable[[Context], Section | None], ...] = (
@@ -49,4 +50,4 @@ LAST: tuple[Callable[[Context], Section | None], ...] = (
 def write_sections(context: Context) -> tuple[Section, ...]:
     """Every section that has something to say."""
     made = [*(write(context) for write in FIRST), *trust.sections(context), *(write(context) for write in LAST)]
-    return tuple(section for section in made if section is not None)
+    return tuple(without_messages(context, [section for section in made if section is not None]))

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from surelearn.auditing.context import Context
+from surelearn.auditing.single_rows import FEWEST
 from surelearn.certificate import OVER_GROUPS
 from surelearn.report import Chart, Section
 from surelearn.slicing import Cuts, cut
@@ -22,7 +23,7 @@ def choose_slices(X: Any, losses: Any, kinds: dict[str, str], stated: Sequence[s
     criterion that compares no rows leaves them, there are none but the stated ones.
     """
     if stated:
-        return cut(X, *stated)
+        return cut(X, *stated, fewest=FEWEST)
     if losses is None:
         return None
     best, most = None, 0.0
@@ -31,7 +32,7 @@ def choose_slices(X: Any, losses: Any, kinds: dict[str, str], stated: Sequence[s
         values = np.asarray(X[column])
         if kind != "number" and not (kind == "category" and 2 <= len(set(values.tolist())) <= MOST_VALUES):
             continue
-        slices = cut(X, column)
+        slices = cut(X, column, fewest=FEWEST)
         spread = _spread(losses, [mask & compared for mask in slices(X).values()])
         if spread > most:
             best, most = slices, spread
@@ -50,8 +51,9 @@ def _spread(losses: Any, masks: list[Any]) -> float:
 def section(context: Context) -> Section | None:
     """Measured error and bound of every slice."""
     claims = [claim for claim in context.certificate.together if claim.family == "slice"]
+    rare = tuple(filter(None, (_rare(context, column) for column in context.options.slices)))
     if not claims:
-        return None
+        return Section(key="slices", title="Where it errs", notes=rare) if rare else None
     unit = claims[0].unit
     chart = Chart(
         kind="bars",
@@ -64,4 +66,14 @@ def section(context: Context) -> Section | None:
         },
     )
     note = "Dots are measured, bars end at what is guaranteed, for all slices together. Cut points were fixed on fit rows."
-    return Section(key="slices", title="Where it errs", notes=(note,), charts=(chart,))
+    return Section(key="slices", title="Where it errs", notes=(note, *rare), charts=(chart,))
+
+
+def _rare(context: Context, column: str) -> str:
+    """Which values of a column that was asked for have no slice, as a count."""
+    values = context.rows("train")[0][column]
+    if values.dtype.kind in "biuf":
+        return ""
+    few = int((values.value_counts() < FEWEST).sum())
+    which = f"{few:,} values of {column} stand" if few > 1 else f"One value of {column} stands"
+    return f"{which} in fewer than {FEWEST} fit rows: no slice is named after {'them' if few > 1 else 'it'}." if few else ""

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 from surelearn import jobs
 from surelearn.auditing import attribution, membership, poisoning, robustness
 from surelearn.auditing.context import Context, Unusable
+from surelearn.auditing.single_rows import raised
 from surelearn.report import Section
 
 
@@ -86,5 +87,4 @@ def _said(key: str, title: str, reason: str) -> Section:
 
 
 def _reason(error: Exception) -> str:
-    text = " ".join(str(error).split()) or type(error).__name__
-    return text if isinstance(error, Unusable) else f"{type(error).__name__}: {text}"
+    return " ".join(str(error).split()) if isinstance(error, Unusable) else raised(error)

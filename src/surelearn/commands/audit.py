@@ -54,6 +54,7 @@ Examples:
 @click.option(
     "--effort", type=float, default=1.0, show_default=True, help="Work for those sections, times their usual budget."
 )
+@click.option("--show-rows", is_flag=True, help="Print values and labels of single rows on the page, not only row numbers.")
 @click.option("--alpha", type=float, default=0.1, show_default=True, help="Regression: share that an interval may miss.")
 @click.option(
     "--loss-bound", type=float, help="Regression: the absolute error is never larger; its mean is then guaranteed."
@@ -133,7 +134,7 @@ def _audit(
         files.check_regular(ledger, f"--ledger {ledger}")
     open_ledger(ledger, table.path)  # one that cannot be read is refused before the work, not after
     tell = (lambda line: None) if quiet else say  # noqa: ARG005
-    for line in _table_lines(table, reading["target"]):
+    for line in _table_lines(table, reading["target"], show_rows=options.show_rows):
         tell(line)
     run_key = _run_key(table, options, keep, *(_identity(*given) for given in ((models, candidates), (against, rival))))
     with journal_beside(out, run_key) as journal:
@@ -225,7 +226,7 @@ def _identity(text: str | None, candidates: Any) -> tuple[str, ...]:
     return text, parameters, hashlib.sha256(code).hexdigest()
 
 
-def _table_lines(table: Any, asked: str | None) -> Iterator[str]:
+def _table_lines(table: Any, asked: str | None, *, show_rows: bool) -> Iterator[str]:
     """What was read; ``asked`` is the target as it was given, which may be its position."""
     import numpy as np
 
@@ -237,8 +238,9 @@ def _table_lines(table: Any, asked: str | None) -> Iterator[str]:
         labels, counts = np.unique(table.y, return_counts=True)
         shown = ", ".join(f"{shorten(label)}: {count:,}" for label, count in list(zip(labels, counts, strict=True))[:6])
         target += f" ({shown}{', …' if labels.size > 6 else ''})"
-    else:
-        target += f" ({table.y.min():,.6g} to {table.y.max():,.6g})"
+    else:  # the extremes are values of single rows
+        low, high = (table.y.min(), table.y.max()) if show_rows else np.quantile(table.y, [0.1, 0.9])
+        target += f" ({low:,.6g} to {high:,.6g})" if show_rows else f" (four in five from {low:,.4g} to {high:,.4g})"
     yield f"{table.name}  {len(table.y):,} rows, {columns:,} columns, {target}"
     for column in table.columns:
         if column.note and column.kind != "target":
