@@ -76,11 +76,11 @@ def listed(names: Sequence[object], most: int = 5) -> str:
     return " and ".join([", ".join(head[:-1]), head[-1]] if len(head) > 1 else head)
 
 
-def type_text(text: Any, *, decimal: str = ".") -> Values:
+def type_text(text: Any, *, decimal: str = ".", words: bool = False) -> Values:
     """Values of a column of text: truth values, whole numbers, numbers, or text with None for missing.
 
     A column is read as numbers only if all its values are: one word makes it text. Codes with leading zeros ("00501") and
-    digits beyond 64 bits stay text, because a number would lose them.
+    digits beyond 64 bits stay text, because a number would lose them. ``words``: text whatever it reads as.
     """
     text = pc.utf8_trim_whitespace(pc.cast(text, pa.large_string()))
     text = pc.if_else(pc.is_in(text, value_set=pa.array(MISSING, pa.large_string())), None, text)
@@ -88,10 +88,30 @@ def type_text(text: Any, *, decimal: str = ".") -> Values:
         text = text.combine_chunks()
     if text.null_count == len(text):
         return np.full(len(text), np.nan)
+    if words:
+        return _objects(text)
     values = _truth_values(text)
     if values is None:
         values = _numbers(text, decimal)
     return _objects(text) if values is None else values
+
+
+_WRAPPED = r"^\s*'(?s:.*)'\s*$"
+
+
+def in_single_quotes(text: Any) -> bool:
+    """Whether every value of a column of text stands in single quotes, as ARFF writes words; missing ones need not."""
+    text = pc.utf8_trim_whitespace(pc.cast(text, pa.large_string()))
+    known = pc.invert(pc.is_in(text, value_set=pa.array(MISSING, pa.large_string())))
+    wrapped = pc.and_(pc.match_substring_regex(text, _WRAPPED), pc.greater(pc.binary_length(text), 1))
+    return bool(pc.all(pc.or_(wrapped, pc.invert(known))).as_py()) and bool(pc.any(wrapped).as_py())
+
+
+def without_single_quotes(text: Any) -> Any:
+    """Values that stand in single quotes, without them."""
+    text = pc.utf8_trim_whitespace(pc.cast(text, pa.large_string()))
+    wrapped = pc.and_(pc.match_substring_regex(text, _WRAPPED), pc.greater(pc.binary_length(text), 1))
+    return pc.if_else(wrapped, pc.replace_substring(pc.utf8_slice_codeunits(text, 1, -1), "\\'", "'"), text)
 
 
 def _objects(text: Any) -> Values:

@@ -1,4 +1,5 @@
-"""From a file, a built-in set or a data frame to typed columns: CSV, TSV, gzip, Parquet, LIBSVM, npz.
+"""From a file, a built-in set or a data frame to typed columns: delimited text, JSON lines, ARFF, Parquet, Feather, Excel,
+LIBSVM, npz, gzipped or not.
 
 What a file holds is decided by its first bytes, then by its name. Nothing is written, nothing is unpickled, and whatever
 is wrong becomes one `DataError` sentence.
@@ -11,17 +12,24 @@ import io
 import re
 import zipfile
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.ipc
 
 from surelearn import files
 from surelearn.claim import Finding
+from surelearn.data.arff import looks_like_arff, read_arff
 from surelearn.data.columns import DataError, Values, listed, shown, type_text
-from surelearn.data.delimited import as_utf8, read_delimited
+from surelearn.data.delimited import as_utf8, from_text, read_delimited
+from surelearn.data.excel import looks_like_excel, read_excel
+from surelearn.data.json_lines import looks_like_json_lines, read_json_lines
 from surelearn.data.raw import Raw, check_names, check_width, make_frame
 from surelearn.unpacking import check_size, unzipped
 
@@ -33,13 +41,13 @@ BUILT_IN = {  # name: the name of its target
     "diabetes": "progression",
 }
 _NOT_TABLES = (  # first bytes of files that get renamed to .csv or .parquet
-    (b"PK\x03\x04", "a zip archive or an Excel workbook: unpack it, or save the sheet as CSV"),
-    (b"\xd0\xcf\x11\xe0", "an old Excel workbook: save the sheet as CSV"),
+    (b"PK\x03\x04", "a zip archive: unpack it"),
+    (b"\xd0\xcf\x11\xe0", "an old Excel workbook, or a protected one: save it as .xlsx or CSV"),
     (b"%PDF", "a PDF document: export the table as CSV"),
     (b"SQLite format 3", "an SQLite database: export the table as CSV"),
     (b"\x93NUMPY", "a single NumPy array: save features and target as .npz with arrays X and y"),
     (b"\x89HDF", "an HDF5 file: export the table as CSV or Parquet"),
-    (b"ARROW1", "an Arrow file: save the table as Parquet or CSV"),
+    (b"FEA1", "a Feather file of the first version: save the table as Feather, Parquet or CSV"),
     (b"\x89PNG", "an image: a table is needed"),
     (b"\xff\xd8\xff", "an image: a table is needed"),
     (b"BZh", "compressed with bzip2: decompress it, or use gzip"),
@@ -56,7 +64,7 @@ def load(source: Any, *, header: bool | None, labelled: bool = True) -> Raw:
         path = Path(source)
         if str(source) in BUILT_IN and not path.is_file():
             return _built_in(str(source))
-        return _file(path, _bytes(path), header, labelled)
+        return from_bytes(path, _bytes(path), header, labelled)
     return Raw(name="the data frame", path=None, frame=_plain(_to_pandas(source), "the data frame"))
 
 
@@ -110,29 +118,52 @@ def not_found(path: Path) -> str:
 
 
 def kind_of(name: str, content: bytes) -> str:
-    """What a file holds, from its first bytes, then its name: "parquet", "npz", "libsvm" or "text"."""
+    """What a file holds, from its first bytes, then its name.
+
+    One of "parquet", "feather", "excel", "npz", "json lines", "arff", "libsvm" and "text".
+    """
     suffix = Path(name.lower().removesuffix(".gz")).suffix
     if content[:4] == b"PAR1":
         return "parquet"
+    if content[:6] == b"ARROW1" or content[:4] == b"\xff\xff\xff\xff":
+        return "feather"
+    if looks_like_excel(content):
+        return "excel"
     if suffix == ".npz" and content[:2] == b"PK":
         return "npz"
     for magic, what in _NOT_TABLES:
         if content.startswith(magic):
             raise DataError(f"{name} is {what}.")
-    if suffix in (".parquet", ".npz"):
+    if suffix in (".parquet", ".npz", ".feather", ".arrow", ".xlsx"):
         raise DataError(f"{name} is not a {suffix[1:]} file, or is damaged: save it again, or name it .csv if it is text.")
+    start = content[:65536].removeprefix(b"\xef\xbb\xbf")
+    if suffix in (".jsonl", ".ndjson") or looks_like_json_lines(start):
+        return "json lines"
+    if suffix == ".arff" or looks_like_arff(start):
+        return "arff"
     libsvm = suffix in (".libsvm", ".svm", ".svmlight")
     return "libsvm" if libsvm or (suffix not in (".csv", ".tsv") and _looks_like_libsvm(as_utf8(name, content))) else "text"
 
 
-def _file(path: Path, content: bytes, header: bool | None, labelled: bool) -> Raw:
+def from_bytes(path: Path, content: bytes, header: bool | None, labelled: bool) -> Raw:
+    """Read the content of a file, as `load` does."""
     name = path.name
     kind = kind_of(name, content)
     if kind == "parquet":
         return Raw(name, path, _plain(_parquet(name, content), name))
+    if kind == "feather":
+        return Raw(name, path, _plain(_feather(name, content), name))
+    if kind == "excel":
+        table, findings = read_excel(name, content)
+        made = from_text(name, path, table, header)
+        return replace(made, findings=(*made.findings, *findings))
     if kind == "npz":
         return _npz(path, content, labelled)
-    text = as_utf8(name, content)
+    text = as_utf8(name, content, lines=kind == "json lines")
+    if kind == "json lines":
+        return Raw(name, path, _plain(read_json_lines(name, text), name))
+    if kind == "arff":
+        return read_arff(path, text)
     return _libsvm(path, text) if kind == "libsvm" else read_delimited(path, text, header)
 
 
@@ -146,23 +177,53 @@ def check_columns(name: str, schema: pa.Schema) -> None:
 def _parquet(name: str, content: bytes) -> pd.DataFrame:
     from pyarrow import parquet
 
-    try:
+    with arrow_file(name, "Parquet"):
         described = parquet.read_metadata(pa.BufferReader(content))
         stated = sum(described.row_group(i).total_byte_size for i in range(described.num_row_groups))
         too_much(name, max(stated, 8 * described.num_rows * described.num_columns), len(content))
-        table = parquet.read_table(pa.BufferReader(content))
-        table.validate(full=True)
-        check_names(name, table.column_names)
-        check_columns(name, table.schema)
-        for field in table.schema:
-            if pa.types.is_decimal(field.type):
-                index = table.schema.get_field_index(field.name)
-                table = table.set_column(index, field.name, table.column(index).cast(pa.float64()))
-        return table.to_pandas(date_as_object=False, ignore_metadata=True)
+        return _from_arrow(name, parquet.read_table(pa.BufferReader(content)))
+
+
+def _feather(name: str, content: bytes) -> pd.DataFrame:
+    with arrow_file(name, "Feather"):
+        schema, batches = open_feather(pa.BufferReader(content), content[:6])
+        kept, size = [], 0
+        for batch in batches:
+            size += batch.nbytes
+            too_much(name, size, len(content))
+            kept.append(batch)
+        return _from_arrow(name, pa.Table.from_batches(kept, schema))
+
+
+def open_feather(source: Any, start: bytes) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+    """The columns and the batches of Feather: Arrow's format of files (which begin with ARROW1) or of streams."""
+    if start != b"ARROW1":
+        stream = pa.ipc.open_stream(source)
+        return stream.schema, iter(stream)
+    file = pa.ipc.open_file(source)
+    return file.schema, (file.get_batch(i) for i in range(file.num_record_batches))
+
+
+@contextmanager
+def arrow_file(name: str, kind: str) -> Iterator[None]:
+    """Whatever goes wrong while pyarrow reads a file is a `DataError`."""
+    try:
+        yield
     except (pa.ArrowException, OSError, ValueError) as error:
         if isinstance(error, DataError):
             raise
-        raise DataError(f"{name} is a damaged Parquet file: write it again.") from None
+        raise DataError(f"{name} is a damaged {kind} file: write it again.") from None
+
+
+def _from_arrow(name: str, table: pa.Table) -> pd.DataFrame:
+    table.validate(full=True)
+    check_names(name, table.column_names)
+    check_columns(name, table.schema)
+    for field in table.schema:
+        if pa.types.is_decimal(field.type):
+            index = table.schema.get_field_index(field.name)
+            table = table.set_column(index, field.name, table.column(index).cast(pa.float64()))
+    return table.to_pandas(date_as_object=False, ignore_metadata=True)
 
 
 _LIBSVM_LINE = re.compile(rb"\s*[^\s:,]+(\s+qid:\d+)?(\s+\d+:[^\s:]+)+\s*(#.*)?")

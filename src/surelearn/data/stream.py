@@ -1,4 +1,5 @@
-"""Reading a table in pieces, so that a file larger than memory can be predicted: delimited text (gzipped or not), Parquet.
+"""Reading a table in pieces, so that a file larger than memory can be predicted: delimited text (gzipped or not), Parquet,
+Feather. Other formats are read whole.
 
 Text stays text: a `Schema` says what it means. What a piece cannot show is decided by the file's first 256 kB.
 """
@@ -13,16 +14,17 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Literal
 
 import pyarrow as pa
 
 from surelearn import files
-from surelearn.data.columns import DataError, shown
-from surelearn.data.delimited import as_utf8, quoted_tabs, sniff
-from surelearn.data.formats import BUILT_IN, check_columns, kind_of, load, not_found
-from surelearn.data.raw import check_names, check_width
+from surelearn.data.columns import DataError, in_single_quotes, shown, without_single_quotes
+from surelearn.data.delimited import SPACES, as_utf8, names_in, quote_of, sniff, spaces_to_tabs
+from surelearn.data.formats import BUILT_IN, arrow_file, check_columns, from_bytes, kind_of, load, not_found, open_feather
+from surelearn.data.raw import Raw, check_names, check_width
 
 HEAD = 1 << 18
 BLOCK = 1 << 22
@@ -78,12 +80,22 @@ def _file(path: Path, header: bool, names_for: NamesFor | None) -> Stream:
         kind = kind_of(name, head)
         if kind == "parquet":
             return _parquet(path, name, head)
+        if kind == "feather" and str(path) != "-" and isinstance(stream, io.BufferedReader):
+            return _feather(path, name, head)
         if kind != "text":
-            raw = load(path, header=header, labelled=False)
+            raw = _whole(path, name, head, header)
+            if kind == "excel" and not header and names_for is not None:
+                raw = replace(raw, frame=raw.frame.set_axis(list(names_for(raw.frame.shape[1], name)), axis=1))
             return _typed(raw.name, pa.Table.from_pandas(raw.frame, preserve_index=False), sparse=kind == "libsvm")
         text = _Utf8(stream, name, head)
         made = _delimited(name, text, as_utf8(name, _whole_lines(head)), header, names_for)
         return replace(made, close=stack.pop_all().close)
+
+
+def _whole(path: Path, name: str, head: bytes, header: bool) -> Raw:
+    if str(path) != "-":
+        return load(path, header=header, labelled=False)
+    return from_bytes(Path(name), head + sys.stdin.buffer.read(), header, labelled=False)
 
 
 def _opened(path: Path, stack: ExitStack) -> BinaryIO:
@@ -178,16 +190,18 @@ class _Utf8(io.RawIOBase):
 # ---------------------------------------------------------------------------------------------------------------- pieces
 
 
-def _delimited(name: str, stream: _Utf8, head: bytes, header: bool, names_for: NamesFor | None) -> Stream:
+def _delimited(name: str, stream: _Utf8 | _Tabbed, head: bytes, header: bool, names_for: NamesFor | None) -> Stream:
     delimiter, width = sniff(head)
     check_width(name, width)
-    reader = _Reader(name, stream, delimiter, width, quoted=quoted_tabs(head, delimiter, width))
+    written = delimiter
+    if delimiter == SPACES:
+        stream, head, delimiter, written = _Tabbed(stream), spaces_to_tabs(head), "\t", ","
+    reader = _Reader(name, stream, delimiter, width, quote=quote_of(head, delimiter, width))
     tables = reader.tables()
     first = next(tables, None)
     names: tuple[str, ...] = tuple(f"column {i}" for i in range(1, width + 1))
     if header:
-        firsts = [str(first.column(i)[0]).strip() for i in range(width)] if first is not None else []
-        names = tuple(said or name for said, name in zip(firsts, names, strict=True))
+        names = names if first is None else tuple(names_in(first))
         first = None if first is None else first.slice(1)
     elif names_for is not None:
         names = names_for(width, name)
@@ -195,19 +209,43 @@ def _delimited(name: str, stream: _Utf8, head: bytes, header: bool, names_for: N
     if first is None or (first.num_rows == 0 and (first := next(tables, None)) is None):
         raise DataError(f"{name} has a header and no rows: add rows{', or pass --no-header' if header else ''}.")
 
+    quoted = [i for i in range(width) if in_single_quotes(first.column(i))]
+
     def renamed(first: pa.Table) -> Iterator[pa.Table]:
-        yield from _pieces(first.rename_columns(list(names)))
-        for table in tables:
+        for table in chain([first], tables):
+            for i in quoted:
+                table = table.set_column(i, table.column_names[i], without_single_quotes(table.column(i)))
             yield from _pieces(table.rename_columns(list(names)))
 
-    return Stream(name, names, renamed(first), delimiter, "," if delimiter == ";" else ".")
+    return Stream(name, names, renamed(first), written, "," if delimiter == ";" else ".")
+
+
+class _Tabbed(io.RawIOBase):
+    """Text whose values are separated by runs of spaces, with tabs instead, whole lines at a time."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream, self._rest = stream, b""
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:  # noqa: ARG002 - a piece at a time, however much is asked for
+        while True:
+            text = self._stream.read()
+            whole, line_end, rest = (self._rest + text).rpartition(b"\n")
+            if not text:
+                self._rest, last = b"", self._rest
+                return spaces_to_tabs(last)
+            self._rest = rest
+            if line_end:
+                return spaces_to_tabs(whole + line_end)
 
 
 class _Reader:
     """Rows of text by pyarrow, block by block; a row of another width is refused with its number."""
 
-    def __init__(self, name: str, stream: _Utf8, delimiter: str, width: int, *, quoted: bool) -> None:
-        self.name, self.stream, self.delimiter, self.width, self.quoted = name, stream, delimiter, width, quoted
+    def __init__(self, name: str, stream: Any, delimiter: str, width: int, *, quote: str | Literal[False]) -> None:
+        self.name, self.stream, self.delimiter, self.width, self.quote = name, stream, delimiter, width, quote
         self.rows, self.bad = 0, None
 
     def tables(self) -> Iterator[pa.Table]:
@@ -219,8 +257,8 @@ class _Reader:
                 read_options=csv.ReadOptions(autogenerate_column_names=True, block_size=BLOCK, use_threads=False),
                 parse_options=csv.ParseOptions(
                     delimiter=self.delimiter,
-                    quote_char='"' if self.quoted else False,
-                    newlines_in_values=self.quoted,
+                    quote_char=self.quote,
+                    newlines_in_values=self.quote == '"',
                     invalid_row_handler=self._invalid,
                 ),
                 convert_options=csv.ConvertOptions(column_types={f"f{i}": pa.large_string() for i in range(self.width)}),
@@ -267,6 +305,21 @@ def _parquet(path: Path, name: str, head: bytes) -> Stream:
             raise DataError(f"{name} is a damaged Parquet file: write it again.") from None
 
     return Stream(name, tuple(file.schema_arrow.names), tables(), close=file.close)
+
+
+def _feather(path: Path, name: str, head: bytes) -> Stream:
+    with arrow_file(name, "Feather"):
+        source = pa.memory_map(str(path))
+        schema, batches = open_feather(source, head[:6])
+    check_names(name, schema.names)
+    check_columns(name, schema)
+
+    def tables() -> Iterator[pa.Table]:
+        with arrow_file(name, "Feather"):
+            for batch in batches:
+                yield from _pieces(pa.Table.from_batches([batch]))
+
+    return Stream(name, tuple(schema.names), tables(), close=source.close)
 
 
 def _typed(name: str, table: pa.Table, *, sparse: bool = False) -> Stream:

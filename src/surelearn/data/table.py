@@ -106,7 +106,8 @@ def read_table(
 
     Parameters
     ----------
-    source : a path to CSV, TSV (delimiter and encoding are detected), Parquet, LIBSVM or npz, gzipped or not; a built-in
+    source : a path to delimited text (delimiter and encoding are detected), JSON lines, ARFF, Parquet, Feather, Excel (with
+        the extra ``excel``), LIBSVM or npz, gzipped or not; a built-in
         name ("breast_cancer", the default, "iris", "wine", "digits", "diabetes"); or a pandas or polars data frame
     target : the column to predict, by name or position: 1 is the first, -1 the last; built-in sets, LIBSVM and npz have one
     header : whether the first line of a text table holds the names; without, columns are "column 1", "column 2", …; None
