@@ -35,7 +35,7 @@ $(VENV)/base.done: pyproject.toml constraints.txt
 	@touch $@
 
 $(VENV)/test.done: $(VENV)/base.done
-	@$(PIP) --editable '.[test,polars,scale,torch,privacy]'
+	@$(PIP) --editable '.[test,excel,polars,scale,torch,privacy]'
 	@touch $@
 
 $(VENV)/peers.done: $(VENV)/test.done

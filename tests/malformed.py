@@ -51,7 +51,7 @@ FILES = {
     "blank lines only": ("t.csv", b"\n\n  \n", {}, "is empty"),
     "header only": ("t.csv", "id,x,y\n", {}, "no rows"),
     "one column": ("t.csv", "y\n" + "a\nb\n" * 20, {}, "one column"),
-    "space separated": ("t.csv", "x y\n" + "1 a\n2 b\n" * 20, {}, "one column"),
+    "sentences": ("t.csv", "x y\n" + "1 a\n2 b c\n" * 20, {}, "one column"),
     "binary junk": ("t.csv", JUNK, {}, "NUL bytes"),
     "binary junk without NUL": ("t.csv", JUNK.replace(b"\0", b"\1"), {}, "binary"),
     "NUL byte in a value": ("t.csv", with_row(5, "4,\0,yes"), {}, "NUL bytes"),

@@ -32,7 +32,7 @@ def test_one_name_a_column(rows, names):
     assert column_names(rows) == names
     assert moves_of({}, rows, rows).names == names
     assert see_through(model, rows, rows).names == names
-    context = SimpleNamespace(columns=(), findings=(), target="y")
+    context = SimpleNamespace(columns=(), findings=(), target="y", options=SimpleNamespace(show_rows=True))
     said = {"rows": [3, 5], "changes": [0.1, 0.05], "method": "refits", "chosen": "", "tried": 2, "loss": "loss"}
     _, table = _of_rows(context, {**said, "base": 1.0, "noise": 0.0, "spread": 0.0}, rows, Y, None)
     _, *shown, _, _ = table.header

@@ -327,7 +327,9 @@ def test_bad_models_get_a_sentence(way, said):
 def test_a_refit_that_fails_leaves_the_other_attack():
     section = written(context_of(Odd("few")))
     assert list(by_code(section)) == ["SL641"]
-    assert any("a refit on half of the rows failed (ValueError: 200 rows at least)" in note for note in section.notes)
+    assert any(
+        "a refit on half of the rows failed, it raised ValueError: 200 rows at least" in note for note in section.notes
+    )
 
 
 def test_what_looks_like_leakage_is_said():

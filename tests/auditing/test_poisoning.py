@@ -27,7 +27,7 @@ from surelearn.robust import PartitionClassifier
 
 QUICK = {
     "ledger": False, "refits": 0, "curve_repeats": 0, "n_jobs": 1, "effort": 0.5,
-    "skip": ("robustness", "membership", "attribution"),
+    "skip": ("robustness", "membership", "attribution"), "show_rows": True,
 }  # fmt: skip
 LOGISTIC = LogisticRegression(regularization=0.01, passes=0, finish="newton")
 PULL = float(lambertw(1 / np.e).real)
@@ -256,10 +256,10 @@ def test_what_raises_is_a_sentence_and_the_rest_stays(monkeypatch):
     monkeypatch.setattr(poisoning, "influence", boom)
     section = audited(model=GaussianNB())["poisoning"]
     assert "SL621" in codes(section)
-    assert "RuntimeError: it broke." in section.notes
+    assert "It raised RuntimeError: it broke." in section.notes
     monkeypatch.setattr(poisoning, "flipped", boom)
     result = audited(model=GaussianNB())
-    assert result["poisoning"].notes == ("Not measured: RuntimeError: it broke",)
+    assert result["poisoning"].notes == ("Not measured: it raised RuntimeError: it broke",)
     assert len(result.sections) > 1
 
 

@@ -22,7 +22,7 @@ from surelearn.fingerprint import fingerprint_model
 from surelearn.linear import DPLogisticRegression
 from surelearn.selection.costs import best_constant
 
-QUICK = {"ledger": False, "refits": 4, "effort": 0.4, "n_jobs": 1}
+QUICK = {"ledger": False, "refits": 4, "effort": 0.4, "n_jobs": 1, "show_rows": True}
 ONLY = {name: {**QUICK, "skip": [other for other in MODULES if other != name]} for name in MODULES}
 
 

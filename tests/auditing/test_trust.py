@@ -14,6 +14,7 @@ from surelearn.auditing.context import Unusable
 from surelearn.cli import main
 from surelearn.report import Section
 
+QUOTES = "(its message may quote a row: `--show-rows` prints it)"
 QUICK = {"ledger": False, "refits": 0, "curve_repeats": 0}
 
 
@@ -62,8 +63,8 @@ def audit_with(monkeypatch, fitted, modules, **options):
     ("error", "note"),
     [
         (Unusable("The model has\nno gradient."), "Not measured: The model has no gradient."),
-        (ZeroDivisionError("by zero"), "Not measured: ZeroDivisionError: by zero"),
-        (KeyError(), "Not measured: KeyError: KeyError"),
+        (ZeroDivisionError("by zero"), f"Not measured: it raised ZeroDivisionError {QUOTES}."),
+        (KeyError(), "Not measured: it raised KeyError"),
     ],
 )
 def test_what_one_section_raises_leaves_the_others(stage, error, note, monkeypatch, fitted):

@@ -32,7 +32,7 @@ def proved_claims(
             claims.append(_new_rows(context, proofs["radii"], y, radius))
         for change in shown:
             place = f"row {numbers[change['row']]}"
-            named = row_name(context, numbers[change["row"]], change["before"])
+            named = row_name(context, int(numbers[change["row"]]), change["before"])
             label = f"change of every number that {named} withstands (standard deviations)"
             claims.append(radii.claim(change["row"], label=label, covers=_row_alone(context, place)))
     if proofs["smoothed"] is not None:
@@ -40,7 +40,7 @@ def proved_claims(
         row = len(y) // 2  # fixed before any noise was drawn
         if smoothed.labels[row] == y[row] and not smoothed.abstained[row]:
             place = f"row {numbers[row]}"
-            named = row_name(context, numbers[row], smoothed.labels[row])
+            named = row_name(context, int(numbers[row]), smoothed.labels[row])
             label = f"change that {named} withstands if smoothed (L2, standard deviations)"
             covers = replace(_row_alone(context, place), predictor=f"smoothed with noise of {NOISE:g} standard deviations")
             claims.append(smoothed.claim(int(row), label=label, covers=covers))

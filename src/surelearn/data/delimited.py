@@ -72,6 +72,9 @@ def read_delimited(path: Path, text: bytes, header: bool | None) -> Raw:
 
 def from_text(name: str, path: Path, table: pa.Table, header: bool | None, *, decimal: str = ".") -> Raw:
     """A table from cells of text; a first line that looks like data is refused unless ``header`` says what it is."""
+    wrapped = [in_single_quotes(column.slice(1)) for column in table.columns]
+    columns = [without_single_quotes(c) if quoted else c for c, quoted in zip(table.columns, wrapped, strict=True)]
+    table = pa.table(columns, names=table.column_names)
     if header is None:
         check_header(name, table, decimal)
     names, findings = [f"column {i}" for i in range(1, table.num_columns + 1)], ()
@@ -86,8 +89,7 @@ def from_text(name: str, path: Path, table: pa.Table, header: bool | None, *, de
     check_names(name, names)
     if table.num_rows == 0:
         raise DataError(f"{name} has a header and no rows: add rows{'' if header is False else ', or pass --no-header'}.")
-    columns = [without_single_quotes(column) if in_single_quotes(column) else column for column in table.columns]
-    columns = [type_text(column, decimal=decimal) for column in columns]
+    columns = [type_text(column, decimal=decimal) for column in table.columns]
     return Raw(name, path, make_frame(names, columns), findings=findings)
 
 

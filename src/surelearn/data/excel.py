@@ -28,7 +28,7 @@ def looks_like_excel(start: bytes) -> bool:
 def read_excel(name: str, content: bytes) -> tuple[pa.Table, tuple[Finding, ...]]:
     """The cells of the first sheet that has rows, as text, and a finding about sheets that were not read (SL130)."""
     try:
-        import python_calamine as calamine
+        import python_calamine as calamine  # pyright: ignore[reportMissingImports] - an extra
     except ImportError:
         raise DataError(
             f"{name} is an Excel workbook: pip install 'surelearn[excel]' to read it, or save the sheet as CSV."
