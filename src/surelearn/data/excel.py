@@ -62,7 +62,7 @@ def read_excel(name: str, content: bytes) -> tuple[pa.Table, tuple[Finding, ...]
 
 
 def _check_size(name: str, content: bytes) -> None:
-    """Refuse an archive that unpacks to too much, whatever sizes it states: the reader of workbooks does not ask for them."""
+    """Refuse an archive that unpacks to too much, whatever sizes it states: the reader of workbooks goes on past them."""
     unpacked = 0
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
