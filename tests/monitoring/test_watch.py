@@ -184,7 +184,7 @@ def test_every_certified_claim_is_watched_and_delta_is_divided(costly, amounts, 
     watch = Watch(costly, delta=0.08)
     shares = {each.claim.quantity: each.delta for each in watch.watched}
     assert set(shares) == {"risk", "sensitivity", "specificity", "precision", "mean_cost"}
-    assert watch.headline.claim.delta == max(claim.delta for claim in costly.together)
+    assert watch.headline.claim is costly["mean_cost"]
     assert watch.headline.delta == pytest.approx(0.04)
     assert sorted(shares.values())[:4] == pytest.approx([0.01] * 4)
     assert {each.claim.quantity for each in Watch(amounts).watched} == {"error_quantile", "mean_loss"}
@@ -394,6 +394,17 @@ def test_a_saved_watch_goes_on_as_if_nothing_had_happened(grouped, tmp_path):
     again = Watch.from_dict(json.loads(json.dumps(halves.to_dict())), grouped)
     assert again.to_dict() == halves.to_dict()
     assert str(again) == str(halves)
+
+
+def test_a_state_goes_on_with_the_certificate_as_published(costly):
+    """Losses per row are left out of what is published; the certificate is the same."""
+    published = Certificate.from_json(costly.published().to_json())
+    watch = Watch(costly).update([0, 1, 1], [0, 1, 0])
+    again = Watch.from_dict(watch.to_dict(), published).update([0], [1])
+    assert Watch.from_dict(again.to_dict(), costly).rows == 4
+    assert [each.evidence for each in Watch(published).update([1], [0]).watched] == [
+        each.evidence for each in Watch(costly).update([1], [0]).watched
+    ]
 
 
 def damages(plain):

@@ -327,7 +327,7 @@ class _Live:
         found = [label for label in dict.fromkeys(truths.tolist()) if label is not None]
         if classes and found and not classes & set(found):
             known = ", ".join(repr(label) for label in sorted(classes, key=str)[:5])
-            said = f"no label is one the model knows; {found[0]!r} is not {known}"
+            said = f"no label is one the model knows; {found[0]!r:.60} is not {known:.80}"
             raise ValueError(f"{self.source}, column {self.target!r}: {said}")
 
     @property

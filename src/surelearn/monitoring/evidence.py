@@ -154,13 +154,19 @@ def check_entries(plain: Any, like: Mapping[str, Any]) -> None:
             raise ValueError(f"it has an unknown entry {name!r}")
 
 
-def check_certificate(kept: Any, certificate: Certificate) -> None:
-    """Refuse what was kept for another certificate; ``kept`` is its hash.
+def name_of(certificate: Certificate) -> str:
+    """The hash by which a state knows its certificate: the same with losses per row and, as published, without them."""
+    return certificate.published().hash
 
-    The hash of a certificate covers the version of its format, so that the same one had other hashes under earlier releases.
+
+def check_certificate(kept: Any, certificate: Certificate) -> None:
+    """Refuse what was kept for another certificate, by its name.
+
+    States of earlier releases have the hash with losses per row, and it covers the version of the certificate's format.
     """
     plain = certificate.to_dict()
-    if kept not in (content_hash({**plain, "version": version}) for version in range(plain["version"], 0, -1)):
+    earlier = (content_hash({**plain, "version": version}) for version in range(plain["version"], 0, -1))
+    if kept != name_of(certificate) and kept not in earlier:
         raise ValueError("this is the watch of another certificate: its evidence says nothing about this one")
 
 

@@ -15,7 +15,7 @@ from surelearn import files
 from surelearn.certificate import Certificate
 from surelearn.claim import Finding
 from surelearn.documents import check_format, read_json
-from surelearn.monitoring.evidence import check_certificate, check_entries, require
+from surelearn.monitoring.evidence import check_certificate, check_entries, name_of, require
 from surelearn.monitoring.reference import FAMILYWISE, FEWEST_ROWS, Counter
 
 FORMAT = "surelearn-looks"
@@ -64,7 +64,7 @@ class Looks:
 
     def save(self, path: Path, certificate: Certificate) -> None:
         """Write the looks as JSON; the file is replaced as a whole or not at all."""
-        plain = {"format": FORMAT, "version": VERSION, "certificate": certificate.hash, "seen": self.seen}
+        plain = {"format": FORMAT, "version": VERSION, "certificate": name_of(certificate), "seen": self.seen}
         files.write(path, json.dumps(plain, indent=1) + "\n")
 
     @classmethod

@@ -18,7 +18,7 @@ from surelearn.certificate import Certificate
 from surelearn.claim import Claim, Finding
 from surelearn.documents import check_format, read_json
 from surelearn.measurement import Mask, Measurement
-from surelearn.monitoring.evidence import MOST_POINTS, check_certificate, check_entries, real, require, whole
+from surelearn.monitoring.evidence import MOST_POINTS, check_certificate, check_entries, name_of, real, require, whole
 from surelearn.monitoring.label_shift import LabelShift
 from surelearn.monitoring.labels import group_hash, missing, one_dimensional
 from surelearn.monitoring.losses import EVERY_ROW, SLICES, divide, find_claims, read_rows, unit_losses
@@ -322,7 +322,7 @@ class Watch:
         return {
             "format": FORMAT,
             "version": VERSION,
-            "certificate": self.certificate.hash,
+            "certificate": name_of(self.certificate),
             "claim": self.quantity,
             "delta": self.delta,
             "unlabelled": self.unlabelled,
