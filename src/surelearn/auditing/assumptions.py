@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from surelearn.auditing.context import Context
+from surelearn.auditing.independence import assumed_independent, assumed_population
 from surelearn.plain import percent_sure
 from surelearn.report import Section
 from surelearn.selection.ledger import allowance, ordinal, state_folder
@@ -22,12 +23,9 @@ def section(context: Context) -> Section:
     else:
         said = "Cannot be checked from this file; `surelearn watch` checks live rows."
         notes.append(f"New rows come from the same source as these. {said}")
-    if context.groups is not None:
-        notes.append(f"Rows of different {context.group_name} values are independent. Rows of the same one need not be.")
-    else:
-        against = [codes[code].text for code in ("SL108", "SL104") if code in codes]
-        seen = " ".join(against) if against else "Not contradicted: no duplicates, no grouping seen."
-        notes.append(f"Rows are independent. {seen} If several rows belong to one person or machine, use `--group`.")
+    if population := assumed_population(context):
+        notes.append(population)
+    notes.append(assumed_independent(context))
     notes.append(f"Held-back rows were not used before. {_use(context)}")
     return Section(key="assumptions", title="Assumptions", place="assumptions", notes=tuple(notes))
 

@@ -8,9 +8,10 @@ from surelearn.report import Section, Table
 
 def section(context: Context) -> Section | None:
     """The findings about the data; one row a column stands in the details (`listing`)."""
-    if not context.columns:
+    if not context.columns and not context.search.found:
         return None
-    findings = [finding for finding in context.findings if finding.severity != "info"]
+    seen = context.findings if context.columns else context.search.found
+    findings = [finding for finding in seen if finding.severity != "info"]
     notes = () if findings else ("Nothing odd was seen in the columns.",)
     return Section(key="data", title="The data", notes=notes, findings=tuple(findings))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from surelearn import jobs
 from surelearn.adapters import Task
 from surelearn.certificate import Certificate
 from surelearn.claim import Finding
+from surelearn.data.independence import Search
 from surelearn.data.novelty import Compared
 from surelearn.selection.costs import cost_of_threshold
 from surelearn.selection.cross_validation import take
@@ -43,6 +44,8 @@ class Options:
     skip: tuple[str, ...] = ()
     effort: float = 1.0
     show_rows: bool = False
+    independent: bool = False
+    population: str | None = None
 
     @property
     def miss(self) -> float | None:
@@ -101,6 +104,13 @@ class Context:
     looked_in: tuple[Path, ...] | None = None
     seen: tuple[Any, Any] | None = None
     compared: Compared | None = None
+    search: Search = field(default_factory=Search)
+    unlabelled_compared: bool = False
+
+    @property
+    def contradicted(self) -> tuple[Finding, ...]:
+        """What contradicts independence, unless the user vouches for it."""
+        return () if self.options.independent else self.search.found
 
     @property
     def trained(self) -> bool:

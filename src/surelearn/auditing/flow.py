@@ -14,6 +14,7 @@ from surelearn.adapters import Task, describe, scores_of, task_of
 from surelearn.auditing.bounds_compared import extend
 from surelearn.auditing.context import Context, Options, Runner
 from surelearn.auditing.fitting import Fitted, fit, fit_rival
+from surelearn.auditing.independence import LABELLED, comparable, unlabelled_differ, withhold
 from surelearn.auditing.looks import describe_look, keep_losses, known_rows, known_table, open_ledger, raised_bound
 from surelearn.auditing.novelty import compare_rows, compare_table
 from surelearn.auditing.one_row import own_certificate
@@ -25,6 +26,7 @@ from surelearn.auditing.verdict import write_verdict
 from surelearn.certificate import Absent, Certificate
 from surelearn.certification import certify, check_largest_group, uncounted
 from surelearn.data import Table, read_table
+from surelearn.data.independence import search_rows, search_table
 from surelearn.data.novelty import Compared
 from surelearn.data.oddities import find_oddities
 from surelearn.data.schema import Schema
@@ -82,8 +84,9 @@ def audit(
     ledger : where uses of certify rows are recorded; by default beside the data, or in the user's state folder; False keeps
         none, and the page says so
     n_jobs : parallel tasks; results do not depend on it
-    **options : ``delta``, ``positive``, ``cost``, ``threshold``, ``slices``, ``alpha``, ``loss_bound``,
-        ``largest_group``, ``seed``, … as in `surelearn.auditing.context.Options`
+    **options : ``delta``, ``positive``, ``cost``, ``threshold``, ``slices``, ``alpha``, ``loss_bound``, ``largest_group``,
+        ``seed``, … as in `surelearn.auditing.context.Options`; ``independent=True`` vouches for rows that look dependent,
+        ``population="labelled"`` says that rows without a label do not matter
 
     Examples
     --------
@@ -96,6 +99,8 @@ def audit(
     asked = Options(**{**options, **{name: (v,) if isinstance(v, str) else tuple(v) for name, v in several.items()}})
     if not 0 < asked.delta < 1:
         raise ValueError(f"delta must lie strictly between 0 and 1, not {asked.delta!r}")
+    if asked.population not in (None, LABELLED):
+        raise ValueError(f"population must be {LABELLED!r} or nothing, not {asked.population!r}")
     if unknown := sorted(set(asked.skip) - set(MODULES)):
         raise ValueError(f"skip must name sections among {', '.join(MODULES)}, not {unknown[0]!r}")
     if not isinstance(asked.effort, int | float | np.number) or not 0 < asked.effort < float("inf"):
@@ -149,7 +154,13 @@ def audit_table(
     certificate, turn = _looked(
         book, look, known, options, lambda paid: _certify(table, split, fitted, including, rival, compared, paid)
     )
-    certificate = _named(certificate, table)
+    search = search_table(table)
+    certificate = withhold(_named(certificate, table), () if options.independent else search.found)
+    train = np.union1d(split.fit, split.select)
+    schema = Schema.of(table, fitted.columns, train)
+    kinds = {c.name: c.kind for c in table.columns if c.name in fitted.columns and c.kind != "date"}  # dates move on
+    reference = Reference.from_rows(take(table.X[fitted.columns], train), X, kinds, scores_of(fitted.model, X))
+    differ = unlabelled_differ(table, schema, reference, fitted.model)
     context = Context(
         title=table.name,
         target=table.target,
@@ -158,7 +169,7 @@ def audit_table(
         y=table.y,
         groups=table.groups,
         columns=table.columns,
-        findings=table.findings,
+        findings=(*table.findings, *search.found, *differ),
         split=split,
         selection=fitted.selection,
         model=fitted.model,
@@ -173,16 +184,15 @@ def audit_table(
         time_name=table.time or "",
         looked_in=None if book is None else book.paths,
         compared=compared,
+        search=search,
+        unlabelled_compared=comparable(table),
     )
     result = _document(context, table.frame.shape[1] - 1, fitted.selection)
-    train = np.union1d(split.fit, split.select)
-    kinds = {c.name: c.kind for c in table.columns if c.name in fitted.columns and c.kind != "date"}  # dates move on
-    reference = Reference.from_rows(take(table.X[fitted.columns], train), X, kinds, scores_of(fitted.model, X))
     numbers = {**result.numbers, "reading": table.reading, "columns": fitted.columns}
     return replace(
         result,
         numbers=numbers,
-        schema=Schema.of(table, fitted.columns, train),
+        schema=schema,
         reference=reference.to_dict(),
     )
 
@@ -228,6 +238,8 @@ def _audit_fitted(
         return extend(certificate, learner=own_certificate(model, None))
 
     certificate, turn = _looked(book, look, known_rows(X, y, hash_arrays(X, y)), options, make)
+    search = search_rows(X, groups)
+    certificate = withhold(certificate, () if options.independent else search.found)
     context = Context(
         title=describe(model),
         target="",
@@ -236,7 +248,7 @@ def _audit_fitted(
         y=y,
         groups=groups,
         columns=(),
-        findings=() if fit_rows is None else fit_rows.findings,
+        findings=(*(() if fit_rows is None else fit_rows.findings), *search.found),
         split=None,
         selection=None,
         model=model,
@@ -248,6 +260,7 @@ def _audit_fitted(
         seen=None if fit_rows is None else (fit_rows.X, fit_rows.y),
         looked_in=None if book is None else book.paths,
         compared=compared,
+        search=search,
     )
     return _document(context, X.shape[1] if hasattr(X, "shape") and len(X.shape) > 1 else 1, None)
 

@@ -32,7 +32,7 @@ def section(context: Context) -> Section | None:
     else:
         note = f"The last rows by {context.time_name} were measured on, the others fitted on."
     table = Table(header=("purpose", "rows"), rows=counts)
-    copies = context.findings if context.split is None else ()
+    copies = tuple(finding for finding in context.findings if finding.code == "SL104") if context.split is None else ()
     title = "Which rows did what"
     notes = (note, *nothing_near(context))
     return Section(key="split", title=title, place="details", notes=notes, tables=(table,), findings=copies)

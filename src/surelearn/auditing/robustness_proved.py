@@ -76,6 +76,8 @@ def _why_not_new_rows(context: Context) -> str:
         return "standard deviations are those of the rows themselves"
     if context.time_name:
         return "rows are ordered by time"
+    if context.contradicted:
+        return "rows are not independent draws"
     return "rows belong together in groups" if context.groups is not None else ""
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from surelearn.auditing import novelty, over_time
 from surelearn.auditing.context import Context
 from surelearn.auditing.headline import Headline, number, quoted, worst
+from surelearn.auditing.independence import about_labelled, no_verdict
 from surelearn.auditing.rare import missed_class, next_step
 from surelearn.bounds import betting_upper, clopper_pearson
 from surelearn.claim import Claim
@@ -23,8 +24,14 @@ GOAL = 0.05
 
 def write_verdict(context: Context) -> Verdict:
     """The verdict of an audit, by the first rule that applies."""
+    return about_labelled(context, _first_that_applies(context))
+
+
+def _first_that_applies(context: Context) -> Verdict:
     if context.time_name:
         return over_time.verdict(context)
+    if (contradicted := no_verdict(context)) is not None:
+        return contradicted
     if context.suspects:
         return _leak(context)
     if context.task == "regression":

@@ -43,6 +43,9 @@ Examples:
 @click.option("--largest-group", type=int, metavar="ROWS",
               help="No group has more rows: adds the risk with every row counting the same.")  # fmt: skip
 @click.option("--time", metavar="COLUMN", help="Rows are ordered in time: measure on the last ones, guarantee nothing.")
+@click.option("--independent", is_flag=True, help="Vouch that rows are independent draws where the table contradicts it.")
+@click.option("--population", type=click.Choice(["labelled"]),
+              help="Say that the page is about labelled rows, where those without a label differ.")  # fmt: skip
 @click.option("--task", type=click.Choice(["classification", "regression"]), help="If the target's kind is misread.")
 @click.option("--positive", metavar="CLASS", help="The class that matters.")
 @click.option("--cost", type=float, help="Cost of a missed --positive when a false alarm costs 1: the page is then about the"
@@ -281,6 +284,9 @@ def _gate(result: Any, max_risk: float | None) -> int:
         return 0
     if result.verdict.kind in ("do not ship", "no verdict"):
         click.echo(f"gate: the verdict is {result.verdict.kind!r}", err=True)
+        return 1
+    if result.numbers["options"]["population"] is None and any(finding.code == "SL119" for finding in result.findings):
+        click.echo("check: rows without a label differ; say --population labelled if only labelled ones matter", err=True)
         return 1
     headline = next((claim for claim in result.certificate.together), None)
     if headline is None:

@@ -57,6 +57,7 @@ class Table:
     row_hashes : one 64-bit hash per row as read, see `hash_rows`
     group, time : the columns that say which rows belong together, and in which order they came
     reading : how it was read, as `read_table`'s arguments
+    unlabelled : the rows without a target, as read
     """
 
     name: str
@@ -70,6 +71,7 @@ class Table:
     group: str | None = None
     time: str | None = None
     reading: Mapping[str, Any] = field(default_factory=dict)
+    unlabelled: pd.DataFrame = field(default_factory=pd.DataFrame)
 
     @property
     def X(self) -> pd.DataFrame:  # noqa: N802 - scikit-learn's name
@@ -164,6 +166,7 @@ def read_table(
             "time": _named(roles, "time"),
             "task": decided,
         },
+        unlabelled=raw.frame.loc[~kept].reset_index(drop=True),
     )
     _check_classes(table)
     found += [*raw.findings, *infinite, *few_values(goal, frame[goal].to_numpy(), decided, chosen=task is not None)]

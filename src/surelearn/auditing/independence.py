@@ -1,0 +1,120 @@
+"""Where the table contradicts that rows are independent draws, or rows without a label are others: claims and words."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+
+from surelearn.adapters import scores_of
+from surelearn.auditing.context import Context
+from surelearn.certificate import Absent, Certificate
+from surelearn.claim import Finding
+from surelearn.data import Table
+from surelearn.data.schema import Notes, Schema
+from surelearn.monitoring import Reference, drift
+from surelearn.monitoring.reference import FAMILYWISE, FEWEST_ROWS
+from surelearn.report import Verdict
+
+FOUND = ("SL116", "SL117", "SL118")  # independence is contradicted
+UNLABELLED = "SL119"  # rows without a label are others
+LABELLED = "labelled"  # what --population may be
+
+
+def withhold(certificate: Certificate, found: tuple[Finding, ...]) -> Certificate:
+    """The certificate without its claims, which need independent rows: each is absent, with what was seen as its reason."""
+    if not found:
+        return certificate
+    why = f"rows are not independent draws ({', '.join(sorted({finding.code for finding in found}))})"
+    absent = [
+        Absent(quantity=claim.quantity, theorem=claim.theorem, reason=f"{claim.label}: {why}")
+        for claim in certificate.claims
+    ]
+    return replace(certificate, claims=(), absent=(*certificate.absent, *absent))
+
+
+def no_verdict(context: Context) -> Verdict | None:
+    """No verdict, with what was seen and what to say, where independence is contradicted and nobody vouches for it."""
+    found = context.contradicted
+    if not found:
+        return None
+    named = [finding for finding in found if "column" in finding.numbers]
+    if context.split is None:
+        say = "Pass `groups=` if rows belong together, or `independent=True` to vouch for them."
+    elif named and len(named) == len(found):
+        option, column = named[0].numbers["option"], _short(named[0].numbers["column"])
+        say = f"Say `{option} {column}`, or `--independent` to vouch that rows are independent draws."
+    else:
+        say = "Say `--group COLUMN` or `--time COLUMN`, or `--independent` to vouch that rows are independent draws."
+    return Verdict(kind="no verdict", sentence=f"No verdict: {found[0].text[0].lower()}{found[0].text[1:]} {say}")
+
+
+def about_labelled(context: Context, verdict: Verdict) -> Verdict:
+    """The verdict, which says first that it is about labelled rows where those without a label differ."""
+    if not any(finding.code == UNLABELLED for finding in context.findings) or verdict.kind == "no verdict":
+        return verdict
+    return replace(verdict, sentence=f"Labelled rows only: {verdict.sentence}")
+
+
+def unlabelled_differ(table: Table, schema: Schema, reference: Reference, model: Any) -> tuple[Finding, ...]:
+    """SL119 where rows without a target differ from the certify rows, in a feature or in what the model says of them.
+
+    Chi-square tests of every column and score, with Holm's correction: a false alarm in about 1% of tables.
+    """
+    if not comparable(table):
+        return ()
+    rows = schema.conform(pa.Table.from_pandas(table.unlabelled, preserve_index=False), table.name, Notes())
+    moved = [found for found in drift(reference, rows, scores_of(model, rows)) if "p" in found.numbers]
+    if not moved:
+        return ()
+    said = moved[0].text.replace("of rows", "of rows without a label", 1).replace("the certify rows", "labelled rows")
+    text = f"The {len(rows):,} rows without a label differ from the labelled ones. {said}"
+    columns = [found.numbers["column"] for found in moved]
+    numbers = {"columns": columns, "rows": len(rows), "p": moved[0].numbers["p"], "false alarms": FAMILYWISE}
+    return (Finding(code=UNLABELLED, text=text, severity="serious", numbers=numbers),)
+
+
+def comparable(table: Table) -> bool:
+    """Whether rows without a target are compared: at least 30, and rows count one by one."""
+    return len(table.unlabelled) >= FEWEST_ROWS and table.group is None and table.time is None
+
+
+def assumed_independent(context: Context) -> str:
+    """The assumption of independent rows, what was looked for, and what was not."""
+    search = context.search
+    said = [f"Rows are independent{'' if context.groups is None else f' between {context.group_name} values'}."]
+    if context.groups is not None:
+        said.append(f"Rows of the same {context.group_name} need not be.")
+    if search.found:
+        vouched = context.options.independent
+        said.append(
+            "Contradicted, but vouched for by whoever made this page (`--independent`):" if vouched else "Contradicted:"
+        )
+        said += [finding.text for finding in search.found]
+    said += [finding.text for finding in context.findings if finding.code == "SL108" and context.groups is None]
+    if search.looked_for:
+        nothing = "" if search.found else ", and nothing was found"
+        said.append(f"Looked for: {', '.join(search.looked_for)}{nothing}.")
+    said += [f"Not looked for: {', '.join(search.not_looked_for)}."] * bool(search.not_looked_for)
+    said.append("Groups that no column names and no clump shows cannot be found: if rows belong together, use `--group`.")
+    return " ".join(said)
+
+
+def assumed_population(context: Context) -> str:
+    """What is known of rows without a label; "" where there are none."""
+    codes = {finding.code: finding for finding in context.findings}
+    if UNLABELLED in codes:
+        said = "said with `--population labelled`" if context.options.population else "checks fail until that is said"
+        return f"{codes[UNLABELLED].text} So the page is about labelled rows only ({said})."
+    if "SL110" not in codes:
+        return ""
+    if context.unlabelled_compared:
+        return (
+            f"Rows without a label were compared with labelled ones: no difference (false alarms: about {FAMILYWISE:.0%})."
+        )
+    return "Whether rows without a label are others was not looked for: the page is about labelled rows."
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= 40 else f"{name[:39]}…"
