@@ -92,7 +92,9 @@ def assumed_independent(context: Context) -> str:
             "Contradicted, but vouched for by whoever made this page (`--independent`):" if vouched else "Contradicted:"
         )
         said += [finding.text for finding in search.found]
-    said += [finding.text for finding in context.findings if finding.code == "SL108" and context.groups is None]
+    else:
+        hints = () if context.groups is not None else ("SL104", "SL108")
+        said += [finding.text for finding in context.findings if finding.code in hints]
     if search.looked_for:
         nothing = "" if search.found else ", and nothing was found"
         said.append(f"Looked for: {', '.join(search.looked_for)}{nothing}.")
