@@ -1,7 +1,8 @@
 """What contradicts that rows are independent draws: copies, near copies and clumps, columns that name groups, dates.
 
-Everything looks at features alone, never at the target. `search_table` searches a `Table`, `search_rows` the rows of a model that
-was fitted elsewhere. Both say what was looked for and what was not: groups that nothing names or shows cannot be found.
+Everything looks at features alone, never at the target. `search_table` searches a `Table`, `search_rows` the rows of a
+model that was fitted elsewhere. Both say what was looked for and what was not: groups that nothing names or shows cannot
+be found.
 """
 
 from __future__ import annotations
@@ -86,7 +87,7 @@ def search_table(table: Table, rows: Rows | None = None) -> Search:
     features = table.X if rows is None else table.X.iloc[rows]
     numeric = [column.name for column in table.columns if column.kind == "number"]
     groups = None if table.group is None else frame[table.group].to_numpy()
-    search = _look_at_features(features, numeric, groups)
+    search = _search_features(features, numeric, groups)
     if table.group is not None:
         return search
     if any(finding.code == "SL116" for finding in search.found):  # copies alone make counts equal
@@ -109,10 +110,10 @@ def search_rows(X: Any, groups: Values | None = None) -> Search:
     if X.columns.has_duplicates:
         X = X.set_axis([str(i) for i in range(X.shape[1])], axis=1)
     numeric = [str(name) for name in X.columns if X[name].dtype.kind in "fiu"]
-    return _look_at_features(X, numeric, None if groups is None else np.asarray(groups))
+    return _search_features(X, numeric, None if groups is None else np.asarray(groups))
 
 
-def _look_at_features(features: pd.DataFrame, numeric: Sequence[str], groups: Values | None) -> Search:
+def _search_features(features: pd.DataFrame, numeric: Sequence[str], groups: Values | None) -> Search:
     codes = {name: _codes(features[name].to_numpy()) for name in features.columns}
     contents = _sum_of_hashes(codes, len(features))
     found, looked_for, not_looked_for = [], [], []
