@@ -80,7 +80,7 @@ def test_new_patients_in_later_months(tmp_path):
     )
     assert result.verdict.kind == "measured only"
     assert result.claims == ()
-    assert "values of patient to begin by month" in result.verdict.text
+    assert "patients to begin by month" in result.verdict.text
     assert "always answering" in result.verdict.text
     rows = dict(result["split"].tables[0].rows)
     assert sum(map(int, rows.values())) == len(frame)

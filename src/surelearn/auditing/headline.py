@@ -117,6 +117,17 @@ def worst(claims: Iterable[Claim]) -> Claim | None:
     return (max if listed[0].relation == "<=" else min)(listed, key=lambda claim: number(claim))
 
 
+def plural(group: str) -> str:
+    """Several groups in words: "patients", or "values of g" where no plural is obvious.
+
+    Examples
+    --------
+    >>> plural("patient"), plural("g")
+    ('patients', 'values of g')
+    """
+    return f"{group}s" if group.isalpha() and len(group) > 2 and not group.endswith("s") else f"values of {group}"
+
+
 def quoted(label: Any) -> str:
     """A label between quotation marks."""
     return f"‘{label}’"

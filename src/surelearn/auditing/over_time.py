@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from surelearn.auditing.context import Context
-from surelearn.auditing.headline import quoted
+from surelearn.auditing.headline import plural, quoted
 from surelearn.measurement import Measurement, measure
 from surelearn.plain import show
 from surelearn.report import Section, Table, Verdict
@@ -34,7 +34,7 @@ def verdict(context: Context) -> Verdict:
     if context.groups is None:
         where = f"the last {rows} by {context.time_name}"
     else:
-        where = f"the last {facts['groups']:,} values of {context.group_name} to begin by {context.time_name} ({rows})"
+        where = f"the last {facts['groups']:,} {plural(context.group_name)} to begin by {context.time_name} ({rows})"
     said = []
     for each in _measured(context):
         model, constant = (show(value, each.unit) for value in (each.model, each.constant))
@@ -44,7 +44,7 @@ def verdict(context: Context) -> Verdict:
             said.append(f"at a mean cost of {model} (measured), against {constant}")
         else:
             said.append(f"the {each.what} was {model} (measured), that of {each.answer} {constant}")
-    future = "rows" if context.groups is None else f"values of {context.group_name}"
+    future = "rows" if context.groups is None else plural(context.group_name)
     sentence = f"On {where} {', '.join(said)}; no guarantee for the {future} to come, because the data change over time."
     return Verdict(kind="measured only", sentence=sentence)
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from surelearn.auditing import novelty, over_time
 from surelearn.auditing.context import Context
-from surelearn.auditing.headline import Headline, number, quoted, worst
+from surelearn.auditing.headline import Headline, number, plural, quoted, worst
 from surelearn.auditing.independence import about_labelled, no_verdict
 from surelearn.auditing.rare import missed_class, next_step
 from surelearn.bounds import betting_upper, clopper_pearson
@@ -44,17 +44,6 @@ def _first_that_applies(context: Context) -> Verdict:
 def confidence(context: Context) -> str:
     """The page's confidence in words."""
     return percent_sure(context.certificate.delta)
-
-
-def plural(group: str) -> str:
-    """Several groups in words: "patients", or "values of g" where no plural is obvious.
-
-    Examples
-    --------
-    >>> plural("patient"), plural("g")
-    ('patients', 'values of g')
-    """
-    return f"{group}s" if group.isalpha() and len(group) > 2 and not group.endswith("s") else f"values of {group}"
 
 
 def _claim(context: Context, quantity: str) -> Claim | None:

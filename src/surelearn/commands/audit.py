@@ -42,7 +42,8 @@ Examples:
 @click.option("--group", metavar="COLUMN", help="Rows with the same value belong together, such as one patient's visits.")
 @click.option("--largest-group", type=int, metavar="ROWS",
               help="No group has more rows: adds the risk with every row counting the same.")  # fmt: skip
-@click.option("--time", metavar="COLUMN", help="Rows are ordered in time: measure on the last ones, guarantee nothing.")
+@click.option("--time", metavar="COLUMN", help="Rows are ordered in time: measure on the last ones, with --group on the last"
+              " new groups; guarantee nothing.")  # fmt: skip
 @click.option("--independent", is_flag=True, help="Vouch that rows are independent draws where the table contradicts it.")
 @click.option("--population", type=click.Choice(["labelled"]),
               help="Say that the page is about labelled rows, where those without a label differ.")  # fmt: skip
