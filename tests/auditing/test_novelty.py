@@ -61,6 +61,13 @@ def test_the_error_without_copies_stands_beside_the_headline(tmp_path):
     assert result.certificate.verify()
 
 
+def test_where_no_verdict_is_given_the_novel_are_measured_only():
+    frame = with_copies(np.random.default_rng(0))
+    result = surelearn.audit(frame.round(2), target="y", time="a", models=KNeighborsClassifier(1), **QUICK)
+    assert result.claims == ()
+    assert any("guarantees nothing here" in note for note in result["novelty"].notes)
+
+
 def bounds_shown(claim):
     return claim.bound().removeprefix("≤ ")
 

@@ -50,7 +50,12 @@ def section(context: Context) -> Section | None:
     rows.append(line(f"{NOVEL}, each counted once", compared.novel, novel))
     error = "errors" if unit == "rate" else f"mean {context.options.loss} loss"
     table = Table(header=("held-back rows", "rows", f"{error}, measured", "guaranteed"), rows=tuple(rows))
-    return Section(key="novelty", title="Errors without copies", notes=tuple(_notes(compared)), tables=(table,))
+    return Section(
+        key="novelty",
+        title="Errors without copies",
+        notes=tuple(_notes(compared, claimed=novel is not None)),
+        tables=(table,),
+    )
 
 
 def nothing_near(context: Context) -> tuple[str, ...]:
@@ -82,7 +87,7 @@ def sentence(context: Context) -> str:
     return f"{said}{show(measured, unit)} {what} on contents without one (measured)."
 
 
-def _notes(compared: Compared) -> list[str]:
+def _notes(compared: Compared, *, claimed: bool) -> list[str]:
     notes = ["Copies have the features of a fit row: a model that looks rows up cannot err on them, if labels agree."]
     if compared.looks_near:
         notes.append(
@@ -91,8 +96,10 @@ def _notes(compared: Compared) -> list[str]:
         )
     else:
         notes.append("Near copies were not looked for: too few numbers with many values, or too many rows to compare.")
-    if compared.planned:
+    if claimed:
         notes.append(f"What is guaranteed there is about {NOVEL}, each counted once, not about new patients.")
+    elif compared.planned:
+        notes.append(f"What was measured on {NOVEL} guarantees nothing here.")
     else:
         notes.append("Too few fit rows have a near copy, or too few have none, to set a share of δ aside: measured only.")
     return notes
