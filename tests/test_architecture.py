@@ -44,7 +44,7 @@ MAY_IMPORT = {
     "boosting": {"adapters", "base", "bounds", "certificate", "claim", "optim"},
     "cluster": {"base", "bounds", "certificate", "claim", "optim"},
     "certification": {"adapters", "bounds", "certificate", "claim", "fingerprint", "measurement", "slicing"},
-    "data": {"adapters", "claim", "documents", "files", "unpacking"},
+    "data": {"adapters", "claim", "documents", "files", "plain", "unpacking"},
     "selection": {
         "adapters", "boosting", "bounds", "claim", "documents", "files", "jobs", "kernel", "linear", "measurement",
     },
@@ -67,7 +67,7 @@ MAY_IMPORT = {
     },
     "prediction": {"adapters", "certificate", "claim", "data", "files", "persistence", "plain"},
     "planning": {"bounds", "plain", "selection"},
-    "terminal": {"jobs", "processes"},
+    "terminal": {"jobs", "plain", "processes"},
     "commands": {
         "adapters", "auditing", "bounds", "certificate", "certification", "claim", "data", "documents", "files",
         "fingerprint", "jobs", "monitoring", "papers", "persistence", "plain", "planning", "prediction", "report",

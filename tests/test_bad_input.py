@@ -7,8 +7,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from click.testing import CliRunner
 
+from surelearn.cli import main
 from surelearn.data import DataError, read_table
+from surelearn.report.drawing import clean
 
 MALFORMED = runpy.run_path(str(Path(__file__).with_name("malformed.py")))
 FILES, GOOD, LIBSVM, columns = (MALFORMED[name] for name in ("FILES", "GOOD", "LIBSVM", "columns"))
@@ -30,7 +33,8 @@ def refusal(source, **options):
     message = str(caught.value)
     assert "\n" not in message
     assert message[-1] in ".?"
-    assert len(message) < 400
+    assert len(message) < 300
+    assert message.isprintable()
     assert "Traceback" not in message
     assert "pyarrow" not in message
     return message
@@ -125,3 +129,17 @@ def test_a_huge_value_in_a_dropped_column_does_no_harm(tmp_path):
     path.write_text(GOOD.replace("id,x,y", "id,x,y,z").replace("yes", "yes,1e308").replace("no", "no,2e308"))
     assert "'z' holds" in refusal(path, target="y")
     assert read_table(path, target="y", drop="z").columns[-1].kind == "dropped"
+
+
+def test_names_cannot_turn_or_stretch_a_sentence(tmp_path, monkeypatch):
+    """The name of a file or column, however long, whatever controls of direction stand in it; on the page too."""
+    monkeypatch.chdir(tmp_path)
+    name = "\u202e\u2066\u200b" + "é" * 60 + "\x1b[2J.csv"
+    Path(name).write_text("x,y\n")
+    for said in (refusal(name, target="y"), refusal("\u202e" + "n" * 2000 + ".csv", target="y")):
+        assert "\\u202e" in said
+    result = CliRunner().invoke(main, ["audit", "iris", "--ledger", "/" + "\u202e" * 100 + "x" * 5000])
+    assert result.exit_code == 2
+    assert len(result.stderr.strip()) < 300
+    assert result.stderr.strip().isprintable()
+    assert clean("a\u202eb\u2066c\u200bd") == "a\ufffdb\ufffdc\ufffdd"

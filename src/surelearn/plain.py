@@ -120,6 +120,23 @@ def percent_sure(delta: float) -> str:
     return f"{text.rstrip('0').rstrip('.')}%"
 
 
+def printable(text: str) -> str:
+    r"""One line of text in which nothing commands a terminal: controls, also those of direction and width, are escaped.
+
+    Examples
+    --------
+    >>> printable("a\u202eb")
+    'a\\u202eb'
+    """
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def one_sentence(text: str, longest: int = 299) -> str:
+    """An error for people: one printable line; a longer one loses its middle, since the advice stands at its end."""
+    line = printable(" ".join(text.split()))
+    return line if len(line) <= longest else f"{line[: longest - 123]} … {line[-120:]}"
+
+
 def content_hash(plain: Mapping[str, Any]) -> str:
     """``sha256:…`` of plain data as JSON, whatever the order of its keys and however it is indented; "hash" is left out."""
     body = {key: value for key, value in plain.items() if key != "hash"}

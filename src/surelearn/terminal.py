@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 
 import click
 
+from surelearn.plain import one_sentence, printable
 from surelearn.processes import safe_path
 
 
@@ -119,22 +120,18 @@ def no_exit(what: str) -> Iterator[None]:
 
 
 def _end(sentence: str, code: int) -> NoReturn:
-    click.echo(" ".join(sentence.split()), err=True)
+    click.echo(one_sentence(sentence), err=True)
     sys.exit(code)
 
 
 def say(line: str) -> None:
     """One line, whatever the names in it: nothing from the data reaches the terminal as a command."""
-    click.echo(_printable(line))
+    click.echo(printable(line))
 
 
 def say_aside(line: str) -> None:
     """One line beside the output proper."""
-    click.echo(_printable(line), err=True)
-
-
-def _printable(line: str) -> str:
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in line)
+    click.echo(printable(line), err=True)
 
 
 def shorten(name: Any, longest: int = 80) -> str:

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute
 
 from surelearn.adapters import Task
+from surelearn.plain import one_sentence
 
 Kind = Literal["number", "category", "text", "date", "identifier", "constant", "target", "group", "time", "dropped"]
 Values = npt.NDArray[Any]
@@ -31,7 +32,7 @@ class DataError(ValueError):
     """Bad input: one line that names the file, column or argument and says what to do."""
 
     def __init__(self, message: str) -> None:
-        super().__init__(" ".join(message.split()))
+        super().__init__(one_sentence(message))
 
 
 @dataclass(frozen=True)

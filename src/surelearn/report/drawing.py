@@ -13,11 +13,12 @@ from markupsafe import Markup, escape
 from surelearn.plain import show
 
 HUGE = 1e150  # drawn like infinity, and its inverse like zero, so that no arithmetic overflows
-_UNWRITABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
+_DIRECTION_AND_WIDTH = "\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff"  # they make a text look like another
+_UNWRITABLE = re.compile(f"[\x00-\x08\x0b-\x1f\x7f-\x9f{_DIRECTION_AND_WIDTH}\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
 
 
 def clean(text: Any) -> str:
-    """A text without the characters that XML and HTML forbid."""
+    """A text without the characters that XML and HTML forbid, and controls of direction and width."""
     return _UNWRITABLE.sub("\ufffd", str(text))
 
 
