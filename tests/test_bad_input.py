@@ -11,6 +11,7 @@ from click.testing import CliRunner
 
 from surelearn.cli import main
 from surelearn.data import DataError, read_table
+from surelearn.fingerprint import fingerprint_rows
 from surelearn.report.drawing import clean
 
 MALFORMED = runpy.run_path(str(Path(__file__).with_name("malformed.py")))
@@ -143,3 +144,16 @@ def test_names_cannot_turn_or_stretch_a_sentence(tmp_path, monkeypatch):
     assert len(result.stderr.strip()) < 300
     assert result.stderr.strip().isprintable()
     assert clean("a\u202eb\u2066c\u200bd") == "a\ufffdb\ufffdc\ufffdd"
+
+
+def test_big_endian_numbers_are_read(tmp_path):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 3)), rng.integers(0, 2, 60)
+    np.savez(tmp_path / "native.npz", X=X, y=y)
+    np.savez(tmp_path / "other.npz", X=X.astype(">f8"), y=y.astype(">i8"))
+    native, other = (read_table(tmp_path / name) for name in ("native.npz", "other.npz"))
+    assert (native.row_hashes == other.row_hashes).all()
+    assert native.X.equals(other.X)
+    frame = pd.DataFrame({"x": X[:, 0].astype(">f4"), "n": y.astype(">u2"), "y": y.astype(">i4")})
+    assert read_table(frame, target="y").X["x"].to_numpy().dtype.isnative
+    assert fingerprint_rows(X, y) == fingerprint_rows(X.astype(">f8"), y.astype(">i8"))

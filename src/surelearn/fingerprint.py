@@ -46,7 +46,7 @@ def fingerprint_rows(X: Any, y: Any) -> str:
         if array.dtype.hasobject or array.dtype.kind in "USTO":
             body = "\x1f".join(map(str, array.tolist())).encode()
         else:
-            body = np.ascontiguousarray(array).tobytes()
+            body = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<")).tobytes()
         digest.update(f"{name}|{array.dtype.kind}|{array.shape}|{len(body)}\n".encode())
         digest.update(body)
     return f"sha256:{digest.hexdigest()}"

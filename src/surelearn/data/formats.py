@@ -355,6 +355,8 @@ def _plain(frame: pd.DataFrame, name: str) -> pd.DataFrame:
 def _plain_values(series: pd.Series, label: str, name: str) -> Values:
     if isinstance(series.dtype, pd.SparseDtype):
         series = series.sparse.to_dense()
+    if isinstance(series.dtype, np.dtype) and not series.dtype.isnative:  # pandas reads no other order of bytes
+        series = pd.Series(series.to_numpy().astype(series.dtype.newbyteorder("=")), name=series.name)
     kind = getattr(series.dtype, "kind", "O")
     if isinstance(series.dtype, pd.CategoricalDtype):
         words = np.array([*(str(word) for word in series.cat.categories), None], dtype=object)
