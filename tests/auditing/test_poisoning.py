@@ -329,7 +329,11 @@ class TestModules:
     ("multiples", "flipped", "said"),
     [
         ([0.9, 1.1], [0.4, 1.0], "fails at 0.9 × the threshold certified for these rows, flips every answer at 1.1 × (0.5 "),
-        ([0.9, 1.1, 3.0], [0.4, 0.5, 0.7], "fails at 1.1 ×, flips only 70.0% of the answers at 3 × (0.5 poisoned rows"),
+        (
+            [0.9, 1.1, 3.0],
+            [0.4, 0.5, 0.7],
+            "fails up to 1.1 × the threshold certified for these rows, flips only 70.0% of",
+        ),
     ],
 )
 def test_the_trial_says_what_happened(multiples, flipped, said):

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 from scipy.special import expit, lambertw
-from sklearn.datasets import load_iris
+from sklearn.datasets import load_iris, make_classification
 from sklearn.linear_model import LogisticRegression as PeerLogistic
 from sklearn.svm import SVC, LinearSVC
 
@@ -13,7 +13,8 @@ import surelearn
 from surelearn.attacks import Allowed, LinearObjective, cancel_gradient, neutral_rows
 from surelearn.auditing.poisoning_range import FLIPPED, MOVED, REVERSED
 from surelearn.auditing.poisoning_threshold import claims_of, proved
-from surelearn.bounds.poisoning import poisoning_threshold
+from surelearn.bounds.poisoning import poisoning_threshold, poisoning_threshold_machines, poisoning_threshold_regression
+from surelearn.claim import Claim
 from surelearn.linear import LogisticRegression, SupportVectorMachine
 
 PULL = float(lambertw(1 / np.e).real)
@@ -26,7 +27,7 @@ KNOWN = {}  # what was proved of a model already: the attack takes a second
 def proofs(model, rows):
     """What is proved of a model fitted to rows X, y, by label, and the attack that was tried."""
     X, y, new, truth = rows
-    if (key := (repr(model), len(X))) not in KNOWN:
+    if (key := (repr(model), X.shape)) not in KNOWN:
         result = proved(model.fit(X, y), X, y, new, truth, None, None, 0)
         KNOWN[key] = {label: claim for label, _, claim in claims_of(result)}, result["tried"]
     return KNOWN[key]
@@ -81,6 +82,27 @@ def test_below_the_threshold_gradient_cancelling_fails_and_just_above_it_arrives
         assert tried["flipped"][0] < 0.9
         assert tried["flipped"][1] == 1
         assert tried["threshold"] == pytest.approx(claims[FLIPPED].value)  # 300 rows are all
+
+
+def test_the_attack_comes_near_where_a_class_is_rare():
+    X, y = make_classification(300, 5, n_informative=3, n_redundant=0, flip_y=0.02, weights=[0.93], random_state=0)
+    claims, tried = proofs(clone(OURS), (X, y, X, y))
+    assert claims[FLIPPED].value > 0.6
+    assert tried["multiples"][-1] <= 1.25
+    assert tried["flipped"][-1] == 1
+    assert tried["flipped"][0] < 0.9
+
+
+def test_claims_of_earlier_audits_are_still_read_and_recomputed():
+    label = "poison rows per clean row needed to turn all scores round (−w)"
+    for claim in (
+        poisoning_threshold.certify(8.3, decay=0.1, label=label),
+        poisoning_threshold_machines.certify(inner=[0.1] * 3, share=[0.6] * 3, together=2, label=label),
+        poisoning_threshold_regression.certify(0.1, 2.0, label="poison rows per clean row needed to mirror all predictions"),
+    ):
+        again = Claim.from_dict(claim.to_dict())
+        assert again == claim
+        assert (again.recompute(), again.confidence) == (claim.value, "always")
 
 
 @pytest.mark.parametrize(

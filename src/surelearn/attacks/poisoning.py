@@ -186,7 +186,7 @@ def _given(X: Array, y: np.ndarray) -> tuple[tuple[Array, np.ndarray], np.ndarra
     return (X[first], y[first]), np.ravel(which)
 
 
-def neutral_rows(X: Any, y: Any, count: int, allowed: Allowed) -> tuple[Array, np.ndarray]:
+def neutral_rows(X: Any, y: Any, count: int, allowed: Allowed, *, more: int = 0) -> tuple[Array, np.ndarray]:
     """Poison inside a range that brings a linear fit of two classes to zero weights, if ``count`` rows can do so at all.
 
     With every column scaled to [−1, 1] and labels s = ±1, the rows are −s·mean(sx)/ε_d, as many more of the one class as the
@@ -197,6 +197,7 @@ def neutral_rows(X: Any, y: Any, count: int, allowed: Allowed) -> tuple[Array, n
     ----------
     X, y : the clean rows (n, d), labels 0 and 1
     allowed : a finite range of every column
+    more : so many rows more of class 1, and less of class 0, than balance asks for; moves the intercept off zero
 
     Examples
     --------
@@ -211,10 +212,10 @@ def neutral_rows(X: Any, y: Any, count: int, allowed: Allowed) -> tuple[Array, n
     if not np.isin(y, (0, 1)).all():
         raise ValueError("y must hold labels 0 and 1: number the classes first")
     signs = 2 * y.astype(int) - 1
-    ones = int(np.clip(round((count - signs.sum()) / 2), 0, count))
+    ones = int(np.clip(round((count - signs.sum()) / 2) + more, 0, count))
     labels = np.repeat([1, 0], [ones, count - ones])
     middle, half = (low + high) / 2, (high - low) / 2
-    shift = (signs @ X - signs.sum() * middle) / count
+    shift = (signs @ X + (2 * ones - count) * middle) / count
     rows = middle - (2 * labels - 1)[:, None] * np.clip(shift, -half, half)
     return rows, labels
 

@@ -19,6 +19,9 @@ from surelearn.bounds.poisoning_range import (
 from surelearn.claim import Claim
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from surelearn.attacks.poison_allowed import Allowed
     from surelearn.attacks.poison_objectives import LinearObjective
 
 Array = npt.NDArray[np.float64]
@@ -28,8 +31,8 @@ REVERSED = f"{_WITHIN} to weights −t·w (t > 0)"
 MOVED = f"{_WITHIN} to move the weights by half their length"
 RANGE = "the range of a column, as prepared, is from its least to its largest value in the fit rows"
 INSIDE = "poison within the columns' range"
-MULTIPLES = (0.9, 1.1, 1.25, 1.5, 2.0, 3.0)  # of the threshold, tried in turn until an attack flips every answer
-_TRIED, _ITERATIONS = 300, 400  # clean rows beside which gradient cancelling is tried, and its steps
+MULTIPLES = (0.9, 1.1, 1.25, 1.5, 2.0, 3.0, 5.0, 10.0)  # of the threshold, tried in turn until an attack flips every answer
+_TRIED, _ITERATIONS = 300, 200  # clean rows beside which gradient cancelling is tried, and its steps
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,7 +197,7 @@ def tried(objective: LinearObjective, w: Array, Z: Array, codes: npt.NDArray[np.
     ``fraction``, the poison per clean row with the last
     """
     from surelearn.attacks.poison_allowed import Allowed
-    from surelearn.attacks.poisoning import cancel_gradient, neutral_rows
+    from surelearn.attacks.poisoning import cancel_gradient
 
     rows = np.sort(np.random.default_rng(seed).permutation(len(Z))[:_TRIED])
     X, y, box = Z[rows], codes[rows], Box.of(Z)
@@ -210,15 +213,38 @@ def tried(objective: LinearObjective, w: Array, Z: Array, codes: npt.NDArray[np.
         count += (1 if multiple > 1 else -1) * ((count - odd) % 2)  # so that the classes can be balanced
         if count < 1:
             continue
-        target, start = -0.5 * max(abs(multiple - 1), 0.05) / reach * w, neutral_rows(X, y, count, allowed)
-        poison = cancel_gradient(
-            objective, target, X, y, count=count, allowed=allowed, start=start, restarts=1, iterations=_ITERATIONS,
-            refit=False, random_state=seed,
-        )  # fmt: skip
-        fitted = objective.fit(np.vstack([X, poison.X]), np.concatenate([y, poison.y]))
+        share, fraction = 0.0, count / len(X)
+        for start, target in _aims(objective, w, X, y, count, allowed, 0.5 * max(multiple - 1, 0.05) / reach):
+            poison = cancel_gradient(
+                objective, target, X, y, count=count, allowed=allowed, start=start, restarts=1, iterations=_ITERATIONS,
+                refit=False, random_state=seed,
+            )  # fmt: skip
+            fitted = objective.fit(np.vstack([X, poison.X]), np.concatenate([y, poison.y]))
+            share = max(share, float(np.mean(objective.decision(fitted, X)[:, 0] * clean < 0)))
+            if share == 1.0:
+                break
         found["multiples"].append(multiple)
-        found["flipped"].append(float(np.mean(objective.decision(fitted, X)[:, 0] * clean < 0)))
-        found["fraction"] = poison.fraction
-        if found["flipped"][-1] == 1.0:
+        found["flipped"].append(share)
+        found["fraction"] = fraction
+        if share == 1.0:
             break
     return found
+
+
+def _aims(
+    objective: LinearObjective, w: Array, X: Array, y: npt.NDArray[np.intp], count: int, allowed: Allowed, scale: float
+) -> Iterator[tuple[tuple[Array, npt.NDArray[np.intp]], Array]]:
+    """Starts with a target −t·w each, t about ``scale``: balanced classes, then one or two rows more of one class.
+
+    To first order the intercept's gradient vanishes at −t·w where t times the sum of all scores is −4 times the rows that
+    one class has more than balance asks for; only whole rows can be added, so they fix t.
+    """
+    from surelearn.attacks.poisoning import neutral_rows
+
+    start = neutral_rows(X, y, count, allowed)
+    yield start, -scale * w
+    total = float(objective.decision(w, X).sum() + objective.decision(w, start[0]).sum())
+    for more in (1, 2):
+        t = 4 * more / max(abs(total), 1e-12)
+        if t < 40 * scale:
+            yield neutral_rows(X, y, count, allowed, more=-more if total > 0 else more), -t * w

@@ -236,15 +236,16 @@ def _tried(result: dict[str, Any]) -> list[Finding]:
     if not (tried := result["tried"]) or not tried["multiples"]:
         return []
     multiples, flipped = tried["multiples"], tried["flipped"][-1]
-    at = [f"{multiple:g} ×" for multiple in multiples]
-    at[0] += " the threshold certified for these rows"
-    fraction = f"{show(tried['fraction'], 'number')} poisoned rows per clean row"
-    said = f"flips every answer at {at[-1]} ({fraction})"
-    if flipped < 1:
-        said = f"flips only {show(flipped, 'rate')} of the answers at {at[-1]} ({fraction})"
+    *failed, last = (f"{multiple:g} ×" for multiple in multiples)
+    least, fraction = (
+        "the threshold certified for these rows",
+        f"{show(tried['fraction'], 'number')} poisoned rows per clean row",
+    )
+    before = f"fails {'at' if len(failed) == 1 else 'up to'} {failed[-1]} {least}, " if failed else f"with {least} as 1 ×, "
+    share = "every answer" if flipped == 1 else f"only {show(flipped, 'rate')} of the answers"
     text = (
         f"Gradient-cancelling attack on {tried['rows']:,} training rows, within the columns' range: "
-        f"{''.join(f'fails at {one}, ' for one in at[:-1])}{said}."
+        f"{before}flips {share} at {last} ({fraction})."
     )
     numbers = {"threshold": tried["threshold"], "factor": multiples[-1], "fraction": tried["fraction"], "flipped": flipped}
     return [Finding(code="SL624", text=text, numbers=numbers)]
