@@ -509,7 +509,7 @@ def test_evidence_too_large_for_a_float_is_still_told(binary):
 @pytest.mark.slow
 def test_the_whole_chain_from_certify_rows_to_live_rows_keeps_its_promise():
     """Certify 100 rows at δ = 0.1, half of it for the headline, then watch 2000 at δ = 0.05: alarms in at most 0.15."""
-    rng, trials, risk = np.random.default_rng(0), 500, 0.1
+    rng, trials, risk = np.random.default_rng(0), 300, 0.1
     alarms, mutant = 0, 0
     for _ in range(trials):
         y = np.zeros(100, int)
