@@ -86,7 +86,8 @@ def audit(
     n_jobs : parallel tasks; results do not depend on it
     **options : ``delta``, ``positive``, ``cost``, ``threshold``, ``slices``, ``alpha``, ``loss_bound``, ``largest_group``,
         ``seed``, … as in `surelearn.auditing.context.Options`; ``independent=True`` vouches for rows that look dependent,
-        ``population="labelled"`` says that rows without a label do not matter; ``show_rows=True`` prints values of single rows
+        ``population="labelled"`` says that rows without a label do not matter; ``show_rows=True`` prints values of
+        single rows
 
     Examples
     --------
