@@ -149,8 +149,8 @@ def test_the_command_line_lists_what_is_proved(tmp_path):
     at = lines.index("Proved, each alone at its own confidence")
     assert lines[at + 1].startswith("  new rows that are right, and stay so when every number changes")
     assert lines[at + 1].endswith("(95%), and 3 more on the page")
-    assert "poison rows per clean row" in lines[at + 2]
-    assert "(always), and 1 more on the page" in lines[at + 2]
+    assert "poisoned rows per clean row, within the columns' range, to flip the answer on every fit row" in lines[at + 2]
+    assert "(deterministic), and 2 more on the page" in lines[at + 2]
 
 
 def test_neither_skip_nor_effort_makes_it_another_use_of_the_rows(fitted, tmp_path):
