@@ -258,3 +258,66 @@ def test_a_privacy_delta_of_one_row_in_n_warns_and_is_said():
     options = {"skip": ("robustness", "poisoning", "attribution"), "refits": 0, "curve_repeats": 0, "ledger": False}
     section = surelearn.audit(model, *private_rows(200), **options)["membership"]
     assert any("dp_delta is 0.01, not below 1/n" in note for note in section.notes)
+
+
+# ------------------------------------------------------------------------------------ an interval, by the prediction
+
+
+def prices(n, spread, seed=0):
+    """A price of 100 to 2,000 that one column tells, but for noise that grows with it or does not."""
+    rng = np.random.default_rng(seed)
+    size = rng.uniform(1, 20, n)
+    price = 100 * size + 40 * spread(size) * rng.normal(size=n)
+    return pd.DataFrame({"size": size, "other": rng.normal(size=n), "price": price})
+
+
+def coverage_of(frame, **options):
+    quick = {"target": "price", "models": {"linear": linear.Ridge(regularization=1e-6, intercept="free")}, **QUICK}
+    return surelearn.audit(frame, **{**quick, **options})["coverage"]
+
+
+def test_an_interval_is_shown_by_fifths_of_the_prediction():
+    """90% on average was nearly 100% of small predictions and 65% of large ones, and nothing said so."""
+    section = coverage_of(prices(1500, lambda size: size**1.5 / 20))
+    (finding,) = section.findings
+    assert (finding.code, finding.severity) == ("SL302", "warning")
+    shares = finding.numbers["coverage"]
+    assert len(shares) == 5
+    assert min(shares[:2]) > 0.97
+    assert shares[-1] < 0.8
+    assert f"{100 * shares[-1]:.1f}% are covered" in finding.text
+    assert "90% holds on average over all rows, not for predictions above" in finding.text
+    (table,) = section.tables
+    assert [float(row[2].rstrip("%")) for row in table.rows] == pytest.approx([100 * share for share in shares], abs=0.06)
+    assert float(table.rows[-1][3].replace(",", "")) > 3 * float(table.rows[0][3].replace(",", ""))
+
+
+def test_noise_of_one_size_raises_no_alarm_about_fifths():
+    found = [coverage_of(prices(600, np.ones_like, seed)).findings[0].severity for seed in range(3)]
+    assert found == ["info"] * 3
+
+
+def test_fifths_of_a_fitted_model_are_those_of_the_rows_given():
+    frame = prices(1600, lambda size: size**1.5 / 20)
+    X, y = frame[["size", "other"]].to_numpy(), frame["price"].to_numpy()
+    model = linear.Ridge(regularization=1e-6, intercept="free").fit(X[:400], y[:400])
+    section = surelearn.audit(model, X[400:], y[400:], **QUICK)["coverage"]
+    assert section.findings[0].severity == "warning"
+    assert "cut at fifths of the held-back rows' predictions" in section.notes[0]
+    assert sum(int(row[1]) for row in section.tables[0].rows) == 1200
+
+
+# ---------------------------------------------------------------------------------------------------------- robustness
+
+
+def test_a_change_of_every_number_names_the_columns_that_stay():
+    frame = rows(200).assign(sex=np.arange(200) % 2, town=np.where(np.arange(200) % 3, "north", "south"))
+    asked = {**QUICK, "skip": ("poisoning", "membership", "attribution")}
+    section = surelearn.audit(frame, target="state", models={"linear": LogisticRegression()}, **asked)["robustness"]
+    assert "standard deviations (sex, town unchanged)" in section.findings[0].text
+    assert any("stay as they are: sex, town." in note for note in section.notes)
+    about = [claim for claim in section.claims if claim.theorem == "robust_accuracy"]
+    assert about
+    assert all(claim.label.endswith("0.1 standard deviations (sex, town unchanged)") for claim in about)
+    only = surelearn.audit(rows(200), target="state", models={"linear": LogisticRegression()}, **asked)["robustness"]
+    assert "unchanged" not in only.findings[0].text

@@ -13,7 +13,7 @@ from surelearn.auditing import robustness_work as work
 from surelearn.auditing.context import Context, Unusable
 from surelearn.auditing.one_row import learner_of
 from surelearn.auditing.robustness_proved import proved_claims, proved_note, right_and_certified
-from surelearn.auditing.robustness_view import Moves, moves_of
+from surelearn.auditing.robustness_view import Moves, moves_of, staying
 from surelearn.auditing.single_rows import rows_note
 from surelearn.claim import Finding
 from surelearn.plain import show
@@ -28,6 +28,7 @@ _ROWS, _POOL, _CHUNK, _QUERIES = 150, 300, 150, 200  # a call of a forest costs 
 _MOST_WORK = 2e10  # multiplications in a kernel machine at effort 1
 _MOST_CALLS = 60_000  # predictions of a regressor at effort 1
 _MOST_VALUES = 10  # categories tried in a column
+_NAMED = 20  # columns that stay, by name
 _AXIS = "largest change of any number, in standard deviations"
 
 
@@ -65,9 +66,9 @@ def section(context: Context, results: Sequence[Any]) -> Section | None:
     seen = context.rows("train")[0] if context.trained else X
     moves = moves_of({column.name: column.kind for column in context.columns}, seen, X)
     rows = _sample(context, len(y), len(moves.names))
-    allowed = _allowed(context, moves, X.shape[1])
+    allowed, stay = _allowed(context, moves, X), f" ({kept} unchanged)" if (kept := staying(X, moves)) else ""
     if context.task == "regression":
-        return _regression(results[0], np.asarray(y)[rows], allowed)
+        return _regression(results[0], np.asarray(y)[rows], allowed, stay)
     attacks = [result for result in results if result["kind"] == "attack"]
     proofs = next(result for result in results if result["kind"] == "proved")
     distance = np.concatenate([part["distance"] for part in attacks])
@@ -77,13 +78,13 @@ def section(context: Context, results: Sequence[Any]) -> Section | None:
     numbers = context.numbers(rows)
     changes = _changes(context, shown, numbers)
     said = "" if changes is None else rows_note(context)
-    findings = [_small_changes(distance, attacks[0], len(y))]
+    findings = [_small_changes(distance, attacks[0], len(y), stay)]
     findings += [_substitution(result) for result in results if result["kind"] == "substituted"]
     return Section(
         key="robustness",
         title=TITLE,
         notes=tuple(filter(None, (_method(attacks[0], certified is not None), allowed, proved_note(context, proofs), said))),
-        claims=proved_claims(context, proofs, truth, shown, numbers, SMALL),
+        claims=proved_claims(context, proofs, truth, shown, numbers, SMALL, stay),
         findings=tuple(findings),
         charts=(_chart(distance, certified),),
         tables=() if changes is None else (changes,),
@@ -113,14 +114,15 @@ def _choices(kinds: dict[str, str], seen: Any) -> dict[str, list[Any]]:
     return {name: values for name, values in counts.items() if len(values) > 1}
 
 
-def _allowed(context: Context, moves: Moves, columns: int) -> str:
+def _allowed(context: Context, moves: Moves, X: Any) -> str:
+    columns = X.shape[1]
     rows = "the fit rows" if context.trained else "the rows given"
     few = ", ".join(moves.names[:3]) + (", …" if len(moves.names) > 3 else "")
     text = (
         f"Changed: {len(moves.names)} of {columns} columns ({few}), in standard deviations of {rows}, within the range seen."
     )
     if columns > len(moves.names):
-        text += " Categories, text, dates and columns with two values stay."
+        text += f" Categories, text, dates and columns with two values stay as they are: {staying(X, moves, _NAMED)}."
     return text + (" Whole numbers may become fractions." if moves.whole.any() else "")
 
 
@@ -131,15 +133,13 @@ def _method(attack: dict[str, Any], certified: bool) -> str:
                    "the truth may lie lower.")  # fmt: skip
 
 
-def _small_changes(distance: np.ndarray, attack: dict[str, Any], of: int) -> Finding:
+def _small_changes(distance: np.ndarray, attack: dict[str, Any], of: int, stay: str) -> Finding:
     right, small, tiny = (float((distance > r).mean()) for r in (0.0, SMALL, TINY))
     which = f"{len(distance):,} of {of:,} held-back rows" if len(distance) < of else f"{of:,} rows"
-    text = (
-        f"Changing every number by at most {SMALL:g} standard deviations lowers accuracy from {show(right, 'rate')} to "
-        f"{show(small, 'rate')} ({which})"
-    )
+    by = f"by at most {SMALL:g} standard deviations{stay}"
+    text = f"Changing every number {by} lowers accuracy from {show(right, 'rate')} to {show(small, 'rate')} ({which})"
     if right == small:
-        text = f"No change of numbers by at most {SMALL:g} standard deviations was found that turns a right answer ({which})"
+        text = f"No change of numbers {by} was found that turns a right answer ({which})"
     severity = "info" if right - small <= 0.05 else "notice" if right - small <= 0.15 else "warning"
     if right - tiny > 0.1:
         severity, text = "serious", f"{text}, by at most {TINY:g} already to {show(tiny, 'rate')}"
@@ -211,7 +211,7 @@ def _apart(old: float, new: float) -> tuple[str, str]:
     return f"{old:.{digits}g}", f"{new:.{digits}g}"
 
 
-def _regression(result: dict[str, Any], y: np.ndarray, allowed: str) -> Section:
+def _regression(result: dict[str, Any], y: np.ndarray, allowed: str, stay: str) -> Section:
     """How far predictions move."""
     largest, before = result["largest"], result["before"]
     if y.shape != before.shape:
@@ -219,9 +219,9 @@ def _regression(result: dict[str, Any], y: np.ndarray, allowed: str) -> Section:
     error, at = float(np.abs(before - y).mean()), _MOVES.index(SMALL)
     moved = float(largest[at].mean())
     text = (
-        f"Changing every number by at most {SMALL:g} standard deviations moves a prediction by {show(moved, 'number')} on "
-        f"average, by {show(float(largest[at].max()), 'number')} at most that was found ({len(before):,} rows); the mean "
-        f"error is {show(error, 'number')}."
+        f"Changing every number by at most {SMALL:g} standard deviations{stay} moves a prediction by "
+        f"{show(moved, 'number')} on average, by {show(float(largest[at].max()), 'number')} at most that was found "
+        f"({len(before):,} rows); the mean error is {show(error, 'number')}."
     )
     severity = "info" if moved <= 0.5 * error else "notice" if moved <= error else "warning"
     numbers = {"mean change": moved, "largest change": float(largest[at].max()), "mean error": error, "radius": SMALL}

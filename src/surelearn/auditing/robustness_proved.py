@@ -22,18 +22,27 @@ def right_and_certified(radii: dict[str, Any], y: np.ndarray, radius: float) -> 
 
 
 def proved_claims(
-    context: Context, proofs: dict[str, Any], y: np.ndarray, shown: list[dict[str, Any]], numbers: np.ndarray, radius: float
+    context: Context,
+    proofs: dict[str, Any],
+    y: np.ndarray,
+    shown: list[dict[str, Any]],
+    numbers: np.ndarray,
+    radius: float,
+    stay: str = "",
 ) -> tuple[Claim, ...]:
-    """Claims about new rows, where the units were fixed before these were seen, and about rows shown; each alone."""
+    """Claims about new rows, where the units were fixed before these were seen, and about rows shown; each alone.
+
+    ``stay`` names the columns that do not change.
+    """
     claims: list[Claim] = []
     if proofs["radii"] is not None:
         radii = Radii(**proofs["radii"])
         if not _why_not_new_rows(context):
-            claims.append(_new_rows(context, proofs["radii"], y, radius))
+            claims.append(_new_rows(context, proofs["radii"], y, radius, stay))
         for change in shown:
             place = f"row {numbers[change['row']]}"
             named = row_name(context, int(numbers[change["row"]]), change["before"])
-            label = f"change of every number that {named} withstands (standard deviations)"
+            label = f"change of every number that {named} withstands (standard deviations){stay}"
             claims.append(radii.claim(change["row"], label=label, covers=_row_alone(context, place)))
     if proofs["smoothed"] is not None:
         smoothed = SmoothedRadii(**proofs["smoothed"])
@@ -41,7 +50,7 @@ def proved_claims(
         if smoothed.labels[row] == y[row] and not smoothed.abstained[row]:
             place = f"row {numbers[row]}"
             named = row_name(context, int(numbers[row]), smoothed.labels[row])
-            label = f"change that {named} withstands if smoothed (L2, standard deviations)"
+            label = f"change that {named} withstands if smoothed (L2, standard deviations){stay}"
             covers = replace(_row_alone(context, place), predictor=f"smoothed with noise of {NOISE:g} standard deviations")
             claims.append(smoothed.claim(int(row), label=label, covers=covers))
     return tuple(claims)
@@ -52,8 +61,9 @@ def _row_alone(context: Context, place: str) -> Covers:
     return Covers(predictor=hashes.get("model", "plain"), population="this row, its numbers changed", rows=place)
 
 
-def _new_rows(context: Context, radii: dict[str, Any], y: np.ndarray, radius: float) -> Claim:
+def _new_rows(context: Context, radii: dict[str, Any], y: np.ndarray, radius: float, stay: str) -> Claim:
     facts = context.certificate.facts
+    by = f"by at most {radius:g} standard deviations"
     rows = facts.hashes.get("rows", "the certify rows")
     claim = robust_accuracy.certify(
         int(right_and_certified(radii, y, radius).sum()),
@@ -61,10 +71,10 @@ def _new_rows(context: Context, radii: dict[str, Any], y: np.ndarray, radius: fl
         context.certificate.delta,
         covers=Covers(
             predictor=facts.hashes.get("model", "plain"),
-            loss=f"zero_one, at the worst change of every number by at most {radius:g} standard deviations of the fit rows",
+            loss=f"zero_one, at the worst change of every number {by} of the fit rows{stay}",
             rows=rows if len(y) == facts["rows"] else f"{len(y)} drawn at random from {rows}",
         ),
-        label=f"new rows that are right, and stay so when every number changes by at most {radius:g} standard deviations",
+        label=f"new rows that are right, and stay so when every number changes {by}{stay}",
         met=(PER_ROW,),
         assumptions=(ARITHMETIC, CHOICES),
     )

@@ -92,6 +92,12 @@ def moves_of(kinds: dict[str, str], seen: Any, attacked: Any) -> Moves:
     return Moves(tuple(kept), tuple(names[j] for j in kept), low, high, scale, whole)
 
 
+def staying(X: Any, moves: Moves, most: int = 3) -> str:
+    """The columns that do not move, for people: "sex, town, age and 2 more"; "" where all of them move."""
+    kept = [str(name) for j, name in enumerate(names_of(X)) if j not in moves.positions]
+    return ", ".join(kept[:most]) + (f" and {len(kept) - most} more" if len(kept) > most else "")
+
+
 def with_numbers(X: Any, at: np.ndarray, moves: Moves, numbers: Array) -> Any:
     """Rows ``at`` of a table or an array, their numbers that move replaced."""
     if not hasattr(X, "iloc"):

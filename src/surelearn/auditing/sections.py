@@ -11,6 +11,7 @@ from surelearn.auditing import (
     choice,
     columns,
     costly,
+    coverage,
     kernel_machine,
     learning_curve,
     margins,
@@ -35,6 +36,7 @@ FIRST: tuple[Callable[[Context], Section | None], ...] = (
     slices.section,
     novelty.section,
     calibration.section,
+    coverage.section,
     stability.section,
 )
 LAST: tuple[Callable[[Context], Section | None], ...] = (
