@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from typing import Any
@@ -13,6 +12,7 @@ from surelearn import jobs
 from surelearn.adapters import Task, describe, scores_of, task_of
 from surelearn.auditing.bounds_compared import extend
 from surelearn.auditing.context import Context, Options, Runner
+from surelearn.auditing.dividing import divide
 from surelearn.auditing.fitting import Fitted, fit, fit_rival
 from surelearn.auditing.independence import LABELLED, comparable, unlabelled_differ, withhold
 from surelearn.auditing.looks import describe_look, keep_losses, known_rows, known_table, open_ledger, raised_bound
@@ -24,11 +24,10 @@ from surelearn.auditing.slices import choose_slices
 from surelearn.auditing.trust import MODULES
 from surelearn.auditing.verdict import write_verdict
 from surelearn.certificate import Absent, Certificate
-from surelearn.certification import certify, check_largest_group, uncounted
+from surelearn.certification import certify, uncounted
 from surelearn.data import Table, read_table
 from surelearn.data.independence import search_rows, search_table
 from surelearn.data.novelty import Compared
-from surelearn.data.oddities import find_oddities
 from surelearn.data.schema import Schema
 from surelearn.fingerprint import fingerprint_rows
 from surelearn.jobs.threads import limits
@@ -36,12 +35,10 @@ from surelearn.measurement import LossBoundError
 from surelearn.monitoring import Reference
 from surelearn.report import Audit
 from surelearn.selection.costs import best_constant
-from surelearn.selection.cross_validation import default_resampling, take
+from surelearn.selection.cross_validation import take
 from surelearn.selection.ledger import Known, Ledger, LedgerArgument, Look, allowance, ordinal
 from surelearn.selection.selector import Selection
-from surelearn.selection.split import Split, split_rows
-
-LEAST_GROUPS = 10
+from surelearn.selection.split import Split
 
 
 def audit(
@@ -124,26 +121,12 @@ def audit_table(
     table: Table, *, keep: Sequence[str], models: Any, against: Any, ledger: LedgerArgument, options: Options, runner: Runner
 ) -> Audit:
     """Split, select, fit, certify and audit; see `audit`."""
-    options = _in_labels_of(table, options)
-    times = None if table.time is None else table.frame[table.time].to_numpy()
-    split = split_rows(
-        table.row_hashes,
-        groups=table.groups,
-        time=times,
-        certify=options.certify_fraction,
-        select=options.select_fraction,
-    )
-    used = [column.name for column in table.columns if column.used]
-    _check(table, used, keep, options)
-    suspects = _suspects(table, np.union1d(split.fit, split.select), keep)
-    if set(suspects) == set(used):
-        raise ValueError(
-            f"{table.name}: every usable column repeats {table.target!r}; pass --keep {suspects[0]} if it is meant"
-        )
-    runner.say(_split_line(split, table, options.criterion))
-    fitted = fit(table, split, [name for name in used if name not in suspects], models, options, runner)
+    divided = divide(table, keep, options)
+    split, options = divided.split, divided.options
+    runner.say(divided.line())
+    fitted = fit(table, split, divided.columns, models, options, runner)
     runner.say(f"{fitted.selection.name} chosen among {len(fitted.selection.names)}")
-    including = fit(table, split, used, models, options, runner, "with suspects/") if suspects else None
+    including = fit(table, split, divided.used, models, options, runner, "with suspects/") if divided.suspects else None
     rival = None if against is None else fit_rival(table, split, fitted.columns, against, options, runner)
     X, y = take(table.X[fitted.columns], split.certify), table.y[split.certify]
     book, known = open_ledger(ledger, table.path), known_table(table, split)
@@ -153,10 +136,10 @@ def audit_table(
     )  # fmt: skip
     compared = compare_table(table, split, fitted.columns)
     certificate, turn = _looked(
-        book, look, known, options, lambda paid: _certify(table, split, fitted, including, rival, compared, paid)
+        book, look, known, options, lambda paid: certify_table(table, split, fitted, including, rival, compared, paid)
     )
     search = search_table(table)
-    certificate = withhold(_named(certificate, table), () if options.independent else search.found)
+    certificate = withhold(certificate, () if options.independent else search.found)
     train = np.union1d(split.fit, split.select)
     schema = Schema.of(table, fitted.columns, train)
     kinds = {c.name: c.kind for c in table.columns if c.name in fitted.columns and c.kind != "date"}  # dates move on
@@ -180,7 +163,7 @@ def audit_table(
         options=options,
         runner=runner,
         turn=turn,
-        suspects=tuple(suspects),
+        suspects=divided.suspects,
         group_name=table.group or "group",
         time_name=table.time or "",
         looked_in=None if book is None else book.paths,
@@ -266,42 +249,6 @@ def _audit_fitted(
     return _document(context, X.shape[1] if hasattr(X, "shape") and len(X.shape) > 1 else 1, None)
 
 
-def _in_labels_of(table: Table, options: Options) -> Options:
-    """Options in the table's own labels: ``--positive 1`` means the label 1."""
-    if options.positive is None:
-        return options
-    if table.task != "classification":
-        raise ValueError(
-            f"--positive names a class, but {table.target!r} is a number; use --task classification for classes"
-        )
-    labels = np.unique(table.y).tolist()
-    same = [label for label in labels if str(label) == str(options.positive)]
-    if not same:
-        known = ", ".join(map(str, labels[:8]))
-        raise ValueError(f"{table.name} has no class {str(options.positive)!r} in column {table.target!r}: it has {known}")
-    return replace(options, positive=same[0])
-
-
-def _check(table: Table, used: list[str], keep: Sequence[str], options: Options) -> None:
-    for name in keep:
-        if name not in table.frame.columns:
-            raise ValueError(f"{table.name} has no column {name!r} to keep")
-    for name in options.slices:
-        if name not in used:
-            near = difflib.get_close_matches(name, used, n=3) or used[:8]
-            raise ValueError(f"{table.name} has no usable column {name!r} to slice by: it has {', '.join(map(repr, near))}")
-    if table.groups is not None and (groups := np.unique(table.groups).size) < LEAST_GROUPS:
-        raise ValueError(f"{table.name} has {groups} groups in column {table.group!r}: at least {LEAST_GROUPS} are needed")
-    check_largest_group(options.largest_group, table.groups, f"{table.name}: --largest-group")
-
-
-def _suspects(table: Table, train: Any, keep: Sequence[str]) -> list[str]:
-    """Columns that give the target away on the rows to fit on, unless the user vouches for them."""
-    frame, y, hashes = table.frame.iloc[train], table.y[train], table.row_hashes[train]
-    found = find_oddities(frame, table.columns, y, table.task, hashes, grouped=table.group is not None)
-    return [f.numbers["column"] for f in found if f.code == "SL103" and f.numbers["column"] not in keep]
-
-
 def _looked(
     book: Ledger | None, look: Look, table: Known, options: Options, make: Callable[[Options], Certificate]
 ) -> tuple[Certificate, int]:
@@ -333,6 +280,19 @@ def _claim_options(options: Options, task: Task) -> dict[str, Any]:
     return asked if task == "regression" else {**asked, "cost": options.miss}
 
 
+def certify_table(
+    table: Table,
+    split: Split,
+    fitted: Fitted,
+    including: Fitted | None,
+    rival: Any,
+    compared: Compared | None,
+    options: Options,
+) -> Certificate:
+    """The claims of the page, on one δ, with the names of the columns that its rows came from."""
+    return _named(_certify(table, split, fitted, including, rival, compared, options), table)
+
+
 def _certify(
     table: Table,
     split: Split,
@@ -342,7 +302,6 @@ def _certify(
     compared: Compared | None,
     options: Options,
 ) -> Certificate:
-    """The claims of the page, on one δ."""
     train = np.union1d(split.fit, split.select)
     X, y = take(table.X[fitted.columns], split.certify), table.y[split.certify]
     shared: dict[str, Any] = {"groups": None if table.groups is None else table.groups[split.certify], "task": table.task}
@@ -379,17 +338,6 @@ def _certify(
     extra = replace(headline, label=f"{headline.label} with {', '.join(dropped)}", sources={})
     certificate = replace(certificate, claims=(*certificate.claims, extra), delta=delta)
     return extend(certificate, learner=own_certificate(fitted.model, fitted.selection, dropped))
-
-
-def _split_line(split: Split, table: Table, criterion: str | None) -> str:
-    how = f"select {split.select.size:,}" if split.select.size else f"select by {default_resampling(split.fit.size)}"
-    if split.order == "time" and not split.select.size:
-        how = "select by forward chaining"
-    if criterion not in (None, "cross-validation", "holdout"):
-        how = f"select by {criterion}"
-    held = "the last ones" if split.order == "time" else "held back"
-    groups = "" if table.groups is None else f" ({np.unique(split.keys[split.certify]).size:,} {table.group}s)"
-    return f"fit {split.fit.size:,} · {how} · certify {split.certify.size:,}{groups} ({held})"
 
 
 def _document(context: Context, columns: int, selection: Selection | None) -> Audit:

@@ -1,0 +1,111 @@
+"""Which rows of a table do what, checked before anything is fitted; nothing here looks at a certify row's target."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from surelearn.auditing.context import Options
+from surelearn.certification import check_largest_group
+from surelearn.claim import Finding
+from surelearn.data import Table
+from surelearn.data.oddities import find_oddities
+from surelearn.selection.cross_validation import default_resampling
+from surelearn.selection.split import Split, split_rows
+
+LEAST_GROUPS = 10
+
+
+@dataclass(frozen=True, eq=False)
+class Divided:
+    """A table whose rows have their purposes.
+
+    Attributes
+    ----------
+    options : in the table's own labels
+    used : columns that can be used
+    oddities : what is odd about the rows to fit on
+    suspects : columns that give the target away on the rows to fit on, and that nobody vouches for
+    """
+
+    table: Table
+    split: Split
+    options: Options
+    used: list[str]
+    oddities: tuple[Finding, ...]
+    suspects: tuple[str, ...]
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns that are used, without the suspects."""
+        return [name for name in self.used if name not in self.suspects]
+
+    def line(self) -> str:
+        """Which rows do what, in one line."""
+        split, table, criterion = self.split, self.table, self.options.criterion
+        how = f"select {split.select.size:,}" if split.select.size else f"select by {default_resampling(split.fit.size)}"
+        if split.order == "time" and not split.select.size:
+            how = "select by forward chaining"
+        if criterion not in (None, "cross-validation", "holdout"):
+            how = f"select by {criterion}"
+        held = "the last ones" if split.order == "time" else "held back"
+        groups = "" if table.groups is None else f" ({np.unique(split.keys[split.certify]).size:,} {table.group}s)"
+        return f"fit {split.fit.size:,} · {how} · certify {split.certify.size:,}{groups} ({held})"
+
+
+def divide(table: Table, keep: Sequence[str], options: Options) -> Divided:
+    """Give the rows of a table their purposes, and refuse what cannot be audited."""
+    options = _in_labels_of(table, options)
+    split = split_rows(
+        table.row_hashes,
+        groups=table.groups,
+        time=None if table.time is None else table.frame[table.time].to_numpy(),
+        certify=options.certify_fraction,
+        select=options.select_fraction,
+    )
+    used = [column.name for column in table.columns if column.used]
+    _check(table, used, keep, options)
+    train = np.union1d(split.fit, split.select)
+    grouped = table.group is not None
+    oddities = find_oddities(
+        table.frame.iloc[train], table.columns, table.y[train], table.task, table.row_hashes[train], grouped=grouped
+    )
+    told = [finding.numbers["column"] for finding in oddities if finding.code == "SL103"]
+    suspects = tuple(name for name in told if name not in keep)
+    if set(suspects) == set(used):
+        raise ValueError(
+            f"{table.name}: every usable column repeats {table.target!r}; pass --keep {suspects[0]} if it is meant"
+        )
+    return Divided(table, split, options, used, tuple(oddities), suspects)
+
+
+def _in_labels_of(table: Table, options: Options) -> Options:
+    """Options in the table's own labels: ``--positive 1`` means the label 1."""
+    if options.positive is None:
+        return options
+    if table.task != "classification":
+        raise ValueError(
+            f"--positive names a class, but {table.target!r} is a number; use --task classification for classes"
+        )
+    labels = np.unique(table.y).tolist()
+    same = [label for label in labels if str(label) == str(options.positive)]
+    if not same:
+        known = ", ".join(map(str, labels[:8]))
+        raise ValueError(f"{table.name} has no class {str(options.positive)!r} in column {table.target!r}: it has {known}")
+    return replace(options, positive=same[0])
+
+
+def _check(table: Table, used: list[str], keep: Sequence[str], options: Options) -> None:
+    for name in keep:
+        if name not in table.frame.columns:
+            raise ValueError(f"{table.name} has no column {name!r} to keep")
+    for name in options.slices:
+        if name not in used:
+            near = difflib.get_close_matches(name, used, n=3) or used[:8]
+            raise ValueError(f"{table.name} has no usable column {name!r} to slice by: it has {', '.join(map(repr, near))}")
+    if table.groups is not None and (groups := np.unique(table.groups).size) < LEAST_GROUPS:
+        raise ValueError(f"{table.name} has {groups} groups in column {table.group!r}: at least {LEAST_GROUPS} are needed")
+    check_largest_group(options.largest_group, table.groups, f"{table.name}: --largest-group")
