@@ -14,6 +14,7 @@ from surelearn.version import __version__
 if TYPE_CHECKING:
     from surelearn import bounds, monitoring, planning
     from surelearn.auditing.flow import audit
+    from surelearn.auditing.gate import gate
     from surelearn.certificate import Certificate, Facts
     from surelearn.certification import certify
     from surelearn.claim import Claim, Finding
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
 
 
 __all__ = [
-    "Audit", "Certificate", "Claim", "Facts", "Finding", "__version__", "audit", "bounds", "certify", "load", "monitoring",
-    "planning", "save", "select",
+    "Audit", "Certificate", "Claim", "Facts", "Finding", "__version__", "audit", "bounds", "certify", "gate", "load",
+    "monitoring", "planning", "save", "select",
 ]  # fmt: skip
 
 _HOMES = {
@@ -34,6 +35,7 @@ _HOMES = {
     "Facts": "certificate",
     "Finding": "claim",
     "audit": "auditing.flow",
+    "gate": "auditing.gate",
     "certify": "certification",
     "load": "persistence",
     "save": "persistence",

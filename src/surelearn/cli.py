@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from surelearn.commands import audit, plan, predict, reproduce, theorems, verify, watch
+from surelearn.commands import audit, gate, ledger, plan, predict, reproduce, theorems, verify, watch
 from surelearn.terminal import Commands
 from surelearn.version import __version__
 
@@ -15,7 +15,7 @@ def main() -> None:
     """Machine learning where every fit comes with a certificate."""
 
 
-for module in (audit, predict, watch, verify, plan, theorems, reproduce):
+for module in (audit, gate, predict, watch, verify, ledger, plan, theorems, reproduce):
     main.add_command(module.command)
 
 if __name__ == "__main__":

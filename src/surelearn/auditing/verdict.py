@@ -17,6 +17,7 @@ from surelearn.bounds import betting_upper, clopper_pearson
 from surelearn.claim import Claim
 from surelearn.plain import percent_sure, show
 from surelearn.report import Verdict
+from surelearn.selection.ledger import ordinal
 
 USELESS = 0.2  # a bound that even zero errors could not bring below this is of no use to anyone
 GOAL = 0.05
@@ -38,7 +39,17 @@ def _first_that_applies(context: Context) -> Verdict:
         verdict = _regression(context)
     else:
         verdict = _nothing_useful(context) or _do_not_ship(context) or _guaranteed(context)
-    return replace(verdict, sentence=verdict.sentence + novelty.sentence(context))
+    return replace(verdict, sentence=verdict.sentence + novelty.sentence(context) + _later(context))
+
+
+def _later(context: Context) -> str:
+    """What a later look at the same rows rests on: the model may have been changed because of an earlier one."""
+    if context.turn == 1:
+        return ""
+    return (
+        f" It is the {ordinal(context.turn)} look at these rows: this holds only if the model was not changed because of "
+        "what an earlier page showed."
+    )
 
 
 def confidence(context: Context) -> str:

@@ -5,10 +5,8 @@ from __future__ import annotations
 import hashlib
 import os
 import shlex
-import shutil
 import sys
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +14,7 @@ from typing import Any
 import click
 
 from surelearn import files
-from surelearn.commands.out import absolute, check_out, journal_beside
+from surelearn.commands.out import check_out, journal_beside, write_folder
 from surelearn.terminal import no_exit, say, shorten
 from surelearn.version import __version__
 
@@ -81,9 +79,11 @@ Examples:
 @click.option("--out", type=click.Path(path_type=Path), default=Path("surelearn-audit"), show_default=True,
               help="Folder for the page, the numbers and the certificate.")  # fmt: skip
 @click.option("--format", "formats", multiple=True, type=click.Choice(["html", "md"]), default=["html"], show_default=True)
-@click.option(
-    "--max-risk", type=float, help="Exit with 1 if the guaranteed bound (on errors; with --cost on the mean cost) is above."
-)
+@click.option("--max-risk", type=float,
+              help="A check: exit with 1 if the guaranteed bound (on errors; with --cost on the mean cost) is above. It"
+              " covers one model, fixed before any page about these rows was read; see surelearn gate.")  # fmt: skip
+@click.option("--dry-run", is_flag=True,
+              help="Show what was read, what is odd and how rows are divided; use no held-back row.")  # fmt: skip
 @click.option("--quiet", is_flag=True, help="Print the verdict only.")
 def command(source: str | None, **given: Any) -> None:
     """Audit a table: fit, select, certify, and write one page that a person can sign."""
@@ -92,7 +92,7 @@ def command(source: str | None, **given: Any) -> None:
     sys.exit(code)
 
 
-_NOT_ON_THE_PAGE = ("jobs", "quiet", "out", "ledger", "max_risk", "formats")
+_NOT_ON_THE_PAGE = ("jobs", "quiet", "out", "ledger", "max_risk", "formats", "dry_run")
 
 
 def _command(context: click.Context) -> str:
@@ -117,9 +117,11 @@ def _audit(
     max_risk: float | None,
     quiet: bool,
     jobs: int | None,
+    dry_run: bool,
     **given: Any,
 ) -> int:
     from surelearn.auditing.context import Options, Runner
+    from surelearn.auditing.dividing import divide
     from surelearn.auditing.flow import audit_table
     from surelearn.auditing.looks import open_ledger
     from surelearn.data import read_table
@@ -130,15 +132,17 @@ def _audit(
     if source is None and reading["target"] is None and given["positive"] is None:
         given["positive"] = "malignant"
     options = Options(**given)
-    _check_numbers(options, jobs, max_risk)
+    check_numbers(options, jobs, max_risk)
     check_out(out)
-    candidates, rival = _load("--model", models), _load("--against", against)
+    candidates, rival = load_models("--model", models), load_models("--against", against)
     table = read_table(source, **reading)
     if ledger is not None:
         files.check_regular(ledger, f"--ledger {ledger}")
     open_ledger(ledger, table.path)  # one that cannot be read is refused before the work, not after
+    if dry_run:
+        return _dry_run(divide(table, keep, options), reading["target"])
     tell = (lambda line: None) if quiet else say  # noqa: ARG005
-    for line in _table_lines(table, reading["target"], show_rows=options.show_rows):
+    for line in _table_lines(table, reading["target"], table.y, show_rows=options.show_rows):
         tell(line)
     run_key = _run_key(table, options, keep, *(_identity(*given) for given in ((models, candidates), (against, rival))))
     with journal_beside(out, run_key) as journal:
@@ -157,10 +161,11 @@ def _audit(
         journal.delete()
     for line in _result_lines(result, paths, quiet=quiet):
         say(line)
-    return _gate(result, max_risk)
+    return _check(result, max_risk, tell)
 
 
-def _check_numbers(options: Any, jobs: int | None, max_risk: float | None) -> None:
+def check_numbers(options: Any, jobs: int | None, max_risk: float | None) -> None:
+    """Refuse numbers that no audit can have, by the names of their options."""
     from surelearn.auditing.trust import MODULES as SECTIONS
 
     if options.criterion is not None:
@@ -195,7 +200,7 @@ def _check_numbers(options: Any, jobs: int | None, max_risk: float | None) -> No
         raise ValueError("--cost and --threshold need --positive, the class that matters")
 
 
-def _load(option: str, text: str | None) -> Any:
+def load_models(option: str, text: str | None) -> Any:
     """Names of candidates, or those of ``module:factory``, also in the working folder; what goes wrong is the user's."""
     from surelearn.selection.candidates import load_factory
 
@@ -230,8 +235,23 @@ def _identity(text: str | None, candidates: Any) -> tuple[str, ...]:
     return text, parameters, hashlib.sha256(code).hexdigest()
 
 
-def _table_lines(table: Any, asked: str | None, *, show_rows: bool) -> Iterator[str]:
-    """What was read; ``asked`` is the target as it was given, which may be its position."""
+def _dry_run(divided: Any, asked: str | None) -> int:
+    """What was read, and what is odd about the rows to fit on; of held-back rows nothing but their number."""
+    import numpy as np
+
+    table, split = divided.table, divided.split
+    targets = table.y[np.union1d(split.fit, split.select)]
+    for line in _table_lines(table, asked, targets, "rows to fit on: ", show_rows=divided.options.show_rows):
+        say(line)
+    say(divided.line())
+    for finding in divided.oddities:
+        say(f"  {shorten(finding.text, 500)} ({finding.code}, {finding.severity})")
+    say("dry run: no held-back row was used, and nothing was recorded")
+    return 0
+
+
+def _table_lines(table: Any, asked: str | None, y: Any, whose: str = "", *, show_rows: bool) -> Iterator[str]:
+    """What was read; ``asked`` is the target as it was given, maybe its position; ``y`` are the targets to summarize."""
     import numpy as np
 
     columns = table.frame.shape[1] - 1
@@ -239,12 +259,13 @@ def _table_lines(table: Any, asked: str | None, *, show_rows: bool) -> Iterator[
     if asked not in (None, table.target):
         target += f", column {list(table.frame.columns).index(table.target) + 1:,} of {columns + 1:,} (--target {asked})"
     if table.task == "classification":
-        labels, counts = np.unique(table.y, return_counts=True)
+        labels, counts = np.unique(y, return_counts=True)
         shown = ", ".join(f"{shorten(label)}: {count:,}" for label, count in list(zip(labels, counts, strict=True))[:6])
-        target += f" ({shown}{', …' if labels.size > 6 else ''})"
+        target += f" ({whose}{shown}{', …' if labels.size > 6 else ''})"
     else:  # the extremes are values of single rows
-        low, high = (table.y.min(), table.y.max()) if show_rows else np.quantile(table.y, [0.1, 0.9])
-        target += f" ({low:,.6g} to {high:,.6g})" if show_rows else f" (four in five from {low:,.4g} to {high:,.4g})"
+        low, high = (y.min(), y.max()) if show_rows else np.quantile(y, [0.1, 0.9])
+        range_ = f"{low:,.6g} to {high:,.6g}" if show_rows else f"four in five from {low:,.4g} to {high:,.4g}"
+        target += f" ({whose}{range_})"
     yield f"{table.name}  {len(table.y):,} rows, {columns:,} columns, {target}"
     for column in table.columns:
         if column.note and column.kind != "target":
@@ -280,24 +301,25 @@ def _result_lines(result: Any, paths: dict[str, str], *, quiet: bool) -> Iterato
     yield "   ".join(f"{what}  {path}" for what, path in paths.items())
 
 
-def _gate(result: Any, max_risk: float | None) -> int:
+def _check(result: Any, max_risk: float | None, tell: Callable[[str], None]) -> int:
+    """Whether the page guarantees the risk; of a model that was fixed before any page about these rows was read."""
     if max_risk is None:
         return 0
-    if result.verdict.kind in ("do not ship", "no verdict"):
-        click.echo(f"gate: the verdict is {result.verdict.kind!r}", err=True)
-        return 1
-    if result.numbers["options"]["population"] is None and any(finding.code == "SL119" for finding in result.findings):
-        click.echo("check: rows without a label differ; say --population labelled if only labelled ones matter", err=True)
-        return 1
     headline = next((claim for claim in result.certificate.together), None)
-    if headline is None:
-        click.echo(f"gate: nothing is guaranteed, so a risk of at most {max_risk:g} is not", err=True)
-        return 1
-    if headline.value > max_risk:
+    if result.verdict.kind in ("do not ship", "no verdict"):
+        failed = f"the verdict is {result.verdict.kind!r}"
+    elif result.numbers["options"]["population"] is None and any(one.code == "SL119" for one in result.findings):
+        failed = "rows without a label differ; say --population labelled if only labelled ones matter"
+    elif headline is None:
+        failed = f"nothing is guaranteed, so a risk of at most {max_risk:g} is not"
+    elif headline.value > max_risk:
         what = "mean cost" if headline.quantity == "mean_cost" else "bound"
-        click.echo(f"gate: the guaranteed {what} {headline.value:.4g} is above --max-risk {max_risk:g}", err=True)
-        return 1
-    return 0
+        failed = f"the guaranteed {what} {headline.value:.4g} is above --max-risk {max_risk:g}"
+    else:
+        tell(f"check: at most {max_risk:g}, for one model that was fixed before any page about these rows was read")
+        return 0
+    click.echo(f"check: {failed}", err=True)
+    return 1
 
 
 _FILES = {
@@ -310,51 +332,15 @@ _FILES = {
 
 
 def _write(result: Any, out: Path, formats: tuple[str, ...]) -> dict[str, str]:
-    """Write beside, then rename: an interrupted run leaves no half file. Returns where what is, or why it is not."""
-    from surelearn.persistence import save
-
-    texts = {"audit.json": result.to_json() + "\n", "certificate.json": result.certificate.published().to_json() + "\n"}
+    """Where the page, the numbers, the certificate and the model are, or why one is not."""
+    certificate = result.certificate.published()
+    texts = {"audit.json": result.to_json() + "\n", "certificate.json": certificate.to_json() + "\n"}
     if "html" in formats:
         texts["report.html"] = result.to_html()
     if "md" in formats:
         texts["report.md"] = result.to_markdown()
-    place = absolute(out)
-    beside = place.with_name(f".{place.name}.part")  # one name: what a killed run left is taken away by the next one
-    made = not place.exists()
-    try:
-        shutil.rmtree(beside, ignore_errors=True)
-        beside.mkdir(parents=True)
-        for name, text in texts.items():
-            (beside / name).write_bytes(text.encode(errors="backslashreplace"))
-        place.mkdir(parents=True, exist_ok=True)
-        written, unsaved = set(texts), ""
-        try:
-            kept = {"certificate": result.certificate.published(), "schema": result.schema, "reference": result.reference}
-            save(result.model, place / "model", **kept)
-            written.add("model")
-        except ValueError as error:  # a user's own class, perhaps; the page stands without the model
-            unsaved = f"not saved: {error}"
-        for name in texts:
-            os.replace(beside / name, place / name)
-        _clear(place, [name for name in _FILES.values() if name not in written])
-    except OSError as error:
-        if made:
-            with suppress(OSError):
-                place.rmdir()
-        raise OSError(f"--out {out} cannot be written: {error.strerror or error}") from None
-    finally:
-        shutil.rmtree(beside, ignore_errors=True)
-    where = {what: str(out / name) for what, name in _FILES.items() if name in written}
-    return where | ({"model": unsaved} if unsaved else {})
-
-
-def _clear(place: Path, names: list[str]) -> None:
-    """Remove what an earlier audit left: a page or model beside another certificate would mislead."""
-    for name in names:
-        if name == "model" and (place / name / "manifest.json").is_file():
-            shutil.rmtree(place / name)
-        elif (place / name).is_file():
-            (place / name).unlink()
+    kept = {"certificate": certificate, "schema": result.schema, "reference": result.reference}
+    return write_folder(out, texts, result.model, kept, _FILES)
 
 
 def _run_key(table: Any, *parts: Any) -> str:

@@ -1,0 +1,231 @@
+"""`gate`: may this model pass? For people who improve a model against the same held-back rows until it does.
+
+Until the first pass the only answers are "fail", so the k-th model is a function of the rows to fit on and of k alone: it
+was as good as fixed before the held-back rows were looked at, however it was developed. The k-th try has δ_k = 6δ/(π²k²),
+and since Σ δ_k = δ, a model whose risk is above the limit passes in any of the tries with probability at most δ. Nothing
+else that depends on the held-back rows is told: no bound, no finding, and what goes wrong on them is a fail. This holds if
+no number about these rows was shown before, and if nobody trains on or looks at them.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from surelearn.adapters import Task, scores_of
+from surelearn.auditing.context import Options, Runner
+from surelearn.auditing.dividing import Divided, divide
+from surelearn.auditing.fitting import Fitted, fit
+from surelearn.auditing.flow import certify_table
+from surelearn.auditing.looks import describe_look, keep_losses, known_table, open_ledger
+from surelearn.auditing.novelty import compare_table
+from surelearn.certificate import Certificate
+from surelearn.certification import uncounted
+from surelearn.data import Table, read_table
+from surelearn.data.schema import Schema
+from surelearn.jobs.threads import limits
+from surelearn.monitoring import Reference
+from surelearn.selection.cross_validation import take
+from surelearn.selection.ledger import Ledger, LedgerArgument, Look
+
+UNSEEN = "nobody trained on, or looked at, the held-back rows of this gate"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gate:
+    """The answer of a gate: true if the model passed.
+
+    Attributes
+    ----------
+    passed : whether a risk of at most ``max_risk`` is guaranteed
+    number, delta : which try on these rows it was, and the failure probability it had
+    repeated : whether the same model had been answered before
+    error : the chosen candidate's error on the rows to fit on, by cross-validation (or on the select rows)
+    rows : how many rows were held back
+    certificate, model, schema, reference : of a pass only
+    """
+
+    passed: bool
+    number: int
+    delta: float
+    max_risk: float
+    rows: int
+    error: float
+    chosen: str
+    repeated: bool = False
+    certificate: Certificate | None = None
+    model: Any = field(default=None, repr=False)
+    schema: Schema | None = field(default=None, repr=False)
+    reference: dict[str, Any] | None = field(default=None, repr=False)
+
+    def __bool__(self) -> bool:
+        return self.passed
+
+
+def gate(
+    source: Any = None,
+    *,
+    max_risk: float,
+    target: str | int | None = None,
+    header: bool | None = None,
+    drop: Sequence[str] = (),
+    keep: Sequence[str] = (),
+    group: str | None = None,
+    task: Task | None = None,
+    models: Any = None,
+    ledger: LedgerArgument = None,
+    number: int | None = None,
+    n_jobs: int | None = None,
+    runner: Runner | None = None,
+    **options: Any,
+) -> Gate:
+    """Pass or fail, and nothing else about the held-back rows; see above.
+
+    Parameters
+    ----------
+    source, target, header, drop, keep, group, task, models : the table and the candidates, as in `surelearn.audit`
+    max_risk : the largest risk to be guaranteed (with ``cost``: mean cost; of numbers: the distance of the interval)
+    ledger : where tries are counted: by default in the user's state folder and beside the data
+    number : which try this is, where no ledger outlives a run; with a ledger that knows more tries, theirs counts
+    **options : as in `surelearn.audit`; ``delta`` is that of all tries together
+
+    Raises
+    ------
+    ValueError
+        where numbers about these rows were shown before, where a model passed already, and under ``CI`` without ``ledger``
+        or ``number``
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> bool(gate("breast_cancer", max_risk=0.15, models=LogisticRegression(max_iter=5000), ledger=False, number=1))
+    True
+    """
+    if isinstance(max_risk, bool) or not isinstance(max_risk, int | float) or not 0 <= max_risk < math.inf:
+        raise ValueError(f"max_risk must be a number that is not negative, not {max_risk!r}")
+    if number is not None and (isinstance(number, bool) or not isinstance(number, int) or number < 1):
+        raise ValueError(f"number must be a whole number of at least 1, not {number!r}")
+    asked = Options(**options)
+    if not 0 < asked.delta < 1:
+        raise ValueError(f"delta must lie strictly between 0 and 1, not {asked.delta!r}")
+    check_counted(ledger, number)
+    table = read_table(source, target=target, header=header, drop=drop, group=group, task=task)
+    return try_table(
+        table, max_risk, keep=keep, models=models, ledger=ledger, number=number, options=asked,
+        runner=runner or Runner(n_jobs=n_jobs),
+    )  # fmt: skip
+
+
+def check_counted(ledger: LedgerArgument, number: int | None) -> None:
+    """A pipeline begins with no ledger of its own, so that every try would be the first one."""
+    if os.environ.get("CI") and ledger in (None, False) and number is None:
+        raise ValueError(
+            "CI is set, and a ledger in a fresh checkout counts no earlier try: pass --try K, which try on these rows this "
+            "is, or --ledger FILE, one that outlives the run"
+        )
+
+
+@limits.one_thread()
+def try_table(
+    table: Table,
+    max_risk: float,
+    *,
+    keep: Sequence[str],
+    models: Any,
+    ledger: LedgerArgument,
+    number: int | None,
+    options: Options,
+    runner: Runner,
+) -> Gate:
+    """Fit on the rows that are for it, count the try, and answer it; see `gate`."""
+    if table.time is not None:
+        raise ValueError("a gate needs rows in no order of time: the last ones do not bound the future")
+    divided = divide(table, keep, options)
+    if divided.suspects:
+        name = divided.suspects[0]
+        raise ValueError(
+            f"{table.name}: column {name!r} repeats the target on the rows to fit on: pass --drop or --keep {name}"
+        )
+    book, known = open_ledger(ledger, table.path) or Ledger(), known_table(table, divided.split)
+    _refuse_shown(book.at(known), table)
+    runner.say(divided.line())
+    fitted = fit(table, divided.split, divided.columns, models, divided.options, runner)
+    split = divided.split
+    X, y = take(table.X[fitted.columns], split.certify), table.y[split.certify]
+    look = describe_look(
+        [fitted.model], None, X, y, table.groups, divided.options,
+        name=table.name, target=table.target, kind="gate", more=(repr(float(max_risk)),),
+    )  # fmt: skip
+    _refuse_closed(book.at(known), look, table)
+    recorded = book.record(replace(look, turn=number or 1), known)
+    delta = 6 * options.delta / (math.pi * recorded.turn) ** 2
+    certificate = _certificate(divided, fitted, replace(divided.options, delta=delta))
+    headline = None if certificate is None else next(iter(certificate.together), None)
+    passed = headline is not None and isinstance(headline.value, float) and headline.value <= max_risk
+    book.amend(recorded.audit, answer="pass" if passed else "fail")
+    answer = Gate(
+        passed=passed,
+        number=recorded.turn,
+        delta=delta,
+        max_risk=max_risk,
+        rows=len(y),
+        error=float(fitted.selection.errors[fitted.selection.chosen]),
+        chosen=fitted.selection.name,
+        repeated=bool(recorded.answer),
+    )
+    return _with_certificate(answer, divided, fitted, certificate) if passed and certificate is not None else answer
+
+
+def _refuse_shown(earlier: Sequence[Look], table: Table) -> None:
+    shown = [look for look in earlier if look.kind == "audit"]
+    if shown:
+        look = shown[0]
+        what = f"an audit of {look.name} on {look.when[:10]}" if look.name else "an audit"
+        raise ValueError(
+            f"{table.name}: {what} showed numbers about these rows, so a gate on them guarantees nothing: hold back rows "
+            "that nobody has seen numbers of (`surelearn ledger` lists the looks)"
+        )
+
+
+def _refuse_closed(earlier: Sequence[Look], look: Look, table: Table) -> None:
+    passed = [one for one in earlier if one.answer == "pass" and one.audit != look.audit]
+    if passed:
+        raise ValueError(
+            f"{table.name}: a model passed on these rows on {passed[0].when[:10]}, and its certificate was shown: the gate "
+            "is closed, so hold back new rows for the next model"
+        )
+
+
+def _certificate(divided: Divided, fitted: Fitted, options: Options) -> Certificate | None:
+    """The certificate at this try's δ; whatever goes wrong on the held-back rows is a fail, and says nothing else."""
+    try:
+        with uncounted():
+            compared = compare_table(divided.table, divided.split, fitted.columns)
+            return certify_table(divided.table, divided.split, fitted, None, None, compared, options)
+    except Exception:
+        return None
+
+
+def _with_certificate(answer: Gate, divided: Divided, fitted: Fitted, certificate: Certificate) -> Gate:
+    """The answer of a pass, with what may now be shown."""
+    table, split = divided.table, divided.split
+    setting = f"{certificate.facts.setting}, by try {answer.number} of a gate at {answer.max_risk:g}"
+    claims = [replace(claim, assumptions=(*claim.assumptions, UNSEEN)) for claim in certificate.claims]
+    certificate = replace(certificate, facts=replace(certificate.facts, setting=setting), claims=tuple(claims))
+    keep_losses(certificate)
+    train = np.union1d(split.fit, split.select)
+    kinds = {c.name: c.kind for c in table.columns if c.name in fitted.columns and c.kind != "date"}
+    X = take(table.X[fitted.columns], split.certify)
+    reference = Reference.from_rows(take(table.X[fitted.columns], train), X, kinds, scores_of(fitted.model, X))
+    return replace(
+        answer,
+        certificate=certificate,
+        model=fitted.model,
+        schema=Schema.of(table, fitted.columns, train),
+        reference=reference.to_dict(),
+    )
