@@ -51,7 +51,8 @@ DAMAGED = [
     '{"format": "surelearn-ledger", "version": 2, "looks": [{}], "tables": {}}',
     '{"format": "surelearn-ledger", "version": 2, "looks": [{"audit": "a", "turn": 1, "table": "t", "models": []}],'
     ' "tables": {}}',
-    '{"format": "surelearn-ledger", "version": 2, "looks": [], "tables": {"t": {"sketch": {}}}}',
+    '{"format": "surelearn-ledger", "version": 2, "looks": [],'
+    ' "tables": {"t": {"target": "", "columns": [], "sketch": {}}}}',
     '{"format": "surelearn-ledger", "version": "2", "looks": [], "tables": {}}',
     "[" * 100_000,
 ]  # fmt: skip

@@ -32,7 +32,14 @@ def known_table(table: Table, split: Split) -> Known:
     """How ledgers know a table: by all its columns but the target, and by the sequence of its targets."""
     features = [table.frame[name].to_numpy() for name in table.frame.columns if name != table.target]
     targets = fingerprint_rows(np.sort(table.y), table.y[:0])
-    return Known(sketch(hash_contents(features), table.y), np.unique(split.keys), targets)
+    names = {name: hashlib.sha256(name.encode()).hexdigest()[:12] for name in map(str, table.frame.columns)}
+    return Known(
+        sketch(hash_contents(features), table.y),
+        np.unique(split.keys),
+        targets,
+        names[table.target],
+        tuple(digest for name, digest in names.items() if name != table.target),
+    )
 
 
 def known_rows(X: Any, y: Any, hashes: Any) -> Known:

@@ -69,16 +69,23 @@ class Look:
 
 @dataclass(frozen=True, eq=False)
 class Known:
-    """A table as a ledger knows it: by its sketch or, in ledgers of version 1, by certify rows and sorted targets."""
+    """A table as a ledger knows it: by its sketch or, in ledgers of version 1, by certify rows and sorted targets.
+
+    ``target`` and ``columns`` are hashes of names: a table that was read with another of its columns as the target asks
+    another question, although its rows are the same.
+    """
 
     sketch: Sketch | None = None
     rows: Hashes = field(default_factory=lambda: np.empty(0, dtype=np.uint64))
     targets: str = ""
+    target: str = ""
+    columns: tuple[str, ...] = ()
 
     def shares(self, other: Known) -> bool:
-        """Whether two tables are partly the same data."""
+        """Whether two tables are partly the same data, with the same target."""
         if self.sketch is not None and other.sketch is not None:
-            return self.sketch.shares(other.sketch)
+            swapped = self.target != other.target and self.target in other.columns and other.target in self.columns
+            return self.sketch.shares(other.sketch, contents=not swapped)
         return bool(self.targets and self.targets == other.targets) or bool(np.isin(self.rows, other.rows).any())
 
 
@@ -141,11 +148,15 @@ class Ledger:
 
     def at(self, table: Known) -> list[Look]:
         """Recorded looks at tables that share rows or targets with this one."""
-        found = []
-        for book in self._books:
-            same = {key for key, known in book.tables.items() if known.shares(table)}
-            found += [look for look in book.looks if look.table in same]
-        return self._once(found)
+        rest = [(i, key) for i, book in enumerate(self._books) for key in book.tables]
+        known, near = set(), [table]
+        while near:  # also tables that share with one that shares
+            one = near.pop()
+            same = [place for place in rest if self._books[place[0]].tables[place[1]].shares(one)]
+            near += [self._books[i].tables[key] for i, key in same]
+            known |= {*same}
+            rest = [place for place in rest if place not in known]
+        return self._once(look for i, book in enumerate(self._books) for look in book.looks if (i, look.table) in known)
 
     def turn(self, look: Look, table: Known) -> int:
         """Which look at this table it is; of a recorded one, and of a model that shared the δ of one, that one's turn."""
@@ -227,7 +238,7 @@ def _now() -> str:
 def _identical(one: Known, other: Known) -> bool:
     if one.sketch is None or other.sketch is None:
         return one is other
-    return one.sketch.to_dict() == other.sketch.to_dict()
+    return (one.target, one.columns) == (other.target, other.columns) and one.sketch.to_dict() == other.sketch.to_dict()
 
 
 def _read(path: Path) -> _Book:
@@ -256,7 +267,8 @@ def _read_looks(plain: dict[str, Any]) -> _Book:
 
 def _read_known(plain: dict[str, Any]) -> Known:
     if "sketch" in plain:
-        return Known(Sketch.from_dict(plain["sketch"]))
+        names = {"target": str(plain["target"]), "columns": tuple(map(str, plain["columns"]))}
+        return Known(Sketch.from_dict(plain["sketch"]), **names)
     return Known(rows=_unpack(plain["rows"]), targets=str(plain["targets"]))
 
 
@@ -283,7 +295,7 @@ def _write(path: Path, book: _Book) -> None:
 
 def _write_known(known: Known) -> dict[str, Any]:
     if known.sketch is not None:
-        return {"sketch": known.sketch.to_dict()}
+        return {"target": known.target, "columns": list(known.columns), "sketch": known.sketch.to_dict()}
     return {"rows": base64.b64encode(np.sort(known.rows).astype("<u8").tobytes()).decode(), "targets": known.targets}
 
 

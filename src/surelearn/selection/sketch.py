@@ -142,9 +142,10 @@ class Sketch:
     runs: Windows = field(default_factory=Windows)
     order: Windows = field(default_factory=Windows)
 
-    def shares(self, other: Sketch) -> bool:
-        """Whether two tables are, as far as sketches tell, partly the same data."""
-        return any(getattr(self, part).shares(getattr(other, part)) for part in ("contents", "values", "runs", "order"))
+    def shares(self, other: Sketch, *, contents: bool = True) -> bool:
+        """Whether two tables are, as far as sketches tell, partly the same data; by their targets alone if asked."""
+        parts = ("contents", "values", "runs", "order") if contents else ("values", "runs", "order")
+        return any(getattr(self, part).shares(getattr(other, part)) for part in parts)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, ready for JSON."""
