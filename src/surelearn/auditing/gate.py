@@ -22,11 +22,13 @@ from surelearn.auditing.context import Options, Runner
 from surelearn.auditing.dividing import Divided, divide
 from surelearn.auditing.fitting import Fitted, fit
 from surelearn.auditing.flow import certify_table
+from surelearn.auditing.independence import unlabelled_differ
 from surelearn.auditing.looks import describe_look, keep_losses, known_table, open_ledger
 from surelearn.auditing.novelty import compare_table
 from surelearn.certificate import Certificate
 from surelearn.certification import uncounted
 from surelearn.data import Table, read_table
+from surelearn.data.independence import contradictions
 from surelearn.data.schema import Schema
 from surelearn.jobs.threads import limits
 from surelearn.monitoring import Reference
@@ -151,6 +153,11 @@ def try_table(
         raise ValueError(
             f"{table.name}: column {name!r} repeats the target on the rows to fit on: pass --drop or --keep {name}"
         )
+    train = np.union1d(divided.split.fit, divided.split.select)
+    if not options.independent and (found := contradictions(table, train)):
+        raise ValueError(
+            f"{table.name}: {found[0].text[:160].rstrip('.')}: say --group COLUMN, or --independent to vouch for the rows"
+        )
     book, known = open_ledger(ledger, table.path) or Ledger(), known_table(table, divided.split)
     _refuse_shown(book.at(known), table)
     runner.say(divided.line())
@@ -204,6 +211,10 @@ def _refuse_closed(earlier: Sequence[Look], look: Look, table: Table) -> None:
 def _certificate(divided: Divided, fitted: Fitted, options: Options) -> Certificate | None:
     """The certificate at this try's δ; whatever goes wrong on the held-back rows is a fail, and says nothing else."""
     try:
+        if not options.independent and contradictions(divided.table):
+            return None
+        if options.population is None and _unlabelled_differ(divided, fitted):
+            return None
         with uncounted():
             compared = compare_table(divided.table, divided.split, fitted.columns)
             return certify_table(divided.table, divided.split, fitted, None, None, compared, options)
@@ -211,21 +222,28 @@ def _certificate(divided: Divided, fitted: Fitted, options: Options) -> Certific
         return None
 
 
-def _with_certificate(answer: Gate, divided: Divided, fitted: Fitted, certificate: Certificate) -> Gate:
-    """The answer of a pass, with what may now be shown."""
+def _unlabelled_differ(divided: Divided, fitted: Fitted) -> bool:
+    """Whether rows without a label are others than those to fit on, or than held-back ones."""
+    schema, reference = _summaries(divided, fitted)
+    return bool(unlabelled_differ(divided.table, schema, reference, fitted.model))
+
+
+def _summaries(divided: Divided, fitted: Fitted) -> tuple[Schema, Reference]:
+    """The columns that the model reads, and a summary of the held-back rows for those who watch it later."""
     table, split = divided.table, divided.split
-    setting = f"{certificate.facts.setting}, by try {answer.number} of a gate at {answer.max_risk:g}"
-    claims = [replace(claim, assumptions=(*claim.assumptions, UNSEEN)) for claim in certificate.claims]
-    certificate = replace(certificate, facts=replace(certificate.facts, setting=setting), claims=tuple(claims))
-    keep_losses(certificate)
     train = np.union1d(split.fit, split.select)
     kinds = {c.name: c.kind for c in table.columns if c.name in fitted.columns and c.kind != "date"}
     X = take(table.X[fitted.columns], split.certify)
     reference = Reference.from_rows(take(table.X[fitted.columns], train), X, kinds, scores_of(fitted.model, X))
-    return replace(
-        answer,
-        certificate=certificate,
-        model=fitted.model,
-        schema=Schema.of(table, fitted.columns, train),
-        reference=reference.to_dict(),
-    )
+    return Schema.of(table, fitted.columns, train), reference
+
+
+def _with_certificate(answer: Gate, divided: Divided, fitted: Fitted, certificate: Certificate) -> Gate:
+    """The answer of a pass, with what may now be shown."""
+    setting = f"{certificate.facts.setting}, by try {answer.number} of a gate at {answer.max_risk:g}"
+    claims = [replace(claim, assumptions=(*claim.assumptions, UNSEEN)) for claim in certificate.claims]
+    certificate = replace(certificate, facts=replace(certificate.facts, setting=setting), claims=tuple(claims))
+    keep_losses(certificate)
+    schema, reference = _summaries(divided, fitted)
+    kept = {"schema": schema, "reference": reference.to_dict(), "model": fitted.model}
+    return replace(answer, certificate=certificate, **kept)

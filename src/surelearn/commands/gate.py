@@ -33,6 +33,8 @@ Where that is not trusted, they must lie where developers cannot read them.
 @click.option("--drop", multiple=True, metavar="COLUMN", help="Leave a column out (repeatable).")
 @click.option("--keep", multiple=True, metavar="COLUMN", help="Vouch for a column that looks like the target (repeatable).")
 @click.option("--group", metavar="COLUMN", help="Rows with the same value belong together, such as one patient's visits.")
+@click.option("--independent", is_flag=True, help="Vouch that rows are independent draws, whatever they look like.")
+@click.option("--population", type=click.Choice(["labelled"]), help="Only labelled rows matter, where others differ.")
 @click.option("--task", type=click.Choice(["classification", "regression"]), help="If the target's kind is misread.")
 @click.option("--positive", metavar="CLASS", help="The class that matters.")
 @click.option("--cost", type=float, help="Cost of a missed --positive when a false alarm costs 1.")
