@@ -42,7 +42,7 @@ def no_verdict(context: Context) -> Verdict | None:
     named = [finding for finding in found if "column" in finding.numbers]
     if context.split is None:
         say = "Pass `groups=` if rows belong together, or `independent=True` to vouch for them."
-    elif named and len(named) == len(found):
+    elif named:
         option, column = named[0].numbers["option"], _short(named[0].numbers["column"])
         say = f"Say `{option} {column}`, or `--independent` to vouch that rows are independent draws."
     else:
