@@ -34,7 +34,7 @@ PULL = float(lambertw(1 / np.e).real)
 
 
 def audited(data="breast_cancer", model=LOGISTIC, **options):
-    return surelearn.audit(data, models={"it": model}, **{**QUICK, **options})
+    return surelearn.audit(data, models={"it": clone(model)}, **{**QUICK, **options})
 
 
 def codes(section):

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier, RandomForestRegressor
 from sklearn.linear_model import LogisticRegression as Peer
 from sklearn.pipeline import make_pipeline
@@ -318,7 +319,14 @@ def test_models_that_cannot_be_measured_get_a_sentence():
 def test_the_page_does_not_depend_on_jobs_and_can_be_without():
     frame, y, _ = table(200)
     others = [key for key in trust.MODULES if key != "robustness"]
-    options = {"target": "y", "models": {"it": FOREST}, "ledger": False, "refits": 0, "curve_repeats": 0, "skip": others}
+    options = {
+        "target": "y",
+        "models": {"it": clone(FOREST)},
+        "ledger": False,
+        "refits": 0,
+        "curve_repeats": 0,
+        "skip": others,
+    }
     one, two = (surelearn.audit(frame.assign(y=y), n_jobs=jobs, **options) for jobs in (1, 2))
     assert one.to_json() == two.to_json()
     assert "standard deviations" in one["robustness"].findings[0].text
