@@ -3,6 +3,7 @@
 import json
 import os
 import threading
+from functools import cache
 
 import numpy as np
 import pytest
@@ -41,6 +42,7 @@ BEYOND = {
     "too large a number": ("[1e999]", "1e999, which is too large"),
     "NaN": ("[NaN]", "NaN, which JSON has not"),
     "infinity": ("[-Infinity]", "-Infinity, which JSON has not"),
+    "many names, one twice": (json.dumps({str(i): 0 for i in range(10**5)})[:-1] + ', "7": 1}', "names '7' twice"),
     "a name twice": ('{"delta": 1, "delta": 2}', "names 'delta' twice"),
     "many lists": ("[" + "[]," * documents.MOST_CONTAINERS + "[]]", "lists and objects"),
 }
@@ -102,6 +104,7 @@ STRANGE = (
 )
 
 
+@cache
 def certificate():
     X = np.where(np.arange(200) % 25 == 0, -1.0, 1.0)[:, None]
     return certify(lambda X: np.where(X[:, 0] > 0, "healthy", "ill"), X, ["healthy"] * 200, task="classification",

@@ -11,6 +11,7 @@ import json
 import math
 import types
 import typing
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -92,8 +93,7 @@ def _limit(kept: bool, otherwise: str) -> None:
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     made = dict(pairs)
     if len(made) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for i, name in enumerate(names) if name in names[:i])
+        twice = Counter(name for name, _ in pairs).most_common(1)[0][0]
         raise _LimitError(f"an object names {twice!r:.60} twice")
     return made
 
