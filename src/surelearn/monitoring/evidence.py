@@ -151,7 +151,7 @@ def check_entries(plain: Any, like: Mapping[str, Any]) -> None:
             raise ValueError(f"it lacks {name!r}")
     for name in plain:
         if name not in like:
-            raise ValueError(f"it has an unknown entry {name!r}")
+            raise ValueError(f"it has an unknown entry {name!r:.60}")
 
 
 def name_of(certificate: Certificate) -> str:

@@ -344,7 +344,7 @@ class Watch:
             watch._restore(plain if version > 1 else _from_version_1(plain, watch.headline))
         except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
             reason = f"it lacks {error}" if isinstance(error, KeyError) else str(error)
-            raise ValueError(f"the watch's state is damaged: {reason}") from None
+            raise ValueError(f"the watch's state is damaged: {reason:.240}") from None
         return watch
 
     def _restore(self, plain: Mapping[str, Any]) -> None:
