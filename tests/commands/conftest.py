@@ -35,8 +35,8 @@ def frame(n=600, seed=0):
 
 
 AUDITS = {
-    "classes": ("classifier", "--target y --drop amount --drop who --positive yes"),
-    "amounts": ("regressor", "--target amount --drop y --drop who"),
+    "classes": ("classifier", "--target y --drop amount --drop who --independent --positive yes"),
+    "amounts": ("regressor", "--target amount --drop y --drop who --independent"),
     "groups": ("classifier", "--target y --drop amount --group who"),
 }
 
