@@ -128,6 +128,29 @@ def test_one_row_more_moves_no_other_under_coins():
     assert split_rows(rows, salt=b"another").certify.tolist() != before.certify.tolist()
 
 
+def test_coins_are_verified_with_the_salt_and_their_claims_are_about_the_table(tmp_path, monkeypatch):
+    """A private learner alone: without coins its ε is about the rows it was fitted on, and says so."""
+    monkeypatch.chdir(tmp_path)
+    noise().to_csv("t.csv", index=False)
+    (tmp_path / "coin_models.py").write_text(
+        "from sklearn.linear_model import LogisticRegression\ndef make():\n    return LogisticRegression()\n"
+    )
+    skip = [word for name in QUICK["skip"] for word in ("--skip", name)]
+    words = ["audit", "t.csv", "--target", "y", "--model", "coin_models:make", "--jobs", "1", "--coins", *skip]
+    assert CliRunner().invoke(main, words).exit_code == 0
+    result = CliRunner().invoke(main, ["verify", "surelearn-audit", "--data", "t.csv"])
+    assert result.exit_code == 0, result.output
+    assert "facts from model and rows" in result.output
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "elsewhere"))
+    result = CliRunner().invoke(main, ["verify", "surelearn-audit", "--data", "t.csv"])
+    assert result.exit_code == 0, result.output
+    assert "the secret salt is not here" in result.output
+    salt = next((tmp_path).rglob("salt"), None)
+    assert salt is None or salt.parent.parent != tmp_path / "surelearn-audit"
+    for path in (tmp_path / "surelearn-audit").rglob("*.json"):
+        assert "salt" not in path.read_text(encoding="utf-8").replace("secret salt", "").replace("a salt that is", "")
+
+
 # ------------------------------------------------------------------------------------- 2. looks, wherever they happen
 
 

@@ -46,6 +46,7 @@ class Options:
     show_rows: bool = False
     independent: bool = False
     population: str | None = None
+    coins: bool = False
 
     @property
     def miss(self) -> float | None:

@@ -14,6 +14,7 @@ from surelearn.claim import Finding
 from surelearn.data import Table
 from surelearn.data.oddities import find_oddities
 from surelearn.selection.cross_validation import default_resampling
+from surelearn.selection.ledger import secret_salt
 from surelearn.selection.split import Split, split_rows
 
 LEAST_GROUPS = 10
@@ -65,7 +66,10 @@ def divide(table: Table, keep: Sequence[str], options: Options) -> Divided:
         time=None if table.time is None else table.frame[table.time].to_numpy(),
         certify=options.certify_fraction,
         select=options.select_fraction,
+        salt=secret_salt() if options.coins else None,
     )
+    if not split.certify.size:
+        raise ValueError(f"{table.name}: no row is held back to certify on: more rows, or a larger --certify, are needed")
     used = [column.name for column in table.columns if column.used]
     _check(table, used, keep, options)
     train = np.union1d(split.fit, split.select)

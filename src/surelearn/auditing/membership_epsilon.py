@@ -13,6 +13,7 @@ from surelearn.attacks.epsilon_audit import epsilon_from_retrainings
 from surelearn.auditing.context import Context
 from surelearn.auditing.membership_refits import observe_canary
 from surelearn.auditing.one_row import learner_of
+from surelearn.auditing.purposes import whose_rows
 from surelearn.certificate import Certificate
 from surelearn.claim import Claim, Finding
 from surelearn.optim.dp_claims import WEAK
@@ -61,7 +62,8 @@ def proved(context: Context) -> Claim | str:
     if isinstance(claim, str) or reason:
         return f"No privacy is proved: {reason}."
     label = f"ε of its weights, at dp_delta = {claim.inputs['dp_delta']:g}"
-    return replace(claim, sources={}, label=label, standing="alone")
+    assumptions = (*claim.assumptions, f"it is {whose_rows(context)}")
+    return replace(claim, sources={}, label=label, standing="alone", assumptions=assumptions)
 
 
 def in_words(claim: Claim) -> str:
@@ -71,7 +73,11 @@ def in_words(claim: Claim) -> str:
         return "So large an ε promises next to nothing."
     times = show(float(np.exp(epsilon)), "number", "<=")
     said = f"Nothing about its weights is over {times} times as likely with a row as without it, but for dp_delta."
-    return " ".join([said, *(f"{line}." for line in claim.assumptions if line.startswith(WEAK))])
+    return " ".join([said, *(f"{line}." for line in claim.assumptions if line.startswith(WEAK)), *_whose(claim)])
+
+
+def _whose(claim: Claim) -> list[str]:
+    return [f"I{line[1:]}." for line in claim.assumptions if line.startswith("it is about")]
 
 
 def tasks(context: Context) -> list[jobs.Task]:

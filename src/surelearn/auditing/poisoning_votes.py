@@ -7,6 +7,7 @@ from dataclasses import replace
 from surelearn.auditing.context import Context
 from surelearn.auditing.one_row import learner_of, own_certificate
 from surelearn.auditing.poisoning_parts import prepared
+from surelearn.auditing.purposes import whose_rows
 from surelearn.auditing.single_rows import row_name
 from surelearn.bounds.poisoning import BY_CONTENT, TIES, partition_radius
 from surelearn.claim import Claim, Covers
@@ -40,7 +41,7 @@ def vote_claims(context: Context) -> tuple[tuple[Claim, ...], str]:
         **learner.claims(one)[0].inputs,
         label=f"rows, inserted plus deleted, that cannot change what it says of {named}",
         met=(BY_CONTENT, TIES),
-        assumptions=(ANY_ROWS,),
+        assumptions=(ANY_ROWS, f"it is {whose_rows(context)}"),
         covers=Covers(predictor=facts.hashes.get("model", "plain"), population="this row", rows=place),
     )
     if context.time_name or context.groups is not None:
@@ -51,7 +52,8 @@ def vote_claims(context: Context) -> tuple[tuple[Claim, ...], str]:
     covers = replace(right.covers, rows=facts.hashes.get("rows", "the certify rows"))
     training = "training row is" if count == 1 else f"{count:,} training rows are"
     label = f"new rows that are right whichever {training} inserted or deleted"
-    return (replace(right, covers=covers, label=label), alone), ""
+    assumptions = (*right.assumptions, f"it is {whose_rows(context)}")
+    return (replace(right, covers=covers, label=label, assumptions=assumptions), alone), ""
 
 
 def of_vote(context: Context, title: str) -> Section:

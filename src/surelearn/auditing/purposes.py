@@ -12,6 +12,18 @@ VOUCHED = (
 )
 
 
+FIT_ROWS = (
+    "about the rows it was fitted on: with one row more or less in the table others may change their purpose "
+    "(`--coins` gives each row a coin of its own)"
+)
+TABLE_ROWS = "about all rows of the table, as its columns were read: each row's purpose is its own coin, with a secret salt"
+
+
+def whose_rows(context: Context) -> str:
+    """What statements on adding or removing a row are about: the rows fitted on or, where each has its own coin, all."""
+    return TABLE_ROWS if context.split is not None and context.split.rule == 0 else FIT_ROWS
+
+
 def section(context: Context) -> Section | None:
     """Rows by purpose; nothing for a model that was fitted elsewhere, on rows that nobody gave."""
     if not context.trained:
@@ -22,6 +34,8 @@ def section(context: Context) -> Section | None:
         counts += (("not used", f"{unused:,}"),)
     if context.split is None:
         note = VOUCHED
+    elif context.split.rule == 0:
+        note = "Each row was given its purpose by its own coin: a hash of its content and of a salt that is kept secret."
     elif context.split.order == "hash":
         note = "Rows were given their purpose by a hash of their content, not by a seed: trying again does not help."
     elif context.groups is not None:

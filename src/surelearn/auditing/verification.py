@@ -15,7 +15,8 @@ from surelearn.documents import MOST_BYTES, reading
 from surelearn.persistence import MANIFEST, Saved, read_model
 from surelearn.report import Audit
 from surelearn.selection.cross_validation import take
-from surelearn.selection.split import split_rows
+from surelearn.selection.ledger import secret_salt
+from surelearn.selection.split import RULE, split_rows
 from surelearn.version import __version__
 
 
@@ -122,13 +123,19 @@ def _check_data(
 ) -> None:
     table = read_table(data, **audit.numbers["reading"])
     options = audit.numbers["options"]
+    rule = audit.numbers["split"]["rule"] if "split" in audit.numbers else 1
+    salt = None if rule else secret_salt(make=False)
+    if rule == 0 and salt is None:
+        unchecked.append("everything from the data: each row's purpose was its own coin, and the secret salt is not here")
+        return
     split = split_rows(
         table.row_hashes,
         groups=table.groups,
         time=None if table.time is None else table.frame[table.time].to_numpy(),
         certify=options["certify_fraction"],
         select=options["select_fraction"],
-        rule=audit.numbers["split"]["rule"] if "split" in audit.numbers else 1,
+        rule=rule or RULE,
+        salt=salt,
     )
     columns = list(audit.numbers["columns"])
     if missing := [name for name in columns if name not in table.X.columns]:

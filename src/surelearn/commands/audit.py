@@ -72,6 +72,8 @@ Examples:
 @click.option(
     "--select", "select_fraction", type=float, help="Fraction of rows that compare candidates (0: cross-validation)."
 )
+@click.option("--coins", is_flag=True, help="Each row's purpose is its own coin, with a secret salt: ε and counts of"
+              " poisoned rows are then about the whole table.")  # fmt: skip
 @click.option("--delta", type=float, default=0.05, show_default=True, help="The page may be wrong with this probability.")
 @click.option("--seed", type=int, default=0, show_default=True, help="For folds and random models; never for the split.")
 @click.option("--jobs", type=int, default=None, help="Parallel tasks (default: all cores); results do not depend on it.")

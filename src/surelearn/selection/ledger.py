@@ -226,6 +226,19 @@ def state_folder() -> Path:
     return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "surelearn"
 
 
+def secret_salt(*, make: bool = True) -> bytes | None:
+    """The user's salt for coins, made at its first use and never published; None where there is none to be had."""
+    path = state_folder() / "salt"
+    if not path.exists():
+        if not make:
+            return None
+        with files.locked(path):
+            if not path.exists():
+                files.write(path, os.urandom(32))
+                path.chmod(0o600)
+    return files.read(path, most=64, what=str(path))
+
+
 def _writable(folder: Path) -> bool:
     there = next(place for place in (folder, *folder.parents) if place.exists())
     return there.is_dir() and os.access(there, os.W_OK | os.X_OK)
@@ -245,13 +258,13 @@ def _read(path: Path) -> _Book:
     if not path.exists():
         return _Book()
     try:
-        plain = read_json(path)
+        plain = read_json(path, "it")
         version = check_format(plain, "a ledger", FORMAT, VERSION)
         with reading("the ledger"):
             return _read_first_version(plain["audits"]) if version == 1 else _read_looks(plain)
     except (ValueError, OSError) as error:
         raise ValueError(
-            f"{path} is not a ledger that can be read ({str(error).removeprefix(f'{path} ')[:80]}): it records which rows "
+            f"{path} is not a ledger that can be read ({str(error)[:80]}): it records which rows "
             "were certified, so put it back or, if no audit of these data was ever shown to anyone, delete it"
         ) from None
 
