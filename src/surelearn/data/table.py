@@ -362,7 +362,7 @@ def hash_contents(columns: Iterable[Values]) -> npt.NDArray[np.uint64]:
     True
     """
     with np.errstate(over="ignore"):
-        return np.sum([hash_array(_hash_values(np.asarray(values))) for values in columns], axis=0, dtype=np.uint64)
+        return np.sum(np.stack([hash_array(_hash_values(np.asarray(values))) for values in columns]), axis=0)
 
 
 def _hash_values(values: Values) -> npt.NDArray[np.uint64]:
