@@ -141,7 +141,7 @@ def test_a_fitted_model_pays_for_later_looks(tmp_path):
     other = LogisticRegression(max_iter=500, C=0.1).fit(X[::2], y[::2])
     book = tmp_path / "book.json"
     first, second = (surelearn.audit(m, X[1::2], y[1::2], ledger=book) for m in (model, other))
-    assert "first audit of these rows" in first.chips
+    assert "no earlier audit known here" in first.chips
     assert "second audit of these rows" in second.chips
     assert second.certificate.delta == pytest.approx(0.05 * 6 / (np.pi**2 * 4))
     assert surelearn.audit(model, X[1::2], y[1::2], ledger=book).certificate.delta == 0.05

@@ -34,7 +34,7 @@ def sample_audit() -> Audit:
         rows=569,
         columns=30,
         verdict=Verdict(kind="guaranteed", sentence=sentence),
-        chips=("logistic regression, chosen among 6", "171 rows held back for this page", "first audit of these rows"),
+        chips=("logistic regression, chosen among 6", "171 rows held back for this page", "no earlier audit known here"),
         certificate=certificate,
         sections=(*_measured(certificate, predicted, observed), _assumed(), *_details(certificate, X)),
         reproduce="surelearn audit breast_cancer.csv --target diagnosis --positive malignant",

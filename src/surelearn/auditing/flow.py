@@ -349,7 +349,8 @@ def _document(context: Context, columns: int, selection: Selection | None) -> Au
         "rows measured on" if context.time_name else "rows held back for this page" if selection else "rows it had not seen"
     )
     chips.append(f"{facts['rows']:,} {held}")
-    chips.append("no ledger kept" if context.looked_in is None else f"{ordinal(context.turn)} audit of these rows")
+    later = f"{ordinal(context.turn)} audit of these rows" if context.turn > 1 else "no earlier audit known here"
+    chips.append("no ledger kept" if context.looked_in is None else later)
     chips += ["shows values of single rows"] if context.options.show_rows else []
     chips.append("statistical, not regulatory")
     sections = write_sections(context)
