@@ -435,3 +435,26 @@ def test_an_adaptive_developer_with_fifty_tries_passes_falsely_at_most_as_often_
     by_audit = np.mean((errors <= most_errors(delta)).any(axis=1))
     assert passed <= delta + 4 * math.sqrt(delta * (1 - delta) / developers)
     assert by_audit > 0.25
+
+
+# ------------------------------------------------------------------------------ 4. independence that rows contradict
+
+
+def test_copies_of_noise_are_no_evidence(tmp_path):
+    """Every row three times, true error 50%: version 0.1 guaranteed at most 8%, in every trial."""
+    from sklearn.ensemble import RandomForestClassifier
+
+    single = noise(200)
+    tripled = pd.concat([single] * 3).sample(frac=1, random_state=0).reset_index(drop=True)
+    jitter = tripled.copy()
+    jitter[list("abcd")] += 1e-4 * np.random.default_rng(0).normal(size=(600, 4))
+    forest = {"models": {"forest": RandomForestClassifier(30, random_state=0)}, "target": "y", "ledger": False}
+    for frame in (tripled, jitter):
+        result = surelearn.audit(frame, **forest, **QUICK)
+        assert result.verdict.kind == "no verdict"
+        assert not result.certificate.together
+        with pytest.raises(ValueError, match="--independent"):
+            surelearn.gate(frame, max_risk=0.4, number=1, **forest)
+    vouched = surelearn.audit(tripled, independent=True, **forest, **QUICK)
+    assert vouched.certificate["risk"].value < 0.2  # what a user who vouches wrongly gets
+    assert surelearn.audit(single, **forest, **QUICK).certificate["risk"].value > 0.45
