@@ -306,13 +306,19 @@ class Certificate:
         return cls.from_dict(parse_json(text))
 
     def mark(self, claim: Claim) -> str:
-        """Why a claim is of no use: "vacuous", or "no better than always answering …" for errors and mean costs; or ""."""
+        """Why a claim is of no use: "vacuous", or "no better than always answering …" for errors and mean costs; or "".
+
+        A headline is of use, however large, where the paired comparison guarantees a gain over every constant answer.
+        """
         if claim.vacuous:
             return "vacuous"
         other, loss = _BASELINES.get(claim.quantity), claim.covers.loss
         if other is None or isinstance(claim.value, tuple):
             return ""
         if other == "baseline_risk" and loss != "zero_one" and AT_LEAST_ERRORS not in loss:
+            return ""
+        gains = [c.value for c in self.together if c.quantity == "gain" and c.covers == claim.covers]
+        if claim.standing == "together" and gains and all(isinstance(gain, float) and gain > 0 for gain in gains):
             return ""
         constants = [(c.measured, c.label.split(_CONSTANT, 1)) for c in self.claims if c.quantity == other]
         errors = [(error, words[1]) for error, words in constants if error is not None and len(words) == 2]

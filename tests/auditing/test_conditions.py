@@ -207,6 +207,16 @@ def test_a_bound_above_the_error_of_a_constant_is_called_so_wherever_it_stands()
         assert useless in text
 
 
+def test_a_headline_with_a_guaranteed_gain_is_not_called_useless():
+    """25 of 200 errors, 10 fewer than always answering 0: the bound is above 35 of 200, and a gain is guaranteed."""
+    y, X = np.zeros(200, dtype=int), np.zeros((200, 1))
+    y[:35], X[25:35] = 1, 1
+    certificate = surelearn.certify(lambda X: X[:, 0].astype(int), X, y, task="classification", classes=[0, 1], majority=0)
+    assert certificate["risk"].value > 35 / 200
+    assert certificate["gain"].value > 0
+    assert certificate.mark(certificate["risk"]) == ""
+
+
 def test_a_bound_below_the_error_of_every_constant_is_not():
     frame = rows(600)
     assert 0.15 < (frame["state"] == "sick").mean() < 0.5

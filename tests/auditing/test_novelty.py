@@ -61,6 +61,19 @@ def test_the_error_without_copies_stands_beside_the_headline(tmp_path):
     assert result.certificate.verify()
 
 
+def test_contents_that_stand_often_are_assumed_to_be_no_harder():
+    """Hard contents stand eight times, easy ones once: hardly a hard one is held back whole, and half of new ones err."""
+    rng = np.random.default_rng(0)
+    hard = np.arange(300) % 2
+    rows = rng.permutation(np.repeat(np.arange(300), np.where(hard, 8, 1)))
+    frame = pd.DataFrame(rng.normal(size=(300, 3))[rows], columns=list("abc")).assign(y=hard[rows])
+    result = surelearn.audit(frame, target="y", models=DummyClassifier(strategy="constant", constant=0), **QUICK)
+    claim = result.certificate["novel_risk"]
+    assert claim.value < 0.4  # so this must be assumed, and said
+    assert any("how often one stands in the table says nothing about its errors" in line for line in claim.assumptions)
+    assert any("assumed to be no harder" in note for note in result["novelty"].notes)
+
+
 def test_where_no_verdict_is_given_the_novel_are_measured_only():
     frame = with_copies(np.random.default_rng(0))
     result = surelearn.audit(frame.round(2), target="y", time="a", models=KNeighborsClassifier(1), **QUICK)

@@ -205,6 +205,10 @@ def test_a_vote_over_partitions_says_what_cannot_change_it(cancer):
     grouped = surelearn.audit(model, new, truth, groups=np.arange(len(truth)) // 2, **options)["poisoning"]
     assert [claim.theorem for claim in grouped.claims] == ["partition_radius"]
     assert "No claim about new rows under poison: rows belong together in groups." in grouped.notes
+    copied = surelearn.audit(model, np.repeat(new, 3, axis=0), np.repeat(truth, 3), **options)
+    assert copied.verdict.kind == "no verdict"
+    assert [claim.theorem for claim in copied["poisoning"].claims] == ["partition_radius"]
+    assert "No claim about new rows under poison: rows are not independent draws." in copied["poisoning"].notes
     scaled = make_pipeline(StandardScaler(), PartitionClassifier()).fit(X, y)
     section = surelearn.audit(scaled, new, truth, **options)["poisoning"]
     assert not section.claims

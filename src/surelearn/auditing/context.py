@@ -114,6 +114,15 @@ class Context:
         return () if self.options.independent else self.search.found
 
     @property
+    def dependent(self) -> str:
+        """Why certify rows do not count one by one as draws of new rows, or ""."""
+        if self.time_name:
+            return "rows are ordered by time"
+        if self.contradicted:
+            return "rows are not independent draws"
+        return "rows belong together in groups" if self.groups is not None else ""
+
+    @property
     def trained(self) -> bool:
         """Whether the rows that the model was fitted on are known."""
         return self.split is not None or self.seen is not None

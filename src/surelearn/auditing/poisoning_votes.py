@@ -44,8 +44,7 @@ def vote_claims(context: Context) -> tuple[tuple[Claim, ...], str]:
         assumptions=(ANY_ROWS, f"it is {whose_rows(context)}"),
         covers=Covers(predictor=facts.hashes.get("model", "plain"), population="this row", rows=place),
     )
-    if context.time_name or context.groups is not None:
-        why = "rows are ordered by time" if context.time_name else "rows belong together in groups"
+    if why := context.dependent:
         return (alone,), f"No claim about new rows under poison: {why}."
     count = max(1, learner.partitions // PART)
     right = learner.poisoned_accuracy(Z, y, count, delta=context.certificate.delta)

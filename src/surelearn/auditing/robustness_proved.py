@@ -84,11 +84,7 @@ def _new_rows(context: Context, radii: dict[str, Any], y: np.ndarray, radius: fl
 def _why_not_new_rows(context: Context) -> str:
     if not context.trained:
         return "standard deviations are those of the rows themselves"
-    if context.time_name:
-        return "rows are ordered by time"
-    if context.contradicted:
-        return "rows are not independent draws"
-    return "rows belong together in groups" if context.groups is not None else ""
+    return context.dependent
 
 
 def proved_note(context: Context, proofs: dict[str, Any]) -> str:

@@ -24,7 +24,8 @@ from surelearn.claim import IN_EXPECTATION, Statement, Theorem, at_least, at_mos
 IID = "rows are independent and identically distributed"
 GROUPS_IID = "groups are independent and identically distributed; rows within a group need not be"
 CONTENTS_IID = (
-    "contents (near copies are one) are independent and identically distributed; however often each stands in the table"
+    "contents (near copies are one) are independent and identically distributed, and how often one stands in the table "
+    "says nothing about its errors"
 )
 UNSEEN = "the model did not see these rows"
 BASELINE_UNSEEN = "the baseline did not see these rows"

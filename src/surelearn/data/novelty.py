@@ -10,9 +10,10 @@ them overstates what is known. But a content of which no copy was fitted on is m
 rows, such contents are independent draws from one distribution, that of a content which was held back with all its copies,
 and so are those of them that lie outside the set of near copies of fit rows, which is a function of the fit rows. One row of
 each, chosen without its label, is one trial: the number of errors is binomial and Clopper–Pearson applies. The claim is
-about such contents, each counted once. It is not about rows (a content that is met often weighs no more than another), and
-not about new patients: another visit may lie further away than a near copy. The share of δ is set aside, or not, by what is
-seen among the fit rows.
+about such contents, each counted once. A content that stands often is rarely held back with all its copies, so that the
+claim is about new contents only if how often one stands says nothing about its errors, which is assumed. It is not about
+rows (a content that is met often weighs no more than another), and not about new patients: another visit may lie further
+away than a near copy. The share of δ is set aside, or not, by what is seen among the fit rows.
 """
 
 from __future__ import annotations
