@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from surelearn.adapters import Task, classes_of, describe, task_of
 from surelearn.bounds import (
@@ -29,6 +30,7 @@ from surelearn.slicing import Cuts
 
 NOVEL = "contents without a near copy among the fit rows"
 _LEAST_CHANGES = 16
+_MOST_REMEMBERED = 10_000
 _COUNTED = ContextVar("counted", default=True)
 _CERTIFIED: dict[str, list[str]] = {}  # hashes of the models that this process certified, by the targets
 
@@ -126,11 +128,12 @@ def certify(
     if novel is not None and groups is not None:
         raise ValueError("novel goes with independent contents, not with groups: a new group is novel by itself")
     values = measure(model, X, y, what, groups=groups, slices=slices, baseline=baseline, novel=novel)
+    name = fingerprint_model(model)
     facts = Facts(
         subject=describe(model),
-        setting=_setting(values) + _looks_here(model, X, y),
+        setting=_setting(values) + _looks_here(name, X, np.asarray(y)),
         hashes={
-            "model": fingerprint_model(model),
+            "model": name,
             "rows": fingerprint_rows(X, y),
             **({} if baseline is None else {"baseline": fingerprint_model(baseline)}),
         },
@@ -220,18 +223,19 @@ def uncounted() -> Iterator[None]:
         _COUNTED.reset(token)
 
 
-def _looks_here(model: Any, X: Any, y: Any) -> str:
+def _looks_here(name: str, X: Any, y: npt.NDArray[Any]) -> str:
     """Which model this is that the process certifies on these targets, in words; "" for the first.
 
     Whoever certifies several models on the same rows and keeps the best one must say so with ``candidates``.
     """
     if not _COUNTED.get():
         return ""
-    codes = np.unique(np.asarray(y).astype(str), return_inverse=True)[1]
+    codes = np.unique(y.astype(str) if y.dtype.kind == "O" else y, return_inverse=True)[1]
     known = np.count_nonzero(np.diff(codes)) >= _LEAST_CHANGES  # else the targets alone say too little
     rows = fingerprint_rows(codes[:0] if known else X, codes)
     models = _CERTIFIED.setdefault(rows, [])
-    name = fingerprint_model(model)
+    if len(_CERTIFIED) > _MOST_REMEMBERED:
+        del _CERTIFIED[next(iter(_CERTIFIED))]
     if name == UNHASHED or name not in models:
         models.append(name)
     number = len(models) if name == UNHASHED else models.index(name) + 1

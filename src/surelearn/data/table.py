@@ -361,8 +361,12 @@ def hash_contents(columns: Iterable[Values]) -> npt.NDArray[np.uint64]:
     >>> bool((hash_contents([one, other]) == hash_contents([other, one])).all())
     True
     """
+    first, *rest = columns
+    total = hash_array(_hash_values(np.asarray(first)))
     with np.errstate(over="ignore"):
-        return np.sum(np.stack([hash_array(_hash_values(np.asarray(values))) for values in columns]), axis=0)
+        for values in rest:
+            total = total + hash_array(_hash_values(np.asarray(values)))
+    return total
 
 
 def _hash_values(values: Values) -> npt.NDArray[np.uint64]:
