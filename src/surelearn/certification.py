@@ -83,8 +83,9 @@ def certify(
         (`surelearn.slicing.cut`)
     novel : a mask of one row per content that has no near copy among the fit rows, made without looking at labels; their
         error is claimed too, about such contents, each counted once (`surelearn.auditing.novelty`)
-    cost : with ``positive``: what a missed positive costs when a false alarm costs 1. The headline is then the mean cost,
-        and so are what constant answers (or the baseline) are compared by, and the gain
+    cost : with ``positive``: what a missed positive costs when a false alarm costs 1; to take one of several other classes
+        for another costs nothing. The headline is then the mean cost, and so are what constant answers (or the baseline) are
+        compared by, and the gain
     alpha : regression: the prediction interval misses at most this fraction of new targets
     loss, loss_bound : regression: with a stated bound on the "absolute" or "squared" loss its mean is claimed too
     headline : the headline's part of δ, where there are other claims

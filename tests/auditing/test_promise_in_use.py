@@ -272,6 +272,17 @@ def test_a_bound_that_was_raised_after_a_refusal_is_void():
     assert fresh.certificate["mean_loss"].value < 50
 
 
+def test_a_bound_that_was_raised_after_a_gate_had_failed_is_void(tmp_path):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": rng.normal(size=300), "y": rng.exponential(size=300)})
+    shared = {"max_risk": 5.0, "ledger": tmp_path / "book.json"}
+    assert not try_gate(frame, _ridge(), loss_bound=0.5, **shared)  # some held-back row has a larger loss
+    after = try_gate(frame, _ridge(), loss_bound=50.0, **shared)
+    assert after.certificate is not None
+    assert not [claim for claim in after.certificate.claims if claim.quantity == "mean_loss"]
+    assert "or a gate with it had failed" in str(after.certificate)
+
+
 def _ridge():
     from sklearn.linear_model import Ridge
 

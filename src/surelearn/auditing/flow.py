@@ -15,7 +15,15 @@ from surelearn.auditing.context import Context, Options, Runner
 from surelearn.auditing.dividing import divide
 from surelearn.auditing.fitting import Fitted, fit, fit_rival
 from surelearn.auditing.independence import LABELLED, comparable, unlabelled_differ, withhold
-from surelearn.auditing.looks import describe_look, keep_losses, known_rows, known_table, open_ledger, raised_bound
+from surelearn.auditing.looks import (
+    describe_look,
+    keep_losses,
+    known_rows,
+    known_table,
+    open_ledger,
+    raised_bound,
+    without_raised_bound,
+)
 from surelearn.auditing.novelty import compare_rows, compare_table
 from surelearn.auditing.one_row import own_certificate
 from surelearn.auditing.sections import write_sections
@@ -266,10 +274,7 @@ def _looked(
         book.amend(look.audit, contradicted=True)
         raise
     if raised is not None:
-        reason = f"the bound {options.loss_bound:g} was stated after these rows had contradicted {raised:g}: they chose it"
-        kept = tuple(item for item in certificate.absent if item.quantity != "mean_loss")
-        absent = Absent(quantity="mean_loss", theorem="betting_upper", reason=reason)
-        certificate = replace(certificate, absent=(*kept, absent))
+        certificate = without_raised_bound(certificate, options.loss_bound, raised)
     keep_losses(certificate)
     return certificate, look.turn
 

@@ -23,7 +23,14 @@ from surelearn.auditing.dividing import Divided, divide
 from surelearn.auditing.fitting import Fitted, fit
 from surelearn.auditing.flow import certify_table
 from surelearn.auditing.independence import unlabelled_differ
-from surelearn.auditing.looks import describe_look, keep_losses, known_table, open_ledger
+from surelearn.auditing.looks import (
+    describe_look,
+    keep_losses,
+    known_table,
+    open_ledger,
+    raised_bound,
+    without_raised_bound,
+)
 from surelearn.auditing.novelty import compare_table
 from surelearn.certificate import Certificate
 from surelearn.certification import uncounted
@@ -171,7 +178,11 @@ def try_table(
     _refuse_closed(book.at(known), look, table)
     recorded = book.record(replace(look, turn=number or 1), known)
     delta = 6 * options.delta / (math.pi * recorded.turn) ** 2
-    certificate = _certificate(divided, fitted, replace(divided.options, delta=delta))
+    raised = raised_bound(recorded, book.at(known))
+    asked = replace(divided.options, delta=delta, loss_bound=divided.options.loss_bound if raised is None else None)
+    certificate = _certificate(divided, fitted, asked)
+    if raised is not None and certificate is not None:
+        certificate = without_raised_bound(certificate, options.loss_bound, raised)
     headline = None if certificate is None else next(iter(certificate.together), None)
     passed = headline is not None and isinstance(headline.value, float) and headline.value <= max_risk
     book.amend(recorded.audit, answer="pass" if passed else "fail")

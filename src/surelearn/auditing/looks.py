@@ -6,7 +6,7 @@ import hashlib
 import json
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ import numpy as np
 from surelearn import files
 from surelearn.auditing.context import Options
 from surelearn.auditing.seen import Seen, columns_of
-from surelearn.certificate import Certificate
+from surelearn.certificate import Absent, Certificate
 from surelearn.data import Table, hash_contents
 from surelearn.documents import check_format, read_json, reading
 from surelearn.fingerprint import UNHASHED, fingerprint_model, fingerprint_rows
@@ -94,11 +94,23 @@ def open_ledger(ledger: LedgerArgument, path: Path | None) -> Ledger | None:
 
 
 def raised_bound(look: Look, earlier: Iterable[Look]) -> float | None:
-    """A smaller stated loss bound that these rows have contradicted before: the larger one was then chosen by them."""
+    """A smaller stated loss bound that these rows have contradicted before: the larger one was then chosen by them.
+
+    A gate that failed does not say why, so that its bound counts as contradicted.
+    """
     if look.loss_bound is None:
         return None
-    smaller = [e.loss_bound for e in earlier if e.contradicted and e.loss_bound is not None and e.audit != look.audit]
+    refused = [e for e in earlier if e.contradicted or e.answer == "fail"]
+    smaller = [e.loss_bound for e in refused if e.loss_bound is not None and e.audit != look.audit]
     return max((bound for bound in smaller if bound < look.loss_bound), default=None)
+
+
+def without_raised_bound(certificate: Certificate, stated: float | None, raised: float) -> Certificate:
+    """A certificate that was made without the stated loss bound, with the reason."""
+    reason = f"the bound {stated:g} was stated after these rows had contradicted {raised:g}, or a gate with it had failed"
+    kept = tuple(item for item in certificate.absent if item.quantity != "mean_loss")
+    absent = Absent(quantity="mean_loss", theorem="betting_upper", reason=reason)
+    return replace(certificate, absent=(*kept, absent))
 
 
 def keep_losses(certificate: Certificate) -> None:
