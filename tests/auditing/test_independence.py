@@ -62,8 +62,17 @@ def codes(frame, **reading):
     return [finding.code for finding in contradictions(read_table(frame, target="y", **reading))]
 
 
+def documents(times, words=12, n=300, seed=0):
+    """Noise in words; every document stands there several times, with the same label."""
+    rng = np.random.default_rng(seed)
+    texts = [" ".join(f"w{i}" for i in rng.integers(0, 500, words)) for _ in range(n // times)]
+    frame = pd.DataFrame({"text": texts * times, "y": np.tile(rng.integers(0, 2, n // times), times)})
+    return frame.sample(frac=1, random_state=seed, ignore_index=True)
+
+
 TABLES = {
     "every row three times": (copied(3, 0.0), {}, "SL116"),
+    "every document three times": (documents(3), {}, "SL116"),
     "near copies, 1e-4": (copied(3, 1e-4), {}, "SL117"),
     "near copies, 1e-2": (copied(3, 1e-2), {}, "SL117"),
     "visits without an id": (visits().drop(columns="patient"), {}, "SL117"),
@@ -267,6 +276,18 @@ def test_dates_are_asked_about_unless_they_are_birthdays():
     assert codes(noise().assign(when=days), drop="when") == ["SL118"]
     assert codes(noise().assign(when=days), time="when") == []
     assert codes(noise().assign(birth_date=days)) == []
+
+
+def test_short_texts_repeat_by_chance_and_long_ones_do_not():
+    assert codes(documents(1)) == codes(documents(3, words=2)) == []
+    assert codes(documents(3).assign(who=np.arange(300) % 150), group="who") == ["SL116"]
+    words = search_table(read_table(documents(1), target="y"))
+    assert "copies of rows" in words.looked_for
+    assert not any(text.startswith("copies") for text in words.not_looked_for)
+    some = search_table(read_table(pd.concat([documents(1), documents(1, words=2)]), target="y"))
+    assert "copies of rows with texts of 10 words and more" in some.looked_for
+    assert any(text.startswith("copies of other rows") for text in some.not_looked_for)
+    assert [f.code for f in search_rows(documents(3)[["text"]]).found] == ["SL116"]
 
 
 def test_what_was_not_looked_for_is_said():

@@ -28,6 +28,7 @@ hash_array: Any = pandas.util.hash_array  # loaded on demand; type checkers do n
 LEAST_COPIES = 0.01  # of the rows; fewer are a notice, SL104
 DEPENDENCE = 10.0  # columns depend on each other: so much more often may they agree than independent ones would
 FEW_VALUES = 20
+LONG_TEXT = 10  # words; independent rows have no such text in common
 
 NEIGHBORS = (5, 10, 20, 50)  # k
 RATIOS = (0.03, 0.1, 0.2, 0.3)  # c
@@ -87,7 +88,8 @@ def search_table(table: Table, rows: Rows | None = None) -> Search:
     features = table.X if rows is None else table.X.iloc[rows]
     numeric = [column.name for column in table.columns if column.kind == "number"]
     groups = None if table.group is None else frame[table.group].to_numpy()
-    search = _search_features(features, numeric, groups)
+    texts = [column.name for column in table.columns if column.kind == "text"]
+    search = _search_features(features, numeric, texts, groups)
     if table.group is not None:
         return search
     if any(finding.code == "SL116" for finding in search.found):  # copies alone make counts equal
@@ -98,7 +100,7 @@ def search_table(table: Table, rows: Rows | None = None) -> Search:
 
 
 def search_rows(X: Any, groups: Values | None = None) -> Search:
-    """Search the rows of a model that was fitted elsewhere: an array of numbers, or a data frame, whose numbers count."""
+    """Search the rows of a model that was fitted elsewhere: an array of numbers, or a data frame's numbers and words."""
     if hasattr(X, "to_pandas"):  # polars
         X = X.to_pandas()
     if not isinstance(X, pd.DataFrame):
@@ -110,20 +112,27 @@ def search_rows(X: Any, groups: Values | None = None) -> Search:
     if X.columns.has_duplicates:
         X = X.set_axis([str(i) for i in range(X.shape[1])], axis=1)
     numeric = [str(name) for name in X.columns if X[name].dtype.kind in "fiu"]
-    return _search_features(X, numeric, None if groups is None else np.asarray(groups))
+    texts = [str(name) for name in X.columns if X[name].dtype.kind == "O"]
+    return _search_features(X, numeric, texts, None if groups is None else np.asarray(groups))
 
 
-def _search_features(features: pd.DataFrame, numeric: Sequence[str], groups: Values | None) -> Search:
+def _search_features(features: pd.DataFrame, numeric: Sequence[str], texts: Sequence[str], groups: Values | None) -> Search:
     codes = {name: _codes(features[name].to_numpy()) for name in features.columns}
     contents = _sum_of_hashes(codes, len(features))
     found, looked_for, not_looked_for = [], [], []
     varied = [name for name in numeric if codes[name].max(initial=0) >= FEW_VALUES]
+    long = _long(features[list(texts)])
     if len(varied) >= 2:
-        looked_for.append("copies of rows")
         found += copies(codes, contents, groups)
+    if not found:
+        found += copies_of_texts(contents, long, groups)
+    if len(varied) >= 2 or long.all():
+        looked_for.append("copies of rows")
     else:
+        looked_for += [f"copies of rows with texts of {LONG_TEXT} words and more"] * bool(long.any())
         not_looked_for.append(
-            f"copies (fewer than two numeric columns have over {FEW_VALUES} values: rows repeat by chance)"
+            f"copies{' of other rows' * bool(long.any())} (fewer than two numeric columns have over {FEW_VALUES} values: "
+            "rows repeat by chance)"
         )
     first = ~pd.Series(contents).duplicated().to_numpy()
     if groups is not None:
@@ -178,11 +187,7 @@ def copies(codes: dict[str, Rows], contents: Values, groups: Values | None = Non
     groups : what rows belong together; copies within a group are not counted
     """
     n = len(contents)
-    repeats = pd.Series(contents).duplicated().to_numpy()
-    if groups is not None:
-        own = pd.DataFrame({"content": contents, "group": groups})
-        repeats = repeats & ~own.duplicated().to_numpy()
-    count = int(repeats.sum())
+    count = int(_repeats(contents, groups).sum())
     if count < max(LEAST_COPIES * n, 2):
         return
     pairs, everything, chance = _pairs(contents), n * (n - 1) / 2, 0.0
@@ -193,10 +198,36 @@ def copies(codes: dict[str, Rows], contents: Values, groups: Values | None = Non
             chance = max(chance, all_but_one * agreeing / max(1 - agreeing, 1e-12))
     if pairs <= DEPENDENCE * chance:
         return
+    yield _copied(count, n, groups, {"pairs": pairs, "pairs by chance": chance})
+
+
+def copies_of_texts(contents: Values, long: npt.NDArray[np.bool_], groups: Values | None = None) -> Iterable[Finding]:
+    """SL116: rows with texts of ten words and more that repeat another in every feature; chance gives none."""
+    count = int((_repeats(contents, groups) & long).sum())
+    if count >= max(LEAST_COPIES * len(contents), 2):
+        yield _copied(count, len(contents), groups, {})
+
+
+def _long(texts: pd.DataFrame) -> npt.NDArray[np.bool_]:
+    """Which rows have texts of so many words, all columns together, that they do not repeat by chance."""
+    words = np.zeros(len(texts), dtype=int)
+    for name in texts.columns:
+        words += [len(text.split(None, LONG_TEXT)) if isinstance(text, str) else 0 for text in texts[name]]
+    return words >= LONG_TEXT
+
+
+def _repeats(contents: Values, groups: Values | None) -> npt.NDArray[np.bool_]:
+    """Which rows repeat an earlier one, not counting those of the same group."""
+    repeats = pd.Series(contents).duplicated().to_numpy()
+    if groups is None:
+        return repeats
+    return repeats & ~pd.DataFrame({"content": contents, "group": groups}).duplicated().to_numpy()
+
+
+def _copied(count: int, n: int, groups: Values | None, more: dict[str, float]) -> Finding:
     between = "" if groups is None else " of another group"
     text = f"{count:,} of {n:,} rows repeat an earlier row{between} in every feature, far more than chance gives."
-    numbers = {"rows": count, "share": count / n, "pairs": pairs, "pairs by chance": chance}
-    yield Finding(code="SL116", text=text, severity="serious", numbers=numbers)
+    return Finding(code="SL116", text=text, severity="serious", numbers={"rows": count, "share": count / n, **more})
 
 
 # --------------------------------------------------------------------------------------------------- near copies, clumps
