@@ -317,13 +317,32 @@ class Certificate:
             return ""
         if other == "baseline_risk" and loss != "zero_one" and AT_LEAST_ERRORS not in loss:
             return ""
-        gains = [c.value for c in self.together if c.quantity == "gain" and c.covers == claim.covers]
+        over = [c for c in self.together if c.quantity == "gain" and "always answering " in c.label]
+        gains = [c.value for c in over if c.covers == claim.covers]
         if claim.standing == "together" and gains and all(isinstance(gain, float) and gain > 0 for gain in gains):
             return ""
         constants = [(c.measured, c.label.split(_CONSTANT, 1)) for c in self.claims if c.quantity == other]
         errors = [(error, words[1]) for error, words in constants if error is not None and len(words) == 2]
+        errors = errors or self._constants(by_cost=other == "baseline_cost")
         least, answer = min(errors, default=(math.inf, ""), key=lambda pair: pair[0])
         return f"no better than always answering {answer.removesuffix(OVER_GROUPS)}" if claim.value >= least else ""
+
+    def _constants(self, *, by_cost: bool) -> list[tuple[float, str]]:
+        """What each constant answer errs or costs on the rows, from the classes' counts, beside another model's comparison.
+
+        Nothing with groups, whose means are not kept for constant answers, nor for errors where they cost unequally.
+        """
+        if "baseline" not in self.facts.hashes or by_cost != bool(self.facts.options.get("by_cost")):
+            return []
+        labels, facts = self.facts.options.get("classes", ()), self.facts
+        if any(f"class[{label}].n" not in facts for label in labels):
+            return []
+        shares = {label: facts[f"class[{label}].n"] / facts["rows"] for label in labels}
+        if not by_cost:
+            return [(1 - share, str(label)) for label, share in shares.items()]
+        positive = facts.options["positive"]
+        missed, alarmed = facts.options["cost"] * shares[positive], 1 - shares[positive]
+        return [(alarmed if label == positive else missed, str(label)) for label in labels]
 
     def rows(self) -> list[tuple[Claim, str]]:
         """The claims for display, each family (slices, classes, constants) as its worst member with a label."""

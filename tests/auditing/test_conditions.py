@@ -207,6 +207,21 @@ def test_a_bound_above_the_error_of_a_constant_is_called_so_wherever_it_stands()
         assert useless in text
 
 
+def test_a_bound_above_the_error_of_a_constant_is_called_so_beside_another_model_too():
+    """A coin looks good beside a model that errs always; it is no better than a constant."""
+    rng = np.random.default_rng(0)
+    y = rng.permutation(np.repeat([0, 1], [130, 70]))
+    X = np.column_stack([rng.integers(0, 2, 200), 1 - y])
+    shared = {"task": "classification", "classes": [0, 1], "baseline": lambda X: X[:, 1]}
+    coin = surelearn.certify(lambda X: X[:, 0], X, y, **shared)
+    assert coin["gain"].value > 0
+    assert coin.mark(coin["risk"]) == "no better than always answering 0"
+    dear = surelearn.certify(lambda X: X[:, 0], X, y, positive=1, cost=5.0, **shared)
+    assert dear.mark(dear["mean_cost"]) == "no better than always answering 1"
+    right = surelearn.certify(lambda X: 1 - X[:, 1], X, y, **shared)
+    assert right.mark(right["risk"]) == ""
+
+
 def test_a_headline_with_a_guaranteed_gain_is_not_called_useless():
     """25 of 200 errors, 10 fewer than always answering 0: the bound is above 35 of 200, and a gain is guaranteed."""
     y, X = np.zeros(200, dtype=int), np.zeros((200, 1))
