@@ -52,10 +52,11 @@ def check_regular(path: Path, what: str = "") -> None:
 def read(path: Path, *, most: int, what: str = "") -> bytes:
     """The bytes of a regular file that holds at most ``most``."""
     file = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    found = os.fstat(file)
+    if not stat.S_ISREG(found.st_mode):
+        os.close(file)
+        raise ValueError(f"{what or path} is {_kind(found.st_mode)}: name a regular file")
     with os.fdopen(file, "rb") as opened:
-        found = os.fstat(opened.fileno())
-        if not stat.S_ISREG(found.st_mode):
-            raise ValueError(f"{what or path} is {_kind(found.st_mode)}: name a regular file")
         content = opened.read(found.st_size + 1) if found.st_size <= most else b""
     if max(len(content), found.st_size) > most:
         raise ValueError(f"{what or path} is larger than {most / 2**20:g} MiB, which is not read")

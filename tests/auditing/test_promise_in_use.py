@@ -8,6 +8,8 @@ from __future__ import annotations
 import gzip
 import math
 import shutil
+import sys
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -209,6 +211,46 @@ def test_a_look_through_a_fitted_model_is_counted():
     assert look(frame) == 5
 
 
+def test_the_same_model_on_changed_rows_is_another_look():
+    frame = noise()
+    X, y = frame[list("abcd")].to_numpy(), frame.y.to_numpy()
+    fitted = LogisticRegression().fit(X[:200], y[:200])
+    turns = [surelearn.audit(fitted, X[200:] * by, y[200:], **QUICK).numbers["turn"] for by in (1, -1, 1)]
+    assert turns == [1, 2, 1]
+
+
+def test_a_model_whose_code_was_changed_is_another_look():
+    """Its state is the same: the developer has edited the class, and nothing else."""
+    frame, turns = noise(), []
+    for sign in (1, -1, 1):
+        model = edited(lambda answers, sign=sign: answers[::sign])
+        turns.append(surelearn.audit(frame, target="y", models={"m": model()}, **QUICK).numbers["turn"])
+    assert turns == [1, 2, 1]
+
+
+def edited(change):
+    """The class `Edited` as a developer has left it."""
+    body = {"predict": lambda self, X: change(LogisticRegression.predict(self, X)), "__module__": __name__}
+    return type("Edited", (LogisticRegression,), body)
+
+
+def test_a_page_with_one_model_more_is_not_paid_for():
+    """The model with a suspected leak alone, then both: the one without it was never seen."""
+    frame, model = noise().assign(told=lambda f: f.y * 2.0 + 1), {"target": "y", "models": LogisticRegression()}
+    kept = surelearn.audit(frame, keep=["told"], **model, **QUICK)
+    both = surelearn.audit(frame, **model, **QUICK)
+    assert [kept.numbers["turn"], both.numbers["turn"]] == [1, 2]
+
+
+def test_without_a_folder_to_write_to_the_page_says_that_no_ledger_is_kept(tmp_path, monkeypatch):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))
+    result = surelearn.audit(noise(), target="y", models=LogisticRegression(), **QUICK)
+    assert "no ledger kept" in result.chips
+    with pytest.raises(ValueError, match="every try would be the first"):
+        try_gate(noise(), LogisticRegression())
+
+
 def test_the_best_of_twenty_models_on_noise_does_not_beat_a_coin(tmp_path):
     """A file that is renamed before each look: without the user's ledger each of them was the first."""
     from surelearn.selection.ledger import allowance
@@ -318,6 +360,12 @@ def test_published_files_hold_no_losses_per_row(tmp_path, monkeypatch):
         assert not _rows_of_losses(text)
     result = CliRunner().invoke(main, ["verify", "surelearn-audit"])
     assert "not checked" not in result.output  # the losses lie where the user's ledger is
+    (kept,) = (surelearn.selection.ledger.state_folder() / "losses").iterdir()
+    for damage in ("", "{}", kept.read_text(encoding="utf-8").replace("0.0", "1.0")):
+        kept.write_text(damage, encoding="utf-8")
+        result = CliRunner().invoke(main, ["verify", "surelearn-audit"])
+        assert result.exit_code == 2
+        assert f"{kept.name} cannot be read" in result.output
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "elsewhere"))
     result = CliRunner().invoke(main, ["verify", "surelearn-audit"])
     assert result.exit_code == 0
@@ -373,20 +421,29 @@ def test_a_gate_answers_pass_or_fail_and_closes(tmp_path):
 def test_a_gate_does_not_start_where_numbers_were_shown(tmp_path):
     frame = noise()
     surelearn.audit(frame, target="y", models=LogisticRegression(), **QUICK)
-    with pytest.raises(ValueError, match="showed numbers about these rows"):
-        try_gate(frame, LogisticRegression())
+    for more in ({}, {"ledger": tmp_path / "new.json"}, {"ledger": False, "number": 1}):
+        with pytest.raises(ValueError, match="showed numbers about these rows"):
+            try_gate(frame, LogisticRegression(), **more)
 
 
 def test_a_pipeline_must_say_which_try_it_is(tmp_path, monkeypatch):
     monkeypatch.setenv("CI", "true")
     with pytest.raises(ValueError, match="pass --try K"):
         try_gate(noise(), LogisticRegression())
+    monkeypatch.delenv("CI")
+    with pytest.raises(ValueError, match="every try would be the first"):
+        try_gate(noise(), LogisticRegression(), ledger=False)
+    monkeypatch.setenv("CI", "true")
     assert try_gate(noise(), LogisticRegression(), number=7).number == 7
     assert try_gate(noise(), LogisticRegression(C=2), ledger=tmp_path / "book.json").number == 1
 
 
 class Wild(LogisticRegression):
-    """A model that raises on held-back rows only: there is no such row among those it was fitted on."""
+    """A model that fails on held-back rows only: there is no such row among those it was fitted on."""
+
+    def __init__(self, how=RuntimeError):
+        super().__init__()
+        self.how = how
 
     def fit(self, X, y):
         self.seen_ = {tuple(row) for row in np.asarray(X).round(9)}
@@ -394,21 +451,47 @@ class Wild(LogisticRegression):
 
     def predict(self, X):
         if not {tuple(row) for row in np.asarray(X).round(9)} & self.seen_ and len(X) > 100:
-            raise RuntimeError("a secret about the held-back rows")
+            sys.stdout.write("a secret about the held-back rows")
+            warnings.warn("a secret about the held-back rows", stacklevel=1)
+            raise self.how("a secret about the held-back rows")
         return super().predict(X)
 
 
-def test_what_goes_wrong_on_held_back_rows_is_a_fail_and_says_nothing(tmp_path):
-    assert not try_gate(noise(), Wild(), ledger=tmp_path / "book.json")
+@pytest.mark.parametrize("how", [RuntimeError, SystemExit])
+def test_what_goes_wrong_on_held_back_rows_is_a_fail_and_says_nothing(tmp_path, capfd, recwarn, how):
+    assert not try_gate(noise(), Wild(how), ledger=tmp_path / "book.json")
+    assert "secret" not in "".join(capfd.readouterr())
+    assert not [one for one in recwarn if "secret" in str(one.message)]
+
+
+def test_an_edited_model_is_another_try(tmp_path):
+    book = {"ledger": tmp_path / "book.json"}
+    tries = [try_gate(noise(), edited(lambda answers, sign=sign: answers[::sign])(), **book) for sign in (1, -1, 1)]
+    assert [(one.number, one.repeated) for one in tries] == [(1, False), (2, False), (1, True)]
+
+
+def test_a_class_of_held_back_rows_alone_is_not_told(tmp_path):
+    """That a class is in no row to fit on is said; whether a held-back row has it is not."""
+    frame = noise().assign(y=lambda f: f.y.map({0: "no", 1: "yes"}))
+    rare = next(one for one in (frame.assign(y=frame.y.where(frame.index != i, "rare")) for i in range(20)) if _held(one))
+    said = []
+    for one in (frame, rare):
+        with pytest.raises(ValueError, match="no class 'rare'") as error:
+            try_gate(one, LogisticRegression(), positive="rare", cost=5.0)
+        said.append(str(error.value))
+    assert said[0] == said[1]
+
+
+def _held(frame):
+    return frame.y[split_rows(read_table(frame, target="y").row_hashes).certify].eq("rare").any()
 
 
 def test_the_command_tells_nothing_of_held_back_rows(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     frame = noise()
     frame.to_csv("t.csv", index=False)
-    held = split_rows(read_table(frame, target="y").row_hashes).certify
-    turned = frame.copy()
-    turned.loc[held, "y"] = 1 - turned.loc[held, "y"]  # other targets on held-back rows, and nothing that is told changes
+    (tmp_path / "turned").mkdir()
+    turned(frame).to_csv("turned/t.csv", index=False)
     (tmp_path / "gated_models.py").write_text(
         "from sklearn.linear_model import LogisticRegression\ndef make():\n    return LogisticRegression()\n"
     )
@@ -416,11 +499,25 @@ def test_the_command_tells_nothing_of_held_back_rows(tmp_path, monkeypatch):
     first = CliRunner().invoke(main, ["gate", "t.csv", *words, "--ledger", "one.json"])
     assert first.exit_code == 1, first.output
     assert "gate: fail" in first.output
+    other = CliRunner().invoke(main, ["gate", "turned/t.csv", *words, "--ledger", "other.json"])
+    assert (other.exit_code, other.output) == (1, first.output)
     assert not (tmp_path / "surelearn-gate").exists()
     assert not list(tmp_path.glob(".surelearn*"))
     listed = CliRunner().invoke(main, ["ledger", "--ledger", "one.json"])
     assert "gate, fail" in listed.output
     assert "t.csv, target y" in listed.output
+
+
+def turned(frame):
+    """Other targets on held-back rows, as far as these are held back then too."""
+    held = split_rows(read_table(frame, target="y").row_hashes).certify
+    now, turns = frame, 0
+    for i in held[:40]:
+        one = now.assign(y=now.y.where(now.index != i, 1 - now.y))
+        if np.array_equal(split_rows(read_table(one, target="y").row_hashes).certify, held):
+            now, turns = one, turns + 1
+    assert turns >= 5
+    return now
 
 
 def test_an_adaptive_developer_with_fifty_tries_passes_falsely_at_most_as_often_as_stated():

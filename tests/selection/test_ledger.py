@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from surelearn.bounds import clopper_pearson
-from surelearn.selection.ledger import Known, Ledger, Look, allowance, ledger_paths, ordinal
+from surelearn.selection.ledger import Known, Ledger, Look, allowance, ledger_paths, ordinal, secret_salt
 from surelearn.selection.sketch import sketch
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "version-0.1"
@@ -38,6 +38,7 @@ def test_a_model_that_shared_the_page_is_paid_for(tmp_path):
     assert book.record(look("both", models=("with", "without")), TABLE).turn == 1
     assert book.record(look("dropped", models=("without",)), TABLE).turn == 1
     assert book.record(look("another", models=("new",)), TABLE).turn == 3
+    assert book.record(look("new and old", models=("newer", "without")), TABLE).turn == 4  # one of both was never seen
 
 
 def test_all_audits_together_fail_in_at_most_1_4_delta():
@@ -76,8 +77,26 @@ def test_where_it_lives(tmp_path, monkeypatch):
     assert ledger_paths(data, tmp_path / "x.json") == (tmp_path / "x.json",)
     assert ledger_paths(None) == (tmp_path / "state" / "surelearn" / "ledger.json",)
     assert ledger_paths(data, False) == ()
+    monkeypatch.delenv("XDG_STATE_HOME")
+    monkeypatch.setattr(Path, "home", _homeless)
+    with pytest.raises(ValueError, match="no home folder: set XDG_STATE_HOME"):
+        ledger_paths(data)
     assert Ledger().record(look("a"), TABLE).turn == 1
     assert ordinal(2) == "second"
+
+
+def _homeless():
+    raise RuntimeError("Could not determine home directory.")
+
+
+@pytest.mark.parametrize("content", [b"", b"short", b"x" * 10**6])
+def test_a_salt_that_is_no_secret_is_refused(tmp_path, monkeypatch, content):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    made = secret_salt()
+    assert secret_salt() == made
+    (tmp_path / "surelearn" / "salt").write_bytes(content)
+    with pytest.raises(ValueError, match="no salt that surelearn made"):
+        secret_salt()
 
 
 def test_a_look_in_two_ledgers_counts_once_and_each_file_keeps_to_its_own(tmp_path):

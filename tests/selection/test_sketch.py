@@ -42,6 +42,27 @@ def test_a_thousand_pairs_of_unrelated_tables_are_not_taken_for_the_same():
     assert taken == []
 
 
+@pytest.mark.parametrize(
+    "targets",
+    [
+        lambda rng, n: rng.permutation(n).astype(float),
+        lambda rng, n: rng.choice(8 * n, n, replace=False).astype(float),
+        lambda rng, n: np.round(rng.lognormal(12, 1, n)),
+        lambda rng, n: rng.normal(size=n).cumsum(),
+        lambda rng, n: np.arange(n) + 2 * rng.normal(size=n),
+        lambda rng, n: np.sin(np.arange(n) / 4) + 0.01 * rng.normal(size=n),
+    ],
+)
+def test_amounts_of_unrelated_tables_are_not_taken_for_the_same(targets):
+    """Ranks and serial numbers repeat in every table; amounts in whole numbers and series in the order of time may."""
+    rng = np.random.default_rng(6)
+    sizes = [size(rng, 50, 3000) for _ in range(20)]
+    taken = []
+    for n, m in [*zip(sizes[::2], sizes[1::2], strict=True), *((n, n) for n in sizes[:5])]:
+        taken += [(n, m)] * sketch(rows(rng, n), targets(rng, n)).shares(sketch(rows(rng, m), targets(rng, m)))
+    assert taken == []
+
+
 def changed(rng, y, contents):
     """What was done to a table, and the sketch of what came of it."""
     n = y.size

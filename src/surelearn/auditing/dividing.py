@@ -15,7 +15,7 @@ from surelearn.data import Table
 from surelearn.data.oddities import find_oddities
 from surelearn.selection.cross_validation import default_resampling
 from surelearn.selection.ledger import secret_salt
-from surelearn.selection.split import Split, split_rows
+from surelearn.selection.split import Indices, Split, split_rows
 
 LEAST_GROUPS = 10
 
@@ -59,7 +59,6 @@ class Divided:
 
 def divide(table: Table, keep: Sequence[str], options: Options) -> Divided:
     """Give the rows of a table their purposes, and refuse what cannot be audited."""
-    options = _in_labels_of(table, options)
     split = split_rows(
         table.row_hashes,
         groups=table.groups,
@@ -71,8 +70,9 @@ def divide(table: Table, keep: Sequence[str], options: Options) -> Divided:
     if not split.certify.size:
         raise ValueError(f"{table.name}: no row is held back to certify on: more rows, or a larger --certify, are needed")
     used = [column.name for column in table.columns if column.used]
-    _check(table, used, keep, options)
     train = np.union1d(split.fit, split.select)
+    options = _in_labels_of(table, train, options)
+    _check(table, used, keep, options)
     grouped = table.group is not None
     oddities = find_oddities(
         table.frame.iloc[train], table.columns, table.y[train], table.task, table.row_hashes[train], grouped=grouped
@@ -86,19 +86,22 @@ def divide(table: Table, keep: Sequence[str], options: Options) -> Divided:
     return Divided(table, split, options, used, tuple(oddities), suspects)
 
 
-def _in_labels_of(table: Table, options: Options) -> Options:
-    """Options in the table's own labels: ``--positive 1`` means the label 1."""
+def _in_labels_of(table: Table, train: Indices, options: Options) -> Options:
+    """Options in the labels of the rows to fit on: ``--positive 1`` means the label 1."""
     if options.positive is None:
         return options
     if table.task != "classification":
         raise ValueError(
             f"--positive names a class, but {table.target!r} is a number; use --task classification for classes"
         )
-    labels = np.unique(table.y).tolist()
+    labels = np.unique(table.y[train]).tolist()
     same = [label for label in labels if str(label) == str(options.positive)]
     if not same:
         known = ", ".join(map(str, labels[:8]))
-        raise ValueError(f"{table.name} has no class {str(options.positive)!r} in column {table.target!r}: it has {known}")
+        raise ValueError(
+            f"{table.name} has no class {str(options.positive)!r} in column {table.target!r} of the rows to fit on: it has "
+            f"{known}"
+        )
     return replace(options, positive=same[0])
 
 

@@ -138,10 +138,10 @@ def audit_table(
     rival = None if against is None else fit_rival(table, split, fitted.columns, against, options, runner)
     X, y = take(table.X[fitted.columns], split.certify), table.y[split.certify]
     book, known = open_ledger(ledger, table.path), known_table(table, split)
-    look = describe_look(
-        [fitted.model, *([] if including is None else [including.model])],
-        rival, X, y, table.groups, options, name=table.name, target=table.target,
-    )  # fmt: skip
+    both = [(fitted.model, X)]
+    if including is not None:
+        both.append((including.model, take(table.X[including.columns], split.certify)))
+    look = describe_look(both, rival, y, table.groups, options, name=table.name, target=table.target)
     compared = compare_table(table, split, fitted.columns)
     certificate, turn = _looked(
         book, look, known, options, lambda paid: certify_table(table, split, fitted, including, rival, compared, paid)
@@ -217,7 +217,7 @@ def _audit_fitted(
     X, y = in_rows(X if hasattr(X, "shape") else np.asarray(X)), np.asarray(y)
     fit_rows = None if seen is None else check_seen(seen, model, X, y, task, classes, jobs.seed_for("seen", options.seed))
     book = open_ledger(ledger, None)
-    look = describe_look([model], against, X, y, groups, options, seen=fit_rows, name=describe(model))
+    look = describe_look([(model, X)], against, y, groups, options, seen=fit_rows, name=describe(model))
     shared = {"task": task, "groups": groups, "classes": classes, "baseline": against}
     if fit_rows is not None and task == "classification" and against is None:
         shared["majority"] = best_constant(fit_rows.y, options.positive, options.miss)

@@ -9,9 +9,12 @@ no number about these rows was shown before, and if nobody trains on or looks at
 
 from __future__ import annotations
 
+import io
 import math
 import os
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -106,8 +109,8 @@ def gate(
     Raises
     ------
     ValueError
-        where numbers about these rows were shown before, where a model passed already, and under ``CI`` without ``ledger``
-        or ``number``
+        where numbers about these rows were shown before, where a model passed already, under ``CI`` without ``ledger`` or
+        ``number``, and without ``number`` where no ledger is kept
 
     Examples
     --------
@@ -165,16 +168,25 @@ def try_table(
         raise ValueError(
             f"{table.name}: {found[0].text[:160].rstrip('.')}: say --group COLUMN, or --independent to vouch for the rows"
         )
-    book, known = open_ledger(ledger, table.path) or Ledger(), known_table(table, divided.split)
-    _refuse_shown(book.at(known), table)
+    book, known = open_ledger(ledger, table.path), known_table(table, divided.split)
+    if book is None:
+        if number is None:
+            raise ValueError(
+                "no ledger is kept here, so every try would be the first: pass --try K, which try on these rows this is, or "
+                "--ledger FILE, one that can be written"
+            )
+        book = Ledger()
+    usual = open_ledger(None, table.path)  # numbers were shown, whichever ledger knows it
+    _refuse_shown([*book.at(known), *(() if usual is None else usual.at(known))], table)
     runner.say(divided.line())
     fitted = fit(table, divided.split, divided.columns, models, divided.options, runner)
     split = divided.split
     X, y = take(table.X[fitted.columns], split.certify), table.y[split.certify]
-    look = describe_look(
-        [fitted.model], None, X, y, table.groups, divided.options,
-        name=table.name, target=table.target, kind="gate", more=(repr(float(max_risk)),),
-    )  # fmt: skip
+    with _silence():
+        look = describe_look(
+            [(fitted.model, X)], None, y, table.groups, divided.options,
+            name=table.name, target=table.target, kind="gate", more=(repr(float(max_risk)),),
+        )  # fmt: skip
     _refuse_closed(book.at(known), look, table)
     recorded = book.record(replace(look, turn=number or 1), known)
     delta = 6 * options.delta / (math.pi * recorded.turn) ** 2
@@ -222,15 +234,23 @@ def _refuse_closed(earlier: Sequence[Look], look: Look, table: Table) -> None:
 def _certificate(divided: Divided, fitted: Fitted, options: Options) -> Certificate | None:
     """The certificate at this try's δ; whatever goes wrong on the held-back rows is a fail, and says nothing else."""
     try:
-        if not options.independent and contradictions(divided.table):
-            return None
-        if options.population is None and _unlabelled_differ(divided, fitted):
-            return None
-        with uncounted():
+        with _silence(), uncounted():
+            if not options.independent and contradictions(divided.table):
+                return None
+            if options.population is None and _unlabelled_differ(divided, fitted):
+                return None
             compared = compare_table(divided.table, divided.split, fitted.columns)
             return certify_table(divided.table, divided.split, fitted, None, None, compared, options)
-    except Exception:
+    except (Exception, SystemExit):
         return None
+
+
+@contextmanager
+def _silence() -> Iterator[None]:
+    """Neither warnings nor what a model prints are shown."""
+    with warnings.catch_warnings(), redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
+        warnings.simplefilter("ignore")
+        yield
 
 
 def _unlabelled_differ(divided: Divided, fitted: Fitted) -> bool:

@@ -6,6 +6,7 @@ import hashlib
 import json
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -13,12 +14,14 @@ from typing import Any
 import numpy as np
 
 from surelearn import files
+from surelearn.adapters import predict_with
 from surelearn.auditing.context import Options
 from surelearn.auditing.seen import Seen, columns_of
 from surelearn.certificate import Absent, Certificate
 from surelearn.data import Table, hash_contents
 from surelearn.documents import check_format, read_json, reading
 from surelearn.fingerprint import UNHASHED, fingerprint_model, fingerprint_rows
+from surelearn.plain import sample_hash
 from surelearn.selection.ledger import Known, Ledger, LedgerArgument, Look, ledger_paths, state_folder
 from surelearn.selection.sketch import sketch
 from surelearn.selection.split import Split, row_keys
@@ -48,9 +51,8 @@ def known_rows(X: Any, y: Any, hashes: Any) -> Known:
 
 
 def describe_look(
-    models: Sequence[Any],
+    models: Sequence[tuple[Any, Any]],
     rival: Any,
-    X: Any,
     y: Any,
     groups: Any,
     options: Options,
@@ -61,20 +63,21 @@ def describe_look(
     kind: str = "audit",
     more: Iterable[str] = (),
 ) -> Look:
-    """An audit of these models on these certify rows, as the ledger will know it.
+    """An audit of these models, each with the certify rows as it reads them, as the ledger will know it.
 
     ``models`` share the page's δ, as the two of a suspected leak do: auditing one of them alone later is not charged.
     """
     asked = json.dumps(_counted(options), sort_keys=True, default=str)
-    beside = [] if rival is None else [fingerprint_model(rival)]
+    beside = [] if rival is None else [fingerprint_model(rival), _answers(rival, models[0][1])]
     beside.append("" if groups is None else fingerprint_rows(np.asarray(groups), y[:0]))
     beside += [] if seen is None else [fingerprint_rows(seen.X, seen.y)]  # they decide on units and on the majority
-    hashes = [fingerprint_model(model) for model in models]
+    hashes = [fingerprint_model(model) for model, _ in models]
     if UNHASHED in (*hashes, *beside):  # a function cannot be recognized, so every look is a new one
         beside.append(uuid.uuid4().hex)
-    beside.append(fingerprint_rows(y[:0], y))  # the same model on other rows is another look
-    kept = tuple(_sha(model, asked, *beside) for model in hashes)
-    audit = _sha(kind, *kept, fingerprint_rows(X, y), *more)
+    rows = [fingerprint_rows(X, y) for _, X in models]  # the same model on other rows, or on changed ones, is another look
+    answers = [_answers(model, X) for model, X in models]
+    kept = tuple(_sha(*one, asked, *beside) for one in zip(hashes, rows, answers, strict=True))
+    audit = _sha(kind, *kept, *more)
     return Look(
         audit=audit,
         turn=1,
@@ -88,9 +91,18 @@ def describe_look(
     )
 
 
+def _answers(model: Any, X: Any) -> str:
+    """A hash of what a model answers, which may change with code of its own while its state stays as it was."""
+    try:
+        return fingerprint_rows(np.empty(0), np.asarray(predict_with(model)(X)))
+    except (Exception, SystemExit):  # what is wrong with it is said where its answers are used
+        return "none"
+
+
 def open_ledger(ledger: LedgerArgument, path: Path | None) -> Ledger | None:
     """The ledgers that know these data; None where none is kept."""
-    return None if ledger is False else Ledger(*ledger_paths(path, ledger))
+    paths = ledger_paths(path, ledger)
+    return Ledger(*paths) if paths else None
 
 
 def raised_bound(look: Look, earlier: Iterable[Look]) -> float | None:
@@ -114,7 +126,7 @@ def without_raised_bound(certificate: Certificate, stated: float | None, raised:
 
 
 def keep_losses(certificate: Certificate) -> None:
-    """Write the losses per row, which are not published, where the user's ledger lies."""
+    """Write the losses per row, which are not published, where the user's ledger lies, if that can be written."""
     samples = certificate.samples()
     if samples:
         plain = {
@@ -124,7 +136,8 @@ def keep_losses(certificate: Certificate) -> None:
             "certificate": certificate.published().hash,
             "samples": {key: list(values) for key, values in samples.items()},
         }
-        files.write(losses_path(certificate), json.dumps(plain) + "\n")
+        with suppress(OSError):  # then `verify` says what it could not recompute
+            files.write(losses_path(certificate), json.dumps(plain) + "\n")
 
 
 def kept_losses(certificate: Certificate) -> Mapping[str, tuple[float, ...]]:
@@ -132,10 +145,18 @@ def kept_losses(certificate: Certificate) -> Mapping[str, tuple[float, ...]]:
     path = losses_path(certificate)
     if not path.is_file():
         return {}
-    plain = read_json(path)
-    with reading(str(path)):
-        check_format(plain, "a file of losses", LOSSES_FORMAT, 1)
-        return {str(key): tuple(map(float, values)) for key, values in plain["samples"].items()}
+    try:
+        plain = read_json(path, "it")
+        with reading("it"):
+            check_format(plain, "a file of losses", LOSSES_FORMAT, 1)
+            samples = {str(key): tuple(map(float, values)) for key, values in plain["samples"].items()}
+        if any(sample_hash(values) != key for key, values in samples.items()):
+            raise ValueError("its losses are not those of their hashes")
+    except ValueError as error:
+        raise ValueError(
+            f"{path} cannot be read ({str(error)[:80]}): put it back, or delete it to verify without losses per row"
+        ) from None
+    return samples
 
 
 def losses_path(certificate: Certificate) -> Path:

@@ -33,6 +33,7 @@ from surelearn.selection.split import Hashes
 
 FORMAT = "surelearn-ledger"
 VERSION = 2
+_SALT_BYTES = 32
 LedgerArgument = Path | str | Literal[False] | None
 _ORDINALS = {1: "first", 2: "second", 3: "third"}
 
@@ -162,7 +163,7 @@ class Ledger:
         """Which look at this table it is; of a recorded one, and of a model that shared the δ of one, that one's turn."""
         related = self.at(table)
         for known in related:
-            paid = known.kind == look.kind == "audit" and set(look.models) & set(known.models)
+            paid = known.kind == look.kind == "audit" and look.models and set(look.models) <= set(known.models)
             if known.audit == look.audit or paid:
                 return known.turn
         return 1 + len(related)
@@ -223,7 +224,10 @@ def ledger_paths(data: Path | None, stated: LedgerArgument = None) -> tuple[Path
 
 def state_folder() -> Path:
     """The user's folder for what programs remember: ``$XDG_STATE_HOME/surelearn``, by default in ``~/.local/state``."""
-    return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "surelearn"
+    try:
+        return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "surelearn"
+    except RuntimeError:
+        raise ValueError("this user has no home folder: set XDG_STATE_HOME to the folder where looks are recorded") from None
 
 
 def secret_salt(*, make: bool = True) -> bytes | None:
@@ -234,9 +238,15 @@ def secret_salt(*, make: bool = True) -> bytes | None:
             return None
         with files.locked(path):
             if not path.exists():
-                files.write(path, os.urandom(32))
+                files.write(path, os.urandom(_SALT_BYTES))
                 path.chmod(0o600)
-    return files.read(path, most=64, what=str(path))
+    salt = files.read(path, most=2**20)
+    if len(salt) != _SALT_BYTES:
+        raise ValueError(
+            f"{path} is no salt that surelearn made ({len(salt):,} bytes instead of {_SALT_BYTES}): coins drawn with it "
+            "would not be secret, so put it back or delete it; a new salt is a new look"
+        )
+    return salt
 
 
 def _writable(folder: Path) -> bool:

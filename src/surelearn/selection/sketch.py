@@ -7,7 +7,8 @@ sketches: Cohen and Kaplan 2007, "Summarizing data using bottom-k sketches"):
 - **windows**: 16 neighboring runs of equal targets, extended to 32 and 64. A class is coded by how far back it appeared
   last, so that renamed labels give the same windows. Numbers are coded by their order within 16, 32 and 64 rows, so that a
   monotone change of units does too;
-- **values** of a numeric target whose values are nearly all different.
+- **values** of a numeric target whose values are nearly all different, and few of those that it could have: ranks and
+  serial numbers are the same in tables that have nothing else in common.
 
 Two tables are taken for the same data where they share more than chance explains. How often chance makes two rows or two
 windows equal is estimated from each table's own repeats: few rows of few categories, targets that are sorted or alternate,
@@ -19,7 +20,7 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -179,7 +180,10 @@ def sketch(contents: Hashes, y: Any) -> Sketch:
     codes = pd.factorize(targets, use_na_sentinel=False)[0]
     numbers = targets.astype(float) if targets.dtype.kind in "iuf" else None
     many = numbers is not None and codes.max(initial=-1) + 1 >= 0.9 * len(codes) >= 18
-    values = Smallest.of(_of_numbers(numbers)) if many and numbers is not None else Smallest()
+    values = Smallest()
+    if many and numbers is not None and (steps := _steps(numbers)) >= 10 * numbers.size:
+        values = Smallest.of(_of_numbers(numbers))
+        values = replace(values, collisions=max(values.collisions, 1 / steps))
     starts = np.flatnonzero(np.concatenate(([True], codes[1:] != codes[:-1]))) if codes.size else np.empty(0, dtype=np.intp)
     lengths = np.diff(np.append(starts, codes.size))
     runs = _run_windows(_back(codes[starts]), lengths)
@@ -200,6 +204,12 @@ def chance_equal(counts: npt.NDArray[Any], n: int) -> float:
     """The chance that two members are equal: the share of pairs that are, with one pair more than was seen."""
     equal = float(np.sum(counts.astype(float) * (counts - 1)) / 2)
     return (equal + 1) / (n * (n - 1) / 2 + 1)
+
+
+def _steps(values: npt.NDArray[np.float64]) -> float:
+    """How many values the range has room for at the smallest distance between two."""
+    distinct = np.unique(values[np.isfinite(values)])
+    return float((distinct[-1] - distinct[0]) / np.diff(distinct).min()) if distinct.size > 1 else 1.0
 
 
 def _of_numbers(values: npt.NDArray[np.float64]) -> Hashes:
