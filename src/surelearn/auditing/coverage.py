@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from surelearn.adapters import predict_with
 from surelearn.auditing.context import Context
 from surelearn.bounds import clopper_pearson
 from surelearn.claim import Finding
@@ -42,9 +43,10 @@ def section(context: Context) -> Section | None:
         return None
     radius, alpha = float(claims[0].value), context.options.alpha
     X, y = context.rows("certify")
-    predicted = np.asarray(context.model.predict(X), dtype=float)
-    fitted_on, _ = context.rows("train")
-    known = np.asarray(context.model.predict(fitted_on), dtype=float) if len(fitted_on) else predicted
+    predict = predict_with(context.model)
+    predicted = np.asarray(predict(X), dtype=float)
+    fitted_on, targets = context.rows("train")
+    known = np.asarray(predict(fitted_on), dtype=float) if len(targets) else predicted
     parts = fifths(known, predicted, np.abs(predicted - np.asarray(y, dtype=float)), radius, alpha)
     if len(parts) < 2:
         return None
@@ -70,7 +72,7 @@ def section(context: Context) -> Section | None:
         (part.where, f"{part.rows:,}", show(share, "rate"), show(part.radius, "number"))
         for part, share in zip(parts, shares, strict=True)
     )
-    cut = "fit rows'" if len(fitted_on) else "held-back rows'"
+    cut = "fit rows'" if len(targets) else "held-back rows'"
     note = f"Measured on {len(y):,} held-back rows; cut at fifths of the {cut} predictions. A constant width is certified."
     title = "Does the interval hold for small and for large predictions?"
     return Section(
