@@ -424,7 +424,7 @@ BAD_OPTIONS = {
     "--cost 0 --positive yes": "--cost must be a positive number",
     "--cost nan --positive yes": "--cost must be a positive number",
     "--threshold 2 --positive yes": "--threshold must lie strictly between 0 and 1, not 2",
-    "--positive maybe": "no class 'maybe' in column 'y': it has no, yes",
+    "--positive maybe": "no class 'maybe' in column 'y' of the rows to fit on: it has no, yes",
     "--positive yes --target x": "--positive names a class",
     "--slice colour": "t.csv has no usable column 'colour' to slice by: it has 'x'",
     "--slice X": "it has 'x'",
