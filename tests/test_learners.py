@@ -74,7 +74,7 @@ def test_it_sets_a_certificate_that_verifies(learner):
     again = Certificate.from_json(certificate.to_json())
     assert again == certificate
     assert again.verify(model)
-    assert json.loads(certificate.to_json())["version"] == 2
+    assert json.loads(certificate.to_json())["version"] == 3
     assert str(certificate).startswith("Certificate of")
 
 

@@ -706,7 +706,7 @@ def test_what_is_no_folder_of_ours(tmp_path):
     (tmp_path / "model.txt").write_text("hello")
     assert "something else that is never opened" in refusal(tmp_path / "model.txt")
     (tmp_path / MANIFEST).mkdir()
-    assert "has no manifest.json that can be read" in refusal(tmp_path)
+    assert "manifest.json is a folder: name a regular file" in refusal(tmp_path)
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")

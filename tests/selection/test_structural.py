@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy.stats import binom
+from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import AdaBoostClassifier as TheirAdaBoost
@@ -81,7 +82,7 @@ def test_capacities_that_are_known(data):
 def test_any_capacity_bound_is_a_penalty(data):
     X, y = data
     models = {"constant": DummyClassifier(), "halfspace": LogisticRegression(max_iter=5000)}
-    errors = [int(np.sum(model.fit(X, y).predict(X) != y)) for model in models.values()]
+    errors = [int(np.sum(clone(model).fit(X, y).predict(X) != y)) for model in models.values()]
     for bound in (vapnik, hypergeometric_tail_inversion, vc):
         selection = select(models, X, y, criterion=StructuralRisk(bound=bound))
         seen = errors if bound is hypergeometric_tail_inversion else np.array(errors) / 569

@@ -108,7 +108,7 @@ def poisoning_threshold_flipped(
 
 def _terms(loss: ClassLoss) -> tuple[Value, Value, Value, float]:
     """θ, sup φ(s)(1 + θs), κ and the unscaled φ(0)."""
-    check.require(loss in get_args(ClassLoss), f"loss must be one of {', '.join(get_args(ClassLoss))}, not {loss!r}")
+    check.require(loss in get_args(ClassLoss), f"loss must be one of {', '.join(get_args(ClassLoss))}, not {loss!r:.60}")
     if loss == "hinge":
         return _TILTS, 1.0 + _TILTS, _TILTS, 1.0
     if loss == "logistic":
