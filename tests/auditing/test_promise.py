@@ -293,7 +293,8 @@ class Tally:
     shares: Counter[str] = field(default_factory=Counter)  # the δ that the quantity's claims were given, summed over trials
 
     def add(self, result: Any, truth: Truth) -> None:
-        claims = [claim for claim in result.certificate.together if claim.quantity != "novel_risk"]  # test_novelty.py has it
+        # Not judged here: the claim about novel contents, whose true value this population does not give (test_novelty.py).
+        claims = [claim for claim in result.certificate.together if claim.quantity != "novel_risk"]
         broken = {claim.quantity for claim in claims if truth.breaks(claim)}
         baseline = next((claim.label for claim in claims if claim.quantity == "gain"), "")
         self.trials += 1

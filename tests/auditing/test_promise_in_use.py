@@ -1,6 +1,7 @@
 """The page's promise in the way people use it: rows that repeat, second looks, models under development.
 
-Every test runs the public flow and fails on the code of version 0.1, or has a mutant that breaks.
+Most tests run the public flow. Coverage over many populations, and over many developers of a gate, is simulated with the
+split, the shares of δ and the bound that the flow uses, because thousands of audits would take too long.
 """
 
 from __future__ import annotations
