@@ -11,7 +11,7 @@ demo: $(VENV)/base.done
 	@$(BIN)/surelearn audit
 
 test: $(VENV)/test.done
-	@$(BIN)/python -m pytest -n auto --quiet
+	@$(BIN)/python -m pytest -n auto --dist worksteal --quiet
 
 lint: $(VENV)/test.done
 	@$(BIN)/ruff check .

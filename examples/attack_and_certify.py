@@ -1,9 +1,9 @@
 """
-Attack a model, prove what an attack cannot do, and train against it
-====================================================================
+Adversarial robustness: attacks, certified radii and adversarial training
+=========================================================================
 
 How small a change of a row makes a model err? An attack finds such changes and proves nothing when it finds none. A theorem
-gives a radius within which no change can turn a prediction. The truth lies between the two.
+gives a certified radius within which no change alters the prediction. The true robust accuracy lies between the two.
 """
 
 import matplotlib.pyplot as plt
@@ -48,7 +48,7 @@ for column, old, now in found.changes(0)[:4]:
     print(f"   {column}: {old:.4g} → {now:.4g}")
 
 # %%
-# A forest has no gradient. It is attacked by asking for predictions alone, here 300 for each patient.
+# A forest has no gradient. A black-box attack needs predictions only, here 300 queries per patient.
 
 forest = RandomForestClassifier(30, random_state=0).fit(X[fit], y[fit])
 some = new[:20]
@@ -56,10 +56,10 @@ asked = decision_attack(forest, X[some], y[some], others=X[fit], budget=300, whe
 print(f"{asked}; the median change is {np.median(asked.distance):.2f} standard deviations (L2)")
 
 # %%
-# Trained against changes, the linear model withstands them more often. What that means for new patients is a claim, made
-# from rows that it was not fitted on.
+# Adversarial training makes the linear model more robust. What that means for new patients is a claim, made from rows that
+# it was not fitted on.
 
 hard = make_pipeline(StandardScaler(), AdversarialLinearClassifier(radius=0.2)).fit(X[fit], y[fit])
-for name, model in {"as usual": logistic, "against changes": hard}.items():
+for name, model in {"as usual": logistic, "adversarially": hard}.items():
     certificate = certify_robustness(model, X[new], y[new], radius=0.2, norm="linf", where=where)
     print(f"trained {name}: accuracy {model.score(X[new], y[new]):.1%}; {certificate['robust accuracy']}")

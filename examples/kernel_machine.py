@@ -25,7 +25,7 @@ fit, new = order[:1200], order[1200:]
 settings = {"solver": "eigenpro", "tol": 1e-4, "epochs": 30, "device": "cpu", "random_state": 0}
 model = EigenProClassifier("gaussian", regularization=1e-4, **settings).fit(images[fit], digits[fit])
 facts = model.facts_
-length = (facts["kernel_sigma"] / 2) ** 0.5  # exp(−‖x − z‖²/σ) is exp(−‖x − z‖²/2h²) with σ = 2h²
+length = (model.kernel_parameters_["sigma"] / 2) ** 0.5  # exp(−‖x − z‖²/σ) is exp(−‖x − z‖²/2h²) with σ = 2h²
 print(f"length of the kernel: {length:.2f}, the median distance")
 print(f"eigensystem of {facts['subsample']:,} rows, of which {facts['directions']} directions are flattened")
 print(f"batches of {facts['batch_size']:,} rows; a larger batch helps up to about", end=" ")

@@ -1,6 +1,6 @@
 """
-Rows that belong together: a hundred patients, ten visits each
-===============================================================
+Grouped rows: a hundred patients, ten visits each
+=================================================
 
 Every simulated patient has measurements that hardly change from visit to visit, and a diagnosis drawn by tossing a coin.
 There is nothing to learn. But a model can recognize a *patient* it has seen before, and an audit that takes the thousand
@@ -29,6 +29,7 @@ options = {
     "ledger": False,
     "refits": 0,
     "curve_repeats": 0,
+    "skip": ("robustness", "poisoning", "membership", "attribution"),
 }
 
 # %%

@@ -1,9 +1,9 @@
 """
-Poisoned rows, and rows that a model gives away
-===============================================
+Data poisoning and membership inference
+=======================================
 
-Training rows are a model's weak side twice. Somebody who may add rows can bend it, from a certain share of poison on. And a
-model that learned its rows by heart tells who was among them, unless it was trained with differential privacy.
+Training rows can be attacked twice. An attacker who may add rows can move the model, from a certain share of poison on.
+And a model that memorized its training rows reveals who was among them, unless it was trained with differential privacy.
 """
 
 import matplotlib.pyplot as plt
@@ -35,8 +35,8 @@ for fraction, reached in zip(found.fractions, found.reached, strict=True):
 found.plot(plt.subplots(figsize=(6, 4))[1])
 
 # %%
-# A forest with deep trees knows its own rows by heart: their losses are smaller than those of rows it has not seen. Given
-# one of each kind, how often does an attacker pick the one that was in the training set? By tossing a coin: half the time.
+# A forest with deep trees memorizes its training rows: their losses are smaller than those of other rows. The AUC of the
+# attack that thresholds the loss says how well members can be told from others; guessing has an AUC of 0.5.
 
 
 def losses(model, rows):
@@ -46,7 +46,7 @@ def losses(model, rows):
 
 forest = RandomForestClassifier(50, random_state=0).fit(X[fit], labels[fit])
 leak = loss_threshold(losses(forest, fit), losses(forest, new))
-print(f"forest: the attacker is right in {leak.auc:.0%} of cases ({leak.auc_low:.0%} to {leak.auc_high:.0%})")
+print(f"forest: loss-threshold attack, AUC {leak.auc:.2f} ({leak.auc_low:.2f} to {leak.auc_high:.2f})")
 
 # %%
 # Differential privacy bounds what *any* attacker can learn: ε says how much more likely (e^ε times) the weights can become
@@ -54,8 +54,8 @@ print(f"forest: the attacker is right in {leak.auc:.0%} of cases ({leak.auc_low:
 
 private = DPLogisticRegression(epsilon=1.0, dp_delta=1e-4, random_state=0).fit(X[fit], labels[fit])
 leak = loss_threshold(losses(private, fit), losses(private, new))
-print(f"private model: {private.score(X[new], labels[new]):.1%} of new rows right")
-print(f"the attacker is right in {leak.auc:.0%} of cases ({leak.auc_low:.0%} to {leak.auc_high:.0%})")
+print(f"private model: accuracy {private.score(X[new], labels[new]):.1%} on new rows")
+print(f"loss-threshold attack, AUC {leak.auc:.2f} ({leak.auc_low:.2f} to {leak.auc_high:.2f})")
 print(private.certificate_["epsilon"])
 
-# The seed makes this example repeatable, and would undo the privacy: whoever knows it can take the noise away again.
+# The seed makes this example repeatable, and would undo the privacy: whoever knows it can remove the noise.

@@ -1,6 +1,6 @@
 """
-Is a film review good or bad? From text to a certificate
-========================================================
+Sentiment classification: from text to a certificate
+====================================================
 
 Words and pairs of words are hashed to a million features, a logistic regression is fitted, and reviews that it has not seen
 say how often it errs. The sentences are those of SST-2 where ``../shared/data/sst2`` holds them; elsewhere a few thousand

@@ -1,6 +1,6 @@
 """
-Who deserves which share? Shapley values, from gloves to a model
-================================================================
+Shapley values, from a game of gloves to a model
+================================================
 
 A value shares out what a group achieved among those in it. The players may be people with gloves, switches, or the columns
 of a table; the function that says what each coalition achieves is the *game*, and another game gives other shares.

@@ -363,6 +363,8 @@ LEARNERS = {
     "os.mkdir": (changes(**{"class": "os.mkdir", "parameters": {"path": MARKER}}), make_class, NO_LEARNER),
     "evil module": (changes(**{"class": f"{EVIL}.Model", "parameters": {}}), make_class, NO_LEARNER),
     "function beside a learner": (changes(**{"class": BESIDE, "parameters": {}}), None, NO_LEARNER),
+    "key that is a path": (changes(**{"class": f"{EVIL}/1", "parameters": {}}), None, NO_LEARNER),
+    "key of nobody": (changes(**{"class": "evil-model/1", "parameters": {}}), None, NO_LEARNER),
     "list of names": (changes(**{"class": ["os.mkdir"], "parameters": {"path": MARKER}}), None, "class must be a name"),
     "list of parameters": (changes(parameters=[CODE]), None, "is damaged"),
     "empty value": (value({}), None, "is damaged: StopIteration"),

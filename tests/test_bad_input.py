@@ -18,14 +18,29 @@ MALFORMED = runpy.run_path(str(Path(__file__).with_name("malformed.py")))
 FILES, GOOD, LIBSVM, columns = (MALFORMED[name] for name in ("FILES", "GOOD", "LIBSVM", "columns"))
 
 
+CLICKS = {"unknown task": "'cluster' is not one of 'classification', 'regression'"}  # refused before the table is read
+
+
 @pytest.mark.parametrize("case", FILES)
-def test_a_malformed_file_gives_one_sentence(case, tmp_path):
+def test_a_malformed_file_gives_one_sentence(case, tmp_path, monkeypatch):
+    """In Python, and from the command, which prints nothing else."""
     name, content, options, words = FILES[case]
-    path = tmp_path / name
-    path.write_bytes(content.encode() if isinstance(content, str) else content)
-    message = refusal(path, **{"target": "y", **options})
-    assert words in message
+    (tmp_path / name).write_bytes(content.encode() if isinstance(content, str) else content)
+    monkeypatch.chdir(tmp_path)
+    assert words in refusal(tmp_path / name, **{"target": "y", **options})
+    asked = ["audit", name, *as_words(options), "--jobs", "1", "--out", "out"]
+    result = CliRunner(catch_exceptions=False).invoke(main, asked)
+    assert (result.exit_code, result.stdout) == (2, "")
+    (sentence,) = (line for line in result.stderr.splitlines() if line.strip())
+    assert CLICKS.get(case, words) in sentence
     assert [entry.name for entry in tmp_path.iterdir()] == [name]
+
+
+def as_words(options):
+    for name, value in {"target": "y", **options}.items():
+        for item in value if isinstance(value, list) else [value]:
+            if item is not None:
+                yield from (f"--{name}", str(item))
 
 
 def refusal(source, **options):

@@ -16,8 +16,9 @@ from sklearn.preprocessing import StandardScaler
 
 from surelearn import Certificate, Facts, certify
 from surelearn.bounds import chernoff_kl, clopper_pearson, expected_gap, hoeffding, mcallester
-from surelearn.certificate import VERSION, Absent
+from surelearn.certificate import VERSION
 from surelearn.claim import Covers
+from surelearn.lacking import Lacking
 from surelearn.plain import content_hash
 from surelearn.slicing import cut
 
@@ -51,8 +52,8 @@ def learner_certificate(**changes):
         expected_gap.certify(0.001, quantity="risk"),
         mcallester.certify(0.0, 0.0, 10**6, 0.05, covers=Covers(predictor="gibbs")),
     )
-    absent = (Absent(quantity="risk", theorem="campi_garatti", reason="not separable"),)
-    return Certificate(**{"facts": facts, "claims": claims, "absent": absent, **changes})
+    lacking = (Lacking(what="risk", theorem="campi_garatti", reason="not separable"),)
+    return Certificate(**{"facts": facts, "claims": claims, "lacking": lacking, **changes})
 
 
 def test_round_trip(certificate):

@@ -119,7 +119,7 @@ def test_regression_intervals_and_mean_loss():
     residuals = np.sort(np.abs(model.predict(X) - y))
     certificate = certify(model, X, y)
     assert certificate["error_quantile"].value == residuals[int(conformal_rank_pac(200, 0.1, 0.05)) - 1]
-    assert "state its range" in certificate.absent[0].reason
+    assert "state its range" in certificate.lacking[0].reason
     bounded = certify(model, X, y, loss_bound=400.0, baseline=Ridge(alpha=1e6).fit(X, y), slices=cut(X, 0, bins=2))
     assert bounded["error_quantile"].value == residuals[int(conformal_rank_pac(200, 0.1, 0.025)) - 1]
     assert residuals.mean() < bounded["mean_loss"].value < 400
@@ -144,7 +144,7 @@ def test_a_class_without_rows_is_not_claimed(cancer):
     model, X, y = cancer
     only = y == 1
     certificate = certify(model, X[only], y[only])
-    assert any("truth is 0" in absent.reason for absent in certificate.absent)
+    assert any("truth is 0" in absent.reason for absent in certificate.lacking)
     assert len(claims_of(certificate, "class_error")) == 1
     assert certificate.verify(model, X[only], y[only])
 
@@ -175,14 +175,14 @@ def refuse(**changes):
         (refuse(task="ranking"), "task must be"),
         (refuse(task="regression", alpha=0.0), "alpha must lie"),
         (refuse(task="regression", loss="cubic"), "loss must be"),
-        (refuse(task="regression", loss_bound=-1), "loss_bound must be a positive number"),
+        (refuse(task="regression", loss_bound=-1), "loss_bound must be positive and finite"),
         (lambda m, X, y: certify(m.predict, X, y), "does not say whether it classifies"),
         (lambda m, X, y: certify(m.predict, X, y, task="classification"), "pass classes="),
         (
             refuse(model=lambda X: np.full(len(X), np.nan), task="classification", classes=[0, 1]),
             "the model predicts NaN for 171 of 171 rows",
         ),
-        (lambda m, X, y: certify(m.predict_proba, X, y, task="classification", classes=[0, 1]), "one value a row"),
+        (lambda m, X, y: certify(m.predict_proba, X, y, task="classification", classes=[0, 1]), "one value per row"),
         (lambda m, X, y: certify(m, X, np.where(y == 1, "a", "b"), task="regression"), "y must be numbers"),
         (lambda m, X, y: certify(m, X, np.where(y == 1, np.inf, 0.0), task="regression"), "y must be finite"),
     ],
@@ -245,9 +245,9 @@ def test_all_claims_of_a_certificate_hold_together(grouped):
     truth = {
         "errors": 1 - np.trace(joint),
         **{f"errors where the truth is {c}": 1 - confusion[c, c] for c in range(3)},
-        "sensitivity: 2 recognized": confusion[2, 2],
-        "specificity: not 2, recognized": 1 - joint[:2, 2].sum() / share[:2].sum(),
-        "precision: called 2, rightly": joint[2, 2] / joint[:, 2].sum(),
+        "sensitivity (recall) for 2": confusion[2, 2],
+        "specificity for 2": 1 - joint[:2, 2].sum() / share[:2].sum(),
+        "precision for 2": joint[2, 2] / joint[:, 2].sum(),
         **{f"fewer errors than always answering {c}": np.trace(joint) - share[c] for c in range(3)},
         **{f"errors of always answering {c}": 1 - share[c] for c in range(3)},
     }

@@ -1,5 +1,7 @@
 import json
 import pickle
+import subprocess
+import sys
 
 import pytest
 
@@ -121,3 +123,11 @@ def test_findings():
 def test_delta_is_checked_before_it_is_divided(delta):
     with pytest.raises(ValueError, match="delta must lie strictly between 0 and 1"):
         clopper_pearson.certify(0, 100, delta, candidates=5)
+
+
+def test_a_claim_is_read_where_nobody_has_imported_the_theorems():
+    text = json.dumps(clopper_pearson.certify(3, 100, 0.05).to_dict())
+    code = "import json, sys; from surelearn import Claim; print(Claim.from_dict(json.load(sys.stdin)).recompute())"
+    done = subprocess.run([sys.executable, "-c", code], input=text, capture_output=True, text=True)  # noqa: S603
+    assert done.returncode == 0, done.stderr
+    assert float(done.stdout) == clopper_pearson(3, 100, 0.05)

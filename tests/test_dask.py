@@ -9,7 +9,7 @@ SCRIPT = """
 import os, signal
 import joblib
 from dask.distributed import Client, LocalCluster
-from surelearn.auditing.context import Runner
+from surelearn.jobs import Runner
 from surelearn.jobs import Progress
 from surelearn.papers import reproduce
 

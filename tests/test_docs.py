@@ -1,5 +1,6 @@
 """The page "from CSV to production" does what it shows: its files are written, its commands run, their output compared."""
 
+import importlib
 import os
 import re
 import subprocess
@@ -72,3 +73,12 @@ def test_all_code_of_the_pages_on_trust_is_a_doctest(page):
     assert ">>> " in text
     assert set(re.findall(r"code-block:: (\w+)", text)) <= {"pycon"}
     assert not re.search(r"::\n\n +(?!>>>)\S", re.sub(r"\.\. (list-table|toctree|note|image)::.*\n(?: .*\n|\n)+", "", text))
+
+
+def test_the_way_of_a_row_names_modules_that_exist():
+    text = (PAGE.parent / "flow.rst").read_text(encoding="utf-8")
+    named = set(re.findall(r"surelearn(?:\.[a-z_]+)+", text))
+    assert {"surelearn.data", "surelearn.auditing.claims", "surelearn.report.audit", "surelearn.fingerprint"} <= named
+    functions = {"surelearn.audit", "surelearn.gate"}
+    for name in named - functions:
+        importlib.import_module(name)

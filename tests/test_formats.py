@@ -117,7 +117,7 @@ def test_every_format_is_predicted(file):
 
 
 def test_pieces_of_a_spaced_file_are_cut_between_lines(tmp_path, monkeypatch):
-    monkeypatch.setattr("surelearn.data.stream.HEAD", 300)
+    monkeypatch.setattr("surelearn.data.opening.HEAD", 300)
     (tmp_path / "t.data").write_bytes(spaced(table()))
     with open_stream(tmp_path / "t.data") as stream:
         made = pa.concat_tables(stream.tables)
@@ -232,6 +232,11 @@ def test_a_workbook_that_unpacks_to_too_much_is_refused_before_it_is(tmp_path, m
 
 def test_a_damaged_workbook_is_a_sentence(tmp_path):
     pytest.importorskip("python_calamine")
-    (tmp_path / "t.xlsx").write_bytes(workbook(cells(table()))[:-30])
-    with pytest.raises(DataError, match="damaged or protected Excel"):
-        read_table(tmp_path / "t.xlsx", target="y")
+    content, broken = workbook(cells(table())), io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(content)) as whole, zipfile.ZipFile(broken, "w") as archive:
+        for name in whole.namelist():
+            archive.writestr(name, b"<x" if "worksheets" in name else whole.read(name))
+    for damaged in (content[:-30], broken.getvalue()):  # the archive, and a sheet inside it
+        (tmp_path / "t.xlsx").write_bytes(damaged)
+        with pytest.raises(DataError, match="damaged or protected Excel"):
+            read_table(tmp_path / "t.xlsx", target="y")

@@ -8,11 +8,11 @@ import pytest
 
 import surelearn
 from surelearn import profiles
-from surelearn.adapters.forms import KernelForm
 from surelearn.attacks.poison_kernel import KernelRidgeObjective
 from surelearn.kernel import EigenProRegressor
 from surelearn.kernel.functions import Gaussian, Laplace, Matern, Polynomial, kernel
 from surelearn.linear import Perceptron, SupportVectorMachine
+from surelearn.subject.forms import KernelForm
 
 SHAPES = [
     ("gaussian", {"sigma": 0.7}),

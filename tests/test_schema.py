@@ -9,7 +9,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from surelearn.data import DataError, read_table, schema, stream
+from surelearn.data import DataError, opening, read_table, schema, stream
 from surelearn.data.schema import Notes, Schema, read_labels
 from surelearn.data.stream import open_stream
 
@@ -38,7 +38,7 @@ def nasty(n=400, seed=0):
 @pytest.fixture
 def small_pieces(monkeypatch):
     monkeypatch.setattr(stream, "ROWS", 7)
-    monkeypatch.setattr(stream, "BLOCK", 1 << 12)
+    monkeypatch.setattr(opening, "BLOCK", 1 << 12)
 
 
 def conformed(table_schema, source, **options):
@@ -266,8 +266,8 @@ def test_labels_of_typed_columns():
 BAD = {
     "empty.csv": (b"  \n", "is empty"),
     "header.csv": (b"a,b\n", "has a header and no rows"),
-    "ragged.csv": (b"a,b\n1,2\n\n3,4,5\n", "row 3 has 3 values where the first row has 2"),
-    "late.csv": (b"a,b\n" + b"1,2\n" * 90_000 + b"1\n", "row 90002 has 1 value where the first row has 2"),
+    "ragged.csv": (b"a,b\n1,2\n\n3,4,5\n", "line 4 has 3 values where the first row has 2"),
+    "late.csv": (b"a,b\n" + b"1,2\n" * 90_000 + b"1\n", "line 90002 has 1 value where the first row has 2"),
     "twice.csv": (b"a,a\n1,2\n", "more than one column called 'a'"),
     "nul.csv": (b"a,b\n" + b"1,2\n" * 90_000 + b"1,\0\n", "has NUL bytes"),
     "zip.csv": (b"PK\x03\x04rest", "zip archive"),
@@ -297,8 +297,8 @@ def test_no_file(tmp_path):
 
 
 def test_a_character_cut_by_a_block_and_one_that_is_no_utf_8(tmp_path, monkeypatch):
-    monkeypatch.setattr(stream, "HEAD", 64)
-    monkeypatch.setattr(stream, "BLOCK", 61)
+    monkeypatch.setattr(opening, "HEAD", 64)
+    monkeypatch.setattr(opening, "BLOCK", 61)
     rows = "".join(f"{i},né{'é' * (i % 5)}\n" for i in range(200))
     for encoding in ("utf-8", "cp1252", "utf-16"):
         (tmp_path / "t.csv").write_bytes(f"a,b\n{rows}".encode(encoding))

@@ -16,7 +16,7 @@ from surelearn import unpacking
 from surelearn.cli import main
 from surelearn.data import DataError, read_table
 from surelearn.data.stream import open_stream
-from surelearn.linear.logistic.pieces import unpacked
+from surelearn.linear.logistic.learner import LogisticRegression
 
 
 def gzip_bomb():
@@ -52,8 +52,28 @@ def test_a_bomb_is_refused_before_memory_goes(name, make, tmp_path):
 def test_a_bomb_is_not_unpacked_to_disk_either(tmp_path):
     path = tmp_path / "t.csv.gz"
     path.write_bytes(gzip_bomb())
-    with pytest.raises(ValueError, match="unpacks to"), unpacked(path):
-        pass
+    with pytest.raises(DataError, match=r"^t.csv.gz unpacks to .* which is not read"):
+        LogisticRegression().fit_file(path, features=16, target="0")
+
+
+def test_a_bomb_that_is_read_in_pieces_is_refused_too(tmp_path):
+    """`predict` keeps no piece, but would write an answer for each of their rows."""
+    path = tmp_path / "t.csv.gz"
+    path.write_bytes(gzip_bomb())
+    with pytest.raises(DataError, match=r"^t\.csv\.gz unpacks to .* GiB or more"), open_stream(path) as stream:
+        for _ in stream.tables:
+            pass
+
+
+def test_pieces_may_be_larger_than_memory(tmp_path, monkeypatch):
+    monkeypatch.setattr(unpacking, "SMALL", 2**16)
+    monkeypatch.setattr(unpacking, "memory", lambda: 2**17)
+    numbers = np.random.default_rng(0).integers(0, 10**9, 50_000)
+    pd.DataFrame({"x": numbers}).to_csv(tmp_path / "t.csv.gz", index=False)
+    with pytest.raises(DataError, match="unpacks to"):
+        read_table(tmp_path / "t.csv.gz", target="x")
+    with open_stream(tmp_path / "t.csv.gz") as stream:
+        assert sum(table.num_rows for table in stream.tables) == 50_000
 
 
 def test_what_compresses_well_is_read(tmp_path):
@@ -78,18 +98,24 @@ def test_an_archive_inside_an_archive_is_looked_into(monkeypatch):
 COMMANDS = {
     "audit": "audit {} --target y",
     "audit with a ledger": "audit iris --ledger {}",
-    "predict": "predict {}",
-    "verify": "verify {}",
+    "gate with a ledger": "gate iris --max-risk 0.1 --ledger {}",
+    "ledger": "ledger --ledger {}",
+    "predict": "predict folder t.csv",
+    "verify": "verify folder",
     "watch": "watch {} t.csv",
 }
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes here")
 @pytest.mark.parametrize("command", COMMANDS)
-@pytest.mark.parametrize("what", ["pipe", "/dev/zero"])
-def test_pipes_and_devices_are_refused_at_once(command, what, tmp_path, monkeypatch):
+@pytest.mark.parametrize(("what", "said"), [("pipe", "is a pipe"), ("/dev/zero", "is a device")])
+def test_pipes_and_devices_are_refused_at_once(command, what, said, tmp_path, monkeypatch):
+    """In the place of a table, a ledger or a certificate; in that of a folder's manifest or certificate, as links."""
     monkeypatch.chdir(tmp_path)
     os.mkfifo("pipe")
+    os.mkdir("folder")
+    for name in ("manifest.json", "certificate.json"):
+        os.symlink(os.path.abspath(what), f"folder/{name}")
     results = []
     words = COMMANDS[command].format(what).split()
     thread = threading.Thread(target=lambda: results.append(CliRunner().invoke(main, words)), daemon=True)
@@ -98,10 +124,20 @@ def test_pipes_and_devices_are_refused_at_once(command, what, tmp_path, monkeypa
     assert results, "it hangs"
     assert results[0].exit_code == 2, results[0].output
     assert len(results[0].stderr.splitlines()) == 1
+    assert said in results[0].stderr
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes here")
 def test_rows_to_predict_are_not_waited_for(tmp_path):
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(DataError, match="pipe is a pipe: name a regular file"):
-        open_stream(tmp_path / "pipe")
+    said = []
+
+    def read():
+        with pytest.raises(DataError, match="pipe is a pipe: name a regular file"):
+            open_stream(tmp_path / "pipe")
+        said.append("refused")
+
+    thread = threading.Thread(target=read, daemon=True)
+    thread.start()
+    thread.join(30)
+    assert said, "it hangs, or says something else"

@@ -12,30 +12,48 @@ from typing import TYPE_CHECKING, Any
 from surelearn.version import __version__
 
 if TYPE_CHECKING:
-    from surelearn import bounds, monitoring, planning
+    from surelearn import (
+        attacks,
+        attribution,
+        boosting,
+        bounds,
+        cluster,
+        data,
+        kernel,
+        linear,
+        monitoring,
+        optim,
+        planning,
+        robust,
+        selection,
+        subject,
+    )
     from surelearn.auditing.flow import audit
     from surelearn.auditing.gate import gate
     from surelearn.certificate import Certificate, Facts
     from surelearn.certification import certify
     from surelearn.claim import Claim, Finding
     from surelearn.persistence import load, save
-    from surelearn.report.document import Audit
+    from surelearn.report.audit import Audit
     from surelearn.selection.selector import select
+    from surelearn.training import certificate_of
 
 
 __all__ = [
-    "Audit", "Certificate", "Claim", "Facts", "Finding", "__version__", "audit", "bounds", "certify", "gate", "load",
-    "monitoring", "planning", "save", "select",
+    "Audit", "Certificate", "Claim", "Facts", "Finding", "__version__", "attacks", "attribution", "audit", "boosting",
+    "bounds", "certificate_of", "certify", "cluster", "data", "gate", "kernel", "linear", "load", "monitoring", "optim",
+    "planning", "robust", "save", "select", "selection", "subject",
 ]  # fmt: skip
 
 _HOMES = {
-    "Audit": "report.document",
+    "Audit": "report.audit",
     "Certificate": "certificate",
     "Claim": "claim",
     "Facts": "certificate",
     "Finding": "claim",
     "audit": "auditing.flow",
     "gate": "auditing.gate",
+    "certificate_of": "training",
     "certify": "certification",
     "load": "persistence",
     "save": "persistence",
@@ -45,10 +63,10 @@ _HOMES = {
 
 def __getattr__(name: str) -> Any:
     """Load a public name at its first use, so that ``import surelearn`` stays light."""
-    if name in ("bounds", "monitoring", "planning"):
-        return importlib.import_module(f"surelearn.{name}")
     if name in _HOMES:
         return getattr(importlib.import_module(f"surelearn.{_HOMES[name]}"), name)
+    if name in __all__:  # a room
+        return importlib.import_module(f"surelearn.{name}")
     raise AttributeError(f"module 'surelearn' has no attribute {name!r}")
 
 

@@ -1,31 +1,39 @@
-"""What every learner shares: a certificate, made of the facts that ``fit`` recorded.
+"""What every learner shares: a certificate, made of the record that ``fit`` kept.
 
-``fit`` records plain numbers in ``facts_``; ``certificate_`` turns them into claims when it is asked for, so that fitting
-pays nothing for a certificate that nobody reads, and a saved learner brings its certificate along.
+``fit`` keeps plain numbers in ``facts_``; ``record_`` is the typed record of them, and ``certificate_`` turns it into claims
+when it is asked for, so that fitting pays nothing for a certificate that nobody reads, and a saved learner brings its
+certificate along.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
-from typing import Any, ClassVar
+import importlib
+import inspect
+import itertools
+from collections.abc import Iterator
+from typing import Any, ClassVar, Self
 
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from surelearn.adapters import describe
-from surelearn.certificate import FIXED_BEFOREHAND, Absent, Certificate, Facts, needs_fixed_parameters
-from surelearn.claim import Claim, Covers, Theorem
+from surelearn.certificate import Certificate, Facts, fit_certificate
 from surelearn.fingerprint import fingerprint_model
+from surelearn.record import ROOMS, Record
+from surelearn.subject import describe
+
+# Checks that a row of weight 2 counts as two rows, and a row of weight 0 as none.
+WEIGHTED_CHECKS = ("check_sample_weight_equivalence_on_dense_data", "check_sample_weight_equivalence_on_sparse_data")
 
 
 class Learner(BaseEstimator):
     """A scikit-learn estimator with ``certificate_``.
 
-    A subclass sets ``facts_`` in ``fit``, a dict of plain numbers, strings, booleans and one-dimensional arrays, and writes
-    `_claim`. Where a claim about the rows it was fitted on does not apply, the certificate says why.
+    A subclass names its ``Record``, sets ``facts_`` in ``fit`` to a dict of the record's fields, and writes `measure_again`,
+    which tells them from the fitted model and the rows. Where a claim about the rows it was fitted on does not apply, the
+    certificate says why.
     """
 
+    Record: ClassVar[type[Record]]
     takes_sparse: ClassVar[bool] = False
     facts_: dict[str, Any]
 
@@ -35,57 +43,48 @@ class Learner(BaseEstimator):
         tags.input_tags.sparse = self.takes_sparse
         return tags
 
+    @classmethod
+    def examples(cls) -> Iterator[Self]:
+        """Learners of this class, made as people make them, for tests: with what each claim needs, and without."""
+        yield cls()
+
+    @classmethod
+    def checked(cls) -> Iterator[Self]:
+        """What scikit-learn's checks are run on: one learner for each way that the code can take; else the first example."""
+        yield from itertools.islice(cls.examples(), 1)
+
+    def expected_failures(self) -> dict[str, str]:
+        """scikit-learn's checks that this learner cannot pass, each with its reason; a test holds it to both."""
+        return {}
+
+    @property
+    def record_(self) -> Record:
+        """What happened in the fit: typed, frozen and primitive."""
+        check_is_fitted(self, "facts_")
+        return self.Record.read(self.facts_, strict=False)  # models of version 0.2 kept derived numbers, too
+
     @property
     def certificate_(self) -> Certificate:
         """What is guaranteed about this fit: facts, claims, and the claims that do not apply with their reasons."""
-        check_is_fitted(self, "facts_")
-        writer = Writer(self, self.facts_)
-        self._claim(writer)
-        return writer.certificate()
+        delta = float(getattr(self, "delta", 0.05))
+        record = self.record_
+        facts = Facts(
+            subject=describe(self),
+            setting=record.setting,
+            record=record.key,
+            hashes={"model": fingerprint_model(self)},
+            options={"delta": delta},
+            values=record.values(),
+        )
+        return fit_certificate(record, facts)
 
-    def _claim(self, writer: Writer) -> None:
-        """Make the claims that the facts allow, and say why of those that they do not."""
+    def measure_again(self, X: Any, y: Any = None, sample_weight: Any = None) -> dict[str, Any]:
+        """The record's fields that the fitted model and the rows it was fitted on tell, measured again."""
         raise NotImplementedError
 
 
-class Writer:
-    """Gathers the claims of one fitted learner, each standing alone at its own confidence."""
-
-    def __init__(self, learner: Any, values: Mapping[str, Any]) -> None:
-        delta = float(getattr(learner, "delta", 0.05))
-        rows, features = values["n"], values.get("d")
-        wide = "" if features is None else f" with {features:,} features"
-        self.facts = Facts(
-            subject=describe(learner),
-            setting=f"fitted on {rows:,} rows{wide}",
-            hashes={"model": fingerprint_model(learner)},
-            options={"delta": delta},
-            values=values,
-        )
-        self.delta = delta
-        self.covers = Covers(predictor=self.facts.hashes["model"], rows="the rows it was fitted on")
-        self.claims: list[Claim] = []
-        self.absents: list[Absent] = []
-
-    def claim(self, theorem: Theorem[..., Any], read: Mapping[str, str], *, loss: str = "", **inputs: Any) -> Claim:
-        """Make a claim whose inputs ``read`` names as facts; ``inputs`` are the others, and a claim's label, unit, ….
-
-        Theorems that hold with a probability get the learner's δ unless ``delta`` is given.
-        """
-        if "delta" in theorem.signature.parameters and "delta" not in inputs and "delta" not in read:
-            inputs["delta"] = self.delta
-        covers = replace(self.covers, loss=loss) if loss else self.covers
-        made = self.facts.claim(theorem, read, covers=covers, **inputs)
-        self.claims.append(made)
-        return made
-
-    def absent(self, quantity: str, reason: str, theorem: str = "") -> None:
-        """Say that a claim is not made, and why."""
-        self.absents.append(Absent(quantity=quantity, reason=reason, theorem=theorem))
-
-    def certificate(self) -> Certificate:
-        """What was gathered."""
-        facts = self.facts
-        if any(map(needs_fixed_parameters, self.claims)):
-            facts = replace(facts, setting=f"{facts.setting}{FIXED_BEFOREHAND}")
-        return Certificate(facts=facts, claims=tuple(self.claims), absent=tuple(self.absents), delta=self.delta)
+def learners() -> list[type[Learner]]:
+    """Every public learner, found where learners live: a new one is discovered without being listed."""
+    rooms = [importlib.import_module(f"surelearn.{room}") for room in ROOMS]
+    found = {made for room in rooms for made in vars(room).values() if inspect.isclass(made) and issubclass(made, Learner)}
+    return sorted(found, key=lambda made: made.__name__)

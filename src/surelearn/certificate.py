@@ -3,32 +3,38 @@
 from __future__ import annotations
 
 import html
+import importlib
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, cast
 
 from surelearn.bounds.holdout import CONTENTS_IID, GROUPS_IID, IID
 from surelearn.bounds.stability import FIXED_BEFORE
 from surelearn.claim import Claim, Theorem, find_theorem
 from surelearn.documents import check_format, checked, parse_json, reading
-from surelearn.fingerprint import UNHASHED, fingerprint_model, fingerprint_rows
+from surelearn.fingerprint import UNHASHED, fingerprint_model, fingerprint_rows, is_fingerprint_of
+from surelearn.lacking import Lacking
 from surelearn.measurement import Measurement, measure
 from surelearn.plain import FrozenDict, Withheld, content_hash, freeze, from_plain, percent_sure, sample_hash, show, to_plain
+from surelearn.record import Record, Within, Writer, find_record
 from surelearn.slicing import Cuts
 
 FORMAT = "surelearn-certificate"
-VERSION = 3
+VERSION = 4
 OTHER_ROWS = "the rows are not the ones that the certificate was made on"
 OVER_GROUPS = ", mean over groups"
+SECOND_MODEL = "second_model"  # facts of one that was given columns that the first was not
 FIXED_BEFOREHAND = ", if its parameters were fixed beforehand"
 AT_LEAST_ERRORS = "at least the error rate"
 _BASELINES = {"risk": "baseline_risk", "risk from the fit rows": "baseline_risk", "mean_cost": "baseline_cost"}
 _CONSTANT = " of always answering "
 KEPT_APART = "losses per row are kept apart from what is published, beside the ledger"
-_SAMPLES = ("losses", "group_losses", "means", "residuals")  # facts and inputs of theorems with one number per row or group
+# Facts and inputs of theorems with one number per row or group.
+_SAMPLES = ("losses", "group_losses", "means", "residuals", "weights")
 _TOLERANCE = 1e-9
+_ALTERED = "the certificate was changed after it was written: its hash is not that of its content"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,6 +45,7 @@ class Facts:
     ----------
     subject : the model in words, ``LogisticRegression(C=0.1)``
     setting : how the facts came about: "checked on 171 rows it had not seen"
+    record : the key of the learner's record that ``values`` are the fields of, "ridge/1"; "" for a measurement
     hashes : ``sha256:…`` of the model and of the rows
     options : what was asked for and is needed to measure again
     values : named numbers and samples
@@ -46,6 +53,7 @@ class Facts:
 
     subject: str
     setting: str
+    record: str = ""
     hashes: Mapping[str, str] = field(default_factory=FrozenDict)
     options: Mapping[str, Any] = field(default_factory=FrozenDict)
     values: Mapping[str, Any] = field(default_factory=FrozenDict)
@@ -66,21 +74,13 @@ class Facts:
 
     def to_dict(self) -> dict[str, Any]:
         """A plain dictionary, ready for JSON."""
-        return to_plain({name: getattr(self, name) for name in self.__dataclass_fields__})
+        plain = to_plain({name: getattr(self, name) for name in self.__dataclass_fields__})
+        return plain if self.record else {name: value for name, value in plain.items() if name != "record"}
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Facts:
         """Read what `to_dict` wrote."""
         return checked(cls(**from_plain(dict(plain))))
-
-
-@dataclass(frozen=True, kw_only=True)
-class Absent:
-    """A claim that is not made, and why: no theorem applies, or its conditions do not hold."""
-
-    quantity: str
-    reason: str
-    theorem: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,25 +105,27 @@ class Certificate:
     """What is guaranteed about a model: facts, the claims that follow, and the claims that do not, with reasons.
 
     Statistical, not regulatory. Claims with standing "together" hold simultaneously with probability 1 − ``delta``.
-    ``altered`` says that the file it was read from does not have the content that its hash was made of.
+    ``altered`` says that the file it was read from does not have the content that its hash was made of. It is written, and
+    hashed, in the ``version`` that it was read in, so that losses and watches that were kept under its hash are found.
     """
 
     facts: Facts
     claims: tuple[Claim, ...]
-    absent: tuple[Absent, ...] = ()
+    lacking: tuple[Lacking, ...] = ()
     delta: float = 0.05
     altered: bool = field(default=False, compare=False)
+    version: int = field(default=VERSION, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "claims", tuple(self.claims))
-        object.__setattr__(self, "absent", tuple(self.absent))
+        object.__setattr__(self, "lacking", tuple(self.lacking))
 
     def __getitem__(self, quantity: str) -> Claim:
         """The first claim about a quantity; a `KeyError` says why there is none."""
         for claim in self.claims:
             if claim.quantity == quantity:
                 return claim
-        reasons = [absent.reason for absent in self.absent if absent.quantity == quantity]
+        reasons = [item.reason for item in self.lacking if item.what == quantity]
         raise KeyError(f"no claim about {quantity!r}" + (f": {reasons[0]}" if reasons else ""))
 
     @property
@@ -142,7 +144,7 @@ class Certificate:
             about another predictor, loss, population or set of rows than the first one's.
         """
         claims = [c for c in self.claims if c.quantity == quantity and c.with_probability and c.relation in ("<=", ">=")]
-        keys = {absent.theorem for absent in self.absent if absent.quantity == quantity and absent.theorem}
+        keys = {item.theorem for item in self.lacking if item.what == quantity and item.theorem}
         keys = set(among) if among is not None else keys | {claim.theorem for claim in claims}
         for key in keys:
             find_theorem(key)
@@ -170,11 +172,14 @@ class Certificate:
         ----------
         model : the model; its hash is compared
         X, y : the certify rows; their hash is compared and, with ``model``, everything is measured again
-        **columns : ``groups``, ``slices``, ``baseline`` and ``novel`` as they were given to `certify`; slices made by
-            `surelearn.slicing.cut` are in the certificate, and what it says of a baseline or of novel rows that are not
-            given stays unchecked
+        **columns : ``groups``, ``slices``, ``baseline``, ``novel``, ``losses``, ``baseline_losses`` and ``weights`` as they
+            were given to `certify`; slices made by `surelearn.slicing.cut` are in the certificate, and what it says of a
+            baseline or of novel rows that are not given stays unchecked. A certificate of losses is measured again from
+            them. ``sample_weight`` as it was given to ``fit``, for a learner's own certificate
         """
-        measured = None if model is None or X is None else self._measure(model, X, y, columns)
+        if self.facts.record:
+            return verify_fit(self, model, X, y, **columns)
+        measured = self._measure(model, X, y, columns)
         if measured is not None:
             return self.with_samples(measured)._verify(measured, model, X, y, columns)
         return self._verify(None, model, X, y, columns)
@@ -183,9 +188,10 @@ class Certificate:
         self, measured: Mapping[str, Any] | None, model: Any, X: Any, y: Any, columns: Mapping[str, Any]
     ) -> Verification:
         unread = [claim for claim in self.claims if _withheld(claim.inputs)]
-        checked, differences = [f"{len(self.claims) - len(unread)} claims from facts"], []
+        checked = [f"{len(self.claims) - len(unread)} claims from facts"]
+        differences: list[str] = []
         if self.altered:
-            differences.append("the certificate was changed after it was written: its hash is not that of its content")
+            differences.append(_ALTERED)
         for claim in self.claims:
             differences += [f"{claim.label}: {problem}" for problem in _problems(claim, self.facts)]
         spent = math.fsum(claim.delta for claim in self.together)
@@ -196,7 +202,7 @@ class Certificate:
                 checked.append(f"hash of the {name}")
                 if UNHASHED in (found := (fingerprint_model(other), self.facts.hashes.get(name))):
                     differences.append(f"the {name} is a plain function: its identity cannot be verified")
-                elif found[0] != found[1]:
+                elif found[0] != found[1] and not is_fingerprint_of(other, found[1]):
                     differences.append(f"the {name} is not the one that was certified")
         if X is not None:
             checked.append("hash of the rows")
@@ -208,15 +214,22 @@ class Certificate:
         unchecked = tuple(f"{claim.label}, {find_theorem(claim.theorem).name}: {KEPT_APART}" for claim in unread)
         return Verification(checked=tuple(checked), differences=tuple(differences), unchecked=unchecked)
 
-    def _measure(self, model: Any, X: Any, y: Any, columns: Mapping[str, Any]) -> Mapping[str, Any]:
-        if "slices" in self.facts.options:
-            columns = {"slices": Cuts.from_options(self.facts.options["slices"]), **columns}
-        return freeze(measure(model, X, y, Measurement.from_options(self.facts.options), **columns))
+    def _measure(self, model: Any, X: Any, y: Any, columns: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        """The facts again, from model and rows or from losses per unit; None where these were not given."""
+        what = self.facts.options
+        by_model = model is not None and X is not None
+        by_losses = columns.get("losses") is not None or (by_model and what.get("task") == "losses")
+        if not (by_losses or by_model):
+            return None
+        if "slices" in what:
+            columns = {"slices": Cuts.from_options(what["slices"]), **columns}
+        return freeze(measure(model, X, y, Measurement.from_options(what), **columns))
 
     def _changed_facts(self, measured: Mapping[str, Any], columns: Mapping[str, Any]) -> list[str]:
         stored = self.facts.values
         keys = {*measured, *stored}
-        absent = {name for name in ("baseline", "novel") if columns.get(name) is None}
+        given = {"baseline": columns.get("baseline", columns.get("baseline_losses")), "novel": columns.get("novel")}
+        absent = {SECOND_MODEL, *(name for name, value in given.items() if value is None)}
         keys = {key for key in keys if key.split(".")[0] not in absent}
         changed = [key for key in sorted(keys) if not _same(measured.get(key), stored.get(key))]
         return [f"fact {key!r} is not what model and rows give" for key in changed]
@@ -243,9 +256,10 @@ class Certificate:
                 return value
             if value["withheld"] in samples:
                 return samples[value["withheld"]]
-            again = samples.get(fact)
-            same = isinstance(again, tuple) and len(again) == value["n"] and _same(Withheld.of(again)["mean"], value["mean"])
-            return again if same else value
+            again: tuple[float, ...] | None = samples.get(fact)
+            if not isinstance(again, tuple) or len(again) != value["n"]:
+                return value
+            return again if _same(Withheld.of(again)["mean"], value["mean"]) else value
 
         values = {key: filled(value, key) for key, value in self.facts.values.items()}
         claims = [
@@ -271,13 +285,19 @@ class Certificate:
             claim["inputs"] = {name: value for name, value in claim["inputs"].items() if name not in samples}
         return {
             "format": FORMAT,
-            "version": VERSION,
+            "version": self.version,
             "note": "statistical, not regulatory",
             "delta": self.delta,
             "claims": claims,
-            "absent": [vars(absent) for absent in self.absent],
+            **self._plain_lacking(),
             "facts": self.facts.to_dict(),
         }
+
+    def _plain_lacking(self) -> dict[str, Any]:
+        """Versions up to 3 said "absent" and "quantity"."""
+        if self.version > 3:
+            return {"lacking": [vars(item) for item in self.lacking]}
+        return {"absent": [{"quantity": i.what, "reason": i.reason, "theorem": i.theorem} for i in self.lacking]}
 
     def to_json(self, indent: int | None = 1) -> str:
         """Strict JSON; `from_json` reads it back to an equal certificate."""
@@ -289,13 +309,20 @@ class Certificate:
         version = check_format(plain, "a certificate", FORMAT, VERSION)
         with reading("the certificate"):
             facts = Facts.from_dict(plain["facts"])
-            claims = []
+            claims: list[Claim] = []
             for claim in plain["claims"]:
                 read = {name: facts[key] for name, key in claim["sources"].items() if name not in claim["inputs"]}
                 claims.append(Claim.from_dict({**claim, "inputs": {**claim["inputs"], **read}}))
-            absent = [checked(Absent(**item)) for item in plain["absent"]]
+            lacking = [checked(_lacking(item)) for item in (plain["lacking"] if version > 3 else plain["absent"])]
             altered = version > 1 and content_hash(plain) != plain["hash"]  # version 1 had no hash
-            made = cls(facts=facts, claims=tuple(claims), absent=tuple(absent), delta=plain["delta"], altered=altered)
+            made = cls(
+                facts=facts,
+                claims=tuple(claims),
+                lacking=tuple(lacking),
+                delta=plain["delta"],
+                altered=altered,
+                version=version,
+            )
             if not 0 < checked(made).delta < 1:
                 raise ValueError(f"the certificate's delta must lie strictly between 0 and 1, not {made.delta:.40g}")
             return made
@@ -346,7 +373,8 @@ class Certificate:
 
     def rows(self) -> list[tuple[Claim, str]]:
         """The claims for display, each family (slices, classes, constants) as its worst member with a label."""
-        shown, seen = [], set()
+        shown: list[tuple[Claim, str]] = []
+        seen: set[tuple[str, str, str]] = set()
         for claim in self.claims:
             family = (claim.family, claim.quantity, claim.standing)
             if claim.family and family in seen:
@@ -369,16 +397,16 @@ class Certificate:
         for title, rows in self._blocks():
             lines.append(f"  {title}")
             lines += _aligned(rows)
-        if self.absent:
+        if self.lacking:
             lines.append("  Not claimed")
-            lines += [f"    {item.quantity}: {item.reason}" for item in self.absent]
+            lines += [f"    {item.what}: {item.reason}" for item in self.lacking]
         if assumptions := self._assumptions():
             lines.append("  Assumes")
             lines += [f"    {line}" for line in assumptions]
         return "\n".join(lines)
 
     def _blocks(self) -> list[tuple[str, list[tuple[str, ...]]]]:
-        blocks = []
+        blocks: list[tuple[str, list[tuple[str, ...]]]] = []
         sure = percent_sure(self.delta)
         for standing, title in (("together", f"Guaranteed together, {sure}"), ("alone", "Each on its own")):
             rows = [self._cells(claim, label) for claim, label in self.rows() if claim.standing == standing]
@@ -408,10 +436,113 @@ class Certificate:
         for title, (head, *rows) in self._blocks():
             body = "".join(row(cells, "td") for cells in rows)
             parts.append(f"<table><caption>{html.escape(title)}</caption>{row(head, 'th')}{body}</table>")
-        notes = [f"Not claimed: {item.quantity}: {item.reason}" for item in self.absent]
+        notes = [f"Not claimed: {item.what}: {item.reason}" for item in self.lacking]
         notes += [f"Assumes: {line}" for line in self._assumptions()]
         parts.append("<ul>" + "".join(f"<li>{html.escape(note)}</li>" for note in notes) + "</ul>")
         return "<div class='surelearn-certificate'>" + "".join(parts) + "</div>"
+
+
+def fit_certificate(record: Record, facts: Facts) -> Certificate:
+    """The certificate that follows from a record alone; ``facts`` say whose it is, and at which δ."""
+    delta = facts.options["delta"]
+    writer = Writer(record, delta, facts.hashes["model"])
+    record.write(writer)
+    if any(map(needs_fixed_parameters, writer.claims)):
+        facts = replace(facts, setting=f"{facts.setting}{FIXED_BEFOREHAND}")
+    return Certificate(facts=facts, claims=tuple(writer.claims), lacking=tuple(writer.lacking), delta=writer.delta)
+
+
+def verify_fit(
+    certificate: Certificate, model: Any = None, X: Any = None, y: Any = None, sample_weight: Any = None
+) -> Verification:
+    """Write a learner's certificate again from its record; with the model compare the record; with rows measure it again.
+
+    What neither the model nor the rows tell is named as unchecked, with the reason.
+    """
+    facts, checked = certificate.facts, ["claims from the record"]
+    unchecked: list[str] = []
+    differences = [_ALTERED] if certificate.altered else []
+    try:
+        record = find_record(facts.record).read(facts.values)
+        again = fit_certificate(record, replace(facts, setting=record.setting))
+    except (ValueError, TypeError, KeyError, ArithmeticError) as error:
+        return Verification(checked=(), differences=(*differences, f"its record cannot be read: {error}"))
+    differences += _differences(again, certificate)
+    if model is not None:
+        checked.append("the model's record")
+        differences += _not_the_models(facts, model)
+    if X is not None and model is None:
+        unchecked.append("the record against the rows: pass the model, too")
+    elif X is not None and model is not None:
+        checked.append("the record from model and rows")
+        try:
+            measured = _measured_again(model, facts, X, y, sample_weight)
+        except ValueError as error:
+            differences.append(f"the rows are not those of the fit: {error}")
+        else:
+            changed = [name for name, value in measured.items() if not _agrees(value, facts.values.get(name))]
+            differences += [f"{name}: not what model and rows give" for name in changed]
+            untold = record.untold()
+            silent = [name for name, value in facts.values.items() if value is not None and name not in {*measured, *untold}]
+            unchecked += [f"{name}: {reason}" for name, reason in untold.items() if name not in measured]
+            unchecked += [f"{name}: of a fit like this, model and rows do not tell it" for name in silent]
+    return Verification(checked=tuple(checked), differences=tuple(differences), unchecked=tuple(unchecked))
+
+
+def _measured_again(model: Any, facts: Facts, X: Any, y: Any, sample_weight: Any) -> dict[str, Any]:
+    """The record's fields that a model and its rows tell: a learner of ours by itself, any other by its twin."""
+    if hasattr(model, "record_"):
+        return model.measure_again(X, y, sample_weight=sample_weight)
+    training = importlib.import_module("surelearn.training")  # which knows the learners
+    return training.measure_again(model, facts.values, X, y, sample_weight)
+
+
+def _not_the_models(facts: Facts, model: Any) -> list[str]:
+    """In what facts differ from those that a model keeps of its own fit."""
+    own = getattr(model, "certificate_", None)
+    if not is_fingerprint_of(model, facts.hashes.get("model")):
+        return ["the model is not the one that was certified"]
+    if own is None or own.facts == facts:  # a model that others fitted keeps no record
+        return []
+    names = sorted({*facts.values, *own.facts.values})
+    told = [name for name in names if not _same(own.facts.values.get(name), facts.values.get(name))]
+    return [f"{name}: not what the model recorded" for name in told or ["its description"]]
+
+
+def _differences(again: Certificate, stored: Certificate) -> Iterator[str]:
+    """In what a certificate differs from the one that its record gives."""
+    if again.facts.setting != stored.facts.setting:
+        yield "its setting is not the record's"
+    if not _same(again.delta, stored.delta):
+        yield "its delta is not the one that its claims were made at"
+    for what, one, other in (("claims", again.claims, stored.claims), ("reasons", again.lacking, stored.lacking)):
+        if len(one) != len(other):
+            yield f"it has {len(other)} {what}, its record gives {len(one)}"
+    for one, other in zip(again.claims, stored.claims, strict=False):
+        for name in Claim.__dataclass_fields__:
+            if not _same(getattr(one, name), getattr(other, name)):
+                yield f"{one.label}, {one.theorem}: its record gives another {name}"
+    for one, other in zip(again.lacking, stored.lacking, strict=False):
+        if one != other:
+            yield f"{one.what}: its record gives another reason why it is not claimed"
+
+
+def _agrees(measured: Any, recorded: Any) -> bool:
+    """Whether a field of a record is what was measured again, up to rounding."""
+    if isinstance(measured, Within):
+        return isinstance(recorded, int | float) and abs(measured.value - recorded) <= measured.tolerance
+    if not isinstance(measured, tuple):
+        measured = freeze(measured)
+    if isinstance(measured, tuple) and isinstance(recorded, tuple):
+        each, other = cast("tuple[Any, ...]", measured), cast("tuple[Any, ...]", recorded)
+        return len(each) == len(other) and all(map(_agrees, each, other))
+    if (
+        isinstance(measured, int | float)
+        and isinstance(recorded, int | float)
+        and bool not in map(type, (measured, recorded))
+    ):
+        return math.isclose(measured, recorded, rel_tol=1e-6, abs_tol=1e-12)
+    return measured == recorded
 
 
 def needs_fixed_parameters(claim: Claim) -> bool:
@@ -422,7 +553,7 @@ def needs_fixed_parameters(claim: Claim) -> bool:
 def _problems(claim: Claim, facts: Facts) -> list[str]:
     """Everything in which a claim differs from its theorem and from the facts."""
     theorem = find_theorem(claim.theorem)
-    problems = []
+    problems: list[str] = []
     for name, key in claim.sources.items():
         if key not in facts or not _same(facts[key], claim.inputs.get(name)):
             problems.append(f"its {name} is not the fact {key!r}")
@@ -448,12 +579,18 @@ def _problems(claim: Claim, facts: Facts) -> list[str]:
     return problems
 
 
+def _lacking(plain: Mapping[str, Any]) -> Lacking:
+    """What is lacking, as it was written; versions up to 3 said "quantity" for what."""
+    return Lacking(**{"what" if name == "quantity" else name: value for name, value in plain.items()})
+
+
 def _withheld(values: Mapping[str, Any]) -> bool:
     return any(isinstance(value, Withheld) for value in values.values())
 
 
 def _is_sample(name: str, value: Any) -> bool:
-    numbers = isinstance(value, tuple) and all(isinstance(one, int | float) for one in value)
+    values = cast("tuple[Any, ...]", value) if isinstance(value, tuple) else (None,)
+    numbers = all(isinstance(one, int | float) for one in values)
     return numbers and name.rpartition(".")[2].removeprefix("baseline_") in _SAMPLES
 
 
@@ -464,7 +601,11 @@ def _without_samples(values: Mapping[str, Any]) -> dict[str, Any]:
 def _same(one: Any, other: Any) -> bool:
     """Equality, with a tolerance for the last digits of floats."""
     if isinstance(one, tuple) and isinstance(other, tuple):
-        return len(one) == len(other) and all(map(_same, one, other))
+        these, those = cast("tuple[Any, ...]", one), cast("tuple[Any, ...]", other)
+        return len(these) == len(those) and all(map(_same, these, those))
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        left, right = cast("Mapping[str, Any]", one), cast("Mapping[str, Any]", other)
+        return left.keys() == right.keys() and all(_same(value, right[name]) for name, value in left.items())
     if isinstance(one, (int, float)) and isinstance(other, (int, float)):
         return math.isclose(one, other, rel_tol=_TOLERANCE, abs_tol=1e-12)
     return one == other

@@ -1,8 +1,8 @@
-"""`certify`: what is guaranteed about any fixed predictor, from rows it has not seen."""
+"""`certify`: what is guaranteed about any fixed predictor, from rows or other units that it has not seen."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
@@ -11,35 +11,64 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from surelearn.adapters import Task, classes_of, describe, task_of
+from surelearn import stated
 from surelearn.bounds import (
+    betting_interval,
     betting_lower,
     betting_upper,
     clopper_pearson,
     clopper_pearson_lower,
     conformal_radius,
     paired_difference,
+    range_gain,
+    range_mean_lower,
+    range_mean_upper,
+    reweighted_gain,
+    reweighted_mean,
+    reweighted_mean_lower,
     row_weighted_betting,
+    shifted_mean,
 )
 from surelearn.bounds.holdout import BASELINE_UNSEEN, CONTENTS_IID, GROUPS_IID, IID, ORDER, STATED_RANGE
-from surelearn.certificate import OVER_GROUPS, Absent, Certificate, Facts
+from surelearn.bounds.units import RANGE
+from surelearn.certificate import OVER_GROUPS, Certificate, Facts
 from surelearn.claim import Claim, Covers
 from surelearn.fingerprint import UNHASHED, fingerprint_model, fingerprint_rows
-from surelearn.measurement import LOSSES, Mask, Measurement, Slices, measure
+from surelearn.lacking import Lacking
+from surelearn.measurement import (
+    LOSSES,
+    LossesPerUnit,
+    Mask,
+    Measurement,
+    Slices,
+    check_range,
+    losses_of,
+    measure,
+)
+from surelearn.plain import printable
+from surelearn.quantities import NOVEL, Quantity, Table, quantities
 from surelearn.slicing import Cuts
+from surelearn.subject import Task, classes_of, describe, task_of
 
-NOVEL = "contents without a near copy among the fit rows"
+LONGEST_NAME = 60
 _LEAST_CHANGES = 16
+_STRANGE = 1e-6
 _MOST_REMEMBERED = 10_000
 _COUNTED = ContextVar("counted", default=True)
 _CERTIFIED: dict[str, list[str]] = {}  # hashes of the models that this process certified, by the targets
 
 
 def certify(
-    model: Any,
-    X: Any,
-    y: Any,
+    model: Any = None,
+    X: Any = None,
+    y: Any = None,
     *,
+    losses: LossesPerUnit | None = None,
+    loss_range: tuple[float, float] | None = None,
+    baseline_losses: LossesPerUnit | None = None,
+    weights: npt.ArrayLike | None = None,
+    weight_bound: float | None = None,
+    proportional: bool = False,
     delta: float = 0.05,
     candidates: int = 1,
     task: Task | None = None,
@@ -53,19 +82,29 @@ def certify(
     novel: Mask | None = None,
     cost: float | None = None,
     alpha: float = 0.1,
-    loss: str = "absolute",
+    loss: str | None = None,
     loss_bound: float | None = None,
     headline: float = 0.5,
 ) -> Certificate:
-    """Certify a fitted model on rows it has not seen; all claims hold together with probability 1 − δ.
+    """Certify a fitted model, or the losses of whatever answers, on units it has not seen; all claims hold together.
 
     Half of δ goes to the headline (classification: the error or, where ``cost`` says what errors cost, the mean cost;
-    regression: the prediction interval), the rest is divided equally among the other claims, before the rows are looked at.
+    regression: the prediction interval; losses: their mean), the rest is divided equally among the other claims, before the
+    rows are looked at. The probability that every claim is true is at least 1 − δ.
 
     Parameters
     ----------
-    model : anything fitted with ``predict``, or a function of X (then state ``task`` and, to classify, ``classes``)
+    model : anything fitted with ``predict``, or a function of X (then state ``task`` and, to classify, ``classes``); with
+        ``losses`` it is named by its hash only, and may be left out
     X, y : certify rows, drawn uniformly from the population of interest and used for nothing else
+    losses : instead of labels to compare with: one loss per independent unit (row, image, document), or a function of the
+        units X that gives them; by default the model's own ``unit_losses`` where y is not given. Booleans and whole numbers
+        in (0, 1) are counted (Clopper–Pearson), other losses bet on
+    loss_range : the range of ``losses``, stated beforehand and never the smallest and largest seen; by default (0, 1)
+    baseline_losses : losses of something else on the same units: the gain over it is claimed
+    weights, weight_bound : a stated covariate shift: for each unit the density of the population that the claims are about
+        relative to the one that the units were drawn from, its mean 1, and a bound on it, both fixed beforehand
+    proportional : the weights are known up to a factor only; the claims then bet on weight · (r − loss) for a candidate r
     delta : failure probability of the whole certificate
     candidates : the model was chosen, *by its error on these same rows*, among so many that were fixed beforehand; every
         claim pays for the choice. Leave 1 if the choice was made on other rows
@@ -75,19 +114,20 @@ def certify(
     majority : the most frequent label *of the fit rows* or, with ``cost``, the constant answer that costs least on them;
         unknown, the gain is claimed over every constant answer
     baseline : another fitted model; the gain is claimed over it instead
-    groups : one label a row; rows of a group belong together (one patient's visits). Claims are then about a new group's
+    groups : one label per row; rows of a group belong together (one patient's visits). Claims are then about a new group's
         mean, and groups count, not rows
     largest_group : with ``groups``: no group has more rows than this, stated beforehand and never the largest one seen; adds
         the risk with every *row* counting the same, which large groups may make another number than the mean over groups
     slices : subpopulations to report: masks by name, or a function of X, fixed without looking at these rows
         (`surelearn.slicing.cut`)
     novel : a mask of one row per content that has no near copy among the fit rows, made without looking at labels; their
-        error is claimed too, about such contents, each counted once (`surelearn.auditing.novelty`)
+        error is claimed too, about such contents, each counted once (`surelearn.auditing.sections.novelty`)
     cost : with ``positive``: what a missed positive costs when a false alarm costs 1; to take one of several other classes
         for another costs nothing. The headline is then the mean cost, and so are what constant answers (or the baseline) are
         compared by, and the gain
     alpha : regression: the prediction interval misses at most this fraction of new targets
-    loss, loss_bound : regression: with a stated bound on the "absolute" or "squared" loss its mean is claimed too
+    loss, loss_bound : regression: with a stated bound on the "absolute" or "squared" loss its mean is claimed too; losses:
+        ``loss`` says what they are, such as "word error rate", in at most 60 characters
     headline : the headline's part of δ, where there are other claims
 
     Returns
@@ -105,39 +145,63 @@ def certify(
     >>> certificate = certify(model, X_certify, y_certify, majority=1)
     >>> certificate["risk"].bound()
     '≤ 8.3%'
+    >>> rates = np.random.default_rng(0).beta(1, 9, 500)  # of 500 recordings, made by anything
+    >>> certify(losses=rates, loss="word error rate")["mean_loss"].bound()
+    '≤ 0.1101'
     """
-    if not isinstance(delta, (int, float)) or not 0 < delta < 1:
-        raise ValueError(f"delta must lie strictly between 0 and 1, not {delta!r}")
-    if not isinstance(candidates, (int, np.integer)) or candidates < 1:
-        raise ValueError(f"candidates must be a whole number of at least 1, not {candidates!r}")
-    if not 0 < headline < 1:
-        raise ValueError(f"headline must lie strictly between 0 and 1, not {headline!r}")
-    what = _what(
-        model,
-        task=task,
-        classes=classes,
-        positive=positive,
-        majority=majority,
-        baseline=baseline,
-        cost=cost,
-        alpha=alpha,
-        loss=loss,
-        loss_bound=loss_bound,
-        largest_group=largest_group,
-    )
+    stated.fraction("delta", delta)
+    stated.whole("candidates", candidates)
+    stated.fraction("headline", headline)
+    by_losses = losses is not None or (y is None and hasattr(model, "unit_losses"))
     check_largest_group(largest_group, groups)
+    if by_losses:
+        others = {"task": task, "classes": classes, "positive": positive, "majority": majority, "cost": cost}
+        others |= {"baseline": baseline, "loss_bound": loss_bound}
+        if given := [name for name, value in others.items() if value is not None]:
+            raise ValueError(f"{given[0]} goes with a model that predicts y, not with losses per unit")
+        losses = losses_of(losses, model, X)
+        what = _what_losses(losses, loss_range, loss, largest_group)
+    else:
+        if given := [n for n, v in (("loss_range", loss_range), ("baseline_losses", baseline_losses)) if v is not None]:
+            raise ValueError(f"{given[0]} goes with losses per unit: pass losses=, too")
+        if model is None or X is None or y is None:
+            raise ValueError("certify needs a model with X and y, or losses, one number per unit")
+        what = _what(
+            model,
+            task=task,
+            classes=classes,
+            positive=positive,
+            majority=majority,
+            baseline=baseline,
+            cost=cost,
+            alpha=alpha,
+            loss="absolute" if loss is None else loss,
+            loss_bound=loss_bound,
+            largest_group=largest_group,
+        )
+    what = _shifted(what, weights, weight_bound, proportional)
     if novel is not None and groups is not None:
         raise ValueError("novel goes with independent contents, not with groups: a new group is novel by itself")
-    values = measure(model, X, y, what, groups=groups, slices=slices, baseline=baseline, novel=novel)
-    name = fingerprint_model(model)
+    values = measure(
+        model,
+        X,
+        y,
+        what,
+        groups=groups,
+        slices=slices,
+        baseline=baseline,
+        novel=novel,
+        losses=losses,
+        baseline_losses=baseline_losses,
+        weights=weights,
+    )
+    if what.weight_bound is not None and not what.proportional:
+        _check_mean_weight(values, what.weight_bound)
+    hashes, looks = _identity(model, X, y, baseline, losses, (groups, baseline_losses, weights))
     facts = Facts(
-        subject=describe(model),
-        setting=_setting(values) + _looks_here(name, X, np.asarray(y)),
-        hashes={
-            "model": name,
-            "rows": fingerprint_rows(X, y),
-            **({} if baseline is None else {"baseline": fingerprint_model(baseline)}),
-        },
+        subject=describe(model) if model is not None else f"{what.loss} per unit",
+        setting=_setting(values, what, known=model is not None) + looks,
+        hashes=hashes,
         options={
             **what.options(),
             "delta": delta,
@@ -147,11 +211,67 @@ def certify(
         values=values,
     )
     writer = _Writer(facts, what, delta, int(candidates), grouped=groups is not None)
-    items = _items(writer, what, [key for key in values if key.startswith("slice[")], baseline is not None)
-    if novel is not None and (what.task == "classification" or what.loss_bound is not None):
-        items.append([writer.novel(what)])
-    claims = writer.write(items, headline)
-    return Certificate(facts=facts, claims=claims, absent=tuple(writer.absent), delta=delta)
+    against = baseline is not None or baseline_losses is not None
+    writer.lacking += _not_claimed(what, against=against)
+    table = quantities(what, _slice_names(values), against=against, novel=novel is not None)
+    return Certificate(facts=facts, claims=writer.write(table, headline), lacking=tuple(writer.lacking), delta=delta)
+
+
+def _what_losses(losses: npt.NDArray[Any], loss_range: Any, loss: Any, largest_group: int | None) -> Measurement:
+    """What is fixed beforehand of losses that the caller brings; whether they are 0 or 1 by their type, not their values."""
+    called = "loss" if loss is None else loss
+    if not isinstance(called, str) or not 0 < len(called) <= LONGEST_NAME or printable(called) != called:
+        raise ValueError(f"loss must say what the loss is in 1 to {LONGEST_NAME} printable characters, not {called!r:.80}")
+    low, high = check_range((0.0, 1.0) if loss_range is None else loss_range)
+    if largest_group is not None and low != 0:
+        raise ValueError(f"largest_group needs losses whose range starts at 0: subtract {low:g} from losses and loss_range")
+    binary = losses.dtype.kind in "biu" and (low, high) == (0.0, 1.0)
+    return Measurement(task="losses", loss=called, loss_range=(low, high), binary=binary, largest_group=largest_group)
+
+
+def _shifted(what: Measurement, weights: Any, weight_bound: Any, proportional: bool) -> Measurement:
+    """The measurement with its stated covariate shift, if there is one."""
+    if weights is None and weight_bound is None and not proportional:
+        return what
+    if weights is None or weight_bound is None:
+        raise ValueError("a covariate shift takes both weights and weight_bound, which no weight exceeds, stated beforehand")
+    bound = stated.positive("weight_bound", weight_bound)
+    if bound < 1 and not proportional:  # a density ratio of mean 1 exceeds 1 somewhere, or is 1
+        raise ValueError(f"weight_bound must be finite and at least 1, not {bound:g}")
+    if what.largest_group is not None:
+        raise ValueError("largest_group does not go with weights: there is no claim about the rows of shifted groups")
+    return replace(what, weight_bound=bound, proportional=bool(proportional))
+
+
+def _check_mean_weight(values: Mapping[str, Any], weight_bound: float) -> None:
+    """Refuse weights that cannot be a density ratio, since their mean is not 1: surely, but for one time in a million."""
+    weights = np.asarray(values.get("risk.weights", values.get("loss.weights", (1.0,))))
+    low, high = betting_interval(weights, _STRANGE, loss_bound=weight_bound)
+    if not low <= 1 <= high:
+        raise ValueError(
+            f"weights must be a density ratio, whose mean is 1: theirs is {weights.mean():.4g}; weights that are known up "
+            "to a factor go with proportional=True"
+        )
+
+
+def _identity(
+    model: Any, X: Any, y: Any, baseline: Any, losses: Any, columns: tuple[Any, ...]
+) -> tuple[dict[str, str], str]:
+    """Hashes of what was certified, and which look at these rows it is.
+
+    Units that are not given are known by what else is said of each of them (groups, a baseline's losses, weights), so that
+    several losses of the same units are several looks; by the losses themselves where there is nothing else.
+    """
+    hashes = {} if model is None else {"model": fingerprint_model(model)}
+    others = {} if baseline is None else {"baseline": fingerprint_model(baseline)}
+    if losses is None:
+        hashes |= {"rows": fingerprint_rows(X, y), **others}
+        return hashes, _looks_here(hashes["model"], X, np.asarray(y))
+    made, none = fingerprint_rows((), losses), np.zeros(len(losses))
+    said = [np.asarray(column).astype(str) for column in columns if column is not None and not callable(column)]
+    units = X if X is not None else np.column_stack(said) if said else losses
+    hashes |= {"rows": fingerprint_rows(units, y), "losses": made}
+    return hashes, _looks_here(hashes.get("model", made), units, none if y is None else np.asarray(y))
 
 
 def _what(
@@ -171,12 +291,11 @@ def _what(
     """Everything that is fixed before the rows are looked at, checked."""
     task = task_of(model, task)
     if task == "regression":
-        if not 0 < alpha < 1:
-            raise ValueError(f"alpha must lie strictly between 0 and 1, not {alpha!r}")
+        stated.fraction("alpha", alpha)
         if loss not in LOSSES:
             raise ValueError(f"loss must be {' or '.join(map(repr, LOSSES))}, not {loss!r}")
-        if loss_bound is not None and not 0 < loss_bound < float("inf"):
-            raise ValueError(f"loss_bound must be a positive number, not {loss_bound!r}")
+        if loss_bound is not None:
+            stated.positive("loss_bound", loss_bound)
         return Measurement(task=task, alpha=alpha, loss=loss, loss_bound=loss_bound, largest_group=largest_group)
     known = classes_of(model, classes)
     if known is None:
@@ -208,14 +327,13 @@ def check_largest_group(largest_group: Any, groups: Any, name: str = "largest_gr
         return
     if groups is None:
         raise ValueError(f"{name} needs groups, rows that belong together")
-    if isinstance(largest_group, bool) or not isinstance(largest_group, int | np.integer) or largest_group < 1:
-        raise ValueError(f"{name} must be a whole number of at least 1, not {largest_group!r}")
+    stated.whole(name, largest_group)
     if np.unique(np.asarray(groups).astype(str), return_counts=True)[1].max() > largest_group:
         raise ValueError(f"{name} {largest_group} is too small, some group has more rows: state how many a group can have")
 
 
 @contextmanager
-def uncounted() -> Iterator[None]:
+def uncounted() -> Generator[None]:
     """For flows that keep a ledger: what `certify` is asked within is not counted as one more model on these rows."""
     token = _COUNTED.set(False)
     try:
@@ -245,230 +363,148 @@ def _looks_here(name: str, X: Any, y: npt.NDArray[Any]) -> str:
     return f"; model {number} that this process certified on these rows: to choose among them, state candidates={number}"
 
 
-def _setting(values: Mapping[str, Any]) -> str:
+def _setting(values: Mapping[str, Any], what: Measurement, *, known: bool) -> str:
     groups = f" of {values['groups']:,} groups" if "groups" in values else ""
-    return f"checked on {values['rows']:,} rows{groups} it had not seen"
-
-
-COSTS = "cost.losses"  # the fact that holds what each row's answer cost
+    units = "units" if what.task == "losses" else "rows"
+    return f"checked on {values['rows']:,} {units}{groups}" + (" it had not seen" if known else "")
 
 
 class _Writer:
     """Turns facts into simultaneous claims, dividing δ before looking at any number."""
 
     def __init__(self, facts: Facts, what: Measurement, delta: float, candidates: int, *, grouped: bool) -> None:
-        self.facts, self.delta, self.candidates, self.grouped = facts, delta, candidates, grouped
-        self.absent: list[Absent] = []
+        self.facts, self.what, self.delta, self.candidates, self.grouped = facts, what, delta, candidates, grouped
+        self.lacking: list[Lacking] = []
+        like = "units like these" if what.task == "losses" else "rows like these"
+        population = "the mean over a new group like these" if grouped else like
         self.covers = Covers(
-            predictor=facts.hashes["model"],
+            predictor=facts.hashes.get("model", ""),
             loss="zero_one" if what.task == "classification" else what.loss,
-            population="the mean over a new group like these" if grouped else "rows like these",
+            population=population if what.weight_bound is None else f"{population}, shifted as the weights say",
             rows=facts.hashes["rows"],
         )
 
-    def write(self, items: list[list[Callable[[float], Claim | None]]], headline: float) -> tuple[Claim, ...]:
-        """Give the first item its part of δ and the others equal parts of the rest; within an item, equal parts again."""
-        rest = len(items) - 1
-        claims = []
-        for i, members in enumerate(items):
+    def write(self, table: Table, headline: float) -> tuple[Claim, ...]:
+        """Give the first line its part of δ and the others equal parts of the rest; within a line, equal parts again."""
+        rest = len(table) - 1
+        claims: list[Claim | None] = []
+        for i, members in enumerate(table):
             share = self.delta if not rest else self.delta * (headline if i == 0 else (1 - headline) / rest)
-            claims += [make(share / len(members)) for make in members]
+            claims += [self.claim(quantity, share / len(members)) for quantity in members]
         return tuple(claim for claim in claims if claim is not None)
 
-    def _options(
-        self, quantity: str, label: str, family: str, delta: float, over: str = OVER_GROUPS, loss: str = ""
-    ) -> dict[str, Any]:
-        met = [ORDER] + [STATED_RANGE] * (self.covers.loss == "zero_one")  # a cost's range is known, too
+    def claim(self, quantity: Quantity, delta: float) -> Claim | None:
+        """The claim of one line of the table, or None where no unit is concerned."""
+        if quantity.kind == "radius":
+            return self._radius(quantity, delta)
+        if quantity.kind == "row-weighted":
+            return self._row_weighted(quantity, delta)
+        if quantity.kind == "gain":
+            return self._gain(quantity, delta)
+        claim = self._mean(quantity, delta)
+        if claim is None or quantity.name != "novel":
+            return claim
+        population = f"{NOVEL}, each counted once; not new patients"
+        assumptions = tuple(CONTENTS_IID if line == IID else line for line in claim.assumptions)
+        return replace(claim, covers=replace(claim.covers, population=population), assumptions=assumptions)
+
+    def _mean(self, quantity: Quantity, delta: float) -> Claim | None:
+        """A mean loss: binomial for rates of rows, betting on a stated range, on weighted losses where there is a shift."""
+        name, lower, weighted = quantity.name, quantity.lower, self.what.weight_bound is not None
+        counted = quantity.bounds is None and not weighted
+        sample = f"{name}.means" if counted else f"{name}.losses"
+        if self.facts[f"{name}.n"] == 0 if counted and not self.grouped else self.facts[sample] == ():
+            unit = "group has" if self.grouped and counted else "row is among"
+            reason = f"{quantity.label}: no {unit} such rows"
+            self.lacking.append(Lacking(what=quantity.quantity, reason=reason))
+            return None
+        options = self._options(quantity, delta)
+        if counted and not self.grouped:
+            if lower:
+                read = {"successes": f"{name}.count", "n": f"{name}.n"}
+                return self.facts.claim(clopper_pearson_lower, read, **options)
+            return self.facts.claim(clopper_pearson, {"errors": f"{name}.count", "n": f"{name}.n"}, **options)
+        read = {"losses": sample}
+        if weighted:
+            whole = not (quantity.within or lower or self.what.proportional)
+            theorem = shifted_mean if whole else reweighted_mean_lower if lower else reweighted_mean
+            return self.facts.claim(theorem, read | {"weights": f"{name}.weights"}, **options)
+        if quantity.bounds is not None and quantity.bounds[0] != 0:
+            return self.facts.claim(range_mean_lower if lower else range_mean_upper, read, **options)
+        return self.facts.claim(betting_lower if lower else betting_upper, read, **options)
+
+    def _gain(self, quantity: Quantity, delta: float) -> Claim:
+        """How much smaller the mean loss is than another predictor's, on the same rows."""
+        options = self._options(quantity, delta)
+        if quantity.than.startswith("constant["):
+            options["met"].append(BASELINE_UNSEEN)
+        read = {"losses": f"{quantity.name}.losses", "baseline_losses": f"{quantity.than}.losses"}
+        if self.what.weight_bound is not None:
+            return self.facts.claim(reweighted_gain, read | {"weights": f"{quantity.name}.weights"}, **options)
+        ranged = quantity.bounds is not None and quantity.bounds[0] != 0
+        return self.facts.claim(range_gain if ranged else paired_difference, read, **options)
+
+    def _row_weighted(self, quantity: Quantity, delta: float) -> Claim:
+        """The mean loss over the rows of new groups, large groups counting for more."""
+        most, name = self.what.largest_group or 1, quantity.name
+        options = self._options(quantity, delta, f", mean over rows (at most {most:,} a group)")
+        options["covers"] = replace(options["covers"], population="the rows of new groups like these")
+        read = {"losses": f"{name}.group_losses", "sizes": f"{name}.group_sizes"}
+        return self.facts.claim(row_weighted_betting, read, largest_group=most, **options)
+
+    def _radius(self, quantity: Quantity, delta: float) -> Claim:
+        """The distance within which most new targets fall."""
+        new = "random rows of new groups" if self.grouped else "new rows"
+        label = f"distance from the truth, {100 * (1 - self.what.alpha):g}% of {new}"
+        options = self._options(replace(quantity, label=label), delta, over="")
+        return self.facts.claim(conformal_radius, {"residuals": "residuals"}, alpha=self.what.alpha, **options)
+
+    def _options(self, quantity: Quantity, delta: float, over: str = OVER_GROUPS) -> dict[str, Any]:
+        met = [ORDER]
+        if self.what.task == "classification" or quantity.bounds is None:  # the range is known by the kind of loss
+            met += [STATED_RANGE, RANGE]
         return {
             "delta": delta,
-            "quantity": quantity,
-            "label": f"{label}{over}" if self.grouped else label,
-            "family": family,
-            "covers": replace(self.covers, loss=loss) if loss else self.covers,
+            "quantity": quantity.quantity,
+            "label": f"{quantity.label}{over}" if self.grouped else quantity.label,
+            "family": quantity.family,
+            "covers": replace(self.covers, loss=quantity.loss) if quantity.loss else self.covers,
             "candidates": self.candidates,
             "standing": "together",
             "met": met,
             "instead": {IID: GROUPS_IID} if self.grouped else {},
+            **self._scale(quantity),
         }
 
-    def rate(
-        self, key: str, quantity: str, label: str, *, lower: bool = False, family: str = ""
-    ) -> Callable[[float], Claim | None]:
-        """A claim about a rate: binomial for rows, betting for groups."""
-
-        def make(delta: float) -> Claim | None:
-            options = self._options(quantity, label, family, delta)
-            if (self.facts[f"{key}.means"] == ()) if self.grouped else (self.facts[f"{key}.n"] == 0):
-                unit = "group has" if self.grouped else "row is among"
-                self.absent.append(Absent(quantity=quantity, reason=f"{label}: no {unit} such rows"))
-                return None
-            if self.grouped:
-                return self.facts.claim(betting_lower if lower else betting_upper, {"losses": f"{key}.means"}, **options)
-            if lower:
-                read = {"successes": f"{key}.count", "n": f"{key}.n"}
-                return self.facts.claim(clopper_pearson_lower, read, **options)
-            return self.facts.claim(clopper_pearson, {"errors": f"{key}.count", "n": f"{key}.n"}, **options)
-
-        return make
-
-    def gain(
-        self, losses: str, key: str, label: str, *, family: str = "", bound: float | None = None
-    ) -> Callable[[float], Claim]:
-        """A claim about how much smaller the risk or mean cost is than another predictor's, on the same rows."""
-        by_cost = losses == COSTS
-
-        def make(delta: float) -> Claim:
-            options = self._options("gain", label, family, delta, loss="cost" if by_cost else "")
-            if bound is not None:
-                options |= {"loss_bound": bound, "unit": "number"}
-            if key != "baseline":  # a constant answer
-                options["met"].append(BASELINE_UNSEEN)
-            read = {"losses": losses, "baseline_losses": f"{key}.{COSTS}" if by_cost else f"{key}.losses"}
-            return self.facts.claim(paired_difference, read, **options)
-
-        return make
-
-    def mean_loss(
-        self, key: str, quantity: str, label: str, bound: float, family: str = "", *, lower: bool = False
-    ) -> Callable[[float], Claim | None]:
-        """A claim about a mean loss of stated range."""
-
-        def make(delta: float) -> Claim | None:
-            if self.facts[key] == ():
-                self.absent.append(Absent(quantity=quantity, reason=f"{label}: no row is among such rows"))
-                return None
-            options = self._options(quantity, label, family, delta, loss="cost" if key.endswith(COSTS) else "")
-            theorem = betting_lower if lower else betting_upper
-            return self.facts.claim(theorem, {"losses": key}, loss_bound=bound, unit="number", **options)
-
-        return make
-
-    def row_weighted(
-        self, key: str, quantity: str, label: str, largest_group: int, bound: float | None = None
-    ) -> Callable[[float], Claim]:
-        """A claim about the mean loss over the rows of new groups, large groups counting for more."""
-
-        def make(delta: float) -> Claim:
-            over = f", mean over rows (at most {largest_group:,} a group)"
-            options = self._options(quantity, label, "", delta, over, "cost" if key == "cost" else "")
-            options["covers"] = replace(options["covers"], population="the rows of new groups like these")
-            if bound is not None:
-                options |= {"loss_bound": bound, "unit": "number"}
-            read = {"losses": f"{key}.group_losses", "sizes": f"{key}.group_sizes"}
-            return self.facts.claim(row_weighted_betting, read, largest_group=largest_group, **options)
-
-        return make
-
-    def novel(self, what: Measurement) -> Callable[[float], Claim | None]:
-        """A claim about contents that the fit rows have nothing like, each counted once."""
-        if what.task == "classification":
-            made = self.rate("novel", "novel_risk", f"errors on {NOVEL}")
-        else:
-            label = f"mean {what.loss} loss on {NOVEL}"
-            made = self.mean_loss("novel.losses", "novel_loss", label, what.loss_bound or 1.0)
-
-        def make(delta: float) -> Claim | None:
-            claim = made(delta)
-            if claim is None:
-                return None
-            population = f"{NOVEL}, each counted once; not new patients"
-            assumptions = tuple(CONTENTS_IID if line == IID else line for line in claim.assumptions)
-            return replace(claim, covers=replace(claim.covers, population=population), assumptions=assumptions)
-
-        return make
-
-    def radius(self, alpha: float) -> Callable[[float], Claim]:
-        """A claim about the distance within which most new targets fall."""
-        new = "random rows of new groups" if self.grouped else "new rows"
-        label = f"distance from the truth, {100 * (1 - alpha):g}% of {new}"
-
-        def make(delta: float) -> Claim:
-            options = self._options("error_quantile", label, "", delta, over="")
-            return self.facts.claim(conformal_radius, {"residuals": "residuals"}, alpha=alpha, **options)
-
-        return make
+    def _scale(self, quantity: Quantity) -> dict[str, Any]:
+        """What the theorem must know of the range of the loss and of the weights, and how the claim is shown."""
+        if quantity.kind == "radius":
+            return {}
+        low, high = quantity.bounds or (0.0, 1.0)
+        shown = {} if quantity.bounds is None else {"unit": "number"}
+        if self.what.weight_bound is not None:
+            return {**shown, "weight_bound": self.what.weight_bound, "low": low, "high": high}
+        if quantity.bounds is None:
+            return {}
+        return {**shown, "loss_bound": high} if low == 0 else {**shown, "low": low, "high": high}
 
 
-def _items(
-    writer: _Writer, what: Measurement, slice_keys: list[str], against: bool
-) -> list[list[Callable[[float], Claim | None]]]:
-    """The claims to make, the headline first; each inner list shares one part of δ."""
-    slices = list(dict.fromkeys(key[: key.rindex("]") + 1] for key in slice_keys))
-    if what.task == "regression":
-        return _regression_items(writer, what, slices, against)
-    items: list[list[Callable[[float], Claim | None]]] = [[writer.rate("risk", "risk", "errors")]]
-    cost = "mean cost, in false alarms"
-    if what.cost is not None:
-        items.insert(0, [writer.mean_loss(COSTS, "mean_cost", cost, _most(what))])
-    if what.largest_group is not None and what.cost is not None:
-        items.append([writer.row_weighted("cost", "row_weighted_cost", cost, what.largest_group, _most(what))])
-    elif what.largest_group is not None:
-        items.append([writer.row_weighted("risk", "row_weighted_risk", "errors", what.largest_group)])
-    if what.positive is not None:
-        items.append([writer.rate("sensitivity", "sensitivity", f"sensitivity: {what.positive} recognized", lower=True)])
-        items.append(
-            [writer.rate("specificity", "specificity", f"specificity: not {what.positive}, recognized", lower=True)]
-        )
-        items.append([writer.rate("precision", "precision", f"precision: called {what.positive}, rightly", lower=True)])
-    if what.positive is None or len(what.classes) > 2:
-        family = "class" if len(what.classes) > 2 else ""
-        items.append(
-            [
-                writer.rate(f"class[{c}]", "class_error", f"errors where the truth is {c}", family=family)
-                for c in what.classes
-            ]
-        )
-    others = {"baseline": "the baseline"} if against else {f"constant[{c}]": f"always answering {c}" for c in what.constants}
-    items += _comparisons(writer, what, others)
-    if slices:
-        items.append([writer.rate(key, "slice_risk", f"errors where {key[6:-1]}", family="slice") for key in slices])
-    return items
+def _slice_names(values: Mapping[str, Any]) -> list[str]:
+    return list(dict.fromkeys(key[6 : key.rindex("]")] for key in values if key.startswith("slice[")))
 
 
-def _comparisons(
-    writer: _Writer, what: Measurement, others: Mapping[str, str]
-) -> list[list[Callable[[float], Claim | None]]]:
-    """The gain over each other predictor, by its facts' key, and how well it does itself."""
-    family = "constant" if len(others) > 1 else ""
-    gains: list[Callable[[float], Claim | None]] = []
-    theirs: list[Callable[[float], Claim | None]] = []
-    for key, name in others.items():
-        if what.cost is None:
-            gains.append(writer.gain("risk.losses", key, f"fewer errors than {name}", family=family))
-            theirs.append(writer.rate(key, "baseline_risk", f"errors of {name}", lower=True, family=family))
-        else:
-            label, most = f"mean cost of {name}", _most(what)
-            gains.append(writer.gain(COSTS, key, f"mean cost below that of {name}", family=family, bound=most))
-            theirs.append(writer.mean_loss(f"{key}.{COSTS}", "baseline_cost", label, most, family, lower=True))
-    return [gains, theirs]
-
-
-def _most(what: Measurement) -> float:
-    """The largest cost of an answer."""
-    return max(what.cost or 0.0, 1.0)
-
-
-def _regression_items(
-    writer: _Writer, what: Measurement, slices: list[str], against: bool
-) -> list[list[Callable[[float], Claim | None]]]:
-    items: list[list[Callable[[float], Claim | None]]] = [[writer.radius(what.alpha)]]
-    bound = what.loss_bound
-    if bound is None:
+def _not_claimed(what: Measurement, *, against: bool) -> list[Lacking]:
+    """What a regression lacks without a stated range of its loss, or for a shifted population."""
+    lacking: list[Lacking] = []
+    if what.task != "regression":
+        return lacking
+    if what.weight_bound is not None:
+        reason = "the interval's rank is that of rows as they were drawn, not of a shifted population"
+        lacking.append(Lacking(what="error_quantile", theorem="conformal_radius", reason=reason))
+    if what.loss_bound is None:
         reason = f"the mean {what.loss} loss is measured only: state its range with loss_bound="
-        writer.absent.append(Absent(quantity="mean_loss", theorem="betting_upper", reason=reason))
-        if against:
-            reason = "a gain over the baseline needs a stated range: pass loss_bound="
-            writer.absent.append(Absent(quantity="gain", theorem="paired_difference", reason=reason))
-        return items
-    items.append([writer.mean_loss("loss.losses", "mean_loss", f"mean {what.loss} loss", bound)])
-    if what.largest_group is not None:
-        label = f"mean {what.loss} loss"
-        items.append([writer.row_weighted("loss", "row_weighted_loss", label, what.largest_group, bound)])
-    if against:
-        items.append([writer.gain("loss.losses", "baseline", f"mean {what.loss} loss below the baseline's", bound=bound)])
-    if slices:
-        label = f"mean {what.loss} loss where"
-        items.append(
-            [writer.mean_loss(f"{key}.losses", "slice_loss", f"{label} {key[6:-1]}", bound, "slice") for key in slices]
-        )
-    return items
+        lacking.append(Lacking(what="mean_loss", theorem="betting_upper", reason=reason))
+    if what.loss_bound is None and against:
+        reason = "a gain over the baseline needs a stated range: pass loss_bound="
+        lacking.append(Lacking(what="gain", theorem="paired_difference", reason=reason))
+    return lacking

@@ -8,13 +8,15 @@ guarantees nothing.
 from __future__ import annotations
 
 import functools
+import importlib
 import inspect
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
-from typing import Any, Generic, Literal, ParamSpec, TypeVar
+from typing import Any, Generic, Literal, ParamSpec, TypeVar, cast
 
 import numpy as np
+import numpy.typing as npt
 
 from surelearn.documents import checked, reading
 from surelearn.plain import FrozenDict, freeze, from_plain, percent_sure, show, to_plain
@@ -195,6 +197,12 @@ class Claim:
         """Whether the claim holds with a stated probability; only such claims may stand beside a verdict."""
         return not isinstance(self.confidence, str)
 
+    def about(self, part: str) -> str | None:
+        """Which ``part`` of the facts it was read from, by name: a "class", "constant" or "slice"; None for other claims."""
+        start = f"{part}["
+        keys = [key for key in self.sources.values() if key.startswith(start) and "]" in key]
+        return keys[0][len(start) : keys[0].rindex("]")] if keys else None
+
     def recompute(self) -> float | tuple[float, float]:
         """The value again, from the theorem and the stored inputs."""
         return freeze(find_theorem(self.theorem)(**self.inputs))
@@ -234,11 +242,12 @@ class Claim:
     def from_dict(cls, plain: Mapping[str, Any]) -> Claim:
         """Read what `to_dict` wrote; ``vacuous`` is recomputed, never read."""
         with reading("the claim"):
-            values = {key: from_plain(value) for key, value in plain.items() if key != "vacuous"}
+            values: dict[str, Any] = {key: from_plain(value) for key, value in plain.items() if key != "vacuous"}
             known = {f.name for f in fields(cls)}
             if unknown := set(values) - known:
                 raise ValueError(f"a claim has no field {min(unknown)!r:.60}")
-            made = checked(cls(**{**values, "covers": checked(Covers(**values["covers"]))}))
+            values["covers"] = checked(Covers(**values["covers"]))
+            made = checked(cls(**values))
             find_theorem(made.theorem)
             made._check_confidence()
             bool(made.vacuous)  # can be told from the inputs
@@ -313,7 +322,7 @@ class Theorem(Generic[P, R]):
         except (TypeError, OverflowError, ZeroDivisionError, MemoryError, IndexError) as error:
             self.signature.bind(*args, **kwargs)  # an argument too many or too few is a TypeError
             raise ValueError(f"{self.key} cannot be computed for these inputs: {str(error).splitlines()[0]:.150}") from None
-        if any(_has_nan(part) for part in (value if isinstance(value, tuple) else (value,))):
+        if _has_nan(value):
             raise ValueError(f"{self.key} gives no number for these inputs")
         return value
 
@@ -406,6 +415,8 @@ def theorem(
 
 def find_theorem(key: str) -> Theorem[..., Any]:
     """The theorem registered under ``key``; a `ValueError` names an unknown one."""
+    if key not in _THEOREMS:  # nobody has imported them yet
+        importlib.import_module("surelearn.bounds")
     try:
         return _THEOREMS[key]
     except KeyError:
@@ -417,8 +428,11 @@ def registered_theorems() -> tuple[Theorem[..., Any], ...]:
     return tuple(_THEOREMS.values())
 
 
-def _has_nan(value: Any) -> bool:
-    return bool(np.isnan(value).any()) if isinstance(value, float | np.ndarray | np.floating) else False
+def _has_nan(value: object) -> bool:
+    if isinstance(value, tuple):
+        return any(map(_has_nan, cast("tuple[object, ...]", value)))
+    numeric = isinstance(value, float | np.ndarray | np.floating)
+    return numeric and bool(np.isnan(cast("npt.ArrayLike", value)).any())
 
 
 def _finite(value: float | tuple[float, float]) -> bool:

@@ -7,6 +7,7 @@ refuse, they refuse with a `ValueError` of one sentence. `checked` does the same
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 import math
 import types
@@ -186,12 +187,18 @@ def checked(made: T) -> T:
     ValueError: the loss of a Covers cannot be 3
     """
     cls = type(made)
-    hints = typing.get_type_hints(cls)
+    hints = _hints(cls)
     for field in dataclasses.fields(cls):  # pyright: ignore[reportArgumentType] - a dataclass
         value = getattr(made, field.name)
         if not _is_a(value, hints[field.name]):
             raise ValueError(f"the {field.name} of a {cls.__name__} cannot be {value!r:.60}")
     return made
+
+
+@functools.cache
+def _hints(cls: type) -> dict[str, Any]:
+    """The types of a class's fields; a ledger has one such object per look, and evaluating them takes the longest."""
+    return typing.get_type_hints(cls)
 
 
 def _is_a(value: Any, hint: Any) -> bool:

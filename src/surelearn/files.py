@@ -85,3 +85,8 @@ def locked(path: Path) -> Iterator[None]:
         yield
     finally:
         os.close(folder)  # which also lets go of the lock
+
+
+def absolute(path: str | Path) -> Path:
+    """The path with a name of its own, also for ``.``."""
+    return Path(os.path.abspath(path))

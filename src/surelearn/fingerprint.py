@@ -1,21 +1,25 @@
 """Hashes of models and rows, so that a certificate says which ones it is about.
 
 Hashing only ever *reads* an object's state; nothing is loaded or executed. The hash depends on values alone: not on memory
-layout, on which parts are shared, or on counters that predicting moves, so that a model keeps its hash when it is saved,
-loaded and used.
+layout, on which parts are shared, on counters that predicting moves, or on where a class with a key lives
+(`surelearn.keys`), so that a model keeps its hash when it is saved, loaded and used, and when surelearn's files move.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
 
+from surelearn.keys import hashed_name
 from surelearn.seeds import is_secret
 
 UNHASHED = "unhashed"
+_FIXED: ContextVar[dict[int, str | None]] = ContextVar("fixed", default={})  # noqa: B039 - never changed in place
 
 
 class _UnhashableError(TypeError):
@@ -28,21 +32,58 @@ def fingerprint_model(model: Any) -> str:
     A function's hash would be its name's, and say nothing about what it does. A learner's ``certificate_`` is left out: it
     names the hash of the model that it is about. So are seeds that must stay secret (`surelearn.seeds`).
     """
-    if not (hasattr(model, "predict") or hasattr(model, "transform") or _is_module(model)):
-        return UNHASHED
+    fixed = _FIXED.get()
+    if id(model) not in fixed:
+        return _fingerprint(model, first=False)
+    if (found := fixed[id(model)]) is None:
+        found = fixed[id(model)] = _fingerprint(model, first=False)
+    return found
+
+
+@contextmanager
+def fixed_models(*models: Any) -> Iterator[None]:
+    """For work that leaves these models as they are: each is hashed once, however often its hash is asked for."""
+    token = _FIXED.set({**_FIXED.get(), **{id(model): None for model in models}})
     try:
-        digest = hashlib.sha256()
+        yield
+    finally:
+        _FIXED.reset(token)
+
+
+def is_fingerprint_of(model: Any, fingerprint: Any) -> bool:
+    """Whether it is the model's hash, also with the names that classes had when hashes were made for the first time."""
+    if (found := fingerprint_model(model)) == fingerprint or found == UNHASHED:
+        return found == fingerprint
+    return _fingerprint(model, first=True) == fingerprint
+
+
+def _fingerprint(model: Any, *, first: bool) -> str:
+    if not (any(hasattr(model, name) for name in ("predict", "transform", "unit_losses")) or _is_module(model)):
+        return UNHASHED
+    digest = _Digest(first)
+    try:
         _feed(digest, model, ())
     except (_UnhashableError, RecursionError):
         return UNHASHED
     return f"sha256:{digest.hexdigest()}"
 
 
+class _Digest:
+    """SHA-256 of what is fed, and how classes are named in it."""
+
+    def __init__(self, first: bool) -> None:
+        made = hashlib.sha256()
+        self.update, self.hexdigest, self.first = made.update, made.hexdigest, first
+
+    def name(self, cls: type) -> str:
+        return hashed_name(cls, first=self.first)
+
+
 def fingerprint_rows(X: Any, y: Any) -> str:
-    """``sha256:…`` of features and targets, column by column, in their order; pandas, polars, NumPy or sparse."""
+    """``sha256:…`` of features and targets (None: of units without), column by column; pandas, polars, NumPy or sparse."""
     digest = hashlib.sha256()
-    for name, values in (*_columns(X), ("target", y)):
-        array = np.asarray(values)
+    for name, values in (*_columns(X), *(() if y is None else (("target", y),))):
+        array = _array(values)
         if array.dtype.hasobject or array.dtype.kind in "USTO":
             body = "\x1f".join(map(str, array.tolist())).encode()
         else:
@@ -50,6 +91,13 @@ def fingerprint_rows(X: Any, y: Any) -> str:
         digest.update(f"{name}|{array.dtype.kind}|{array.shape}|{len(body)}\n".encode())
         digest.update(body)
     return f"sha256:{digest.hexdigest()}"
+
+
+def _array(values: Any) -> np.ndarray:
+    try:
+        return np.asarray(values)
+    except ValueError:  # a list of sequences of different lengths
+        return np.fromiter(values, dtype=object, count=len(values))
 
 
 def _columns(X: Any) -> list[tuple[str, Any]]:
@@ -61,7 +109,7 @@ def _columns(X: Any) -> list[tuple[str, Any]]:
     return [("X", X)]
 
 
-def _feed(digest: Any, value: Any, inside: tuple[int, ...]) -> None:
+def _feed(digest: _Digest, value: Any, inside: tuple[int, ...]) -> None:
     """Write a value into the digest, with its type, and its parts in an order of their own."""
     if value is None or isinstance(value, (bool, int, float, complex, str, bytes)):
         digest.update(f"{type(value).__name__}:{value!r};".encode())
@@ -72,15 +120,15 @@ def _feed(digest: Any, value: Any, inside: tuple[int, ...]) -> None:
     elif isinstance(value, (np.generic, np.dtype)):
         digest.update(f"{value.dtype.str if isinstance(value, np.generic) else value.str}:{value!r};".encode())
     elif isinstance(value, type):
-        digest.update(f"class:{value.__module__}.{value.__qualname__};".encode())
+        digest.update(f"class:{digest.name(value)};".encode())
     elif id(value) in inside:  # an object that holds itself
         digest.update(f"above:{len(inside) - inside.index(id(value))};".encode())
     else:
         _feed_parts(digest, value, (*inside, id(value)))
 
 
-def _feed_parts(digest: Any, value: Any, inside: tuple[int, ...]) -> None:
-    kind = f"{type(value).__module__}.{type(value).__qualname__}"
+def _feed_parts(digest: _Digest, value: Any, inside: tuple[int, ...]) -> None:
+    kind = digest.name(type(value))
     if isinstance(value, Mapping):
         parts = sorted(((repr(key), key, item) for key, item in value.items()), key=lambda part: part[0])
         flat = [part for _, key, item in parts for part in (key, item)]
@@ -89,14 +137,14 @@ def _feed_parts(digest: Any, value: Any, inside: tuple[int, ...]) -> None:
     elif isinstance(value, (list, tuple)):
         flat = list(value)
     else:
-        flat = _state(value)
+        flat = _state(value, first=digest.first)
     digest.update(f"{kind}[{len(flat)}](".encode())
     for part in flat:
         _feed(digest, part, inside)
     digest.update(b")")
 
 
-def _feed_array(digest: Any, array: np.ndarray, inside: tuple[int, ...]) -> None:
+def _feed_array(digest: _Digest, array: np.ndarray, inside: tuple[int, ...]) -> None:
     digest.update(f"array:{array.dtype.str}:{array.shape};".encode())
     if array.dtype.names:  # field by field: the padding between fields holds anything
         for name in array.dtype.names:
@@ -108,7 +156,7 @@ def _feed_array(digest: Any, array: np.ndarray, inside: tuple[int, ...]) -> None
         digest.update(np.ascontiguousarray(array).tobytes())
 
 
-def _feed_tensor(digest: Any, tensor: Any, inside: tuple[int, ...]) -> None:
+def _feed_tensor(digest: _Digest, tensor: Any, inside: tuple[int, ...]) -> None:
     """As an array with the tensor's type, wherever it is kept; half precision that NumPy has not is widened."""
     digest.update(f"tensor:{tensor.dtype}:".encode())
     plain = tensor.detach().cpu()
@@ -126,9 +174,26 @@ def _is_module(value: Any) -> bool:
     return _is_torch(value, "Module")
 
 
-def _state(value: Any) -> list[Any]:
-    """The parts of an object: its attributes, or what it would be rebuilt from."""
-    if hasattr(value, "get_tree_stats"):  # scikit-learn's trees of neighbours count their queries in their state
+def _is_of(value: Any, library: str) -> bool:
+    return type(value).__module__.partition(".")[0] == library
+
+
+def canonical_cbm(model: Any) -> bytes:
+    """A fitted CatBoost model in its binary form, as CatBoost writes it once it has read it: its first writing differs."""
+    again = type(model)()
+    again.load_model(blob=bytes(model._serialize_model()), format="cbm")
+    return bytes(again._serialize_model())
+
+
+def _state(value: Any, *, first: bool) -> list[Any]:
+    """The parts of an object: its attributes, or what it would be rebuilt from; ``first`` as they were read at first."""
+    if not first and _is_of(value, "xgboost") and hasattr(value, "save_raw"):  # the model, not the threads it runs with
+        return [bytes(value.save_raw("json")), {name: part for name, part in vars(value).items() if name != "handle"}]
+    if not first and _is_of(value, "catboost") and hasattr(value, "_serialize_model") and value.is_fitted():
+        state = value.__getstate__()
+        state.pop("_test_evals", None)  # answers on the rows that stopped it: CatBoost does not read them back
+        return [{**state, "__model": canonical_cbm(value)}]
+    if hasattr(value, "get_tree_stats"):  # scikit-learn's trees of neighbors count their queries in their state
         return [np.asarray(part) for part in value.get_arrays()]
     if callable(value) and hasattr(value, "__code__"):
         raise _UnhashableError("a function inside a model")

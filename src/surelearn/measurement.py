@@ -1,23 +1,29 @@
-"""Facts of one fixed predictor on fresh rows: counts of errors, per class, per slice, per group, and per-row losses.
+"""Losses per row of one fixed predictor on fresh rows, averaged over independent units: the facts of a certificate.
 
-Measuring is kept apart from claiming, so that a certificate can be verified by measuring again.
+A task is a named set of losses: a classifier's errors, per class and per slice, a regression's distance from the truth, or
+any loss in a stated range that the caller brings. Measuring is kept apart from claiming, so that a certificate can be
+verified by measuring again.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass, fields, replace
+from typing import Any, Literal, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from surelearn.adapters import Task, predict_with
-from surelearn.adapters.predicting import missing
+from surelearn.subject import Task, predict_with
+from surelearn.subject.predicting import missing
 
-LOSSES = {"absolute": lambda error: np.abs(error), "squared": lambda error: error**2}
+Floats = npt.NDArray[np.float64]
+LOSSES: dict[str, Callable[[Floats], Floats]] = {"absolute": np.abs, "squared": np.square}
+MOST_VALUES = 100  # slices that a column of values may make
 Mask = npt.NDArray[np.bool_]
-Slices = Mapping[str, Mask] | Callable[[Any], Mapping[str, Mask]]
+Slices = Mapping[str, Any] | Callable[[Any], Mapping[str, Any]]
+LossesPerUnit = npt.ArrayLike | Callable[[Any], npt.ArrayLike]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,7 +32,7 @@ class Measurement:
 
     Attributes
     ----------
-    task : "classification" or "regression"
+    task : "classification", "regression" or, for losses that the caller brings, "losses"
     classes : the labels the model knows
     positive : the class that matters, if one does
     constants : labels whose constant answer is compared with
@@ -34,11 +40,15 @@ class Measurement:
     by_cost : whether constant answers and the baseline are compared with by their cost; by their errors in certificates
         that were made before the mean cost could be the headline
     alpha : regression: the fraction of new targets that a prediction interval may miss
-    loss, loss_bound : regression: which loss is averaged, and its stated range [0, loss_bound]
+    loss, loss_bound : regression: which loss is averaged, and its stated range [0, loss_bound]; losses: what it is called
     largest_group : no group has more rows, as stated; losses are then summed over groups, too
+    loss_range : losses: the stated range
+    binary : losses: whether each is 0 or 1, by its type
+    weight_bound : no unit's weight is larger, as stated; losses are then weighted
+    proportional : whether the weights are known up to a factor only
     """
 
-    task: Task
+    task: Task | Literal["losses"]
     classes: tuple[Any, ...] = ()
     positive: Any = None
     constants: tuple[Any, ...] = ()
@@ -48,10 +58,16 @@ class Measurement:
     loss: str = "absolute"
     loss_bound: float | None = None
     largest_group: int | None = None
+    loss_range: tuple[float, float] | None = None
+    binary: bool = False
+    weight_bound: float | None = None
+    proportional: bool = False
 
     def options(self) -> dict[str, Any]:
-        """Plain options for the facts."""
-        return asdict(self)
+        """Plain options for the facts; the last four, which came later, and those of other tasks only where they are set."""
+        always = () if self.task == "losses" else [field.name for field in fields(self)][:-4]
+        values = {field.name: (getattr(self, field.name), field.default) for field in fields(self)}
+        return {name: value for name, (value, default) in values.items() if name in always or value != default}
 
     @classmethod
     def from_options(cls, options: Mapping[str, Any]) -> Measurement:
@@ -61,6 +77,24 @@ class Measurement:
 
 class LossBoundError(ValueError):
     """A stated bound on the loss that the rows contradict: stating a larger one now would be choosing it by them."""
+
+
+@dataclass(frozen=True, eq=False)
+class Loss:
+    """One number per row, to be averaged.
+
+    Attributes
+    ----------
+    name : of its facts
+    values : one number per row
+    within : the rows that it is about; None, all
+    counted : whether it is 0 or 1, and counted
+    """
+
+    name: str
+    values: Floats | Mask
+    within: Mask | None = None
+    counted: bool = False
 
 
 def measure(
@@ -73,35 +107,50 @@ def measure(
     slices: Slices | None = None,
     baseline: Any = None,
     novel: Mask | None = None,
+    losses: LossesPerUnit | None = None,
+    baseline_losses: LossesPerUnit | None = None,
+    weights: npt.ArrayLike | None = None,
 ) -> dict[str, Any]:
-    """Predict once and gather every fact that `certify` can make a claim of.
+    """Predict once, or take the losses, and gather every fact that `certify` can make a claim of.
 
     A rate is kept as ``name.count`` of ``name.n`` rows or, with groups, as ``name.means``: one mean a group that has such
-    rows. Losses to be compared row by row are kept as ``name.losses``. Samples are put in a fixed pseudo-random order,
-    since some theorems need an order that does not depend on the losses.
+    rows. Other losses, and those to be compared row by row, are kept as ``name.losses``; with weights so are all, as means
+    by weight, beside ``name.weights``. Samples are put in a fixed pseudo-random order, since some theorems need an order
+    that does not depend on the losses.
 
     Raises
     ------
     ValueError
-        in one sentence, for empty or mismatched data, missing or unknown labels, missing predictions
+        in one sentence, for empty or mismatched data, missing or unknown labels, missing predictions, losses out of range
     """
-    y = _target(y, X)
-    sampler = _Sampler(y.size, groups)
-    marks = {f"slice[{name}]": _mask(name, mask, y.size) for name, mask in _slices(slices, X).items()}
+    if losses is not None and what.task != "losses":
+        raise ValueError("losses go with a certificate of losses per unit, and this one is about a model's predictions")
+    by_losses = what.task == "losses"
+    truth = _checked_losses(losses_of(losses, model, X), X, what, "losses") if by_losses else _target(y, X)
+    sampler = _Sampler(truth.size, groups, _weights(weights, truth.size, what))
+    marks = {f"slice[{name}]": mask for name, mask in _slices(slices, X, truth.size).items()}
     if novel is not None:
-        marks["novel"] = _mask("novel", novel, y.size)
-    values: dict[str, Any] = {"rows": y.size}
+        marks["novel"] = _mask("novel", novel, truth.size)
+    values: dict[str, Any] = {"rows": truth.size}
     if groups is not None:
         values["groups"] = sampler.units
     if what.task == "classification":
-        losses = _classification(model, X, y, what, baseline, sampler, values)
-        for name, mask in marks.items():
-            values |= sampler.rate(name, losses == 1, mask)
+        main = _classification(model, X, truth, what, baseline, sampler, values)
+    elif what.task == "regression":
+        main = _regression(model, X, truth, what, baseline, sampler, values)
     else:
-        losses = _regression(model, X, y, what, baseline, sampler, values)
-        if losses is not None:
-            for name, mask in marks.items():
-                values[f"{name}.losses"] = sampler.means(losses, mask)
+        other = None
+        if baseline_losses is not None:
+            name = "baseline_losses"
+            other = _checked_losses(losses_of(baseline_losses, None, X, name), X, what, name)
+            if other.size != truth.size:
+                raise ValueError(
+                    f"losses has {truth.size} units and {name} has {other.size}: they must be of the same units"
+                )
+        main = _losses(truth, other, what, sampler, values)
+    if main is not None:
+        for name, mask in marks.items():
+            values |= sampler.kept(replace(main, name=name, within=mask))
     return values
 
 
@@ -118,28 +167,27 @@ def costs_of(is_positive: Mask, called: Mask, cost: float) -> npt.NDArray[np.flo
 
 def _classification(
     model: Any, X: Any, y: Any, what: Measurement, baseline: Any, sampler: _Sampler, values: dict[str, Any]
-) -> npt.NDArray[np.float64]:
+) -> Loss:
     unknown = [label for label in _unique(y) if label not in what.classes]
     if unknown:
         raise ValueError(f"y holds {unknown[0]!r}, a label the model never saw: it knows {_listed(what.classes)}")
     predicted = _labels(model, X, y.size, "model", what.classes)
     wrong = np.asarray(predicted != y, dtype=bool)
-    everywhere = np.ones(y.size, dtype=bool)
-    values |= sampler.rate("risk", wrong, everywhere)
-    values["risk.losses"] = sampler.means(wrong, everywhere)
-    values["risk.rate"] = float(np.mean(values["risk.losses"]))
+    risk = Loss("risk", wrong, counted=True)
+    values |= sampler.kept(risk, compared=True)
+    values["risk.rate"] = sampler.mean(wrong)
     if what.largest_group is not None and not what.by_cost:
         values |= sampler.sums("risk", wrong)
     for label in what.classes:
-        values |= sampler.rate(f"class[{label}]", wrong, y == label)
+        values |= sampler.kept(replace(risk, name=f"class[{label}]", within=np.asarray(y == label)))
     if what.positive is not None:
         is_positive, called = np.asarray(y == what.positive), np.asarray(predicted == what.positive)
-        values |= sampler.rate("sensitivity", called, is_positive)
-        values |= sampler.rate("specificity", ~called, ~is_positive)
-        values |= sampler.rate("precision", is_positive, called)
+        values |= sampler.kept(Loss("sensitivity", called, is_positive, counted=True))
+        values |= sampler.kept(Loss("specificity", ~called, ~is_positive, counted=True))
+        values |= sampler.kept(Loss("precision", is_positive, called, counted=True))
         if what.cost is not None:
             costs = costs_of(is_positive, called, what.cost)
-            values["cost.losses"] = sampler.means(costs, everywhere)
+            values |= sampler.kept(Loss("cost", costs))
             if what.largest_group is not None and what.by_cost:
                 values |= sampler.sums("cost", costs)
     others = {f"constant[{label}]": label for label in what.constants}
@@ -148,45 +196,99 @@ def _classification(
     for name, answers in others.items():
         if what.by_cost and what.cost is not None:
             costs = costs_of(np.asarray(y == what.positive), np.asarray(answers == what.positive), what.cost)
-            values[f"{name}.cost.losses"] = sampler.means(costs, everywhere)
+            values |= sampler.kept(Loss(f"{name}.cost", costs))
         else:
-            errs = np.asarray(y != answers, dtype=bool)
-            values |= sampler.rate(name, errs, everywhere)
-            values[f"{name}.losses"] = sampler.means(errs, everywhere)
-    return wrong.astype(float)
+            values |= sampler.kept(Loss(name, np.asarray(y != answers, dtype=bool), counted=True), compared=True)
+    return risk
 
 
 def _regression(
     model: Any, X: Any, y: Any, what: Measurement, baseline: Any, sampler: _Sampler, values: dict[str, Any]
-) -> npt.NDArray[np.float64] | None:
+) -> Loss | None:
     y = _numeric(y, "y")
     error = _numeric(_predictions(model, X, y.size, "model"), "the model's predictions") - y
     values["residuals"] = sorted(np.abs(error[sampler.one_row_a_unit()]).tolist())
-    everywhere = np.ones(y.size, dtype=bool)
     losses = LOSSES[what.loss](error)
-    values["mean loss"] = float(sampler.means(losses, everywhere).mean())
+    values["mean loss"] = sampler.mean(losses)
     if what.loss_bound is None:
         return None
     if losses.max() > what.loss_bound:
         raise LossBoundError(f"loss_bound={what.loss_bound:g} is not a bound: some row has a larger {what.loss} loss")
-    values["loss.losses"] = sampler.means(losses, everywhere)
-    if what.largest_group is not None:
-        values |= sampler.sums("loss", losses)
+    other = None
     if baseline is not None:
         other = LOSSES[what.loss](_numeric(_predictions(baseline, X, y.size, "baseline"), "the baseline's predictions") - y)
         if other.max() > what.loss_bound:
             raise LossBoundError(
                 f"loss_bound={what.loss_bound:g} is not a bound: the baseline has a larger {what.loss} loss"
             )
-        values["baseline.losses"] = sampler.means(other, everywhere)
-    return losses
+    return _losses(losses, other, what, sampler, values)
+
+
+def _losses(
+    losses: Floats, baseline_losses: Floats | None, what: Measurement, sampler: _Sampler, values: dict[str, Any]
+) -> Loss:
+    main = Loss("loss", losses, counted=what.binary)
+    values |= sampler.kept(main, compared=True)
+    if what.largest_group is not None:
+        values |= sampler.sums("loss", losses)
+    if baseline_losses is not None:
+        values |= sampler.kept(Loss("baseline", baseline_losses))
+    return main
+
+
+def losses_of(losses: LossesPerUnit | None, model: Any, units: Any, name: str = "losses") -> npt.NDArray[Any]:
+    """Losses as they were given, or as a function of the units (the model's own ``unit_losses``) gives them."""
+    source = losses if losses is not None else getattr(model, "unit_losses", None)
+    if source is None:
+        raise ValueError(f"{name} are needed: one number per unit, or a function of the units")
+    if callable(source) and units is None:
+        raise ValueError(f"{name} is a function of the units: pass them, too, as X=")
+    given = source(units) if callable(source) else source
+    try:
+        array = np.asarray(given)
+        array.astype(float)
+    except (TypeError, ValueError, RuntimeError):  # words, sequences of different lengths, a tensor that needs gradients
+        raise ValueError(f"{name} must be numbers, one per unit") from None
+    return array
+
+
+def _checked_losses(losses: npt.NDArray[Any], units: Any, what: Measurement, name: str) -> Floats:
+    """Losses as numbers in the stated range, one per unit."""
+    array = losses.astype(float)
+    if array.ndim != 1:
+        raise ValueError(f"{name} must be one number per unit, not of shape {array.shape}")
+    if array.size == 0:
+        raise ValueError(f"{name} must not be empty: there are no units to certify on")
+    if units is not None and _length(units) != array.size:
+        raise ValueError(f"X has {_length(units)} units and {name} has {array.size}: they must describe the same units")
+    if not np.isfinite(array).all():
+        raise ValueError(f"{name} must be finite: {int((~np.isfinite(array)).sum())} of {array.size} are not")
+    low, high = what.loss_range or (0.0, 1.0)
+    if array.min() < low or array.max() > high:
+        outside = array[(array < low) | (array > high)]
+        raise LossBoundError(
+            f"loss_range=({low:g}, {high:g}) is not the range of {name}: {outside.size} of {array.size} lie outside, "
+            f"such as {outside[0]:g}"
+        )
+    return array
+
+
+def check_range(loss_range: Any) -> tuple[float, float]:
+    """A stated range as two finite numbers, the lower one first."""
+    try:
+        low, high = map(float, loss_range)
+    except (TypeError, ValueError):
+        low = high = math.nan
+    if not (math.isfinite(high - low) and low < high):
+        raise ValueError(f"loss_range must be two finite numbers, the lower one first, not {loss_range!r:.60}")
+    return low, high
 
 
 class _Sampler:
-    """The independent units, rows or groups, in a fixed pseudo-random order, and means over them."""
+    """The independent units, rows or groups, in a fixed pseudo-random order, and means over them, by weight if given."""
 
-    def __init__(self, n: int, groups: Any) -> None:
-        self.grouped = groups is not None
+    def __init__(self, n: int, groups: Any, weights: Floats | None = None) -> None:
+        self.grouped, self.weights = groups is not None, weights
         if groups is None:
             index = np.arange(n)
         else:
@@ -211,18 +313,46 @@ class _Sampler:
         totals = np.bincount(self.unit_of_row, np.asarray(values, dtype=float), minlength=self.units)
         return {f"{name}.group_losses": totals, f"{name}.group_sizes": self.sizes}
 
-    def means(self, values: Any, within: Any = None) -> npt.NDArray[np.float64]:
-        """Mean of ``values`` over the rows ``within`` each unit, for the units that have such rows."""
-        rows = np.ones(len(values), dtype=bool) if within is None else np.asarray(within)
-        totals = np.bincount(self.unit_of_row[rows], np.asarray(values, dtype=float)[rows], minlength=self.units)
-        counts = np.bincount(self.unit_of_row[rows], minlength=self.units)
-        return np.clip(totals[counts > 0] / counts[counts > 0], np.min(values), np.max(values))
+    def kept(self, loss: Loss, *, compared: bool = False) -> dict[str, Any]:
+        """The facts of a loss: a count, or one mean a unit; ``compared``: the means in any case."""
+        within = np.ones(len(loss.values), dtype=bool) if loss.within is None else loss.within
+        facts: dict[str, Any] = {}
+        if self.weights is not None:
+            facts[f"{loss.name}.weights"] = self._average(self.weights, np.ones(len(within)), within)
+        elif loss.counted:
+            facts |= self._rate(loss.name, np.asarray(loss.values, dtype=bool), within)
+        if compared or not loss.counted or self.weights is not None:
+            facts[f"{loss.name}.losses"] = self._means(loss.values, within)
+        return facts
 
-    def rate(self, name: str, happened: Any, within: Any) -> dict[str, Any]:
+    def mean(self, values: Any) -> float:
+        """The mean over all units."""
+        means = self._means(values, np.ones(len(values), dtype=bool))
+        if self.weights is None:
+            return float(means.mean())
+        weights = self._average(self.weights, np.ones(len(values)), np.ones(len(values), dtype=bool))
+        return float(np.sum(weights * means) / weights.sum()) if weights.any() else math.nan
+
+    def _means(self, values: Any, within: Mask) -> Floats:
+        """Mean of ``values`` over the rows ``within`` each unit, for the units that have such rows."""
+        plain = self._average(values, np.ones(len(values)), within)
+        if self.weights is None:
+            return plain
+        weighted = self._average(values, self.weights, within)
+        return np.where(np.isnan(weighted), plain, weighted)  # a unit that weighs nothing
+
+    def _average(self, values: Any, weights: Floats, within: Mask) -> Floats:
+        values, unit = np.asarray(values, dtype=float), self.unit_of_row[within]
+        totals = np.bincount(unit, (weights * values)[within], minlength=self.units)
+        sizes = np.bincount(unit, weights[within], minlength=self.units)
+        there = np.bincount(unit, minlength=self.units) > 0
+        with np.errstate(invalid="ignore"):
+            return np.clip(totals[there] / sizes[there], np.min(values), np.max(values))
+
+    def _rate(self, name: str, happened: Mask, within: Mask) -> dict[str, Any]:
         """How often something happened within some rows: a count, or one mean a group."""
-        happened, within = np.asarray(happened, dtype=bool), np.asarray(within, dtype=bool)
         if self.grouped:
-            return {f"{name}.means": self.means(happened, within)}
+            return {f"{name}.means": self._means(happened, within)}
         return {f"{name}.count": int((happened & within).sum()), f"{name}.n": int(within.sum())}
 
     def one_row_a_unit(self) -> npt.NDArray[np.intp]:
@@ -235,8 +365,7 @@ def _target(y: Any, X: Any) -> Any:
     y = np.asarray(y)
     if y.ndim != 1:
         raise ValueError(f"y must be one-dimensional, not of shape {y.shape}")
-    rows = X.shape[0] if hasattr(X, "shape") else len(X)
-    if rows != y.size:
+    if (rows := _length(X)) != y.size:
         raise ValueError(f"X has {rows} rows and y has {y.size}: they must describe the same rows")
     if y.size == 0:
         raise ValueError("there are no rows to certify on")
@@ -256,25 +385,58 @@ def _labels(model: Any, X: Any, n: int, name: str, classes: tuple[Any, ...]) -> 
 def _predictions(model: Any, X: Any, n: int, name: str, classes: Any = None) -> Any:
     predicted = np.asarray(predict_with(model, classes)(X))
     if predicted.shape != (n,):
-        raise ValueError(f"the {name} must predict one value a row: {n} rows gave predictions of shape {predicted.shape}")
+        raise ValueError(f"the {name} must predict one value per row: {n} rows gave predictions of shape {predicted.shape}")
     if missing(predicted).any():
         raise ValueError(f"the {name} predicts NaN for {int(missing(predicted).sum())} of {n} rows")
     return predicted
 
 
-def _slices(slices: Slices | None, X: Any) -> Mapping[str, Mask]:
+def _length(X: Any) -> int:
+    return X.shape[0] if hasattr(X, "shape") else len(X)
+
+
+def _weights(weights: Any, n: int, what: Measurement) -> Floats | None:
+    """One weight per row, in the stated range."""
+    if what.weight_bound is None:
+        return None
+    if weights is None:
+        raise ValueError("weights are needed, one per unit: the certificate is about a shifted population")
+    array = _numeric(weights, "weights")
+    if array.shape != (n,):
+        raise ValueError(f"weights must be one number per unit: it has shape {array.shape}, there are {n} units")
+    if array.min() < 0 or array.max() > what.weight_bound:
+        strange = array.min() if array.min() < 0 else array.max()
+        raise LossBoundError(f"weights must lie in [0, weight_bound={what.weight_bound:g}], and some unit has {strange:g}")
+    return array
+
+
+def _slices(slices: Slices | None, X: Any, n: int) -> dict[str, Mask]:
+    """Masks by name; a column of values is one slice per value."""
     if slices is None:
         return {}
-    named = slices(X) if callable(slices) else slices
+    if callable(slices) and X is None:
+        raise ValueError("slices is a function of the units: pass them, too, as X=")
+    named = cast("object", slices(X) if callable(slices) else slices)
     if not isinstance(named, Mapping):
         raise TypeError("slices must map names to masks, or be a function of X that does (see surelearn.slicing.cut)")
-    return named
+    masks: dict[str, Mask] = {}
+    for name, column in cast("Mapping[str, npt.ArrayLike]", named).items():
+        values = np.asarray(column)
+        if values.dtype.kind not in "OUTiu" or values.shape != (n,):
+            masks[name] = _mask(name, column, n)
+            continue
+        words = np.where(missing(values), "missing", values.astype(str))
+        known = _unique(words)
+        if len(known) > MOST_VALUES:
+            raise ValueError(f"slice {name!r} has {len(known)} values, more than {MOST_VALUES}: see surelearn.slicing.cut")
+        masks |= {f"{name} = {value}": words == value for value in known}
+    return masks
 
 
 def _mask(name: str, mask: Any, n: int) -> Mask:
     mask = np.asarray(mask)
     if mask.dtype != bool or mask.shape != (n,):
-        raise ValueError(f"slice {name!r} must be a boolean mask with one value a row")
+        raise ValueError(f"slice {name!r} must be a boolean mask with one value per row")
     return mask
 
 
@@ -282,7 +444,7 @@ def _numeric(values: Any, name: str) -> npt.NDArray[np.float64]:
     try:
         array = np.asarray(values, dtype=float)
     except (TypeError, ValueError):
-        raise ValueError(f"{name} must be numbers for regression") from None
+        raise ValueError(f"{name} must be numbers") from None
     if not np.isfinite(array).all():
         raise ValueError(f"{name} must be finite")
     return array

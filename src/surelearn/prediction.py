@@ -16,12 +16,12 @@ import pyarrow as pa
 import pyarrow.compute
 
 from surelearn import files
-from surelearn.adapters import scores_of
 from surelearn.certificate import Certificate
 from surelearn.claim import Claim
 from surelearn.data.schema import Notes, Schema
 from surelearn.data.stream import Stream, open_stream
 from surelearn.persistence import Saved
+from surelearn.subject import scores_of
 
 pc: Any = pyarrow.compute
 
@@ -36,6 +36,13 @@ def predict(saved: Saved, source: Any, *, header: bool | None = None) -> pd.Data
     header : whether a text file names its columns; by default as the audited one did
     """
     return pa.concat_tables(Predictor(saved).tables(source, header=header)).to_pandas()
+
+
+_ZERO = "feature 0"
+_COUNTED_FROM_ONE = (
+    "{name} has an index 0, which the model's table had not: surelearn up to 0.2 counted the columns of LIBSVM files from 1"
+    " also where their indices began at 0; write indices one higher for such a model"
+)
 
 
 def interval_claim(certificate: Certificate | None) -> Claim | None:
@@ -62,12 +69,14 @@ class Predictor:
         """The table in pieces, checked for the model's columns."""
         schema = self.schema
         stream = open_stream(source, header=schema.header if header is None else header, names_for=schema.names_for)
-        if not stream.sparse:
-            try:
+        try:
+            if not stream.sparse:
                 schema.check(stream.name, stream.columns)
-            except ValueError:
-                stream.close()
-                raise
+            elif _ZERO in stream.columns and _ZERO not in schema.names:
+                raise ValueError(_COUNTED_FROM_ONE.format(name=stream.name))
+        except ValueError:
+            stream.close()
+            raise
         self.notes.extra = tuple(name for name in stream.columns if name not in schema.names)
         return stream
 

@@ -44,6 +44,16 @@ def safe_path() -> Iterator[None]:
                     os.environ[_SAFE_PATH] = _before
 
 
+def begin_with(parent: int) -> None:
+    """End this worker process with its parent from the start: it may wait for a first task that nobody will send."""
+    if sys.platform != "win32":  # where os.kill ends processes, whatever the signal
+        try:
+            os.kill(parent, 0)
+        except ProcessLookupError:  # it was gone before this process was ready
+            os._exit(1)
+    end_with(parent)
+
+
 def end_with(parent: int) -> None:
     """End this process as soon as its parent is gone, however that ended; nothing where ``parent`` is not its parent.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 
 from surelearn.measurement import Mask
+
+_MOST_VALUES = 6  # of a category that slices are chosen from
 
 
 @dataclass(frozen=True)
@@ -83,6 +85,46 @@ def cut(X: Any, *columns: Any, bins: int = 4, fewest: int = 1) -> Cuts:
     if bins < 2:
         raise ValueError(f"bins must be at least 2, not {bins}")
     return Cuts(tuple(_cut(X, column, bins, fewest) for column in columns))
+
+
+def choose_slices(X: Any, losses: Any, kinds: dict[str, str], stated: Sequence[str] = (), *, fewest: int = 1) -> Cuts | None:
+    """Slices of the stated columns, or of the one column along which out-of-fold losses differ most.
+
+    Everything is decided on fit rows: which column, its cut points, and so how many slices share δ. Without losses, as a
+    criterion that compares no rows leaves them, there are none but the stated ones.
+
+    Parameters
+    ----------
+    X : fit rows, a table
+    losses : (n,) of each fit row, by a fit without it; NaN where there is none
+    kinds : "number" or "category" by the columns to choose from
+    stated : columns that were asked for
+    fewest : see `cut`
+    """
+    if stated:
+        return cut(X, *stated, fewest=fewest)
+    if losses is None:
+        return None
+    best, most = None, 0.0
+    compared = ~np.isnan(losses)
+    for column, kind in kinds.items():
+        values = np.asarray(X[column])
+        if kind != "number" and not (kind == "category" and 2 <= len(set(values.tolist())) <= _MOST_VALUES):
+            continue
+        slices = cut(X, column, fewest=fewest)
+        spread = _spread(losses, [mask & compared for mask in slices(X).values()])
+        if spread > most:
+            best, most = slices, spread
+    return best
+
+
+def _spread(losses: Any, masks: list[Any]) -> float:
+    """Between-slice sum of squares of the losses, over slices with at least ten rows."""
+    parts = [losses[mask] for mask in masks if mask.sum() >= 10]
+    if len(parts) < 2:
+        return 0.0
+    overall = np.concatenate(parts).mean()
+    return float(sum(part.size * (part.mean() - overall) ** 2 for part in parts) / (len(parts) - 1))
 
 
 def _cut(X: Any, column: Any, bins: int, fewest: int) -> Cut:

@@ -1,7 +1,7 @@
 """What a compressed file may become: bombs are refused before memory goes, from headers or after the first pieces.
 
 A table seldom shrinks to a fiftieth; what repeats one byte shrinks to a thousandth. So content that unpacks to more than
-`SMALL` must not be more than `RATIO` times its packed size, nor larger than the machine's memory.
+`SMALL` must not be more than `RATIO` times its packed size, nor, where it is held at once, larger than the machine's memory.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import io
 import os
 import zipfile
 from collections.abc import Iterator
-from typing import BinaryIO
+from typing import Any
 
 SMALL = 64 * 2**20  # bytes: so much does no harm, whatever it was packed into
 RATIO = 200
@@ -26,8 +26,8 @@ def memory() -> int:
         return 16 * 2**30
 
 
-def check_size(name: str, unpacked: int, packed: int) -> None:
-    """Refuse content that unpacks to too much.
+def check_size(name: str, unpacked: int, packed: int, *, held: bool = True) -> None:
+    """Refuse content that unpacks to too much; what is not ``held`` in memory at once may be larger than it.
 
     Examples
     --------
@@ -36,25 +36,65 @@ def check_size(name: str, unpacked: int, packed: int) -> None:
     ...
     ValueError: t.npz unpacks to 931 GiB or more from 1 MiB, which is not read: unpack it yourself if you trust it
     """
-    if unpacked > SMALL and (unpacked > RATIO * max(packed, 1) or unpacked > memory()):
+    if unpacked > SMALL and (unpacked > RATIO * max(packed, 1) or (held and unpacked > memory())):
         sizes = f"{unpacked / 2**30:,.3g} GiB or more from {max(1, round(packed / 2**20)):,} MiB"
         raise ValueError(f"{name} unpacks to {sizes}, which is not read: unpack it yourself if you trust it")
 
 
-def unzipped(name: str, packed: BinaryIO) -> Iterator[bytes]:
-    """The content of a gzip file in pieces, up to the limit.
+class Unzipped(io.RawIOBase):
+    """The content of a gzip file as a stream, up to the limit.
 
     Parameters
     ----------
     name : how a refusal names it
-    packed : the file, at its beginning
+    packed : the file, at its beginning; it need not be seekable
+    held : whether all of it is kept in memory
     """
-    total = 0
-    with gzip.GzipFile(fileobj=packed) as file:
-        while piece := file.read(_PIECE):
-            total += len(piece)
-            check_size(name, total, packed.tell())
-            yield piece
+
+    def __init__(self, name: str, packed: Any, *, held: bool = False) -> None:
+        self._name, self._packed, self._held = name, _Counted(packed), held
+        self._file, self._total = gzip.GzipFile(fileobj=self._packed, mode="rb"), 0  # type: ignore[arg-type]
+
+    def readable(self) -> bool:
+        """Whether it can be read: yes."""
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        """Up to ``size`` bytes; all that is left, up to the limit, where it is negative."""
+        if size < 0:
+            return b"".join(iter(lambda: self.read(_PIECE), b""))
+        piece = self._file.read(size)
+        self._total += len(piece)
+        check_size(self._name, self._total, self._packed.count, held=self._held)
+        return piece
+
+    def readinto(self, buffer: Any) -> int:
+        """Fill a buffer from the stream; how many bytes."""
+        piece = self.read(len(buffer))
+        buffer[: len(piece)] = piece
+        return len(piece)
+
+
+class _Counted(io.RawIOBase):
+    """A stream that counts what was read of it."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream, self.count = stream, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        piece = self._stream.read(size)
+        self.count += len(piece)
+        return piece
+
+
+def unzipped(name: str, packed: Any, *, held: bool = True) -> Iterator[bytes]:
+    """The content of a gzip file in pieces, up to the limit; parameters as of `Unzipped`."""
+    stream = Unzipped(name, packed, held=held)
+    while piece := stream.read(_PIECE):
+        yield piece
 
 
 def check_zip(name: str, content: bytes) -> None:

@@ -17,9 +17,12 @@ from sklearn.svm import SVC
 
 import surelearn
 from surelearn import jobs
-from surelearn.auditing import attribution, attribution_work
-from surelearn.auditing.attribution_numbers import spread_of
+from surelearn.attribution.costs import cost_of
+from surelearn.attribution.spread import spread_of
 from surelearn.auditing.context import Unusable
+from surelearn.auditing.sections import ENTRIES
+from surelearn.auditing.sections.attribution import words as attribution
+from surelearn.auditing.sections.attribution import work as attribution_work
 from surelearn.linear import LogisticRegression, NaiveBayes
 
 ONLY = {"ledger": False, "refits": 0, "curve_repeats": 0, "n_jobs": 1, "skip": ["robustness", "poisoning", "membership"]}
@@ -36,7 +39,8 @@ def kept(monkeypatch):
         seen.update(context=context, results=results)
         return write(context, results)
 
-    monkeypatch.setattr(attribution, "section", section)
+    entries = [replace(one, write=section) if one is attribution.ENTRY else one for one in ENTRIES]
+    monkeypatch.setattr("surelearn.auditing.flow.ENTRIES", entries)
     return seen
 
 
@@ -71,7 +75,7 @@ def adds_up(results):
 
 
 def run(context):
-    tasks = attribution.tasks(context)
+    tasks = attribution_work.tasks(context)
     results = jobs.run(tasks)
     section = attribution.section(context, results)
     assert section is not None
@@ -84,7 +88,7 @@ def test_a_pipeline_of_all_kinds_of_columns_is_exact_in_the_users_columns(kept):
     facts, model = kept["results"][0]["facts"], context.model
     assert set(facts["names"]) == {"size", "weight", "colour", "note", "day"}
     assert facts["words"] == "score of yes"
-    assert "exact for this game" in section.notes[1]
+    assert "they are exact" in section.notes[1]
     adds_up(kept["results"])
     rows, truth = context.rows("certify")
     right = {kind: model.predict(rows.iloc[[row]])[0] == truth[row] for kind, row in facts["picked"].items()}
@@ -134,7 +138,7 @@ def test_fitted_models_are_explained_as_by_hand(name, positive, plane, kept):
     results, facts = kept["results"], kept["results"][0]["facts"]
     assert facts["words"] == (words if positive is None else words.replace("of b", "of a"))
     assert facts["method"] != "sampling"
-    tasks = attribution.tasks(kept["context"])
+    tasks = attribution_work.tasks(kept["context"])
     played = tasks[0].arguments["played"]
 
     def ask(rows):
@@ -157,9 +161,9 @@ def test_a_function_with_many_columns_is_sampled_and_near_the_truth(kept):
     result = surelearn.audit(product, X, product(X) + 0.1, task="regression", effort=0.3, **ONLY)
     facts, results = kept["results"][0]["facts"], kept["results"]
     assert facts["method"] == "sampling"
-    assert "no closed form is known for this prediction, and all 2^20 are too many" in result["attribution"].notes[1]
+    assert "no closed form is known for this prediction, and 2^20 coalitions are too many" in result["attribution"].notes[1]
     adds_up(results)
-    tasks = attribution.tasks(kept["context"])
+    tasks = attribution_work.tasks(kept["context"])
     arguments = {key: value for key, value in tasks[0].arguments.items() if key not in ("facts", "seed")}
     drawn = [attribution_work.shares(**arguments, seed=seed)["values"] for seed in (1, 1, 2)]
     assert np.array_equal(drawn[0], drawn[1])
@@ -212,7 +216,7 @@ def test_a_kernel_machine_and_torch_modules(kept, plane):
         )
         results, section = run(replace(context, model=module))
         assert results[0]["facts"]["words"] == "score of b"
-        assert "every coalition asked" in section.notes[1]
+        assert "exact, over all coalitions" in section.notes[1]
         np.testing.assert_allclose(results[0]["values"].sum(axis=1), results[0]["full"] - results[0]["empty"], atol=1e-5)
         assert module.training
 
@@ -228,7 +232,7 @@ def test_many_columns_play_in_blocks_and_too_much_work_is_refused(kept, monkeypa
     names = kept["results"][0]["facts"]["names"]
     assert names[0] == "x0 to x3"
     assert len(names) == 30
-    assert "30 blocks of neighbours play" in " ".join(result["attribution"].notes)
+    assert "30 blocks of neighboring features are players" in " ".join(result["attribution"].notes)
     refused = surelearn.audit(peak, X, peak(X), task="regression", effort=1e-3, **ONLY)
     (note,) = refused["attribution"].notes
     assert note.startswith("Not measured: 30 columns need more predictions than the work allows: pass `--effort 0.")
@@ -243,17 +247,17 @@ def test_where_nothing_can_be_shared_out(kept, plane):
     noisy = [{**result, "values": rng.normal(0, 1e-17, result["values"].shape)} for result in kept["results"]]  # rounding
     for flat in (audited, attribution.section(kept["context"], noisy)):
         assert flat is not None
-        assert flat.notes == ("The prediction is the same for every row: no column has a share in it.",)
+        assert flat.notes == ("The prediction is the same for every row: every Shapley value is 0.",)
         assert not flat.charts
         assert not flat.findings
     surelearn.audit(Peer().fit(X, y), X, y, **ONLY)
     one = replace(kept["context"], X=X[:1], y=y[:1])
     with pytest.raises(Unusable, match="one row only"):
-        attribution.tasks(one)
+        attribution_work.tasks(one)
     with pytest.raises(Unusable, match="for tables"):
-        attribution.tasks(replace(kept["context"], X=X.reshape(-1, 3, 1)))
+        attribution_work.tasks(replace(kept["context"], X=X.reshape(-1, 3, 1)))
     two = surelearn.audit(Peer().fit(X, y), X[:2], y[:2], **ONLY)["attribution"]
-    assert "One background row" in " ".join(two.notes)
+    assert "one background row" in " ".join(two.notes)
 
 
 class Fickle(RegressorMixin, BaseEstimator):
@@ -299,7 +303,7 @@ def test_a_sample_has_its_reason(kept):
     model = SVC(kernel="sigmoid").fit(X, X[:, 0] > 0)
     result = surelearn.audit(model, X, X[:, 0] > 0, effort=0.3, **ONLY)
     assert kept["results"][0]["facts"]["method"] == "sampling"
-    assert "no closed form is known for this score, and all 2^30 are too many" in result["attribution"].notes[1]
+    assert "no closed form is known for this score, and 2^30 coalitions are too many" in result["attribution"].notes[1]
 
 
 def test_jobs_do_not_matter_and_it_can_be_switched_off(plane):
@@ -326,9 +330,9 @@ def test_an_order_that_is_not_settled_is_a_finding():
     finding = ranked(rows + noise)
     assert finding is not None
     assert finding.severity == "notice"
-    assert finding.text.startswith("Which columns count most is not settled. a, b and ")
+    assert finding.text.startswith("The feature ranking is not stable. a, b and ")
     assert set(finding.numbers["leading"][2:]) | set(finding.numbers["contenders"]) == {"c", "d"}
-    assert finding.text.endswith("More work (`--effort`) may settle it.")
+    assert finding.text.endswith("More samples (`--effort`) may settle it.")
     rows[:, 3] = rows[:, 4]
     settled = ranked(rows + noise)
     assert settled is not None
@@ -356,7 +360,7 @@ def test_work_is_counted_from_what_a_model_holds(plane):
     X, y = plane
 
     def cost(model):
-        return attribution_work.cost_of(model.fit(X, y), 3, False)
+        return cost_of(model.fit(X, y), 3, False)
 
     few, many = (RandomForestClassifier(trees, random_state=0) for trees in (100, 200))
     assert 1.8 * cost(few) < cost(many) < 2 * cost(few)
@@ -371,7 +375,7 @@ def test_a_model_of_words_is_seen_through(kept):
     models = {"naive Bayes": make_pipeline(words, NaiveBayes(categorical=[0, 1]))}
     page = surelearn.audit(table, target="y", models=models, **ONLY)
     section = next(section for section in page.sections if section.key == "attribution")
-    assert "exact for this game: the score of yes is a sum over columns" in " ".join(section.notes)
+    assert "exact: the score of yes is a sum over features" in " ".join(section.notes)
     model, X = kept["context"].model, kept["context"].rows("certify")[0]
     assert list(X.columns) == ["size", "colour", "make"]
     shares = model[-1].contributions(model[:-1].transform(X))[:, [2, 0, 1]]

@@ -7,12 +7,12 @@ import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from surelearn.adapters.columns import column_names
 from surelearn.attacks import domain
 from surelearn.attribution import explain
-from surelearn.auditing.attribution_work import see_through
-from surelearn.auditing.poisoning_view import _of_rows
-from surelearn.auditing.robustness_view import moves_of
+from surelearn.auditing.sections.attribution.work import see_through
+from surelearn.auditing.sections.poisoning.words import _of_rows
+from surelearn.robust.tables import moves_of
+from surelearn.subject.columns import column_names
 
 X = np.random.default_rng(0).normal(size=(40, 3))
 Y = (X[:, 0] > 0).astype(int)

@@ -111,8 +111,7 @@ def test_the_page_of_groups_counts_rows_too():
     frame = visits(400, 2)
     asked = {"target": "state", "group": "patient", "models": {"linear": LogisticRegression()}, **QUICK}
     result = surelearn.audit(frame, largest_group=10, **asked)
-    sentence = result.verdict.text
-    assert "errors as a mean over patients, and at most" in sentence or result.verdict.kind == "do not ship"
+    assert "errors as a mean over patients, and at most" in result.verdict.text
     assert "mean over rows (at most 10 a group)" in result.to_html()
     assert "errors, mean over groups" in result.to_html().lower()
     with pytest.raises(ValueError, match=r"--largest-group 9 is too small, some group has more rows: state how many"):
@@ -147,7 +146,7 @@ def test_training_row_claims_are_void_where_a_column_was_dropped_by_its_labels()
     result = surelearn.audit(frame, target="state", models={"mine": make_pipeline(Normalizer(), BOUNDED)}, **QUICK)
     assert "`leak` repeats `state`" in result.verdict.sentence
     assert not any("fit rows" in claim.quantity for claim in result.claims)
-    reasons = {absent.reason for absent in result.certificate.absent if absent.quantity == "risk from the fit rows"}
+    reasons = {absent.reason for absent in result.certificate.lacking if absent.what == "risk from the fit rows"}
     assert any("'leak' left out because of the fit rows' labels" in reason for reason in reasons)
     page = result.to_html()
     assert "left out because of the fit rows" in page
@@ -236,7 +235,9 @@ def test_a_bound_below_the_error_of_every_constant_is_not():
     frame = rows(600)
     assert 0.15 < (frame["state"] == "sick").mean() < 0.5
     certificate = surelearn.audit(frame, target="state", models={"mine": LogisticRegression()}, **QUICK).certificate
-    assert certificate.mark(certificate["risk"]) == ""
+    risks = [claim for claim in certificate.claims if claim.quantity == "risk"]  # those that stand alone claim no gain
+    assert {claim.standing for claim in risks} == {"together", "alone"}
+    assert {certificate.mark(claim) for claim in risks} == {""}
 
 
 # ------------------------------------------------------------------------------------------------------------- privacy
@@ -276,6 +277,8 @@ def test_a_privacy_delta_of_one_row_in_n_warns_and_is_said():
     with pytest.warns(UserWarning, match=r"dp_delta=0.01 is not below 1/n with n = 300"):
         model = linear.DPLogisticRegression(dp_delta=0.01).fit(X, y)
     assert "dp_delta is 0.01, not below 1/n" in str(model.certificate_)
+    with pytest.warns(UserWarning, match="is not below 1/n"):  # one row in n is already too many
+        linear.DPLogisticRegression(dp_delta=1 / 300).fit(X, y)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         small = linear.DPLogisticRegression(dp_delta=1e-3).fit(X, y)
@@ -283,6 +286,18 @@ def test_a_privacy_delta_of_one_row_in_n_warns_and_is_said():
     options = {"skip": ("robustness", "poisoning", "attribution"), "refits": 0, "curve_repeats": 0, "ledger": False}
     section = surelearn.audit(model, *private_rows(200), **options)["membership"]
     assert any("dp_delta is 0.01, not below 1/n" in note for note in section.notes)
+
+
+@pytest.mark.parametrize(
+    ("coins", "about"), [(False, "about the rows it was fitted on"), (True, "about all rows of the table")]
+)
+def test_an_epsilon_is_about_the_rows_fitted_on_unless_each_row_has_its_own_coin(coins, about):
+    private = make_pipeline(Normalizer(), linear.DPLogisticRegression())
+    options = {**QUICK, "refits": 0, "skip": ("robustness", "poisoning", "attribution")}
+    section = surelearn.audit(rows(), target="state", models={"private": private}, coins=coins, **options)["membership"]
+    (claim,) = section.claims
+    assert any(line.startswith(f"it is {about}") for line in claim.assumptions)
+    assert any(f"It is {about}" in note for note in section.notes)
 
 
 # ------------------------------------------------------------------------------------ an interval, by the prediction
@@ -311,7 +326,7 @@ def test_an_interval_is_shown_by_fifths_of_the_prediction():
     assert min(shares[:2]) > 0.97
     assert shares[-1] < 0.8
     assert f"{100 * shares[-1]:.1f}% are covered" in finding.text
-    assert "90% holds on average over all rows, not for predictions above" in finding.text
+    assert "90% holds on average over all rows (marginal coverage), not for predictions above" in finding.text
     (table,) = section.tables
     assert [float(row[2].rstrip("%")) for row in table.rows] == pytest.approx([100 * share for share in shares], abs=0.06)
     assert float(table.rows[-1][3].replace(",", "")) > 3 * float(table.rows[0][3].replace(",", ""))
@@ -339,10 +354,10 @@ def test_a_change_of_every_number_names_the_columns_that_stay():
     frame = rows(200).assign(sex=np.arange(200) % 2, town=np.where(np.arange(200) % 3, "north", "south"))
     asked = {**QUICK, "skip": ("poisoning", "membership", "attribution")}
     section = surelearn.audit(frame, target="state", models={"linear": LogisticRegression()}, **asked)["robustness"]
-    assert "standard deviations (sex, town unchanged)" in section.findings[0].text
-    assert any("stay as they are: sex, town." in note for note in section.notes)
+    assert "standard deviations in L∞ (sex, town unchanged)" in section.findings[0].text
+    assert any("are not changed: sex, town." in note for note in section.notes)
     about = [claim for claim in section.claims if claim.theorem == "robust_accuracy"]
     assert about
-    assert all(claim.label.endswith("0.1 standard deviations (sex, town unchanged)") for claim in about)
+    assert all(claim.label.endswith("0.1 standard deviations in L∞ (sex, town unchanged)") for claim in about)
     only = surelearn.audit(rows(200), target="state", models={"linear": LogisticRegression()}, **asked)["robustness"]
     assert "unchanged" not in only.findings[0].text

@@ -69,7 +69,7 @@ def test_with_a_cost_everything_is_about_the_mean_cost(dear):
 
 def test_the_page_and_the_table_say_what_it_costs_to_be_wrong(dear):
     page = dear.to_html()
-    assert page.index("What it costs to be wrong") < page.index(">Guaranteed ")
+    assert page.index("Operating point: what it costs to be wrong") < page.index(">Guaranteed ")
     section = dear["costly"]
     assert section.tables[0].rows[0][0] == "Mean cost, in false alarms"
     assert section.notes[0] == "A missed cancer costs 40, a false alarm 1."
@@ -200,7 +200,7 @@ def test_groups_and_time_speak_of_the_mean_cost_too():
         result.verdict.text,
     )
     late = audit(frame.assign(day=np.arange(1500)), positive="cancer", cost=4.0, time="day", drop=["patient"])
-    assert re.search(r"at a mean cost of 0\.\d+ \(measured\)", late.verdict.text)
+    assert re.search(r"the mean cost was 0\.\d+ \(measured\)", late.verdict.text)
     leak = frame.assign(told=np.where(frame.state == "cancer", "yes", "no")).drop(columns="patient")
     assert re.search(
         r"with it at most [\d.]+ mean cost, without it at most", audit(leak, positive="cancer", cost=4.0).verdict.text
@@ -319,6 +319,16 @@ def test_the_check_is_about_the_mean_cost(command):
     assert failed.exit_code == 1
     assert re.search(r"the guaranteed mean cost 0\.\d+ is above --max-risk 0\.05", failed.stderr)
     assert "mean cost, in false alarms" in failed.stdout
+
+
+def test_a_gate_is_about_the_mean_cost(tmp_path):
+    """The bound on errors is below both thresholds; only the mean cost decides."""
+    asked = {"target": "state", "positive": "cancer", "models": MODELS, "refits": 0, "ledger": tmp_path / "book.json"}
+    assert not surelearn.gate(rare(), max_risk=0.2, cost=40.0, **asked)
+    passed = surelearn.gate(rare(), max_risk=2.0, cost=40.0, **asked)
+    assert passed
+    assert passed.certificate.together[0].quantity == "mean_cost"
+    assert passed.certificate["risk"].value < 0.2 < passed.certificate["mean_cost"].value <= 2
 
 
 def test_the_command_names_the_next_one_to_try(command):

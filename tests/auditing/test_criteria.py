@@ -7,7 +7,7 @@ from sklearn.linear_model import LinearRegression
 import surelearn
 from surelearn.linear import LeastSquares
 
-QUICK = {"ledger": False, "refits": 0, "curve_repeats": 0}
+QUICK = {"ledger": False, "refits": 0, "curve_repeats": 0, "skip": ("robustness", "poisoning", "membership", "attribution")}
 
 
 @pytest.mark.parametrize("criterion", ["srm", "adjusted-srm", "margin"])
@@ -17,7 +17,7 @@ def test_the_number_of_rounds_is_chosen(criterion):
     assert [name.split("=")[-1] for name in chosen["names"]] == [str(2**k) for k in range(9)]
     assert np.argmin(chosen["errors"]) == chosen["chosen"]
     (note,) = result["selection"].notes
-    assert f"By the criterion {criterion}" in note
+    assert f"The criterion {criterion} chose" in note
     assert len(result["selection"].charts) == 1
     chart = result["margins"].charts[0].data
     assert chart["low"][-1] <= chart["y"][-1] <= chart["high"][-1] <= 1
@@ -37,7 +37,7 @@ def test_the_number_of_components_is_chosen(data, criterion):
     names = result.numbers["selection"]["names"]
     assert names[:3] == ("constant", "linear, 1 component", "linear, 2 components")
     assert result.numbers["selection"]["chosen"] > 1
-    assert f"By the criterion {criterion}" in result["selection"].notes[0]
+    assert f"The criterion {criterion} chose" in result["selection"].notes[0]
 
 
 def test_resampling_of_ones_own_kind():

@@ -13,10 +13,11 @@ from sklearn.preprocessing import StandardScaler
 
 import surelearn
 from surelearn import Audit, certify
-from surelearn.auditing.slices import choose_slices
 from surelearn.selection.costs import choose_threshold
+from surelearn.slicing import choose_slices
 
-QUICK = {"ledger": False, "refits": 2, "curve_repeats": 1}
+ATTACKS = ("robustness", "poisoning", "membership", "attribution")
+QUICK = {"ledger": False, "refits": 2, "curve_repeats": 1, "skip": ATTACKS}
 
 
 def table(n=300, seed=0):
@@ -39,7 +40,7 @@ def result():
 
 def test_sections_and_their_places(result):
     keys = [section.key for section in result.sections]
-    measured = ["selection", "learning curve", "costly", "slices", "calibration", "stability", "data"]
+    measured = ["selection", "learning_curve", "costly", "slices", "calibration", "stability", "data"]
     assert keys == [*measured, "assumptions", "bounds", "columns", "split"]
     assert result["stability"].findings[0].code == "SL401"
     assert result["columns"].tables[0].rows[0] == ("x", "number", "18", "282", "18 missing: filled with the median")
@@ -77,7 +78,7 @@ def test_one_delta_for_the_page_and_bounds_in_the_details_stand_alone(result):
     alone = [claim for claim in result.claims if claim.standing == "alone"]
     assert {claim.theorem for claim in alone} == {"chernoff_kl", "hoeffding", "betting_upper", "empirical_bernstein"}
     assert {round(claim.delta, 12) for claim in alone} == {0.025}
-    assert any(absent.theorem == "vc" for absent in result.certificate.absent)
+    assert any(absent.theorem == "vc" for absent in result.certificate.lacking)
 
 
 def test_sensitivity_threshold_follows_the_cost():
@@ -117,7 +118,7 @@ def test_a_fitted_model_is_certified_and_audited_without_fitting():
     X, y = load_iris(return_X_y=True)
     order = np.random.default_rng(0).permutation(150)
     model = make_pipeline(StandardScaler(), LogisticRegression()).fit(X[order[:90]], y[order[:90]])
-    result = surelearn.audit(model, X[order[90:]], y[order[90:]], ledger=False)
+    result = surelearn.audit(model, X[order[90:]], y[order[90:]], ledger=False, skip=ATTACKS)
     assert result.certificate["risk"].value == certify(model, X[order[90:]], y[order[90:]])["risk"].value
     assert [section.key for section in result.sections] == ["calibration", "assumptions", "bounds"]
     assert "No ledger was kept" in " ".join(result["assumptions"].notes)
@@ -130,7 +131,7 @@ def test_a_fitted_model_is_certified_and_audited_without_fitting():
 
 def test_functions_are_never_taken_for_the_same_audit(tmp_path):
     X, y = load_iris(return_X_y=True)
-    options = {"task": "classification", "classes": [0, 1, 2], "ledger": tmp_path / "book.json"}
+    options = {"task": "classification", "classes": [0, 1, 2], "ledger": tmp_path / "book.json", "skip": ATTACKS}
     turns = [surelearn.audit(lambda X, k=k: np.full(len(X), k), X, y, **options).numbers["turn"] for k in range(3)]
     assert turns == [1, 2, 3]
 
@@ -140,11 +141,11 @@ def test_a_fitted_model_pays_for_later_looks(tmp_path):
     model = LogisticRegression(max_iter=500).fit(X[::2], y[::2])
     other = LogisticRegression(max_iter=500, C=0.1).fit(X[::2], y[::2])
     book = tmp_path / "book.json"
-    first, second = (surelearn.audit(m, X[1::2], y[1::2], ledger=book) for m in (model, other))
+    first, second = (surelearn.audit(m, X[1::2], y[1::2], ledger=book, skip=ATTACKS) for m in (model, other))
     assert "no earlier audit known here" in first.chips
     assert "second audit of these rows" in second.chips
     assert second.certificate.delta == pytest.approx(0.05 * 6 / (np.pi**2 * 4))
-    assert surelearn.audit(model, X[1::2], y[1::2], ledger=book).certificate.delta == 0.05
+    assert surelearn.audit(model, X[1::2], y[1::2], ledger=book, skip=ATTACKS).certificate.delta == 0.05
 
 
 def test_polars_pandas_and_csv_give_the_same_audit(tmp_path, result):
@@ -183,7 +184,7 @@ def test_rare_labels_that_only_the_certify_rows_have_count_as_errors():
         ({"delta": 1.5}, "delta must lie"),
         ({"positive": "maybe"}, "no class 'maybe'"),
         ({"keep": ["nothing"]}, "no column 'nothing' to keep"),
-        ({"cost": 3.0}, "need two classes and --positive"),
+        ({"cost": 3.0}, "cost and threshold need positive"),
         ({"X": [1], "y": [2]}, "go with a fitted model"),
         ({"target": "why"}, "no column 'why'"),
         ({"slices": ("zzz",)}, "no usable column 'zzz' to slice by"),

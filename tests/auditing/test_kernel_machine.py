@@ -10,7 +10,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, Normalizer
 
 import surelearn
-from surelearn.auditing import one_row
+from surelearn.auditing.sections import one_row
 from surelearn.kernel.eigenpro import EigenProClassifier, EigenProRegressor
 from surelearn.kernel.functions import Gaussian
 from surelearn.linear import Ridge
@@ -36,7 +36,7 @@ def test_it_is_a_candidate_where_there_is_torch(task, monkeypatch):
 
 def test_the_page_of_one_that_was_solved_exactly():
     result = surelearn.audit("diabetes", models=EIGENPRO, n_jobs=1, **QUICK)
-    section, numbers = result["kernel"], result["kernel in numbers"]
+    section, numbers = result["kernel"], result["kernel_numbers"]
     assert "a Laplace kernel of bandwidth" in section.notes[0]
     assert "solved exactly" in section.notes[0]
     (chart,) = section.charts
@@ -63,13 +63,13 @@ def test_the_page_of_one_that_was_iterated_does_not_depend_on_jobs():
     assert one.to_json() == two.to_json()
     assert "found by EigenPro in" in one["kernel"].notes[0]
     assert "2,000 of the fit rows" in one["kernel"].charts[0].title
-    rows = dict(row for table in one["kernel in numbers"].tables for row in table.rows)
-    assert rows["rows in a block m"] == "1,000"
+    rows = dict(row for table in one["kernel_numbers"].tables for row in table.rows)
+    assert rows["batch size m"] == "1,000"
     assert {
-        "times fewer steps with them flattened, predicted from the spectrum",
-        "the same, measured on rows outside the sample",
+        "acceleration by the preconditioner, predicted from the spectrum",
+        "acceleration by the preconditioner, measured on rows outside the sample",
     } < set(rows)
-    assert not any("left out" in name for name in rows)
+    assert not any("leave-one-out" in name for name in rows)
 
 
 def refits(model, X, y, new, scores):
@@ -91,7 +91,7 @@ def refits(model, X, y, new, scores):
 def test_what_one_row_does_is_what_n_refits_say(data, learner, monkeypatch):
     seen = {}
     measure = one_row.measure
-    monkeypatch.setattr(one_row, "measure", lambda context: seen.update(context=context) or measure(context))
+    monkeypatch.setattr(one_row, "measure", lambda context, refits: seen.update(context=context) or measure(context, refits))
     model = make_pipeline(Normalizer(), learner)
     result = surelearn.audit(data, models={"it": model}, n_jobs=1, **QUICK)
     context = seen["context"]
@@ -115,7 +115,7 @@ def test_its_own_claims_join_the_page_if_nothing_was_looked_at_before():
     assert "risk from the fit rows" in claims
     prepared = surelearn.audit("breast_cancer", models={"it": learner}, n_jobs=1, **QUICK)
     assert "risk from the fit rows" not in [claim.quantity for claim in prepared.certificate.claims]
-    assert [claim.quantity for claim in prepared["kernel in numbers"].claims] == ["distance to the minimizer"]
+    assert [claim.quantity for claim in prepared["kernel_numbers"].claims] == ["distance to the minimizer"]
 
 
 def test_other_models_have_no_kernel_section():
@@ -128,5 +128,5 @@ def test_the_page_of_one_with_fewer_centers(monkeypatch):
     monkeypatch.setitem(EIGENPRO_ROWS, "classification", (50, 30))
     result = surelearn.audit("wine", models=EIGENPRO, n_jobs=1, **QUICK)
     assert "30 of 119 fit rows" in result["kernel"].notes[0]
-    rows = dict(row for table in result["kernel in numbers"].tables for row in table.rows)
-    assert rows["rows that the function is built on"] == "30"
+    rows = dict(row for table in result["kernel_numbers"].tables for row in table.rows)
+    assert rows["centers"] == "30"

@@ -14,18 +14,22 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 import surelearn
-from surelearn.adapters import Task
-from surelearn.auditing import membership, membership_epsilon, trust
-from surelearn.auditing.context import Context, Options, Runner
-from surelearn.auditing.membership_refits import FARTHEST, observe, observe_canary, seeded
+from surelearn.auditing.context import Context
+from surelearn.auditing.options import Options
+from surelearn.auditing.sections.membership import epsilon as membership_epsilon
+from surelearn.auditing.sections.membership import words as membership
+from surelearn.auditing.sections.membership.work import FARTHEST, observe, observe_canary, seeded, tasks
+from surelearn.auditing.writing import write_sections
 from surelearn.certificate import Certificate, Facts
 from surelearn.claim import Claim
 from surelearn.fingerprint import fingerprint_model
+from surelearn.jobs import Runner
 from surelearn.linear import DPLogisticRegression, LogisticRegression, Ridge
 from surelearn.plain import show
 from surelearn.report import Section
 from surelearn.selection.cross_validation import fit_quietly
 from surelearn.selection.split import Split
+from surelearn.subject import Task
 
 FACTS = Facts(subject="it", setting="", hashes={}, options={}, values={})
 OTHERS = ("robustness", "poisoning", "attribution")
@@ -65,8 +69,8 @@ def context_of(model, *, task: Task = "classification", data=None, n_train=200, 
 
 
 def written(context) -> Section:
-    """As `trust.sections` makes it."""
-    results = context.runner.run(membership.tasks(context), "membership")
+    """As `write_sections` makes it, but that errors are raised."""
+    results = context.runner.run(tasks(context), "membership")
     return membership.section(context, results)
 
 
@@ -94,10 +98,10 @@ def test_a_model_that_memorizes_is_found_out(model):
     assert found["SL642"].severity == "warning"
     assert found.keys() == {"SL641", "SL642"}
     assert found["SL642"].numbers["auc"] > found["SL641"].numbers["auc"] - 0.05
-    assert "picks the right one by the loss in" in found["SL641"].text
+    assert "Loss-threshold attack on its " in found["SL641"].text
     assert len(section.charts) == 1
     assert section.notes[0] == membership.DRAWN
-    assert [row[0] for row in section.tables[0].rows] == ["by its loss", "beside 16 refits", "guessing"]
+    assert [row[0] for row in section.tables[0].rows] == ["loss threshold", "LiRA, 16 shadow models", "random guessing"]
     assert "not fitted with differential privacy" in section.notes[-1]
 
 
@@ -125,7 +129,7 @@ def test_numbers_are_attacked_by_their_errors(model, leaks):
     found = by_code(written(context_of(model, task="regression")))
     assert (found["SL641"].numbers["low"] > 0.6) == leaks
     assert (found["SL642"].numbers["low"] > 0.8) == leaks
-    assert "sees its predictions" in found["SL641"].text
+    assert "attack on its predictions" in found["SL641"].text
 
 
 def test_members_and_others_are_not_mixed_up():
@@ -208,7 +212,7 @@ def test_epsilon_is_shown_with_what_it_assumes_and_attacked():
     (proved,) = section.claims
     assert proved.theorem == "dp_sgd_epsilon"
     assert proved.recompute() == proved.value <= 2.0
-    assert proved.label == "ε of its weights, at dp_delta = 1e-05"
+    assert proved.label == "differential privacy ε of the weights, at dp_delta = 1e-05"
     assert any("the weights alone" in line for line in proved.assumptions)
     assert "times as likely with a row as without it" in section.notes[-1]
     finding = by_code(section)["SL643"]
@@ -223,8 +227,8 @@ def test_epsilon_is_void_after_a_step_that_was_fitted_and_after_a_choice():
     context = context_of(make_pipeline(StandardScaler(), DPLogisticRegression()), refits=0)
     section = written(context)
     assert len(section.tables) == 1
-    assert "No lower bound on ε was measured beside it" in section.notes[-2]
-    assert "No privacy is proved: the step 'standardscaler' was fitted on the same rows" in section.notes[-1]
+    assert "No empirical lower bound on ε was measured" in section.notes[-2]
+    assert "No differential privacy ε is proved: the step 'standardscaler' was fitted on the same rows" in section.notes[-1]
     one_of_two = replace(context_of(private(), refits=0), selection=SimpleNamespace(names=("one", "two")))
     assert "chosen among 2 candidates" in written(one_of_two).notes[-1]
 
@@ -246,7 +250,7 @@ def test_a_seed_is_a_warning_where_the_fit_rows_are_not_known_too():
 
 def test_no_noise_is_no_privacy():
     table = membership_epsilon.proved(context_of(private(noise_multiplier=0.0), refits=0))
-    assert table == "No privacy is proved: no noise was added."
+    assert table.reason == "no noise was added"
 
 
 def test_a_bound_above_the_claim_is_serious():
@@ -282,7 +286,7 @@ def test_a_model_fitted_elsewhere_says_that_its_rows_are_unknown():
     for model in (PlainLogisticRegression().fit(X, y), lambda rows: (rows[:, 0] > 0).astype(int)):
         result = surelearn.audit(model, X, y, task="classification", classes=[0, 1], ledger=False, skip=OTHERS)
         section = result["membership"]
-        assert "which rows it was fitted on is not known" in section.notes[0]
+        assert "the training rows of the model are not known" in section.notes[0]
         assert not section.findings
     carrying = surelearn.audit(DPLogisticRegression(random_state=0).fit(X, y), X, y, ledger=False, skip=OTHERS)
     assert [claim.quantity for claim in carrying["membership"].claims] == ["epsilon"]
@@ -319,7 +323,7 @@ class Odd(ClassifierMixin, BaseEstimator):
     ],
 )
 def test_bad_models_get_a_sentence(way, said):
-    (section,) = trust.sections(context_of(Odd(way), skip=OTHERS))
+    (section,) = write_sections([membership.ENTRY], context_of(Odd(way), show_rows=True))
     assert section.notes[0].startswith("Not measured: ")
     assert said in section.notes[0]
 
@@ -336,14 +340,14 @@ def test_what_looks_like_leakage_is_said():
     context = replace(
         context_of(KNeighborsClassifier(1), refits=0), time_name="day", groups=np.arange(300), group_name="house"
     )
-    assert any("The certify rows are later ones" in note for note in written(context).notes)
+    assert any("The certify rows are later than the training rows" in note for note in written(context).notes)
     assert any("Rows of one house are alike" in note for note in written(context).notes)
 
 
 def test_budget_and_switch():
     context = context_of(KNeighborsClassifier(1), refits=5, effort=0.5)
-    assert sum(task.key.startswith("membership/refit") for task in membership.tasks(context)) == 4
-    assert len(membership.tasks(context_of(KNeighborsClassifier(1), refits=0))) == 1
+    assert sum(task.key.startswith("membership/refit") for task in tasks(context)) == 4
+    assert len(tasks(context_of(KNeighborsClassifier(1), refits=0))) == 1
     result = surelearn.audit("iris", models="logistic regression", ledger=False, refits=0, skip=(*OTHERS, "membership"))
     assert "membership" not in [section.key for section in result.sections]
 

@@ -53,11 +53,14 @@ def test_a_constant_answer_stands_beside_what_was_measured():
     last = frame.sort_values("day")["y"].to_numpy()[-result.certificate.facts["rows"] :]
     first = frame.sort_values("day")["y"].to_numpy()[: -last.size]
     error = f"{100 * np.mean(last != np.bincount(first).argmax()):.1f}%"
-    assert f", always answering ‘{np.bincount(first).argmax()}’ {error}; no guarantee" in result.verdict.text
-    assert result["over time"].tables[0].rows[1] == ("errors", f"always answering ‘{np.bincount(first).argmax()}’", error)
+    assert (
+        f", against {error} for always answering ‘{np.bincount(first).argmax()}’; nothing is guaranteed"
+        in result.verdict.text
+    )
+    assert result["over_time"].tables[0].rows[1] == ("errors", f"always answering ‘{np.bincount(first).argmax()}’", error)
     numbers = surelearn.audit(frame.assign(y=frame["x"] + frame["day"]), target="y", time="day", models=["median"], **QUICK)
-    assert "that of always answering the median, " in numbers.verdict.text
-    (_, _, model), (_, _, constant) = numbers["over time"].tables[0].rows
+    assert " for always answering the median, " in numbers.verdict.text
+    (_, _, model), (_, _, constant) = numbers["over_time"].tables[0].rows
     assert model == constant
 
 

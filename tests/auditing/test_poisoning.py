@@ -16,12 +16,12 @@ from sklearn.preprocessing import (
 from sklearn.svm import SVC, LinearSVC
 
 import surelearn
-from surelearn.auditing import poisoning
+from surelearn.attacks.poison_labels import change_labels
 from surelearn.auditing.context import Unusable
-from surelearn.auditing.poisoning_damage import aimed, changed, flipped
-from surelearn.auditing.poisoning_influence import influence
-from surelearn.auditing.poisoning_module import trained_further
-from surelearn.auditing.poisoning_view import _tried
+from surelearn.auditing.sections.poisoning import work as poisoning
+from surelearn.auditing.sections.poisoning.influence import influence
+from surelearn.auditing.sections.poisoning.words import _tried
+from surelearn.auditing.sections.poisoning.work import aimed, flipped, further
 from surelearn.linear import LogisticRegression, Ridge
 from surelearn.robust import PartitionClassifier
 
@@ -90,7 +90,7 @@ def test_the_row_with_a_wrong_label_is_found_by_its_number_in_the_table():
     lines = {line[0]: line for line in section.tables[-1].rows}
     if str(row + 1) in lines:  # unless its new hash made it a certify row
         assert lines[str(row + 1)][1] == "6"
-    assert section.tables[-1].header == ("row", "x", "z", "y", "loss without")
+    assert section.tables[-1].header == ("training row", "x", "z", "y", "loss if removed")
     for line in section.tables[-1].rows:
         assert line[3] == frame["y"][int(line[0]) - 1]
         assert float(line[1]) == pytest.approx(frame["x"][int(line[0]) - 1], rel=1e-3)
@@ -101,9 +101,9 @@ def test_the_row_with_a_wrong_label_is_found_by_its_number_in_the_table():
 
 def test_labels_change_as_many_as_asked_for():
     y = np.array(["a", "b", "c"] * 20)
-    assert (changed(y, 9, 0, "classification") != y).sum() == 9
+    assert (change_labels(y, 9, "classification") != y).sum() == 9
     numbers = np.linspace(0.0, 10.0, 21)
-    moved = changed(numbers, 5, 0, "regression")
+    moved = change_labels(numbers, 5, "regression")
     assert (moved != numbers).sum() in (4, 5)  # the middle may stay
     assert set(moved[(moved != numbers) & (numbers < 5)]) <= {10.0}
     assert set(moved[(moved != numbers) & (numbers > 5)]) <= {0.0}
@@ -128,11 +128,11 @@ def test_aimed_poison_does_more_than_copies_with_other_labels(cancer):
 @pytest.mark.parametrize(
     ("model", "aimed_by"),
     [
-        (SVC(), "on a kernel ridge regression in its place"),
+        (SVC(), "on a surrogate, a kernel ridge regression"),
         (PeerLogistic(), ""),
         (RandomForestClassifier(10, random_state=0), None),
         (HistGradientBoostingClassifier(max_iter=10, early_stopping=False), None),
-        (GaussianNB(), "on a logistic regression in its place"),
+        (GaussianNB(), "on a surrogate, a logistic regression"),
     ],
 )
 def test_every_model_has_its_damage_and_its_rows(model, aimed_by):
@@ -165,9 +165,9 @@ def test_every_model_has_its_damage_and_its_rows(model, aimed_by):
 def test_several_classes_and_numbers():
     section = audited("iris", LogisticRegression(regularization=0.01, passes=0, finish="lbfgs"))["poisoning"]
     assert [claim.theorem for claim in section.claims] == ["poisoning_threshold_reversed", "poisoning_threshold_moved"]
-    assert "to first order" in codes(section)["SL622"].text
+    assert "first order" in codes(section)["SL622"].text
     section = audited("diabetes", Ridge(regularization=0.1, intercept="free"))["poisoning"]
-    assert "targets to the far end of their range" in codes(section)["SL621"].text
+    assert "of the training targets moved to the far end of their range" in codes(section)["SL621"].text
     assert "mean absolute error" in section.charts[0].title.lower()
     (claim,) = section.claims
     assert claim.theorem == "poisoning_threshold_regression"
@@ -199,9 +199,9 @@ def test_a_vote_over_partitions_says_what_cannot_change_it(cancer):
     assert alone.value == model.unchanged_rows(new)[len(new) // 2]
     assert alone.covers.rows == f"row {1 + len(new) // 2}"
     assert all(claim.recompute() == claim.value for claim in section.claims)
-    assert accuracy.label == "new rows that are right whichever 2 training rows are inserted or deleted"
+    assert accuracy.label == "accuracy on new rows whichever 2 training rows are inserted or deleted"
     few = surelearn.audit(PartitionClassifier(partitions=5).fit(X, y), new, truth, **options)["poisoning"].claims[0]
-    assert few.label == "new rows that are right whichever training row is inserted or deleted"
+    assert few.label == "accuracy on new rows whichever training row is inserted or deleted"
     grouped = surelearn.audit(model, new, truth, groups=np.arange(len(truth)) // 2, **options)["poisoning"]
     assert [claim.theorem for claim in grouped.claims] == ["partition_radius"]
     assert "No claim about new rows under poison: rows belong together in groups." in grouped.notes
@@ -212,7 +212,7 @@ def test_a_vote_over_partitions_says_what_cannot_change_it(cancer):
     scaled = make_pipeline(StandardScaler(), PartitionClassifier()).fit(X, y)
     section = surelearn.audit(scaled, new, truth, **options)["poisoning"]
     assert not section.claims
-    assert section.notes[-1].startswith("Nothing is proved of its vote over partitions: steps before it may have learned")
+    assert section.notes[-1].startswith("Nothing is proved about its vote over partitions: steps before it may have learned")
     section = audited(model=PartitionClassifier(), effort=0.1)["poisoning"]
     assert not section.claims
     assert "the step 'columntransformer' was fitted on the same rows" in section.notes[-1]
@@ -313,13 +313,13 @@ class TestModules:
 
     def test_one_is_trained_further(self, net, rows):
         section = self.audit(net(), *rows)
-        assert "trained further on 67 of the given rows" in section.notes[0]
+        assert "fine-tuned on 67 of the given rows" in section.notes[0]
         assert {"SL621", "SL622", "SL623"} <= set(codes(section))
-        assert "to first order" in codes(section)["SL622"].text
+        assert "first order" in codes(section)["SL622"].text
         assert section.charts[0].data["y"][-1] > section.charts[0].data["y"][0]
 
     def test_one_output_is_the_score_of_the_second_class(self, net, rows):
-        found = trained_further(net(1), *rows, "classification", 0.2, 0)
+        found = further(net(1), *rows, "classification", 0.2, 0)
         assert found["clean"] < 0.25
         assert found["placed"] > found["clean"]
 
@@ -332,7 +332,11 @@ class TestModules:
 @pytest.mark.parametrize(
     ("multiples", "flipped", "said"),
     [
-        ([0.9, 1.1], [0.4, 1.0], "fails at 0.9 × the threshold certified for these rows, flips every answer at 1.1 × (0.5 "),
+        (
+            [0.9, 1.1],
+            [0.4, 1.0],
+            "fails at 0.9 × the threshold certified for these rows, flips every prediction at 1.1 × (0.5 ",
+        ),
         (
             [0.9, 1.1, 3.0],
             [0.4, 0.5, 0.7],

@@ -1,12 +1,14 @@
 """Thresholds of our own machines in the audit, against slopes of their objectives along the weights."""
 
+import re
+
 import numpy as np
 import pytest
 from sklearn.datasets import load_iris
 
-from surelearn.auditing.context import Unusable
-from surelearn.auditing.poisoning_threshold import claims_of, proved
+from surelearn.auditing.sections.poisoning.work import claims_of, proved
 from surelearn.kernel import EigenProClassifier
+from surelearn.lacking import Lacking
 from surelearn.linear import HuberRegression, SupportVectorMachine
 
 PAIRS = [(0, 1), (0, 2), (1, 2)]
@@ -82,5 +84,6 @@ def test_weighted_rows_of_two_classes_are_not_covered(iris):
     X, y = iris[0], (iris[1] == 1).astype(int)
     weights = np.where(y == 1, 3.0, 1.0)
     claims_of(proved(SupportVectorMachine(C=0.5).fit(X, y), X, y, X, y, None, None, 0))
-    with pytest.raises(Unusable, match=r"^no threshold is proved for SupportVectorMachine: it needs .* equally weighted"):
-        proved(SupportVectorMachine(C=0.5).fit(X, y, sample_weight=weights), X, y, X, y, None, None, 0)
+    found = proved(SupportVectorMachine(C=0.5).fit(X, y, sample_weight=weights), X, y, X, y, None, None, 0)
+    assert isinstance(found, Lacking)
+    assert re.match(r"no threshold is proved for SupportVectorMachine: it needs .* equally weighted", found.reason)

@@ -12,11 +12,11 @@ from sklearn.svm import SVC, LinearSVC
 
 import surelearn
 from surelearn.attacks import Allowed, LinearObjective, cancel_gradient, neutral_rows
-from surelearn.auditing.poisoning_range import FLIPPED, MOVED, REVERSED
-from surelearn.auditing.poisoning_threshold import claims_of, proved
+from surelearn.auditing.sections.poisoning.work import claims_of, proved
 from surelearn.bounds.poisoning import poisoning_threshold, poisoning_threshold_machines, poisoning_threshold_regression
 from surelearn.claim import Claim
 from surelearn.linear import LogisticRegression, SupportVectorMachine
+from surelearn.robust.poisoning.within_range import FLIPPED, MOVED, REVERSED, Box, Linear, flipped_claim
 
 PULL = float(lambertw(1 / np.e).real)
 OURS = LogisticRegression(regularization=0.01, passes=0, finish="newton")
@@ -50,10 +50,10 @@ def test_no_claim_on_the_page_is_above_what_an_attack_needs():
     assert 0.35 < claims[FLIPPED].value < 0.433  # which turned every answer; −w alone "needed" 29.83
     assert attack.numbers["threshold"] < attack.numbers["fraction"] <= 1.15 * attack.numbers["threshold"]
     assert attack.numbers["flipped"] == 1
-    assert "fails at 0.9 × the threshold certified for these rows, flips every answer at 1.1 ×" in attack.text
+    assert "fails at 0.9 × the threshold certified for these rows, flips every prediction at 1.1 ×" in attack.text
     assert all(claim.confidence == "deterministic" for claim in claims.values())
     assert all(any("a filter refuses" in line for line in claim.assumptions) for claim in claims.values())
-    assert any("without one, nothing is claimed" in note for note in section.notes)
+    assert any("without a filter, nothing is claimed" in note for note in section.notes)
 
 
 def test_with_so_much_poison_every_answer_of_a_scikit_learn_fit_is_turned(cancer):
@@ -131,6 +131,14 @@ def test_the_threshold_of_flipped_answers_is_that_of_the_best_column(model, kapp
     assert claim.recompute() == claim.value
     assert claim.covers.population == "poison within the columns' range"
     assert any("v is that of the column" in line for line in claim.assumptions)
+
+
+def test_the_reach_of_the_weights_is_that_of_the_range_and_not_of_the_fit_rows():
+    """Rows at the ends of two axes, judged by x₁ + x₂: no fit row scores above 1, a corner of the range scores 2."""
+    Z = np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.0, -1.0]])
+    machine = Linear("logistic", np.ones((1, 2)), np.zeros(1), 0.0, None)
+    claim = flipped_claim(machine, Box.of(Z), Z, np.array([1, 1, 0, 0]), ["a", "b"])
+    assert claim.value == pytest.approx(0.5)  # 1 if poison could not lie where no fit row does
 
 
 def test_hinge_loss_and_no_intercept(cancer):

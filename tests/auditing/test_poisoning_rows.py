@@ -12,10 +12,11 @@ from sklearn.preprocessing import scale
 from sklearn.svm import SVC, LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
-from surelearn.auditing.poisoning_influence import influence
-from surelearn.auditing.poisoning_margins import _own, _sklearn, missed_most, steps
-from surelearn.auditing.poisoning_view import _aimed, _flipped, _influence
+from surelearn.attacks.influence_margins import dual_influence, steps
+from surelearn.auditing.sections.poisoning.influence import influence
+from surelearn.auditing.sections.poisoning.words import _aimed, _flipped, _influence
 from surelearn.linear import SupportVectorMachine
+from surelearn.subject import subject_of
 
 
 def halves(load, n=100):
@@ -46,7 +47,8 @@ class Nearest(ClassifierMixin, BaseEstimator):
 def test_a_dual_step_is_the_refit_while_the_margin_keeps_its_rows(intercept):
     X, y, new, _ = halves(load_breast_cancer)
     model = SupportVectorMachine(C=1.0, kernel="gaussian", intercept=intercept, tol=1e-10).fit(X, y)
-    ((one,), kernel) = _own(model)
+    dual = subject_of(model).dual
+    (one,), kernel = dual.machines, dual.kernel
     changes = steps(one, kernel(X[one.rows], X[one.rows]), kernel(new, X[one.rows]))
     assert one.rows.size > 50
     for at in range(0, one.rows.size, 9):
@@ -61,7 +63,8 @@ def test_a_dual_step_is_the_refit_while_the_margin_keeps_its_rows(intercept):
 def test_the_machines_of_scikit_learn_are_read_right(load, kernel):
     X, y, new, _ = halves(load)
     model = SVC(kernel=kernel, C=2.0, class_weight="balanced").fit(X, y)
-    machines, kappa = _sklearn(model)
+    dual = subject_of(model).dual
+    machines, kappa = dual.machines, dual.kernel
     apart = copy.copy(model)
     apart.decision_function_shape = "ovo"
     scores = np.reshape(apart.decision_function(new), (len(new), -1))
@@ -74,7 +77,8 @@ def test_the_machines_of_scikit_learn_are_read_right(load, kernel):
 def test_steps_find_the_rows_that_refits_say_count_most():
     X, y, new, truth = halves(load_breast_cancer)
     model = SVC(gamma=1 / 30).fit(X, y)
-    rows, rise = missed_most(model, X, new, truth)
+    found = dual_influence(model, X, new, truth)
+    rows, rise = found.rows, found.risk
     sign = np.where(truth == 1, 1.0, -1.0)
 
     def loss(fitted):
@@ -90,7 +94,7 @@ def test_every_support_vector_of_a_small_machine_is_left_out():
     found = told(SVC(), X, y, new, truth)
     model = SVC().fit(X, y)
     assert found["tried"] == model.support_.size > 12
-    assert found["chosen"].endswith("the others change nothing")
+    assert found["chosen"].endswith("the others have no influence")
     assert found["loss"].startswith("hinge loss")
     assert found["noise"] == 0
     other = np.setdiff1d(np.arange(len(y)), model.support_)[0]
@@ -114,10 +118,10 @@ def test_what_is_called_errors_are_errors():
     X, y, new, truth = halves(load_iris)
     model = Nearest()
     found = told(model, X, y, new, truth)
-    assert found["loss"] == "share of errors"
+    assert found["loss"] == "error rate"
     assert found["base"] == np.mean(model.predict(new) != truth)
     votes = told(SVC(decision_function_shape="ovo"), X, y, new, truth)
-    assert votes["loss"] == "share of errors"
+    assert votes["loss"] == "error rate"
 
 
 def test_rows_that_are_as_easy_as_all_others_are_not_called_hard():
@@ -126,7 +130,7 @@ def test_rows_that_are_as_easy_as_all_others_are_not_called_hard():
     hard[[40, 60, 77]] = 1.0
     found = told(model, X, y, new, truth, 20, hard)
     assert set(found["rows"]) == {40, 60, 77}
-    assert found["chosen"] == " of those hardest to predict"
+    assert found["chosen"] == " that are hardest to predict"
     drawn = told(model, X, y, new, truth, 8, 0 * hard)
     assert drawn["tried"] == 4
     assert drawn["chosen"].startswith(" drawn at random")
@@ -139,7 +143,7 @@ def test_rows_that_are_as_easy_as_all_others_are_not_called_hard():
 
 
 def finding(change, spread, noise=0.0):
-    said = {"method": "refits", "chosen": "", "tried": 9, "loss": "share of errors", "base": 0.06}
+    said = {"method": "refits", "chosen": "", "tried": 9, "loss": "error rate", "base": 0.06}
     return _influence({"changes": [change], "noise": noise, "spread": spread, **said}, 3, 100)
 
 
@@ -148,9 +152,9 @@ def test_one_more_error_is_no_warning():
     spread = one_in_fifty.std(ddof=1) / np.sqrt(50) / 0.06
     few = finding(one_in_fifty.mean() / 0.06, spread)
     assert few.severity == "info"
-    assert "A few held-back rows make that up" in few.text
+    assert "within two standard errors over the held-back rows" in few.text
     assert finding(1 / 3, 0.01).severity == "warning"
-    assert "held-back rows make" not in finding(1 / 3, 0.01).text
+    assert "two standard errors" not in finding(1 / 3, 0.01).text
     assert finding(1 / 3, 0.01, noise=0.5).severity == "info"
     X, y, new, truth = halves(load_iris)
     found = told(Nearest(), X, y, new, truth)
@@ -180,10 +184,10 @@ CLASSES, NUMBERS = SimpleNamespace(task="classification"), SimpleNamespace(task=
 @pytest.mark.parametrize(
     ("risks", "told", "severity"),
     [
-        ({0.01: [0.05], 0.03: [0.05], 0.1: [0.04], 0.2: [0.2]}, "20% of the labels", "notice"),
-        ({0.01: [0.05], 0.03: [0.3], 0.1: [0.11], 0.2: [0.6]}, "3% of the labels", "warning"),
-        ({0.01: [0.05], 0.03: [0.07], 0.1: [0.12], 0.2: [0.2]}, "10% of the labels", "notice"),
-        ({0.01: [0.05], 0.03: [0.05], 0.1: [0.04], 0.2: [0.06]}, "10% of the labels", "info"),
+        ({0.01: [0.05], 0.03: [0.05], 0.1: [0.04], 0.2: [0.2]}, "20% of the training labels", "notice"),
+        ({0.01: [0.05], 0.03: [0.3], 0.1: [0.11], 0.2: [0.6]}, "3% of the training labels", "warning"),
+        ({0.01: [0.05], 0.03: [0.07], 0.1: [0.12], 0.2: [0.2]}, "10% of the training labels", "notice"),
+        ({0.01: [0.05], 0.03: [0.05], 0.1: [0.04], 0.2: [0.06]}, "10% of the training labels", "info"),
     ],
 )
 def test_the_fraction_that_is_told_of_is_the_one_that_is_judged(risks, told, severity):
@@ -196,6 +200,6 @@ def test_the_fraction_that_is_told_of_is_the_one_that_is_judged(risks, told, sev
 def test_so_for_rows_that_are_added():
     found = _aimed(CLASSES, {0.03: [0.05, 0.05], 0.1: [0.4, 0.5]}, 0.05, None)
     assert found.severity == "warning"
-    assert "Adding 10% of rows" in found.text
+    assert "10% of rows added" in found.text
     calm = _aimed(NUMBERS, {0.03: [1.0], 0.1: [1.01]}, 1.0, None)
-    assert (calm.severity, "Adding 3% of rows" in calm.text) == ("info", True)
+    assert (calm.severity, "3% of rows added" in calm.text) == ("info", True)

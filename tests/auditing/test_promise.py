@@ -1,9 +1,9 @@
 """Does the page keep its promise? Small audits from known distributions through the whole of `surelearn.audit`.
 
 A population has finitely many cells, so the true value of every claim about the chosen, fitted model is a finite sum. It
-also has a nuisance column of continuous values, dropped before fitting but hashed with the row: rows get their purpose by a
-hash of their content under a fixed salt, so without it the same few rows would certify in every trial, and coverage would
-hold only on average over salts. Verdicts are read as a person reads them, from the sentence.
+also has a nuisance column of continuous values, dropped before fitting but hashed with the row, so that no row repeats; what
+holds where rows repeat is simulated in ``test_promise_in_use.py``. Verdicts are read as a person reads them, from the
+sentence.
 
 `benchmarks/coverage_audit.py` runs the same simulation with the default candidates.
 """
@@ -29,12 +29,13 @@ from sklearn.pipeline import Pipeline
 
 import surelearn
 from surelearn import bounds
+from surelearn.auditing.sections import skippable
 from surelearn.data import read_table
 from surelearn.fingerprint import fingerprint_model
 from surelearn.selection.split import split_rows
 
 DELTA = 0.2
-QUICK = {"delta": DELTA, "refits": 0, "curve_repeats": 0}
+QUICK = {"delta": DELTA, "refits": 0, "curve_repeats": 0, "skip": skippable()}
 TINY = 1e-9  # rounding of the exact sums
 
 
@@ -51,7 +52,7 @@ def more_than(count: int, rate: float, trials: int) -> bool:
 
 
 class Recorded(Pipeline):
-    """A pipeline whose fitted copies are kept: an `Audit` does not carry its model."""
+    """A pipeline whose fitted copies are kept: an `Audit` carries the chosen model alone."""
 
     fitted: list[Recorded] = []  # noqa: RUF012 - shared on purpose
 
@@ -124,19 +125,27 @@ class Population:
     """Finitely many cells with the joint probability ``p[cell, label]``; rows come one by one, or ``size`` a group.
 
     With groups, ``kind`` says to which kind of group a cell belongs; kinds are equally likely, within one p sums to 1.
+    Without the ``nuisance`` column rows repeat; ``columns`` are then in this order.
     """
 
     cells: pd.DataFrame
     p: Any
     kind: Any
     size: int = 1
+    nuisance: bool = True
+    columns: tuple[str, ...] = ()
 
     @property
     def labels(self) -> Any:
         return np.arange(self.p.shape[1])
 
+    @property
+    def dropped(self) -> list[str]:
+        """Columns that no model may see."""
+        return ["u"] if self.nuisance else []
+
     def draw(self, rng: np.random.Generator, n: int) -> pd.DataFrame:
-        """``n`` rows (``n`` groups) as a person would have them in a file, with the nuisance column ``u``."""
+        """``n`` rows (``n`` groups) as a person would have them in a file; the nuisance column is ``u``."""
         if self.size == 1:
             flat = rng.choice(self.p.size, size=n, p=self.p.ravel())
         else:
@@ -147,7 +156,10 @@ class Population:
         frame = self.cells.iloc[flat // self.labels.size].reset_index(drop=True)
         if self.size > 1:
             frame["patient"] = np.repeat(rng.choice(10**6, size=n, replace=False), self.size)
-        return frame.assign(u=rng.random(flat.size), y=self.labels[flat % self.labels.size])
+        if self.nuisance:
+            frame["u"] = rng.random(flat.size)
+        frame["y"] = self.labels[flat % self.labels.size]
+        return frame[list(self.columns or frame)]
 
     def mean(self, values: Any, within: Any = True) -> float:
         """The mean of ``values[cell, label]`` over the rows ``within``; with groups: over groups that have such rows."""
@@ -163,6 +175,16 @@ def independent(sizes: dict[str, int], weights: Any) -> Population:
     cells = pd.DataFrame(list(itertools.product(*map(range, sizes.values()))), columns=list(sizes))
     p = np.asarray(weights(cells), dtype=float)
     return Population(cells, p / p.sum(), np.zeros(len(cells), dtype=int))
+
+
+def with_replacement(table: pd.DataFrame) -> Population:
+    """Rows drawn with replacement from a table whose rows repeat; its target is ``y``, a whole number."""
+    y, features = table["y"].to_numpy(), table.drop(columns="y")
+    cells = features.drop_duplicates(ignore_index=True)
+    codes = features.groupby(list(features), sort=False).ngroup().to_numpy()  # in the order of their first rows
+    p = np.zeros((len(cells), y.max() + 1))
+    np.add.at(p, (codes, y), 1 / len(y))
+    return Population(cells, p, np.zeros(len(cells), dtype=int), nuisance=False, columns=tuple(table))
 
 
 def two_classes(one: Any) -> Any:
@@ -186,6 +208,10 @@ LEAK = independent(  # `told` repeats the label, but for one row in 200
     {"a": 3, "b": 3, "told": 2},
     lambda x: two_classes(expit(1.6 * (x.a + x.b - 2))) * np.where(np.arange(2) == x.told.to_numpy()[:, None], 0.995, 0.005),
 )
+CONTENTS = independent(  # labels can be learned by heart only: on contents without a copy half of the answers are wrong
+    {"a": 8, "b": 8, "c": 8},
+    lambda x: two_classes(np.where(np.random.default_rng(0).random(len(x)) < 0.5, 0.97, 0.03)),
+)
 PATIENTS = _patients()
 
 
@@ -198,6 +224,7 @@ class Truth:
     rival: Any = None
     positive: Any = None
     cost: float = 1.0
+    frame: pd.DataFrame | None = None  # the audited rows
 
     @cached_property
     def predicted(self) -> Any:
@@ -228,7 +255,20 @@ class Truth:
             return self._cost(self._baseline(label)) - self._cost(self.predicted)
         if quantity == "gain":
             return people.mean(self._baseline(label) != labels) - people.mean(wrong)
+        if quantity == "novel_risk":
+            return self._novel(wrong)
         raise AssertionError(f"no truth for {quantity}")
+
+    def _novel(self, wrong: Any) -> float:
+        """The mean error over the contents without a copy among the fit rows that as many new rows would meet, each once."""
+        certify = split_rows(read_table(self.frame, target="y", drop=self.population.dropped).row_hashes).certify
+        fitted = self.frame.drop(index=certify)
+        names = list(self.population.cells)
+        unmet = ~self.population.cells.apply(tuple, axis=1).isin(set(fitted[names].itertuples(index=False, name=None)))
+        mass = self.population.p.sum(axis=1)
+        met = unmet.to_numpy() * (1 - (1 - mass) ** certify.size)
+        errors = (self.population.p * wrong).sum(axis=1) / mass
+        return float(met @ errors / met.sum())
 
     def _cost(self, answers: Any) -> float:
         is_positive, called = self.population.labels == self.positive, answers == self.positive
@@ -269,7 +309,10 @@ class Truth:
 
 
 def inside(cells: pd.DataFrame, text: str) -> Any:
-    """The cells of a slice, from its name: ``a ≤ 1``, ``1 < a ≤ 2``, ``a > 2``, or ``a`` for all."""
+    """The cells of a slice, from its name: ``a ≤ 1``, ``1 < a ≤ 2``, ``a > 2``, ``a = word``, or ``a`` for all."""
+    if " = " in text:
+        name, word = text.split(" = ")
+        return (cells[name] == word).to_numpy()
     low, name, relation, high = re.fullmatch(r"(?:(\S+) < )?(\w+)(?: (≤|>) (\S+))?", text).groups()
     values = cells[name].to_numpy()
     if relation == ">":
@@ -293,8 +336,7 @@ class Tally:
     shares: Counter[str] = field(default_factory=Counter)  # the δ that the quantity's claims were given, summed over trials
 
     def add(self, result: Any, truth: Truth) -> None:
-        # Not judged here: the claim about novel contents, whose true value this population does not give (test_novelty.py).
-        claims = [claim for claim in result.certificate.together if claim.quantity != "novel_risk"]
+        claims = result.certificate.together
         broken = {claim.quantity for claim in claims if truth.breaks(claim)}
         baseline = next((claim.label for claim in claims if claim.quantity == "gain"), "")
         self.trials += 1
@@ -337,26 +379,12 @@ class Scenario:
         frame = self.population.draw(rng, self.rows)
         options = {**QUICK, **self.options}
         result = surelearn.audit(
-            frame, target="y", drop=["u"], models=self.models, against=self.rival, ledger=False, **options
+            frame, target="y", drop=self.population.dropped, models=self.models, against=self.rival, ledger=False, **options
         )
-        truth = Truth(self.population, self._model(result), positive=options.get("positive"), cost=options.get("cost", 1.0))
+        truth = Truth(self.population, result.model, positive=options.get("positive"), cost=options.get("cost", 1.0))
+        truth.frame = frame
         truth.rival = None if self.rival is None else Recorded.fitted[-1]
         return result, truth
-
-    def _model(self, result: Any) -> Any:
-        """The fitted model that the certificate is about: the first that was fitted after all comparisons."""
-        model = Recorded.fitted[sum(map(len, result.numbers["selection"]["fold errors"]))]
-        threshold = result.numbers["threshold"]
-        return model if threshold is None else Thresholded(model, threshold)
-
-
-@dataclass
-class Thresholded:
-    model: Any
-    threshold: float
-
-    def predict(self, X: Any) -> Any:
-        return (self.model.predict_proba(X)[:, 1] >= self.threshold).astype(int)
 
 
 LOOKUPS = {
@@ -372,6 +400,7 @@ SCENARIOS = {
     "three classes": Scenario(THREE, LOOKUPS, 120, 450, {**SPLIT, "positive": 1, "prefer": "best"}),
     "cost": Scenario(BLURRED, {"bayes": recorded(GaussianNB())}, 200, 300, {**SPLIT, "positive": 1, "cost": 3.0}),
     "against": Scenario(SIGNAL, LOOKUPS, 120, 400, SPLIT, recorded(Lookup(("b",)))),
+    "novel contents": Scenario(CONTENTS, LOOKUPS, 500, 300, SPLIT),
 }
 
 
@@ -387,8 +416,9 @@ def test_the_verdict_and_the_page_hold(name):
         assert at_most(broken, tally.shares[quantity] / tally.trials, tally.trials), (quantity, tally)
     assert tally.headline > tally.trials * DELTA / 8, tally  # not so loose that the simulation could not fail
     assert tally.kinds["guaranteed"] > 0.3 * tally.trials, tally
+    assert name != "novel contents" or tally.shares["novel_risk"] > 0, tally  # elsewhere it is rarely planned
     result, truth = scenario.once(np.random.default_rng(0))  # the truths are about the certified model
-    assert name == "cost" or fingerprint_model(truth.model) == result.certificate.facts.hashes["model"]
+    assert fingerprint_model(truth.model) == result.certificate.facts.hashes["model"]
 
 
 @pytest.mark.slow
@@ -445,10 +475,14 @@ def test_mutants_certify_rows_that_chose_and_rows_that_were_fitted():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("part", [0, 1])
-def test_twenty_seeds_on_pure_noise_do_not_beat_a_coin(part, tmp_path):
-    """In at most δ of 2 × 160 data sets; each seed gives the user another model, and none gives them other rows."""
-    rng, data_sets, seeds, fooled, uncharged, naive = np.random.default_rng([4, part]), 160, 20, 0, 0, 0
+def test_twenty_seeds_on_pure_noise_do_not_beat_a_coin(tmp_path, monkeypatch):
+    """In at most δ of 160 data sets; each seed gives the user another model, and none gives them other rows.
+
+    At a true rate of δ more than 52 data sets are fooled with probability 7e-5; a ledger that did not charge fools at least
+    45% of them (asserted below), and stays at 52 or under with probability 9e-4 at most.
+    """
+    monkeypatch.setattr("os.fsync", lambda _: None)  # 3,200 ledgers need not outlive a power cut: files are tested elsewhere
+    rng, data_sets, seeds, fooled, uncharged, naive = np.random.default_rng([4, 0]), 160, 20, 0, 0, 0
     for number in range(data_sets):
         frame = NOISE.draw(rng, 84)
         lucky, free, rows = False, False, set()
@@ -464,7 +498,7 @@ def test_twenty_seeds_on_pure_noise_do_not_beat_a_coin(part, tmp_path):
         fooled, uncharged = fooled + lucky, uncharged + free
         naive += any(_lucky_split(frame, rng, seed) for seed in range(seeds))
     assert at_most(fooled, DELTA, data_sets), (fooled, uncharged, naive)
-    assert uncharged > 2 * DELTA * data_sets, (fooled, uncharged, naive)  # what the ledger is for
+    assert uncharged > 0.45 * data_sets, (fooled, uncharged, naive)  # what the ledger is for
     assert naive > 2 * DELTA * data_sets, (fooled, uncharged, naive)  # and the hash
 
 
@@ -550,15 +584,12 @@ def test_prediction_intervals_and_mean_errors_hold(loss_bound):
     rng, trials, alpha, share = np.random.default_rng(6), 400, 0.15, DELTA if loss_bound is None else DELTA / 2
     said, headline, together = 0, 0, 0
     for _ in range(trials):
-        Recorded.fitted.clear()
         a, b, c = rng.integers(3, size=120), rng.integers(3, size=120), rng.integers(8, size=120)
         y = 2 * a + b + rng.uniform(-NOISE_WIDTH, NOISE_WIDTH, size=120)
         options = {**QUICK, **SPLIT, "alpha": alpha, "loss_bound": loss_bound}
         frame = pd.DataFrame({"a": a, "b": b, "c": c, "y": y})
         result = surelearn.audit(frame, target="y", models=models, ledger=False, **options)
-        hashed = result.certificate.facts.hashes["model"]
-        model = next(model for model in reversed(Recorded.fitted) if fingerprint_model(model) == hashed)
-        truth, claims = Offsets(NOISE.cells, model), result.certificate.together
+        truth, claims = Offsets(NOISE.cells, result.model), result.certificate.together
         radius = float(re.search(r"fall within \*\*([\d.,]+) of the truth\*\*", result.verdict.sentence)[1].replace(",", ""))
         said += truth.covered(radius) < 1 - alpha
         headline += truth.breaks(claims[0], alpha)

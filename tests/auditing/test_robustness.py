@@ -14,14 +14,18 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 import surelearn
-from surelearn.auditing import robustness, trust
-from surelearn.auditing.context import Context, Options, Runner
-from surelearn.auditing.robustness import SMALL
-from surelearn.auditing.robustness_proved import proved_claims, right_and_certified
-from surelearn.auditing.robustness_view import moves_of, view_of
-from surelearn.auditing.robustness_work import prove
+from surelearn.auditing.context import Context
+from surelearn.auditing.options import Options
+from surelearn.auditing.sections import skippable
+from surelearn.auditing.sections.robustness import words as robustness
+from surelearn.auditing.sections.robustness.words import SMALL, proved_claims, right_and_certified
+from surelearn.auditing.sections.robustness.work import prove, tasks
+from surelearn.auditing.writing import write_sections
 from surelearn.certification import certify
+from surelearn.jobs import Runner
+from surelearn.lacking import Lacking
 from surelearn.linear import LogisticRegression, Ridge
+from surelearn.robust.tables import moves_of, view_of
 from surelearn.selection.preparation import preparation
 from surelearn.selection.split import Split
 
@@ -78,8 +82,7 @@ def fitted(learner, train=140, seed=0, regression=False):
 
 
 def section_of(context):
-    only = {"skip": tuple(key for key in trust.MODULES if key != "robustness")}
-    (section,) = trust.sections(replace(context, options=replace(context.options, **only)))
+    (section,) = write_sections([robustness.ENTRY], context)
     return section
 
 
@@ -111,8 +114,8 @@ def test_gradient_and_certificate_on_one_chart(learner):
     assert {claim.theorem for claim in rows} <= {"linear_radius", "kernel_radius"}
     assert [claim.covers.rows for claim in rows] == [f"row {row[0][1:]}" for row in changes.rows]
     assert all(claim.recompute() == claim.value for claim in section.claims)
-    assert "by gradients" in section.notes[0]
-    assert "Changed: 3 of 5 columns (a, b, c)" in section.notes[1]
+    assert "(PGD)" in section.notes[0]
+    assert "The attack changes 3 of 5 columns (a, b, c)" in section.notes[1]
     assert len(changes.rows) == 3
 
 
@@ -131,7 +134,7 @@ def test_trees_are_attacked_by_predictions(learner):
 def test_changes_turn_rows_stay_in_range_and_are_whole_where_numbers_are():
     for learner in (LogisticRegression(regularization=0.01), FOREST):
         context = fitted(learner)
-        task = robustness.tasks(context)[0]
+        task = tasks(context)[0]
         result, X, moves = task.function(**task.arguments), task.arguments["X"], task.arguments["moves"]
         assert moves.names == ("a", "b", "c")
         assert result["changes"]
@@ -152,7 +155,7 @@ def test_changes_turn_rows_stay_in_range_and_are_whole_where_numbers_are():
 def test_a_row_turned_lies_beyond_what_is_proved_of_it():
     for learner in (LogisticRegression(regularization=0.01), SVC()):
         context = fitted(learner)
-        attack, proof = robustness.tasks(context)[:2]
+        attack, proof = tasks(context)[:2]
         distance = attack.function(**attack.arguments)["distance"]
         radii = proof.function(**proof.arguments)["radii"]
         assert (distance[distance > 0] >= radii["values"][distance > 0]).all()
@@ -163,14 +166,13 @@ def test_a_proof_that_costs_too_much_is_left_out():
     context = fitted(SVC())
     X, y = context.rows("certify")
     result = prove(context.model, X, moves_of(KINDS, X, X), None, 1e-9, 0)
-    assert result["radii"] is None
-    assert "takes more work than allowed" in result["why_not"]
+    assert "takes more work than allowed" in result["radii"].reason
     assert proved_claims(context, result, y, [], np.arange(len(y)), SMALL) == ()
 
 
 def test_the_radius_of_a_linear_model_is_the_formula_in_the_users_units():
     context = fitted(Peer())
-    proof = robustness.tasks(context)[1]
+    proof = tasks(context)[1]
     X, radii = proof.arguments["X"], proof.function(**proof.arguments)["radii"]
     prepare, learner = context.model[0], context.model[-1]
     names, train = list(prepare.get_feature_names_out()), context.rows("train")[0]
@@ -206,7 +208,7 @@ def test_a_decision_threshold_is_the_models_own():
             context = context_of(model.fit(X[:140], y[:140]), X, y, train=140)
             moves = moves_of(KINDS, X, X)
             view = view_of(context.model, X, moves)
-            assert (view.f.pullback is not None) == gradient
+            assert isinstance(view.f.pullback, Lacking) != gradient
             assert (view.f.predict(view.rows) == context.model.predict(X)).all()
         check_shape(section_of(context))
 
@@ -234,7 +236,7 @@ def test_eigenpro():
     section = section_of(fitted(EigenProClassifier(Gaussian(2.0), regularization=0.01, device="cpu")))
     chart = check_shape(section)
     assert 0 < chart.data["low"][1] <= chart.data["y"][1]
-    assert "by gradients" in section.notes[0]
+    assert "(PGD)" in section.notes[0]
     assert section.claims[0].theorem == "robust_accuracy"
     assert {claim.theorem for claim in section.claims[1:]} == {"kernel_radius"}
 
@@ -258,7 +260,7 @@ def test_a_torch_module_is_attacked_by_gradients_and_smoothed():
     expected = np.abs(X[:, 0] + X[:, 1] / 5) / (X[:, 0].std() + X[:, 1].std() / 5)  # the boundary is a plane
     assert chart.data["y"][2] == pytest.approx((expected > 0.1).mean(), abs=0.03)
     assert 0.3 < chart.data["low"][2] <= chart.data["y"][2]
-    assert any("smoothed" in claim.label and claim.surely() == "99.9%" for claim in section.claims)
+    assert any("randomized smoothing" in claim.label and claim.surely() == "99.9%" for claim in section.claims)
     assert not any("new rows" in claim.label for claim in section.claims)
     assert "No claim about new rows" in section.notes[2]
 
@@ -272,7 +274,8 @@ def test_a_plain_function_and_an_array():
     assert chart.data["y"][4] == pytest.approx((near > 0.2).mean(), abs=0.1)
     model = make_pipeline(StandardScaler(), Peer()).fit(X, X[:, 1] > 0)
     assert (
-        section_of(context_of(model, X, X[:, 1] > 0)).notes[0].startswith("The line is what an attack leaves, by gradients")
+        "under a white-box attack by projected gradient descent (PGD)"
+        in (section_of(context_of(model, X, X[:, 1] > 0)).notes[0])
     )
 
 
@@ -286,7 +289,7 @@ def test_categories_alone():
 def test_another_category_turns_rows():
     context = fitted(Peer())
     (finding,) = [finding for finding in section_of(context).findings if finding.code == "SL602"]
-    task = robustness.tasks(context)[-1]
+    task = tasks(context)[-1]
     X, y, turned = task.arguments["X"], task.arguments["y"], 0
     before = context.model.predict(X)
     for i in np.flatnonzero(before == y):
@@ -302,7 +305,7 @@ def not_at_home(X):
 def test_models_that_cannot_be_measured_get_a_sentence():
     X = np.random.default_rng(0).normal(size=(60, 3))
     y = (X[:, 0] > 0).astype(int)
-    context = context_of(lambda X: (X[:, 0] > 0).astype(int), X, y)
+    context = replace(context_of(lambda X: (X[:, 0] > 0).astype(int), X, y), options=Options(show_rows=True))
     assert "the model is not at home" in section_of(replace(context, model=not_at_home)).notes[0]
     nan = replace(context, model=lambda X: np.full(len(X), np.nan))
     assert section_of(nan).notes[0] == "Not measured: the model predicts NaN"
@@ -318,7 +321,7 @@ def test_models_that_cannot_be_measured_get_a_sentence():
 
 def test_the_page_does_not_depend_on_jobs_and_can_be_without():
     frame, y, _ = table(200)
-    others = [key for key in trust.MODULES if key != "robustness"]
+    others = [key for key in skippable() if key != "robustness"]
     options = {
         "target": "y",
         "models": {"it": clone(FOREST)},
@@ -331,5 +334,3 @@ def test_the_page_does_not_depend_on_jobs_and_can_be_without():
     assert one.to_json() == two.to_json()
     assert "standard deviations" in one["robustness"].findings[0].text
     assert one["robustness"].charts[0].title in one.to_html()
-    off = fitted(FOREST)
-    assert trust.sections(replace(off, options=replace(off.options, skip=tuple(trust.MODULES)))) == []

@@ -11,10 +11,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from tests.auditing.test_robustness import KINDS, check_shape, context_of, fitted, section_of, table
 
-from surelearn.auditing.context import Unusable
-from surelearn.auditing.robustness_view import moves_of
-from surelearn.auditing.robustness_work import attack, prove, substitute
+from surelearn.auditing.sections.robustness.work import attack, prove, substitute
 from surelearn.certification import certify
+from surelearn.lacking import Lacking
+from surelearn.robust.tables import moves_of
 
 
 @pytest.mark.parametrize("labels", [(0, 1), (1, 2), ("n", "y"), ("y", "n")], ids=str)
@@ -64,7 +64,7 @@ def test_nan_for_changed_rows_is_a_sentence_and_no_success():
     X = np.random.default_rng(0).normal(size=(60, 3))
     y = (X[:, 0] > 0).astype(float)
     context = replace(context_of(lambda X: (X[:, 0] > 0).astype(float), X, y), model=only_at_home(X, y))
-    section = section_of(context)
+    section = section_of(replace(context, options=replace(context.options, show_rows=True)))  # with the model's message
     assert not section.findings
     assert section.notes[0].startswith("Not measured: ")
     assert "the model returned NaN for" in section.notes[0]
@@ -78,11 +78,12 @@ def test_nan_for_changed_rows_is_a_sentence_and_no_success():
         return np.where(rows["job"] == "pilot", np.nan, 1.0)
 
     moves = moves_of(KINDS, frame, frame)
-    with pytest.raises(Unusable, match=r"^the model returned NaN for changed rows$"):
-        attack(off_the_data, frame, numbers, frame, moves, None, budget=30, seed=0)
+    attacked = attack(off_the_data, frame, numbers, frame, moves, None, budget=30, seed=0)
+    assert attacked == Lacking("attack", "the model returned NaN for changed rows")
     cooks = frame[frame["job"] == "cook"]
-    with pytest.raises(Unusable, match=r"^the model returned NaN for changed rows$"):
-        substitute(new_category, cooks, np.ones(len(cooks)), {"job": ["cook", "pilot"]})
+    substituted = substitute(new_category, cooks, np.ones(len(cooks)), {"job": ["cook", "pilot"]})
+    assert isinstance(substituted, Lacking)
+    assert substituted.reason == "the model returned NaN for changed rows"
 
 
 def test_labels_the_model_does_not_know_are_wrong_and_the_others_are_attacked():
@@ -109,10 +110,10 @@ class Bent(Peer):
 
 def test_a_model_that_is_not_what_it_looks_like_is_not_proved():
     section = section_of(fitted(Bent()))
-    assert "by predictions alone" in section.notes[0]
+    assert "a black-box attack" in section.notes[0]
     assert "it may score otherwise than LogisticRegression" in section.notes[0]
     assert not section.claims
-    assert section.notes[2].startswith("Nothing is proved about the model itself: Bent has no gradient")
+    assert section.notes[2].startswith("Nothing is proved about the model itself, for the same reason.")
 
 
 class Clipped(StandardScaler):
@@ -137,5 +138,7 @@ def test_a_threshold_on_a_score_is_not_one_on_a_probability():
         for method in ("decision_function", "predict_proba")
     )
     moves = moves_of({}, X, X)
-    assert prove(by_score, X, moves, None, 1.0, 0)["radii"] is None
-    assert prove(by_chance, X, moves, None, 1.0, 0)["radii"] is not None
+    for model, level in ((by_score, 0.5), (by_chance, 0.0)):  # a probability of 0.5 is a score of 0
+        inside = model.estimator_
+        expected = np.abs(inside.decision_function(X) - level) / (np.abs(inside.coef_[0]) @ X.std(axis=0))
+        np.testing.assert_allclose(prove(model, X, moves, None, 1.0, 0)["radii"]["values"], expected, rtol=1e-6)

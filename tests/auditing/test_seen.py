@@ -15,15 +15,15 @@ from sklearn.preprocessing import OrdinalEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 import surelearn
-from surelearn.auditing.poisoning import _cut
+from surelearn.auditing.sections.poisoning.work import _cut
 from surelearn.auditing.seen import LEAST_CHANCE, _chance, check_seen, stack, unfitted_of, with_seeds
-from surelearn.auditing.trust import MODULES
 from surelearn.fingerprint import fingerprint_model
 from surelearn.linear import DPLogisticRegression
 from surelearn.selection.costs import best_constant
 
+ATTACKS = ("robustness", "poisoning", "membership", "attribution")
 QUICK = {"ledger": False, "refits": 4, "effort": 0.4, "n_jobs": 1, "show_rows": True}
-ONLY = {name: {**QUICK, "skip": [other for other in MODULES if other != name]} for name in MODULES}
+ONLY = {name: {**QUICK, "skip": [other for other in ATTACKS if other != name]} for name in ATTACKS}
 
 
 def rows(n, seed, d=4):
@@ -88,12 +88,12 @@ def test_all_four_sections_of_a_torch_module(module, seen, others):
     assert codes(one, "membership") == {"SL641"}
     assert one["membership"].findings[0].numbers["low"] > 0.5
     assert "SL661" in codes(one, "attribution")
-    assert "trained further on 60 of the fit rows" in notes(one, "poisoning")
+    assert "fine-tuned on 60 of the training rows" in notes(one, "poisoning")
     assert "measured on 90 held-back rows" in notes(one, "poisoning")
     assert "how this model was fitted is not known here" in notes(one, "membership")
-    assert "train rows" in notes(one, "attribution")
-    assert "standard deviations of the fit rows" in notes(one, "robustness")
-    assert not any("Not measured" in notes(one, key) for key in MODULES)
+    assert "training rows as the background" in notes(one, "attribution")
+    assert "standard deviation in the fit rows" in notes(one, "robustness")
+    assert not any("Not measured" in notes(one, key) for key in ATTACKS)
     influential = [int(row[0]) for row in one["poisoning"].tables[-1].rows]
     shown = [row[-2] for row in one["poisoning"].tables[-1].rows]
     assert shown == [str(seen[1][place - 1]) for place in influential]  # numbered among the rows seen
@@ -122,9 +122,9 @@ def test_all_four_sections_of_a_forest_whose_seed_is_open(seen, others):
     assert codes(one, "membership") == {"SL641", "SL642"}
     assert one["membership"].findings[0].numbers["low"] > 0.6
     assert "SL661" in codes(one, "attribution")
-    assert "Tried on 120 rows it was fitted on and 90 certify rows" in notes(one, "membership")
+    assert "The attacks were run on 120 training rows (members) and 90 certify rows" in notes(one, "membership")
     assert one["split"].tables[0].rows == (("fit", "120"), ("certify", "90"))
-    assert "vouches for" in notes(one, "split")
+    assert "vouches that" in notes(one, "split")
     assert one.numbers["seen"]["rows"] == 120
     assert one.rows == 90
 
@@ -169,7 +169,7 @@ def test_units_come_from_the_rows_seen(linear, seen, others):
 
 
 def test_the_majority_is_that_of_the_rows_seen(linear, seen, others):
-    skip = {**QUICK, "skip": list(MODULES)}
+    skip = {**QUICK, "skip": list(ATTACKS)}
     known, unknown = (surelearn.audit(linear, *others, seen=pair, **skip).certificate for pair in (seen, None))
     constants = [[c.label for c in each.claims if c.quantity == "baseline_risk"] for each in (known, unknown)]
     assert constants[0] == [f"errors of always answering {int(seen[1].mean() > 0.5)}"]
@@ -207,7 +207,7 @@ def test_copies_that_chance_gives_are_a_finding():
     order = np.random.default_rng(0).permutation(np.setdiff1d(np.arange(150), [first, second]))
     train, certify = np.append(order[:99], first), np.append(order[99:], second)
     model = LogisticRegression(max_iter=500).fit(X[train], y[train])
-    result = surelearn.audit(model, X[certify], y[certify], seen=(X[train], y[train]), **{**QUICK, "skip": list(MODULES)})
+    result = surelearn.audit(model, X[certify], y[certify], seen=(X[train], y[train]), **{**QUICK, "skip": list(ATTACKS)})
     (finding,) = result["split"].findings
     assert finding.code == "SL104"
     assert finding.text.startswith("1 of the 50 rows is equal to a row that the model was fitted on")
@@ -308,7 +308,7 @@ def test_a_name_for_two_columns_is_refused(linear, seen, others):
 
 
 def test_another_set_of_rows_seen_is_another_look(linear, seen, others, tmp_path):
-    asked = {**QUICK, "ledger": tmp_path / "ledger.json", "skip": list(MODULES)}
+    asked = {**QUICK, "ledger": tmp_path / "ledger.json", "skip": list(ATTACKS)}
     pairs = (seen, seen, rows(120, 5), seen)
     assert [surelearn.audit(linear, *others, seen=pair, **asked).numbers["turn"] for pair in pairs] == [1, 1, 2, 1]
 
@@ -321,8 +321,8 @@ def test_another_set_of_rows_seen_is_another_look(linear, seen, others, tmp_path
     [
         (lambda X, _: X, r"^seen must be a pair \(X_seen, y_seen\)"),
         (lambda X, y: (X, y, y), "^seen must be a pair"),
-        (lambda X, y: (X, y[:-1]), "^seen must have one target a row: it has 120 rows and targets of"),
-        (lambda X, y: (X, np.column_stack([y, y])), "^seen must have one target a row"),
+        (lambda X, y: (X, y[:-1]), "^seen must have one target per row: it has 120 rows and targets of"),
+        (lambda X, y: (X, np.column_stack([y, y])), "^seen must have one target per row"),
         (lambda X, y: (X[:1], y[:1]), "^seen must hold all rows that the model was fitted on, not 1$"),
         (lambda X, y: (X[:, :3], y), r"^seen must have the columns of X: it has the shape \(120, 3\), X \(90, 4\)$"),
         (lambda X, y: (X[:, 0], y), "^seen must have the columns of X: it has the shape"),

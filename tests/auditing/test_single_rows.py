@@ -8,6 +8,8 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner
 from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import surelearn
 from surelearn.auditing.single_rows import HIDDEN, SHOWN
@@ -18,10 +20,10 @@ FILES = ("report.html", "report.md", "audit.json", "certificate.json")
 
 
 def people(n=240):
-    """A table in which every value of every row is a secret: numbers of four digits, words of a row's own."""
+    """A table in which every value of every row is a secret: numbers of four digits, no years, words of a row's own."""
     rng = np.random.default_rng(0)
-    x, z = (rng.permutation(9000)[:n] + 1000.0 for _ in range(2))
-    signal = (x - 5500) / 2600 + 0.4 * rng.normal(size=n)
+    x, z = (rng.permutation(7900)[:n] + 2100.0 for _ in range(2))
+    signal = (x - 6050) / 2300 + 0.4 * rng.normal(size=n)
     words = [f"Zq{i:04}x {'good' if s > 0 else 'bad'} Wk{i:04}y" for i, s in enumerate(signal)]
     town = rng.choice(["Aville", "Btown"], n).astype(object)
     town[:3] = ["Rare1ville", "Rare2ville", "Rare3ville"]
@@ -100,6 +102,8 @@ def test_no_value_of_a_single_row_is_on_the_page(folder, monkeypatch):
     texts = run(folder, monkeypatch)
     numbers, words = secrets(people())
     assert occurring(texts, numbers | words) == set()
+    manifest = (folder / "out" / "model" / "manifest.json").read_text(encoding="utf-8")  # it has categories and deciles
+    assert occurring({"manifest": manifest}, {word for word in words if word[:2] in ("Zq", "Wk")}) == set()
     by_key = {section.key: section for section in sections(texts)}
     for key in ("robustness", "poisoning", "attribution"):
         assert HIDDEN in by_key[key].notes, key
@@ -137,14 +141,26 @@ class Talkative(LogisticRegression):
 def test_what_a_model_raises_may_quote_a_row(show_rows):
     frame = people()
     X, y = frame[["salary", "age"]].to_numpy(), (frame["sick"] == "yes").to_numpy().astype(int)
-    model = Talkative().fit(X[:120] / 1e4, y[:120])
+    model, asked = Talkative().fit(X[:120] / 1e4, y[:120]), {"show_rows": True} if show_rows else {}
     result = surelearn.audit(
-        model, X[120:] / 1e4, y[120:], seen=(X[:120] / 1e4, y[:120]), ledger=False, refits=4, effort=0.2, show_rows=show_rows
+        model, X[120:] / 1e4, y[120:], seen=(X[:120] / 1e4, y[:120]), ledger=False, refits=4, effort=0.2, **asked
     )
     said = [note for section in result.sections for note in section.notes if "t raised ValueError" in note]
     assert said
     assert all(("never seen such a row" in note) is show_rows for note in said)
     assert ("never seen" in result.to_html() + result.to_json() + result.to_markdown()) is show_rows
+
+
+@pytest.mark.parametrize("asked", [{}, {"show_rows": True}], ids=["by default", "asked for"])
+def test_a_claim_about_one_row_names_its_number_and_not_its_answer(asked):
+    options = {"ledger": False, "refits": 0, "curve_repeats": 0, "effort": 0.2, **asked}
+    skip = ("poisoning", "membership", "attribution")
+    models = {"linear": make_pipeline(StandardScaler(), LogisticRegression())}
+    frame = people()[["salary", "age", "sick"]]
+    claims = surelearn.audit(frame, target="sick", models=models, skip=skip, **options)["robustness"].claims
+    labels = [claim.label for claim in claims if " radius of row " in claim.label]
+    assert labels
+    assert all(bool(re.search(r" of row \d+, (yes|no)\b", label)) is bool(asked) for label in labels)
 
 
 def test_the_extremes_of_a_target_are_not_on_the_terminal(folder, monkeypatch):

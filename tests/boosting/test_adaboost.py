@@ -13,6 +13,7 @@ import sklearn.ensemble
 from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.tree import DecisionTreeClassifier
 
+from surelearn import bounds
 from surelearn.boosting import AdaBoostClassifier, DecisionStump
 
 METHODS = ("exact", "binned")
@@ -208,7 +209,7 @@ def test_given_thresholds_are_the_only_cuts():
     model = AdaBoostClassifier(5, thresholds=[[0.0, 0.25, 9.0], [-1.0, 1.0, -9.0]]).fit(X, y)
     assert set(model.thresholds_) <= {0.0, 0.25, -1.0, 1.0, np.inf}
     assert model.thresholds_[0] == 0.25
-    assert model.facts_["class_size"] == 2 * 6 + 2
+    assert model.record_.class_size == bounds.number_of_stumps(2, 3) == 2 * 6 + 2
 
 
 def test_tables_with_names_and_words_for_classes():

@@ -22,7 +22,7 @@ def claims(model):
 
 
 def reasons(model):
-    return {absent.theorem: absent.reason for absent in model.certificate_.absent}
+    return {absent.theorem: absent.reason for absent in model.certificate_.lacking}
 
 
 def noisy(rng, n, d=2, flip=0.3):
@@ -42,10 +42,10 @@ def test_a_vote_of_stumps_has_its_claims():
     rng = np.random.default_rng(0)
     X, y = noisy(rng, 5000)
     model = AdaBoostClassifier(7, thresholds=[0.5, 1.5]).fit(X, y)
-    made, facts = claims(model), model.facts_
+    made, record = claims(model), model.record_
     assert set(made) == {"adaboost_training_error", *CLOSED}
     n, t, wrong, v, size = 5000, model.n_rounds_, int((model.predict(X) != y).sum()), 3, 2 * 4 + 2
-    assert facts["training_errors"] == wrong
+    assert record.training_errors == wrong
     epsilon = model.estimator_errors_
     assert made["adaboost_training_error"].value == pytest.approx(np.prod(2 * np.sqrt(epsilon * (1 - epsilon))))
     assert made["adaboost_training_error"].value >= wrong / n
@@ -56,12 +56,8 @@ def test_a_vote_of_stumps_has_its_claims():
     tail = boosting_tail_inversion(wrong, n, 0.05 / 7, t, 2)
     assert made["boosting_tail_inversion"].value == tail < 0.45
     *_, margins = model.staged_margins(X, y)
-    for key, theta, error in (
-        ("boosting_margin_vc", "margin", "margin_error"),
-        ("boosting_margin_finite", "finite_margin", "finite_margin_error"),
-    ):
-        assert facts[error] == np.mean(margins <= facts[theta] + 1e-9)
-        assert made[key].inputs["margin_error"] == facts[error]
+    for key in ("boosting_margin_vc", "boosting_margin_finite"):
+        assert made[key].inputs["margin_error"] == np.mean(margins <= made[key].inputs["margin"] + 1e-9)
         assert made[key].inputs["delta"] == 0.05  # for votes of any length: nothing to pay
     finite = min(
         np.mean(margins <= theta + 1e-9)
@@ -150,7 +146,7 @@ def test_the_last_prefix_has_the_certificate_s_bound():
     for t in range(1, model.n_rounds_ + 1):  # a prefix is what fewer rounds would have made
         shorter = AdaBoostClassifier(t, thresholds=[0.5, 1.5]).fit(X, y)
         np.testing.assert_array_equal(shorter.thresholds_, model.thresholds_[:t])
-        assert found["training_error"][t - 1] == shorter.facts_["training_error"]
+        assert found["training_error"][t - 1] == shorter.record_.training_errors / 2000
         assert found["training_error_bound"][t - 1] == pytest.approx(claims(shorter)["adaboost_training_error"].value)
         assert found["boosting_margin_finite"][t - 1] == pytest.approx(claims(shorter)["boosting_margin_finite"].value)
         assert found["boosting_vc"][t - 1] > claims(shorter)["boosting_vc"].value or t == 9  # which pays for t rounds only
@@ -196,3 +192,21 @@ def test_a_stump_s_claims_hold_and_the_training_error_does_not_bound_the_risk():
         naive += model.error_ + math.sqrt(math.log(1 / delta) / 120) < 0.5  # Hoeffding, as if the stump were fixed
     assert all(count <= binom.ppf(0.999, trials, delta) for count in broken.values())
     assert naive > binom.ppf(0.999, trials, delta)
+
+
+def test_a_vote_is_measured_again_on_its_rows_weighted_or_not_and_another_vote_is_found():
+    X, y = noisy(np.random.default_rng(6), 300)
+    weights = np.where(y, 2.0, 0.5) * (np.arange(300) % 5 > 0)  # some rows do not count
+    for learner in (AdaBoostClassifier(9), DecisionStump()):
+        model = learner.fit(X, y, sample_weight=weights)
+        found = model.certificate_.verify(model, X, y, sample_weight=weights)
+        assert found, found
+        assert not model.certificate_.verify(model, X, y)
+        assert not model.certificate_.verify(model, X, ~y, sample_weight=weights)
+    iris = load_iris(return_X_y=True)
+    for learner in (AdaBoostClassifier(9), DecisionStump()):
+        assert learner.fit(*iris).certificate_.verify(learner, *iris)
+    model = AdaBoostClassifier(9).fit(X, y)
+    model.estimator_weights_ = model.estimator_weights_ * [2.0, *[1.0] * (model.n_rounds_ - 1)]
+    found = model.certificate_.verify(model, X, y)
+    assert "not those that AdaBoost gives" in str(found)

@@ -178,7 +178,7 @@ def must_not_be_negative(theorem, name):
         ("poisoning_threshold_machines", "inner"),
         ("poisoning_threshold_regression", "inner"),
     }
-    return (theorem.key, name) not in free
+    return (theorem.key, name) not in free and name != "low"
 
 
 @pytest.mark.parametrize(("theorem", "name"), by_argument(must_not_be_negative))
@@ -445,6 +445,7 @@ FALLING = {"regularization", "strong_convexity", "margin", "iterations"}
 
 def falls(theorem, name):
     upper = theorem.key != "poisoning_threshold_moved"  # a lower bound, which a penalty raises
+    upper = upper and theorem.key != "sgd_lipschitz"  # the slope of loss and penalty together, which grows with both
     return name in FALLING and upper and theorem.key != "boosting_margin_vc"  # whose k jumps with θ, too
 
 

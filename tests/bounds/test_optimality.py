@@ -104,3 +104,20 @@ def test_refusals(theorem):
         theorem(0.1, 0.0)
     with pytest.raises(ValueError, match="gradient_norm"):
         theorem(-0.1, 1.0)
+
+
+def test_a_parabola_attains_the_distance_from_its_gap_and_no_hinge_exceeds_it():
+    lam = 0.3
+    assert bounds.distance_from_gap(lam * 0.7**2, lam) == pytest.approx(0.7, rel=1e-15)
+    w = np.linspace(-3, 3, 60001)
+    F = np.maximum(0, 1 - 2 * w) / 2 + np.maximum(0, 1 + w) / 2 + lam * w**2
+    best = w[F.argmin()]
+    assert (np.abs(w - best) <= bounds.distance_from_gap(F - F.min(), lam) + 1e-3).all()
+
+
+def test_a_price_of_the_sum_is_a_penalty_of_the_mean():
+    """½w² + C·Σ max(0, 1 − w) over n rows, and (1/n)·Σ max(0, 1 − w) + λw², have one minimizer."""
+    n, C, w = 5, 0.07, np.linspace(0, 2, 200001)
+    lam = bounds.regularization_of_price(C, n)
+    of_sum, of_mean = w**2 / 2 + C * n * np.maximum(0, 1 - w), np.maximum(0, 1 - w) + lam * w**2
+    assert w[of_sum.argmin()] == w[of_mean.argmin()] == pytest.approx(C * n)

@@ -197,9 +197,13 @@ def test_nothing_is_claimed_without_a_range():
     assert poisoning_threshold_reversed(0.5, math.inf) == 0.0
     assert poisoning_threshold_moved(1.0, 2.0, math.inf, 0.1) == 0.0
     assert poisoning_threshold_flipped.certify(0.5, math.inf).vacuous
-    claim = poisoning_threshold_flipped.certify(0.5, 1.0)
-    assert claim.confidence == "deterministic"
-    assert any("a filter refuses every row outside of the range" in line for line in claim.assumptions)
+    for claim in (
+        poisoning_threshold_flipped.certify(0.5, 1.0),
+        poisoning_threshold_reversed.certify(0.5, 1.0),
+        poisoning_threshold_moved.certify(1.0, 2.0, 5.0, 0.1),
+    ):
+        assert claim.confidence == "deterministic"
+        assert any("a filter refuses every row outside of the range" in line for line in claim.assumptions)
 
 
 @pytest.mark.parametrize(

@@ -70,3 +70,15 @@ def test_beta_huber_with_loose_gradients_is_attained_by_a_linear_piece():
     x, eta, lam, n, g = 2.0, 0.5, 0.3, 5, 0.05
     w, moved = ((eta * x * pulls / n + off) / (2 * lam) for pulls, off in ((n, g), (n - 2, -g)))
     assert eta * x * (w - moved) == pytest.approx(bounds.beta_huber(x, eta, lam, n, g), rel=1e-12)
+
+
+@pytest.mark.parametrize("threshold", [0.2, 1.0, 50.0])
+def test_the_range_of_hubers_loss_is_the_worst_of_all_weights_that_0_allows(threshold):
+    x, y, lam = 1.5, 2.0, 0.3
+
+    def loss(t):
+        return optimize.minimize_scalar(lambda s: (s - t) ** 2 / 2 + threshold * abs(s), (0, t), tol=1e-14).fun
+
+    w = optimize.brentq(lambda w: lam * w**2 - loss(y), 0, 100)  # as far as the objective at 0 allows
+    worst = max(loss(abs(sign * w * x - y)) for sign in (-1, 1))
+    assert bounds.huber_loss_bound(x, y, threshold, lam) == pytest.approx(worst, rel=1e-9)

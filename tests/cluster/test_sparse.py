@@ -66,8 +66,8 @@ def test_scikit_learn_ends_at_the_same_place():
     np.testing.assert_array_equal(ours.labels_, theirs.labels_)
 
 
-def test_centres_wider_than_all_rows_together():
-    """Distances between centres are then not worth computing; nothing changes but the time."""
+def test_centers_wider_than_all_rows_together():
+    """Distances between centers are then not worth computing; nothing changes but the time."""
     X = sparse.csr_array(documents(0, n=300, d=800))
     start = X[30:50].toarray()
     assert X.nnz < start.size
@@ -77,7 +77,7 @@ def test_centres_wider_than_all_rows_together():
 
 
 def test_rows_are_never_filled_in():
-    """5,000 texts with 40,000 words would be 1.6 GB; the eight seedings and the dense centres are what is held."""
+    """5,000 texts with 40,000 words would be 1.6 GB; the eight seedings and the dense centers are what is held."""
     rng = np.random.default_rng(0)
     X = sparse.random(5000, 40_000, density=5e-4, format="csr", random_state=rng)
     KMeans(2, max_iter=2, random_state=0).fit(X[:50])  # compiled before
@@ -87,7 +87,7 @@ def test_rows_are_never_filled_in():
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 60e6
-    assert any("too dear" in absent.reason for absent in model.certificate_.absent)
+    assert any("too dear" in absent.reason for absent in model.certificate_.lacking)
     assert {claim.theorem for claim in model.certificate_.claims} >= {"kmeans_ratio", "kmeans_optimum_lower_bound"}
 
 
@@ -123,7 +123,7 @@ def test_rows_far_from_the_origin_do_not_cancel():
     assert np.sum(spectrum[1:] ** 2) <= np.sum(np.linalg.svd(X - X.mean(axis=0), compute_uv=False)[1:] ** 2)
 
 
-def test_the_first_of_equal_centres_wins():
+def test_the_first_of_equal_centers_wins():
     centers = np.random.default_rng(0).normal(size=(6, 9))
     doubled = np.vstack([centers, centers])
     assert nearest_centers(sparse.csr_array(centers), doubled)[0].tolist() == [0, 1, 2, 3, 4, 5]

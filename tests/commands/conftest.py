@@ -41,6 +41,9 @@ AUDITS = {
 }
 
 
+EFFORT = "--effort 0.1"  # every section that ships, with little work
+
+
 @pytest.fixture(scope="session")
 def workshop(tmp_path_factory):
     """A folder with the table and an audit of each kind."""
@@ -52,7 +55,9 @@ def workshop(tmp_path_factory):
     sys.path.insert(0, str(folder))
     try:
         for name, (factory, options) in AUDITS.items():
-            command = f"audit t.csv {options} --model models_of_workshop:{factory} --jobs 1 --quiet --out {name}"
+            command = (
+                f"audit t.csv {options} --model models_of_workshop:{factory} --jobs 1 --quiet --effort 0.1 --out {name}"
+            )
             result = CliRunner(catch_exceptions=False).invoke(main, [*shlex.split(command), "--ledger", f"{name}.ledger"])
             assert result.exit_code == 0, result.output
             assert (folder / name / "model" / "manifest.json").is_file(), result.output

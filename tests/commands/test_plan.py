@@ -43,7 +43,7 @@ def test_the_known_numbers_the_headline_first():
     result = surelearn_plan("--max-risk 0.05")
     assert result.exit_code == 0
     assert result.stderr == ""
-    assert re.search(r"as the audit's headline +72 labelled rows.*\n +as the only claim +59 labelled rows", result.stdout)
+    assert re.search(r"as the audit's headline +72 labeled rows.*\n +as the only claim +59 labeled rows", result.stdout)
 
 
 def test_it_says_what_the_plan_says():
@@ -163,7 +163,7 @@ def test_the_program_loads_matplotlib_only_to_draw():
 def test_the_program():
     good = subprocess.run([PROGRAM, "plan", "--max-risk", "0.05"], capture_output=True, text=True, timeout=60)  # noqa: S603
     assert good.returncode == 0
-    assert "72 labelled rows" in good.stdout
+    assert "72 labeled rows" in good.stdout
     bad = subprocess.run([PROGRAM, "plan", "--max-risk", "2"], capture_output=True, text=True, timeout=60)  # noqa: S603
     assert bad.returncode == 2
     assert bad.stdout == ""

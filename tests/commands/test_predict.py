@@ -106,13 +106,13 @@ def test_refusals(place, shell):
     assert "has no manifest.json that can be read" in shell.refusal("predict . t.csv")
     assert "does not exist" in shell.refusal("predict nowhere t.csv")
     (place / "ragged.csv").write_text("x,z,c\n1,2,a\n1,2\n")
-    assert "ragged.csv, row 3 has 2 values" in shell.refusal("predict classes/model ragged.csv --out p.csv")
+    assert "ragged.csv, line 3 has 2 values" in shell.refusal("predict classes/model ragged.csv --out p.csv")
 
 
 def test_a_broken_file_leaves_the_earlier_predictions(place, shell):
     (place / "p.csv").write_text("earlier")
     (place / "late.csv").write_text("x,z,c\n" + "1,2,a\n" * 60_000 + "1\n")
-    assert "row 60002" in shell.refusal("predict classes/model late.csv --out p.csv")
+    assert "line 60002" in shell.refusal("predict classes/model late.csv --out p.csv")
     assert (place / "p.csv").read_text() == "earlier"
     assert not list(place.glob(".p.csv*"))
 

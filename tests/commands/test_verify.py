@@ -2,7 +2,6 @@
 
 import json
 import re
-from pathlib import Path
 
 import pytest
 
@@ -160,12 +159,3 @@ def test_refusals(place, shell):
     assert "this is not an audit" in shell.refusal("verify classes")
     (place / "classes" / "certificate.json").write_text("{")
     assert "this is not JSON" in shell.refusal("verify classes")
-
-
-@pytest.mark.parametrize("name", ["iris", "diabetes"])
-def test_folders_of_the_first_version_verify_from_their_data(name):
-    """Their rows were divided by the first rule, and their losses are published; pages are drawn otherwise now."""
-    folder = Path(__file__).parents[1] / "fixtures" / "version-0.1" / name
-    found = verify_folder(folder, name)
-    assert {"hash of the rows", "facts from model and rows"} <= {*found.checked}
-    assert [line for line in found.differences if not line.startswith("report.md")] == []

@@ -208,7 +208,7 @@ def test_bad_parameters_are_refused(given, message):
 def test_bad_rows_are_refused():
     with pytest.raises(ValueError, match="NaN"):
         choose_kernel([[0.0], [np.nan]], [0, 1])
-    with pytest.raises(ValueError, match="one label a row"):
+    with pytest.raises(ValueError, match="one label per row"):
         choose_kernel(rows(4), np.ones((4, 2), dtype=int))
     with pytest.raises(ValueError, match="scale the columns"), np.errstate(all="ignore"):
         choose_kernel(1e200 * rows(4), np.arange(4.0), kernels=["linear"])

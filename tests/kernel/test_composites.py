@@ -138,5 +138,5 @@ def test_the_perceptron_takes_them():
     X, y = two_classes()
     sure = np.abs(X[:, 0] * X[:, 1] + 0.1 * X[:, 0]) > 0.05
     model = Perceptron(kernel=Linear() * Linear() + Linear(), random_state=0).fit(X[sure], y[sure])
-    assert model.facts_["converged"]
+    assert model.record_.converged
     assert (model.predict(X[sure]) == y[sure]).all()

@@ -64,7 +64,7 @@ def test_weights_void_claims_about_the_rows():
     assert "risk" in {claim.quantity for claim in machine.fit(X, labels).certificate_.claims}
     weighted = machine.fit(X, labels, sample_weight=np.ones(len(X))).certificate_
     assert "risk" not in {claim.quantity for claim in weighted.claims}
-    assert any("weighted" in absent.reason for absent in weighted.absent)
+    assert any("weighted" in absent.reason for absent in weighted.lacking)
     stable = made({"solver": "direct"}, y_bound=3.0, x_bound=9.0).fit(X, Y, np.ones(len(X))).certificate_
     assert {claim.quantity for claim in stable.claims} == {"distance to the minimizer"}
 
@@ -78,11 +78,11 @@ def test_a_warm_start_goes_on():
         "batch_size": 20,
         "subsample": 30,
     }
-    once, twice = (made(settings, epochs=epochs).fit(X, Y).facts_["residual"] for epochs in (3, 6))
+    once, twice = (made(settings, epochs=epochs).fit(X, Y).facts_["gradient_norm"] for epochs in (3, 6))
     model = made(settings, epochs=3, warm_start=True).fit(X, Y)
-    assert model.facts_["residual"] == pytest.approx(once, rel=1e-9)
-    assert model.fit(X, Y).facts_["residual"] == pytest.approx(twice, rel=0.5)
-    assert model.facts_["residual"] < 0.8 * once
+    assert model.facts_["gradient_norm"] == pytest.approx(once, rel=1e-9)
+    assert model.fit(X, Y).facts_["gradient_norm"] == pytest.approx(twice, rel=0.5)
+    assert model.facts_["gradient_norm"] < 0.8 * once
     more = np.vstack([X, X[:50] + 0.1]), np.vstack([Y, Y[:50]])
     assert model.fit(*more).coef_.shape == (250, 2)
     with pytest.raises(ValueError, match="warm_start=True goes on with the same rows"):
@@ -194,7 +194,7 @@ def test_fewer_centers_than_rows(tmp_path):
     assert machine.score(frame[["a", "b", "c"]], frame["kind"]) > 0.95
     claims = {claim.quantity for claim in machine.certificate_.claims}
     assert claims == {"risk"}
-    assert {absent.quantity for absent in few.certificate_.absent} >= {"distance to the minimizer", "uniform stability"}
+    assert {absent.what for absent in few.certificate_.lacking} >= {"distance to the minimizer", "uniform stability"}
 
 
 def test_a_warm_start_with_centers_and_what_does_not_go_with_them(capsys):
@@ -229,3 +229,41 @@ def test_leave_one_out_chooses_bandwidth_and_penalty():
     assert EigenProClassifier(regularization="loo", device="cpu").fit(X, y > 0).score(X, y > 0) > 0.9
     with pytest.raises(ValueError, match="or 'loo', not 'gcv'"):
         EigenProRegressor(regularization="gcv").fit(X, y)
+
+
+@pytest.mark.parametrize("solver", ["direct", "eigenpro"])
+def test_the_record_is_measured_again_with_weights_matrices_and_several_outputs(solver):
+    X, Y, _ = problem()
+    weights = np.arange(60) % 3.0
+    shared = {"solver": solver, "device": "cpu", "random_state": 0, "regularization": 0.1}
+    labels = np.digitize(Y[:, 0], [-0.3, 0.3])
+    fits = [
+        (EigenProRegressor(bandwidth=2.0, **shared), X, Y, weights),
+        (EigenProRegressor(bandwidth=2.0, validation_fraction=0.3, **shared), X, Y[:, 0], weights),
+        (EigenProRegressor("precomputed", **shared), X @ X.T, Y, None),
+        (EigenProRegressor(0.5 * Gaussian(2.0) + Linear(), y_bound=9.0, x_bound=9.0, **shared), X, Y, None),
+        (EigenProClassifier(bandwidth="loo", **shared | {"regularization": "loo"}), X, labels, None),
+        (EigenProClassifier(bandwidth=2.0, **shared), torch.from_numpy(X), labels, weights),
+    ]
+    for learner, rows, targets, w in fits:
+        model = learner.fit(rows, targets, sample_weight=w)
+        found = model.certificate_.verify(model, rows, targets, sample_weight=w)
+        assert found, (learner, found)
+        assert not model.certificate_.verify(model, rows, targets, sample_weight=weights[::-1] + 1)
+        model.facts_["training_risk"] *= 0.999
+        told = model.certificate_.verify(model, rows, targets, sample_weight=w).differences
+        assert told == ("training_risk: not what model and rows give",)
+    assert "the rows are not those" in str(model.certificate_.verify(model, 2 * rows, targets, sample_weight=w))
+
+
+def test_centers_are_measured_again_on_the_rows_that_were_not_held_out():
+    X, Y, _ = problem()
+    model = made({}, centers=15, validation_fraction=0.3).fit(X, Y)
+    assert len(model.held_out_) == model.facts_["validation_rows"] == 18
+    assert model.certificate_.verify(model, X, Y)
+    others = X.copy()
+    others[np.delete(np.arange(60), model.held_out_)[0]] += 3.0
+    assert "training_risk" in str(model.certificate_.verify(model, others, Y))
+    assert "sample_weight goes with centers=None" in str(model.certificate_.verify(model, X, Y, sample_weight=np.ones(60)))
+    del model.held_out_  # as version 0.2 left it
+    assert "did not keep which rows were held out" in str(model.certificate_.verify(model, X, Y))

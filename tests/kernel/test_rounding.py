@@ -314,7 +314,7 @@ def test_short_floats_are_widened():
 
 def test_a_matrix_that_was_not_seen_whole_is_assumed_to_be_a_kernels(monkeypatch):
     """Also where few of its rows are fitted: which rows were looked at has nothing to do with their weights."""
-    monkeypatch.setattr("surelearn.kernel.claims.MOST_ROWS", 50)
+    monkeypatch.setattr("surelearn.kernel.record.MOST_ROWS", 50)
     X = np.random.default_rng(0).normal(size=(80, 3))
     model = EigenProRegressor("precomputed", regularization=0.1).fit(X @ X.T, X[:, 0], np.arange(80) < 20)
     assert POSITIVE in model.certificate_.claims[0].assumptions

@@ -15,36 +15,14 @@ from scipy.special import expit, log_softmax
 from sklearn.base import clone
 from sklearn.datasets import load_iris, load_svmlight_file, make_classification
 from sklearn.linear_model import LogisticRegression as Peer
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from surelearn import bounds
 from surelearn.certificate import Certificate
 from surelearn.linear.logistic.learner import LogisticRegression
-from surelearn.linear.logistic.objective import lipschitz_constant, measure, minimizer_loss_bound
+from surelearn.linear.logistic.objective import measure
 from surelearn.linear.logistic.rows import make_rows
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
-WEIGHTS = ("check_sample_weight_equivalence_on_dense_data", "check_sample_weight_equivalence_on_sparse_data")
-
-
-def without_a_finish(learner):
-    """SGD that does not go on to the minimizer meets a row of weight 2 once, not twice: it is close, not equal."""
-    plain = learner.finish == "auto" and not learner.average and learner.early_stopping is None
-    plain = plain and learner.l1_regularization == 0
-    return {} if plain else dict.fromkeys(WEIGHTS, "a stopped descent is not equivalent to repeated rows")
-
-
-@parametrize_with_checks(
-    [
-        LogisticRegression(),
-        LogisticRegression(finish=None),
-        LogisticRegression(average=True, engine="lazy"),
-        LogisticRegression(early_stopping="validation", l1_regularization=1e-4),
-    ],
-    expected_failed_checks=without_a_finish,
-)
-def test_scikit_learn(estimator, check):
-    check(estimator)
 
 
 def bag(n=400, d=60, seed=0, classes=2):
@@ -373,30 +351,6 @@ def test_stability_is_nearly_attained():
     assert beta / 5 < change <= beta
 
 
-@pytest.mark.parametrize(("x_bound", "classes", "lam"), [(1.0, 2, 0.1), (2.0, 3, 0.01), (0.5, 5, 1.0)])
-def test_constants_hold(x_bound, classes, lam):
-    """The loss of any W with λ‖W‖² ≤ ln K, and its slope, on rows of norm X."""
-    rng = np.random.default_rng(0)
-    rho, M = lipschitz_constant(x_bound, classes), minimizer_loss_bound(x_bound, classes, lam)
-    largest_loss = largest_slope = 0.0
-    for _ in range(3000):
-        x = rng.normal(size=3)
-        x *= x_bound / np.linalg.norm(x)
-        W = rng.normal(size=(3, 1 if classes == 2 else classes))
-        if rng.random() < 0.5:  # the worst direction: against the row's own class
-            W = np.outer(x, [-1.0] if classes == 2 else [-1.0, 1.0] + [0.0] * (classes - 2))
-        W *= math.sqrt(math.log(classes) / lam) / np.linalg.norm(W)
-        scores = np.append(0.0, x @ W) if classes == 2 else x @ W
-        target = 1 if classes == 2 else 0
-        logs = log_softmax(scores)
-        slope = np.exp(logs) - np.eye(classes)[target]
-        slope = slope[1:] if classes == 2 else slope
-        largest_loss = max(largest_loss, -logs[target])
-        largest_slope = max(largest_slope, np.linalg.norm(np.outer(x, slope)))
-    assert M * 0.5 < largest_loss <= M * (1 + 1e-12)
-    assert rho * 0.5 < largest_slope <= rho
-
-
 def population(n, generator):
     X = generator.choice([-1.0, 1.0], size=(n, 3)) / math.sqrt(3)
     return X, (generator.random(n) < expit(X @ np.array([1.0, -1.0, 0.5]))).astype(int)
@@ -574,3 +528,36 @@ def test_a_finish_alone(how):
     assert (alone.passes_, alone.t_, alone.facts_["rounds"]) == (0, 0, 0)
     with pytest.raises(ValueError, match="passes must be at least 1, or 0 with finish="):
         LogisticRegression(passes=0).fit(X, y)
+
+
+@pytest.mark.parametrize("how", ["weighted", "sparse", "several", "streamed", "held out", "held out by chance"])
+def test_a_certificate_is_measured_again_on_weighted_sparse_several_and_streamed_rows(how):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(90, 3))
+    y = np.digitize(X[:, 0] + 0.3 * rng.normal(size=90), [0.0, 0.5] if how == "several" else [0.0])
+    weights = rng.integers(0, 3, 90).astype(float) if how == "weighted" else None
+    seed = None if how == "held out by chance" else 0
+    model = LogisticRegression(random_state=seed, early_stopping="validation" if "held" in how else None)
+    if how == "streamed":
+        model.partial_fit(X[:50], y[:50]).partial_fit(X[50:], y[50:])
+    else:
+        X = sparse.csr_matrix(X) if how == "sparse" else X
+        model.fit(X, y, sample_weight=weights)
+    certificate = Certificate.from_json(model.certificate_.to_json())
+    found = certificate.verify(model, X, y, sample_weight=weights)
+    assert found, found
+    untold = {line.split(":")[0] for line in found.unchecked}
+    assert untold >= {"streamed": {"rounds"}, "held out by chance": {"log_loss"}}.get(how, set())
+    assert untold <= {"updates", "rounds", "finish", "step", "intercept_step", "log_loss"} | {
+        "training_error",
+        "objective",
+        "gradient_norm",
+    }
+    assert bool(untold) == (how in ("streamed", "held out by chance"))
+    assert not certificate.verify(model, X[1:], y[1:], sample_weight=None if weights is None else weights[1:])
+    if how == "weighted":
+        assert not certificate.verify(model, X, y)
+    if how == "streamed":
+        twice = model.partial_fit(X, y)
+        twice.facts_ = {**twice.facts_, "n": 90, "updates": 90}  # as if the rows had been seen once
+        assert "the model made 180 steps" in str(twice.certificate_.verify(twice, X, y))

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from surelearn.linear.logistic import pieces
+from surelearn.data import pieces
 from surelearn.linear.logistic.learner import LogisticRegression
 from surelearn.linear.logistic.stream import read_rows
 
@@ -142,18 +142,17 @@ def test_the_hash_is_the_same_in_every_process(tmp_path):
 @pytest.mark.parametrize(
     ("text", "word"),
     [
-        ("a,y\n1,0\n1\n", "line 3 .* fewer values"),
-        ("a,y\n1,0\n1,0,2\n", "line 3 .* more values"),
-        ('a,y\n1,0\n"1,0\n', "line 3 .* quote"),
-        ('a,y\n1,0\n"1"2,0\n', "line 3 .* quote"),
-        ("a,y\n1,0\n1e999,1\n", "line 3 .* too large"),
-        ("a,y\n1,0\n1,\n", "line 3 .* no label"),
+        ("a,y\n1,0\n1\n", "line 3 has 1 value where the first row has 2"),
+        ("a,y\n1,0\n1,0,2\n", "line 3 has 3 values where the first row has 2"),
+        ('a,y\n1,0\n"1,0\n', "line 3: a quote is opened and never closed"),
+        ("a,y\n1,0\n1e999,1\n", "line 3, column 'a' holds 1e999, too large"),
+        ("a,y\n1,0\n1,\n", "line 3 has no label"),
         ("a,b\n1,0\n", "no column 'y'"),
-        ("a,a,y\n1,0,0\n", "'a' twice"),
+        ("a,a,y\n1,0,0\n", "more than one column called 'a'"),
         ("a,y\n1,0\n2,0.5\n", "continuous"),
         ("a,y\n1,0\n2,0\n", "classes="),
         ("a,y\n", "no rows"),
-        ("", "no column"),
+        ("", "is empty"),
     ],
 )
 @pytest.mark.parametrize("piece", [3, 1 << 18])
@@ -196,7 +195,7 @@ def test_missing_and_infinite_numbers(tmp_path):
     (rows, _), *_ = read_rows(path, features=16, target="y")
     assert rows.getnnz(axis=1).tolist() == [2, 0, 0, 0]
     path.write_text("y,a\n1,2.5\n0,-Inf\n")
-    with pytest.raises(ValueError, match=r"line 3 of .*t\.csv has an infinite number: '0,-Inf'"):
+    with pytest.raises(ValueError, match=r"^t\.csv, line 3, column 'a' holds an infinite number: correct it"):
         list(read_rows(path, features=16, target="y"))
     (rows, _), *_ = read_rows(path, features=16, target="y", categorical="a")
     assert rows.getnnz(axis=1).tolist() == [1, 1]
@@ -206,8 +205,11 @@ def test_files_that_are_not_what_they_seem(tmp_path):
     old, packed = tmp_path / "old.csv", tmp_path / "t.csv.gz"
     old.write_bytes(b"y,a\r1,2\r")
     packed.write_bytes(b"y,a\n1,2\n")
-    for path, message in ((old, "old.csv"), (packed, "damaged or not gzip")):
-        with pytest.raises(ValueError, match=message):
-            list(read_rows(path, features=16, target="y"))
+    for path in (old, packed):  # line ends of long ago, and text that only a name calls gzip: read, as by the audit
+        ((rows, labels),) = read_rows(path, features=16, target="y")
+        assert (rows.data.tolist(), labels.tolist()) == ([2.0], [1.0])
+    packed.write_bytes(gzip.compress(b"y,a\n1,2\n")[:-9])
+    with pytest.raises(ValueError, match=r"^t\.csv\.gz is a damaged gzip file"):
+        list(read_rows(packed, features=16, target="y"))
     with pytest.raises(ValueError, match="features must be a whole number"):
         list(read_rows(old, features=5.5))

@@ -7,17 +7,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.naive_bayes import CategoricalNB, GaussianNB
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from surelearn.certificate import Certificate
 from surelearn.linear.naive_bayes import NaiveBayes
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"
-
-
-@parametrize_with_checks([NaiveBayes(), NaiveBayes(categorical="all")])
-def test_scikit_learn_contract(estimator, check):
-    check(estimator)
 
 
 # The passenger list of the Board of Trade inquiry (R's `Titanic`): class, sex, age, died, survived.
@@ -182,8 +176,10 @@ def test_nothing_is_claimed_and_the_certificate_says_why():
     model = NaiveBayes().fit(X, y)
     certificate = Certificate.from_json(model.certificate_.to_json())
     assert certificate.verify(model)
+    assert certificate.verify(model, X, y), certificate.verify(model, X, y)
+    assert "other tables" in str(certificate.verify(model, X[1:], y[1:]))
     assert not certificate.claims
-    assert "independence of the features" in next(a.reason for a in certificate.absent if a.quantity == "risk")
+    assert "independence of the features" in next(a.reason for a in certificate.lacking if a.what == "risk")
     plain = {"kinds": model.kinds_, "categories": model.categories_, "facts": model.facts_}
     assert json.loads(json.dumps(plain)) == plain
 

@@ -200,4 +200,4 @@ def test_sparse_rows_prove_as_much():
     assert model.certificate_["suboptimality"].value <= 1.01e-8 * 200
     exact = primal(model, X.toarray(), y, np.ones(200))
     assert float(exact) == pytest.approx(model.facts_["primal"], rel=1e-12)
-    assert math.isclose(model.facts_["primal"] - model.facts_["dual"], model.facts_["gap"], rel_tol=1e-3, abs_tol=1e-9)
+    assert math.isclose(model.facts_["primal"] - model.facts_["dual"], model.record_.gap, rel_tol=1e-3, abs_tol=1e-9)

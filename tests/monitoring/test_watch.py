@@ -160,7 +160,7 @@ def test_columns_that_do_not_fit_are_refused_and_change_nothing(binary, amounts)
 def test_no_rows_are_no_evidence(binary):
     watch = Watch(binary).update([], [])
     assert (watch.rows, watch.headline.evidence) == (0, 1.0)
-    assert "no labelled rows yet" in str(watch)
+    assert "no labeled rows yet" in str(watch)
 
 
 # ------------------------------------------------------------------------------------------------------- all claims at once
@@ -176,7 +176,7 @@ def test_a_model_that_misses_nearly_every_cancer_is_found_although_it_makes_few_
     order = np.random.default_rng(0).permutation(3000)
     watch = Watch(certificate).update(truth[order], live[order])
     assert [each.claim.quantity for each in watch.contradicted] == ["sensitivity"]
-    assert "the live rows contradict sensitivity: 1 recognized ≥" in str(watch)
+    assert "the live rows contradict sensitivity (recall) for 1 ≥" in str(watch)
     assert not Watch(certificate, "risk").update(truth[order], live[order]).alarm
 
 
@@ -311,7 +311,7 @@ def test_rows_of_a_group_count_once_as_their_mean(grouped):
     watch.update([1, 1, 0], [0, 0, 0], groups=["b", "c", "c"])
     assert (watch.rows, watch.headline.units, watch.headline.repeated) == (7, 3, 1)
     assert watch.headline.errors == pytest.approx(2 / 3 + 1 / 2)
-    assert "7 labelled rows of 3 groups" in str(watch)
+    assert "7 labeled rows of 3 groups" in str(watch)
     assert "1 group seen before left out" in str(watch)
 
 

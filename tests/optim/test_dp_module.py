@@ -4,6 +4,7 @@ import copy
 
 import numpy as np
 import pytest
+from scipy import sparse
 from sklearn.base import clone
 
 from surelearn.bounds.privacy import dp_sgd_epsilon
@@ -352,3 +353,22 @@ def test_a_row_without_a_finite_gradient_counts_as_none(value):
     X[7] = value
     fitted = fit_private(nn.Linear(3, 2), X, y, noise_multiplier=1.0, passes=3.0, batch_size=20, random_state=0)
     assert all(parameter.isfinite().all() for parameter in fitted.module.parameters())
+
+
+@pytest.mark.parametrize(
+    ("spoil", "says"),
+    [
+        (lambda X, y: (np.where(X[0, 0] == X, np.nan, X), y), "X contains NaN or infinity"),
+        (lambda X, y: (np.where(X[0, 0] == X, np.inf, X), y), "X contains NaN or infinity"),
+        (lambda X, y: (torch.as_tensor(np.where(X[0, 0] == X, np.nan, X)), y), "X contains NaN or infinity"),
+        (lambda X, y: (X, np.where(np.arange(len(y)) == 0, np.nan, y)), "y contains NaN or infinity"),
+        (lambda X, y: (sparse.csr_array(X), y), "X is sparse"),
+        (lambda X, _: (X, None), "requires y"),
+    ],
+)
+def test_rows_that_nothing_could_be_learned_from_are_refused(spoil, says):
+    X = np.random.default_rng(0).normal(size=(20, 3))
+    learner = DPModule(nn.Linear(3, 1), noise_multiplier=1.0, loss="squared", passes=1.0)
+    with pytest.raises((ValueError, TypeError), match=says):
+        learner.fit(*spoil(X, X[:, 0]))
+    assert not hasattr(learner.fit(X, X[:, 0]), "predict_proba")

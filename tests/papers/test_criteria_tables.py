@@ -6,10 +6,9 @@ import pytest
 from scipy import stats
 from sklearn.linear_model import LogisticRegression
 
-from surelearn.auditing.context import Runner
 from surelearn.boosting import AdaBoostClassifier
 from surelearn.bounds import vc
-from surelearn.jobs import seed_for
+from surelearn.jobs import Runner, seed_for
 from surelearn.papers import find, reproduce
 from surelearn.papers.criteria_tables import Settings, compute, over_tables, paired, repeats_at, student, summarize
 from surelearn.papers.criteria_tables_data import SIZES, SOURCES, available, draw, load, sizes_of

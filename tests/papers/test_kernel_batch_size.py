@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
-from surelearn.auditing.context import Runner
+from surelearn.jobs import Runner
 from surelearn.kernel.functions import Gaussian, Laplace
 from surelearn.kernel.spectrum import Spectrum
 from surelearn.papers import reproduce

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
-from surelearn.auditing.context import Runner
+from surelearn.jobs import Runner
 from surelearn.kernel.random_features import ReluFeatures
 from surelearn.papers import reproduce
 from surelearn.papers.kernel_double_descent import RATIOS, Settings, describe, flipped, measure, sizes

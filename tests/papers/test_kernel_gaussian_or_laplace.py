@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from surelearn.auditing.context import Runner
+from surelearn.jobs import Runner
 from surelearn.kernel.functions import Gaussian, Laplace
 from surelearn.papers import reproduce
 from surelearn.papers.kernel_acceleration import middle, signs

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
-from surelearn.auditing.context import Runner
+from surelearn.jobs import Runner
 from surelearn.kernel.functions import Gaussian, Laplace
 from surelearn.papers import reproduce
 from surelearn.papers.kernel_double_descent import flipped

@@ -3,9 +3,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from surelearn.auditing.context import Runner
 from surelearn.boosting import AdaBoostClassifier
 from surelearn.bounds import boosting_vc
+from surelearn.jobs import Runner
 from surelearn.papers import find, reproduce
 from surelearn.papers.thesis import boosting_vc_without_e
 from surelearn.papers.thesis_boosting import Settings, difference, judge

@@ -10,9 +10,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from surelearn.bounds import hoeffding, linear_radius, poisoning_threshold, robust_accuracy, vc
-from surelearn.certificate import Absent, Certificate, Facts
+from surelearn.certificate import Certificate, Facts
 from surelearn.certification import certify
 from surelearn.claim import Covers, Finding
+from surelearn.lacking import Lacking
 from surelearn.plain import show
 from surelearn.report import Audit, Chart, Section, Table, Verdict
 from surelearn.report.rows import bound_words
@@ -56,11 +57,9 @@ def _certified():
         hoeffding.certify(0.03, 171, 0.025, label="errors, by another theorem"),
         vc.certify(0.02, 398, 0.025, 31, label="errors, from the fit rows"),
     )
-    absent = Absent(
-        quantity="stability", reason="the regularization was chosen on the rows: pass `regularization=` beforehand"
-    )
+    absent = Lacking(what="stability", reason="the regularization was chosen on the rows: pass `regularization=` beforehand")
     certificate = Certificate(
-        facts=certificate.facts, claims=(*certificate.claims, *alone), absent=(absent,), delta=certificate.delta
+        facts=certificate.facts, claims=(*certificate.claims, *alone), lacking=(absent,), delta=certificate.delta
     )
     predicted = model.predict_proba(X.iloc[hold])[:, 1]
     return certificate, predicted, (y.iloc[hold] == "malignant").to_numpy(), X
@@ -68,20 +67,20 @@ def _certified():
 
 def _measured(certificate, predicted, observed):
     return (
-        _drawn("selection", "Choosing the model", "candidates", "Selection error of six candidates, one standard error",
+        _drawn("selection", "Model selection", "candidates", "Selection error of six candidates, ± one standard error",
                _candidates(), "10-fold cross-validation on 398 rows; the simplest within one standard error."),
-        _drawn("curve", "Would more data help?", "curve", "Error against rows used for fitting", _curve(),
-               "Flat from 250 rows on: more rows would tighten the guarantee more than the model."),
-        _drawn("calibration", "Are the probabilities right?", "reliability", "Predicted against observed",
-               _reliability(predicted, observed), "Calibrated within what 171 rows can show."),
-        _drawn("slices", "Where is it worse?", "bars", "Errors by mean radius", _slices(certificate),
+        _drawn("curve", "Learning curve", "curve", "Held-out error against training rows", _curve(),
+               "The curve is flat from 250 training rows on."),
+        _drawn("calibration", "Calibration", "reliability", "Reliability diagram",
+               _reliability(predicted, observed), "No miscalibration was found in 171 rows."),
+        _drawn("slices", "Error slices", "bars", "Errors by mean radius", _slices(certificate),
                "Quarters of the fit rows by mean radius."),
         Section(
             key="robustness",
-            title="What small changes do",
+            title="Adversarial robustness",
             claims=(
-                robust_accuracy.certify(139, 150, 0.05, label="new rows that are right, and stay so within 0.1"),
-                linear_radius.certify(2.0, 4.0, label="change that row 7 withstands"),
+                robust_accuracy.certify(139, 150, 0.05, label="robust accuracy on new rows within 0.1"),
+                linear_radius.certify(2.0, 4.0, label="certified radius of row 7"),
                 poisoning_threshold.certify(-0.1, label="poison for a target that needs none"),
             ),
         ),
@@ -89,7 +88,7 @@ def _measured(certificate, predicted, observed):
             key="stability",
             title="Findings",
             findings=(
-                Finding(code="SL301", severity="notice", text="Refitting on 90% of the rows changes 1.2% of predictions."),
+                Finding(code="SL301", severity="notice", text="Refits on 90% of the rows change 1.2% of predictions."),
                 Finding(code="SL204", severity="warning", text="Three pairs of columns repeat each other (r > 0.99)."),
                 Finding(code="SL202", text="No column gives the target away."),
             ),
@@ -106,7 +105,7 @@ def _candidates():
     values = {
         "always ‘benign’": (0.372, 0.030),
         "logistic regression": (0.021, 0.008),
-        "nearest neighbours": (0.035, 0.011),
+        "nearest neighbors": (0.035, 0.011),
         "kernel SVM": (0.023, 0.009),
         "boosted stumps": (0.034, 0.010),
         "random forest": (0.041, 0.011),
@@ -119,7 +118,7 @@ def _curve():
     y = np.array([0.071, 0.052, 0.044, 0.035, 0.031, 0.028, 0.027])
     spread = np.array([0.020, 0.014, 0.012, 0.010, 0.009, 0.008, 0.008])
     x = [40, 80, 120, 180, 240, 320, 398]
-    return {"x": x, "y": y, "low": y - spread, "high": y + spread, "unit": "rate", "x_label": "rows used for fitting"}
+    return {"x": x, "y": y, "low": y - spread, "high": y + spread, "unit": "rate", "x_label": "training rows"}
 
 
 def _slices(certificate):
@@ -148,7 +147,8 @@ def _assumed():
         title="Assumptions",
         place="assumptions",
         notes=(
-            "New rows come from the same source as these. Cannot be checked from this file; `surelearn watch` checks it on "
+            "New rows come from the same source as these. This cannot be checked from this file; `surelearn watch` "
+            "checks it on "
             "live data.",
             "Rows are independent. Not contradicted: no duplicates, no grouping seen. If several rows are one patient, use "
             "`--group`.",
@@ -173,8 +173,8 @@ def _details(certificate, X):
     bounds = {"names": list(bounds), "values": values, "kinds": kinds, "unit": "rate"}
     rows = [(name, "number", f"{X[name].min():.4g}", f"{X[name].max():.4g}", "0") for name in X.columns]
     return (
-        Section(key="bounds", title="Every bound on the risk, and why most are useless here", place="details",
-                charts=(Chart(kind="bounds", title="Every bound on the risk that applies, log scale", data=bounds),),
+        Section(key="bounds", title="Generalization bounds compared", place="details",
+                charts=(Chart(kind="bounds", title="Upper bounds on the risk, log scale", data=bounds),),
                 notes=("Bounds above 100% say nothing about a risk. They pay for the richness of the model class; the "
                        "held-back rows do not.",)),
         Section(key="columns", title="Columns", place="details",
@@ -237,7 +237,7 @@ def hostile_audit(names=HOSTILE) -> Audit:
         verdict=Verdict(kind="do not ship", sentence=" and ".join(["at most **6.7% errors**", *names])),
         chips=names,
         certificate=Certificate(
-            facts=facts, claims=tuple(claims), absent=tuple(Absent(quantity=n, reason=n) for n in names), delta=0.05
+            facts=facts, claims=tuple(claims), lacking=tuple(Lacking(what=n, reason=n) for n in names), delta=0.05
         ),
         sections=sections,
         reproduce="\n".join(names),

@@ -12,7 +12,7 @@ from sklearn.linear_model import LogisticRegression, Ridge
 
 import surelearn
 
-QUICK = {"ledger": False, "refits": 2, "curve_repeats": 2}
+QUICK = {"ledger": False, "refits": 2, "curve_repeats": 2, "effort": 0.2}
 SAMPLE = runpy.run_path(str(Path(__file__).with_name("sample.py")))
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 CHROMEDRIVER = shutil.which("chromedriver")

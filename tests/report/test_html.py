@@ -22,8 +22,9 @@ from surelearn.bounds import (
     paired_difference,
     poisoning_threshold_machines,
 )
-from surelearn.certificate import Absent, Certificate, Facts
+from surelearn.certificate import Certificate, Facts
 from surelearn.certification import certify
+from surelearn.lacking import Lacking
 from surelearn.plain import content_hash
 from surelearn.report import Audit, Section, Table, Verdict
 from surelearn.report.html import clip, lead, marked, percent_sure, prose, render, render_inline
@@ -74,8 +75,8 @@ def page(audit):
     return Page(render(audit))
 
 
-def bare(claims=(), absent=(), kind="no verdict", **changes):
-    certificate = Certificate(facts=Facts(subject="model", setting="checked"), claims=claims, absent=absent)
+def bare(claims=(), lacking=(), kind="no verdict", **changes):
+    certificate = Certificate(facts=Facts(subject="model", setting="checked"), claims=claims, lacking=lacking)
     verdict = Verdict(kind=kind, sentence="Nothing can be said.")
     empty = {"title": "t", "target": "", "rows": 0, "columns": 0, "chips": (), "sections": ()}
     return Audit(**{**empty, "verdict": verdict, "certificate": certificate, **changes})
@@ -132,14 +133,14 @@ def test_the_guarantees(audit, page):
 
 def test_what_sections_prove_stands_in_both_places(audit, page):
     text = page.text()
-    line = "Also proved, each alone at its own confidence, not among the 95% together"
-    assert f"{line}: What small changes do : new rows that are right, and stay so within 0.1, at least 88.1%" in text
+    line = "Also proved, each alone at its own confidence, not part of the 95% together"
+    assert f"{line}: Adversarial robustness : robust accuracy on new rows within 0.1, at least 88.1%" in text
     assert "(95%), and 1 more" in text
     assert text.index(line) < text.index("no guarantee, unless marked as proved")
     card = text[text.index("no guarantee, unless") :]
-    assert "proved New rows that are right, and stay so within 0.1: at least 88.1% 95%, 139 of 150 rows" in card
-    assert "proved Change that row 7 withstands: at least 0.5 always" in card
-    assert "vacuous Poison for a target that needs none: at least 0 says nothing" in card
+    assert "proved Robust accuracy on new rows within 0.1: at least 88.1% 95%, 139 of 150 rows" in card
+    assert "proved Certified radius of row 7: at least 0.5 always" in card
+    assert "vacuous Poison for a target that needs none: at least 0 is no information" in card
     assert "certified robust accuracy , C. J. Clopper" in card
     assert all(prose(line) in render(audit) for claim in audit.proved for line in claim.assumptions)
     (link,) = page.all("a")
@@ -149,7 +150,7 @@ def test_what_sections_prove_stands_in_both_places(audit, page):
 def test_nothing_together_is_not_nothing_proved(audit):
     text = Page(render(bare(sections=[audit["robustness"]]))).text()
     assert "Nothing is guaranteed together on this page." in text
-    assert "Everything below is only measured, but for what is marked as proved." in text
+    assert "Everything below is only measured, except what is marked as proved." in text
     assert "each alone at its own confidence:" in text
     vacuous = replace(audit["robustness"], claims=audit["robustness"].claims[2:])
     text = Page(render(bare(sections=[vacuous]))).text()
@@ -183,7 +184,7 @@ def test_an_audit_of_version_2_has_no_claims_of_sections(audit):
 
 def test_the_details_hold_everything_else(audit, page):
     text = page.text()
-    for words in ("Bounds that stand alone", "vacuous", "not together with the others", "the regularization was chosen",
+    for words in ("Bounds that hold alone", "vacuous", "not together with the others", "the regularization was chosen",
                   "Confidence budget", "δ/48 each", "Facts", audit.certificate.facts.hashes["model"], audit.reproduce,
                   "Biometrika 26 (1934)", "read before you sign"):  # fmt: skip
         assert words in text
@@ -218,12 +219,12 @@ def test_a_huge_audit_stays_under_a_megabyte(audit):
     certificate = Certificate(facts=facts, claims=tuple(claims))
     text = render(replace(audit, certificate=certificate))
     assert len(text.encode()) < 1_000_000
-    assert "2900 more stand in the certificate" in text
+    assert "2900 more are in the certificate" in text
 
 
 def test_nothing_guaranteed_is_said_plainly():
-    absent = Absent(quantity="risk", reason="the rows were used for fitting")
-    text = Page(render(bare(absent=[absent], kind="measured only"))).text()
+    absent = Lacking(what="risk", reason="the rows were used for fitting")
+    text = Page(render(bare(lacking=[absent], kind="measured only"))).text()
     assert "Nothing is guaranteed on this page." in text
     assert "No claim about risk: the rows were used for fitting" in text
     assert "measured only" in text
@@ -234,7 +235,7 @@ def test_vacuous_guarantees_stand_in_the_details():
     vacuous = clopper_pearson.certify(1, 1, 0.025, standing="together", label="errors on a single row")
     text = Page(render(bare([vacuous]))).text()
     assert "Nothing is guaranteed on this page." in text
-    assert "1 further claim came out vacuous and stands in the details" in text
+    assert "1 further claim is vacuous; see the details" in text
     assert text.index("Vacuous claims") > text.index("Details")
     useful = clopper_pearson.certify(1, 100, 0.025, standing="together", label="errors")
     text = Page(render(bare([useful, vacuous]))).text()
@@ -377,3 +378,20 @@ def test_texts_can_be_read_in_every_theme(page):
         for ink in ("ink", "soft", "g", "m", "bad"):
             for ground in ("paper", "card"):
                 assert contrast(colours[ink], colours[ground]) >= 4.5, (ink, ground, theme)
+
+
+def test_a_reason_that_repeats_is_said_once():
+    note, own = "Values of single rows are not shown.", "A note of its own."
+    chart = SAMPLE["_drawn"]("selection", "Model selection", "curve", "c", SAMPLE["_curve"](), note)
+    same = replace(chart, key="stability", title="Stability", notes=(note, own))
+    empty = Section(key="poisoning", title="Data poisoning", notes=(note,))
+    text = Page(render(replace(SAMPLE["sample_audit"](), sections=(chart, same, empty)))).text()
+    assert text.count(note) == 1
+    assert own in text
+    assert "The note on Model selection applies here too." in text
+    lacking = [Lacking("risk", f"{name}: the rows were seen before") for name in ("VC bound", "margin bound")]
+    lacking += [Lacking("risk", "no loss bound was stated"), Lacking("cost", "no loss bound was stated")]
+    text = Page(render(bare(lacking=lacking))).text()
+    assert text.count("the rows were seen before") == text.count("no loss bound was stated")
+    assert "risk (VC bound, margin bound): the rows were seen before" in text
+    assert "risk, cost: no loss bound was stated" in text

@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from surelearn.certificate import Absent, Certificate, Facts
+from surelearn.certificate import Certificate, Facts
+from surelearn.lacking import Lacking
 from surelearn.report import Audit, Verdict
 from surelearn.report.markdown import plain, render
 
@@ -34,7 +35,7 @@ def test_what_it_says(audit):
     assert "| Errors | 1.2% | at most **4.2%** | Clopper–Pearson, half of δ, 171 rows, 2 errors |" in text
     assert "(worst of 4)" in text
     assert "**Also proved**, each alone at its own confidence" in text
-    assert "- Change that row 7 withstands: at least **0.5** (always, distance to a hyperplane)" in text
+    assert "- Certified radius of row 7: at least **0.5** (always, distance to a hyperplane)" in text
     assert "needs none" not in text  # it says nothing
     assert "**warning** Three pairs of columns" in text
     assert "SL301" not in text  # a notice
@@ -53,7 +54,7 @@ def test_the_table_is_a_table(audit):
 
 def test_nothing_guaranteed():
     certificate = Certificate(
-        facts=Facts(subject="m", setting="s"), claims=(), absent=(Absent(quantity="risk", reason="no rows"),)
+        facts=Facts(subject="m", setting="s"), claims=(), lacking=(Lacking(what="risk", reason="no rows"),)
     )
     audit = Audit(title="t", target="", rows=1, columns=1, verdict=Verdict(kind="no verdict", sentence="None."), chips=(),
                   certificate=certificate, sections=())  # fmt: skip

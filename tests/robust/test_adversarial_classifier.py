@@ -14,10 +14,8 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import RobustScaler, StandardScaler
 from sklearn.svm import SVC
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import surelearn
-from surelearn.adapters import score_function
 from surelearn.attacks import domain, projected_gradient
 from surelearn.attacks.evasion import worst_rows
 from surelearn.certificate import Certificate
@@ -30,16 +28,12 @@ from surelearn.robust import (
     robustness_curve,
     tradeoff,
 )
+from surelearn.subject import score_function
 
 CANCER, SICK = load_breast_cancer(return_X_y=True)
 Z = (CANCER - CANCER.mean(axis=0)) / CANCER.std(axis=0)
 IRIS, SPECIES = load_iris(return_X_y=True)
 X, Y, SIGNS = Z[:300], SICK[:300], 2.0 * SICK[:300] - 1
-
-
-@parametrize_with_checks([AdversarialClassifier(Peer(), rounds=3), AdversarialClassifier(SVC(), rounds=2, steps=3)])
-def test_it_is_a_scikit_learn_classifier(estimator, check):
-    check(estimator)
 
 
 @pytest.mark.parametrize("norm", ["linf", "l2"])
@@ -175,13 +169,14 @@ def test_its_certificate_claims_nothing_of_the_rows_it_changed():
     model = AdversarialClassifier(inner, radius=0.2, rounds=2).fit(X, Y)
     certificate = model.certificate_
     assert certificate.claims == ()
-    assert {absent.quantity for absent in certificate.absent} >= {"risk", "robust accuracy", "suboptimality"}
-    for absent in certificate.absent:
-        assert ("no sample of new rows" if "r" in absent.quantity[0] else "not about the rows given") in absent.reason
+    assert {absent.what for absent in certificate.lacking} >= {"risk", "robust accuracy", "suboptimality"}
+    for absent in certificate.lacking:
+        assert ("no sample of new rows" if "r" in absent.what[0] else "not about the rows given") in absent.reason
     assert certificate.facts["robust_accuracy"][model.round_] == model.robust_accuracy_[model.round_]
     again = Certificate.from_json(certificate.to_json())
     assert again == certificate
-    assert again.verify(model)
+    assert again.verify(model, X, Y)
+    assert not again.verify(model, X[:-1], Y[:-1])
     assert surelearn.certify(model, Z[300:], SICK[300:])["risk"].value < 0.1
     proved = certify_robustness(model, Z[300:], SICK[300:], radius=0.2, norm="linf")
     assert proved["robust accuracy"].value > 0.5

@@ -30,7 +30,6 @@ def test_the_truth_lies_between_the_curves(model, norm):
     assert (np.diff(curve.certified) <= 0).all()
     if isinstance(model, LogisticRegression):
         np.testing.assert_allclose(curve.attacked, curve.certified, atol=0.021)
-    assert curve.why_not == ""
     assert curve.n == 75
 
 
@@ -38,8 +37,7 @@ def test_a_forest_has_an_attack_and_a_reason():
     model = RandomForestClassifier(10, random_state=0).fit(IRIS[::2], SPECIES[::2])
     X, y = IRIS[1::6], SPECIES[1::6]
     curve = robustness_curve(model, X, y, RADII, others=IRIS[::2], budget=60, random_state=0, where=domain(4, low=0, high=8))
-    assert curve.certified is None
-    assert "RandomForestClassifier has no gradient" in curve.why_not
+    assert "RandomForestClassifier has no gradient" in curve.certified.reason
     assert curve.attack.startswith("decision-based")
     assert curve.attacked[-1] < curve.attacked[0]
     with pytest.raises(ValueError, match="give others="):
@@ -56,8 +54,8 @@ def test_the_certificate_says_it_or_why_not():
     assert certificate.verify()
     assert Certificate.from_json(certificate.to_json()) == certificate
     forest = RandomForestClassifier(5, random_state=0).fit(IRIS, SPECIES)
-    absent = certify_robustness(forest, IRIS, SPECIES, radius=0.2).absent
-    assert absent[0].quantity == "robust accuracy"
+    absent = certify_robustness(forest, IRIS, SPECIES, radius=0.2).lacking
+    assert absent[0].what == "robust accuracy"
     assert "no gradient" in absent[0].reason
 
 
@@ -79,7 +77,7 @@ def test_units_that_come_from_the_rows_certified_void_the_claim(spread):
     model = LogisticRegression(max_iter=1000).fit(IRIS[::2], SPECIES[::2])
     X, y = IRIS[1::2], SPECIES[1::2]
     own, other = (domain(4, scale=spread(rows, axis=0)) for rows in (X, IRIS[::2]))
-    (absent,) = certify_robustness(model, X, y, radius=0.1, where=own).absent
+    (absent,) = certify_robustness(model, X, y, radius=0.1, where=own).lacking
     assert absent.reason.endswith("of these rows: take it from other rows, or state it")
     claim = certify_robustness(model, X, y, radius=0.1, where=other)["robust accuracy"]
     assert UNITS in claim.assumptions

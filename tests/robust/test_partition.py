@@ -7,19 +7,13 @@ import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import LogisticRegression
-from sklearn.neighbors import KNeighborsClassifier, NearestCentroid
+from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from surelearn.attacks.poison_labels import flip_labels
 from surelearn.robust.partition import PartitionClassifier, deterministic, partition_of
-
-
-@parametrize_with_checks([PartitionClassifier(partitions=3), PartitionClassifier(NearestCentroid(), partitions=2)])
-def test_scikit_learn_accepts_it(estimator, check):
-    check(estimator)
 
 
 def rows(n=120, seed=0, classes=2):
@@ -186,7 +180,9 @@ def test_claims():
     assert under.value < plain.value < (model.predict(new) == truth).mean()
     assert under.confidence == 0.95
     assert "5 training rows" in under.label
-    assert model.certificate_.absent[0].reason.startswith("the claim is one for each prediction")
+    assert model.certificate_.lacking[0].reason.startswith("the claim is one for each prediction")
+    assert model.certificate_.verify(model, X, y)
+    assert "partitions of other sizes" in str(model.certificate_.verify(model, X + 1, y))
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,7 @@ def decision_attack(
     substitutions: int = 0,
     random_state: Any = None,
 ) -> Evasion:
-    """Turn rows by their predictions alone, with changes as small as ``budget`` queries a row can find.
+    """Turn rows by their predictions alone, with changes as small as ``budget`` queries per row can find.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ def decision_attack(
         chase.exchange()
         chase.step()
     found = np.where((chase.distance <= radius)[:, None], chase.best, problem.X)
-    return problem.result(f"decision-based, {budget} queries a row", norm, radius, found, before, chase.calls)
+    return problem.result(f"decision-based, {budget} queries per row", norm, radius, found, before, chase.calls)
 
 
 @dataclass(eq=False)

@@ -32,6 +32,7 @@ class Domain:
     choices: Mapping[int, tuple[float, ...]]
     cost: Array
     names: tuple[str, ...]
+    saved_as = "domain/1"
 
     def check(self, X: Array) -> None:
         """Refuse rows that do not lie within, naming the first value that does not."""
@@ -132,10 +133,10 @@ def domain(
     Parameters
     ----------
     columns : how many, or their names
-    low, high, scale : a number, or one a column; ``scale`` is the unit of a column's change (its standard deviation, say)
+    low, high, scale : a number, or one per column; ``scale`` is the unit of a column's change (its standard deviation, say)
     fixed : columns, by name or number, that do not change, also where ``choices`` names them
     choices : {column: values allowed}, for columns that are substituted, not moved; how many of them, the attack is told
-    cost : of one substitution, a number, or one a column: it counts as much as a move by so many units, and is within a
+    cost : of one substitution, a number, or one per column: it counts as much as a move by so many units, and is within a
         radius where that move would be; 0 leaves only their number limited
 
     Examples

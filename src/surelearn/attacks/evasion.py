@@ -1,6 +1,6 @@
 """Changing rows so that a model errs (course, Section 17): the fast gradient method and projected gradient.
 
-The course's projection (L1553) is x₀ + clip(x − x₀, −r, r); that of L2, a rescaling, is just as cheap.
+The projection of the course notes, corrected, is x₀ + clip(x − x₀, −r, r); that of L2, a rescaling, is just as cheap.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from surelearn.attacks.domains import Array, Domain, Norm
 from surelearn.attacks.problem import Problem, substitute
 from surelearn.attacks.result import Evasion
 from surelearn.attacks.worst_linear import worst_of_linear
+from surelearn.lacking import Lacking
 
 Loss = Literal["cross_entropy", "margin"]
 Schedule = Literal["cosine", "linear", "constant"]
@@ -93,11 +94,11 @@ def projected_gradient(
 
     Parameters
     ----------
-    model : as `surelearn.adapters.score_function` takes it; it must have a gradient
+    model : as `surelearn.subject.score_function` takes it; it must have a gradient
     X, y : rows (n, d) and their true labels; rows that are wrong unchanged count as turned, at distance 0
-    radius : the largest change in units of the domain's scale, a number or one a row
+    radius : the largest change in units of the domain's scale, a number or one per row
     norm : "linf" or "l2"
-    target : a label, or one a row, to be reached; None leaves the label y
+    target : a label, or one per row, to be reached; None leaves the label y
     where : the `Domain` of changed rows; None allows all numbers
     steps, step : how many, and the first one's length as a share of the radius; None lets all together be 2.5 radii long
     schedule : of the lengths: "cosine" or "linear" decay, or "constant"
@@ -128,8 +129,8 @@ def _attack(
 ) -> Evasion:
     if norm not in ("linf", "l2"):
         raise ValueError(f"norm must be 'linf' or 'l2', not {norm!r}")
-    if problem.f.pullback is None:
-        raise ValueError(f"{problem.f.name} has no gradient ({problem.f.why_not}): use decision_attack")
+    if isinstance(problem.f.pullback, Lacking):
+        raise ValueError(f"{problem.f.name} has no gradient ({problem.f.pullback.reason}): use decision_attack")
     before = problem.f.predict(problem.X)
     base, done, calls = problem.X.copy(), problem.reached(before, slice(None)), 0
     Z, left = base.copy(), np.flatnonzero(~done)
@@ -160,8 +161,8 @@ def worst_rows(
     Where scores are linear, those with the least margin (`worst_of_linear`), else found by gradient from a random start.
     """
     problem, random = Problem.of(model, X, y, None, where), _random(random_state)
-    if problem.f.pullback is None:
-        raise ValueError(f"{problem.f.name} has no gradient ({problem.f.why_not})")
+    if isinstance(problem.f.pullback, Lacking):
+        raise ValueError(f"{problem.f.name} has no gradient ({problem.f.pullback.reason})")
     size = np.full(len(problem.X), _radius(radius))
     if (exact := worst_of_linear(problem, size, norm)) is not None:
         return exact
@@ -326,5 +327,5 @@ def _random_start(where: Domain, base: Array, radius: Array, norm: Norm, random:
 def _radius(radius: Any) -> Any:
     value = np.asarray(radius, dtype=float)
     if value.ndim > 1 or np.isnan(value).any() or (value < 0).any() or np.isinf(value).any():
-        raise ValueError("radius must be a finite number of at least 0, or one a row")
+        raise ValueError("radius must be a finite number of at least 0, or one per row")
     return float(value) if value.ndim == 0 else value

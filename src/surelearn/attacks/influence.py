@@ -9,9 +9,9 @@ from typing import Any, Literal
 import numpy as np
 from sklearn.utils import check_random_state
 
-from surelearn.adapters import predict_with
 from surelearn.attacks.poison_allowed import Array, checked_count, checked_rows
 from surelearn.attacks.poison_objectives import LinearObjective, Objective, check_labels, checked_parameters
+from surelearn.subject import predict_with
 
 Loss = Callable[[Array, np.ndarray], Any]
 
@@ -25,13 +25,13 @@ class Influence:
     rows : which rows were left out
     risk : by how much the mean loss on the outer rows rises without the row: negative where the row does harm
     largest : the largest change of a score on the outer rows; NaN where it was not computed
-    method : "exact", "influence function" or "refits"
+    method : "exact", "influence function", "dual step" or "refits"
     """
 
     rows: np.ndarray
     risk: Array
     largest: Array
-    method: Literal["exact", "influence function", "refits"]
+    method: Literal["exact", "influence function", "dual step", "refits"]
 
     def top(self, count: int, by: Literal["risk", "largest"] = "risk") -> np.ndarray:
         """The rows with the largest effect, of either sign, first."""
@@ -98,13 +98,13 @@ def exact_influence(
     leave_one_out : ``learner.leave_one_out``, called with X, y and rows=…: gives weights, intercepts, full_weights and
         full_intercept; or anything that gives ``full`` and ``values()``, the scores at the outer rows of the full fit and
         of each fit without a row (`surelearn.kernel.left_out`)
-    loss : (scores, labels) to one number a row
+    loss : (scores, labels) to one number per row
 
     Examples
     --------
     >>> from surelearn.linear import Ridge
     >>> X, y = np.array([[1.0], [2.0], [3.0], [4.0]]), np.array([1.0, 2.0, 3.0, 9.0])
-    >>> model = Ridge(regularization=0.01).fit(X, y)
+    >>> model = Ridge(regularization=0.01, intercept="regularized").fit(X, y)
     >>> found = exact_influence(model.leave_one_out, X, y, X[:3], y[:3], loss=lambda s, t: (s - t) ** 2)
     >>> found.top(1).tolist(), bool(found.risk[3] < 0)
     ([3], True)
@@ -138,7 +138,7 @@ def refit_influence(
     Parameters
     ----------
     fit : rows and labels to a model, or to a function that predicts
-    loss : (predictions, labels) to one number a row; 0 and 1 for right and wrong unless told
+    loss : (predictions, labels) to one number per row; 0 and 1 for right and wrong unless told
     refits : the most fits, that to all rows among them
 
     Examples

@@ -17,7 +17,7 @@ class Allowed:
 
     Attributes
     ----------
-    low, high : a number, or one a column
+    low, high : a number, or one per column
     labels : labels (or targets) that poison may have; None for those that the clean rows have
 
     Examples
@@ -57,7 +57,7 @@ class Allowed:
         return np.clip(X, *self.ranges(X.shape[1]))
 
     def labels_for(self, y: np.ndarray) -> np.ndarray:
-        """The labels that poison may have beside rows labelled y."""
+        """The labels that poison may have beside rows labeled y."""
         return np.unique(y) if self.labels is None else same_kind(self.labels, y)
 
     def holds(self, X: Array, y: np.ndarray, clean: np.ndarray) -> bool:

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from surelearn.adapters import predict_with
 from surelearn.attacks.poison_allowed import Array, checked_count
 from surelearn.attacks.poison_labels import flip_labels
+from surelearn.subject import predict_with
 
 Attack = Callable[[Any, Any, int, int], tuple[Any, Any]]
 
@@ -77,7 +77,7 @@ def damage_curve(
     ----------
     fit : rows and labels to a model, or to a function that predicts
     attack : (X, y, count, seed) to the poisoned rows and labels; random label flips unless told
-    loss : (predictions, labels) to one number a row; 0 and 1 for right and wrong unless told
+    loss : (predictions, labels) to one number per row; 0 and 1 for right and wrong unless told
     fractions : poison over clean rows; only the first ones where the budget is smaller than their number
     repeats : draws of each fraction; as many fewer as ``refits``, the budget, demands, and at least one
     random_state : the first seed

@@ -1,4 +1,4 @@
-"""Kernel ridge regression as the learner that a bilevel attack faces: poison moves the fit and is one of its centres."""
+"""Kernel ridge regression as the learner that a bilevel attack faces: poison moves the fit and is one of its centers."""
 
 from __future__ import annotations
 

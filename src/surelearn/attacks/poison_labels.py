@@ -14,7 +14,7 @@ from surelearn.attacks.poison_objectives import Objective, check_labels
 
 @dataclass(frozen=True, eq=False)
 class Flipping:
-    """Which rows were relabelled, all labels after it, and the risk on outer rows before and after (None if not asked)."""
+    """Which rows were relabeled, all labels after it, and the risk on outer rows before and after (None if not asked)."""
 
     rows: np.ndarray
     y: np.ndarray
@@ -105,3 +105,19 @@ def _checked_flips(count: int, most: int) -> int:
     if count > most:
         raise ValueError(f"count must be at most {most}, the rows that can be given another label, not {count}")
     return count
+
+
+def change_labels(y: Any, count: int, task: str, *, random_state: int = 0) -> np.ndarray:
+    """``count`` random labels replaced by another class, or by the farther end of the targets' range.
+
+    Examples
+    --------
+    >>> change_labels(np.array([0.0, 1.0, 2.0, 9.0]), 4, "regression").tolist()
+    [9.0, 9.0, 9.0, 0.0]
+    """
+    if task == "classification":
+        return flip_labels(y, count, random_state=random_state).y
+    rows = np.random.default_rng(random_state).permutation(len(y))[:count]
+    moved, ends = np.array(y, dtype=float), np.array([np.min(y), np.max(y)])
+    moved[rows] = ends[np.abs(ends - moved[rows, None]).argmax(axis=1)]
+    return moved

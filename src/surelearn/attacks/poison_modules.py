@@ -17,8 +17,8 @@ class ModuleObjective(Objective):
 
     Parameters
     ----------
-    module : takes rows (n, d) (or ``shape``), gives logits (n, c) or, for squared loss, one number a row
-    loss : "logistic" (cross-entropy, labels 0 … c − 1), "squared", or a function of outputs and targets giving one a row
+    module : takes rows (n, d) (or ``shape``), gives logits (n, c) or, for squared loss, one number per row
+    loss : "logistic" (cross-entropy, labels 0 … c − 1), "squared", or a function of outputs and targets giving one per row
     regularization : λ
     shape : of one row, for a module that does not take vectors
     damping : added to the Hessian, which need not be positive, where it is inverted

@@ -16,6 +16,9 @@ from scipy import linalg, optimize, sparse
 from scipy.special import expit, log_softmax, softmax
 
 from surelearn.attacks.poison_allowed import Array
+from surelearn.lacking import Lacking
+from surelearn.subject import Subject
+from surelearn.subject.forms import LinearForm
 
 Parts = tuple[Array, Array, Callable[[Array], Array]]  # losses, slopes in the scores, and the curvature times a vector
 Loss = Literal["logistic", "squared hinge", "exponential", "squared", "huber"]
@@ -257,3 +260,36 @@ def checked_parameters(objective: Objective, name: str, w: Any, d: int) -> Array
     if given.shape != (wanted,) or not np.isfinite(given).all():
         raise ValueError(f"{name} must be {wanted} finite parameters, not of shape {given.shape}")
     return given
+
+
+def known_objective(subject: Subject, n: int) -> tuple[LinearObjective, Array] | Lacking:
+    """A fitted logistic or ridge regression as these attacks take it, with its parameters: weights and intercepts.
+
+    Only a fit at the minimizer of the mean loss over n rows of equal weight, with a squared penalty.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from surelearn.subject import subject_of
+    >>> model = LogisticRegression().fit([[0.0], [1.0], [3.0], [4.0]], [0, 0, 1, 1])
+    >>> objective, w = known_objective(subject_of(model), 4)
+    >>> objective.regularization, w.shape
+    (0.125, (2,))
+    """
+    objective, closed = subject.objective, subject.learner.form
+    if isinstance(objective, Lacking):
+        return objective
+    if isinstance(closed, Lacking):
+        return Lacking("objective", closed.reason)
+    plain = objective.minimized and objective.uniform is not False and objective.l1 == 0
+    coded = {"logistic": ("binary", "softmax"), "squared": ("numbers",)}.get(objective.loss, ())
+    if objective.coding not in coded or not plain:
+        why = "it is not the minimizer of a logistic or squared loss with a squared penalty over rows of equal weight"
+        return Lacking("objective", why)
+    form = closed.form
+    if not isinstance(form, LinearForm) or (objective.loss == "squared" and len(form.weights) > 1):
+        return Lacking("objective", "it is not linear in the rows that it is given, or has several outputs")
+    classes = 2 if len(form.weights) == 1 else len(form.weights)
+    loss: Loss = "squared" if objective.loss == "squared" else "logistic"
+    made = LinearObjective(loss, classes=classes, regularization=objective.strength(n))
+    return made, np.column_stack([form.weights, form.intercepts]).ravel().astype(float)

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from surelearn.adapters import ScoreFunction, score_function
 from surelearn.attacks.domains import Array, Domain, Norm, domain
 from surelearn.attacks.result import Evasion
+from surelearn.subject import ScoreFunction, score_function
 
 
 @dataclass(frozen=True, eq=False)

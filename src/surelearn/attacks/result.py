@@ -19,7 +19,7 @@ class Evasion:
     ----------
     method : the attack in words
     norm : "linf" or "l2", in units of the domain's scale
-    radius : the largest change allowed; a number, or one a row
+    radius : the largest change allowed; a number, or one per row
     rows : the rows changed, (n, d); where the attack failed, as they were
     success : whether the row, changed within the radius, is no longer predicted as ``labels`` (or is, as the target)
     distance : of the change; 0 where the row was wrong to begin with, ∞ where the attack failed

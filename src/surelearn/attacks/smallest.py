@@ -10,6 +10,7 @@ from surelearn.attacks.domains import Array, Domain, Norm
 from surelearn.attacks.evasion import Plan, search
 from surelearn.attacks.problem import Problem, substitute
 from surelearn.attacks.result import Evasion
+from surelearn.lacking import Lacking
 
 _HALVINGS = 12
 _RIVALS = 10  # classes aimed at, at most
@@ -49,8 +50,8 @@ def smallest_change(
     if not 0 < largest < np.inf:
         raise ValueError(f"largest must be positive and finite, not {largest!r}")
     problem = Problem.of(model, X, y, target, where)
-    if problem.f.pullback is None:
-        raise ValueError(f"{problem.f.name} has no gradient ({problem.f.why_not}): use decision_attack")
+    if isinstance(problem.f.pullback, Lacking):
+        raise ValueError(f"{problem.f.name} has no gradient ({problem.f.pullback.reason}): use decision_attack")
     before = problem.f.predict(problem.X)
     done = problem.reached(before, slice(None))
     where, calls = problem.where, 0

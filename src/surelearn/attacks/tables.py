@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from surelearn.adapters import predict_with
 from surelearn.attacks.domains import Array, Domain, domain
+from surelearn.subject import predict_with
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +52,7 @@ def encode_table(table: Any, fixed: Iterable[Any] = (), cost: Any = 1.0) -> Enco
     ----------
     table : words, as others in their column, may be substituted if the attack is told how many; numbers move
     fixed : columns that do not change
-    cost : of a substitution, in standard deviations of a number; one, or one a column
+    cost : of a substitution, in standard deviations of a number; one, or one per column
 
     Examples
     --------

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from surelearn.adapters.forms import LinearForm
 from surelearn.attacks.domains import Array, Domain, Norm
 from surelearn.attacks.problem import Problem
+from surelearn.lacking import Lacking
+from surelearn.subject.forms import LinearForm
 
 _TINY = 1e-30
 _HALVINGS = 60
@@ -62,7 +63,7 @@ def _filled(pull: Array, low: Array, high: Array, radius: Array, first: Array) -
 def _class_weights(problem: Problem) -> Array | None:
     """One vector of weights a class, of the row as it is given; None unless the scores are linear."""
     closed = problem.f.closed
-    if closed is None or not isinstance(closed.form, LinearForm) or closed.head == "pairs":
+    if isinstance(closed, Lacking) or not isinstance(closed.form, LinearForm) or closed.head == "pairs":
         return None
     weights = closed.form.weights if closed.prepare is None else closed.prepare.back(closed.form.weights)
     return np.vstack([np.zeros_like(weights), weights]) if closed.head == "two" else weights

@@ -1,4 +1,4 @@
-"""What each training row is worth: data Shapley and data Banzhaf, exact for nearest neighbours.
+"""What each training row is worth: data Shapley and data Banzhaf, exact for nearest neighbors.
 
 The players are rows of the training set, u(S) is how well a model fitted on the rows S does on the test rows.
 """
@@ -12,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import binom
 
-from surelearn.adapters import describe
 from surelearn.attribution.result import Attribution
 from surelearn.attribution.sampling import Options
 from surelearn.attribution.values import banzhaf, shapley
+from surelearn.subject import describe
 
 Array = npt.NDArray[np.float64]
 Metric = Callable[[Any, Any], float]
@@ -86,7 +86,7 @@ class Fits:
         self._nothing = np.unique(self.y)[0] if self.classify else 0.0
 
     def __call__(self, rows: tuple[int, ...]) -> float:
-        """Fit and judge."""
+        """The score on the test rows of the model fitted on these rows."""
         from sklearn.base import clone
 
         held = list(rows)
@@ -103,7 +103,7 @@ class Fits:
 
 
 def nearest_neighbours(X: Any, y: Any, X_test: Any, y_test: Any, neighbours: int = 5, value: str = "shapley") -> Attribution:
-    """Exact values of training rows for k-nearest-neighbour classification, by sorting.
+    """Exact values of training rows for k-nearest-neighbor classification, by sorting.
 
     u(S) is the mean over test rows of (1/k)·#(of the k nearest rows of S, those with the test row's label),
     Euclidean distance, ties to the earlier row. Rows sorted from near to far, with a_i = 1 for the right label:
@@ -147,7 +147,7 @@ def nearest_neighbours(X: Any, y: Any, X_test: Any, y_test: Any, neighbours: int
         names=tuple(f"row {i}" for i in range(n)),
         value=value.capitalize(),
         game=f"share of right labels among the {k} nearest rows of the coalition, mean over {len(X_test):,} test rows",
-        method="sorted neighbours, exact for this game",
+        method="sorted neighbors, exact for this game",
         full=full / len(X_test),
     )
 

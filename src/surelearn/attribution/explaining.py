@@ -20,6 +20,7 @@ from surelearn.attribution.tree_paths import tree_parts
 from surelearn.attribution.trees import trees_of
 from surelearn.attribution.values import value_of
 from surelearn.attribution.weights import Kind, Weights, weights_of
+from surelearn.subject import Subject
 
 METHODS = ("auto", "closed form", "additive", "exact", "sampling", "least squares")
 AFFORDABLE = 50_000_000  # predictions that "auto" enumerates
@@ -42,7 +43,7 @@ def explain(
 
     Parameters
     ----------
-    model : with predict, a torch module, or a function of rows
+    model : with predict, a torch module, a function of rows, or a `Subject`
     X : rows to explain, an array or a data frame (rows, columns)
     background : rows that stand for "not known", like X
     output : "probability", "score" (raw), "value", a function of rows, or "auto", the first that the model has
@@ -66,12 +67,18 @@ def explain(
         raise ValueError(f"method must be {', '.join(map(repr, METHODS))}, not {method!r}")
     if game not in ("interventional", "conditional"):
         raise ValueError(f"game must be 'interventional' or 'conditional', not {game!r}")
+    model = model.model if isinstance(model, Subject) else model
+    whole = _whole(X, background)
     X, background = _checked(X, background)
     columns, names = players_of(X, groups, options.pop("names", None))
     weights = weights_of(value, len(columns))
     if not callable(output) and (through := prepared(model, X, background, columns)):
         model, X, background, columns = through
-    made = output_of(model, X, output, target)
+        whole = None
+    made = output_of(model, X if whole is None else X.astype(whole), output, target)
+    if whole is not None:
+        ask = made.ask
+        made = replace(made, ask=lambda rows: ask(rows.astype(whole)))
     made, X, background = _as_arrays(made, X, background)
     plan = Plan(**{key: options[key] for key in options if key != "masks"})
     if game == "conditional":
@@ -199,6 +206,14 @@ def _as_arrays(output: Output, X: Any, background: Any) -> tuple[Output, Any, An
 def _kinds(*frames: Any) -> list[Any]:
     """NumPy's types of all columns; "object" for those that pandas alone knows."""
     return [kind if isinstance(kind, np.dtype) else object for frame in frames for kind in frame.dtypes]
+
+
+def _whole(X: Any, background: Any) -> np.dtype[Any] | None:
+    """The type in which a model is asked whose rows are arrays of whole numbers, such as tokens: their own, not floats."""
+    if hasattr(X, "columns") or hasattr(background, "columns"):
+        return None
+    kinds = np.asarray(X).dtype, np.asarray(background).dtype
+    return np.result_type(*kinds) if all(kind.kind in "iu" for kind in kinds) and kinds[0].kind == kinds[1].kind else None
 
 
 def _checked(X: Any, background: Any) -> tuple[Any, Any]:

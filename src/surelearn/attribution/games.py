@@ -24,7 +24,7 @@ _PILE = 32  # coalitions that are weighed together
 class Interventional:
     """u(S) = mean over background rows b of f(x_S, b_rest), for every explained row x at once.
 
-    Takes batches of masks; `enumerate` walks all coalitions so that two neighbours differ in one player only, and fills just
+    Takes batches of masks; `enumerate` walks all coalitions so that two neighbors differ in one player only, and fills just
     the columns of that player.
     """
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from surelearn.adapters.columns import column_names
+from surelearn.subject.columns import column_names
 
 
 class Mixer:

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from surelearn.adapters import classes_of, describe, predict_with
-from surelearn.adapters.modules import is_module, module_functions
+from surelearn.subject import classes_of, describe, predict_with
+from surelearn.subject.torch_modules import is_module, module_functions
 
 KINDS = ("auto", "probability", "score", "value")
 _METHOD = {"probability": "predict_proba", "score": "decision_function"}
@@ -24,7 +24,7 @@ class Output:
     ----------
     ask : rows in, numbers (m,) or (m, K) out
     column : which of K: one for all, or one for each explained row; None if there is one only
-    kind : "probability", "score" or "value"
+    kind : "probability", "score", "value" or "answer" (1 where a class is answered, 0 elsewhere)
     name : in words
     model : asked; None for a plain function
     sign : −1 where the score of the other of two classes is given
@@ -84,6 +84,8 @@ def output_of(model: Any, rows: Any, output: Any = "auto", target: Any = None) -
         return _function(_module(model), rows, target, "output of the module")
     if output == "auto":
         output = next((kind for kind, method in _METHOD.items() if hasattr(model, method)), "value")
+    if output == "value" and (answers := _answers(model)) is not None:
+        return _of_class(Output(answers, None, "answer", "", model), rows, classes_of(model) or (), target)
     if output == "value" or (classes := classes_of(model)) is None:
         if output != "value":
             raise ValueError(f"the model has no classes: explain output='value', not {output!r}")
@@ -107,6 +109,15 @@ def _of_class(output: Output, rows: Any, classes: tuple[Any, ...], target: Any) 
     return Output(output.ask, column, output.kind, name, output.model, -1.0 if flipped else 1.0)
 
 
+def _answers(model: Any) -> Callable[[Any], Any] | None:
+    """Which class a classifier of words answers, one column a class of zeros and a one; None where answers are numbers."""
+    classes = classes_of(model)
+    if classes is None or all(isinstance(label, int | float) for label in classes):
+        return None
+    predict, labels = predict_with(model), np.asarray(classes)
+    return lambda X: (np.asarray(predict(X)).reshape(-1, 1) == labels).astype(float)
+
+
 def _function(ask: Callable[[Any], Any], rows: Any, target: Any, name: str, model: Any = None) -> Output:
     output = Output(ask, target, "value", name, model)
     answers = output(rows.copy())
@@ -122,9 +133,4 @@ def _function(ask: Callable[[Any], Any], rows: Any, target: Any, name: str, mode
 
 
 def _module(module: Any) -> Callable[[Any], Any]:
-    values, _, kind = module_functions(module, None)
-
-    def ask(X: Any) -> Any:
-        return values(np.asarray(X, dtype=kind))
-
-    return ask
+    return module_functions(module, None)[0]

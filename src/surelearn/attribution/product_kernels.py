@@ -1,6 +1,6 @@
 """Machines with a Gaussian kernel, whose values need no coalitions: k(x, z) is a product over columns.
 
-Against one background row b, a centre z contributes u(S) = Π_{i∈S} a_i·Π_{i∉S} b_i, a_i and b_i the factors of player i's
+Against one background row b, a center z contributes u(S) = Π_{i∈S} a_i·Π_{i∉S} b_i, a_i and b_i the factors of player i's
 columns. If p_s = ∫ t^s(1 − t)^{n−1−s} dμ(t), then φ_i = (a_i − b_i)·∫ Π_{l≠i} (b_l + t(a_l − b_l)) dμ(t): for Shapley values
 dμ = dt, and ⌈n/2⌉ nodes of Gauss and Legendre integrate the polynomial exactly; for Banzhaf values t = ½ alone.
 """
@@ -15,11 +15,12 @@ import numpy.typing as npt
 from scipy.stats import binom
 
 from surelearn import profiles
-from surelearn.adapters.forms import KernelForm
-from surelearn.adapters.recognize import NoClosedForm, closed_form
 from surelearn.attribution.closed import mixtures
 from surelearn.attribution.outputs import Output
 from surelearn.attribution.weights import Weights
+from surelearn.lacking import Lacking
+from surelearn.subject.closing import closed_form
+from surelearn.subject.forms import KernelForm
 
 Array = npt.NDArray[np.float64]
 _CLOSE = 1e-5  # some machines answer in single precision
@@ -28,7 +29,7 @@ _PIECE = 2**18  # factors at a time
 
 @dataclass(frozen=True, eq=False)
 class Gaussians:
-    """Σ_j c_j·exp(−‖x − z_j‖²/σ) for prepared rows; ``coefficients`` (centres, explained rows or 1)."""
+    """Σ_j c_j·exp(−‖x − z_j‖²/σ) for prepared rows; ``coefficients`` (centers, explained rows or 1)."""
 
     centers: Array
     coefficients: Array
@@ -41,9 +42,8 @@ def gaussians_of(output: Output, X: Any, background: Any) -> Gaussians | None:
     """The machine behind an output, if it is a sum of Gaussians and says what the model says; else None."""
     if output.model is None or hasattr(X, "columns"):
         return None
-    try:
-        closed = closed_form(output.model)
-    except NoClosedForm:
+    closed = closed_form(output.model)
+    if isinstance(closed, Lacking):
         return None
     form, prepare = closed.form, closed.prepare
     if not isinstance(form, KernelForm) or form.name != "gaussian":
@@ -98,7 +98,7 @@ def product_parts(machine: Gaussians, columns: list[list[int]], nodes: tuple[Arr
 
 
 def _factors(X: Array, centers: Array, columns: list[list[int]], sigma: float) -> Array:
-    """Each player's factor of exp(−‖x − z‖²/σ), (players, rows, centres)."""
+    """Each player's factor of exp(−‖x − z‖²/σ), (players, rows, centers)."""
     squares = [((X[:, None, held] - centers[None, :, held]) ** 2).sum(axis=2) for held in columns]
     return profiles.gaussian(np.stack(squares), sigma)
 

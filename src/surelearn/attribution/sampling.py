@@ -57,7 +57,7 @@ class Options(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class Plan:
-    """Checked options."""
+    """Options of a sampling run, checked when they are set."""
 
     delta: float = 0.05
     tolerance: float | None = None

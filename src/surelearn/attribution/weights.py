@@ -34,7 +34,7 @@ class Weights:
 
     @property
     def players(self) -> int:
-        """N."""
+        """The number of players N."""
         return len(self.sizes)
 
     @cached_property
@@ -83,7 +83,7 @@ def banzhaf_weights(n: int) -> Weights:
 
 
 def beta_shapley_weights(n: int, alpha: float, beta: float) -> Weights:
-    """p_s = B(s + β, n − 1 − s + α)/B(α, β): Beta(1, 1) is Shapley's, a larger α favours small coalitions.
+    """p_s = B(s + β, n − 1 − s + α)/B(α, β): Beta(1, 1) is Shapley's, a larger α favors small coalitions.
 
     Y. Kwon and J. Zou, AISTATS 2022, (5). Exact for whole α and β.
 

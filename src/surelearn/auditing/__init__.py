@@ -1,4 +1,4 @@
-"""The audit: one file a section, `sections` puts them in order, `flow` runs it."""
+"""The audit: `flow` runs it, `claims` writes its certificate, `sections` are the page, `verdict` its first sentence."""
 
 from surelearn.auditing.flow import audit
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -10,67 +9,19 @@ from typing import Any
 import numpy as np
 
 from surelearn import jobs
-from surelearn.adapters import Task
+from surelearn.auditing.options import Options
 from surelearn.certificate import Certificate
 from surelearn.claim import Finding
 from surelearn.data.independence import Search
 from surelearn.data.novelty import Compared
-from surelearn.selection.costs import cost_of_threshold
 from surelearn.selection.cross_validation import take
 from surelearn.selection.selector import Selection
 from surelearn.selection.split import Split
-
-
-@dataclass(frozen=True, kw_only=True)
-class Options:
-    """Everything a user may ask of an audit; all of it is fixed before the certify rows are looked at."""
-
-    delta: float = 0.05
-    positive: Any = None
-    cost: float | None = None
-    threshold: float | None = None
-    alpha: float = 0.1
-    loss: str = "absolute"
-    loss_bound: float | None = None
-    largest_group: int | None = None
-    slices: tuple[str, ...] = ()
-    certify_fraction: float | None = None
-    select_fraction: float | None = None
-    prefer: str = "simplest"
-    criterion: str | None = None
-    seed: int = 0
-    refits: int = 10
-    curve_repeats: int = 3
-    skip: tuple[str, ...] = ()
-    effort: float = 1.0
-    show_rows: bool = False
-    independent: bool = False
-    population: str | None = None
-    coins: bool = False
-
-    @property
-    def miss(self) -> float | None:
-        """What a missed positive costs when a false alarm costs 1: as stated, or as a stated threshold implies."""
-        return self.cost if self.cost is not None or self.threshold is None else cost_of_threshold(self.threshold)
+from surelearn.subject import Task
 
 
 class Unusable(Exception):  # noqa: N818 - a reason, not an error
     """Why a section cannot be made for this model, in a sentence."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Runner:
-    """How tasks run, never what they compute; ``command`` is the command line that asked, for the next one to try."""
-
-    n_jobs: int | None = None
-    journal: jobs.Journal | None = None
-    progress: Callable[[str], jobs.Progress | None] = lambda label: None  # noqa: ARG005
-    say: Callable[[str], None] = lambda line: None  # noqa: ARG005
-    command: str = ""
-
-    def run(self, tasks: Sequence[jobs.Task], label: str) -> list[Any]:
-        """Run tasks with progress under a label."""
-        return jobs.run(tasks, n_jobs=self.n_jobs, journal=self.journal, progress=self.progress(label))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -95,7 +46,7 @@ class Context:
     model: Any
     certificate: Certificate
     options: Options
-    runner: Runner
+    runner: jobs.Runner
     turn: int = 1
     suspects: tuple[str, ...] = ()
     unfitted: Any = None

@@ -5,14 +5,15 @@ from __future__ import annotations
 import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
-from surelearn.auditing.context import Options
+from surelearn.auditing.options import Options
 from surelearn.certification import check_largest_group
 from surelearn.claim import Finding
-from surelearn.data import Table
-from surelearn.data.oddities import find_oddities
+from surelearn.data import Table, read_table
+from surelearn.data.oddities import find_oddities, giveaways
 from surelearn.selection.cross_validation import default_resampling
 from surelearn.selection.ledger import secret_salt
 from surelearn.selection.split import Indices, Split, split_rows
@@ -28,7 +29,6 @@ class Divided:
     ----------
     options : in the table's own labels
     used : columns that can be used
-    oddities : what is odd about the rows to fit on
     suspects : columns that give the target away on the rows to fit on, and that nobody vouches for
     """
 
@@ -36,13 +36,23 @@ class Divided:
     split: Split
     options: Options
     used: list[str]
-    oddities: tuple[Finding, ...]
     suspects: tuple[str, ...]
 
     @property
     def columns(self) -> list[str]:
         """The columns that are used, without the suspects."""
         return [name for name in self.used if name not in self.suspects]
+
+    @property
+    def train(self) -> Indices:
+        """The rows to fit on and to select by."""
+        return np.union1d(self.split.fit, self.split.select)
+
+    def oddities(self) -> list[Finding]:
+        """What is odd about the rows to fit on; of certify rows nothing is said."""
+        table, train = self.table, self.train
+        hashes, grouped = table.row_hashes[train], table.group is not None
+        return find_oddities(table.frame.iloc[train], table.columns, table.y[train], table.task, hashes, grouped=grouped)
 
     def line(self) -> str:
         """Which rows do what, in one line."""
@@ -55,6 +65,15 @@ class Divided:
         held = "the last ones" if split.order == "time" else "held back"
         groups = "" if table.groups is None else f" ({np.unique(split.keys[split.certify]).size:,} {table.group}s)"
         return f"fit {split.fit.size:,} · {how} · certify {split.certify.size:,}{groups} ({held})"
+
+
+def as_table(source: Any, **reading: Any) -> Table:
+    """The table, read as `surelearn.data.read_table` does, unless it was read already."""
+    if not isinstance(source, Table):
+        return read_table(source, **reading)
+    if given := [name for name, value in reading.items() if value not in (None, ())]:
+        raise ValueError(f"{given[0]} says how to read a table, and this one was read already")
+    return source
 
 
 def divide(table: Table, keep: Sequence[str], options: Options) -> Divided:
@@ -74,16 +93,13 @@ def divide(table: Table, keep: Sequence[str], options: Options) -> Divided:
     options = _in_labels_of(table, train, options)
     _check(table, used, keep, options)
     grouped = table.group is not None
-    oddities = find_oddities(
-        table.frame.iloc[train], table.columns, table.y[train], table.task, table.row_hashes[train], grouped=grouped
-    )
-    told = [finding.numbers["column"] for finding in oddities if finding.code == "SL103"]
+    told = giveaways(table.frame.iloc[train], table.columns, table.y[train], table.task, grouped=grouped)
     suspects = tuple(name for name in told if name not in keep)
     if set(suspects) == set(used):
         raise ValueError(
             f"{table.name}: every usable column repeats {table.target!r}; pass --keep {suspects[0]} if it is meant"
         )
-    return Divided(table, split, options, used, tuple(oddities), suspects)
+    return Divided(table, split, options, used, suspects)
 
 
 def _in_labels_of(table: Table, train: Indices, options: Options) -> Options:

@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from surelearn.adapters import Task
-from surelearn.auditing.context import Options, Runner
-from surelearn.auditing.costly import apply_threshold, costs_asked
+from surelearn.auditing.options import Options
 from surelearn.bounds import vc_dimension_of_stumps
 from surelearn.data import Table
+from surelearn.jobs import Runner
 from surelearn.selection.candidates import (
     Candidate,
     as_candidates,
@@ -19,10 +18,12 @@ from surelearn.selection.candidates import (
     default_candidates,
     named_candidates,
 )
+from surelearn.selection.costs import Costs, choose_threshold
 from surelearn.selection.criteria import NestedFamily, as_criterion
 from surelearn.selection.cross_validation import fit_quietly, take
 from surelearn.selection.selector import Selection, select
 from surelearn.selection.split import Split
+from surelearn.subject import Task, subject_of
 
 OF_FAMILIES = ("srm", "adjusted-srm", "margin")  # criteria that need a capacity or margins, which few candidates have
 OF_LIKELIHOODS = ("aic", "aicc", "bic")
@@ -106,7 +107,7 @@ def _candidates(models: Any, task: Task, kinds: dict[str, str], n: int, classes:
             for c in as_candidates(models)
         ]
     if options.cost is not None or options.threshold is not None:
-        made = [candidate for candidate in made if hasattr(candidate.model, "predict_proba")]
+        made = [candidate for candidate in made if subject_of(candidate.model).gives_probabilities]
         if not made:
             raise ValueError("--cost and --threshold need a candidate that gives probabilities")
     return made
@@ -158,3 +159,26 @@ def fit_rival(table: Table, split: Split, columns: list[str], against: Any, opti
     """The other model, fitted on the same rows."""
     first = (candidate_names(against) or as_candidates(against))[:1]
     return fit(table, split, columns, first, options, runner, "against/").model
+
+
+def costs_asked(options: Options, y: Any) -> Costs | None:
+    """What wrong answers cost, as the options say it; None if they do not."""
+    if options.cost is None and options.threshold is None:
+        return None
+    if np.unique(y).size != 2:
+        raise ValueError("--cost and --threshold need two classes and --positive, the class that matters")
+    return Costs(positive=options.positive, miss=float(options.miss or 0.0), threshold=options.threshold)
+
+
+def apply_threshold(model: Any, costs: Costs | None, scores: Any, y: Any) -> tuple[Any, float | None]:
+    """The model with its decision threshold, stated or the cheapest for ``scores``, probabilities of rows not fitted on."""
+    if costs is None:
+        return model, None
+    threshold = costs.threshold
+    if threshold is None:
+        column = np.unique(y).tolist().index(costs.positive)
+        threshold = choose_threshold(scores[:, column], y, costs.positive, costs.miss)
+    from sklearn.model_selection import FixedThresholdClassifier
+
+    made = FixedThresholdClassifier(model, threshold=threshold, pos_label=costs.positive, response_method="predict_proba")
+    return made, threshold

@@ -20,11 +20,9 @@ from typing import Any
 
 import numpy as np
 
-from surelearn.adapters import Task, scores_of
-from surelearn.auditing.context import Options, Runner
-from surelearn.auditing.dividing import Divided, divide
+from surelearn.auditing.claims import Certified, Withholding, certify_table
+from surelearn.auditing.dividing import Divided, as_table, divide
 from surelearn.auditing.fitting import Fitted, fit
-from surelearn.auditing.flow import certify_table
 from surelearn.auditing.independence import unlabelled_differ
 from surelearn.auditing.looks import (
     describe_look,
@@ -32,18 +30,20 @@ from surelearn.auditing.looks import (
     known_table,
     open_ledger,
     raised_bound,
-    without_raised_bound,
 )
-from surelearn.auditing.novelty import compare_table
+from surelearn.auditing.options import Options
+from surelearn.auditing.sections.novelty import compare_table
 from surelearn.certificate import Certificate
 from surelearn.certification import uncounted
-from surelearn.data import Table, read_table
+from surelearn.data import Table
 from surelearn.data.independence import contradictions
 from surelearn.data.schema import Schema
+from surelearn.jobs import Runner
 from surelearn.jobs.threads import limits
 from surelearn.monitoring import Reference
 from surelearn.selection.cross_validation import take
 from surelearn.selection.ledger import Ledger, LedgerArgument, Look
+from surelearn.subject import Task, scores_of
 
 UNSEEN = "nobody trained on, or looked at, the held-back rows of this gate"
 
@@ -123,11 +123,10 @@ def gate(
     if number is not None and (isinstance(number, bool) or not isinstance(number, int) or number < 1):
         raise ValueError(f"number must be a whole number of at least 1, not {number!r}")
     asked = Options(**options)
-    if not 0 < asked.delta < 1:
-        raise ValueError(f"delta must lie strictly between 0 and 1, not {asked.delta!r}")
     check_counted(ledger, number)
-    table = read_table(source, target=target, header=header, drop=drop, group=group, task=task)
-    return try_table(
+    table = as_table(source, target=target, header=header, drop=drop, group=group, task=task)
+    open_ledger(ledger, table.path)  # one that cannot be read is refused before the work, not after
+    return _try_table(
         table, max_risk, keep=keep, models=models, ledger=ledger, number=number, options=asked,
         runner=runner or Runner(n_jobs=n_jobs),
     )  # fmt: skip
@@ -143,7 +142,7 @@ def check_counted(ledger: LedgerArgument, number: int | None) -> None:
 
 
 @limits.one_thread()
-def try_table(
+def _try_table(
     table: Table,
     max_risk: float,
     *,
@@ -192,9 +191,7 @@ def try_table(
     delta = 6 * options.delta / (math.pi * recorded.turn) ** 2
     raised = raised_bound(recorded, book.at(known))
     asked = replace(divided.options, delta=delta, loss_bound=divided.options.loss_bound if raised is None else None)
-    certificate = _certificate(divided, fitted, asked)
-    if raised is not None and certificate is not None:
-        certificate = without_raised_bound(certificate, options.loss_bound, raised)
+    certificate = _certificate(divided, fitted, asked, Withholding(raised=raised))
     headline = None if certificate is None else next(iter(certificate.together), None)
     passed = headline is not None and isinstance(headline.value, float) and headline.value <= max_risk
     book.amend(recorded.audit, answer="pass" if passed else "fail")
@@ -231,7 +228,7 @@ def _refuse_closed(earlier: Sequence[Look], look: Look, table: Table) -> None:
         )
 
 
-def _certificate(divided: Divided, fitted: Fitted, options: Options) -> Certificate | None:
+def _certificate(divided: Divided, fitted: Fitted, options: Options, withheld: Withholding) -> Certificate | None:
     """The certificate at this try's δ; whatever goes wrong on the held-back rows is a fail, and says nothing else."""
     try:
         with _silence(), uncounted():
@@ -240,7 +237,8 @@ def _certificate(divided: Divided, fitted: Fitted, options: Options) -> Certific
             if options.population is None and _unlabelled_differ(divided, fitted):
                 return None
             compared = compare_table(divided.table, divided.split, fitted.columns)
-            return certify_table(divided.table, divided.split, fitted, None, None, compared, options)
+            about = Certified(divided.table, divided.split, fitted, compared=compared)
+            return certify_table(about, options, withheld)
     except (Exception, SystemExit):
         return None
 

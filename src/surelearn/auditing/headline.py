@@ -9,11 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from surelearn.certificate import OVER_GROUPS, Certificate
+from surelearn.certificate import Certificate
 from surelearn.claim import Claim
 from surelearn.plain import show
-
-_CONSTANT = " of always answering "
 
 
 @dataclass(frozen=True)
@@ -70,11 +68,10 @@ class Headline:
     @property
     def rival(self) -> str:
         """What is compared with, in words."""
-        if self.baseline is None or _CONSTANT not in self.baseline.label:
+        answer = None if self.baseline is None else self.baseline.about("constant")
+        if self.baseline is None or answer is None:
             return "the other model"
-        if self.baseline.family:
-            return "any constant answer"
-        return f"always answering {quoted(self.baseline.label.split(_CONSTANT, 1)[1].removesuffix(OVER_GROUPS))}"
+        return "any constant answer" if self.baseline.family else f"always answering {quoted(answer)}"
 
     @property
     def at_most(self) -> str:

@@ -7,31 +7,17 @@ from typing import Any
 
 import pyarrow as pa
 
-from surelearn.adapters import scores_of
 from surelearn.auditing.context import Context
-from surelearn.certificate import Absent, Certificate
 from surelearn.claim import Finding
 from surelearn.data import Table
 from surelearn.data.schema import Notes, Schema
 from surelearn.monitoring import Reference, drift
 from surelearn.monitoring.reference import FAMILYWISE, FEWEST_ROWS
 from surelearn.report import Verdict
+from surelearn.subject import scores_of
 
 FOUND = ("SL116", "SL117", "SL118")  # independence is contradicted
 UNLABELLED = "SL119"  # rows without a label are others
-LABELLED = "labelled"  # what --population may be
-
-
-def withhold(certificate: Certificate, found: tuple[Finding, ...]) -> Certificate:
-    """The certificate without its claims, which need independent rows: each is absent, with what was seen as its reason."""
-    if not found:
-        return certificate
-    why = f"rows are not independent draws ({', '.join(sorted({finding.code for finding in found}))})"
-    absent = [
-        Absent(quantity=claim.quantity, theorem=claim.theorem, reason=f"{claim.label}: {why}")
-        for claim in certificate.claims
-    ]
-    return replace(certificate, claims=(), absent=(*certificate.absent, *absent))
 
 
 def no_verdict(context: Context) -> Verdict | None:
@@ -51,10 +37,10 @@ def no_verdict(context: Context) -> Verdict | None:
 
 
 def about_labelled(context: Context, verdict: Verdict) -> Verdict:
-    """The verdict, which says first that it is about labelled rows where those without a label differ."""
+    """The verdict, which says first that it is about labeled rows where those without a label differ."""
     if not any(finding.code == UNLABELLED for finding in context.findings) or verdict.kind == "no verdict":
         return verdict
-    return replace(verdict, sentence=f"Labelled rows only: {verdict.sentence}")
+    return replace(verdict, sentence=f"Labeled rows only: {verdict.sentence}")
 
 
 def unlabelled_differ(table: Table, schema: Schema, reference: Reference, model: Any) -> tuple[Finding, ...]:
@@ -68,8 +54,8 @@ def unlabelled_differ(table: Table, schema: Schema, reference: Reference, model:
     moved = [found for found in drift(reference, rows, scores_of(model, rows)) if "p" in found.numbers]
     if not moved:
         return ()
-    said = moved[0].text.replace("of rows", "of rows without a label", 1).replace("the certify rows", "labelled rows")
-    text = f"The {len(rows):,} rows without a label differ from the labelled ones. {said}"
+    said = moved[0].text.replace("of rows", "of rows without a label", 1).replace("the certify rows", "labeled rows")
+    text = f"The {len(rows):,} rows without a label differ from the labeled ones. {said}"
     columns = [found.numbers["column"] for found in moved]
     numbers = {"columns": columns, "rows": len(rows), "p": moved[0].numbers["p"], "false alarms": FAMILYWISE}
     return (Finding(code=UNLABELLED, text=text, severity="serious", numbers=numbers),)
@@ -89,16 +75,18 @@ def assumed_independent(context: Context) -> str:
     if search.found:
         vouched = context.options.independent
         said.append(
-            "Contradicted, but vouched for by whoever made this page (`--independent`):" if vouched else "Contradicted:"
+            "The table contradicts it, but whoever made this page vouches for it (`--independent`):"
+            if vouched
+            else "The table contradicts it:"
         )
         said += [finding.text for finding in search.found]
     else:
         hints = () if context.groups is not None else ("SL104", "SL108")
         said += [finding.text for finding in context.findings if finding.code in hints]
     if search.looked_for:
-        nothing = "" if search.found else ", and nothing was found"
-        said.append(f"Looked for: {', '.join(search.looked_for)}{nothing}.")
-    said += [f"Not looked for: {', '.join(search.not_looked_for)}."] * bool(search.not_looked_for)
+        nothing = "" if search.found else ", and found nothing"
+        said.append(f"The audit looked for {', '.join(search.looked_for)}{nothing}.")
+    said += [f"It did not look for {', '.join(search.not_looked_for)}."] * bool(search.not_looked_for)
     said.append("Groups that no column names and no clump shows cannot be found: if rows belong together, use `--group`.")
     return " ".join(said)
 
@@ -108,14 +96,12 @@ def assumed_population(context: Context) -> str:
     codes = {finding.code: finding for finding in context.findings}
     if UNLABELLED in codes:
         said = "said with `--population labelled`" if context.options.population else "checks fail until that is said"
-        return f"{codes[UNLABELLED].text} So the page is about labelled rows only ({said})."
+        return f"{codes[UNLABELLED].text} So the page is about labeled rows only ({said})."
     if "SL110" not in codes:
         return ""
     if context.unlabelled_compared:
-        return (
-            f"Rows without a label were compared with labelled ones: no difference (false alarms: about {FAMILYWISE:.0%})."
-        )
-    return "Whether rows without a label are others was not looked for: the page is about labelled rows."
+        return f"Rows without a label were compared with labeled ones: no difference (false alarms: about {FAMILYWISE:.0%})."
+    return "Whether rows without a label are others was not looked for: the page is about labeled rows."
 
 
 def _short(name: str) -> str:

@@ -7,24 +7,25 @@ import json
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from surelearn import files
-from surelearn.adapters import predict_with
-from surelearn.auditing.context import Options
+from surelearn.auditing.options import Options
 from surelearn.auditing.seen import Seen, columns_of
-from surelearn.certificate import Absent, Certificate
+from surelearn.certificate import Certificate
 from surelearn.data import Table, hash_contents
 from surelearn.documents import check_format, read_json, reading
 from surelearn.fingerprint import UNHASHED, fingerprint_model, fingerprint_rows
+from surelearn.lacking import Lacking
 from surelearn.plain import sample_hash
 from surelearn.selection.ledger import Known, Ledger, LedgerArgument, Look, ledger_paths, state_folder
 from surelearn.selection.sketch import sketch
 from surelearn.selection.split import Split, row_keys
+from surelearn.subject import predict_with
 
 # What changes nothing that is claimed; to vouch for rows is not to look at them.
 UNCOUNTED = ("refits", "curve_repeats", "seed", "skip", "effort", "show_rows", "independent", "population")
@@ -105,8 +106,8 @@ def open_ledger(ledger: LedgerArgument, path: Path | None) -> Ledger | None:
     return Ledger(*paths) if paths else None
 
 
-def raised_bound(look: Look, earlier: Iterable[Look]) -> float | None:
-    """A smaller stated loss bound that these rows have contradicted before: the larger one was then chosen by them.
+def raised_bound(look: Look, earlier: Iterable[Look]) -> Lacking | None:
+    """Why a stated loss bound is not used, if these rows have contradicted a smaller one before: they chose it then.
 
     A gate that failed does not say why, so that its bound counts as contradicted.
     """
@@ -114,15 +115,11 @@ def raised_bound(look: Look, earlier: Iterable[Look]) -> float | None:
         return None
     refused = [e for e in earlier if e.contradicted or e.answer == "fail"]
     smaller = [e.loss_bound for e in refused if e.loss_bound is not None and e.audit != look.audit]
-    return max((bound for bound in smaller if bound < look.loss_bound), default=None)
-
-
-def without_raised_bound(certificate: Certificate, stated: float | None, raised: float) -> Certificate:
-    """A certificate that was made without the stated loss bound, with the reason."""
-    reason = f"the bound {stated:g} was stated after these rows had contradicted {raised:g}, or a gate with it had failed"
-    kept = tuple(item for item in certificate.absent if item.quantity != "mean_loss")
-    absent = Absent(quantity="mean_loss", theorem="betting_upper", reason=reason)
-    return replace(certificate, absent=(*kept, absent))
+    below = [bound for bound in smaller if bound < look.loss_bound]
+    if not below:
+        return None
+    said = f"the bound {look.loss_bound:g} was stated after these rows had contradicted {max(below):g}"
+    return Lacking(what="mean_loss", theorem="betting_upper", reason=f"{said}, or a gate with it had failed")
 
 
 def keep_losses(certificate: Certificate) -> None:

@@ -8,7 +8,6 @@ import numpy as np
 
 from surelearn.auditing.context import Context
 from surelearn.auditing.headline import Headline, number, quoted
-from surelearn.certificate import OVER_GROUPS
 from surelearn.plain import show
 
 RARE = 0.4  # of an equal share: a fifth of the rows where there are two classes
@@ -29,12 +28,12 @@ def missed_class(context: Context, headline: Headline) -> tuple[str, str]:
     labels, counts = np.unique(y, return_counts=True)
     seen = dict(zip(labels.tolist(), counts.tolist(), strict=True))
     most = RARE * len(y) / max(len(context.classes), 1)
-    bounds = {c.label.removesuffix(OVER_GROUPS): c for c in context.certificate.together if c.quantity == "class_error"}
+    bounds = {c.about("class"): c for c in context.certificate.together if c.quantity == "class_error"}
     found: list[tuple[float, str, str]] = []
     for label in context.classes:
         if seen.get(label, 0) >= most:
             continue
-        claim = bounds.get(f"errors where the truth is {label}")
+        claim = bounds.get(str(label))
         if claim is None or claim.vacuous:
             found.append((1.0, str(label), f"nothing is guaranteed about {quoted(label)} rows"))
         elif number(claim) > FAR * number(headline.claim):

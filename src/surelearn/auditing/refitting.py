@@ -6,13 +6,16 @@ from typing import Any
 
 import numpy as np
 
+from surelearn.lacking import Lacking
 from surelearn.selection.cross_validation import columns_for, fit_quietly, take_for
+from surelearn.subject import subject_of
 
 
 def refit(model: Any, X: Any, y: Any, rows: Any, new: Any) -> dict[str, Any]:
     """Fit a copy on some rows and predict the new ones: one task."""
     fitted, new = fit_quietly(model, take_for(model, X, rows), y[rows]), columns_for(model, new, rows)
     result = {"predictions": np.asarray(fitted.predict(new))}
-    if hasattr(fitted, "predict_proba"):
-        result["scores"] = np.asarray(fitted.predict_proba(new))
+    probabilities = subject_of(fitted).probabilities
+    if not isinstance(probabilities, Lacking):
+        result["scores"] = np.asarray(probabilities(new))
     return result

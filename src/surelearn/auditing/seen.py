@@ -10,9 +10,10 @@ import numpy as np
 import pandas as pd
 from scipy.special import ndtr
 
-from surelearn.adapters import Task, classes_of
 from surelearn.claim import Finding
 from surelearn.data import hash_rows
+from surelearn.lacking import Lacking
+from surelearn.subject import Task, classes_of, subject_of
 
 LEAST_CHANCE = 0.001  # copies in both that an honest draw gives so seldom are rows used twice
 _SELDOM = 0.05  # copies that an honest draw gives so seldom are a warning
@@ -45,7 +46,7 @@ def check_seen(seen: Any, model: Any, X: Any, y: Any, task: Task, classes: Any, 
     X = in_rows(X)
     rows, targets = _same_columns(in_rows(seen[0]), X), np.asarray(seen[1])
     if targets.ndim != 1 or len(targets) != rows.shape[0]:
-        raise ValueError(f"seen must have one target a row: it has {rows.shape[0]:,} rows and targets of {targets.shape}")
+        raise ValueError(f"seen must have one target per row: it has {rows.shape[0]:,} rows and targets of {targets.shape}")
     if len(targets) < 2:
         raise ValueError(f"seen must hold all rows that the model was fitted on, not {len(targets)}")
     if pd.isna(targets).any():
@@ -59,16 +60,8 @@ def check_seen(seen: Any, model: Any, X: Any, y: Any, task: Task, classes: Any, 
 
 def unfitted_of(model: Any, seed: int) -> Any:
     """The model as it was before it was fitted, its open seeds set; None where nobody can tell: a function, a module."""
-    from sklearn.base import clone
-    from sklearn.frozen import FrozenEstimator
-
-    if not (hasattr(model, "fit") and hasattr(model, "get_params")):
-        return None
-    try:
-        frozen = [part for part in (model, *model.get_params().values()) if isinstance(part, FrozenEstimator)]
-        return None if frozen else with_seeds(clone(model), seed)
-    except Exception:  # an estimator that does not keep scikit-learn's contract
-        return None
+    unfitted = subject_of(model).refit
+    return None if isinstance(unfitted, Lacking) else with_seeds(unfitted, seed)
 
 
 def with_seeds(model: Any, seed: int) -> Any:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 
-from surelearn.auditing import novelty, over_time
+from surelearn.auditing.claims import of_second_model
 from surelearn.auditing.context import Context
 from surelearn.auditing.headline import Headline, number, plural, quoted, worst
 from surelearn.auditing.independence import about_labelled, no_verdict
 from surelearn.auditing.rare import missed_class, next_step
+from surelearn.auditing.sections import novelty, over_time
 from surelearn.bounds import betting_upper, clopper_pearson
 from surelearn.claim import Claim
 from surelearn.plain import percent_sure, show
@@ -135,14 +137,20 @@ def _nothing_useful(context: Context) -> Verdict | None:
 
     if least(n) <= USELESS:
         return None
-    needed = n
-    while least(needed) > GOAL:
-        needed += 1
+    needed = _least_that(lambda m: least(m) <= GOAL, n)
     sentence = (
         f"Nothing useful can be guaranteed: with {n} held-back {units} even zero errors proves only "
         f"{show(least(n), 'rate', '<=')}; label at least {needed} to reach {GOAL:.0%}."
     )
     return Verdict(kind="nothing useful", sentence=sentence)
+
+
+def _least_that(enough: Callable[[int], bool], n: int) -> int:
+    """The least number of units, from n on, that is enough; more than enough is enough, too."""
+    most = max(2 * n, 2)
+    while not enough(most):
+        most *= 2
+    return bisect_left(range(most), True, lo=n, key=enough)
 
 
 def _nothing_useful_of_cost(context: Context) -> Verdict | None:
@@ -167,10 +175,7 @@ def _nothing_useful_of_cost(context: Context) -> Verdict | None:
 
     if least(n) <= goal:
         return None
-    needed = 2 * n
-    while least(needed) > goal / 2:
-        needed *= 2
-    needed = bisect_left(range(needed), True, lo=n, key=lambda m: least(m) <= goal / 2)
+    needed = _least_that(lambda m: least(m) <= goal / 2, n)
     than = f"{headline.rival} costs {show(goal, 'number')}" if constant else "some constant answer costs less"
     sentence = (
         f"Nothing useful can be guaranteed: with {n} held-back {units} even answers without an error prove only a mean cost "
@@ -206,12 +211,12 @@ def _regression(context: Context) -> Verdict:
     radius = show(number(claim), "number", "<=")
     sentence = f"At least {share} of {whose} fall within **{radius} of the truth** ({confidence(context)} confidence); "
     mean = _claim(context, "mean_loss")
-    kind = "mean error" if context.options.loss == "absolute" else "mean squared error"
+    kind = "mean absolute error" if context.options.loss == "absolute" else "mean squared error"
     if mean is not None:
         sentence += f"the {kind} is at most **{show(number(mean), 'number', '<=')}**."
     else:
         measured = show(facts["mean loss"], "number")
-        sentence += f"the {kind}, {measured}, is measured only, because the target has no stated range."
+        sentence += f"the {kind}, {measured}, is only measured, because the target has no stated range."
     if context.selection is not None and context.selection.chosen == 0 and context.selection.name == "median":
         return Verdict(
             kind="do not ship", sentence="Do not ship: no candidate predicts better than always answering the median."
@@ -224,9 +229,9 @@ def _leak(context: Context) -> Verdict:
     verb = "repeats" if len(context.suspects) == 1 else "repeat"
     drops = " ".join(f"--drop {column}" for column in context.suspects)
     pronoun = "it" if len(context.suspects) == 1 else "them"
-    headline = context.certificate.together[0].quantity
-    claims = [claim for claim in context.certificate.together if claim.quantity == headline]
-    without, including = claims[0], claims[-1]  # the page's own model, and the one that was given the suspects
+    without = context.certificate.together[0]
+    including = next(claim for claim in context.certificate.together if of_second_model(claim))
+    headline = without.quantity
     what = {"risk": " errors", "mean_cost": " mean cost"}.get(
         headline, f" off for {100 * (1 - context.options.alpha):g}% of rows"
     )

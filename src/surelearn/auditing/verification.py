@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from surelearn import files
+from surelearn.auditing.claims import of_second_model
 from surelearn.auditing.looks import kept_losses
-from surelearn.auditing.novelty import compare_table
+from surelearn.auditing.sections.novelty import compare_table
 from surelearn.certificate import OTHER_ROWS, Certificate, Verification
 from surelearn.data import read_table
 from surelearn.documents import MOST_BYTES, reading
@@ -76,7 +77,7 @@ def _check_numbers(folder: Path, certificate: Certificate, checked: list[str], d
         differences.append("audit.json: its certificate is not that of certificate.json")
     if audit.proved:
         checked.append(f"{len(audit.proved)} claims of sections from their inputs")
-        found = replace(certificate, claims=audit.proved, absent=(), altered=False).verify()
+        found = replace(certificate, claims=audit.proved, lacking=(), altered=False).verify()
         differences += [f"audit.json: {line}" for line in found.differences]
     return audit
 
@@ -157,5 +158,5 @@ def _check_data(
     if audit.proved:
         unchecked.append("the inputs of what is proved in sections: they were not measured again")
     for claim in certificate.together:
-        if not claim.sources:
+        if not claim.sources or of_second_model(claim):  # until 0.2 the facts of a second model were not kept
             unchecked.append(f"{claim.label}: it is about a model that is not in the folder")

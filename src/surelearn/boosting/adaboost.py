@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Literal
+from dataclasses import replace
+from typing import Any, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from surelearn.base import Learner, Writer
-from surelearn.boosting.claims import best_margins, prefix_bounds, write_claims
+from surelearn.base import Learner
 from surelearn.boosting.columns import number_columns
-from surelearn.boosting.rows import Rows, class_size, fit_rows, predict_rows
+from surelearn.boosting.record import AdaBoostRecord
+from surelearn.boosting.rows import count_thresholds, fit_rows, predict_rows, shared_facts
+from surelearn.record import Within
+from surelearn.subject import Parts
+from surelearn.subject.sklearn_others import of_trees
 
 Array = npt.NDArray[Any]
 _STOPPED = ("rounds", "perfect stump", "no edge")
@@ -29,7 +33,7 @@ class AdaBoostClassifier(ClassifierMixin, Learner):
     Parameters
     ----------
     n_rounds : T, the most rounds; fewer are made where a stump is perfect or none is better than chance
-    method : "exact" tries the cuts half-way between all neighbouring values, "binned" at most 254 a feature (all, where
+    method : "exact" tries the cuts half-way between all neighboring values, "binned" at most 254 per feature (all, where
         there are no more); "auto" is exact up to 5,000 rows
     thresholds : the only cuts to try, (k,) for all features or (d, k), k ≤ 255; stated before seeing the rows they make
         the stumps a finite class, which has claims of its own
@@ -62,8 +66,11 @@ class AdaBoostClassifier(ClassifierMixin, Learner):
     [0.333, 0.25, 0.167]
     """
 
+    Record = AdaBoostRecord
+
     classes_: Array
     n_features_in_: int
+    saved_as = "adaboost-classifier/1"
 
     def __init__(
         self,
@@ -77,6 +84,19 @@ class AdaBoostClassifier(ClassifierMixin, Learner):
         self.method = method
         self.thresholds = thresholds
         self.delta = delta
+
+    @classmethod
+    def examples(cls) -> Iterator[Self]:
+        """Cuts found on the rows, and stated beforehand."""
+        yield cls(8)
+        yield cls(8, thresholds=[-0.5, 0.0, 0.5], delta=0.1)
+
+    @classmethod
+    def checked(cls) -> Iterator[Self]:
+        """Each way to find cuts."""
+        yield cls(n_rounds=10)
+        yield cls(n_rounds=10, method="binned")
+        yield cls(n_rounds=10, thresholds=(-1.0, 0.0, 1.0))
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> AdaBoostClassifier:
         """Run Algorithm 1 on rows X (n, d) with labels y (n,), from weights that are equal or as given."""
@@ -94,30 +114,41 @@ class AdaBoostClassifier(ClassifierMixin, Learner):
         self.estimator_weights_, self.estimator_errors_ = made.alphas, made.errors
         self.n_rounds_, self.stopped_ = made.alphas.size, _STOPPED[made.stopped]
         self.margin_counts_ = made.margins
-        self.facts_ = self._facts(rows, "binned" if columns.binned else "exact", made.wrong)
+        self.facts_ = {
+            **shared_facts(self, rows),
+            "most_rounds": int(self.n_rounds),
+            "staged_errors": made.wrong,
+            "edges": 0.5 - made.errors if rows.classes.size == 2 else None,
+            "margin_counts": made.margins[-1] if rows.classes.size == 2 else None,
+        }
         return self
 
-    def _facts(self, rows: Rows, method: str, wrong: Array) -> dict[str, Any]:
-        n, d = rows.X.shape
-        facts: dict[str, Any] = {
-            "n": n,
-            "d": d,
-            "classes": int(rows.classes.size),
-            "uniform": rows.uniform,
-            "method": method,
+    def measure_again(self, X: Any, y: Any = None, sample_weight: Any = None) -> dict[str, Any]:
+        """The record's fields that the fitted model and the rows it was fitted on tell, measured again."""
+        from surelearn.boosting.search import replay
+
+        rows = fit_rows(self, X, y, sample_weight, reset=False)
+        stumps = (self.features_, self.thresholds_, self.below_, self.above_, self.estimator_weights_)
+        errors, wrong, margins = replay(rows.X, rows.labels, rows.classes.size, rows.weights, *stumps)
+        two, edges = rows.classes.size == 2, 0.5 - errors
+        alone = self.n_rounds_ == 1 and self.estimator_weights_[0] == 1
+        if two and not alone and np.abs(np.tanh(self.estimator_weights_) / 2 - edges).max() > 1e-9:  # α = artanh 2γ
+            raise ValueError("the stumps' weights are not those that AdaBoost gives them on these rows")
+        return {
+            **shared_facts(self, rows),
             "most_rounds": int(self.n_rounds),
-            "rounds": self.n_rounds_,
-            "stopped": self.stopped_,
             "staged_errors": wrong,
-            "training_errors": int(wrong[-1]),
-            "training_error": float(wrong[-1] / n),
+            "edges": tuple(Within(edge, 1e-9) for edge in edges.tolist()) if two else None,
+            "margin_counts": margins[-1] if two else None,
         }
-        if self.thresholds is not None:
-            facts["class_size"] = class_size(self.thresholds, d)
-        if rows.classes.size == 2:
-            facts["edges"] = 0.5 - self.estimator_errors_
-            facts |= best_margins(facts, self.margin_counts_[-1] / n, self.delta)
-        return facts
+
+    @property
+    def record_(self) -> AdaBoostRecord:
+        """What happened in the fit; models of version 0.2 kept the number of stumps, and the margins beside the facts."""
+        check_is_fitted(self, "facts_")
+        counts = self.margin_counts_[-1] if self.classes_.size == 2 else None
+        earlier = {"thresholds": count_thresholds(self.thresholds), "margin_counts": counts}
+        return AdaBoostRecord.read({**earlier, **self.facts_}, strict=False)
 
     def staged_decision_function(self, X: Any) -> Iterator[Array]:
         """Yield f(x) after 1, 2, … rounds: of the second of two classes (n,), else votes for every class (n, K)."""
@@ -187,12 +218,12 @@ class AdaBoostClassifier(ClassifierMixin, Learner):
         return ax
 
     def prefix_bounds(self, delta: float | None = None) -> dict[str, Array]:
-        """Bounds on the risk of the vote after 1, 2, … rounds, made with all of them in view; see `claims.prefix_bounds`."""
+        """Bounds on the risk of the vote after 1, 2, … rounds, made with all of them in view; see `AdaBoostRecord`."""
         check_is_fitted(self)
         delta = self.delta if delta is None else delta
         if not 0 < delta < 1:
             raise ValueError(f"delta must lie strictly between 0 and 1, not {delta!r}")
-        return prefix_bounds(self.facts_, self.margin_counts_, delta)
+        return self.record_.prefix_bounds(self.margin_counts_, delta)
 
     @property
     def feature_importances_(self) -> Array:
@@ -205,5 +236,5 @@ class AdaBoostClassifier(ClassifierMixin, Learner):
     def _decide(self, scores: Array) -> Array:
         return self.classes_[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)]
 
-    def _claim(self, writer: Writer) -> None:
-        write_claims(writer, self.facts_)
+    def _describe(self) -> Parts:
+        return replace(of_trees(self), staged_margins=self.staged_margins)

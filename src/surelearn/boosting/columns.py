@@ -1,7 +1,7 @@
 """Where stumps may cut: every column as whole numbers whose order is that of its values.
 
 A *cut* c of column j is the stump x_j ≤ thresholds[j][c], which holds exactly where the column's number is at most c.
-*Exact*: one number a distinct value, cuts half-way between neighbours. *Binned*: at most 255 numbers a column, so that a
+*Exact*: one number per distinct value, cuts half-way between neighbors. *Binned*: at most 255 numbers per column, so that a
 row's column is one byte; where a column has more distinct values, the bins hold about equally many rows. Bins chosen from
 the rows still are stumps: what holds for every stump holds for them. *Given*: thresholds that were stated beforehand.
 """
@@ -41,6 +41,11 @@ class Columns:
         return float(self.thresholds[feature][cut]) if cut >= 0 else np.inf
 
 
+def is_binned(n: int, method: str, thresholds: Any) -> bool:
+    """Whether columns of n rows are binned."""
+    return thresholds is not None or method == "binned" or (method == "auto" and n > EXACT_ROWS)
+
+
 def number_columns(X: Array, method: str, thresholds: Any = None) -> Columns:
     """Number the columns of X (n, d); ``method`` is "exact", "binned" or "auto".
 
@@ -49,7 +54,7 @@ def number_columns(X: Array, method: str, thresholds: Any = None) -> Columns:
     n, d = X.shape
     if thresholds is not None:
         return _binned(X, [np.unique(given) for given in np.broadcast_to(thresholds, (d, np.shape(thresholds)[-1]))])
-    if method == "binned" or (method == "auto" and n > EXACT_ROWS):
+    if is_binned(n, method, thresholds):
         return _binned(X, [_edges(column) for column in X.T])
     numbers, edges = np.empty((d, n), dtype=np.int32), []
     for j in range(d):
@@ -83,6 +88,6 @@ def _edges(column: Array) -> Array:
 
 
 def _half_way(low: Array, high: Array) -> Array:
-    """Half-way between neighbours, and below the upper one also where no float lies between."""
+    """Half-way between neighbors, and below the upper one also where no float lies between."""
     middle = low / 2 + high / 2
     return np.where((low <= middle) & (middle < high), middle, low)

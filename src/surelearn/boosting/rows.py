@@ -10,7 +10,7 @@ import numpy.typing as npt
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from surelearn.boosting.columns import BINS
+from surelearn.boosting.columns import BINS, is_binned
 
 Array = npt.NDArray[Any]
 METHODS = ("auto", "exact", "binned")
@@ -27,10 +27,10 @@ class Rows:
     uniform: bool
 
 
-def fit_rows(learner: Any, X: Any, y: Any, sample_weight: Any) -> Rows:
-    """What to fit to; rows of weight 0 count as absent."""
+def fit_rows(learner: Any, X: Any, y: Any, sample_weight: Any, *, reset: bool = True) -> Rows:
+    """What to fit to; rows of weight 0 count as absent. Unless ``reset`` they must be like those that were fitted."""
     check_method(learner)
-    X, y = validate_data(learner, X, y, dtype=np.float64, order="C", ensure_all_finite=False)
+    X, y = validate_data(learner, X, y, dtype=np.float64, order="C", ensure_all_finite=False, reset=reset)
     _refuse_missing(learner, X)
     check_classification_targets(y)
     weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
@@ -39,6 +39,8 @@ def fit_rows(learner: Any, X: Any, y: Any, sample_weight: Any) -> Rows:
     classes, labels = np.unique(y, return_inverse=True)
     if classes.size < 2:
         raise ValueError("y holds one class only: a classifier needs rows of at least two classes")
+    if not (reset or np.array_equal(classes, learner.classes_)):
+        raise ValueError(f"y holds the classes {classes.tolist()}, fitted were {learner.classes_.tolist()}")
     _check_thresholds(learner.thresholds, X.shape[1])
     return Rows(X, labels, classes, weights, bool((weights == weights[0]).all()))
 
@@ -59,9 +61,22 @@ def check_method(learner: Any) -> None:
         raise ValueError("method='exact' tries every cut, but thresholds= names the cuts: leave one of them out")
 
 
-def class_size(thresholds: Any, d: int) -> int:
-    """How many stumps cut d features at the given thresholds, with the two constants."""
-    return 2 * int(np.broadcast_to(thresholds, (d, np.shape(thresholds)[-1])).size) + 2
+def count_thresholds(thresholds: Any) -> int | None:
+    """How many thresholds were stated for each feature, or None."""
+    return None if thresholds is None else int(np.shape(thresholds)[-1])
+
+
+def shared_facts(learner: Any, rows: Rows) -> dict[str, Any]:
+    """What rows and parameters tell of the record that one stump and a vote of them share."""
+    n, d = rows.X.shape
+    return {
+        "n": n,
+        "d": d,
+        "classes": int(rows.classes.size),
+        "uniform": rows.uniform,
+        "method": "binned" if is_binned(n, learner.method, learner.thresholds) else "exact",
+        "thresholds": count_thresholds(learner.thresholds),
+    }
 
 
 def _refuse_missing(learner: Any, X: Array) -> None:
@@ -82,4 +97,4 @@ def _check_thresholds(thresholds: Any, d: int) -> None:
     if given.ndim not in (1, 2) or given.size == 0 or (given.ndim == 2 and given.shape[0] != d):
         raise ValueError(f"thresholds must be an array (k,) for all columns or ({d}, k), not of shape {given.shape}")
     if given.shape[-1] > BINS or not np.isfinite(given).all():
-        raise ValueError(f"thresholds must be at most {BINS} finite numbers a column")
+        raise ValueError(f"thresholds must be at most {BINS} finite numbers per column")

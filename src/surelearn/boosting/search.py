@@ -74,6 +74,41 @@ def run(columns: Columns, labels: Array, classes: int, weights: Array, rounds: i
     return Rounds(*_boost(numbers, rows, order, ends, first, last, bins, labels, classes, signed, rounds))
 
 
+def replay(
+    X: Array,
+    labels: Array,
+    classes: int,
+    weights: Array,
+    features: Array,
+    thresholds: Array,
+    below: Array,
+    above: Array,
+    alphas: Array,
+) -> tuple[Array, Array, Array]:
+    """The ``errors``, ``wrong`` and ``margins`` of `Rounds`, told by the stumps and rows X (n, d) of positive weight."""
+    stumps = (features, thresholds, below, above, alphas)
+    return _replay(np.asfortranarray(X), labels.astype(np.int64), classes, weights / weights.sum(), *stumps)
+
+
+@numba.njit(cache=True)
+def _replay(X, labels, classes, weights, features, thresholds, below, above, alphas):
+    n, rounds = labels.shape[0], features.shape[0]
+    scores, touched = np.zeros((1 if classes == 2 else classes, n)), np.arange(n)
+    wrong, margins = np.zeros(rounds, dtype=np.int64), np.zeros((rounds, MARGINS), dtype=np.int64)
+    errors, votes = np.empty(rounds), 0.0
+    for t in range(rounds):
+        votes += alphas[t]
+        stump = (X[:, features[t]], thresholds[t], below[t], above[t])
+        if classes == 2:
+            wrong[t], count = _vote_of_two(scores[0], stump, alphas[t], labels, touched, MARGINS / votes, margins[t])
+        else:
+            wrong[t], count = _vote(scores, stump, alphas[t], labels, touched)
+        errors[t] = weights[touched[:count]].sum()
+        weights[touched[:count]] *= np.exp(2.0 * alphas[t] if classes == 2 else alphas[t])
+        weights /= weights.sum()
+    return errors, wrong, margins
+
+
 @numba.njit(cache=True)
 def find_bins(X, edges):
     """(n, d) uint8: how many of a column's edges (d, 255), padded by infinity, lie below each value."""
@@ -218,7 +253,7 @@ def _best_sorted(order, ends, signed, kind, totals, best_left, weight):
 
 @numba.njit(cache=True)
 def _best_sorted_of_two(order, ends, signed, totals, best_left, weight):
-    """The same for two classes: the largest |2s − S|, without arrays."""
+    """The best stump for two classes, along the presorted rows: the largest |2s − S|, without arrays."""
     best, feature, cut, total = -np.inf, 0, -1, totals[0]
     for j in range(order.shape[0]):
         s, c = 0.0, 0
@@ -274,7 +309,7 @@ def _vote_of_two(scores, stump, alpha, labels, touched, scale, counts):
 
 @numba.njit(cache=True)
 def _vote(scores, stump, alpha, labels, touched):
-    """The same for more classes, whose scores are (K, n), without margins."""
+    """Add a stump's votes to the scores (K, n) of more than two classes, and count errors, without margins."""
     column, level, below, above = stump
     wrong, count = 0, 0
     for i in range(labels.shape[0]):

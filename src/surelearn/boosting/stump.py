@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from collections.abc import Iterator
+from typing import Any, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
 
-from surelearn import bounds
-from surelearn.base import Learner, Writer
-from surelearn.boosting.claims import write_stump_claims
+from surelearn.base import Learner
 from surelearn.boosting.columns import number_columns
-from surelearn.boosting.rows import class_size, fit_rows, predict_rows
+from surelearn.boosting.record import StumpRecord
+from surelearn.boosting.rows import Rows, count_thresholds, fit_rows, predict_rows, shared_facts
+from surelearn.subject import Parts
+from surelearn.subject.sklearn_others import of_trees
 
 Array = npt.NDArray[Any]
 
@@ -42,8 +45,11 @@ class DecisionStump(ClassifierMixin, Learner):
     (1.5, ['low', 'high'])
     """
 
+    Record = StumpRecord
+
     classes_: Array
     n_features_in_: int
+    saved_as = "decision-stump/1"
 
     def __init__(
         self, *, method: Literal["auto", "exact", "binned"] = "auto", thresholds: Any = None, delta: float = 0.05
@@ -58,6 +64,18 @@ class DecisionStump(ClassifierMixin, Learner):
         tags.classifier_tags.poor_score = True
         return tags
 
+    @classmethod
+    def examples(cls) -> Iterator[Self]:
+        """Cuts found on the rows, and stated beforehand."""
+        yield cls()
+        yield cls(thresholds=[-0.5, 0.0, 0.5], delta=0.1)
+
+    @classmethod
+    def checked(cls) -> Iterator[Self]:
+        """Both searches; stated cuts go the way of AdaBoost's."""
+        yield cls()
+        yield cls(method="binned")
+
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> DecisionStump:
         """Find the best stump on rows X (n, d) with labels y (n,)."""
         from surelearn.boosting.search import run
@@ -69,19 +87,22 @@ class DecisionStump(ClassifierMixin, Learner):
         self.feature_, self.below_, self.above_ = int(made.features[0]), int(made.below[0]), int(made.above[0])
         self.threshold_ = columns.threshold(self.feature_, int(made.cuts[0]))
         self.error_ = float(made.errors[0])
-        self.facts_ = {
-            "n": rows.X.shape[0],
-            "d": rows.X.shape[1],
-            "classes": int(rows.classes.size),
-            "uniform": rows.uniform,
-            "method": "binned" if columns.binned else "exact",
-            "training_errors": int(made.wrong[0]),
-            "training_error": float(made.wrong[0] / rows.X.shape[0]),
-            "vc_dimension": int(bounds.vc_dimension_of_stumps(rows.X.shape[1])),
-        }
-        if self.thresholds is not None:
-            self.facts_["class_size"] = class_size(self.thresholds, rows.X.shape[1])
+        self.facts_ = {**shared_facts(self, rows), "training_errors": self._training_errors(rows)}
         return self
+
+    def measure_again(self, X: Any, y: Any = None, sample_weight: Any = None) -> dict[str, Any]:
+        """The record's fields that the fitted model and the rows it was fitted on tell, measured again."""
+        rows = fit_rows(self, X, y, sample_weight, reset=False)
+        return {**shared_facts(self, rows), "training_errors": self._training_errors(rows)}
+
+    def _training_errors(self, rows: Rows) -> int:
+        return int((self._side(rows.X) != rows.labels).sum())
+
+    @property
+    def record_(self) -> StumpRecord:
+        """What happened in the fit; models of version 0.2 kept the number of stumps, not of thresholds."""
+        check_is_fitted(self, "facts_")
+        return StumpRecord.read({"thresholds": count_thresholds(self.thresholds), **self.facts_}, strict=False)
 
     def decision_function(self, X: Any) -> Array:
         """1 for the second of two classes and −1 for the first (n,); else 1 for the class answered, and 0 (n, K)."""
@@ -96,8 +117,10 @@ class DecisionStump(ClassifierMixin, Learner):
         return self.classes_[answers]
 
     def _answer(self, X: Any) -> Array:
-        X = predict_rows(self, X)
+        return self._side(predict_rows(self, X))
+
+    def _side(self, X: Array) -> Array:
         return np.where(X[:, self.feature_] <= self.threshold_, self.below_, self.above_)
 
-    def _claim(self, writer: Writer) -> None:
-        write_stump_claims(writer, self.facts_)
+    def _describe(self) -> Parts:
+        return of_trees(self)

@@ -15,6 +15,7 @@ from surelearn.bounds.capacity import (
     finite_class,
     growth_function_bound,
     hypergeometric_tail_inversion,
+    number_of_stumps,
     sauer,
     structural_risk,
     vapnik,
@@ -57,11 +58,14 @@ from surelearn.bounds.holdout import (
     hoeffding,
     paired_difference,
 )
+from surelearn.bounds.logistic import logistic_lipschitz, logistic_loss_bound, sgd_lipschitz
 from surelearn.bounds.margin import boosting_margin_finite, boosting_margin_vc, rademacher_margin, smallest_margin
 from surelearn.bounds.optimality import (
     beta_near_minimizer,
+    distance_from_gap,
     distance_to_minimizer,
     duality_gap,
+    regularization_of_price,
     stability_near_minimizer,
     strong_convexity_gap,
 )
@@ -93,7 +97,13 @@ from surelearn.bounds.privacy import (
     laplace_mechanism,
     randomized_response,
 )
-from surelearn.bounds.robust_regression import beta_huber, column_perturbations, square_root_lasso_optimum
+from surelearn.bounds.ridge import beta_ridge_removed, padded_norm, ridge_loss_bound, ridge_loss_change
+from surelearn.bounds.robust_regression import (
+    beta_huber,
+    column_perturbations,
+    huber_loss_bound,
+    square_root_lasso_optimum,
+)
 from surelearn.bounds.robustness import (
     kernel_radius,
     linear_radius,
@@ -103,6 +113,7 @@ from surelearn.bounds.robustness import (
     smoothed_radius,
     smoothing_radius,
 )
+from surelearn.bounds.squared_hinge import squared_hinge_lipschitz
 from surelearn.bounds.stability import (
     beta_hinge,
     beta_logistic,
@@ -115,6 +126,15 @@ from surelearn.bounds.stability import (
     expected_gap,
     uniform_stability,
     uniform_stability_nonnegative,
+)
+from surelearn.bounds.units import (
+    range_gain,
+    range_mean_lower,
+    range_mean_upper,
+    reweighted_gain,
+    reweighted_mean,
+    reweighted_mean_lower,
+    shifted_mean,
 )
 from surelearn.claim import Theorem, registered_theorems
 
@@ -138,6 +158,7 @@ __all__ = [
     "beta_logistic",
     "beta_near_minimizer",
     "beta_ridge",
+    "beta_ridge_removed",
     "beta_sgd_convex",
     "beta_sgd_permuted",
     "beta_sgd_strongly_convex",
@@ -163,6 +184,7 @@ __all__ = [
     "conformal_rank",
     "conformal_rank_pac",
     "deterministic_linear_classifier",
+    "distance_from_gap",
     "distance_to_minimizer",
     "dp_sgd_epsilon",
     "dp_sgd_renyi",
@@ -178,6 +200,7 @@ __all__ = [
     "gradient_descent_strongly_convex",
     "growth_function_bound",
     "hoeffding",
+    "huber_loss_bound",
     "hypergeometric_tail_inversion",
     "kernel_radius",
     "kmeans_optimum_lower_bound",
@@ -189,9 +212,13 @@ __all__ = [
     "linear_radius",
     "lipschitz_radius",
     "log_growth_of_stump_votes",
+    "logistic_lipschitz",
+    "logistic_loss_bound",
     "mcallester",
+    "number_of_stumps",
     "pac_bayes_kl",
     "pac_bayes_quadratic",
+    "padded_norm",
     "paired_difference",
     "partition_radius",
     "perceptron_mistakes",
@@ -204,15 +231,27 @@ __all__ = [
     "polynomial_radius",
     "rademacher_margin",
     "randomized_response",
+    "range_gain",
+    "range_mean_lower",
+    "range_mean_upper",
     "regression_pull",
+    "regularization_of_price",
+    "reweighted_gain",
+    "reweighted_mean",
+    "reweighted_mean_lower",
+    "ridge_loss_bound",
+    "ridge_loss_change",
     "robust_accuracy",
     "row_weighted_betting",
     "sauer",
     "sgd_learnability",
+    "sgd_lipschitz",
+    "shifted_mean",
     "smallest_margin",
     "smoothed_radius",
     "smoothing_radius",
     "square_root_lasso_optimum",
+    "squared_hinge_lipschitz",
     "stability_near_minimizer",
     "strong_convexity_gap",
     "structural_risk",

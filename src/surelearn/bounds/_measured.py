@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
+import numpy.typing as npt
 
 
 def risk(inputs: Mapping[str, Any]) -> float:
@@ -35,4 +36,14 @@ def mistakes(inputs: Mapping[str, Any]) -> float | None:
 
 def mean_loss(inputs: Mapping[str, Any]) -> float | None:
     """The mean of the losses; None without any."""
-    return float(np.mean(inputs["losses"])) if len(inputs["losses"]) else None
+    return _mean(inputs["losses"]) if len(inputs["losses"]) else None
+
+
+def mean_gain(inputs: Mapping[str, Any]) -> float | None:
+    """How much smaller the mean of the losses is than the baseline's; None without any."""
+    both = inputs["baseline_losses"], inputs["losses"]
+    return _mean(both[0]) - _mean(both[1]) if all(map(len, both)) else None
+
+
+def _mean(losses: Any) -> float:
+    return float(np.mean(cast("npt.NDArray[np.float64]", losses)))  # asks losses that are kept apart for their mean

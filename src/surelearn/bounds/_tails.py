@@ -1,6 +1,6 @@
 """Tails of the binomial and hypergeometric distributions, and their inversion, in log space.
 
-Unions over many subsets or labellings push δ far below the smallest float, so everything here takes ``log_delta``.
+Unions over many subsets or labelings push δ far below the smallest float, so everything here takes ``log_delta``.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import betainccinv, gammaln, rel_entr
 
 from surelearn.bounds import _checks as check
+from surelearn.bounds._special import betainccinv, gammaln, rel_entr
 
 _STEPS = 64  # halvings of [0, 1]: past the spacing of floats
 _SMALLEST = math.log(1e-80)  # below about 1e-107 SciPy's inverse beta function errs, also to the unsound side

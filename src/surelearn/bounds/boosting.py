@@ -1,4 +1,4 @@
-"""Votes of decision stumps: how many labellings they can realize, and the risk that follows."""
+"""Votes of decision stumps: how many labelings they can realize, and the risk that follows."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ FIXED_ROUNDS = "the number of rounds was fixed beforehand"
 
 
 def log_growth_of_stump_votes(n: npt.ArrayLike, rounds: npt.ArrayLike, d: npt.ArrayLike) -> Value:
-    """The logarithm of how many labellings of n points in R^d the signs of Σ_{t ≤ T} α_t·h_t can realize, h_t stumps.
+    """The logarithm of how many labelings of n points in R^d the signs of Σ_{t ≤ T} α_t·h_t can realize, h_t stumps.
 
     Stumps and constants label n points in at most N = d(n − 1) + 1 ways up to sign; signs go into the α's,
-    equal labellings into one. So a vote is a halfspace through 0 over some T of N labellings:
+    equal labelings into one. So a vote is a halfspace through 0 over some T of N labelings:
     ln C(N, T) + ln Σ_{i ≤ T} C(n, i), and never more than n·ln 2. The growth function behind Theorem 3.3,
     (en/T)^T·Π_H(n)^T, also counts repetitions, orders and signs.
 

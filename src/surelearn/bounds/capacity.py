@@ -16,6 +16,7 @@ from surelearn.bounds import _checks as check
 from surelearn.bounds import _measured as measured
 from surelearn.bounds import _tails
 from surelearn.bounds._checks import Value
+from surelearn.bounds._sources import THESIS
 from surelearn.bounds._tails import log_choose, log_sum_exp
 from surelearn.bounds.holdout import IID
 from surelearn.claim import ALWAYS, at_most, equal, theorem
@@ -26,7 +27,7 @@ BINARY = "two classes, unweighted rows"
 
 @theorem(
     "finite class",
-    "thesis, Theorem 2.2 (2.13)",
+    f"{THESIS}, Theorem 2.2 (2.13)",
     assumes=(IID, FIXED_CLASS, "the class is finite"),
     claims=at_most("risk", measured=measured.risk),
     example={"risk": 0.05, "n": 1000, "delta": 0.05, "size": 100},
@@ -46,7 +47,7 @@ def finite_class(risk: npt.ArrayLike, n: npt.ArrayLike, delta: npt.ArrayLike, si
 
 @theorem(
     "growth function",
-    "thesis, Theorem 2.3 (2.21); L. Devroye, L. Györfi and G. Lugosi (1996), Theorem 12.5",
+    f"{THESIS}, Theorem 2.3 (2.21); L. Devroye, L. Györfi and G. Lugosi (1996), Theorem 12.5",
     assumes=(IID, FIXED_CLASS, BINARY),
     claims=at_most("risk", measured=measured.risk),
     example={"risk": 0.05, "n": 60000, "delta": 0.05, "log_growth": 50.0},
@@ -66,13 +67,13 @@ def growth_function_bound(risk: npt.ArrayLike, n: npt.ArrayLike, delta: npt.Arra
 
 @theorem(
     "Sauer's lemma",
-    "thesis, Lemma 2.1 (2.22, 2.23)",
+    f"{THESIS}, Lemma 2.1 (2.22, 2.23)",
     assumes=("the class has the stated VC dimension",),
     claims=at_most("growth function", holds=ALWAYS, trivial=None, unit="number"),
     example={"n": 10, "vc_dimension": 3},
 )
 def sauer(n: npt.ArrayLike, vc_dimension: npt.ArrayLike, form: Literal["sum", "power"] = "sum", log: bool = False) -> Value:
-    """How many labellings of n points a class of VC dimension d can realize at most.
+    """How many labelings of n points a class of VC dimension d can realize at most.
 
     ``form="sum"`` is Σ_{i ≤ d} C(n, i); ``form="power"`` the weaker (en/d)^d, for n ≥ d ≥ 1. ``log=True`` gives the
     natural logarithm, which does not overflow.
@@ -116,7 +117,7 @@ def _log_sauer_sum(n: float, d: float) -> float:
 
 @theorem(
     "Vapnik–Chervonenkis",
-    "thesis, Theorem 2.4 (2.25)",
+    f"{THESIS}, Theorem 2.4 (2.25)",
     assumes=(IID, FIXED_CLASS, BINARY),
     claims=at_most("risk", measured=measured.risk),
     example={"risk": 0.05, "n": 600, "delta": 0.05, "vc_dimension": 7},
@@ -134,7 +135,7 @@ def vc(risk: npt.ArrayLike, n: npt.ArrayLike, delta: npt.ArrayLike, vc_dimension
 
 @theorem(
     "Vapnik, relative deviation",
-    "V. Vapnik, Statistical Learning Theory (1998), Theorem 4.4 with (4.24); the form behind thesis Table 5.2",
+    f"V. Vapnik, Statistical Learning Theory (1998), Theorem 4.4 with (4.24); the form behind Table 5.2 of {THESIS}",
     assumes=(IID, FIXED_CLASS, BINARY),
     claims=at_most("risk", measured=measured.risk),
     example={"risk": 0.05, "n": 6000, "delta": 0.05, "vc_dimension": 7},
@@ -175,7 +176,7 @@ def hypergeometric_tail_inversion(
     With a ghost sample of g rows, M = n + g and δ' = δ/(4·Σ_{i ≤ d} C(M, i)), let K be the largest number of errors
     among M rows that shows at most ``errors`` among n of them with probability ≥ δ'. Then R ≤ max(1, K − errors)/g: some
     bad predictor has at least g·R ghost errors with probability > ¼ (Greenberg and Mohri 2014, for R > 1/g), and then
-    more than K among M, which for one labelling has probability < δ'.
+    more than K among M, which for one labeling has probability < δ'.
 
     Parameters
     ----------
@@ -202,7 +203,7 @@ def _invert_ghost_tail(errors: float, n: float, delta: float, d: float, ghost: f
 
 @theorem(
     "structural risk",
-    "thesis, Section 2.2.2, step 4 with δ spread over the classes; Theorem 2.5",
+    f"{THESIS}, Section 2.2.2, step 4 with δ spread over the classes; Theorem 2.5",
     assumes=(IID, "the sequence of classes was fixed before seeing the rows", BINARY),
     claims=at_most("risk", measured=measured.risk),
     example={"risk": 0.05, "n": 60000, "delta": 0.05, "vc_dimension": 7, "index": 3},
@@ -242,7 +243,7 @@ def structural_risk(
 def vc_dimension_of_stumps(d: npt.ArrayLike) -> Value:
     """Exact VC dimension of decision stumps in R^d: the largest k with C(k, ⌊k/2⌋) ≤ 2d.
 
-    Sets of size ⌊k/2⌋ form the largest antichain of labellings, and one axis shows at most two of them. The thesis'
+    Sets of size ⌊k/2⌋ form the largest antichain of labelings, and one axis shows at most two of them. The thesis'
     counting argument (eq. 3.4) gives only an upper bound, 7 in R¹² where 6 is exact.
 
     Examples
@@ -258,6 +259,27 @@ def vc_dimension_of_stumps(d: npt.ArrayLike) -> Value:
         return k
 
     return check.plain(np.vectorize(largest, otypes=[float])(check.count("d", d, 1)))
+
+
+@theorem(
+    "number of stumps at stated thresholds",
+    "counted: two answers for each feature and threshold, and the two constants",
+    claims=equal("size of the class"),
+    example={"d": 12, "thresholds": 10},
+)
+def number_of_stumps(d: npt.ArrayLike, thresholds: npt.ArrayLike) -> Value:
+    """At k thresholds for each of d features there are 2dk + 2 decision stumps.
+
+    Parameters
+    ----------
+    thresholds : k, as stated; equal ones are counted as often as they were stated
+
+    Examples
+    --------
+    >>> number_of_stumps(2, 3)
+    14.0
+    """
+    return check.plain(2 * check.count("d", d, 1) * check.count("thresholds", thresholds) + 2)
 
 
 @theorem(
@@ -279,7 +301,7 @@ def vc_dimension_of_halfspaces(d: npt.ArrayLike, intercept: bool = True) -> Valu
 
 @theorem(
     "VC dimension of sigmoid networks",
-    "thesis, Theorem 4.1 (4.5); M. Anthony and P. Bartlett (1999), Theorem 8.14",
+    f"{THESIS}, Theorem 4.1 (4.5); M. Anthony and P. Bartlett (1999), Theorem 8.14",
     assumes=("the network's output is computed in the stated number of operations",),
     claims=at_most("VC dimension", holds=ALWAYS, trivial=None, unit="number"),
     example={"parameters": 100, "operations": 1000, "exponentials": 10},
@@ -305,7 +327,7 @@ def vc_dimension_of_sigmoid_network(
 
 @theorem(
     "VC dimension of two-layer sigmoid networks on integers",
-    "thesis, Theorem 4.2; M. Anthony and P. Bartlett (1999), Theorem 8.11",
+    f"{THESIS}, Theorem 4.2; M. Anthony and P. Bartlett (1999), Theorem 8.11",
     assumes=("inputs are whole numbers in {−k, …, k}", "two layers, sigmoid units, a linear threshold output"),
     claims=at_most("VC dimension", holds=ALWAYS, trivial=None, unit="number"),
     example={"parameters": 1000, "inputs_per_unit": 784, "k": 128},
@@ -324,7 +346,7 @@ def vc_dimension_of_two_layer_sigmoid(parameters: npt.ArrayLike, inputs_per_unit
 
 @theorem(
     "boosting, finite class",
-    "thesis, Theorem 3.2 (3.10); R. Schapire and Y. Freund, Boosting (2012), Theorem 4.3",
+    f"{THESIS}, Theorem 3.2 (3.10); R. Schapire and Y. Freund, Boosting (2012), Theorem 4.3",
     assumes=(IID, FIXED_CLASS, BINARY, "the number of rounds was fixed beforehand"),
     claims=at_most("risk", measured=measured.risk),
     example={"risk": 0.0, "n": 60000, "delta": 0.05, "rounds": 10, "size": 1000},
@@ -346,7 +368,7 @@ def boosting_finite(
 
 @theorem(
     "boosting, VC",
-    "thesis, Theorem 3.3 (3.11); R. Schapire and Y. Freund, Boosting (2012), Theorem 4.6",
+    f"{THESIS}, Theorem 3.3 (3.11); R. Schapire and Y. Freund, Boosting (2012), Theorem 4.6",
     assumes=(IID, FIXED_CLASS, BINARY, "the number of rounds was fixed beforehand"),
     claims=at_most("risk", measured=measured.risk),
     example={"risk": 0.0, "n": 600, "delta": 0.05, "rounds": 10, "vc_dimension": 7},

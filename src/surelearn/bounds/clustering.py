@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 from surelearn.bounds import _checks as check
 from surelearn.bounds._checks import Value
+from surelearn.bounds._sources import STABILITY
 from surelearn.claim import ALWAYS, IN_EXPECTATION, at_least, at_most, theorem
 
 PLAIN_SEEDING = "plain D² seeding, one candidate a step (greedy seeding is not covered)"
@@ -14,7 +15,7 @@ PLAIN_SEEDING = "plain D² seeding, one candidate a step (greedy seeding is not 
 
 @theorem(
     "k-means++",
-    "D. Arthur and S. Vassilvitskii, SODA 2007, Theorem 3.1; stability notes, Section 8.3",
+    f"D. Arthur and S. Vassilvitskii, SODA 2007, Theorem 3.1; {STABILITY}, Section 8.3",
     assumes=(PLAIN_SEEDING, "the cost is that of the seeds, before Lloyd's iterations"),
     claims=at_most("seeding cost / optimum", holds=IN_EXPECTATION, trivial=None, unit="number"),
     example={"k": 10},

@@ -8,6 +8,7 @@ import numpy.typing as npt
 from surelearn.bounds import _checks as check
 from surelearn.bounds import _measured as measured
 from surelearn.bounds._checks import Value
+from surelearn.bounds._sources import COURSE, REGULARIZATION, THESIS
 from surelearn.bounds.holdout import IID
 from surelearn.claim import ALWAYS, IN_EXPECTATION, Statement, at_most, theorem
 
@@ -20,7 +21,7 @@ def _always(quantity: str, trivial: float | None = None) -> Statement:
 
 @theorem(
     "perceptron convergence",
-    "course, Theorem 2.8",
+    f"{COURSE}, Theorem 2.8",
     assumes=("the perceptron starts at w = 0", "radius and margin belong to the padded vectors (x, 1)"),
     claims=at_most("mistakes", holds=ALWAYS, trivial=None, unit="number", measured=measured.mistakes),
     example={"radius": 2.0, "margin": 0.1, "mistakes": 150},
@@ -46,7 +47,7 @@ def perceptron_mistakes(radius: npt.ArrayLike, margin: npt.ArrayLike, mistakes: 
 
 @theorem(
     "AdaBoost training error",
-    "thesis, Theorem 3.1 (3.2)",
+    f"{THESIS}, Theorem 3.1 (3.2)",
     assumes=("two classes", "each weak learner's weight is ½·ln((1 − ε)/ε)"),
     claims=at_most("training error", holds=ALWAYS),
     example={"edges": (0.2, 0.15, 0.1)},
@@ -65,7 +66,7 @@ def adaboost_training_error(edges: npt.ArrayLike) -> float:
 
 @theorem(
     "gradient descent, convex",
-    "course, Theorem 8.5",
+    f"{COURSE}, Theorem 8.5",
     assumes=("the objective is convex", SMOOTH),
     claims=_always("suboptimality"),
     example={"distance": 10.0, "step": 0.1, "iterations": 1000, "smoothness": 10.0},
@@ -87,7 +88,7 @@ def gradient_descent_convex(
 
 @theorem(
     "gradient descent, strongly convex",
-    "course, Theorem 8.7, with γ = 1 − 2tmL/(m + L); Y. Nesterov (2004), Theorem 2.1.15",
+    f"{COURSE}, Theorem 8.7, with γ = 1 − 2tmL/(m + L); Y. Nesterov (2004), Theorem 2.1.15",
     assumes=("the objective is strongly convex as stated", SMOOTH),
     claims=_always("suboptimality"),
     example={"distance": 10.0, "step": 0.1, "iterations": 100, "smoothness": 10.0, "strong_convexity": 1.0},
@@ -116,7 +117,7 @@ def gradient_descent_strongly_convex(
 
 @theorem(
     "gradient descent, non-convex",
-    "course, Theorem 8.8",
+    f"{COURSE}, Theorem 8.8",
     assumes=(SMOOTH,),
     claims=_always("smallest gradient norm"),
     example={"gap": 10.0, "step": 0.1, "iterations": 1000, "smoothness": 10.0},
@@ -142,7 +143,7 @@ def gradient_descent_nonconvex(
 
 @theorem(
     "SGD learnability",
-    "regularization slides; S. Shalev-Shwartz and S. Ben-David (2014), Theorem 14.8 and Corollary 14.12",
+    f"{REGULARIZATION}; S. Shalev-Shwartz and S. Ben-David (2014), Theorem 14.8 and Corollary 14.12",
     assumes=(IID, "a single pass: a fresh row each step", "the averaged iterate", "convex loss, Lipschitz as stated"),
     claims=at_most("excess risk", holds=IN_EXPECTATION, trivial=None, unit="number"),
     example={"norm_bound": 1.0, "lipschitz": 1.0, "iterations": 10000},

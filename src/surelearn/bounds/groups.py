@@ -60,10 +60,17 @@ def row_weighted_betting(
     loss = check.sample("losses", losses, 0.0, most * bound) / bound
     check.require(size.size == loss.size, "losses and sizes must have the same length")
     check.require(np.all(loss <= size * (1 + 1e-12)), "the losses of a group must not exceed its size times loss_bound")
-    loss, size = np.minimum(loss, size) / most, size / most
-    guess = (0.5 / most + np.cumsum(loss) - loss) / (1.0 / most + np.cumsum(size) - size)  # from earlier groups only
+    return bound * ratio_upper(np.minimum(loss, size) / most, size / most, delta, prior=1.0 / most)
+
+
+def ratio_upper(loss: npt.NDArray[np.float64], size: npt.NDArray[np.float64], delta: float, prior: float) -> float:
+    """The smallest ratio E[loss]/E[size] that is refuted at δ, for 0 ≤ loss ≤ size ≤ 1; every larger one is refuted, too.
+
+    ``prior`` is how much size the first guess of the ratio, one half, is worth; it matters for the bets only.
+    """
+    guess = (0.5 * prior + np.cumsum(loss) - loss) / (prior + np.cumsum(size) - size)  # from earlier units only
     bets = predictable_bets(1 - (loss + guess * (1 - size)), delta, anytime=False)
-    low, high = float(loss.sum() / size.sum()), 1.0
+    low, high = float(loss.sum() / size.sum()) if size.any() else 1.0, 1.0
     for _ in range(64):
         middle = (low + high) / 2
         if middle <= low or middle >= high:
@@ -73,4 +80,4 @@ def row_weighted_betting(
             high = middle
         else:
             low = middle
-    return bound * high
+    return high

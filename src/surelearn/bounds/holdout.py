@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import betainccinv, betaincinv
-from scipy.stats import binom
 
 from surelearn.bounds import _checks as check
 from surelearn.bounds import _measured as measured
 from surelearn.bounds._checks import Value
+from surelearn.bounds._sources import THESIS
+from surelearn.bounds._special import betainccinv, betaincinv, binomial_isf, binomial_sf
 from surelearn.bounds._tails import binomial_tail_inversion, kl_inverse
 from surelearn.claim import IN_EXPECTATION, Statement, Theorem, at_least, at_most, between, theorem
 
@@ -94,9 +94,13 @@ def _binomial_upper(errors: Any, n: Any, delta: Any) -> Any:
     """The Beta(errors + 1, n − errors) quantile at 1 − δ; in log space where δ is too small for SciPy."""
     upper = np.where(errors == n, 1.0, betainccinv(errors + 1, np.maximum(n - errors, 1), np.maximum(delta, 1e-80)))
     if np.any(delta < 1e-80):
-        exact = np.vectorize(lambda k, m, d: binomial_tail_inversion(int(k), int(m), math.log(d)), otypes=[float])
+        exact = np.vectorize(_exact_upper, otypes=[float])
         upper = np.where(delta < 1e-80, exact(errors, n, np.minimum(delta, 1e-80)), upper)
     return upper
+
+
+def _exact_upper(errors: float, n: float, delta: float) -> float:
+    return binomial_tail_inversion(int(errors), int(n), math.log(delta))
 
 
 def _binomial_lower(successes: Any, n: Any, delta: Any) -> Any:
@@ -153,7 +157,7 @@ def chernoff_kl(risk: npt.ArrayLike, n: npt.ArrayLike, delta: npt.ArrayLike) -> 
 
 @theorem(
     "Hoeffding",
-    "W. Hoeffding, J. Amer. Statist. Assoc. 58 (1963), Theorem 2; thesis, Corollary 2.1 (2.5)",
+    f"W. Hoeffding, J. Amer. Statist. Assoc. 58 (1963), Theorem 2; {THESIS}, Corollary 2.1 (2.5)",
     assumes=(IID, UNSEEN, UNIT_RANGE),
     claims=at_most("risk", measured=measured.risk),
     example={"risk": 0.03, "n": 1000, "delta": 0.05},
@@ -307,16 +311,11 @@ def _bet_lower(x: npt.NDArray[np.float64], delta: float, anytime: bool) -> float
     return low
 
 
-def _mean_gain(inputs: Mapping[str, Any]) -> float | None:
-    both = inputs["baseline_losses"], inputs["losses"]
-    return float(np.mean(both[0]) - np.mean(both[1])) if all(map(len, both)) else None
-
-
 @theorem(
     "paired betting",
     _BETTING,
     assumes=(IID, UNSEEN, BASELINE_UNSEEN, STATED_RANGE, ORDER),
-    claims=at_least("gain", trivial=None, measured=_mean_gain),
+    claims=at_least("gain", trivial=None, measured=measured.mean_gain),
     example={"losses": (0.0, 0.0, 0.0, 1.0) * 25, "baseline_losses": (1.0, 0.0, 0.0, 1.0) * 25, "delta": 0.05},
 )
 def paired_difference(losses: npt.ArrayLike, baseline_losses: npt.ArrayLike, delta: float, loss_bound: float = 1.0) -> float:
@@ -401,8 +400,9 @@ def conformal_rank_pac(n: npt.ArrayLike, alpha: npt.ArrayLike, delta: npt.ArrayL
     (inf, 29.0)
     """
     n, alpha, delta = check.count("n", n, 1), check.confidence(alpha, "alpha"), check.confidence(delta)
-    rank = binom.isf(delta, n, 1 - alpha) + 1  # isf: the smallest j with P(Bin > j) ≤ δ
-    rank = np.where(binom.sf(rank - 2, n, 1 - alpha) <= delta * (1 + 1e-13), rank - 1, rank)  # an exact tie, missed by isf
+    rank = binomial_isf(delta, n, 1 - alpha) + 1  # isf: the smallest j with P(Bin > j) ≤ δ
+    tied = binomial_sf(rank - 2, n, 1 - alpha) <= delta * (1 + 1e-13)  # exactly, which isf misses
+    rank = np.where(tied, rank - 1, rank)
     return check.plain(np.where(rank > n, np.inf, rank))
 
 

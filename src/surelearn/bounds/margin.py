@@ -10,6 +10,7 @@ import numpy.typing as npt
 from surelearn.bounds import _checks as check
 from surelearn.bounds import _measured as measured
 from surelearn.bounds._checks import Value
+from surelearn.bounds._sources import THESIS
 from surelearn.bounds.capacity import BINARY, FIXED_CLASS
 from surelearn.bounds.holdout import IID
 from surelearn.claim import at_most, theorem
@@ -30,7 +31,7 @@ def smallest_margin(n: npt.ArrayLike, vc_dimension: npt.ArrayLike) -> Value:
 
 @theorem(
     "boosting margins, VC",
-    "thesis, Theorem 3.5 (with the missing /m); R. Schapire and Y. Freund, Boosting (2012), Theorem 5.5",
+    f"{THESIS}, Theorem 3.5 (with the missing /m); R. Schapire and Y. Freund, Boosting (2012), Theorem 5.5",
     assumes=(IID, FIXED_CLASS, BINARY),
     claims=at_most("risk", measured=measured.margin_error),
     example={"margin_error": 0.1, "n": 60000, "delta": 0.05, "margin": 0.5, "vc_dimension": 7},
@@ -71,7 +72,7 @@ def boosting_margin_vc(
 
 @theorem(
     "boosting margins, finite class",
-    "thesis, Theorem 3.4; constants from the proof of R. Schapire and Y. Freund, Boosting (2012), Theorem 5.1",
+    f"{THESIS}, Theorem 3.4; constants from the proof of R. Schapire and Y. Freund, Boosting (2012), Theorem 5.1",
     assumes=(IID, FIXED_CLASS, BINARY, "the class of weak learners is finite"),
     claims=at_most("risk", measured=measured.margin_error),
     example={"margin_error": 0.1, "n": 60000, "delta": 0.05, "margin": 0.5, "size": 1000},

@@ -12,9 +12,10 @@ import numpy.typing as npt
 from surelearn.bounds import _checks as check
 from surelearn.bounds import _measured as measured
 from surelearn.bounds._checks import Value
+from surelearn.bounds._sources import COURSE, STABILITY
 from surelearn.bounds.holdout import IID
 from surelearn.bounds.stability import FIXED_BEFORE, LOSS_NONNEGATIVE, UNIFORM, beta_tikhonov, uniform_stability_nonnegative
-from surelearn.claim import ALWAYS, at_most, theorem
+from surelearn.claim import ALWAYS, at_most, equal, theorem
 
 CONVEX = "the loss is convex in the weights, all of which are regularized"
 CONVEX_LIPSCHITZ = "the loss is convex in the weights, all of which are regularized, and Lipschitz as stated"
@@ -24,7 +25,7 @@ GAP_ROUNDED = "primal minus dual is computed to within rounding"
 
 @theorem(
     "strong convexity gap",
-    "course, section 8 (m-strong convexity, with m = 2λ); S. Boyd and L. Vandenberghe (2004), (9.9)",
+    f"{COURSE}, section 8 (m-strong convexity, with m = 2λ); S. Boyd and L. Vandenberghe (2004), (9.9)",
     assumes=(CONVEX,),
     claims=at_most("suboptimality", holds=ALWAYS, trivial=None, unit="number"),
     example={"gradient_norm": 1e-4, "regularization": 0.01},
@@ -61,8 +62,46 @@ def distance_to_minimizer(gradient_norm: npt.ArrayLike, regularization: npt.Arra
 
 
 @theorem(
+    "distance to the minimizer, from a gap",
+    "S. Boyd and L. Vandenberghe (2004), (9.8) at the minimizer, where the gradient is 0",
+    assumes=(CONVEX,),
+    claims=at_most("distance to the minimizer", holds=ALWAYS, trivial=None, unit="number"),
+    example={"gap": 1e-6, "regularization": 0.01},
+)
+def distance_from_gap(gap: npt.ArrayLike, regularization: npt.ArrayLike) -> Value:
+    """‖w − w*‖ from F(w) − min F ≤ gap, F = (1/n)·Σ loss + λ‖w‖²: √(gap/λ); a parabola attains it.
+
+    F is 2λ-strongly convex, smooth or not: F(w) ≥ F(w*) + λ‖w − w*‖². The penalty ½‖w‖² beside a sum has λ = ½.
+
+    Examples
+    --------
+    >>> round(distance_from_gap(1e-6, 0.01), 12)
+    0.01
+    """
+    return check.plain(np.sqrt(check.nonnegative("gap", gap) / check.positive("regularization", regularization)))
+
+
+@theorem(
+    "λ of a price",
+    "½‖w‖² + C·Σ loss, divided by Cn, is (1/n)·Σ loss + ‖w‖²/(2Cn)",
+    assumes=(UNIFORM,),
+    claims=equal("regularization"),
+    example={"c": 1.0, "n": 100},
+)
+def regularization_of_price(c: npt.ArrayLike, n: npt.ArrayLike) -> Value:
+    """λ beside the mean loss where the sum of n losses has the price C beside ½‖w‖²: 1/(2Cn).
+
+    Examples
+    --------
+    >>> regularization_of_price(1.0, 100)
+    0.005
+    """
+    return check.plain(1.0 / (2.0 * check.positive("c", c) * check.count("n", n, 1)))
+
+
+@theorem(
     "duality gap",
-    "course, section 6 (6.b); weak duality: S. Boyd and L. Vandenberghe (2004), 5.2.2 and 5.5.1",
+    f"{COURSE}, section 6 (6.b); weak duality: S. Boyd and L. Vandenberghe (2004), 5.2.2 and 5.5.1",
     assumes=(DUAL_FEASIBLE, GAP_ROUNDED),
     claims=at_most("suboptimality", holds=ALWAYS, trivial=None, unit="number"),
     example={"primal": 1.0, "dual": 0.8, "rounding": 1e-9},
@@ -93,7 +132,7 @@ def duality_gap(primal: npt.ArrayLike, dual: npt.ArrayLike, rounding: npt.ArrayL
 
 @theorem(
     "stability near the minimizer",
-    "stability notes, Theorem 8.2, for the minimizer; the loss is Lipschitz from there to the weights found",
+    f"{STABILITY}, Theorem 8.2, for the minimizer; the loss is Lipschitz from there to the weights found",
     assumes=(IID, FIXED_BEFORE, UNIFORM, LOSS_NONNEGATIVE, CONVEX_LIPSCHITZ),
     claims=at_most("risk", trivial="loss_bound", unit="number", measured=measured.risk),
     example={

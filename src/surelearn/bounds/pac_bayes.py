@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtr
 
 from surelearn.bounds import _checks as check
 from surelearn.bounds import _measured as measured
 from surelearn.bounds._checks import Value
+from surelearn.bounds._special import ndtr
 from surelearn.bounds._tails import kl_inverse
 from surelearn.bounds.holdout import IID, UNIT_RANGE
 from surelearn.claim import at_most, theorem
@@ -139,8 +139,10 @@ def gibbs_linear_classifier(margins: npt.ArrayLike, delta: float, scale: float |
     margins = check.sample("margins", margins, -1.0, 1.0)
     delta = float(check.confidence(delta))
     # KL = μ²/2 beyond n·ln 2 leaves nothing of the bound, so the grid ends there.
-    grid = np.geomspace(0.01, np.sqrt(2 * margins.size), 200) if scale is None else check.positive("scale", [scale])
-    risks = [ndtr(-mu * margins).mean() for mu in grid]
+    grid = 0.01 * np.sqrt(2e4 * margins.size) ** np.linspace(0.0, 1.0, 200)  # to √(2n), by equal factors
+    if scale is not None:
+        grid = check.positive("scale", [scale])
+    risks = [float(ndtr(-mu * margins).mean()) for mu in grid]
     return float(np.min(pac_bayes_kl(risks, grid**2 / 2, margins.size, delta)))
 
 

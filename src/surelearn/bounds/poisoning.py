@@ -7,10 +7,11 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import lambertw
 
 from surelearn.bounds import _checks as check
 from surelearn.bounds._checks import Value
+from surelearn.bounds._sources import COURSE
+from surelearn.bounds._special import lambertw
 from surelearn.claim import ALWAYS, at_least, theorem
 
 ONE_TARGET = (
@@ -54,7 +55,7 @@ def classification_pull(loss: ClassLoss = "logistic", classes: npt.ArrayLike = 2
         (c == 2) | (loss in ("logistic", "hinge")), f"classes must be 2 for {loss} loss: each machine has a threshold"
     )
     if loss == "logistic":
-        t = np.minimum(reach, 1.0 + lambertw((c - 1) / np.e).real)
+        t = np.minimum(reach, 1.0 + lambertw((c - 1) / np.e))
         return check.plain((c - 1) * t / (np.exp(t) + c - 1))
     if loss == "hinge":
         return check.plain(np.minimum(reach, 1.0) + 0.0 * c)
@@ -106,7 +107,7 @@ def regression_pull(
 
 @theorem(
     "poisoning threshold of a classifier",
-    "course, Example 18.2; Y. Lu, G. Kamath and Y. Yu, ICML 2023 (limits of model-targeted poisoning)",
+    f"{COURSE}, Example 18.2; Y. Lu, G. Kamath and Y. Yu, ICML 2023 (limits of model-targeted poisoning)",
     assumes=(ONE_TARGET, STATIONARY, ADDED, LINEAR, REACH),
     claims=_STATEMENT,
     example={"inner": 0.1, "loss": "logistic", "reach": 30.0, "decay": 0.01},
@@ -145,7 +146,7 @@ def poisoning_threshold(
 
 @theorem(
     "poisoning threshold of a regression",
-    "course, Example 18.2, its argument for losses of regression with bounded targets",
+    f"{COURSE}, Example 18.2, its argument for losses of regression with bounded targets",
     assumes=(ONE_TARGET, STATIONARY, ADDED, LINEAR, REACH, BOUNDED_TARGETS),
     claims=_STATEMENT,
     example={"inner": 0.1, "target_bound": 2.0, "loss": "squared", "reach": 30.0, "decay": 0.01},
@@ -183,7 +184,7 @@ def poisoning_threshold_regression(
 
 @theorem(
     "poisoning threshold of several machines",
-    "course, Example 18.2, its argument for each machine; a row counts in at most so many of them",
+    f"{COURSE}, Example 18.2, its argument for each machine; a row counts in at most so many of them",
     assumes=(EVERY_MACHINE, ONE_TARGET, STATIONARY, ADDED, LINEAR, REACH),
     claims=_STATEMENT,
     example={"inner": (0.1, 0.3, 0.2), "share": 0.7, "together": 2, "loss": "hinge", "reach": 30.0, "decay": 0.01},

@@ -15,10 +15,11 @@ from typing import get_args
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import lambertw
 
 from surelearn.bounds import _checks as check
 from surelearn.bounds._checks import Value
+from surelearn.bounds._sources import COURSE
+from surelearn.bounds._special import lambertw
 from surelearn.bounds.poisoning import ADDED, LINEAR, STATIONARY, ClassLoss
 from surelearn.claim import DETERMINISTIC, at_least, theorem
 
@@ -41,7 +42,7 @@ _TILTS = np.concatenate([[0.0], np.geomspace(1e-5, 10.0, 241)])  # of the hinge 
 
 @theorem(
     "poisoning threshold of flipped answers",
-    "derived from course, Definition 18.1, for every target that flips all answers",
+    f"derived from {COURSE}, Definition 18.1, for every target that flips all answers",
     assumes=(FLIPPED, DIRECTION, WITHIN, FILTERED, STATIONARY, ADDED, LINEAR),
     claims=_STATEMENT,
     example={"gain": 0.4, "reach": 1.0, "wrong": 0.02, "loss": "logistic", "decay": 0.001},
@@ -112,13 +113,13 @@ def _terms(loss: ClassLoss) -> tuple[Value, Value, Value, float]:
     if loss == "hinge":
         return _TILTS, 1.0 + _TILTS, _TILTS, 1.0
     if loss == "logistic":
-        return 0.5, 1.0, float(lambertw(1 / np.e).real), 0.5
+        return 0.5, 1.0, float(lambertw(1 / np.e)), 0.5
     return 1.0, 1.0, 1 / np.e if loss == "exponential" else 0.25, 1.0 if loss == "exponential" else 2.0
 
 
 @theorem(
     "poisoning threshold of reversed weights",
-    "course, Example 18.2, its least over all targets −t·w",
+    f"{COURSE}, Example 18.2, its least over all targets −t·w",
     assumes=(REVERSED, CONVEX, WITHIN, FILTERED, STATIONARY, ADDED, LINEAR),
     claims=_STATEMENT,
     example={"gain": 4.0, "reach": 40.0},
@@ -152,7 +153,7 @@ def poisoning_threshold_reversed(gain: npt.ArrayLike, reach: npt.ArrayLike) -> V
 
 @theorem(
     "poisoning threshold of moved weights",
-    "derived from course, Definition 18.1, and strong convexity",
+    f"derived from {COURSE}, Definition 18.1, and strong convexity",
     assumes=(ALL_PENALIZED, LIPSCHITZ, LENGTH, FILTERED, STATIONARY, ADDED, LINEAR),
     claims=_STATEMENT,
     example={"distance": 1.0, "norm": 2.0, "x_bound": 5.0, "regularization": 0.01, "slope": 1.0, "residual": 1e-6},

@@ -11,10 +11,10 @@ import math
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import log_ndtr
 
 from surelearn.bounds import _checks as check
 from surelearn.bounds._checks import Value
+from surelearn.bounds._special import log_ndtr
 from surelearn.bounds.privacy_loss import subsampled_gaussian_losses
 from surelearn.bounds.renyi import ORDERS, epsilon_from_renyi, subsampled_gaussian_renyi
 from surelearn.claim import ALWAYS, Statement, at_most, theorem

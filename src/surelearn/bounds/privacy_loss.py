@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtr
 
 from surelearn.bounds import _checks as check
+from surelearn.bounds._special import ndtr
 
 Array = npt.NDArray[np.float64]
 

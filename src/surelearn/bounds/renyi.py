@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import gammaln, logsumexp
 
 from surelearn.bounds import _checks as check
 from surelearn.bounds._checks import Value
+from surelearn.bounds._special import gammaln, logsumexp
 
 Array = npt.NDArray[np.float64]
 
@@ -136,7 +136,7 @@ def _binomial(alpha: float, sigma: float, q: float) -> float:
     """Ln Σ_k C(α, k)(1 − q)^{α−k} q^k e^{(k² − k)/(2σ²)}."""
     k = np.arange(alpha + 1)
     ways = gammaln(alpha + 1) - gammaln(k + 1) - gammaln(alpha - k + 1)
-    return float(logsumexp(ways + (alpha - k) * np.log1p(-q) + k * np.log(q) + (k * k - k) / (2 * sigma**2)))
+    return logsumexp(ways + (alpha - k) * np.log1p(-q) + k * np.log(q) + (k * k - k) / (2 * sigma**2))
 
 
 def _integral(alpha: float, sigma: float, q: float) -> float:

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from surelearn.bounds import _checks as check
 from surelearn.bounds._checks import Value
+from surelearn.bounds._sources import COURSE
 from surelearn.bounds.stability import FIXED_BEFORE, UNIFORM, beta_tikhonov
 from surelearn.claim import ALWAYS, at_least, at_most, theorem
 
@@ -23,7 +24,7 @@ def _unperturbed(inputs: Mapping[str, Any]) -> float:
 
 @theorem(
     "robust regression is the square-root lasso",
-    "course, Section 17; H. Xu, C. Caramanis and S. Mannor, NIPS 2008, Theorem 1",
+    f"{COURSE}, Section 17; H. Xu, C. Caramanis and S. Mannor, NIPS 2008, Theorem 1",
     assumes=(EVERY_COLUMN,),
     claims=at_most("perturbed residual norm", holds=ALWAYS, trivial=None, unit="number", measured=_unperturbed),
     example={"residual_norm": 2.0, "l1_norm": 3.0, "perturbation": 0.5},
@@ -80,7 +81,7 @@ def square_root_lasso_optimum(
 
 @theorem(
     "stability of Huber regression",
-    "S. Shalev-Shwartz and S. Ben-David (2014), Section 13.3, for the loss of the course's Section 17",
+    f"S. Shalev-Shwartz and S. Ben-David (2014), Section 13.3, for the loss in Section 17 of {COURSE}",
     assumes=(FIXED_BEFORE, UNIFORM, SOLVED, "‖x‖ ≤ x_bound for every row, as stated"),
     claims=at_most("uniform stability", holds=ALWAYS, trivial=None, unit="number"),
     example={"x_bound": 1.0, "threshold": 1.0, "regularization": 0.1, "n": 1000, "gradient_norm": 1e-8},
@@ -105,3 +106,35 @@ def beta_huber(
     rho = check.nonnegative("x_bound", x_bound) * check.positive("threshold", threshold)
     slack = check.nonnegative("gradient_norm", gradient_norm) / check.positive("regularization", regularization)
     return check.plain(beta_tikhonov(rho, regularization, n) + rho * slack)
+
+
+@theorem(
+    "range of Huber regression's loss",
+    f"S. Shalev-Shwartz and S. Ben-David (2014), proof of Corollary 13.9, for the loss in Section 17 of {COURSE}",
+    assumes=(
+        "the objective at the weights is at most that at 0",
+        "‖x‖ ≤ x_bound and |y| ≤ y_bound for every row, as stated",
+    ),
+    claims=at_most("Huber loss", holds=ALWAYS, trivial=None, unit="number"),
+    example={"x_bound": 1.0, "y_bound": 1.0, "threshold": 1.0, "regularization": 0.5},
+)
+def huber_loss_bound(
+    x_bound: npt.ArrayLike, y_bound: npt.ArrayLike, threshold: npt.ArrayLike, regularization: npt.ArrayLike
+) -> Value:
+    """No loss of Huber regression exceeds M^η(Y + X·√(M^η(Y)/λ)), on any sample and row.
+
+    w = 0 costs at most M^η(Y), so λ‖w‖² ≤ M^η(Y), and no residual exceeds Y + X‖w‖.
+
+    Examples
+    --------
+    >>> huber_loss_bound(1.0, 1.0, 1.0, 0.5)  # ‖w‖ ≤ 1, |residual| ≤ 2
+    1.5
+    """
+    x, y = check.nonnegative("x_bound", x_bound), check.nonnegative("y_bound", y_bound)
+    eta, lam = check.positive("threshold", threshold), check.positive("regularization", regularization)
+    return check.plain(_envelope(y + x * np.sqrt(_envelope(y, eta) / lam), eta))
+
+
+def _envelope(t: npt.NDArray[np.float64], eta: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """M^η(t) for t ≥ 0: ½t² up to η, ηt − ½η² beyond."""
+    return np.where(t <= eta, t**2 / 2, eta * t - eta**2 / 2)

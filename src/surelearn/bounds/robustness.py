@@ -7,11 +7,11 @@ from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import gammainc, gammaincinv, ndtri
 
 from surelearn.bounds import _checks as check
 from surelearn.bounds import _measured as measured
 from surelearn.bounds._checks import Value
+from surelearn.bounds._special import gammainc, gammaincinv, ndtri
 from surelearn.bounds.holdout import IID, UNSEEN, clopper_pearson_lower
 from surelearn.claim import ALWAYS, at_least, theorem
 
@@ -67,7 +67,8 @@ def _reach(loss: Any, kernel: str) -> Any:
     """
     if kernel == "matern 3/2":
         return gammaincinv(2, loss)
-    low, high = np.zeros_like(loss), np.array(gammaincinv(3, loss))
+    loss, high = check.number("loss", loss), gammaincinv(3, loss)
+    low = np.zeros(loss.shape)
     for _ in range(200):
         middle = (low + high) / 2
         short = gammainc(3, middle) + middle**2 / 6 * np.exp(-middle) <= loss

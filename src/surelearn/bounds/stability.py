@@ -13,6 +13,7 @@ import numpy.typing as npt
 from surelearn.bounds import _checks as check
 from surelearn.bounds import _measured as measured
 from surelearn.bounds._checks import Value
+from surelearn.bounds._sources import STABILITY
 from surelearn.bounds.holdout import IID
 from surelearn.claim import ALWAYS, IN_EXPECTATION, Statement, at_most, theorem
 
@@ -43,7 +44,7 @@ def _checked(
 
 @theorem(
     "uniform stability",
-    "stability notes, Theorem 8.2",
+    f"{STABILITY}, Theorem 8.2",
     assumes=(IID, FIXED_BEFORE, UNIFORM, LOSS_BOUNDED),
     claims=at_most("risk", trivial="loss_bound", unit="number", measured=measured.risk),
     example={"risk": 0.1, "beta": 0.001, "n": 1000, "delta": 0.05, "loss_bound": 1.0},
@@ -66,7 +67,7 @@ def uniform_stability(
 
 @theorem(
     "uniform stability, loss in [0, M]",
-    "stability notes, Theorem 8.2, with the range M instead of 2M in Lemma 8.5",
+    f"{STABILITY}, Theorem 8.2, with the range M instead of 2M in Lemma 8.5",
     assumes=(IID, FIXED_BEFORE, UNIFORM, LOSS_NONNEGATIVE),
     claims=at_most("risk", trivial="loss_bound", unit="number", measured=measured.risk),
     example={"risk": 0.1, "beta": 0.001, "n": 1000, "delta": 0.05, "loss_bound": 1.0},
@@ -126,7 +127,7 @@ def bousquet_elisseeff(
 
 @theorem(
     "expected gap",
-    "stability notes, Lemma 8.3",
+    f"{STABILITY}, Lemma 8.3",
     assumes=(IID, FIXED_BEFORE, UNIFORM),
     claims=at_most("generalization gap", holds=IN_EXPECTATION, trivial=None, unit="number"),
     example={"beta": 0.001},

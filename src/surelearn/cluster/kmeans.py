@@ -2,28 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from numbers import Integral, Real
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
-from sklearn.utils import check_random_state
+from sklearn.utils import check_random_state, gen_batches
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from surelearn import bounds
-from surelearn.base import Learner, Writer
+from surelearn.base import Learner
+from surelearn.cluster.record import KMeansRecord
+from surelearn.record import Within
+from surelearn.subject import Parts
+
+if TYPE_CHECKING:
+    from surelearn.cluster.lloyd import Rows
+    from surelearn.cluster.seeding import Seedings
 
 Matrix = npt.NDArray[Any]
 
+RULES = {1: 1, 2: 16}  # how seedings are drawn: the most centers between two walks over the rows, by the record's rule
+PART = 4096  # rows that are worked on at a time, in the cache
 INITS = ("k-means++", "greedy", "random")
 
 
 class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Learner):
     """Lloyd's k-means from k-means++ seeds, with a certified ratio to the optimal cost.
 
-    The cost is Σ w‖x − c‖² over the rows, c a row's nearest centre. The certificate bounds the optimal cost from below, by
+    The cost is Σ w‖x − c‖² over the rows, c a row's nearest center. The certificate bounds the optimal cost from below, by
     the spectrum of the rows (always, where it is computed) and by the costs of independent seedings (with probability
     1 − δ), and so bounds ``inertia_`` over the optimum. Nothing is assumed of the rows: the claims are about these rows, not
     about new ones.
@@ -32,12 +41,13 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Le
     ----------
     n_clusters : k
     init : "k-means++", plain D² seeding, the one that the theorem 8(ln k + 2) is about; "greedy", the best of a few
-        candidates a step, without a claim; "random", different rows; or an array of centres, (k, d)
-    seedings : independent plain seedings drawn for each start of "k-means++"; Lloyd starts from the cheapest, and all of
-        them bound the optimum: with R in all, OPT ≥ δ^{1/R}·min(costs) / (8(ln k + 2))
+        candidates a step, without a claim; "random", different rows; or an array of centers, (k, d)
+    seedings : independent plain seedings drawn for each start of "k-means++"; the cheapest is improved by swaps on a
+        weighted sample of the rows before Lloyd starts from it, and all of them, as they were drawn, bound the optimum:
+        with R in all, OPT ≥ δ^{1/R}·min(costs) / (8(ln k + 2))
     n_init : starts; the clustering of least cost is kept
-    max_iter : the most iterations of a start
-    tol : stop when the centres' squared moves add up to at most this part of the mean variance of a feature
+    max_iter : the most iterations of a start over all rows
+    tol : stop when the centers' squared moves add up to at most this part of the mean variance of a feature
     spectrum : whether to bound the optimum by the spectrum of the rows. It takes the eigenvalues of a matrix of min(n, d)
         rows: None computes them where that is quick or costs at most a quarter of the clustering (counted in operations,
         not timed), True always, False never; the certificate says where they are missing
@@ -47,16 +57,17 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Le
     Attributes
     ----------
     cluster_centers_ : (k, d)
-    labels_ : the nearest centre of each row
+    labels_ : the nearest center of each row
     inertia_ : the cost
-    n_iter_ : iterations of the start that was kept
+    n_iter_ : iterations over all rows of the start that was kept
 
     Notes
     -----
     Up to rounding the result does not depend on the order of the rows, and a row of weight 2 is a row given twice. A cluster
     that runs empty is given the row that costs most; with fewer different rows than clusters some stay empty, and
-    ``facts_["used"]`` counts the others. The guarantee 8(ln k + 2) is for the seeding cost, before Lloyd, in expectation
-    (stability notes, Section 8.3). Sparse rows are never filled in; the centres, (k, d), are dense.
+    ``facts_["used"]`` counts the others. The guarantee 8(ln k + 2) is for the cost of a plain seeding, before swaps and
+    Lloyd, in expectation (stability notes, Section 8.3); ``inertia_`` is never above the cheapest seeding's cost. Sparse
+    rows are never filled in; the centers, (k, d), are dense.
 
     Examples
     --------
@@ -68,7 +79,9 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Le
     cost / optimum ≤ 1.001  (always, k-means ratio, from the spectrum)
     """
 
+    Record = KMeansRecord
     takes_sparse = True
+    saved_as = "kmeans/1"
 
     def __init__(
         self,
@@ -98,57 +111,100 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Le
         tags.transformer_tags.preserves_dtype = ["float64"]
         return tags
 
+    @classmethod
+    def examples(cls) -> Iterator[Self]:
+        """With seedings that can be drawn again and not, without the spectrum, and without a bound on the optimum."""
+        yield cls(3)
+        yield cls(2, random_state=0, n_init=2)
+        yield cls(4, random_state=0, spectrum=False)
+        yield cls(3, init="greedy")
+
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> KMeans:  # noqa: ARG002 - scikit-learn's signature
         """Cluster the rows."""
         from surelearn.cluster.lloyd import Lloyd
-        from surelearn.cluster.seeding import norms_of
-        from surelearn.cluster.sparse import SparseLloyd, SparseRows
-        from surelearn.cluster.spectrum import affordable, singular_values
+        from surelearn.cluster.spectrum import affordable
 
-        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, order="C")
-        n, d = X.shape
-        self._check(n)
-        weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        mean = np.asarray(X.T @ (weights / weights.sum()))
-        rows, weights_of_rows = self._centre(X, mean, weights)
-        lloyd = SparseLloyd(rows, weights_of_rows) if isinstance(rows, SparseRows) else Lloyd(rows, weights_of_rows)
-        origin = np.zeros(d) if isinstance(rows, SparseRows) else mean
-        spread = float(weights_of_rows @ norms_of(rows)) / weights.sum() - float((mean - origin) @ (mean - origin))
-        starts, costs = self._starts(rows, weights_of_rows, origin, check_random_state(self.random_state))
-        self.inertia_, walks = np.inf, len(costs)
-        for start in starts:
-            result = lloyd.run(start, self.max_iter, self.tol * max(spread, 0.0) / d)
-            walks += result.iterations
+        X, weights, rows, weights_of_rows, mean = self._read(X, sample_weight)
+        d = X.shape[1]
+        origin = np.zeros(d) if sparse.issparse(X) else mean
+        spread = float(weights_of_rows @ rows.norms) / weights.sum() - float((mean - origin) @ (mean - origin))
+        tol = self.tol * max(spread, 0.0) / d
+        random = check_random_state(self.random_state)
+        drawn = self._seedings(rows, weights_of_rows, random)
+        costs = costs_of(drawn)
+        lloyd, self.inertia_ = Lloyd(rows, weights_of_rows), np.inf
+
+        def run(start: Matrix) -> int:
+            """Iterations from a start, whose clustering is kept where it is the cheapest so far."""
+            result = lloyd.run(start, self.max_iter, tol)
             centers = result.centers + origin
             labels, squares = nearest_centers(X, centers)
             if (inertia := float(weights @ squares)) < self.inertia_:
                 self.cluster_centers_, self.labels_, self.inertia_ = centers, labels, inertia
                 self.n_iter_, self.stopped_ = result.iterations, result.reason
+            return result.iterations
+
+        walks = len(costs) + sum(run(start) for start in self._starts(rows, weights_of_rows, origin, drawn, tol, random))
+        if self.inertia_ > costs.min(initial=np.inf):  # never worse than the seedings that the theorem is about
+            walks += run(rows[min(drawn, key=lambda seedings: seedings.costs.min()).cheapest])
         wanted = affordable(X, int(self.n_clusters), walks) if self.spectrum is None else bool(self.spectrum)
-        self.facts_ = {
+        facts = self._facts(rows, weights_of_rows, self.labels_, self.inertia_, wanted)
+        self.facts_ = facts | {"seeding_costs": costs, "rule": max(RULES)}
+        return self
+
+    def measure_again(self, X: Any, y: Any = None, sample_weight: Any = None) -> dict[str, Any]:  # noqa: ARG002
+        """The record's fields that the fitted model and the rows it was fitted on tell, measured again."""
+        from surelearn.cluster.spectrum import ROUNDINGS
+
+        X, weights, rows, weights_of_rows, _ = self._read(X, sample_weight, reset=False)
+        labels, squares = nearest_centers(X, self.cluster_centers_)
+        wanted = len(self.record_.singular_values) > 0 if self.spectrum is None else bool(self.spectrum)
+        facts = self._facts(rows, weights_of_rows, labels, float(weights @ squares), wanted)
+        values = facts["singular_values"]
+        off = ROUNDINGS * sum(X.shape) * np.finfo(float).eps * float(values @ values)
+        facts["singular_values"] = tuple(Within(value, off / max(value, off**0.5)) for value in values.tolist() if off)
+        rule = getattr(self, "facts_", {}).get("rule", 1)  # version 0.2 kept none
+        facts["rule"] = rule if rule in RULES else max(RULES)
+        if facts["init"] != "k-means++":
+            facts["seeding_costs"] = ()
+        elif isinstance(self.random_state, Integral):  # else only the fit knew how the seedings were drawn
+            random = check_random_state(self.random_state)
+            facts["seeding_costs"] = costs_of(self._seedings(rows, weights_of_rows, random, facts["rule"]))
+        return facts
+
+    def _facts(self, rows: Any, weights: Matrix, labels: Matrix, cost: float, wanted: bool) -> dict[str, Any]:
+        """What rows, labels and parameters tell of the record; the spectrum where it is ``wanted``."""
+        from surelearn.cluster.spectrum import singular_values
+
+        n, d = rows.shape
+        return {
             "n": n,
             "d": d,
             "k": int(self.n_clusters),
             "init": self.init if isinstance(self.init, str) else "given",
-            "used": len(np.unique(self.labels_)),
-            "cost": self.inertia_,
-            "iterations": self.n_iter_,
-            "stopped": self.stopped_,
-            "seeding_costs": costs,
-            "singular_values": singular_values(rows, weights_of_rows, int(self.n_clusters)) if wanted else np.empty(0),
+            "spectrum": None if self.spectrum is None else bool(self.spectrum),
+            "used": len(np.unique(labels)),
+            "cost": cost,
+            "singular_values": singular_values(rows, weights, int(self.n_clusters)) if wanted else np.empty(0),
         }
-        return self
+
+    @property
+    def record_(self) -> KMeansRecord:
+        """What happened in the fit; models of version 0.2 did not record whether the spectrum was asked for."""
+        check_is_fitted(self, "facts_")
+        asked = None if self.spectrum is None else bool(self.spectrum)
+        return KMeansRecord.read({"spectrum": asked, **self.facts_}, strict=False)
 
     def predict(self, X: Any) -> npt.NDArray[np.int32]:
-        """The nearest centre of each row, the first of equals."""
+        """The nearest center of each row, the first of equals."""
         return nearest_centers(self._again(X), self.cluster_centers_)[0]
 
     def transform(self, X: Any) -> Matrix:
-        """Distances to the centres, (n, k)."""
+        """Distances to the centers, (n, k)."""
         return distances(self._again(X), self.cluster_centers_)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:  # noqa: ARG002 - scikit-learn's signature
-        """Minus the cost of these rows with the centres found."""
+        """Minus the cost of these rows with the centers found."""
         X = self._again(X)
         weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         return -float(weights @ nearest_centers(X, self.cluster_centers_)[1])
@@ -156,11 +212,29 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Le
     def _again(self, X: Any) -> Any:
         """Rows for a fitted model."""
         check_is_fitted(self)
-        return validate_data(self, X, accept_sparse="csr", dtype=np.float64, order="C", reset=False)
+        return self._validated(X)
 
     @property
     def _n_features_out(self) -> int:
         return len(self.cluster_centers_)
+
+    def _read(self, X: Any, sample_weight: Any, *, reset: bool = True) -> tuple[Any, Matrix, Rows, Matrix, Matrix]:
+        """Rows and weights as given, rows about their mean and weights in an order of the rows' values, and the mean."""
+        X = self._validated(X, reset=reset)
+        self._check(X.shape[0])
+        weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        shares = weights / weights.sum()
+        if sparse.issparse(X) or X.dtype == np.float64:
+            mean = np.asarray(X.T @ shares)
+        else:  # 8-byte sums without an 8-byte copy
+            parts = gen_batches(len(X), PART)
+            mean = np.sum([shares[part] @ X[part].astype(np.float64) for part in parts], axis=0)
+        return X, weights, *self._center(X, mean, weights), mean
+
+    def _validated(self, X: Any, *, reset: bool = False) -> Any:
+        """Dense rows in 4 or 8 bytes as they come, or sparse ones in 8."""
+        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], order="C", reset=reset)
+        return X.astype(np.float64) if sparse.issparse(X) and X.dtype != np.float64 else X
 
     def _check(self, n: int) -> None:
         for name in ("n_clusters", "seedings", "n_init", "max_iter"):
@@ -174,114 +248,92 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Le
         if self.n_clusters > n:
             raise ValueError(f"n_clusters={self.n_clusters} exceeds n_samples={n}: ask for at most as many clusters as rows")
         if isinstance(self.init, str) and self.init not in INITS:
-            raise ValueError(f"init must be one of {', '.join(INITS)} or an array of centres, not {self.init!r}")
+            raise ValueError(f"init must be one of {', '.join(INITS)} or an array of centers, not {self.init!r}")
 
-    def _centre(self, X: Any, mean: Matrix, weights: Matrix) -> tuple[Any, Matrix]:
+    def _center(self, X: Any, mean: Matrix, weights: Matrix) -> tuple[Rows, Matrix]:
         """Rows about their mean, sparse ones as they are, in an order of their values only: seeds are drawn along it."""
+        from surelearn.cluster.dense import DenseRows
         from surelearn.cluster.sparse import SparseRows
 
-        rows = X if sparse.issparse(X) else X - mean
+        order = self._order(X, mean) if isinstance(self.init, str) else np.arange(X.shape[0])
+        rows, weights = X[order], weights[order]
+        if not sparse.issparse(X):
+            rows = rows.astype(np.float64, copy=False)
+            rows -= mean
+        entries = rows.data if sparse.issparse(X) else rows
+        largest = max(entries.max(initial=0.0), -entries.min(initial=0.0))
         with np.errstate(over="ignore"):
-            largest = np.abs(rows.data if sparse.issparse(rows) else rows).max(initial=0.0)
             if not np.isfinite(weights.max() * np.square(largest) * X.shape[0] * X.shape[1]):
                 raise ValueError("X has entries so large that squared distances overflow: rescale its columns")
-        if isinstance(self.init, str):
-            order = np.argsort(rows @ np.random.RandomState(0).standard_normal(X.shape[1]), kind="stable")
-            rows, weights = rows[order], weights[order]
-        return (SparseRows(rows) if sparse.issparse(rows) else rows), weights
+        return (SparseRows(rows) if sparse.issparse(X) else DenseRows(rows)), weights
 
-    def _starts(self, rows: Any, weights: Matrix, origin: Matrix, random: Any) -> tuple[list[Matrix], Matrix]:
-        """Centres to start from, and the costs of all plain seedings drawn for them."""
+    def _order(self, X: Any, mean: Matrix) -> npt.NDArray[np.int64]:
+        """An order of the rows that their values decide: along a fixed direction."""
+        direction = np.random.RandomState(0).standard_normal(X.shape[1])
+        if sparse.issparse(X):
+            return np.argsort(X @ direction, kind="stable")
+        along = [(X[part] - mean) @ direction for part in gen_batches(len(X), PART)]
+        return np.argsort(np.concatenate(along), kind="stable")
+
+    def _seedings(self, rows: Rows, weights: Matrix, random: Any, rule: int = max(RULES)) -> list[Seedings]:
+        """The plain seedings of every start, drawn before anything else; none for other starts."""
         from surelearn.cluster import seeding
+
+        if not isinstance(self.init, str) or self.init != "k-means++":
+            return []
+        k, runs = int(self.n_clusters), int(self.seedings)
+        return [seeding.plain(rows, weights, k, runs, random, most=RULES[rule]) for _ in range(self.n_init)]
+
+    def _starts(
+        self, rows: Rows, weights: Matrix, origin: Matrix, drawn: list[Seedings], tol: float, random: Any
+    ) -> Iterator[Matrix]:
+        """Centers to start from, (k, d) each."""
+        from surelearn.cluster import search, seeding
 
         k = int(self.n_clusters)
         if not isinstance(self.init, str):
-            return [self._given_centers(rows.shape[1]) - origin], np.empty(0)
-        if self.init == "greedy":
-            return [rows[seeding.greedy(rows, weights, k, random)] for _ in range(self.n_init)], np.empty(0)
-        if self.init == "random":
-            return [rows[seeding.uniform(rows, weights, k, random)] for _ in range(self.n_init)], np.empty(0)
-        starts, costs = [], []
-        for _ in range(self.n_init):
-            seeds, cost = seeding.plain(rows, weights, k, int(self.seedings), random)
-            starts.append(rows[seeds[np.argmin(cost)]])
-            costs.append(cost)
-        return starts, np.concatenate(costs)
+            yield self._given_centers(rows.shape[1]) - origin
+        elif self.init == "k-means++":
+            yield from (search.better_start(rows, weights, seedings, tol, random) for seedings in drawn)
+        else:
+            draw = seeding.greedy if self.init == "greedy" else seeding.uniform
+            yield from (rows[draw(rows, weights, k, random)] for _ in range(self.n_init))
 
     def _given_centers(self, d: int) -> Matrix:
         centers = np.asarray(self.init, dtype=np.float64)
         if centers.shape != (self.n_clusters, d):
             raise ValueError(
-                f"init must hold {self.n_clusters} centres of {d} features, not an array of shape {centers.shape}"
+                f"init must hold {self.n_clusters} centers of {d} features, not an array of shape {centers.shape}"
             )
         if not np.isfinite(centers).all():
             raise ValueError("init must hold finite numbers: it contains NaN or infinity")
         return centers
 
-    def _claim(self, writer: Writer) -> None:
-        facts = self.facts_
-        seeds, spectrum = facts["seeding_costs"], facts["singular_values"]
-        seeds_read = {"costs": "seeding_costs", "k": "k"} if len(seeds) else {}
-        spectrum_read = {"singular_values": "singular_values", "k": "k"} if len(spectrum) else {}
-        if seeds_read:
-            writer.claim(bounds.kmeans_plus_plus_ratio, {"k": "k"}, met=bounds.kmeans_plus_plus_ratio.assumes)
-            met = bounds.kmeans_optimum_lower_bound.assumes
-            writer.claim(bounds.kmeans_optimum_lower_bound, seeds_read, label="optimal cost, from seedings", met=met)
-        else:
-            reason = f"init is {facts['init']!r}: the theorem is about plain D² seeding, init='k-means++'"
-            writer.absent("seeding cost / optimum", reason, "kmeans_plus_plus_ratio")
-            writer.absent("optimal cost", reason, "kmeans_optimum_lower_bound")
-        if spectrum_read:
-            met = bounds.kmeans_spectral_lower_bound.assumes
-            writer.claim(bounds.kmeans_spectral_lower_bound, spectrum_read, label="optimal cost, from the spectrum", met=met)
-        else:
-            writer.absent("optimal cost", self._why_no_spectrum(), "kmeans_spectral_lower_bound")
-        self._claim_ratio(writer, seeds_read, spectrum_read)
+    def _describe(self) -> Parts:
+        return Parts()
 
-    def _claim_ratio(self, writer: Writer, seeds: dict[str, str], spectrum: dict[str, str]) -> None:
-        """Bound the cost over the optimum by the larger lower bound; that of the spectrum holds always."""
-        k, facts = self.facts_["k"], self.facts_
-        from_seeds = bounds.kmeans_optimum_lower_bound(facts["seeding_costs"], k, writer.delta) if seeds else 0.0
-        from_spectrum = bounds.kmeans_spectral_lower_bound(facts["singular_values"], k) if spectrum else 0.0
-        if spectrum and from_spectrum >= from_seeds:
-            read = {"cost": "cost", **spectrum}
-            writer.claim(bounds.kmeans_spectral_ratio, read, met=bounds.kmeans_spectral_ratio.assumes)
-        elif seeds:
-            writer.claim(bounds.kmeans_ratio, {"cost": "cost", **seeds, **spectrum}, met=bounds.kmeans_ratio.assumes)
-        else:
-            writer.absent("cost / optimum", "no lower bound on the optimum applies", "kmeans_ratio")
 
-    def _why_no_spectrum(self) -> str:
-        smaller = min(self.facts_["n"], self.facts_["d"])
-        if self.facts_["k"] > smaller:
-            return f"{self.facts_['k']} clusters use up all {smaller} dimensions: the PCA tail is 0"
-        if self.spectrum is False:
-            return "spectrum=False: the spectrum was not computed"
-        return (
-            f"the spectrum of {self.facts_['n']:,} rows with {self.facts_['d']:,} features is too dear: spectrum=True has it"
-        )
+def costs_of(drawn: list[Seedings]) -> Matrix:
+    """Costs of all seedings, those of the first start first."""
+    return np.concatenate([seedings.costs for seedings in drawn]) if drawn else np.empty(0)
 
 
 def nearest_centers(X: Any, centers: Matrix) -> tuple[npt.NDArray[np.int32], Matrix]:
-    """Each row's nearest centre, the first of equals, and the squared distance to it, for dense or sparse rows."""
-    from surelearn.cluster import lloyd
+    """Each row's nearest center, the first of equals, and the squared distance to it, for dense or sparse rows."""
+    from surelearn.cluster import dense
     from surelearn.cluster import sparse as sparse_rows
 
     if sparse.issparse(X):
         return sparse_rows.nearest(sparse_rows.SparseRows(X), centers)
-    return lloyd.nearest(X, centers)
+    return dense.nearest(X, centers)
 
 
 def distances(X: Any, centers: Matrix) -> Matrix:
-    """‖x − c‖ for every row and centre, (n, k); where the expanded square cancels, from the coordinates."""
-    if sparse.issparse(X):
-        from surelearn.cluster.sparse import SparseRows, squared_distances
+    """‖x − c‖ for every row and center, (n, k); where the expanded square cancels, from the coordinates."""
+    from surelearn.cluster.dense import DenseRows
+    from surelearn.cluster.sparse import SparseRows
 
-        return np.sqrt(squared_distances(SparseRows(X), centers, slice(None)))
+    if sparse.issparse(X):
+        return np.sqrt(SparseRows(X).squared_distances(centers))
     origin = centers.mean(axis=0)
-    X, centers = X - origin, centers - origin
-    scale = np.einsum("ij,ij->i", X, X)[:, None] + np.einsum("ij,ij->i", centers, centers)
-    squares = scale - 2 * X @ centers.T
-    i, j = np.nonzero(squares < 1e-6 * scale)
-    squares[i, j] = np.square(X[i] - centers[j]).sum(axis=1)
-    return np.sqrt(squares)
+    return np.sqrt(DenseRows(X - origin).squared_distances(centers - origin))

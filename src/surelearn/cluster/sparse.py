@@ -1,9 +1,9 @@
 """Sparse rows for k-means: the steps of dense ones at the price of the entries, without ever filling a row in.
 
 Rows stay where they are, as moving them about their mean would fill them. ‖x − c‖² is ‖x‖² + ‖c‖² − 2⟨x, c⟩ in 8 bytes, and
-from the coordinates where that cancels or could decide between two centres.
+from the coordinates where that cancels or could decide between two centers.
 
-This module compiles with numba and is imported when sparse rows are clustered.
+This module compiles with numba and is imported when something is clustered.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from surelearn.cluster.lloyd import FAST, HUGE, NEARER, SLACK, Lloyd, halfway
+from surelearn.cluster.rows import CANCELS, EPS, FAST, HUGE, own_squares, settle, squared_distance
 
 Matrix = npt.NDArray[Any]
+Parts = tuple[Matrix, Matrix, Matrix]
 
-CANCELS = 1e-4  # below this part of ‖x‖² + ‖c‖², the expanded square has lost too many digits
-EPS = float(np.finfo(float).eps)
+BLOCK = 1024
 
 
 class SparseRows:
@@ -28,9 +28,9 @@ class SparseRows:
     def __init__(self, X: Any) -> None:
         self.csr = X if X.has_canonical_format else X.copy()
         self.csr.sum_duplicates()
-        self.parts: tuple[Matrix, Matrix, Matrix] = (self.csr.data, self.csr.indices, self.csr.indptr)
+        self.layout: Parts = (self.csr.data, self.csr.indices, self.csr.indptr)
         self.shape: tuple[int, int] = self.csr.shape
-        self.norms: Matrix = _norms(*self.parts)
+        self.norms: Matrix = _norms(*self.layout)
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -38,6 +38,42 @@ class SparseRows:
     def __getitem__(self, rows: Any) -> Matrix:
         picked = self.csr[np.atleast_1d(rows)].toarray()
         return picked if np.ndim(rows) else picked[0]
+
+    @property
+    def quick_layout(self) -> Parts:
+        """What compiled loops read where bounds allow for rounding: the same, as 8 bytes are exact enough."""
+        return self.layout
+
+    def take(self, rows: Matrix) -> SparseRows:
+        """Some of the rows."""
+        return SparseRows(self.csr[rows])
+
+    def decide(self, chosen: Matrix, centers: Matrix, upper: Matrix, lower: Matrix) -> npt.NDArray[np.int32]:
+        """The nearest centers of the ``chosen`` rows, the first of equals; bounds on all distances are written."""
+        squares = np.square(centers).sum(axis=1)
+        found = np.empty(len(chosen), dtype=np.int32)
+        factors, longest = np.ascontiguousarray(-2 * centers.T), float(np.sqrt(squares.max()))
+        _decide(self.layout, chosen, self.norms, factors, squares, longest, centers, found, upper, lower)
+        return found
+
+    def lower(self, centers: Matrix, squares: Matrix) -> None:
+        """Lower ‖x − c‖² of each row and set of centers, (sets, n), by new centers, (sets, b, d)."""
+        sets, b, d = centers.shape
+        flat = centers.reshape(sets * b, d)
+        columns = np.ascontiguousarray(flat.T)
+        for start in range(0, len(self), BLOCK):
+            part = squares[:, start : start + BLOCK]
+            found = self._block(flat, columns, start, part.shape[1]).reshape(part.shape[1], sets, b)
+            np.minimum(part, found.min(axis=2).T, out=part)
+
+    def squared_distances(self, centers: Matrix) -> Matrix:
+        """‖x − c‖² of every row and center."""
+        return self._block(centers, np.ascontiguousarray(centers.T), 0, len(self))
+
+    def _block(self, centers: Matrix, columns: Matrix, start: int, count: int) -> Matrix:
+        out = np.empty((count, len(centers)))
+        _squared_distances(self.layout, self.norms, centers, columns, start, out)
+        return out
 
 
 @numba.njit(cache=True)
@@ -50,25 +86,10 @@ def _norms(data: Matrix, indices: Matrix, indptr: Matrix) -> Matrix:  # noqa: AR
 
 
 @numba.njit(cache=True, fastmath=FAST)
-def _distance(data: Matrix, indices: Matrix, indptr: Matrix, i: int, c: Matrix) -> float:  # pragma: no cover - compiled
-    """‖x − c‖² from the coordinates, all of them."""
-    total, column = 0.0, 0
-    for p in range(indptr[i], indptr[i + 1]):
-        j = indices[p]
-        for between in range(column, j):
-            total += c[between] * c[between]
-        gap = data[p] - c[j]
-        total += gap * gap
-        column = j + 1
-    for between in range(column, c.size):
-        total += c[between] * c[between]
-    return total
-
-
-@numba.njit(cache=True, fastmath=FAST)
 def _squared_distances(  # pragma: no cover - compiled
-    data: Matrix, indices: Matrix, indptr: Matrix, norms: Matrix, centers: Matrix, columns: Matrix, start: int, out: Matrix
+    rows: Parts, norms: Matrix, centers: Matrix, columns: Matrix, start: int, out: Matrix
 ) -> None:
+    data, indices, indptr = rows
     k = centers.shape[0]
     lengths = np.zeros(k)
     for c in range(k):
@@ -85,15 +106,13 @@ def _squared_distances(  # pragma: no cover - compiled
         for c in range(k):
             scale = norms[i] + lengths[c]
             gap = scale - 2 * products[c]
-            products[c] = gap if gap >= CANCELS * scale else _distance(data, indices, indptr, i, centers[c])
+            products[c] = gap if gap >= CANCELS * scale else squared_distance(rows, i, centers[c])
 
 
 @numba.njit(cache=True, fastmath=FAST)
 def _decide(  # pragma: no cover - compiled
-    data: Matrix,
-    indices: Matrix,
-    indptr: Matrix,
-    rows: Matrix,
+    rows: Parts,
+    chosen: Matrix,
     norms: Matrix,
     factors: Matrix,
     squares: Matrix,
@@ -103,15 +122,15 @@ def _decide(  # pragma: no cover - compiled
     upper: Matrix,
     lower: Matrix,
 ) -> None:
-    """Find the nearest centres of ``rows``, the first of equals, and bounds on the distances to them and to all others.
+    """Find the nearest centers of the ``chosen`` rows.
 
-    Scores are off by at most e = ε·((entries + 3)‖x‖·max‖c‖ + 32·max‖c‖²); centres within 2e of the best are compared by
-    their distances.
+    Scores are off by at most e = ε·((entries + 3)‖x‖·max‖c‖ + 32·max‖c‖²).
     """
+    data, indices, indptr = rows
     k = squares.size
     scores = np.empty(k)
-    for r in range(rows.size):
-        i = rows[r]
+    for r in range(chosen.size):
+        i: int = chosen[r]
         scores[:] = squares
         for p in range(indptr[i], indptr[i + 1]):
             value, line = data[p], factors[indices[p]]
@@ -123,155 +142,12 @@ def _decide(  # pragma: no cover - compiled
                 best, second, place = scores[c], best, c
             elif scores[c] < second:
                 second = scores[c]
-        error = EPS * ((indptr[i + 1] - indptr[i] + 3) * np.sqrt(norms[i]) * longest + 32 * longest * longest)
-        upper[i] = np.sqrt(max(0.0, best + norms[i] + error))
-        lower[i] = np.sqrt(max(0.0, second + norms[i] - error))
-        found[r] = place
-        if second - best > 2 * error:
-            continue
-        nearest = HUGE
-        for c in range(k):
-            if scores[c] <= best + 2 * error:
-                gap = _distance(data, indices, indptr, i, centers[c])
-                if gap < nearest * NEARER:
-                    nearest = gap
-                    found[r] = c
-        upper[i] = np.sqrt(nearest)
-        lower[i] = np.sqrt(max(0.0, best + norms[i] - error))
-
-
-@numba.njit(cache=True, fastmath=FAST)
-def _select(  # pragma: no cover - compiled
-    data: Matrix,
-    indices: Matrix,
-    indptr: Matrix,
-    norms: Matrix,
-    centers: Matrix,
-    squares: Matrix,
-    longest: float,
-    labels: Matrix,
-    upper: Matrix,
-    lower: Matrix,
-    moved: Matrix,
-    others: Matrix,
-    halfway: Matrix,
-    tighten: bool,
-    chosen: Matrix,
-) -> int:
-    """Move the bounds with the centres and collect the rows whose centre may no longer be the nearest."""
-    count = 0
-    for i in range(norms.size):
-        own = labels[i]
-        lower[i] -= others[own]
-        upper[i] += moved[own]
-        safe = max(lower[i], halfway[own])
-        if upper[i] * SLACK < safe:
-            continue
-        if tighten:
-            product = 0.0
-            for p in range(indptr[i], indptr[i + 1]):
-                product += data[p] * centers[own, indices[p]]
-            error = EPS * ((indptr[i + 1] - indptr[i] + 3) * 2 * np.sqrt(norms[i]) * longest + 32 * longest * longest)
-            upper[i] = np.sqrt(max(0.0, norms[i] + squares[own] - 2 * product + error + 4 * EPS * norms[i]))
-            if upper[i] * SLACK < safe:
-                continue
-        chosen[count] = i
-        count += 1
-    return count
-
-
-@numba.njit(cache=True)
-def _move(  # pragma: no cover - compiled
-    data: Matrix,
-    indices: Matrix,
-    indptr: Matrix,
-    weights: Matrix,
-    rows: Matrix,
-    found: Matrix,
-    labels: Matrix,
-    sums: Matrix,
-    mass: Matrix,
-    sizes: Matrix,
-) -> int:
-    """Take rows out of their old clusters and put them into the new ones."""
-    changes = 0
-    for r in range(rows.size):
-        i = rows[r]
-        old, new, w = labels[i], found[r], weights[i]
-        if old == new:
-            continue
-        changes += 1
-        labels[i] = new
-        for p in range(indptr[i], indptr[i + 1]):
-            part = w * data[p]
-            sums[new, indices[p]] += part
-            if old >= 0:
-                sums[old, indices[p]] -= part
-        mass[new] += w
-        sizes[new] += w > 0
-        if old >= 0:
-            mass[old] -= w
-            sizes[old] -= w > 0
-    return changes
-
-
-@numba.njit(cache=True)
-def _own(  # pragma: no cover - compiled
-    data: Matrix, indices: Matrix, indptr: Matrix, norms: Matrix, centers: Matrix, squares: Matrix, labels: Matrix
-) -> Matrix:
-    """‖x − c‖² of each row and its own centre."""
-    own = np.empty(norms.size)
-    for i in range(norms.size):
-        c, product = labels[i], 0.0
-        for p in range(indptr[i], indptr[i + 1]):
-            product += data[p] * centers[c, indices[p]]
-        scale = norms[i] + squares[c]
-        own[i] = scale - 2 * product
-        if own[i] < CANCELS * scale:
-            own[i] = _distance(data, indices, indptr, i, centers[c])
-    return own
-
-
-class SparseLloyd(Lloyd):
-    """Lloyd's iterations on sparse rows."""
-
-    X: SparseRows
-
-    def __init__(self, X: SparseRows, weights: Matrix) -> None:
-        self.X, self.weights = X, weights
-
-    def _assign(self, centers: Matrix, count: int) -> int:
-        rows = self.chosen[:count]
-        found = decide(self.X, rows, centers, self.upper, self.lower)
-        return self._put(rows, found)
-
-    def _put(self, rows: Matrix, found: Matrix) -> int:
-        return _move(*self.X.parts, self.weights, rows, found, self.labels, self.sums, self.mass, self.sizes)
-
-    def _costs(self, centers: Matrix) -> Matrix:
-        own = _own(*self.X.parts, self.X.norms, centers, np.square(centers).sum(axis=1), self.labels)
-        return self.weights * own
-
-    def _unsettled(self, centers: Matrix, moved: Matrix, others: Matrix, tighten: bool) -> int:
-        squares = np.square(centers).sum(axis=1)
-        pays = centers.size <= self.X.csr.nnz  # wide centres have dearer distances than rows
-        return _select(
-            *self.X.parts, self.X.norms, centers, squares, float(np.sqrt(squares.max())), self.labels, self.upper,
-            self.lower, moved, others, halfway(centers) if pays else np.zeros(len(centers)), tighten, self.chosen,
-        )  # fmt: skip
-
-
-def decide(X: SparseRows, rows: Matrix, centers: Matrix, upper: Matrix, lower: Matrix) -> npt.NDArray[np.int32]:
-    """The nearest centres of some rows; their bounds are written."""
-    squares = np.square(centers).sum(axis=1)
-    found = np.empty(len(rows), dtype=np.int32)
-    factors, longest = np.ascontiguousarray(-2 * centers.T), float(np.sqrt(squares.max()))
-    _decide(*X.parts, rows, X.norms, factors, squares, longest, centers, found, upper, lower)
-    return found
+        error: float = EPS * ((indptr[i + 1] - indptr[i] + 3) * np.sqrt(norms[i]) * longest + 32 * longest * longest)
+        found[r] = settle(scores, best, second, place, error, rows, i, norms[i], centers, upper, lower)
 
 
 def nearest(X: SparseRows, centers: Matrix) -> tuple[npt.NDArray[np.int32], Matrix]:
-    """Each row's nearest centre, the first of equals, and the squared distance to it.
+    """Each row's nearest center, the first of equals, and the squared distance to it.
 
     Examples
     --------
@@ -281,19 +157,11 @@ def nearest(X: SparseRows, centers: Matrix) -> tuple[npt.NDArray[np.int32], Matr
     >>> labels.tolist(), squares.tolist()
     ([0, 0, 1], [0.0, 4.0, 1.0])
     """
-    labels = decide(X, np.arange(len(X)), centers, np.empty(len(X)), np.empty(len(X)))
-    return labels, _own(*X.parts, X.norms, centers, np.square(centers).sum(axis=1), labels)
+    labels = X.decide(np.arange(len(X)), centers, np.empty(len(X)), np.empty(len(X)))
+    return labels, own_squares(X.layout, X.norms, centers, np.square(centers).sum(axis=1), labels)
 
 
-def squared_distances(X: SparseRows, centers: Matrix, rows: slice) -> Matrix:
-    """‖x − c‖² for consecutive rows and every centre."""
-    start, stop, _ = rows.indices(len(X))
-    out = np.empty((stop - start, len(centers)))
-    _squared_distances(*X.parts, X.norms, centers, np.ascontiguousarray(centers.T), start, out)
-    return out
-
-
-def centred_gram(X: SparseRows, weights: Matrix) -> tuple[Matrix, float]:
+def centered_gram(X: SparseRows, weights: Matrix) -> tuple[Matrix, float]:
     """Inner products of the columns (or rows, if fewer) of √w·(x − mean), and how far its eigenvalues can be off."""
     n, d = X.shape
     roots, mean = np.sqrt(weights), np.asarray(X.csr.T @ (weights / weights.sum()))

@@ -13,23 +13,24 @@ Matrix = npt.NDArray[Any]
 EIGENVALUES = 5.0  # operations of the eigenvalues of an m × m matrix, over m³, counted at the speed of a matrix product
 QUICK, DEAREST = 2e9, 2e11  # operations: a twentieth of a second, and a few seconds
 SHARE = 0.25  # of the operations of the clustering
+ROUNDINGS = 16.0  # eigenvalues computed twice agree within so many (n + d)·ε·trace, sparse rows' too
 
 
 def singular_values(rows: Any, weights: Matrix, k: int) -> Matrix:
-    """Singular values of the centred rows scaled by √w, each lowered by its rounding; none where they would say nothing.
+    """Singular values of the centered rows scaled by √w, each lowered by its rounding; none where they would say nothing.
 
     Eigenvalues of a sum of n products are off by at most about (n + d)·ε·trace, which is taken off: the PCA tail stays a
-    lower bound. Sparse rows are centred within their products only, which costs four times as much rounding.
+    lower bound. Sparse rows are centered within their products only, which costs four times as much rounding.
     """
-    from surelearn.cluster.sparse import SparseRows, centred_gram
+    from surelearn.cluster.sparse import SparseRows, centered_gram
 
     n, d = rows.shape
     if k > min(n, d):
         return np.empty(0)
     if isinstance(rows, SparseRows):
-        gram, error = centred_gram(rows, weights)
+        gram, error = centered_gram(rows, weights)
     else:
-        scaled = rows * np.sqrt(weights)[:, None]
+        scaled = rows.X * np.sqrt(weights)[:, None]
         gram = scaled.T @ scaled if d <= n else scaled @ scaled.T
         error = (n + d) * np.finfo(float).eps * float(np.trace(gram))
     squares = np.linalg.eigvalsh(gram)[::-1] - error
@@ -37,7 +38,7 @@ def singular_values(rows: Any, weights: Matrix, k: int) -> Matrix:
 
 
 def affordable(X: Any, k: int, walks: int) -> bool:
-    """Whether the spectrum is quick, or costs at most a quarter of ``walks`` assignments of all rows to k centres.
+    """Whether the spectrum is quick, or costs at most a quarter of ``walks`` assignments of all rows to k centers.
 
     Examples
     --------

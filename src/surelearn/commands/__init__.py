@@ -1,1 +1,1 @@
-"""The commands, one a file; `surelearn.cli` gathers them."""
+"""The commands, one per file; `surelearn.cli` gathers them."""

@@ -7,14 +7,13 @@ import os
 import shlex
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import click
 
 from surelearn import files
-from surelearn.commands.out import check_out, journal_beside, write_folder
+from surelearn.commands.out import check_out, journal_beside, named_out
 from surelearn.terminal import no_exit, say, shorten
 from surelearn.version import __version__
 
@@ -44,7 +43,7 @@ Examples:
               " new groups; guarantee nothing.")  # fmt: skip
 @click.option("--independent", is_flag=True, help="Vouch that rows are independent draws where the table contradicts it.")
 @click.option("--population", type=click.Choice(["labelled"]),
-              help="Say that the page is about labelled rows, where those without a label differ.")  # fmt: skip
+              help="Say that the page is about labeled rows, where those without a label differ.")  # fmt: skip
 @click.option("--task", type=click.Choice(["classification", "regression"]), help="If the target's kind is misread.")
 @click.option("--positive", metavar="CLASS", help="The class that matters.")
 @click.option("--cost", type=float, help="Cost of a missed --positive when a false alarm costs 1: the page is then about the"
@@ -52,10 +51,8 @@ Examples:
 @click.option("--threshold", type=float, help="Answer --positive from this probability t on; implies --cost (1 − t)/t.")
 @click.option("--slice", "slices", multiple=True, metavar="COLUMN", help="Report subpopulations of a column (repeatable).")
 @click.option("--skip", multiple=True, metavar="SECTION",
-              help="Leave out robustness, poisoning, membership or attribution (repeatable).")  # fmt: skip
-@click.option(
-    "--effort", type=float, default=1.0, show_default=True, help="Work for those sections, times their usual budget."
-)
+              help="Leave out a section: robustness, poisoning, membership, attribution, … (repeatable).")  # fmt: skip
+@click.option("--effort", type=float, default=1.0, show_default=True, help="Work for these four, times their usual budget.")
 @click.option("--show-rows", is_flag=True, help="Print values and labels of single rows on the page, not only row numbers.")
 @click.option("--alpha", type=float, default=0.1, show_default=True, help="Regression: share that an interval may miss.")
 @click.option(
@@ -122,32 +119,30 @@ def _audit(
     dry_run: bool,
     **given: Any,
 ) -> int:
-    from surelearn.auditing.context import Options, Runner
-    from surelearn.auditing.dividing import divide
-    from surelearn.auditing.flow import audit_table
+    from surelearn.auditing import audit
     from surelearn.auditing.looks import open_ledger
     from surelearn.data import read_table
-    from surelearn.jobs import rich_progress
+    from surelearn.jobs import Runner, rich_progress
 
     reading = {name: given.pop(name) for name in ("target", "header", "drop", "group", "time", "task")}
-    models, against, keep, ledger = (given.pop(name) for name in ("models", "against", "keep", "ledger"))
-    if source is None and reading["target"] is None and given["positive"] is None:
-        given["positive"] = "malignant"
-    options = Options(**given)
-    check_numbers(options, jobs, max_risk)
+    models, against, ledger = (given.pop(name) for name in ("models", "against", "ledger"))
+    asked = {name: value for name, value in given.items() if name != "keep"}
+    if source is None and reading["target"] is None and asked["positive"] is None:
+        given["positive"] = asked["positive"] = "malignant"
+    options = check_options(asked, jobs, max_risk)
     check_out(out)
     candidates, rival = load_models("--model", models), load_models("--against", against)
     table = read_table(source, **reading)
     if ledger is not None:
         files.check_regular(ledger, f"--ledger {ledger}")
-    open_ledger(ledger, table.path)  # one that cannot be read is refused before the work, not after
+    open_ledger(ledger, table.path)  # one that cannot be read is refused before anything is said
     if dry_run:
-        return _dry_run(divide(table, keep, options), reading["target"])
+        return _dry_run(audit(table, dry_run=True, ledger=ledger, **given), reading["target"])
     tell = (lambda line: None) if quiet else say  # noqa: ARG005
     for line in _table_lines(table, reading["target"], table.y, show_rows=options.show_rows):
         tell(line)
-    run_key = _run_key(table, options, keep, *(_identity(*given) for given in ((models, candidates), (against, rival))))
-    with journal_beside(out, run_key) as journal:
+    identities = (_identity(*one) for one in ((models, candidates), (against, rival)))
+    with journal_beside(out, _run_key(table, options, given["keep"], *identities)) as journal:
         runner = Runner(
             n_jobs=jobs if jobs is not None else -1,
             journal=journal,
@@ -155,51 +150,29 @@ def _audit(
             say=tell,
             command=reproduce,
         )
-        result = audit_table(
-            table, keep=keep, models=candidates, against=rival, ledger=ledger, options=options, runner=runner
-        )
-        result = replace(result, reproduce=reproduce)
-        paths = _write(result, out, formats)
+        result = audit(table, models=candidates, against=rival, ledger=ledger, runner=runner, **given)
+        with named_out():
+            paths = result.write(out, formats)
         journal.delete()
     for line in _result_lines(result, paths, quiet=quiet):
         say(line)
     return _check(result, max_risk, tell)
 
 
-def check_numbers(options: Any, jobs: int | None, max_risk: float | None) -> None:
-    """Refuse numbers that no audit can have, by the names of their options."""
-    from surelearn.auditing.trust import MODULES as SECTIONS
+def check_options(given: dict[str, Any], jobs: int | None, max_risk: float | None) -> Any:
+    """The options of an audit or a gate; what cannot be is refused in the names of the command line."""
+    from surelearn.auditing.options import OptionError, Options
 
-    if options.criterion is not None:
-        from surelearn.selection.criteria import as_criterion
-
-        as_criterion(options.criterion)
-    between = (
-        ("--delta", options.delta),
-        ("--alpha", options.alpha),
-        ("--threshold", options.threshold),
-        ("--certify", options.certify_fraction),
-    )
-    for name, value in between:
-        if value is not None and not 0 < value < 1:
-            raise ValueError(f"{name} must lie strictly between 0 and 1, not {value:g}")
-    if options.select_fraction is not None and not 0 <= options.select_fraction < 1:
-        raise ValueError(f"--select must be at least 0 and below 1, not {options.select_fraction:g}")
-    for name, value in (("--cost", options.cost), ("--loss-bound", options.loss_bound)):
-        if value is not None and not 0 < value < float("inf"):
-            raise ValueError(f"{name} must be a positive number, not {value:g}")
-    if unknown := sorted(set(options.skip) - set(SECTIONS)):
-        raise ValueError(f"--skip must name sections among {', '.join(SECTIONS)}, not {unknown[0]!r}")
-    if not 0 < options.effort < float("inf"):
-        raise ValueError(f"--effort must be a finite number above 0, not {options.effort:g}")
+    flags = {str(parameter.name): parameter.opts[0] for parameter in click.get_current_context().command.params}
+    try:
+        options = Options(**given)
+    except OptionError as error:
+        raise ValueError(error.in_terms_of(flags)) from None
     if max_risk is not None and not max_risk >= 0:
         raise ValueError(f"--max-risk must be a number that is not negative, not {max_risk:g}")
     if jobs == 0:
         raise ValueError("--jobs must not be 0: say 1 for one task at a time, or nothing for all cores")
-    if options.largest_group is not None and options.largest_group < 1:
-        raise ValueError(f"--largest-group must be at least 1, not {options.largest_group}")
-    if (options.cost is not None or options.threshold is not None) and options.positive is None:
-        raise ValueError("--cost and --threshold need --positive, the class that matters")
+    return options
 
 
 def load_models(option: str, text: str | None) -> Any:
@@ -246,7 +219,7 @@ def _dry_run(divided: Any, asked: str | None) -> int:
     for line in _table_lines(table, asked, targets, "rows to fit on: ", show_rows=divided.options.show_rows):
         say(line)
     say(divided.line())
-    for finding in divided.oddities:
+    for finding in divided.oddities():
         say(f"  {shorten(finding.text, 500)} ({finding.code}, {finding.severity})")
     say("dry run: no held-back row was used, and nothing was recorded")
     return 0
@@ -311,7 +284,7 @@ def _check(result: Any, max_risk: float | None, tell: Callable[[str], None]) -> 
     if result.verdict.kind in ("do not ship", "no verdict"):
         failed = f"the verdict is {result.verdict.kind!r}"
     elif result.numbers["options"]["population"] is None and any(one.code == "SL119" for one in result.findings):
-        failed = "rows without a label differ; say --population labelled if only labelled ones matter"
+        failed = "rows without a label differ; say --population labelled if only labeled ones matter"
     elif headline is None:
         failed = f"nothing is guaranteed, so a risk of at most {max_risk:g} is not"
     elif headline.value > max_risk:
@@ -322,27 +295,6 @@ def _check(result: Any, max_risk: float | None, tell: Callable[[str], None]) -> 
         return 0
     click.echo(f"check: {failed}", err=True)
     return 1
-
-
-_FILES = {
-    "page": "report.html",
-    "text": "report.md",
-    "numbers": "audit.json",
-    "certificate": "certificate.json",
-    "model": "model",
-}
-
-
-def _write(result: Any, out: Path, formats: tuple[str, ...]) -> dict[str, str]:
-    """Where the page, the numbers, the certificate and the model are, or why one is not."""
-    certificate = result.certificate.published()
-    texts = {"audit.json": result.to_json() + "\n", "certificate.json": certificate.to_json() + "\n"}
-    if "html" in formats:
-        texts["report.html"] = result.to_html()
-    if "md" in formats:
-        texts["report.md"] = result.to_markdown()
-    kept = {"certificate": certificate, "schema": result.schema, "reference": result.reference}
-    return write_folder(out, texts, result.model, kept, _FILES)
 
 
 def _run_key(table: Any, *parts: Any) -> str:

@@ -8,8 +8,8 @@ from typing import Any
 
 import click
 
-from surelearn.commands.audit import check_numbers, load_models
-from surelearn.commands.out import check_out, write_folder
+from surelearn.commands.audit import check_options, load_models
+from surelearn.commands.out import check_out, named_out
 from surelearn.terminal import no_exit, say, shorten
 
 EXAMPLES = """
@@ -34,7 +34,7 @@ Where that is not trusted, they must lie where developers cannot read them.
 @click.option("--keep", multiple=True, metavar="COLUMN", help="Vouch for a column that looks like the target (repeatable).")
 @click.option("--group", metavar="COLUMN", help="Rows with the same value belong together, such as one patient's visits.")
 @click.option("--independent", is_flag=True, help="Vouch that rows are independent draws, whatever they look like.")
-@click.option("--population", type=click.Choice(["labelled"]), help="Only labelled rows matter, where others differ.")
+@click.option("--population", type=click.Choice(["labelled"]), help="Only labeled rows matter, where others differ.")
 @click.option("--task", type=click.Choice(["classification", "regression"]), help="If the target's kind is misread.")
 @click.option("--positive", metavar="CLASS", help="The class that matters.")
 @click.option("--cost", type=float, help="Cost of a missed --positive when a false alarm costs 1.")
@@ -62,7 +62,6 @@ def _gate(
     *,
     max_risk: float,
     models: str | None,
-    keep: tuple[str, ...],
     ledger: Path | None,
     number: int | None,
     out: Path,
@@ -70,21 +69,20 @@ def _gate(
     quiet: bool,
     **given: Any,
 ) -> int:
-    from surelearn.auditing.context import Options, Runner
-    from surelearn.auditing.gate import check_counted, try_table
+    from surelearn.auditing.gate import check_counted, gate
     from surelearn.auditing.looks import open_ledger
     from surelearn.data import read_table
-    from surelearn.jobs import rich_progress
+    from surelearn.jobs import Runner, rich_progress
+    from surelearn.persistence.folder import write_folder
     from surelearn.plain import percent_sure, show
 
     reading = {name: given.pop(name) for name in ("target", "header", "drop", "group", "task")}
-    options = Options(**given)
-    check_numbers(options, jobs, max_risk)
+    options = check_options({name: value for name, value in given.items() if name != "keep"}, jobs, max_risk)
     check_counted(ledger, number)
     check_out(out)
     candidates = load_models("--model", models)
     table = read_table(source, **reading)
-    open_ledger(ledger, table.path)  # one that cannot be read is refused before the work, not after
+    open_ledger(ledger, table.path)  # one that cannot be read is refused before anything is said
     tell = (lambda line: None) if quiet else say  # noqa: ARG005
     tell(f"{table.name}  {len(table.y):,} rows, {table.frame.shape[1] - 1:,} columns, target {shorten(table.target)}")
     runner = Runner(
@@ -92,9 +90,7 @@ def _gate(
         progress=(lambda label: None) if quiet else rich_progress,  # noqa: ARG005
         say=tell,
     )
-    answer = try_table(
-        table, max_risk, keep=keep, models=candidates, ledger=ledger, number=number, options=options, runner=runner
-    )
+    answer = gate(table, max_risk=max_risk, models=candidates, ledger=ledger, number=number, runner=runner, **given)
     error = show(answer.error, "rate" if table.task == "classification" and options.miss is None else "number")
     tell(f"{shorten(answer.chosen)} chosen; {error} on the rows to fit on, by which it was chosen")
     again = ", answered before" if answer.repeated else ""
@@ -105,7 +101,8 @@ def _gate(
     say("gate: pass")
     texts = {"certificate.json": answer.certificate.published().to_json() + "\n"}
     kept = {"certificate": answer.certificate.published(), "schema": answer.schema, "reference": answer.reference}
-    paths = write_folder(out, texts, answer.model, kept, {"certificate": "certificate.json", "model": "model"})
+    with named_out():
+        paths = write_folder(out, texts, answer.model, kept, {"certificate": "certificate.json", "model": "model"})
     for line in "" if quiet else str(answer.certificate).splitlines():
         say(line)
     tell("The gate of these rows is closed now: hold back new ones for the next model.")

@@ -26,7 +26,8 @@ def command(source: Path | None, ledger: Path | None) -> None:
 
     for path in ledger_paths(source, ledger):
         looks = Ledger(path).looks
-        say(f"{path}  {'no such file yet' if not path.exists() else f'{len(looks):,} looks'}")
+        counted = "1 look" if len(looks) == 1 else f"{len(looks):,} looks"
+        say(f"{path}  {counted if path.exists() else 'no such file yet'}")
         for look in sorted(looks, key=lambda look: (look.when, look.turn)):
             what = f"{look.kind}{f', {look.answer}' if look.answer else ''}"
             target = f", target {shorten(look.target, 40)}" if look.target else ""

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import click
 
+from surelearn.files import absolute
 from surelearn.terminal import ctrl_c
 
 
@@ -55,54 +55,10 @@ def journal_beside(out: Path, run_key: str) -> Iterator[Any]:
         raise
 
 
-def write_folder(
-    out: Path, texts: Mapping[str, str], model: Any, kept: Mapping[str, Any], names: Mapping[str, str]
-) -> dict[str, str]:
-    """Write texts and a model beside, then rename: an interrupted run leaves no half file.
-
-    ``names`` says what is called how in the folder; what an earlier run left under one of them is removed. Returns where
-    what is, or why it is not.
-    """
-    from surelearn.persistence import save
-
-    place = absolute(out)
-    beside = place.with_name(f".{place.name}.part")  # one name: what a killed run left is taken away by the next one
-    made = not place.exists()
+@contextmanager
+def named_out() -> Iterator[None]:
+    """A folder that cannot be written is called by the name of its option."""
     try:
-        shutil.rmtree(beside, ignore_errors=True)
-        beside.mkdir(parents=True)
-        for name, text in texts.items():
-            (beside / name).write_bytes(text.encode(errors="backslashreplace"))
-        place.mkdir(parents=True, exist_ok=True)
-        written, unsaved = set(texts), ""
-        try:
-            save(model, place / "model", **kept)
-            written.add("model")
-        except ValueError as error:  # a user's own class, perhaps; the page stands without the model
-            unsaved = f"not saved: {error}"
-        for name in texts:
-            os.replace(beside / name, place / name)
-        _clear(place, [name for name in names.values() if name not in written])
+        yield
     except OSError as error:
-        if made:
-            with suppress(OSError):
-                place.rmdir()
-        raise OSError(f"--out {out} cannot be written: {error.strerror or error}") from None
-    finally:
-        shutil.rmtree(beside, ignore_errors=True)
-    where = {what: str(out / name) for what, name in names.items() if name in written}
-    return where | ({"model": unsaved} if unsaved else {})
-
-
-def _clear(place: Path, names: Sequence[str]) -> None:
-    """Remove what an earlier run left: a page or model beside another certificate would mislead."""
-    for name in names:
-        if name == "model" and (place / name / "manifest.json").is_file():
-            shutil.rmtree(place / name)
-        elif (place / name).is_file():
-            (place / name).unlink()
-
-
-def absolute(path: Path) -> Path:
-    """The path with a name of its own, also for ``.``."""
-    return Path(os.path.abspath(path))
+        raise OSError(f"--out {error}") from None

@@ -1,4 +1,4 @@
-"""`surelearn plan`: how many labelled rows to hold back."""
+"""`surelearn plan`: how many labeled rows to hold back."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ Examples:
     "--plot", type=click.Path(dir_okay=False, path_type=Path), help="Draw the chance for every number of rows (.png, .svg)."
 )
 def command(plot: Path | None, **given: Any) -> None:
-    """How many labelled rows to hold back, so that a model's quality can be certified.
+    """How many labeled rows to hold back, so that a model's quality can be certified.
 
     Ask one of --max-risk, --interval, --min-sensitivity and --min-gain. The numbers are for single rows, not for --group.
     """

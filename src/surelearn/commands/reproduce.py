@@ -80,8 +80,7 @@ def _given(name: str, problems: int | None, given: tuple[str, ...], found: Any) 
 
 
 def _reproduce(name: str, found: Any, settings: Any, seed: int, jobs: int | None, out: Path, quiet: bool) -> None:
-    from surelearn.auditing.context import Runner
-    from surelearn.jobs import rich_progress
+    from surelearn.jobs import Runner, rich_progress
     from surelearn.papers.page import Made, to_html, to_json
 
     check_out(out)

@@ -60,7 +60,7 @@ SAVE_EVERY = 1000  # rows of standard input
 def command(certificate: Path, source: str, plot: Path | None, **given: Any) -> None:
     """Test whether live rows contradict a CERTIFICATE, file by file or row by row ("-": standard input).
 
-    FILE holds a random sample of what the model is used on, with true labels. Every certified claim that labelled rows can
+    FILE holds a random sample of what the model is used on, with true labels. Every certified claim that labeled rows can
     contradict is watched; delta is divided among them. However often this is run, an unchanged model raises an alarm with
     probability at most delta plus the certificate's own. A risk that grew but is still within the certified bound cannot be
     seen. Inputs, scores and class frequencies are compared with the certify rows.
@@ -144,7 +144,7 @@ def _looks_path(state: Path) -> Path:
 
 
 def _drift_only(live: _Live, looks: Looks, state: Path) -> int:
-    """Compare unlabelled rows."""
+    """Compare unlabeled rows."""
     say(f"no column {shorten(live.target)!r} of labels, so the certificate is not tested; inputs and scores were compared")
     found = _look(live, looks, state)
     if found:
@@ -336,8 +336,8 @@ class _Live:
         return [cut["column"] for cut in self.certificate.facts.options.get("slices", ())]
 
     def _read(self, table: Any, stream: Any) -> tuple[Any, Any, Any, Any]:
-        from surelearn.adapters import scores_of
         from surelearn.data.schema import read_labels
+        from surelearn.subject import scores_of
 
         decimal = stream.decimal if stream is not None else "."
         scores: Any = {}

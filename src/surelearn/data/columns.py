@@ -16,8 +16,8 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute
 
-from surelearn.adapters import Task
 from surelearn.plain import one_sentence
+from surelearn.subject import Task
 
 Kind = Literal["number", "category", "text", "date", "identifier", "constant", "target", "group", "time", "dropped"]
 Values = npt.NDArray[Any]

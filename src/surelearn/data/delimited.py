@@ -1,80 +1,67 @@
-"""Delimited text: encoding, delimiter, quotes, and the line number of what is wrong."""
+"""Delimited text as tables of text, by one `Dialect`: whole, and in pieces that fit in memory.
+
+Text stays text: columns get types in `surelearn.data.columns` where a table is whole, and by a
+`Schema` where it comes in pieces.
+"""
 
 from __future__ import annotations
 
-import csv
 import io
-import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import chain
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import pyarrow as pa
 
 from surelearn.claim import Finding
-from surelearn.data.columns import DataError, in_single_quotes, type_text, without_single_quotes
+from surelearn.data import opening
+from surelearn.data.columns import DataError, type_text, without_single_quotes
+from surelearn.data.dialect import (
+    Dialect,
+    cut,
+    dialect_of,
+    names_in,
+    ragged,
+    sniff,
+    spaces_to_tabs,
+    unclosed_quote,
+    what_is_wrong,
+)
 from surelearn.data.header import check_header, looks_like_names
-from surelearn.data.raw import Raw, check_names, check_width, make_frame
+from surelearn.data.raw import Raw, check_names, make_frame
 
-_DELIMITERS = ",;\t|"
-_QUOTES = "\"'"
-SPACES = " "  # one or more, or tabs
+__all__ = ["DelimitedPieces", "check_two", "from_text", "no_rows", "read_delimited", "sniff", "unwrapped"]
 
 
-def as_utf8(name: str, content: bytes, *, lines: bool = False) -> bytes:
-    """The text of a file as UTF-8 bytes, from UTF-8, UTF-16 or UTF-32 with a mark, or the Latin-1 of Windows.
-
-    Web pages are refused, and JSON unless it is ``lines``.
-    """
-    if content.startswith((b"\xff\xfe", b"\xfe\xff")):
-        encoding = "utf-32" if content.startswith(b"\xff\xfe\0\0") else "utf-16"
-        content = _recode(name, content, encoding)
-    content = content.removeprefix(b"\xef\xbb\xbf")
-    if b"\0" in content:
-        raise DataError(f"{name} has NUL bytes: it is not a text table, or UTF-16 without its mark; save it as UTF-8.")
-    sample = content[:65536]
-    if sum(sample.count(bytes([code])) for code in range(32) if chr(code) not in "\t\n\r\f") > 0.005 * len(sample):
-        raise DataError(f"{name} is binary, not a table: text, Parquet, Feather, Excel, LIBSVM and npz are read.")
-    if not content.isascii():
-        try:
-            content.decode("utf-8")
-        except UnicodeDecodeError:
-            content = _recode(name, content, "cp1252")
-    start = content[:200].lstrip().lower()
-    if start.startswith((b"<!doctype", b"<html", b"<?xml")):
-        raise DataError(f"{name} is a web page or XML, not a table: download the data file itself.")
-    if not lines and start.startswith((b"{", b"[{", b"[[", b"[\n")):
-        raise DataError(f"{name} is JSON, not a table: save it as JSON lines, CSV or Parquet.")
-    return content
-
-
-def _recode(name: str, content: bytes, encoding: str) -> bytes:
-    try:
-        return content.decode(encoding).encode()
-    except UnicodeError:
-        raise DataError(f"{name} is in an encoding other than UTF-8, UTF-16 and Latin-1: save it as UTF-8.") from None
-
-
-# ------------------------------------------------------------------------------------------------------- delimited text
+# ----------------------------------------------------------------------------------------------------------------- whole
 
 
 def read_delimited(path: Path, text: bytes, header: bool | None) -> Raw:
     """A table from delimited text in UTF-8."""
     name = path.name
-    delimiter, width = sniff(text)
-    if width < 2:
+    dialect = dialect_of(name, opening.first_lines(text), whole=len(text) <= opening.HEAD)
+    check_two(name, dialect)
+    table = _parse(name, dialect.plain(text), dialect)
+    return from_text(name, path, unwrapped(table, dialect.wrapped), header, decimal=dialect.decimal)
+
+
+def unwrapped(table: pa.Table, columns: Sequence[int]) -> pa.Table:
+    """A table of text without the single quotes around the values of some columns."""
+    for i in columns:
+        table = table.set_column(i, table.column_names[i], without_single_quotes(table.column(i)))
+    return table
+
+
+def check_two(name: str, dialect: Dialect) -> None:
+    """Refuse a table of one column: a target and a feature are needed."""
+    if dialect.width < 2:
         raise DataError(f"{name} has one column: values must be separated by a comma, semicolon, tab, bar or spaces.")
-    check_width(name, width)
-    if delimiter == SPACES:
-        text, delimiter = spaces_to_tabs(text), "\t"
-    return from_text(name, path, _parse(name, text, delimiter, width), header, decimal="," if delimiter == ";" else ".")
 
 
 def from_text(name: str, path: Path, table: pa.Table, header: bool | None, *, decimal: str = ".") -> Raw:
     """A table from cells of text; a first line that looks like data is refused unless ``header`` says what it is."""
-    wrapped = [in_single_quotes(column.slice(1)) for column in table.columns]
-    columns = [without_single_quotes(c) if quoted else c for c, quoted in zip(table.columns, wrapped, strict=True)]
-    table = pa.table(columns, names=table.column_names)
     if header is None:
         check_header(name, table, decimal)
     names, findings = [f"column {i}" for i in range(1, table.num_columns + 1)], ()
@@ -88,137 +75,128 @@ def from_text(name: str, path: Path, table: pa.Table, header: bool | None, *, de
         )
     check_names(name, names)
     if table.num_rows == 0:
-        raise DataError(f"{name} has a header and no rows: add rows{'' if header is False else ', or pass --no-header'}.")
+        raise DataError(no_rows(name, header is not False))
     columns = [type_text(column, decimal=decimal) for column in table.columns]
     return Raw(name, path, make_frame(names, columns), findings=findings)
 
 
-def names_in(table: pa.Table) -> list[str]:
-    """The names in the first row, without spaces and single quotes around them; "column 3" for one that is empty."""
-    firsts = [str(without_single_quotes(column.slice(0, 1))[0]).strip() for column in table.columns]
-    return [first or f"column {i}" for i, first in enumerate(firsts, start=1)]
+def no_rows(name: str, header: bool) -> str:
+    """The sentence for a table that ends after its names."""
+    return f"{name} has a header and no rows: add rows{', or pass --no-header' if header else ''}."
 
 
-def sniff(text: bytes) -> tuple[str, int]:
-    """The delimiter that cuts the first hundred rows most evenly, and into how many values.
-
-    `SPACES` stands for runs of spaces and tabs; they must cut all these rows evenly, where a single character does not, or
-    where rows that tabs cut have runs of spaces too.
-    """
-    sample = text[: 1 << 18]
-    whole = sample if len(sample) == len(text) else sample[: sample.rfind(b"\n") + 1] or sample
-    lines = whole.decode("utf-8", "replace")
-    best, chosen = (0.0, 0), (",", 1)
-    for delimiter, quote in [(delimiter, quote) for quote in _QUOTES for delimiter in _DELIMITERS]:
-        if quote == "'" and (best[0] == 1.0 or "'" not in lines):  # only where other quotes do not cut evenly
-            break
-        widths = [len(row) for row in _rows(lines, delimiter, 100, quote) if row]
-        if not widths:
-            continue
-        common = max(set(widths), key=lambda width: (widths.count(width), width))
-        score = (widths.count(common) / len(widths), common)
-        if common > 1 and score > best:
-            best, chosen = score, (delimiter, widths[0])
-    if best[0] == 1.0 and not (chosen[0] == "\t" and "  " in lines):
-        return chosen
-    cut = [line.count(b"\t") + 1 for line in spaces_to_tabs(whole).split(b"\n")[:100] if line.strip()]
-    even = len(set(cut)) == 1 and cut[0] > max(1, chosen[1] if best[0] == 1.0 else 1)
-    return (SPACES, cut[0]) if even else chosen
-
-
-_AROUND = re.compile(rb"(?m)^[ \t]+|[ \t]+(?=\r?$)")
-_BETWEEN = re.compile(rb'(?<![^\s])"[^"\n]*"|[ \t]+')
-
-
-def spaces_to_tabs(text: bytes) -> bytes:
-    """Lines whose values are separated by runs of spaces and tabs, with one tab instead; quoted values keep their spaces."""
-    return _BETWEEN.sub(lambda found: found[0] if found[0][:1] == b'"' else b"\t", _AROUND.sub(b"", text))
-
-
-def _rows(lines: str, delimiter: str, most: int, quote: str) -> Iterator[list[str]]:
-    reader = csv.reader(io.StringIO(lines, newline=""), delimiter=delimiter, quotechar=quote)
-    try:
-        for row, _ in zip(reader, range(most), strict=False):
-            yield row
-    except csv.Error:  # a value past csv's limit: what was read so far decides
-        return
-
-
-def _parse(name: str, text: bytes, delimiter: str, width: int) -> Any:
+def _parse(name: str, text: bytes, dialect: Dialect) -> Any:
     """All values as text, the header being the first row.
 
-    In tab-separated text a quote is often just a character: it is one where that makes more rows, all of them complete.
+    Whole text is tried with its quotes as characters, or as single ones, where the first lines did not tell.
     """
-    plain = _cut(text, delimiter, width, quote=False) if delimiter == "\t" and b'"' in text else None
-    if text.count(b'"') % 2 and plain is None and (line := _unclosed_quote(text, delimiter)):
-        raise DataError(f"{name}, line {line}: a quote is opened and never closed; close it or double it.")
-    table = _cut(text, delimiter, width)
+
+    def lines() -> Iterable[str]:
+        return io.StringIO(text.decode(), newline="")
+
+    plain = cut(text, dialect.delimiter, dialect.width, quote=False) if dialect.delimiter == "\t" and b'"' in text else None
+    if text.count(b'"') % 2 and plain is None:
+        unclosed_quote(name, lines(), replace(dialect, quote='"'))
+    table = cut(text, dialect.delimiter, dialect.width)
     if plain is not None and (table is None or plain.num_rows > table.num_rows):
         return plain
     if table is None and b"'" in text:
-        table = _cut(text, delimiter, width, quote="'")
+        table = cut(text, dialect.delimiter, dialect.width, quote="'")
     if table is None:
-        raise DataError(_ragged(name, text, delimiter))
+        raise DataError(what_is_wrong(name, lines, replace(dialect, quote='"')))
     return table
 
 
-def _cut(text: bytes, delimiter: str, width: int, *, quote: str | Literal[False] = '"') -> Any:
-    """Rows of values by pyarrow, in parallel; None if they are not all of one width."""
-    from pyarrow import csv as arrow
+# ---------------------------------------------------------------------------------------------------------------- pieces
 
-    try:
-        return arrow.read_csv(
-            pa.BufferReader(text),
-            read_options=arrow.ReadOptions(autogenerate_column_names=True, block_size=1 << 24),
-            parse_options=arrow.ParseOptions(
-                delimiter=delimiter,
-                quote_char=quote,
-                newlines_in_values=quote == '"',
-                invalid_row_handler=lambda row: "error" if row.text.strip() else "skip",
-            ),
-            convert_options=arrow.ConvertOptions(column_types={f"f{i}": pa.large_string() for i in range(width)}),
+
+class DelimitedPieces:
+    """The rows of delimited text, block by block, as tables of text.
+
+    Parameters
+    ----------
+    name : how sentences name it
+    stream : text in UTF-8, whole lines at a time
+    dialect : how its lines are cut
+    again : the text once more from its beginning, to name the line that is wrong; None where it cannot be read again
+    """
+
+    def __init__(self, name: str, stream: Any, dialect: Dialect, again: Callable[[], Any] | None) -> None:
+        self.name, self.dialect, self._again = name, dialect, again
+        self._stream = _Watched(stream, dialect)
+        self._rows, self._bad = 0, None
+
+    def named(self, header: bool, names: tuple[str, ...] | None) -> tuple[tuple[str, ...], Iterator[pa.Table]]:
+        """The names of the columns, from the first row or as given, and the rows."""
+        tables = self.tables()
+        first = next(tables, None)
+        found = names or tuple(f"column {i}" for i in range(1, self.dialect.width + 1))
+        if header and first is not None:
+            found, first = tuple(names_in(first)), first.slice(1)
+        check_names(self.name, list(found))
+        if first is None or (first.num_rows == 0 and (first := next(tables, None)) is None):
+            raise DataError(no_rows(self.name, header))
+        return found, (
+            unwrapped(table, self.dialect.wrapped).rename_columns(list(found)) for table in chain([first], tables)
         )
-    except pa.ArrowInvalid:
-        return None
+
+    def tables(self) -> Iterator[pa.Table]:
+        """All rows as text, the header being the first."""
+        from pyarrow import csv
+
+        dialect = self.dialect
+        try:
+            reader = csv.open_csv(
+                pa.PythonFile(self._stream, "r"),
+                read_options=csv.ReadOptions(autogenerate_column_names=True, block_size=opening.BLOCK, use_threads=False),
+                parse_options=csv.ParseOptions(
+                    delimiter=dialect.delimiter,
+                    quote_char=dialect.quote,
+                    newlines_in_values=dialect.quote == '"',
+                    invalid_row_handler=self._invalid,
+                ),
+                convert_options=csv.ConvertOptions(column_types={f"f{i}": pa.large_string() for i in range(dialect.width)}),
+            )
+            for batch in reader:
+                self._rows += batch.num_rows
+                yield pa.Table.from_batches([batch])
+        except pa.ArrowInvalid as error:
+            raise DataError(self._said(error)) from None
+        if self._stream.quotes % 2 and self._again is not None:
+            unclosed_quote(self.name, self._lines(), dialect)
+
+    def _lines(self) -> Iterable[str]:
+        if self._again is None:
+            return ()
+        return io.TextIOWrapper(_Watched(self._again(), self.dialect), encoding="utf-8", newline="")  # type: ignore[arg-type]
+
+    def _invalid(self, row: Any) -> str:
+        if not row.text.strip():
+            return "skip"
+        self._bad = self._bad or row
+        return "error"
+
+    def _said(self, error: pa.ArrowInvalid) -> str:
+        if self._again is not None:
+            return what_is_wrong(self.name, self._lines, self.dialect)
+        if self._bad is None:
+            where = f"after row {self._rows:,}" if self._rows else "at its beginning"
+            return f"{self.name} cannot be cut into columns {where}: check its quotes and delimiters ({error})."
+        number = self._bad.number if self._bad.number is not None else self._rows + 1
+        return ragged(self.name, number, self._bad.actual_columns, self.dialect.width, what="row")
 
 
-def quote_of(head: bytes, delimiter: str, width: int) -> str | Literal[False]:
-    """What encloses values, or False, judged by the first rows as `_parse` judges by all."""
-    tabs = delimiter == "\t" and b'"' in head
-    if not tabs and b"'" not in head:
-        return '"'
-    table = _cut(head, delimiter, width)
-    plain = _cut(head, delimiter, width, quote=False) if tabs else None
-    if plain is not None and (table is None or plain.num_rows > table.num_rows):
-        return False
-    return "'" if table is None and _cut(head, delimiter, width, quote="'") is not None else '"'
+class _Watched(io.RawIOBase):
+    """Lines of text on their way to a reader: runs of spaces made tabs where they separate values, and quotes counted."""
 
+    def __init__(self, stream: Any, dialect: Dialect) -> None:
+        self._stream, self._spaced, self._quote = stream, dialect.spaced, (dialect.quote or '"').encode()
+        self.quotes = 0
 
-def _unclosed_quote(text: bytes, delimiter: str) -> int:
-    """The line where the value starts that swallows the rest of the file, or 0."""
-    reader = csv.reader(io.StringIO(text.decode(), newline=""), delimiter=delimiter, strict=True)
-    start = 1
-    try:
-        for _ in reader:
-            start = reader.line_num + 1
-    except csv.Error as error:
-        return start if "unexpected end" in str(error) else 0
-    return 0
+    def readable(self) -> bool:
+        return True
 
-
-def _ragged(name: str, text: bytes, delimiter: str) -> str:
-    """The sentence for the first row whose number of values differs from the first row's."""
-    reader = csv.reader(io.StringIO(text.decode(), newline=""), delimiter=delimiter)
-    width, line = 0, 1
-    try:
-        for row in reader:
-            width = width or len(row)
-            if len(row) != width and "".join(row).strip():
-                return (
-                    f"{name}, line {line} has {len(row)} value{'s' * (len(row) != 1)} where the first row has {width}: "
-                    "correct the line, or quote values that hold a delimiter or a line break."
-                )
-            line = reader.line_num + 1
-    except csv.Error:
-        pass
-    return f"{name}, near line {line}, cannot be cut into columns: check its quotes and delimiters."
+    def read(self, size: int = -1) -> bytes:  # noqa: ARG002 - a piece at a time, however much is asked for
+        text = self._stream.read()
+        self.quotes += text.count(self._quote)
+        return spaces_to_tabs(text) if self._spaced else text

@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from hashlib import sha256
 from typing import Any
 
 import numpy as np
@@ -39,6 +40,7 @@ FEW_VALUES = 20  # a number with at most so many values must be equal, as a cate
 MOST_WORK = 1e9  # fit rows times rows compared with them times numbers; beyond, only exact copies are looked for
 SAMPLE = 1000  # fit rows that dimension and share of near copies are estimated from
 LEAST_SHARE = 0.05  # of fit rows with a near copy among the others, from which on a share of δ is set aside
+MOST_NUMBERS = 2_000  # of an image or another tensor: a larger one is compared as a whole
 LEAST_CONTENTS = 20  # expected among the certify rows: from fewer not even zero errors would prove anything useful
 
 
@@ -237,7 +239,10 @@ def _by_key(keys: Keys) -> Iterator[npt.NDArray[np.intp]]:
 def _frame(X: Any) -> pd.DataFrame:
     if isinstance(X, pd.DataFrame):
         return X
-    return pd.DataFrame(np.asarray(X).reshape(len(X), -1))
+    array = np.asarray(X)
+    if array.ndim > 2 and array[:1].size > MOST_NUMBERS:  # large images: copies alone are looked for, by all their numbers
+        return pd.DataFrame({"numbers": [sha256(row.astype(float).tobytes()).hexdigest() for row in array]})
+    return pd.DataFrame(array.reshape(len(array), -1))
 
 
 def _as_number(column: pd.Series) -> Floats | None:

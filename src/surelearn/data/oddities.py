@@ -48,6 +48,18 @@ def find_oddities(
     return sorted(_one_reading(found), key=lambda finding: finding.code)
 
 
+def giveaways(frame: pd.DataFrame, columns: Sequence[Column], y: Values, task: Task, *, grouped: bool) -> list[str]:
+    """The columns that give the target away (SL103), as `find_oddities` finds them: what must be known before a fit."""
+    every = np.arange(0, len(y), math.ceil(len(y) / MAX_STUDIED))
+    used = [column for column in columns if column.used]
+    studied = {column.name: frame[column.name].to_numpy()[every] for column in used}
+    numbers = {column.name: studied[column.name] for column in used if column.kind == "number"}
+    found = list(_giveaways(studied, numbers, y[every], task))
+    if found and not grouped:
+        found += _grouped(frame, used, y, task)
+    return [finding.numbers["column"] for finding in _one_reading(found) if finding.code == "SL103"]
+
+
 def _one_reading(found: Sequence[Finding]) -> Iterable[Finding]:
     """A column whose values each have one target names groups where values are many, else it gives the target away."""
     rows = {f.numbers["column"]: f.numbers["rows_each"] for f in found if f.code == "SL108"}
@@ -292,9 +304,9 @@ def _agreement(codes: Codes, y: Values, task: Task) -> float:
 
 
 def _smoothness(codes: Codes, y: Values, task: Task) -> float:
-    """How alike the target is between neighbouring values, likewise.
+    """How alike the target is between neighboring values, likewise.
 
-    A number that is a feature resembles its neighbours; one that only names a group does not.
+    A number that is a feature resembles its neighbors; one that only names a group does not.
     """
     z = np.eye(int(y.max()) + 1)[y] if task == "classification" else y[:, None]
     z = z - z.mean(axis=0)

@@ -17,10 +17,10 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute
 
-from surelearn.adapters import Task
 from surelearn.data.columns import LARGEST, MISSING, DataError, Values, listed, shown
 from surelearn.data.table import Table
 from surelearn.documents import checked, reading
+from surelearn.subject import Task
 
 pc: Any = pyarrow.compute
 MOST_NAMED = 100  # unseen values that are remembered by name, a column

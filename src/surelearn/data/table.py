@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -34,6 +33,7 @@ from surelearn.data.columns import (
 )
 from surelearn.data.formats import Raw, load
 from surelearn.data.oddities import few_values, find_oddities
+from surelearn.data.opening import no_column
 
 FEWEST_ROWS = 20
 hash_array: Any = pandas.util.hash_array  # loaded on demand; type checkers do not see it
@@ -204,18 +204,11 @@ def _column(table: str, names: Sequence[str], wanted: Name, *, option: str) -> s
     try:
         position = int(wanted)
     except ValueError:
-        raise DataError(f"{table} has no column {shown(wanted)}. {_nearest(names, str(wanted))}") from None
+        hint = f"; {_POSITIONS[0].lower()}{_POSITIONS[1:-1]}"
+        raise DataError(no_column(table, names, wanted, hint)) from None
     if position == 0 or abs(position) > len(names):
         raise DataError(f"{option} {position}: {table} has columns 1 to {len(names)}. {_POSITIONS}")
     return names[position - 1 if position > 0 else position]
-
-
-def _nearest(names: Sequence[str], wanted: str) -> str:
-    folded = {name.casefold(): name for name in reversed(names)}
-    near = [folded[name] for name in difflib.get_close_matches(wanted.casefold(), folded, n=3, cutoff=0.6)]
-    if near:
-        return f"Did you mean {' or '.join(shown(name) for name in near)}?"
-    return f"Its columns are {listed(names, 12)}; {_POSITIONS[0].lower()}{_POSITIONS[1:]}"
 
 
 def _named(roles: dict[str, str], wanted: str) -> str | None:

@@ -6,6 +6,7 @@ one OpenMP thread, takes its randomness from its own key (`seed_for`), and journ
 
 from surelearn.jobs.journal import Journal
 from surelearn.jobs.progress import Progress, rich_progress, silent
+from surelearn.jobs.runner import Runner
 from surelearn.jobs.tasks import Task, TaskError, run, seed_for
 
-__all__ = ["Journal", "Progress", "Task", "TaskError", "rich_progress", "run", "seed_for", "silent"]
+__all__ = ["Journal", "Progress", "Runner", "Task", "TaskError", "rich_progress", "run", "seed_for", "silent"]

@@ -11,7 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from surelearn.lacking import Lacking
+
 MISSING: Any = object()
+_PLAIN = "biufcmMSU"  # kinds of NumPy's types whose bytes are the values
 
 
 class Journal:
@@ -98,14 +101,17 @@ class Journal:
         return self._connection.execute(statement, values).fetchall()
 
     def load(self, key: str) -> Any:
-        """Result of a task, or ``MISSING``, also where its bytes do not match their digest."""
+        """Result of a task, or ``MISSING``, also where its bytes do not match their digest or `store` did not write them."""
         try:
             rows = self._execute("SELECT value, digest FROM results WHERE key = ?", key)
         except sqlite3.Error:
             return MISSING
         for value, digest in rows:
             if isinstance(value, bytes) and digest == self._digest(key, value):
-                return _decode(json.loads(value))
+                try:
+                    return _decode(json.loads(value))
+                except (ValueError, TypeError, RecursionError, MemoryError):  # another program's, with a digest of its own
+                    return MISSING
         return MISSING
 
     def store(self, key: str, result: Any) -> None:
@@ -148,9 +154,11 @@ def _encode(value: Any) -> Any:
         return {"tuple": [_encode(item) for item in value]}
     if kind is dict:
         return {"dict": [[_encode(name), _encode(item)] for name, item in value.items()]}
+    if kind is Lacking:
+        return {"lacking": [value.what, value.reason, value.theorem]}
     if kind is np.str_:  # an array, and str(), would lose trailing NULs
         return {"text": "".join(value)}
-    if (kind is np.ndarray or isinstance(value, np.generic)) and value.dtype.kind in "biufcmMSU":
+    if (kind is np.ndarray or isinstance(value, np.generic)) and value.dtype.kind in _PLAIN:
         order = "F" if value.flags.fnc else "C"
         body = base64.b64encode(value.tobytes(order)).decode()
         return {"array" if kind is np.ndarray else "scalar": [value.dtype.str, list(value.shape), order, body]}
@@ -169,7 +177,12 @@ def _decode(value: Any) -> Any:
         return {_decode(name): _decode(item) for name, item in body}
     if kind == "text":
         return np.str_(body)
-    dtype, shape, order, text = body
+    if kind == "lacking":
+        return Lacking(*map(str, body))
+    text_of_dtype, shape, order, text = body
+    dtype = np.dtype(text_of_dtype)
+    if kind not in ("array", "scalar") or dtype.kind not in _PLAIN:  # bytes as objects would be taken for addresses
+        raise ValueError(f"{kind} of {dtype} is not journaled")
     array = np.ndarray(shape, dtype, buffer=base64.b64decode(text), order=order).copy(order="K")
     return array if kind == "array" else array[()]
 

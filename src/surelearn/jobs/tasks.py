@@ -20,11 +20,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from joblib import Parallel, delayed, effective_n_jobs
+from joblib.parallel import get_active_backend
 
 from surelearn.jobs.journal import MISSING, Journal
 from surelearn.jobs.progress import Progress, silent
 from surelearn.jobs.threads import limits
-from surelearn.processes import end_with, safe_path
+from surelearn.processes import begin_with, end_with, safe_path
 
 LOST_WORKERS = 3  # so often a run goes on after its workers were lost, before it gives up
 
@@ -103,7 +104,7 @@ def run(
                         key = tasks[i].key
                         if isinstance(result, _Failure):
                             raise TaskError(key, result.error) from result.error
-                        if isinstance(result, _Aligned):  # a run inside a task on dask: nothing travelled
+                        if isinstance(result, _Aligned):  # a run inside a task on dask: nothing traveled
                             result = result.result
                         if journal is not None:
                             journal.store(key, result)
@@ -131,14 +132,14 @@ def _outcomes(calls: list[tuple[int, Task]], n_jobs: int | None) -> Generator[tu
     # Arguments travel as keywords of the call itself: there joblib's dask backend finds large ones and sends them once.
     parts = [delayed(_call)(os.getpid(), i, task.function, **task.arguments) for i, task in calls]
     try:
-        streaming: Any = Parallel(n_jobs=n_jobs, return_as="generator_unordered")
+        streaming: Any = Parallel(n_jobs=n_jobs, return_as="generator_unordered", **_first())
     except ValueError:
         streaming = None
     if streaming is None:  # multiprocessing only returns lists: a few tasks at a time, so that the journal follows
         size = 4 * effective_n_jobs(n_jobs)  # pyright: ignore[reportArgumentType] None is documented
         with ExitStack() as stack:
             with _ctrl_c_held():
-                parallel: Any = stack.enter_context(Parallel(n_jobs=n_jobs))
+                parallel: Any = stack.enter_context(Parallel(n_jobs=n_jobs, **_first()))
             for start in range(0, len(parts), size):
                 yield from parallel(parts[start : start + size])
         return
@@ -150,6 +151,12 @@ def _outcomes(calls: list[tuple[int, Task]], n_jobs: int | None) -> Generator[tu
         with warnings.catch_warnings(), _loky_abort_quiet():
             warnings.simplefilter("ignore")  # joblib: "tasks have been successfully executed but not used"
             stream.close()
+
+
+def _first() -> dict[str, Any]:
+    """What workers do before their first task, unless ``joblib.parallel_config`` says it."""
+    stated = getattr(get_active_backend()[0], "backend_kwargs", {})
+    return {} if "initializer" in stated else {"initializer": begin_with, "initargs": (os.getpid(),)}
 
 
 @contextmanager

@@ -4,5 +4,13 @@ from surelearn.kernel.choosing import choose_kernel
 from surelearn.kernel.eigenpro import EigenProClassifier, EigenProRegressor
 from surelearn.kernel.linear_form import LinearEigenProRegressor
 from surelearn.kernel.positivity import check_positive
+from surelearn.kernel.random_features import RandomFeaturesRegressor
 
-__all__ = ["EigenProClassifier", "EigenProRegressor", "LinearEigenProRegressor", "check_positive", "choose_kernel"]
+__all__ = [
+    "EigenProClassifier",
+    "EigenProRegressor",
+    "LinearEigenProRegressor",
+    "RandomFeaturesRegressor",
+    "check_positive",
+    "choose_kernel",
+]

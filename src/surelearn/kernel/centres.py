@@ -1,6 +1,6 @@
-"""Kernel machines with fewer centres than rows, for data beyond memory: f = Σ_{j≤p} α_j k(z_j, ·), fitted to streamed rows.
+"""Kernel machines with fewer centers than rows, for data beyond memory: f = Σ_{j≤p} α_j k(z_j, ·), fitted to streamed rows.
 
-Minimizes (1/n)·Σ‖f(x_i) − y_i‖² + λ‖f‖² over the span of the centres, which is Hα = K_ZX Y with H = K_ZX K_XZ + nλK_ZZ, by
+Minimizes (1/n)·Σ‖f(x_i) − y_i‖² + λ‖f‖² over the span of the centers, which is Hα = K_ZX Y with H = K_ZX K_XZ + nλK_ZZ, by
 conjugate gradients: a pass over the rows gives Hd for the next directions d and, from the same kernel blocks, the gradient
 and the risk at α itself, so that rounding does not add up. The step is the minimizer over all directions kept: the objective
 cannot grow, whatever the spectrum is. Directions come from `surelearn.kernel.factors`, which solves the problem on a sample
@@ -24,20 +24,22 @@ from surelearn.kernel.drawing import Drawn, Progress, Rows, draw
 from surelearn.kernel.factors import BLOCK, Leading, Sampled
 from surelearn.kernel.fitting import default_budget, resolve_device
 from surelearn.kernel.functions import Kernel
+from surelearn.kernel.record import MARGIN
 from surelearn.kernel.streams import RowStream
 from surelearn.kernel.torch_composites import evaluator as prepare
 from surelearn.kernel.torch_functions import Evaluator
 from surelearn.optim.stopping import Stopper
+from surelearn.record import Within
 
 if TYPE_CHECKING:
     import torch
 
 Array = npt.NDArray[np.float64]
-MARGIN = 0.5  # as in `surelearn.kernel.claims`
 _PIECE = 2.0**26  # bytes of a kernel block; sixteen times as many on other devices than the CPU
 _LEAST = 2.0**22  # bytes below which blocks only become slow
 _NOISE = 20.0  # how far above rounding the values of a direction of norm 1 must be
 _FACTOR = 0.8  # the share of memory that p × p numbers may take
+_CHUNK = 20_000  # rows at a time whose targets are measured
 _LEADING = 1000  # the most directions flattened where p × p numbers do not fit
 
 
@@ -47,7 +49,7 @@ class CentreOptions:
 
     Parameters
     ----------
-    centres : how many random rows, or the centres themselves, an array (p, d)
+    centres : how many random rows, or the centers themselves, an array (p, d)
     sample : rows on which the preconditioner is made; None chooses, from p to 4p
     passes, tol : stop after so many passes, or when a pass lowers the objective by less than ``tol`` of it
     classify : validation errors are wrong labels
@@ -72,10 +74,11 @@ class CentreOptions:
 
 @dataclass(frozen=True, eq=False)
 class FittedCentres:
-    """Centres (p, d), their coefficients α (p, outputs), and the facts."""
+    """Centres (p, d), their coefficients α (p, outputs), the numbers of the rows held out, and the facts."""
 
     centres: np.ndarray
     alpha: Array
+    held: npt.NDArray[np.int64]
     facts: dict[str, Any]
 
 
@@ -93,8 +96,8 @@ def fit_centres(
     Parameters
     ----------
     kernel : an object of `surelearn.kernel.functions`
-    rng : draws held-out rows, centres and the sample
-    alpha : where to start, (p, outputs), for centres given as an array
+    rng : draws held-out rows, centers and the sample
+    alpha : where to start, (p, outputs), for centers given as an array
     progress : called with the rows visited and the most there can be, after each chunk
 
     Examples
@@ -122,10 +125,33 @@ def fit_centres(
     reason, done = _passes(run, scale, options)
     found = run.alpha.cpu().numpy() * scale
     facts = {"n": rows.n, "centres": len(drawn.centres), "regularization": float(options.regularization)}
-    facts |= {"device": device, "dtype": options.dtype, "solver": "centres", "leave_one_out_error": None}
+    facts |= {"dtype": options.dtype, "solver": "centres", "leave_one_out_error": None}
     facts |= {"epochs": done, "passes": done, "stopped": reason, **run.facts(scale)}
-    facts |= _measure(kernel, stream, drawn, found, device, options, facts["objective"])
-    return FittedCentres(drawn.centres, found, facts)
+    facts |= _measure(kernel, stream, drawn.centres, drawn.held, found, options, facts["objective"])
+    return FittedCentres(drawn.centres, found, drawn.held, facts)
+
+
+def measure_centres(
+    kernel: Kernel, stream: RowStream, centres: np.ndarray, held: npt.NDArray[np.int64], alpha: Array, options: CentreOptions
+) -> dict[str, Any]:
+    """The facts that centers, α and the rows tell, measured again; ``held`` are the numbers of the rows held out."""
+    evaluator = prepare(kernel, centres, resolve_device(options.device), options.dtype)
+    facts = {"n": stream.n - len(held), "centres": len(centres), "regularization": options.regularization}
+    facts |= {"dtype": options.dtype, "solver": "centres", "leave_one_out_error": None, "weighted": False}
+    facts |= _measure(kernel, stream, centres, held, alpha, options)
+    squares = sum(float((Y**2).sum()) for _, Y in stream.chunks(_CHUNK)) / stream.n
+    if not options.exact:  # the objective of the last pass, in its own precision
+        risk = facts["training_risk"]
+        facts["training_risk"] = Within(risk, 1e-2 * risk + 1e-5 * squares)
+    if len(held):
+        import torch
+
+        scale = math.sqrt(squares) or 1.0
+        judge = _Judge(evaluator, Rows(stream, evaluator, held, scale, 0.0, 1, None), stream.take(held), options.classify)
+        error = judge.error(torch.from_numpy(alpha / scale).to(evaluator.device), 0.0)
+        error *= 1.0 if options.classify else scale**2
+        facts |= {"validation_rows": len(held), "validation_error": Within(error, 1e-3 * error)}
+    return facts
 
 
 # --------------------------------------------------------------------------------------------------------------- descent
@@ -159,8 +185,7 @@ class _Descent:
         else:
             size = max(1, min(_LEADING, p // 10, int(0.1 * budget / (p * item))))
             self._made = Leading(evaluator, size, self._penalty, self._piece, rng)
-        self._plan = {"preconditioner": self._made.name, "sample": len(sampled[0]), "rows_kept": rows.kept}
-        self._plan |= {"directions": size, "factor_bytes": size * p * item if size else square}
+        self._flattened = size
         self.alpha = torch.zeros(p, outputs, dtype=torch.float64, device=evaluator.device)
         self._most = max(4 * outputs, int(0.1 * budget / (16 * p)))
         self._directions, self._images = self.alpha[:, :0], self.alpha[:, :0]
@@ -176,7 +201,7 @@ class _Descent:
         import torch
 
         if alpha.shape != tuple(self.alpha.shape):
-            raise ValueError(f"alpha must have shape {tuple(self.alpha.shape)} for these centres, not {alpha.shape}")
+            raise ValueError(f"alpha must have shape {tuple(self.alpha.shape)} for these centers, not {alpha.shape}")
         self.alpha = torch.from_numpy(alpha).to(self.alpha)
 
     def step(self) -> float:
@@ -268,7 +293,7 @@ class _Descent:
 
     def facts(self, scale: float) -> dict[str, Any]:
         """What was chosen, and the objective as the last pass leaves it."""
-        facts = {**self._plan, "block_bytes": int(self._piece), "objective": self.objective * scale**2}
+        facts: dict[str, Any] = {"directions": self._flattened, "objective": self.objective * scale**2}
         if self.judge is not None:
             error = self.judge.best * (1.0 if self.judge.classify else scale**2)
             facts |= {"validation_rows": len(self.judge.targets), "validation_error": error}
@@ -318,28 +343,37 @@ def _passes(run: _Descent, scale: float, options: CentreOptions) -> tuple[str, i
 
 
 def _measure(
-    kernel: Kernel, stream: RowStream, drawn: Drawn, alpha: Array, device: str, options: CentreOptions, objective: float
+    kernel: Kernel,
+    stream: RowStream,
+    centres: np.ndarray,
+    held: npt.NDArray[np.int64],
+    alpha: Array,
+    options: CentreOptions,
+    objective: float | None = None,
 ) -> dict[str, Any]:
-    """‖f‖ in float64 and, where claims read them, the training risk and the share of rows with y·f(x) ≤ ρ, in float64."""
+    """‖f‖, the training risk and the share of rows with y·f(x) ≤ ρ, in float64.
+
+    Where no claim reads them and the ``objective`` is known, the risk is what it leaves, without another pass.
+    """
     import torch
 
-    evaluator = prepare(kernel, drawn.centres, device, "float64")
+    evaluator = prepare(kernel, centres, resolve_device(options.device), "float64")
     points, coefficients = evaluator.points, torch.from_numpy(alpha).to(evaluator.device)
     applied = evaluator.times(points, points, coefficients, _PIECE)
     most, sizes = float(evaluator.diagonal(points).max()), coefficients.abs().sum(0)
     errors = (evaluator.error() + (len(points) + 2) * np.finfo(float).eps * most) * sizes  # of a value
     squared = max(0.0, float((coefficients * applied).sum())) + float((sizes * errors).sum())
     facts: dict[str, Any] = {"norm": math.sqrt(squared)}
-    if not options.exact:
+    if objective is not None and not options.exact:
         return facts | {"training_risk": max(0.0, objective - options.regularization * squared)}
-    rows = Rows(stream, evaluator, drawn.held, 1.0, 0.0, 1, None)
+    rows = Rows(stream, evaluator, held, 1.0, 0.0, 1, None)
     squares, margins = 0.0, 0
     for some, targets in rows.chunks():
         values = evaluator.times(some, points, coefficients, _PIECE)
         squares += float((values - targets).square().sum())
         margins += int((values[:, 0] * targets[:, 0] <= MARGIN + float(errors[0])).sum())
     facts["training_risk"] = squares / rows.n
-    if options.classify and stream.outputs == 1:
+    if options.exact and options.classify and stream.outputs == 1:
         facts |= {"margin_at": MARGIN, "margin_error": margins / rows.n}
     return facts
 

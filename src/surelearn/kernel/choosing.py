@@ -330,7 +330,7 @@ def _checked(X: Any, y: Any, classify: bool | None) -> tuple[np.ndarray, Array, 
     if not (y.dtype.kind != "f" if classify is None else classify):
         return X, check_array(y.reshape(len(y), -1), dtype=np.float64, input_name="y"), 0
     if y.ndim != 1:
-        raise ValueError(f"y must be one label a row, not an array of shape {y.shape}")
+        raise ValueError(f"y must be one label per row, not an array of shape {y.shape}")
     labels, codes = np.unique(y, return_inverse=True)
     Y = np.where(codes[:, None] == np.arange(len(labels)), 1.0, -1.0)
     return X, Y[:, 1:] if len(labels) == 2 else Y, len(labels)

@@ -119,6 +119,7 @@ class Sum(Kernel):
     parts: tuple[Kernel, ...] = ()
     weights: tuple[float, ...] = ()
     name: ClassVar[str] = "sum"
+    saved_as = "sum-kernel/1"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "parts", _parts(self.parts, self.name))
@@ -170,6 +171,7 @@ class Product(Kernel):
 
     parts: tuple[Kernel, ...] = ()
     name: ClassVar[str] = "product"
+    saved_as = "product-kernel/1"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "parts", _parts(self.parts, self.name))

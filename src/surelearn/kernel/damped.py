@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import torch
 
-SHARE = {4: 1e-2, 8: 1e-4}  # ε as a share of the largest diagonal entry of H, by bytes a number
+SHARE = {4: 1e-2, 8: 1e-4}  # ε as a share of the largest diagonal entry of H, by bytes per number
 _PIECE = 256
 
 

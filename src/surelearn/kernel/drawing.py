@@ -1,4 +1,4 @@
-"""Which rows become centres, sample and held-out rows, and the training rows of a stream as tensors, pass after pass."""
+"""Which rows become centers, sample and held-out rows, and the training rows of a stream as tensors, pass after pass."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SAMPLING = 3.0  # passes that the sample may cost
 
 @dataclass(frozen=True, eq=False)
 class Drawn:
-    """The centres, the rows of the sample with their targets, whether these are all rows, and the held-out rows."""
+    """The centers, the rows of the sample with their targets, whether these are all rows, and the held-out rows."""
 
     centres: np.ndarray
     sample: tuple[np.ndarray, Array]
@@ -41,7 +41,7 @@ def draw(
     validation_fraction: float | None,
     rng: np.random.RandomState,
 ) -> Drawn:
-    """Draw rows, all different: first those held out, then the centres unless they are given, then the sample."""
+    """Draw rows, all different: first those held out, then the centers unless they are given, then the sample."""
     given = None if isinstance(centres, (int, np.integer)) else np.asarray(centres)
     if given is not None and (
         given.ndim != 2 or given.shape[1] != stream.d or not np.isfinite(given).all() or not len(given)

@@ -6,7 +6,7 @@ fitted or predicts, not before.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -14,11 +14,10 @@ import numpy.typing as npt
 from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets
 
-from surelearn.base import Writer
-from surelearn.kernel import claims
-from surelearn.kernel.fitting import Fitted
 from surelearn.kernel.machine import KernelMachine, as_array
+from surelearn.kernel.record import MARGIN, KernelClassificationRecord, KernelRegressionRecord
 from surelearn.kernel.streams import ParquetRows, label_values
+from surelearn.subject import Around, Parts
 
 Array = npt.NDArray[np.float64]
 
@@ -33,7 +32,10 @@ class EigenProRegressor(MultiOutputMixin, RegressorMixin, KernelMachine):
     bandwidth : the kernel's length h: exp(−‖x − z‖²/2h²), exp(−‖x − z‖/h); None takes a multiple of the median distance of
         rows, "loo" the best by leave-one-out (`surelearn.kernel.choosing`): both void claims about the training rows
     degree : of the polynomial kernel
-    regularization : λ ≥ 0 beside the *mean* squared loss; 0 interpolates; "loo" takes the best by leave-one-out
+    regularization : λ ≥ 0 beside the *mean* squared loss; 0 interpolates; "loo" takes the best by leave-one-out. None is 0
+        where the kernel's length or x_bound is stated, or it has none. Where nothing is stated it is 0.1/n, and columns are
+        divided by their spread on the rows (`column_spreads`), so that those of any size may be mixed (not those of a file;
+        for images, whose pixels share a unit, state regularization=)
     centers : the number of random rows that f is built on, or those rows (p, d): all n rows are then read in at most
         ``epochs`` passes, and p² numbers or fewer are kept. None builds f on every row
     solver : "direct" (Cholesky in float64, exact leave-one-out), "eigenpro", or "auto": direct up to 2,000 rows
@@ -54,6 +56,9 @@ class EigenProRegressor(MultiOutputMixin, RegressorMixin, KernelMachine):
     ----------
     centers_, coef_ : the training rows (None if the kernel is precomputed) and their coefficients α
     center_indices_ : which of the rows given to ``fit`` they are: not those held out, nor those of weight 0
+    held_out_ : with ``centers``, which of the rows given to ``fit`` were held out
+    regularization_ : the λ used
+    spreads_ : what columns were divided by before the kernel; None where they are taken as they are
     eigenvalues_ : the leading eigenvalues of K_S/s (empty after a direct solution)
     facts_ : what was chosen and measured, among others ``norm``: the RKHS norm of f, and ``leave_one_out_error``
 
@@ -65,17 +70,23 @@ class EigenProRegressor(MultiOutputMixin, RegressorMixin, KernelMachine):
     True
     """
 
+    saved_as = "eigenpro-regressor/1"
+    Record = KernelRegressionRecord
+
+    @classmethod
+    def checked(cls) -> Iterator[Self]:
+        """Interpolating, too."""
+        yield cls(random_state=0, device="cpu")
+        yield from super().checked()
+
     def fit(self, X: Any, y: Any, sample_weight: npt.ArrayLike | None = None) -> Self:
         """Fit to rows ``X`` (n, d) and targets ``y`` (n,) or (n, t), arrays or torch tensors.
 
         With ``sample_weight`` w the loss is Σ w_i‖f(x_i) − y_i‖²/Σw, and no claim about the training rows is made.
         """
-        X, y = self._checked(X, y=y, multi_output=True, y_numeric=True)
-        Y = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
-        if self.y_bound is not None:
-            self._check_bound("y_bound", self.y_bound, np.linalg.norm(Y, axis=1))
-        self._fit(X, Y, sample_weight, labels=False)
-        self.coef_ = self.coef_ if np.ndim(y) == 2 else self.coef_[:, 0]
+        X, Y, labels = self._read(X, y, reset=True)
+        self._fit(X, Y, sample_weight, labels=labels)
+        self.coef_ = self.coef_ if np.asarray(as_array(y)).ndim == 2 else self.coef_[:, 0]
         return self
 
     def fit_file(self, path: Any, target: str | Sequence[str], *, features: Sequence[str] | None = None) -> Self:
@@ -84,7 +95,7 @@ class EigenProRegressor(MultiOutputMixin, RegressorMixin, KernelMachine):
         Needs ``centers=``, the number of random rows that f is built on.
         """
         self._needs_centers()
-        stream = ParquetRows(path, target, features=features)
+        stream, self.spreads_ = ParquetRows(path, target, features=features), None
         self._take_names(stream)
         self._fit_stream(stream, labels=False)
         self.coef_ = self.coef_[:, 0] if isinstance(target, str) else self.coef_
@@ -95,13 +106,18 @@ class EigenProRegressor(MultiOutputMixin, RegressorMixin, KernelMachine):
         scores = self._scores(X)
         return scores if self.coef_.ndim == 2 else scores[:, 0]
 
-    def _more_facts(self, facts: dict[str, Any], fitted: Fitted | None) -> dict[str, Any]:  # noqa: ARG002
-        return claims.stability_facts(facts)
+    def _read(self, X: Any, y: Any, *, reset: bool) -> tuple[Any, Array, bool]:
+        X, y = self._checked(X, y=y, multi_output=True, y_numeric=True, reset=reset)
+        Y = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
+        if self.y_bound is not None:
+            self._check_bound("y_bound", self.y_bound, np.linalg.norm(Y, axis=1))
+        return X, Y, False
 
-    def _claim(self, writer: Writer) -> None:
-        claims.claim_distance(writer, self.facts_)
-        claims.claim_leave_one_out(writer, self.facts_)
-        claims.claim_stability(writer, self.facts_)
+    def _more_facts(self, facts: dict[str, Any], values: Array | None, Y: Array | None) -> dict[str, Any]:  # noqa: ARG002
+        return {"y_bound": self.y_bound}
+
+    def _describe(self) -> Parts | Around:
+        return self._described()
 
 
 class EigenProClassifier(ClassifierMixin, KernelMachine):
@@ -121,15 +137,13 @@ class EigenProClassifier(ClassifierMixin, KernelMachine):
     ['same', 'other']
     """
 
+    saved_as = "eigenpro-classifier/1"
+    Record = KernelClassificationRecord
+
     def fit(self, X: Any, y: Any, sample_weight: npt.ArrayLike | None = None) -> Self:
         """Fit to rows ``X`` (n, d) and labels ``y`` (n,), of two or more classes; ``sample_weight`` as in regression."""
-        X, y = self._checked(X, y=y)
-        check_classification_targets(y)
-        self.classes_, codes = np.unique(y, return_inverse=True)
-        if len(self.classes_) < 2:
-            raise ValueError("y holds one class only: classification needs at least two")
-        Y = np.where(codes[:, None] == np.arange(len(self.classes_)), 1.0, -1.0)
-        self._fit(X, Y[:, 1:] if len(self.classes_) == 2 else Y, sample_weight, labels=True)
+        X, Y, labels = self._read(X, y, reset=True)
+        self._fit(X, Y, sample_weight, labels=labels)
         return self
 
     def fit_file(self, path: Any, target: str, *, features: Sequence[str] | None = None) -> Self:
@@ -138,13 +152,13 @@ class EigenProClassifier(ClassifierMixin, KernelMachine):
         self.classes_ = label_values(path, target)
         if len(self.classes_) < 2:
             raise ValueError(f"{path}, column {target!r} holds one class only: classification needs at least two")
-        stream = ParquetRows(path, target, features=features, classes=self.classes_)
+        stream, self.spreads_ = ParquetRows(path, target, features=features, classes=self.classes_), None
         self._take_names(stream)
         self._fit_stream(stream, labels=True)
         return self
 
     def decision_function(self, X: Any) -> Array:
-        """f(x): for two classes one number a row, positive for the second; else one a class."""
+        """f(x): for two classes one number per row, positive for the second; else one per class."""
         scores = self._scores(X)
         return scores[:, 0] if len(self.classes_) == 2 else scores
 
@@ -153,13 +167,26 @@ class EigenProClassifier(ClassifierMixin, KernelMachine):
         scores = as_array(self.decision_function(X))
         return self.classes_[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)]
 
-    def _more_facts(self, facts: dict[str, Any], fitted: Fitted | None) -> dict[str, Any]:
-        found = {"classes": len(self.classes_)}
-        if len(self.classes_) > 2 or fitted is None:
-            return found
-        return found | claims.margin_facts(fitted.values, fitted.rows.Y, facts["value_error"])
+    def _read(self, X: Any, y: Any, *, reset: bool) -> tuple[Any, Array, bool]:
+        X, y = self._checked(X, y=y, reset=reset)
+        check_classification_targets(y)
+        classes, codes = np.unique(y, return_inverse=True)
+        if len(classes) < 2:
+            raise ValueError("y holds one class only: classification needs at least two")
+        if reset:
+            self.classes_ = classes
+        elif not np.array_equal(classes, self.classes_):
+            raise ValueError("y holds other classes than the model's")
+        Y = np.where(codes[:, None] == np.arange(len(classes)), 1.0, -1.0)
+        return X, Y[:, 1:] if len(classes) == 2 else Y, True
 
-    def _claim(self, writer: Writer) -> None:
-        claims.claim_distance(writer, self.facts_)
-        claims.claim_leave_one_out(writer, self.facts_)
-        claims.claim_margin(writer, self.facts_)
+    def _more_facts(self, facts: dict[str, Any], values: Array | None, Y: Array | None) -> dict[str, Any]:
+        """The classes, and the share of rows with y·f(x) ≤ ρ, f(x) known up to an error."""
+        found: dict[str, Any] = {"classes": len(self.classes_)}
+        error = facts.get("value_error")
+        if len(self.classes_) > 2 or values is None or Y is None or error is None:
+            return found
+        return found | {"margin_at": MARGIN, "margin_error": float((Y[:, 0] * values[:, 0] <= MARGIN + error).mean())}
+
+    def _describe(self) -> Parts | Around:
+        return self._described()

@@ -1,11 +1,11 @@
-"""Approximate inverses of H = Σ_i k_Z(x_i)·k_Z(x_i)ᵀ + nλK_ZZ, the matrix of least squares on p centres Z.
+"""Approximate inverses of H = Σ_i k_Z(x_i)·k_Z(x_i)ᵀ + nλK_ZZ, the matrix of least squares on p centers Z.
 
 With K_ZZ = LLᵀ, f = Σ α_j k(z_j, ·) has coordinates Lᵀα in which ‖f‖ is the plain norm, and H becomes n(C + λI), C the mean
-of w·wᵀ over the rows, w = L⁻¹k_Z(x). `Sampled` estimates C on random rows. Falkon takes the centres themselves for them:
+of w·wᵀ over the rows, w = L⁻¹k_Z(x). `Sampled` estimates C on random rows. Falkon takes the centers themselves for them:
 w is largest there, C is too large in the many small directions, and three times as many passes are needed in our trials. A
-small weight on the centres helps all the same, since it keeps the estimate of few rows from being too small anywhere.
+small weight on the centers helps all the same, since it keeps the estimate of few rows from being too small anywhere.
 
-Centres whose k(z, ·) lies in the span of those before, to rounding, take no part in the directions.
+Centers whose k(z, ·) lies in the span of those before, to rounding, take no part in the directions.
 
 Both triangles, L and the factor of C + λI, share the memory of one p × p matrix. Where that does not fit, `Leading` flattens
 the q largest eigendirections of K_ZZ as EigenPro does.
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 BLOCK = 1024
 _FLOOR = 1000.0  # units of rounding added to the diagonal of K_ZZ, lest rounding make it indefinite or fill directions
-_OWN = 0.15  # weight of the centres beside as many sampled rows
+_OWN = 0.15  # weight of the centers beside as many sampled rows
 
 
 class Triangle:
@@ -67,18 +67,16 @@ class Triangle:
 
 
 class Sampled:
-    """H⁻¹, up to a factor, with C estimated on the rows S and, with a small weight, on the centres.
+    """H⁻¹, up to a factor, with C estimated on the rows S and, with a small weight, on the centers.
 
     Parameters
     ----------
-    evaluator : the kernel with the centres as its points
+    evaluator : the kernel with the centers as its points
     rows : S as `Evaluator.rows` gives them; random rows of the data, or all of them
     everything : whether S are all rows
     penalty : λ
     piece : bytes of a kernel block
     """
-
-    name = "sampled"
 
     def __init__(self, evaluator: Evaluator, rows: torch.Tensor, everything: bool, penalty: float, piece: float) -> None:
         import torch
@@ -146,8 +144,6 @@ class Leading:
     size : q
     rng : draws the subspace
     """
-
-    name = "leading"
 
     def __init__(self, evaluator: Evaluator, size: int, penalty: float, piece: float, rng: np.random.RandomState) -> None:
         import torch

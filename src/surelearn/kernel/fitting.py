@@ -7,7 +7,7 @@ import os
 import sys
 import time
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from surelearn.kernel.iteration import Iteration
 from surelearn.kernel.torch_composites import evaluator
 from surelearn.kernel.torch_functions import Evaluator, out_of_memory
 from surelearn.optim.stopping import Stopper
+from surelearn.record import Within
 
 if TYPE_CHECKING:
     import torch
@@ -118,7 +119,7 @@ def fit_rows(
     device = resolve_device(options.device)
     budget = default_budget(device) if options.memory_limit is None else float(options.memory_limit)
     scale = float(np.abs(rows.Y).max()) or 1.0
-    facts: dict[str, Any] = {"n": len(rows), "regularization": float(options.regularization), "device": device}
+    facts: dict[str, Any] = {"n": len(rows), "regularization": options.regularization, "epochs": 0}
     facts["weighted"] = rows.weights is not None
     small = held is None and len(rows) <= DIRECT_ROWS and _MATRICES * 8 * len(rows) ** 2 <= budget
     found = None
@@ -129,17 +130,76 @@ def fit_rows(
         beginning = None if start is None else _beginning(rows, *start)
         found = _iterate(kernel, rows, scale, held, device, budget, options, rng, beginning, began)
     alpha, values, eigenvalues, more = found
-    if more["leave_one_out_error"] is not None:
-        more["leave_one_out_error"] *= scale**2
     alpha *= scale
     if values is None:
         values, measured = _measure(kernel, rows, alpha, device, min(_PIECE, budget / 10), options, direct=direct)
-        more |= measured
+        more |= {name: getattr(value, "value", value) for name, value in measured.items()}
     else:
         values *= scale
-        more |= {"norm": math.sqrt(max(0.0, float((alpha * values).sum()))), "value_error": None}
-    more["training_risk"] = float((rows.roots**2 * (values - rows.Y) ** 2).sum() / rows.total)
+        more |= {"norm": _norm(alpha, values), "value_error": None}
+    more["training_risk"] = _risk(rows, values)
     return Fitted(rows, alpha, values, eigenvalues, facts | more)
+
+
+def measure_rows(
+    kernel: Kernel, rows: Rows, held: Rows | None, alpha: Array, options: Options, *, direct: bool
+) -> tuple[Array, dict[str, Any]]:
+    """f(x_i) of rows that were fitted, and the facts that α, these rows and those held out tell, measured again."""
+    import torch
+
+    device = resolve_device(options.device)
+    budget = default_budget(device) if options.memory_limit is None else float(options.memory_limit)
+    scale = float(np.abs(rows.Y).max()) or 1.0
+    values, facts = _measure(kernel, rows, alpha, device, min(_PIECE, budget / 10), options, direct=direct)
+    facts |= {"n": len(rows), "regularization": options.regularization, "weighted": rows.weights is not None}
+    off = facts["value_error"]
+    if direct:
+        found = _direct(kernel, rows, held, scale, device, budget, replace(options, solver="direct"))
+        facts |= {} if found is None else found[3]
+        if (left := facts["leave_one_out_error"]) is not None:
+            made = rows.evaluator(kernel, device, "float64", weighted=False)
+            most = float(made.diagonal(made.points).max())
+            facts["leave_one_out_error"] = Within(left, left * _inverse_error(len(rows), most, options.regularization))
+    else:
+        facts |= {"solver": "eigenpro", "dtype": options.dtype, "leave_one_out_error": None}
+        if held is not None:
+            weighted = rows.evaluator(kernel, device, options.dtype)
+            judge = _Judge(weighted, held, scale, options.classify, budget)
+            judge.error(_on(weighted, alpha / (rows.roots * scale), torch.arange(len(rows))))
+            facts |= judge.facts(scale)
+            if not options.classify:
+                facts["validation_error"] = _mean_square(facts["validation_error"], 1e-5 * scale)
+        if not options.exact:  # the iteration's own precision: how far it is from float64 says what another order moves
+            exactly = replace(options, exact=True)
+            careful, known = _measure(kernel, rows, alpha, device, min(_PIECE, budget / 10), exactly, direct=False)
+            off = known["value_error"] + 4 * float(np.linalg.norm(values - careful)) / math.sqrt(len(rows))
+            norm = _norm(alpha, values)
+            moved = math.sqrt(norm**2 + math.sqrt(len(rows)) * off * float(np.linalg.norm(alpha))) - norm
+            facts |= {"norm": Within(norm, 1e-6 * norm + moved), "value_error": None}
+    facts["training_risk"] = _mean_square(_risk(rows, values), off)
+    return values, facts
+
+
+def _mean_square(error: float, off: float) -> Within:
+    """A mean squared error of values that rounding moves by about ``off``."""
+    return Within(error, 1e-6 * error + off * (2 * math.sqrt(error) + off))
+
+
+def _risk(rows: Rows, values: Array) -> float:
+    """Σw‖f(x) − y‖²/Σw."""
+    return float((rows.roots**2 * (values - rows.Y) ** 2).sum() / rows.total)
+
+
+def _norm(alpha: Array, values: Array) -> float:
+    """‖f‖ = √Σα_i·f(x_i), from values in the iteration's own precision."""
+    return math.sqrt(max(0.0, float((alpha * values).sum())))
+
+
+def _inverse_error(n: int, most: float, regularization: float) -> float:
+    """By what share other rounding may move a leave-one-out error: n·ε·(1 + max k(x, x)/λ), from 1e-6 to 0.001."""
+    if regularization == 0:
+        return 1e-3
+    return min(1e-3, max(1e-6, n * float(np.finfo(float).eps) * (1 + most / regularization)))
 
 
 _Found = tuple[Array, Array | None, Array, dict[str, Any]]  # α, f(x_i) if known already, eigenvalues, facts
@@ -177,8 +237,8 @@ def _direct(
             " bandwidth and the columns",
             stacklevel=5,
         )
-    left = None if found.left_out is None else float(found.left_out.square().sum()) / rows.total
-    facts = {"solver": "direct", "dtype": "float64", "rank": found.rank, "epochs": 0, "leave_one_out_error": left}
+    left = None if found.left_out is None else float(found.left_out.square().sum()) / rows.total * scale**2
+    facts = {"solver": "direct", "dtype": "float64", "rank": found.rank, "leave_one_out_error": left}
     if held is not None:
         judge = _Judge(made, held, scale, options.classify, budget)
         judge.error(found.alpha)
@@ -221,16 +281,13 @@ def _iterate(
     reason, done = _epochs(run, judge, options, scale, rng, began)
     if run.capped:
         warnings.warn(f"step={options.step:g} would diverge on some blocks: a smaller one was taken there", stacklevel=4)
-    fitted = run.apply(slice(0, len(rows)))
-    rest = fitted - targets + run.penalty * run.alpha
-    residual = float(rest.square().sum(dtype=torch.float64)) / len(rows)
-    alpha, values = (_in_order(part, order) for part in (run.alpha, fitted))
     facts = {"solver": "eigenpro", "dtype": options.dtype, "epochs": done, "stopped": reason, "leave_one_out_error": None}
-    facts |= {"residual": residual * scale**2, **run.facts()}
+    facts |= run.facts()
     if judge is not None:
         facts |= judge.facts(scale)
     eigenvalues = run.spectrum.eigenvalues[: run.directions + 1].copy()
-    return rows.roots * alpha, None if options.exact else values / rows.roots, eigenvalues, facts
+    values = None if options.exact else _in_order(run.apply(slice(0, len(rows))), order) / rows.roots
+    return rows.roots * _in_order(run.alpha, order), values, eigenvalues, facts
 
 
 def _on(made: Evaluator, values: Array, order: torch.Tensor) -> torch.Tensor:
@@ -339,13 +396,16 @@ def _measure(
     squared = (c * values).sum().clamp(min=0) + (c.abs().sum(0) * errors).sum()
     facts: dict[str, Any] = {"norm": math.sqrt(float(squared)), "value_error": float(errors.max())}
     if penalty > 0:
-        weights, targets = (torch.from_numpy(part).to(values) for part in (rows.roots**2, rows.Y))
+        weights, targets = (
+            torch.from_numpy(np.require(part, requirements="W")).to(values) for part in (rows.roots**2, rows.Y)
+        )
         rest = weights * (values - targets) + penalty * c
         rounded = weights * errors + 4 * eps * (weights * (values.abs() + targets.abs()) + penalty * c.abs())
         squared = (rest * made.times(points, points, rest, piece)).sum().clamp(min=0)
         squared = squared + off * rest.abs().sum(0).square().sum()
-        further = math.sqrt(most) * rounded.sum(0).norm() if off else 0.0
-        facts["gradient_norm"] = 2.0 / rows.total * float(squared.sqrt() + further)
+        further = math.sqrt(most) * float(rounded.sum(0).norm()) if off else 0.0
+        slope = 2.0 / rows.total * (float(squared.sqrt()) + further)
+        facts["gradient_norm"] = Within(slope, 1e-6 * slope + 0.5 / rows.total * further)  # far from the worst case
     return values.cpu().double().numpy(), facts
 
 

@@ -29,6 +29,7 @@ class Linear(Kernel):
     """k(x, z) = ⟨x, z⟩."""
 
     name: ClassVar[str] = "linear"
+    saved_as = "linear-kernel/1"
 
     def __call__(self, X: Any, Z: Any) -> np.ndarray:
         """The matrix ⟨x_i, z_j⟩."""
@@ -55,6 +56,7 @@ class Polynomial(Kernel):
 
     degree: int = 3
     name: ClassVar[str] = "polynomial"
+    saved_as = "polynomial-kernel/1"
 
     def __post_init__(self) -> None:
         if isinstance(self.degree, bool) or self.degree != int(self.degree) or self.degree < 1:
@@ -87,6 +89,7 @@ class Gaussian(Kernel):
 
     sigma: float = 1.0
     name: ClassVar[str] = "gaussian"
+    saved_as = "gaussian-kernel/1"
 
     def __post_init__(self) -> None:
         _positive(self.sigma)
@@ -126,6 +129,7 @@ class Laplace(Kernel):
 
     sigma: float = 1.0
     name: ClassVar[str] = "laplace"
+    saved_as = "laplace-kernel/1"
 
     def __post_init__(self) -> None:
         _positive(self.sigma)
@@ -161,6 +165,7 @@ class Matern(Kernel):
     sigma: float = 1.0
     nu: float = 1.5
     name: ClassVar[str] = "matern"
+    saved_as = "matern-kernel/1"
 
     def __post_init__(self) -> None:
         _positive(self.sigma)
@@ -202,6 +207,7 @@ class Precomputed(Kernel):
 
     name: ClassVar[str] = "precomputed"
     combines: ClassVar[bool] = False
+    saved_as = "precomputed-kernel/1"
 
     def __call__(self, X: Any, Z: Any) -> np.ndarray:
         """X itself, where Z is the whole matrix of the training rows, or the columns that it numbers."""

@@ -27,7 +27,7 @@ _PROGRAMS = 8 * 132  # fills an H200 several times over
 ROUNDING = 4.0  # how many times that of one float32 product a squared distance of copies can be off
 MOST_OUTPUTS = 64  # a program holds a tile of them
 _LARGEST = 6e4  # of a float16, nearly
-_SCALE = 1024.0  # rows are within ten lengths or so of the centre: scaled so, their low parts are far from underflow
+_SCALE = 1024.0  # rows are within ten lengths or so of the center: scaled so, their low parts are far from underflow
 UNIT = 2.0 / _SCALE**2
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import torch
 
 T = TypeVar("T")
-_FLATTEST = {4: 1e-5, 8: 1e-9}  # the smallest τ that rounding allows, by bytes a number
+_FLATTEST = {4: 1e-5, 8: 1e-9}  # the smallest τ that rounding allows, by bytes per number
 _TOGETHER = {"cuda": 32, "cpu": 1}  # blocks solved for in one go
 _MANY, _SUBSAMPLE, _BATCH = 50_000, (1000, 1500), (1000, 2000)  # s and m where memory allows, below and from so many rows
 _USED = 0.8  # of a batch's rows, by which q is chosen
@@ -264,7 +264,6 @@ class Iteration:
             "step_predicted": self.spectrum.step_size(self.batch_size, q),
             "critical_batch_size": self.spectrum.critical_batch_size(0),
             "critical_batch_size_preconditioned": self.spectrum.critical_batch_size(q),
-            "beta": self.spectrum.beta,
             "acceleration_predicted": self.spectrum.acceleration(q),
             "acceleration_measured": measured,
             "cached": self.cached,

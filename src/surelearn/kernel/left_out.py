@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from surelearn.kernel.functions import Kernel, kernel
+from surelearn.subject.leaving import Without
 
 Array = npt.NDArray[np.float64]
 MOST_ROWS = 5000  # the inverse has the square of these as entries
@@ -35,6 +36,11 @@ class LeftOut:
     reach: Array
     pull: Array
 
+    def at(self, rows: npt.NDArray[np.intp]) -> Without:
+        """These fits as every learner hands them over."""
+        each = lambda: (self.full - self.reach[:, i, None] * self.pull[i] for i in rows)  # noqa: E731
+        return Without(rows, self.full, self.own[rows], (self.own + self.pull)[rows], each)
+
     def values(self) -> Iterator[Array]:
         """f₋ᵢ(z) at the points, (m, outputs), for each row i in turn."""
         for i in range(len(self.pull)):
@@ -55,17 +61,25 @@ def left_out(learner: Any, points: Any) -> LeftOut | None:
     >>> bool(np.allclose(next(left_out(model, X).values())[:, 0], without.predict(X)))
     True
     """
+    if not has_closed_fits(learner):
+        return None
     facts, rows = learner.facts_, np.asarray(learner.centers_, dtype=float)
     n = len(rows)
-    if facts["solver"] != "direct" or facts["leave_one_out_error"] is None or n != facts["n"] or n > MOST_ROWS:
-        return None
     k, alpha = kernel_of(learner), np.asarray(learner.coef_, dtype=float).reshape(n, -1)
-    gram, across = k(rows, rows), k(np.asarray(points, dtype=float), rows)
+    gram, across = k(rows, rows), k(learner.in_spreads(np.asarray(points, dtype=float)), rows)
     full = across @ alpha
     gram[np.diag_indices(n)] += facts["regularization"] * n
     targets, inverse = gram @ alpha, np.linalg.inv(gram)
     pull = alpha / np.diagonal(inverse)[:, None]
     return LeftOut(own=targets - pull, full=full, reach=across @ inverse, pull=pull)
+
+
+def has_closed_fits(learner: Any) -> bool:
+    """Whether all fits without one row have a closed form that is not too large."""
+    if learner.centers_ is None:
+        return False
+    facts, n = learner.facts_, len(learner.centers_)
+    return facts["solver"] == "direct" and facts["leave_one_out_error"] is not None and n == facts["n"] and n <= MOST_ROWS
 
 
 def kernel_of(learner: Any) -> Kernel:

@@ -19,7 +19,7 @@ from surelearn.kernel.spectrum import Spectrum, clean
 from surelearn.optim.stopping import Stopper
 
 Array = npt.NDArray[np.floating]
-_FLATTEST = {4: 1e-5, 8: 1e-12}  # the smallest λ_i/λ₁ that counts as a direction, by bytes a number
+_FLATTEST = {4: 1e-5, 8: 1e-12}  # the smallest λ_i/λ₁ that counts as a direction, by bytes per number
 _SUBSAMPLE = 2000
 _LEAST_BATCH = 256
 _GROWTH = 4

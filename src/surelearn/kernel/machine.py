@@ -5,7 +5,10 @@ from __future__ import annotations
 import math
 import sys
 import time
-from typing import Any
+from collections.abc import Iterator
+from copy import copy
+from dataclasses import fields
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -17,15 +20,24 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from surelearn.base import Learner
-from surelearn.kernel.centres import CentreOptions, fit_centres
+from surelearn.base import WEIGHTED_CHECKS, Learner
+from surelearn.kernel.centres import CentreOptions, fit_centres, measure_centres
 from surelearn.kernel.choosing import choose_kernel, default_bandwidth, with_length
-from surelearn.kernel.fitting import Fitted, Options, Rows, default_budget, fit_rows, resolve_device
+from surelearn.kernel.fitting import Options, Rows, default_budget, fit_rows, measure_rows, resolve_device
+from surelearn.kernel.form import sum_form
 from surelearn.kernel.functions import Gaussian, Kernel, Laplace, Matern, Precomputed, kernel
+from surelearn.kernel.left_out import has_closed_fits, left_out
 from surelearn.kernel.precomputed import check_matrix
 from surelearn.kernel.streams import ArrayRows, ParquetRows, RowStream
 from surelearn.kernel.torch_composites import evaluator as prepare
 from surelearn.kernel.torch_functions import check_rows
+from surelearn.lacking import Lacking
+from surelearn.optim.spread import around_spreads, column_spreads
+from surelearn.record import Record
+from surelearn.subject import Around, Objective, Parts
+from surelearn.subject.forms import PRECOMPUTED
+from surelearn.subject.leaving import Without
+from surelearn.subject.machines import Expansion, Machines
 
 Array = npt.NDArray[np.float64]
 _SOLVERS = ("auto", "direct", "eigenpro")
@@ -33,12 +45,16 @@ _DEVICES = ("auto", "cpu", "cuda")
 _DTYPES = ("float32", "float64")
 _SECONDS = 5.0  # between two lines about the progress
 _LARGEST = 1e140  # of a target
+PENALTY = 0.1  # nλ where neither λ nor the kernel's length is stated
 _CHUNK = 20_000  # rows of a stream at a time
 _LOOKED_AT = 2000  # rows of a stream on which a kernel is chosen
+_NO_WEIGHTS = "sample_weight goes with centers=None: a model with fewer centers counts each row once"
 
 
 class KernelMachine(Learner):
     """f = Σ α_j k(x_j, ·), fitted by least squares; targets are what a subclass makes of y."""
+
+    spreads_: Array | None = None  # models of version 0.2 took columns as they are
 
     def __init__(
         self,
@@ -46,7 +62,7 @@ class KernelMachine(Learner):
         *,
         bandwidth: float | str | None = None,
         degree: int = 3,
-        regularization: float | str = 0.0,
+        regularization: float | str | None = None,
         solver: str = "auto",
         centers: int | npt.ArrayLike | None = None,
         subsample: int | None = None,
@@ -95,6 +111,107 @@ class KernelMachine(Learner):
         self.random_state = random_state
         self.delta = delta
 
+    @classmethod
+    def examples(cls) -> Iterator[Self]:
+        """Solved directly, by EigenPro and on fewer centers; with what each claim needs, and without."""
+        yield cls(device="cpu")
+        yield cls(bandwidth=1.0, regularization=0.1, y_bound=1.0, device="cpu")
+        yield cls("polynomial", degree=2, regularization=0.1, x_bound=1.0, y_bound=1.0, solver="eigenpro", device="cpu")
+        yield cls(bandwidth=1.0, solver="eigenpro", validation_fraction=0.25, random_state=0, device="cpu")
+        yield cls(bandwidth=1.0, regularization=0.01, centers=20, validation_fraction=0.25, random_state=0, device="cpu")
+
+    @classmethod
+    def checked(cls) -> Iterator[Self]:
+        """Solved directly, and by EigenPro in double precision, as the checks' tolerances ask for."""
+        yield cls(regularization=1e-3, random_state=0, device="cpu")
+        yield cls(regularization=1e-3, solver="eigenpro", dtype="float64", random_state=0, device="cpu")
+
+    def expected_failures(self) -> dict[str, str]:
+        """EigenPro stops at a tolerance, and not at the same point for a row of weight 2 as for two rows."""
+        stops = self.solver == "eigenpro"
+        return {WEIGHTED_CHECKS[0]: "a stopped iteration is not equivalent to repeated rows"} if stops else {}
+
+    @property
+    def record_(self) -> Record:
+        """What happened in the fit; models of version 0.2 kept the kernel's parameters and x_bound beside their facts."""
+        check_is_fitted(self, "facts_")
+        told = {"x_bound": self.x_bound, "kernel_parameters": self.kernel_parameters_}
+        return self.Record.read(told | self.facts_, strict=False)
+
+    def measure_again(self, X: Any, y: Any = None, sample_weight: Any = None) -> dict[str, Any]:
+        """The record's fields that the fitted model and the rows it was fitted on tell, measured again."""
+        check_is_fitted(self, "coef_")
+        X, Y, labels = self._read(X, y, reset=False)
+        X = self.in_spreads(X)
+        self._check()
+        made = kernel(self.kernel_name_, **self.kernel_parameters_)
+        lam = float(getattr(self, "regularization_", self.facts_["regularization"]))  # version 0.2 had it in facts alone
+        alpha = self.coef_.reshape(len(self.coef_), -1)
+        if self.center_indices_ is None:
+            found = self._measure_centres(made, ArrayRows(as_array(X), Y), alpha, lam, sample_weight, labels=labels)
+            return found | self._told(made, X.shape[1], Y.shape[1])
+        X, error, every = self._training_rows(X, Y, sample_weight)
+        rows, held = self._apart(every)
+        direct = not self.eigenvalues_.size
+        options = self._options(lam, Y.shape[1], error, labels=labels)
+        values, found = measure_rows(made, rows, held, alpha, options, direct=direct)
+        more = {"matrix_rows": len(X)} if self._precomputed() else {}
+        found |= self._told(made, X.shape[1], Y.shape[1]) | more
+        return found | self._more_facts(found, values, rows.Y)
+
+    def _measure_centres(
+        self, made: Kernel, stream: RowStream, alpha: Array, lam: float, sample_weight: Any, *, labels: bool
+    ) -> dict[str, Any]:
+        if sample_weight is not None:
+            raise ValueError(_NO_WEIGHTS)
+        held = getattr(self, "held_out_", None if self.validation_fraction else np.zeros(0, dtype=np.int64))
+        if held is None:
+            raise ValueError("version 0.2 did not keep which rows were held out: fit again")
+        self._check_rows(stream)
+        centres = np.asarray(self.centers_)
+        options = self._centre_options(centres, lam, stream.outputs, labels=labels)
+        found = measure_centres(made, stream, centres, held, alpha, options)
+        return found | self._more_facts(found, None, None)
+
+    def _training_rows(self, X: Any, Y: Array, sample_weight: Any) -> tuple[Any, float, Rows]:
+        """Rows or the kernel matrix, how far that may be from one of a kernel, and the rows of positive weight."""
+        error = 0.0
+        if self._precomputed():
+            X, error = _kernel_matrix(X)
+        elif self.x_bound is not None:
+            self._check_bound("x_bound", self.x_bound, np.linalg.norm(as_array(X).astype(float, copy=False), axis=1))
+        return X, error, _rows(X, Y, sample_weight)
+
+    def _apart(self, every: Rows) -> tuple[Rows, Rows | None]:
+        """The rows that f is built on, in their order, and those held out."""
+        numbers = np.asarray(self.center_indices_)
+        where = np.searchsorted(every.numbers, numbers)
+        if where.max() >= len(every) or not np.array_equal(every.numbers[where], numbers):
+            raise ValueError("some rows that the model is built on are not here, or have weight 0")
+        rows = every.take(where)
+        if self.centers_ is not None and not np.array_equal(as_array(rows.X), self.centers_):
+            raise ValueError("the rows differ from those that the model is built on")
+        others = np.delete(np.arange(len(every)), where)
+        return rows, every.take(others) if len(others) else None
+
+    def _told(self, made: Kernel, d: int, outputs: int) -> dict[str, Any]:
+        """What the parameters and the kernel tell."""
+        found: dict[str, Any] = {"d": d, "outputs": outputs, "kernel": made.name, "kernel_parameters": made.parameters()}
+        return found | {"tuned": self._tuned(), "x_bound": self.x_bound}
+
+    def _options(self, lam: float, outputs: int, error: float, *, labels: bool) -> Options:
+        settings: dict[str, Any] = {n: getattr(self, n) for n in Options.__dataclass_fields__ if hasattr(self, n)}
+        settings["regularization"] = lam
+        exact = lam > 0 or (labels and outputs == 1 and not self._tuned())
+        return Options(**settings, classify=labels, exact=exact, matrix_error=error)
+
+    def _centre_options(self, centres: Any, lam: float, outputs: int, *, labels: bool) -> CentreOptions:
+        names = set(CentreOptions.__dataclass_fields__) & set(self.get_params())
+        settings: dict[str, Any] = {name: getattr(self, name) for name in names}
+        settings |= {"regularization": lam, "device": resolve_device(self.device)}
+        exact = labels and outputs == 1 and not self._tuned()
+        return CentreOptions(centres, passes=self.epochs, classify=labels, exact=exact, **settings)
+
     def _fit(self, X: Any, Y: Array, sample_weight: Any, *, labels: bool) -> None:
         """Fit to checked rows and targets (n, outputs)."""
         self._check()
@@ -103,52 +220,52 @@ class KernelMachine(Learner):
                 f"y holds numbers up to {np.abs(Y).max():.3g}, whose squares are too large: give it in other units"
             )
         resolve_device(self.device)
+        if not (self.warm_start and hasattr(self, "facts_")):
+            self.spreads_ = self._spreads(X, sample_weight)
+        X = self.in_spreads(X)
         if self.centers is not None:
             if sample_weight is not None:
-                raise ValueError("sample_weight goes with centers=None: a model with fewer centers counts each row once")
+                raise ValueError(_NO_WEIGHTS)
             self._fit_stream(ArrayRows(as_array(X), Y), labels=labels)
             return
-        rng, error = check_random_state(self.random_state), 0.0
-        if self._precomputed():
-            X, error = _kernel_matrix(X)
-        elif self.x_bound is not None:
-            self._check_bound("x_bound", self.x_bound, np.linalg.norm(as_array(X).astype(float, copy=False), axis=1))
-        rows = _rows(X, Y, sample_weight)
-        made, lam, tuned = self._choose(rows, rng, labels=labels)
-        settings: dict[str, Any] = {n: getattr(self, n) for n in Options.__dataclass_fields__ if hasattr(self, n)}
-        settings["regularization"] = lam
-        options = Options(
-            **settings, classify=labels, exact=lam > 0 or (labels and Y.shape[1] == 1 and not tuned), matrix_error=error
-        )
+        rng = check_random_state(self.random_state)
+        X, error, rows = self._training_rows(X, Y, sample_weight)
+        total = float(len(Y) if sample_weight is None else np.sum(np.asarray(sample_weight, dtype=float)))
+        made, lam = self._choose(rows, rng, total, labels=labels)
+        options = self._options(lam, Y.shape[1], error, labels=labels)
         fitted = fit_rows(made, rows, options, rng, self._start(X, Y.shape[1]))
-        self.kernel_name_, self.kernel_parameters_ = made.name, made.parameters()
+        self.kernel_name_, self.kernel_parameters_, self.regularization_ = made.name, made.parameters(), lam
         self.centers_ = None if isinstance(made, Precomputed) else as_array(fitted.rows.X)
         self.center_indices_, self.coef_ = fitted.rows.numbers, fitted.alpha
         self.eigenvalues_ = fitted.eigenvalues
         more = {"matrix_rows": len(X)} if self._precomputed() else {}
-        self._keep(made, tuned, X.shape[1], Y.shape[1], fitted.facts | more, fitted)
+        more |= self._told(made, X.shape[1], Y.shape[1])
+        self._keep(fitted.facts | more | self._more_facts(fitted.facts, fitted.values, fitted.rows.Y))
 
     def _fit_stream(self, stream: RowStream, *, labels: bool) -> None:
         """Fit a model with fewer centers than rows, the rows read in passes."""
         self._check()
-        device, rng = resolve_device(self.device), check_random_state(self.random_state)
+        rng = check_random_state(self.random_state)
         some = stream.take(rng.permutation(stream.n)[:_LOOKED_AT] if stream.n > _LOOKED_AT else np.arange(stream.n))
-        made, lam, tuned = self._choose(_rows(*some, None), rng, labels=labels)
+        made, lam = self._choose(_rows(*some, None), rng, float(stream.n), labels=labels)
         if isinstance(made, Precomputed):
             raise ValueError("kernel='precomputed' has a row and a column for every row: give centers=None")
-        names = set(CentreOptions.__dataclass_fields__) & set(self.get_params())
-        settings: dict[str, Any] = {name: getattr(self, name) for name in names} | {"regularization": lam, "device": device}
+        self._check_rows(stream)
+        centres, start = self._centres(stream)
+        if self.spreads_ is not None and not isinstance(centres, int):
+            centres = self.in_spreads(np.asarray(centres, dtype=float)) if start is None else centres
+        options = self._centre_options(centres, lam, stream.outputs, labels=labels)
+        fitted = fit_centres(made, stream, options, rng, alpha=start, progress=Said() if self.verbose else None)
+        self.centers_, self.coef_, self.center_indices_, self.held_out_ = fitted.centres, fitted.alpha, None, fitted.held
+        self.kernel_name_, self.kernel_parameters_, self.regularization_ = made.name, made.parameters(), lam
+        self.eigenvalues_ = np.zeros(0)
+        more = {"weighted": False, **self._told(made, stream.d, stream.outputs)}
+        self._keep(fitted.facts | more | self._more_facts(fitted.facts, None, None))
+
+    def _check_rows(self, stream: RowStream) -> None:
         if self.x_bound is not None:
             for chunk in stream.chunks(_CHUNK):
                 self._check_bound("x_bound", self.x_bound, np.linalg.norm(chunk[0].astype(float, copy=False), axis=1))
-        centres, start = self._centres(stream)
-        exact = labels and stream.outputs == 1 and not tuned
-        options = CentreOptions(centres, passes=self.epochs, classify=labels, exact=exact, **settings)
-        fitted = fit_centres(made, stream, options, rng, alpha=start, progress=Said() if self.verbose else None)
-        self.centers_, self.coef_, self.center_indices_ = fitted.centres, fitted.alpha, None
-        self.kernel_name_, self.kernel_parameters_ = made.name, made.parameters()
-        self.eigenvalues_ = np.zeros(0)
-        self._keep(made, tuned, stream.d, stream.outputs, {"weighted": False, **fitted.facts}, None)
 
     def _needs_centers(self) -> None:
         if self.centers is None:
@@ -165,11 +282,9 @@ class KernelMachine(Learner):
         given = self.centers
         return (int(given) if isinstance(given, (int, np.integer)) else np.asarray(given)), None
 
-    def _keep(self, made: Kernel, tuned: bool, d: int, outputs: int, found: dict[str, Any], fitted: Fitted | None) -> None:
-        facts = {"d": d, "outputs": outputs, "kernel": made.name, "tuned": tuned, **found}
-        facts |= {"radius": made.radius(self.x_bound), "y_bound": self.y_bound}
-        facts |= {f"kernel_{name}": value for name, value in self.kernel_parameters_.items()}
-        self.facts_ = facts | self._more_facts(facts, fitted)
+    def _keep(self, found: dict[str, Any]) -> None:
+        known = {one.name for one in fields(self.Record)}
+        self.facts_ = {name: value for name, value in found.items() if name in known}
         self.epochs_ = int(found["epochs"])
 
     def _start(self, X: Any, outputs: int) -> tuple[np.ndarray, Array] | None:
@@ -183,14 +298,97 @@ class KernelMachine(Learner):
             raise ValueError("warm_start=True goes on with the same rows (more may follow) and outputs: these are others")
         return numbers, alpha
 
-    def _more_facts(self, facts: dict[str, Any], fitted: Fitted | None) -> dict[str, Any]:
-        """What the claims of this learner read."""
+    def _described(self) -> Parts | Around:
+        check_is_fitted(self, "facts_")
+        if self.spreads_ is None:
+            return self._parts()
+        inside = copy(self)
+        inside.spreads_, inside.regularization = None, self.regularization_
+        return around_spreads(inside, self.spreads_)
+
+    def _parts(self) -> Parts:
+        facts, count = self.facts_, len(self.classes_) if hasattr(self, "classes_") else None
+        made = self.kernel if isinstance(self.kernel, Kernel) else kernel(self.kernel_name_, **self.kernel_parameters_)
+        objective = Objective(
+            "squared",
+            float(facts["regularization"]),
+            intercept="none",
+            coding="numbers" if count is None else "binary" if count == 2 else "one_vs_rest",
+            uniform=not facts["weighted"],
+            kernel=self.kernel_name_,
+            rows=facts["n"],
+            minimized=facts["solver"] == "direct",
+            tolerance=None if facts["solver"] == "direct" else float(self.tol),
+        )
+        form = lambda: sum_form(made, self.centers_, self.coef_, classes=count)  # noqa: E731
+        why = "there is a closed form only of a direct solution with λ > 0, of at most 5,000 rows"
+        fits = self._without if has_closed_fits(self) else Lacking("leave-one-out", why)
+        return Parts(form, objective, fits, self._machines, expansion=self._expansion)
+
+    def _expansion(self) -> Expansion | Lacking:
+        if self.centers_ is None:
+            return Lacking("expansion", PRECOMPUTED.reason)
+        return Expansion(kernel(self.kernel_name_, **self.kernel_parameters_), self.centers_, self.facts_)
+
+    def _without(self, X: Any, y: Any, points: Any, rows: Any = None) -> Without:  # noqa: ARG002 - it holds its rows
+        fits = left_out(self, points)
+        assert fits is not None  # noqa: S101 - has_closed_fits
+        return fits.at(np.arange(len(fits.pull)) if rows is None else np.asarray(rows))
+
+    def _machines(self) -> Machines | Lacking:
+        """Whatever the kernel: the scores, and ‖f_m‖² = Σ_j α_jm·f_m(x_j)."""
+        if self.centers_ is None:
+            return Lacking("machines", PRECOMPUTED.reason)
+        alpha = np.asarray(self.coef_, dtype=float).reshape(len(self.coef_), -1)
+        squares = (alpha * as_array(self._scores(self.centers_))).sum(axis=0)
+        return Machines(lambda Z: as_array(self._scores(Z)), squares, np.zeros(alpha.shape[1]))
+
+    def _read(self, X: Any, y: Any, *, reset: bool) -> tuple[Any, Array, bool]:
+        """Checked rows, their targets (n, outputs), and whether these are labels."""
         raise NotImplementedError
 
-    def _choose(self, rows: Rows, rng: np.random.RandomState, *, labels: bool) -> tuple[Kernel, float, bool]:
-        """The kernel, λ, and whether either was chosen on the rows: by leave-one-out, or a bandwidth by their distances."""
+    def _more_facts(self, facts: dict[str, Any], values: Array | None, Y: Array | None) -> dict[str, Any]:
+        """What else the record of this learner has, of the values f(x_i) where they are known."""
+        raise NotImplementedError
+
+    def _unfitted(self) -> tuple[Kernel, float | str | None]:
+        """The kernel as it was given, and its length: a number, "loo", or None where it is to be chosen."""
         made = self.kernel if isinstance(self.kernel, Kernel) else kernel(self.kernel, degree=self.degree)
-        length = getattr(self.kernel, "bandwidth", self.bandwidth)
+        return made, getattr(self.kernel, "bandwidth", self.bandwidth)
+
+    def _tuned(self) -> bool:
+        """Whether the kernel or λ was chosen on the rows: by leave-one-out, or a bandwidth by their distances."""
+        made, length = self._unfitted()
+        by_distances = isinstance(self.kernel, str) and isinstance(made, (Gaussian, Laplace, Matern)) and length is None
+        return by_distances or "loo" in (self.regularization, length)
+
+    def _relative(self) -> bool:
+        """Whether columns are divided by their spread: neither the kernel's length, nor λ, nor a bound is stated."""
+        made, length = self._unfitted()
+        unstated = length is None and self.regularization is None and self.x_bound is None
+        return unstated and isinstance(self.kernel, str) and isinstance(made, (Gaussian, Laplace, Matern))
+
+    def _spreads(self, X: Any, sample_weight: Any) -> Array | None:
+        """What to divide the columns of training rows by; None where they are taken as they are."""
+        if not self._relative():
+            return None
+        check_rows(X)
+        weights = None if sample_weight is None else np.asarray(sample_weight, dtype=float)
+        if weights is not None and (weights.shape != (len(X),) or not (weights > 0).any()):
+            return None  # refused where rows and weights meet
+        return column_spreads(as_array(X), weights)
+
+    def in_spreads(self, X: Any) -> Any:
+        """Rows as the kernel is given them: each column divided by its spread on the training rows, or as it is."""
+        if self.spreads_ is None:
+            return X
+        if _is_tensor(X):
+            return X / X.new_tensor(self.spreads_)
+        return (X / self.spreads_).astype(X.dtype, copy=False)
+
+    def _choose(self, rows: Rows, rng: np.random.RandomState, total: float, *, labels: bool) -> tuple[Kernel, float]:
+        """The kernel, and λ for rows of this total weight."""
+        made, length = self._unfitted()
         if self.centers is None and (length in (None, "loo") or self.regularization == "loo"):
             check_rows(rows.X)
         if "loo" in (self.regularization, length):
@@ -199,31 +397,32 @@ class KernelMachine(Learner):
                 _labels(rows.Y) if labels else rows.Y,
                 kernels=[made],
                 bandwidths=None if length in (None, "loo") else [float(length)],
-                regularizations=None if self.regularization == "loo" else [float(self.regularization)],
+                regularizations=None if self.regularization == "loo" else [float(self.regularization or 0.0)],
                 classify=labels,
                 random_state=rng,
             )
-            return found.kernel, found.regularization, True
-        lam = float(self.regularization)
+            return found.kernel, found.regularization
+        lam = PENALTY / total if self._relative() else float(self.regularization or 0.0)
         if isinstance(self.kernel, Kernel) or not isinstance(made, (Gaussian, Laplace, Matern)):
-            return made, lam, False
+            return made, lam
         if length is None:
             length = default_bandwidth(made, as_array(rows.X), rng, interpolate=lam == 0)
-        return with_length(made, float(length or 1.0)), lam, self.bandwidth is None
+        return with_length(made, float(length or 1.0)), lam
 
-    def _checked(self, X: Any, **rest: Any) -> Any:
+    def _checked(self, X: Any, *, reset: bool = False, **rest: Any) -> Any:
         """Rows, and targets if y is given, as arrays; torch tensors stay where they are. `Evaluator` looks for NaN."""
         if not _is_tensor(X):
             dtypes = (np.float64, np.float32)
-            return validate_data(self, X, **rest, reset="y" in rest, dtype=dtypes, ensure_all_finite=False)
+            return validate_data(self, X, **rest, reset=reset, dtype=dtypes, ensure_all_finite=False)
         if X.ndim != 2 or not X.is_floating_point():
             raise ValueError(f"X must be a tensor of floating-point numbers with two axes, not {X.dtype} with {X.ndim}")
         X = X if X.element_size() >= 4 else X.float()
+        if reset:
+            self.n_features_in_ = int(X.shape[1])
+        elif X.shape[1] != self.n_features_in_:
+            raise ValueError(f"X has {X.shape[1]} columns, but the model was fitted to {self.n_features_in_}")
         if "y" not in rest:
-            if X.shape[1] != self.n_features_in_:
-                raise ValueError(f"X has {X.shape[1]} columns, but the model was fitted to {self.n_features_in_}")
             return X.detach()
-        self.n_features_in_ = int(X.shape[1])
         rest["y"] = as_array(rest["y"])
         return X.detach(), check_X_y(np.zeros((len(X), 1)), **rest)[1]
 
@@ -232,7 +431,7 @@ class KernelMachine(Learner):
         import torch
 
         check_is_fitted(self, "coef_")
-        X = self._checked(X)
+        X = self.in_spreads(self._checked(X))
         if self.centers_ is None:
             check_rows(X)
             scores = as_array(X)[:, self.center_indices_] @ self.coef_.reshape(len(self.coef_), -1)
@@ -267,7 +466,8 @@ class KernelMachine(Learner):
             raise ValueError(f"delta must be between 0 and 1, not {self.delta!r}")
         if self.x_bound is not None and self._precomputed():
             raise ValueError("x_bound is about rows, and a precomputed kernel has none: leave it out")
-        if self.regularization != "loo" and not _is_number(self.regularization, at_least=0):
+        stated = self.regularization not in (None, "loo")
+        if stated and not _is_number(self.regularization, at_least=0):
             raise ValueError(f"regularization must be a finite number of at least 0 or 'loo', not {self.regularization!r}")
         counted = isinstance(self.centers, (int, np.integer)) and not isinstance(self.centers, bool) and self.centers >= 1
         if self.centers is not None and not counted and np.ndim(self.centers) != 2:

@@ -13,6 +13,10 @@ from surelearn.kernel.positivity import check_positive
 MOST_ROWS = 4000  # up to which all of a matrix is looked at: a Cholesky factor takes seconds
 FIXED = "the matrix holds values of one kernel, fixed before seeing the rows"
 POSITIVE = f"the matrix is positive semidefinite, of which {MOST_ROWS:,} rows were looked at"
+NOT_KERNEL_MATRICES = {  # scikit-learn's checks that a learner of kernel matrices cannot pass
+    "check_estimators_dtypes": "cuts a kernel matrix to whole numbers, which makes it indefinite",
+    "check_positive_only_tag_during_fit": "takes a matrix of random numbers, which is no kernel's",
+}
 _SYMMETRIC = 1e3  # units of rounding by which two halves may differ
 _POSITIVE = (10.0, 1e4)  # units of rounding, for every row, by which eigenvalues may lie below 0: careful values, others
 

@@ -8,8 +8,10 @@ cosine and a sine of the same angle, so that ‖φ(x)‖ = 1 exactly, as √k(x,
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -24,12 +26,18 @@ from sklearn.base import (
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from surelearn.base import Learner, Writer
+from surelearn.base import Learner
+from surelearn.kernel.choosing import default_bandwidth, with_length
 from surelearn.kernel.functions import Gaussian, Kernel, Laplace, inner_products, kernel, squared_norms
+from surelearn.optim.spread import column_spreads, divided
+from surelearn.record import Record, Within, Writer
+from surelearn.subject import Parts
 
 Array = npt.NDArray[np.float64]
 FEATURES = ("gaussian", "laplace", "relu")
 _INTERCEPTS = ("free", "none")
+_PENALTIES = 10.0 ** np.linspace(-8.0, 0.0, 17)  # λ to choose from, fixed before any rows: features have length 1
+_LOOKED_AT = 2000  # rows whose distances are looked at
 _PIECE = 2**22  # numbers in a piece of the features: 32 MB
 
 
@@ -95,6 +103,8 @@ class FourierFeatures(_Features):
     True
     """
 
+    saved_as = "fourier-features/1"
+
     def __init__(
         self,
         kernel: str | Kernel = "gaussian",
@@ -141,6 +151,8 @@ class ReluFeatures(_Features):
     (2, 3)
     """
 
+    saved_as = "relu-features/1"
+
     def __init__(self, n_components: int = 500, *, bias: float = 1.0, random_state: Any = None) -> None:
         self.n_components = n_components
         self.bias = bias
@@ -157,19 +169,70 @@ class ReluFeatures(_Features):
         return np.maximum(products, 0.0) * math.sqrt(2 / self.weights_.shape[1])
 
 
-class RandomFeaturesRegressor(MultiOutputMixin, RegressorMixin, Learner):
-    """Least squares on random features; among all best weights those of smallest norm.
+@dataclass(frozen=True, kw_only=True)
+class RandomFeaturesRecord(Record):
+    """A fit of (1/n)·Σ‖⟨w, φ(x_i)⟩ + b − y_i‖² + λ‖w‖², φ random features.
 
-    Up to as many features as rows this is ordinary least squares, with more the interpolant of smallest norm. Rows are read
-    in pieces into one triangular factor: time O(n·D²), memory O(D²) beside the rows.
+    Attributes
+    ----------
+    regularization, chosen_by : λ, and "gcv" where it was chosen on the rows
+    relative : whether the features' scale was taken from the rows
+    outputs : targets of a row
+    components, features, intercept : D, the kind of features, and "free" or "none"
+    rank, condition_number : of the features of the training rows, without singular values that are rounding
+    weight_norm, training_risk : ‖w‖ and the mean squared error
+    """
+
+    key: ClassVar[str] = "random-features-regressor/1"
+
+    outputs: int
+    components: int
+    features: str
+    intercept: str
+    rank: int
+    condition_number: float
+    weight_norm: float
+    training_risk: float
+    regularization: float = 0.0
+    chosen_by: str = ""
+    relative: bool = False
+
+    def write(self, writer: Writer) -> None:
+        """Nothing is claimed, and why."""
+        reason = (
+            "least squares without a penalty is not uniformly stable, and its weights have no norm bounded beforehand: fit"
+            " surelearn.linear.Ridge with a regularization fixed beforehand to the transformed rows"
+        )
+        if self.chosen_by or self.relative:
+            reason = (
+                "the features' scale or the penalty was taken from the rows: fit surelearn.linear.Ridge with x_bound=1 and"
+                " y_bound= to rows transformed by FourierFeatures with a stated sigma="
+            )
+        writer.lacks("uniform stability", reason)
+        writer.lacks("risk", reason + ", or certify on rows kept apart")
+        writer.lacks(
+            "distance to the kernel's interpolant",
+            "random features replace the kernel by another of finite rank; how far predictions move is not bounded here",
+        )
+
+
+class RandomFeaturesRegressor(MultiOutputMixin, RegressorMixin, Learner):
+    """Ridge regression on random features: (1/n)·Σ‖⟨w, φ(x_i)⟩ + b − y_i‖² + λ‖w‖².
+
+    With λ = 0 the best weights of smallest norm: up to as many features as rows ordinary least squares, with more the
+    interpolant of smallest norm. Rows are read in pieces into one triangular factor: time O(n·D²), memory O(D²) beside the
+    rows.
 
     Parameters
     ----------
     features : "gaussian" or "laplace" (`FourierFeatures`) or "relu" (`ReluFeatures`)
-    sigma : the kernel's σ; unused by "relu"
+    sigma : the kernel's σ; unused by "relu". None divides columns by their spread on the rows (`column_spreads`), and takes
+        the σ of a length that is a multiple of the rows' median distance (`default_bandwidth`)
     n_components : D, the number of features
+    regularization : λ ≥ 0 beside the *mean* squared loss; 0 is least squares. None is 0 where σ is stated, and else the one
+        of 17 from 10⁻⁸ to 1 with the least generalized cross-validation
     orthogonal : of Fourier features; unused by "relu"
-    intercept : "free" (features and targets are centred) or "none"
+    intercept : "free" (features and targets are centered) or "none"
     random_state : seed of the features
 
     Attributes
@@ -177,6 +240,7 @@ class RandomFeaturesRegressor(MultiOutputMixin, RegressorMixin, Learner):
     weights_ : the random weights, as the features have them
     coef_ : (D,) or (t, D)
     intercept_ : a number, or (t,)
+    regularization_ : the λ used
     facts_ : among others ``rank``, ``condition_number``, ``weight_norm`` and ``training_risk``
 
     Examples
@@ -188,13 +252,17 @@ class RandomFeaturesRegressor(MultiOutputMixin, RegressorMixin, Learner):
     """
 
     takes_sparse = True
+    saved_as = "random-features-regressor/1"
+    Record = RandomFeaturesRecord
+    regularization: float | None = 0.0  # of models of version 0.2
 
     def __init__(
         self,
         features: str = "gaussian",
         *,
-        sigma: float = 1.0,
+        sigma: float | None = None,
         n_components: int = 500,
+        regularization: float | None = None,
         orthogonal: bool = False,
         intercept: str = "free",
         random_state: Any = None,
@@ -202,6 +270,7 @@ class RandomFeaturesRegressor(MultiOutputMixin, RegressorMixin, Learner):
         self.features = features
         self.sigma = sigma
         self.n_components = n_components
+        self.regularization = regularization
         self.orthogonal = orthogonal
         self.intercept = intercept
         self.random_state = random_state
@@ -210,22 +279,90 @@ class RandomFeaturesRegressor(MultiOutputMixin, RegressorMixin, Learner):
         """Fit to rows ``X`` (n, d), dense or sparse, and targets ``y`` (n,) or (n, t)."""
         _check_choice("features", self.features, FEATURES)
         _check_choice("intercept", self.intercept, _INTERCEPTS)
-        X, y = validate_data(self, X, y, accept_sparse="csr", multi_output=True, y_numeric=True, dtype=np.float64)
-        Y = np.asarray(y, dtype=float).reshape(len(y), -1)
+        if self.regularization is not None:
+            _check_penalty(self.regularization)
+        X, Y, single = self._read(X, y, reset=True)
+        self.weights_ = self._draw(X, check_random_state(self.random_state))
+        coef, constant, found = self._solve(X, Y)
+        self.regularization_ = found["regularization"]
+        self.coef_ = np.ascontiguousarray(coef[:, 0] if single else coef.T)
+        self.intercept_ = float(constant[0]) if single else constant
+        measured = self._measured(X, Y, found)
+        self.facts_ = {name: getattr(value, "value", value) for name, value in measured.items()}
+        return self
+
+    @classmethod
+    def examples(cls) -> Iterator[Self]:
+        """What is left out taken from the rows; fewer features than rows, and more."""
+        yield cls(n_components=20, random_state=0)
+        yield cls(sigma=1.0, n_components=6, random_state=0)
+        yield cls("laplace", sigma=0.1, n_components=200, intercept="none", random_state=0)
+        yield cls(sigma=1.0, n_components=50, regularization=0.01, random_state=0)
+
+    @classmethod
+    def checked(cls) -> Iterator[Self]:
+        """Both kinds of features, with an intercept and without."""
+        yield cls(sigma=50.0, n_components=51, random_state=0)
+        yield cls("relu", n_components=31, intercept="none", random_state=0)
+
+    def measure_again(self, X: Any, y: Any = None, sample_weight: Any = None) -> dict[str, Any]:
+        """The record's fields that the fitted model and the rows it was fitted on tell, measured again."""
+        if sample_weight is not None:
+            raise ValueError("this learner takes no sample_weight")
+        check_is_fitted(self, "coef_")
+        X, Y, _ = self._read(X, y, reset=False)
+        return self._measured(X, Y, self._solve(X, Y)[2])
+
+    def _read(self, X: Any, y: Any, *, reset: bool) -> tuple[Any, Array, bool]:
+        """Checked rows and targets (n, t), and whether there is one target."""
+        X, y = validate_data(
+            self, X, y, accept_sparse="csr", multi_output=True, y_numeric=True, dtype=np.float64, reset=reset
+        )
+        return X, np.asarray(y, dtype=float).reshape(len(y), -1), np.ndim(y) == 1
+
+    def _solve(self, X: Any, Y: Array) -> tuple[Array, Array, dict[str, Any]]:
+        """The weights of smallest norm (D, t), the intercepts (t,), and the facts of the features' matrix."""
         mapping = self._mapping()
-        self.weights_ = mapping.weights_ = mapping._draw(X.shape[1], check_random_state(self.random_state))
+        mapping.weights_ = self.weights_
         free, D = self.intercept == "free", self.n_components
         R = _triangle(mapping, X, Y, free)
         means, R = (R[0, 1:] / R[0, 0], R[1:, 1:]) if free else (np.zeros(R.shape[1]), R)
-        coef, facts = minimum_norm(R[:, :D], R[:, D:], max(len(Y), D))
-        constant = means[D:] - means[:D] @ coef
-        self.coef_ = np.ascontiguousarray(coef.T if np.ndim(y) == 2 else coef[:, 0])
-        self.intercept_ = constant if np.ndim(y) == 2 else float(constant[0])
-        left = Y - self.predict(X).reshape(Y.shape)
-        facts |= {"n": len(Y), "d": X.shape[1], "outputs": Y.shape[1], "components": D, "features": self.features}
-        facts |= {"intercept": self.intercept, "training_risk": float((left**2).sum(1).mean())}
-        self.facts_ = facts
-        return self
+        stated = 0.0 if self.regularization is None and self.sigma is not None else self.regularization
+        coef, facts = penalized(R[:, :D], R[:, D:], len(Y), stated, free)
+        return coef, means[D:] - means[:D] @ coef, facts
+
+    def _draw(self, X: Any, random: np.random.RandomState) -> Array:
+        """The features' random weights; of columns in units of their spread where no σ was stated."""
+        if self.sigma is not None:
+            return self._mapping()._draw(X.shape[1], random)
+        spreads, mapping = column_spreads(X), self._mapping()
+        if isinstance(mapping, FourierFeatures):
+            looked = X[np.sort(random.permutation(X.shape[0])[:_LOOKED_AT])]
+            looked = divided(looked, spreads)
+            made = kernel(self.features)
+            dense = looked.toarray() if hasattr(looked, "toarray") else looked
+            mapping.kernel = with_length(made, default_bandwidth(made, dense, random, interpolate=False) or 1.0)
+        drawn = mapping._draw(X.shape[1], random)
+        return np.vstack([drawn[:-1] / spreads[:, None], drawn[-1:]])
+
+    def _measured(self, X: Any, Y: Array, found: dict[str, Any]) -> dict[str, Any]:
+        risk = float(((Y - self.predict(X).reshape(Y.shape)) ** 2).sum(1).mean())
+        condition = found["condition_number"]
+        return {
+            "n": len(Y),
+            "d": X.shape[1],
+            "outputs": Y.shape[1],
+            "components": self.n_components,
+            "features": self.features,
+            "intercept": self.intercept,
+            "rank": found["rank"],
+            "condition_number": Within(condition, condition * (1e-6 + float(np.finfo(float).eps) * condition)),
+            "weight_norm": float(np.linalg.norm(self.coef_)),
+            "regularization": found["regularization"],
+            "chosen_by": "gcv" if self.regularization is None and self.sigma is None else "",
+            "relative": self.sigma is None,
+            "training_risk": Within(risk, 1e-6 * risk + 1e-12 * float((Y**2).sum(1).mean())),
+        }
 
     def predict(self, X: Any) -> Array:
         """Predictions, shape (n,) or (n, t)."""
@@ -239,19 +376,11 @@ class RandomFeaturesRegressor(MultiOutputMixin, RegressorMixin, Learner):
     def _mapping(self) -> FourierFeatures | ReluFeatures:
         if self.features == "relu":
             return ReluFeatures(self.n_components)
-        return FourierFeatures(self.features, sigma=self.sigma, n_components=self.n_components, orthogonal=self.orthogonal)
+        sigma = 1.0 if self.sigma is None else self.sigma
+        return FourierFeatures(self.features, sigma=sigma, n_components=self.n_components, orthogonal=self.orthogonal)
 
-    def _claim(self, writer: Writer) -> None:
-        reason = (
-            "least squares without a penalty is not uniformly stable, and its weights have no norm bounded beforehand: fit"
-            " surelearn.linear.Ridge with a regularization fixed beforehand to the transformed rows"
-        )
-        writer.absent("uniform stability", reason)
-        writer.absent("risk", reason + ", or certify on rows kept apart")
-        writer.absent(
-            "distance to the kernel's interpolant",
-            "random features replace the kernel by another of finite rank; how far predictions move is not bounded here",
-        )
+    def _describe(self) -> Parts:
+        return Parts()
 
 
 def draw_frequencies(k: Kernel, d: int, count: int, orthogonal: bool, random: np.random.RandomState) -> Array:
@@ -293,8 +422,35 @@ def minimum_norm(A: Array, B: Array, size: int) -> tuple[Array, dict[str, Any]]:
     return W, {"rank": int(kept.sum()), "condition_number": condition, "weight_norm": float(np.linalg.norm(W))}
 
 
+def penalized(A: Array, B: Array, n: int, regularization: float | None, free: bool) -> tuple[Array, dict[str, Any]]:
+    """Weights that minimize (‖Aw − B‖² + nλ‖w‖²)/n for a triangular factor of n rows, and their facts.
+
+    λ = None is the one of a grid with the least generalized cross-validation, (‖Aw − B‖²/n)/(1 − trace/n)², the trace that
+    of the map from targets to predictions, an intercept included. λ = 0 is `minimum_norm`.
+    """
+    if regularization == 0 or not len(A):
+        coef, facts = minimum_norm(A, B, max(n, A.shape[1]))
+        return coef, facts | {"regularization": regularization or 0.0}
+    U, s, Vt = svd(A, full_matrices=False, check_finite=False)
+    T = U.T @ B
+    outside = float(((B - U @ T) ** 2).sum())
+    lam = regularization
+    if lam is None:
+        scores = []
+        for one in _PENALTIES:
+            kept = s**2 / (s**2 + n * one)
+            left = max(1.0 - (float(kept.sum()) + free) / n, 0.0)
+            error = outside + float((((1 - kept)[:, None] * T) ** 2).sum())
+            scores.append(error / left**2 if left > 0 else math.inf)
+        lam = float(_PENALTIES[int(np.argmin(scores))])
+    W = Vt.T @ ((s / (s**2 + n * lam))[:, None] * T)
+    low, high = math.sqrt(float(s[-1]) ** 2 + n * lam), math.sqrt(float(s[0]) ** 2 + n * lam)
+    rank = int((s > max(n, A.shape[1]) * np.finfo(float).eps * s[0]).sum())
+    return W, {"rank": rank, "condition_number": high / low, "weight_norm": float(np.linalg.norm(W)), "regularization": lam}
+
+
 def _triangle(mapping: FourierFeatures | ReluFeatures, X: Any, Y: Array, ones: bool) -> Array:
-    """R of a QR decomposition of (1, Φ, Y), piece by piece; without its first row and column it belongs to the centred."""
+    """R of a QR decomposition of (1, Φ, Y), piece by piece; without its first row and column it belongs to the centered."""
     R = np.empty((0, ones + mapping.n_components + Y.shape[1]))
     for rows in _pieces(len(Y), mapping.n_components):
         phi = mapping._map(X[rows])
@@ -318,6 +474,11 @@ def _stationary(which: str | Kernel, sigma: float) -> Kernel:
     if not isinstance(made, (Gaussian, Laplace)):
         raise ValueError(f"kernel must be 'gaussian', 'laplace' or such a kernel object, not {which!r}")
     return made
+
+
+def _check_penalty(regularization: Any) -> None:
+    if not isinstance(regularization, Real) or not 0 <= float(regularization) < math.inf:
+        raise ValueError(f"regularization must be a finite number of at least 0 or None, not {regularization!r}")
 
 
 def _check_count(n_components: Any) -> None:

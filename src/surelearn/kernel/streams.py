@@ -8,6 +8,8 @@ random by their numbers. What cannot be used is refused in one sentence that nam
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from io import BufferedReader
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -16,6 +18,8 @@ import numpy.typing as npt
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from surelearn.data.parquet import ParquetSource
 
 Array = npt.NDArray[np.float64]
 Chunk = tuple[np.ndarray, Array]  # rows (b, d), float32 or float64, and targets (b, outputs)
@@ -104,16 +108,16 @@ class ParquetRows:
     ) -> None:
         self.path, self.name = Path(path), Path(path).name
         self._file = _open(self.path)
-        names = self._file.schema_arrow.names
+        names = self._file.schema.names
         self.targets = [target] if isinstance(target, str) else list(target)
         self.features = [name for name in names if name not in self.targets] if features is None else list(features)
         self._labels = _Labels.of(classes)
         self._check(names)
-        self.n, self.d = int(self._file.metadata.num_rows), len(self.features)
+        self.n, self.d = self._file.rows, len(self.features)
         self.outputs = self._labels.outputs if self._labels else len(self.targets)
         if self.n == 0 or self.d == 0:
             raise ValueError(f"{self.name} is empty: it has {self.n} rows and {self.d} columns of features")
-        kinds = {str(self._file.schema_arrow.field(name).type) for name in self.features}
+        kinds = {str(self._file.schema.field(name).type) for name in self.features}
         self._dtype = np.float32 if kinds <= {"float", "halffloat"} else np.float64
 
     def _check(self, names: list[str]) -> None:
@@ -125,9 +129,10 @@ class ParquetRows:
             if name in self.targets and name in self.features:
                 raise ValueError(f"features must not name {name!r}, which is the target")
             if name not in names:
-                raise ValueError(_no_column(self.name, name, names))
-            kind = self._file.schema_arrow.field(name).type
+                raise ValueError(_no_column(self.name, names, name))
+            kind = self._file.schema.field(name).type
             number = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)
+            number = number or pa.types.is_decimal(kind)
             if not number and not (self._labels and name in self.targets):
                 raise ValueError(f"{self.name}, column {name!r} holds {kind}: numbers are needed; encode it or leave it out")
 
@@ -135,7 +140,7 @@ class ParquetRows:
         """One pass: ``size`` rows at a time, the last fewer."""
         kept: list[Chunk] = []
         count = 0
-        for X, Y, _ in self._pieces(range(self._file.num_row_groups)):
+        for X, Y, _ in self._pieces(None):
             kept.append((X, Y))
             count += len(X)
             while count >= size:
@@ -147,8 +152,7 @@ class ParquetRows:
 
     def take(self, rows: npt.NDArray[np.int64]) -> Chunk:
         """The rows of those numbers, in that order; row groups without any are not read."""
-        sizes = [self._file.metadata.row_group(i).num_rows for i in range(self._file.num_row_groups)]
-        ends = np.cumsum(sizes)
+        ends = np.cumsum(self._file.group_rows)
         order = np.argsort(rows, kind="stable")
         sought = np.asarray(rows)[order]
         groups = np.unique(np.searchsorted(ends, sought, side="right"))
@@ -159,22 +163,11 @@ class ParquetRows:
             Y[order[first:last]] = targets[sought[first:last] - start]
         return X, Y
 
-    def _pieces(self, groups: Sequence[int]) -> Iterator[tuple[np.ndarray, Array, int]]:
-        """Rows, targets and the number of the first, for the row groups named."""
-        import pyarrow as pa
-
-        sizes = [self._file.metadata.row_group(i).num_rows for i in range(self._file.num_row_groups)]
-        starts = np.concatenate([[0], np.cumsum(sizes)])
+    def _pieces(self, groups: Sequence[int] | None) -> Iterator[tuple[np.ndarray, Array, int]]:
+        """Rows, targets and the number of the first, for the row groups named, by default all."""
         columns = list(dict.fromkeys((*self.features, *self.targets)))
-        try:
-            for group in groups:
-                start = int(starts[group])
-                for batch in self._file.iter_batches(_READ, row_groups=[group], columns=columns, use_threads=False):
-                    if batch.num_rows:
-                        yield self._numbers(batch, start)
-                    start += batch.num_rows
-        except (pa.ArrowException, OSError) as error:
-            raise ValueError(f"{self.path} is a damaged Parquet file: write it again ({error})") from None
+        for start, batch in self._file.batches(_READ, groups=groups, columns=columns):
+            yield self._numbers(batch, start)
 
     def _numbers(self, batch: pa.RecordBatch, start: int) -> tuple[np.ndarray, Array, int]:
         numbers = np.arange(start, start + batch.num_rows)
@@ -182,6 +175,7 @@ class ParquetRows:
         for j, name in enumerate(self.features):
             X[:, j] = _column(batch, name)
         _check_finite(X, numbers, lambda j: f"{self.name}, column {self.features[j]!r}")
+        self._check_large(X)
         if self._labels:
             labels = np.asarray(batch.column(self.targets[0]).to_pylist(), dtype=object)
             return X, self._labels.targets(labels, f"{self.name}, column {self.targets[0]!r}"), start
@@ -189,21 +183,29 @@ class ParquetRows:
         _check_finite(Y, numbers, lambda j: f"{self.name}, column {self.targets[j]!r}")
         return X, Y, start
 
+    def _check_large(self, X: np.ndarray) -> None:
+        """Refuse numbers too large to compute with, as the audit does."""
+        from surelearn.data.columns import LARGEST, DataError, shown
+
+        largest = np.where(X.max(axis=0) > -X.min(axis=0), X.max(axis=0), X.min(axis=0))
+        if (large := np.abs(largest) > LARGEST).any():
+            column = int(np.argmax(large))
+            said = f"holds {largest[column]:.4g}, too large to compute with: correct it."
+            raise DataError(f"{self.name}, column {shown(self.features[column])} {said}")
+
 
 def label_values(path: Any, target: str) -> np.ndarray:
     """The distinct values of a column of a Parquet file, sorted; only that column is read."""
     import pyarrow.compute as pc
 
     file = _open(Path(path))
-    if target not in file.schema_arrow.names:
-        raise ValueError(
-            f"{Path(path).name} has no column {target!r}: it has {', '.join(map(repr, file.schema_arrow.names))}"
-        )
+    if target not in file.schema.names:
+        raise ValueError(_no_column(file.name, file.schema.names, target))
     found: set[Any] = set()
-    for batch in file.iter_batches(columns=[target]):
-        found |= set(pc.unique(batch.column(0)).to_pylist())
+    for _, batch in file.batches(_READ, columns=[target]):
+        found |= set(pc.unique(batch.column(0)).to_pylist())  # pyright: ignore[reportAttributeAccessIssue]
     if None in found or any(value != value for value in found):
-        raise ValueError(f"{Path(path).name}, column {target!r} has rows without a label: fill or remove them")
+        raise ValueError(f"{file.name}, column {target!r} has rows without a label: fill or remove them")
     return np.array(sorted(found))
 
 
@@ -229,22 +231,26 @@ class _Labels:
         return Y[:, 1:] if len(self._codes) == 2 else Y
 
 
-def _open(path: Path) -> Any:
-    import pyarrow as pa
-    from pyarrow import parquet
+def _open(path: Path) -> ParquetSource:
+    """A Parquet file, opened as the audit opens one; other formats are refused."""
+    from surelearn.data import opening
+    from surelearn.data.columns import DataError
+    from surelearn.data.formats import described, kind_of
+    from surelearn.data.parquet import ParquetSource
 
-    try:
-        return parquet.ParquetFile(path)
-    except FileNotFoundError:
-        raise ValueError(f"there is no file {path}: check the path") from None
-    except IsADirectoryError:
-        raise ValueError(f"{path} is a directory: name the file inside it") from None
-    except (pa.ArrowException, OSError) as error:
-        raise ValueError(f"{path} cannot be read as Parquet: write it again ({str(error).splitlines()[0]})") from None
+    with ExitStack() as stack:
+        stream, head = opening.opened(path, stack)
+        kind = kind_of(path.name, head)
+        if kind != "parquet":
+            raise DataError(f"{path.name} is {described(kind)}: Parquet is needed here; save it so.")
+        content = path if isinstance(stream, BufferedReader) else opening.rest_of(path.name, head, stream)
+    return ParquetSource(path.name, content)
 
 
-def _no_column(file: str, column: str, names: list[str]) -> str:
-    return f"{file} has no column {column!r}: it has {', '.join(map(repr, names[:20]))}{', …' if len(names) > 20 else ''}"
+def _no_column(file: str, names: Sequence[str], column: str) -> str:
+    from surelearn.data.opening import no_column
+
+    return no_column(file, names, column)
 
 
 def _column(batch: pa.RecordBatch, name: str) -> np.ndarray:
@@ -252,8 +258,8 @@ def _column(batch: pa.RecordBatch, name: str) -> np.ndarray:
     import pyarrow as pa
 
     column = batch.column(name)
-    if pa.types.is_boolean(column.type):
-        column = column.cast(pa.int8())
+    if pa.types.is_boolean(column.type) or pa.types.is_decimal(column.type):
+        column = column.cast(pa.int8() if pa.types.is_boolean(column.type) else pa.float64())
     return column.to_numpy(zero_copy_only=False)
 
 

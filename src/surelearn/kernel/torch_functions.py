@@ -1,6 +1,6 @@
 """The kernels of `surelearn.kernel.functions` on torch tensors: the same objects, on any device, in blocks.
 
-Rows are centred and divided by the kernel's length first, so that ‖x‖² + ‖z‖² − 2⟨x, z⟩ cancels as little as it can.
+Rows are centered and divided by the kernel's length first, so that ‖x‖² + ‖z‖² − 2⟨x, z⟩ cancels as little as it can.
 Distances of near rows, where it cancels all the same, are taken again from differences. Where rows lie so many lengths apart
 that float32 would not do, the products are taken in float64, and where that is not enough either, all from differences.
 """
@@ -19,12 +19,12 @@ from surelearn.kernel.functions import Gaussian, Kernel, Laplace, Linear, Matern
 if TYPE_CHECKING:
     import torch
 
-_FINE = {4: 1e-4, 8: 1e-12}  # the largest error of a squared distance, in squared lengths, by bytes a number
+_FINE = {4: 1e-4, 8: 1e-12}  # the largest error of a squared distance, in squared lengths, by bytes per number
 _NEAR = {4: 1e-4, 8: 1e-2}  # squared lengths below which distances are taken from differences, or 100 times the error
 _MANY = 32  # one pair in so many that is so near: take all from differences
 _PAIRS = 2**16  # taken so at a time
 _NO_MEMORY = ("out of memory", "allocate memory", "not enough memory", "ALLOC_FAILED")
-_FARTHEST = {4: 1e15, 8: 1e140}  # lengths from the centre beyond which a square would overflow, by bytes a number
+_FARTHEST = {4: 1e15, 8: 1e140}  # lengths from the center beyond which a square would overflow, by bytes per number
 
 
 class Evaluator:
@@ -63,7 +63,7 @@ class Evaluator:
         self._rounding = size * torch.finfo(self._rows_dtype).eps
 
     def rows(self, X: np.ndarray | torch.Tensor) -> torch.Tensor:
-        """Rows as `block` takes them: on the device, centred and in units of the kernel's length."""
+        """Rows as `block` takes them: on the device, centered and in units of the kernel's length."""
         return self._prepare(self._raw(X))
 
     def _raw(self, X: np.ndarray | torch.Tensor) -> torch.Tensor:
@@ -115,7 +115,7 @@ class Evaluator:
 
         A squared distance from products, used where it is above `_near`, is off by e = (d + 3)·ε·(‖a‖ + ‖b‖)²: the distance
         by e/√near. Radial kernels change by at most 1 a length, and all but Laplace's by at most 3/2 a squared length.
-        Centring and scaling move each row by 2ε of its distance from the centre.
+        Centering and scaling move each row by 2ε of its distance from the center.
         """
         import torch
 

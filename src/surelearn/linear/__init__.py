@@ -8,11 +8,13 @@ from surelearn.linear.ridge.learner import LeastSquares, Ridge
 from surelearn.linear.robust.lasso import SquareRootLasso
 from surelearn.linear.robust.regression import HuberRegression, VariationalRegression
 from surelearn.linear.svm.learner import SupportVectorMachine
+from surelearn.linear.svm.liblinear import LiblinearMachines
 
 __all__ = [
     "DPLogisticRegression",
     "HuberRegression",
     "LeastSquares",
+    "LiblinearMachines",
     "LogisticRegression",
     "NaiveBayes",
     "Perceptron",

@@ -31,9 +31,11 @@ class LinearRegressor(RegressorMixin, Learner):
         X = validate_data(self, X, accept_sparse=("csr", "csc"), dtype=np.float64, reset=False)
         return np.asarray(X @ self.coef_ + self.intercept_)
 
-    def _rows(self, X: Any, y: Any, sample_weight: Any, accept_sparse: str) -> tuple[Any, Array, Array]:
+    def _rows(
+        self, X: Any, y: Any, sample_weight: Any, accept_sparse: str, *, reset: bool = True
+    ) -> tuple[Any, Array, Array]:
         """X, y and weights, checked."""
-        X, y = validate_data(self, X, y, accept_sparse=accept_sparse, dtype=np.float64, y_numeric=True)
+        X, y = validate_data(self, X, y, accept_sparse=accept_sparse, dtype=np.float64, y_numeric=True, reset=reset)
         weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         return X, np.asarray(y, dtype=np.float64), weights
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from collections.abc import Iterator
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -11,10 +12,12 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from surelearn.base import Learner, Writer
-from surelearn.optim.accountant import PoissonSampler, account_sampler, generator_from, noise_for
-from surelearn.optim.dp_claims import facts_of, write_privacy
+from surelearn.base import Learner
+from surelearn.lacking import Lacking
+from surelearn.optim.accountant import PoissonSampler, PrivacySpent, account, account_sampler, generator_from, noise_for
+from surelearn.optim.dp_claims import PrivacyRecord, facts_of, told_again
 from surelearn.optim.dp_sgd import Recipe, private_descent, softmax_slopes
+from surelearn.subject import Closed, Parts, linear_form
 
 Array = npt.NDArray[np.float64]
 
@@ -58,11 +61,13 @@ class DPLogisticRegression(ClassifierMixin, Learner):
     (True, True)
     """
 
+    Record = PrivacyRecord
     secret_parameters: ClassVar[tuple[str, ...]] = ("random_state",)
     classes_: npt.NDArray[Any]
     coef_: Array
     intercept_: Array
     n_features_in_: int
+    saved_as = "dp-logistic-regression/1"
 
     def __init__(
         self,
@@ -103,18 +108,8 @@ class DPLogisticRegression(ClassifierMixin, Learner):
         self.classes_, codes = np.unique(y, return_inverse=True)
         if self.classes_.size < 2:
             raise ValueError("y holds one class only: logistic regression needs rows of at least two classes")
-        rate = min(1.0, self.batch_size / len(X))
-        self.steps_ = int(np.ceil(self.passes / rate))
-        self.noise_multiplier_ = self._noise(rate)
-        recipe = Recipe(
-            steps=self.steps_,
-            step=self.step,
-            clip=self.clip,
-            noise_multiplier=self.noise_multiplier_,
-            regularization=self.regularization,
-            radius=self.radius,
-            average=self.average,
-        )
+        rate, recipe = self._plan(len(X))
+        self.steps_, self.noise_multiplier_ = recipe.steps, recipe.noise_multiplier
         generator = generator_from(self.random_state)
         sampler = PoissonSampler(len(X), rate, generator)
         outputs = 1 if self.classes_.size == 2 else self.classes_.size
@@ -123,9 +118,50 @@ class DPLogisticRegression(ClassifierMixin, Learner):
         )
         self.coef_, self.intercept_ = np.ascontiguousarray(found[:-1].T), found[-1].copy()
         spent = account_sampler(sampler, self.noise_multiplier_, self.dp_delta) if self.noise_multiplier_ > 0 else None
-        reason = "" if spent else "no noise was added"
-        self.facts_ = facts_of(len(X), X.shape[1], recipe, spent, reason, seeded=self.random_state is not None)
+        self.facts_ = self._facts(X, recipe, spent) | {"seeded": self.random_state is not None}
         return self
+
+    def measure_again(self, X: Any, y: Any = None, sample_weight: Any = None) -> dict[str, Any]:
+        """The record's fields that parameters and rows tell; that so much noise was added, nobody can see in the weights."""
+        if sample_weight is not None:
+            raise ValueError("DPLogisticRegression has no weights of rows: leave sample_weight out")
+        X, y = validate_data(self, X, y, dtype=np.float64, reset=False)
+        if not np.array_equal(np.unique(y), self.classes_):
+            raise ValueError("y does not hold the classes that the model was fitted on")
+        rate, recipe = self._plan(len(X))
+        noise = recipe.noise_multiplier
+        spent = account(noise, rate, recipe.steps, self.dp_delta) if noise > 0 else None
+        return told_again(self._facts(X, recipe, spent), self.facts_)
+
+    @classmethod
+    def examples(cls) -> Iterator[Self]:
+        """With an ε to spend, with stated noise, and without noise."""
+        yield cls(epsilon=2.0, passes=2.0)
+        yield cls(epsilon=None, noise_multiplier=1.0, batch_size=20, passes=1.0, random_state=0)
+        yield cls(epsilon=None, noise_multiplier=0.0, passes=1.0)
+
+    @classmethod
+    def checked(cls) -> Iterator[Self]:
+        """With so little noise that it learns, and always the same."""
+        yield cls(noise_multiplier=0.2, epsilon=None, passes=60, random_state=0)
+
+    def _plan(self, n: int) -> tuple[float, Recipe]:
+        """The sample rate for n rows, and how it steps."""
+        rate = min(1.0, self.batch_size / n)
+        steps = int(np.ceil(self.passes / rate))
+        recipe = Recipe(
+            steps=steps,
+            step=self.step,
+            clip=self.clip,
+            noise_multiplier=self._noise(rate, steps),
+            regularization=self.regularization,
+            radius=self.radius,
+            average=self.average,
+        )
+        return rate, recipe
+
+    def _facts(self, X: Array, recipe: Recipe, spent: PrivacySpent | None) -> dict[str, Any]:
+        return facts_of(len(X), X.shape[1], recipe, spent, "" if spent else "no noise was added")
 
     def decision_function(self, X: Any) -> Array:
         """Scores: (n,) of the second of two classes, else (n, K)."""
@@ -133,11 +169,6 @@ class DPLogisticRegression(ClassifierMixin, Learner):
         X = self._shortened(validate_data(self, X, dtype=np.float64, reset=False))
         scores = X @ self.coef_.T + self.intercept_
         return scores.ravel() if self.classes_.size == 2 else scores
-
-    @property
-    def shortens_rows(self) -> bool:
-        """Whether scores are those of shortened rows: then they are not linear in the rows."""
-        return self.x_bound is not None
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """The likeliest class of each row."""
@@ -153,6 +184,17 @@ class DPLogisticRegression(ClassifierMixin, Learner):
         """Logarithms of `predict_proba`."""
         return np.log(self.predict_proba(X))
 
+    def _describe(self) -> Parts:
+        check_is_fitted(self)
+        why = "noise was added to every step: the weights are near no minimizer that is known"
+        return Parts(self._form, Lacking("objective", why))
+
+    def _form(self) -> Closed | Lacking:
+        if self.x_bound is not None:
+            why = "DPLogisticRegression shortens rows first: its scores are not linear in them"
+            return Lacking("closed form", why)
+        return linear_form(self.coef_, self.intercept_, self.classes_.size)
+
     def _check(self) -> None:
         if self.epsilon is None and self.noise_multiplier is None:
             raise ValueError("give epsilon= or noise_multiplier=")
@@ -164,15 +206,12 @@ class DPLogisticRegression(ClassifierMixin, Learner):
         if not 0 < self.dp_delta < 1:
             raise ValueError(f"dp_delta must lie strictly between 0 and 1, not {self.dp_delta}")
 
-    def _noise(self, rate: float) -> float:
+    def _noise(self, rate: float, steps: int) -> float:
         if self.noise_multiplier is not None:
             return float(self.noise_multiplier)
-        return noise_for(float(self.epsilon), float(self.dp_delta), rate, self.steps_)  # pyright: ignore[reportArgumentType]
+        return noise_for(float(self.epsilon), float(self.dp_delta), rate, steps)  # pyright: ignore[reportArgumentType]
 
     def _shortened(self, X: Array) -> Array:
         if self.x_bound is None:
             return X
         return X * (self.x_bound / np.maximum(np.linalg.norm(X, axis=1), self.x_bound))[:, None]
-
-    def _claim(self, writer: Writer) -> None:
-        write_privacy(writer, self.facts_)

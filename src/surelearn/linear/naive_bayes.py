@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from numbers import Real
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 from scipy.special import expit, softmax
-from sklearn.base import ClassifierMixin
+from sklearn.base import ClassifierMixin, clone
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
     _check_sample_weight,
@@ -19,10 +21,37 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from surelearn.base import Learner, Writer
+from surelearn.base import Learner
+from surelearn.lacking import Lacking
 from surelearn.linear._regressor import require_positive
+from surelearn.record import Record, Writer
+from surelearn.subject import Closed, Parts
+from surelearn.subject.sklearn_others import normals
 
 Array = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class NaiveBayesRecord(Record):
+    """A fit of naive Bayes; nothing is claimed of it.
+
+    Attributes
+    ----------
+    classes, categorical_features : how many
+    smoothing : α, as stated
+    """
+
+    key: ClassVar[str] = "naive-bayes/1"
+
+    classes: int
+    categorical_features: int
+    smoothing: float
+
+    def write(self, writer: Writer) -> None:
+        """Why nothing is claimed."""
+        reason = "no theorem applies: independence of the features within a class is a model, not a fact; use certify()"
+        writer.lacks("risk", reason)
+        writer.lacks("calibration", "the probabilities are those of the model, which counts related features twice")
 
 
 class NaiveBayes(ClassifierMixin, Learner):
@@ -34,7 +63,8 @@ class NaiveBayes(ClassifierMixin, Learner):
 
     Parameters
     ----------
-    categorical : "auto" (columns of text, booleans or categories), "all", or a list of column names or positions
+    categorical : "auto" (columns of text, booleans or categories, and indicators: numbers that are all 0 or 1), "all", or a
+        list of column names or positions
     smoothing : α > 0 added to the count of each category (Laplace's is 1): P(v | y) = (N_vy + α)/(N_y + α·#categories)
     variance_floor : > 0, the part of a column's variance below which a class's variance is not let
     delta : failure probability of claims (none is made)
@@ -57,18 +87,27 @@ class NaiveBayes(ClassifierMixin, Learner):
     (['died', 'lived'], [[-0.405, 1.099]])
     """
 
+    Record = NaiveBayesRecord
+    saved_as = "naive-bayes/1"
+
     def __init__(
         self,
         *,
         categorical: Any = "auto",
         smoothing: float = 1.0,
-        variance_floor: float = 1e-9,
+        variance_floor: float = 0.01,
         delta: float = 0.05,
     ) -> None:
         self.categorical = categorical
         self.smoothing = smoothing
         self.variance_floor = variance_floor
         self.delta = delta
+
+    @classmethod
+    def checked(cls) -> Iterator[Self]:
+        """Numbers, and categories."""
+        yield cls()
+        yield cls(categorical="all")
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> NaiveBayes:
         """Count; weights count rows."""
@@ -101,6 +140,17 @@ class NaiveBayes(ClassifierMixin, Learner):
             "smoothing": float(self.smoothing),
         }
         return self
+
+    def measure_again(self, X: Any, y: Any = None, sample_weight: Any = None) -> dict[str, Any]:
+        """The record's fields, by counting again; a `ValueError` where the rows give other tables than the model's."""
+        again = clone(self)
+        again.categorical = [j for j, kind in enumerate(self.kinds_) if kind == "categorical"]  # as the fit decided
+        again.fit(X, y, sample_weight=sample_weight)
+        pairs = [(self.prior_, again.prior_), *zip(self.tables_, again.tables_, strict=False)]
+        same = np.array_equal(self.classes_, again.classes_) and len(self.tables_) == len(again.tables_)
+        if not same or not all(a.shape == b.shape and np.allclose(a, b, rtol=1e-9, atol=1e-12) for a, b in pairs):
+            raise ValueError("counting them gives other tables than the model's")
+        return again.facts_
 
     def contributions(self, X: Any) -> Array:
         """What each feature adds to the log odds: log P(x_j | y) − log P(x_j | first class).
@@ -135,6 +185,17 @@ class NaiveBayes(ClassifierMixin, Learner):
         odds = self.decision_function(X)
         return self.classes_[(odds > 0).astype(int) if odds.ndim == 1 else odds.argmax(axis=1)]
 
+    def _describe(self) -> Parts:
+        check_is_fitted(self)
+        return Parts(self._form)
+
+    def _form(self) -> Closed | Lacking:
+        if "categorical" in self.kinds_:
+            why = "its columns of categories have no gradient: no category lies between two others"
+            return Lacking("closed form", why)
+        means, variances = np.stack(self.tables_).transpose(1, 2, 0)  # (2, classes, d)
+        return normals(means, variances, self.prior_)
+
     def _columns(self, X: Any, y: Any = None) -> tuple[list[npt.NDArray[Any]], Any]:
         """The columns of a table or array, each as an array; targets are checked on the way."""
         reset = y is not None
@@ -161,7 +222,7 @@ class NaiveBayes(ClassifierMixin, Learner):
         if isinstance(self.categorical, str):
             if self.categorical not in ("auto", "all"):
                 raise ValueError(f"categorical must be 'auto', 'all' or a list of columns, not {self.categorical!r}")
-            return [self.categorical == "all" or not _is_numeric(column) for column in columns]
+            return [self.categorical == "all" or not _is_numeric(column) or _is_indicator(column) for column in columns]
         names = list(getattr(self, "feature_names_in_", ()))
         chosen = [False] * len(columns)
         for entry in self.categorical:
@@ -170,11 +231,6 @@ class NaiveBayes(ClassifierMixin, Learner):
                 raise ValueError(f"categorical names a column that X does not have: {entry!r}")
             chosen[int(position)] = True
         return chosen
-
-    def _claim(self, writer: Writer) -> None:
-        reason = "no theorem applies: independence of the features within a class is a model, not a fact; use certify()"
-        writer.absent("risk", reason)
-        writer.absent("calibration", "the probabilities are those of the model, which counts related features twice")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -265,6 +321,13 @@ def _is_numeric(column: npt.NDArray[Any]) -> bool:
     if column.dtype != object:
         return column.dtype.kind in "iuf"
     return all(_is_missing(v) or (isinstance(v, Real) and not isinstance(v, (bool, np.bool_))) for v in column.tolist())
+
+
+def _is_indicator(column: npt.NDArray[Any]) -> bool:
+    """Whether a column of numbers is 0 or 1 wherever it is known, and both occur: a Gaussian of such is no model of it."""
+    values = _as_numbers(column)
+    known = values[~np.isnan(values)]
+    return bool(np.isin(known, (0.0, 1.0)).all()) and 0.0 in known and 1.0 in known
 
 
 def _mixed(X: list[Any]) -> bool:

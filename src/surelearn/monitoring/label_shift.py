@@ -1,7 +1,7 @@
 """Label shift: whether the classes' frequencies among live rows can be those of the certify rows. A finding.
 
 The certify rows' counts bound each class's frequency from both sides (Clopper–Pearson), and gamblers bet against both
-bounds on every labelled live row (`surelearn.monitoring.betting`). Half of the false-alarm rate of 1% is for the bounds,
+bounds on every labeled live row (`surelearn.monitoring.betting`). Half of the false-alarm rate of 1% is for the bounds,
 half for the bets; each half is shared equally by all sides of all classes. So it holds however often one looks.
 """
 

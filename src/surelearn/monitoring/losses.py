@@ -41,7 +41,7 @@ class LiveRows:
 
 @dataclass(frozen=True)
 class Losses:
-    """Losses of labelled rows in [0, 1]: NaN where the claim is not about the row.
+    """Losses of labeled rows in [0, 1]: NaN where the claim is not about the row.
 
     ``unknown`` marks labels the model never saw, ``beyond`` losses above the stated bound, which count as the bound.
     """
@@ -60,6 +60,11 @@ def find_claims(certificate: Certificate, quantity: str | None = None) -> tuple[
         largest part of the certificate's δ
     quantity : only the claims about this
     """
+    options = certificate.facts.options
+    if options.get("task") == "losses":
+        raise ValueError("a certificate of losses per unit is not watched: certify the live units' losses instead")
+    if options.get("weight_bound") is not None:
+        raise ValueError("the certificate is about a shifted population, which live rows as they come say nothing about")
     model = certificate.facts.hashes.get("model")
     made = [claim for claim in certificate.together if claim.covers.predictor == model]
     if not made:
@@ -82,7 +87,7 @@ def _check_quantity(certificate: Certificate, quantity: str, made: Sequence[Clai
     names = [name for name in WATCHABLE if any(claim.quantity == name for claim in possible)]
     these = f"of this certificate's claims, {', '.join(names) or 'none'} can be watched"
     if quantity not in {claim.quantity for claim in made}:
-        reasons = [absent.reason for absent in certificate.absent if absent.quantity == quantity]
+        reasons = [absent.reason for absent in certificate.lacking if absent.what == quantity]
         raise ValueError(f"no claim about {quantity!r:.60}" + (f" ({reasons[0]})" if reasons else "") + f": {these}")
     if quantity not in names:
         why = "which live rows alone cannot contradict" if quantity == "gain" else "not one loss of the model on live rows"
@@ -144,7 +149,7 @@ def scale(claim: Claim) -> float:
 
 
 def read_rows(what: Measurement, y_true: Any, y_pred: Any, slices: Mapping[str, Mask]) -> LiveRows:
-    """Truths and predictions of labelled rows as positions or numbers; a `ValueError` names one that is neither."""
+    """Truths and predictions of labeled rows as positions or numbers; a `ValueError` names one that is neither."""
     if what.task == "regression":
         truth, answer = _numbers(y_true, "y_true"), _numbers(y_pred, "y_pred")
         if not np.isfinite(answer).all():
@@ -158,7 +163,7 @@ def read_rows(what: Measurement, y_true: Any, y_pred: Any, slices: Mapping[str, 
 
 
 def unit_losses(claim: Claim, what: Measurement, rows: LiveRows) -> Losses:
-    """Losses in [0, 1] of labelled rows, as this claim counts them."""
+    """Losses in [0, 1] of labeled rows, as this claim counts them."""
     unknown = np.zeros(rows.truth.shape, dtype=bool) if what.task == "regression" else rows.truth < 0
     lost = _lost(claim, what, rows) / scale(claim)
     values = np.where(_concerned(claim, what, rows), np.minimum(lost, 1.0), math.nan)

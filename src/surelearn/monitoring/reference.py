@@ -201,7 +201,7 @@ def holm(p_values: npt.ArrayLike, level: float) -> npt.NDArray[np.bool_]:
 def merge(reference: Counts, new: Counts, *, ordered: int) -> npt.NDArray[np.int64]:
     """Both rows of counts with bins merged until each expects at least five rows, however few samples there are.
 
-    The first ``ordered`` bins are ranges: neighbours are merged. The others are merged with each other and, where that is
+    The first ``ordered`` bins are ranges: neighbors are merged. The others are merged with each other and, where that is
     not enough, with the smallest of the rest.
     """
     table = np.array([reference, new])

@@ -64,7 +64,7 @@ class Watch:
     seen: half for the headline, the rest in equal parts for the other quantities, and a quantity's part equally for its
     classes or slices. If nothing has changed, an alarm is ever raised with probability at most δ plus the δ of the
     watched claims (which is part of the certificate's), however often and however long one looks; live rows must be a
-    random labelled sample of what the model is used on, and none of the rows it was certified on. A change for the worse
+    random labeled sample of what the model is used on, and none of the rows it was certified on. A change for the worse
     that stays within the certified bounds cannot be seen.
 
     Class frequencies are compared as well, see `label_shift`: a finding, with a false-alarm rate of its own.
@@ -151,7 +151,7 @@ class Watch:
         ----------
         y_true : labels; rows without one (None, NaN) are left out and counted
         y_pred : the model's predictions
-        groups : one label a row, for a certificate made with groups: a group's rows count once, as their mean, and a group
+        groups : one label per row, for a certificate made with groups: a group's rows count once, as their mean, and a group
             that counted in an earlier update is left out
         X : the rows themselves, as the model reads them: they say which slices a row is in. Without them the claims about
             slices get no evidence
@@ -201,7 +201,7 @@ class Watch:
         """`update` with those rows of a file that were not fed before: a file may grow at its end and be fed again.
 
         Rows were fed before if a file that was fed is the beginning of this one, row for row; the longest such file
-        counts. A file whose earlier rows were changed, moved or only later labelled is taken for new rows.
+        counts. A file whose earlier rows were changed, moved or only later labeled is taken for new rows.
 
         Parameters
         ----------
@@ -237,7 +237,7 @@ class Watch:
         """The group of each row, or None for a certificate about rows."""
         if groups is None:
             if self._grouped:
-                raise ValueError("the certificate is about the mean of a new group: pass groups=, one label a row")
+                raise ValueError("the certificate is about the mean of a new group: pass groups=, one label per row")
             return None
         if not self._grouped:
             raise ValueError("the certificate was made without groups: it is about rows, so leave groups= out")
@@ -268,7 +268,7 @@ class Watch:
 
     def _one(self) -> list[str]:
         each = self.headline
-        seen = each.live() if each.units else "no labelled rows yet"
+        seen = each.live() if each.units else "no labeled rows yet"
         return [
             f"Watching {each.claim.label}, certified {each.claim.bound()} ({percent_sure(each.claim.delta)} sure): {seen}.",
             f"Evidence against it: {each.now} now, {each.most} at most; the alarm is at {each.limit}.",
@@ -285,8 +285,8 @@ class Watch:
                 shown.append((each.claim.label + note, each.claim.bound(), each.live(), each.now, each.most, each.limit))
         widths = [max(len(row[i]) for row in shown) for i in range(len(shown[0]))]
         table = ["  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in shown]
-        rows = some(self.rows, "labelled row") + (f" of {some(self.headline.units, 'group')}" if self._grouped else "")
-        seen = rows if self.headline.units else "no labelled rows yet"
+        rows = some(self.rows, "labeled row") + (f" of {some(self.headline.units, 'group')}" if self._grouped else "")
+        seen = rows if self.headline.units else "no labeled rows yet"
         lines = [f"Watching {len(self.watched)} certified claims, {seen}; evidence against each:", *map(str.rstrip, table)]
         unwatched = {claim.quantity: None for claim in self.certificate.together if not claim.vacuous}
         for each in self.watched:
@@ -315,7 +315,7 @@ class Watch:
 
         shown = [self.headline, *(each for each in self.contradicted if each is not self.headline)]
         paths = {f"{each.claim.label} {each.claim.bound()}": (each.history, each.delta) for each in shown}
-        draw(Path(path), paths, title="Evidence against what was certified", counted=f"labelled {self.headline.unit}s")
+        draw(Path(path), paths, title="Evidence against what was certified", counted=f"labeled {self.headline.unit}s")
 
     def to_dict(self) -> dict[str, Any]:
         """A plain dictionary, ready for JSON."""

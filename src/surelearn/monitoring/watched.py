@@ -31,7 +31,7 @@ class WatchedClaim:
     Attributes
     ----------
     claim, delta : as given
-    rows : labelled rows that the claim is about
+    rows : labeled rows that the claim is about
     unknown : of them, rows with a label that the model never saw; they count as errors
     beyond : of them, rows with a loss above the stated ``loss_bound``, counted as ``loss_bound``
     repeated : groups left out because an earlier update had them
@@ -108,7 +108,7 @@ class WatchedClaim:
 
     @property
     def unit(self) -> str:
-        """What is counted."""
+        """The unit that the claim counts: "group" or "row"."""
         return "group" if self.grouped else "row"
 
     @property

@@ -87,7 +87,7 @@ class PoissonSampler:
         return np.sort(self._generator.choice(self.n, size, replace=False, shuffle=False))
 
     def batches(self, steps: int) -> Iterator[npt.NDArray[np.intp]]:
-        """So many batches."""
+        """Poisson-sampled batches, one per step."""
         for _ in range(steps):
             yield self.draw()
 

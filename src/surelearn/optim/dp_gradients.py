@@ -11,7 +11,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from surelearn.lacking import Lacking
+
 PerExample = Callable[[Any, Any], Any]
+_FORM = "closed form of clipped gradients"
 _NEVER = 1e30  # a norm to which nothing is clipped
 _NUMBERS = 2**25  # at most so many numbers of per-example gradients at once
 
@@ -43,7 +46,7 @@ class Layer:
 class ClosedForm:
     """Clipped sums from inputs and output gradients of linear and convolutional layers: one forward, one backward pass.
 
-    ``why_not`` says why a module has no such form; "" if it has.
+    ``lacking`` says why a module has no such form; None if it has.
     """
 
     def __init__(self, module: Any, loss: PerExample) -> None:
@@ -51,10 +54,10 @@ class ClosedForm:
         self.parameters = trainable(module)
         self.layers = [Layer(child, kind) for child in module.modules() if (kind := _kind(child))]
         covered = [id(p) for layer in self.layers for p in _own(layer.module)]
-        self.why_not = ""
+        self.lacking: Lacking | None = None
         if len(covered) != len(set(covered)) or set(covered) != {id(p) for p in self.parameters.values()}:
-            self.why_not = "it has parameters outside of linear and convolutional layers, or shares them"
-        self._handles = [layer.watch() for layer in self.layers] if not self.why_not else []
+            self.lacking = Lacking(_FORM, "it has parameters outside of linear and convolutional layers, or shares them")
+        self._handles = [layer.watch() for layer in self.layers] if self.lacking is None else []
 
     def close(self) -> None:
         """Take the hooks off."""
@@ -253,24 +256,24 @@ def choose(module: Any, loss: PerExample, X: Any, y: Any) -> tuple[Any, str]:
     was_training = module.training
     module.eval()  # without dropout, so that two passes agree
     try:
-        reason = closed.why_not or _differs(closed, X, y)
+        lacking = _differs(closed, X, y) if closed.lacking is None else closed.lacking
     finally:
         module.train(was_training)
-    if not reason:
+    if lacking is None:
         return closed, "closed form"
     closed.close()
-    return Vectorized(module, loss), f"torch.func.vmap: {reason}"
+    return Vectorized(module, loss), f"torch.func.vmap: {lacking.reason}"
 
 
-def _differs(closed: ClosedForm, X: Any, y: Any) -> str:
-    """Why the closed form is not the gradient; "" if it is."""
+def _differs(closed: ClosedForm, X: Any, y: Any) -> Lacking | None:
+    """Why the closed form is not the gradient; None if it is."""
     import torch
 
     try:
         found = closed.clipped_sum(X, y, _NEVER)
     except NotOnceError as error:
-        return str(error)
+        return Lacking(_FORM, str(error))
     parameters = list(closed.parameters.values())
     true = torch.autograd.grad(closed.loss(closed.module(X), y).sum(), parameters)
     close = all(torch.allclose(found[p], t, rtol=1e-3, atol=1e-4) for p, t in zip(parameters, true, strict=True))
-    return "" if close else "the weights of some layer are used outside of it too"
+    return None if close else Lacking(_FORM, "the weights of some layer are used outside of it too")

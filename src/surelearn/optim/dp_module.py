@@ -3,20 +3,35 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
+from scipy import sparse
+from sklearn.utils import ClassifierTags, RegressorTags
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from surelearn.base import Learner, Writer
-from surelearn.optim.accountant import NOT_POISSON, PoissonSampler, PrivacySpent, account_sampler, generator_from, noise_for
-from surelearn.optim.dp_claims import facts_of, write_privacy
+from surelearn.base import Learner
+from surelearn.lacking import Lacking
+from surelearn.optim.accountant import (
+    NOT_POISSON,
+    PoissonSampler,
+    PrivacySpent,
+    account,
+    account_sampler,
+    generator_from,
+    noise_for,
+)
+from surelearn.optim.dp_claims import PrivacyRecord, facts_of, told_again
 from surelearn.optim.dp_mixing import SEPARATE, refuse_mixing
 from surelearn.optim.dp_sgd import Recipe
+from surelearn.subject import Closed, Parts
+from surelearn.subject.forms import ModuleForm
 
+NO_NOISE = "no noise was added"
 _TRIED = 8  # rows on which the closed form is checked against autograd
 
 
@@ -84,30 +99,47 @@ def fit_private(
     import torch
 
     X, y = _tensors(module, X, y, loss)
-    if not batch_size > 0:
-        raise ValueError(f"batch_size must be positive, not {batch_size}")
-    if not passes > 0:
-        raise ValueError(f"passes must be positive, not {passes}")
-    rate = min(1.0, batch_size / len(X))
-    refuse_mixing(module, _loss(loss), X, y, rate * len(X))
-    steps = int(np.ceil(passes / rate))
-    recipe = Recipe(
-        steps=steps, step=step, clip=clip, radius=radius, average=False,
-        noise_multiplier=_noise(epsilon, noise_multiplier, dp_delta, rate, steps),
+    rate, recipe = _plan(
+        len(X), epsilon, noise_multiplier, dp_delta=dp_delta, clip=clip, batch_size=batch_size, passes=passes, step=step,
+        radius=radius,
     )  # fmt: skip
+    refuse_mixing(module, _loss(loss), X, y, rate * len(X))
     randomness = generator_from(random_state)
     sampler = PoissonSampler(len(X), rate, randomness)
     noise = torch.Generator(X.device).manual_seed(int(randomness.integers(2**63)))
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(int(randomness.integers(2**63)))  # dropout
-        engine = _descend(module, X, y, _loss(loss), recipe, sampler.batches(steps) if batches is None else batches,
+        engine = _descend(module, X, y, _loss(loss), recipe, sampler.batches(recipe.steps) if batches is None else batches,
                           rate * len(X), noise, optimizer)  # fmt: skip
     if batches is not None:
         return PrivateFit(module=module, spent=None, reason=NOT_POISSON, engine=engine, recipe=recipe)
     if recipe.noise_multiplier == 0:
-        return PrivateFit(module=module, spent=None, reason="no noise was added", engine=engine, recipe=recipe)
+        return PrivateFit(module=module, spent=None, reason=NO_NOISE, engine=engine, recipe=recipe)
     spent = account_sampler(sampler, recipe.noise_multiplier, dp_delta)
     return PrivateFit(module=module, spent=spent, reason="", engine=engine, recipe=recipe)
+
+
+def _plan(
+    n: int,
+    epsilon: float | None,
+    noise_multiplier: float | None,
+    *,
+    dp_delta: float,
+    clip: float,
+    batch_size: float,
+    passes: float,
+    step: float,
+    radius: float | None,
+) -> tuple[float, Recipe]:
+    """The sample rate for n rows, and how to step."""
+    if not batch_size > 0:
+        raise ValueError(f"batch_size must be positive, not {batch_size}")
+    if not passes > 0:
+        raise ValueError(f"passes must be positive, not {passes}")
+    rate = min(1.0, batch_size / n)
+    steps = int(np.ceil(passes / rate))
+    noise = _noise(epsilon, noise_multiplier, dp_delta, rate, steps)
+    return rate, Recipe(steps=steps, step=step, clip=clip, radius=radius, average=False, noise_multiplier=noise)
 
 
 def _descend(
@@ -205,6 +237,29 @@ def _refuse_odd_numbers(module: Any) -> None:
             ) from None
 
 
+class ModuleRecord(PrivacyRecord):
+    """Steps of DP-SGD of a module that treats each row by itself."""
+
+    key = "dp-module/1"
+    assumptions = (SEPARATE,)
+
+
+def _refuse_odd_rows(X: Any, y: Any) -> None:
+    """Refuse what would be trained on without a word: numbers that are not finite, sparse rows, no targets."""
+    if y is None:
+        raise ValueError("DPModule requires y to be passed, but the target y is None")
+    for name, values in (("X", X), ("y", y)):
+        if sparse.issparse(values):
+            raise TypeError(f"{name} is sparse, and a module takes dense rows: use {name}.toarray()")
+        array = np.asarray(values.detach().cpu() if hasattr(values, "detach") else values)
+        if array.dtype.kind in "fc" and not np.isfinite(array).all():
+            raise ValueError(f"{name} contains NaN or infinity: a module would learn from it without a word")
+
+
+def _classifies(learner: Any) -> bool:
+    return learner.loss == "cross_entropy"
+
+
 class DPModule(Learner):
     """A torch module trained by DP-SGD, as a scikit-learn estimator whose certificate states (ε, dp_delta).
 
@@ -222,7 +277,9 @@ class DPModule(Learner):
     engine_ : how gradients were clipped
     """
 
+    Record = ModuleRecord
     secret_parameters: ClassVar[tuple[str, ...]] = ("random_state",)
+    saved_as = "dp-module/1"
 
     def __init__(
         self,
@@ -255,29 +312,65 @@ class DPModule(Learner):
         self.delta = delta
         self.random_state = random_state
 
+    @classmethod
+    def examples(cls) -> Iterator[Self]:
+        """Around a linear layer of three features, with an ε to spend, and without noise; none without torch."""
+        try:
+            from torch import nn
+        except ImportError:
+            return
+        yield cls(nn.Linear(3, 2), epsilon=3.0, batch_size=20, passes=1.0, random_state=0)
+        yield cls(nn.Linear(3, 1), noise_multiplier=0.0, passes=1.0, loss="squared")
+
+    @classmethod
+    def checked(cls) -> Iterator[Self]:
+        """None: scikit-learn's checks make tables of 1 to 10 features and 2 or 3 classes, and a module fixes both."""
+        yield from ()
+
     def __sklearn_tags__(self) -> Any:
         """Whether it classifies."""
         tags = super().__sklearn_tags__()
-        tags.estimator_type = "classifier" if self.loss == "cross_entropy" else "regressor"
+        if self.loss == "cross_entropy":
+            tags.estimator_type, tags.classifier_tags = "classifier", ClassifierTags()
+        else:
+            tags.estimator_type, tags.regressor_tags = "regressor", RegressorTags()
+        tags.target_tags.required = True
         return tags
 
     def fit(self, X: Any, y: Any) -> DPModule:
         """Train a copy of the module."""
         _refuse_odd_numbers(self.module)
+        _refuse_odd_rows(X, y)
         targets = y
         if self.loss == "cross_entropy":
             check_classification_targets(y)
             self.classes_, targets = np.unique(np.asarray(y), return_inverse=True)
         names = ("dp_delta", "clip", "batch_size", "passes", "step", "radius", "loss", "optimizer", "random_state")
         options = {name: getattr(self, name) for name in names}
-        epsilon = None if self.noise_multiplier is not None else self.epsilon
         module = copy.deepcopy(self.module)
-        done = fit_private(module, X, targets, epsilon=epsilon, noise_multiplier=self.noise_multiplier, **options)
+        done = fit_private(module, X, targets, **self._noise(), **options)
         self.weights_ = {name: value.cpu().numpy().copy() for name, value in module.state_dict().items()}
         self.engine_ = done.engine
         width, seeded = int(np.prod(np.shape(X)[1:])), self.random_state is not None
         self.facts_ = facts_of(len(X), width, done.recipe, done.spent, done.reason, seeded=seeded)
         return self
+
+    def measure_again(self, X: Any, y: Any = None, sample_weight: Any = None) -> dict[str, Any]:
+        """The record's fields that parameters and rows tell; that so much noise was added, nobody can see in the weights."""
+        if sample_weight is not None:
+            raise ValueError("DPModule has no weights of rows: leave sample_weight out")
+        if self.loss == "cross_entropy" and not np.array_equal(np.unique(np.asarray(y)), self.classes_):
+            raise ValueError("y does not hold the classes that the model was fitted on")
+        options = {name: getattr(self, name) for name in ("dp_delta", "clip", "batch_size", "passes", "step", "radius")}
+        rate, recipe = _plan(len(X), **self._noise(), **options)
+        noise, width = recipe.noise_multiplier, int(np.prod(np.shape(X)[1:]))
+        spent = account(noise, rate, recipe.steps, self.dp_delta) if noise > 0 else None
+        return told_again(facts_of(len(X), width, recipe, spent, "" if spent else NO_NOISE), self.facts_)
+
+    def _noise(self) -> dict[str, float | None]:
+        """The ε to spend, or the noise where it is stated."""
+        stated = self.noise_multiplier
+        return {"epsilon": self.epsilon if stated is None else None, "noise_multiplier": stated}
 
     @property
     def module_(self) -> Any:
@@ -289,26 +382,34 @@ class DPModule(Learner):
         module.load_state_dict({name: torch.as_tensor(value) for name, value in self.weights_.items()})
         return module.eval()
 
-    def decision_function(self, X: Any) -> Any:
-        """The module's outputs."""
+    def _outputs(self, X: Any) -> Any:
         import torch
 
         module = self.module_
         with torch.no_grad():
             return module(_tensors(module, X, np.zeros(len(X)), None)[0]).cpu().numpy()
 
+    @available_if(_classifies)
+    def decision_function(self, X: Any) -> Any:
+        """The module's outputs, where it classifies."""
+        return self._outputs(X)
+
+    @available_if(_classifies)
     def predict_proba(self, X: Any) -> Any:
-        """Probabilities by softmax."""
+        """Probabilities by softmax, where it classifies."""
         from scipy.special import softmax
 
-        return softmax(self.decision_function(X).astype(np.float64), axis=1)
+        return softmax(self._outputs(X).astype(np.float64), axis=1)
 
     def predict(self, X: Any) -> Any:
         """The likeliest class, or the outputs."""
-        outputs = self.decision_function(X)
+        outputs = self._outputs(X)
         if self.loss == "cross_entropy":
             return self.classes_[outputs.argmax(axis=1)]
         return outputs[:, 0] if outputs.ndim == 2 and outputs.shape[1] == 1 else outputs
 
-    def _claim(self, writer: Writer) -> None:
-        write_privacy(writer, self.facts_, (SEPARATE,))
+    def _describe(self) -> Parts:
+        check_is_fitted(self, "facts_")
+        head = "outputs" if self.loss == "cross_entropy" else "each"
+        why = "noise was added to every step: the weights are near no minimizer that is known"
+        return Parts(lambda: Closed(ModuleForm(self.module_), None, head), Lacking("objective", why))

@@ -58,7 +58,7 @@ def reproduce(name: str, *, seed: int = 0, runner: Any = None, **settings: Any) 
     ----------
     name : one of `REPRODUCTIONS`
     seed : of everything random
-    runner : a `surelearn.auditing.context.Runner`, with n_jobs, journal and progress; by default one task at a time, or what
+    runner : a `surelearn.jobs.Runner`, with n_jobs, journal and progress; by default one task at a time, or what
         ``joblib.parallel_config`` says
     settings : what the paper leaves open, see the reproduction's ``settings``
 
@@ -68,7 +68,7 @@ def reproduce(name: str, *, seed: int = 0, runner: Any = None, **settings: Any) 
     >>> round(outcome.numbers["cells"][0]["theorem"], 4)
     4.831
     """
-    from surelearn.auditing.context import Runner
+    from surelearn.jobs import Runner
 
     found = find(name)
     return found.run(found.read(settings), seed, Runner() if runner is None else runner)

@@ -29,7 +29,7 @@ Summary = Mapping[str, Mapping[str, Mapping[str, Any]]]
 
 
 def figure(summary: Summary) -> str:
-    """Mean differences to the reference with Student's intervals over tables: criteria down, n across, a colour a family.
+    """Mean differences to the reference with Student's intervals over tables: criteria down, n across, a color per family.
 
     A filled mark is a settled difference, a bare mark has too few tables for an interval; what lies beyond the axis is
     written at its edge.

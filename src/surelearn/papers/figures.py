@@ -1,4 +1,4 @@
-"""Box plots, frequencies and curves as SVG in the page's colours, exact numbers in native tooltips."""
+"""Box plots, frequencies and curves as SVG in the page's colors, exact numbers in native tooltips."""
 
 from __future__ import annotations
 

@@ -202,7 +202,7 @@ def describe(settings: Settings, k: Kernel, found: Mapping[str, Mapping[str, Any
 
 
 def knee(of: Mapping[str, Any]) -> np.ndarray:
-    """T(1)/T of gradient descent, one a repeat."""
+    """T(1)/T of gradient descent, one per repeat."""
     return np.asarray(of["iterations"], float)[:, 0] / np.asarray(of["descent"], float)
 
 

@@ -117,7 +117,7 @@ def describe(settings: Settings, found: Mapping[str, Mapping[str, Any]]) -> Outc
             " one-hot targets, the largest prediction is the class; test labels are never changed.",
             "Least squares without intercept or penalty, of smallest norm where D > n. Repeat i has the same rows and the"
             " same seed of features in every case, so that differences are paired.",
-            "The best D below n is the best on the test rows themselves, which favours it over what a user could choose.",
+            "The best D below n is the best on the test rows themselves, which favors it over what a user could choose.",
         ),
         numbers={"sizes": sizes(settings.rows), "ratios": RATIOS, **found},
     )

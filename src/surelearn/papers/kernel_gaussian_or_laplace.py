@@ -92,7 +92,7 @@ def epochs_to_fit(k: Kernel, X: np.ndarray, labels: np.ndarray, way: str, q: int
 
 
 def energy_beyond(vectors: np.ndarray, labels: np.ndarray, at: list[int]) -> list[float]:
-    """The share of the centred targets' squared size outside the first i eigenvectors (columns), for every i of ``at``."""
+    """The share of the centered targets' squared size outside the first i eigenvectors (columns), for every i of ``at``."""
     Y = signs(labels)
     Y -= Y.mean(0)
     inside = np.cumsum(((vectors.T @ Y) ** 2).sum(1)) / float((Y**2).sum())
@@ -273,7 +273,7 @@ def _energy_figure(settings: Settings, found: Mapping[str, list[dict[str, Any]]]
         axis="percent of the squared size",
         at=tuple(math.log2(i) for i in positions(settings.rows)),
         across="log₂ of i",
-        note="Targets are centred. Random labels have the share 1 − i/n whatever the kernel is.",
+        note="Targets are centered. Random labels have the share 1 − i/n whatever the kernel is.",
     )
 
 

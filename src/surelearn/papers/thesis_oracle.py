@@ -1,4 +1,4 @@
-"""The oracle of the thesis' AdaBoost experiments (Section 5.1.1): four clouds, labelled by a random vote of stumps."""
+"""The oracle of the thesis' AdaBoost experiments (Section 5.1.1): four clouds, labeled by a random vote of stumps."""
 
 from __future__ import annotations
 

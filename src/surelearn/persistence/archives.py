@@ -1,8 +1,13 @@
-"""scikit-learn models in skops' format, whose types must all be on a fixed list."""
+"""scikit-learn models in skops' format, whose types must all be on a fixed list.
+
+skops names types by their modules. Those of surelearn are named by their keys in what is written, ``surelearn.ridge/1``, and
+by the modules where they live today in what skops reads.
+"""
 
 from __future__ import annotations
 
 import io
+import json
 import zipfile
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -10,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from surelearn.documents import parse_json
-from surelearn.persistence.trusted import TRUSTED
+from surelearn.keys import EARLIER, find_class, known_classes, path_of
+from surelearn.persistence.trusted import OURS, TRUSTED
 from surelearn.persistence.words import first_line, shown, what
 from surelearn.unpacking import check_zip
 
@@ -23,8 +29,8 @@ def encode_archive(model: Any, trusted: Sequence[str]) -> bytes:
     import skops.io
 
     try:
-        content = skops.io.dumps(model)
-        untrusted = _untrusted(content, trusted)
+        content, ours = _with_keys(skops.io.dumps(model))
+        untrusted = _untrusted(content, [*ours, *trusted])
     except Exception as error:  # skops raises whatever a user's own class raises
         raise ValueError(f"the model cannot be saved without pickle: {first_line(error)}") from None
     if untrusted:
@@ -39,6 +45,45 @@ def _untrusted(content: bytes, trusted: Sequence[str]) -> list[str]:
     import skops.io
 
     return sorted(set(skops.io.get_untrusted_types(data=content)) - {*TRUSTED, *trusted})
+
+
+def _with_keys(content: bytes) -> tuple[bytes, set[str]]:
+    """An archive as skops writes it with keys in the place of surelearn's modules, and the names that then stand in it."""
+    keys = {path_of(cls): f"surelearn.{key}" for key, cls in known_classes().items()}
+    return _renamed(content, _schema(content), keys)
+
+
+def _with_modules(content: bytes, schema: Any) -> tuple[bytes, set[str]]:
+    """An archive as skops reads it: keys, and the modules that earlier versions wrote, give way to today's modules.
+
+    What is neither keeps its name, and is refused as any other type that is not on the list.
+    """
+    found: dict[str, str] = {}
+    for name in {_name(node) for node in _nodes(schema)}:
+        cls = find_class(EARLIER.get(name, name.removeprefix("surelearn.")))
+        if cls is not None and name.startswith("surelearn."):
+            found[name] = path_of(cls)
+    return _renamed(content, schema, found)
+
+
+def _renamed(content: bytes, schema: Any, names: Mapping[str, str]) -> tuple[bytes, set[str]]:
+    """An archive, and its schema in place, with other names of types; and those of them that now stand in it."""
+    given = set()
+    for node in _nodes(schema):
+        if (name := names.get(_name(node))) is not None:
+            node["__module__"], _, node["__class__"] = name.rpartition(".")
+            given.add(name)
+    if not given:
+        return content, given
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(content)) as source, zipfile.ZipFile(buffer, "w") as into:
+        for entry in dict.fromkeys(source.namelist()):
+            into.writestr(entry, json.dumps(schema) if entry == "schema.json" else source.read(entry))
+    return buffer.getvalue(), given
+
+
+def _name(node: Mapping[str, Any]) -> str:
+    return f"{node.get('__module__')}.{node.get('__class__')}"
 
 
 def _schema(content: bytes) -> Any:
@@ -83,12 +128,12 @@ def _check_expansion(schema: Any) -> None:
         raise ValueError(f"its parts share each other until there are more than {MOST_PARTS:,}")
 
 
-def _misused(content: bytes) -> list[str]:
+def _misused(schema: Any, ours: set[str]) -> list[str]:
     """Trusted types that stand in an archive in another way than skops writes them."""
-    nodes = _nodes(_schema(content))
+    nodes, ways = _nodes(schema), {**TRUSTED, **dict.fromkeys(ours, OURS)}
     numbers = Counter(node.get("__id__") for node in nodes)
-    named = [(f"{node.get('__module__')}.{node.get('__class__')}", node) for node in nodes]
-    return [name for name, node in named if name in TRUSTED and not _as_written(node, *TRUSTED[name], numbers)]
+    named = [(_name(node), node) for node in nodes]
+    return [name for name, node in named if name in ways and not _as_written(node, *ways[name], numbers)]
 
 
 def _as_written(node: Mapping[str, Any], loader: str, length: int | None, numbers: Mapping[Any, int]) -> bool:
@@ -103,9 +148,11 @@ def decode_archive(file: Path, content: bytes, trusted: Sequence[str]) -> Any:
     import skops.io
 
     try:
-        _check_expansion(_schema(content))
-        untrusted = _untrusted(content, trusted)
-        misused = _misused(content)
+        schema = _schema(content)
+        _check_expansion(schema)
+        content, ours = _with_modules(content, schema)
+        untrusted = _untrusted(content, [*ours, *trusted])
+        misused = _misused(schema, ours)
     except Exception as error:  # a damaged or hostile archive
         raise ValueError(f"{file} is {what(content)} as a model ({first_line(error)})") from None
     if untrusted:
@@ -115,6 +162,6 @@ def decode_archive(file: Path, content: bytes, trusted: Sequence[str]) -> Any:
     if misused:
         raise ValueError(f"{file} holds {misused[0]} in another way than it was written: nothing was loaded")
     try:
-        return skops.io.loads(content, trusted=[*TRUSTED, *trusted])
+        return skops.io.loads(content, trusted=[*TRUSTED, *ours, *trusted])
     except Exception as error:
         raise ValueError(f"{file} cannot be loaded: {first_line(error)}") from None

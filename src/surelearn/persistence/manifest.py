@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import importlib
 import importlib.metadata
 import platform
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -19,8 +20,9 @@ from surelearn.unpacking import memory
 from surelearn.version import __version__
 
 FORMAT = "surelearn-model"
-VERSION = 1
+VERSION = 2  # 1 named classes of surelearn by their modules
 MANIFEST = "manifest.json"
+LIBRARIES = frozenset(("torch", "lightgbm", "xgboost", "catboost"))  # those of which a model may hold something
 _VERSIONS_OF = ("numpy", "scikit-learn", "skops", "safetensors")
 _DATA = r"model-[0-9a-f]{16}\.(skops|safetensors)"
 _DATA_FILE = re.compile(_DATA)
@@ -110,7 +112,16 @@ def read_data(path: Path, manifest: Mapping[str, Any]) -> tuple[str, bytes]:
     return name, content
 
 
-def versions(torch: bool = False) -> dict[str, str]:
-    """Of this surelearn, Python and the libraries that a saved model depends on, PyTorch where it holds a module."""
-    found = {name: importlib.metadata.version(name) for name in (*_VERSIONS_OF, *(["torch"] if torch else []))}
+def versions(libraries: Collection[str] = ()) -> dict[str, str | None]:
+    """Of this surelearn, Python and the libraries that a saved model depends on, with the ``libraries`` that it holds."""
+    found = {name: importlib.metadata.version(name) for name in _VERSIONS_OF}
+    found |= {name: _version_of(name) for name in sorted(libraries)}
     return {"surelearn": __version__, "python": platform.python_version(), **found}
+
+
+def _version_of(library: str) -> str | None:
+    """As the module says, whatever package it came in (xgboost or xgboost-cpu); None where it is not installed."""
+    try:
+        return str(importlib.import_module(library).__version__)
+    except ModuleNotFoundError:
+        return None

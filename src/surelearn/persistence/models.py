@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,11 +14,13 @@ from typing import Any
 from surelearn import files
 from surelearn.certificate import Certificate
 from surelearn.data.schema import Schema
-from surelearn.fingerprint import UNHASHED, fingerprint_model
+from surelearn.fingerprint import UNHASHED, fingerprint_model, is_fingerprint_of
+from surelearn.keys import EARLIER, key_of, path_of
 from surelearn.persistence.archives import decode_archive, encode_archive
-from surelearn.persistence.learners import decode_learner, encode_learner, holds_module
+from surelearn.persistence.learners import decode_learner, encode_learner, is_taken_apart, libraries_of
 from surelearn.persistence.manifest import (
     FORMAT,
+    LIBRARIES,
     MANIFEST,
     VERSION,
     check_folder,
@@ -27,7 +30,6 @@ from surelearn.persistence.manifest import (
     tidy,
     versions,
 )
-from surelearn.persistence.trusted import LEARNERS
 from surelearn.persistence.words import first_line
 from surelearn.plain import content_hash
 from surelearn.seeds import without_secrets
@@ -61,6 +63,7 @@ def save(
     schema: Schema | None = None,
     reference: Mapping[str, Any] | None = None,
     trusted: Sequence[str] = (),
+    factory: str | None = None,
 ) -> Path:
     """Save a fitted model into a folder from which `load` reads it without executing code.
 
@@ -69,12 +72,15 @@ def save(
 
     Parameters
     ----------
-    model : a scikit-learn model or pipeline, or a learner of surelearn; a module inside `DPModule` is kept layer by layer
-        where its layers are on a list (`persistence.modules.LAYERS`), else `load` is given one like it
+    model : a scikit-learn model or pipeline, a learner of surelearn, a torch module, or a classifier or regressor of
+        LightGBM, XGBoost or CatBoost, which is kept in its library's own format. Modules, alone and inside others, are kept
+        layer by layer where their layers are on a list (`persistence.modules.LAYERS`), else `load` is given one like it
     path : the folder; made if it does not exist
     certificate : about this model; a learner's own ``certificate_`` by default
     schema, reference : the columns it reads and a summary of its certify rows, as an audit has them
-    trusted : names of further types that you vouch for, such as ``xgboost.sklearn.XGBClassifier``; `load` needs them again
+    trusted : names of further types that you vouch for, such as ``mine.models.Classifier``; `load` needs them again
+    factory : "package.module:function", which makes a torch module like the model's, of a class of your own. It is written
+        down for who loads the model, ``load(path, into=function())``, and never imported
 
     Raises
     ------
@@ -91,6 +97,8 @@ def save(
     array([1])
     """
     path = Path(path)
+    if factory is not None and not re.fullmatch(r"[\w.]+:[\w.]+", factory):
+        raise ValueError(f"factory must be of the form package.module:function, not {factory!r:.80}")
     certificate = getattr(model, "certificate_", None) if certificate is None else certificate
     fingerprint = _fingerprint(model)
     if fingerprint == UNHASHED:
@@ -98,7 +106,15 @@ def save(
     if certificate is not None and certificate.facts.hashes.get("model") not in (fingerprint, None):
         raise ValueError("the certificate is about another model, or the model was changed since")
     model = without_secrets(model)
-    holds, parameters, content = _encode_model(model, trusted)
+    if is_taken_apart(model):
+        encoded = encode_learner(model, trusted)
+        holds, parameters, content, foreign = "safetensors", encoded.parameters, encoded.content, encoded.foreign
+        libraries = libraries_of(parameters, whole=key_of(type(model)) is None)
+    else:
+        holds, parameters, content, foreign = "skops", repr(model), encode_archive(model, trusted), []
+        libraries = set()
+    if factory is not None and "torch" not in libraries:
+        raise ValueError("factory= is for models with a torch module: leave it out")
     digest = hashlib.sha256(content).hexdigest()
     name = f"model-{digest[:16]}.{holds}"
     manifest: dict[str, Any] = {
@@ -107,11 +123,12 @@ def save(
         "class": _class_name(type(model)),
         "parameters": parameters,
         "fingerprint": fingerprint,
-        "versions": versions(holds_module(parameters)),
+        "versions": versions(libraries),
         "files": {name: {"sha256": digest, "bytes": len(content)}},
         "columns": None if schema is None else schema.to_dict(),
         "reference": reference,
         "certificate": None if certificate is None else certificate.to_dict(),
+        **({} if factory is None else {"factory": factory}),
     }
     text = json.dumps({**manifest, "hash": content_hash(manifest)}, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
     made = check_folder(path)
@@ -119,7 +136,7 @@ def save(
         before = left_behind(path)
         try:
             files.write(path / name, content)
-            _decode_model(path, manifest, trusted, _foreign(model, parameters))  # what is on the disk now
+            _decode_model(path, manifest, trusted, foreign[0] if foreign else None)  # what is on the disk now
             files.write(path / MANIFEST, text)
         except BaseException:
             tidy(path, name, made)
@@ -169,7 +186,7 @@ def read_model(path: str | Path, *, trusted: Sequence[str] = (), into: Any = Non
 
 
 def _class_name(cls: type) -> str:
-    return f"{cls.__module__}.{cls.__qualname__}"
+    return key_of(cls) or path_of(cls)
 
 
 def _fingerprint(model: Any) -> str:
@@ -180,35 +197,22 @@ def _fingerprint(model: Any) -> str:
         return UNHASHED
 
 
-def _encode_model(model: Any, trusted: Sequence[str]) -> tuple[str, Any, bytes]:
-    """How the model is kept ("skops" or "safetensors"), its parameters as JSON, and the bytes."""
-    if _class_name(type(model)) in LEARNERS:
-        return "safetensors", *encode_learner(model)
-    return "skops", repr(model), encode_archive(model, trusted)
-
-
-def _foreign(model: Any, parameters: Any) -> Any:
-    """The module of a learner whose layers are not on the list."""
-    kept = [key for key in parameters if holds_module({key: parameters[key]})] if holds_module(parameters) else []
-    return next((getattr(model, key) for key in kept if parameters[key]["module"]["dict"]["layers"] is None), None)
-
-
 def _decode_model(path: Path, manifest: Mapping[str, Any], trusted: Sequence[str], into: Any) -> Any:
     """The model, which must be the one that was saved."""
     name, content = read_data(path, manifest)
     if name.endswith(".safetensors"):
-        model = decode_learner(path, manifest, content, into)
+        model = decode_learner(path, manifest, content, into, trusted)
     elif into is not None:
         raise ValueError(f"{path} holds a scikit-learn model, not a torch module: leave out into=")
     else:
         model = decode_archive(path / name, content, trusted)
-    if _class_name(type(model)) != manifest["class"]:
+    if _class_name(type(model)) != EARLIER.get(manifest["class"], manifest["class"]):
         raise ValueError(f"{path} holds a {_class_name(type(model))}, its manifest says {manifest['class']!r}")
     fingerprint = _fingerprint(model)
     if fingerprint == UNHASHED:
         raise ValueError(f"{path} holds no model, or one with parts that surelearn.save never writes")
-    if fingerprint != manifest["fingerprint"]:
-        now = versions("torch" in manifest["versions"])
+    if fingerprint != manifest["fingerprint"] and not is_fingerprint_of(model, manifest["fingerprint"]):
+        now = versions(LIBRARIES & manifest["versions"].keys())
         others = [f"{k} {v} (here {now.get(k)})" for k, v in manifest["versions"].items() if v != now.get(k)]
         if not others:
             raise ValueError(f"{path}: the model is not the one that was saved")

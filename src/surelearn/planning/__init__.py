@@ -1,4 +1,4 @@
-"""How many labelled rows a certificate needs, and how likely it then comes out as wished.
+"""How many labeled rows a certificate needs, and how likely it then comes out as wished.
 
 The rows are those held back to certify: the model has not seen them. Four questions: an error rate of at most so much, a
 prediction interval, a sensitivity of at least so much, a gain over another model. Each is answered for the part of δ that

@@ -38,7 +38,7 @@ class _Question:
         raise NotImplementedError
 
     def rows(self, delta: float) -> int:
-        """The answer."""
+        """The number of rows from which the claim is certified with the wanted power."""
         raise NotImplementedError
 
     def values(self, n: Array, delta: float) -> Array:
@@ -59,7 +59,7 @@ class _Question:
 
     def text(self, n: int, delta: float) -> str:
         """What follows the number of rows."""
-        return f"labelled rows   (chance {self.chance(n, delta)})"
+        return f"labeled rows   (chance {self.chance(n, delta)})"
 
     def room(self, n: int, delta: float) -> str:  # noqa: ARG002
         """What n rows allow."""
@@ -168,7 +168,7 @@ class _Recognized(_Question):
     def text(self, n: int, delta: float) -> str:
         if self.prevalence is None:
             return f"positive rows   (chance {self.chance(n, delta)})"
-        return f"labelled rows for {self.test(delta).rows(self.goal):,} positive ones   (chance {self.chance(n, delta)})"
+        return f"labeled rows for {self.test(delta).rows(self.goal):,} positive ones   (chance {self.chance(n, delta)})"
 
     def room(self, n: int, delta: float) -> str:  # noqa: ARG002
         return f"about {n * (self.prevalence or 0):,.0f} of them positive; "
@@ -213,7 +213,7 @@ class _Interval(_Question):
         yield f"With fewer rows no interval is certified; with more it narrows, {falls}."
 
     def text(self, n: int, delta: float) -> str:  # noqa: ARG002
-        return "labelled rows"
+        return "labeled rows"
 
     def in_audit(self, held: int, needs: tuple[Need, ...]) -> tuple[str, int]:
         says = []
@@ -289,7 +289,7 @@ def plan(
     power: float = 0.8,
     rows: int | None = None,
 ) -> Plan:
-    """How many labelled rows to hold back; exactly one of ``max_risk``, ``interval``, ``min_sensitivity``, ``min_gain``.
+    """How many labeled rows to hold back; exactly one of ``max_risk``, ``interval``, ``min_sensitivity``, ``min_gain``.
 
     Parameters
     ----------
@@ -304,7 +304,7 @@ def plan(
     Examples
     --------
     >>> plan(0.05, 0.02).needs[0]
-    Need(label="as the audit's headline", delta=0.025, rows=338, text='labelled rows   (chance 85.6%)')
+    Need(label="as the audit's headline", delta=0.025, rows=338, text='labeled rows   (chance 85.6%)')
     >>> print(plan(0.05, 0.02, rows=1000).allotment)
     Of 1,000 rows the audit fits on 700 and holds back 300:
       up to 7 of them may be wrong; chance 74.5%, not enough

@@ -1,4 +1,4 @@
-"""Small quiet SVG charts: colours are the page's CSS classes, exact numbers are native tooltips (``<title>``)."""
+"""Small quiet SVG charts: colors are the page's CSS classes, exact numbers are native tooltips (``<title>``)."""
 
 from __future__ import annotations
 
@@ -207,7 +207,7 @@ def _reliability(chart: Chart, unit: str) -> Markup:
     rows = [row for row in _together(chart.data, *names, name=False) if _drawable(*row[:2])]
     both = [1.0, *(v for row in rows for v in row[:2])]
     x_axis, y_axis = axis_for(both, 46, WIDTH - 22, "rate"), axis_for(both, 150, 12, "rate")
-    parts = _plane(x_axis, y_axis, "predicted (across) against observed (up)")
+    parts = _plane(x_axis, y_axis, "predicted probability (observed frequency upward)")
     ends = {"x1": x_axis.at(0), "x2": x_axis.at(1), "y1": y_axis.at(0), "y2": y_axis.at(1)}
     parts.append(element("line", class_="diagonal", **ends))
     largest = max([count or 0 for *_, count in rows], default=0)

@@ -1,11 +1,11 @@
-"""An `Audit` as data: verdict, certificate, sections of claims, findings, notes, tables and charts. Rendering comes last."""
+"""An audit as data: verdict, certificate, sections of claims, findings, notes, tables and charts. Rendering comes last."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from surelearn.certificate import Certificate
 from surelearn.claim import Claim, Finding
@@ -97,7 +97,7 @@ class Verdict:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Audit:
+class Document:
     """Claims and findings about one model, on one δ: what the page shows.
 
     Attributes
@@ -159,7 +159,7 @@ class Audit:
                 return section
         raise KeyError(f"the audit has no section {key!r}: it has {', '.join(s.key for s in self.sections)}")
 
-    def published(self) -> Audit:
+    def published(self) -> Self:
         """The audit as it is written and drawn: without losses per row, see `Certificate.published`."""
         return replace(self, certificate=self.certificate.published())
 
@@ -183,7 +183,7 @@ class Audit:
         return json.dumps(self.to_dict(), indent=indent, ensure_ascii=False, allow_nan=False)
 
     @classmethod
-    def from_dict(cls, plain: Mapping[str, Any]) -> Audit:
+    def from_dict(cls, plain: Mapping[str, Any]) -> Self:
         """Read what `to_dict` wrote; anything else is refused with a `ValueError` that says why."""
         version = check_format(plain, "an audit", FORMAT, VERSION)
         names = {f.name for f in fields(cls) if f.compare} - {"verdict", "sections", "certificate", "version"}
@@ -199,26 +199,9 @@ class Audit:
             return checked(made)
 
     @classmethod
-    def from_json(cls, text: str) -> Audit:
+    def from_json(cls, text: str) -> Self:
         """Read `to_json`'s text. Nothing in it is ever executed."""
         return cls.from_dict(parse_json(text))
-
-    def to_html(self) -> str:
-        """The self-contained page."""
-        from surelearn.report.html import render
-
-        return render(self)
-
-    def to_markdown(self) -> str:
-        """A short text for a pull request."""
-        from surelearn.report.markdown import render
-
-        return render(self)
-
-    def _repr_html_(self) -> str:
-        from surelearn.report.html import render_inline
-
-        return render_inline(self)
 
     def __repr__(self) -> str:
         return f"Audit of {self.title}: {self.verdict.text}"

@@ -15,9 +15,10 @@ from surelearn.certificate import Certificate
 from surelearn.claim import find_theorem
 from surelearn.plain import Withheld, percent_sure, show
 from surelearn.report.charts import draw
-from surelearn.report.document import Audit, Table
+from surelearn.report.document import Document, Table
 from surelearn.report.drawing import clean, exact
-from surelearn.report.rows import MOST_MEMBERS, Part, claim_rows, parts_of, with_bars
+from surelearn.report.packing import two_columns
+from surelearn.report.rows import MOST_MEMBERS, Part, claim_rows, lacking_once, parts_of, with_bars
 from surelearn.version import __version__
 
 LONGEST = 140  # characters of a name or a value
@@ -27,13 +28,13 @@ _CODE = re.compile(r"`([^`\n]+)`")
 _NUMERIC = re.compile(r"[\s\d.,%+±×≤≥=<>–−∞eE-]*\d[\s\d.,%+±×≤≥=<>–−∞eE-]*|[–—−-]?|∞")
 
 
-def render(audit: Audit) -> str:
+def render(audit: Document) -> str:
     """The whole page."""
     return _template().render(_view(audit.published()), whole=True)
 
 
-def render_inline(audit: Audit) -> str:
-    """The same as one ``<div>`` with its own styles, for notebooks."""
+def render_inline(audit: Document) -> str:
+    """The page as one ``<div>`` with its own styles, for notebooks."""
     return _template().render(_view(audit.published()), whole=False)
 
 
@@ -90,7 +91,7 @@ def clip(text: Any, longest: int = LONGEST) -> Markup:
 # ── The view: what the template shows ─────────────────────────────────────────────────────────────────────────────────
 
 
-def _view(audit: Audit) -> dict[str, Any]:
+def _view(audit: Document) -> dict[str, Any]:
     certificate, parts = audit.certificate, parts_of(audit)
     together = claim_rows(certificate, "together")
     return {
@@ -105,14 +106,16 @@ def _view(audit: Audit) -> dict[str, Any]:
         "alone": claim_rows(certificate, "alone"),
         "also": [part for part in parts if part.proved],
         "costs": _at(parts, "costs"),
-        "measured": sorted(_at(parts, "measured"), key=lambda part: not part.section.charts),
+        "measured": _at(parts, "measured"),
         "assumed": _at(parts, "assumptions"),
         "assumptions": _assumptions(certificate),
         "details": _at(parts, "details"),
         "budget": _budget(certificate),
         "facts": _facts(certificate),
         "theorems": _theorems(audit),
+        "lacking": lacking_once(certificate.lacking),
         "numeric": _numeric_columns,
+        "columns_of": two_columns,
         "most": MOST_MEMBERS,
         "version": __version__,
     }
@@ -137,7 +140,7 @@ def _budget(certificate: Certificate) -> Table:
         label = f"{row.label} and the other {len(row.members) - 1} of its family" if several else row.label
         each = f"{row.share} each" if several else row.share
         rows.append((label, each, show(spent, "number")))
-    return Table(header=("claim", "share", "spends"), rows=tuple(rows))
+    return Table(header=("claim", "share", "δ spent"), rows=tuple(rows))
 
 
 def _facts(certificate: Certificate) -> Table:
@@ -148,7 +151,7 @@ def _facts(certificate: Certificate) -> Table:
     rows += [(name, _plain(value)) for name, value in facts.options.items() if value is not None]
     rows += [(name, _plain(value)) for name, value in facts.values.items()]
     if len(rows) > MOST_MEMBERS:
-        rows = [*rows[:MOST_MEMBERS], ("…", f"{len(rows) - MOST_MEMBERS} more stand in the certificate")]
+        rows = [*rows[:MOST_MEMBERS], ("…", f"{len(rows) - MOST_MEMBERS} more are in the certificate")]
     return Table(header=("fact", "value"), rows=tuple(rows))
 
 
@@ -162,9 +165,9 @@ def _plain(value: Any) -> str:
     return exact(value) if isinstance(value, float) else str(value)
 
 
-def _theorems(audit: Audit) -> list[Any]:
+def _theorems(audit: Document) -> list[Any]:
     certificate = audit.certificate
-    keys = [claim.theorem for claim in certificate.claims] + [item.theorem for item in certificate.absent if item.theorem]
+    keys = [claim.theorem for claim in certificate.claims] + [item.theorem for item in certificate.lacking if item.theorem]
     return [find_theorem(key) for key in dict.fromkeys([*keys, *(claim.theorem for claim in audit.proved)])]
 
 

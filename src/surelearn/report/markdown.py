@@ -6,17 +6,17 @@ import re
 from typing import Any
 
 from surelearn.plain import percent_sure
-from surelearn.report.document import Audit
+from surelearn.report.document import Document
 from surelearn.report.drawing import clean
 from surelearn.report.html import marked
-from surelearn.report.rows import MOST_MEMBERS, Row, claim_rows, parts_of, sentence_case
+from surelearn.report.rows import MOST_MEMBERS, Row, claim_rows, lacking_once, parts_of, sentence_case
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]()#+!|~$])")
 _LINK = re.compile(r"(?i)(?<=[a-z]):(?=//)|(?<=www)\.")
 _LONGEST = 200
 
 
-def render(audit: Audit) -> str:
+def render(audit: Document) -> str:
     """Verdict, guarantees, what else is proved, findings that matter, assumptions and how to reproduce."""
     audit = audit.published()
     blocks = [_verdict(audit), _guaranteed(audit), _proved(audit), _findings(audit), _assumptions(audit), _reproduce(audit)]
@@ -37,7 +37,7 @@ def plain(text: Any, longest: int = _LONGEST) -> str:
     return _LINK.sub(lambda match: f"&#{ord(match[0])};", text).replace("@", "@\u200b")
 
 
-def _verdict(audit: Audit) -> str:
+def _verdict(audit: Document) -> str:
     pieces = [f"**{plain(piece, 2000)}**" if strong else _spaced(piece) for piece, strong in marked(audit.verdict.sentence)]
     kind = "" if audit.verdict.kind == "guaranteed" else f" ({audit.verdict.kind})"
     target = f", target {plain(audit.target)}" if audit.target else ""
@@ -50,10 +50,13 @@ def _spaced(piece: str) -> str:
     return start + plain(piece, 2000) + end
 
 
-def _guaranteed(audit: Audit) -> str:
+def _guaranteed(audit: Document) -> str:
     rows = [row for row in claim_rows(audit.certificate, "together") if not row.vacuous]
     if not rows:
-        reasons = [f"- no claim about {plain(item.quantity)}: {plain(item.reason)}" for item in audit.certificate.absent]
+        reasons = [
+            f"- no claim about {plain(item.what.replace('_', ' '))}: {plain(item.reason)}"
+            for item in lacking_once(audit.certificate.lacking)
+        ]
         measured = "Everything else is only measured." if _proved(audit) else "Everything is only measured."
         together = " together" if _proved(audit) else ""
         return "\n".join([f"**Nothing is guaranteed{together}.** {measured}", *([""] if reasons else []), *reasons])
@@ -71,18 +74,18 @@ def _line(row: Row) -> str:
     return f"| {plain(row.label)}{worst} | {row.measured} | {bound} | {why} |"
 
 
-def _proved(audit: Audit) -> str:
+def _proved(audit: Document) -> str:
     """The claims of the sections, as far as they say something."""
     rows = [row for part in parts_of(audit) for row in part.proved]
     lines = [
         f"- {plain(row.label)}: {row.word} **{row.bound}** ({row.claim.surely()}, {plain(row.theorem)})" for row in rows
     ]
-    more = [f"- {len(lines) - MOST_MEMBERS} more stand in audit.json"] if len(lines) > MOST_MEMBERS else []
+    more = [f"- {len(lines) - MOST_MEMBERS} more are in audit.json"] if len(lines) > MOST_MEMBERS else []
     head = ["**Also proved**, each alone at its own confidence", ""]
     return "\n".join([*head, *lines[:MOST_MEMBERS], *more]) if lines else ""
 
 
-def _findings(audit: Audit) -> str:
+def _findings(audit: Document) -> str:
     grave = sorted(
         (finding for finding in audit.findings if finding.severity in ("warning", "serious")),
         key=lambda finding: finding.severity != "serious",
@@ -91,7 +94,7 @@ def _findings(audit: Audit) -> str:
     return "\n".join(["**Findings**, measured, no guarantee", "", *lines]) if lines else ""
 
 
-def _assumptions(audit: Audit) -> str:
+def _assumptions(audit: Document) -> str:
     notes = [note for section in audit.sections if section.place == "assumptions" for note in section.notes]
     claims = audit.certificate.together or audit.certificate.claims
     assumed = [sentence_case(line) for claim in claims for line in claim.assumptions]
@@ -99,7 +102,7 @@ def _assumptions(audit: Audit) -> str:
     return "\n".join(["**Assumes**", "", *lines]) if lines else ""
 
 
-def _reproduce(audit: Audit) -> str:
+def _reproduce(audit: Document) -> str:
     if not audit.reproduce:
         return ""
     command = clean(audit.reproduce)

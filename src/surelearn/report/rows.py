@@ -7,13 +7,25 @@ from dataclasses import dataclass, replace
 
 from surelearn.certificate import Certificate
 from surelearn.claim import Claim, Theorem, find_theorem
+from surelearn.lacking import Lacking
 from surelearn.plain import Withheld, show
 from surelearn.report.charts import bar_axis, interval_bar
-from surelearn.report.document import Audit, Section
+from surelearn.report.document import Document, Section
 
 MOST_MEMBERS = 100  # of a family, of a section's claims, and of the facts, that are listed
-_SAMPLES = ("losses", "residuals", "margins")  # inputs of theorems that hold a number a row
+_SAMPLES = ("losses", "residuals", "margins")  # inputs of theorems that hold one number per row
 _WORDS = {"<=": "at most", ">=": "at least", "=": "exactly", "in": ""}
+_QUESTIONS = {  # what a section answers, in small print beside its title
+    "learning_curve": "would more data help?",
+    "slices": "where does it err most?",
+    "novelty": "is it better on copies of training rows?",
+    "calibration": "can the probabilities be trusted?",
+    "stability": "would a refit predict the same?",
+    "robustness": "what can small changes of the inputs do?",
+    "poisoning": "what can bad training rows do?",
+    "membership": "does the model reveal its training rows?",
+    "attribution": "which features drive the predictions?",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,10 +63,11 @@ class Proof:
 
 @dataclass(frozen=True, kw_only=True)
 class Part:
-    """A section with its claims as rows, the proofs behind them, and the name of its place on the page."""
+    """A section with its claims as rows, the proofs behind them, the name of its place on the page, and its question."""
 
     section: Section
     anchor: str
+    question: str
     proved: tuple[Row, ...]
     vacuous: tuple[Row, ...]
     proofs: tuple[Proof, ...]
@@ -143,7 +156,7 @@ def _row(claim: Claim, certificate: Certificate, members: tuple[Row, ...] = ()) 
 
 
 def with_bars(rows: Iterable[Row]) -> list[Row]:
-    """Rows with their bars: rates bounded from one side share an axis, other numbers have one a family."""
+    """Rows with their bars: rates bounded from one side share an axis, other numbers have one per family."""
     rows = list(rows)
     everything = [row.claim for top in rows for row in (top, *top.members)]
     rates = {relation: [c for c in everything if (c.unit, c.relation) == ("rate", relation)] for relation in _WORDS}
@@ -160,16 +173,53 @@ def with_bars(rows: Iterable[Row]) -> list[Row]:
 # ── The sections' claims ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def parts_of(audit: Audit) -> list[Part]:
-    """The audit's sections, each with its claims; those that say nothing apart."""
-    return [_part(section, f"section-{i}", audit.certificate) for i, section in enumerate(audit.sections, 1)]
+def parts_of(audit: Document) -> list[Part]:
+    """The audit's sections, each with its claims; those that say nothing apart, and a note that repeats said once."""
+    return [_part(section, f"section-{i}", audit.certificate) for i, section in enumerate(_said_once(audit.sections), 1)]
+
+
+def _said_once(sections: Iterable[Section]) -> list[Section]:
+    """The sections without the notes of an earlier one; where nothing else is left, that one is named instead."""
+    said: dict[str, str] = {}
+    made = []
+    for section in sections:
+        kept = tuple(note for note in section.notes if note not in said)
+        if section.notes and not kept and not (section.claims or section.findings or section.charts or section.tables):
+            kept = (f"The note on {said[section.notes[0]]} applies here too.",)
+        said |= {note: section.title for note in section.notes if note not in said}
+        made.append(replace(section, notes=kept))
+    return made
+
+
+def lacking_once(lacking: Iterable[Lacking]) -> list[Lacking]:
+    """What is not claimed, with claims that lack for the same reason in one item.
+
+    Examples
+    --------
+    >>> twice = [Lacking("risk", "VC bound: seen before"), Lacking("risk", "margin bound: seen before")]
+    >>> [str(item) for item in lacking_once(twice)]
+    ['no risk (VC bound, margin bound): seen before']
+    """
+    alike: dict[str, list[Lacking]] = {}
+    for item in lacking:
+        alike.setdefault(item.reason.partition(": ")[2] or item.reason, []).append(item)
+    return [items[0] if len(items) == 1 else _joined(items, reason) for reason, items in alike.items()]
+
+
+def _joined(items: Iterable[Lacking], reason: str) -> Lacking:
+    items = list(items)
+    what, heads = (_said(item.what for item in items), _said(item.reason.removesuffix(reason)[:-2] for item in items))
+    return Lacking(f"{what} ({heads})" if heads else what, reason)
 
 
 def _part(section: Section, anchor: str, certificate: Certificate) -> Part:
     rows = [_row(claim, certificate) for claim in section.claims]
     useful = tuple(row for row in rows if not row.vacuous)
     nothing = tuple(row for row in rows if row.vacuous)
-    return Part(section=section, anchor=anchor, proved=useful, vacuous=nothing, proofs=_proofs(section.claims))
+    asked = _QUESTIONS.get(section.key, "")
+    return Part(
+        section=section, anchor=anchor, question=asked, proved=useful, vacuous=nothing, proofs=_proofs(section.claims)
+    )
 
 
 def _proofs(claims: Iterable[Claim]) -> tuple[Proof, ...]:

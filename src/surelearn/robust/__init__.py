@@ -2,14 +2,18 @@
 
 from surelearn.robust.adversarial import AdversarialLinearClassifier, train_adversarially
 from surelearn.robust.adversarial_classifier import AdversarialClassifier
-from surelearn.robust.certified import NotCertified, Radii, certified_radii
+from surelearn.robust.certified import NotCertified, Radii, certified_radii, radii_of
+from surelearn.robust.changes import attack_table, move_predictions, substitute_categories
 from surelearn.robust.curve import RobustnessCurve, Tradeoff, certify_robustness, robustness_curve, tradeoff
 from surelearn.robust.partition import PartitionClassifier
+from surelearn.robust.poisoning import Flipping, Threshold, cancel_answers, poisoning_thresholds
 from surelearn.robust.smoothing import SmoothedClassifier, SmoothedLabels, SmoothedRadii
+from surelearn.robust.tables import table_radii
 
 __all__ = [
     "AdversarialClassifier",
     "AdversarialLinearClassifier",
+    "Flipping",
     "NotCertified",
     "PartitionClassifier",
     "Radii",
@@ -17,10 +21,18 @@ __all__ = [
     "SmoothedClassifier",
     "SmoothedLabels",
     "SmoothedRadii",
+    "Threshold",
     "Tradeoff",
+    "attack_table",
+    "cancel_answers",
     "certified_radii",
     "certify_robustness",
+    "move_predictions",
+    "poisoning_thresholds",
+    "radii_of",
     "robustness_curve",
+    "substitute_categories",
+    "table_radii",
     "tradeoff",
     "train_adversarially",
 ]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import math
+from collections.abc import Iterator
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -19,14 +20,14 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from surelearn.attacks.domains import Array, Domain, Norm
 from surelearn.attacks.evasion import worst_rows
-from surelearn.base import Learner, Writer
-from surelearn.bounds.optimality import duality_gap
-from surelearn.bounds.robustness import robust_accuracy
+from surelearn.base import Learner
+from surelearn.lacking import Lacking
+from surelearn.record import Within
 from surelearn.robust.adversarial_gap import Machine, gap, losses_and_slopes
+from surelearn.robust.record import AdversarialLinearRecord
+from surelearn.subject import Parts, linear_form
 
 LinearLoss = Literal["logistic", "squared_hinge"]
-_NO_RISK = "the intercept is not regularized, and stability is not proved for the worst-case loss"
-FRESH = "certify_robustness(model, X, y, radius=…) claims it from rows that the model has not seen"
 
 
 class AdversarialLinearClassifier(ClassifierMixin, Learner):
@@ -40,7 +41,7 @@ class AdversarialLinearClassifier(ClassifierMixin, Learner):
     norm : "linf" (dual: ‖w‖₁) or "l2"
     loss : "logistic", or "squared_hinge" (the SVM's, smoothed)
     regularization : λ beside the mean loss
-    scale : the unit of every column's change; a number or one a column (0: it does not change)
+    scale : the unit of every column's change; a number or one per column (0: it does not change)
     tol, max_iter : of L-BFGS-B
 
     Attributes
@@ -56,6 +57,10 @@ class AdversarialLinearClassifier(ClassifierMixin, Learner):
     >>> AdversarialLinearClassifier(radius=0.2).fit(X, y).predict(X)
     array([0, 0, 1, 1])
     """
+
+    saved_as = "adversarial-linear-classifier/1"
+
+    Record = AdversarialLinearRecord
 
     def __init__(
         self,
@@ -76,6 +81,18 @@ class AdversarialLinearClassifier(ClassifierMixin, Learner):
         self.tol = tol
         self.max_iter = max_iter
 
+    @classmethod
+    def examples(cls) -> Iterator[Self]:
+        """Stopped early in either norm, and without regularization."""
+        yield cls(max_iter=5)
+        yield cls(norm="l2", loss="squared_hinge", regularization=0.01, max_iter=5)
+        yield cls(regularization=0.0)
+
+    @classmethod
+    def checked(cls) -> Iterator[Self]:
+        """At its defaults."""
+        yield cls()
+
     def fit(self, X: Any, y: Any) -> Self:
         """Fit to rows and labels of two or more classes."""
         X, y = validate_data(self, X, y, dtype=np.float64)
@@ -85,51 +102,59 @@ class AdversarialLinearClassifier(ClassifierMixin, Learner):
         if len(self.classes_) < 2:
             raise ValueError("y holds one class only: classification needs at least two")
         scale = np.broadcast_to(np.asarray(self.scale, dtype=float), X.shape[1])
-        which = self.classes_[1:] if len(self.classes_) == 2 else self.classes_
-        found = [self._machine(X, np.where(y == label, 1.0, -1.0), scale) for label in which]
+        found = [self._machine(X, signs, scale) for signs in self._signs(y)]
         self.coef_ = np.array([machine[0] for machine in found])
         self.intercept_ = np.array([machine[1] for machine in found])
         self.objective_ = np.array([machine[2] for machine in found])
         self.n_iter_ = max(1, *(machine[3] for machine in found))
-        self.facts_ = self._facts(X, [np.where(y == label, 1.0, -1.0) for label in which], scale)
+        self.facts_ = self._facts(X, y)
         return self
 
-    def _facts(self, X: Array, signs: list[Array], scale: Array) -> dict[str, Any]:
+    def measure_again(self, X: Any, y: Any = None, sample_weight: Any = None) -> dict[str, Any]:  # noqa: ARG002
+        """The record's fields that the fitted model and the rows it was fitted on tell, measured again."""
+        X, y = validate_data(self, X, y, dtype=np.float64, reset=False)
+        if not np.array_equal(np.unique(y), self.classes_):
+            raise ValueError("y does not hold the classes that were fitted")
+        facts = self._facts(X, y)
+        if facts["dual"] is not None:
+            facts |= {name: Within(facts[name], facts["gap_rounding"]) for name in ("primal", "dual")}
+        return facts
+
+    def _facts(self, X: Array, y: Any) -> dict[str, Any]:
         facts: dict[str, Any] = {
             "n": len(X),
             "d": X.shape[1],
-            "machines": len(signs),
+            "machines": len(self.coef_),
             "radius": float(self.radius),
             "norm": self.norm,
             "loss": self.loss,
             "regularization": float(self.regularization),
+            **dict.fromkeys(("primal", "dual", "gap_rounding")),
         }
         if self.regularization > 0:
-            options = (float(self.radius), self.norm, scale, self.loss, float(self.regularization))
-            machines = (Machine(w, b, *options) for w, b in zip(self.coef_, self.intercept_, strict=True))
-            gaps = [gap(machine, X, side) for machine, side in zip(machines, signs, strict=True)]
+            scale, lam = np.broadcast_to(np.asarray(self.scale, dtype=float), X.shape[1]), float(self.regularization)
+            machines = (
+                Machine(w, b, float(self.radius), self.norm, scale, self.loss, lam)
+                for w, b in zip(self.coef_, self.intercept_, strict=True)
+            )
+            gaps = [gap(machine, X, side) for machine, side in zip(machines, self._signs(y), strict=True)]
             worst = max(gaps, key=lambda found: found.value)
             if math.isfinite(worst.value):
                 facts |= {"primal": worst.primal, "dual": worst.dual, "gap_rounding": worst.rounding}
         return facts
 
-    def _claim(self, writer: Writer) -> None:
-        facts = self.facts_
-        if "dual" in facts:
-            several = f", each of {facts['machines']} machines" if facts["machines"] > 1 else ""
-            label = f"worst-case objective above its minimum{several}"
-            read = {"primal": "primal", "dual": "dual", "rounding": "gap_rounding"}
-            loss = f"worst {facts['loss'].replace('_', ' ')} loss + λ‖w‖²"
-            writer.claim(duality_gap, read, loss=loss, label=label, met=duality_gap.assumes)
-        else:
-            writer.absent(
-                "suboptimality", "without regularization, or with next to none, duality bounds nothing", duality_gap.key
-            )
-        writer.absent("risk", _NO_RISK)
-        writer.absent("robust accuracy", f"no theorem is about the rows it was fitted to; {FRESH}", robust_accuracy.key)
+    def _signs(self, y: Any) -> list[Array]:
+        """±1 for every row, of every machine: the second of two classes, or each against the others."""
+        which = self.classes_[1:] if len(self.classes_) == 2 else self.classes_
+        return [np.where(y == label, 1.0, -1.0) for label in which]
+
+    def _describe(self) -> Parts:
+        check_is_fitted(self)
+        why = "its loss is that at the worst change of every row, which no objective here describes"
+        return Parts(lambda: linear_form(self.coef_, self.intercept_, len(self.classes_)), Lacking("objective", why))
 
     def decision_function(self, X: Any) -> Array:
-        """f(x): for two classes one number a row, positive for the second; else one a class."""
+        """f(x): for two classes one number per row, positive for the second; else one per class."""
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, reset=False)
         scores = X @ self.coef_.T + self.intercept_

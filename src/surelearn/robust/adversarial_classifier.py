@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import math
 import numbers
+from collections.abc import Iterator
 from typing import Any, Self
 
 import numpy as np
@@ -15,15 +16,13 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
 
-from surelearn.adapters import score_function
 from surelearn.attacks.domains import Array, Domain, Norm
 from surelearn.attacks.evasion import worst_rows
-from surelearn.base import Learner, Writer
-from surelearn.bounds.robustness import robust_accuracy
-from surelearn.robust.adversarial import FRESH
-
-_CHANGED = "the rows it was fitted to were changed to hurt it: they are no sample of new rows"
-_OTHER = "the estimator's own claim is about its last fit, to rows changed round after round, not about the rows given"
+from surelearn.base import Learner
+from surelearn.lacking import Lacking
+from surelearn.robust.adversarial import AdversarialLinearClassifier
+from surelearn.robust.record import AdversarialRecord
+from surelearn.subject import Around, score_function
 
 
 def _has(name: str) -> Any:
@@ -40,7 +39,7 @@ class AdversarialClassifier(MetaEstimatorMixin, ClassifierMixin, Learner):
 
     Parameters
     ----------
-    estimator : a classifier with a gradient that `surelearn.adapters.score_function` knows: linear, kernel, network, also at
+    estimator : a classifier with a gradient that `surelearn.subject.score_function` knows: linear, kernel, network, also at
         the end of a pipeline. Where it takes ``sample_weight``, the weights add up to the number of rows, so that its
         regularization keeps its strength. ``warm_start=True`` is used
     radius, norm, where : of the changes: in units of the domain's scale, "linf" or "l2", and the `Domain` of changed rows
@@ -69,8 +68,11 @@ class AdversarialClassifier(MetaEstimatorMixin, ClassifierMixin, Learner):
     True
     """
 
+    Record = AdversarialRecord
+
     classes_: npt.NDArray[Any]
     n_features_in_: int
+    saved_as = "adversarial-classifier/1"
 
     def __init__(
         self,
@@ -93,6 +95,23 @@ class AdversarialClassifier(MetaEstimatorMixin, ClassifierMixin, Learner):
         self.held_out = held_out
         self.random_state = random_state
 
+    @classmethod
+    def examples(cls) -> Iterator[Self]:
+        """Around a classifier without a certificate, and around one with claims; rows held out or not."""
+        from sklearn.linear_model import LogisticRegression
+
+        yield cls(LogisticRegression(), rounds=2)
+        yield cls(AdversarialLinearClassifier(max_iter=5), rounds=2, held_out=0.3, random_state=0)
+
+    @classmethod
+    def checked(cls) -> Iterator[Self]:
+        """Around a linear classifier, whose worst rows are exact, and around one that is attacked step by step."""
+        from sklearn.linear_model import LogisticRegression
+        from sklearn.svm import SVC
+
+        yield cls(LogisticRegression(), rounds=3)
+        yield cls(SVC(), rounds=2, steps=3)
+
     def __sklearn_tags__(self) -> Any:
         """Two classes or more, as the estimator takes them."""
         tags, inner = super().__sklearn_tags__(), get_tags(self.estimator).classifier_tags
@@ -112,18 +131,38 @@ class AdversarialClassifier(MetaEstimatorMixin, ClassifierMixin, Learner):
         held = _held_out(codes, self.held_out, random)
         learner = _seeded(clone(self.estimator), random)
         self._play(learner, X[~held], y[~held], (X[held], y[held]) if held.any() else None, random)
-        self.facts_ = {
+        self.facts_ = self._facts(X, int(held.sum()))
+        self.facts_ |= {"accuracy": self.accuracy_, "robust_accuracy": self.robust_accuracy_}
+        return self
+
+    def measure_again(self, X: Any, y: Any = None, sample_weight: Any = None) -> dict[str, Any]:  # noqa: ARG002
+        """The record's fields that the fitted model and the rows it was fitted on tell, measured again."""
+        X, y = validate_data(self, X, y, dtype=np.float64, reset=False)
+        classes, counts = np.unique(y, return_counts=True)
+        if not np.array_equal(classes, self.classes_):
+            raise ValueError("y does not hold the classes that were fitted")
+        held = sum(_share(count, self.held_out) for count in counts.tolist())
+        return {**self._facts(X, held), "estimator_claims": self._estimator_claims()}
+
+    def _facts(self, X: Array, held_out: int) -> dict[str, Any]:
+        return {
             "n": len(X),
             "d": X.shape[1],
             "classes": int(self.classes_.size),
             "radius": float(self.radius),
             "norm": self.norm,
-            "round": self.round_,
-            "held_out": int(held.sum()),
-            "accuracy": self.accuracy_,
-            "robust_accuracy": self.robust_accuracy_,
+            "held_out": held_out,
         }
-        return self
+
+    @property
+    def record_(self) -> AdversarialRecord:
+        """What happened in the fit, with the names of the claims that the classifier's own certificate makes."""
+        check_is_fitted(self, "facts_")
+        return AdversarialRecord.read({"estimator_claims": self._estimator_claims(), **self.facts_}, strict=False)
+
+    def _estimator_claims(self) -> tuple[tuple[str, str], ...]:
+        inner = getattr(self.estimator_, "certificate_", None)
+        return () if inner is None else tuple((claim.quantity, claim.theorem) for claim in inner.claims)
 
     def _play(self, learner: Any, X: Array, y: Any, watched: tuple[Array, Any] | None, random: Any) -> None:
         rows, measured, best = [X], [], -1.0
@@ -161,6 +200,10 @@ class AdversarialClassifier(MetaEstimatorMixin, ClassifierMixin, Learner):
         X = validate_data(self, X, dtype=np.float64, reset=False)
         return getattr(self.estimator_, method)(X)
 
+    def _describe(self) -> Around:
+        check_is_fitted(self, "facts_")
+        return Around(self.estimator_)
+
     def _check(self) -> None:
         if not (hasattr(self.estimator, "fit") and is_classifier(self.estimator)):
             raise ValueError(f"estimator must be a scikit-learn classifier, not {type(self.estimator).__name__}")
@@ -177,19 +220,11 @@ class AdversarialClassifier(MetaEstimatorMixin, ClassifierMixin, Learner):
 
     def _check_attack(self, learner: Any) -> None:
         f = score_function(learner)
-        if f.pullback is None:
+        if isinstance(f.pullback, Lacking):
             raise ValueError(
-                f"{f.name} has no gradient ({f.why_not}), so projected gradient cannot find rows to train it on:"
+                f"{f.name} has no gradient ({f.pullback.reason}), so projected gradient cannot find rows to train it on:"
                 " PartitionClassifier and SmoothedClassifier take any classifier"
             )
-
-    def _claim(self, writer: Writer) -> None:
-        inner = getattr(self.estimator_, "certificate_", None)
-        writer.absent("risk", _CHANGED)
-        writer.absent("robust accuracy", f"{_CHANGED}; {FRESH}", robust_accuracy.key)
-        for claim in () if inner is None else inner.claims:
-            if claim.quantity != "risk":
-                writer.absent(claim.quantity, _OTHER, claim.theorem)
 
 
 def _fit(learner: Any, rows: list[Array], y: Any) -> None:
@@ -215,10 +250,15 @@ def _held_out(codes: np.ndarray, share: float | None, random: Any) -> npt.NDArra
         return held
     for label in range(codes.max() + 1):
         rows = random.permutation(np.flatnonzero(codes == label))
-        held[rows[: int(share * len(rows))]] = True
+        held[rows[: _share(len(rows), share)]] = True
     if not held.any():
         raise ValueError(f"held_out={share!r} holds out no row of {len(codes)}: give a larger share, or None")
     return held
+
+
+def _share(rows: int, share: float | None) -> int:
+    """How many of a class's rows are held out."""
+    return 0 if share is None else int(share * rows)
 
 
 def _seeded(learner: Any, random: Any) -> Any:

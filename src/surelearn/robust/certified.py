@@ -9,13 +9,24 @@ from typing import Any, Literal
 
 import numpy as np
 
-from surelearn.adapters import ScoreFunction, score_function, trusted
-from surelearn.adapters.agreement import mixtures
-from surelearn.adapters.forms import Affine, Array, KernelForm, LinearForm, NetworkForm
 from surelearn.attacks.domains import Domain
 from surelearn.bounds.robustness import kernel_radius, linear_radius, lipschitz_radius, polynomial_radius
 from surelearn.claim import Claim, Covers, Theorem, find_theorem
-from surelearn.robust.lipschitz import Slopes, UnknownSlope, matrix_norm, slopes
+from surelearn.lacking import Lacking
+from surelearn.robust.lipschitz import Slopes, matrix_norm, slopes
+from surelearn.subject import ScoreFunction, score_function, trusted
+from surelearn.subject.agreement import mixtures
+from surelearn.subject.forms import (
+    Affine,
+    Array,
+    Closed,
+    GaussianForm,
+    KernelForm,
+    LinearForm,
+    ModuleForm,
+    NetworkForm,
+    VoteForm,
+)
 
 RadiusNorm = Literal["l2", "linf", "l1"]
 ARITHMETIC = "the model's scores are those of exact arithmetic: rounding in its own precision is not covered"
@@ -23,6 +34,9 @@ CHOICES = "columns of choices, and columns without a scale, keep their values"
 UNITS = "the radius, and the scale of each column that it is measured in, were fixed without a look at these rows"
 _EPSILON = float(np.finfo(np.float64).eps)
 _RADIAL = {"gaussian": "gaussian", "laplace": "laplace", 1.5: "matern 3/2", 2.5: "matern 5/2"}
+
+
+_NO_THEOREM = {GaussianForm: "scores that are quadratic in a row", VoteForm: "a vote of models, each with its own radius"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +70,7 @@ class Radii:
 
 
 class NotCertified(ValueError):  # noqa: N818 - a reason
-    """Why a model has no certified radius, in a sentence."""
+    """Why a model has no certified radius, in a sentence; `radii_of` returns it as a value."""
 
 
 def certified_radii(model: Any, X: Any, *, norm: RadiusNorm = "l2", where: Domain | None = None) -> Radii:
@@ -73,6 +87,20 @@ def certified_radii(model: Any, X: Any, *, norm: RadiusNorm = "l2", where: Domai
     >>> certified_radii(LogisticRegression().fit(X, y), X).values.round(4).tolist()
     [2.0, 1.0, 1.0, 2.0]
     """
+    found = radii_of(model, X, norm=norm, where=where)
+    if isinstance(found, Lacking):
+        raise NotCertified(found.reason)
+    return found
+
+
+def radii_of(model: Any, X: Any, *, norm: RadiusNorm = "l2", where: Domain | None = None) -> Radii | Lacking:
+    """As `certified_radii`, with a value that says why there is no radius.
+
+    Examples
+    --------
+    >>> print(radii_of(lambda X: X[:, 0] > 0, [[1.0]]).reason[:41])
+    no radius is certified for <lambda>: func
+    """
     if norm not in ("l2", "linf", "l1"):
         raise ValueError(f"norm must be 'l2', 'linf' or 'l1', not {norm!r}")
     f = score_function(model)
@@ -81,11 +109,13 @@ def certified_radii(model: Any, X: Any, *, norm: RadiusNorm = "l2", where: Domai
         raise ValueError("X must hold at least one row")
     if not np.isfinite(X).all():
         raise ValueError(f"X must hold finite numbers: row {int((~np.isfinite(X)).any(axis=1).argmax())} has another")
-    if f.closed is not None and f.classes is None:
-        raise NotCertified(f"no radius is certified for {f.name}: it predicts numbers, and radii are about classes")
+    if isinstance(f.closed, Closed) and f.classes is None and f.module is None:
+        return _no_radius(f, "it predicts numbers, and radii are about classes")
     f = trusted(f, X)
     scale = np.ones(X.shape[1]) if where is None else where.scale
     made = _certify(f, X, norm, scale)
+    if isinstance(made, Lacking):
+        return made
     said = f.predict(X)
     labels = np.asarray(f.classes if f.classes is not None else range(made.best.max() + 1))
     agreed = (labels[made.best] == said) & made.won
@@ -96,24 +126,27 @@ def certified_radii(model: Any, X: Any, *, norm: RadiusNorm = "l2", where: Domai
     return Radii(norm, values, said, made.theorem.key, full, exact)
 
 
-def own_units(X: Array, scale: Any) -> str:
-    """Why units that are a spread of the rows X themselves void a claim from X about new rows; "" where they are not.
+def _no_radius(f: ScoreFunction, why: str) -> Lacking:
+    return Lacking("radius", f"no radius is certified for {f.name}: {why}")
+
+
+def own_units(X: Array, scale: Any) -> Lacking | None:
+    """Why units that are a spread of the rows X themselves void a claim from X about new rows; None where they are not.
 
     Examples
     --------
     >>> X = np.array([[0.0, 1.0], [2.5, 4.0]])
-    >>> own_units(X, X.std(axis=0))
+    >>> own_units(X, X.std(axis=0)).reason
     'the scale is the standard deviation of these rows: take it from other rows, or state it'
     >>> own_units(X, [1.0, 1.0])
-    ''
     """
     if scale is None or len(X) < 2:
-        return ""
+        return None
     scale = np.broadcast_to(np.asarray(scale, dtype=float), X.shape[1])
     moves = scale > 0
     several, first = moves.sum() > 1, scale[moves][:1]
     if (scale[moves] == first).all() and (several or (first == np.round(first)).all()):  # one number, as people state it
-        return ""
+        return None
     low, high = np.quantile(X, [0.25, 0.75], axis=0)
     spreads = {
         "standard deviation": (X.std(axis=0), X.std(axis=0, ddof=1)),
@@ -123,8 +156,9 @@ def own_units(X: Array, scale: Any) -> str:
     }
     for name, kinds in spreads.items():
         if any(_proportional(kind[moves], scale[moves]) for kind in kinds):
-            return f"the scale is the {name} of these rows: take it from other rows, or state it"
-    return ""
+            why = f"the scale is the {name} of these rows: take it from other rows, or state it"
+            return Lacking("robust accuracy", why)
+    return None
 
 
 def _proportional(spread: Array, scale: Array) -> bool:
@@ -145,13 +179,14 @@ class _Made:
     head: str
 
 
-def _certify(f: ScoreFunction, X: Array, norm: RadiusNorm, scale: Array) -> _Made:
+def _certify(f: ScoreFunction, X: Array, norm: RadiusNorm, scale: Array) -> _Made | Lacking:
     closed = f.closed
-    form = None if closed is None else closed.form
-    if f.module is not None or isinstance(form, NetworkForm):
+    if isinstance(closed, Lacking):
+        why = f.pullback.reason if isinstance(f.pullback, Lacking) else closed.reason
+        return _no_radius(f, why)
+    form = closed.form
+    if isinstance(form, NetworkForm | ModuleForm):
         return _network(f, X, norm, scale)
-    if closed is None or form is None:
-        raise NotCertified(f"no radius is certified for {f.name}: {f.why_not}")
     prepare = closed.prepare or Affine(np.ones(X.shape[1]), np.zeros(X.shape[1]))
     inner = prepare(X)
     if isinstance(form, LinearForm):
@@ -161,13 +196,11 @@ def _certify(f: ScoreFunction, X: Array, norm: RadiusNorm, scale: Array) -> _Mad
         duels = _duels(form.values(inner), error, closed.head)
         return duels.least(linear_radius, {"dual_norm": duels.of_pairs(lambda a, b: _dual(weights, a, b, norm))})
     if not isinstance(form, KernelForm):
-        raise NotCertified(
-            f"no radius is certified for {f.name}: no theorem here is about scores that are quadratic in a row"
-        )
+        return _no_radius(f, f"no theorem here is about {_NO_THEOREM.get(type(form), 'such scores')}")
     return _kernel(form, inner, closed.head, _operator(prepare.dense() * scale, norm))
 
 
-def _kernel(form: KernelForm, inner: Array, head: str, stretch: float) -> _Made:
+def _kernel(form: KernelForm, inner: Array, head: str, stretch: float) -> _Made | Lacking:
     count = len(form.centers)
     duels = _duels(form.values(inner), 8 * (count + inner.shape[1] + 4) * _EPSILON * _sizes(form, inner), head)
     gram = form.coefficients.T @ (form.values(form.centers) - form.intercepts)
@@ -185,7 +218,8 @@ def _kernel(form: KernelForm, inner: Array, head: str, stretch: float) -> _Made:
         x_norm = np.linalg.norm(inner, axis=1) / max(stretch, 1e-300) * (1 + 1e-12)
         rest = {"x_norm": x_norm[:, None], "degree": int(p), "gamma": max(gamma * stretch**2, 1e-300), "offset": offset}
         if gamma <= 0 or offset < 0:
-            raise NotCertified("no radius is certified for a polynomial kernel with γ ≤ 0 or a negative offset")
+            why = "no radius is certified for a polynomial kernel with γ ≤ 0 or a negative offset"
+            return Lacking("radius", why)
         return duels.least(polynomial_radius, {"rkhs_norm": norms, **rest})
     kind = _RADIAL[form.parameters["nu"] if form.name == "matern" else form.name]
     power = 2 if kind == "gaussian" else 1
@@ -201,22 +235,21 @@ def _sizes(form: KernelForm, X: Array) -> Array:
     return form.values(np.abs(X) if signed else X)
 
 
-def _network(f: ScoreFunction, X: Array, norm: RadiusNorm, scale: Array) -> _Made:
+def _network(f: ScoreFunction, X: Array, norm: RadiusNorm, scale: Array) -> _Made | Lacking:
     """L2 and L1 by L2 norms of layers; L∞ by those or by L∞ norms, whichever gives more in all."""
-    prepare = f.closed.prepare if f.closed is not None else None
+    prepare = f.closed.prepare if isinstance(f.closed, Closed) else None
     matrix = np.diag(scale) if prepare is None else prepare.dense() * scale
     made = []
     for layers in ("l2", "linf") if norm == "linf" else ("l2",):
-        try:
-            found = slopes(f, layers)
-        except UnknownSlope as reason:
-            raise NotCertified(f"no radius is certified for {f.name}: {reason}") from None
+        found = slopes(f, layers)
+        if isinstance(found, Lacking):
+            return _no_radius(f, found.reason)
         stretch = _operator(matrix, norm) if layers == "l2" else float(np.abs(matrix).sum(axis=1).max())
         scores = f.scores(X).astype(np.float64)
         if len(found.weights) not in (1, scores.shape[1]):
-            raise NotCertified(f"no radius is certified for {f.name}: its last layer does not give a score a class")
+            return _no_radius(f, "its last layer does not give a score a class")
         if _faster(f, X, scale, norm, _outermost(found, layers) * stretch):
-            raise NotCertified(f"no radius is certified for {f.name}: its scores change faster than its layers can")
+            return _no_radius(f, "its scores change faster than its layers can")
         machines, head = (scores[:, 1:], "two") if len(found.weights) == 1 else (scores, "each")
         error = 64 * float(np.finfo(f.dtype).eps) * (1.0 + np.abs(machines))
         duels = _duels(machines, error, head)

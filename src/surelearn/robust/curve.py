@@ -10,16 +10,17 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from surelearn.adapters import describe, score_function
 from surelearn.attacks.decision import decision_attack
 from surelearn.attacks.domains import Domain, Norm
 from surelearn.attacks.evasion import projected_gradient
 from surelearn.bounds.robustness import PER_ROW, robust_accuracy
-from surelearn.certificate import Absent, Certificate, Facts
+from surelearn.certificate import Certificate, Facts
 from surelearn.claim import Covers
 from surelearn.fingerprint import fingerprint_model, fingerprint_rows
-from surelearn.robust.certified import ARITHMETIC, CHOICES, UNITS, NotCertified, Radii, certified_radii, own_units
+from surelearn.lacking import Lacking
+from surelearn.robust.certified import ARITHMETIC, CHOICES, UNITS, Radii, own_units, radii_of
 from surelearn.robust.smoothing import SmoothedClassifier, SmoothedRadii
+from surelearn.subject import describe, score_function
 
 
 @dataclass(frozen=True)
@@ -30,8 +31,7 @@ class RobustnessCurve:
     ----------
     norm, radii : of the changes, in units of the domain's scale
     attacked : the share of rows right and not turned by the attack: no more are robust (measured)
-    certified : the share right and certified: no fewer are robust; None without certificates
-    why_not : why there are none, or ""
+    certified : the share right and certified: no fewer are robust; or why nothing is certified
     n : rows
     attack, theorem : by which attack and which theorem
     calls : rows the model was asked about
@@ -40,8 +40,7 @@ class RobustnessCurve:
     norm: str
     radii: tuple[float, ...]
     attacked: tuple[float, ...]
-    certified: tuple[float, ...] | None
-    why_not: str
+    certified: tuple[float, ...] | Lacking
     n: int
     attack: str
     theorem: str
@@ -51,14 +50,14 @@ class RobustnessCurve:
         """Draw robust accuracy against the radius: what the attack leaves, and what is certified."""
         ax = _axes(ax)
         ax.plot(self.radii, self.attacked, marker="o", label=f"after the attack ({self.attack})")
-        if self.certified is not None:
+        if not isinstance(self.certified, Lacking):
             ax.plot(self.radii, self.certified, marker="s", linestyle="--", label=f"certified ({self.theorem})")
         ax.set(xlabel=f"radius ({self.norm})", ylabel="robust accuracy", ylim=(-0.02, 1.02))
         ax.legend()
         return ax
 
     def __str__(self) -> str:
-        certified = (None,) * len(self.radii) if self.certified is None else self.certified
+        certified = (None,) * len(self.radii) if isinstance(self.certified, Lacking) else self.certified
         head = f"robust accuracy of {self.n:,} rows ({self.norm}); {self.attack}"
         return _table(
             head, ("radius", "after the attack", "certified"), zip(self.radii, self.attacked, certified, strict=True)
@@ -87,7 +86,7 @@ def robustness_curve(
     Parameters
     ----------
     radii : at which; they are sorted
-    others, budget : for a model without a gradient: rows to begin from, and queries a row (`decision_attack`)
+    others, budget : for a model without a gradient: rows to begin from, and queries per row (`decision_attack`)
     steps, restarts : for one with a gradient (`projected_gradient`)
     model, X, y, norm, where, random_state : as for those
 
@@ -102,20 +101,18 @@ def robustness_curve(
     f = score_function(model)
     X, y = np.array(X, dtype=np.float64, ndmin=2), np.asarray(y)
     at = tuple(sorted(float(radius) for radius in radii))
-    if f.pullback is None:
+    if isinstance(f.pullback, Lacking):
         if others is None:
-            raise ValueError(f"{f.name} has no gradient ({f.why_not}): give others=, rows to begin from")
+            raise ValueError(f"{f.name} has no gradient ({f.pullback.reason}): give others=, rows to begin from")
         found = decision_attack(f, X, y, others=others, budget=budget, norm=norm, where=where, random_state=random_state)
         attacked, calls, attack = [float((found.distance > r).mean()) for r in at], found.calls, found.method
     else:
         attacked, calls, attack = _attacked(f, X, y, at, norm, where, steps, restarts, random_state)
-    try:
-        proved, why_not = certified_radii(f, X, norm=norm, where=where), ""
-    except NotCertified as reason:
-        proved, why_not = None, str(reason)
-    certified = None if proved is None else tuple(float(_stays(proved, y, r).mean()) for r in at)
-    theorem = "" if proved is None else proved.theorem
-    return RobustnessCurve(norm, at, tuple(attacked), certified, why_not, len(X), attack, theorem, calls)
+    proved = radii_of(f, X, norm=norm, where=where)
+    if isinstance(proved, Lacking):
+        return RobustnessCurve(norm, at, tuple(attacked), proved, len(X), attack, "", calls)
+    certified = tuple(float(_stays(proved, y, r).mean()) for r in at)
+    return RobustnessCurve(norm, at, tuple(attacked), certified, len(X), attack, proved.theorem, calls)
 
 
 def _attacked(
@@ -175,15 +172,13 @@ def certify_robustness(
     smoothed = isinstance(model, SmoothedClassifier)
     if smoothed and norm != "l2":
         raise ValueError(f"norm must be 'l2' for a smoothed classifier, not {norm!r}")
-    proved, reason = None, own_units(X, model.scale if smoothed else None if where is None else where.scale)
-    try:
-        if not reason:
-            proved = model.certify(X) if smoothed else certified_radii(model, X, norm=norm, where=where)
-    except NotCertified as why:
-        reason = str(why)
+    proved: Radii | SmoothedRadii | Lacking | None
+    proved = own_units(X, model.scale if smoothed else None if where is None else where.scale)
+    if proved is None:
+        proved = model.certify(X) if smoothed else radii_of(model, X, norm=norm, where=where)
     inner = model.model if smoothed else model
     values: dict[str, Any] = {"n": len(X), "radius": float(radius), "norm": norm, "alpha": model.alpha if smoothed else 0.0}
-    if proved is not None:
+    if not isinstance(proved, Lacking):
         values["certified"] = int(_stays(proved, y, radius).sum())
     facts = Facts(
         subject=f"{describe(inner)}, smoothed with σ = {model.sigma:g}" if smoothed else describe(inner),
@@ -192,9 +187,9 @@ def certify_robustness(
         options={"delta": delta},
         values=values,
     )
-    if proved is None:
-        absent = Absent(quantity="robust accuracy", reason=reason, theorem=robust_accuracy.key)
-        return Certificate(facts=facts, claims=(), absent=(absent,), delta=delta)
+    if isinstance(proved, Lacking):
+        absent = Lacking(what="robust accuracy", reason=proved.reason, theorem=robust_accuracy.key)
+        return Certificate(facts=facts, claims=(), lacking=(absent,), delta=delta)
     claim = facts.claim(
         robust_accuracy,
         {"successes": "certified", "n": "n", "alpha": "alpha"},
@@ -275,7 +270,7 @@ def tradeoff(
         radii,
         tuple(curve.attacked[0] for curve in curves),
         tuple(curve.attacked[-1] for curve in curves),
-        tuple(None if curve.certified is None else curve.certified[-1] for curve in curves),
+        tuple(None if isinstance(curve.certified, Lacking) else curve.certified[-1] for curve in curves),
     )
 
 

@@ -14,9 +14,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from surelearn.adapters import ScoreFunction
-from surelearn.adapters.forms import Array, NetworkForm
-from surelearn.adapters.known import known_as, replaced
+from surelearn.lacking import Lacking
+from surelearn.subject import ScoreFunction
+from surelearn.subject.forms import Array, NetworkForm
+from surelearn.subject.registry import is_the, replaced
 
 LayerNorm = Literal["l2", "linf"]
 _UP = 1.0 + 1e-9
@@ -30,8 +31,8 @@ _SLOPES = {  # the largest slope, rounded up
 _BETWEEN = {"identity": 1.0, "relu": 1.0, "tanh": 1.0, "logistic": 0.25}
 
 
-class UnknownSlope(Exception):  # noqa: N818 - a reason, not an error
-    """Why no Lipschitz constant is known, in a sentence."""
+def _no_slope(why: str) -> Lacking:
+    return Lacking("Lipschitz constant", why)
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,12 +49,12 @@ class Slopes:
     weights: Array
 
 
-def slopes(f: ScoreFunction, norm: LayerNorm) -> Slopes:
-    """The Lipschitz constant before the last layer, and the last layer; `UnknownSlope` says why not.
+def slopes(f: ScoreFunction, norm: LayerNorm) -> Slopes | Lacking:
+    """The Lipschitz constant before the last layer, and the last layer; `Lacking` says why not.
 
     Examples
     --------
-    >>> from surelearn.adapters import score_function
+    >>> from surelearn.subject import score_function
     >>> from sklearn.neural_network import MLPClassifier
     >>> X, y = np.array([[0.0], [1.0], [2.0], [3.0]]), [0, 0, 1, 1]
     >>> model = MLPClassifier((3,), solver="lbfgs", max_iter=200, random_state=0).fit(X, y)
@@ -61,19 +62,26 @@ def slopes(f: ScoreFunction, norm: LayerNorm) -> Slopes:
     >>> bool(found.before >= np.linalg.norm(model.coefs_[0], 2)), found.weights.shape
     (True, (1, 3))
     """
-    if f.closed is not None and isinstance(f.closed.form, NetworkForm):
-        form = f.closed.form
-        layers = [W for W, _ in form.layers]
-        before = math.prod(matrix_norm(W, norm) * _BETWEEN[form.activation] for W in layers[:-1])
-        return Slopes(before, layers[-1])
+    form = None if isinstance(f.closed, Lacking) else f.closed.form
+    if isinstance(form, NetworkForm):
+        weights = [W for W, _ in form.layers]
+        before = math.prod(matrix_norm(W, norm) * _BETWEEN[form.activation] for W in weights[:-1])
+        return Slopes(before, weights[-1])
     if f.module is None:
-        raise UnknownSlope("no Lipschitz constant is known for it")
+        return _no_slope("no Lipschitz constant is known for it")
     layers = _layers(f.module)
+    if isinstance(layers, Lacking):
+        return layers
     while layers and _keeps_the_largest(layers[-1]):
         layers = layers[:-1]
     if not layers or type(layers[-1]).__name__ != "Linear":
-        raise UnknownSlope("its last layer is not linear")
-    return Slopes(math.prod(_slope(layer, norm) for layer in layers[:-1]), _array(layers[-1].weight))
+        return _no_slope("its last layer is not linear")
+    before = 1.0
+    for layer in layers[:-1]:
+        if isinstance(slope := _slope(layer, norm), Lacking):
+            return slope
+        before *= slope
+    return Slopes(before, _array(layers[-1].weight))
 
 
 def matrix_norm(W: Array, norm: LayerNorm) -> float:
@@ -82,16 +90,23 @@ def matrix_norm(W: Array, norm: LayerNorm) -> float:
     return _UP * float(np.linalg.norm(W, 2) if norm == "l2" else np.abs(W).sum(axis=1).max())
 
 
-def _layers(module: Any) -> list[Any]:
+def _layers(module: Any) -> list[Any] | Lacking:
     """The layers in their order, each of a class of ``torch.nn`` itself, and nothing done before, between or after them."""
-    name = known_as(module, "torch.nn")
-    if not name:
-        raise UnknownSlope(f"the layer {type(module).__name__} is not known here")
+    name = type(module).__name__
+    if not is_the(type(module), "torch.nn"):
+        return _no_slope(f"the layer {name} is not known here")
     if method := replaced(module):
-        raise UnknownSlope(f"the method {method} of its layer {name} was replaced")
+        return _no_slope(f"the method {method} of its layer {name} was replaced")
     if module._forward_hooks or module._forward_pre_hooks or module._compiled_call_impl is not None or _hooks_everywhere():
-        raise UnknownSlope(f"a hook on its layer {name} may change what goes in or comes out")
-    return [layer for part in module for layer in _layers(part)] if name == "Sequential" else [module]
+        return _no_slope(f"a hook on its layer {name} may change what goes in or comes out")
+    if name != "Sequential":
+        return [module]
+    found: list[Any] = []
+    for part in module:
+        if isinstance(inner := _layers(part), Lacking):
+            return inner
+        found += inner
+    return found
 
 
 def _hooks_everywhere() -> bool:
@@ -105,7 +120,7 @@ def _keeps_the_largest(layer: Any) -> bool:
     return name in ("Identity", "Flatten") or (name in ("Softmax", "LogSoftmax") and layer.dim in (1, -1))
 
 
-def _slope(layer: Any, norm: LayerNorm) -> float:
+def _slope(layer: Any, norm: LayerNorm) -> float | Lacking:
     name = type(layer).__name__
     if name in _SLOPES:
         return _SLOPES[name]
@@ -122,26 +137,26 @@ def _slope(layer: Any, norm: LayerNorm) -> float:
         return _pooling(layer, norm)
     if name == "Conv2d" and layer.padding_mode in ("zeros", "circular"):
         return _convolution(layer, norm)
-    raise UnknownSlope(f"the layer {name} is not known here")
+    return _no_slope(f"the layer {name} is not known here")
 
 
-def _pooling(layer: Any, norm: LayerNorm) -> float:
+def _pooling(layer: Any, norm: LayerNorm) -> float | Lacking:
     """Of a largest value or a mean over whole windows; in L2 the root of how many windows share an input comes in."""
     mean = type(layer).__name__ == "AvgPool2d"
     size, stride = _pair(layer.kernel_size), _pair(layer.stride or layer.kernel_size)
     if any(d != 1 for d in _pair(getattr(layer, "dilation", 1))):
-        raise UnknownSlope("a dilated pooling layer is not known here")
+        return _no_slope("a dilated pooling layer is not known here")
     if mean and (layer.divisor_override is not None or not (layer.count_include_pad or layer.padding in (0, (0, 0)))):
-        raise UnknownSlope("an average over other than its whole window is not known here")
+        return _no_slope("an average over other than its whole window is not known here")
     shared = math.prod(math.ceil(k / s) for k, s in zip(size, stride, strict=True))
     return 1.0 if norm == "linf" else _UP * math.sqrt(shared / (math.prod(size) if mean else 1))
 
 
-def _convolution(layer: Any, norm: LayerNorm) -> float:
+def _convolution(layer: Any, norm: LayerNorm) -> float | Lacking:
     if layer.padding_mode == "circular" and not isinstance(layer.padding, str):
         sizes = zip(_pair(layer.padding), _pair(layer.dilation), _pair(layer.kernel_size), strict=True)
         if any(2 * padding > dilation * (k - 1) for padding, dilation, k in sizes):
-            raise UnknownSlope("a circular padding wider than the kernel repeats inputs: its slope is not known here")
+            return _no_slope("a circular padding wider than the kernel repeats inputs: its slope is not known here")
     weight = _array(layer.weight)  # (out, in/groups, height, width)
     groups = np.split(weight, layer.groups)
     if norm == "linf":

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import numbers
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -13,15 +14,21 @@ from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from surelearn.base import Learner, Writer
+from surelearn.base import Learner
 from surelearn.bounds.holdout import clopper_pearson_lower
 from surelearn.bounds.poisoning import BY_CONTENT, DETERMINISTIC, TIES, UNPREPARED, partition_radius
 from surelearn.claim import Claim
+from surelearn.fingerprint import fingerprint_model
+from surelearn.lacking import Lacking
+from surelearn.record import Writer
+from surelearn.robust.record import PartitionRecord
+from surelearn.subject import Closed, Parts
+from surelearn.subject.closing import closed_form, through
+from surelearn.subject.forms import VoteForm
 
 Array = npt.NDArray[Any]
 SALT = b"surelearn partition"
 ANY_ROWS = "the base learner can be fitted to whatever rows a partition may hold"
-_PER_PREDICTION = "the claim is one for each prediction: claims(X) makes them, unchanged_rows(X) gives their numbers"
 
 
 def partition_of(X: npt.ArrayLike, partitions: int) -> npt.NDArray[np.intp]:
@@ -41,7 +48,7 @@ class PartitionClassifier(ClassifierMixin, Learner):
     """Deep partition aggregation: one learner a partition, each partition a hash's choice, and a majority vote.
 
     A row lies in one partition, by a hash of its features, and can change that learner's vote only. ⌊(n_a − n_b)/2⌋ rows,
-    inserted or deleted, cannot change a prediction (Levine and Feizi, 2021). Relabelling a row counts one, since it stays
+    inserted or deleted, cannot change a prediction (Levine and Feizi, 2021). Relabeling a row counts one, since it stays
     where it is; another row in its place counts two.
 
     Parameters
@@ -73,13 +80,30 @@ class PartitionClassifier(ClassifierMixin, Learner):
     (array([ True]), array([10]))
     """
 
+    Record = PartitionRecord
+
     classes_: Array
     n_features_in_: int
+    saved_as = "partition-classifier/1"
 
     def __init__(self, base: Any = None, partitions: int = 10, *, delta: float = 0.05) -> None:
         self.base = base
         self.partitions = partitions
         self.delta = delta
+
+    @classmethod
+    def examples(cls) -> Iterator[Self]:
+        """Few partitions, and so many that some are empty."""
+        yield cls()
+        yield cls(partitions=100, delta=0.1)
+
+    @classmethod
+    def checked(cls) -> Iterator[Self]:
+        """Around trees, and around a learner without probabilities."""
+        from sklearn.neighbors import NearestCentroid
+
+        yield cls(partitions=3)
+        yield cls(NearestCentroid(), partitions=2)
 
     def fit(self, X: Any, y: Any) -> PartitionClassifier:
         """Fit one learner to each partition of rows X (n, d) with labels y (n,)."""
@@ -100,15 +124,27 @@ class PartitionClassifier(ClassifierMixin, Learner):
             for part, held in zip(parts, self.labels_, strict=True)
         ]
         self.sizes_ = np.bincount(where, minlength=self.partitions)
-        self.facts_ = {
-            "n": len(X),
-            "d": X.shape[1],
+        self.facts_ = self._facts(*X.shape)
+        return self
+
+    def measure_again(self, X: Any, y: Any = None, sample_weight: Any = None) -> dict[str, Any]:  # noqa: ARG002
+        """The record's fields that the fitted model and the rows it was fitted on tell, measured again."""
+        X, y = validate_data(self, X, y, dtype=np.float64, reset=False)
+        if not np.array_equal(np.unique(y), self.classes_):
+            raise ValueError("y does not hold the classes that were fitted")
+        if not np.array_equal(np.bincount(partition_of(X, self.partitions), minlength=self.partitions), self.sizes_):
+            raise ValueError("the rows fall into partitions of other sizes")
+        return self._facts(*X.shape)
+
+    def _facts(self, n: int, d: int) -> dict[str, Any]:
+        return {
+            "n": n,
+            "d": d,
             "partitions": int(self.partitions),
             "classes": int(self.classes_.size),
             "empty": int((self.sizes_ == 0).sum()),
             "smallest": int(self.sizes_.min()),
         }
-        return self
 
     def votes(self, X: Any) -> npt.NDArray[np.intp]:
         """How many learners vote for each class, (n, K)."""
@@ -135,7 +171,7 @@ class PartitionClassifier(ClassifierMixin, Learner):
         """The claim for each prediction: so many training rows, inserted plus deleted, do not change it."""
         counts = self.votes(X)
         won, rival = _won_and_rival(counts)
-        writer = Writer(self, self.facts_)
+        writer = Writer(self.record_, self.delta, fingerprint_model(self))
         label = "inserted plus deleted rows that cannot change the prediction"
         return tuple(
             writer.claim(
@@ -159,7 +195,7 @@ class PartitionClassifier(ClassifierMixin, Learner):
             raise ValueError(f"rows must be a whole number of at least 0, not {rows!r}")
         y = np.asarray(y)
         right = self.predict(X) == y
-        writer = Writer(self, self.facts_)
+        writer = Writer(self.record_, self.delta, fingerprint_model(self))
         return writer.claim(
             clopper_pearson_lower,
             {},
@@ -171,8 +207,22 @@ class PartitionClassifier(ClassifierMixin, Learner):
             assumptions=(DETERMINISTIC, UNPREPARED, ANY_ROWS),
         )
 
-    def _claim(self, writer: Writer) -> None:
-        writer.absent("inserted plus deleted rows", _PER_PREDICTION, partition_radius.key)
+    def _describe(self) -> Parts:
+        check_is_fitted(self, "facts_")
+        return Parts(self._form)
+
+    def _form(self) -> Closed | Lacking:
+        """A smooth stand-in for the votes, where the members have gradients: votes themselves change in steps."""
+        members, constant = [], np.zeros(self.classes_.size)
+        for held, learner in zip(self.labels_, self.estimators_, strict=True):
+            if learner is None:
+                constant[held] += 1.0
+                continue
+            closed = closed_form(learner)
+            if isinstance(closed, Lacking):
+                return Lacking("closed form", f"PartitionClassifier has no gradient: of its members, {closed.reason}")
+            members.append((through(closed)[1], held))
+        return Closed(VoteForm(tuple(members), constant), None, "votes")
 
 
 def deterministic(base: Any) -> Any:

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from scipy.stats import binom
 
-from surelearn.adapters import score_function
 from surelearn.bounds.robustness import smoothed_radius
 from surelearn.claim import Claim, Covers
+from surelearn.subject import score_function
 
 _PIECE = 2**22  # numbers in a batch of noisy rows
 
@@ -57,9 +57,9 @@ class SmoothedClassifier:
 
     Parameters
     ----------
-    model : anything that predicts labels, as `surelearn.adapters` takes it
+    model : anything that predicts labels, as `surelearn.subject` takes it
     sigma : σ, the noise
-    scale : the unit of every column; a number or one a column (0: no noise, and the column may not move)
+    scale : the unit of every column; a number or one per column (0: no noise, and the column may not move)
     select, samples : noises that choose a class, and further ones that count how often it is predicted
     alpha : the failure probability of a row's answer or radius
     random_state : of the noise; the same for the same seed, whatever else was asked before
@@ -101,7 +101,7 @@ class SmoothedClassifier:
         return self.decide(X).labels
 
     def decide(self, X: Any) -> SmoothedLabels:
-        """The most frequent class; it abstains unless a fair coin would rarely favour it so much over the second (α).
+        """The most frequent class; it abstains unless a fair coin would rarely favor it so much over the second (α).
 
         Where it does not abstain, the answer is not the smoothed classifier's with probability at most α (Proposition 1).
         """

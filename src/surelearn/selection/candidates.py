@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from surelearn.adapters import Task
 from surelearn.jobs import seed_for
+from surelearn.subject import Task
 
 DIRECT_KERNEL_ROWS = 5000  # up to here a support vector machine, whose cost grows with the square of n
 EIGENPRO_ROWS = {"classification": (5_000, 2_000), "regression": (15_000, 4_000)}  # beyond so many, so many centers
@@ -27,15 +27,16 @@ class Candidate:
 
 DEFAULT = {
     "classification": (
-        "majority", "naive Bayes", "logistic regression", "boosted stumps", "nearest neighbours", "kernel SVM",
+        "majority", "naive Bayes", "logistic regression", "boosted stumps", "nearest neighbors", "kernel SVM",
         "kernel logistic regression", EIGENPRO, "boosted trees", "random forest",
     ),
     "regression": (
-        "median", "linear regression", "Huber regression", "nearest neighbours", "kernel SVM", "kernel ridge",
+        "median", "linear regression", "Huber regression", "nearest neighbors", "kernel SVM", "kernel ridge",
         EIGENPRO, "boosted trees", "random forest",
     ),
 }  # fmt: skip
 """Candidates that take part unless told otherwise; the others of `catalogue` take part by name."""
+_EARLIER = {"nearest neighbours": "nearest neighbors"}  # names of earlier versions, still understood
 
 
 def catalogue(task: Task, kinds: Mapping[Any, str], n: int, random_state: int = 0, classes: int = 2) -> dict[str, Candidate]:
@@ -82,6 +83,7 @@ def named_candidates(
 ) -> list[Candidate]:
     """Those of `catalogue` with the names, in its order; "all" is every one."""
     every = catalogue(task, kinds, n, random_state, classes)
+    names = [_EARLIER.get(name, name) for name in names]
     if EIGENPRO in names and EIGENPRO not in every:
         raise ValueError("EigenPro needs PyTorch: pip install 'surelearn[torch]'")
     if unknown := [name for name in names if name != "all" and name not in every]:
@@ -154,7 +156,7 @@ def _classifiers(n: int, seed: Callable[[str], int], classes: int) -> dict[str, 
         "logistic regression": (logistic(1 / (2 * n)),),
         "support vector machine": (SupportVectorMachine(random_state=seed("support vector machine")),),
         "boosted stumps": (AdaBoostClassifier(n_rounds=rounds),),
-        "nearest neighbours": (KNeighborsClassifier(n_neighbors=min(15, max(1, n // 10))),),
+        "nearest neighbors": (KNeighborsClassifier(n_neighbors=min(15, max(1, n // 10))),),
         **kernel,
         **({} if eigenpro is None else {EIGENPRO: (eigenpro,)}),
         "boosted trees": (
@@ -191,7 +193,7 @@ def _regressors(n: int, seed: Callable[[str], int]) -> dict[str, tuple[Any, ...]
         "square-root lasso": scaled(SquareRootLasso()),
         "Huber regression": scaled(HuberRegression()),
         "clipped regression": scaled(VariationalRegression()),
-        "nearest neighbours": (KNeighborsRegressor(n_neighbors=min(10, max(1, n // 10))),),
+        "nearest neighbors": (KNeighborsRegressor(n_neighbors=min(10, max(1, n // 10))),),
         **kernel,
         **({} if eigenpro is None else {EIGENPRO: scaled(eigenpro)}),
         "boosted trees": (HistGradientBoostingRegressor(early_stopping=False, random_state=seed("boosted trees")),),

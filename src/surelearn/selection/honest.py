@@ -15,7 +15,6 @@ import numpy as np
 import numpy.typing as npt
 
 from surelearn import jobs
-from surelearn.adapters import Task
 from surelearn.jobs import seed_for
 from surelearn.selection.criteria import Criterion, Problem, Resampled, as_criterion, units_of
 from surelearn.selection.cross_validation import (
@@ -28,6 +27,7 @@ from surelearn.selection.cross_validation import (
     take_for,
 )
 from surelearn.selection.selector import Prefer, choose, select
+from surelearn.subject import Task
 
 _BLOCK = 50  # bootstraps drawn at once
 
@@ -181,7 +181,7 @@ def bias_corrected_cross_validation(
         n_jobs=n_jobs, journal=journal, progress=progress, prefix=prefix,
     )  # fmt: skip
     if refusal := by.refusal(problem):
-        raise ValueError(refusal)
+        raise ValueError(refusal.reason)
     found = by.compare(problem)
     return bootstrap_bias_corrected(
         found.losses,

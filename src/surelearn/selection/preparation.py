@@ -26,6 +26,8 @@ class HashedWords(TransformerMixin, BaseEstimator):
     n_features : columns a text column becomes
     """
 
+    saved_as = "hashed-words/1"
+
     def __init__(self, n_features: int = 128) -> None:
         self.n_features = n_features
 
@@ -53,6 +55,8 @@ class HashedWords(TransformerMixin, BaseEstimator):
 
 class DateParts(TransformerMixin, BaseEstimator):
     """Days since 1970, month and day of the week of date columns; a missing date has none."""
+
+    saved_as = "date-parts/1"
 
     def fit(self, X: Any, y: Any = None) -> DateParts:  # noqa: ARG002
         """Remember how many columns there are."""

@@ -9,11 +9,11 @@ from typing import Any, Literal
 import numpy as np
 
 from surelearn import jobs
-from surelearn.adapters import Task
 from surelearn.claim import Claim
 from surelearn.selection.costs import Costs
 from surelearn.selection.criteria import Criterion, Problem, Resampled, as_criterion, units_of
 from surelearn.selection.cross_validation import Resampling
+from surelearn.subject import Task
 
 Prefer = Literal["simplest", "best"]
 
@@ -105,7 +105,7 @@ def select(
         another of `surelearn.selection.criteria.criteria`; one with settings of its own; or a `Resampling`
     held_out : positions of the rows to compare on, for "holdout"; to calibrate on, for "adjusted-srm"
     groups : rows that belong together stay together
-    time : one value a row: folds are then steps in time, fitted on what came before (`cross_validation.forward`)
+    time : one value per row: folds are then steps in time, fitted on what came before (`cross_validation.forward`)
     costs : what wrong answers cost: criteria that compare losses on rows not fitted on then compare mean costs, each
         candidate at its own threshold
     prefer : "simplest" candidate within one standard error of the best, or the "best" itself
@@ -134,7 +134,7 @@ def select(
         delta=delta, random_state=random_state, n_jobs=n_jobs, journal=journal, progress=progress, prefix=prefix,
     )  # fmt: skip
     if refusal := by.refusal(problem):
-        raise ValueError(refusal)
+        raise ValueError(refusal.reason)
     found = by.compare(problem)
     chosen = choose(found.values, found.standard_errors, prefer)
     claim = found.claim(chosen)

@@ -12,7 +12,8 @@ population may have few of them (states, shops). Only a table without repeats ke
 Rules have numbers, recorded with every audit, so that `surelearn.auditing.verification` divides an old table as it was then:
 
 1. first copies and groups by their content alone, later copies by the table (until version 0.1);
-2. as above.
+2. as above, but groups by the names of all groups, which are the same in every table that has all states;
+3. as above.
 
 With a ``salt``, a secret of the user's, each row's purpose is its own coin instead: one row more or less changes the fit
 rows by at most that row, as statements about differential privacy and partitions need.
@@ -31,7 +32,7 @@ import numpy.typing as npt
 Hashes = npt.NDArray[np.uint64]
 Indices = npt.NDArray[np.intp]
 _SALT = np.uint64(0x5DE1EA25)
-RULE = 2
+RULE = 3
 COIN_CERTIFY = 0.25  # a fraction that follows the number of rows would let one row move others
 
 
@@ -99,10 +100,10 @@ def split_rows(
     >>> len(split.fit), len(split.select), len(split.certify)
     (700, 0, 300)
     """
-    if rule not in (1, RULE):
-        raise ValueError(f"rows are divided by rule 1 or {RULE}, not by rule {rule!r}")
-    keys, copies = _keys_and_copies(row_hashes)
-    n = keys.size
+    if rule not in range(1, RULE + 1):
+        raise ValueError(f"rows are divided by rule 1 to {RULE}, not by rule {rule!r}")
+    rows, copies = _keys_and_copies(row_hashes)
+    n, keys = rows.size, rows
     if groups is not None:
         keys = group_keys(groups)
         units, unit_of_row = np.unique(keys, return_inverse=True)
@@ -119,7 +120,7 @@ def split_rows(
         raise ValueError(f"certify and select leave no {'group' if groups is not None else 'row'} of {units.size} to fit on")
     rank = np.empty(units.size, dtype=np.intp)
     if time is None:
-        draws = _draws(units, copies if groups is None else None, rule)
+        draws = _draws(units, rows, copies if groups is None else None, rule)
         rank[np.argsort(_mix(draws), kind="stable")] = np.arange(units.size)
     else:
         rank[np.argsort(first_times(time, unit_of_row), kind="stable")[::-1]] = np.arange(units.size)
@@ -134,9 +135,10 @@ def _split(purpose: Indices, order: Literal["hash", "time"], keys: Hashes, rule:
     return Split(fit=fit, select=select, certify=certify, order=order, keys=keys, rule=rule)
 
 
-def _draws(units: Hashes, copies: Hashes | None, rule: int) -> Hashes:
+def _draws(units: Hashes, rows: Hashes, copies: Hashes | None, rule: int) -> Hashes:
     """What each unit is drawn by: its content or, where contents repeat and for groups (no ``copies``), the table too."""
-    by_table = units ^ _mix(np.bitwise_xor.reduce(_mix(units), keepdims=True))
+    table = units if rule < 3 else rows
+    by_table = units ^ _mix(np.bitwise_xor.reduce(_mix(table), keepdims=True))
     if rule == 1:
         return units if copies is None else np.where(copies > 0, by_table, units)
     return by_table if copies is None or copies.any() else units
@@ -201,7 +203,7 @@ def group_keys(groups: Any) -> Hashes:
 
 
 def _mix(values: Hashes) -> Hashes:
-    """A bijection of 64-bit words that scatters neighbours (the finalizer of SplitMix64)."""
+    """A bijection of 64-bit words that scatters neighbors (the finalizer of SplitMix64)."""
     with np.errstate(over="ignore"):
         z = values + _SALT + np.uint64(0x9E3779B97F4A7C15)
         z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

@@ -17,6 +17,7 @@ from scipy import sparse
 from surelearn.linear.leave_one_out.newton import Indices, leave_out, newton
 from surelearn.linear.leave_one_out.ridge import ridge_without
 from surelearn.linear.ridge.spectrum import INTERCEPTS, Array, Intercept
+from surelearn.subject.leaving import Without
 
 Loss = Literal["squared", "logistic"]
 
@@ -40,6 +41,19 @@ class LeaveOneOut:
     errors: Array
     full_weights: Array
     full_intercept: Array
+
+    def at(self, points: Array, rows: npt.NDArray[np.intp], targets: Array) -> Without:
+        """Scores of these fits at points (m, d); ``targets`` are those of the rows left out, as the fit codes them."""
+        if self.weights is None:
+            raise ValueError("the weights of the fits were not asked for: pass weights=True")
+        fits = list(zip(self.weights, self.intercepts, strict=True))
+        return Without(
+            rows=rows,
+            full=_columns(points @ self.full_weights + self.full_intercept),
+            own=_columns(self.scores),
+            targets=_columns(targets),
+            each=lambda: (_columns(points @ w + b) for w, b in fits),
+        )
 
 
 @dataclass(frozen=True)
@@ -358,3 +372,7 @@ def _squared(scores: Array, targets: Any) -> Array:
 
 def _logistic(scores: Array, signs: Any) -> Array:
     return np.logaddexp(0.0, -signs * scores)
+
+
+def _columns(scores: Array) -> Array:
+    return scores.reshape(len(scores), -1)

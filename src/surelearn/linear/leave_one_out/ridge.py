@@ -21,7 +21,7 @@ class Without:
     right: Array  # (r, d): their product holds (XᵀX + nλI)⁻¹x_i for every row
     missed: Array  # (n, t), e_i/(1 − h_i): target less the prediction of the fit without the row
     targets: Array  # (n, t)
-    x_mean: Array  # (d,), zero unless centred
+    x_mean: Array  # (d,), zero unless centered
     y_mean: Array  # (t,)
     intercept: Intercept
     flat: bool
@@ -38,7 +38,7 @@ class Without:
         return self._drop(every[:, :-1] if self.intercept == "regularized" else every)
 
     def intercepts(self) -> Array:
-        """(n,), or (n, t). A free one: the column of ones is orthogonal to the centred rows and has (1ᵀ1)⁻¹ = 1/n."""
+        """(n,), or (n, t). A free one: the column of ones is orthogonal to the centered rows and has (1ᵀ1)⁻¹ = 1/n."""
         if self.intercept == "none":
             return self._drop(np.zeros_like(self.missed))
         if self.intercept == "regularized":
@@ -98,7 +98,7 @@ def _cholesky(X: Array, Y: Array, total: float, centred: bool) -> tuple[Array, A
 
 
 def _decomposed(X: Array, Y: Array, total: float, centred: bool) -> tuple[Array, Array, Array, Array]:
-    """The same from the singular value decomposition, whatever the condition number."""
+    """Weights and left-out residuals from the singular value decomposition, whatever the condition number."""
     n = len(X)
     root, lam = np.sqrt(1 / n), total / n
     design = Design(

@@ -1,1 +1,1 @@
-"""Logistic regression for sparse, streaming data: `learner` fits, `sgd` steps, `claims` says what holds."""
+"""Logistic regression for sparse, streaming data: `learner` fits, `sgd` steps, `record` says what holds."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Iterator
+from numbers import Integral
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -13,17 +15,23 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from surelearn.base import Learner, Writer
+from surelearn.base import WEIGHTED_CHECKS, Learner
+from surelearn.lacking import Lacking
 from surelearn.linear.leave_one_out import LeaveOneOut, logistic_leave_one_out
-from surelearn.linear.logistic.claims import write_claims
 from surelearn.linear.logistic.parameters import check_parameters
+from surelearn.linear.logistic.record import LogisticRecord
 from surelearn.optim.stopping import Stopper
+from surelearn.record import Within
+from surelearn.subject import Objective, Parts, linear_form
+from surelearn.subject.leaving import Without
 
 if TYPE_CHECKING:
     from surelearn.linear.logistic.sgd import Descent, Rows
 
 _BIAS = {"none": 0, "regularized": 1, "free": 2}  # as `surelearn.linear.logistic.sgd` counts them
 _FINISH_NONZEROS, _FINISH_WEIGHTS = 2_000_000, 1_000
+
+_NO_CLOSED_FITS = "there is a closed form only for two classes, λ > 0, and a finish at the minimizer"
 
 
 class LogisticRegression(ClassifierMixin, Learner):
@@ -77,7 +85,9 @@ class LogisticRegression(ClassifierMixin, Learner):
     True
     """
 
+    Record = LogisticRecord
     takes_sparse = True
+    saved_as = "logistic-regression/1"
 
     classes_: npt.NDArray[Any]
     coef_: npt.NDArray[Any]
@@ -136,23 +146,26 @@ class LogisticRegression(ClassifierMixin, Learner):
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LogisticRegression:
         """Fit to rows X (n, d), dense or sparse, with labels y (n,) of two or more classes."""
         check_parameters(self)
-        X, y = self._validated(X, y, reset=True)
-        weights, uniform = np.empty(0), True
-        if sample_weight is not None:
-            weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-            counted = weights > 0
-            if not counted.all():
-                X, y, weights = X[counted], y[counted], weights[counted]
-            uniform = bool((weights == weights[0]).all())
-            weights = np.empty(0) if uniform else weights / weights.mean()
+        X, y, weights, uniform = self._weighted(*self._validated(X, y, reset=True), sample_weight)
         self.classes_, codes = np.unique(y, return_inverse=True)
         if self.classes_.size < 2:
             raise ValueError("y holds one class only: logistic regression needs rows of at least two classes")
         self._fit_rows(self._rows(X, codes, weights), uniform)
         return self
 
+    def _weighted(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any, bool]:
+        """Rows that count, their weights of mean 1 (none where all are equal), and whether they are."""
+        if sample_weight is None:
+            return X, y, np.empty(0), True
+        weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        counted = weights > 0
+        if not counted.all():
+            X, y, weights = X[counted], y[counted], weights[counted]
+        uniform = bool((weights == weights[0]).all())
+        return X, y, np.empty(0) if uniform else weights / weights.mean(), uniform
+
     def _fit_rows(self, rows: Rows, uniform: bool) -> None:
-        from surelearn.linear.logistic.facts import known
+        from surelearn.linear.logistic.facts import known, measured
         from surelearn.linear.logistic.objective import finish
         from surelearn.linear.logistic.rows import split
 
@@ -166,12 +179,92 @@ class LogisticRegression(ClassifierMixin, Learner):
             self._descend(descent, rows, held_out, generator)
         found = descent.average() if self.average and self.passes else descent.weights()
         how = self._finish(rows)
-        if how:
+        if how != "none":
             found = finish(rows, found, self.regularization, _BIAS[self.intercept], how)
         found = self._store(found, descent)
-        self.facts_ = known(self, len(rows), uniform, finish=how or "none", rounds=self.passes_)
+        self.facts_ = known(self, len(rows), uniform, finish=how, rounds=self.passes_)
         if self.measure:
-            self._measure(rows, found)
+            self.facts_ |= measured(self, rows, found, _BIAS[self.intercept])[0]
+
+    def measure_again(self, X: Any, y: Any = None, sample_weight: Any = None) -> dict[str, Any]:
+        """The record's fields that the fitted model and the rows it was fitted on tell, measured again.
+
+        Of a stream pass all rows, in any order. Which rows early stopping held out is told by a seed that is a number.
+        """
+        from surelearn.linear.logistic.facts import measured, stated
+        from surelearn.linear.logistic.rows import held_out_rows, split
+
+        X, y = self._validated(X, y, reset=False)
+        if not np.isin(y, self.classes_).all():
+            raise ValueError("y holds classes that the model does not know")
+        if self.facts_["streamed"]:
+            return stated(self) | self._streamed(X, y, sample_weight)
+        X, y, weights, uniform = self._weighted(X, y, sample_weight)
+        rows = self._rows(X, np.searchsorted(self.classes_, y), weights)
+        told: dict[str, Any] = {"uniform": uniform, "streamed": False, "rounds": self.passes_, "finish": self._finish(rows)}
+        if self.early_stopping == "validation":
+            if not isinstance(self.random_state, Integral):
+                n = len(rows) - held_out_rows(len(rows), self.validation_fraction)
+                return stated(self) | told | {"n": n, "updates": n * self.passes_}
+            rows, _ = split(rows, self.validation_fraction, check_random_state(self.random_state))
+        step, intercept_step = self._first_step(rows)
+        told |= {"n": len(rows), "updates": len(rows) * self.passes_, "step": step}
+        told["intercept_step"] = 1.0 if self.intercept == "none" else intercept_step
+        if self.measure:
+            found = np.vstack([self.coef_.T, self.intercept_])
+            at, rounding = measured(self, rows, found, _BIAS[self.intercept])
+            told |= at
+            if self.l1_regularization == 0:
+                told["gradient_norm"] = Within(at["gradient_norm"], 2 * rounding + 1e-6 * at["gradient_norm"])
+        return stated(self) | told
+
+    def _streamed(self, X: Any, y: Any, sample_weight: Any) -> dict[str, Any]:
+        """What all rows of a stream tell; how often they were seen is known to the caller, unless it was once."""
+        n, record = X.shape[0], self.record_
+        if record.rounds <= 1 and record.finish == "none" and self.t_ != n:
+            raise ValueError(f"the model made {self.t_:,} steps, and there are {n:,} rows")
+        self._rows(X, np.searchsorted(self.classes_, y), np.empty(0))  # which holds x_bound against them
+        uniform = sample_weight is None or bool((np.asarray(sample_weight) == 1).all())
+        return {"n": n, "uniform": uniform, "streamed": True, "updates": self.t_}
+
+    @property
+    def record_(self) -> LogisticRecord:
+        """What happened in the fit: typed, frozen and primitive."""
+        check_is_fitted(self, "facts_")
+        return LogisticRecord.read(self.facts_, strict=False)
+
+    @classmethod
+    def examples(cls) -> Iterator[Self]:
+        """At the minimizer with and without stated bounds, and one averaged pass, whose excess risk is claimed."""
+        yield cls(random_state=0)
+        yield cls(regularization=0.01, x_bound=1.0, random_state=0)
+        yield cls(
+            average=True,
+            passes=1,
+            schedule="constant",
+            step=0.1,
+            intercept_step=1,
+            finish=None,
+            x_bound=1.0,
+            norm_bound=2.0,
+            random_state=0,
+        )
+        yield cls(early_stopping="validation", l1_regularization=0.001, random_state=0)
+
+    @classmethod
+    def checked(cls) -> Iterator[Self]:
+        """At the minimizer; and descents that stop elsewhere, by each engine."""
+        yield cls()
+        yield cls(finish=None)
+        yield cls(average=True, engine="lazy")
+        yield cls(early_stopping="validation", l1_regularization=1e-4)
+
+    def expected_failures(self) -> dict[str, str]:
+        """SGD that does not go on to the minimizer meets a row of weight 2 once, not twice: it is close, not equal."""
+        finished = self.finish == "auto" and not self.average and self.early_stopping is None
+        if finished and self.l1_regularization == 0:
+            return {}
+        return dict.fromkeys(WEIGHTED_CHECKS, "a stopped descent is not equivalent to repeated rows")
 
     def _descend(self, descent: Descent, rows: Rows, held_out: Rows | None, generator: Any) -> None:
         from surelearn.linear.logistic.objective import measure
@@ -232,16 +325,18 @@ class LogisticRegression(ClassifierMixin, Learner):
         categorical: Any = (),
         classes: Any = None,
     ) -> LogisticRegression:
-        """Fit to a file of LIBSVM or CSV text that need not fit in memory, in ``passes`` passes, 8 MB of text at a time.
+        """Fit to LIBSVM or delimited text that need not fit in memory, in ``passes`` passes, 8 MB at a time.
 
         Parameters
         ----------
-        path : the file; a ``.gz`` is first unpacked to a temporary one
-        features : how many there are; where ``hashed``, and for CSV, the size of the table they share, a power of two
-        target : None for lines ``label index:value …``, indices from 1; else the column of the labels of CSV text, whose
-            first line names the columns. Numbers are used as they are, other values hashed as ``name=value``;
-            empty ones, ?, NA and NaN add nothing
-        categorical : columns of CSV text whose values are names even where they look like numbers
+        path : the file, read by the rules of the audit's reader; what is gzipped, UTF-16, or has line breaks
+            within quotes is first copied to a temporary file
+        features : how many there are; where ``hashed``, and for delimited text, the size of the table they share,
+            a power of two
+        target : None for lines ``label index:value …``, indices from 1; else the column of the labels of delimited
+            text, whose first line names the columns. Numbers are used as they are, other values hashed as
+            ``name=value``; missing ones add nothing
+        categorical : columns of delimited text whose values are names even where they look like numbers
         classes : all labels; by default those of the first 8 MB read
 
         Pieces of 256 kB come in random order, 32 at once, rows in ``block_order``: a file sorted by label does no harm.
@@ -280,17 +375,22 @@ class LogisticRegression(ClassifierMixin, Learner):
 
     def _begin(self, rows: Rows, expected: float | None = None) -> None:
         """Choose what the steps depend on, before the first of them; ``expected`` is how many rows a pass will have."""
-        from surelearn.linear.logistic.rows import mean_squared_norm
-
         self.t_, self.passes_, self.stopped_ = 0, 0, ""
-        norm = mean_squared_norm(rows)
-        typical = norm * len(rows) / max(1, rows.data.size)
-        self.intercept_step_ = float(min(1.0, typical) or 1.0 if self.intercept_step == "auto" else self.intercept_step)
-        norm += self.intercept_step_ if self.intercept != "none" else 0.0
-        longest = 0.25 / self.regularization if self.regularization > 0 else np.inf
-        self.step_ = float((min(4.0 / norm, longest) if norm > 0 else 1.0) if self.step == "auto" else self.step)
+        self.step_, self.intercept_step_ = self._first_step(rows)
         natural = 0.5 if self.schedule == "steps" else 2 * self.regularization * self.step_ + 3 / (expected or len(rows))
         self.step_decay_ = float(natural if self.step_decay is None else self.step_decay)
+
+    def _first_step(self, rows: Rows) -> tuple[float, float]:
+        """η₀, and the intercept's share of it."""
+        from surelearn.linear.logistic.rows import mean_squared_norm
+
+        norm = mean_squared_norm(rows)
+        typical = norm * len(rows) / max(1, rows.data.size)
+        of_intercept = float(min(1.0, typical) or 1.0 if self.intercept_step == "auto" else self.intercept_step)
+        norm += of_intercept if self.intercept != "none" else 0.0
+        longest = 0.25 / self.regularization if self.regularization > 0 else np.inf
+        step = (min(4.0 / norm, longest) if norm > 0 else 1.0) if self.step == "auto" else self.step
+        return float(step), of_intercept
 
     def _steps(self, count: int) -> Any:
         from surelearn.linear.logistic.rows import step_sizes
@@ -320,12 +420,12 @@ class LogisticRegression(ClassifierMixin, Learner):
             steps_summed=self.t_,
         )
 
-    def _finish(self, rows: Rows) -> str | None:
+    def _finish(self, rows: Rows) -> str:
         if self.finish != "auto":
-            return self.finish
+            return self.finish or "none"
         small = rows.data.size <= _FINISH_NONZEROS and (self.n_features_in_ + 1) * self.classes_.size <= _FINISH_WEIGHTS
         plain = self.l1_regularization == 0 and not self.average and self.early_stopping is None
-        return "newton" if small and plain and self.regularization > 0 else None
+        return "newton" if small and plain and self.regularization > 0 else "none"
 
     def _store(self, found: Any, descent: Descent) -> Any:
         found = np.ascontiguousarray(found, dtype=self.dtype)
@@ -334,11 +434,6 @@ class LogisticRegression(ClassifierMixin, Learner):
         if self.average:
             self.last_weights_, self.summed_weights_ = descent.weights(), descent.summed()
         return found
-
-    def _measure(self, rows: Rows, found: Any) -> None:
-        from surelearn.linear.logistic.facts import measured
-
-        self.facts_ |= measured(self, rows, found, _BIAS[self.intercept])
 
     # Predicting.
 
@@ -373,12 +468,33 @@ class LogisticRegression(ClassifierMixin, Learner):
             that no finish brought to the minimizer
         """
         check_is_fitted(self)
-        facts = self.facts_
-        plain = self.classes_.size == 2 and facts["uniform"] and facts["finish"] != "none" and self.regularization > 0
-        if not plain or self.intercept == "free":  # with an L1 penalty there is no finish
-            raise ValueError("there is a closed form only for two classes, λ > 0, and a finish at the minimizer")
+        if not self._fits_are_closed():
+            raise ValueError(_NO_CLOSED_FITS)
         padded = "regularized" if self.intercept == "regularized" else "none"
         return logistic_leave_one_out(X, y, self.regularization, intercept=padded, rows=rows)
 
-    def _claim(self, writer: Writer) -> None:
-        write_claims(writer, self.facts_)
+    def _without(self, X: Any, y: Any, points: Any, rows: Any = None) -> Without:
+        which = np.arange(len(X)) if rows is None else np.asarray(rows)
+        targets = np.where(np.asarray(y)[which] == self.classes_[1], 1.0, -1.0)
+        return self.leave_one_out(X, y, rows=which).at(np.asarray(points, dtype=float), which, targets)
+
+    def _fits_are_closed(self) -> bool:
+        facts = self.facts_
+        plain = self.classes_.size == 2 and facts["uniform"] and facts["finish"] != "none" and self.regularization > 0
+        return plain and self.intercept != "free"  # with an L1 penalty there is no finish
+
+    def _describe(self) -> Parts:
+        check_is_fitted(self)
+        facts, count = self.facts_, self.classes_.size
+        objective = Objective(
+            "logistic",
+            float(self.regularization),
+            intercept=facts["intercept"],
+            coding="binary" if count == 2 else "softmax",
+            l1=float(self.l1_regularization),
+            uniform=facts["uniform"],
+            rows=facts["n"],
+            minimized=facts["finish"] != "none",
+        )
+        fits = self._without if self._fits_are_closed() else Lacking("leave-one-out", _NO_CLOSED_FITS)
+        return Parts(lambda: linear_form(self.coef_, self.intercept_, count), objective, fits)

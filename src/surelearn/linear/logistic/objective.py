@@ -1,4 +1,4 @@
-"""The objective of logistic regression: its value, its gradient, its constants, and a finish by scikit-learn.
+"""The objective of logistic regression: its value, its gradient, and a finish by scikit-learn.
 
     F(W) = (1/n)·Σ s_i·loss_i + λ‖W‖²,    loss = ln(1 + e^{−y⟨w, x⟩}) for two classes, −ln softmax(Wx)_y for several,
 
@@ -31,6 +31,7 @@ class Measured:
     objective: float
     gradient_norm: float
     error: float
+    rounding: float
 
 
 @numba.njit(cache=True, fastmath=_ANY_ORDER)
@@ -129,7 +130,7 @@ def measure(rows: Rows, weights: Array, regularization: float, bias: int) -> Mea
     rounding = _rounding(rows, squares / n, math.sqrt(penalty + of_intercept), regularization)
     gradient_norm = math.sqrt(gradients + float(slope @ slope)) + rounding
     objective = loss / n + regularization * (penalty + of_intercept * (bias == PENALIZED_BIAS))
-    return Measured(loss / n, objective, gradient_norm, errors / n)
+    return Measured(loss / n, objective, gradient_norm, errors / n, rounding)
 
 
 def _rounding(rows: Rows, squared: float, norm: float, regularization: float) -> float:
@@ -144,35 +145,6 @@ def _rounding(rows: Rows, squared: float, norm: float, regularization: float) ->
     longest = int(np.diff(rows.indptr).max()) + 10
     of_sums = math.sqrt(2.0) * (n + 10) * math.sqrt(squared + 1.0)
     return 2 * unit * (heaviest * (of_sums + longest * norm * (squared + 1.0)) + 8 * regularization * norm)
-
-
-def lipschitz_constant(x_bound: float, classes: int) -> float:
-    """ρ of the loss in W for ‖x‖ ≤ X (padded): X for two classes, √2·X for several.
-
-    The gradient is (p − e_y)xᵀ and ‖p − e_y‖² = Σ_{k≠y} p_k² + (1 − p_y)² ≤ 2(1 − p_y)²; for two classes it is one number
-    below 1 times x.
-
-    Examples
-    --------
-    >>> lipschitz_constant(2.0, 2)
-    2.0
-    """
-    return x_bound * (1.0 if classes == 2 else math.sqrt(2.0))
-
-
-def minimizer_loss_bound(x_bound: float, classes: int, regularization: float) -> float:
-    """The largest loss of the minimizer on any row with ‖x‖ ≤ X (padded), whatever the sample.
-
-    W = 0 costs ln K, so λ‖W*‖² ≤ ln K. Two classes: |⟨w, x⟩| ≤ X√(ln 2/λ). Several: scores of two classes differ by at most
-    √2·X·‖W‖, and the loss is at most ln(1 + (K − 1)·e^{that}).
-
-    Examples
-    --------
-    >>> round(minimizer_loss_bound(1.0, 2, 0.1), 4)
-    2.7022
-    """
-    margin = lipschitz_constant(x_bound, classes) * math.sqrt(math.log(classes) / regularization)
-    return float(np.logaddexp(0.0, math.log(classes - 1) + margin))
 
 
 def finish(rows: Rows, weights: Array, regularization: float, bias: int, how: str) -> Array:

@@ -40,10 +40,15 @@ def take(rows: Rows, chosen: Array) -> Rows:
     return Rows(rows.data[where], rows.indices[where], indptr, rows.targets[chosen], weights)
 
 
+def held_out_rows(n: int, fraction: float) -> int:
+    """How many of n rows are held out."""
+    return max(1, round(fraction * n))
+
+
 def split(rows: Rows, fraction: float, generator: Any) -> tuple[Rows, Rows]:
     """Rows to fit and rows held out, drawn at random; the weights of each have mean 1 again."""
     n = len(rows)
-    held_out = max(1, round(fraction * n))
+    held_out = held_out_rows(n, fraction)
     if held_out >= n:
         raise ValueError(f"validation_fraction={fraction} of {n} rows leaves none to fit: give more rows")
     order = generator.permutation(n)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from numbers import Integral
+from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
@@ -12,17 +14,20 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from surelearn import bounds
-from surelearn.base import Learner, Writer
+from surelearn.base import Learner
+from surelearn.kernel.form import sum_form
 from surelearn.kernel.functions import Kernel, Precomputed, kernel, squared_norms
-from surelearn.kernel.precomputed import FIXED, MOST_ROWS, POSITIVE, check_matrix, validate
+from surelearn.kernel.precomputed import NOT_KERNEL_MATRICES, check_matrix, validate
+from surelearn.lacking import Lacking
+from surelearn.linear.perceptron.record import PerceptronRecord
 from surelearn.linear.svm.separation import Separation, pad, separate, separate_gram
 from surelearn.linear.svm.votes import class_pairs, votes
 from surelearn.optim.stopping import Stopper
+from surelearn.record import Within
+from surelearn.subject import Closed, Parts, linear_form
 
 _AFFORDABLE = 1e8  # multiplications after which "auto" leaves the largest margin alone: about a second
 _KEPT = 2**27  # numbers in columns of the kernel matrix that are kept between passes, a gigabyte; others are computed again
-CLASSES_KNOWN = "the classes were known before seeing the rows"
 
 
 class Perceptron(ClassifierMixin, Learner):
@@ -33,7 +38,7 @@ class Perceptron(ClassifierMixin, Learner):
 
     Parameters
     ----------
-    multiclass : "one_vs_all" (largest score), or "one_vs_one" (one vote a pair; the course's L317 prints scores for votes)
+    multiclass : "one_vs_all" (largest score), or "one_vs_one" (one vote per pair; the course notes print scores for votes)
     averaged : predict with the average of w over all steps
     kernel : None, or a name or object of `surelearn.kernel.functions`, with its ``degree`` or ``sigma``; "precomputed": rows
         are rows of a kernel matrix, (n, n) to fit and k(new, fitted) to predict
@@ -63,7 +68,9 @@ class Perceptron(ClassifierMixin, Learner):
     array([0.25, 0.25, 0.25, 0.25])
     """
 
+    Record = PerceptronRecord
     takes_sparse = True
+    saved_as = "perceptron/1"
 
     def __init__(
         self,
@@ -107,10 +114,22 @@ class Perceptron(ClassifierMixin, Learner):
         if self.classes_.size < 2:
             raise ValueError("y has only one class: a classifier needs rows of at least two classes")
         X = check_matrix(X)[0] if self._precomputed() else X
+        stopper = Stopper(passes=self.passes, seconds=self.seconds, patience=self.patience, tolerance=self.tolerance)
+        run, order = self._descend(X, labels, stopper)
+        self.n_iter_ = stopper.done
+        self.mistake_rows_ = run.mistake_rows()
+        self._keep(run)
+        self.facts_ = self._facts(run, stopper.reason, order, labels)
+        if self.facts_.get("witness_rows") is not None:
+            rows, weights = self.facts_["witness_rows"], self.facts_["witness_weights"]
+            self.witness_ = {"rows": np.array(rows), "weights": np.array(weights)}
+        return self
+
+    def _descend(self, X: Any, labels: np.ndarray, stopper: Stopper) -> tuple[_Run, np.ndarray]:
+        """Algorithm 1 until the stopper stops it: its state, and the rows trained on in their order."""
         order, held = self._split(X.shape[0])
         signs = _signs(labels, self.classes_.size, self.multiclass)
         run = _Run.of(X, None if self.kernel is None else self._kernel(), signs, self.averaged)
-        stopper = Stopper(passes=self.passes, seconds=self.seconds, patience=self.patience, tolerance=self.tolerance)
         while not stopper.reason:
             settled = run.one_pass(order)
             errors: dict[str, float] = {}
@@ -119,13 +138,58 @@ class Perceptron(ClassifierMixin, Learner):
                 wrong = self._decide(run.scores(watched)).argmax(1) != labels[watched]
                 errors["validation" if held.size else "training"] = float(wrong.mean())
             stopper.after(**errors, converged=settled)
-        self.n_iter_ = stopper.done
-        self.mistake_rows_ = run.mistake_rows()
-        self._keep(run)
-        wrong = self._decide(run.scores(np.arange(X.shape[0]))).argmax(1) != labels
-        self.facts_ = self._facts(run, stopper, order, wrong)
-        self._separate(run, order)
-        return self
+        return run, order
+
+    @property
+    def record_(self) -> PerceptronRecord:
+        """What happened in the fit; version 0.2 left these to the parameters."""
+        check_is_fitted(self, "facts_")
+        stated = {"averaged": self.averaged, "precomputed": self._precomputed()}
+        return PerceptronRecord.read(stated | self.facts_, strict=False)
+
+    def measure_again(self, X: Any, y: Any = None, sample_weight: Any = None) -> dict[str, Any]:
+        """The record's fields that the fitted model and the rows tell, by as many passes over the rows as it made.
+
+        Where a random order (or held-out rows) was drawn without a seed that is a number, few of them.
+        """
+        if sample_weight is not None:
+            raise ValueError("the perceptron has no weights of rows: leave sample_weight out")
+        X, y = validate(self, X), np.asarray(y)
+        if y.shape != (X.shape[0],) or not np.array_equal(np.unique(y), self.classes_):
+            raise ValueError("y does not hold the classes that the model was fitted on, one for each row")
+        X, labels = check_matrix(X)[0] if self._precomputed() else X, np.searchsorted(self.classes_, y)
+        if (self.shuffle or self.validation_fraction is not None) and not isinstance(self.random_state, Integral):
+            return self._stated(X) | {"passes": self.n_iter_, "mistake_rows": self.mistake_rows_.size}
+        stopper = Stopper(passes=self.n_iter_, patience=self.patience, tolerance=self.tolerance)
+        run, order = self._descend(X, labels, stopper)
+        if not self._is_kept(run):
+            raise ValueError(f"{self.n_iter_:,} passes over them lead to other weights than the model's")
+        stopped_by_time = stopper.reason == "passes" and self.n_iter_ < self.passes
+        told = self._facts(run, "time" if stopped_by_time else stopper.reason, order, labels)
+        if told["witness_norm"] is not None:
+            told["witness_norm"] = Within(told["witness_norm"], 1e-7 * told["radius"])  # what rounding left of 0
+        return told
+
+    @classmethod
+    def examples(cls) -> Iterator[Self]:
+        """Plain, averaged, with a kernel that separates, and with rows held out by a seed."""
+        yield cls(passes=20)
+        yield cls(averaged=True, passes=5, separation=False)
+        yield cls(kernel="gaussian", sigma=0.05)
+        yield cls(passes=20, validation_fraction=0.2, shuffle=True, random_state=0)
+
+    @classmethod
+    def checked(cls) -> Iterator[Self]:
+        """Each way to tell classes apart, to end, and to be given rows."""
+        yield cls()
+        yield cls(multiclass="one_vs_one", averaged=True)
+        yield cls(kernel="gaussian", shuffle=True, passes=30)
+        yield cls(validation_fraction=0.2, patience=5)
+        yield cls(kernel="precomputed", random_state=0)
+
+    def expected_failures(self) -> dict[str, str]:
+        """Checks whose tables are no kernel matrices."""
+        return NOT_KERNEL_MATRICES if self.kernel == "precomputed" else {}
 
     def decision_function(self, X: Any) -> np.ndarray:
         """The score of the second class, or a score (one-vs-all) or votes (one-vs-one) for every class."""
@@ -148,6 +212,16 @@ class Perceptron(ClassifierMixin, Learner):
         if self.classes_.size == 2:
             return np.hstack([np.zeros_like(scores), scores])
         return scores if self.multiclass == "one_vs_all" else votes(scores, self.classes_.size)
+
+    def _describe(self) -> Parts:
+        check_is_fitted(self)
+        return Parts(self._form, Lacking("objective", "it stops where no row is wrong any more, and minimizes no loss"))
+
+    def _form(self) -> Closed | Lacking:
+        count, votes = self.classes_.size, self.multiclass == "one_vs_one"
+        if self.kernel is None:
+            return linear_form(self.coef_, self.intercept_, count, votes=votes)
+        return sum_form(self._kernel(), self.support_vectors_, self.dual_coef_.T, self.intercept_, count, votes=votes)
 
     def _kernel(self) -> Kernel:
         return kernel(self.kernel or "linear", degree=self.degree, sigma=self.sigma)
@@ -189,89 +263,69 @@ class Perceptron(ClassifierMixin, Learner):
         self.dual_coef_ = run.weights()[:, self.mistake_rows_]
         self.intercept_ = self.dual_coef_.sum(axis=1)  # the padded 1 of every mistake row
 
-    def _facts(self, run: _Run, stopper: Stopper, order: np.ndarray, wrong: np.ndarray) -> dict[str, Any]:
-        others = np.ones(wrong.size, dtype=bool)
-        others[self.mistake_rows_] = False
-        norms = (squared_norms(run.X) if run.kernel is None else run.kernel.diagonal(run.X))[order]
+    def _is_kept(self, run: _Run) -> bool:
+        """Whether a run led to the weights that the model keeps."""
+        weights = run.weights()
+        if self.kernel is None:
+            kept = np.column_stack([self.coef_, self.intercept_])
+        else:
+            kept = np.zeros_like(weights)
+            if self.mistake_rows_.max(initial=0) >= kept.shape[1]:
+                return False
+            kept[:, self.mistake_rows_] = self.dual_coef_
+        return bool(np.allclose(weights, kept, rtol=1e-9, atol=1e-9 * np.abs(kept).max(initial=0.0)))
+
+    def _stated(self, X: Any) -> dict[str, Any]:
         return {
-            "n": wrong.size,
-            "d": run.X.shape[1],
+            "n": X.shape[0],
+            "d": X.shape[1],
             "classes": self.classes_.size,
-            "stopped": stopper.reason,
-            "converged": stopper.reason == "converged",
-            "passes": stopper.done,
+            "averaged": bool(self.averaged),
+            "precomputed": self._precomputed(),
             "most_passes": int(self.passes),
+        }
+
+    def _facts(self, run: _Run, stopped: str, order: np.ndarray, labels: np.ndarray) -> dict[str, Any]:
+        wrong = self._decide(run.scores(np.arange(labels.size))).argmax(1) != labels
+        mistakes = run.mistake_rows()
+        others = np.ones(wrong.size, dtype=bool)
+        others[mistakes] = False
+        norms = (squared_norms(run.X) if run.kernel is None else run.kernel.diagonal(run.X))[order]
+        facts = self._stated(run.X) | {
+            "stopped": stopped,
+            "passes": self.n_iter_,
             "trained_rows": order.size,
             "mistakes": int(run.counts.sum()),
-            "mistake_rows": self.mistake_rows_.size,
+            "mistake_rows": mistakes.size,
             "training_errors": int(wrong[order].sum()),
             "other_errors": int(wrong[others].sum()),
             "radius": float(np.sqrt(norms.max() + 1.0)),
         }
+        return facts | self._separated(run, order, settled=stopped == "converged")
 
-    def _separate(self, run: _Run, order: np.ndarray) -> None:
+    def _separated(self, run: _Run, order: np.ndarray, *, settled: bool) -> dict[str, Any]:
         """For two classes: the largest margin of the padded vectors or a witness against it, else the margin reached."""
+        nothing: dict[str, Any] = dict.fromkeys(
+            ("separable", "margin", "margin_by", "witness_rows", "witness_weights", "witness_norm")
+        )
         if self.classes_.size > 2:
-            return
+            return nothing
         n, d = order.size, run.X.shape[1]
         cost = n * min(n, d + 1.0) ** 2 if self.kernel is None else float(n) ** 3
         if self.separation is True or (self.separation == "auto" and cost <= _AFFORDABLE):
             found = run.separation(order)
-            self.facts_ |= {"separable": _WORDS[found.separable], "separation": found.words(), "margin_by": "svm"}
+            told = nothing | {"separable": found.answer, "margin_by": "svm"}
             if found.separable:
-                self.facts_["margin"] = found.margin
+                told["margin"] = found.margin
             elif found.separable is False:
                 rows, weights = found.witness
-                self.witness_ = {"rows": order[rows], "weights": weights}
-                self.facts_ |= {"witness_rows": order[rows], "witness_weights": weights, "witness_norm": found.distance}
-            return
-        self.facts_["separable"] = "yes" if self.facts_["converged"] else "unknown"
-        if self.facts_["converged"] and (reached := run.margin(order)) > 0:
-            self.facts_ |= {"margin": reached, "margin_by": "perceptron"}
-
-    def _claim(self, writer: Writer) -> None:
-        facts = self.facts_
-        mistakes = bounds.perceptron_mistakes
-        if "margin" in facts:
-            read = {"radius": "radius", "margin": "margin", "mistakes": "mistakes"}
-            label = "mistakes until it settled" if facts["converged"] else "mistakes, however long it runs"
-            unseen = [POSITIVE] if self._precomputed() and facts["d"] > MOST_ROWS else []
-            writer.claim(mistakes, read, label=label, met=mistakes.assumes, assumptions=unseen)
-        else:
-            writer.absent("mistakes", self._why_no_margin(), mistakes.key)
-        known = (CLASSES_KNOWN, FIXED) if self._precomputed() else (CLASSES_KNOWN,)
-        consistent, agnostic = bounds.campi_garatti, bounds.floyd_warmuth
-        if self.averaged:
-            reason = "the average counts the steps between mistakes, which the mistake rows do not tell"
-            for theorem in (consistent, agnostic):
-                writer.absent("risk", reason, theorem.key)
-        elif facts["converged"]:
-            # Rows without a mistake never change w, and a row on which the result errs would have been a mistake: the
-            # mistake rows of all machines together are a preferent compression, whatever the number of classes.
-            writer.claim(
-                consistent,
-                {"size": "mistake_rows", "n": "trained_rows"},
-                assumptions=known,
-                met=consistent.assumes[2:],
-            )
-        else:
-            writer.absent("risk", f"it did not settle ({facts['stopped']})", consistent.key)
-            writer.claim(
-                agnostic,
-                {"size": "mistake_rows", "n": "n", "errors": "other_errors", "messages": "most_passes"},
-                assumptions=known,
-                met=agnostic.assumes[2:],
-            )
-
-    def _why_no_margin(self) -> str:
-        if self.classes_.size > 2:
-            return f"Theorem 2.8 is about two classes, here are {self.classes_.size}"
-        if "separation" in self.facts_:
-            return self.facts_["separation"]
-        return "whether the rows can be separated was not computed: separation=True does"
-
-
-_WORDS = {True: "yes", False: "no", None: "unknown"}
+                told |= {"witness_rows": order[rows].tolist(), "witness_weights": weights.tolist()}
+                told["witness_norm"] = found.distance
+            return told
+        told = nothing | {"separable": "yes" if settled else "unknown"}
+        if settled and (reached := run.margin(order)) > 0:
+            told |= {"margin": reached, "margin_by": "perceptron"}
+        return told
 
 
 def _signs(labels: np.ndarray, classes: int, multiclass: str) -> np.ndarray:

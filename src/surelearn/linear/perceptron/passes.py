@@ -57,7 +57,7 @@ def sparse_pass(data, indices, indptr, signs, order, weights, late, counts, step
 def kernel_pass(
     column: Callable[[int], Any], signs: Any, order: Any, scores: Any, counts: Any, late: Any, steps: int
 ) -> int:
-    """The same with w = Σ counts_i·y_i·φ(x_i): ``scores`` of all rows are kept, ``column(i)`` is k(·, x_i) + 1."""
+    """A pass with w = Σ counts_i·y_i·φ(x_i): ``scores`` of all rows are kept, ``column(i)`` is k(·, x_i) + 1."""
     mistakes, start = 0, 0
     while start < order.size:
         rest = order[start:]

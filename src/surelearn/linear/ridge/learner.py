@@ -7,6 +7,7 @@ error, the uniform stability for a λ fixed beforehand, and the condition number
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any, Self
 
 import numpy as np
@@ -19,38 +20,104 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from surelearn.base import Learner, Writer
-from surelearn.bounds import beta_ridge, bousquet_elisseeff, uniform_stability_nonnegative
-from surelearn.bounds.stability import LOSS_NONNEGATIVE, UNIFORM
+from surelearn.base import WEIGHTED_CHECKS, Learner
+from surelearn.lacking import Lacking
 from surelearn.linear.leave_one_out import LeaveOneOut, ridge_leave_one_out
-from surelearn.linear.ridge.sparse import solve_sparse
+from surelearn.linear.ridge.record import RidgeRecord
+from surelearn.linear.ridge.sparse import solve_sparse, sparse_slope
 from surelearn.linear.ridge.spectrum import INTERCEPTS, Array, Design, Intercept, Spectrum
+from surelearn.record import Within
+from surelearn.subject import Objective, Parts, linear_form
+from surelearn.subject.leaving import Without
 
 GRID = tuple(float(10.0**k) for k in np.linspace(-6, 2, 25))  # fixed before any data, so that δ can be shared among it
+SINCE_0_2 = ("left_out", "slope_rounding")  # fields of the record that models of version 0.2 do not have
+FIXED = 0.01  # λ where none is stated but bounds are
 DENSE_ENTRIES = 10_000_000  # sparse rows are made dense up to so many entries (80 MB)
-ILL_CONDITIONED = 1000.0
 _CHOICES = ("loo", "gcv")
 _SOLVERS = ("auto", "svd", "lsqr")
+_NO_CLOSED_FITS = "there is a closed form only for λ > 0 and rows of equal weight"
 
 
 class _LeastSquares(MultiOutputMixin, RegressorMixin, Learner):
     """What least squares and ridge regression share: fitting, predicting, claims."""
 
+    Record = RidgeRecord
     takes_sparse = True
 
-    intercept: Intercept
+    intercept: Intercept | None
     solver: str
     delta: float
+    tol: float = 0.0  # of models of version 0.2, and of Ridge
 
     def fit(self, X: Any, y: Any, sample_weight: npt.ArrayLike | None = None) -> Self:
         """Fit to rows ``X`` (n, d), dense or sparse, and targets ``y`` (n,) or (n, t).
 
         With ``sample_weight`` s the loss is Σ s_i‖x_i W − y_i‖²/Σs, and no claim about the training rows is made.
         """
-        _check_choice("intercept", self.intercept, INTERCEPTS)
+        _check_choice("intercept", self._intercept(), INTERCEPTS)
         _check_choice("solver", self.solver, _SOLVERS)
-        regularization, grid = self._candidates()
-        X, y = validate_data(self, X, y, accept_sparse=("csr", "csc"), multi_output=True, y_numeric=True, dtype=np.float64)
+        self._candidates(1.0)  # refuses what is no λ before it reads
+        X, Y, weights, facts, dense, single = self._read(X, y, sample_weight)
+        regularization, grid = self._candidates(float(X.shape[0]) if weights is None else float(weights.sum()))
+        if dense:
+            coef, intercept = self._fit_dense(_dense(X), Y, weights, regularization, grid, facts)
+        else:
+            coef, intercept = self._fit_sparse(X, Y, weights, regularization, facts)
+        self.coef_ = coef[:, 0] if single else coef.T
+        self.intercept_ = float(intercept[0]) if single else intercept
+        self.regularization_ = float(facts["regularization"])
+        losses, errors = self._errors(X, Y, weights, coef, intercept)
+        facts |= errors
+        self.facts_ = facts
+        self._check_losses(losses)
+        return self
+
+    def measure_again(self, X: Any, y: Any = None, sample_weight: npt.ArrayLike | None = None) -> dict[str, Any]:
+        """The record's fields that the fitted model and the rows it was fitted on tell, measured again."""
+        X, Y, weights, facts, dense, _ = self._read(X, y, sample_weight, reset=False)
+        coef = np.atleast_2d(self.coef_).T
+        intercept = np.atleast_1d(self.intercept_)
+        lam, kind = self.regularization_, self._fitted_intercept()
+        facts["intercept"] = kind
+        if isinstance(chosen := self._candidates(1.0)[0], str):
+            facts |= {"chosen_by": chosen, "candidates": len(self.grid_)}
+        if dense:
+            design = Design.of(_dense(X), Y, weights, kind)
+            W = np.vstack([coef, intercept]) if kind == "regularized" else coef
+            slope, rounding = _half_slope(design, W, lam)
+            facts |= {**_spectral_facts(Spectrum.of(design, self.tol), lam), "slope_rounding": rounding}
+            size = np.linalg.norm(design.rows) * (np.linalg.norm(design.targets) + np.linalg.norm(design.rows @ W))
+        else:
+            shares = np.full(X.shape[0], 1 / X.shape[0]) if weights is None else weights / weights.sum()
+            slope, size = sparse_slope(X, Y, shares, lam, kind, coef, intercept)
+            facts |= {"solver": "lsqr", "leave_one_out_error": None}
+        facts |= {"regularization": lam, "half_slope": Within(slope, 1e-12 * float(size))}
+        facts |= self._errors(X, Y, weights, coef, intercept)[1]
+        kept = getattr(self, "facts_", facts)
+        return {name: value for name, value in facts.items() if name in kept or name not in SINCE_0_2}
+
+    def _errors(
+        self, X: Any, Y: Array, weights: Array | None, coef: Array, intercept: Array
+    ) -> tuple[Array, dict[str, float]]:
+        losses = ((X @ coef + intercept - Y) ** 2).sum(1)
+        risk = float(losses.mean() if weights is None else weights @ losses / weights.sum())
+        return losses, {"weight_norm": float(np.linalg.norm(coef)), "training_risk": risk}
+
+    def _check_losses(self, losses: Array) -> None:
+        """Refuse a stated range of the loss that a training row leaves, where it would be used."""
+        record = RidgeRecord.read(self.facts_)
+        stated = record.stated_loss_bound
+        if stated is not None and not record.no_stability() and losses.max() > stated * (1 + 1e-12):
+            raise ValueError(f"loss_bound={stated:g} but a training row has loss {losses.max():g}: state a bound that holds")
+
+    def _read(
+        self, X: Any, y: Any, sample_weight: npt.ArrayLike | None, *, reset: bool = True
+    ) -> tuple[Any, Array, Array | None, dict[str, Any], bool, bool]:
+        """Rows, targets and weights, checked; what they and the parameters tell; whether rows are made dense; one target?"""
+        X, y = validate_data(
+            self, X, y, accept_sparse=("csr", "csc"), multi_output=True, y_numeric=True, dtype=np.float64, reset=reset
+        )
         Y = np.asarray(y, dtype=float).reshape(len(y), -1)
         bounds = self._bounds(X, Y)
         weights, weighted = None, False
@@ -59,22 +126,11 @@ class _LeastSquares(MultiOutputMixin, RegressorMixin, Learner):
             X, Y, weights = X[weights > 0], Y[weights > 0], weights[weights > 0]
             weighted = bool(np.ptp(weights) > 0)
         facts: dict[str, Any] = {"n": X.shape[0], "d": X.shape[1], "outputs": Y.shape[1], "weighted": weighted}
-        facts |= {"intercept": self.intercept, "chosen_by": "", "candidates": 1, **bounds}
+        facts |= {"intercept": self._intercept(), "chosen_by": "", "candidates": 1, **bounds}
         dense = self.solver == "svd" or not sparse.issparse(X)
         if self.solver == "auto" and sparse.issparse(X):
             dense = X.shape[0] * X.shape[1] <= DENSE_ENTRIES
-        if dense:
-            coef, intercept = self._fit_dense(_dense(X), Y, weights, regularization, grid, facts)
-        else:
-            coef, intercept = self._fit_sparse(X, Y, weights, regularization, facts)
-        self.coef_ = coef.T if np.ndim(y) == 2 else coef[:, 0]
-        self.intercept_ = intercept if np.ndim(y) == 2 else float(intercept[0])
-        self.regularization_ = float(facts["regularization"])
-        facts["weight_norm"] = float(np.linalg.norm(coef))
-        losses = ((X @ coef + intercept - Y) ** 2).sum(1)
-        facts["training_risk"] = float(losses.mean() if weights is None else weights @ losses / weights.sum())
-        self.facts_ = facts | _stability_facts(facts, losses)
-        return self
+        return X, Y, weights, facts, dense, np.ndim(y) == 1
 
     def predict(self, X: Any) -> Array:
         """Predictions, shape (n,) or (n, t)."""
@@ -92,20 +148,51 @@ class _LeastSquares(MultiOutputMixin, RegressorMixin, Learner):
         """
         check_is_fitted(self, "coef_")
         if self.facts_["weighted"] or not self.regularization_ > 0:
-            raise ValueError("there is a closed form only for λ > 0 and rows of equal weight")
-        return ridge_leave_one_out(X, y, self.regularization_, intercept=self.intercept, weights=True, rows=rows)
+            raise ValueError(_NO_CLOSED_FITS)
+        kind = self._fitted_intercept()
+        return ridge_leave_one_out(X, y, self.regularization_, intercept=kind, weights=True, rows=rows)
+
+    def _parts(self) -> Parts:
+        check_is_fitted(self, "facts_")
+        facts = self.facts_
+        objective = Objective(
+            "squared",
+            self.regularization_,
+            intercept=self._fitted_intercept(),
+            uniform=not facts["weighted"],
+            rows=facts["n"],
+            minimized=not facts.get("left_out"),
+        )
+        closed = not facts["weighted"] and self.regularization_ > 0
+        fits = self._without if closed else Lacking("leave-one-out", _NO_CLOSED_FITS)
+        return Parts(lambda: linear_form(self.coef_, self.intercept_), objective, fits)
+
+    def _without(self, X: Any, y: Any, points: Any, rows: Any = None) -> Without:
+        which = np.arange(len(X)) if rows is None else np.asarray(rows)
+        return self.leave_one_out(X, y, rows=which).at(np.asarray(points, dtype=float), which, np.asarray(y, float)[which])
 
     def leave_one_out_predictions(self, X: Any, y: Any) -> Array | None:
         """Each row's prediction by the fit to all others with the same λ beside the mean loss; None if n fits are needed."""
-        if sparse.issparse(X) or isinstance(self._candidates()[0], str):
-            return None
         Y = np.asarray(y, dtype=float)
-        spectrum = Spectrum.of(Design.of(np.asarray(X, dtype=float), Y.reshape(len(Y), -1), None, self.intercept))
-        left = spectrum.leave_one_out(float(self._candidates()[0]) * (1 - 1 / len(Y)))
+        total = len(Y) - 1.0  # the weight of the rows of each fit
+        if sparse.issparse(X) or isinstance(lam := self._candidates(total)[0], str):
+            return None
+        design = Design.of(np.asarray(X, dtype=float), Y.reshape(len(Y), -1), None, self._intercept())
+        spectrum = Spectrum.of(design, self.tol)
+        left = spectrum.leave_one_out(lam * total / len(Y))
         return None if left is None else Y - left.reshape(Y.shape)
 
-    def _candidates(self) -> tuple[float | str, Array]:
-        """λ or the way to choose it, and the grid to choose from."""
+    def _intercept(self) -> Any:
+        """Which intercept, where it was left out too."""
+        return "free" if self.intercept is None else self.intercept
+
+    def _fitted_intercept(self) -> Any:
+        """Which intercept was fitted: one that was left out follows from bounds, whatever has been stated of them since."""
+        kept = getattr(self, "facts_", {}).get("intercept")
+        return kept if self.intercept is None and kept in ("free", "regularized") else self._intercept()
+
+    def _candidates(self, total: float) -> tuple[float | str, Array]:  # noqa: ARG002
+        """λ for rows of this total weight or the way to choose it, and the grid to choose from."""
         return 0.0, np.zeros(0)
 
     def _bounds(self, X: Any, Y: Array) -> dict[str, float | None]:  # noqa: ARG002
@@ -115,26 +202,17 @@ class _LeastSquares(MultiOutputMixin, RegressorMixin, Learner):
     def _fit_dense(
         self, X: Array, Y: Array, weights: Array | None, regularization: float | str, grid: Array, facts: dict[str, Any]
     ) -> tuple[Array, Array]:
-        design = Design.of(X, Y, weights, self.intercept)
-        spectrum = Spectrum.of(design)
+        design = Design.of(X, Y, weights, self._intercept())
+        spectrum = Spectrum.of(design, self.tol)
         if isinstance(regularization, str):
             error = spectrum.leave_one_out_error if regularization == "loo" else spectrum.generalized_cross_validation
             self.grid_, self.grid_errors_ = grid, np.array([error(float(lam)) for lam in grid])
             facts |= {"chosen_by": regularization, "candidates": len(grid)}
             regularization = float(grid[np.argmin(self.grid_errors_)])
         W = spectrum.weights(regularization)
-        left = spectrum.leave_one_out_error(regularization)
-        slope = design.rows.T @ (design.rows @ W - design.targets) + regularization * W
-        facts |= {
-            "regularization": regularization,
-            "solver": "svd",
-            "rank": spectrum.rank,
-            "condition_number": spectrum.condition(regularization),
-            "condition_number_unregularized": spectrum.condition(0.0),
-            "leave_one_out_error": left if math.isfinite(left) else None,
-            "degrees_of_freedom": float(len(X) - spectrum.complements(regularization).sum()),
-            "half_slope": float(np.linalg.norm(slope)),
-        }
+        slope, rounding = _half_slope(design, W, regularization)
+        facts |= {"regularization": regularization, "half_slope": slope, "slope_rounding": rounding}
+        facts |= _spectral_facts(spectrum, regularization)
         return design.split(W)
 
     def _fit_sparse(
@@ -146,57 +224,9 @@ class _LeastSquares(MultiOutputMixin, RegressorMixin, Learner):
                 " fit in memory as a dense array"
             )
         shares = np.full(X.shape[0], 1 / X.shape[0]) if weights is None else weights / weights.sum()
-        coef, intercept, half_slope = solve_sparse(X, Y, shares, regularization, self.intercept)
+        coef, intercept, half_slope = solve_sparse(X, Y, shares, regularization, self._intercept())
         facts |= {"regularization": regularization, "solver": "lsqr", "leave_one_out_error": None, "half_slope": half_slope}
         return coef, intercept
-
-    def _claim(self, writer: Writer) -> None:
-        facts = self.facts_
-        if facts["leave_one_out_error"] is None:
-            why = "LSQR gives no leverages" if facts["solver"] == "lsqr" else "a row determines its own prediction"
-            writer.absent("leave-one-out error", why)
-        if facts.get("condition_number", 0.0) > ILL_CONDITIONED:
-            writer.absent("stable weights", _ill_conditioned(facts["condition_number"]))
-        if reason := _no_stability(facts):
-            writer.absent("uniform stability", reason, beta_ridge.key)
-            writer.absent("risk", reason, uniform_stability_nonnegative.key)
-            writer.absent("risk", reason, bousquet_elisseeff.key)
-            return
-        self._claim_stability(writer)
-
-    def _claim_stability(self, writer: Writer) -> None:
-        """Uniform stability of ridge with this λ, and the two bounds on the risk that follow.
-
-        With λ chosen on the rows, the learner that chooses is not stable; each λ of the grid is, at its share of δ.
-        """
-        facts, candidates = self.facts_, self.facts_["candidates"]
-        further = ["‖x‖ ≤ x_bound and |y| ≤ y_bound for every row, as stated"]
-        further += [f"the weights are within {facts['distance']:.1e} of the minimizer's; the risk includes it"]
-        if candidates > 1:
-            further += [
-                f"of the hyperparameters λ alone was chosen, among {candidates} values fixed beforehand, which share δ"
-            ]
-        if candidates == 1:
-            read = {name: name for name in ("y_bound", "regularization", "n")}
-            writer.claim(beta_ridge, {**read, "x_bound": "padded_x_bound"}, loss="squared", met=(UNIFORM,))
-        else:
-            reason = "λ was chosen on the rows: one row may change the choice, which no stability constant covers"
-            writer.absent("uniform stability", reason, beta_ridge.key)
-        common: dict[str, Any] = {
-            "loss": "squared",
-            "candidates": candidates,
-            "met": (UNIFORM,),
-            "assumptions": further,
-        }
-        if facts["stated_loss_bound"] is None:
-            common["met"] = (UNIFORM, LOSS_NONNEGATIVE)  # it follows from the bounds on x and y
-        read = {"risk": "risk", "beta": "stability", "n": "n", "loss_bound": "loss_bound"}
-        writer.claim(uniform_stability_nonnegative, read, **common)
-        if facts["leave_one_out_error"] is None:
-            writer.absent("risk", "the leave-one-out error is not known", bousquet_elisseeff.key)
-        else:
-            read |= {"risk": "leave_one_out_risk", "beta": "remove_one_stability"}
-            writer.claim(bousquet_elisseeff, read, leave_one_out=True, **common)
 
 
 class Ridge(_LeastSquares):
@@ -206,9 +236,12 @@ class Ridge(_LeastSquares):
     ----------
     regularization : λ > 0 beside the *mean* squared loss (scikit-learn's ``alpha`` is nλ), or "loo" or "gcv": the one of
         ``grid`` with the least exact leave-one-out error, or the least generalized cross-validation (with
-        ``sample_weight`` a row is left out whole, not one of its copies)
+        ``sample_weight`` a row is left out whole, not one of its copies). None is 0.01 where x_bound or y_bound is stated,
+        and 1/n (1/Σs for weights s) where nothing is: scikit-learn's alpha = 1, little enough for columns of any size
     grid : values of λ to choose from, fixed before seeing the rows; 25 from 1e-6 to 100 unless told
-    intercept : "regularized" (a column of ones, penalized like the others), "free" (centred; no stability claims) or "none"
+    intercept : "regularized" (a column of ones, penalized like the others), "free" (centered; no stability claims) or
+        "none". None is "regularized" where x_bound or y_bound is stated, so that its claims can be made, and "free"
+        otherwise
     solver : "svd", "lsqr" (for large sparse rows) or "auto"
     x_bound, y_bound : bounds on ‖x‖ and on ``|y|`` (its norm if there are several outputs) that hold for *every* row, not
         only these; the stability claims need them
@@ -233,12 +266,14 @@ class Ridge(_LeastSquares):
     1.54321
     """
 
+    saved_as = "ridge/1"
+
     def __init__(
         self,
         *,
-        regularization: float | str = 0.01,
+        regularization: float | str | None = None,
         grid: npt.ArrayLike | None = None,
-        intercept: Intercept = "regularized",
+        intercept: Intercept | None = None,
         solver: str = "auto",
         x_bound: float | None = None,
         y_bound: float | None = None,
@@ -254,21 +289,54 @@ class Ridge(_LeastSquares):
         self.loss_bound = loss_bound
         self.delta = delta
 
-    def _candidates(self) -> tuple[float | str, Array]:
-        if isinstance(self.regularization, str):
-            _check_choice("regularization", self.regularization, _CHOICES)
+    @classmethod
+    def examples(cls) -> Iterator[Self]:
+        """With and without stated bounds, λ given or chosen."""
+        yield cls()
+        yield cls(regularization=0.1, x_bound=1.0, y_bound=1.0)
+        yield cls(regularization="loo", x_bound=1.0, y_bound=1.0, intercept="none", loss_bound=50.0)
+
+    @classmethod
+    def checked(cls) -> Iterator[Self]:
+        """Each intercept, each solver, and λ chosen."""
+        yield cls()
+        yield cls(intercept="none")
+        yield cls(intercept="free")
+        yield cls(solver="lsqr")
+        yield cls(regularization="gcv")
+
+    def expected_failures(self) -> dict[str, str]:
+        """Choosing λ leaves a weighted row out whole; repeated rows are left out one by one."""
+        chosen = isinstance(self.regularization, str)
+        return dict.fromkeys(WEIGHTED_CHECKS, "a weighted row is left out whole") if chosen else {}
+
+    def _describe(self) -> Parts:
+        return self._parts()
+
+    def _bounded(self) -> bool:
+        """Whether something is stated of every row: what is left out is then fixed beforehand, as claims need it."""
+        return self.x_bound is not None or self.y_bound is not None
+
+    def _intercept(self) -> Any:
+        return ("regularized" if self._bounded() else "free") if self.intercept is None else self.intercept
+
+    def _candidates(self, total: float) -> tuple[float | str, Array]:
+        given = self.regularization
+        if given is None:
+            given = FIXED if self._bounded() else 1 / total
+        if isinstance(given, str):
+            _check_choice("regularization", given, _CHOICES)
             grid = np.asarray(GRID if self.grid is None else self.grid, dtype=float)
             if grid.ndim != 1 or not grid.size or not (np.isfinite(grid) & (grid > 0)).all():
                 raise ValueError("grid must be a list of finite numbers above 0")
-            return self.regularization, grid
+            return given, grid
         if self.grid is not None:
             raise ValueError("grid is for regularization='loo' or 'gcv': give one of them, or leave the grid out")
-        if not (math.isfinite(self.regularization) and self.regularization > 0):
+        if not (math.isfinite(given) and given > 0):
             raise ValueError(
-                f"regularization must be a number above 0, 'loo' or 'gcv', not {self.regularization!r}; for 0 there is"
-                " LeastSquares"
+                f"regularization must be a number above 0, 'loo' or 'gcv', not {given!r}; for 0 there is LeastSquares"
             )
-        return float(self.regularization), np.zeros(0)
+        return float(given), np.zeros(0)
 
     def _bounds(self, X: Any, Y: Array) -> dict[str, float | None]:
         norms = sparse.linalg.norm(X, axis=1) if sparse.issparse(X) else np.linalg.norm(X, axis=1)
@@ -286,8 +354,11 @@ class LeastSquares(_LeastSquares):
 
     Parameters
     ----------
-    intercept : "free" (centred), "none", or "regularized" (a column of ones)
+    intercept : "free" (centered), "none", or "regularized" (a column of ones)
     solver : "svd", "lsqr" (for large sparse rows) or "auto"
+    tol : singular values below so much of the largest count as 0, as scikit-learn's LinearRegression has it: combinations of
+        columns that hardly vary are left out (the record counts them), which unscaled columns need; 0 leaves out what is
+        rounding, and is least squares to the letter. LSQR leaves out nothing
     delta : the failure probability of claims; without a penalty there are none
 
     Examples
@@ -295,70 +366,59 @@ class LeastSquares(_LeastSquares):
     >>> model = LeastSquares(intercept="none").fit([[0.0, 1.0], [1e-4, 1.0]], [1.0, -1.0])
     >>> model.coef_.round(3).tolist()
     [-20000.0, 1.0]
-    >>> print(model.certificate_.absent[1].reason.split(":")[0])
+    >>> print(model.certificate_.lacking[1].reason.split(":")[0])
     the condition number is 2e+04
     """
 
-    def __init__(self, *, intercept: Intercept = "free", solver: str = "auto", delta: float = 0.05) -> None:
+    saved_as = "least-squares/1"
+
+    def __init__(
+        self, *, intercept: Intercept = "free", solver: str = "auto", tol: float = 1e-6, delta: float = 0.05
+    ) -> None:
         self.intercept = intercept
         self.solver = solver
+        self.tol = tol
         self.delta = delta
 
+    @classmethod
+    def examples(cls) -> Iterator[Self]:
+        """As people make it, and to the letter."""
+        yield cls()
+        yield cls(tol=0.0, intercept="none")
 
-def _stability_facts(facts: dict[str, Any], losses: Array) -> dict[str, Any]:
-    """What the stability claims read.
+    def _describe(self) -> Parts:
+        return self._parts()
 
-    With Y = y_bound, X = √(x_bound² + 1) if padded, ‖W*‖ ≤ Y/(2√λ): W* = V diag(s/(s² + λ)) Uᵀ(y/√n), and s/(s² + λ) is
-    largest at s = √λ. So no loss of the minimizer exceeds M = Y²(1 + X/(2√λ))². The objective is 2λ-strongly convex, so
-    the weights found are within ε = ‖∇‖/(2λ) of it, which changes any loss by at most t = Xε(2√M + Xε); the risk bound of
-    the minimizer then holds for them with 2t added. Removing a row, 1/n and so nλ kept, moves the minimizer half as far as
-    replacing one, from n rows as from n − 1: half of β, for the bound from the leave-one-out error.
+
+def _half_slope(design: Design, W: Array, regularization: float) -> tuple[float, float]:
+    """½‖∇F‖ at W, F minimized over a free intercept, as computed, and the most by which rounding can have hidden more of it.
+
+    Every number of the design is within 4 eps of its own size, each sum of k products within k·eps of the lengths of its
+    vectors. Rows centered by a mean that is rounded have a mean z̄ that is not quite 0: then F has Zᵀ(r − r̄), not Zᵀr.
     """
-    if _no_stability(facts):
-        return {}
-    lam, n, y_bound = facts["regularization"], facts["n"], facts["y_bound"]
-    x_bound = math.hypot(facts["x_bound"], 1.0) if facts["intercept"] == "regularized" else float(facts["x_bound"])
-    derived = (y_bound * (1 + x_bound / (2 * math.sqrt(lam)))) ** 2
-    stated = facts["stated_loss_bound"]
-    if stated is not None and losses.max() > stated * (1 + 1e-12):
-        raise ValueError(f"loss_bound={stated:g} but a training row has loss {losses.max():g}: state a bound that holds")
-    distance = facts["half_slope"] / lam
-    change = x_bound * distance * (2 * math.sqrt(derived) + x_bound * distance)
-    left = facts["leave_one_out_error"]
-    beta = float(beta_ridge(x_bound, y_bound, lam, n))
+    rows, (n, k), eps = design.rows, design.rows.shape, float(np.finfo(float).eps)
+    residual = rows @ W - design.targets
+    half = float(np.linalg.norm(rows.T @ residual + regularization * W))
+    length, size, left, targets = (float(np.linalg.norm(part)) for part in (rows, W, residual, design.targets))
+    rounding = eps * (length * ((k + 6) * length * size + 6 * targets + (n + 10) * left) + 4 * regularization * size)
+    if design.intercept == "free":
+        roots = np.sqrt(design.shares)
+        off, mean = float(np.linalg.norm(roots @ rows)), float(np.linalg.norm(roots @ residual))
+        rounding += (off + (n + 6) * eps * length) * (mean + (n + 6) * eps * (left + targets))
+    return half, 2 * rounding
+
+
+def _spectral_facts(spectrum: Spectrum, regularization: float) -> dict[str, Any]:
+    left = spectrum.leave_one_out_error(regularization)
     return {
-        "padded_x_bound": x_bound,
-        "stability": beta,
-        "remove_one_stability": beta / 2,
-        "loss_bound": derived if stated is None else min(float(stated), derived),
-        "distance": distance,
-        "risk": facts["training_risk"] + 2 * change,
-        "leave_one_out_risk": None if left is None else left + 2 * change,
+        "solver": "svd",
+        "rank": spectrum.rank,
+        "left_out": spectrum.left_out,
+        "condition_number": spectrum.condition(regularization),
+        "condition_number_unregularized": spectrum.condition(0.0),
+        "leave_one_out_error": left if math.isfinite(left) else None,
+        "degrees_of_freedom": float(len(spectrum.U) - spectrum.complements(regularization).sum()),
     }
-
-
-def _no_stability(facts: dict[str, Any]) -> str:
-    """Why no stability is claimed, or ""."""
-    if facts["weighted"]:
-        return "rows were weighted unequally, and the theorem weighs them equally"
-    if facts["intercept"] == "free":
-        return "the intercept is free: use intercept='regularized' or 'none', whose stability is known"
-    if facts["regularization"] == 0:
-        return "without a penalty least squares is not uniformly stable: use Ridge with a regularization fixed beforehand"
-    if facts["x_bound"] is None:
-        return "state x_bound=, a bound on ‖x‖ that holds for every row"
-    if facts["y_bound"] is None:
-        return "state y_bound=, a bound on |y| that holds for every row"
-    return ""
-
-
-def _ill_conditioned(condition: float) -> str:
-    """The warning of the notes' ε-example, with its number."""
-    size = "infinite" if math.isinf(condition) else f"{condition:.0e}"
-    return (
-        f"the condition number is {size}: a relative change of y may change the weights so many times as much; columns"
-        " depend on each other nearly, or differ in scale: scale them, leave some out, or regularize more"
-    )
 
 
 def _check_choice(name: str, value: Any, allowed: tuple[str, ...]) -> None:

@@ -65,6 +65,20 @@ def solve_sparse(X: Any, Y: Array, shares: Array, regularization: float, interce
     return W, y_mean - x_mean @ W, float(np.sqrt(slope))
 
 
+def sparse_slope(
+    X: Any, Y: Array, shares: Array, regularization: float, intercept: Intercept, coef: Array, bias: Array
+) -> tuple[float, float]:
+    """‖∇‖/2 at weights (d, t) and intercept (t,), and the size of the terms that it is the difference of."""
+    x_mean, y_mean = np.zeros(X.shape[1]), np.zeros(Y.shape[1])
+    if intercept == "free":
+        x_mean, y_mean = np.asarray(X.T @ shares).ravel(), shares @ Y
+    A = operator_of(X, shares, x_mean, intercept)
+    B = np.sqrt(shares)[:, None] * (Y - y_mean)
+    W = np.vstack([coef, bias]) if intercept == "regularized" else coef
+    pulls = [A.rmatvec(b - A.matvec(w)) - regularization * w for w, b in zip(W.T, B.T, strict=True)]
+    return float(np.linalg.norm(pulls)), float(np.linalg.norm([A.rmatvec(b) for b in B.T]))
+
+
 def _refine(A: LinearOperator, left: Array, w: Array, damp: float, limit: int) -> Array:
     """The step that minimizes ‖A step − left‖² + λ‖step + w‖², as one augmented system."""
     n, d = A.shape

@@ -15,7 +15,7 @@ INTERCEPTS = ("none", "regularized", "free")
 
 @dataclass(frozen=True, eq=False)
 class Design:
-    """Rows as the solver sees them: scaled by √(weight / total), padded with 1 or centred.
+    """Rows as the solver sees them: scaled by √(weight / total), padded with 1 or centered.
 
     The objective (1/Σs)·Σ s_i‖x_i W + b − y_i‖² + λ‖W‖² is ‖A W − B‖² + λ‖W‖² for these.
     """
@@ -23,13 +23,13 @@ class Design:
     rows: Array  # (n, d), or (n, d + 1) if padded
     targets: Array  # (n, t)
     shares: Array  # (n,), each row's share of the total weight
-    x_mean: Array  # (d,), zero unless centred
+    x_mean: Array  # (d,), zero unless centered
     y_mean: Array  # (t,)
     intercept: Intercept
 
     @classmethod
     def of(cls, X: Array, Y: Array, weights: Array | None, intercept: Intercept) -> Design:
-        """Scale, then pad or centre, dense ``X`` (n, d) and ``Y`` (n, t)."""
+        """Scale, then pad or center, dense ``X`` (n, d) and ``Y`` (n, t)."""
         n = len(X)
         shares = np.full(n, 1 / n) if weights is None else weights / weights.sum()
         x_mean, y_mean = np.zeros(X.shape[1]), np.zeros(Y.shape[1])
@@ -57,15 +57,18 @@ class Spectrum:
     s: Array  # (r,), positive
     Vt: Array  # (r, d)
     smallest: float  # the smallest singular value, 0 where columns are dependent
-    outside: Array  # (n,), 1 − ‖U_i‖² − share if centred: what of a row no weights can reach
+    outside: Array  # (n,), 1 − ‖U_i‖² − share if centered: what of a row no weights can reach
     unreachable: Array  # (n, t), targets less their projection on the columns
+    left_out: int = 0  # singular values above rounding that count as 0
 
     @classmethod
-    def of(cls, design: Design) -> Spectrum:
-        """Decompose; singular values below rounding are zero."""
+    def of(cls, design: Design, tol: float = 0.0) -> Spectrum:
+        """Decompose; singular values below rounding, or ``tol`` of the largest, are zero."""
         U, s, Vt = np.linalg.svd(design.rows, full_matrices=False)
-        noise = max(design.rows.shape) * np.finfo(float).eps * (s[0] if s.size else 0.0)
-        kept = s > noise
+        largest = s[0] if s.size else 0.0
+        noise = max(design.rows.shape) * np.finfo(float).eps * largest
+        kept = s > max(noise, tol * largest)
+        left_out = int((s > noise).sum() - kept.sum())
         smallest = float(s[-1]) if s.size and kept.all() and len(s) == design.rows.shape[1] else 0.0
         U, s, Vt = U[:, kept], s[kept], Vt[kept]
         outside = 1 - np.einsum("ij,ij->i", U, U)
@@ -74,7 +77,7 @@ class Spectrum:
         outside[outside < 1e-14 * max(design.rows.shape)] = 0.0
         unreachable = design.targets - U @ (U.T @ design.targets)
         unreachable[outside == 0] = 0.0
-        return cls(design=design, U=U, s=s, Vt=Vt, smallest=smallest, outside=outside, unreachable=unreachable)
+        return cls(design, U, s, Vt, smallest, outside, unreachable, left_out)
 
     @property
     def rank(self) -> int:
@@ -104,8 +107,11 @@ class Spectrum:
     def leave_one_out(self, regularization: float) -> Array | None:
         """y_i − ŷ_i of the fit without row i, all rows, the total penalty Σs·λ held fixed: e_i/(1 − h_i).
 
-        None if some row determines its own prediction (h_i = 1), so that the fit without it is not determined.
+        None if some row determines its own prediction (h_i = 1), so that the fit without it is not determined, or if
+        combinations of columns above rounding were left out: without a row, others would be.
         """
+        if self.left_out:
+            return None
         keep = self.complements(regularization)
         if not (keep > 0).all():
             return None
@@ -128,7 +134,7 @@ def ridge_path(
     y: npt.ArrayLike,
     grid: npt.ArrayLike,
     *,
-    intercept: Intercept = "regularized",
+    intercept: Intercept = "free",
     sample_weight: npt.ArrayLike | None = None,
 ) -> dict[str, Any]:
     """Ridge regression for every λ of a grid, from one singular value decomposition.

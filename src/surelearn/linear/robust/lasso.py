@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -14,14 +15,17 @@ from sklearn.linear_model import Lasso, lars_path
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from surelearn import bounds
-from surelearn.base import Writer
 from surelearn.linear._regressor import LinearRegressor, require_positive
+from surelearn.linear.robust.record import SquareRootLassoRecord
+from surelearn.optim.spread import column_spreads, divided
 from surelearn.optim.stopping import Stopper
+from surelearn.subject import Parts, linear_form
 
 Array = npt.NDArray[np.float64]
 
 ROUNDING = 1e-12  # by which a dual value is lowered, so that rounding cannot lift it above the optimum
 DESCENTS = 8  # trial penalties by coordinate descent before the path is followed
+RELATIVE = 0.5  # the radius where none is stated, in units of each column's spread
 PATH_ENTRIES = 20_000_000  # of X, above which it is not: the path takes a dense matrix
 
 
@@ -35,7 +39,9 @@ class SquareRootLasso(LinearRegressor):
 
     Parameters
     ----------
-    radius : λ > 0, in the units of a column's Euclidean norm: it grows as √n for features measured with errors
+    radius : λ > 0, in the units of a column's Euclidean norm: it grows as √n for features measured with errors. None is half
+        of each column's own spread on the rows (`column_spreads`), λ_j = s_j/2, so that columns of any size may be mixed:
+        ‖Xw + b − y‖₂ + ``Σ λ_j·|w_j|`` is minimized, and column j of Z does not exceed λ_j
     fit_intercept : whether to add b, which is neither penalized nor perturbed
     tolerance : the duality gap to reach, relative to the residual of w = 0
     max_iter : the most trial penalties
@@ -46,7 +52,7 @@ class SquareRootLasso(LinearRegressor):
     coef_ : array (d,)
     intercept_ : float
     n_iter_ : trial penalties used
-    facts_ : objective, duality gap, norms
+    facts_ : objective, norms, and the dual vector's
 
     Examples
     --------
@@ -63,10 +69,13 @@ class SquareRootLasso(LinearRegressor):
     perturbed residual norm ≤ 13.04  (always, robust regression is the square-root lasso)
     """
 
+    saved_as = "square-root-lasso/1"
+    Record = SquareRootLassoRecord
+
     def __init__(
         self,
         *,
-        radius: float = 1.0,
+        radius: float | None = None,
         fit_intercept: bool = True,
         tolerance: float = 1e-8,
         max_iter: int = 100,
@@ -80,11 +89,12 @@ class SquareRootLasso(LinearRegressor):
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SquareRootLasso:
         """Fit; weights count rows: the residual's norm is √Σ s_i r_i²."""
-        require_positive(radius=self.radius, tolerance=self.tolerance, max_iter=self.max_iter)
+        require_positive(radius=RELATIVE if self.radius is None else self.radius)
+        require_positive(tolerance=self.tolerance, max_iter=self.max_iter)
         X, y, weights = self._rows(X, y, sample_weight, "csc")
-        design = _Design(X, y, weights, bool(self.fit_intercept))
-        found = _solve(design, float(self.radius), self.tolerance, int(self.max_iter))
-        self.coef_, self.n_iter_ = found.weights, found.iterations
+        design, spreads = self._design(X, y, weights)
+        found = _solve(design, self._radius(), self.tolerance, int(self.max_iter))
+        self.coef_, self.n_iter_ = found.weights / spreads, found.iterations
         self.intercept_ = float(design.target_mean - design.means @ found.weights)
         if found.gap > self.tolerance * design.size:
             warnings.warn(
@@ -92,14 +102,49 @@ class SquareRootLasso(LinearRegressor):
                 ConvergenceWarning,
                 stacklevel=2,
             )
-        self.facts_ = {
+        self.facts_ = self._measured(X, y, weights, found, spreads)
+        return self
+
+    @classmethod
+    def examples(cls) -> Iterator[Self]:
+        """With a free intercept, and without; the radius in the columns' spreads, and stated."""
+        yield cls()
+        yield cls(radius=0.5)
+        yield cls(radius=0.5, fit_intercept=False)
+
+    @classmethod
+    def checked(cls) -> Iterator[Self]:
+        """At its defaults."""
+        yield cls()
+
+    def measure_again(self, X: Any, y: Any = None, sample_weight: Any = None) -> dict[str, Any]:
+        """The record's fields that the fitted model and the rows tell, measured again; the dual vector is found again."""
+        check_is_fitted(self)
+        X, y, weights = self._rows(X, y, sample_weight, "csc", reset=False)
+        design, spreads = self._design(X, y, weights)
+        found = _solve(design, self._radius(), self.tolerance, int(self.max_iter))
+        return self._measured(X, y, weights, found, spreads)
+
+    def _radius(self) -> float:
+        return RELATIVE if self.radius is None else float(self.radius)
+
+    def _design(self, X: Any, y: Array, weights: Array) -> tuple[_Design, Array]:
+        """Rows as they are solved, and what their columns were divided by: 1 where the radius is in their own units."""
+        spreads = column_spreads(X, weights) if self.radius is None else np.ones(X.shape[1])
+        return _Design(X if self.radius is not None else divided(X, spreads), y, weights, bool(self.fit_intercept)), spreads
+
+    def _measured(self, X: Any, y: Array, weights: Array, found: _Found, spreads: Array) -> dict[str, Any]:
+        design, solved = found.design, self.coef_ * spreads
+        l1_norm = float(np.abs(solved).sum())
+        left = float(np.linalg.norm(design.b - design.times(solved)))
+        return {
             "n": int(X.shape[0]),
             "d": int(X.shape[1]),
-            "radius": float(self.radius),
+            "radius": self._radius(),
+            "relative": self.radius is None,
             "residual_norm": float(np.linalg.norm(X @ self.coef_ + self.intercept_ - y)),
-            "l1_norm": float(np.abs(self.coef_).sum()),
-            "objective": found.objective,
-            "gap": found.gap,
+            "l1_norm": l1_norm,
+            "objective": left + self._radius() * l1_norm,
             "dual_inner": found.dual[0],
             "dual_norm": found.dual[1],
             "dual_correlation": found.dual[2],
@@ -107,12 +152,12 @@ class SquareRootLasso(LinearRegressor):
             "weighted": bool((weights != 1).any()),
             "free_intercept": bool(self.fit_intercept),
         }
-        return self
 
     def worst_perturbation(self, X: Any, y: Any) -> Array:
         """A matrix Z, no column longer than λ, that makes ‖(X + Z)w + b − y‖₂ as large as any does: + λ‖w‖₁.
 
-        z_j = λ·sgn(w_j)·u with u the residual's direction; where the residual is 0, any u of length 1 does.
+        z_j = λ·sgn(w_j)·u with u the residual's direction; where the residual is 0, any u of length 1 does. ``X``, ``y`` are
+        the rows it was fitted on, whose spreads are the units of a radius that was left out.
 
         Examples
         --------
@@ -131,31 +176,16 @@ class SquareRootLasso(LinearRegressor):
         residual = X @ self.coef_ + self.intercept_ - y
         size = np.linalg.norm(residual)
         direction = residual / size if size > 0 else np.eye(1, len(y)).ravel()
-        return np.outer(direction, self.radius * np.sign(self.coef_))
+        spreads = 1.0 if self.radius is not None else column_spreads(X)
+        return np.outer(direction, self._radius() * spreads * np.sign(self.coef_))
 
-    def _claim(self, writer: Writer) -> None:
-        writer.claim(
-            bounds.column_perturbations,
-            {"residual_norm": "residual_norm", "l1_norm": "l1_norm", "perturbation": "radius"},
-            loss="Euclidean norm of the training residuals",
-        )
-        if self.facts_["weighted"]:
-            reason = "rows are weighted: the duality gap is that of the weighted objective"
-            writer.absent("least perturbed residual norm", reason, "square_root_lasso_optimum")
-        else:
-            names = {"inner": "dual_inner", "dual_norm": "dual_norm", "correlation": "dual_correlation"}
-            writer.claim(
-                bounds.square_root_lasso_optimum,
-                {**names, "perturbation": "radius"},
-                loss="Euclidean norm of the training residuals",
-            )
-        writer.absent(
-            "risk", "the theorem is about the training rows, perturbed; of new rows it says nothing: use certify()"
-        )
+    def _describe(self) -> Parts:
+        check_is_fitted(self)
+        return Parts(lambda: linear_form(self.coef_, self.intercept_))
 
 
 class _Design:
-    """√s-weighted, centred rows A and targets b, with A implicit for sparse input."""
+    """√s-weighted, centered rows A and targets b, with A implicit for sparse input."""
 
     def __init__(self, X: Any, y: Array, weights: Array, centred: bool) -> None:
         kept = weights > 0
@@ -189,7 +219,7 @@ class _Design:
     def lasso(self, alpha: float, start: Array, tolerance: float) -> Array:
         """The minimizer of ½‖Aw − b‖² + α‖w‖₁ by scikit-learn's coordinate descent."""
         total = len(self.b) if self.A is not None else self.weights.sum()
-        inner = self.A is None and self.centred  # scikit-learn centres sparse columns without filling them
+        inner = self.A is None and self.centred  # scikit-learn centers sparse columns without filling them
         solver = Lasso(alpha=alpha / total, fit_intercept=inner, tol=tolerance, max_iter=1000, warm_start=True)
         solver.coef_ = start.copy()
         with warnings.catch_warnings():

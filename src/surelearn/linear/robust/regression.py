@@ -3,18 +3,35 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from collections.abc import Iterator
+from copy import copy
+from typing import Any, Self
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
 
-from surelearn import bounds
-from surelearn.base import Writer
-from surelearn.bounds.robust_regression import SOLVED
+from surelearn.lacking import Lacking
 from surelearn.linear._regressor import LinearRegressor, require_bound, require_nonnegative, require_positive, row_norms
-from surelearn.linear.robust.losses import Clipped, Problem, huber_loss, minimize_clipped, minimize_huber
+from surelearn.linear.robust.losses import (
+    KNEE,
+    Array,
+    Clipped,
+    Problem,
+    huber_dual,
+    huber_loss,
+    minimize_clipped,
+    minimize_huber,
+    scale_of_rows,
+)
+from surelearn.linear.robust.record import HuberRecord, VariationalRecord
+from surelearn.optim.spread import around_spreads
+from surelearn.record import Within
+from surelearn.subject import Around, Objective, Parts, linear_form
 
 KINDS = ("truncation", "geman_mcclure")
+PENALTY = 1e-4  # λ where none is stated
+CLIPPED = 4.0  # the threshold of a clipped loss in units of σ: 96% of least squares' efficiency at normal residuals
 
 
 class HuberRegression(LinearRegressor):
@@ -25,13 +42,21 @@ class HuberRegression(LinearRegressor):
 
     Parameters
     ----------
-    threshold : η > 0, the residual beyond which the loss is linear
-    regularization : λ ≥ 0
+    threshold : η > 0, the residual beyond which the loss is linear. None is 1 where x_bound is stated, else 1.345 times the
+        scale of the residuals (`scale_of_rows`), which looks at the rows and voids the stability claim
+    regularization : λ ≥ 0. None is 10⁻⁴: where x_bound is stated as it is, else of the weights of columns divided by their
+        spread (`column_spreads`), λ·Σ(s_j·w_j)², so that columns of any size may be mixed; which voids that claim, too
     fit_intercept : whether to add b, which is not penalized; a free intercept voids the stability claim
     x_bound, y_bound : bounds on ‖x‖ and ``|y|`` that hold for every row, of which stability and risk claims are made
     tolerance : the gradient norm to reach, relative to η·x_bound (η times the largest ‖x‖ seen, if not stated)
     max_iter : the most Newton steps
     delta : failure probability of claims
+
+    Attributes
+    ----------
+    coef_, intercept_ : w and b, in the columns' own units
+    threshold_ : η
+    spreads_ : what the columns were divided by for the penalty, (d,); 1 where λ was stated
 
     Examples
     --------
@@ -43,11 +68,14 @@ class HuberRegression(LinearRegressor):
     uniform stability ≤ 0.3201  (always, stability of Huber regression)
     """
 
+    saved_as = "huber-regression/1"
+    Record = HuberRecord
+
     def __init__(
         self,
         *,
-        threshold: float = 1.0,
-        regularization: float = 1e-4,
+        threshold: float | None = None,
+        regularization: float | None = None,
         fit_intercept: bool = True,
         x_bound: float | None = None,
         y_bound: float | None = None,
@@ -66,16 +94,13 @@ class HuberRegression(LinearRegressor):
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> HuberRegression:
         """Fit; weights count rows."""
-        require_positive(threshold=self.threshold, tolerance=self.tolerance, max_iter=self.max_iter)
-        require_nonnegative(regularization=self.regularization)
-        X, y, weights = self._rows(X, y, sample_weight, "csr")
-        norms, eta = row_norms(X), float(self.threshold)
-        require_bound("x_bound", norms, self.x_bound)
-        require_bound("y_bound", np.abs(y), self.y_bound)
-        problem = Problem.of(X, y, weights, self.regularization, bool(self.fit_intercept))
-        scale = float(self.x_bound) if self.x_bound is not None else max(1.0, float(norms.max()))
-        reach = self.tolerance * eta * scale
-        found = minimize_huber(problem, eta, reach, int(self.max_iter))
+        require_positive(tolerance=self.tolerance, max_iter=self.max_iter)
+        _require_stated(self)
+        problem, scale, weighted = self._problem(X, y, sample_weight, reset=True)
+        self.spreads_ = problem.spreads
+        self.threshold_ = self._stated_threshold() or KNEE * scale_of_rows(problem, self.tolerance * scale)
+        reach = self.tolerance * self.threshold_ * scale
+        found = minimize_huber(problem, self.threshold_, reach, int(self.max_iter))
         if found.gradient_norm > reach:
             warnings.warn(
                 f"the gradient's norm is {found.gradient_norm:.3g} after {found.steps} steps, above {reach:.3g}: "
@@ -83,74 +108,98 @@ class HuberRegression(LinearRegressor):
                 ConvergenceWarning,
                 stacklevel=2,
             )
-        d = X.shape[1]
-        self.coef_, self.intercept_ = found.v[:d].copy(), float(found.v[d]) if self.fit_intercept else 0.0
+        d = self.n_features_in_
+        self.coef_, self.intercept_ = found.v[:d] / self.spreads_, float(found.v[d]) if self.fit_intercept else 0.0
         self.n_iter_ = found.steps
-        residuals = problem.residual(found.v)
-        self.facts_ = {
-            "n": int(X.shape[0]),
-            "d": int(d),
-            "threshold": eta,
-            "regularization": float(self.regularization),
-            "risk": float(problem.weights @ huber_loss(residuals, eta)),
-            "objective": found.objective,
-            "gradient_norm": found.gradient_norm,
-            "gradient_bound": reach,
-            "beyond_threshold": int((np.abs(residuals) > eta).sum()),
-            "weighted": bool((weights != weights[0]).any()),
-            "free_intercept": bool(self.fit_intercept),
-        }
-        stated = {"x_bound": self.x_bound, "y_bound": self.y_bound}
-        self.facts_ |= {name: float(value) for name, value in stated.items() if value is not None}
-        self._derive()
+        if hasattr(self, "facts_"):
+            del self.facts_  # of a fit before
+        measured = self._measured(problem, scale, weighted)
+        self.facts_ = {name: getattr(value, "value", value) for name, value in measured.items()}
         return self
 
-    def _derive(self) -> None:
-        """Facts that follow from the stated bounds: β, and the largest loss that any row can have.
+    @classmethod
+    def examples(cls) -> Iterator[Self]:
+        """With what each claim needs, and without."""
+        yield cls()
+        yield cls(threshold=0.2, regularization=0.1, fit_intercept=False, x_bound=1.0)
+        yield cls(threshold=0.2, regularization=0.1, fit_intercept=False, x_bound=1.0, y_bound=1.0)
 
-        w = 0 costs at most M^η(Y), so λ‖w‖² ≤ M^η(Y) and no residual exceeds Y + X·√(M^η(Y)/λ).
-        """
-        if self._no_stability():
-            return
+    def measure_again(self, X: Any, y: Any = None, sample_weight: Any = None) -> dict[str, Any]:
+        """The record's fields that the fitted model and the rows it was fitted on tell, measured again."""
+        check_is_fitted(self)
+        return self._measured(*self._problem(X, y, sample_weight, reset=False))
+
+    def _stated_threshold(self) -> float | None:
+        """η where it was stated or x_bound was, so that nothing is taken from the rows."""
+        if self.threshold is not None:
+            return float(self.threshold)
+        return None if self.x_bound is None else 1.0
+
+    def _problem(self, X: Any, y: Any, sample_weight: Any, *, reset: bool) -> tuple[Problem, float, bool]:
+        """The problem of checked rows, the size of a row, and whether the rows are weighted."""
+        X, y, weights = self._rows(X, y, sample_weight, "csr", reset=reset)
+        norms = row_norms(X)
+        require_bound("x_bound", norms, self.x_bound)
+        require_bound("y_bound", np.abs(y), self.y_bound)
+        problem = Problem.of(X, y, weights, _penalty(self), bool(self.fit_intercept), relative=_is_relative(self))
+        largest = float(row_norms(problem.A).max()) if _is_relative(self) else float(norms.max())
+        scale = float(self.x_bound) if self.x_bound is not None else max(1.0, largest)
+        return problem, scale, bool((weights != weights[0]).any())
+
+    def _measured(self, problem: Problem, scale: float, weighted: bool) -> dict[str, Any]:
+        eta, v = threshold_of(self), weights_of(self, problem)
+        reach = self.tolerance * eta * scale
+        r = problem.residual(v)
+        slope = float(np.linalg.norm(problem.huber_gradient(v, r, eta)))
+        size = eta * float(row_norms(problem.A).max()) + float(np.linalg.norm(2 * problem.penalty * v))
+        dual: dict[str, Any] = {}
+        if _penalty(self) > 0 and "dual" in getattr(self, "facts_", {"dual": 0}):  # models of version 0.2 have none
+            value, rounding = huber_dual(problem, v, eta, free=bool(self.fit_intercept))
+            dual = {"dual": Within(value, 4 * rounding), "gap_rounding": rounding}
+        near = int((np.abs(np.abs(r) - eta) <= 1e-12 * (eta + np.abs(problem.y).max())).sum())  # rounding decides of them
+        return {
+            "n": int(problem.A.shape[0]),
+            "d": len(self.coef_),
+            "threshold": eta,
+            "regularization": _penalty(self),
+            "threshold_from_rows": self._stated_threshold() is None,
+            "relative": _is_relative(self),
+            "x_bound": None if self.x_bound is None else float(self.x_bound),
+            "y_bound": None if self.y_bound is None else float(self.y_bound),
+            "gradient_bound": reach,
+            "gradient_norm": Within(slope, 1e-6 * slope + 1e-12 * size),
+            "objective": problem.huber_objective(v, r, eta),
+            "risk": float(problem.weights @ huber_loss(r, eta)),
+            "beyond_threshold": Within(int((np.abs(r) > eta).sum()), near),
+            "weighted": weighted,
+            "free_intercept": bool(self.fit_intercept),
+        } | dual
+
+    def _describe(self) -> Parts | Around:
+        check_is_fitted(self)
+        return around_spreads(self._inside(), self.spreads_) if self.facts_.get("relative") else self._parts()
+
+    def _inside(self) -> HuberRegression:
+        """The same fit as a model of columns divided by their spreads, with everything stated."""
+        inside = copy(self)
+        inside.threshold, inside.regularization = self.threshold_, _penalty(self)
+        inside.coef_, inside.spreads_ = self.coef_ * self.spreads_, np.ones(len(self.coef_))
+        inside.facts_ = self.facts_ | {"relative": False}
+        return inside
+
+    def _parts(self) -> Parts:
         facts = self.facts_
-        x, eta, lam = facts["x_bound"], facts["threshold"], facts["regularization"]
-        facts["beta"] = bounds.beta_huber(x, eta, lam, facts["n"], facts["gradient_bound"])
-        if "y_bound" in facts:
-            largest = facts["y_bound"] + x * np.sqrt(float(huber_loss(facts["y_bound"], eta)) / lam)
-            facts["loss_bound"] = float(huber_loss(largest, eta))
-
-    def _no_stability(self) -> str:
-        """Why no stability claim can be made, or ""."""
-        facts = self.facts_
-        if facts["regularization"] == 0:
-            return "regularization = 0: the objective is not strongly convex"
-        if facts["free_intercept"]:
-            return "the intercept is not regularized: set fit_intercept=False (and add a constant column)"
-        if facts["weighted"]:
-            return "rows are weighted unequally"
-        if facts["gradient_norm"] > facts["gradient_bound"]:
-            return "the minimization stopped before it reached its tolerance: raise max_iter"
-        return "" if "x_bound" in facts else "state x_bound=, a bound on ‖x‖ that holds for every row"
-
-    def _claim(self, writer: Writer) -> None:
-        if reason := self._no_stability():
-            writer.absent("uniform stability", reason, "beta_huber")
-            writer.absent("risk", reason, "uniform_stability_nonnegative")
-            return
-        names = ("x_bound", "threshold", "regularization", "n")
-        loss = f"huber({self.facts_['threshold']:g})"
-        read = {**{name: name for name in names}, "gradient_norm": "gradient_bound"}
-        writer.claim(bounds.beta_huber, read, loss=loss)
-        if "y_bound" not in self.facts_:
-            reason = "state y_bound=, a bound on |y| that holds for every row"
-            writer.absent("risk", reason, "uniform_stability_nonnegative")
-            return
-        writer.claim(
-            bounds.uniform_stability_nonnegative,
-            {name: name for name in ("risk", "beta", "n", "loss_bound")},
-            loss=loss,
-            assumptions=("‖x‖ ≤ x_bound and |y| ≤ y_bound for every row, as stated", SOLVED),
+        objective = Objective(
+            "huber",
+            _penalty(self),
+            intercept="free" if self.fit_intercept else "none",
+            parameters={"knee": threshold_of(self)},
+            uniform=not facts["weighted"],
+            rows=facts["n"],
+            minimized=facts["gradient_norm"] <= facts["gradient_bound"] if "gradient_bound" in facts else True,
+            tolerance=float(self.tolerance),
         )
+        return Parts(lambda: linear_form(self.coef_, self.intercept_), objective)
 
 
 class VariationalRegression(LinearRegressor):
@@ -163,8 +212,9 @@ class VariationalRegression(LinearRegressor):
     Parameters
     ----------
     loss : ψ by its name, see `Clipped`: "truncation" (a row counts or does not) or "geman_mcclure" (smooth)
-    threshold : the residual, in the units of y, whose squared loss is the level ½·threshold² that ℓ̃ never exceeds
-    regularization : λ ≥ 0
+    threshold : the residual, in the units of y, whose squared loss is the level ½·threshold² that ℓ̃ never exceeds. None is
+        4 times the scale of the residuals of Huber's fit (`scale_of_rows`)
+    regularization : λ ≥ 0. None is 10⁻⁴ of the weights of columns divided by their spread, as of `HuberRegression`
     fit_intercept : whether to add b, which is not penalized
     tolerance : the relative decrease of the objective below which to stop
     max_iter : the most alternations
@@ -172,6 +222,7 @@ class VariationalRegression(LinearRegressor):
 
     Attributes
     ----------
+    threshold_, spreads_ : as of `HuberRegression`
     beliefs_ : array (n,), the last η of each training row
     objectives_ : array, the objective at Huber's fit and after each alternation
 
@@ -183,12 +234,15 @@ class VariationalRegression(LinearRegressor):
     ([1.0], [1.0, 1.0, 0.0, 1.0, 1.0])
     """
 
+    saved_as = "variational-regression/1"
+    Record = VariationalRecord
+
     def __init__(
         self,
         *,
         loss: str = "geman_mcclure",
-        threshold: float = 1.0,
-        regularization: float = 1e-4,
+        threshold: float | None = None,
+        regularization: float | None = None,
         fit_intercept: bool = True,
         tolerance: float = 1e-10,
         max_iter: int = 1000,
@@ -206,37 +260,97 @@ class VariationalRegression(LinearRegressor):
         """Fit; weights count rows."""
         if self.loss not in KINDS:
             raise ValueError(f"loss must be one of {', '.join(KINDS)}, not {self.loss!r}")
-        require_positive(threshold=self.threshold, max_iter=self.max_iter)
-        require_nonnegative(regularization=self.regularization, tolerance=self.tolerance)
-        X, y, weights = self._rows(X, y, sample_weight, "csr")
-        problem = Problem.of(X, y, weights, self.regularization, bool(self.fit_intercept))
-        clipped, eta = Clipped(self.loss, float(self.threshold)), float(self.threshold)
-        reach = 1e-10 * eta * max(1.0, float(row_norms(X).max()))
-        start = minimize_huber(problem, eta, reach, 200)
-        v, self.objectives_ = minimize_clipped(problem, clipped, start.v, self.tolerance, int(self.max_iter))
+        require_positive(max_iter=self.max_iter)
+        require_nonnegative(tolerance=self.tolerance)
+        _require_stated(self)
+        problem, clipped, start = self._start(X, y, sample_weight, reset=True)
+        self.threshold_, self.spreads_ = clipped.threshold, problem.spreads
+        v, self.objectives_ = minimize_clipped(problem, clipped, start, self.tolerance, int(self.max_iter))
         if len(self.objectives_) > self.max_iter and self.objectives_[-1] < self.objectives_[-2] * (1 - self.tolerance):
             warnings.warn(
                 f"the objective still falls after {self.max_iter} alternations: raise max_iter or tolerance",
                 ConvergenceWarning,
                 stacklevel=2,
             )
-        d = X.shape[1]
-        self.coef_, self.intercept_ = v[:d].copy(), float(v[d]) if self.fit_intercept else 0.0
+        d = self.n_features_in_
+        self.coef_, self.intercept_ = v[:d] / self.spreads_, float(v[d]) if self.fit_intercept else 0.0
         self.beliefs_ = clipped.belief(problem.residual(v))
         self.n_iter_ = len(self.objectives_) - 1 or 1
-        self.facts_ = {
-            "n": int(X.shape[0]),
-            "d": int(d),
-            "loss": self.loss,
-            "threshold": eta,
-            "regularization": float(self.regularization),
-            "objective": float(self.objectives_[-1]),
-            "huber_start_objective": float(self.objectives_[0]),
-            "believed": float(problem.weights @ self.beliefs_),
-        }
+        self.facts_ = self._measured(problem, clipped, start)
         return self
 
-    def _claim(self, writer: Writer) -> None:
-        writer.absent("suboptimality", "the objective is not convex: this is a local optimum, and a better one may exist")
-        writer.absent("uniform stability", "the objective is not convex: exchanging one row may lead to another optimum")
-        writer.absent("risk", "no theorem here bounds the risk of a local optimum from its own rows: use certify()")
+    @classmethod
+    def examples(cls) -> Iterator[Self]:
+        """Both losses, and everything taken from the rows."""
+        yield cls()
+        yield cls(threshold=0.2, regularization=1e-4)
+        yield cls(loss="truncation", threshold=0.2, fit_intercept=False)
+
+    @classmethod
+    def checked(cls) -> Iterator[Self]:
+        """Both losses."""
+        yield cls()
+        yield cls(loss="truncation")
+
+    def measure_again(self, X: Any, y: Any = None, sample_weight: Any = None) -> dict[str, Any]:
+        """The record's fields that the fitted model and the rows tell, measured again; Huber's start is found again."""
+        check_is_fitted(self)
+        return self._measured(*self._start(X, y, sample_weight, reset=False))
+
+    def _start(self, X: Any, y: Any, sample_weight: Any, *, reset: bool) -> tuple[Problem, Clipped, Array]:
+        """The problem of checked rows, the loss, and Huber's fit."""
+        X, y, weights = self._rows(X, y, sample_weight, "csr", reset=reset)
+        problem = Problem.of(X, y, weights, _penalty(self), bool(self.fit_intercept), relative=_is_relative(self))
+        reach = 1e-10 * max(1.0, float(row_norms(problem.A if _is_relative(self) else X).max()))
+        if reset:
+            eta = CLIPPED * scale_of_rows(problem, reach) if self.threshold is None else float(self.threshold)
+        else:
+            eta = threshold_of(self)
+        return problem, Clipped(self.loss, eta), minimize_huber(problem, eta, reach * eta, 200).v
+
+    def _measured(self, problem: Problem, clipped: Clipped, start: Array) -> dict[str, Any]:
+        v = weights_of(self, problem)
+        return {
+            "n": int(problem.A.shape[0]),
+            "d": len(self.coef_),
+            "loss": self.loss,
+            "threshold": clipped.threshold,
+            "regularization": _penalty(self),
+            "relative": _is_relative(self),
+            "objective": problem.clipped_objective(v, clipped),
+            "huber_start_objective": problem.clipped_objective(start, clipped),
+            "believed": float(problem.weights @ clipped.belief(problem.residual(v))),
+        }
+
+    def _describe(self) -> Parts:
+        check_is_fitted(self)
+        why = "the clipped loss is not convex: the fit is a local optimum, which may depend on the start"
+        return Parts(lambda: linear_form(self.coef_, self.intercept_), Lacking("objective", why))
+
+
+def weights_of(model: HuberRegression | VariationalRegression, problem: Problem) -> Array:
+    """(w, b) of a fitted model as the problem has them, or w where no b was fitted."""
+    w = model.coef_ * problem.spreads
+    return np.append(w, model.intercept_) if model.fit_intercept else w
+
+
+def threshold_of(model: HuberRegression | VariationalRegression) -> float:
+    """η of a fitted model; those of version 0.2 had it stated."""
+    found: Any = getattr(model, "threshold_", model.threshold)
+    return float(found)
+
+
+def _require_stated(model: HuberRegression | VariationalRegression) -> None:
+    if model.threshold is not None:
+        require_positive(threshold=model.threshold)
+    if model.regularization is not None:
+        require_nonnegative(regularization=model.regularization)
+
+
+def _penalty(model: HuberRegression | VariationalRegression) -> float:
+    return PENALTY if model.regularization is None else float(model.regularization)
+
+
+def _is_relative(model: HuberRegression | VariationalRegression) -> bool:
+    """Whether the penalty is on the weights of columns divided by their spread."""
+    return model.regularization is None and getattr(model, "x_bound", None) is None

@@ -142,28 +142,33 @@ class RowsDual:
 
 
 def solve(dual: GramDual | RowsDual, *, tol: float, passes: int, random: Any) -> int:
-    """Maximize the dual until the gap is at most ``tol``·ΣC_i; the passes made.
+    """Maximize the dual until the gap is at most ``tol``·ΣC_i; the passes made. The α of the smallest gap met is kept.
 
     tol is the gap of (1/n)·Σ hinge + λ‖w‖² with λ = 1/(2Cn), whose value at w = 0 is 1.
     """
     enough, slack = tol * dual.upper.sum(), min(0.5, _SLACK * tol)
     followed = dual.interior_cost() > _AFFORDABLE
-    done, pause = 0, dual.between
+    done, pause, best = 0, dual.between, (np.inf, dual.alpha)
     with _libraries().limit(limits=1, user_api="blas"):  # many small systems: threads would wait for each other
         while done < passes:
             done += dual.ascend(min(pause, passes - done), slack, random.randint(2**31))
             slack, most = max(slack / 10, 1e-14), min(_FEW_FREE + 5 * done, _MOST_FREE)
             margins = dual.margins()
-            if (left := gap(dual.alpha, dual.upper, margins)) <= enough:
+            left = gap(dual.alpha, dual.upper, margins)
+            best = (left, dual.alpha.copy()) if left < best[0] else best
+            if left <= enough:
                 break
             if not followed and dual.crawls(done, left / dual.upper.sum()):
                 follow_central_path(dual)
                 followed, most, margins = True, _MOST_FREE, dual.margins()
             _newton(dual, margins, most)
-            if (after := dual.gap()) <= enough:
+            after = dual.gap()
+            best = (after, dual.alpha.copy()) if after < best[0] else best
+            if after <= enough:
                 break
             if after > left / 10:  # Newton steps come too early: more passes before the next
                 pause *= 2
+        dual.alpha = best[1]
     return done
 
 

@@ -24,7 +24,8 @@ class Dual(Protocol):
 def follow_central_path(dual: Dual) -> None:
     """Follow the central path α_i z_i = (C_i − α_i) v_i = μ → 0, then put every α_i that is nearly at a bound there.
 
-    Taken over only if its gap is smaller than the one that was reached.
+    Where columns differ much in size, rounding ends the path early and leads astray: the best point on it is kept, and taken
+    over only if its gap is smaller than the one that was reached.
     """
     before, reached = dual.alpha, dual.gap()
     upper = dual.upper
@@ -32,10 +33,10 @@ def follow_central_path(dual: Dual) -> None:
     slope = dual.margins() - 1.0
     shift = 1.0 + 0.01 * float(np.abs(slope).mean())
     low, high = np.maximum(slope, 0) + shift, np.maximum(-slope, 0) + shift  # multipliers z of α ≥ 0 and v of α ≤ C
-    length = 0.0
+    length, best = 0.0, (np.inf, dual.alpha)
     for _ in range(150):
         alpha, rest = dual.alpha, upper - dual.alpha
-        mu = (1.0 - 0.9 * length) * float(low @ alpha + high @ rest) / (2 * upper.size)  # short steps ask for centring
+        mu = (1.0 - 0.9 * length) * float(low @ alpha + high @ rest) / (2 * upper.size)  # short steps ask for centering
         if mu <= 1e-14 * upper.mean():
             break
         try:
@@ -55,9 +56,14 @@ def follow_central_path(dual: Dual) -> None:
         if not ((moved > 0) & (moved < upper)).all():
             break
         dual.alpha, low, high = moved, low + length * d_low, high + length * d_high
+        if (now := dual.gap()) < best[0]:
+            best = now, moved
+    dual.alpha = best[1].copy()
     short = 1.0 - dual.margins()
     dual.alpha[dual.alpha < 1e-6 * upper * (short < -1e-8)] = 0.0
     near = (upper - dual.alpha < 1e-6 * upper) & (short > 1e-8)
     dual.alpha[near] = upper[near]
+    if dual.gap() > max(best[0], 1e-3 * upper.sum()):  # what was nearly at a bound had to be only nearly there
+        dual.alpha = best[1]
     if not dual.gap() < reached:
         dual.alpha = before

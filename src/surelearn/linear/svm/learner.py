@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+import operator
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import ClassifierMixin
@@ -14,25 +16,20 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
-from surelearn import bounds
-from surelearn.base import Learner, Writer
-from surelearn.bounds.capacity import BINARY
-from surelearn.bounds.optimality import CONVEX_LIPSCHITZ
-from surelearn.bounds.stability import LOSS_NONNEGATIVE, UNIFORM
-from surelearn.certificate import AT_LEAST_ERRORS
-from surelearn.claim import Theorem
-from surelearn.kernel.functions import UNBOUNDED, Kernel, Linear, Precomputed, kernel, squared_norms
-from surelearn.kernel.precomputed import FIXED, MOST_ROWS, POSITIVE, check_matrix, validate
-from surelearn.linear.svm.machine import Machine, Problem, train
+from surelearn.base import Learner
+from surelearn.kernel.form import sum_form
+from surelearn.kernel.functions import Kernel, Linear, Polynomial, Precomputed, kernel, squared_norms
+from surelearn.kernel.precomputed import NOT_KERNEL_MATRICES, check_matrix, validate
+from surelearn.lacking import Lacking
+from surelearn.linear.svm.machine import Machine, Problem, kept_machine, train
 from surelearn.linear.svm.optimality import Optimality, optimality
+from surelearn.linear.svm.record import MARGIN, SvmRecord
 from surelearn.linear.svm.votes import class_pairs, votes
-
-CLASSES_KNOWN = "the classes were known before seeing the rows"
-_MARGIN = 0.99  # at which the margin bound counts rows: just below 1, where the support vectors of a solution sit
-_STATE = "state x_bound=, a bound on ‖x‖ that holds for every row"
-_FREE = "the free intercept is not regularized: intercept='regularized' certifies"
-_GAP = bounds.duality_gap
-_COMPRESSION, _STABILITY, _RADEMACHER = bounds.campi_garatti, bounds.stability_near_minimizer, bounds.rademacher_margin
+from surelearn.record import Within
+from surelearn.subject import Closed, Objective, Parts, linear_form
+from surelearn.subject.forms import PRECOMPUTED
+from surelearn.subject.machines import Dual, DualMachine, Machines, largest
+from surelearn.subject.registry import NO_DUAL, dense
 
 
 @dataclass(frozen=True)
@@ -46,14 +43,9 @@ class _Trained:
     proof: Optimality | None
 
     @property
-    def gap(self) -> float:
-        """How far the objective can be above its minimum; without a proof as computed."""
-        return self.machine.gap if self.proof is None else self.proof.gap
-
-    @property
-    def errors(self) -> tuple[float, float]:
-        """How far w and a free b can be from the exact ones."""
-        return (math.inf, math.inf) if self.proof is None else (self.proof.weight_error, self.proof.bias_error)
+    def bias_error(self) -> float:
+        """How far a free b can be from an exact one."""
+        return math.inf if self.proof is None else self.proof.bias_error
 
     def compressed(self, squared: np.ndarray) -> np.ndarray:
         """Rows that determine the exact solution, or may."""
@@ -99,7 +91,9 @@ class SupportVectorMachine(ClassifierMixin, Learner):
     array([0, 1, 1, 0])
     """
 
+    Record = SvmRecord
     takes_sparse = True
+    saved_as = "support-vector-machine/1"
 
     def __init__(
         self,
@@ -134,31 +128,83 @@ class SupportVectorMachine(ClassifierMixin, Learner):
         X, y = validate(self, X, y)
         check_classification_targets(y)
         weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        used = np.flatnonzero(weights > 0)
-        self.classes_, labels = np.unique(np.asarray(y)[used], return_inverse=True)
+        self.classes_ = np.unique(np.asarray(y)[weights > 0])
         if self.classes_.size < 2:
             raise ValueError("y has only one class (among rows with a positive weight): two classes at least are needed")
-        k, random, shift = self._kernel(), check_random_state(self.random_state), 0.0
-        if isinstance(k, Precomputed):
-            X, shift = check_matrix(X)
-        else:
-            self._check_bound(X)
-        machines: list[_Trained] = []
-        for low, high in class_pairs(self.classes_.size):
-            mine = np.flatnonzero((labels == low) | (labels == high))
-            rows, signs = used[mine], np.where(labels[mine] == high, 1.0, -1.0)
-            upper = self.C * weights[rows] if self.margin == "soft" else None
-            machines.append(self._train(rows, Problem(k.among(X, rows), signs, upper, k, self.intercept, shift), random))
+        k, random = self._kernel(), check_random_state(self.random_state)
+        X, problems = self._problems(X, y, weights)
+        machines = [self._train(rows, problem, random) for rows, problem in problems]
         self._keep(X, k, machines)
         self.facts_ = self._facts(X, k, machines, weights)
-        if not self.facts_["reached"]:
+        if not (record := self.record_).reached:
             warnings.warn(
-                f"the duality gap is still {self.facts_['relative_gap']:.2g} of the objective's scale: scale the columns, "
+                f"the duality gap is still {record.relative_gap:.2g} of the objective's scale: scale the columns, "
                 "raise passes=, lower C, or use another intercept=",
                 ConvergenceWarning,
                 stacklevel=2,
             )
         return self
+
+    @property
+    def record_(self) -> SvmRecord:
+        """What happened in the fit; version 0.2 left these to the parameters."""
+        check_is_fitted(self, "facts_")
+        stated = {"tol": float(self.tol), "x_bound": self.x_bound, "kernel_parameters": self._kernel().parameters()}
+        return SvmRecord.read(stated | self.facts_, strict=False)
+
+    def measure_again(self, X: Any, y: Any = None, sample_weight: Any = None) -> dict[str, Any]:
+        """The record's fields that the fitted model and the rows it was fitted on tell, measured again."""
+        X, y = validate(self, X), np.asarray(y)
+        weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        if y.shape != weights.shape or not np.array_equal(np.unique(y[weights > 0]), self.classes_):
+            raise ValueError("y does not hold the classes that the model was fitted on, one for each row")
+        if self.support_.size and self.support_[-1] >= y.size:
+            raise ValueError(f"there are {y.size:,} rows, and a support vector is row {self.support_[-1]:,}")
+        X, problems = self._problems(X, y, weights)
+        machines = [self._kept(number, rows, problem) for number, (rows, problem) in enumerate(problems)]
+        told = self._facts(X, self._kernel(), machines, weights)
+        told["bias_error"] = Within(told["bias_error"], 0.3 * told["bias_error"])  # rounding decides a gap near 0
+        rounding = [0.0 if made.proof is None else made.proof.rounding for made in machines]
+        scale = max(map(operator.truediv, rounding, self._scales(machines, weights)))
+        told["relative_gap"] = Within(told["relative_gap"], 4 * scale + 1e-6 * told["relative_gap"])
+        return told
+
+    @classmethod
+    def examples(cls) -> Iterator[Self]:
+        """Linear with and without a stated bound, with kernels, and with LIBSVM's intercept."""
+        yield cls(random_state=0)
+        yield cls(C=0.1, x_bound=1.0, random_state=0)
+        yield cls(kernel="gaussian", sigma=0.5, intercept="none", random_state=0)
+        yield cls(kernel=Polynomial(2) + 0.5 * Linear(), x_bound=1.0, intercept="free", random_state=0)
+
+    @classmethod
+    def checked(cls) -> Iterator[Self]:
+        """Each intercept, of rows, of kernels and of kernel matrices."""
+        yield cls(tol=1e-12)
+        yield cls(kernel="gaussian", intercept="none", tol=1e-12)
+        yield cls(kernel="laplace", intercept="free", tol=1e-12)
+        yield cls(intercept="free", tol=1e-12)
+        yield cls(kernel="precomputed")
+        yield cls(kernel="precomputed", intercept="free")
+
+    def expected_failures(self) -> dict[str, str]:
+        """Checks whose tables are no kernel matrices."""
+        return NOT_KERNEL_MATRICES if self.kernel == "precomputed" else {}
+
+    def _problems(self, X: Any, y: Any, weights: np.ndarray) -> tuple[Any, list[tuple[np.ndarray, Problem]]]:
+        """Rows (of a kernel matrix exactly symmetric), and for each pair of classes its rows' numbers and its problem."""
+        k, shift, used = self._kernel(), 0.0, np.flatnonzero(weights > 0)
+        if isinstance(k, Precomputed):
+            X, shift = check_matrix(X)
+        else:
+            self._check_bound(X)
+        labels, problems = np.searchsorted(self.classes_, np.asarray(y)[used]), []
+        for low, high in class_pairs(self.classes_.size):
+            mine = np.flatnonzero((labels == low) | (labels == high))
+            rows, signs = used[mine], np.where(labels[mine] == high, 1.0, -1.0)
+            upper = self.C * weights[rows] if self.margin == "soft" else None
+            problems.append((rows, Problem(k.among(X, rows), signs, upper, k, self.intercept, shift)))
+        return X, problems
 
     def decision_function(self, X: Any) -> np.ndarray:
         """f(x) for two classes, votes for every class otherwise."""
@@ -175,6 +221,60 @@ class SupportVectorMachine(ClassifierMixin, Learner):
         """The class of every row."""
         scores = self.decision_function(X)
         return self.classes_[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(1)]
+
+    def _describe(self) -> Parts:
+        check_is_fitted(self)
+        return Parts(self._form, self._objective, machines=self._machines, dual=self._dual)
+
+    def _dual(self) -> Dual | Lacking:
+        """A penalized b is a column of ones."""
+        if self.margin != "soft" or not self.facts_["uniform_weights"] or isinstance(self._kernel(), Precomputed):
+            return NO_DUAL
+        made, padded, machines = self._kernel(), self.intercept == "regularized", []
+        for k, pair in enumerate(class_pairs(len(self.classes_))):
+            beta = self.dual_coef_[k]
+            held = np.flatnonzero(beta)
+            most, bias = np.full(held.size, self.facts_["C"]), 0.0 if padded else float(self.intercept_[k])
+            machines.append(DualMachine(pair, self.support_[held], beta[held], most, bias, self.intercept == "free"))
+        return Dual(tuple(machines), lambda A, B: np.asarray(made(A, B)) + float(padded))
+
+    def _machines(self) -> Machines | Lacking:
+        """Whatever the kernel; several machines vote, and their scores break ties."""
+        made, count = self._kernel(), self.classes_.size
+        if isinstance(made, Precomputed):
+            return Lacking("machines", PRECOMPUTED.reason)
+        if isinstance(made, Linear):
+            values, squares = (lambda Z: np.asarray(Z @ self.coef_.T) + self.intercept_), (self.coef_**2).sum(axis=1)
+        else:
+            vectors = self.support_vectors_
+            values = lambda Z: made.sums(dense(Z), vectors, self.dual_coef_.T) + self.intercept_  # noqa: E731
+            squares = (self.dual_coef_ * (values(vectors) - self.intercept_).T).sum(axis=1)
+        choose = largest if count == 2 else (lambda scores: votes(scores, count).argmax(axis=1))
+        return Machines(values, squares, self.intercept_, choose)
+
+    def _form(self) -> Closed | Lacking:
+        made, count = self._kernel(), self.classes_.size
+        if isinstance(made, Linear):
+            return linear_form(self.coef_, self.intercept_, count, votes=True)
+        return sum_form(made, self.support_vectors_, self.dual_coef_.T, self.intercept_, count, votes=True)
+
+    def _objective(self) -> Objective | Lacking:
+        if self.margin == "hard":
+            return Lacking("objective", "with a hard margin the losses are constraints, not part of what is minimized")
+        facts, record = self.facts_, self.record_
+        return Objective(
+            "hinge",
+            1 / (2 * facts["C"]),
+            beside="sum",
+            intercept=facts["intercept"],
+            coding="binary" if self.classes_.size == 2 else "one_vs_one",
+            uniform=facts["uniform_weights"],
+            kernel=facts["kernel"],
+            rows=facts["n"],
+            minimized=record.reached,
+            tolerance=float(self.tol),
+            gap=record.gap,
+        )
 
     def _kernel(self) -> Kernel:
         return kernel(self.kernel, degree=self.degree, sigma=self.sigma)
@@ -211,6 +311,14 @@ class SupportVectorMachine(ClassifierMixin, Learner):
             weights = np.asarray(problem.X[used].T @ (machine.alpha * problem.signs)[used])
         return _Trained(rows, problem.signs, machine, weights, optimality(problem, machine, weights))
 
+    def _kept(self, number: int, rows: np.ndarray, problem: Problem) -> _Trained:
+        """A machine of the fitted model as it was trained, without training it again."""
+        coefficients = np.zeros(max(rows.max(), self.support_.max(initial=0)) + 1)
+        coefficients[self.support_] = self.dual_coef_[number]
+        machine = kept_machine(problem, coefficients[rows] * problem.signs, float(self.intercept_[number]))
+        weights = self.coef_[number] if isinstance(problem.kernel, Linear) else None
+        return _Trained(rows, problem.signs, machine, weights, optimality(problem, machine, weights))
+
     def _keep(self, X: Any, k: Kernel, machines: list[_Trained]) -> None:
         coefficients = np.zeros((len(machines), X.shape[0]))
         for m, made in enumerate(machines):
@@ -228,157 +336,43 @@ class SupportVectorMachine(ClassifierMixin, Learner):
         padding = 1.0 if self.intercept == "regularized" else 0.0
         squared = k.diagonal(X) + padding
         kept = [made.compressed(squared) for made in machines]
-        n, price = X.shape[0], self.C * float(weights.mean())
         facts: dict[str, Any] = {
-            "n": n,
+            "n": X.shape[0],
             "d": X.shape[1],
             "classes": self.classes_.size,
             "kernel": k.name,
-            **k.parameters(),
+            "kernel_parameters": k.parameters(),
             "intercept": self.intercept,
             "hard": self.margin == "hard",
             "uniform_weights": bool(np.ptp(weights) <= 1e-12 * weights.max()),
-            "machines": len(machines),
+            "C": self.C * float(weights.mean()) if self.margin == "soft" else None,
+            "tol": float(self.tol),
+            "x_bound": self.x_bound,
             "support_vectors": self.support_.size,
             "compressed": np.unique(np.concatenate(kept)).size,
-            "gap": max(made.gap for made in machines),
-            "weight_error": max(made.errors[0] for made in machines),
-            "bias_error": max(made.errors[1] for made in machines),
-            "reached": True,
+            "bias_error": max(made.bias_error for made in machines),
         }
+        gaps = [made.machine.gap for made in machines]
+        facts["relative_gap"] = max(map(operator.truediv, gaps, self._scales(machines, weights)))
         proofs = [made.proof for made in machines if made.proof is not None]
         if len(proofs) == len(machines):
             worst = max(proofs, key=lambda proof: proof.gap)
             facts |= {"primal": worst.primal, "dual": worst.dual, "gap_rounding": worst.rounding}
-        if self.margin == "soft":
-            totals = [self.C * float(weights[made.rows].sum()) for made in machines]
-            relative = max(made.machine.gap / total for made, total in zip(machines, totals, strict=True))
-            proved = max(made.gap / total for made, total in zip(machines, totals, strict=True))
-            facts |= {"C": price, "relative_gap": relative, "proved_relative_gap": proved}
-            facts["reached"] = bool(relative <= (1e-3 if self.intercept == "free" else self.tol))  # LIBSVM's tol is another
-        else:
-            facts["relative_gap"] = max(made.machine.gap / made.machine.norm**2 for made in machines)
-            facts["reached"] = bool(facts["relative_gap"] <= 1e-3)
-        radius = k.radius(self.x_bound)
-        if radius is not None:
-            facts["radius"] = math.sqrt(radius**2 + padding)
-        if len(machines) == 1:
-            facts |= self._facts_of_two(machines[0].machine, facts, price)
-        return facts
+        return facts | (self._facts_of_two(machines[0].machine) if len(machines) == 1 else {})
 
-    def _facts_of_two(self, machine: Machine, facts: dict[str, Any], price: float) -> dict[str, Any]:
-        margins, n = machine.margins, facts["n"]
+    def _scales(self, machines: list[_Trained], weights: np.ndarray) -> list[float]:
+        """What each machine's duality gap is compared with: the sum of its rows' prices, or ‖w‖²."""
+        if self.margin == "hard":
+            return [made.machine.norm**2 for made in machines]
+        return [self.C * float(weights[made.rows].sum()) for made in machines]
+
+    def _facts_of_two(self, machine: Machine) -> dict[str, Any]:
+        margins = machine.margins
         slope = machine.norm if self.intercept == "free" else math.sqrt(max(0.0, machine.norm**2 - machine.bias**2))
-        hinge = np.maximum(0.0, 1.0 - margins)
-        two = {
+        return {
             "norm": machine.norm,
             "margin": float(margins.min()) / slope if slope > 0 else 0.0,  # Definition 5.1; negative where rows are wrong
-            "hinge": float(hinge.mean()),
-            "clipped_hinge": float(np.minimum(hinge, 1.0).mean()),
-            "margin_at": _MARGIN,
-            "margin_error": float((margins <= _MARGIN).mean()),
+            "clipped_hinge": float(np.clip(1.0 - margins, 0.0, 1.0).mean()),
+            "margin_at": MARGIN,
+            "margin_error": float((margins <= MARGIN).mean()),
         }
-        if self.margin == "soft":
-            two["regularization"] = 1.0 / (2.0 * price * n)
-            if (
-                "radius" in facts
-            ):  # both fits may be up to 2·tol, rounding included, above their minima: ‖w − w*‖ ≤ √(2·tol/λ)
-                two["distance"] = math.sqrt(2 * self.tol / two["regularization"])
-        return two
-
-    def _claim(self, writer: Writer) -> None:
-        self._claim_optimality(writer)
-        if not self.facts_["uniform_weights"]:
-            for theorem in (_COMPRESSION, _STABILITY, _RADEMACHER):
-                writer.absent("risk", "rows are weighted unequally (sample_weight)", theorem.key)
-            return
-        self._claim_compression(writer)
-        self._claim_stability(writer)
-        self._claim_margin(writer)
-
-    def _claim_optimality(self, writer: Writer) -> None:
-        """The objective is within the duality gap of its minimum; several classes: that of every machine is."""
-        if "dual" not in self.facts_:
-            writer.absent("suboptimality", "the α found are not feasible: lower tol= or scale the columns", _GAP.key)
-            return
-        loss = "½‖w‖² where y·f(x) ≥ 1" if self.facts_["hard"] else "½‖w‖² + C·Σ max(0, 1 − y·f(x))"
-        several = f", each of {self.facts_['machines']} machines" if self.facts_["machines"] > 1 else ""
-        read = {"primal": "primal", "dual": "dual", "rounding": "gap_rounding"}
-        unseen = (POSITIVE,) if self.facts_["kernel"] == "precomputed" and self.facts_["d"] > MOST_ROWS else ()
-        label = f"objective above its minimum{several}"
-        writer.claim(_GAP, read, loss=loss, label=label, assumptions=unseen, met=_GAP.assumes)
-
-    def _claim_compression(self, writer: Writer) -> None:
-        """The rows with y·f(x) ≤ 1 determine w; a new row with y·f(x) ≤ 1, so every error, would join them.
-
-        That is true of the exact solution f*. The rows counted are those that may have y·f*(x) ≤ 1, and an error of f is a
-        row with y·f*(x) < 1 as long as |f − f*| < 1 there. Several classes: the rows of all machines together.
-        """
-        facts = self.facts_
-        room = (1.0 - facts["bias_error"]) / facts["weight_error"] if facts["weight_error"] > 0 else math.inf
-        if not room > 0 or ("radius" in facts and facts["radius"] >= room):
-            writer.absent("risk", "the solution is not known well enough: lower tol= or raise passes=", _COMPRESSION.key)
-            return
-        assumptions = [CLASSES_KNOWN, *([FIXED] if facts["kernel"] == "precomputed" else [])]
-        if "radius" not in facts and math.isfinite(room):
-            padded = " + 1" if self.intercept == "regularized" else ""
-            assumptions.append(f"k(x, x){padded} < {_floor(room**2)} for every new row: the solver's tolerance turns none")
-        read = {"size": "compressed", "n": "n"}
-        writer.claim(_COMPRESSION, read, assumptions=assumptions, met=_COMPRESSION.assumes[2:])
-
-    def _claim_stability(self, writer: Writer) -> None:
-        if reason := self._why_not(soft=True):
-            writer.absent("uniform stability", reason, bounds.beta_near_minimizer.key)
-            writer.absent("risk", reason, _STABILITY.key)
-            return
-        read = {"lipschitz": "radius", "regularization": "regularization", "n": "n", "distance": "distance"}
-        bounded = self._kernel().radius(None) is not None
-        stated = () if bounded else ("‖x‖ ≤ x_bound for every row, as stated",)
-        met = (UNIFORM, CONVEX_LIPSCHITZ) if bounded else (UNIFORM,)
-        writer.claim(bounds.beta_near_minimizer, read, loss="hinge", assumptions=stated, met=met)
-        within = f"the weights are within {self.facts_['distance']:.1e} of the minimizer's; the risk includes it"
-        writer.claim(
-            _STABILITY,
-            {"risk": "clipped_hinge", **read},
-            loss=f"clipped hinge, min(1, max(0, 1 − y·f(x))): {AT_LEAST_ERRORS}",
-            label="risk, clipped hinge loss",
-            loss_bound=1.0,
-            met=(*met, LOSS_NONNEGATIVE),
-            assumptions=(*stated, within),
-        )
-
-    def _claim_margin(self, writer: Writer) -> None:
-        if reason := self._why_not(soft=False):
-            writer.absent("risk", reason, _RADEMACHER.key)
-            return
-        read = {"margin_error": "margin_error", "n": "n", "norm": "norm", "radius": "radius", "margin": "margin_at"}
-        met = [line for line in _RADEMACHER.assumes if line in ("no unregularized intercept", BINARY)]
-        writer.claim(_RADEMACHER, read, met=(*met, *self._bounded(_RADEMACHER)))
-
-    def _bounded(self, theorem: Theorem[..., Any]) -> tuple[str, ...]:
-        """The theorem's bound on ‖φ(x)‖, where the kernel is bounded and nothing needs to be believed."""
-        bounded = self._kernel().radius(None) is not None
-        return tuple(line for line in theorem.assumes if bounded and line.startswith("‖x‖ ≤"))
-
-    def _why_not(self, *, soft: bool) -> str:
-        """Why a bound for two classes, a bounded ‖φ(x)‖ and a regularized intercept does not apply, or ""."""
-        facts = self.facts_
-        if facts["classes"] > 2:
-            return f"the theorem is about two classes, here are {facts['classes']}"
-        if self.intercept == "free":
-            return _FREE
-        if soft and facts["hard"]:
-            return "a hard margin is not stable: λ = 0"
-        if soft and not facts["reached"]:
-            return f"the duality gap did not reach tol={self.tol:g}"
-        if soft and facts["proved_relative_gap"] > 2 * self.tol:
-            return f"rounding may hide a duality gap of twice tol={self.tol:g}: raise tol"
-        if "radius" in facts:
-            return ""
-        return UNBOUNDED if facts["kernel"] == "precomputed" else _STATE
-
-
-def _floor(value: float) -> str:
-    """A number for people, three digits, rounded down."""
-    shown = float(f"{value:.2e}")
-    return f"{shown if shown <= value else float(f'{value * 0.99:.2e}'):g}"

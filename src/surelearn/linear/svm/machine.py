@@ -112,6 +112,13 @@ def train(problem: Problem, *, tol: float, passes: int, random: Any) -> Machine:
     return _machine(dual.alpha, bias, margins, problem.upper, done)
 
 
+def kept_machine(problem: Problem, alpha: np.ndarray, bias: float) -> Machine:
+    """The machine of the α and b that a model keeps, measured again."""
+    infinite = np.full(problem.signs.size, np.inf)
+    margins = problem.signs * (_scores(problem, alpha) + bias)
+    return _machine(alpha, bias, margins, infinite if problem.upper is None else problem.upper)
+
+
 def _machine(alpha: np.ndarray, bias: float, margins: np.ndarray, upper: np.ndarray, passes: int = 0) -> Machine:
     norm = math.sqrt(max(0.0, float(alpha @ margins)))  # ‖w‖² = Σ α_i y_i f(x_i): a free bias drops out, as Σ α_i y_i = 0
     found = gap(alpha, np.where(np.isfinite(upper), upper, alpha), margins)
@@ -191,7 +198,7 @@ def _scores(problem: Problem, alpha: np.ndarray) -> np.ndarray:
 
 
 def _finish(problem: Problem, alpha: np.ndarray, bias: float, scores: np.ndarray, upper: np.ndarray) -> Machine:
-    """The machine of a dual solution; for a hard margin centred, and scaled so that the smallest margin is exactly 1."""
+    """The machine of a dual solution; for a hard margin centered, and scaled so that the smallest margin is exactly 1."""
     if problem.upper is None:
         low, high = scores[problem.signs < 0].max(), scores[problem.signs > 0].min()
         bias, scale = -(low + high) / 2, (high - low) / 2

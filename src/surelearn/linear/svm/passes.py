@@ -68,7 +68,7 @@ def dense_rounds(Z, squared, visits, slack, seed, alpha, upper, weights):
 
 @numba.njit(cache=True)
 def sparse_rounds(data, indices, indptr, squared, visits, slack, seed, alpha, upper, weights):
-    """The same for CSR rows."""
+    """Rounds of dual coordinate descent over CSR rows."""
     order, state = np.arange(alpha.size), np.uint64(seed)
     active, done, highest, lowest = alpha.size, 0, np.inf, -np.inf
     while done < visits:

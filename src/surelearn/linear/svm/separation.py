@@ -55,15 +55,24 @@ class Separation:
         rows = np.flatnonzero(self.combination)
         return rows, self.combination[rows]
 
+    @property
+    def answer(self) -> str:
+        """Whether the rows can be separated: "yes", "no" or "unknown"."""
+        return {True: "yes", False: "no", None: "unknown"}[self.separable]
+
     def words(self) -> str:
         """The answer for people."""
-        rows = self.witness[0].size
-        if self.separable is False:
-            return (
-                f"the rows cannot be separated: a convex combination of y·x over {rows} of them has norm "
-                f"{self.distance:.2g}, so that no unit vector has a larger margin"
-            )
-        return "the rows can be separated" if self.separable else "the rows can hardly be separated: rounding hides whether"
+        return in_words(self.answer, self.witness[0].size, self.distance)
+
+
+def in_words(separable: str | None, rows: int, distance: float) -> str:
+    """An answer for people: ``distance`` is the norm of a convex combination of so many ``rows``."""
+    if separable == "no":
+        return (
+            f"the rows cannot be separated: a convex combination of y·x over {rows} of them has norm "
+            f"{distance:.2g}, so that no unit vector has a larger margin"
+        )
+    return "the rows can be separated" if separable == "yes" else "the rows can hardly be separated: rounding hides whether"
 
 
 def pad(X: Any) -> Any:

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from surelearn.adapters import Task
 from surelearn.selection.cross_validation import fit_and_predict
+from surelearn.subject import Task
 
 Array = npt.NDArray[np.float64]
 

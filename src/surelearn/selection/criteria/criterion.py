@@ -9,11 +9,15 @@ from typing import Any, ClassVar
 import numpy as np
 
 from surelearn.claim import Claim
+from surelearn.lacking import Lacking
 from surelearn.selection.criteria.problem import Problem
 
 
 def _nothing(chosen: int) -> Any:  # noqa: ARG001
     return None
+
+
+JUDGMENT = "judgment of the candidates"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -67,9 +71,9 @@ class Criterion:
         """How many fits a comparison on n rows takes."""
         return candidates
 
-    def refusal(self, problem: Problem) -> str:  # noqa: ARG002
-        """Why this criterion cannot judge these candidates on these rows, as far as is known before any fit; else empty."""
-        return ""
+    def refusal(self, problem: Problem) -> Lacking | None:  # noqa: ARG002
+        """Why this criterion cannot judge these candidates on these rows, as far as is known before any fit; else None."""
+        return None
 
     def compare(self, problem: Problem) -> Comparison:
         """Judge every candidate."""
@@ -79,11 +83,11 @@ class Criterion:
         return self.chooses
 
 
-def two_classes(criterion: Criterion, problem: Problem) -> str:
+def two_classes(criterion: Criterion, problem: Problem) -> Lacking | None:
     """The refusal of anything but two classes, which the bounds are for."""
     if problem.task == "classification" and np.unique(problem.y).size == 2:
-        return ""
+        return None
     found = (
         f"there are {np.unique(problem.y).size} classes" if problem.task == "classification" else "the target is a number"
     )
-    return f"criterion {criterion.name!r} is for two classes, and {found}: choose by cross-validation"
+    return Lacking(JUDGMENT, f"criterion {criterion.name!r} is for two classes, and {found}: choose by cross-validation")

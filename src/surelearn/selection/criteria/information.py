@@ -10,15 +10,16 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from surelearn.adapters import Task
-from surelearn.selection.criteria.criterion import Comparison, Criterion
+from surelearn.lacking import Lacking
+from surelearn.selection.criteria.criterion import JUDGMENT, Comparison, Criterion
 from surelearn.selection.criteria.problem import Problem, last_step
+from surelearn.subject import Task
 
 SLACK = 0.01  # a fit this close to the maximal log-likelihood has maximized it
 SEPARATED = 1e-3  # a mean log-likelihood above −this means that the classes are (nearly) separable, and has no maximum
 
-
-Likelihood = dict[str, Any]  # "log" and "parameters" of a maximized likelihood, or "why_not" there is none
+_MAXIMUM = "maximized likelihood"
+Likelihood = dict[str, Any]  # "log" and "parameters" of a maximized likelihood: plain, so that a journal keeps it
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,21 +41,23 @@ class InformationCriterion(Criterion):
         """The criterion of a fit."""
         raise NotImplementedError
 
-    def refusal(self, problem: Problem) -> str:
+    def refusal(self, problem: Problem) -> Lacking | None:
         """Rows that are not independent."""
         if problem.groups is not None:
-            return f"criterion {self.name!r} is for independent rows: with groups, choose by cross-validation"
-        return ""
+            return Lacking(
+                JUDGMENT, f"criterion {self.name!r} is for independent rows: with groups, choose by cross-validation"
+            )
+        return None
 
     def compare(self, problem: Problem) -> Comparison:
         """The criterion of each candidate's fit."""
         found = problem.measure("likelihood", measure_likelihood, task=problem.task)
         n = problem.y.size
         for candidate, likelihood in zip(problem.candidates, found, strict=True):
-            if why := likelihood.get("why_not") or self._too_few(likelihood["parameters"], n):
-                raise ValueError(
-                    f"criterion {self.name!r} is refused for {candidate.name!r}: {why}; leave it out or use cross-validation"
-                )
+            lacking = likelihood if isinstance(likelihood, Lacking) else self._too_few(likelihood["parameters"], n)
+            if lacking is not None:
+                refused = f"criterion {self.name!r} is refused for {candidate.name!r}: {lacking.reason}"
+                raise ValueError(f"{refused}; leave it out or use cross-validation")
         values = [self.value(likelihood["log"], likelihood["parameters"], n) for likelihood in found]
         return Comparison(
             values=values,
@@ -68,8 +71,8 @@ class InformationCriterion(Criterion):
             no_claim=self.guarantee,
         )
 
-    def _too_few(self, k: int, n: int) -> str:
-        return f"{k} parameters need more than {k} rows" if n <= k else ""
+    def _too_few(self, k: int, n: int) -> Lacking | None:
+        return Lacking(_MAXIMUM, f"{k} parameters need more than {k} rows") if n <= k else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,8 +102,9 @@ class AICc(InformationCriterion):
         """−2·ln L + 2k·n/(n − k − 1)."""
         return -2 * log_likelihood + 2 * k * n / (n - k - 1)
 
-    def _too_few(self, k: int, n: int) -> str:
-        return f"its correction for {k} parameters needs more than {k + 1} rows" if n <= k + 1 else ""
+    def _too_few(self, k: int, n: int) -> Lacking | None:
+        more = f"its correction for {k} parameters needs more than {k + 1} rows"
+        return Lacking(_MAXIMUM, more) if n <= k + 1 else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,16 +120,16 @@ class BIC(InformationCriterion):
         return -2 * log_likelihood + k * math.log(n)
 
 
-def measure_likelihood(fitted: Any, sizes: Sequence[int] | None, X: Any, y: Any, task: Task) -> list[Likelihood]:
+def measure_likelihood(fitted: Any, sizes: Sequence[int] | None, X: Any, y: Any, task: Task) -> list[Likelihood | Lacking]:
     """The maximized likelihood of each member, or why there is none: what a task returns."""
     if sizes is not None:
-        return [{"why_not": "prefixes of boosting have no likelihood that they maximize"}] * len(sizes)
+        return [Lacking(_MAXIMUM, "prefixes of boosting have no likelihood that they maximize")] * len(sizes)
     model, rows = last_step(fitted, X)
     design = _design(model, rows)
     if design is None:
-        return [{"why_not": "it has no likelihood that it maximizes"}]
+        return [Lacking(_MAXIMUM, "it has no likelihood that it maximizes")]
     if model is not fitted and not _prepared_without(fitted, X, rows):
-        return [{"why_not": "its preparation learns from the targets, which no parameter counts"}]
+        return [Lacking(_MAXIMUM, "its preparation learns from the targets, which no parameter counts")]
     return [_gaussian(model, rows, y, design) if task == "regression" else _categorical(model, rows, y, design)]
 
 
@@ -165,31 +169,31 @@ def _has_intercept(model: Any) -> bool:
     return bool(np.any(getattr(model, "intercept_", 0.0) != 0))
 
 
-def _gaussian(model: Any, X: Any, y: Any, design: npt.NDArray[np.float64]) -> Likelihood:
+def _gaussian(model: Any, X: Any, y: Any, design: npt.NDArray[np.float64]) -> Likelihood | Lacking:
     y = np.asarray(y, dtype=float)
     best, _, rank, _ = np.linalg.lstsq(design, y)
     total, least = (float(np.square(y - predicted).sum()) for predicted in (model.predict(X), design @ best))
     n = y.size
     if least <= 1e-20 * float(np.square(y).sum()):
-        return {"why_not": "it fits every row exactly, so its likelihood has no bound"}
+        return Lacking(_MAXIMUM, "it fits every row exactly, so its likelihood has no bound")
     if n / 2 * math.log(total / least) > SLACK:
-        return {"why_not": "it is not the least-squares fit (a penalty, or another loss)"}
+        return Lacking(_MAXIMUM, "it is not the least-squares fit (a penalty, or another loss)")
     return {"log": -n / 2 * (math.log(2 * math.pi * total / n) + 1), "parameters": int(rank) + 1}
 
 
-def _categorical(model: Any, X: Any, y: Any, design: npt.NDArray[np.float64]) -> Likelihood:
+def _categorical(model: Any, X: Any, y: Any, design: npt.NDArray[np.float64]) -> Likelihood | Lacking:
     if not hasattr(model, "predict_proba"):
-        return {"why_not": "it gives no probabilities"}
+        return Lacking(_MAXIMUM, "it gives no probabilities")
     classes = np.asarray(model.classes_)
     probabilities = np.asarray(model.predict_proba(X), dtype=float)
     hits = np.asarray(y)[:, None] == classes
     if (probabilities[hits] <= 0).any() or not _is_logistic(model, design, probabilities):
-        return {"why_not": "its probabilities are not those of a logistic regression"}
+        return Lacking(_MAXIMUM, "its probabilities are not those of a logistic regression")
     log = float(np.log(probabilities[hits]).sum())
     if log > -SEPARATED * len(design):
-        return {"why_not": "it separates the classes, so its likelihood has no maximum"}
+        return Lacking(_MAXIMUM, "it separates the classes, so its likelihood has no maximum")
     if _missing(design, hits, probabilities) > SLACK:
-        return {"why_not": "it does not maximize the likelihood (a penalty, or too few iterations)"}
+        return Lacking(_MAXIMUM, "it does not maximize the likelihood (a penalty, or too few iterations)")
     return {"log": log, "parameters": int(np.linalg.matrix_rank(design)) * (classes.size - 1)}
 
 

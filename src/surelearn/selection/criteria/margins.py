@@ -12,8 +12,9 @@ from scipy.sparse import issparse
 
 from surelearn.bounds import boosting_margin_vc, smallest_margin, vc_dimension_of_stumps
 from surelearn.claim import Covers
+from surelearn.lacking import Lacking
 from surelearn.selection.criteria.capacity import is_boosted_stumps, rounds_of
-from surelearn.selection.criteria.criterion import Comparison, Criterion, two_classes
+from surelearn.selection.criteria.criterion import JUDGMENT, Comparison, Criterion, two_classes
 from surelearn.selection.criteria.problem import Problem, at_sizes, last_of, last_step
 
 _POINTS = 100
@@ -43,17 +44,25 @@ class Margin(Criterion):
 
     threshold: float | None = None
 
-    def refusal(self, problem: Problem) -> str:
+    def refusal(self, problem: Problem) -> Lacking | None:
         """Anything but two classes and votes of stumps; too few rows."""
         for unit in problem.units:
             if not is_boosted_stumps(last_of(unit.model)):
-                return f"criterion {self.name!r} is for votes of decision stumps, which {unit.name!r} is not: leave it out"
+                return Lacking(
+                    JUDGMENT,
+                    f"criterion {self.name!r} is for votes of decision stumps, which {unit.name!r} is not: leave it out",
+                )
         d = int(np.shape(problem.X)[1])
         least = _least_margin(problem.y.size, d)
         if least >= 1:
-            return f"criterion {self.name!r} needs more rows: with {problem.y.size} in {d} columns no margin is large enough"
+            return Lacking(
+                JUDGMENT,
+                f"criterion {self.name!r} needs more rows: with {problem.y.size} in {d} columns no margin is large enough",
+            )
         if self.threshold is not None and not least < self.threshold <= 1:
-            return f"threshold must lie above {least:.4f} (smallest_margin) and be at most 1, not {self.threshold!r}"
+            return Lacking(
+                JUDGMENT, f"threshold must lie above {least:.4f} (smallest_margin) and be at most 1, not {self.threshold!r}"
+            )
         return two_classes(self, problem)
 
     def compare(self, problem: Problem) -> Comparison:

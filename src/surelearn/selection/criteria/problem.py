@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from surelearn import jobs
-from surelearn.adapters import Task
 from surelearn.selection.candidates import Candidate, as_candidates
 from surelearn.selection.costs import Costs
 from surelearn.selection.cross_validation import fit_and_predict, fit_quietly, take_for
+from surelearn.subject import Task
 
 _ROUNDS = ("n_rounds", "n_estimators", "max_iter")  # parameters for which a smaller value is a prefix of the larger fit
 

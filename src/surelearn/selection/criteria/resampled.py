@@ -9,8 +9,9 @@ import numpy as np
 
 from surelearn.bounds import clopper_pearson
 from surelearn.claim import Claim, Covers
+from surelearn.lacking import Lacking
 from surelearn.selection.costs import Costs
-from surelearn.selection.criteria.criterion import Comparison, Criterion
+from surelearn.selection.criteria.criterion import JUDGMENT, Comparison, Criterion
 from surelearn.selection.criteria.problem import Problem, predict_folds
 from surelearn.selection.cross_validation import (
     Pairs,
@@ -109,11 +110,11 @@ class Holdout(Resampled):
         """One pair."""
         return Resampling(kind="holdout", folds=1)
 
-    def refusal(self, problem: Problem) -> str:
+    def refusal(self, problem: Problem) -> Lacking | None:
         """Without rows to compare on."""
         if problem.held_out is None or len(problem.held_out) == 0:
-            return "criterion='holdout' needs held_out=, the positions of the rows to compare on"
-        return ""
+            return Lacking(JUDGMENT, "criterion='holdout' needs held_out=, the positions of the rows to compare on")
+        return None
 
     def plan(self, problem: Problem) -> tuple[Resampling, Pairs]:
         """The held-out rows, and all others to fit on."""

@@ -9,7 +9,8 @@ import numpy as np
 
 from surelearn import jobs
 from surelearn.jobs import seed_for
-from surelearn.selection.criteria.criterion import Comparison, Criterion
+from surelearn.lacking import Lacking
+from surelearn.selection.criteria.criterion import JUDGMENT, Comparison, Criterion
 from surelearn.selection.criteria.problem import Problem, Unit, predictions_of
 from surelearn.selection.cross_validation import fit_quietly, losses_of, take_for
 
@@ -41,9 +42,9 @@ class Stability(Criterion):
         """One on all rows, and the refits."""
         return candidates * (1 + min(self.refits, n))
 
-    def refusal(self, problem: Problem) -> str:  # noqa: ARG002
+    def refusal(self, problem: Problem) -> Lacking | None:  # noqa: ARG002
         """Without refits."""
-        return f"refits must be at least 1, not {self.refits!r}" if self.refits < 1 else ""
+        return Lacking(JUDGMENT, f"refits must be at least 1, not {self.refits!r}") if self.refits < 1 else None
 
     def compare(self, problem: Problem) -> Comparison:
         """Training errors and mean changes."""

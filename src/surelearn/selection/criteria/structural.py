@@ -10,6 +10,7 @@ import numpy as np
 
 from surelearn.claim import Claim, Covers, Theorem
 from surelearn.jobs import seed_for
+from surelearn.lacking import Lacking
 from surelearn.selection.criteria.capacity import (
     Capacity,
     bound_for,
@@ -17,7 +18,7 @@ from surelearn.selection.criteria.capacity import (
     measure_risks_beside,
     stated_capacity,
 )
-from surelearn.selection.criteria.criterion import Comparison, Criterion, two_classes
+from surelearn.selection.criteria.criterion import JUDGMENT, Comparison, Criterion, two_classes
 from surelearn.selection.criteria.problem import Problem
 from surelearn.selection.cross_validation import take
 
@@ -97,7 +98,7 @@ class StructuralRisk(Criterion):
     bound: Theorem[..., Any] | None = None
     capacity: Capacity | Mapping[str, Any] | Callable[..., Any] | float | None = None
 
-    def refusal(self, problem: Problem) -> str:
+    def refusal(self, problem: Problem) -> Lacking | None:
         """Anything but two classes."""
         return two_classes(self, problem)
 
@@ -161,12 +162,12 @@ class AdjustedStructuralRisk(StructuralRisk):
         """Once to calibrate, once to compare."""
         return candidates * (2 if self.constant is None else 1)
 
-    def refusal(self, problem: Problem) -> str:
+    def refusal(self, problem: Problem) -> Lacking | None:
         """Anything but two classes; constants that are none."""
         if self.constant is not None and not 0 <= self.constant < np.inf:
-            return f"constant must be a number of at least 0, not {self.constant!r}"
+            return Lacking(JUDGMENT, f"constant must be a number of at least 0, not {self.constant!r}")
         if not 0 < self.held_out < 1:
-            return f"held_out must be a fraction between 0 and 1, not {self.held_out!r}"
+            return Lacking(JUDGMENT, f"held_out must be a fraction between 0 and 1, not {self.held_out!r}")
         return two_classes(self, problem)
 
     def compare(self, problem: Problem) -> Comparison:

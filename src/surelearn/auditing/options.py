@@ -1,0 +1,101 @@
+"""What a user may ask of an audit, checked once, for Python and for the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any
+
+from surelearn.selection.costs import cost_of_threshold
+
+LABELLED = "labelled"  # what ``population`` may be
+
+
+class OptionError(ValueError):
+    """An option that no audit can have; ``say`` puts the names of the options into the sentence.
+
+    Python's own names stand in its text. The command line asks for the sentence with the names that it gives them.
+    """
+
+    def __init__(self, say: Callable[..., str], *names: str) -> None:
+        self.say, self.names = say, names
+        super().__init__(say(*names))
+
+    def in_terms_of(self, flags: Mapping[str, str]) -> str:
+        """The sentence with other names for the options."""
+        return self.say(*(flags.get(name, name) for name in self.names))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """Everything a user may ask of an audit; all of it is fixed before the certify rows are looked at."""
+
+    delta: float = 0.05
+    positive: Any = None
+    cost: float | None = None
+    threshold: float | None = None
+    alpha: float = 0.1
+    loss: str = "absolute"
+    loss_bound: float | None = None
+    largest_group: int | None = None
+    slices: tuple[str, ...] = ()
+    certify_fraction: float | None = None
+    select_fraction: float | None = None
+    prefer: str = "simplest"
+    criterion: str | None = None
+    seed: int = 0
+    refits: int = 10
+    curve_repeats: int = 3
+    skip: tuple[str, ...] = ()
+    effort: float = 1.0
+    show_rows: bool = False
+    independent: bool = False
+    population: str | None = None
+    coins: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("slices", "skip"):
+            value = getattr(self, name)
+            object.__setattr__(self, name, (value,) if isinstance(value, str) else tuple(value))
+        for name in ("delta", "alpha", "threshold", "certify_fraction"):
+            self._check(name, lambda x: 0 < x < 1, "lie strictly between 0 and 1")
+        self._check("select_fraction", lambda x: 0 <= x < 1, "be at least 0 and below 1")
+        for name in ("cost", "loss_bound"):
+            self._check(name, lambda x: 0 < x < float("inf"), "be a positive number")
+        self._check("effort", lambda x: 0 < x < float("inf"), "be a finite number above 0")
+        self._check("largest_group", lambda x: x >= 1 and x == int(x), "be a whole number of at least 1")
+        if self.population not in (None, LABELLED):
+            raise OptionError(lambda name: f"{name} must be {LABELLED!r} or nothing, not {self.population!r}", "population")
+        if (self.cost is not None or self.threshold is not None) and self.positive is None:
+            raise OptionError(
+                lambda *names: "{} and {} need {}, the class that matters".format(*names), "cost", "threshold", "positive"
+            )
+        self._check_names()
+
+    def _check(self, name: str, holds: Callable[[Any], bool], must: str) -> None:
+        """Refuse a number that does not hold; None is for options that need not be given."""
+        value = getattr(self, name)
+        if value is None and self.__dataclass_fields__[name].default is None:
+            return
+        number = isinstance(value, Real) and not isinstance(value, bool)
+        if not number or not holds(value):
+            told = f"{value:g}" if number else repr(value)
+            raise OptionError(lambda name: f"{name} must {must}, not {told}", name)
+
+    def _check_names(self) -> None:
+        """Refuse a criterion or a section that there is not."""
+        from surelearn.auditing.sections import skippable
+
+        if self.criterion is not None:
+            from surelearn.selection.criteria import as_criterion
+
+            as_criterion(self.criterion)
+        known = skippable()
+        if unknown := sorted(set(self.skip) - set(known)):
+            raise OptionError(lambda name: f"{name} must name sections among {', '.join(known)}, not {unknown[0]!r}", "skip")
+
+    @property
+    def miss(self) -> float | None:
+        """What a missed positive costs when a false alarm costs 1: as stated, or as a stated threshold implies."""
+        return self.cost if self.cost is not None or self.threshold is None else cost_of_threshold(self.threshold)

@@ -1,0 +1,69 @@
+"""Section: the assumptions of the guarantees, and which of them the data contradict."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from surelearn.auditing.context import Context
+from surelearn.auditing.independence import assumed_independent, assumed_population
+from surelearn.auditing.writing import Entry
+from surelearn.plain import percent_sure
+from surelearn.report import Section
+from surelearn.selection.ledger import allowance, ordinal, state_folder
+
+
+def section(context: Context) -> Section:
+    """Same source, independence, first use: what was seen for and against each."""
+    codes = {finding.code: finding for finding in context.findings}
+    notes = []
+    if context.time_name:
+        notes.append(
+            "New rows come from the same source as these. This is not assumed, because rows are ordered by "
+            f"{context.time_name}."
+        )
+    elif "SL109" in codes:
+        notes.append(
+            f"New rows come from the same source as these. The order of the file contradicts it: {codes['SL109'].text}"
+        )
+    else:
+        said = "This cannot be checked from this file; `surelearn watch` checks live rows."
+        notes.append(f"New rows come from the same source as these. {said}")
+    if population := assumed_population(context):
+        notes.append(population)
+    notes.append(assumed_independent(context))
+    notes.append(f"Held-back rows were not used before. {_use(context)}")
+    return ENTRY.says(notes=notes)
+
+
+def _use(context: Context) -> str:
+    if context.looked_in is None:
+        return "No ledger was kept: whoever made this page vouches for it."
+    if context.turn == 1:
+        return (
+            f"No earlier audit is known here; the search covered {places(context.looked_in)}. Audits made elsewhere "
+            "are not known."
+        )
+    delta = allowance(context.options.delta, context.turn)
+    return (
+        f"This is the {ordinal(context.turn)} audit of these rows (`surelearn ledger` lists them), so it is held to a "
+        f"stricter confidence, {percent_sure(delta)}: all audits of these rows together fail in at most 1.4 times δ, unless "
+        "the model was changed because of what an earlier audit showed; `surelearn gate` is for those who do that."
+    )
+
+
+def places(ledgers: Sequence[Path]) -> str:
+    """Where looks are recorded, without the names of the user's folders."""
+    mine = state_folder() / "ledger.json"
+    names = [
+        "the user's ledger"
+        if path == mine
+        else "the ledger beside the data"
+        if path.name.startswith(".")
+        else "the one named"
+        for path in ledgers
+    ]
+    return " and ".join(names) if names else "no place: none can be written"
+
+
+ENTRY = Entry(key="assumptions", title="Assumptions", write=section, place="assumptions", required=True)

@@ -1,0 +1,1 @@
+"""What the model's answers are made of: `work` runs, `words` is what the page says."""

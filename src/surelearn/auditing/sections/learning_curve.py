@@ -1,0 +1,94 @@
+"""Section: the learning curve, error against the number of training rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from surelearn import jobs
+from surelearn.auditing.context import Context
+from surelearn.auditing.refitting import refit
+from surelearn.auditing.writing import Entry
+from surelearn.report import Chart, Section
+from surelearn.selection.cross_validation import losses_of, take
+
+SHARES = (0.1, 0.2, 0.35, 0.5, 0.75, 1.0)
+TEST_SHARE = 0.2
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """One refit of the curve: its key, the rows fitted on and the rows compared on, among fit and select rows."""
+
+    key: str
+    rows: Any
+    test: Any
+
+
+def tasks(context: Context) -> list[jobs.Task]:
+    """Refits on growing shares of the fit rows, a fifth of them held out in turn; never on certify rows."""
+    X, y = context.rows("train")
+    shared = {"model": context.unfitted, "X": X, "y": y}
+    return [
+        jobs.Task(key=step.key, function=refit, arguments={**shared, "rows": step.rows, "new": take(X, step.test)})
+        for step in _steps(context)
+    ]
+
+
+def _steps(context: Context) -> list[Step]:
+    if context.selection is None:
+        return []
+    _, y = context.rows("train")
+    least = max(10, 3 * (np.unique(y).size if context.task == "classification" else 3))
+    steps = []
+    for repeat in range(context.options.curve_repeats):
+        order = np.random.default_rng(context.seed(f"curve/{repeat}")).permutation(len(y))
+        test, rest = order[: int(TEST_SHARE * len(y))], order[int(TEST_SHARE * len(y)) :]
+        for share in SHARES:
+            size = max(least, round(share * rest.size))
+            if size > rest.size or (context.task == "classification" and np.unique(y[rest[:size]]).size < 2):
+                continue
+            steps.append(Step(f"curve/{repeat}/{share}", rest[:size], test))
+    return steps
+
+
+def section(context: Context, results: Sequence[Any]) -> Section | None:
+    """The learning curve, and what the last doubling of rows brought."""
+    _, y = context.rows("train")
+    errors: dict[int, list[float]] = {}
+    for step, result in zip(_steps(context), results, strict=True):
+        losses = losses_of(result["predictions"], y[step.test], context.task)
+        errors.setdefault(len(step.rows), []).append(float(losses.mean()))
+    x = sorted(errors)
+    if len(x) < 2:
+        return None
+    mean = [float(np.mean(errors[size])) for size in x]
+    half = [float(np.std(errors[size])) for size in x]
+    data = {
+        "x": x,
+        "y": mean,
+        "low": [max(0.0, m - h) for m, h in zip(mean, half, strict=True)],
+        "high": [m + h for m, h in zip(mean, half, strict=True)],
+        "x_label": "training rows",
+        "unit": "rate" if context.task == "classification" else "number",
+    }
+    chart = Chart(kind="curve", title="Held-out error against training rows", data=data)
+    return ENTRY.says(notes=(_advice(x, mean, half),), charts=(chart,))
+
+
+def _advice(x: list[int], mean: list[float], half: list[float]) -> str:
+    """What the last doubling of rows brought, against the spread between repeats."""
+    before = max((i for i in range(len(x)) if x[i] <= x[-1] / 2), default=0)
+    drop = mean[before] - mean[-1]
+    if drop > max(half[before], half[-1], 0.05 * mean[before]):
+        return f"The error still falls from {x[before]:,} to {x[-1]:,} training rows: more rows would improve the model."
+    return (
+        f"The curve is flat from {x[before]:,} training rows on: more rows would tighten the guarantee, not improve "
+        "the model."
+    )
+
+
+ENTRY = Entry(key="learning_curve", title="Learning curve", write=section, tasks=tasks)

@@ -1,0 +1,184 @@
+"""What one row does to the model: left out exactly where there is a closed form, else by refits; β where it is certified."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import expit
+
+from surelearn import jobs
+from surelearn.attacks.influence_known import leave_one_out
+from surelearn.auditing.claims import own_certificate
+from surelearn.auditing.context import Context, Unusable
+from surelearn.auditing.refitting import refit
+from surelearn.claim import Claim, Finding
+from surelearn.lacking import Lacking
+from surelearn.plain import show
+from surelearn.report import Table
+from surelearn.selection.cross_validation import take
+from surelearn.subject import Closed, subject_of
+from surelearn.subject.forms import LinearForm
+
+_MOST_WORK = 2e9  # multiplications for all fits without one row; beyond, a sample of rows is left out
+_MOST_POINTS = 2000  # rows at which predictions are compared
+_REPLACEMENTS = 3
+_MANY = 0.05  # a row that changes so many predictions is one too many
+
+
+@dataclass(frozen=True, eq=False)
+class Changes:
+    """How predictions change without one row: a number by at most ``largest``, ``share`` of the classes; over ``rows``."""
+
+    largest: float
+    share: float | None
+    rows: int
+    exact: bool
+
+
+def tasks(context: Context) -> list[jobs.Task]:
+    """Refits without one row, as many as there are refits; none where there is a closed form."""
+    if _has_closed_form(context):
+        return []
+    X, y = context.rows("train")
+    shared = {"model": context.unfitted, "X": X, "y": y, "new": _points(context)}
+    return [
+        jobs.Task(key=f"one row/{r}", function=refit, arguments={**shared, "rows": np.delete(np.arange(len(y)), r)})
+        for r in np.random.default_rng(context.seed("one row/refits")).permutation(len(y))[: context.options.refits]
+    ]
+
+
+def measure(context: Context, refits: Sequence[Any]) -> Changes:
+    """Leave rows out of the fit rows one by one, and compare predictions of certify rows."""
+    return _by_refits(context, refits) if refits else _in_closed_form(context)
+
+
+def _points(context: Context) -> Any:
+    """The certify rows at which predictions are compared."""
+    new, _ = context.rows("certify")
+    return take(new, np.sort(np.random.default_rng(context.seed("one row/points")).permutation(len(new))[:_MOST_POINTS]))
+
+
+def _has_closed_form(context: Context) -> bool:
+    subject = subject_of(context.model)
+    return not isinstance(subject.leave_one_out, Lacking) and not isinstance(subject.objective, Lacking)
+
+
+def _in_closed_form(context: Context) -> Changes:
+    """With every row of a ridge, logistic or kernel regression left out in turn."""
+    subject, (X, y), new = subject_of(context.model), context.rows("train"), _points(context)
+    objective = subject.objective
+    if isinstance(objective, Lacking):
+        raise Unusable(objective.reason)
+    which = np.arange(len(y))
+    if objective.kernel == "linear":
+        size = max(np.size(subject.prepared(part)) for part in (X, new))
+        rows = min(len(y), int(_MOST_WORK / size))
+        which = np.sort(np.random.default_rng(context.seed("one row/rows")).permutation(len(y))[:rows])
+    fits = leave_one_out(subject, X, y, new, rows=which)
+    if isinstance(fits, Lacking):
+        raise Unusable(fits.reason)
+    if context.task == "regression":
+        before = in_units(fits.full, subject.target)
+        largest = max(float(np.abs(in_units(values, subject.target) - before).max()) for values in fits.each())
+        return Changes(largest=largest, share=None, rows=len(which), exact=True)
+    if objective.loss != "logistic":
+        before = classes_of(fits.full)
+        share = max(float((classes_of(values) != before).mean()) for values in fits.each())
+        return Changes(largest=float("nan"), share=share, rows=len(which), exact=True)
+    cut = 0.0 if context.threshold is None else float(np.log(context.threshold / (1 - context.threshold)))
+    classes = subject.learner.classes or ()
+    cut *= 1.0 if context.options.positive in (None, *classes[1:]) else -1.0
+    return Changes(
+        largest=max(float(np.abs(expit(values) - expit(fits.full)).max()) for values in fits.each()),
+        share=max(float(((values > cut) != (fits.full > cut)).mean()) for values in fits.each()),
+        rows=len(which),
+        exact=True,
+    )
+
+
+def classes_of(scores: Any) -> Any:
+    """The positions of the classes that scores (m, outputs) choose."""
+    return scores[:, 0] > 0 if scores.shape[1] == 1 else scores.argmax(axis=1)
+
+
+def in_units(values: Any, scaling: Any) -> Any:
+    """Predictions in the targets' own units."""
+    return values if scaling is None else np.asarray(scaling.inverse_transform(values))
+
+
+def _by_refits(context: Context, results: Sequence[Any]) -> Changes:
+    new = _points(context)
+    predicted = np.asarray(context.model.predict(new))
+    if context.task == "regression":
+        largest = max(float(np.abs(r["predictions"] - predicted).max()) for r in results)
+        return Changes(largest=largest, share=None, rows=len(results), exact=False)
+    moved: list[float] = []
+    if subject_of(context.model).gives_probabilities:
+        scores = np.asarray(context.model.predict_proba(new))
+        moved = [float(np.abs(r["scores"] - scores).max()) for r in results if r["scores"].shape == scores.shape]
+    share = max(float(np.mean(r["predictions"] != predicted)) for r in results)
+    return Changes(largest=max(moved, default=float("nan")), share=share, rows=len(results), exact=False)
+
+
+def finding(context: Context, changes: Changes) -> Finding:
+    """SL402: the largest change of a prediction when one training row is left out."""
+    fitted = len(context.rows("train")[1])
+    which = (
+        f"any one of the {fitted:,} training rows"
+        if changes.rows == fitted
+        else f"one of {changes.rows:,} sampled training rows"
+    )
+    how = "in closed form, preprocessing unchanged" if changes.exact else f"by {changes.rows} refits"
+    if changes.share is None:
+        text = f"Leave-one-out: removing {which} ({how}) moves a prediction by at most {show(changes.largest, 'number')}."
+    else:
+        text = f"Leave-one-out: removing {which} ({how}) changes at most {show(changes.share, 'rate')} of predictions"
+        text += f" and a probability by at most {changes.largest:.2g}." if np.isfinite(changes.largest) else "."
+    numbers = {"largest change": changes.largest, "share": changes.share, "rows left out": changes.rows}
+    numbers = {name: value for name, value in numbers.items() if value is not None and np.isfinite(value)}
+    severity = "warning" if (changes.share or 0.0) > _MANY else "info"
+    return Finding(code="SL402", text=text, severity=severity, numbers=numbers)
+
+
+def beside_certified(context: Context) -> tuple[Table | None, str]:
+    """The certified β beside the largest change of the loss that was found, or a sentence that says why there is none."""
+    own = own_certificate(context.model, context.selection, context.suspects)
+    if isinstance(own, Lacking):
+        return None, f"No uniform stability constant β is certified: {own.reason}."
+    beta = next((claim for claim in own.claims if claim.quantity == "uniform stability"), None)
+    if beta is None:
+        reasons = [absent.reason for absent in own.lacking if absent.what == "uniform stability"]
+        return None, f"No uniform stability constant β is certified: {reasons[0]}." if reasons else ""
+    rows = [(f"certified uniform stability β of the {beta.covers.loss} loss", f"{beta.value:.3g}")]
+    found = _largest_loss_change(context, beta)
+    if found is not None:
+        rows.append((f"largest change measured, {found[1]:,} replacements", f"{found[0]:.3g}"))
+    return Table(header=("one training row replaced by another", "change of the loss"), rows=tuple(rows)), ""
+
+
+def _largest_loss_change(context: Context, beta: Claim) -> tuple[float, int] | None:
+    """Every fit row replaced by a few certify rows, the loss compared at certify rows; and how many replacements."""
+    from surelearn.linear.leave_one_out import largest_change
+
+    subject = subject_of(context.model)
+    objective, classes = subject.objective, subject.learner.classes
+    linear = isinstance(subject.learner.form, Closed) and isinstance(subject.learner.form.form, LinearForm)
+    if isinstance(objective, Lacking) or not linear or objective.loss not in ("squared", "logistic"):
+        return None
+    (X, y), (new, truth) = context.rows("train"), context.rows("certify")
+    Z, points = (np.asarray(subject.prepared(part), dtype=float) for part in (X, new))
+    if objective.intercept == "regularized":
+        Z, points = (np.column_stack([part, np.ones(len(part))]) for part in (Z, points))
+    if classes is not None:
+        y, truth = (np.where(labels == classes[1], 1.0, -1.0) for labels in (y, truth))
+    picked = np.random.default_rng(context.seed("one row/replacements")).permutation(len(points))[:_MOST_POINTS]
+    rows = np.arange(min(len(Z), int(_MOST_WORK / max(Z.size, points.size))))
+    others = picked[:_REPLACEMENTS]
+    change = largest_change(
+        Z, y, beta.inputs["regularization"], (points[others], truth[others]), points=(points[picked], truth[picked]),
+        loss="squared" if context.task == "regression" else "logistic", rows=rows,
+    )  # fmt: skip
+    return change.value, rows.size * others.size

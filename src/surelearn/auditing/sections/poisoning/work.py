@@ -1,0 +1,226 @@
+"""The work behind the section on poisoning, as independent tasks: refits with poison, proofs, the rows that count most."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from surelearn import jobs
+from surelearn.attacks.poison_aimed import aimed_rows
+from surelearn.attacks.poison_further import trained_further
+from surelearn.attacks.poison_labels import change_labels
+from surelearn.auditing.context import Context, Unusable
+from surelearn.auditing.sections.poisoning.influence import influence, of_module
+from surelearn.auditing.sections.poisoning.votes import is_vote
+from surelearn.auditing.seen import stack, with_seeds
+from surelearn.auditing.single_rows import raised
+from surelearn.claim import Claim
+from surelearn.lacking import Lacking
+from surelearn.robust.poisoning import Flipping, cancel_answers, poisoning_thresholds
+from surelearn.robust.poisoning.fit import in_numbers as numbers_of
+from surelearn.selection.cross_validation import fit_quietly, losses_of, take
+from surelearn.subject import subject_of
+from surelearn.subject.registry import Cut
+from surelearn.subject.torch_modules import is_module
+
+FRACTIONS = (0.01, 0.03, 0.1, 0.2)
+AIMED = (0.03, 0.1)
+_DRAWS, _AIMED_DRAWS, _REFITS = 3, 2, 12
+MOST_ROWS, MOST_POINTS = 4000, 1000  # to fit to again and again; to measure on
+_ELSEWHERE = (
+    "{} audit the table itself (surelearn.audit(table, target=…, models={{'name': unfitted model}})) to see what poison "
+    "among the rows would do."
+)
+_NEITHER = "the rows it was fitted on, and how, are not known here. Give them (seen=) with a model that can be cloned, or"
+_NOT_HOW = "how it was fitted, so that it could be fitted again, is not known here. Give a model that can be cloned, or"
+
+
+def tasks(context: Context) -> list[jobs.Task] | Lacking:
+    """Refits with poison, the threshold, and the influence of rows, each a task of its own."""
+    if context.unfitted is None:
+        return [] if is_vote(context) else _of_module(context)
+    shared = _shared(context)
+    X, y, n = shared["X"], shared["y"], len(shared["y"])
+    sample = _draw(context, "rows", n, max(50, int(MOST_ROWS * context.options.effort)))
+    some = {**shared, "X": take(X, sample), "y": y[sample]}
+    cut = _cut(context)
+    model = with_seeds(subject_of(context.model).uncut, context.seed("poisoning/refits"))
+    made = [_part(context, "flipped", flipped, {**some, "model": context.unfitted, "count": 0})]
+    for kind, function, fractions, draws, more in (
+        ("flipped", flipped, FRACTIONS, _draws(context, _DRAWS), {"model": context.unfitted}),
+        ("aimed", aimed, AIMED, _draws(context, _AIMED_DRAWS), {"model": model, **cut}),
+    ):
+        for fraction in fractions:
+            count = max(1, round(fraction * len(sample)))
+            made += [_part(context, kind, function, {**some, **more, "count": count}, fraction, i) for i in range(draws)]
+    selection = context.selection
+    losses = np.full(n, np.nan) if selection is None or selection.losses is None else np.asarray(selection.losses, float)
+    asked = {"refits": max(3, round(_REFITS * context.options.effort)), "sample": sample, "hard": losses}
+    made.append(_part(context, "influence", influence, {**shared, "model": model, **asked}))
+    plain = {name: value for name, value in shared.items() if name != "task"}
+    made.append(_part(context, "proved", proved, {**plain, "model": model, **cut}))
+    return made
+
+
+def run_part(
+    part: str, fraction: float, function: Callable[..., dict[str, Any] | Lacking], arguments: dict[str, Any]
+) -> dict[str, Any]:
+    """One part's result, with its name; of all but the refits with changed labels, what is ``lacking`` in its place."""
+    named: dict[str, Any] = {"part": part, "fraction": fraction}
+    try:
+        found = function(**arguments)
+    except Exception as error:  # a model may raise anything, and the other parts stay
+        if part == "flipped":
+            raise
+        found = Lacking(part, str(error) if isinstance(error, Unusable) else raised(error))
+    return {**named, "lacking": found} if isinstance(found, Lacking) else {**named, **found}
+
+
+def _part(
+    context: Context, part: str, function: Any, arguments: dict[str, Any], fraction: float = 0.0, draw: int = 0
+) -> jobs.Task:
+    key = f"poisoning/{part}/{fraction:g}/{draw}"
+    arguments = {**arguments, "seed": context.seed(key)}
+    inside = {"part": part, "fraction": fraction, "function": function, "arguments": arguments}
+    return jobs.Task(key=key, function=run_part, arguments=inside)
+
+
+def _shared(context: Context) -> dict[str, Any]:
+    """Fit rows, and some certify rows to measure on."""
+    X, y = context.rows("train")
+    new, truth = context.rows("certify")
+    points = _draw(context, "points", len(truth), MOST_POINTS)
+    return {"X": X, "y": y, "new": take(new, points), "truth": truth[points], "task": context.task}
+
+
+def _cut(context: Context) -> dict[str, Any]:
+    """From where on a class is answered, of which response: as the page chose it, or as a model fitted elsewhere has it."""
+    threshold, cut = context.threshold, subject_of(context.model).cut
+    if threshold is not None or cut is None:
+        return {"threshold": threshold, "positive": context.options.positive}
+    return {"threshold": cut.threshold, "positive": cut.positive, "response": cut.response}
+
+
+def _draw(context: Context, what: str, n: int, most: int) -> Any:
+    return np.sort(np.random.default_rng(context.seed(f"poisoning/{what}")).permutation(n)[:most])
+
+
+def _draws(context: Context, usual: int) -> int:
+    return max(2, round(usual * context.options.effort))
+
+
+def _of_module(context: Context) -> list[jobs.Task] | Lacking:
+    """A torch module can be trained further, on rows it was fitted on or on those given; other models cannot."""
+    if not is_module(context.model):
+        return Lacking("refits", _ELSEWHERE.format(_NOT_HOW if context.trained else _NEITHER))
+    shared = {"module": context.model, "X": context.X, "y": context.y, "task": context.task, "classes": context.classes}
+    if context.seen is not None:
+        X, y = context.seen
+        shared |= {"X": stack(X, context.X), "y": np.concatenate([y, context.y]), "held": len(context.y)}
+    made = [
+        _part(context, "trained", further, {**shared, "share": share}, share, i)
+        for share in FRACTIONS[1:]
+        for i in range(_draws(context, _AIMED_DRAWS))
+    ]
+    return [*made, _part(context, "influence", of_module, shared)]
+
+
+def flipped(
+    model: Any, X: Any, y: Any, new: Any, truth: Any, task: str, count: int, seed: int
+) -> dict[str, Any]:  # fmt: skip
+    """The risk on new rows of a copy fitted with ``count`` labels changed; 0: none."""
+    labels = change_labels(y, count, task, random_state=seed) if count else y
+    return {"risk": risk_of(fit_quietly(model, X, labels).predict(new), truth, task)}
+
+
+def aimed(
+    model: Any, X: Any, y: Any, new: Any, truth: Any, task: str, count: int, seed: int,
+    threshold: float | None, positive: Any, response: str = "predict_proba",
+) -> dict[str, Any] | Lacking:  # fmt: skip
+    """The risk on new rows of the learner fitted to the rows and ``count`` more, placed where a stand-in says they hurt."""
+    learner, Z, points = prepared(model, X, new)
+    found = aimed_rows(learner, Z, y, count, task=task, random_state=seed)
+    if isinstance(found, Lacking):
+        return found
+    (Z, points) = in_numbers(Z, points)
+    fitted = fit_quietly(learner, np.vstack([Z, found.X]), np.concatenate([y, found.y]))
+    risk = risk_of(answers(fitted, points, threshold, positive, response), truth, task)
+    return {"risk": risk, "stand_in": found.stand_in, "used": found.used}
+
+
+def further(
+    module: Any, X: Any, y: Any, task: str, share: float, seed: int, held: int = 0, classes: Any = ()
+) -> dict[str, Any] | Lacking:
+    """The risk on other rows of a torch module that is trained further, with poison and without."""
+    found = trained_further(module, X, y, task=task, share=share, classes=classes, held=held, random_state=seed)
+    if isinstance(found, Lacking):
+        return found
+    if not np.isfinite([found.clean, found.flipped, found.placed]).all():
+        raise Unusable("a refitted model predicts values that are not numbers")
+    return vars(found).copy()
+
+
+def cut_of(threshold: float | None, positive: Any, response: str = "predict_proba") -> Cut | None:
+    """A decision threshold; None for the usual one."""
+    return None if threshold is None else Cut(positive, float(threshold), response)
+
+
+def prepared(model: Any, *parts: Any) -> tuple[Any, ...]:
+    """The learner inside the model, and rows as it sees them."""
+    subject = subject_of(model)
+    return subject.last.model, *(subject.rows_for_last(part) for part in parts)
+
+
+def in_numbers(*parts: Any) -> list[Any]:
+    """Prepared rows as dense numbers; a sentence where they are not, or too many."""
+    found = numbers_of(*parts)
+    if isinstance(found, Lacking):
+        raise Unusable(found.reason)
+    return found
+
+
+def answers(learner: Any, points: Any, threshold: float | None, positive: Any, response: str = "predict_proba") -> Any:
+    """What the learner answers, at a decision threshold if there is one."""
+    if threshold is None:
+        return np.asarray(learner.predict(points))
+    classes = np.asarray(learner.classes_)
+    column = classes.tolist().index(positive)
+    found = np.asarray(getattr(learner, response)(points))
+    scores = found[:, column] if found.ndim == 2 else found if column == 1 else -found
+    return np.where(scores >= threshold, classes[column], classes[1 - column])
+
+
+def risk_of(predictions: Any, truth: Any, task: str) -> float:
+    """Errors, or the mean absolute error; a sentence where predictions are no numbers."""
+    risk = float(np.mean(losses_of(predictions, truth, task)))
+    if not np.isfinite(risk):
+        raise Unusable("a refitted model predicts values that are not numbers")
+    return risk
+
+
+def proved(
+    model: Any, X: Any, y: Any, new: Any, truth: Any, threshold: float | None, positive: Any, seed: int,
+    response: str = "predict_proba",
+) -> dict[str, Any] | Lacking:  # fmt: skip
+    """What is proved, each as a claim with the errors of −w on new rows; and gradient cancelling around the threshold."""
+    found = poisoning_thresholds(model, X, y, cut=cut_of(threshold, positive, response))
+    if isinstance(found, Lacking):
+        return found
+    task = "regression" if subject_of(model).learner.classes is None else "classification"
+    targets = [
+        {"target": one.claim.label, "errors": risk_of(one.predict(new), truth, task), "claim": one.claim.to_dict()}
+        for one in found
+    ]
+    attack = cancel_answers(model, X, y, random_state=seed)
+    return {"targets": targets, "tried": None if isinstance(attack, Lacking) else _plain(attack)}
+
+
+def _plain(attack: Flipping) -> dict[str, Any]:
+    return {**vars(attack), "multiples": list(attack.multiples), "flipped": list(attack.flipped)}
+
+
+def claims_of(result: dict[str, Any]) -> list[tuple[str, float, Claim]]:
+    """Each target in words, its errors, and what is proved of it."""
+    return [(t["target"], t["errors"], Claim.from_dict(t["claim"])) for t in result["targets"]]

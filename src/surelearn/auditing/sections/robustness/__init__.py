@@ -1,0 +1,1 @@
+"""What small changes of a row do: `work` runs, `words` is what the page says."""

@@ -1,0 +1,110 @@
+"""How sections of the page are made: the work of all of them side by side, each within a budget, then what each one says.
+
+Work is counted in units, about a second of one core each at ``effort=1``, never in time: results do not depend on the
+machine. Where a model cannot be refitted or attacked, or raises, its section says so and the others go on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from surelearn import jobs
+from surelearn.auditing.context import Context, Unusable
+from surelearn.auditing.single_rows import raised, without_messages
+from surelearn.claim import Claim, Finding
+from surelearn.lacking import Lacking
+from surelearn.report import Chart, Section, Table
+from surelearn.report.document import Place
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """One section, as the list of all sections has it.
+
+    Attributes
+    ----------
+    key : its stable name, for ``skip`` and in the file
+    title : what stands above it
+    write : from the context to what the page says, or None where there is nothing to say; with ``tasks``, from the context
+        and their results, in their order
+    tasks : from the context to its work, as independent tasks, or why it cannot be done; None: it has none
+    place : where it stands on the page
+    required : whether the page's claims rest on what it says, so that it cannot be skipped
+    """
+
+    key: str
+    title: str
+    write: Callable[..., Section | None]
+    tasks: Callable[[Context], Sequence[jobs.Task] | Lacking] | None = None
+    place: Place = "measured"
+    required: bool = False
+
+    def says(
+        self,
+        *,
+        notes: Sequence[str] = (),
+        claims: Sequence[Claim] = (),
+        findings: Sequence[Finding] = (),
+        charts: Sequence[Chart] = (),
+        tables: Sequence[Table] = (),
+    ) -> Section:
+        """The section, under its own key and title."""
+        return Section(
+            key=self.key,
+            title=self.title,
+            place=self.place,
+            notes=tuple(notes),
+            claims=tuple(claims),
+            findings=tuple(findings),
+            charts=tuple(charts),
+            tables=tuple(tables),
+        )
+
+
+def write_sections(entries: Sequence[Entry], context: Context) -> tuple[Section, ...]:
+    """Every section that was not skipped and has something to say, in order."""
+    asked = [entry for entry in entries if entry.key not in context.options.skip]
+    plans = {entry.key: _planned(entry, context) for entry in asked}
+    tasks = [task for plan in plans.values() if not isinstance(plan, Lacking) for task in plan]
+    done = {task.key: result for task, result in zip(tasks, context.runner.run(tasks, "sections"), strict=True)}
+    made = [_written(entry, context, plans[entry.key], done) for entry in asked]
+    return tuple(without_messages(context, [section for section in made if section is not None]))
+
+
+def attempt(function: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
+    """What the function returns, or why it could not."""
+    try:
+        return function(**arguments)
+    except Exception as error:  # a model may raise anything, and the other sections still run
+        return _reason(error)
+
+
+def _planned(entry: Entry, context: Context) -> list[jobs.Task] | Lacking:
+    if entry.tasks is None:
+        return []
+    try:
+        tasks = entry.tasks(context)
+    except Exception as error:
+        return _reason(error)
+    if isinstance(tasks, Lacking):
+        return tasks
+    return [jobs.Task(task.key, attempt, {"function": task.function, "arguments": dict(task.arguments)}) for task in tasks]
+
+
+def _written(entry: Entry, context: Context, plan: list[jobs.Task] | Lacking, done: Mapping[str, Any]) -> Section | None:
+    if entry.tasks is None:
+        return entry.write(context)
+    results = [plan] if isinstance(plan, Lacking) else [done[task.key] for task in plan]
+    failed = next((result for result in results if isinstance(result, Lacking)), None)
+    if failed is None:
+        try:
+            return entry.write(context, results)
+        except Exception as error:
+            failed = _reason(error)
+    return entry.says(notes=(f"Not measured: {failed.reason}",))
+
+
+def _reason(error: Exception) -> Lacking:
+    return Lacking("measurement", " ".join(str(error).split()) if isinstance(error, Unusable) else raised(error))

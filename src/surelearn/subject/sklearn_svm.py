@@ -1,0 +1,193 @@
+"""scikit-learn's support vector machines and kernel ridge regression: sums of kernels, and what their fits minimized."""
+
+from __future__ import annotations
+
+import copy
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from surelearn.lacking import Lacking
+from surelearn.subject.forms import PRECOMPUTED, Array, Closed, kernel_form, linear_form, no_kernel
+from surelearn.subject.machines import Dual, DualMachine, Machines, largest, votes_of_pairs
+from surelearn.subject.objectives import Objective
+from surelearn.subject.registry import NO_DUAL, NO_OBJECTIVE, Parts, dense, describes
+from surelearn.subject.sklearn_linear import class_count, coding_of, weights_of
+
+_NAMES = {"rbf": "gaussian", "poly": "polynomial"}
+
+
+@describes("sklearn.svm:LinearSVC", "sklearn.svm:LinearSVR")
+def _linear(model: Any) -> Parts:
+    return Parts(form=lambda: weights_of(model), objective=lambda: _linear_objective(model))
+
+
+def _linear_objective(model: Any) -> Objective | Lacking:
+    """½(‖w‖² + (b/scale)²) + C·Σ loss, as LIBLINEAR has it."""
+    classifies = class_count(model) is not None
+    if (classifies and (model.penalty != "l2" or model.multi_class != "ovr")) or model.loss.startswith("squared_eps"):
+        return NO_OBJECTIVE
+    return Objective(
+        model.loss,
+        1 / (2 * model.C),
+        beside="sum",
+        intercept="regularized" if model.fit_intercept else "none",
+        intercept_scale=float(model.intercept_scaling) if model.fit_intercept else 1.0,
+        coding=coding_of(model, "one_vs_rest") if classifies else "numbers",
+        parameters={} if classifies else {"tube": float(model.epsilon)},
+        uniform=None if getattr(model, "class_weight", None) is None else False,
+        tolerance=float(model.tol),
+    )
+
+
+@describes("sklearn.svm:SVC", "sklearn.svm:NuSVC", "sklearn.svm:SVR", "sklearn.svm:NuSVR")
+def _machine(model: Any) -> Parts:
+    plain = not type(model).__name__.startswith("Nu")
+    objective = (lambda: _objective(model)) if plain else NO_OBJECTIVE
+    dual = (lambda: _dual(model)) if plain and class_count(model) is not None else NO_DUAL
+    width = isinstance(model.gamma, str) and not callable(model.kernel)
+    return Parts(
+        form=lambda: _sums(model),
+        objective=objective,
+        machines=lambda: _libsvm(model),
+        dual=dual,
+        fixed=(lambda: _with_width(model)) if width else None,
+    )
+
+
+def _with_width(model: Any) -> Any:
+    """A copy with the kernel's width as it is, where a refit would take another from its rows."""
+    return copy.copy(model).set_params(gamma=float(model._gamma) or "scale")
+
+
+def _dual(model: Any) -> Dual | Lacking:
+    """Those of several classes count the first of a pair as positive."""
+    from sklearn.metrics.pairwise import pairwise_kernels
+
+    if model.kernel == "precomputed" or not isinstance(model.kernel, str):
+        return NO_DUAL
+    count = len(model.classes_)
+    whose = np.repeat(np.arange(count), model.n_support_)
+    most = model.C * model.class_weight_[whose]
+    machines = []
+    for k, (i, j) in enumerate(combinations(range(count), 2)):
+        beta = np.where(whose == i, model.dual_coef_[j - 1], 0.0) + np.where(whose == j, model.dual_coef_[i], 0.0)
+        turn = 1.0 if count == 2 else -1.0
+        held = np.flatnonzero(beta)
+        bias = float(turn * model.intercept_[k])
+        machines.append(DualMachine((i, j), model.support_[held], turn * beta[held], most[held], bias, True))
+    options = {"gamma": model._gamma, "degree": model.degree, "coef0": model.coef0}
+    kernel = lambda A, B: pairwise_kernels(A, B, metric=model.kernel, filter_params=True, **options)  # noqa: E731
+    return Dual(tuple(machines), kernel)
+
+
+def _libsvm(model: Any) -> Machines | Lacking:
+    """Whatever the kernel: LIBSVM's own scores, and ‖w_m‖² = Σ_j c_jm·(f_m(z_j) − b_m)."""
+    if model.kernel == "precomputed":
+        return Lacking("machines", PRECOMPUTED.reason)
+    count = class_count(model)
+    _, coefficients, intercepts = _machines(model, count)
+    asked, sign = model, 1.0
+    if count is not None and count > 2:
+        asked, sign = copy.copy(model), -1.0  # LIBSVM's favor the first class of a pair
+        asked.decision_function_shape = "ovo"
+
+    def values(Z: Any) -> Array:
+        found = asked.predict(Z) if count is None else sign * asked.decision_function(Z)
+        return np.asarray(found, dtype=float).reshape(Z.shape[0], -1)
+
+    squares = (coefficients * (values(model.support_vectors_) - intercepts)).sum(axis=0)
+    return Machines(values, squares, intercepts, largest if count in (None, 2) else votes_of_pairs)
+
+
+def _objective(model: Any) -> Objective:
+    """½‖w‖² + C·Σ hinge, or with the ε-insensitive loss; b is free."""
+    classifies = class_count(model) is not None
+    return Objective(
+        "hinge" if classifies else "epsilon_insensitive",
+        1 / (2 * model.C),
+        beside="sum",
+        intercept="free",
+        coding=coding_of(model, "one_vs_one") if classifies else "numbers",
+        parameters={} if classifies else {"tube": float(model.epsilon)},
+        uniform=None if getattr(model, "class_weight", None) is None else False,
+        kernel=kernel_name(model.kernel),
+        tolerance=float(model.tol),
+    )
+
+
+def kernel_name(kernel: Any) -> str:
+    """As `surelearn.kernel.functions` calls it, where that has it."""
+    return _NAMES.get(kernel, kernel) if isinstance(kernel, str) else "callable"
+
+
+def _sums(model: Any) -> Closed | Lacking:
+    count = class_count(model)
+    if model.kernel == "linear":
+        if count is None or count == 2:
+            return weights_of(model)
+        return linear_form(-dense(model.coef_), -model.intercept_, count, votes=True)  # LIBSVM's favor the first class
+    if not hasattr(model, "support_vectors_"):
+        return Lacking("closed form", f"{type(model).__name__} has no coefficients: it is not fitted")
+    if model.kernel == "precomputed":
+        return PRECOMPUTED
+    if not isinstance(model.kernel, str) or model.kernel not in ("rbf", "poly"):
+        return no_kernel(model.kernel)
+    parameters = {"degree": model.degree, "gamma": model._gamma, "offset": model.coef0}
+    parameters = {"sigma": 1.0 / model._gamma} if model.kernel == "rbf" else parameters
+    return kernel_form(kernel_name(model.kernel), parameters, *_machines(model, count), count, votes=count is not None)
+
+
+def _machines(model: Any, count: int | None) -> tuple[Array, Array, Array]:
+    """Centers, coefficients and intercepts: LIBSVM's packed ones as a column a machine, positive for the second class."""
+    centers, packed = dense(model.support_vectors_), dense(model.dual_coef_)
+    intercepts = np.asarray(model.intercept_, dtype=float)
+    if count is None or count == 2:
+        return centers, packed.T, intercepts
+    ends = np.concatenate([[0], np.cumsum(model.n_support_)])
+    columns = []
+    for i, j in combinations(range(count), 2):
+        column = np.zeros(packed.shape[1])
+        column[ends[i] : ends[i + 1]] = packed[j - 1, ends[i] : ends[i + 1]]
+        column[ends[j] : ends[j + 1]] = packed[i, ends[j] : ends[j + 1]]
+        columns.append(-column)
+    return centers, np.transpose(columns), -intercepts
+
+
+@describes("sklearn.kernel_ridge:KernelRidge")
+def _ridge(model: Any) -> Parts:
+    """Σ(f(x_i) − y_i)² + α‖f‖², without an intercept."""
+    objective = Lacking("objective", "each target has a penalty of its own")
+    if np.ndim(model.alpha) == 0:
+        kernel = kernel_name(model.kernel)
+        objective = Objective("squared", float(model.alpha), beside="sum", intercept="none", uniform=None, kernel=kernel)
+    return Parts(form=lambda: _ridge_sums(model), objective=objective, machines=lambda: _ridge_machines(model))
+
+
+def _ridge_machines(model: Any) -> Machines | Lacking:
+    if model.kernel == "precomputed":
+        return Lacking("machines", PRECOMPUTED.reason)
+
+    def values(Z: Any) -> Array:
+        return np.asarray(model.predict(Z), dtype=float).reshape(Z.shape[0], -1)
+
+    duals = np.asarray(model.dual_coef_, dtype=float).reshape(len(model.dual_coef_), -1)
+    return Machines(values, (duals * values(model.X_fit_)).sum(axis=0), np.zeros(duals.shape[1]))
+
+
+def _ridge_sums(model: Any) -> Closed | Lacking:
+    if not hasattr(model, "dual_coef_"):
+        return Lacking("closed form", f"{type(model).__name__} has no coefficients: it is not fitted")
+    if model.kernel == "precomputed":
+        return PRECOMPUTED
+    centers = dense(model.X_fit_)
+    gamma = 1.0 / centers.shape[1] if model.gamma is None else model.gamma
+    parameters = {
+        "linear": {},
+        "rbf": {"sigma": 1.0 / gamma},
+        "poly": {"degree": model.degree, "gamma": gamma, "offset": model.coef0},
+    }
+    if not isinstance(model.kernel, str) or model.kernel not in parameters:
+        return no_kernel(model.kernel)
+    return kernel_form(kernel_name(model.kernel), parameters[model.kernel], centers, model.dual_coef_)
