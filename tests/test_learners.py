@@ -284,7 +284,8 @@ def test_it_is_attacked(name):
     turned = model.predict(found.rows) != said
     np.testing.assert_array_equal(turned[found.success], True)
     assert (np.linalg.norm(found.rows - X[:20], axis=1) <= 2.0 + 1e-9).all()
-    assert found.success.any() == (len(set(model.predict(X))) > 1)
+    if len(set(model.predict(X))) > 1:  # rows within the radius of each other are answered both ways
+        assert found.success.any()
 
 
 @every_model

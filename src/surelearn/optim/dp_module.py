@@ -316,11 +316,14 @@ class DPModule(Learner):
     def examples(cls) -> Iterator[Self]:
         """Around a linear layer of three features, with an ε to spend, and without noise; none without torch."""
         try:
-            from torch import nn
+            import torch
         except ImportError:
             return
-        yield cls(nn.Linear(3, 2), epsilon=3.0, batch_size=20, passes=1.0, random_state=0)
-        yield cls(nn.Linear(3, 1), noise_multiplier=0.0, passes=1.0, loss="squared")
+        with torch.random.fork_rng():
+            torch.manual_seed(0)
+            classifier, regressor = torch.nn.Linear(3, 2), torch.nn.Linear(3, 1)
+        yield cls(classifier, epsilon=3.0, batch_size=20, passes=1.0, random_state=0)
+        yield cls(regressor, noise_multiplier=0.0, passes=1.0, loss="squared")
 
     @classmethod
     def checked(cls) -> Iterator[Self]:
