@@ -18,5 +18,7 @@ def _state_for_all(tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def _state(_state_for_all, monkeypatch):
-    """Nor do those of one test reach another; folders are counted, not searched for, and made where something is kept."""
+    """Nor do those of one test reach another; folders are counted, not searched for, and made
+    where something is kept.
+    """
     monkeypatch.setenv("XDG_STATE_HOME", str(_state_for_all / str(next(_COUNT))))

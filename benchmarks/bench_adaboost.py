@@ -1,10 +1,12 @@
-"""AdaBoost over stumps against scikit-learn's (trees of depth one) and LightGBM's (two leaves), one thread.
+"""AdaBoost over stumps against scikit-learn's (trees of depth one) and LightGBM's (two leaves), one
+thread.
 
     python benchmarks/bench_adaboost.py [--quick]
 
-Time: CPU seconds of a fit, interleaved, compilation stated apart. LightGBM is another algorithm (gradient boosting of the
-logistic loss, 255 bins), shown for scale where it is installed. Accuracy: the same rounds on the same halves of real tables,
-those that scikit-learn ships and those in ../shared/data that are there; ours "auto" beside scikit-learn's, in points.
+Time: CPU seconds of a fit, interleaved, compilation stated apart. LightGBM is another algorithm
+(gradient boosting of the logistic loss, 255 bins), shown for scale where it is installed. Accuracy:
+the same rounds on the same halves of real tables, those that scikit-learn ships and those in
+../shared/data that are there; ours "auto" beside scikit-learn's, in points.
 """
 
 from __future__ import annotations
@@ -21,18 +23,27 @@ import _timing  # first: it sets one BLAS thread
 import numpy as np
 import pandas as pd
 import sklearn.ensemble
-from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_svmlight_file, load_wine
+from sklearn.datasets import (
+    load_breast_cancer,
+    load_digits,
+    load_iris,
+    load_svmlight_file,
+    load_wine,
+)
 from sklearn.model_selection import ShuffleSplit
 from sklearn.tree import DecisionTreeClassifier
 
 from surelearn.boosting import AdaBoostClassifier
 
 SHARED = Path(__file__).parents[2] / "shared" / "data"
-SIZES = ((600, 12, 100, 5), (10_000, 50, 200, 3), (200_000, 50, 100, 1))  # rows, features, rounds, repeats
+# rows, features, rounds, repeats
+SIZES = ((600, 12, 100, 5), (10_000, 50, 200, 3), (200_000, 50, 100, 1))
 
 
 def scikit_learn(rounds):
-    return sklearn.ensemble.AdaBoostClassifier(DecisionTreeClassifier(max_depth=1), n_estimators=rounds, random_state=0)
+    return sklearn.ensemble.AdaBoostClassifier(
+        DecisionTreeClassifier(max_depth=1), n_estimators=rounds, random_state=0
+    )
 
 
 def light_gbm(rounds):
@@ -59,7 +70,11 @@ def speed(quick):
             "scikit-learn": scikit_learn(shorter),
             "LightGBM, two leaves": light_gbm(shorter),
         }
-        fits = {name: partial(model.fit, X, y) for name, model in contestants.items() if model is not None}
+        fits = {
+            name: partial(model.fit, X, y)
+            for name, model in contestants.items()
+            if model is not None
+        }
         _timing.compare(f"{rows:,} × {d}, {shorter} rounds", fits, repeats=1 if quick else repeats)
 
 
@@ -86,7 +101,9 @@ def _there(name, read):
 
 def _titanic():
     table = pd.read_csv(SHARED / "titanic.csv")
-    X = pd.get_dummies(table[["Pclass", "Sex", "Age", "SibSp", "Parch", "Fare", "Embarked"]], dtype=float)
+    X = pd.get_dummies(
+        table[["Pclass", "Sex", "Age", "SibSp", "Parch", "Fare", "Embarked"]], dtype=float
+    )
     return X.fillna(X.median()).to_numpy(), table["Survived"].to_numpy()
 
 
@@ -113,17 +130,27 @@ def _mnist():
 
 def accuracy(quick):
     rounds, splits, most = (50, 2, 2000) if quick else (100, 4, 6000)
-    print(f"accuracy on the other half, {rounds} rounds, mean of {splits} splits, at most {most:,} rows")
+    print(
+        f"accuracy on the other half, {rounds} rounds, mean of {splits} splits, at most {most:,}"
+        " rows"
+    )
     differences = []
     for name, X, y in tables(most):
         scores = []
         for fit, test in ShuffleSplit(splits, test_size=0.5, random_state=0).split(X):
             models = (AdaBoostClassifier(rounds), scikit_learn(rounds))
-            scores.append([100 * model.fit(X[fit], y[fit]).score(X[test], y[test]) for model in models])
+            scores.append(
+                [100 * model.fit(X[fit], y[fit]).score(X[test], y[test]) for model in models]
+            )
         ours, theirs = np.mean(scores, axis=0)
         differences.append(ours - theirs)
-        print(f"  {name:<16} ours {ours:6.2f}   scikit-learn {theirs:6.2f}   difference {ours - theirs:+6.2f}")
-    print(f"  {len(differences)} sets: mean difference {np.mean(differences):+.2f} points,", end=" ")
+        print(
+            f"  {name:<16} ours {ours:6.2f}   scikit-learn {theirs:6.2f}   difference"
+            f" {ours - theirs:+6.2f}"
+        )
+    print(
+        f"  {len(differences)} sets: mean difference {np.mean(differences):+.2f} points,", end=" "
+    )
     print(f"median {np.median(differences):+.2f}, worst {min(differences):+.2f}")
 
 

@@ -1,8 +1,9 @@
-"""Exact Shapley values of 12 columns, 100 explained rows against 100 background rows, beside the model calls alone.
+"""Exact Shapley values of 12 columns, 100 explained rows against 100 background rows, beside the
+model calls alone.
 
-The limit is the model itself: 2¹² coalitions of 100 × 100 mixed rows, predicted in batches of the same size.
-shap's exact explainer and shapiq stand beside it where they are installed, on two rows, as multiples of the calls for these.
-With a number as argument, only so many explained rows.
+The limit is the model itself: 2¹² coalitions of 100 × 100 mixed rows, predicted in batches of the
+same size. shap's exact explainer and shapiq stand beside it where they are installed, on two rows,
+as multiples of the calls for these. With a number as argument, only so many explained rows.
 """
 
 from __future__ import annotations
@@ -29,9 +30,15 @@ PEER_ROWS = 2
 
 
 def model_calls(model: Any, X: Any, background: Any) -> Callable[[], None]:
-    """Predict as many rows as there are mixed rows, already made, in batches of the size that ours takes."""
+    """Predict as many rows as there are mixed rows, already made, in batches of the size that
+    ours takes.
+    """
     count = len(X) * BACKGROUND
-    each = count * 2 ** max(0, (BATCH // count).bit_length() - 1) if count <= BATCH else BATCH // BACKGROUND * BACKGROUND
+    each = (
+        count * 2 ** max(0, (BATCH // count).bit_length() - 1)
+        if count <= BATCH
+        else BATCH // BACKGROUND * BACKGROUND
+    )
     block = np.ascontiguousarray(np.tile(background, (each // BACKGROUND, 1)))
     calls = round(2**COLUMNS * count / each)
 
@@ -46,14 +53,19 @@ def shap_exact(model: Any, X: Any, background: Any) -> Any:
     import shap
 
     masker = shap.maskers.Independent(background, max_samples=len(background))
-    return shap.explainers.ExactExplainer(lambda Z: model.predict_proba(Z)[:, 1], masker)(X[:PEER_ROWS]).values
+    return shap.explainers.ExactExplainer(lambda Z: model.predict_proba(Z)[:, 1], masker)(
+        X[:PEER_ROWS]
+    ).values
 
 
 def shapiq_exact(model: Any, X: Any, background: Any) -> Any:
     import shapiq
 
     imputer = shapiq.MarginalImputer(
-        lambda Z: model.predict_proba(Z)[:, 1], background, sample_size=len(background), joint_marginal_distribution=True
+        lambda Z: model.predict_proba(Z)[:, 1],
+        background,
+        sample_size=len(background),
+        joint_marginal_distribution=True,
     )
     found = []
     for x in X[:PEER_ROWS]:
@@ -69,7 +81,8 @@ def bench(name: str, model: Any, X: Any, y: Any, most: int) -> None:
     rows, background = X[: min(ROWS, most)], X[-BACKGROUND:]
     ours = explain(model, rows, background, method="exact")
     compare(
-        f"{name}: {COLUMNS} columns, {len(rows)} rows, {BACKGROUND} background rows, {ours.model_rows:,} predictions",
+        f"{name}: {COLUMNS} columns, {len(rows)} rows, {BACKGROUND} background rows,"
+        f" {ours.model_rows:,} predictions",
         {
             "explain(method='exact')": lambda: explain(model, rows, background, method="exact"),
             "the model calls alone": model_calls(model, rows, background),
@@ -77,7 +90,10 @@ def bench(name: str, model: Any, X: Any, y: Any, most: int) -> None:
         repeats=3,
     )
     alone = _seconds(model_calls(model, rows[:PEER_ROWS], background))
-    for peer, package, run in (("shap, exact explainer", "shap", shap_exact), ("shapiq, exact", "shapiq", shapiq_exact)):
+    for peer, package, run in (
+        ("shap, exact explainer", "shap", shap_exact),
+        ("shapiq, exact", "shapiq", shapiq_exact),
+    ):
         if importlib.util.find_spec(package) is None:
             print(f"  {peer}: not installed")
             continue
@@ -85,7 +101,10 @@ def bench(name: str, model: Any, X: Any, y: Any, most: int) -> None:
         run(model, rows[:1], background)  # lazy imports, compiling
         spent = _seconds(lambda run=run, made=made: made.append(run(model, rows, background)))
         apart = np.abs(made[0] - ours.values[:PEER_ROWS]).max()
-        print(f"  {peer:<44} {spent / alone:9.2f} × its model calls ({PEER_ROWS} rows), differs by {apart:.1e}")
+        print(
+            f"  {peer:<44} {spent / alone:9.2f} × its model calls ({PEER_ROWS} rows), differs by"
+            f" {apart:.1e}"
+        )
 
 
 def _seconds(run: Callable[[], object]) -> float:
@@ -106,7 +125,10 @@ def main() -> None:
     rows, background = X[:ROWS], X[-BACKGROUND:]
     compare(
         f"forest of 50 trees, {ROWS} rows: paths of the trees",
-        {"explain()": lambda: explain(forest, rows, background), **_tree_peer(forest, rows, background)},
+        {
+            "explain()": lambda: explain(forest, rows, background),
+            **_tree_peer(forest, rows, background),
+        },
         repeats=3,
     )
 
@@ -116,8 +138,14 @@ def _tree_peer(forest: Any, rows: Any, background: Any) -> dict[str, Callable[[]
         return {}
     import shap
 
-    explainer = shap.TreeExplainer(forest, background, feature_perturbation="interventional", model_output="raw")
-    return {"shap.TreeExplainer, interventional": lambda: explainer.shap_values(rows, check_additivity=False)}
+    explainer = shap.TreeExplainer(
+        forest, background, feature_perturbation="interventional", model_output="raw"
+    )
+    return {
+        "shap.TreeExplainer, interventional": lambda: explainer.shap_values(
+            rows, check_additivity=False
+        )
+    }
 
 
 if __name__ == "__main__":

@@ -1,4 +1,6 @@
-"""The main job, end to end: wall-clock time, peak memory and page size of whole audits on real tables."""
+"""The main job, end to end: wall-clock time, peak memory and page size of whole audits on real
+tables.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,11 @@ DATA = Path(__file__).resolve().parent.parent.parent / "shared" / "data"
 AUDITS = {
     "breast cancer (569 × 30)": [],
     "titanic (891 × 11)": [DATA / "titanic.csv", "--target", "Survived"],
-    "california housing (20,640 × 9)": [DATA / "california_housing.csv", "--target", "median_house_value"],
+    "california housing (20,640 × 9)": [
+        DATA / "california_housing.csv",
+        "--target",
+        "median_house_value",
+    ],
     "adult (32,561 × 14, no header)": [DATA / "adult_train.csv", "--no-header", "--target", "-1"],
 }
 
@@ -24,7 +30,16 @@ for name, arguments in AUDITS.items():
         print(f"{name:<34} skipped: {Path(arguments[0]).name} is not here")
         continue
     with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, "-m", "surelearn.cli", "audit", *map(str, arguments), "--out", f"{folder}/out", "--quiet"]
+        command = [
+            sys.executable,
+            "-m",
+            "surelearn.cli",
+            "audit",
+            *map(str, arguments),
+            "--out",
+            f"{folder}/out",
+            "--quiet",
+        ]
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         start = time.perf_counter()
         # a ledger of its own, so that a benchmark never spends the data's certify rows
@@ -39,4 +54,7 @@ for name, arguments in AUDITS.items():
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
         page = Path(folder, "out", "report.html").stat().st_size / 1000
-        print(f"{name:<34} {seconds:8.1f} {cpu:8.1f} {after.ru_maxrss / 1000:8.0f} {page:8.0f}   {output.stdout.strip()}")
+        print(
+            f"{name:<34} {seconds:8.1f} {cpu:8.1f} {after.ru_maxrss / 1000:8.0f} {page:8.0f}  "
+            f" {output.stdout.strip()}"
+        )

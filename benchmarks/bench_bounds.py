@@ -1,4 +1,6 @@
-"""Bounds: a million Clopper–Pearson bounds, a betting interval on 100,000 losses, tail inversion at n = 60,000."""
+"""Bounds: a million Clopper–Pearson bounds, a betting interval on 100,000 losses, tail
+inversion at n = 60,000.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,13 @@ from _timing import compare
 from scipy.special import betainccinv
 from scipy.stats import beta
 
-from surelearn.bounds import betting_interval, campi_garatti, chernoff_kl, clopper_pearson, hypergeometric_tail_inversion
+from surelearn.bounds import (
+    betting_interval,
+    campi_garatti,
+    chernoff_kl,
+    clopper_pearson,
+    hypergeometric_tail_inversion,
+)
 
 rng = np.random.default_rng(0)
 n = rng.integers(50, 10_000, 1_000_000)
@@ -24,7 +32,9 @@ compare(
     "a million Clopper–Pearson upper bounds",
     {
         "surelearn clopper_pearson": lambda: clopper_pearson(errors, n, 0.05),
-        "the limit: scipy.special.betainccinv alone": lambda: betainccinv(errors + 1.0, n - errors, 0.05),
+        "the limit: scipy.special.betainccinv alone": lambda: betainccinv(
+            errors + 1.0, n - errors, 0.05
+        ),
         "scipy.stats.beta.isf": lambda: beta.isf(0.05, errors + 1, n - errors),
         "statsmodels proportion_confint (both ends)": statsmodels_interval,
     },
@@ -44,8 +54,12 @@ compare(
 compare(
     "one bound at n = 60,000",
     {
-        "hypergeometric_tail_inversion, VC 7": lambda: hypergeometric_tail_inversion(3000, 60_000, 0.05, 7),
-        "hypergeometric_tail_inversion, VC 785": lambda: hypergeometric_tail_inversion(3000, 60_000, 0.05, 785),
+        "hypergeometric_tail_inversion, VC 7": lambda: hypergeometric_tail_inversion(
+            3000, 60_000, 0.05, 7
+        ),
+        "hypergeometric_tail_inversion, VC 785": lambda: hypergeometric_tail_inversion(
+            3000, 60_000, 0.05, 785
+        ),
         "campi_garatti, 1,000 support rows": lambda: campi_garatti(1000, 60_000, 0.05),
         "chernoff_kl": lambda: chernoff_kl(0.05, 60_000, 0.05),
     },

@@ -1,13 +1,15 @@
-"""Kernel machine on few centres, streamed from Parquet, in a process of its own: time a pass, error, peak memory.
+"""Kernel machine on few centres, streamed from Parquet, in a process of its own: time a pass,
+error, peak memory.
 
     python benchmarks/bench_centres.py                            100,000 × 100, 5,000 centres (a few minutes on 2 cores)
     python benchmarks/bench_centres.py --rows 1000000 --centres 20000 [--cuda]
     python benchmarks/bench_centres.py --mnist                    MNIST's first 20,000 rows: 2,000 and 5,000 centres
 
-Synthetic rows lie near a subspace of ten dimensions; their targets have noise of variance ¼. Errors are those of 5,000 new
-rows against the targets without noise, as shares of their variance. Beside it stands the full model of the first ``--full``
-rows, since that of all rows does not fit. The file is Parquet where pyarrow is installed, else a pair of mapped arrays. Peak
-memory is that of the fitting process: PyTorch, the reader and the model together.
+Synthetic rows lie near a subspace of ten dimensions; their targets have noise of variance ¼. Errors
+are those of 5,000 new rows against the targets without noise, as shares of their variance. Beside
+it stands the full model of the first ``--full`` rows, since that of all rows does not fit. The file
+is Parquet where pyarrow is installed, else a pair of mapped arrays. Peak memory is that of the
+fitting process: PyTorch, the reader and the model together.
 """
 
 from __future__ import annotations
@@ -53,7 +55,10 @@ def write(folder: Path, rows: int, columns: int) -> None:
         X = np.lib.format.open_memmap(folder / "X.npy", "w+", np.float32, (rows, columns))
         y = np.lib.format.open_memmap(folder / "y.npy", "w+", np.float64, (rows,))
         for i, (some, targets) in enumerate(pieces(rows, columns)):
-            X[i * CHUNK : i * CHUNK + len(some)], y[i * CHUNK : i * CHUNK + len(some)] = some, targets
+            X[i * CHUNK : i * CHUNK + len(some)], y[i * CHUNK : i * CHUNK + len(some)] = (
+                some,
+                targets,
+            )
         return
     import pyarrow as pa
     from pyarrow import parquet
@@ -78,12 +83,20 @@ def fit(folder: Path, asked: argparse.Namespace) -> dict[str, Any]:
     from surelearn.kernel.torch_functions import Evaluator
 
     file = folder / "rows.parquet"
-    maps = [] if file.exists() else [np.load(folder / name, mmap_mode="r") for name in ("X.npy", "y.npy")]
+    maps = (
+        []
+        if file.exists()
+        else [np.load(folder / name, mmap_mode="r") for name in ("X.npy", "y.npy")]
+    )
     stream = ParquetRows(file, "y") if file.exists() else ArrayRows(*maps)
     kernel = Gaussian.of_bandwidth(asked.bandwidth * stream.d**0.5)
     device = "cuda" if asked.cuda else "cpu"
     options = CentreOptions(
-        asked.centres, passes=asked.passes, device=device, memory_limit=asked.memory * 1e9, sample=asked.sample
+        asked.centres,
+        passes=asked.passes,
+        device=device,
+        memory_limit=asked.memory * 1e9,
+        sample=asked.sample,
     )
     times: list[float] = []
     start = time.perf_counter()
@@ -95,12 +108,21 @@ def fit(folder: Path, asked: argparse.Namespace) -> dict[str, Any]:
     fitted = fit_centres(kernel, stream, options, np.random.RandomState(0), progress=progress)
     if asked.cuda:
         torch.cuda.synchronize()
-    seconds, peak = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+    seconds, peak = (
+        time.perf_counter() - start,
+        resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6,
+    )
     X, f = draw(np.random.default_rng(2), 5000, stream.d)
     evaluator = Evaluator(kernel, fitted.centres, device, "float32")
     alpha = torch.from_numpy(fitted.alpha).to(evaluator.device, evaluator.dtype)
-    values = evaluator.times(evaluator.rows(X), evaluator.points, alpha, 2.0**26)[:, 0].cpu().numpy()
-    full = full_error(kernel, stream.take(np.arange(min(asked.full, stream.n))), X, f, device) if asked.full else None
+    values = (
+        evaluator.times(evaluator.rows(X), evaluator.points, alpha, 2.0**26)[:, 0].cpu().numpy()
+    )
+    full = (
+        full_error(kernel, stream.take(np.arange(min(asked.full, stream.n))), X, f, device)
+        if asked.full
+        else None
+    )
     gpu = torch.cuda.max_memory_allocated() / 1e9 if asked.cuda else None
     return {
         "seconds": seconds,
@@ -118,7 +140,9 @@ def full_error(kernel: Any, rows: Any, X: np.ndarray, f: np.ndarray, device: str
     """The error of the model with every one of these rows as a centre."""
     from surelearn import kernel as room
 
-    model = room.EigenProRegressor(kernel, device=device, epochs=20, validation_fraction=0.05, random_state=0)
+    model = room.EigenProRegressor(
+        kernel, device=device, epochs=20, validation_fraction=0.05, random_state=0
+    )
     values = model.fit(rows[0], rows[1][:, 0]).predict(X)
     return float(((values - f) ** 2).mean() / f.var())
 
@@ -140,10 +164,16 @@ def mnist(cuda: bool) -> None:
     for p in (2000, 5000):
         start = time.process_time(), time.perf_counter()
         options = CentreOptions(p, device=device, classify=True)
-        fitted = fit_centres(kernel, ArrayRows(X, y, classes=range(10)), options, np.random.RandomState(0))
+        fitted = fit_centres(
+            kernel, ArrayRows(X, y, classes=range(10)), options, np.random.RandomState(0)
+        )
         parts = (kernel(part, fitted.centres) @ fitted.alpha for part in np.array_split(new, 10))
         guesses = np.concatenate([part.argmax(1) for part in parts])
-        report_mnist(f"{p:,} centres, {fitted.facts['passes']} passes", float((guesses != labels).mean()), start)
+        report_mnist(
+            f"{p:,} centres, {fitted.facts['passes']} passes",
+            float((guesses != labels).mean()),
+            start,
+        )
 
 
 def report_mnist(name: str, error: float, start: tuple[float, float]) -> None:
@@ -154,18 +184,26 @@ def report_mnist(name: str, error: float, start: tuple[float, float]) -> None:
 
 def main() -> None:
     """Parse the options and report."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--rows", type=int, default=100_000)
     parser.add_argument("--columns", type=int, default=100)
     parser.add_argument("--centres", type=int, default=5000)
     parser.add_argument("--passes", type=int, default=6)
     parser.add_argument("--sample", type=int)
-    parser.add_argument("--bandwidth", type=float, default=1.5, help="in units of the square root of the columns")
+    parser.add_argument(
+        "--bandwidth", type=float, default=1.5, help="in units of the square root of the columns"
+    )
     parser.add_argument("--memory", type=float, default=2.8, help="memory_limit in GB")
-    parser.add_argument("--full", type=int, default=10_000, help="rows of the full model beside it; 0: none")
+    parser.add_argument(
+        "--full", type=int, default=10_000, help="rows of the full model beside it; 0: none"
+    )
     parser.add_argument("--cuda", action="store_true")
     parser.add_argument("--mnist", action="store_true")
-    parser.add_argument("--data", type=Path, help="a folder for the rows, kept; else a temporary one")
+    parser.add_argument(
+        "--data", type=Path, help="a folder for the rows, kept; else a temporary one"
+    )
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.child:
@@ -187,13 +225,29 @@ def report(asked: argparse.Namespace, folder: Path) -> None:
     found = json.loads(done.stdout.splitlines()[-1])
     facts, times = found["facts"], found["times"]
     each = ", ".join(f"{b - a:.1f}" for a, b in itertools.pairwise(times))
-    print(f"{facts['n']:,} × {asked.columns}, {facts['centres']:,} centres, sample {facts['sample']:,}, {facts['device']}")
-    print(f"  {found['seconds']:.1f} s in all, {facts['passes']} passes ({facts['stopped']}); until the first pass is done")
+    print(
+        f"{facts['n']:,} × {asked.columns}, {facts['centres']:,} centres, sample"
+        f" {facts['sample']:,}, {facts['device']}"
+    )
+    print(
+        f"  {found['seconds']:.1f} s in all, {facts['passes']} passes ({facts['stopped']}); until"
+        " the first pass is done"
+    )
     print(f"  {times[0]:.1f} s, then a pass each: {each or 'none'} s; CPU {found['cpu']:.0f} s")
-    beside = "" if found["full"] is None else f"; full model of {min(asked.full, facts['n']):,} rows {found['full']:.4f}"
-    print(f"  error {found['error']:.4f}{beside}; training risk {facts['training_risk']:.4f} (noise {NOISE**2:g})")
+    beside = (
+        ""
+        if found["full"] is None
+        else f"; full model of {min(asked.full, facts['n']):,} rows {found['full']:.4f}"
+    )
+    print(
+        f"  error {found['error']:.4f}{beside}; training risk {facts['training_risk']:.4f} (noise"
+        f" {NOISE**2:g})"
+    )
     gpu = "" if found["gpu_gb"] is None else f", {found['gpu_gb']:.2f} GB on the device"
-    print(f"  peak memory {found['peak_gb']:.2f} GB (at most {MEMORY_GB:g}){gpu}, preconditioner {facts['preconditioner']}")
+    print(
+        f"  peak memory {found['peak_gb']:.2f} GB (at most {MEMORY_GB:g}){gpu}, preconditioner"
+        f" {facts['preconditioner']}"
+    )
 
 
 if __name__ == "__main__":

@@ -1,13 +1,16 @@
-"""Every learner at its defaults beside its twin in scikit-learn at its defaults, on tables as they come: unscaled.
+"""Every learner at its defaults beside its twin in scikit-learn at its defaults, on tables as they
+come: unscaled.
 
-    python benchmarks/bench_defaults.py [--rows 1500] [--seeds 5] [--only Ridge Perceptron ...] [--tables wine ...]
+    python benchmarks/bench_defaults.py [--rows 1500] [--seeds 5] [--only Ridge Perceptron ...]
+    [--tables wine ...]
 
-Tables are those that scikit-learn ships and those of ../shared/data that are there; the list was fixed before any default
-was looked at. Text becomes 0/1 columns, a missing number the column's median, the same for both learners; nothing is scaled.
-For each seed a table is cut to ``--rows`` rows and split into 70% to fit and 30% to score: accuracy, or R². An R² below −1
-counts as −1 in means, so that one table cannot decide. The difference is paired, ours minus theirs on the same rows; "se" is
-its standard error over the seeds of a table, and over the tables in the last lines. Time is the ratio of CPU seconds, one
-thread.
+Tables are those that scikit-learn ships and those of ../shared/data that are there; the list was
+fixed before any default was looked at. Text becomes 0/1 columns, a missing number the column's
+median, the same for both learners; nothing is scaled. For each seed a table is cut to ``--rows``
+rows and split into 70% to fit and 30% to score: accuracy, or R². An R² below −1 counts as −1 in
+means, so that one table cannot decide. The difference is paired, ours minus theirs on the same
+rows; "se" is its standard error over the seeds of a table, and over the tables in the last lines.
+Time is the ratio of CPU seconds, one thread.
 """
 
 from __future__ import annotations
@@ -55,7 +58,9 @@ class Table:
 
 @dataclass(frozen=True)
 class Pair:
-    """A learner of ours and its twin, both as made without arguments; ``why`` says how near a twin it is."""
+    """A learner of ours and its twin, both as made without arguments; ``why`` says how near a
+    twin it is.
+    """
 
     ours: Callable[[], Any]
     theirs: Callable[[], Any]
@@ -66,17 +71,38 @@ class Pair:
 
 
 def pairs() -> Iterator[Pair]:
-    """The learners and their twins; where scikit-learn has no exact one, the nearest in common use, or two."""
+    """The learners and their twins; where scikit-learn has no exact one, the nearest in common
+    use, or two.
+    """
     L = linear
     random = {"random_state": 0}
     yield Pair(L.Ridge, sk_linear.Ridge, "Ridge", "Ridge", False)
-    yield Pair(L.LeastSquares, sk_linear.LinearRegression, "LeastSquares", "LinearRegression", False)
-    yield Pair(L.HuberRegression, sk_linear.HuberRegressor, "HuberRegression", "HuberRegressor", False)
-    yield Pair(L.VariationalRegression, sk_linear.HuberRegressor, "VariationalRegression", "HuberRegressor", False)
+    yield Pair(
+        L.LeastSquares, sk_linear.LinearRegression, "LeastSquares", "LinearRegression", False
+    )
+    yield Pair(
+        L.HuberRegression, sk_linear.HuberRegressor, "HuberRegression", "HuberRegressor", False
+    )
+    yield Pair(
+        L.VariationalRegression,
+        sk_linear.HuberRegressor,
+        "VariationalRegression",
+        "HuberRegressor",
+        False,
+    )
     yield Pair(L.SquareRootLasso, sk_linear.Lasso, "SquareRootLasso", "Lasso", False)
-    yield Pair(L.SquareRootLasso, sk_linear.LassoCV, "SquareRootLasso", "LassoCV", False, "which tunes its penalty")
+    yield Pair(
+        L.SquareRootLasso,
+        sk_linear.LassoCV,
+        "SquareRootLasso",
+        "LassoCV",
+        False,
+        "which tunes its penalty",
+    )
     twin = lambda: kernel.LinearEigenProRegressor(**random)  # noqa: E731
-    yield Pair(twin, sk_linear.LinearRegression, "LinearEigenProRegressor", "LinearRegression", False)
+    yield Pair(
+        twin, sk_linear.LinearRegression, "LinearEigenProRegressor", "LinearRegression", False
+    )
     eigenpro = lambda: kernel.EigenProRegressor(device="cpu", **random)  # noqa: E731
     yield Pair(eigenpro, KernelRidge, "EigenProRegressor", "KernelRidge", False)
     yield Pair(eigenpro, SVR, "EigenProRegressor", "SVR", False)
@@ -84,22 +110,40 @@ def pairs() -> Iterator[Pair]:
     sampled = lambda: make_pipeline(RBFSampler(**random), sk_linear.LinearRegression())  # noqa: E731
     yield Pair(features, sampled, "RandomFeaturesRegressor", "RBFSampler+LinearRegression", False)
     scaled = lambda: make_pipeline(RBFSampler(gamma="scale", **random), sk_linear.Ridge())  # noqa: E731
-    yield Pair(features, scaled, "RandomFeaturesRegressor", "RBFSampler(scale)+Ridge", False, "the better way to use it")
+    yield Pair(
+        features,
+        scaled,
+        "RandomFeaturesRegressor",
+        "RBFSampler(scale)+Ridge",
+        False,
+        "the better way to use it",
+    )
     logistic = lambda: L.LogisticRegression(**random)  # noqa: E731
-    yield Pair(logistic, sk_linear.LogisticRegression, "LogisticRegression", "LogisticRegression", True)
+    yield Pair(
+        logistic, sk_linear.LogisticRegression, "LogisticRegression", "LogisticRegression", True
+    )
     yield Pair(L.Perceptron, sk_linear.Perceptron, "Perceptron", "Perceptron", True)
     machine = lambda: L.SupportVectorMachine(**random)  # noqa: E731
     yield Pair(machine, lambda: LinearSVC(**random), "SupportVectorMachine", "LinearSVC", True)
     yield Pair(L.NaiveBayes, GaussianNB, "NaiveBayes", "GaussianNB", True)
     boosted = lambda: sk_ensemble.AdaBoostClassifier(**random)  # noqa: E731
-    yield Pair(boosting.AdaBoostClassifier, boosted, "AdaBoostClassifier", "AdaBoostClassifier", True)
+    yield Pair(
+        boosting.AdaBoostClassifier, boosted, "AdaBoostClassifier", "AdaBoostClassifier", True
+    )
     stump = lambda: DecisionTreeClassifier(max_depth=1, **random)  # noqa: E731
     yield Pair(boosting.DecisionStump, stump, "DecisionStump", "DecisionTree(max_depth=1)", True)
     classifier = lambda: kernel.EigenProClassifier(device="cpu", **random)  # noqa: E731
     yield Pair(classifier, SVC, "EigenProClassifier", "SVC", True)
     private = lambda: L.DPLogisticRegression(**random)  # noqa: E731
     why = "not a twin: the price of privacy"
-    yield Pair(private, sk_linear.LogisticRegression, "DPLogisticRegression", "LogisticRegression", True, why)
+    yield Pair(
+        private,
+        sk_linear.LogisticRegression,
+        "DPLogisticRegression",
+        "LogisticRegression",
+        True,
+        why,
+    )
 
 
 def tables() -> Iterator[Table]:
@@ -121,11 +165,19 @@ def tables() -> Iterator[Table]:
     yield from shared("higgs", "higgs7k_train.tsv", 0, sep="\t", header=None)
     yield from shared("california", "california_housing.csv", "median_house_value", labels=False)
     yield from shared(
-        "ames", "ames.csv", "SalePrice", labels=False, drop=["Order", "PID"], keep_default_na=False, na_values=""
+        "ames",
+        "ames.csv",
+        "SalePrice",
+        labels=False,
+        drop=["Order", "PID"],
+        keep_default_na=False,
+        na_values="",
     )
 
 
-def shared(name: str, file: str, target: Any, *, labels: bool = True, drop: Any = (), **reading: Any) -> Iterator[Table]:
+def shared(
+    name: str, file: str, target: Any, *, labels: bool = True, drop: Any = (), **reading: Any
+) -> Iterator[Table]:
     """A table of ../shared/data, if it is there."""
     if not (SHARED / file).exists():
         print(f"{name}: {file} is not in ../shared/data, left out")
@@ -136,10 +188,14 @@ def shared(name: str, file: str, target: Any, *, labels: bool = True, drop: Any 
     text = [column for column in table.columns if not pd.api.types.is_numeric_dtype(table[column])]
     table = table.drop(columns=[column for column in text if table[column].nunique() > CATEGORIES])
     table = pd.get_dummies(table, dtype=float).dropna(axis=1, how="all")
-    yield Table(name, table.fillna(table.median()).to_numpy(float), y if labels else y.astype(float), labels)
+    yield Table(
+        name, table.fillna(table.median()).to_numpy(float), y if labels else y.astype(float), labels
+    )
 
 
-def split(table: Table, rows: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+def split(
+    table: Table, rows: int, seed: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Rows to fit and to score, and their targets."""
     chosen = np.random.default_rng(seed).permutation(len(table.y))[:rows]
     X, y = table.X[chosen], table.y[chosen]
@@ -164,7 +220,9 @@ def spread(values: list[float]) -> float:
 
 
 def compare(pair: Pair, chosen: list[Table], rows: int, seeds: int) -> tuple[float, float, float]:
-    """Print a line for each table; the mean of ours, the mean difference, and its standard error over tables."""
+    """Print a line for each table; the mean of ours, the mean difference, and its standard
+    error over tables.
+    """
     print(f"\n{pair.name} beside scikit-learn's {pair.twin}{f' ({pair.why})' if pair.why else ''}")
     means, differences, ratios = [], [], []
     for table in chosen:
@@ -179,9 +237,9 @@ def compare(pair: Pair, chosen: list[Table], rows: int, seeds: int) -> tuple[flo
         differences.append(statistics.mean(paired))
         ratios.append(ratio)
         print(
-            f"  {table.name:<16} {len(parts[0]):5} x {table.X.shape[1]:<4} ours {means[-1]:7.4f}"
-            f"  theirs {statistics.mean(theirs):7.4f}  difference {differences[-1]:+8.4f}  se {spread(paired):.4f}"
-            f"  time {ratio:7.2f}"
+            f"  {table.name:<16} {len(parts[0]):5} x {table.X.shape[1]:<4} ours {means[-1]:7.4f} "
+            f" theirs {statistics.mean(theirs):7.4f}  difference {differences[-1]:+8.4f}  se"
+            f" {spread(paired):.4f}  time {ratio:7.2f}"
         )
     return statistics.mean(means), statistics.mean(differences), spread(differences)
 
@@ -205,8 +263,8 @@ def main() -> None:
     for pair, mean, difference, error in summary:
         sign = "not below" if difference >= -1e-6 else "below"
         print(
-            f"  {pair.name:<24} {mean:7.4f}  {pair.twin:<28} {mean - difference:7.4f}  difference {difference:+8.4f}"
-            f"  se {error:.4f}  {sign}"
+            f"  {pair.name:<24} {mean:7.4f}  {pair.twin:<28} {mean - difference:7.4f}  difference"
+            f" {difference:+8.4f}  se {error:.4f}  {sign}"
         )
 
 

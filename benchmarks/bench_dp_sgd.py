@@ -1,10 +1,12 @@
-"""DP-SGD against Opacus: examples a second of an MLP 784-256-10 and of a small CNN at batches of 256, one thread.
+"""DP-SGD against Opacus: examples a second of an MLP 784-256-10 and of a small CNN at batches of
+256, one thread.
 
     python benchmarks/bench_dp_sgd.py [--quick]
 
-Opacus (a peer: pip install opacus) with per-example gradients by hooks and with ghost clipping, plain SGD as the limit. The
-same batches for all, and all take whole steps: clipping, noise, update. Ours is the whole fit, which begins by looking
-whether the module mixes examples. CPU seconds, then examples a second.
+Opacus (a peer: pip install opacus) with per-example gradients by hooks and with ghost clipping,
+plain SGD as the limit. The same batches for all, and all take whole steps: clipping, noise, update.
+Ours is the whole fit, which begins by looking whether the module mixes examples. CPU seconds, then
+examples a second.
 """
 
 from __future__ import annotations
@@ -33,11 +35,21 @@ def mlp():
 def cnn():
     first = [nn.Conv2d(1, 16, 8, 2, padding=3), nn.ReLU(), nn.MaxPool2d(2, 1)]
     second = [nn.Conv2d(16, 32, 4, 2), nn.ReLU(), nn.MaxPool2d(2, 1), nn.Flatten()]
-    return nn.Sequential(*first, *second, nn.Linear(512, 32), nn.ReLU(), nn.Linear(32, 10)), (1, 28, 28)
+    return nn.Sequential(*first, *second, nn.Linear(512, 32), nn.ReLU(), nn.Linear(32, 10)), (
+        1,
+        28,
+        28,
+    )
 
 
 def ours(module, X, y, batches):
-    options = {"noise_multiplier": 1.0, "clip": 1.0, "batch_size": BATCH, "step": 0.1, "random_state": 0}
+    options = {
+        "noise_multiplier": 1.0,
+        "clip": 1.0,
+        "batch_size": BATCH,
+        "step": 0.1,
+        "random_state": 0,
+    }
     fit_private(copy.deepcopy(module), X, y, batches=batches, **options)
 
 
@@ -56,7 +68,9 @@ def hooks(module, X, y, batches):
 
     module = GradSampleModule(copy.deepcopy(module))
     inner = torch.optim.SGD(module.parameters(), lr=0.1)
-    optimizer = DPOptimizer(inner, noise_multiplier=1.0, max_grad_norm=1.0, expected_batch_size=BATCH)
+    optimizer = DPOptimizer(
+        inner, noise_multiplier=1.0, max_grad_norm=1.0, expected_batch_size=BATCH
+    )
     for rows in batches:
         optimizer.zero_grad()
         functional.cross_entropy(module(X[rows]), y[rows]).backward()
@@ -68,9 +82,13 @@ def ghost(module, X, y, batches):
     from opacus.optimizers import DPOptimizerFastGradientClipping
     from opacus.utils.fast_gradient_clipping_utils import DPLossFastGradientClipping
 
-    module = GradSampleModuleFastGradientClipping(copy.deepcopy(module), max_grad_norm=1.0, use_ghost_clipping=True)
+    module = GradSampleModuleFastGradientClipping(
+        copy.deepcopy(module), max_grad_norm=1.0, use_ghost_clipping=True
+    )
     inner = torch.optim.SGD(module.parameters(), lr=0.1)
-    optimizer = DPOptimizerFastGradientClipping(inner, noise_multiplier=1.0, max_grad_norm=1.0, expected_batch_size=BATCH)
+    optimizer = DPOptimizerFastGradientClipping(
+        inner, noise_multiplier=1.0, max_grad_norm=1.0, expected_batch_size=BATCH
+    )
     criterion = DPLossFastGradientClipping(module, optimizer, nn.CrossEntropyLoss())
     for rows in batches:
         optimizer.zero_grad()
@@ -89,7 +107,12 @@ def main():
         module, shape = make()
         X, y = torch.randn(4096, *shape), torch.randint(10, (4096,))
         batches = [torch.randint(4096, (BATCH,)) for _ in range(steps)]
-        contestants = {"surelearn": ours, "opacus, ghost clipping": ghost, "opacus, hooks": hooks, "plain SGD": plain}
+        contestants = {
+            "surelearn": ours,
+            "opacus, ghost clipping": ghost,
+            "opacus, hooks": hooks,
+            "plain SGD": plain,
+        }
         contestants = {who: partial(run, module, X, y, batches) for who, run in contestants.items()}
         try:
             import opacus  # noqa: F401

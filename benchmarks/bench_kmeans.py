@@ -2,14 +2,16 @@
 
     python benchmarks/bench_kmeans.py [--quick]
 
-First both by their defaults on five kinds of rows, five seeds each: the ratio of CPU times and of inertias, mean and range.
-On rows around 100 centers with unit spread, in 4 bytes and 20 iterations, ours is to take at most half of scikit-learn's
-time at no higher inertia. A start costs eight certified seedings, each 2·n·k·d operations in 4 bytes, and a
-search on a sample; the least that any method spends is one assignment of all rows, whose price is printed.
+First both by their defaults on five kinds of rows, five seeds each: the ratio of CPU times and of
+inertias, mean and range. On rows around 100 centers with unit spread, in 4 bytes and 20 iterations,
+ours is to take at most half of scikit-learn's time at no higher inertia. A start costs eight
+certified seedings, each 2·n·k·d operations in 4 bytes, and a search on a sample; the least that any
+method spends is one assignment of all rows, whose price is printed.
 
-Then equal starts (the same array of centers), equal ``tol`` and ``max_iter``: scikit-learn spends one assignment every
-iteration. Ours spends one in 4 bytes on the rows whose bounds do not settle them: clusters settle most rows; noise in 64
-dimensions, where all centers are about equally far, is the hard case. Compilation is stated apart.
+Then equal starts (the same array of centers), equal ``tol`` and ``max_iter``: scikit-learn spends
+one assignment every iteration. Ours spends one in 4 bytes on the rows whose bounds do not settle
+them: clusters settle most rows; noise in 64 dimensions, where all centers are about equally far, is
+the hard case. Compilation is stated apart.
 """
 
 from __future__ import annotations
@@ -35,12 +37,17 @@ def data(n, d, k, kind, rng):
 
 
 def texts(n, d, words, rng):
-    """Bags of words with Zipf's frequencies, half of a row's words moved to those of its topic; CSR."""
+    """Bags of words with Zipf's frequencies, half of a row's words moved to those of its topic;
+    CSR.
+    """
     moved = 37 * rng.integers(100, size=(n, 1)) * (rng.random((n, words)) < 0.5)
     word = np.minimum(rng.zipf(1.3, size=(n, words)) + moved, d) - 1
-    X = sparse.csr_array((np.ones(n * words), (np.repeat(np.arange(n), words), word.ravel())), shape=(n, d))
+    X = sparse.csr_array(
+        (np.ones(n * words), (np.repeat(np.arange(n), words), word.ravel())), shape=(n, d)
+    )
     X.sum_duplicates()
-    X.indices, X.indptr = X.indices.astype(np.int32), X.indptr.astype(np.int32)  # all that scikit-learn takes
+    # all that scikit-learn takes
+    X.indices, X.indptr = X.indices.astype(np.int32), X.indptr.astype(np.int32)
     X.data = np.log1p(X.data)
     return X
 
@@ -50,7 +57,9 @@ def defaults(title, X, k, max_iter, seeds):
     times, costs = [], []
     for seed in range(seeds):
         seconds = []
-        models = [cls(k, max_iter=max_iter, random_state=seed) for cls in (KMeans, sklearn.cluster.KMeans)]
+        models = [
+            cls(k, max_iter=max_iter, random_state=seed) for cls in (KMeans, sklearn.cluster.KMeans)
+        ]
         for model in models:
             start = time.process_time()
             model.fit(X)
@@ -60,8 +69,8 @@ def defaults(title, X, k, max_iter, seeds):
     ours, theirs = np.median(times, axis=0)
     ratios = np.divide(*np.transpose(times))
     print(
-        f"{title:<44} time ratio {np.median(ratios):.3f} [{min(ratios):.3f}, {max(ratios):.3f}] of {theirs:.4f} s, "
-        f"inertia ratio {np.mean(costs):.4f} [{min(costs):.4f}, {max(costs):.4f}]"
+        f"{title:<44} time ratio {np.median(ratios):.3f} [{min(ratios):.3f}, {max(ratios):.3f}] of"
+        f" {theirs:.4f} s, inertia ratio {np.mean(costs):.4f} [{min(costs):.4f}, {max(costs):.4f}]"
     )
     return ours
 
@@ -73,7 +82,9 @@ def by_defaults(n, d, k, seeds, rng):
         "overlapping clusters": data(n, d, k, "overlapping clusters", rng).astype(low),
         "separate clusters": data(n, d, k, "separate clusters", rng).astype(low),
         "noise": data(n, d, k, "noise", rng).astype(low),
-        "clusters in the plane": (places[rng.integers(k, size=n)] + 0.2 * rng.normal(size=(n, 2))).astype(low),
+        "clusters in the plane": (
+            (places[rng.integers(k, size=n)] + 0.2 * rng.normal(size=(n, 2))).astype(low)
+        ),
     }
     print("each by its defaults, 20 iterations, 4-byte rows")
     for kind, X in kinds.items():
@@ -82,7 +93,10 @@ def by_defaults(n, d, k, seeds, rng):
             factors, start = np.ascontiguousarray(X[:k].T), time.process_time()
             for part in range(0, n, 512):
                 np.dot(X[part : part + 512], factors)
-            print(f"  one assignment's product is {(time.process_time() - start) / ours:.1%} of our time")
+            print(
+                f"  one assignment's product is {(time.process_time() - start) / ours:.1%} of our"
+                " time"
+            )
     digits = load_digits().data
     defaults("  digits, 300 iterations", digits, 10, 300, 5 * seeds)
 
@@ -103,14 +117,22 @@ def main():
         init = X[rng.choice(n, k, replace=False)]
         ours, theirs = KMeans(k, init=init), sklearn.cluster.KMeans(k, init=init, n_init=1)
         contestants = {"surelearn": partial(ours.fit, X), "scikit-learn": partial(theirs.fit, X)}
-        _timing.compare(f"{kind}, equal starts", contestants, repeats=repeats if kind != "noise" else 1)
-        print(f"  iterations {ours.n_iter_} and {theirs.n_iter_}, inertia ratio {ours.inertia_ / theirs.inertia_:.8f}")
+        _timing.compare(
+            f"{kind}, equal starts", contestants, repeats=repeats if kind != "noise" else 1
+        )
+        print(
+            f"  iterations {ours.n_iter_} and {theirs.n_iter_}, inertia ratio"
+            f" {ours.inertia_ / theirs.inertia_:.8f}"
+        )
     X = texts(n // 10, 30_000, 60, rng)
     init = X[rng.choice(n // 10, k, replace=False)].toarray()
     ours, theirs = KMeans(k, init=init), sklearn.cluster.KMeans(k, init=init, n_init=1)
     contestants = {"surelearn": partial(ours.fit, X), "scikit-learn": partial(theirs.fit, X)}
     _timing.compare(f"{n // 10:,} texts, equal starts", contestants, repeats=repeats)
-    print(f"  iterations {ours.n_iter_} and {theirs.n_iter_}, inertia ratio {ours.inertia_ / theirs.inertia_:.8f}")
+    print(
+        f"  iterations {ours.n_iter_} and {theirs.n_iter_}, inertia ratio"
+        f" {ours.inertia_ / theirs.inertia_:.8f}"
+    )
 
 
 if __name__ == "__main__":

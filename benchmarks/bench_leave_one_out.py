@@ -1,7 +1,9 @@
-"""All n fits without one row, n = 2,000 and d = 50, beside n refits: ridge (target 1/1,000), logistic to 1e-6 (target 1/40).
+"""All n fits without one row, n = 2,000 and d = 50, beside n refits: ridge (target 1/1,000),
+logistic to 1e-6 (target 1/40).
 
-The refits get what they can use: one matrix product and Cholesky, and for the logistic loss a warm start at the full fit
-and Newton's method, stopped when it is sure of 1e-6. Every tenth row is refitted, and the time multiplied by ten.
+The refits get what they can use: one matrix product and Cholesky, and for the logistic loss a warm
+start at the full fit and Newton's method, stopped when it is sure of 1e-6. Every tenth row is
+refitted, and the time multiplied by ten.
 """
 
 from __future__ import annotations
@@ -37,7 +39,9 @@ def ridge_cholesky(i: int) -> np.ndarray:
     A, b, _ = without(i)
     G = A.T @ A
     G.flat[:: D + 1] += N * LAM
-    return cho_solve(cho_factor(G, overwrite_a=True, check_finite=False), A.T @ b, check_finite=False)
+    return cho_solve(
+        cho_factor(G, overwrite_a=True, check_finite=False), A.T @ b, check_finite=False
+    )
 
 
 def ridge_scikit_learn(i: int) -> np.ndarray:
@@ -46,14 +50,18 @@ def ridge_scikit_learn(i: int) -> np.ndarray:
 
 
 def logistic_newton(i: int) -> np.ndarray:
-    """Newton's method from the full fit, stopped as soon as the step, which is about the error, is below the tolerance."""
+    """Newton's method from the full fit, stopped as soon as the step, which is about the error,
+    is below the tolerance.
+    """
     A, _, s = without(i)
     w = full
     while True:
         p = expit(-s * (A @ w))
         H = (A * (p * (1 - p))[:, None]).T @ A
         H.flat[:: D + 1] += 2 * N * LAM
-        step = cho_solve(cho_factor(H, overwrite_a=True, check_finite=False), 2 * N * LAM * w - A.T @ (s * p))
+        step = cho_solve(
+            cho_factor(H, overwrite_a=True, check_finite=False), 2 * N * LAM * w - A.T @ (s * p)
+        )
         w = w - step
         if np.linalg.norm(step) ** 2 < TOL:  # the error is of second order in the step
             return w
@@ -62,13 +70,24 @@ def logistic_newton(i: int) -> np.ndarray:
 def logistic_scikit_learn(i: int) -> np.ndarray:
     A, _, s = without(i)
     model = LogisticRegression(
-        C=1 / (2 * N * LAM), fit_intercept=False, solver="newton-cholesky", tol=1e-7, warm_start=True, max_iter=100
+        C=1 / (2 * N * LAM),
+        fit_intercept=False,
+        solver="newton-cholesky",
+        tol=1e-7,
+        warm_start=True,
+        max_iter=100,
     )
-    model.coef_, model.intercept_, model.classes_ = full[None].copy(), np.zeros(1), np.array([-1.0, 1.0])
+    model.coef_, model.intercept_, model.classes_ = (
+        full[None].copy(),
+        np.zeros(1),
+        np.array([-1.0, 1.0]),
+    )
     return model.fit(A, s).coef_[0]
 
 
-def report(name: str, ours: Callable[[], object], refits: dict[str, Callable[[int], np.ndarray]]) -> None:
+def report(
+    name: str, ours: Callable[[], object], refits: dict[str, Callable[[int], np.ndarray]]
+) -> None:
     rows = range(0, N, EVERY)
     times: dict[str, list[float]] = {key: [] for key in ("ours", *refits)}
     ours()
@@ -86,18 +105,27 @@ def report(name: str, ours: Callable[[], object], refits: dict[str, Callable[[in
     best = statistics.median(times["ours"])
     for key, seconds in times.items():
         median = statistics.median(seconds)
-        print(f"  {key:<40} {median:9.5f} s  [{min(seconds):.5f}–{max(seconds):.5f}]  this/ours {median / best:8.0f}")
+        print(
+            f"  {key:<40} {median:9.5f} s  [{min(seconds):.5f}–{max(seconds):.5f}]  this/ours"
+            f" {median / best:8.0f}"
+        )
 
 
 def agree() -> None:
-    ridge, logistic = ridge_leave_one_out(X, y, LAM, weights=True), logistic_leave_one_out(X, signs, LAM, tol=TOL)
+    ridge, logistic = (
+        ridge_leave_one_out(X, y, LAM, weights=True),
+        logistic_leave_one_out(X, signs, LAM, tol=TOL),
+    )
     rows = range(0, N, 200)
     for name, ours, refit in (
         ("ridge, Cholesky", np.asarray(ridge.weights), ridge_cholesky),
         ("logistic, Newton", np.asarray(logistic.weights), logistic_newton),
         ("logistic, scikit-learn", np.asarray(logistic.weights), logistic_scikit_learn),
     ):
-        print(f"largest distance from {name} refits: {max(np.linalg.norm(ours[i] - refit(i)) for i in rows):.1e}")
+        print(
+            f"largest distance from {name} refits:"
+            f" {max(np.linalg.norm(ours[i] - refit(i)) for i in rows):.1e}"
+        )
     print(f"largest proven error, logistic: {logistic.errors.max():.1e}")
 
 
@@ -107,7 +135,10 @@ if __name__ == "__main__":
     report(
         "ridge leave-one-out",
         lambda: ridge_leave_one_out(X, y, LAM),
-        {"n refits, one Cholesky each": ridge_cholesky, "n refits, scikit-learn Ridge": ridge_scikit_learn},
+        {
+            "n refits, one Cholesky each": ridge_cholesky,
+            "n refits, scikit-learn Ridge": ridge_scikit_learn,
+        },
     )
     report(
         f"logistic leave-one-out to {TOL:g}",

@@ -1,10 +1,11 @@
-"""Poisoning: the transition at the threshold, and the cost of attacks and influence beside plain refits.
+"""Poisoning: the transition at the threshold, and the cost of attacks and influence beside plain
+refits.
 
     python benchmarks/bench_poisoning.py [--rows 1000] [--columns 10]
 
-The target is the fit with its sign turned. First the transition with every row allowed; then, in CPU seconds, gradient
-cancelling, the bilevel attack beside its refits alone, influence functions beside leaving rows out by refits, and the vote
-of partitions beside one learner.
+The target is the fit with its sign turned. First the transition with every row allowed; then, in
+CPU seconds, gradient cancelling, the bilevel attack beside its refits alone, influence functions
+beside leaving rows out by refits, and the vote of partitions beside one learner.
 """
 
 from __future__ import annotations
@@ -36,10 +37,13 @@ def report_transition(X: np.ndarray, y: np.ndarray) -> None:
     threshold = poisoning_threshold(float(target @ objective.gradient(target, X, y)))
     found = transition(objective, target, X, y, threshold=threshold)
     print(f"threshold {threshold:.4f} poison rows a clean row, {X.shape[0]:,} × {X.shape[1]}")
-    for fraction, residual, distance in zip(found.fractions, found.residuals, found.distances, strict=True):
+    for fraction, residual, distance in zip(
+        found.fractions, found.residuals, found.distances, strict=True
+    ):
         side = "below" if fraction < threshold else "above"
         print(
-            f"  {fraction:8.4f} {side}: gradient left {residual:9.2e} of the clean, distance to the target {distance:9.2e}"
+            f"  {fraction:8.4f} {side}: gradient left {residual:9.2e} of the clean, distance to the"
+            f" target {distance:9.2e}"
         )
 
 
@@ -55,7 +59,12 @@ def report_cost(X: np.ndarray, y: np.ndarray) -> None:
 
     def leave_out() -> None:
         refit_influence(
-            lambda rows, labels: _linear(objective, objective.fit(rows, labels, start=w)), X, y, X_outer, y_outer, refits=51
+            lambda rows, labels: _linear(objective, objective.fit(rows, labels, start=w)),
+            X,
+            y,
+            X_outer,
+            y_outer,
+            refits=51,
         )
 
     _timing.compare("gradient cancelling, twice as much poison as clean rows", {
@@ -82,7 +91,9 @@ def _linear(objective: LinearObjective, w: np.ndarray):
 
 def main() -> None:
     """Parse the options and report."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--rows", type=int, default=1000)
     parser.add_argument("--columns", type=int, default=10)
     asked = parser.parse_args()

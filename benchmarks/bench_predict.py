@@ -1,6 +1,8 @@
-"""Rows per second of `surelearn predict`, file to file, beside the plain pipeline: in memory, and with pandas around it.
+"""Rows per second of `surelearn predict`, file to file, beside the plain pipeline: in memory, and
+with pandas around it.
 
-The limit is the pipeline itself; everything above its time is reading by the schema, naming what is odd, and writing.
+The limit is the pipeline itself; everything above its time is reading by the schema, naming what is
+odd, and writing.
 """
 
 from __future__ import annotations
@@ -27,7 +29,11 @@ TABLES = {
         {"target": -1, "header": False},
         LogisticRegression(max_iter=1000),
     ),
-    "california housing, ridge": (DATA / "california_housing.csv", {"target": "median_house_value"}, Ridge()),
+    "california housing, ridge": (
+        DATA / "california_housing.csv",
+        {"target": "median_house_value"},
+        Ridge(),
+    ),
 }
 
 
@@ -47,8 +53,12 @@ def bench(name: str, path: Path, reading: dict[str, Any], model: Any) -> None:
         return
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
-        result = surelearn.audit(path, **reading, models={"model": model}, ledger=False, refits=2, curve_repeats=0)
-        surelearn.save(result.model, folder / "model", certificate=result.certificate, schema=result.schema)
+        result = surelearn.audit(
+            path, **reading, models={"model": model}, ledger=False, refits=2, curve_repeats=0
+        )
+        surelearn.save(
+            result.model, folder / "model", certificate=result.certificate, schema=result.schema
+        )
         saved = read_model(folder / "model")
         header = 0 if reading.get("header", True) else None
         table = pd.read_csv(path, header=header, skipinitialspace=True, na_values="?")
@@ -79,7 +89,9 @@ def bench(name: str, path: Path, reading: dict[str, Any], model: Any) -> None:
                 "surelearn predict": ours,
                 "pandas, plain pipeline, pandas": by_hand,
                 "plain pipeline's predict, in memory": lambda: saved.model.predict(X),
-                "its predict and predict_proba, in memory": lambda: plain_pipeline(saved.model, X, columns),
+                "its predict and predict_proba, in memory": lambda: plain_pipeline(
+                    saved.model, X, columns
+                ),
             },
             repeats=5,
         )

@@ -1,13 +1,15 @@
-"""Rows of text from disk beside Vowpal Wabbit: one pass, CPU time and peak memory, each in a process of its own.
+"""Rows of text from disk beside Vowpal Wabbit: one pass, CPU time and peak memory, each in a
+process of its own.
 
     python benchmarks/bench_stream.py             1,000,000 rows (about a minute, 700 MB in the temporary folder)
     python benchmarks/bench_stream.py --small     100,000 rows
 
-Rows have 30 entries whose features follow Zipf's law, four decimals each, and labels of a linear rule; the last tenth is
-held out. Both hash to 2²⁰ weights of 4 bytes, in one pass without a cache. Vowpal Wabbit's format differs by a bar after
-the label: its file is written beside ours, which is not counted. It runs with ``--sgd`` (plain steps, its fastest) and with
-its defaults (adaptive, normalized steps). Imports and loading compiled code are stated apart. Vowpal Wabbit may be installed
-anywhere on PYTHONPATH (``pip install vowpalwabbit``); without it ours is measured alone.
+Rows have 30 entries whose features follow Zipf's law, four decimals each, and labels of a linear
+rule; the last tenth is held out. Both hash to 2²⁰ weights of 4 bytes, in one pass without a cache.
+Vowpal Wabbit's format differs by a bar after the label: its file is written beside ours, which is
+not counted. It runs with ``--sgd`` (plain steps, its fastest) and with its defaults (adaptive,
+normalized steps). Imports and loading compiled code are stated apart. Vowpal Wabbit may be
+installed anywhere on PYTHONPATH (``pip install vowpalwabbit``); without it ours is measured alone.
 """
 
 from __future__ import annotations
@@ -35,12 +37,21 @@ def write_files(folder: Path, n: int) -> None:
     rng = np.random.default_rng(0)
     rule = rng.normal(size=FEATURES + 1)
     for part, count in (("fit", n), ("new", max(CHUNK, n // 10))):
-        with (folder / f"{part}.svm").open("w") as ours, (folder / f"{part}.vw").open("w") as theirs:
+        with (
+            (folder / f"{part}.svm").open("w") as ours,
+            (folder / f"{part}.vw").open("w") as theirs,
+        ):
             for _ in range(count // CHUNK):
-                indices = np.minimum(float(FEATURES) ** rng.random((CHUNK, ENTRIES)), FEATURES).astype(int)
+                indices = np.minimum(
+                    float(FEATURES) ** rng.random((CHUNK, ENTRIES)), FEATURES
+                ).astype(int)
                 values = rng.random((CHUNK, ENTRIES)).round(4)
-                labels = np.where((values * rule[indices]).sum(axis=1) + rng.normal(size=CHUNK) > 0, 1, -1)
-                for label, js, vs in zip(labels.tolist(), indices.tolist(), values.tolist(), strict=True):
+                labels = np.where(
+                    (values * rule[indices]).sum(axis=1) + rng.normal(size=CHUNK) > 0, 1, -1
+                )
+                for label, js, vs in zip(
+                    labels.tolist(), indices.tolist(), values.tolist(), strict=True
+                ):
                     entries = " ".join(f"{j}:{v}" for j, v in zip(js, vs, strict=True))
                     ours.write(f"{label} {entries}\n")
                     theirs.write(f"{label} | {entries}\n")
@@ -68,11 +79,18 @@ def fit_theirs(folder: Path, *flags: str) -> dict[str, Any]:
     from vowpalwabbit import Workspace  # type: ignore[import-not-found]
 
     start = time.process_time()
-    fit = f"-d {folder / 'fit.vw'} --loss_function logistic -b {BITS} --quiet --no_stdin {' '.join(flags)}"
+    fit = (
+        f"-d {folder / 'fit.vw'} --loss_function logistic -b {BITS} --quiet --no_stdin"
+        f" {' '.join(flags)}"
+    )
     Workspace(fit).finish()
     seconds, peak = time.process_time() - start, peak_mb()
-    Workspace(f"{fit} -f {folder / 'model'}").finish()  # once more for the error, lest storing the model be counted
-    test = f"-t -i {folder / 'model'} -d {folder / 'new.vw'} -p {folder / 'scores'} --binary --quiet --no_stdin"
+    # once more for the error, lest storing the model be counted
+    Workspace(f"{fit} -f {folder / 'model'}").finish()
+    test = (
+        f"-t -i {folder / 'model'} -d {folder / 'new.vw'} -p {folder / 'scores'} --binary --quiet"
+        " --no_stdin"
+    )
     Workspace(test).finish()
     labels = [line.split(" ", 1)[0] for line in (folder / "new.vw").open()]
     error = np.mean(np.loadtxt(folder / "scores") != np.array(labels, dtype=float))
@@ -131,12 +149,21 @@ def report(runs: dict[str, list[dict[str, Any]]], size: float) -> None:
     for name, found in runs.items():
         seconds = statistics.median(run["seconds"] for run in found)
         peak, error = max(run["peak"] for run in found), found[0]["error"]
-        ratio = statistics.median(one["seconds"] / other["seconds"] for one, other in zip(ours, found, strict=True))
+        ratio = statistics.median(
+            one["seconds"] / other["seconds"] for one, other in zip(ours, found, strict=True)
+        )
         target = f" (target at most {RATIO:g})" if found is not ours else ""
-        print(f"  {name:<30} {seconds:7.2f} s  {size / seconds:5.0f} MB/s  peak {peak:4.0f} MB  error {error:.4f}", end="")
+        print(
+            f"  {name:<30} {seconds:7.2f} s  {size / seconds:5.0f} MB/s  peak {peak:4.0f} MB  error"
+            f" {error:.4f}",
+            end="",
+        )
         print(f"  ours/this {ratio:.3f}{target}")
     loading = statistics.median(run["loading"] for run in ours)
-    print(f"  ours: loading compiled code {loading:.2f} s apart; peak memory target at most {MEMORY_MB} MB")
+    print(
+        f"  ours: loading compiled code {loading:.2f} s apart; peak memory target at most"
+        f" {MEMORY_MB} MB"
+    )
 
 
 if __name__ == "__main__":

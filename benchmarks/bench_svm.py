@@ -1,10 +1,12 @@
-"""The price of a certificate: our support vector machine and perceptron beside scikit-learn's fit alone, one BLAS thread.
+"""The price of a certificate: our support vector machine and perceptron beside scikit-learn's fit
+alone, one BLAS thread.
 
     python benchmarks/bench_svm.py [--quick]
 
-Ours are timed with their certificates, scikit-learn's have none. The machines minimize the same objective where the form is
-the same (LinearSVC and ours with a regularized intercept, SVC and ours with a free one); the relative gap that ours proves
-is printed beside the objective's ratio, scikit-learn's over ours. Compilation is stated apart.
+Ours are timed with their certificates, scikit-learn's have none. The machines minimize the same
+objective where the form is the same (LinearSVC and ours with a regularized intercept, SVC and ours
+with a free one); the relative gap that ours proves is printed beside the objective's ratio,
+scikit-learn's over ours. Compilation is stated apart.
 """
 
 from __future__ import annotations
@@ -35,8 +37,12 @@ def texts(n, d, words, rng):
     y = rng.choice([-1, 1], n)
     word = np.minimum(rng.zipf(1.4, size=(n, words)), d // 2) - 1
     telling = rng.random((n, words)) < 0.05
-    word = np.where(telling, d // 2 + (y[:, None] > 0) * (d // 4) + rng.integers(d // 4, size=(n, words)), word)
-    X = sparse.csr_array((np.ones(n * words), (np.repeat(np.arange(n), words), word.ravel())), shape=(n, d))
+    word = np.where(
+        telling, d // 2 + (y[:, None] > 0) * (d // 4) + rng.integers(d // 4, size=(n, words)), word
+    )
+    X = sparse.csr_array(
+        (np.ones(n * words), (np.repeat(np.arange(n), words), word.ravel())), shape=(n, d)
+    )
     X.sum_duplicates()
     X = sparse.csr_array(X.multiply(1 / np.sqrt(X.multiply(X).sum(axis=1))[:, None]))
     X.indices, X.indptr = X.indices.astype(np.int32), X.indptr.astype(np.int32)
@@ -53,8 +59,13 @@ def objective(model, X, y, norm):
 
 
 def machines(title, X, y, ours, theirs, repeats):
-    names = {"surelearn, certified": lambda: certified(ours, X, y), "surelearn, fit alone": lambda: ours.fit(X, y)}
-    _timing.compare(title, {**names, type(theirs).__name__: lambda: theirs.fit(X, y)}, repeats=repeats)
+    names = {
+        "surelearn, certified": lambda: certified(ours, X, y),
+        "surelearn, fit alone": lambda: ours.fit(X, y),
+    }
+    _timing.compare(
+        title, {**names, type(theirs).__name__: lambda: theirs.fit(X, y)}, repeats=repeats
+    )
     if isinstance(theirs, LinearSVC):
         norm = float(np.sum(theirs.coef_**2) + np.sum(theirs.intercept_**2))
     else:
@@ -63,11 +74,16 @@ def machines(title, X, y, ours, theirs, repeats):
         norm = float(c @ kernel.sums(vectors, vectors, c))
     ratio = objective(theirs, X, y, norm) / ours.facts_["primal"]
     proved = ours.certificate_["suboptimality"].value / ours.facts_["primal"]
-    print(f"  ours is proved to be within {proved:.1e} of the optimum; scikit-learn's objective is {ratio:.9f} of ours")
+    print(
+        f"  ours is proved to be within {proved:.1e} of the optimum; scikit-learn's objective is"
+        f" {ratio:.9f} of ours"
+    )
 
 
 def perceptrons(title, X, y, repeats):
-    """Equal passes over the rows in their order, without the search for the largest margin and with it."""
+    """Equal passes over the rows in their order, without the search for the largest margin and
+    with it.
+    """
     plain = Perceptron(passes=5, patience=None, separation=False)
     theirs = TheirPerceptron(max_iter=5, tol=None, shuffle=False)
     _timing.compare(
@@ -99,15 +115,38 @@ def main():
     hinge = {"loss": "hinge", "C": C, "dual": True, "max_iter": 10_000, "random_state": 0}
     for tol, name in ((1e-4, "its default tolerance"), (1e-8, "tolerance 1e-8")):
         title = f"linear, {n:,} dense rows, 50 features, {name}"
-        machines(title, X, y, SupportVectorMachine(C=C, tol=tol, random_state=0), LinearSVC(**hinge, tol=tol), repeats)
+        machines(
+            title,
+            X,
+            y,
+            SupportVectorMachine(C=C, tol=tol, random_state=0),
+            LinearSVC(**hinge, tol=tol),
+            repeats,
+        )
     n = int(50_000 * share)
     X, y = texts(n, 20_000, 60, rng)
-    machines(f"linear, {n:,} texts", X, y, SupportVectorMachine(C=C, tol=1e-4, random_state=0), LinearSVC(**hinge), repeats)
+    machines(
+        f"linear, {n:,} texts",
+        X,
+        y,
+        SupportVectorMachine(C=C, tol=1e-4, random_state=0),
+        LinearSVC(**hinge),
+        repeats,
+    )
     n = int(4000 * share)
     X, y = rows(n, 10, rng)
     for intercept in ("free", "regularized"):
-        ours = SupportVectorMachine(C=C, kernel="gaussian", sigma=SIGMA, intercept=intercept, tol=1e-6, random_state=0)
-        machines(f"Gaussian, {n:,} rows, {intercept} intercept", X, y, ours, SVC(C=C, gamma=1 / SIGMA), repeats)
+        ours = SupportVectorMachine(
+            C=C, kernel="gaussian", sigma=SIGMA, intercept=intercept, tol=1e-6, random_state=0
+        )
+        machines(
+            f"Gaussian, {n:,} rows, {intercept} intercept",
+            X,
+            y,
+            ours,
+            SVC(C=C, gamma=1 / SIGMA),
+            repeats,
+        )
 
     n = int(200_000 * share)
     perceptrons(f"perceptron, {n:,} dense rows, 50 features, 5 passes", *rows(n, 50, rng), repeats)

@@ -6,7 +6,12 @@ project = "surelearn"
 author = "The surelearn developers"
 copyright = "2026, The surelearn developers"
 version = release = surelearn.__version__
-extensions = ["sphinx.ext.autodoc", "sphinx.ext.autosummary", "numpydoc", "sphinx_gallery.gen_gallery"]
+extensions = [
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "numpydoc",
+    "sphinx_gallery.gen_gallery",
+]
 html_theme = "furo"
 html_title = "surelearn"
 exclude_patterns = ["_build"]

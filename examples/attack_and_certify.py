@@ -2,8 +2,9 @@
 Adversarial robustness: attacks, certified radii and adversarial training
 =========================================================================
 
-How small a change of a row makes a model err? An attack finds such changes and proves nothing when it finds none. A theorem
-gives a certified radius within which no change alters the prediction. The true robust accuracy lies between the two.
+How small a change of a row makes a model err? An attack finds such changes and proves nothing when
+it finds none. A theorem gives a certified radius within which no change alters the prediction. The
+true robust accuracy lies between the two.
 """
 
 import matplotlib.pyplot as plt
@@ -23,11 +24,13 @@ X, y = data.data, data.target_names[data.target]
 order = np.random.default_rng(0).permutation(len(y))
 fit, new = order[:400], order[400:]
 
-# Changes are measured in standard deviations, and no measurement becomes negative or larger than any that was seen.
+# Changes are measured in standard deviations, and no measurement becomes negative or larger than
+# any that was seen.
 where = domain(data.feature_names, low=0.0, high=X.max(axis=0), scale=X[fit].std(axis=0))
 
 # %%
-# For a linear model the attack and the theorem meet. For a support vector machine with a Gaussian kernel there is a gap.
+# For a linear model the attack and the theorem meet. For a support vector machine with a Gaussian
+# kernel there is a gap.
 
 radii = [0.0, 0.05, 0.1, 0.2, 0.3]
 models = {"logistic regression": LogisticRegression(), "support vector machine": SVC(C=10.0)}
@@ -42,7 +45,9 @@ for ax, (name, learner) in zip(axes, models.items(), strict=True):
 # The smallest change that was found for one patient, in as few columns as will do.
 
 logistic = make_pipeline(StandardScaler(), LogisticRegression()).fit(X[fit], y[fit])
-found = simplest_change(logistic, smallest_change(logistic, X[new[:1]], y[new[:1]], largest=3.0, where=where))
+found = simplest_change(
+    logistic, smallest_change(logistic, X[new[:1]], y[new[:1]], largest=3.0, where=where)
+)
 print(f"{found.before[0]} becomes {found.after[0]}, if")
 for column, old, now in found.changes(0)[:4]:
     print(f"   {column}: {old:.4g} → {now:.4g}")
@@ -52,14 +57,20 @@ for column, old, now in found.changes(0)[:4]:
 
 forest = RandomForestClassifier(30, random_state=0).fit(X[fit], y[fit])
 some = new[:20]
-asked = decision_attack(forest, X[some], y[some], others=X[fit], budget=300, where=where, random_state=0)
+asked = decision_attack(
+    forest, X[some], y[some], others=X[fit], budget=300, where=where, random_state=0
+)
 print(f"{asked}; the median change is {np.median(asked.distance):.2f} standard deviations (L2)")
 
 # %%
-# Adversarial training makes the linear model more robust. What that means for new patients is a claim, made from rows that
+# Adversarial training makes the linear model more robust. What that means for new patients is a
+# claim, made from rows that
 # it was not fitted on.
 
 hard = make_pipeline(StandardScaler(), AdversarialLinearClassifier(radius=0.2)).fit(X[fit], y[fit])
 for name, model in {"as usual": logistic, "adversarially": hard}.items():
     certificate = certify_robustness(model, X[new], y[new], radius=0.2, norm="linf", where=where)
-    print(f"trained {name}: accuracy {model.score(X[new], y[new]):.1%}; {certificate['robust accuracy']}")
+    print(
+        f"trained {name}: accuracy {model.score(X[new], y[new]):.1%};"
+        f" {certificate['robust accuracy']}"
+    )

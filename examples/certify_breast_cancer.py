@@ -2,7 +2,8 @@
 Certify a classifier on rows it has not seen
 ============================================
 
-Fit a scikit-learn pipeline on breast-cancer data, hold 171 rows back, and ask what those rows guarantee.
+Fit a scikit-learn pipeline on breast-cancer data, hold 171 rows back, and ask what those rows
+guarantee.
 """
 
 import numpy as np
@@ -21,13 +22,17 @@ fit, hold = order[171:], order[:171]
 
 model = make_pipeline(StandardScaler(), LogisticRegression()).fit(X.iloc[fit], y.iloc[fit])
 
-# Slices and the majority come from the fit rows: nothing about the certificate may be chosen on the rows held back.
+# Slices and the majority come from the fit rows: nothing about the certificate may be chosen on the
+# rows held back.
 slices = cut(X.iloc[fit], "mean radius")
-certificate = surelearn.certify(model, X.iloc[hold], y.iloc[hold], positive="malignant", majority="benign", slices=slices)
+certificate = surelearn.certify(
+    model, X.iloc[hold], y.iloc[hold], positive="malignant", majority="benign", slices=slices
+)
 print(certificate)
 
 # %%
-# The certificate can be stored, read back, and checked: from its own facts, and from the model and the rows.
+# The certificate can be stored, read back, and checked: from its own facts, and from the model and
+# the rows.
 
 again = surelearn.Certificate.from_json(certificate.to_json())
 print(again.verify(model, X.iloc[hold], y.iloc[hold], slices=slices))

@@ -2,9 +2,10 @@
 Grouped rows: a hundred patients, ten visits each
 =================================================
 
-Every simulated patient has measurements that hardly change from visit to visit, and a diagnosis drawn by tossing a coin.
-There is nothing to learn. But a model can recognize a *patient* it has seen before, and an audit that takes the thousand
-visits for a thousand independent rows holds back visits of patients the model already knows.
+Every simulated patient has measurements that hardly change from visit to visit, and a diagnosis
+drawn by tossing a coin. There is nothing to learn. But a model can recognize a *patient* it has
+seen before, and an audit that takes the thousand visits for a thousand independent rows holds back
+visits of patients the model already knows.
 """
 
 import numpy as np
@@ -33,7 +34,8 @@ options = {
 }
 
 # %%
-# The audit sees that independence is contradicted, by the column and by the clumps that visits make, and gives no verdict.
+# The audit sees that independence is contradicted, by the column and by the clumps that visits
+# make, and gives no verdict.
 
 by_rows = surelearn.audit(table, **options)
 print(by_rows.verdict.text)
@@ -42,13 +44,15 @@ for finding in by_rows.findings:
         print(finding)
 
 # %%
-# Whoever vouches for what is not so gets a page that looks certified, with a note that it was vouched for.
+# Whoever vouches for what is not so gets a page that looks certified, with a note that it was
+# vouched for.
 
 vouched = surelearn.audit(table, independent=True, **options)
 print(vouched.verdict.text)
 
 # %%
-# Told which rows belong together, it keeps patients whole and asks how the model does on a patient it has never seen. The
+# Told which rows belong together, it keeps patients whole and asks how the model does on a patient
+# it has never seen. The
 # verdict collapses to what is true: nothing does better than always giving the same answer.
 
 by_patient = surelearn.audit(table, group="patient", **options)

@@ -2,9 +2,10 @@
 Sentiment classification: from text to a certificate
 ====================================================
 
-Words and pairs of words are hashed to a million features, a logistic regression is fitted, and reviews that it has not seen
-say how often it errs. The sentences are those of SST-2 where ``../shared/data/sst2`` holds them; elsewhere a few thousand
-are made up, so that the example runs everywhere.
+Words and pairs of words are hashed to a million features, a logistic regression is fitted, and
+reviews that it has not seen say how often it errs. The sentences are those of SST-2 where
+``../shared/data/sst2`` holds them; elsewhere a few thousand are made up, so that the example runs
+everywhere.
 """
 
 from pathlib import Path
@@ -22,7 +23,9 @@ FOLDER = Path("../shared/data/sst2")
 
 def made_up(n, rng):
     """Reviews of eight words, of which one in three tells whether the film was liked."""
-    plain = np.array(["the", "film", "a", "plot", "its", "actor", "and", "scene", "of", "music", "with", "story"])
+    plain = np.array(
+        ["the", "film", "a", "plot", "its", "actor", "and", "scene", "of", "music", "with", "story"]
+    )
     telling = np.array([["dull", "flat", "tired", "clumsy"], ["moving", "fresh", "funny", "warm"]])
     liked = rng.integers(2, size=n)
     opinion = telling[liked[:, None], rng.integers(4, size=(n, 8))]
@@ -39,19 +42,26 @@ rng = np.random.default_rng(0)
 fit, new = reviews("train", 6000, rng), reviews("dev", 800, rng)
 
 words = HashingVectorizer(n_features=2**20, ngram_range=(1, 2), alternate_sign=False)
-learner = LogisticRegression(regularization=1e-5, passes=20, finish=None, dtype="float32", random_state=0)
+learner = LogisticRegression(
+    regularization=1e-5, passes=20, finish=None, dtype="float32", random_state=0
+)
 model = make_pipeline(words, learner).fit(fit[0], fit[1])
-print(f"{len(fit):,} reviews fitted, {np.mean(model.predict(new[0]) == new[1]):.1%} of {len(new):,} new ones right")
+print(
+    f"{len(fit):,} reviews fitted, {np.mean(model.predict(new[0]) == new[1]):.1%} of {len(new):,}"
+    " new ones right"
+)
 
 # %%
-# What the new reviews guarantee about reviews to come. The learner's own certificate is about the fit: how far the weights
+# What the new reviews guarantee about reviews to come. The learner's own certificate is about the
+# fit: how far the weights
 # are from the best ones.
 
 print(surelearn.certify(model, new[0], new[1], positive=1, majority=int(fit[1].mode()[0])))
 print(learner.certificate_["suboptimality"])
 
 # %%
-# Which words speak for a good film, and which against it? A hashed feature has no name, but a word has a place.
+# Which words speak for a good film, and which against it? A hashed feature has no name, but a word
+# has a place.
 
 counts = pd.Series(" ".join(fit[0]).split()).value_counts()
 frequent = counts.index[counts >= 30]

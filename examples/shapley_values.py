@@ -2,8 +2,9 @@
 Shapley values, from a game of gloves to a model
 ================================================
 
-A value shares out what a group achieved among those in it. The players may be people with gloves, switches, or the columns
-of a table; the function that says what each coalition achieves is the *game*, and another game gives other shares.
+A value shares out what a group achieved among those in it. The players may be people with gloves,
+switches, or the columns of a table; the function that says what each coalition achieves is the
+*game*, and another game gives other shares.
 """
 
 import numpy as np
@@ -13,7 +14,8 @@ from sklearn.ensemble import RandomForestRegressor
 from surelearn.attribution import banzhaf, explain, saliency, shapley
 
 # %%
-# One player has a right-hand glove, two have a left-hand one; only a pair is worth anything. Few players: every coalition is
+# One player has a right-hand glove, two have a left-hand one; only a pair is worth anything. Few
+# players: every coalition is
 # asked, in exact fractions.
 
 
@@ -25,8 +27,10 @@ print("Shapley:", *shapley(gloves, 3).values)
 print("Banzhaf:", *banzhaf(gloves, 3).values)
 
 # %%
-# Two switches, either of which lights the lamp: x₁ OR x₂. With both on, a small change of one of them does nothing, so the
-# gradient sees nothing. Shapley values ask what happens without a switch, and find that the two share the light.
+# Two switches, either of which lights the lamp: x₁ OR x₂. With both on, a small change of one of
+# them does nothing, so the
+# gradient sees nothing. Shapley values ask what happens without a switch, and find that the two
+# share the light.
 
 
 def lamp(switches):
@@ -38,8 +42,10 @@ print("gradient:", saliency(lamp, both_on).values[0])
 print("Shapley: ", explain(lamp, both_on, both_off).values[0])
 
 # %%
-# The columns of a table play the same game: what a model says of a patient when only some columns are known, the others
-# coming from background rows. For a forest all paths are counted, and the shares are exact: they add up to the difference
+# The columns of a table play the same game: what a model says of a patient when only some columns
+# are known, the others
+# coming from background rows. For a forest all paths are counted, and the shares are exact: they
+# add up to the difference
 # between what it says of this patient and what it says on average.
 
 X, y = load_diabetes(return_X_y=True, as_frame=True)

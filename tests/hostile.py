@@ -1,8 +1,9 @@
 # ruff: noqa: S301 - hostile on purpose
 """Files that make a marker when they are opened in a naive way, for the tests of loading models.
 
-A case says where its content is put ("path": given as the model; "manifest", "skops", "safetensors": a file of a model's
-folder, with the hashes that fit; "changes": to a learner's manifest), and who falls for it.
+A case says where its content is put ("path": given as the model; "manifest", "skops",
+"safetensors": a file of a model's folder, with the hashes that fit; "changes": to a learner's
+manifest), and who falls for it.
 """
 
 import importlib
@@ -54,7 +55,7 @@ class Payload:
         return exec, (code(self.marker),)
 
 
-# --------------------------------------------------------------------------------------------- pickles and their disguises
+# --------------------------------------------------------------------------------------------- pick
 
 
 def pickled(protocol):
@@ -94,7 +95,9 @@ def zipped(*entries):
 
 
 def torch_zip(marker):
-    return zipped(("archive/data.pkl", pickle.dumps(Payload(marker), 2)), ("archive/version", "3\n"))
+    return zipped(
+        ("archive/data.pkl", pickle.dumps(Payload(marker), 2)), ("archive/version", "3\n")
+    )
 
 
 def npy(marker):
@@ -128,12 +131,18 @@ def entry(content, name):
 
 
 PICKLES = {
-    **{f"pickle of protocol {protocol}": ("model.pkl", pickled(protocol), pickle.loads) for protocol in range(6)},
+    **{
+        f"pickle of protocol {protocol}": ("model.pkl", pickled(protocol), pickle.loads)
+        for protocol in range(6)
+    },
     "pickle by INST": ("model.pickle", by_inst, pickle.loads),
     "pickle by OBJ": ("model.pickle", by_obj, pickle.loads),
     "pickle inside a model": ("model.pkl", inside_a_model, pickle.loads),
     "joblib": ("model.joblib", dumped(0), load_joblib),
-    **{f"joblib by {how}": (f"model.{how}", dumped((how, 3)), load_joblib) for how in ("gzip", "zlib", "bz2", "xz", "lzma")},
+    **{
+        f"joblib by {how}": (f"model.{how}", dumped((how, 3)), load_joblib)
+        for how in ("gzip", "zlib", "bz2", "xz", "lzma")
+    },
     "zlib, little": ("model.z", dumped(("zlib", 1)), load_joblib),
     "torch.save": ("model.pt", torch_zip, load_torch),
     "array of objects": ("model.npy", npy, load_numpy),
@@ -147,7 +156,7 @@ SAYS = {
 }
 
 
-# --------------------------------------------------------------------------------------------------------- skops archives
+# --------------------------------------------------------------------------------------------------
 
 
 def node(loader, name, **rest):
@@ -165,11 +174,17 @@ def sequence(*items, kind="tuple"):
 
 def mapping(content, key_types=None):
     key_types = key_types or [node("TypeNode", "builtins.str") for _ in content]
-    return node("DictNode", "builtins.dict", content=content, key_types=sequence(*key_types, kind="list"))
+    return node(
+        "DictNode", "builtins.dict", content=content, key_types=sequence(*key_types, kind="list")
+    )
 
 
 def deep(value):
-    return mapping({key: deep(item) for key, item in value.items()}) if isinstance(value, dict) else plain(value)
+    return (
+        mapping({key: deep(item) for key, item in value.items()})
+        if isinstance(value, dict)
+        else plain(value)
+    )
 
 
 def calling(function, argument):
@@ -182,23 +197,39 @@ def function(name):
 
 
 def partial(made_by, *arguments):
-    content = {"func": made_by, "args": sequence(*arguments), "kwds": mapping({}), "namespace": plain(None)}
+    content = {
+        "func": made_by,
+        "args": sequence(*arguments),
+        "kwds": mapping({}),
+        "namespace": plain(None),
+    }
     return node("PartialNode", "functools.partial", content=content)
 
 
 def generator(name, bits):
-    content = {"bit_generator": deep({**np.random.PCG64(0).state, "bit_generator": bits}), "seed_seq": mapping({})}
+    content = {
+        "bit_generator": deep({**np.random.PCG64(0).state, "bit_generator": bits}),
+        "seed_seq": mapping({}),
+    }
     return node("RandomGeneratorNode", name, content=content)
 
 
 def schema_of(name, protocol=2, **parts):
     """A model of scikit-learn with these parts."""
     parts["_sklearn_version"] = plain(sklearn.__version__)
-    return json.dumps({**node("ObjectNode", name, content=mapping(parts)), "protocol": protocol, "_skops_version": "0.16"})
+    return json.dumps(
+        {
+            **node("ObjectNode", name, content=mapping(parts)),
+            "protocol": protocol,
+            "_skops_version": "0.16",
+        }
+    )
 
 
 def archive(part, *entries, protocol=2):
-    """How to make a logistic regression with a hostile part: its schema last, other entries before."""
+    """How to make a logistic regression with a hostile part: its schema last, other entries
+    before.
+    """
     schema = schema_of("sklearn.linear_model._logistic.LogisticRegression", protocol, C=part)
 
     def make(marker):
@@ -219,7 +250,9 @@ def harmless_schema(marker):
 
 
 def function_pipeline(marker):
-    model = make_pipeline(FunctionTransformer(joblib.dump, kw_args={"filename": marker}), LogisticRegression())
+    model = make_pipeline(
+        FunctionTransformer(joblib.dump, kw_args={"filename": marker}), LogisticRegression()
+    )
     model[-1].fit([[0.0], [1.0]], [0, 1])
     return skops.io.dumps(model)
 
@@ -236,9 +269,13 @@ EXEC, TYPE_EXEC = function("builtins.exec"), node("TypeNode", "builtins.exec")
 PATH = node("ConstructorFromReduceNode", "pathlib.PosixPath", content=sequence(plain(MARKER)))
 REDUCED = {"__reduce__": {"args": sequence(plain(CODE))}, "content": mapping({})}
 FACTORY = {"main": mapping({}), "default_factory": partial(EXEC, plain(CODE))}
-FIRST_PROTOCOL = node("FunctionNode", "numpy.add", content={"module_path": "builtins", "function": "exec"})
+FIRST_PROTOCOL = node(
+    "FunctionNode", "numpy.add", content={"module_path": "builtins", "function": "exec"}
+)
 ARRAY = {"type": "numpy", "file": "a.npy"}
-SPARSE = node("SparseMatrixNode", f"{scipy.sparse.spmatrix.__module__}.spmatrix", type="scipy", file="a.npz")
+SPARSE = node(
+    "SparseMatrixNode", f"{scipy.sparse.spmatrix.__module__}.spmatrix", type="scipy", file="a.npz"
+)
 
 # Parts that are refused for a name in them; whoever trusts every name falls for them.
 PARTS = {
@@ -253,13 +290,21 @@ PARTS = {
     "type of an evil module": node("TypeNode", f"{EVIL}.Model"),
     "random state of an evil module": node("RandomStateNode", f"{EVIL}.Model", content=mapping({})),
     "generator of an evil module": generator(f"{EVIL}.Model", "PCG64"),
-    "constructor": node("ConstructorFromReduceNode", "builtins.exec", content=sequence(plain(CODE))),
+    "constructor": node(
+        "ConstructorFromReduceNode", "builtins.exec", content=sequence(plain(CODE))
+    ),
     "loss": node("LossNode", "builtins.exec", **REDUCED),
     "partial": calling(partial(function("os.symlink"), plain(".")), MARKER),
-    "method": calling(node("MethodNode", "pathlib.PosixPath", content={"func": "write_text", "obj": PATH}), "x"),
+    "method": calling(
+        node("MethodNode", "pathlib.PosixPath", content={"func": "write_text", "obj": PATH}), "x"
+    ),
     "operator": node("OperatorFuncNode", "operator.call", attrs=sequence(EXEC, plain(CODE))),
-    "two parts of one number": sequence({**EXEC, "__id__": 7}, calling(node("TypeNode", "builtins.str", __id__=7), CODE)),
-    "part that is another": sequence({**EXEC, "__id__": 7}, calling(node("CachedNode", "builtins.str", __id__=7), CODE)),
+    "two parts of one number": sequence(
+        {**EXEC, "__id__": 7}, calling(node("TypeNode", "builtins.str", __id__=7), CODE)
+    ),
+    "part that is another": sequence(
+        {**EXEC, "__id__": 7}, calling(node("CachedNode", "builtins.str", __id__=7), CODE)
+    ),
 }
 UNLISTED = "is not on the list of types that are loaded"
 NOT_LOADED = "cannot be loaded"
@@ -268,7 +313,13 @@ NOT_LOADED = "cannot be loaded"
 ARCHIVES = {
     **{name: (archive(part), trust_everything, UNLISTED) for name, part in PARTS.items()},
     "process": (
-        archive(node("ConstructorFromReduceNode", "subprocess.Popen", content=sequence(sequence(*TOUCH, kind="list")))),
+        archive(
+            node(
+                "ConstructorFromReduceNode",
+                "subprocess.Popen",
+                content=sequence(sequence(*TOUCH, kind="list")),
+            )
+        ),
         lambda content: trust_everything(content).C.wait(),
         UNLISTED,
     ),
@@ -282,7 +333,11 @@ ARCHIVES = {
         lambda content: trust_everything(content).predict(np.zeros((2, 1))),
         UNLISTED,
     ),
-    "function of the first protocol": (archive(calling(FIRST_PROTOCOL, CODE), protocol=0), trust_everything, UNLISTED),
+    "function of the first protocol": (
+        archive(calling(FIRST_PROTOCOL, CODE), protocol=0),
+        trust_everything,
+        UNLISTED,
+    ),
     "schema that is there twice": (
         archive(calling(EXEC, CODE), ("schema.json", harmless_schema)),
         trust_everything,
@@ -319,27 +374,39 @@ ARCHIVES = {
         None,
         "never opened as a model .*Expected module 'operator'",
     ),
-    "generator of other bits": (archive(generator("numpy.random._generator.Generator", "seed")), None, UNLISTED),
+    "generator of other bits": (
+        archive(generator("numpy.random._generator.Generator", "seed")),
+        None,
+        UNLISTED,
+    ),
     "JSON that claims to be a function": (
         archive(calling(node("JsonNode", "os.system", content='"x"'), f"touch '{MARKER}'")),
         None,
         NOT_LOADED,
     ),
     "slice that claims to be a function": (
-        archive(node("SliceNode", "os.system", content={"start": CODE, "stop": None, "step": None})),
+        archive(
+            node("SliceNode", "os.system", content={"start": CODE, "stop": None, "step": None})
+        ),
         None,
         "not the one that was saved",
     ),
     "trusted name cut elsewhere": (
-        archive({"__module__": "sklearn", "__class__": "pipeline.Pipeline", "__loader__": "ObjectNode"}),
+        archive(
+            {"__module__": "sklearn", "__class__": "pipeline.Pipeline", "__loader__": "ObjectNode"}
+        ),
         None,
         NOT_LOADED,
     ),
-    "name that moves the cursor": (archive(function("os.\x1b[2J\nsystem")), None, r"holds os\.\?\[2J, which"),
+    "name that moves the cursor": (
+        archive(function("os.\x1b[2J\nsystem")),
+        None,
+        r"holds os\.\?\[2J, which",
+    ),
 }
 
 
-# --------------------------------------------------------------------------------------------------------------- learners
+# --------------------------------------------------------------------------------------------------
 
 
 def changes(**to):
@@ -359,20 +426,48 @@ def make_class(changed):
 NO_LEARNER = "is no learner of this surelearn"
 BESIDE = "surelearn.selection.preparation.make_pipeline"
 LEARNERS = {
-    "exec": (changes(**{"class": "builtins.exec", "parameters": {"source": CODE}}), make_class, NO_LEARNER),
-    "os.mkdir": (changes(**{"class": "os.mkdir", "parameters": {"path": MARKER}}), make_class, NO_LEARNER),
-    "evil module": (changes(**{"class": f"{EVIL}.Model", "parameters": {}}), make_class, NO_LEARNER),
+    "exec": (
+        changes(**{"class": "builtins.exec", "parameters": {"source": CODE}}),
+        make_class,
+        NO_LEARNER,
+    ),
+    "os.mkdir": (
+        changes(**{"class": "os.mkdir", "parameters": {"path": MARKER}}),
+        make_class,
+        NO_LEARNER,
+    ),
+    "evil module": (
+        changes(**{"class": f"{EVIL}.Model", "parameters": {}}),
+        make_class,
+        NO_LEARNER,
+    ),
     "function beside a learner": (changes(**{"class": BESIDE, "parameters": {}}), None, NO_LEARNER),
     "key that is a path": (changes(**{"class": f"{EVIL}/1", "parameters": {}}), None, NO_LEARNER),
     "key of nobody": (changes(**{"class": "evil-model/1", "parameters": {}}), None, NO_LEARNER),
-    "list of names": (changes(**{"class": ["os.mkdir"], "parameters": {"path": MARKER}}), None, "class must be a name"),
+    "list of names": (
+        changes(**{"class": ["os.mkdir"], "parameters": {"path": MARKER}}),
+        None,
+        "class must be a name",
+    ),
     "list of parameters": (changes(parameters=[CODE]), None, "is damaged"),
     "empty value": (value({}), None, "is damaged: StopIteration"),
-    "unknown kind of value": (value({"eval": CODE}), None, "is damaged: unknown kind of value 'eval'"),
-    "number too large for its type": (value({"scalar": 10**6, "type": "|i1"}), None, "is damaged: OverflowError"),
+    "unknown kind of value": (
+        value({"eval": CODE}),
+        None,
+        "is damaged: unknown kind of value 'eval'",
+    ),
+    "number too large for its type": (
+        value({"scalar": 10**6, "type": "|i1"}),
+        None,
+        "is damaged: OverflowError",
+    ),
     "array that is not there": (value({"array": "../a"}), None, "is damaged: KeyError"),
     "object as a type": (value({"scalar": CODE, "type": "O"}), None, "not the one that was saved"),
-    "method as a value": (changes(parameters={"predict": CODE}), None, "not the one that was saved"),
+    "method as a value": (
+        changes(parameters={"predict": CODE}),
+        None,
+        "not the one that was saved",
+    ),
 }
 
 CASES = {
@@ -381,8 +476,12 @@ CASES = {
         for kind, (name, make, fall_for) in PICKLES.items()
         for place in SAYS
     },
-    "Python as manifest": Case("manifest", lambda marker: code(marker).encode(), eval, SAYS["manifest"]),
-    "archive as path": Case("path", ARCHIVES["constructor"][0], trust_everything, "a zip archive", "model.skops"),
+    "Python as manifest": Case(
+        "manifest", lambda marker: code(marker).encode(), eval, SAYS["manifest"]
+    ),
+    "archive as path": Case(
+        "path", ARCHIVES["constructor"][0], trust_everything, "a zip archive", "model.skops"
+    ),
     **{f"archive: {kind}": Case("skops", *case) for kind, case in ARCHIVES.items()},
     **{f"learner: {kind}": Case("changes", *case) for kind, case in LEARNERS.items()},
 }

@@ -100,7 +100,11 @@ def imported_rooms(path: Path) -> set[str]:
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}: relative import"
-            names = [node.module] if node.module != "surelearn" else [f"surelearn.{alias.name}" for alias in node.names]
+            names = (
+                [node.module]
+                if node.module != "surelearn"
+                else [f"surelearn.{alias.name}" for alias in node.names]
+            )
         rooms |= {name.split(".")[1] for name in names if name and name.startswith("surelearn.")}
     return rooms
 
@@ -135,7 +139,9 @@ def test_the_order_has_no_circle():
 
 def loaded_after(statement: str) -> set[str]:
     code = f"import sys; {statement}; print(' '.join(sys.modules))"
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)  # noqa: S603
+    result = subprocess.run(  # noqa: S603
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
     return {name.split(".")[0] for name in result.stdout.split()}
 
 
@@ -156,7 +162,9 @@ def test_theorems_load_numpy_and_scipy_only():
 def test_the_page_as_data_loads_none_of_its_renderers():
     loaded = loaded_after("import surelearn.report")
     assert "jinja2" not in loaded
-    assert not imported_modules(SOURCE / "report" / "document.py") & {f"surelearn.report.{name}" for name in RENDERERS}
+    assert not imported_modules(SOURCE / "report" / "document.py") & {
+        f"surelearn.report.{name}" for name in RENDERERS
+    }
 
 
 def test_every_public_name_can_be_reached():
@@ -176,12 +184,15 @@ def test_rooms_are_attributes_and_every_learner_is_found_in_its_room():
 
 
 def test_no_module_shares_a_name_with_a_public_function():
-    modules = {path.stem for path in SOURCE.glob("*.py")} | {path.name for path in SOURCE.iterdir() if path.is_dir()}
+    modules = {path.stem for path in SOURCE.glob("*.py")} | {
+        path.name for path in SOURCE.iterdir() if path.is_dir()
+    }
     functions = {name for name in surelearn.__all__ if callable(getattr(surelearn, name))}
     assert not modules & functions
 
 
-# The page asks Subjects, not classes. What still names a class or opens a model, with its reason: this list may only shrink.
+# The page asks Subjects, not classes. What still names a class or opens a model, with its reason:
+# this list may only shrink.
 AUDITED_CLASSES = {
     "fitting": {
         "AdaBoostClassifier": "it makes candidates",
@@ -199,22 +210,40 @@ AUDITED_CLASSES = {
         "getattr bootstrap": "a forest is given weights so that it draws the same rows",
         "getattr probability": "whether a seed may change the fit",
     },
-    "sections/poisoning/votes": {"PartitionClassifier": "the section is about this one learner's certificate"},
+    "sections/poisoning/votes": {
+        "PartitionClassifier": "the section is about this one learner's certificate"
+    },
     "sections/robustness/work": {"SmoothedClassifier": "it makes one"},
-    "seen": {"__name__": "of tables, in a sentence", "hasattr get_params": "seeds are set where there are parameters"},
+    "seen": {
+        "__name__": "of tables, in a sentence",
+        "hasattr get_params": "seeds are set where there are parameters",
+    },
     "single_rows": {"__name__": "of an exception, in a sentence"},
 }
 OF_DATA = {"iloc", "columns", "toarray", "tocsr", "shape", "to_pandas", "vstack"}
-LEARNERS = ("sklearn", "surelearn.boosting", "surelearn.cluster", "surelearn.kernel", "surelearn.linear", "surelearn.optim")
+LEARNERS = (
+    "sklearn",
+    "surelearn.boosting",
+    "surelearn.cluster",
+    "surelearn.kernel",
+    "surelearn.linear",
+    "surelearn.optim",
+)
 
 
 def asked_of_classes(path: Path) -> set[str]:
-    """Comparisons of types, names of classes, learners by name, and attributes that models are asked for."""
+    """Comparisons of types, names of classes, learners by name, and attributes that models are
+    asked for.
+    """
     found = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Compare):
             parts = [part for part in (node.left, *node.comparators) if isinstance(part, ast.Call)]
-            found |= {"type(…) is" for part in parts if isinstance(part.func, ast.Name) and part.func.id == "type"}
+            found |= {
+                "type(…) is"
+                for part in parts
+                if isinstance(part.func, ast.Name) and part.func.id == "type"
+            }
         elif isinstance(node, ast.Attribute) and node.attr == "__name__":
             found.add("__name__")
         elif isinstance(node, ast.ImportFrom) and node.module:
@@ -223,7 +252,11 @@ def asked_of_classes(path: Path) -> set[str]:
             names = {name for name in names if not (constants and name.isupper())}
             ours = {name for name in names if name.endswith(("Classifier", "Regressor"))}
             found |= names if node.module.startswith(LEARNERS) else ours
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("hasattr", "getattr"):
+        elif (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Name)
+            and node.func.id in ("hasattr", "getattr")
+        ):
             asked = node.args[1]
             if isinstance(asked, ast.Constant) and asked.value not in OF_DATA:
                 found.add(f"{node.func.id} {asked.value}")
@@ -238,11 +271,16 @@ def audited(path: Path) -> str:
 def test_the_page_asks_subjects_not_classes(path):
     listed = set(AUDITED_CLASSES.get(audited(path), {}))
     found = asked_of_classes(path)
-    assert found <= listed, "ask a Subject, or let the model's class describe itself in surelearn.subject"
+    assert found <= listed, (
+        "ask a Subject, or let the model's class describe itself in surelearn.subject"
+    )
     assert listed <= found, "no longer there: take it off the list"
 
 
 def test_the_scan_sees_what_it_looks_for(tmp_path):
     bad = tmp_path / "bad.py"
-    bad.write_text("from sklearn.svm import SVC\nif type(x) is SVC or hasattr(x, 'coef_'):\n    type(x).__name__\n")
+    bad.write_text(
+        "from sklearn.svm import SVC\nif type(x) is SVC or hasattr(x, 'coef_'):\n   "
+        " type(x).__name__\n"
+    )
     assert asked_of_classes(bad) == {"SVC", "type(…) is", "hasattr coef_", "__name__"}

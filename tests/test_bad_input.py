@@ -1,4 +1,6 @@
-"""Every malformed input gives one sentence that says what is wrong and what to do, and leaves no file behind."""
+"""Every malformed input gives one sentence that says what is wrong and what to do, and leaves
+no file behind.
+"""
 
 import os
 import runpy
@@ -18,7 +20,8 @@ MALFORMED = runpy.run_path(str(Path(__file__).with_name("malformed.py")))
 FILES, GOOD, LIBSVM, columns = (MALFORMED[name] for name in ("FILES", "GOOD", "LIBSVM", "columns"))
 
 
-CLICKS = {"unknown task": "'cluster' is not one of 'classification', 'regression'"}  # refused before the table is read
+# refused before the table is read
+CLICKS = {"unknown task": "'cluster' is not one of 'classification', 'regression'"}
 
 
 @pytest.mark.parametrize("case", FILES)
@@ -142,19 +145,25 @@ def test_a_hostile_name_stays_on_one_line(tmp_path):
 
 def test_a_huge_value_in_a_dropped_column_does_no_harm(tmp_path):
     path = tmp_path / "t.csv"
-    path.write_text(GOOD.replace("id,x,y", "id,x,y,z").replace("yes", "yes,1e308").replace("no", "no,2e308"))
+    path.write_text(
+        GOOD.replace("id,x,y", "id,x,y,z").replace("yes", "yes,1e308").replace("no", "no,2e308")
+    )
     assert "'z' holds" in refusal(path, target="y")
     assert read_table(path, target="y", drop="z").columns[-1].kind == "dropped"
 
 
 def test_names_cannot_turn_or_stretch_a_sentence(tmp_path, monkeypatch):
-    """The name of a file or column, however long, whatever controls of direction stand in it; on the page too."""
+    """The name of a file or column, however long, whatever controls of direction stand in it;
+    on the page too.
+    """
     monkeypatch.chdir(tmp_path)
     name = "\u202e\u2066\u200b" + "é" * 60 + "\x1b[2J.csv"
     Path(name).write_text("x,y\n")
     for said in (refusal(name, target="y"), refusal("\u202e" + "n" * 2000 + ".csv", target="y")):
         assert "\\u202e" in said
-    result = CliRunner().invoke(main, ["audit", "iris", "--ledger", "/" + "\u202e" * 100 + "x" * 5000])
+    result = CliRunner().invoke(
+        main, ["audit", "iris", "--ledger", "/" + "\u202e" * 100 + "x" * 5000]
+    )
     assert result.exit_code == 2
     assert len(result.stderr.strip()) < 300
     assert result.stderr.strip().isprintable()

@@ -39,11 +39,22 @@ def model(rows):
 
 @pytest.fixture(scope="module")
 def certificate(model, rows):
-    return certify(model, rows[2], rows[3], positive="malignant", majority="benign", slices=cut(rows[0], "mean radius"))
+    return certify(
+        model,
+        rows[2],
+        rows[3],
+        positive="malignant",
+        majority="benign",
+        slices=cut(rows[0], "mean radius"),
+    )
 
 
 def learner_certificate(**changes):
-    facts = Facts(subject="Ridge()", setting="fitted on 1,000 rows", values={"errors": 30, "n": 1000, "risk": 0.03})
+    facts = Facts(
+        subject="Ridge()",
+        setting="fitted on 1,000 rows",
+        values={"errors": 30, "n": 1000, "risk": 0.03},
+    )
     counts = {"errors": "errors", "n": "n"}
     claims = (
         facts.claim(hoeffding, {"risk": "risk", "n": "n"}, delta=0.05),
@@ -66,7 +77,8 @@ def test_round_trip(certificate):
 
 def test_best_pays_for_every_theorem_considered_and_leaves_the_rest_out():
     best = learner_certificate().best("risk")
-    # Hoeffding, Clopper-Pearson, Chernoff-kl, McAllester about another predictor, and one that did not apply
+    # Hoeffding, Clopper-Pearson, Chernoff-kl, McAllester about another predictor, and one that did
+    # not apply
     assert best.theorem == "clopper_pearson"
     assert best.value == pytest.approx(clopper_pearson(30, 1000, 0.05 / 5))
     assert best.confidence == pytest.approx(0.95)
@@ -104,7 +116,9 @@ def test_a_class_called_inf_survives_json(model, rows):
 
 
 def test_the_identity_of_a_plain_function_cannot_be_verified(model, rows):
-    made = certify(model.predict, rows[2], rows[3], task="classification", classes=["benign", "malignant"])
+    made = certify(
+        model.predict, rows[2], rows[3], task="classification", classes=["benign", "malignant"]
+    )
     assert "cannot be verified" in str(made.verify(model.predict))
 
 
@@ -112,7 +126,9 @@ def test_the_baseline_is_named_by_its_hash(model, rows):
     other = make_pipeline(StandardScaler(), LogisticRegression(C=0.01)).fit(rows[0], rows[1])
     made = certify(model, rows[2], rows[3], baseline=other)
     assert made.verify(model, rows[2], rows[3], baseline=other)
-    assert "the baseline is not the one" in str(made.verify(model, rows[2], rows[3], baseline=model))
+    assert "the baseline is not the one" in str(
+        made.verify(model, rows[2], rows[3], baseline=model)
+    )
 
 
 def test_best_is_itself_verifiable():
@@ -122,7 +138,11 @@ def test_best_is_itself_verifiable():
 
 def test_the_text_of_a_certificate(certificate):
     lines = str(certificate).splitlines()
-    assert lines[0] == "Certificate of StandardScaler() → LogisticRegression(), checked on 171 rows it had not seen"
+    assert (
+        lines[0]
+        == "Certificate of StandardScaler() → LogisticRegression(), checked on 171 rows it had not"
+        " seen"
+    )
     assert lines[1] == "  Guaranteed together, 95%"
     assert lines[3].split()[0] == "errors"
     assert "worst of 4" in str(certificate)
@@ -141,7 +161,9 @@ def test_claims_that_do_not_apply_stand_with_their_reason():
 
 
 def test_html_is_escaped(certificate):
-    hostile = replace(certificate, facts=replace(certificate.facts, subject="<script>alert(1)</script>"))
+    hostile = replace(
+        certificate, facts=replace(certificate.facts, subject="<script>alert(1)</script>")
+    )
     assert "<script>" not in hostile._repr_html_()
     assert "&lt;script&gt;" in hostile._repr_html_()
 
@@ -181,7 +203,9 @@ def numbers_in(plain, path=()):
     if isinstance(plain, dict):
         return [found for key, value in plain.items() for found in numbers_in(value, (*path, key))]
     if isinstance(plain, list):
-        return [found for i, value in enumerate(plain[:9]) for found in numbers_in(value, (*path, i))]
+        return [
+            found for i, value in enumerate(plain[:9]) for found in numbers_in(value, (*path, i))
+        ]
     return [path] if isinstance(plain, (int, float)) else []
 
 
@@ -193,11 +217,17 @@ def test_any_edited_number_is_found_by_the_hash(certificate):
         whole = isinstance(reduce(getitem, path, plain), int)  # 0.123 candidates would be refused
         tampered = {**edited(plain, path, 99 if whole else 0.123), "hash": plain["hash"]}
         assert not Certificate.from_dict(tampered).verify(), path
-    assert "changed after it was written" in str(Certificate.from_dict({**plain, "more": 1}).verify())
+    assert "changed after it was written" in str(
+        Certificate.from_dict({**plain, "more": 1}).verify()
+    )
 
 
 def test_the_hash_is_that_of_the_content(certificate):
-    assert certificate.to_dict()["hash"] == certificate.hash == Certificate.from_json(certificate.to_json()).hash
+    assert (
+        certificate.to_dict()["hash"]
+        == certificate.hash
+        == Certificate.from_json(certificate.to_json()).hash
+    )
     assert replace(certificate, delta=0.04).hash != certificate.hash
 
 
@@ -230,11 +260,16 @@ def test_any_edited_number_of_a_claim_is_found(certificate):
 def test_edited_facts_are_found_from_facts_or_from_the_rows(certificate, model, rows):
     plain = certificate.to_dict()
     columns = {"slices": cut(rows[0], "mean radius")}
-    for path in [("facts", "values", key) for key in ("risk.count", "rows", "precision.n", "class[benign].count")]:
+    for path in [
+        ("facts", "values", key)
+        for key in ("risk.count", "rows", "precision.n", "class[benign].count")
+    ]:
         tampered = Certificate.from_dict(edited(plain, path, 99))
         assert not tampered.verify(model, rows[2], rows[3], **columns), path
     # an error hidden consistently, in the fact and in the claim, is still found by measuring again
-    both = edited(edited(plain, ("facts", "values", "risk.count"), 0), ("claims", 0, "inputs", "errors"), 0)
+    both = edited(
+        edited(plain, ("facts", "values", "risk.count"), 0), ("claims", 0, "inputs", "errors"), 0
+    )
     both = edited(both, ("claims", 0, "value"), clopper_pearson(0, 171, 0.025))
     assert Certificate.from_dict(both).verify()
     assert not Certificate.from_dict(both).verify(model, rows[2], rows[3], **columns)
@@ -289,7 +324,9 @@ def test_facts_are_frozen():
 def test_any_certificate_survives_json_and_verifies(n, share, delta, name, candidates):
     facts = Facts(subject=name, setting="s", values={"errors": math.floor(n * share), "n": n})
     read = {"errors": "errors", "n": "n"}
-    claim = facts.claim(clopper_pearson, read, delta=delta, candidates=candidates, label=name, standing="together")
+    claim = facts.claim(
+        clopper_pearson, read, delta=delta, candidates=candidates, label=name, standing="together"
+    )
     certificate = Certificate(facts=facts, claims=(claim,), delta=delta)
     again = Certificate.from_json(certificate.to_json())
     assert again == certificate
@@ -297,7 +334,9 @@ def test_any_certificate_survives_json_and_verifies(n, share, delta, name, candi
 
 
 def test_the_documented_example_is_a_certificate_that_verifies():
-    text = (Path(__file__).parent.parent / "docs" / "certificate-example.json").read_text(encoding="utf-8")
+    text = (Path(__file__).parent.parent / "docs" / "certificate-example.json").read_text(
+        encoding="utf-8"
+    )
     example = Certificate.from_json(text)
     assert example.verify()
     assert example.to_json() + "\n" == text

@@ -35,10 +35,14 @@ def test_counts_and_shares_of_a_binary_classifier(cancer):
     assert certificate["risk"].value == clopper_pearson(misses + false_alarms, 171, 0.05)
     share = 0.05 / 5  # sensitivity, specificity, precision, gain, the constant's error
     assert certificate["sensitivity"].value == clopper_pearson_lower(hits, hits + misses, share)
-    assert certificate["specificity"].value == clopper_pearson_lower(correct, correct + false_alarms, share)
+    assert certificate["specificity"].value == clopper_pearson_lower(
+        correct, correct + false_alarms, share
+    )
     assert certificate["precision"].value == clopper_pearson_lower(hits, hits + false_alarms, share)
     assert certificate["baseline_risk"].value == clopper_pearson_lower(hits + misses, 171, share)
-    assert certificate["gain"].measured == pytest.approx((hits + misses - misses - false_alarms) / 171)
+    assert certificate["gain"].measured == pytest.approx(
+        (hits + misses - misses - false_alarms) / 171
+    )
     assert sum(claim.delta for claim in certificate.claims) == pytest.approx(0.1)
     assert {claim.standing for claim in certificate.claims} == {"together"}
     assert certificate.verify(model, X, y)
@@ -79,7 +83,12 @@ def test_plain_functions_and_polars(cancer):
     table = pl.DataFrame(X, schema=[f"x{i}" for i in range(5)])
     slices = cut(table, "x0", bins=3)
     certificate = certify(
-        lambda t: model.predict(t.to_numpy()), table, pl.Series(y), task="classification", classes=[0, 1], slices=slices
+        lambda t: model.predict(t.to_numpy()),
+        table,
+        pl.Series(y),
+        task="classification",
+        classes=[0, 1],
+        slices=slices,
     )
     assert len(claims_of(certificate, "slice_risk")) == 3
 
@@ -102,14 +111,18 @@ def test_singleton_groups_agree_with_rows_up_to_the_theorem(cancer):
     model, X, y = cancer
     certificate = certify(model, X, y, groups=np.arange(171))
     assert certificate["risk"].measured == pytest.approx(certify(model, X, y)["risk"].measured)
-    assert certificate["risk"].value == pytest.approx(betting_upper(certificate.facts["risk.means"], 0.025))
+    assert certificate["risk"].value == pytest.approx(
+        betting_upper(certificate.facts["risk.means"], 0.025)
+    )
 
 
 def test_the_order_of_the_rows_matters_little_but_sorting_by_loss_is_undone(cancer):
     model, X, y = cancer
     by_loss = np.argsort(model.predict(X) != y, kind="stable")
     gain = certify(model, X, y, majority=1)["gain"].value
-    assert certify(model, X[by_loss], y[by_loss], majority=1)["gain"].value == pytest.approx(gain, abs=0.05)
+    assert certify(model, X[by_loss], y[by_loss], majority=1)["gain"].value == pytest.approx(
+        gain, abs=0.05
+    )
 
 
 def test_regression_intervals_and_mean_loss():
@@ -118,10 +131,17 @@ def test_regression_intervals_and_mean_loss():
     X, y = X[200:], y[200:]
     residuals = np.sort(np.abs(model.predict(X) - y))
     certificate = certify(model, X, y)
-    assert certificate["error_quantile"].value == residuals[int(conformal_rank_pac(200, 0.1, 0.05)) - 1]
+    assert (
+        certificate["error_quantile"].value
+        == residuals[int(conformal_rank_pac(200, 0.1, 0.05)) - 1]
+    )
     assert "state its range" in certificate.lacking[0].reason
-    bounded = certify(model, X, y, loss_bound=400.0, baseline=Ridge(alpha=1e6).fit(X, y), slices=cut(X, 0, bins=2))
-    assert bounded["error_quantile"].value == residuals[int(conformal_rank_pac(200, 0.1, 0.025)) - 1]
+    bounded = certify(
+        model, X, y, loss_bound=400.0, baseline=Ridge(alpha=1e6).fit(X, y), slices=cut(X, 0, bins=2)
+    )
+    assert (
+        bounded["error_quantile"].value == residuals[int(conformal_rank_pac(200, 0.1, 0.025)) - 1]
+    )
     assert residuals.mean() < bounded["mean_loss"].value < 400
     assert bounded["gain"].value > 0
     assert len(claims_of(bounded, "slice_loss")) == 2
@@ -164,7 +184,10 @@ def refuse(**changes):
         (lambda m, X, y: certify(m, X[:5], y[:6]), "X has 5 rows and y has 6"),
         (lambda m, X, y: certify(m, X, y.reshape(-1, 1)), "y must be one-dimensional"),
         (lambda m, X, y: certify(m, X, np.where(y == 1, np.nan, 0.0)), "y must not be missing"),
-        (lambda m, X, y: certify(m, X, y + 1), "y holds 2, a label the model never saw: it knows 0, 1"),
+        (
+            lambda m, X, y: certify(m, X, y + 1),
+            "y holds 2, a label the model never saw: it knows 0, 1",
+        ),
         (refuse(positive="yes"), "positive='yes' is not a label"),
         (refuse(classes=[0, 1, "1"]), "read the same"),
         (refuse(majority=7), "majority=7 is not a label"),
@@ -182,9 +205,18 @@ def refuse(**changes):
             refuse(model=lambda X: np.full(len(X), np.nan), task="classification", classes=[0, 1]),
             "the model predicts NaN for 171 of 171 rows",
         ),
-        (lambda m, X, y: certify(m.predict_proba, X, y, task="classification", classes=[0, 1]), "one value per row"),
-        (lambda m, X, y: certify(m, X, np.where(y == 1, "a", "b"), task="regression"), "y must be numbers"),
-        (lambda m, X, y: certify(m, X, np.where(y == 1, np.inf, 0.0), task="regression"), "y must be finite"),
+        (
+            lambda m, X, y: certify(m.predict_proba, X, y, task="classification", classes=[0, 1]),
+            "one value per row",
+        ),
+        (
+            lambda m, X, y: certify(m, X, np.where(y == 1, "a", "b"), task="regression"),
+            "y must be numbers",
+        ),
+        (
+            lambda m, X, y: certify(m, X, np.where(y == 1, np.inf, 0.0), task="regression"),
+            "y must be finite",
+        ),
     ],
 )
 def test_refusals_are_one_sentence(cancer, call, message):
@@ -194,7 +226,11 @@ def test_refusals_are_one_sentence(cancer, call, message):
 
 
 @pytest.mark.parametrize(
-    "call", [lambda X, y: certify(3, X, y, task="regression"), lambda X, y: certify(Ridge().fit(X, y), X, y, slices=[1])]
+    "call",
+    [
+        lambda X, y: certify(3, X, y, task="regression"),
+        lambda X, y: certify(Ridge().fit(X, y), X, y, slices=[1]),
+    ],
 )
 def test_wrong_kinds_of_arguments(cancer, call):
     with pytest.raises(TypeError, match="must"):
@@ -209,26 +245,35 @@ def test_cut_fixes_slices_on_the_fit_rows():
     assert sum(mask.sum() for mask in masks.values()) == 4
     assert len(cut(fit, 1, bins=4)(new)) <= 2
     words = np.array([["a"], ["b"], ["a"]])
-    assert {name: int(mask.sum()) for name, mask in cut(words, 0)(np.array([["b"], ["c"]])).items()} == {
+    assert {
+        name: int(mask.sum()) for name, mask in cut(words, 0)(np.array([["b"], ["c"]])).items()
+    } == {
         "0 = a": 0,
         "0 = b": 1,
     }
 
 
 def test_unseen_random_labels_do_not_look_certified_once_groups_are_known():
-    """100 patients × 10 visits with one random label each, remembered by patient: by rows certified, by groups not."""
+    """100 patients × 10 visits with one random label each, remembered by patient: by rows
+    certified, by groups not.
+    """
     rng = np.random.default_rng(1)
     patient = np.repeat(np.arange(100), 10)
     y = rng.integers(0, 2, 100)[patient]
     certify_rows = rng.random(1000) < 0.3  # a split by rows: most patients are on both sides
-    remembered = {p: y[(patient == p) & ~certify_rows][0] for p in range(100) if ((patient == p) & ~certify_rows).any()}
+    remembered = {
+        p: y[(patient == p) & ~certify_rows][0]
+        for p in range(100)
+        if ((patient == p) & ~certify_rows).any()
+    }
 
     def model(X):
         return np.array([remembered.get(p, 0) for p in X[:, 0]])
 
     X = patient.reshape(-1, 1)
     options = {"task": "classification", "classes": [0, 1]}
-    assert certify(model, X[certify_rows], y[certify_rows], **options)["risk"].value < 0.1  # wrong: patients repeat
+    # wrong: patients repeat
+    assert certify(model, X[certify_rows], y[certify_rows], **options)["risk"].value < 0.1
     new = rng.integers(0, 2, 30)  # thirty patients the model never met
     X_new, y_new = np.repeat(np.arange(200, 230), 10).reshape(-1, 1), np.repeat(new, 10)
     honest = certify(model, X_new, y_new, groups=X_new[:, 0], **options)["risk"]
@@ -238,9 +283,14 @@ def test_unseen_random_labels_do_not_look_certified_once_groups_are_known():
 @pytest.mark.slow
 @pytest.mark.parametrize("grouped", [False, True])
 def test_all_claims_of_a_certificate_hold_together(grouped):
-    """Known population, three classes, δ = 0.2: some claim is wrong in at most δ of the certificates."""
+    """Known population, three classes, δ = 0.2: some claim is wrong in at most δ of the
+    certificates.
+    """
     rng = np.random.default_rng(7)
-    share, confusion = np.array([0.5, 0.3, 0.2]), np.array([[0.9, 0.05, 0.05], [0.2, 0.7, 0.1], [0.3, 0.1, 0.6]])
+    share, confusion = (
+        np.array([0.5, 0.3, 0.2]),
+        np.array([[0.9, 0.05, 0.05], [0.2, 0.7, 0.1], [0.3, 0.1, 0.6]]),
+    )
     joint = share[:, None] * confusion
     truth = {
         "errors": 1 - np.trace(joint),
@@ -251,7 +301,8 @@ def test_all_claims_of_a_certificate_hold_together(grouped):
         **{f"fewer errors than always answering {c}": np.trace(joint) - share[c] for c in range(3)},
         **{f"errors of always answering {c}": 1 - share[c] for c in range(3)},
     }
-    trials, wrong, copies = 1000, 0, 3 if grouped else 1  # a group's rows share one label and one prediction
+    # a group's rows share one label and one prediction
+    trials, wrong, copies = 1000, 0, 3 if grouped else 1
     for _ in range(trials):
         cell = np.repeat(rng.choice(9, 60, p=joint.ravel()), copies)
         y, predicted = cell // 3, cell % 3

@@ -5,7 +5,14 @@ import sys
 
 import pytest
 
-from surelearn.bounds import clopper_pearson, expected_gap, hoeffding, hypergeometric_tail_inversion, theorems, vc
+from surelearn.bounds import (
+    clopper_pearson,
+    expected_gap,
+    hoeffding,
+    hypergeometric_tail_inversion,
+    theorems,
+    vc,
+)
 from surelearn.claim import Claim, Finding, find_theorem
 from surelearn.plain import freeze, show
 
@@ -13,7 +20,12 @@ from surelearn.plain import freeze, show
 def test_a_theorem_is_a_number_and_its_certify_a_claim():
     claim = hoeffding.certify(0.03, 1000, 0.05)
     assert claim.value == hoeffding(0.03, 1000, 0.05)
-    assert (claim.quantity, claim.relation, claim.confidence, claim.evidence) == ("risk", "<=", 0.95, "certified")
+    assert (claim.quantity, claim.relation, claim.confidence, claim.evidence) == (
+        "risk",
+        "<=",
+        0.95,
+        "certified",
+    )
     assert claim.inputs == {"risk": 0.03, "n": 1000, "delta": 0.05}
     assert claim.measured == 0.03
     assert "independent" in claim.assumptions[0]
@@ -35,7 +47,9 @@ def test_the_documented_json_of_a_claim():
     assert plain["value"] == pytest.approx(0.066914, abs=5e-7)
     assert plain["inputs"] == {"errors": 5, "n": 171, "delta": 0.025}
     assert (plain["confidence"], plain["vacuous"]) == (0.975, False)
-    assert Claim.from_dict(json.loads(json.dumps(plain))) == clopper_pearson.certify(errors=5, n=171, delta=0.025)
+    assert Claim.from_dict(json.loads(json.dumps(plain))) == clopper_pearson.certify(
+        errors=5, n=171, delta=0.025
+    )
 
 
 def test_candidates_are_paid_for():
@@ -110,7 +124,12 @@ def test_numbers_are_rounded_so_that_they_stay_true(value, unit, relation, text)
 
 
 def test_findings():
-    finding = Finding(code="SL101", text="one value per row", severity="notice", numbers={"column": "id", "share": 1.0})
+    finding = Finding(
+        code="SL101",
+        text="one value per row",
+        severity="notice",
+        numbers={"column": "id", "share": 1.0},
+    )
     assert Finding.from_dict(json.loads(json.dumps(finding.to_dict()))) == finding
     assert str(finding) == "one value per row (SL101, notice)"
     with pytest.raises(ValueError, match="severity"):
@@ -127,7 +146,10 @@ def test_delta_is_checked_before_it_is_divided(delta):
 
 def test_a_claim_is_read_where_nobody_has_imported_the_theorems():
     text = json.dumps(clopper_pearson.certify(3, 100, 0.05).to_dict())
-    code = "import json, sys; from surelearn import Claim; print(Claim.from_dict(json.load(sys.stdin)).recompute())"
+    code = (
+        "import json, sys; from surelearn import Claim;"
+        " print(Claim.from_dict(json.load(sys.stdin)).recompute())"
+    )
     done = subprocess.run([sys.executable, "-c", code], input=text, capture_output=True, text=True)  # noqa: S603
     assert done.returncode == 0, done.stderr
     assert float(done.stdout) == clopper_pearson(3, 100, 0.05)

@@ -1,4 +1,6 @@
-"""An experiment on a real Dask cluster of two processes, one of which is killed half-way: the same numbers."""
+"""An experiment on a real Dask cluster of two processes, one of which is killed half-way: the
+same numbers.
+"""
 
 import subprocess
 import sys
@@ -40,8 +42,12 @@ if __name__ == "__main__":
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="no SIGKILL")
 def test_an_experiment_moves_to_a_cluster_that_loses_a_worker(tmp_path):
-    pytest.importorskip("dask.distributed", reason="needs dask.distributed: pip install surelearn[scale]")
+    pytest.importorskip(
+        "dask.distributed", reason="needs dask.distributed: pip install surelearn[scale]"
+    )
     (tmp_path / "script.py").write_text(SCRIPT, encoding="utf-8")
     command = [sys.executable, str(tmp_path / "script.py")]
-    result = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, cwd=tmp_path)  # noqa: S603
+    result = subprocess.run(  # noqa: S603
+        command, capture_output=True, text=True, timeout=120, check=False, cwd=tmp_path
+    )
     assert result.stdout == "same 10\n", result.stderr

@@ -1,4 +1,6 @@
-"""The page "from CSV to production" does what it shows: its files are written, its commands run, their output compared."""
+"""The page "from CSV to production" does what it shows: its files are written, its commands
+run, their output compared.
+"""
 
 import importlib
 import os
@@ -11,7 +13,10 @@ from pathlib import Path
 import pytest
 
 PAGE = Path(__file__).parent.parent / "docs" / "production.rst"
-BLOCK = re.compile(r"^\.\. code-block:: (python|console)\n(?:   :caption: (\S+)\n)?\n((?:   .*\n|\n)+)", re.MULTILINE)
+BLOCK = re.compile(
+    r"^\.\. code-block:: (python|console)\n(?:   :caption: (\S+)\n)?\n((?:   .*\n|\n)+)",
+    re.MULTILINE,
+)
 
 
 def blocks():
@@ -36,7 +41,13 @@ def matches(shown, printed):
 @pytest.mark.skipif(os.name == "nt", reason="the page is for a POSIX shell")
 def test_the_page_does_what_it_shows(tmp_path):
     programs = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    environment = {**os.environ, "PATH": programs, "HOME": str(tmp_path), "LC_ALL": "C.UTF-8", "COLUMNS": "200"}
+    environment = {
+        **os.environ,
+        "PATH": programs,
+        "HOME": str(tmp_path),
+        "LC_ALL": "C.UTF-8",
+        "COLUMNS": "200",
+    }
     status, ran = 0, []
     for kind, caption, body in blocks():
         if kind == "python":
@@ -72,13 +83,21 @@ def test_all_code_of_the_pages_on_trust_is_a_doctest(page):
     text = (PAGE.parent / f"{page}.rst").read_text(encoding="utf-8")
     assert ">>> " in text
     assert set(re.findall(r"code-block:: (\w+)", text)) <= {"pycon"}
-    assert not re.search(r"::\n\n +(?!>>>)\S", re.sub(r"\.\. (list-table|toctree|note|image)::.*\n(?: .*\n|\n)+", "", text))
+    assert not re.search(
+        r"::\n\n +(?!>>>)\S",
+        re.sub(r"\.\. (list-table|toctree|note|image)::.*\n(?: .*\n|\n)+", "", text),
+    )
 
 
 def test_the_way_of_a_row_names_modules_that_exist():
     text = (PAGE.parent / "flow.rst").read_text(encoding="utf-8")
     named = set(re.findall(r"surelearn(?:\.[a-z_]+)+", text))
-    assert {"surelearn.data", "surelearn.auditing.claims", "surelearn.report.audit", "surelearn.fingerprint"} <= named
+    assert {
+        "surelearn.data",
+        "surelearn.auditing.claims",
+        "surelearn.report.audit",
+        "surelearn.fingerprint",
+    } <= named
     functions = {"surelearn.audit", "surelearn.gate"}
     for name in named - functions:
         importlib.import_module(name)

@@ -1,4 +1,6 @@
-"""JSON from others ends in one sentence or in an object whose every field can be used, whatever stands in it."""
+"""JSON from others ends in one sentence or in an object whose every field can be used, whatever
+stands in it.
+"""
 
 import json
 import os
@@ -20,7 +22,9 @@ from surelearn.report.document import Chart, Section, Table, Verdict
 
 
 def sentence(function, *arguments):
-    """The one sentence of a refusal, or "" where there is none; any other exception is a failure."""
+    """The one sentence of a refusal, or "" where there is none; any other exception is a
+    failure.
+    """
     try:
         function(*arguments)
     except ValueError as error:
@@ -42,7 +46,10 @@ BEYOND = {
     "too large a number": ("[1e999]", "1e999, which is too large"),
     "NaN": ("[NaN]", "NaN, which JSON has not"),
     "infinity": ("[-Infinity]", "-Infinity, which JSON has not"),
-    "many names, one twice": (json.dumps({str(i): 0 for i in range(10**5)})[:-1] + ', "7": 1}', "names '7' twice"),
+    "many names, one twice": (
+        json.dumps({str(i): 0 for i in range(10**5)})[:-1] + ', "7": 1}',
+        "names '7' twice",
+    ),
     "a name twice": ('{"delta": 1, "delta": 2}', "names 'delta' twice"),
     "many lists": ("[" + "[]," * documents.MOST_CONTAINERS + "[]]", "lists and objects"),
 }
@@ -77,14 +84,16 @@ def test_what_json_can_hold_is_read():
 def test_a_pipe_is_refused_at_once(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     found = []
-    reader = threading.Thread(target=lambda: found.append(sentence(read_json, tmp_path / "pipe")), daemon=True)
+    reader = threading.Thread(
+        target=lambda: found.append(sentence(read_json, tmp_path / "pipe")), daemon=True
+    )
     reader.start()
     reader.join(5)
     assert "is a pipe: name a regular file" in found[0]
     assert "is a device" in sentence(read_json, "/dev/zero")
 
 
-# ------------------------------------------------------------------------------------------------------- every field
+# --------------------------------------------------------------------------------------------------
 
 STRANGE = (
     None,
@@ -118,7 +127,13 @@ def audit():
         notes=("a note",),
         claims=(certificate().claims[0],) if not certificate().claims[0].sources else (),
         findings=(Finding(code="SL101", text="Something.", numbers={"rate": 0.5, "names": ["a"]}),),
-        charts=(Chart(kind="bars", title="t", data={"names": ["a"], "measured": [0.1], "bounds": [None], "unit": "rate"}),),
+        charts=(
+            Chart(
+                kind="bars",
+                title="t",
+                data={"names": ["a"], "measured": [0.1], "bounds": [None], "unit": "rate"},
+            ),
+        ),
         tables=(Table(header=("a", "b"), rows=(("1", "2"),)),),
     )
     return Audit(
@@ -177,7 +192,10 @@ def use_schema(plain):
 READERS = {
     "certificate": (certificate, use_certificate),
     "audit": (audit, use_audit),
-    "watch": (lambda: Watch(certificate()).update(["healthy", "ill"] * 9, ["healthy"] * 18), use_watch),
+    "watch": (
+        lambda: Watch(certificate()).update(["healthy", "ill"] * 9, ["healthy"] * 18),
+        use_watch,
+    ),
     "schema": (schema, use_schema),
     "reference": (reference, Reference.from_dict),
     "claim": (lambda: certificate().claims[0], Claim.from_dict),
@@ -186,9 +204,16 @@ READERS = {
 
 def paths(plain, path=()):
     yield path
-    items = plain.items() if isinstance(plain, dict) else enumerate(plain[:2]) if isinstance(plain, list) else ()
+    items = (
+        plain.items()
+        if isinstance(plain, dict)
+        else enumerate(plain[:2])
+        if isinstance(plain, list)
+        else ()
+    )
     for key, item in items:
-        yield from paths(item, (*path, key)) if (*path, key) != ("certificate", "claims") else ()  # has its own case
+        # has its own case
+        yield from paths(item, (*path, key)) if (*path, key) != ("certificate", "claims") else ()
 
 
 def changed(plain, path, value):
@@ -216,10 +241,13 @@ def test_a_strange_value_in_any_field_ends_in_one_sentence_or_does_no_harm(kind)
     assert sentence(use, plain) == ""
     tried = refused = 0
     for i, path in enumerate(paths(plain)):
-        for value in (STRANGE[i % len(STRANGE)], STRANGE[(i + 5) % len(STRANGE)], "gone"):  # all of them take minutes
+        # all of them take minutes
+        for value in (STRANGE[i % len(STRANGE)], STRANGE[(i + 5) % len(STRANGE)], "gone"):
             try:
                 refused += bool(sentence(use, changed(plain, path, value)))
             except Exception as error:
-                raise AssertionError(f"{path} = {value!r:.50}: {type(error).__name__}: {error}") from error
+                raise AssertionError(
+                    f"{path} = {value!r:.50}: {type(error).__name__}: {error}"
+                ) from error
             tried += 1
     assert refused > tried / 4

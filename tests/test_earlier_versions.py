@@ -1,4 +1,6 @@
-"""Files that earlier versions wrote are read, verify, and say what they said: see the fixtures' README.txt."""
+"""Files that earlier versions wrote are read, verify, and say what they said: see the fixtures'
+README.txt.
+"""
 
 import importlib.metadata
 import json
@@ -27,13 +29,17 @@ LABELS = np.array(["versicolor", "virginica"])[load_iris().target[50::3] - 1]
 MIXED = pd.DataFrame(X, columns=["a", "b", "c"]).assign(kind=np.where(X[:, 0] > 6, "long", "short"))
 OTHER_ROWS = {
     "words": np.array([["a good day"], ["bad luck"], [None], ["so so"]], dtype=object),
-    "dates": np.array([["2020-01-01"], ["2021-06-30"], ["NaT"], ["1969-12-31"]], dtype="datetime64[D]"),
+    "dates": np.array(
+        [["2020-01-01"], ["2021-06-30"], ["NaT"], ["1969-12-31"]], dtype="datetime64[D]"
+    ),
 }
 
 
 def names(version, beginning):
     with zipfile.ZipFile(FIXTURES / version / "files.zip") as archive:
-        inside = [Path(name).parts for name in archive.namelist() if name.startswith(f"{beginning}/")]
+        inside = [
+            Path(name).parts for name in archive.namelist() if name.startswith(f"{beginning}/")
+        ]
     return sorted({(version, parts[1]) for parts in inside})
 
 
@@ -54,7 +60,7 @@ def state(unpacked, monkeypatch):
     monkeypatch.setenv("XDG_STATE_HOME", str(unpacked / "version-0.2" / "state"))
 
 
-# ------------------------------------------------------------------------------------------------------- saved models
+# --------------------------------------------------------------------------------------------------
 
 
 def rows_of(name, model):
@@ -68,7 +74,11 @@ def test_a_model_answers_as_it_did(version, name, unpacked):
     """Bit for bit the model that was certified, where the libraries are those it was saved with."""
     folder = unpacked / version / "models" / name
     manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
-    needed = {key: value for key, value in manifest["versions"].items() if key not in ("surelearn", "python")}
+    needed = {
+        key: value
+        for key, value in manifest["versions"].items()
+        if key not in ("surelearn", "python")
+    }
     if "torch" in needed or "eigenpro" in name or "kernel-machine" in name:
         pytest.importorskip("torch")
     same = all(importlib.metadata.version(key) == value for key, value in needed.items())
@@ -109,7 +119,10 @@ def test_a_learner_makes_the_same_claims_from_its_record_and_its_rows_confirm_it
         pytest.skip("not a learner of ours with a record")
     own = saved.model.certificate_
     if saved.certificate is not None:
-        then, now = ([(c.theorem, c.label, c.assumptions) for c in made.claims] for made in (saved.certificate, own))
+        then, now = (
+            [(c.theorem, c.label, c.assumptions) for c in made.claims]
+            for made in (saved.certificate, own)
+        )
         assert now == then
         then, now = ([c.value for c in made.claims] for made in (saved.certificate, own))
         assert now == pytest.approx(then, rel=1e-9)
@@ -117,7 +130,7 @@ def test_a_learner_makes_the_same_claims_from_its_record_and_its_rows_confirm_it
     assert found, str(found)
 
 
-# ---------------------------------------------------------------------------------------------------------- certificates
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", [name for _, name in names("version-0.2", "certificates")])
@@ -132,12 +145,14 @@ def test_a_certificate_verifies(name, unpacked):
     assert again.verify(), str(again.verify())
 
 
-# ---------------------------------------------------------------------------------------------------- audits and ledgers
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["iris", "diabetes"])
 def test_folders_of_the_first_version_verify_from_their_data(name):
-    """Their rows were divided by the first rule, and their losses are published; pages are drawn otherwise now."""
+    """Their rows were divided by the first rule, and their losses are published; pages are
+    drawn otherwise now.
+    """
     found = verify_folder(FIXTURES / "version-0.1" / name, name)
     assert {"hash of the rows", "facts from model and rows"} <= {*found.checked}
     assert [line for line in found.differences if not line.startswith("report.md")] == []
@@ -147,7 +162,9 @@ def test_folders_of_the_first_version_verify_from_their_data(name):
 @pytest.mark.parametrize("name", ["iris", "diabetes"])
 def test_folders_of_the_second_version_verify_from_their_data(name, unpacked):
     found = verify_folder(unpacked / "version-0.2" / name, name)
-    assert {"audit.json", "hash of the model", "hash of the rows", "facts from model and rows"} <= {*found.checked}
+    assert {"audit.json", "hash of the model", "hash of the rows", "facts from model and rows"} <= {
+        *found.checked
+    }
     assert [line for line in found.differences if not line.startswith("report.md")] == []
 
 

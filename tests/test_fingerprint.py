@@ -23,11 +23,16 @@ def candidates():
         X, y = load(return_X_y=True)
         kinds = dict.fromkeys(range(X.shape[1]), "number")
         for n in (300, 10_000):
-            yield from ((task, c.name, c.model, X[:300], y[:300]) for c in default_candidates(task, kinds, n))
+            yield from (
+                (task, c.name, c.model, X[:300], y[:300])
+                for c in default_candidates(task, kinds, n)
+            )
 
 
 @pytest.mark.parametrize(
-    ("task", "name", "model", "X", "y"), list(candidates()), ids=lambda part: part if isinstance(part, str) else ""
+    ("task", "name", "model", "X", "y"),
+    list(candidates()),
+    ids=lambda part: part if isinstance(part, str) else "",
 )
 def test_a_model_keeps_its_hash_when_fitted_again_used_and_pickled(task, name, model, X, y):
     fitted = fit_quietly(model, X, y)
@@ -53,10 +58,14 @@ def test_parameters_and_learned_numbers_count():
 
 def test_the_hash_is_the_same_in_another_process():
     code = (
-        "from sklearn.tree import DecisionTreeClassifier as T; from sklearn.datasets import load_iris as d;"
-        "from surelearn.fingerprint import fingerprint_model as f; print(f(T(random_state=0).fit(*d(return_X_y=True))))"
+        "from sklearn.tree import DecisionTreeClassifier as T; from sklearn.datasets import"
+        " load_iris as d;from surelearn.fingerprint import fingerprint_model as f;"
+        " print(f(T(random_state=0).fit(*d(return_X_y=True))))"
     )
-    runs = [subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True) for _ in range(2)]  # noqa: S603
+    runs = [
+        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)  # noqa: S603
+        for _ in range(2)
+    ]
     assert runs[0].stdout == runs[1].stdout
     assert runs[0].stdout.startswith("sha256:")
 
@@ -64,7 +73,9 @@ def test_the_hash_is_the_same_in_another_process():
 def test_what_cannot_be_read_is_unhashed():
     assert fingerprint_model(lambda X: X) == UNHASHED
     X, y = load_breast_cancer(return_X_y=True)
-    hidden = make_pipeline(FunctionTransformer(lambda X: X), LogisticRegression(max_iter=5000)).fit(X[:, :2], y)
+    hidden = make_pipeline(FunctionTransformer(lambda X: X), LogisticRegression(max_iter=5000)).fit(
+        X[:, :2], y
+    )
     assert fingerprint_model(hidden) == UNHASHED
     model = LogisticRegression(max_iter=5000).fit(X[:, :2], y)
     model.lock_ = threading.Lock()
@@ -86,8 +97,12 @@ def test_rows():
     assert fingerprint_rows(frame.iloc[::-1], [0, 1]) != found
     assert fingerprint_rows(frame, [1, 0]) != found
     dense = np.eye(3)
-    assert fingerprint_rows(np.asfortranarray(dense), [0, 0, 0]) == fingerprint_rows(dense, [0, 0, 0])
-    assert fingerprint_rows(sparse.csr_matrix(dense), [0, 0, 0]) == fingerprint_rows(sparse.csc_matrix(dense), [0, 0, 0])
+    assert fingerprint_rows(np.asfortranarray(dense), [0, 0, 0]) == fingerprint_rows(
+        dense, [0, 0, 0]
+    )
+    assert fingerprint_rows(sparse.csr_matrix(dense), [0, 0, 0]) == fingerprint_rows(
+        sparse.csc_matrix(dense), [0, 0, 0]
+    )
 
 
 def test_the_padding_between_fields_does_not_count():
@@ -122,7 +137,10 @@ def test_the_weights_and_settings_of_a_torch_module_count():
 
     def both_change():
         hashes.append((fingerprint_model(model), fingerprint_model(module)))
-        return all(len(set(found)) == len(hashes) for found in zip(*hashes, strict=True)) and "unhashed" not in hashes[-1]
+        return (
+            all(len(set(found)) == len(hashes) for found in zip(*hashes, strict=True))
+            and "unhashed" not in hashes[-1]
+        )
 
     with torch.no_grad():
         module[0].weight[2, 1] = torch.nextafter(module[0].weight[2, 1], torch.tensor(9.0))

@@ -1,4 +1,6 @@
-"""The same table in every format: read alike, whole and in pieces, and refused in one sentence where it is damaged."""
+"""The same table in every format: read alike, whole and in pieces, and refused in one sentence
+where it is damaged.
+"""
 
 import gzip
 import io
@@ -35,7 +37,10 @@ def arff(frame, quote="'"):
     head = "% made here\n@RELATION wines\n@attribute x NUMERIC\n@ATTRIBUTE count integer\n"
     head += "@attribute kind {'red wine',port}\n@attribute 'y' {yes,no}\n\n@DATA\n"
     known = frame.astype(object).where(frame.notna(), "?")
-    rows = [f"{x}, {count}, {quote}{kind}{quote},{y}" for x, count, kind, y in known.itertuples(index=False)]
+    rows = [
+        f"{x}, {count}, {quote}{kind}{quote},{y}"
+        for x, count, kind, y in known.itertuples(index=False)
+    ]
     return (head + "\n".join(["% first", *rows]) + "\n").encode()
 
 
@@ -47,12 +52,17 @@ def feather(frame, stream=False):
 
 
 def spaced(frame):
-    rows = [f' {"NA" if x != x else x}  {c}\t"{k}"   {y} ' for x, c, k, y in frame.itertuples(index=False)]
+    rows = [
+        f' {"NA" if x != x else x}  {c}\t"{k}"   {y} '
+        for x, c, k, y in frame.itertuples(index=False)
+    ]
     return "\n".join(["x   count kind  y", *rows]).encode()
 
 
 def quoted(frame):
-    rows = [f"{'?' if x != x else x},{c},'{k}','{y}'" for x, c, k, y in frame.itertuples(index=False)]
+    rows = [
+        f"{'?' if x != x else x},{c},'{k}','{y}'" for x, c, k, y in frame.itertuples(index=False)
+    ]
     return "\n".join(["'x','count','kind','y'", *rows]).encode()
 
 
@@ -67,7 +77,9 @@ def excel(frame):
 
 FORMATS = {
     "t.jsonl": lambda frame: frame.to_json(orient="records", lines=True).encode(),
-    "t.ndjson.gz": lambda frame: gzip.compress(frame.to_json(orient="records", lines=True).encode()),
+    "t.ndjson.gz": lambda frame: gzip.compress(
+        frame.to_json(orient="records", lines=True).encode()
+    ),
     "t.json": lambda frame: frame.to_json(orient="records", lines=True).encode(),
     "t.feather": feather,
     "t.arrow": lambda frame: feather(frame, stream=True),
@@ -151,17 +163,29 @@ def test_quotes_are_taken_off_only_throughout_a_column(tmp_path):
 
 
 def test_nominal_attributes_are_categories_even_as_numbers(tmp_path):
-    text = b"@relation r\n@attribute k {1,2,3}\n@attribute 'd \\'e' real\n@attribute y {a,b}\n@data\n"
-    text += b"".join(b"%d,%d.5,%s\n" % (1 + i % 3, i * 7 % 11, b"ab"[i % 2 : i % 2 + 1]) for i in range(40))
+    text = (
+        b"@relation r\n@attribute k {1,2,3}\n@attribute 'd \\'e' real\n@attribute y {a,b}\n@data\n"
+    )
+    text += b"".join(
+        b"%d,%d.5,%s\n" % (1 + i % 3, i * 7 % 11, b"ab"[i % 2 : i % 2 + 1]) for i in range(40)
+    )
     (tmp_path / "t.arff").write_bytes(text)
     made = read_table(tmp_path / "t.arff", target=-1)
-    assert {column.name: column.kind for column in made.columns} == {"k": "category", "d 'e": "number", "y": "target"}
+    assert {column.name: column.kind for column in made.columns} == {
+        "k": "category",
+        "d 'e": "number",
+        "y": "target",
+    }
 
 
 def test_sheets_that_were_not_read_are_named(tmp_path):
     pytest.importorskip("python_calamine")
     (tmp_path / "t.xlsx").write_bytes(workbook(cells(table()), [["other"], [1.0]]))
-    (found,) = [finding for finding in read_table(tmp_path / "t.xlsx", target="y").findings if finding.code == "SL130"]
+    (found,) = [
+        finding
+        for finding in read_table(tmp_path / "t.xlsx", target="y").findings
+        if finding.code == "SL130"
+    ]
     assert "'Sheet1' was read, not 'Sheet2'" in found.text
 
 
@@ -191,14 +215,30 @@ DAMAGED = {
     "deep nesting": ("t.jsonl", ROW + '{"x":' * 90_000 + "\n", "nested more than"),
     "a long line": ("t.jsonl", ROW + '{"x": "' + "a" * (1 << 20) + '"}\n', "line 2 is longer than"),
     "a number too large": ("t.jsonl", ROW + '{"x": 1e999}\n', "too large"),
-    "too many names": ("t.jsonl", "".join(f'{{"x{i}": 1}}\n' for i in range(5001)), "5,001 columns"),
+    "too many names": (
+        "t.jsonl",
+        "".join(f'{{"x{i}": 1}}\n' for i in range(5001)),
+        "5,001 columns",
+    ),
     "JSON in one piece": ("t.json", '[{"x": 1, "y": "a"}]', "save it as JSON lines"),
     "sparse ARFF": ("t.arff", ARFF + "{0 1, 1 a}\n", "sparse ARFF"),
     "ARFF without data": ("t.arff", ARFF.replace("@data", ""), "without a line @data"),
     "ARFF without rows": ("t.arff", ARFF, "no rows"),
-    "a relational attribute": ("t.arff", ARFF.replace("numeric", "relational"), "'x' is of type 'relational'"),
-    "an attribute without a type": ("t.arff", ARFF.replace("x numeric", "x"), "line 2: '@attribute x' is no attribute"),
-    "a ragged ARFF row": ("t.arff", ARFF + "1,a\n2,b,c\n", "line 6 has 3 values where there are 2 attributes"),
+    "a relational attribute": (
+        "t.arff",
+        ARFF.replace("numeric", "relational"),
+        "'x' is of type 'relational'",
+    ),
+    "an attribute without a type": (
+        "t.arff",
+        ARFF.replace("x numeric", "x"),
+        "line 2: '@attribute x' is no attribute",
+    ),
+    "a ragged ARFF row": (
+        "t.arff",
+        ARFF + "1,a\n2,b,c\n",
+        "line 6 has 3 values where there are 2 attributes",
+    ),
     "a field too long": ("t.arff", ARFF + "1,'" + "a" * 140_000 + "'\n", "cannot be cut"),
     "text called Feather": ("t.feather", "x,y\n1,2\n", "not a feather file"),
     "damaged Feather": ("t.feather", b"ARROW1\0\0" + b"\7" * 200, "damaged Feather"),

@@ -1,4 +1,6 @@
-"""Files name classes of surelearn by stable keys: moving a class breaks no model, and no file says what is imported."""
+"""Files name classes of surelearn by stable keys: moving a class breaks no model, and no file
+says what is imported.
+"""
 
 import json
 import re
@@ -42,7 +44,12 @@ def test_every_key_is_of_one_class():
     assert find_class("nobody/1") is None  # it has looked everywhere now
     homes = tuple(f"surelearn.{home}" for home in HOMES)
     modules = [module for name, module in sys.modules.items() if name.startswith(homes)]
-    made = {kind for module in modules for kind in vars(module).values() if isinstance(kind, type) and key_of(kind)}
+    made = {
+        kind
+        for module in modules
+        for kind in vars(module).values()
+        if isinstance(kind, type) and key_of(kind)
+    }
     assert len({key_of(kind) for kind in made}) == len(made) == len(known_classes())
     assert all(re.fullmatch(r"[a-z0-9-]+/[1-9]", key) for key in known_classes())
 
@@ -54,9 +61,12 @@ def test_every_path_that_files_named_has_a_class(path):
 
 def test_a_key_is_found_where_nothing_is_loaded():
     code = (
-        "import surelearn.keys as k; print(k.find_class('relu-features/1'), k.find_class('os/1'), k.find_class('os.path'))"
+        "import surelearn.keys as k; print(k.find_class('relu-features/1'), k.find_class('os/1'),"
+        " k.find_class('os.path'))"
     )
-    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout  # noqa: S603
+    told = subprocess.run(  # noqa: S603
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout
     assert told.split(maxsplit=2)[1].startswith("'surelearn.kernel")
     assert told.endswith("None None\n")
 
@@ -75,8 +85,10 @@ def models():
         "alone": Ridge().fit(X, Y),
         "in a pipeline": make_pipeline(StandardScaler(), Ridge()).fit(X, Y),
         "kernel": Perceptron(kernel=Gaussian(2.0), random_state=0).fit(X, labels),
-        "kernel in a pipeline": make_pipeline(StandardScaler(), Perceptron(kernel=Gaussian(2.0), random_state=0)).fit(
-            X, labels
+        "kernel in a pipeline": (
+            make_pipeline(StandardScaler(), Perceptron(kernel=Gaussian(2.0), random_state=0)).fit(
+                X, labels
+            )
         ),
     }
 
@@ -93,7 +105,9 @@ def move(monkeypatch, *classes):
 
 def test_no_file_names_a_module_of_surelearn(tmp_path):
     for name, model in models().items():
-        found = set(re.findall(r"surelearn\.[a-z_]+\.[\w.]+", text_of(save(model, tmp_path / name))))
+        found = set(
+            re.findall(r"surelearn\.[a-z_]+\.[\w.]+", text_of(save(model, tmp_path / name)))
+        )
         assert found == set(), name
 
 
@@ -114,9 +128,15 @@ def test_models_load_when_their_classes_have_moved(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("version", ["before-0.1", "version-0.2"])
-def test_models_of_earlier_versions_load_when_their_classes_have_moved(version, tmp_path, monkeypatch):
+def test_models_of_earlier_versions_load_when_their_classes_have_moved(
+    version, tmp_path, monkeypatch
+):
     with zipfile.ZipFile(FIXTURES / version / "files.zip") as archive:
-        kept = [name for name in archive.namelist() if name.split("/")[1:2] in (["ridge"], ["pipeline-ridge"])]
+        kept = [
+            name
+            for name in archive.namelist()
+            if name.split("/")[1:2] in (["ridge"], ["pipeline-ridge"])
+        ]
         archive.extractall(tmp_path, kept)
     move(monkeypatch, Ridge)
     for name in ("ridge", "pipeline-ridge"):

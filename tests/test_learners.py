@@ -1,8 +1,10 @@
-"""One harness for every learner and every model that the registry describes, discovered: nobody lists them here.
+"""One harness for every learner and every model that the registry describes, discovered: nobody
+lists them here.
 
-A learner's file says how it is made (`examples`), which ways its code can take (`checked`) and which of scikit-learn's
-checks it cannot pass, with the reason (`expected_failures`). Whatever else it lacks fails here, by its name. The numbers of
-its certificate are edited one by one in test_verified_to_the_bottom.py.
+A learner's file says how it is made (`examples`), which ways its code can take (`checked`) and
+which of scikit-learn's checks it cannot pass, with the reason (`expected_failures`). Whatever else
+it lacks fails here, by its name. The numbers of its certificate are edited one by one in
+test_verified_to_the_bottom.py.
 """
 
 import functools
@@ -35,10 +37,11 @@ from surelearn.subject.registry import registered
 LEARNERS = learners()
 OURS = {f"{cls.__name__}-{i}": one for cls in LEARNERS for i, one in enumerate(cls.examples())}
 every_learner = pytest.mark.parametrize("name", OURS)
-ATTACKS = ("robustness", "poisoning", "membership", "attribution")  # sections of the page with tests of their own
+# sections of the page with tests of their own
+ATTACKS = ("robustness", "poisoning", "membership", "attribution")
 
 
-# ------------------------------------------------------------------------------------------------------------- scikit-learn
+# --------------------------------------------------------------------------------------------------
 @parametrize_with_checks(
     [one for cls in LEARNERS for one in cls.checked()],
     expected_failed_checks=lambda learner: learner.expected_failures(),
@@ -57,17 +60,24 @@ def test_it_is_registered_made_and_checked(cls):
         assert all(reason.strip() for reason in one.expected_failures().values())
 
 
-# ------------------------------------------------------------------------------------------------------------ their models
+# --------------------------------------------------------------------------------------------------
 def rows(model, n=160):
-    """Rows of norm at most 1, and two classes, or targets within ±1, with some noise; two targets where one will not do."""
+    """Rows of norm at most 1, and two classes, or targets within ±1, with some noise; two
+    targets where one will not do.
+    """
     rng = np.random.default_rng(0)
     X = rng.normal(size=(n, 3))
     X /= np.linalg.norm(X, axis=1).max()
     y = np.clip(X @ [1.0, -2.0, 0.5] + 0.1 * rng.normal(size=n), -1, 1)
     if is_classifier(model):
-        words = not type(model).__module__.startswith("xgboost")  # which takes classes 0, 1, … alone
+        # which takes classes 0, 1, … alone
+        words = not type(model).__module__.startswith("xgboost")
         return X, np.where(y > 0, "yes", "no") if words else (y > 0).astype(int)
-    return X, (y if get_tags(model).target_tags.single_output or is_ours(model) else np.column_stack([y, -y]))
+    return X, (
+        y
+        if get_tags(model).target_tags.single_output or is_ours(model)
+        else np.column_stack([y, -y])
+    )
 
 
 def is_ours(model):
@@ -97,7 +107,8 @@ def registry():
     return found
 
 
-# How their models are made where the class alone does not do it; and as few of everything as will do.
+# How their models are made where the class alone does not do it; and as few of everything as will
+# do.
 ARGUMENTS = {
     "Pipeline": lambda: ([("scale", StandardScaler()), ("learn", LogisticRegression())],),
     "GridSearchCV": lambda: (LogisticRegression(), {"C": [0.1, 1.0]}),
@@ -112,9 +123,12 @@ def example(name):
     if name in OURS:
         return OURS[name]
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a class that will be removed is described as long as it is there
+        # a class that will be removed is described as long as it is there
+        warnings.simplefilter("ignore")
         made = registry()[name](*ARGUMENTS.get(name, tuple)())
-    return made.set_params(**{key: value for key, value in FEW.items() if key in made.get_params(deep=False)})
+    return made.set_params(
+        **{key: value for key, value in FEW.items() if key in made.get_params(deep=False)}
+    )
 
 
 @functools.cache
@@ -126,13 +140,21 @@ every_model = pytest.mark.parametrize("name", [*OURS, *registry()])
 
 
 def test_what_the_registry_describes_is_found():
-    assert {"LogisticRegression", "SVC", "RandomForestClassifier", "Pipeline", "MLPRegressor"} <= set(registry())
+    assert {
+        "LogisticRegression",
+        "SVC",
+        "RandomForestClassifier",
+        "Pipeline",
+        "MLPRegressor",
+    } <= set(registry())
     assert set(ARGUMENTS) <= set(registry())
 
 
 def test_wrappers_and_networks_are_among_the_learners():
     pytest.importorskip("torch")
-    assert {"AdversarialClassifier", "DPModule", "PartitionClassifier"} < {cls.__name__ for cls in LEARNERS}
+    assert {"AdversarialClassifier", "DPModule", "PartitionClassifier"} < {
+        cls.__name__ for cls in LEARNERS
+    }
 
 
 @every_learner
@@ -163,8 +185,10 @@ def test_it_sets_a_certificate_that_verifies(name):
     assert not isinstance(subject_of(model).refit, Lacking)
 
 
-# What scikit-learn's models hold that no file can give back: refused when it is saved, in one sentence.
-GENERATOR = "the model is not the one that was saved"  # the hash has a generator's seed sequence, which skops does not keep
+# What scikit-learn's models hold that no file can give back: refused when it is saved, in one
+# sentence.
+# the hash has a generator's seed sequence, which skops does not keep
+GENERATOR = "the model is not the one that was saved"
 SCORER = "_PassthroughScorer, which is not on the list of types that are loaded"
 NOT_SAVED = {
     "GradientBoostingClassifier": GENERATOR,
@@ -221,27 +245,38 @@ def answers(name):
 def test_untouched_rows_certify_it(name):
     model = model_of(name)
     X, y = rows(model)
-    certificate = surelearn.certify(model, X[80:], y[80:], **({} if is_classifier(model) else {"loss_bound": 16.0}))
+    certificate = surelearn.certify(
+        model, X[80:], y[80:], **({} if is_classifier(model) else {"loss_bound": 16.0})
+    )
     assert certificate.claims
     found = Certificate.from_json(certificate.to_json()).verify(model, X[80:], y[80:])
     assert found or (name in UNHASHED and found.differences == UNHASHED[name]), found.differences
     assert not certificate.verify(model, X[80:], y[80:][::-1])
 
 
-@pytest.mark.parametrize("name", [f"{cls.__name__}-0" for cls in LEARNERS if answers(f"{cls.__name__}-0")])
+@pytest.mark.parametrize(
+    "name", [f"{cls.__name__}-0" for cls in LEARNERS if answers(f"{cls.__name__}-0")]
+)
 def test_it_is_a_candidate_of_the_audit(name):
     """The first example of each class: which parameters it has makes no difference to the page."""
     X, y = rows(OURS[name], n=400)
     table = pd.DataFrame(X, columns=["a", "b", "c"]).assign(y=y)
     page = surelearn.audit(
-        table, target="y", models={"it": clone(OURS[name])}, skip=ATTACKS, ledger=False, refits=0, curve_repeats=0
+        table,
+        target="y",
+        models={"it": clone(OURS[name])},
+        skip=ATTACKS,
+        ledger=False,
+        refits=0,
+        curve_repeats=0,
     )
     assert page.certificate.claims
     assert page.certificate.verify(page.model)
-    assert not is_classifier(OURS[name]) or page.certificate["risk"].value < 0.5  # better than a coin, at the least
+    # better than a coin, at the least
+    assert not is_classifier(OURS[name]) or page.certificate["risk"].value < 0.5
 
 
-# ------------------------------------------------------------------------------------------------------ attacked, explained
+# --------------------------------------------------------------------------------------------------
 # Whatever else has no gradient, and is not made of trees, fails below.
 NO_GRADIENT = {
     "KMeans": "how its scores come from the numbers is not written down",
@@ -262,51 +297,72 @@ def test_its_gradient_is_that_of_its_scores(name):
     said = np.asarray(subject.predict(X))
     if is_classifier(subject.model):  # they are the scores of this model
         assert f.apart is None or not f.apart(X)
-        np.testing.assert_array_equal(np.asarray(f.classes)[f.scores(X).argmax(axis=1)] if f.exact else said, said)
+        np.testing.assert_array_equal(
+            np.asarray(f.classes)[f.scores(X).argmax(axis=1)] if f.exact else said, said
+        )
     elif not is_clusterer(subject.model):
         np.testing.assert_allclose(f.scores(X), said.reshape(len(X), -1), rtol=1e-6, atol=1e-6)
     weights = np.array([0.3, -1.0])[: f.scores(X).shape[1]]
     near = [(f.scores(X + s) - f.scores(X - s)) @ weights / (2 * h) for s in h * np.eye(3)]
     precision = 1e-4 if f.dtype == np.float64 else 0.05
-    np.testing.assert_allclose(f.gradient(X, weights), np.array(near).T, rtol=precision, atol=precision)
+    np.testing.assert_allclose(
+        f.gradient(X, weights), np.array(near).T, rtol=precision, atol=precision
+    )
 
 
-@pytest.mark.parametrize("name", [name for name in [*OURS, *registry()] if is_classifier(example(name))])
+@pytest.mark.parametrize(
+    "name", [name for name in [*OURS, *registry()] if is_classifier(example(name))]
+)
 def test_it_is_attacked(name):
-    """By its gradient where it has one, else by its decisions: some rows are turned, and turned rows are."""
+    """By its gradient where it has one, else by its decisions: some rows are turned, and turned
+    rows are.
+    """
     model = model_of(name)
     X, _ = rows(model)
     said = model.predict(X[:20])
     if isinstance(subject_of(model).scores, Lacking):
-        found = decision_attack(model, X[:20], said, others=X, budget=100, radius=2.0, random_state=0)
+        found = decision_attack(
+            model, X[:20], said, others=X, budget=100, radius=2.0, random_state=0
+        )
     else:
         found = projected_gradient(model, X[:20], said, radius=2.0, norm="l2", random_state=0)
     turned = model.predict(found.rows) != said
     np.testing.assert_array_equal(turned[found.success], True)
     assert (np.linalg.norm(found.rows - X[:20], axis=1) <= 2.0 + 1e-9).all()
-    if len(set(model.predict(X))) > 1:  # rows within the radius of each other are answered both ways
+    # rows within the radius of each other are answered both ways
+    if len(set(model.predict(X))) > 1:
         assert found.success.any()
 
 
 @every_model
 def test_it_is_explained(name):
-    """The values of the columns add up to what it says of a row, less what it says of the others."""
+    """The values of the columns add up to what it says of a row, less what it says of the
+    others.
+    """
     model = model_of(name)
     X, _ = rows(model)
     made = explain(model, X[:2], X[80:90])
     assert made.values.shape == (2, 3)
-    np.testing.assert_allclose(made.values.sum(axis=1), np.subtract(made.full, made.empty), atol=1e-6)
+    np.testing.assert_allclose(
+        made.values.sum(axis=1), np.subtract(made.full, made.empty), atol=1e-6
+    )
 
 
 def test_a_smoothed_classifier_stands_around_any_model():
-    """It is fitted by nobody; of the harness it has what asks answers only: rows certify, attack and explain it."""
+    """It is fitted by nobody; of the harness it has what asks answers only: rows certify,
+    attack and explain it.
+    """
     inside = model_of("LogisticRegression-0")
     X, y = rows(inside)
     model = SmoothedClassifier(inside, sigma=0.2, samples=200, random_state=0)
-    certificate = surelearn.certify(model, X[80:], y[80:], task="classification", classes=inside.classes_)
+    certificate = surelearn.certify(
+        model, X[80:], y[80:], task="classification", classes=inside.classes_
+    )
     assert certificate["risk"].value < 0.5
     assert certificate.verify(model, X[80:], y[80:]).differences == UNHASHED["SmoothedClassifier"]
     said = model.predict(X[:5])
-    assert decision_attack(model, X[:5], said, others=X, budget=20, radius=2.0, random_state=0).success.any()
+    assert decision_attack(
+        model, X[:5], said, others=X, budget=20, radius=2.0, random_state=0
+    ).success.any()
     share = explain(lambda rows: (model.predict(rows) == "yes").astype(float), X[:1], X[80:84])
     np.testing.assert_allclose(share.values.sum(), share.full - share.empty)

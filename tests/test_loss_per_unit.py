@@ -1,4 +1,6 @@
-"""`certify` on any loss per independent unit: with no model, in any stated range, for a shifted population."""
+"""`certify` on any loss per independent unit: with no model, in any stated range, for a shifted
+population.
+"""
 
 import contextlib
 import itertools
@@ -10,7 +12,13 @@ from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LinearRegression
 
 from surelearn import Certificate, certify
-from surelearn.bounds import betting_upper, clopper_pearson, paired_difference, reweighted_mean, shifted_mean
+from surelearn.bounds import (
+    betting_upper,
+    clopper_pearson,
+    paired_difference,
+    reweighted_mean,
+    shifted_mean,
+)
 from surelearn.certification import LONGEST_NAME
 from surelearn.monitoring import Watch
 from surelearn.slicing import cut
@@ -38,7 +46,9 @@ def test_losses_alone_are_certified_by_betting_in_the_callers_words():
 
 
 def test_a_classifier_is_one_named_set_of_losses():
-    """The errors of a model and the same errors brought as losses have the same bound, and so have groups and slices."""
+    """The errors of a model and the same errors brought as losses have the same bound, and so
+    have groups and slices.
+    """
     y = np.random.default_rng(1).integers(0, 2, N)
     X, groups = np.random.default_rng(2).random((N, 1)), np.arange(N) // 4
     model = DummyClassifier(strategy="constant", constant=0).fit(X, [0, 1] * (N // 2))
@@ -60,7 +70,10 @@ def test_a_regressions_losses_are_the_same_facts():
     by_model = certify(model, X, y, loss_bound=9.0)
     by_losses = certify(losses=np.abs(model.predict(X) - y), loss_range=(0, 9), loss="distance")
     assert by_losses.facts["loss.losses"] == by_model.facts["loss.losses"]
-    assert by_losses["mean_loss"].at(0.05, candidates=1).value == by_model["mean_loss"].at(0.05, candidates=1).value
+    assert (
+        by_losses["mean_loss"].at(0.05, candidates=1).value
+        == by_model["mean_loss"].at(0.05, candidates=1).value
+    )
 
 
 @pytest.mark.parametrize("kind", [bool, int, np.uint8, list])
@@ -68,7 +81,10 @@ def test_what_can_only_be_0_or_1_is_counted(kind):
     wrong = RATES < 0.05
     given = wrong.astype(int).tolist() if kind is list else wrong.astype(kind)
     claim = certify(losses=given)["mean_loss"]
-    assert (claim.theorem, claim.value) == ("clopper_pearson", clopper_pearson(int(wrong.sum()), N, 0.05))
+    assert (claim.theorem, claim.value) == (
+        "clopper_pearson",
+        clopper_pearson(int(wrong.sum()), N, 0.05),
+    )
     assert claim.bound().endswith("%")
 
 
@@ -83,19 +99,32 @@ def test_any_range_is_claimed_in_its_own_units(low, high):
     span, slices = high - low, {"half": np.arange(N) < N // 2}
     plain = certify(losses=RATES, baseline_losses=WORSE, slices=slices)
     scaled = certify(
-        losses=low + span * RATES, baseline_losses=low + span * WORSE, slices=slices, loss_range=(low, high), loss="regret"
+        losses=low + span * RATES,
+        baseline_losses=low + span * WORSE,
+        slices=slices,
+        loss_range=(low, high),
+        loss="regret",
     )
     assert scaled["mean_loss"].value == pytest.approx(low + span * plain["mean_loss"].value)
     assert scaled["slice_loss"].value == pytest.approx(low + span * plain["slice_loss"].value)
     assert scaled["gain"].value == pytest.approx(span * plain["gain"].value)
     assert scaled["mean_loss"].measured == pytest.approx(low + span * RATES.mean())
-    assert scaled.verify(losses=low + span * RATES, baseline_losses=low + span * WORSE, slices=slices)
+    assert scaled.verify(
+        losses=low + span * RATES, baseline_losses=low + span * WORSE, slices=slices
+    )
 
 
 def test_baseline_slices_and_novel_units():
-    languages, novel = np.array(["en", "de", None, "en"] * (N // 4), dtype=object), np.arange(N) % 2 == 0
-    certificate = certify(losses=RATES, baseline_losses=WORSE, slices={"language": languages}, novel=novel)
-    assert certificate["gain"].value == paired_difference(shuffled(RATES), shuffled(WORSE), 0.025 / 3)
+    languages, novel = (
+        np.array(["en", "de", None, "en"] * (N // 4), dtype=object),
+        np.arange(N) % 2 == 0,
+    )
+    certificate = certify(
+        losses=RATES, baseline_losses=WORSE, slices={"language": languages}, novel=novel
+    )
+    assert certificate["gain"].value == paired_difference(
+        shuffled(RATES), shuffled(WORSE), 0.025 / 3
+    )
     names = {claim.label for claim in certificate.claims if claim.quantity == "slice_loss"}
     assert names == {f"mean loss where language = {name}" for name in ("en", "de", "missing")}
     assert certificate["novel_loss"].covers.population.endswith("not new patients")
@@ -148,15 +177,22 @@ def test_verify_measures_again_from_losses():
     assert len(published.verify().unchecked) == 2
     assert published.verify(losses=RATES, baseline_losses=WORSE).unchecked == ()
     with pytest.raises(ValueError, match="losses go with a certificate of losses"):
-        certify(lambda X: X[:, 0], np.eye(2), [1, 0], task="classification", classes=[0, 1]).verify(losses=[0, 1])
+        certify(lambda X: X[:, 0], np.eye(2), [1, 0], task="classification", classes=[0, 1]).verify(
+            losses=[0, 1]
+        )
 
 
 def test_several_losses_of_the_same_units_are_several_looks():
     units = np.random.default_rng(9).random((N, 1))
     said = "model 2 that this process certified on these rows"
-    for shared in ({"X": units}, {"groups": 7 + np.arange(N) // 3}, {"baseline_losses": WORSE + 1e-9}):
+    for shared in (
+        {"X": units},
+        {"groups": 7 + np.arange(N) // 3},
+        {"baseline_losses": WORSE + 1e-9},
+    ):
         assert "this process" not in certify(losses=RATES, **shared).facts.setting
-        assert "this process" not in certify(losses=RATES, **shared).facts.setting  # the same once more
+        # the same once more
+        assert "this process" not in certify(losses=RATES, **shared).facts.setting
         assert said in certify(losses=RATES / 2, **shared).facts.setting
 
 
@@ -218,10 +254,11 @@ def test_refusals_are_one_sentence(asked, message):
     assert "\n" not in str(caught.value)
 
 
-# --------------------------------------------------------------------------------------------------- covariate shift
+# --------------------------------------------------------------------------------------------------
 
 HARD, EASY = 0.3, 0.02  # the loss's mean on the two kinds of units
-WEIGHTS = np.array([0.25, 4.0])  # easy, hard: a fifth of the units drawn is hard, four fifths of those that come are
+# easy, hard: a fifth of the units drawn is hard, four fifths of those that come are
+WEIGHTS = np.array([0.25, 4.0])
 SHIFTED = 0.8 * HARD + 0.2 * EASY
 
 
@@ -232,17 +269,28 @@ def drawn(rng, n):
 
 def test_a_shift_is_bet_on_as_weight_times_loss():
     wrong, weights, hard = drawn(np.random.default_rng(0), N)
-    asked = {"weights": weights, "weight_bound": 4.0, "slices": {"hard": hard}, "baseline_losses": np.ones(N)}
+    asked = {
+        "weights": weights,
+        "weight_bound": 4.0,
+        "slices": {"hard": hard},
+        "baseline_losses": np.ones(N),
+    }
     certificate = certify(losses=wrong, **asked)
     x, w = shuffled(wrong), shuffled(weights)
     assert certificate["mean_loss"].value == shifted_mean(x, w, 4.0, 0.025)
     assert certificate["mean_loss"].value == pytest.approx(4 * betting_upper(w * x / 4, 0.025))
-    assert certificate["mean_loss"].covers.population == "units like these, shifted as the weights say"
-    assert any("exactly, and so have mean 1" in line for line in certificate["mean_loss"].assumptions)
+    assert (
+        certificate["mean_loss"].covers.population == "units like these, shifted as the weights say"
+    )
+    assert any(
+        "exactly, and so have mean 1" in line for line in certificate["mean_loss"].assumptions
+    )
     assert certificate["slice_loss"].theorem == "reweighted_mean"
     assert certificate["slice_loss"].measured == pytest.approx(wrong[hard].mean())
     assert certificate["gain"].measured == pytest.approx(1 - np.average(wrong, weights=weights))
-    assert certificate.verify(losses=wrong, **{k: v for k, v in asked.items() if k != "weight_bound"})
+    assert certificate.verify(
+        losses=wrong, **{k: v for k, v in asked.items() if k != "weight_bound"}
+    )
     published = certificate.published()
     assert published["mean_loss"].inputs["weights"]["n"] == N
     scaled = certify(losses=wrong, weights=10 * weights, weight_bound=40.0, proportional=True)
@@ -254,12 +302,20 @@ def test_a_model_under_a_shift_and_what_is_not_claimed_then():
     wrong, weights, hard = drawn(rng, 400)
     y = rng.integers(0, 2, 400)
     X = np.column_stack([np.where(wrong, 1 - y, y), hard])
-    options = {"task": "classification", "classes": [0, 1], "positive": 1, "weights": weights, "weight_bound": 4.0}
+    options = {
+        "task": "classification",
+        "classes": [0, 1],
+        "positive": 1,
+        "weights": weights,
+        "weight_bound": 4.0,
+    }
     certificate = certify(lambda X: X[:, 0], X, y, **options)
     assert certificate["risk"].theorem == "shifted_mean"
     assert certificate["risk"].measured == pytest.approx(np.mean(weights * wrong))
     ill = y == 1
-    assert certificate["sensitivity"].measured == pytest.approx(np.average(~wrong[ill], weights=weights[ill]))
+    assert certificate["sensitivity"].measured == pytest.approx(
+        np.average(~wrong[ill], weights=weights[ill])
+    )
     assert certificate["sensitivity"].value < certificate["sensitivity"].measured
     with pytest.raises(ValueError, match="shifted population"):
         Watch(certificate)
@@ -277,12 +333,16 @@ def test_groups_are_shifted_by_the_mean_of_weight_times_loss():
     groups = np.arange(N) // 4
     certificate = certify(losses=wrong, weights=weights, weight_bound=4.0, groups=groups)
     products = np.multiply(certificate.facts["loss.losses"], certificate.facts["loss.weights"])
-    assert np.sort(products) == pytest.approx(np.sort((wrong * weights).reshape(-1, 4).mean(axis=1)))
+    assert np.sort(products) == pytest.approx(
+        np.sort((wrong * weights).reshape(-1, 4).mean(axis=1))
+    )
     assert "groups are independent" in certificate["mean_loss"].assumptions[0]
 
 
 def test_the_numbers_of_the_theorems_from_their_definition():
-    """The capital, multiplied out factor by factor with its own bets; both refute every larger candidate than the bound."""
+    """The capital, multiplied out factor by factor with its own bets; both refute every larger
+    candidate than the bound.
+    """
     rng = np.random.default_rng(2)
     loss, weight, delta = rng.random(60), rng.choice([0.0, 0.5, 3.0], 60), 0.1
 
@@ -299,7 +359,9 @@ def test_the_numbers_of_the_theorems_from_their_definition():
             found.append(math.sqrt(2 * math.log(1 / delta) / (variance * len(x))))
             seen.append(value)
             means = [(0.5 + sum(seen[: i + 1])) / (i + 2) for i in range(len(seen))]
-            variance = (0.25 + sum((a - m) ** 2 for a, m in zip(seen, means, strict=True))) / (len(seen) + 1)
+            variance = (0.25 + sum((a - m) ** 2 for a, m in zip(seen, means, strict=True))) / (
+                len(seen) + 1
+            )
         return found
 
     shifted = shifted_mean(loss, weight, 3.0, delta) / 3
@@ -312,19 +374,27 @@ def test_the_numbers_of_the_theorems_from_their_definition():
     earlier = [(0.5 + x[:i].sum()) / (1 + size[:i].sum()) for i in range(60)]
     for candidate, refuted in ((ratio - 1e-9, False), (ratio + 1e-9, True)):
         bets = bets_on(1 - (x + np.array(earlier) * (1 - size)))
-        assert (wealth(size * (candidate - loss), bets, 0.75 / (1 - candidate)) >= 1 / delta) == refuted
+        assert (
+            wealth(size * (candidate - loss), bets, 0.75 / (1 - candidate)) >= 1 / delta
+        ) == refuted
 
 
 def test_the_claims_about_a_shifted_population_hold_and_wrong_uses_do_not():
-    """δ = 0.2: the headline is false in at most δ of the certificates; without the weights in nearly all of them."""
+    """δ = 0.2: the headline is false in at most δ of the certificates; without the weights in
+    nearly all of them.
+    """
     rng, trials, delta = np.random.default_rng(11), 300, 0.2
     false, ignored, normalized = np.zeros(2), 0, 0
     for _ in range(trials):
         wrong, weights, _ = drawn(rng, 120)
         shift = {"weights": weights, "weight_bound": 4.0, "delta": delta}
-        false += [certify(losses=wrong, proportional=p, **shift)["mean_loss"].value < SHIFTED for p in (False, True)]
+        false += [
+            certify(losses=wrong, proportional=p, **shift)["mean_loss"].value < SHIFTED
+            for p in (False, True)
+        ]
         ignored += certify(losses=wrong, delta=delta)["mean_loss"].value < SHIFTED
-        divided = {**shift, "weights": weights / 4, "weight_bound": 1.0}  # known up to a factor, and called exact
+        # known up to a factor, and called exact
+        divided = {**shift, "weights": weights / 4, "weight_bound": 1.0}
         with contextlib.suppress(ValueError):  # weights must be a density ratio, whose mean is 1
             normalized += certify(losses=wrong, **divided)["mean_loss"].value < SHIFTED
     assert (false / trials <= delta).all()
@@ -336,7 +406,9 @@ def test_the_claims_about_a_shifted_population_hold_and_wrong_uses_do_not():
 
 
 def test_the_reweighted_bound_on_every_sequence_of_units():
-    """A unit weighs a and is wrong (with probability q), or weighs b and is right: R = qa/(qa + (1 − q)b)."""
+    """A unit weighs a and is wrong (with probability q), or weighs b and is right: R = qa/(qa +
+    (1 − q)b).
+    """
     n, delta, a, b = 10, 0.1, 4.0, 1.0
     sequences = np.array(list(itertools.product([0, 1], repeat=n)), dtype=float)
     upper = np.array([reweighted_mean(s, np.where(s == 1, a, b), a, delta) for s in sequences])
@@ -345,7 +417,10 @@ def test_the_reweighted_bound_on_every_sequence_of_units():
     def worst(bound):
         rates = np.linspace(0.001, 0.999, 400)
         truth = rates * a / (rates * a + (1 - rates) * b)
-        return max(np.sum((q**k * (1 - q) ** (n - k))[bound < r]) for q, r in zip(rates, truth, strict=True))
+        return max(
+            np.sum((q**k * (1 - q) ** (n - k))[bound < r])
+            for q, r in zip(rates, truth, strict=True)
+        )
 
     measured = k * a / (k * a + (n - k) * b)
     assert delta / 4 <= worst(upper) <= delta

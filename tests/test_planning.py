@@ -1,4 +1,6 @@
-"""Rows needed: known numbers, a naive search over every n, simulations, and what the audit really does."""
+"""Rows needed: known numbers, a naive search over every n, simulations, and what the audit
+really does.
+"""
 
 import math
 import re
@@ -9,7 +11,12 @@ import pandas as pd
 import pytest
 
 from surelearn import planning
-from surelearn.bounds import clopper_pearson, clopper_pearson_lower, conformal_rank_pac, paired_difference
+from surelearn.bounds import (
+    clopper_pearson,
+    clopper_pearson_lower,
+    conformal_rank_pac,
+    paired_difference,
+)
 from surelearn.bounds.holdout import predictable_bets
 from surelearn.certification import certify
 from surelearn.planning import (
@@ -32,7 +39,9 @@ def at_most(k, n, p):
 
 
 def naive_powers(most, r, p, delta):
-    """The power at n = 0 … most: count up the failures that Clopper–Pearson lets pass, then add their probabilities."""
+    """The power at n = 0 … most: count up the failures that Clopper–Pearson lets pass, then add
+    their probabilities.
+    """
     powers, k = [], -1
     for n in range(most + 1):
         while k + 1 <= n and clopper_pearson(k + 1, n, delta) <= r:
@@ -47,11 +56,15 @@ def naive_powers(most, r, p, delta):
 def test_without_errors_the_logarithm_decides():
     assert rows_needed(0.05) == math.ceil(math.log(0.025) / math.log(0.95)) == 72
     assert rows_needed(0.05, share=1.0) == math.ceil(math.log(0.05) / math.log(0.95)) == 59
-    assert rows_needed(0.01, delta=0.1, candidates=7) == math.ceil(math.log(0.1 / 14) / math.log(0.99))
+    assert rows_needed(0.01, delta=0.1, candidates=7) == math.ceil(
+        math.log(0.1 / 14) / math.log(0.99)
+    )
 
 
 def test_the_published_sample_sizes_for_95_95():
-    """59, 93, 124, 153, 181, 208: the rows that may contain 0, 1, 2, … failures (S. S. Wilks's tolerance limits)."""
+    """59, 93, 124, 153, 181, 208: the rows that may contain 0, 1, 2, … failures (S. S. Wilks's
+    tolerance limits).
+    """
     p = 0.01
     for k, n in enumerate((59, 93, 124, 153, 181, 208)):
         assert planning.power(n, 0.05, p, share=1.0) == pytest.approx(at_most(k, n, p), rel=1e-12)
@@ -78,26 +91,38 @@ def test_rows_needed_is_the_last_failing_n_and_one(r, p, delta, power):
     answer = rows_needed(r, p, delta=delta, share=1.0, power=power)
     powers = naive_powers(2 * answer + 100, r, p, delta)
     assert answer == np.flatnonzero(powers < power)[-1] + 1
-    np.testing.assert_allclose(planning.power(np.arange(powers.size), r, p, delta=delta, share=1.0), powers, atol=1e-10)
+    np.testing.assert_allclose(
+        planning.power(np.arange(powers.size), r, p, delta=delta, share=1.0), powers, atol=1e-10
+    )
 
 
 def test_the_power_is_a_sawtooth():
-    """Otherwise the test above could not tell the last failing n from the first that does not fail."""
+    """Otherwise the test above could not tell the last failing n from the first that does not
+    fail.
+    """
     powers = naive_powers(400, 0.05, 0.02, 0.025)
     assert np.flatnonzero(powers >= 0.8)[0] < rows_needed(0.05, 0.02) == 338
     assert (np.diff(powers) < 0).any()
 
 
 def test_delta_is_divided():
-    assert rows_needed(0.05, 0.02, delta=0.05, share=0.5) == rows_needed(0.05, 0.02, delta=0.025, share=1.0)
+    assert rows_needed(0.05, 0.02, delta=0.05, share=0.5) == rows_needed(
+        0.05, 0.02, delta=0.025, share=1.0
+    )
     assert rows_needed(0.05, 0.02, delta=0.06, candidates=6) == rows_needed(0.05, 0.02, delta=0.01)
-    assert planning.power(300, 0.05, 0.02, delta=0.06, candidates=6) == planning.power(300, 0.05, 0.02, delta=0.01)
+    assert planning.power(300, 0.05, 0.02, delta=0.06, candidates=6) == planning.power(
+        300, 0.05, 0.02, delta=0.01
+    )
 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_power_follows_clopper_pearson(seed):
     draw = np.random.default_rng(seed)
-    r, delta, n = draw.uniform(0.001, 0.9), 10 ** draw.uniform(-6, -0.1), int(10 ** draw.uniform(0, 4))
+    r, delta, n = (
+        draw.uniform(0.001, 0.9),
+        10 ** draw.uniform(-6, -0.1),
+        int(10 ** draw.uniform(0, 4)),
+    )
     p = r * draw.uniform(0, 0.99)
     passing = clopper_pearson(np.arange(n + 1), n, delta) <= r
     from scipy.stats import binom
@@ -135,7 +160,11 @@ def test_hundreds_of_millions_of_rows(r, p):
 def test_more_power_less_delta_and_more_candidates_cost_rows():
     assert rows_needed(0.05, 0.02, power=0.9) > rows_needed(0.05, 0.02)
     assert rows_needed(0.05, 0.02, delta=0.01) > rows_needed(0.05, 0.02)
-    assert rows_needed(0.05, 0.02, candidates=6) > rows_needed(0.05, 0.02) > rows_needed(0.05, 0.02, share=1.0)
+    assert (
+        rows_needed(0.05, 0.02, candidates=6)
+        > rows_needed(0.05, 0.02)
+        > rows_needed(0.05, 0.02, share=1.0)
+    )
     assert rows_needed(0.05, 0.03) > rows_needed(0.05, 0.02) > rows_needed(0.05, 0.01)
 
 
@@ -149,7 +178,8 @@ def test_interval_rows():
 
 
 @pytest.mark.parametrize("alpha", [0.001, 0.05, 0.1, 0.25, 0.5, 0.9])
-@pytest.mark.parametrize("delta", [0.001, 0.05, 0.5, 0.95**4, 0.75**9])  # the powers are ties, which logarithms miss
+# the powers are ties, which logarithms miss
+@pytest.mark.parametrize("delta", [0.001, 0.05, 0.5, 0.95**4, 0.75**9])
 def test_interval_rows_are_where_the_rank_becomes_finite(alpha, delta):
     n = interval_rows(alpha, delta=delta, share=1.0)
     assert math.isfinite(conformal_rank_pac(n, alpha, delta))
@@ -170,21 +200,31 @@ def test_the_share_inside_falls_to_what_is_promised():
 
 
 @pytest.mark.parametrize(
-    ("least", "expected", "share"), [(0.9, 1.0, 1.0), (0.9, 0.95, 1.0), (0.8, 0.9, 1 / 12), (0.5, 0.9, 0.5)]
+    ("least", "expected", "share"),
+    [(0.9, 1.0, 1.0), (0.9, 0.95, 1.0), (0.8, 0.9, 1 / 12), (0.5, 0.9, 0.5)],
 )
 def test_sensitivity_rows(least, expected, share):
     answer = sensitivity_rows(least, expected, share=share)
     powers = []
     for n in range(1, 2 * answer + 50):
-        passing = clopper_pearson_lower(np.arange(n, -1, -1), n, 0.05 * share) >= least  # misses 0, 1, …
+        # misses 0, 1, …
+        passing = clopper_pearson_lower(np.arange(n, -1, -1), n, 0.05 * share) >= least
         powers.append(at_most(np.count_nonzero(passing) - 1, n, 1 - expected))
     assert answer == np.flatnonzero(np.array([0, *powers]) < 0.8)[-1] + 1
 
 
 def test_rows_holding_is_the_first_that_suffices():
-    for positives, prevalence, power in ((1, 0.1, 0.8), (29, 0.1, 0.8), (10, 0.9, 0.99), (3, 0.5, 0.3)):
+    for positives, prevalence, power in (
+        (1, 0.1, 0.8),
+        (29, 0.1, 0.8),
+        (10, 0.9, 0.99),
+        (3, 0.5, 0.3),
+    ):
         chances = [1 - at_most(positives - 1, n, prevalence) for n in range(1000)]
-        assert rows_holding(positives, prevalence, power) == np.flatnonzero(np.array(chances) >= power)[0]
+        assert (
+            rows_holding(positives, prevalence, power)
+            == np.flatnonzero(np.array(chances) >= power)[0]
+        )
 
 
 def test_the_chance_with_a_prevalence_counts_both_kinds_of_luck():
@@ -199,13 +239,17 @@ def test_the_chance_with_a_prevalence_counts_both_kinds_of_luck():
 
 
 def test_many_positives_are_not_all_added():
-    """Above four thousand counts some are left out; the chance is as smooth there as if they were not."""
+    """Above four thousand counts some are left out; the chance is as smooth there as if they
+    were not.
+    """
     answer = plan(min_sensitivity=0.9, expected_sensitivity=0.9015, prevalence=0.5)
     n, _, chance = answer.table[3]
     assert 12 * math.sqrt(n * 0.25) > 4000
     draw = np.random.default_rng(3)
     positives = draw.binomial(int(n), 0.5, size=40_000)
-    often = np.mean(clopper_pearson_lower(draw.binomial(positives, 0.9015), positives, 0.05 / 12) >= 0.9)
+    often = np.mean(
+        clopper_pearson_lower(draw.binomial(positives, 0.9015), positives, 0.05 / 12) >= 0.9
+    )
     assert often == pytest.approx(chance, abs=4 * math.sqrt(0.25 / 40_000))
 
 
@@ -213,7 +257,8 @@ def test_many_positives_are_not_all_added():
 
 
 @pytest.mark.parametrize(
-    ("n", "least", "gain", "differ"), [(300, 0.02, 0.1, 0.2), (200, -0.05, 0.0, 0.06), (60, 0.3, 0.5, 0.5)]
+    ("n", "least", "gain", "differ"),
+    [(300, 0.02, 0.1, 0.2), (200, -0.05, 0.0, 0.06), (60, 0.3, 0.5, 0.5)],
 )
 def test_the_simulated_power_is_that_of_paired_difference(n, least, gain, differ):
     """Draws of our own, and the theorem itself; powers far from 0 and 1."""
@@ -228,7 +273,9 @@ def test_the_simulated_power_is_that_of_paired_difference(n, least, gain, differ
 
 
 def test_a_simulated_row_counts_as_the_theorem_counts_it(monkeypatch):
-    """The same draws given to the theorem itself, which takes sixty times as long: the same answers, not only as many."""
+    """The same draws given to the theorem itself, which takes sixty times as long: the same
+    answers, not only as many.
+    """
     seen = []
 
     def bets(x, delta, anytime):
@@ -237,7 +284,9 @@ def test_a_simulated_row_counts_as_the_theorem_counts_it(monkeypatch):
 
     monkeypatch.setattr("surelearn.planning.gains.predictable_bets", bets)
     simulated = gain_power(150, 0.05, 0.15, 0.3, share=1.0, repeats=301)
-    bounds = [paired_difference(np.maximum(1 - 2 * x, 0), np.maximum(2 * x - 1, 0), 0.05) for x in seen]
+    bounds = [
+        paired_difference(np.maximum(1 - 2 * x, 0), np.maximum(2 * x - 1, 0), 0.05) for x in seen
+    ]
     assert 60 < sum(bound >= 0.05 for bound in bounds) == round(301 * simulated) < 240
 
 
@@ -258,7 +307,7 @@ def test_certain_gains_need_few_rows():
     assert gain_rows(0.5, 1.0, 1.0, share=1.0) < 30
 
 
-# -------------------------------------------------------------------------------- what the audit really does
+# -------------------------------------------------------------------------------- what the audit re
 
 
 class Signs:
@@ -275,7 +324,9 @@ def certificate_of(labels=("no", "yes"), **options):
     X = pd.DataFrame({"x": draw.normal(size=400), "z": draw.normal(size=400)})
     y = np.where(X["x"] + 0.3 * draw.normal(size=400) > 0, labels[1], labels[0])
     z = X["z"].to_numpy()
-    return certify(Signs(), X, y, majority="yes", slices={"z ≤ 0": z <= 0, "z > 0": z > 0}, **options)
+    return certify(
+        Signs(), X, y, majority="yes", slices={"z ≤ 0": z <= 0, "z > 0": z > 0}, **options
+    )
 
 
 def test_shares_are_what_certify_gives():
@@ -283,7 +334,8 @@ def test_shares_are_what_certify_gives():
     assert plain["risk"].delta == positive["risk"].delta == 0.05 * SHARES["risk"]
     assert positive["sensitivity"].delta == pytest.approx(0.05 * SHARES["sensitivity"], rel=1e-12)
     assert plain["gain"].delta == pytest.approx(0.05 * SHARES["gain"], rel=1e-12)
-    assert positive["gain"].delta == pytest.approx(0.05 / 12, rel=1e-12)  # as the page of a plan says
+    # as the page of a plan says
+    assert positive["gain"].delta == pytest.approx(0.05 / 12, rel=1e-12)
 
 
 def test_an_interval_without_a_loss_bound_has_all_of_delta():
@@ -332,7 +384,8 @@ def test_an_allotment_in_words():
     assert f"up to {errors} of them may be wrong" in text
     assert "compares candidates on 2,000" in str(plan(0.05, 0.02, rows=20_000).allotment)
     assert "too few even without an error" in str(plan(0.05, 0.02, rows=100).allotment)
-    assert "--certify" not in str(plan(0.05, 0.02, rows=100).allotment)  # it would leave no row to fit on
+    # it would leave no row to fit on
+    assert "--certify" not in str(plan(0.05, 0.02, rows=100).allotment)
 
 
 def test_the_fraction_of_a_large_table_is_printed_in_full():
@@ -404,7 +457,10 @@ def test_candidates_are_explained():
 REFUSED = [
     ({}, "say what to certify"),
     ({"max_risk": 0.05, "interval": 0.1}, "max_risk or interval, not both"),
-    ({"max_risk": 0.05, "expected_risk": 0.05}, "expected_risk must be below max_risk 0.05, not 0.05"),
+    (
+        {"max_risk": 0.05, "expected_risk": 0.05},
+        "expected_risk must be below max_risk 0.05, not 0.05",
+    ),
     ({"max_risk": 0.05, "expected_risk": -0.1}, "expected_risk must lie between 0 and 1"),
     ({"max_risk": 1.0}, "max_risk must lie strictly between 0 and 1, not 1.0"),
     ({"max_risk": math.nan}, "max_risk must lie strictly"),
@@ -413,13 +469,22 @@ REFUSED = [
     ({"interval": 0.1, "prevalence": 0.1}, "prevalence belongs to min_sensitivity"),
     ({"interval": 0.0}, "interval must lie strictly"),
     ({"interval": 1e-12}, "more than 1,000,000,000 rows"),
-    ({"min_sensitivity": 0.9, "expected_sensitivity": 0.9}, "expected_sensitivity must be above min_sensitivity"),
+    (
+        {"min_sensitivity": 0.9, "expected_sensitivity": 0.9},
+        "expected_sensitivity must be above min_sensitivity",
+    ),
     ({"min_sensitivity": 0.9, "prevalence": 0.0}, "prevalence must lie strictly"),
     ({"min_sensitivity": 0.9, "prevalence": 1e-12}, "prevalence 1e-12 is so small"),
     ({"min_sensitivity": 0.9, "rows": 100}, "rows needs prevalence"),
     ({"min_gain": 0.02}, "min_gain needs expected_gain and disagreement"),
-    ({"min_gain": 0.05, "expected_gain": 0.05, "disagreement": 0.1}, "expected_gain must be above min_gain"),
-    ({"min_gain": 0.0, "expected_gain": 0.2, "disagreement": 0.1}, "disagreement must be above 0 and at least"),
+    (
+        {"min_gain": 0.05, "expected_gain": 0.05, "disagreement": 0.1},
+        "expected_gain must be above min_gain",
+    ),
+    (
+        {"min_gain": 0.0, "expected_gain": 0.2, "disagreement": 0.1},
+        "disagreement must be above 0 and at least",
+    ),
     ({"min_gain": -0.1, "expected_gain": 0.0, "disagreement": 0.0}, "disagreement must be above 0"),
     ({"min_gain": -1.0, "expected_gain": 0.0, "disagreement": 0.1}, "min_gain must be above -1"),
     ({"min_gain": 0.0, "expected_gain": 1e-4, "disagreement": 0.1}, "more than 50,000 rows"),
@@ -433,7 +498,9 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("question", "sentence"), REFUSED, ids=[sentence for _, sentence in REFUSED])
+@pytest.mark.parametrize(
+    ("question", "sentence"), REFUSED, ids=[sentence for _, sentence in REFUSED]
+)
 def test_refusals(question, sentence):
     with pytest.raises(ValueError, match=sentence.replace("(", r"\(")) as refused:
         plan(**question)

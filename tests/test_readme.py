@@ -13,7 +13,9 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 def test_the_example_prints_what_the_readme_says():
-    code, printed = re.search(r"```python\n(.*?)```\n\n```text\n(.*?)```", README, re.DOTALL).groups()  # pyright: ignore
+    code, printed = re.search(
+        r"```python\n(.*?)```\n\n```text\n(.*?)```", README, re.DOTALL
+    ).groups()  # pyright: ignore
     output = io.StringIO()
     with contextlib.redirect_stdout(output):
         exec(code, {})  # noqa: S102 - our own README
@@ -24,13 +26,17 @@ def test_the_index_names_things_that_exist():
     import surelearn.bounds
 
     index = README[README.index("## Where is") :]
-    named = {name for name in re.findall(r"`(?:bounds\.)?(\w+)`", index) if not name.startswith("_")}
+    named = {
+        name for name in re.findall(r"`(?:bounds\.)?(\w+)`", index) if not name.startswith("_")
+    }
     known = {*surelearn.bounds.__all__, *surelearn.__all__}
     assert len(named & known) > 30
     assert not set(re.findall(r"`bounds\.(\w+)`", index)) - known
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "examples").glob("*.py")), ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "path", sorted((ROOT / "examples").glob("*.py")), ids=lambda path: path.name
+)
 def test_examples_run(path, capsys):
     if path.name == "kernel_machine.py":
         pytest.importorskip("torch")

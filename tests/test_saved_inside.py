@@ -1,4 +1,6 @@
-"""Everything of ours is saved: models inside learners, torch modules alone, inside others, and of a user's own class."""
+"""Everything of ours is saved: models inside learners, torch modules alone, inside others, and
+of a user's own class.
+"""
 
 import json
 import sys
@@ -27,14 +29,20 @@ WHERE = domain(3, low=-9.0, high=9.0, choices={2: (0.0, 1.0)})
 
 INSIDE = {
     "adversarial": AdversarialClassifier(LogisticRegression(), rounds=2, random_state=0),
-    "adversarial, ours": AdversarialClassifier(OwnLogisticRegression(random_state=0), rounds=2, random_state=0),
-    "adversarial, within a domain": AdversarialClassifier(LogisticRegression(), rounds=2, where=WHERE, random_state=0),
+    "adversarial, ours": AdversarialClassifier(
+        OwnLogisticRegression(random_state=0), rounds=2, random_state=0
+    ),
+    "adversarial, within a domain": AdversarialClassifier(
+        LogisticRegression(), rounds=2, where=WHERE, random_state=0
+    ),
     "adversarial, a pipeline": AdversarialClassifier(
         make_pipeline(StandardScaler(), LogisticRegression()), rounds=1, random_state=0
     ),
     "partitions": PartitionClassifier(partitions=5),
     "partitions of ours": PartitionClassifier(OwnLogisticRegression(random_state=0), partitions=3),
-    "partitions of support vectors": PartitionClassifier(make_pipeline(StandardScaler(), SVC()), partitions=3),
+    "partitions of support vectors": PartitionClassifier(
+        make_pipeline(StandardScaler(), SVC()), partitions=3
+    ),
     "adversarial in a pipeline": make_pipeline(
         StandardScaler(), AdversarialClassifier(LogisticRegression(), rounds=1, random_state=0)
     ),
@@ -68,24 +76,30 @@ def test_a_type_inside_is_refused_as_everywhere(tmp_path, monkeypatch):
     monkeypatch.setattr(Own, "__module__", module.__name__)
     module.Own = Own
     model, folder = PartitionClassifier(Own(), partitions=2).fit(X, Y), tmp_path / "model"
-    with pytest.raises(ValueError, match=r"holds users_own_models\.Own, which is not on the list .*: pass trusted="):
+    with pytest.raises(
+        ValueError, match=r"holds users_own_models\.Own, which is not on the list .*: pass trusted="
+    ):
         save(model, folder)
     assert not folder.exists()
     save(model, folder, trusted=["users_own_models.Own"])
     check(model, load(folder, trusted=["users_own_models.Own"]))
-    with pytest.raises(ValueError, match=r"model holds users_own_models\.Own, which is not on the list"):
+    with pytest.raises(
+        ValueError, match=r"model holds users_own_models\.Own, which is not on the list"
+    ):
         load(folder)
 
 
 def test_every_learner_can_be_saved_before_it_is_fitted(tmp_path):
-    """Which kinds of parameters there are is known then; a module is a parameter that must be given."""
+    """Which kinds of parameters there are is known then; a module is a parameter that must be
+    given.
+    """
     for made in learners():
         if made.__name__ not in ("DPModule", "AdversarialClassifier"):
             check_unfitted = load(save(made(), tmp_path / made.__name__))
             assert check_unfitted.get_params() == made().get_params()
 
 
-# --------------------------------------------------------------------------------------------------------- torch modules
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -124,7 +138,10 @@ def test_a_private_module_inside_others(torch, tmp_path):
         [
             make_pipeline(StandardScaler(), private(torch, layers(torch))),
             AdversarialClassifier(private(torch, layers(torch)), rounds=1, random_state=0),
-            make_pipeline(StandardScaler(), AdversarialClassifier(private(torch, layers(torch)), rounds=1, random_state=0)),
+            make_pipeline(
+                StandardScaler(),
+                AdversarialClassifier(private(torch, layers(torch)), rounds=1, random_state=0),
+            ),
         ]
     ):
         model.fit(X, Y)
@@ -139,7 +156,9 @@ def test_a_private_module_of_ones_own_class_in_a_pipeline(torch, tmp_path):
     model = make_pipeline(StandardScaler(), private(torch, made())).fit(X, Y)
     folder = save(model, tmp_path / "model", factory="mine.networks:Net")
     check(model, load(folder, into=made()))
-    with pytest.raises(ValueError, match=r"pass into= with a module made like it \(mine\.networks:Net made it\)"):
+    with pytest.raises(
+        ValueError, match=r"pass into= with a module made like it \(mine\.networks:Net made it\)"
+    ):
         load(folder)
 
 
@@ -150,10 +169,18 @@ def test_a_module_alone(torch, tmp_path):
     assert fingerprint_model(again) == fingerprint_model(module)
 
 
-def test_a_module_of_a_users_class_is_saved_by_arrays_under_the_factory_that_the_user_names(torch, tmp_path):
+def test_a_module_of_a_users_class_is_saved_by_arrays_under_the_factory_that_the_user_names(
+    torch, tmp_path
+):
     made = own(torch)
     module = made().eval()
-    certificate = certify(module, X.astype(np.float32), (Y == "yes").astype(int), task="classification", classes=[0, 1])
+    certificate = certify(
+        module,
+        X.astype(np.float32),
+        (Y == "yes").astype(int),
+        task="classification",
+        classes=[0, 1],
+    )
     folder = save(module, tmp_path / "model", certificate=certificate, factory="mine.networks:Net")
     assert json.loads((folder / MANIFEST).read_text())["factory"] == "mine.networks:Net"
     saved = read_model(folder, into=made())
@@ -170,6 +197,8 @@ def test_a_factory_is_for_modules_and_has_a_form(torch, tmp_path):
     with pytest.raises(ValueError, match="leave it out"):
         save(Ridge().fit(X, X[:, 0]), tmp_path / "model", factory="a:b")
     for odd in ("mine", "a:b:c", "__import__('os').system('x')", "a b:c"):
-        with pytest.raises(ValueError, match=r"factory must be of the form package\.module:function"):
+        with pytest.raises(
+            ValueError, match=r"factory must be of the form package\.module:function"
+        ):
             save(layers(torch), tmp_path / "model", factory=odd)
     assert not (tmp_path / "model").exists()

@@ -1,4 +1,6 @@
-"""New rows are read as the audited table was: same values, whatever the pieces, and what is odd is named."""
+"""New rows are read as the audited table was: same values, whatever the pieces, and what is odd
+is named.
+"""
 
 import gzip
 import io
@@ -27,7 +29,10 @@ def nasty(n=400, seed=0):
             "category": rng.choice(["a", " b ", "NA", "ç, d", 'say "e"'], n),
             "digits": np.where(rng.random(n) < 0.02, "x", rng.choice(["1.50", "2", "007"], n)),
             "truth": rng.choice(["TRUE", "false", ""], n, p=[0.5, 0.4, 0.1]),
-            "text": [" ".join(rng.choice(["red", "green\nblue", "sea", "sky", "?"], 4)) + str(i % 90) for i in range(n)],
+            "text": [
+                " ".join(rng.choice(["red", "green\nblue", "sea", "sky", "?"], 4)) + str(i % 90)
+                for i in range(n)
+            ],
             "date": [f"{1 + i % 12}/{1 + i % 28}/20{10 + i % 9}" for i in range(n)],
             "iso": [f"2021-03-{1 + i % 28:02d}T10:{i % 60:02d}" for i in range(n)],
             "y": rng.choice(["yes", "no"], n),
@@ -46,7 +51,10 @@ def conformed(table_schema, source, **options):
     notes = Notes()
     with open_stream(source, **options) as opened:
         table_schema.check(opened.name, opened.columns)
-        pieces = [table_schema.conform(piece, opened.name, notes, decimal=opened.decimal) for piece in opened.tables]
+        pieces = [
+            table_schema.conform(piece, opened.name, notes, decimal=opened.decimal)
+            for piece in opened.tables
+        ]
     assert len(pieces) > 1
     return pd.concat(pieces, ignore_index=True), notes
 
@@ -68,16 +76,22 @@ def same(read, table):
             np.testing.assert_array_equal(ours.to_numpy(), theirs.to_numpy())
         else:
             pd.testing.assert_series_equal(ours, theirs, check_dtype=False)
-            assert [value is None for value in ours.astype(object)] == [value is None for value in theirs.astype(object)]
+            assert [value is None for value in ours.astype(object)] == [
+                value is None for value in theirs.astype(object)
+            ]
 
 
 WRITERS = {
     "comma": lambda frame, path: frame.to_csv(path, index=False),
-    "semicolon": lambda frame, path: frame.drop(columns="thousands").to_csv(path, index=False, sep=";"),
+    "semicolon": lambda frame, path: frame.drop(columns="thousands").to_csv(
+        path, index=False, sep=";"
+    ),
     "bar": lambda frame, path: frame.to_csv(path, index=False, sep="|"),
     "tab": lambda frame, path: frame.to_csv(path, index=False, sep="\t"),
     "quoted": lambda frame, path: frame.to_csv(path, index=False, quoting=1),
-    "windows": lambda frame, path: frame.to_csv(path, index=False, lineterminator="\r\n", encoding="cp1252"),
+    "windows": lambda frame, path: frame.to_csv(
+        path, index=False, lineterminator="\r\n", encoding="cp1252"
+    ),
     "utf-16": lambda frame, path: frame.to_csv(path, index=False, encoding="utf-16"),
     "mark": lambda frame, path: frame.to_csv(path, index=False, encoding="utf-8-sig"),
     "gzip": lambda frame, path: path.write_bytes(gzip.compress(frame.to_csv(index=False).encode())),
@@ -87,7 +101,9 @@ WRITERS = {
 
 @pytest.mark.parametrize("writer", WRITERS)
 def test_a_file_is_read_as_the_audit_read_it(writer, tmp_path, small_pieces):
-    path = tmp_path / ("t.parquet" if writer == "parquet" else "t.csv.gz" if writer == "gzip" else "t.csv")
+    path = tmp_path / (
+        "t.parquet" if writer == "parquet" else "t.csv.gz" if writer == "gzip" else "t.csv"
+    )
     WRITERS[writer](nasty(), path)
     table = read_table(path, target="y")
     read, notes = conformed(schema_of(table), path)
@@ -97,7 +113,9 @@ def test_a_file_is_read_as_the_audit_read_it(writer, tmp_path, small_pieces):
 
 
 def test_decimal_commas(tmp_path, small_pieces):
-    frame = pd.DataFrame({"a": [f"{i},{i % 10}" for i in range(60)], "b": range(60), "y": ["p", "q"] * 30})
+    frame = pd.DataFrame(
+        {"a": [f"{i},{i % 10}" for i in range(60)], "b": range(60), "y": ["p", "q"] * 30}
+    )
     frame.to_csv(tmp_path / "t.csv", index=False, sep=";")
     table = read_table(tmp_path / "t.csv", target="y")
     read, _ = conformed(schema_of(table), tmp_path / "t.csv")
@@ -106,8 +124,12 @@ def test_decimal_commas(tmp_path, small_pieces):
 
 
 def test_nothing_is_inferred_from_a_piece(tmp_path, small_pieces):
-    """A column of categories whose first hundred rows are digits, numbers whose last rows are empty."""
-    frame = pd.DataFrame({"a": ["1"] * 100 + ["x"] * 100, "b": ["1.5"] * 190 + [""] * 10, "y": ["p", "q"] * 100})
+    """A column of categories whose first hundred rows are digits, numbers whose last rows are
+    empty.
+    """
+    frame = pd.DataFrame(
+        {"a": ["1"] * 100 + ["x"] * 100, "b": ["1.5"] * 190 + [""] * 10, "y": ["p", "q"] * 100}
+    )
     frame.to_csv(tmp_path / "t.csv", index=False)
     table = read_table(tmp_path / "t.csv", target="y")
     made = schema_of(table)
@@ -154,7 +176,7 @@ def test_a_schema_survives_json(tmp_path):
         Schema.from_dict({"features": [{}]})
 
 
-# ---------------------------------------------------------------------------------------------------------- what is odd
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -171,7 +193,9 @@ def one_piece(made, **changes):
 
 def test_unseen_categories_are_named(made):
     _, notes = one_piece(made, category=["zebra"] * 3 + ["a"] * 27)
-    assert list(notes.lines()) == ["'category' has values it had not when the model was fitted, in 3 rows: 'zebra'"]
+    assert list(notes.lines()) == [
+        "'category' has values it had not when the model was fitted, in 3 rows: 'zebra'"
+    ]
 
 
 def test_many_unseen_categories_are_counted(made):
@@ -181,11 +205,15 @@ def test_many_unseen_categories_are_counted(made):
 
 
 def test_what_is_no_number_is_missing_and_named(made):
-    rows, notes = one_piece(made, number=["ten", "1e3", "+2", "inf", "-Infinity", "nan", "0x10", "1_000", *["1"] * 22])
+    rows, notes = one_piece(
+        made, number=["ten", "1e3", "+2", "inf", "-Infinity", "nan", "0x10", "1_000", *["1"] * 22]
+    )
     np.testing.assert_array_equal(rows["number"][:8], [np.nan, 1000.0, 2.0, *[np.nan] * 5])
     assert notes.unread["number"] == {"ten": 1, "0x10": 1, "1_000": 1}
     assert notes.infinite["number"] == 2
-    assert any("'number' cannot be read in 3 rows, taken as missing" in line for line in notes.lines())
+    assert any(
+        "'number' cannot be read in 3 rows, taken as missing" in line for line in notes.lines()
+    )
     assert "'number' is infinite in 2 rows, taken as missing" in list(notes.lines())
 
 
@@ -209,8 +237,14 @@ def test_dates_in_a_column_of_numbers_are_refused(made):
 
 
 def test_typed_columns(made):
-    """From a data frame or Parquet: numbers where the audited file had words, and the other way round."""
-    changes = {"digits": np.array([2.0, np.nan] * 15), "truth": [True, False] * 15, "whole": [True] * 30}
+    """From a data frame or Parquet: numbers where the audited file had words, and the other way
+    round.
+    """
+    changes = {
+        "digits": np.array([2.0, np.nan] * 15),
+        "truth": [True, False] * 15,
+        "whole": [True] * 30,
+    }
     rows, notes = one_piece(made, **changes, iso=pd.date_range("2020", periods=30, tz="UTC"))
     assert rows["digits"].tolist()[:2] == ["2", None]
     assert rows["truth"].tolist()[:2] == ["True", "False"]
@@ -220,7 +254,9 @@ def test_typed_columns(made):
 
 
 def test_missing_columns_are_named_with_the_nearest(made):
-    with pytest.raises(DataError, match=r"no column 'whole', which the model reads. Did you mean 'Whole'"):
+    with pytest.raises(
+        DataError, match=r"no column 'whole', which the model reads. Did you mean 'Whole'"
+    ):
         made.check("new.csv", ["number", "Whole", *(feature.name for feature in made.features[2:])])
     with pytest.raises(DataError, match=r"new.csv has no column 'number', 'whole', .* and \d more"):
         made.check("new.csv", [])
@@ -228,7 +264,9 @@ def test_missing_columns_are_named_with_the_nearest(made):
 
 def test_a_file_without_header_may_leave_out_the_target(tmp_path):
     rng = np.random.default_rng(0)
-    frame = pd.DataFrame({"y": rng.choice(["p", "q"], 60), "a": rng.normal(size=60), "b": rng.normal(size=60)})
+    frame = pd.DataFrame(
+        {"y": rng.choice(["p", "q"], 60), "a": rng.normal(size=60), "b": rng.normal(size=60)}
+    )
     frame.to_csv(tmp_path / "t.csv", index=False, header=False)
     frame[["a", "b"]].to_csv(tmp_path / "new.csv", index=False, header=False)
     made = schema_of(read_table(tmp_path / "t.csv", target=1, header=False))
@@ -257,17 +295,22 @@ def test_labels_of_typed_columns():
     assert read_labels(pa.array([1, 2, None]), "whole").tolist() == [1, 2, None]
     assert read_labels(pa.array([1.0, np.nan]), "whole").tolist() == [1, None]
     assert read_labels(pa.array([True, None]), "truth").tolist() == [True, None]
-    np.testing.assert_array_equal(read_labels(pa.array(["1.5", "", "x"]), "number"), [1.5, np.nan, np.nan])
+    np.testing.assert_array_equal(
+        read_labels(pa.array(["1.5", "", "x"]), "number"), [1.5, np.nan, np.nan]
+    )
 
 
-# ---------------------------------------------------------------------------------------------------------------- files
+# --------------------------------------------------------------------------------------------------
 
 
 BAD = {
     "empty.csv": (b"  \n", "is empty"),
     "header.csv": (b"a,b\n", "has a header and no rows"),
     "ragged.csv": (b"a,b\n1,2\n\n3,4,5\n", "line 4 has 3 values where the first row has 2"),
-    "late.csv": (b"a,b\n" + b"1,2\n" * 90_000 + b"1\n", "line 90002 has 1 value where the first row has 2"),
+    "late.csv": (
+        b"a,b\n" + b"1,2\n" * 90_000 + b"1\n",
+        "line 90002 has 1 value where the first row has 2",
+    ),
     "twice.csv": (b"a,a\n1,2\n", "more than one column called 'a'"),
     "nul.csv": (b"a,b\n" + b"1,2\n" * 90_000 + b"1,\0\n", "has NUL bytes"),
     "zip.csv": (b"PK\x03\x04rest", "zip archive"),

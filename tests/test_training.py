@@ -1,4 +1,6 @@
-"""Certificates from training rows for scikit-learn's own models: the claims that our learners make of the same fit."""
+"""Certificates from training rows for scikit-learn's own models: the claims that our learners
+make of the same fit.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,10 @@ RNG = np.random.default_rng(0)
 X = RNG.normal(size=(200, 4))
 X /= np.linalg.norm(X, axis=1).max()
 SCORE = X @ [1.0, 2.0, 3.0, 4.0]
-AMOUNTS, LABELS = np.clip(SCORE, -1, 1), np.where(SCORE + 0.3 * RNG.normal(size=200) > 0, "yes", "no")
+AMOUNTS, LABELS = (
+    np.clip(SCORE, -1, 1),
+    np.where(SCORE + 0.3 * RNG.normal(size=200) > 0, "yes", "no"),
+)
 BOUNDS = {"x_bound": 1.0, "y_bound": 1.0}
 
 
@@ -46,7 +51,10 @@ def test_ridge_has_the_claims_of_ours():
     ours = Ridge(regularization=0.1, intercept="none", **BOUNDS).fit(X, AMOUNTS)
     assert_same_claims(certificate_of(theirs, X, AMOUNTS, **BOUNDS), ours.certificate_, 1e-9)
     free = certificate_of(sklearn.linear_model.Ridge().fit(X, AMOUNTS), X, AMOUNTS, **BOUNDS)
-    assert {claim.quantity for claim in free.claims} == {"suboptimality", "distance to the minimizer"}
+    assert {claim.quantity for claim in free.claims} == {
+        "suboptimality",
+        "distance to the minimizer",
+    }
     assert "the intercept is free" in free.lacking[0].reason
 
 
@@ -56,13 +64,21 @@ def test_logistic_regression_is_as_far_from_the_minimizer_as_is_measured(several
     options = {"C": 0.1, "fit_intercept": False, "tol": 1e-10}
     theirs = sklearn.linear_model.LogisticRegression(**options).fit(X, y)
     found = certificate_of(theirs, X, y, x_bound=1.0)
-    ours = LogisticRegression(regularization=1 / (2 * 0.1 * 200), intercept="none", x_bound=1.0, random_state=0).fit(X, y)
+    ours = LogisticRegression(
+        regularization=1 / (2 * 0.1 * 200), intercept="none", x_bound=1.0, random_state=0
+    ).fit(X, y)
     assert found["risk"].value == pytest.approx(ours.certificate_["risk"].value, rel=1e-4)
     apart = np.linalg.norm(theirs.coef_ - ours.coef_)
-    assert apart <= found["distance to the minimizer"].value + ours.certificate_["distance to the minimizer"].value
+    assert (
+        apart
+        <= found["distance to the minimizer"].value
+        + ours.certificate_["distance to the minimizer"].value
+    )
     rough = sklearn.linear_model.LogisticRegression(**{**options, "max_iter": 1, "tol": 10.0})
     early = certificate_of(rough.fit(X, y), X, y, x_bound=1.0)
-    assert np.linalg.norm(rough.coef_ - ours.coef_) <= early["distance to the minimizer"].value + 1e-9
+    assert (
+        np.linalg.norm(rough.coef_ - ours.coef_) <= early["distance to the minimizer"].value + 1e-9
+    )
     assert early["risk"].value > found["risk"].value  # what stopping early costs
 
 
@@ -74,8 +90,12 @@ def test_support_vector_machines_have_the_claims_of_ours(kernel, several):
     found = certificate_of(theirs, X, y)
     named = {"kernel": "linear"} if kernel == "linear" else {"kernel": "gaussian", "sigma": 2.0}
     ours = SupportVectorMachine(C=2.0, intercept="free", **named).fit(X, y)
-    assert {claim.theorem for claim in found.claims} == {claim.theorem for claim in ours.certificate_.claims}
-    assert by_theorem(found)["campi_garatti"] == pytest.approx(by_theorem(ours.certificate_)["campi_garatti"], rel=0.1)
+    assert {claim.theorem for claim in found.claims} == {
+        claim.theorem for claim in ours.certificate_.claims
+    }
+    assert by_theorem(found)["campi_garatti"] == pytest.approx(
+        by_theorem(ours.certificate_)["campi_garatti"], rel=0.1
+    )
     assert found["suboptimality"].value < 1e-3
     assert found.verify(theirs, X, y)
     scaled = certificate_of(SVC().fit(X, y), X, y)
@@ -92,7 +112,9 @@ def test_linear_machines_of_hinge_losses_have_the_claims_of_ours():
         (linear_svc(loss="hinge", fit_intercept=False), "none"),
     ):
         found = certificate_of(theirs.fit(X, LABELS), X, LABELS, x_bound=1.0)
-        ours = SupportVectorMachine(C=0.05, intercept=intercept, x_bound=1.0, tol=1e-12, random_state=0).fit(X, LABELS)
+        ours = SupportVectorMachine(
+            C=0.05, intercept=intercept, x_bound=1.0, tol=1e-12, random_state=0
+        ).fit(X, LABELS)
         mine, other = by_theorem(found), by_theorem(ours.certificate_)
         assert mine.keys() == other.keys()
         assert mine.pop("duality_gap") < 1e-8  # of α that LIBLINEAR did not keep
@@ -105,7 +127,9 @@ def test_linear_machines_of_hinge_losses_have_the_claims_of_ours():
 
 
 def squared_hinge_objective(C, scale):
-    """½(‖w‖² + (b/scale)²) + C·Σ max(0, 1 − y·f(x))² and its gradient, divided by Cn, as LIBLINEAR's authors write it."""
+    """½(‖w‖² + (b/scale)²) + C·Σ max(0, 1 − y·f(x))² and its gradient, divided by Cn, as
+    LIBLINEAR's authors write it.
+    """
     signs, padded = np.where(LABELS == "yes", 1.0, -1.0), np.c_[X, np.full(len(X), scale)]
 
     def objective(w):
@@ -138,7 +162,9 @@ def test_linear_machines_of_squared_losses_are_as_near_the_minimizer_as_is_claim
 
 
 def test_wrong_uses_of_linear_machines_are_seen():
-    """Another C, weights that were not told, and a bias that was free: none of these weights minimizes the objective."""
+    """Another C, weights that were not told, and a bias that was free: none of these weights
+    minimizes the objective.
+    """
     good = certificate_of(linear_svc().fit(X, LABELS), X, LABELS)["distance to the minimizer"].value
     other = linear_svc().fit(X, LABELS).set_params(C=0.5)
     weighted = linear_svc().fit(X, LABELS, sample_weight=np.where(SCORE > 0, 1.0, 3.0))
@@ -147,13 +173,17 @@ def test_wrong_uses_of_linear_machines_are_seen():
     for model in (other, weighted, free):
         found = certificate_of(model, X, LABELS)
         assert found["distance to the minimizer"].value > 1e5 * good
-        assert "campi_garatti" not in by_theorem(found) or "turns none" in str(found["risk"].assumptions)
+        assert "campi_garatti" not in by_theorem(found) or "turns none" in str(
+            found["risk"].assumptions
+        )
     told = certificate_of(weighted, X, LABELS, sample_weight=np.where(SCORE > 0, 1.0, 3.0))
     assert told["distance to the minimizer"].value < 1e-6
     assert "weighted unequally" in told.lacking[0].reason
     assert (
         "weighted by class_weight"
-        in certificate_of(linear_svc(class_weight="balanced").fit(X, LABELS), X, LABELS).lacking[0].reason
+        in certificate_of(linear_svc(class_weight="balanced").fit(X, LABELS), X, LABELS)
+        .lacking[0]
+        .reason
     )
     with pytest.raises(ValueError, match="does not hold: a row has norm"):
         certificate_of(linear_svc().fit(X, LABELS), X, LABELS, x_bound=0.1)
@@ -174,7 +204,11 @@ def test_every_number_of_a_linear_machines_record_is_measured_again():
     for loss in ("hinge", "squared_hinge"):
         model = linear_svc(loss=loss).fit(X, LABELS)
         plain = json.loads(certificate_of(model, X, LABELS, x_bound=1.0).to_json())
-        numbers = {name: value for name, value in plain["facts"]["values"].items() if type(value) in (int, float)}
+        numbers = {
+            name: value
+            for name, value in plain["facts"]["values"].items()
+            if type(value) in (int, float)
+        }
         assert len(numbers) >= 9
         for name, value in numbers.items():
             edited = json.loads(json.dumps(plain))
@@ -191,8 +225,12 @@ def test_clusters_have_the_ratio_of_ours():
     theirs = sklearn.cluster.KMeans(3, n_init=1, random_state=0).fit(X)
     ours = KMeans(3, init=theirs.cluster_centers_, random_state=0).fit(X)
     found = certificate_of(theirs, X)
-    assert found["cost / optimum"].value == pytest.approx(theirs.inertia_ / found["optimal cost"].value, rel=1e-9)
-    assert found["optimal cost"].value == pytest.approx(ours.certificate_["optimal cost"].value, rel=1e-9)
+    assert found["cost / optimum"].value == pytest.approx(
+        theirs.inertia_ / found["optimal cost"].value, rel=1e-9
+    )
+    assert found["optimal cost"].value == pytest.approx(
+        ours.certificate_["optimal cost"].value, rel=1e-9
+    )
     assert "greedy" in found.lacking[0].reason  # scikit-learn's seeding is not the theorem's
 
 
@@ -200,11 +238,17 @@ def test_votes_of_stumps_are_bounded_from_their_own_errors():
     theirs = sklearn.ensemble.AdaBoostClassifier(n_estimators=15, random_state=0).fit(X, LABELS)
     found = by_theorem(certificate_of(theirs, X, LABELS))
     errors = theirs.estimator_errors_
-    assert found["adaboost_training_error"] == pytest.approx(np.prod(2 * np.sqrt(errors * (1 - errors))), rel=1e-9)
+    assert found["adaboost_training_error"] == pytest.approx(
+        np.prod(2 * np.sqrt(errors * (1 - errors))), rel=1e-9
+    )
     wrong = int((theirs.predict(X) != LABELS).sum())
-    assert found["boosting_tail_inversion"] == bounds.boosting_tail_inversion(wrong, 200, 0.05 / 15, 15, 4)
+    assert found["boosting_tail_inversion"] == bounds.boosting_tail_inversion(
+        wrong, 200, 0.05 / 15, 15, 4
+    )
     assert wrong / 200 <= found["adaboost_training_error"]
-    slow = sklearn.ensemble.AdaBoostClassifier(n_estimators=5, learning_rate=0.5, random_state=0).fit(X, LABELS)
+    slow = sklearn.ensemble.AdaBoostClassifier(
+        n_estimators=5, learning_rate=0.5, random_state=0
+    ).fit(X, LABELS)
     assert "learning_rate=1" in certificate_of(slow, X, LABELS).lacking[0].reason
 
 
@@ -212,10 +256,14 @@ def test_what_is_not_covered_says_why():
     logistic = sklearn.linear_model.LogisticRegression(fit_intercept=False)
     cases = {
         "prepared by steps": make_pipeline(StandardScaler(), logistic),
-        "weighted": sklearn.linear_model.LogisticRegression(fit_intercept=False, class_weight="balanced"),
+        "weighted": sklearn.linear_model.LogisticRegression(
+            fit_intercept=False, class_weight="balanced"
+        ),
         "its fit minimized is": LinearSVC(penalty="l1", dual=False),
         "not written down": sklearn.ensemble.RandomForestClassifier(5, random_state=0),
-        "it inherits": type("Mine", (sklearn.linear_model.LogisticRegression,), {})(fit_intercept=False),
+        "it inherits": type("Mine", (sklearn.linear_model.LogisticRegression,), {})(
+            fit_intercept=False
+        ),
     }
     for words, model in cases.items():
         found = certificate_of(model.fit(X, LABELS), X, LABELS, x_bound=1.0)
@@ -236,7 +284,9 @@ def test_it_is_verified_from_model_and_rows():
     plain = json.loads(certificate.to_json())
     for name in ("training_risk", "half_slope", "regularization", "n"):
         edited = json.loads(json.dumps(plain))
-        edited["facts"]["values"][name] = 0.5 + edited["facts"]["values"][name] if name != "n" else 400
+        edited["facts"]["values"][name] = (
+            0.5 + edited["facts"]["values"][name] if name != "n" else 400
+        )
         edited["hash"] = content_hash(edited)
         assert not Certificate.from_json(json.dumps(edited)).verify(model, X, AMOUNTS), name
 

@@ -35,13 +35,18 @@ def parquet_bomb():
     return buffer.getvalue()
 
 
-@pytest.mark.parametrize(("name", "make"), [("t.csv.gz", gzip_bomb), ("t.npz", npz_bomb), ("t.parquet", parquet_bomb)])
+@pytest.mark.parametrize(
+    ("name", "make"), [("t.csv.gz", gzip_bomb), ("t.npz", npz_bomb), ("t.parquet", parquet_bomb)]
+)
 def test_a_bomb_is_refused_before_memory_goes(name, make, tmp_path):
     path = tmp_path / name
     path.write_bytes(make())
     tracemalloc.start()
     try:
-        with pytest.raises(DataError, match=f"^{name} unpacks to .* GiB or more .*which is not read: unpack it yourself"):
+        with pytest.raises(
+            DataError,
+            match=f"^{name} unpacks to .* GiB or more .*which is not read: unpack it yourself",
+        ):
             read_table(path, target="y")
         peak = tracemalloc.get_traced_memory()[1]
     finally:
@@ -60,7 +65,10 @@ def test_a_bomb_that_is_read_in_pieces_is_refused_too(tmp_path):
     """`predict` keeps no piece, but would write an answer for each of their rows."""
     path = tmp_path / "t.csv.gz"
     path.write_bytes(gzip_bomb())
-    with pytest.raises(DataError, match=r"^t\.csv\.gz unpacks to .* GiB or more"), open_stream(path) as stream:
+    with (
+        pytest.raises(DataError, match=r"^t\.csv\.gz unpacks to .* GiB or more"),
+        open_stream(path) as stream,
+    ):
         for _ in stream.tables:
             pass
 
@@ -93,7 +101,7 @@ def test_an_archive_inside_an_archive_is_looked_into(monkeypatch):
         unpacking.check_zip("it", outer.getvalue())
 
 
-# ------------------------------------------------------------------------------------------------- pipes and devices
+# -------------------------------------------------------------------------------------------------
 
 COMMANDS = {
     "audit": "audit {} --target y",
@@ -110,7 +118,9 @@ COMMANDS = {
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize(("what", "said"), [("pipe", "is a pipe"), ("/dev/zero", "is a device")])
 def test_pipes_and_devices_are_refused_at_once(command, what, said, tmp_path, monkeypatch):
-    """In the place of a table, a ledger or a certificate; in that of a folder's manifest or certificate, as links."""
+    """In the place of a table, a ledger or a certificate; in that of a folder's manifest or
+    certificate, as links.
+    """
     monkeypatch.chdir(tmp_path)
     os.mkfifo("pipe")
     os.mkdir("folder")
@@ -118,7 +128,9 @@ def test_pipes_and_devices_are_refused_at_once(command, what, said, tmp_path, mo
         os.symlink(os.path.abspath(what), f"folder/{name}")
     results = []
     words = COMMANDS[command].format(what).split()
-    thread = threading.Thread(target=lambda: results.append(CliRunner().invoke(main, words)), daemon=True)
+    thread = threading.Thread(
+        target=lambda: results.append(CliRunner().invoke(main, words)), daemon=True
+    )
     thread.start()
     thread.join(30)
     assert results, "it hangs"

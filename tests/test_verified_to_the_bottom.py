@@ -1,7 +1,9 @@
-"""Every number of every learner's certificate, edited with its hash made right: who finds it, or why nobody can.
+"""Every number of every learner's certificate, edited with its hash made right: who finds it, or
+why nobody can.
 
-Claims are written again from the record, so that an edited claim is found by the file alone. A record's field is found by
-the model, which keeps its own; and where somebody edited the model's, by measuring it again on the rows.
+Claims are written again from the record, so that an edited claim is found by the file alone. A
+record's field is found by the model, which keeps its own; and where somebody edited the model's, by
+measuring it again on the rows.
 """
 
 from __future__ import annotations
@@ -17,7 +19,9 @@ from surelearn import Certificate
 from surelearn.base import learners
 from surelearn.plain import content_hash, freeze, to_plain
 
-EXAMPLES = {f"{cls.__name__}-{i}": one for cls in learners() for i, one in enumerate(cls.examples())}
+EXAMPLES = {
+    f"{cls.__name__}-{i}": one for cls in learners() for i, one in enumerate(cls.examples())
+}
 every_example = pytest.mark.parametrize("learner", EXAMPLES.values(), ids=EXAMPLES)
 
 
@@ -79,7 +83,13 @@ def test_an_edited_claim_is_found_by_the_record_and_an_edited_record_by_the_mode
         if certificate is None:
             continue
         assert not certificate.altered
-        found = "record" if not certificate.verify() else "model" if not certificate.verify(model) else ""
+        found = (
+            "record"
+            if not certificate.verify()
+            else "model"
+            if not certificate.verify(model)
+            else ""
+        )
         assert found == "record" or (found and path[0] == "facts"), path
 
 

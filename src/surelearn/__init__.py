@@ -1,7 +1,7 @@
 """Machine learning where every fit comes with a certificate.
 
-What is *guaranteed* about a model, at which confidence, under which assumptions, by which theorem, kept apart from what
-was only *measured*.
+What is *guaranteed* about a model, at which confidence, under which assumptions, by which theorem,
+kept apart from what was only *measured*.
 """
 
 from __future__ import annotations

@@ -17,7 +17,17 @@ from surelearn.documents import check_format, checked, parse_json, reading
 from surelearn.fingerprint import UNHASHED, fingerprint_model, fingerprint_rows, is_fingerprint_of
 from surelearn.lacking import Lacking
 from surelearn.measurement import Measurement, measure
-from surelearn.plain import FrozenDict, Withheld, content_hash, freeze, from_plain, percent_sure, sample_hash, show, to_plain
+from surelearn.plain import (
+    FrozenDict,
+    Withheld,
+    content_hash,
+    freeze,
+    from_plain,
+    percent_sure,
+    sample_hash,
+    show,
+    to_plain,
+)
 from surelearn.record import Record, Within, Writer, find_record
 from surelearn.slicing import Cuts
 
@@ -28,7 +38,11 @@ OVER_GROUPS = ", mean over groups"
 SECOND_MODEL = "second_model"  # facts of one that was given columns that the first was not
 FIXED_BEFOREHAND = ", if its parameters were fixed beforehand"
 AT_LEAST_ERRORS = "at least the error rate"
-_BASELINES = {"risk": "baseline_risk", "risk from the fit rows": "baseline_risk", "mean_cost": "baseline_cost"}
+_BASELINES = {
+    "risk": "baseline_risk",
+    "risk from the fit rows": "baseline_risk",
+    "mean_cost": "baseline_cost",
+}
 _CONSTANT = " of always answering "
 KEPT_APART = "losses per row are kept apart from what is published, beside the ledger"
 # Facts and inputs of theorems with one number per row or group.
@@ -39,13 +53,15 @@ _ALTERED = "the certificate was changed after it was written: its hash is not th
 
 @dataclass(frozen=True, kw_only=True)
 class Facts:
-    """What happened, as frozen data: theorems read facts, and a better theorem can read them again later.
+    """What happened, as frozen data: theorems read facts, and a better theorem can read them again
+    later.
 
     Attributes
     ----------
     subject : the model in words, ``LogisticRegression(C=0.1)``
     setting : how the facts came about: "checked on 171 rows it had not seen"
-    record : the key of the learner's record that ``values`` are the fields of, "ridge/1"; "" for a measurement
+    record : the key of the learner's record that ``values`` are the fields of, "ridge/1"; "" for a
+        measurement
     hashes : ``sha256:…`` of the model and of the rows
     options : what was asked for and is needed to measure again
     values : named numbers and samples
@@ -69,13 +85,21 @@ class Facts:
         return key in self.values
 
     def claim(self, theorem: Theorem[..., Any], read: Mapping[str, str], **inputs: Any) -> Claim:
-        """Make a claim whose inputs ``read`` names as facts, so that the way back from claim to fact is kept."""
-        return theorem.certify(**{name: self[key] for name, key in read.items()}, sources=read, **inputs)
+        """Make a claim whose inputs ``read`` names as facts, so that the way back from claim to
+        fact is kept.
+        """
+        return theorem.certify(
+            **{name: self[key] for name, key in read.items()}, sources=read, **inputs
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """A plain dictionary, ready for JSON."""
         plain = to_plain({name: getattr(self, name) for name in self.__dataclass_fields__})
-        return plain if self.record else {name: value for name, value in plain.items() if name != "record"}
+        return (
+            plain
+            if self.record
+            else {name: value for name, value in plain.items() if name != "record"}
+        )
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Facts:
@@ -102,11 +126,13 @@ class Verification:
 
 @dataclass(frozen=True, kw_only=True)
 class Certificate:
-    """What is guaranteed about a model: facts, the claims that follow, and the claims that do not, with reasons.
+    """What is guaranteed about a model: facts, the claims that follow, and the claims that do not,
+    with reasons.
 
-    Statistical, not regulatory. Claims with standing "together" hold simultaneously with probability 1 − ``delta``.
-    ``altered`` says that the file it was read from does not have the content that its hash was made of. It is written, and
-    hashed, in the ``version`` that it was read in, so that losses and watches that were kept under its hash are found.
+    Statistical, not regulatory. Claims with standing "together" hold simultaneously with
+    probability 1 − ``delta``. ``altered`` says that the file it was read from does not have the
+    content that its hash was made of. It is written, and hashed, in the ``version`` that it was
+    read in, so that losses and watches that were kept under its hash are found.
     """
 
     facts: Facts
@@ -134,29 +160,40 @@ class Certificate:
         return tuple(claim for claim in self.claims if claim.standing == "together")
 
     def best(self, quantity: str, among: Iterable[str] | None = None) -> Claim:
-        """The smallest upper (largest lower) bound on a quantity, honestly: each of K theorems recomputed at δ/K.
+        """The smallest upper (largest lower) bound on a quantity, honestly: each of K theorems
+        recomputed at δ/K.
 
         Parameters
         ----------
         quantity : such as "risk"
-        among : keys of theorems, fixed before seeing the data; by default every theorem this certificate considered for
-            the quantity, also those that turned out not to apply. Claims in expectation never take part, nor do claims
-            about another predictor, loss, population or set of rows than the first one's.
+        among : keys of theorems, fixed before seeing the data; by default every theorem this
+            certificate considered for the quantity, also those that turned out not to apply. Claims
+            in expectation never take part, nor do claims about another predictor, loss, population
+            or set of rows than the first one's.
         """
-        claims = [c for c in self.claims if c.quantity == quantity and c.with_probability and c.relation in ("<=", ">=")]
+        claims = [
+            c
+            for c in self.claims
+            if c.quantity == quantity and c.with_probability and c.relation in ("<=", ">=")
+        ]
         keys = {item.theorem for item in self.lacking if item.what == quantity and item.theorem}
         keys = set(among) if among is not None else keys | {claim.theorem for claim in claims}
         for key in keys:
             find_theorem(key)
         if not claims:
-            raise ValueError(f"the certificate holds no claim about {quantity!r} with a stated probability")
+            raise ValueError(
+                f"the certificate holds no claim about {quantity!r} with a stated probability"
+            )
         first = claims[0]
         if first.family:
             raise ValueError(
-                f"the claims about {quantity!r} are about several {first.family}s: none may be picked for its value"
+                f"the claims about {quantity!r} are about several {first.family}s: none may be"
+                " picked for its value"
             )
         same = (first.covers, first.relation, first.label)
-        usable = [c for c in claims if c.theorem in keys and (c.covers, c.relation, c.label) == same]
+        usable = [
+            c for c in claims if c.theorem in keys and (c.covers, c.relation, c.label) == same
+        ]
         if not usable:
             raise ValueError(f"none of {', '.join(sorted(keys))} made a claim about {quantity!r}")
         if any(_withheld(claim.inputs) for claim in usable):
@@ -165,17 +202,21 @@ class Certificate:
         again = [claim.at(delta, candidates=len(keys)) for claim in usable]
         return (min if first.relation == "<=" else max)(again, key=lambda claim: claim.value)
 
-    def verify(self, model: Any = None, X: Any = None, y: Any = None, **columns: Any) -> Verification:
+    def verify(
+        self, model: Any = None, X: Any = None, y: Any = None, **columns: Any
+    ) -> Verification:
         """Recompute every claim from the stored facts; given model and rows, the facts from them.
 
         Parameters
         ----------
         model : the model; its hash is compared
-        X, y : the certify rows; their hash is compared and, with ``model``, everything is measured again
-        **columns : ``groups``, ``slices``, ``baseline``, ``novel``, ``losses``, ``baseline_losses`` and ``weights`` as they
-            were given to `certify`; slices made by `surelearn.slicing.cut` are in the certificate, and what it says of a
-            baseline or of novel rows that are not given stays unchecked. A certificate of losses is measured again from
-            them. ``sample_weight`` as it was given to ``fit``, for a learner's own certificate
+        X, y : the certify rows; their hash is compared and, with ``model``, everything is measured
+            again
+        **columns : ``groups``, ``slices``, ``baseline``, ``novel``, ``losses``, ``baseline_losses``
+            and ``weights`` as they were given to `certify`; slices made by `surelearn.slicing.cut`
+            are in the certificate, and what it says of a baseline or of novel rows that are not
+            given stays unchecked. A certificate of losses is measured again from them.
+            ``sample_weight`` as it was given to ``fit``, for a learner's own certificate
         """
         if self.facts.record:
             return verify_fit(self, model, X, y, **columns)
@@ -185,7 +226,12 @@ class Certificate:
         return self._verify(None, model, X, y, columns)
 
     def _verify(
-        self, measured: Mapping[str, Any] | None, model: Any, X: Any, y: Any, columns: Mapping[str, Any]
+        self,
+        measured: Mapping[str, Any] | None,
+        model: Any,
+        X: Any,
+        y: Any,
+        columns: Mapping[str, Any],
     ) -> Verification:
         unread = [claim for claim in self.claims if _withheld(claim.inputs)]
         checked = [f"{len(self.claims) - len(unread)} claims from facts"]
@@ -196,12 +242,17 @@ class Certificate:
             differences += [f"{claim.label}: {problem}" for problem in _problems(claim, self.facts)]
         spent = math.fsum(claim.delta for claim in self.together)
         if spent > self.delta * (1 + _TOLERANCE):
-            differences.append(f"the claims that hold together spend {spent:.6g}, more than delta = {self.delta:.6g}")
+            differences.append(
+                f"the claims that hold together spend {spent:.6g}, more than delta ="
+                f" {self.delta:.6g}"
+            )
         for name, other in (("model", model), ("baseline", columns.get("baseline"))):
             if other is not None:
                 checked.append(f"hash of the {name}")
                 if UNHASHED in (found := (fingerprint_model(other), self.facts.hashes.get(name))):
-                    differences.append(f"the {name} is a plain function: its identity cannot be verified")
+                    differences.append(
+                        f"the {name} is a plain function: its identity cannot be verified"
+                    )
                 elif found[0] != found[1] and not is_fingerprint_of(other, found[1]):
                     differences.append(f"the {name} is not the one that was certified")
         if X is not None:
@@ -211,11 +262,19 @@ class Certificate:
         if measured is not None:
             checked.append("facts from model and rows")
             differences += self._changed_facts(measured, columns)
-        unchecked = tuple(f"{claim.label}, {find_theorem(claim.theorem).name}: {KEPT_APART}" for claim in unread)
-        return Verification(checked=tuple(checked), differences=tuple(differences), unchecked=unchecked)
+        unchecked = tuple(
+            f"{claim.label}, {find_theorem(claim.theorem).name}: {KEPT_APART}" for claim in unread
+        )
+        return Verification(
+            checked=tuple(checked), differences=tuple(differences), unchecked=unchecked
+        )
 
-    def _measure(self, model: Any, X: Any, y: Any, columns: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        """The facts again, from model and rows or from losses per unit; None where these were not given."""
+    def _measure(
+        self, model: Any, X: Any, y: Any, columns: Mapping[str, Any]
+    ) -> Mapping[str, Any] | None:
+        """The facts again, from model and rows or from losses per unit; None where these were
+        not given.
+        """
         what = self.facts.options
         by_model = model is not None and X is not None
         by_losses = columns.get("losses") is not None or (by_model and what.get("task") == "losses")
@@ -228,28 +287,42 @@ class Certificate:
     def _changed_facts(self, measured: Mapping[str, Any], columns: Mapping[str, Any]) -> list[str]:
         stored = self.facts.values
         keys = {*measured, *stored}
-        given = {"baseline": columns.get("baseline", columns.get("baseline_losses")), "novel": columns.get("novel")}
+        given = {
+            "baseline": columns.get("baseline", columns.get("baseline_losses")),
+            "novel": columns.get("novel"),
+        }
         absent = {SECOND_MODEL, *(name for name, value in given.items() if value is None)}
         keys = {key for key in keys if key.split(".")[0] not in absent}
         changed = [key for key in sorted(keys) if not _same(measured.get(key), stored.get(key))]
         return [f"fact {key!r} is not what model and rows give" for key in changed]
 
     def published(self) -> Certificate:
-        """The certificate as it may be passed on: in the place of losses per row (or group) stand their hashes and means.
+        """The certificate as it may be passed on: in the place of losses per row (or group) stand
+        their hashes and means.
 
         Whoever has them can build a model that looks better on these rows than it is.
         """
-        claims = tuple(replace(claim, inputs=_without_samples(claim.inputs)) for claim in self.claims)
-        return replace(self, facts=replace(self.facts, values=_without_samples(self.facts.values)), claims=claims)
+        claims = tuple(
+            replace(claim, inputs=_without_samples(claim.inputs)) for claim in self.claims
+        )
+        return replace(
+            self,
+            facts=replace(self.facts, values=_without_samples(self.facts.values)),
+            claims=claims,
+        )
 
     def samples(self) -> dict[str, tuple[float, ...]]:
         """The losses per row (or group) that `published` leaves out, by their hashes."""
         held = [self.facts.values, *(claim.inputs for claim in self.claims)]
-        found = [value for values in held for name, value in values.items() if _is_sample(name, value)]
+        found = [
+            value for values in held for name, value in values.items() if _is_sample(name, value)
+        ]
         return {sample_hash(value): value for value in found}
 
     def with_samples(self, samples: Mapping[str, Any]) -> Certificate:
-        """The certificate with its samples put back: by their hashes, or measured again under the names of the facts."""
+        """The certificate with its samples put back: by their hashes, or measured again under
+        the names of the facts.
+        """
 
         def filled(value: Any, fact: str) -> Any:
             if not isinstance(value, Withheld):
@@ -263,7 +336,12 @@ class Certificate:
 
         values = {key: filled(value, key) for key, value in self.facts.values.items()}
         claims = [
-            replace(claim, inputs={n: filled(value, claim.sources.get(n, "")) for n, value in claim.inputs.items()})
+            replace(
+                claim,
+                inputs={
+                    n: filled(value, claim.sources.get(n, "")) for n, value in claim.inputs.items()
+                },
+            )
             for claim in self.claims
         ]
         return replace(self, facts=replace(self.facts, values=values), claims=tuple(claims))
@@ -274,15 +352,21 @@ class Certificate:
         return content_hash(self._plain())
 
     def to_dict(self) -> dict[str, Any]:
-        """A plain dictionary, ready for JSON. Samples stand once, under facts; claims refer to them by ``sources``."""
+        """A plain dictionary, ready for JSON. Samples stand once, under facts; claims refer to
+        them by ``sources``.
+        """
         plain = self._plain()
         return {**plain, "hash": content_hash(plain)}
 
     def _plain(self) -> dict[str, Any]:
         claims = [claim.to_dict() for claim in self.claims]
         for claim in claims:
-            samples = [name for name in claim["sources"] if isinstance(claim["inputs"][name], list | dict)]
-            claim["inputs"] = {name: value for name, value in claim["inputs"].items() if name not in samples}
+            samples = [
+                name for name in claim["sources"] if isinstance(claim["inputs"][name], list | dict)
+            ]
+            claim["inputs"] = {
+                name: value for name, value in claim["inputs"].items() if name not in samples
+            }
         return {
             "format": FORMAT,
             "version": self.version,
@@ -297,7 +381,11 @@ class Certificate:
         """Versions up to 3 said "absent" and "quantity"."""
         if self.version > 3:
             return {"lacking": [vars(item) for item in self.lacking]}
-        return {"absent": [{"quantity": i.what, "reason": i.reason, "theorem": i.theorem} for i in self.lacking]}
+        return {
+            "absent": [
+                {"quantity": i.what, "reason": i.reason, "theorem": i.theorem} for i in self.lacking
+            ]
+        }
 
     def to_json(self, indent: int | None = 1) -> str:
         """Strict JSON; `from_json` reads it back to an equal certificate."""
@@ -311,9 +399,16 @@ class Certificate:
             facts = Facts.from_dict(plain["facts"])
             claims: list[Claim] = []
             for claim in plain["claims"]:
-                read = {name: facts[key] for name, key in claim["sources"].items() if name not in claim["inputs"]}
+                read = {
+                    name: facts[key]
+                    for name, key in claim["sources"].items()
+                    if name not in claim["inputs"]
+                }
                 claims.append(Claim.from_dict({**claim, "inputs": {**claim["inputs"], **read}}))
-            lacking = [checked(_lacking(item)) for item in (plain["lacking"] if version > 3 else plain["absent"])]
+            lacking = [
+                checked(_lacking(item))
+                for item in (plain["lacking"] if version > 3 else plain["absent"])
+            ]
             altered = version > 1 and content_hash(plain) != plain["hash"]  # version 1 had no hash
             made = cls(
                 facts=facts,
@@ -324,7 +419,10 @@ class Certificate:
                 version=version,
             )
             if not 0 < checked(made).delta < 1:
-                raise ValueError(f"the certificate's delta must lie strictly between 0 and 1, not {made.delta:.40g}")
+                raise ValueError(
+                    "the certificate's delta must lie strictly between 0 and 1, not"
+                    f" {made.delta:.40g}"
+                )
             return made
 
     @classmethod
@@ -333,9 +431,11 @@ class Certificate:
         return cls.from_dict(parse_json(text))
 
     def mark(self, claim: Claim) -> str:
-        """Why a claim is of no use: "vacuous", or "no better than always answering …" for errors and mean costs; or "".
+        """Why a claim is of no use: "vacuous", or "no better than always answering …" for errors
+        and mean costs; or "".
 
-        A headline is of use, however large, where the paired comparison guarantees a gain over every constant answer.
+        A headline is of use, however large, where the paired comparison guarantees a gain over
+        every constant answer.
         """
         if claim.vacuous:
             return "vacuous"
@@ -346,20 +446,36 @@ class Certificate:
             return ""
         over = [c for c in self.together if c.quantity == "gain" and "always answering " in c.label]
         gains = [c.value for c in over if c.covers == claim.covers]
-        if claim.standing == "together" and gains and all(isinstance(gain, float) and gain > 0 for gain in gains):
+        if (
+            claim.standing == "together"
+            and gains
+            and all(isinstance(gain, float) and gain > 0 for gain in gains)
+        ):
             return ""
-        constants = [(c.measured, c.label.split(_CONSTANT, 1)) for c in self.claims if c.quantity == other]
-        errors = [(error, words[1]) for error, words in constants if error is not None and len(words) == 2]
+        constants = [
+            (c.measured, c.label.split(_CONSTANT, 1)) for c in self.claims if c.quantity == other
+        ]
+        errors = [
+            (error, words[1]) for error, words in constants if error is not None and len(words) == 2
+        ]
         errors = errors or self._constants(by_cost=other == "baseline_cost")
         least, answer = min(errors, default=(math.inf, ""), key=lambda pair: pair[0])
-        return f"no better than always answering {answer.removesuffix(OVER_GROUPS)}" if claim.value >= least else ""
+        return (
+            f"no better than always answering {answer.removesuffix(OVER_GROUPS)}"
+            if claim.value >= least
+            else ""
+        )
 
     def _constants(self, *, by_cost: bool) -> list[tuple[float, str]]:
-        """What each constant answer errs or costs on the rows, from the classes' counts, beside another model's comparison.
+        """What each constant answer errs or costs on the rows, from the classes' counts, beside
+        another model's comparison.
 
-        Nothing with groups, whose means are not kept for constant answers, nor for errors where they cost unequally.
+        Nothing with groups, whose means are not kept for constant answers, nor for errors where
+        they cost unequally.
         """
-        if "baseline" not in self.facts.hashes or by_cost != bool(self.facts.options.get("by_cost")):
+        if "baseline" not in self.facts.hashes or by_cost != bool(
+            self.facts.options.get("by_cost")
+        ):
             return []
         labels, facts = self.facts.options.get("classes", ()), self.facts
         if any(f"class[{label}].n" not in facts for label in labels):
@@ -372,7 +488,9 @@ class Certificate:
         return [(alarmed if label == positive else missed, str(label)) for label in labels]
 
     def rows(self) -> list[tuple[Claim, str]]:
-        """The claims for display, each family (slices, classes, constants) as its worst member with a label."""
+        """The claims for display, each family (slices, classes, constants) as its worst member
+        with a label.
+        """
         shown: list[tuple[Claim, str]] = []
         seen: set[tuple[str, str, str]] = set()
         for claim in self.claims:
@@ -380,7 +498,11 @@ class Certificate:
             if claim.family and family in seen:
                 continue
             seen.add(family)
-            members = [c for c in self.claims if (c.family, c.quantity, c.standing) == family] if claim.family else [claim]
+            members = (
+                [c for c in self.claims if (c.family, c.quantity, c.standing) == family]
+                if claim.family
+                else [claim]
+            )
             worst = (max if claim.relation == "<=" else min)(members, key=lambda c: c.value)
             note = f", worst of {len(members)}" if len(members) > 1 else ""
             shown.append((worst, worst.label + note))
@@ -408,11 +530,24 @@ class Certificate:
     def _blocks(self) -> list[tuple[str, list[tuple[str, ...]]]]:
         blocks: list[tuple[str, list[tuple[str, ...]]]] = []
         sure = percent_sure(self.delta)
-        for standing, title in (("together", f"Guaranteed together, {sure}"), ("alone", "Each on its own")):
-            rows = [self._cells(claim, label) for claim, label in self.rows() if claim.standing == standing]
+        for standing, title in (
+            ("together", f"Guaranteed together, {sure}"),
+            ("alone", "Each on its own"),
+        ):
+            rows = [
+                self._cells(claim, label)
+                for claim, label in self.rows()
+                if claim.standing == standing
+            ]
             if rows:
                 measured = "measured" if any(row[1] for row in rows) else ""
-                head = ("", measured, "bound", "share" if standing == "together" else "surely", "by")
+                head = (
+                    "",
+                    measured,
+                    "bound",
+                    "share" if standing == "together" else "surely",
+                    "by",
+                )
                 blocks.append((title, [head, *rows]))
         return blocks
 
@@ -420,8 +555,16 @@ class Certificate:
         measured = claim.measured
         mark = self.mark(claim)
         by = find_theorem(claim.theorem).name + (f" ({mark})" if mark else "")
-        surely = _share(claim.delta / self.delta) if claim.standing == "together" else claim.surely()
-        return label, "" if measured is None else show(measured, claim.unit), claim.bound(), surely, by
+        surely = (
+            _share(claim.delta / self.delta) if claim.standing == "together" else claim.surely()
+        )
+        return (
+            label,
+            "" if measured is None else show(measured, claim.unit),
+            claim.bound(),
+            surely,
+            by,
+        )
 
     def _assumptions(self) -> list[str]:
         return list(dict.fromkeys(line for claim in self.claims for line in claim.assumptions))
@@ -429,13 +572,22 @@ class Certificate:
     def _repr_html_(self) -> str:
         def row(cells: Iterable[str], tag: str) -> str:
             return (
-                "<tr>" + "".join(f"<{tag} style='text-align:left'>{html.escape(cell)}</{tag}>" for cell in cells) + "</tr>"
+                "<tr>"
+                + "".join(
+                    f"<{tag} style='text-align:left'>{html.escape(cell)}</{tag}>" for cell in cells
+                )
+                + "</tr>"
             )
 
-        parts = [f"<p><b>Certificate of {html.escape(self.facts.subject)}</b>, {html.escape(self.facts.setting)}</p>"]
+        parts = [
+            f"<p><b>Certificate of {html.escape(self.facts.subject)}</b>,"
+            f" {html.escape(self.facts.setting)}</p>"
+        ]
         for title, (head, *rows) in self._blocks():
             body = "".join(row(cells, "td") for cells in rows)
-            parts.append(f"<table><caption>{html.escape(title)}</caption>{row(head, 'th')}{body}</table>")
+            parts.append(
+                f"<table><caption>{html.escape(title)}</caption>{row(head, 'th')}{body}</table>"
+            )
         notes = [f"Not claimed: {item.what}: {item.reason}" for item in self.lacking]
         notes += [f"Assumes: {line}" for line in self._assumptions()]
         parts.append("<ul>" + "".join(f"<li>{html.escape(note)}</li>" for note in notes) + "</ul>")
@@ -443,19 +595,28 @@ class Certificate:
 
 
 def fit_certificate(record: Record, facts: Facts) -> Certificate:
-    """The certificate that follows from a record alone; ``facts`` say whose it is, and at which δ."""
+    """The certificate that follows from a record alone; ``facts`` say whose it is, and at which
+    δ.
+    """
     delta = facts.options["delta"]
     writer = Writer(record, delta, facts.hashes["model"])
     record.write(writer)
     if any(map(needs_fixed_parameters, writer.claims)):
         facts = replace(facts, setting=f"{facts.setting}{FIXED_BEFOREHAND}")
-    return Certificate(facts=facts, claims=tuple(writer.claims), lacking=tuple(writer.lacking), delta=writer.delta)
+    return Certificate(
+        facts=facts, claims=tuple(writer.claims), lacking=tuple(writer.lacking), delta=writer.delta
+    )
 
 
 def verify_fit(
-    certificate: Certificate, model: Any = None, X: Any = None, y: Any = None, sample_weight: Any = None
+    certificate: Certificate,
+    model: Any = None,
+    X: Any = None,
+    y: Any = None,
+    sample_weight: Any = None,
 ) -> Verification:
-    """Write a learner's certificate again from its record; with the model compare the record; with rows measure it again.
+    """Write a learner's certificate again from its record; with the model compare the record; with
+    rows measure it again.
 
     What neither the model nor the rows tell is named as unchecked, with the reason.
     """
@@ -466,7 +627,9 @@ def verify_fit(
         record = find_record(facts.record).read(facts.values)
         again = fit_certificate(record, replace(facts, setting=record.setting))
     except (ValueError, TypeError, KeyError, ArithmeticError) as error:
-        return Verification(checked=(), differences=(*differences, f"its record cannot be read: {error}"))
+        return Verification(
+            checked=(), differences=(*differences, f"its record cannot be read: {error}")
+        )
     differences += _differences(again, certificate)
     if model is not None:
         checked.append("the model's record")
@@ -480,17 +643,33 @@ def verify_fit(
         except ValueError as error:
             differences.append(f"the rows are not those of the fit: {error}")
         else:
-            changed = [name for name, value in measured.items() if not _agrees(value, facts.values.get(name))]
+            changed = [
+                name
+                for name, value in measured.items()
+                if not _agrees(value, facts.values.get(name))
+            ]
             differences += [f"{name}: not what model and rows give" for name in changed]
             untold = record.untold()
-            silent = [name for name, value in facts.values.items() if value is not None and name not in {*measured, *untold}]
-            unchecked += [f"{name}: {reason}" for name, reason in untold.items() if name not in measured]
-            unchecked += [f"{name}: of a fit like this, model and rows do not tell it" for name in silent]
-    return Verification(checked=tuple(checked), differences=tuple(differences), unchecked=tuple(unchecked))
+            silent = [
+                name
+                for name, value in facts.values.items()
+                if value is not None and name not in {*measured, *untold}
+            ]
+            unchecked += [
+                f"{name}: {reason}" for name, reason in untold.items() if name not in measured
+            ]
+            unchecked += [
+                f"{name}: of a fit like this, model and rows do not tell it" for name in silent
+            ]
+    return Verification(
+        checked=tuple(checked), differences=tuple(differences), unchecked=tuple(unchecked)
+    )
 
 
 def _measured_again(model: Any, facts: Facts, X: Any, y: Any, sample_weight: Any) -> dict[str, Any]:
-    """The record's fields that a model and its rows tell: a learner of ours by itself, any other by its twin."""
+    """The record's fields that a model and its rows tell: a learner of ours by itself, any
+    other by its twin.
+    """
     if hasattr(model, "record_"):
         return model.measure_again(X, y, sample_weight=sample_weight)
     training = importlib.import_module("surelearn.training")  # which knows the learners
@@ -515,7 +694,10 @@ def _differences(again: Certificate, stored: Certificate) -> Iterator[str]:
         yield "its setting is not the record's"
     if not _same(again.delta, stored.delta):
         yield "its delta is not the one that its claims were made at"
-    for what, one, other in (("claims", again.claims, stored.claims), ("reasons", again.lacking, stored.lacking)):
+    for what, one, other in (
+        ("claims", again.claims, stored.claims),
+        ("reasons", again.lacking, stored.lacking),
+    ):
         if len(one) != len(other):
             yield f"it has {len(other)} {what}, its record gives {len(one)}"
     for one, other in zip(again.claims, stored.claims, strict=False):
@@ -530,7 +712,10 @@ def _differences(again: Certificate, stored: Certificate) -> Iterator[str]:
 def _agrees(measured: Any, recorded: Any) -> bool:
     """Whether a field of a record is what was measured again, up to rounding."""
     if isinstance(measured, Within):
-        return isinstance(recorded, int | float) and abs(measured.value - recorded) <= measured.tolerance
+        return (
+            isinstance(recorded, int | float)
+            and abs(measured.value - recorded) <= measured.tolerance
+        )
     if not isinstance(measured, tuple):
         measured = freeze(measured)
     if isinstance(measured, tuple) and isinstance(recorded, tuple):
@@ -546,8 +731,12 @@ def _agrees(measured: Any, recorded: Any) -> bool:
 
 
 def needs_fixed_parameters(claim: Claim) -> bool:
-    """Whether a claim from the rows of a fit is void where parameters or columns were chosen by looking at them."""
-    return FIXED_BEFORE in claim.assumptions or (claim.with_probability and IID in claim.assumptions)
+    """Whether a claim from the rows of a fit is void where parameters or columns were chosen by
+    looking at them.
+    """
+    return FIXED_BEFORE in claim.assumptions or (
+        claim.with_probability and IID in claim.assumptions
+    )
 
 
 def _problems(claim: Claim, facts: Facts) -> list[str]:
@@ -581,7 +770,9 @@ def _problems(claim: Claim, facts: Facts) -> list[str]:
 
 def _lacking(plain: Mapping[str, Any]) -> Lacking:
     """What is lacking, as it was written; versions up to 3 said "quantity" for what."""
-    return Lacking(**{"what" if name == "quantity" else name: value for name, value in plain.items()})
+    return Lacking(
+        **{"what" if name == "quantity" else name: value for name, value in plain.items()}
+    )
 
 
 def _withheld(values: Mapping[str, Any]) -> bool:
@@ -595,7 +786,10 @@ def _is_sample(name: str, value: Any) -> bool:
 
 
 def _without_samples(values: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: Withheld.of(value) if _is_sample(name, value) else value for name, value in values.items()}
+    return {
+        name: Withheld.of(value) if _is_sample(name, value) else value
+        for name, value in values.items()
+    }
 
 
 def _same(one: Any, other: Any) -> bool:
@@ -605,7 +799,9 @@ def _same(one: Any, other: Any) -> bool:
         return len(these) == len(those) and all(map(_same, these, those))
     if isinstance(one, Mapping) and isinstance(other, Mapping):
         left, right = cast("Mapping[str, Any]", one), cast("Mapping[str, Any]", other)
-        return left.keys() == right.keys() and all(_same(value, right[name]) for name, value in left.items())
+        return left.keys() == right.keys() and all(
+            _same(value, right[name]) for name, value in left.items()
+        )
     if isinstance(one, (int, float)) and isinstance(other, (int, float)):
         return math.isclose(one, other, rel_tol=_TOLERANCE, abs_tol=1e-12)
     return one == other
@@ -617,7 +813,12 @@ def _share(part: float) -> str:
 
 
 def _aligned(rows: list[tuple[str, ...]]) -> list[str]:
-    """Columns padded to their widest cell: labels and theorems to the left, numbers to the right."""
+    """Columns padded to their widest cell: labels and theorems to the left, numbers to the
+    right.
+    """
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     pad = (str.ljust, str.rjust, str.rjust, str.rjust, str.ljust)
-    return ["    " + "  ".join(pad[i](cell, widths[i]) for i, cell in enumerate(row)).rstrip() for row in rows]
+    return [
+        "    " + "  ".join(pad[i](cell, widths[i]) for i, cell in enumerate(row)).rstrip()
+        for row in rows
+    ]

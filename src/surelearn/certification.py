@@ -1,4 +1,6 @@
-"""`certify`: what is guaranteed about any fixed predictor, from rows or other units that it has not seen."""
+"""`certify`: what is guaranteed about any fixed predictor, from rows or other units that it has
+not seen.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,14 @@ from surelearn.bounds import (
     row_weighted_betting,
     shifted_mean,
 )
-from surelearn.bounds.holdout import BASELINE_UNSEEN, CONTENTS_IID, GROUPS_IID, IID, ORDER, STATED_RANGE
+from surelearn.bounds.holdout import (
+    BASELINE_UNSEEN,
+    CONTENTS_IID,
+    GROUPS_IID,
+    IID,
+    ORDER,
+    STATED_RANGE,
+)
 from surelearn.bounds.units import RANGE
 from surelearn.certificate import OVER_GROUPS, Certificate, Facts
 from surelearn.claim import Claim, Covers
@@ -55,7 +64,8 @@ _LEAST_CHANGES = 16
 _STRANGE = 1e-6
 _MOST_REMEMBERED = 10_000
 _COUNTED = ContextVar("counted", default=True)
-_CERTIFIED: dict[str, list[str]] = {}  # hashes of the models that this process certified, by the targets
+# hashes of the models that this process certified, by the targets
+_CERTIFIED: dict[str, list[str]] = {}
 
 
 def certify(
@@ -86,48 +96,58 @@ def certify(
     loss_bound: float | None = None,
     headline: float = 0.5,
 ) -> Certificate:
-    """Certify a fitted model, or the losses of whatever answers, on units it has not seen; all claims hold together.
+    """Certify a fitted model, or the losses of whatever answers, on units it has not seen; all
+    claims hold together.
 
-    Half of δ goes to the headline (classification: the error or, where ``cost`` says what errors cost, the mean cost;
-    regression: the prediction interval; losses: their mean), the rest is divided equally among the other claims, before the
-    rows are looked at. The probability that every claim is true is at least 1 − δ.
+    Half of δ goes to the headline (classification: the error or, where ``cost`` says what errors
+    cost, the mean cost; regression: the prediction interval; losses: their mean), the rest is
+    divided equally among the other claims, before the rows are looked at. The probability that
+    every claim is true is at least 1 − δ.
 
     Parameters
     ----------
-    model : anything fitted with ``predict``, or a function of X (then state ``task`` and, to classify, ``classes``); with
-        ``losses`` it is named by its hash only, and may be left out
+    model : anything fitted with ``predict``, or a function of X (then state ``task`` and, to
+        classify, ``classes``); with ``losses`` it is named by its hash only, and may be left out
     X, y : certify rows, drawn uniformly from the population of interest and used for nothing else
-    losses : instead of labels to compare with: one loss per independent unit (row, image, document), or a function of the
-        units X that gives them; by default the model's own ``unit_losses`` where y is not given. Booleans and whole numbers
-        in (0, 1) are counted (Clopper–Pearson), other losses bet on
-    loss_range : the range of ``losses``, stated beforehand and never the smallest and largest seen; by default (0, 1)
+    losses : instead of labels to compare with: one loss per independent unit (row, image,
+        document), or a function of the units X that gives them; by default the model's own
+        ``unit_losses`` where y is not given. Booleans and whole numbers in (0, 1) are counted
+        (Clopper–Pearson), other losses bet on
+    loss_range : the range of ``losses``, stated beforehand and never the smallest and largest seen;
+        by default (0, 1)
     baseline_losses : losses of something else on the same units: the gain over it is claimed
-    weights, weight_bound : a stated covariate shift: for each unit the density of the population that the claims are about
-        relative to the one that the units were drawn from, its mean 1, and a bound on it, both fixed beforehand
-    proportional : the weights are known up to a factor only; the claims then bet on weight · (r − loss) for a candidate r
+    weights, weight_bound : a stated covariate shift: for each unit the density of the population
+        that the claims are about relative to the one that the units were drawn from, its mean 1,
+        and a bound on it, both fixed beforehand
+    proportional : the weights are known up to a factor only; the claims then bet on weight · (r −
+        loss) for a candidate r
     delta : failure probability of the whole certificate
-    candidates : the model was chosen, *by its error on these same rows*, among so many that were fixed beforehand; every
-        claim pays for the choice. Leave 1 if the choice was made on other rows
+    candidates : the model was chosen, *by its error on these same rows*, among so many that were
+        fixed beforehand; every claim pays for the choice. Leave 1 if the choice was made on other
+        rows
     task : "classification" or "regression", if the model does not say
     classes : the labels, if the model has no ``classes_``
     positive : the class that matters: adds sensitivity, specificity and precision
-    majority : the most frequent label *of the fit rows* or, with ``cost``, the constant answer that costs least on them;
-        unknown, the gain is claimed over every constant answer
+    majority : the most frequent label *of the fit rows* or, with ``cost``, the constant answer that
+        costs least on them; unknown, the gain is claimed over every constant answer
     baseline : another fitted model; the gain is claimed over it instead
-    groups : one label per row; rows of a group belong together (one patient's visits). Claims are then about a new group's
-        mean, and groups count, not rows
-    largest_group : with ``groups``: no group has more rows than this, stated beforehand and never the largest one seen; adds
-        the risk with every *row* counting the same, which large groups may make another number than the mean over groups
-    slices : subpopulations to report: masks by name, or a function of X, fixed without looking at these rows
-        (`surelearn.slicing.cut`)
-    novel : a mask of one row per content that has no near copy among the fit rows, made without looking at labels; their
-        error is claimed too, about such contents, each counted once (`surelearn.auditing.sections.novelty`)
-    cost : with ``positive``: what a missed positive costs when a false alarm costs 1; to take one of several other classes
-        for another costs nothing. The headline is then the mean cost, and so are what constant answers (or the baseline) are
-        compared by, and the gain
+    groups : one label per row; rows of a group belong together (one patient's visits). Claims are
+        then about a new group's mean, and groups count, not rows
+    largest_group : with ``groups``: no group has more rows than this, stated beforehand and never
+        the largest one seen; adds the risk with every *row* counting the same, which large groups
+        may make another number than the mean over groups
+    slices : subpopulations to report: masks by name, or a function of X, fixed without looking at
+        these rows (`surelearn.slicing.cut`)
+    novel : a mask of one row per content that has no near copy among the fit rows, made without
+        looking at labels; their error is claimed too, about such contents, each counted once
+        (`surelearn.auditing.sections.novelty`)
+    cost : with ``positive``: what a missed positive costs when a false alarm costs 1; to take one
+        of several other classes for another costs nothing. The headline is then the mean cost, and
+        so are what constant answers (or the baseline) are compared by, and the gain
     alpha : regression: the prediction interval misses at most this fraction of new targets
-    loss, loss_bound : regression: with a stated bound on the "absolute" or "squared" loss its mean is claimed too; losses:
-        ``loss`` says what they are, such as "word error rate", in at most 60 characters
+    loss, loss_bound : regression: with a stated bound on the "absolute" or "squared" loss its mean
+        is claimed too; losses: ``loss`` says what they are, such as "word error rate", in at most
+        60 characters
     headline : the headline's part of δ, where there are other claims
 
     Returns
@@ -155,14 +175,26 @@ def certify(
     by_losses = losses is not None or (y is None and hasattr(model, "unit_losses"))
     check_largest_group(largest_group, groups)
     if by_losses:
-        others = {"task": task, "classes": classes, "positive": positive, "majority": majority, "cost": cost}
+        others = {
+            "task": task,
+            "classes": classes,
+            "positive": positive,
+            "majority": majority,
+            "cost": cost,
+        }
         others |= {"baseline": baseline, "loss_bound": loss_bound}
         if given := [name for name, value in others.items() if value is not None]:
-            raise ValueError(f"{given[0]} goes with a model that predicts y, not with losses per unit")
+            raise ValueError(
+                f"{given[0]} goes with a model that predicts y, not with losses per unit"
+            )
         losses = losses_of(losses, model, X)
         what = _what_losses(losses, loss_range, loss, largest_group)
     else:
-        if given := [n for n, v in (("loss_range", loss_range), ("baseline_losses", baseline_losses)) if v is not None]:
+        if given := [
+            n
+            for n, v in (("loss_range", loss_range), ("baseline_losses", baseline_losses))
+            if v is not None
+        ]:
             raise ValueError(f"{given[0]} goes with losses per unit: pass losses=, too")
         if model is None or X is None or y is None:
             raise ValueError("certify needs a model with X and y, or losses, one number per unit")
@@ -181,7 +213,9 @@ def certify(
         )
     what = _shifted(what, weights, weight_bound, proportional)
     if novel is not None and groups is not None:
-        raise ValueError("novel goes with independent contents, not with groups: a new group is novel by itself")
+        raise ValueError(
+            "novel goes with independent contents, not with groups: a new group is novel by itself"
+        )
     values = measure(
         model,
         X,
@@ -214,19 +248,44 @@ def certify(
     against = baseline is not None or baseline_losses is not None
     writer.lacking += _not_claimed(what, against=against)
     table = quantities(what, _slice_names(values), against=against, novel=novel is not None)
-    return Certificate(facts=facts, claims=writer.write(table, headline), lacking=tuple(writer.lacking), delta=delta)
+    return Certificate(
+        facts=facts,
+        claims=writer.write(table, headline),
+        lacking=tuple(writer.lacking),
+        delta=delta,
+    )
 
 
-def _what_losses(losses: npt.NDArray[Any], loss_range: Any, loss: Any, largest_group: int | None) -> Measurement:
-    """What is fixed beforehand of losses that the caller brings; whether they are 0 or 1 by their type, not their values."""
+def _what_losses(
+    losses: npt.NDArray[Any], loss_range: Any, loss: Any, largest_group: int | None
+) -> Measurement:
+    """What is fixed beforehand of losses that the caller brings; whether they are 0 or 1 by
+    their type, not their values.
+    """
     called = "loss" if loss is None else loss
-    if not isinstance(called, str) or not 0 < len(called) <= LONGEST_NAME or printable(called) != called:
-        raise ValueError(f"loss must say what the loss is in 1 to {LONGEST_NAME} printable characters, not {called!r:.80}")
+    if (
+        not isinstance(called, str)
+        or not 0 < len(called) <= LONGEST_NAME
+        or printable(called) != called
+    ):
+        raise ValueError(
+            f"loss must say what the loss is in 1 to {LONGEST_NAME} printable characters, not"
+            f" {called!r:.80}"
+        )
     low, high = check_range((0.0, 1.0) if loss_range is None else loss_range)
     if largest_group is not None and low != 0:
-        raise ValueError(f"largest_group needs losses whose range starts at 0: subtract {low:g} from losses and loss_range")
+        raise ValueError(
+            f"largest_group needs losses whose range starts at 0: subtract {low:g} from losses and"
+            " loss_range"
+        )
     binary = losses.dtype.kind in "biu" and (low, high) == (0.0, 1.0)
-    return Measurement(task="losses", loss=called, loss_range=(low, high), binary=binary, largest_group=largest_group)
+    return Measurement(
+        task="losses",
+        loss=called,
+        loss_range=(low, high),
+        binary=binary,
+        largest_group=largest_group,
+    )
 
 
 def _shifted(what: Measurement, weights: Any, weight_bound: Any, proportional: bool) -> Measurement:
@@ -234,23 +293,31 @@ def _shifted(what: Measurement, weights: Any, weight_bound: Any, proportional: b
     if weights is None and weight_bound is None and not proportional:
         return what
     if weights is None or weight_bound is None:
-        raise ValueError("a covariate shift takes both weights and weight_bound, which no weight exceeds, stated beforehand")
+        raise ValueError(
+            "a covariate shift takes both weights and weight_bound, which no weight exceeds, stated"
+            " beforehand"
+        )
     bound = stated.positive("weight_bound", weight_bound)
     if bound < 1 and not proportional:  # a density ratio of mean 1 exceeds 1 somewhere, or is 1
         raise ValueError(f"weight_bound must be finite and at least 1, not {bound:g}")
     if what.largest_group is not None:
-        raise ValueError("largest_group does not go with weights: there is no claim about the rows of shifted groups")
+        raise ValueError(
+            "largest_group does not go with weights: there is no claim about the rows of shifted"
+            " groups"
+        )
     return replace(what, weight_bound=bound, proportional=bool(proportional))
 
 
 def _check_mean_weight(values: Mapping[str, Any], weight_bound: float) -> None:
-    """Refuse weights that cannot be a density ratio, since their mean is not 1: surely, but for one time in a million."""
+    """Refuse weights that cannot be a density ratio, since their mean is not 1: surely, but for
+    one time in a million.
+    """
     weights = np.asarray(values.get("risk.weights", values.get("loss.weights", (1.0,))))
     low, high = betting_interval(weights, _STRANGE, loss_bound=weight_bound)
     if not low <= 1 <= high:
         raise ValueError(
-            f"weights must be a density ratio, whose mean is 1: theirs is {weights.mean():.4g}; weights that are known up "
-            "to a factor go with proportional=True"
+            f"weights must be a density ratio, whose mean is 1: theirs is {weights.mean():.4g};"
+            " weights that are known up to a factor go with proportional=True"
         )
 
 
@@ -259,8 +326,9 @@ def _identity(
 ) -> tuple[dict[str, str], str]:
     """Hashes of what was certified, and which look at these rows it is.
 
-    Units that are not given are known by what else is said of each of them (groups, a baseline's losses, weights), so that
-    several losses of the same units are several looks; by the losses themselves where there is nothing else.
+    Units that are not given are known by what else is said of each of them (groups, a baseline's
+    losses, weights), so that several losses of the same units are several looks; by the losses
+    themselves where there is nothing else.
     """
     hashes = {} if model is None else {"model": fingerprint_model(model)}
     others = {} if baseline is None else {"baseline": fingerprint_model(baseline)}
@@ -268,10 +336,16 @@ def _identity(
         hashes |= {"rows": fingerprint_rows(X, y), **others}
         return hashes, _looks_here(hashes["model"], X, np.asarray(y))
     made, none = fingerprint_rows((), losses), np.zeros(len(losses))
-    said = [np.asarray(column).astype(str) for column in columns if column is not None and not callable(column)]
+    said = [
+        np.asarray(column).astype(str)
+        for column in columns
+        if column is not None and not callable(column)
+    ]
     units = X if X is not None else np.column_stack(said) if said else losses
     hashes |= {"rows": fingerprint_rows(units, y), "losses": made}
-    return hashes, _looks_here(hashes.get("model", made), units, none if y is None else np.asarray(y))
+    return hashes, _looks_here(
+        hashes.get("model", made), units, none if y is None else np.asarray(y)
+    )
 
 
 def _what(
@@ -296,17 +370,27 @@ def _what(
             raise ValueError(f"loss must be {' or '.join(map(repr, LOSSES))}, not {loss!r}")
         if loss_bound is not None:
             stated.positive("loss_bound", loss_bound)
-        return Measurement(task=task, alpha=alpha, loss=loss, loss_bound=loss_bound, largest_group=largest_group)
+        return Measurement(
+            task=task, alpha=alpha, loss=loss, loss_bound=loss_bound, largest_group=largest_group
+        )
     known = classes_of(model, classes)
     if known is None:
         raise ValueError("the model does not say which labels it knows: pass classes=")
     if len({str(label) for label in known}) < len(known):
-        raise ValueError("two labels of the model read the same, such as 1 and '1': give them different names")
+        raise ValueError(
+            "two labels of the model read the same, such as 1 and '1': give them different names"
+        )
     for name, label in (("positive", positive), ("majority", majority)):
         if label is not None and label not in known:
-            raise ValueError(f"{name}={label!r} is not a label of the model: it knows {', '.join(map(repr, known[:5]))}")
+            raise ValueError(
+                f"{name}={label!r} is not a label of the model: it knows"
+                f" {', '.join(map(repr, known[:5]))}"
+            )
     if cost is not None and (positive is None or not 0 < cost < float("inf")):
-        raise ValueError(f"cost must be a positive number and needs positive=, the class whose miss costs it: {cost!r}")
+        raise ValueError(
+            "cost must be a positive number and needs positive=, the class whose miss costs it:"
+            f" {cost!r}"
+        )
     constants = () if baseline is not None else (majority,) if majority is not None else known
     if cost is not None and len(constants) > 1:  # all answers but the positive one cost the same
         constants = (next(label for label in known if label != positive), positive)
@@ -322,19 +406,26 @@ def _what(
 
 
 def check_largest_group(largest_group: Any, groups: Any, name: str = "largest_group") -> None:
-    """Refuse a largest group that cannot be one: without groups, no count, or smaller than some group."""
+    """Refuse a largest group that cannot be one: without groups, no count, or smaller than some
+    group.
+    """
     if largest_group is None:
         return
     if groups is None:
         raise ValueError(f"{name} needs groups, rows that belong together")
     stated.whole(name, largest_group)
     if np.unique(np.asarray(groups).astype(str), return_counts=True)[1].max() > largest_group:
-        raise ValueError(f"{name} {largest_group} is too small, some group has more rows: state how many a group can have")
+        raise ValueError(
+            f"{name} {largest_group} is too small, some group has more rows: state how many a group"
+            " can have"
+        )
 
 
 @contextmanager
 def uncounted() -> Generator[None]:
-    """For flows that keep a ledger: what `certify` is asked within is not counted as one more model on these rows."""
+    """For flows that keep a ledger: what `certify` is asked within is not counted as one more
+    model on these rows.
+    """
     token = _COUNTED.set(False)
     try:
         yield
@@ -345,12 +436,14 @@ def uncounted() -> Generator[None]:
 def _looks_here(name: str, X: Any, y: npt.NDArray[Any]) -> str:
     """Which model this is that the process certifies on these targets, in words; "" for the first.
 
-    Whoever certifies several models on the same rows and keeps the best one must say so with ``candidates``.
+    Whoever certifies several models on the same rows and keeps the best one must say so with
+    ``candidates``.
     """
     if not _COUNTED.get():
         return ""
     codes = np.unique(y.astype(str) if y.dtype.kind == "O" else y, return_inverse=True)[1]
-    known = np.count_nonzero(np.diff(codes)) >= _LEAST_CHANGES  # else the targets alone say too little
+    # else the targets alone say too little
+    known = np.count_nonzero(np.diff(codes)) >= _LEAST_CHANGES
     rows = fingerprint_rows(codes[:0] if known else X, codes)
     models = _CERTIFIED.setdefault(rows, [])
     if len(_CERTIFIED) > _MOST_REMEMBERED:
@@ -360,7 +453,10 @@ def _looks_here(name: str, X: Any, y: npt.NDArray[Any]) -> str:
     number = len(models) if name == UNHASHED else models.index(name) + 1
     if number == 1:
         return ""
-    return f"; model {number} that this process certified on these rows: to choose among them, state candidates={number}"
+    return (
+        f"; model {number} that this process certified on these rows: to choose among them, state"
+        f" candidates={number}"
+    )
 
 
 def _setting(values: Mapping[str, Any], what: Measurement, *, known: bool) -> str:
@@ -372,24 +468,42 @@ def _setting(values: Mapping[str, Any], what: Measurement, *, known: bool) -> st
 class _Writer:
     """Turns facts into simultaneous claims, dividing δ before looking at any number."""
 
-    def __init__(self, facts: Facts, what: Measurement, delta: float, candidates: int, *, grouped: bool) -> None:
-        self.facts, self.what, self.delta, self.candidates, self.grouped = facts, what, delta, candidates, grouped
+    def __init__(
+        self, facts: Facts, what: Measurement, delta: float, candidates: int, *, grouped: bool
+    ) -> None:
+        self.facts, self.what, self.delta, self.candidates, self.grouped = (
+            facts,
+            what,
+            delta,
+            candidates,
+            grouped,
+        )
         self.lacking: list[Lacking] = []
         like = "units like these" if what.task == "losses" else "rows like these"
         population = "the mean over a new group like these" if grouped else like
         self.covers = Covers(
             predictor=facts.hashes.get("model", ""),
             loss="zero_one" if what.task == "classification" else what.loss,
-            population=population if what.weight_bound is None else f"{population}, shifted as the weights say",
+            population=(
+                population
+                if what.weight_bound is None
+                else f"{population}, shifted as the weights say"
+            ),
             rows=facts.hashes["rows"],
         )
 
     def write(self, table: Table, headline: float) -> tuple[Claim, ...]:
-        """Give the first line its part of δ and the others equal parts of the rest; within a line, equal parts again."""
+        """Give the first line its part of δ and the others equal parts of the rest; within a
+        line, equal parts again.
+        """
         rest = len(table) - 1
         claims: list[Claim | None] = []
         for i, members in enumerate(table):
-            share = self.delta if not rest else self.delta * (headline if i == 0 else (1 - headline) / rest)
+            share = (
+                self.delta
+                if not rest
+                else self.delta * (headline if i == 0 else (1 - headline) / rest)
+            )
             claims += [self.claim(quantity, share / len(members)) for quantity in members]
         return tuple(claim for claim in claims if claim is not None)
 
@@ -406,14 +520,22 @@ class _Writer:
             return claim
         population = f"{NOVEL}, each counted once; not new patients"
         assumptions = tuple(CONTENTS_IID if line == IID else line for line in claim.assumptions)
-        return replace(claim, covers=replace(claim.covers, population=population), assumptions=assumptions)
+        return replace(
+            claim, covers=replace(claim.covers, population=population), assumptions=assumptions
+        )
 
     def _mean(self, quantity: Quantity, delta: float) -> Claim | None:
-        """A mean loss: binomial for rates of rows, betting on a stated range, on weighted losses where there is a shift."""
+        """A mean loss: binomial for rates of rows, betting on a stated range, on weighted
+        losses where there is a shift.
+        """
         name, lower, weighted = quantity.name, quantity.lower, self.what.weight_bound is not None
         counted = quantity.bounds is None and not weighted
         sample = f"{name}.means" if counted else f"{name}.losses"
-        if self.facts[f"{name}.n"] == 0 if counted and not self.grouped else self.facts[sample] == ():
+        if (
+            self.facts[f"{name}.n"] == 0
+            if counted and not self.grouped
+            else self.facts[sample] == ()
+        ):
             unit = "group has" if self.grouped and counted else "row is among"
             reason = f"{quantity.label}: no {unit} such rows"
             self.lacking.append(Lacking(what=quantity.quantity, reason=reason))
@@ -423,14 +545,18 @@ class _Writer:
             if lower:
                 read = {"successes": f"{name}.count", "n": f"{name}.n"}
                 return self.facts.claim(clopper_pearson_lower, read, **options)
-            return self.facts.claim(clopper_pearson, {"errors": f"{name}.count", "n": f"{name}.n"}, **options)
+            return self.facts.claim(
+                clopper_pearson, {"errors": f"{name}.count", "n": f"{name}.n"}, **options
+            )
         read = {"losses": sample}
         if weighted:
             whole = not (quantity.within or lower or self.what.proportional)
             theorem = shifted_mean if whole else reweighted_mean_lower if lower else reweighted_mean
             return self.facts.claim(theorem, read | {"weights": f"{name}.weights"}, **options)
         if quantity.bounds is not None and quantity.bounds[0] != 0:
-            return self.facts.claim(range_mean_lower if lower else range_mean_upper, read, **options)
+            return self.facts.claim(
+                range_mean_lower if lower else range_mean_upper, read, **options
+            )
         return self.facts.claim(betting_lower if lower else betting_upper, read, **options)
 
     def _gain(self, quantity: Quantity, delta: float) -> Claim:
@@ -440,7 +566,9 @@ class _Writer:
             options["met"].append(BASELINE_UNSEEN)
         read = {"losses": f"{quantity.name}.losses", "baseline_losses": f"{quantity.than}.losses"}
         if self.what.weight_bound is not None:
-            return self.facts.claim(reweighted_gain, read | {"weights": f"{quantity.name}.weights"}, **options)
+            return self.facts.claim(
+                reweighted_gain, read | {"weights": f"{quantity.name}.weights"}, **options
+            )
         ranged = quantity.bounds is not None and quantity.bounds[0] != 0
         return self.facts.claim(range_gain if ranged else paired_difference, read, **options)
 
@@ -448,7 +576,9 @@ class _Writer:
         """The mean loss over the rows of new groups, large groups counting for more."""
         most, name = self.what.largest_group or 1, quantity.name
         options = self._options(quantity, delta, f", mean over rows (at most {most:,} a group)")
-        options["covers"] = replace(options["covers"], population="the rows of new groups like these")
+        options["covers"] = replace(
+            options["covers"], population="the rows of new groups like these"
+        )
         read = {"losses": f"{name}.group_losses", "sizes": f"{name}.group_sizes"}
         return self.facts.claim(row_weighted_betting, read, largest_group=most, **options)
 
@@ -457,11 +587,14 @@ class _Writer:
         new = "random rows of new groups" if self.grouped else "new rows"
         label = f"distance from the truth, {100 * (1 - self.what.alpha):g}% of {new}"
         options = self._options(replace(quantity, label=label), delta, over="")
-        return self.facts.claim(conformal_radius, {"residuals": "residuals"}, alpha=self.what.alpha, **options)
+        return self.facts.claim(
+            conformal_radius, {"residuals": "residuals"}, alpha=self.what.alpha, **options
+        )
 
     def _options(self, quantity: Quantity, delta: float, over: str = OVER_GROUPS) -> dict[str, Any]:
         met = [ORDER]
-        if self.what.task == "classification" or quantity.bounds is None:  # the range is known by the kind of loss
+        # the range is known by the kind of loss
+        if self.what.task == "classification" or quantity.bounds is None:
             met += [STATED_RANGE, RANGE]
         return {
             "delta": delta,
@@ -477,7 +610,9 @@ class _Writer:
         }
 
     def _scale(self, quantity: Quantity) -> dict[str, Any]:
-        """What the theorem must know of the range of the loss and of the weights, and how the claim is shown."""
+        """What the theorem must know of the range of the loss and of the weights, and how the
+        claim is shown.
+        """
         if quantity.kind == "radius":
             return {}
         low, high = quantity.bounds or (0.0, 1.0)
@@ -490,7 +625,9 @@ class _Writer:
 
 
 def _slice_names(values: Mapping[str, Any]) -> list[str]:
-    return list(dict.fromkeys(key[6 : key.rindex("]")] for key in values if key.startswith("slice[")))
+    return list(
+        dict.fromkeys(key[6 : key.rindex("]")] for key in values if key.startswith("slice["))
+    )
 
 
 def _not_claimed(what: Measurement, *, against: bool) -> list[Lacking]:
@@ -499,7 +636,9 @@ def _not_claimed(what: Measurement, *, against: bool) -> list[Lacking]:
     if what.task != "regression":
         return lacking
     if what.weight_bound is not None:
-        reason = "the interval's rank is that of rows as they were drawn, not of a shifted population"
+        reason = (
+            "the interval's rank is that of rows as they were drawn, not of a shifted population"
+        )
         lacking.append(Lacking(what="error_quantile", theorem="conformal_radius", reason=reason))
     if what.loss_bound is None:
         reason = f"the mean {what.loss} loss is measured only: state its range with loss_bound="

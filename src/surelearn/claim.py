@@ -1,8 +1,8 @@
 """Claims, findings and theorems: the words that everything else is written in.
 
-A *theorem* is a pure function of numbers with its name, reference and assumptions attached. Applied to facts it makes a
-*claim*: what is guaranteed, how surely, for which predictor, loss, population and rows. A *finding* is a measurement; it
-guarantees nothing.
+A *theorem* is a pure function of numbers with its name, reference and assumptions attached. Applied
+to facts it makes a *claim*: what is guaranteed, how surely, for which predictor, loss, population
+and rows. A *finding* is a measurement; it guarantees nothing.
 """
 
 from __future__ import annotations
@@ -46,7 +46,8 @@ Severity = Literal["info", "notice", "warning", "serious"]
 
 IN_EXPECTATION = "in expectation"
 ALWAYS = "always"
-DETERMINISTIC = "deterministic"  # always, too, where "always" would be read as "against every attack"
+# always, too, where "always" would be read as "against every attack"
+DETERMINISTIC = "deterministic"
 _WITH_PROBABILITY = "with probability 1 - delta"
 _SYMBOLS = {"<=": "≤", ">=": "≥", "=": "=", "in": "in"}
 
@@ -76,8 +77,9 @@ class Covers:
 class Statement:
     """What a theorem says about its value: ``quantity relation value``, and how surely.
 
-    ``trivial`` is the value (or the name of the input that holds it) from which on the statement says nothing, and
-    ``measured`` computes the observed counterpart of the quantity from the theorem's inputs.
+    ``trivial`` is the value (or the name of the input that holds it) from which on the statement
+    says nothing, and ``measured`` computes the observed counterpart of the quantity from the
+    theorem's inputs.
     """
 
     quantity: str
@@ -111,7 +113,8 @@ def equal(quantity: str, **options: Any) -> Statement:
 
 @dataclass(frozen=True, kw_only=True)
 class Claim:
-    """One guarantee: a quantity, a relation, a value, how surely, by which theorem and under which assumptions.
+    """One guarantee: a quantity, a relation, a value, how surely, by which theorem and under which
+    assumptions.
 
     Attributes
     ----------
@@ -121,14 +124,16 @@ class Claim:
     confidence : a probability, "in expectation", "always" or "deterministic"
     theorem : the theorem's key in `surelearn.bounds.theorems()`
     inputs : the numbers the theorem was given; its ``delta`` is already divided by ``candidates``
-    assumptions : what must be true of the data for the claim to hold, for the reader to believe or not
+    assumptions : what must be true of the data for the claim to hold, for the reader to believe or
+        not
     met : assumptions of the theorem that hold by construction here
     covers : predictor, loss, population and rows
     evidence : "certified" (finite sample, distribution-free under the assumptions) or "asymptotic"
     label : the quantity in words for people
     candidates : among how many (models, theorems) the choice was made that this claim pays for
     sources : which input was read from which fact, so that `Certificate.verify` can follow it
-    family : claims of one family are simultaneous and are shown as their worst: "slice", "class", "constant"
+    family : claims of one family are simultaneous and are shown as their worst: "slice", "class",
+        "constant"
     standing : "together" with the certificate's other claims on one δ, or "alone"
     unit : "rate" is shown as a percentage, "number" as it is
     """
@@ -162,9 +167,16 @@ class Claim:
             sound = self.confidence in (ALWAYS, DETERMINISTIC, IN_EXPECTATION)
         else:
             delta = self.inputs["delta"]
-            sound = 0 < self.confidence < 1 and type(delta) in (int, float) and 0 < delta < 1 and self.candidates >= 1
+            sound = (
+                0 < self.confidence < 1
+                and type(delta) in (int, float)
+                and 0 < delta < 1
+                and self.candidates >= 1
+            )
         if not sound:
-            raise ValueError(f"the confidence of the claim about {self.quantity!r:.60} cannot be right")
+            raise ValueError(
+                f"the confidence of the claim about {self.quantity!r:.60} cannot be right"
+            )
 
     @property
     def delta(self) -> float:
@@ -194,11 +206,15 @@ class Claim:
 
     @property
     def with_probability(self) -> bool:
-        """Whether the claim holds with a stated probability; only such claims may stand beside a verdict."""
+        """Whether the claim holds with a stated probability; only such claims may stand beside
+        a verdict.
+        """
         return not isinstance(self.confidence, str)
 
     def about(self, part: str) -> str | None:
-        """Which ``part`` of the facts it was read from, by name: a "class", "constant" or "slice"; None for other claims."""
+        """Which ``part`` of the facts it was read from, by name: a "class", "constant" or
+        "slice"; None for other claims.
+        """
         start = f"{part}["
         keys = [key for key in self.sources.values() if key.startswith(start) and "]" in key]
         return keys[0][len(start) : keys[0].rindex("]")] if keys else None
@@ -208,14 +224,17 @@ class Claim:
         return freeze(find_theorem(self.theorem)(**self.inputs))
 
     def at(self, delta: float, *, candidates: int) -> Claim:
-        """The same claim with failure probability ``delta``, as one of ``candidates`` that share it.
+        """The same claim with failure probability ``delta``, as one of ``candidates`` that share
+        it.
 
         The choice the claim already paid for is paid for again: its own candidates multiply these.
         """
         total = candidates * self.candidates
         inputs = {**self.inputs, "delta": delta / total}
         value = freeze(find_theorem(self.theorem)(**inputs))
-        return replace(self, value=value, inputs=FrozenDict(inputs), confidence=1.0 - delta, candidates=total)
+        return replace(
+            self, value=value, inputs=FrozenDict(inputs), confidence=1.0 - delta, candidates=total
+        )
 
     def bound(self) -> str:
         """The value for people, rounded in the direction that keeps it true: ``≤ 6.7%``."""
@@ -230,7 +249,10 @@ class Claim:
 
     def __str__(self) -> str:
         note = ", vacuous" if self.vacuous else ""
-        return f"{self.label} {self.bound()}  ({self.surely()}, {find_theorem(self.theorem).name}{note})"
+        return (
+            f"{self.label} {self.bound()}  ({self.surely()},"
+            f" {find_theorem(self.theorem).name}{note})"
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """A plain dictionary, ready for JSON."""
@@ -242,7 +264,9 @@ class Claim:
     def from_dict(cls, plain: Mapping[str, Any]) -> Claim:
         """Read what `to_dict` wrote; ``vacuous`` is recomputed, never read."""
         with reading("the claim"):
-            values: dict[str, Any] = {key: from_plain(value) for key, value in plain.items() if key != "vacuous"}
+            values: dict[str, Any] = {
+                key: from_plain(value) for key, value in plain.items() if key != "vacuous"
+            }
             known = {f.name for f in fields(cls)}
             if unknown := set(values) - known:
                 raise ValueError(f"a claim has no field {min(unknown)!r:.60}")
@@ -274,7 +298,9 @@ class Finding:
     def __post_init__(self) -> None:
         object.__setattr__(self, "numbers", freeze(self.numbers))
         if self.severity not in ("info", "notice", "warning", "serious"):
-            raise ValueError(f"severity must be info, notice, warning or serious, not {self.severity!r:.60}")
+            raise ValueError(
+                f"severity must be info, notice, warning or serious, not {self.severity!r:.60}"
+            )
 
     def __str__(self) -> str:
         return f"{self.text} ({self.code}, {self.severity})"
@@ -317,17 +343,23 @@ class Theorem(Generic[P, R]):
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:  # noqa: D102 - the docstring is the theorem's
         try:
-            with np.errstate(all="ignore"):  # an overflow to ∞ is a limiting case; NaN is refused below
+            # an overflow to ∞ is a limiting case; NaN is refused below
+            with np.errstate(all="ignore"):
                 value = self.function(*args, **kwargs)
         except (TypeError, OverflowError, ZeroDivisionError, MemoryError, IndexError) as error:
             self.signature.bind(*args, **kwargs)  # an argument too many or too few is a TypeError
-            raise ValueError(f"{self.key} cannot be computed for these inputs: {str(error).splitlines()[0]:.150}") from None
+            raise ValueError(
+                f"{self.key} cannot be computed for these inputs: {str(error).splitlines()[0]:.150}"
+            ) from None
         if _has_nan(value):
             raise ValueError(f"{self.key} gives no number for these inputs")
         return value
 
     def __repr__(self) -> str:
-        return f"<theorem {self.key}: {self.claims.quantity} {_SYMBOLS[self.claims.relation]} …, {self.claims.holds}>"
+        return (
+            f"<theorem {self.key}: {self.claims.quantity} {_SYMBOLS[self.claims.relation]} …,"
+            f" {self.claims.holds}>"
+        )
 
     def certify(
         self,
@@ -350,11 +382,13 @@ class Theorem(Generic[P, R]):
         Parameters
         ----------
         *args, **kwargs : the theorem's own inputs
-        candidates : the predictor was chosen among so many on the same rows; ``delta`` is divided by it
+        candidates : the predictor was chosen among so many on the same rows; ``delta`` is divided
+            by it
         quantity, label : names that are more specific than the theorem's
         assumptions : further assumptions, after the theorem's own
         met : those of the theorem's own assumptions that hold by construction here
-        instead : assumptions that take the place of the theorem's, such as independent groups for independent rows
+        instead : assumptions that take the place of the theorem's, such as independent groups for
+            independent rows
         covers, sources, family, standing, unit : see `Claim`
         """
         if candidates < 1:
@@ -376,7 +410,10 @@ class Theorem(Generic[P, R]):
             confidence=confidence,
             theorem=self.key,
             inputs=inputs,
-            assumptions=(*((instead or {}).get(line, line) for line in self.assumes if line not in met), *assumptions),
+            assumptions=(
+                *((instead or {}).get(line, line) for line in self.assumes if line not in met),
+                *assumptions,
+            ),
             met=tuple(line for line in self.assumes if line in met),
             covers=covers or Covers(),
             evidence=self.claims.evidence,
@@ -406,7 +443,14 @@ def theorem(
     """
 
     def attach(function: Callable[P, R]) -> Theorem[P, R]:
-        made = Theorem(function, name=name, reference=reference, assumes=assumes, claims=claims, example=example)
+        made = Theorem(
+            function,
+            name=name,
+            reference=reference,
+            assumes=assumes,
+            claims=claims,
+            example=example,
+        )
         _THEOREMS[made.key] = made
         return made
 
@@ -420,7 +464,9 @@ def find_theorem(key: str) -> Theorem[..., Any]:
     try:
         return _THEOREMS[key]
     except KeyError:
-        raise ValueError(f"no theorem is called {key!r:.60}: see surelearn.bounds.theorems()") from None
+        raise ValueError(
+            f"no theorem is called {key!r:.60}: see surelearn.bounds.theorems()"
+        ) from None
 
 
 def registered_theorems() -> tuple[Theorem[..., Any], ...]:

@@ -4,12 +4,24 @@ from __future__ import annotations
 
 import click
 
-from surelearn.commands import audit, gate, ledger, plan, predict, reproduce, theorems, verify, watch
+from surelearn.commands import (
+    audit,
+    gate,
+    ledger,
+    plan,
+    predict,
+    reproduce,
+    theorems,
+    verify,
+    watch,
+)
 from surelearn.terminal import Commands
 from surelearn.version import __version__
 
 
-@click.group(cls=Commands, epilog=audit.EXAMPLES, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=Commands, epilog=audit.EXAMPLES, context_settings={"help_option_names": ["-h", "--help"]}
+)
 @click.version_option(__version__, prog_name="surelearn")
 def main() -> None:
     """Machine learning where every fit comes with a certificate."""

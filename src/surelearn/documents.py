@@ -1,7 +1,9 @@
-"""JSON that others may have written: limited in size, count, depth and numbers before anything is made of it.
+"""JSON that others may have written: limited in size, count, depth and numbers before anything is
+made of it.
 
-Every reader of a ledger, certificate, audit, manifest or watch state goes through `read_json` or `parse_json`; what they
-refuse, they refuse with a `ValueError` of one sentence. `checked` does the same for what is made of the plain data.
+Every reader of a ledger, certificate, audit, manifest or watch state goes through `read_json` or
+`parse_json`; what they refuse, they refuse with a `ValueError` of one sentence. `checked` does the
+same for what is made of the plain data.
 """
 
 from __future__ import annotations
@@ -49,7 +51,8 @@ def read_json(path: str | Path, what: str = "") -> Any:
 
 
 def parse_json(text: str | bytes, what: str = "this", *, deepest: int = DEEPEST) -> Any:
-    """The plain data in JSON text; NaN, a name that stands twice, and numbers that no float holds are refused too.
+    """The plain data in JSON text; NaN, a name that stands twice, and numbers that no float holds
+    are refused too.
 
     Examples
     --------
@@ -61,20 +64,39 @@ def parse_json(text: str | bytes, what: str = "this", *, deepest: int = DEEPEST)
     ValueError: audit.json is not JSON that is read: it is nested more than 100 deep
     """
     if len(text) > MOST_BYTES:
-        raise ValueError(f"{what} is not JSON that is read: it is larger than {MOST_BYTES / 2**20:g} MiB")
+        raise ValueError(
+            f"{what} is not JSON that is read: it is larger than {MOST_BYTES / 2**20:g} MiB"
+        )
     try:
         text = text.decode() if isinstance(text, bytes) else text
-        containers = text.count("[") + text.count("{")  # those inside strings too: an upper limit is enough
-        _limit(containers <= MOST_CONTAINERS, f"it holds more than {MOST_CONTAINERS:,} lists and objects")
-        _limit(containers + text.count(",") <= MOST_VALUES, f"it holds more than {MOST_VALUES:,} values")
-        plain = json.loads(text, object_pairs_hook=_once, parse_int=_whole, parse_float=_real, parse_constant=_constant)
+        # those inside strings too: an upper limit is enough
+        containers = text.count("[") + text.count("{")
+        _limit(
+            containers <= MOST_CONTAINERS,
+            f"it holds more than {MOST_CONTAINERS:,} lists and objects",
+        )
+        _limit(
+            containers + text.count(",") <= MOST_VALUES,
+            f"it holds more than {MOST_VALUES:,} values",
+        )
+        plain = json.loads(
+            text,
+            object_pairs_hook=_once,
+            parse_int=_whole,
+            parse_float=_real,
+            parse_constant=_constant,
+        )
         _limit(not _deeper(plain, deepest), f"it is nested more than {deepest} deep")
     except _LimitError as error:
         raise ValueError(f"{what} is not JSON that is read: {error}") from None
     except RecursionError:
-        raise ValueError(f"{what} is not JSON that is read: it is nested more than {deepest} deep") from None
+        raise ValueError(
+            f"{what} is not JSON that is read: it is nested more than {deepest} deep"
+        ) from None
     except MemoryError:
-        raise ValueError(f"{what} is not JSON that is read: there is not enough memory for it") from None
+        raise ValueError(
+            f"{what} is not JSON that is read: there is not enough memory for it"
+        ) from None
     except UnicodeDecodeError:
         raise ValueError(f"{what} is not JSON: it is not UTF-8 text") from None
     except ValueError as error:
@@ -126,7 +148,8 @@ def _deeper(plain: Any, most: int) -> bool:
 
 
 def check_format(plain: Any, what: str, kind: str, newest: int) -> int:
-    """The version of plain data that say which format they have; another format or a later version is refused.
+    """The version of plain data that say which format they have; another format or a later version
+    is refused.
 
     Parameters
     ----------
@@ -146,17 +169,21 @@ def check_format(plain: Any, what: str, kind: str, newest: int) -> int:
         raise ValueError(f"this is not {what}: its format is not {kind!r}")
     version = plain.get("version")
     if type(version) is not int or version < 1:
-        raise ValueError(f"this is {what}, but the version must be a positive whole number, not {version!r:.60}")
+        raise ValueError(
+            f"this is {what}, but the version must be a positive whole number, not {version!r:.60}"
+        )
     if version > newest:
         raise ValueError(
-            f"this is {what}, but it has version {version!s:.60}, this surelearn reads up to {newest}: upgrade surelearn"
+            f"this is {what}, but it has version {version!s:.60}, this surelearn reads up to"
+            f" {newest}: upgrade surelearn"
         )
     return version
 
 
 @contextmanager
 def reading(what: str) -> Iterator[None]:
-    """Whatever goes wrong while something is made of plain data is a `ValueError` that says what is damaged.
+    """Whatever goes wrong while something is made of plain data is a `ValueError` that says what is
+    damaged.
 
     Examples
     --------
@@ -170,9 +197,19 @@ def reading(what: str) -> Iterator[None]:
         yield
     except KeyError as error:
         raise ValueError(f"{what} is incomplete or damaged: it has no {error!s:.80}") from None
-    except (TypeError, AttributeError, LookupError, ArithmeticError, RecursionError, MemoryError, StopIteration) as error:
+    except (
+        TypeError,
+        AttributeError,
+        LookupError,
+        ArithmeticError,
+        RecursionError,
+        MemoryError,
+        StopIteration,
+    ) as error:
         said = str(error).splitlines() or [""]
-        raise ValueError(f"{what} is incomplete or damaged: {type(error).__name__}: {said[0]:.120}") from None
+        raise ValueError(
+            f"{what} is incomplete or damaged: {type(error).__name__}: {said[0]:.120}"
+        ) from None
 
 
 def checked(made: T) -> T:
@@ -197,12 +234,16 @@ def checked(made: T) -> T:
 
 @functools.cache
 def _hints(cls: type) -> dict[str, Any]:
-    """The types of a class's fields; a ledger has one such object per look, and evaluating them takes the longest."""
+    """The types of a class's fields; a ledger has one such object per look, and evaluating them
+    takes the longest.
+    """
     return typing.get_type_hints(cls)
 
 
 def _is_a(value: Any, hint: Any) -> bool:
-    """Whether a value is what an annotation says: of plain types, Literal, unions, tuples, lists and mappings."""
+    """Whether a value is what an annotation says: of plain types, Literal, unions, tuples,
+    lists and mappings.
+    """
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if hint is Any:
         return True

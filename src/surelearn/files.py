@@ -1,4 +1,6 @@
-"""Files that are never half written (write beside, then rename), and read only where they are files."""
+"""Files that are never half written (write beside, then rename), and read only where they are
+files.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ except ImportError:  # Windows
 
 @contextmanager
 def writing(path: Path) -> Iterator[Path]:
-    """A path beside ``path`` to write to; it takes the place of ``path`` at the end, on disk, unless something is raised."""
+    """A path beside ``path`` to write to; it takes the place of ``path`` at the end, on disk,
+    unless something is raised.
+    """
     path = Path(os.path.abspath(path))
     path.parent.mkdir(parents=True, exist_ok=True)
     beside = path.with_name(f".{path.name}.{os.getpid()}.part")
@@ -40,7 +44,9 @@ def write(path: Path, content: bytes | str) -> None:
 
 
 def check_regular(path: Path, what: str = "") -> None:
-    """Refuse what exists and is neither a regular file nor a folder: a pipe would be waited for, a device has no end."""
+    """Refuse what exists and is neither a regular file nor a folder: a pipe would be waited
+    for, a device has no end.
+    """
     try:
         mode = os.stat(path).st_mode
     except (OSError, ValueError):  # which opening it says better
@@ -70,7 +76,8 @@ def _kind(mode: int) -> str:
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Hold the folder of ``path``, so that of two processes that read and write it the second waits.
+    """Hold the folder of ``path``, so that of two processes that read and write it the second
+    waits.
 
     Without fcntl (Windows) nothing is held.
     """

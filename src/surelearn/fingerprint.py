@@ -1,8 +1,9 @@
 """Hashes of models and rows, so that a certificate says which ones it is about.
 
-Hashing only ever *reads* an object's state; nothing is loaded or executed. The hash depends on values alone: not on memory
-layout, on which parts are shared, on counters that predicting moves, or on where a class with a key lives
-(`surelearn.keys`), so that a model keeps its hash when it is saved, loaded and used, and when surelearn's files move.
+Hashing only ever *reads* an object's state; nothing is loaded or executed. The hash depends on
+values alone: not on memory layout, on which parts are shared, on counters that predicting moves, or
+on where a class with a key lives (`surelearn.keys`), so that a model keeps its hash when it is
+saved, loaded and used, and when surelearn's files move.
 """
 
 from __future__ import annotations
@@ -27,10 +28,12 @@ class _UnhashableError(TypeError):
 
 
 def fingerprint_model(model: Any) -> str:
-    """``sha256:…`` of a model's full state, or "unhashed" for a plain function and for state that cannot be read.
+    """``sha256:…`` of a model's full state, or "unhashed" for a plain function and for state that
+    cannot be read.
 
-    A function's hash would be its name's, and say nothing about what it does. A learner's ``certificate_`` is left out: it
-    names the hash of the model that it is about. So are seeds that must stay secret (`surelearn.seeds`).
+    A function's hash would be its name's, and say nothing about what it does. A learner's
+    ``certificate_`` is left out: it names the hash of the model that it is about. So are seeds that
+    must stay secret (`surelearn.seeds`).
     """
     fixed = _FIXED.get()
     if id(model) not in fixed:
@@ -42,7 +45,9 @@ def fingerprint_model(model: Any) -> str:
 
 @contextmanager
 def fixed_models(*models: Any) -> Iterator[None]:
-    """For work that leaves these models as they are: each is hashed once, however often its hash is asked for."""
+    """For work that leaves these models as they are: each is hashed once, however often its
+    hash is asked for.
+    """
     token = _FIXED.set({**_FIXED.get(), **{id(model): None for model in models}})
     try:
         yield
@@ -51,14 +56,19 @@ def fixed_models(*models: Any) -> Iterator[None]:
 
 
 def is_fingerprint_of(model: Any, fingerprint: Any) -> bool:
-    """Whether it is the model's hash, also with the names that classes had when hashes were made for the first time."""
+    """Whether it is the model's hash, also with the names that classes had when hashes were
+    made for the first time.
+    """
     if (found := fingerprint_model(model)) == fingerprint or found == UNHASHED:
         return found == fingerprint
     return _fingerprint(model, first=True) == fingerprint
 
 
 def _fingerprint(model: Any, *, first: bool) -> str:
-    if not (any(hasattr(model, name) for name in ("predict", "transform", "unit_losses")) or _is_module(model)):
+    if not (
+        any(hasattr(model, name) for name in ("predict", "transform", "unit_losses"))
+        or _is_module(model)
+    ):
         return UNHASHED
     digest = _Digest(first)
     try:
@@ -80,7 +90,9 @@ class _Digest:
 
 
 def fingerprint_rows(X: Any, y: Any) -> str:
-    """``sha256:…`` of features and targets (None: of units without), column by column; pandas, polars, NumPy or sparse."""
+    """``sha256:…`` of features and targets (None: of units without), column by column; pandas,
+    polars, NumPy or sparse.
+    """
     digest = hashlib.sha256()
     for name, values in (*_columns(X), *(() if y is None else (("target", y),))):
         array = _array(values)
@@ -105,7 +117,12 @@ def _columns(X: Any) -> list[tuple[str, Any]]:
         return [(str(name), X[name]) for name in X.columns]
     if hasattr(X, "tocsr"):  # SciPy sparse
         rows = X.tocsr()
-        return [("data", rows.data), ("indices", rows.indices), ("indptr", rows.indptr), ("shape", rows.shape)]
+        return [
+            ("data", rows.data),
+            ("indices", rows.indices),
+            ("indptr", rows.indptr),
+            ("shape", rows.shape),
+        ]
     return [("X", X)]
 
 
@@ -118,7 +135,9 @@ def _feed(digest: _Digest, value: Any, inside: tuple[int, ...]) -> None:
     elif _is_torch(value, "Tensor"):
         _feed_tensor(digest, value, inside)
     elif isinstance(value, (np.generic, np.dtype)):
-        digest.update(f"{value.dtype.str if isinstance(value, np.generic) else value.str}:{value!r};".encode())
+        digest.update(
+            f"{value.dtype.str if isinstance(value, np.generic) else value.str}:{value!r};".encode()
+        )
     elif isinstance(value, type):
         digest.update(f"class:{digest.name(value)};".encode())
     elif id(value) in inside:  # an object that holds itself
@@ -130,7 +149,9 @@ def _feed(digest: _Digest, value: Any, inside: tuple[int, ...]) -> None:
 def _feed_parts(digest: _Digest, value: Any, inside: tuple[int, ...]) -> None:
     kind = digest.name(type(value))
     if isinstance(value, Mapping):
-        parts = sorted(((repr(key), key, item) for key, item in value.items()), key=lambda part: part[0])
+        parts = sorted(
+            ((repr(key), key, item) for key, item in value.items()), key=lambda part: part[0]
+        )
         flat = [part for _, key, item in parts for part in (key, item)]
     elif isinstance(value, (set, frozenset)):
         flat = sorted(value, key=repr)
@@ -157,17 +178,24 @@ def _feed_array(digest: _Digest, array: np.ndarray, inside: tuple[int, ...]) -> 
 
 
 def _feed_tensor(digest: _Digest, tensor: Any, inside: tuple[int, ...]) -> None:
-    """As an array with the tensor's type, wherever it is kept; half precision that NumPy has not is widened."""
+    """As an array with the tensor's type, wherever it is kept; half precision that NumPy has
+    not is widened.
+    """
     digest.update(f"tensor:{tensor.dtype}:".encode())
     plain = tensor.detach().cpu()
     if plain.is_sparse or plain.is_quantized:
         raise _UnhashableError("a sparse or quantized tensor")
-    _feed_array(digest, (plain.float() if str(tensor.dtype) == "torch.bfloat16" else plain).numpy(), inside)
+    _feed_array(
+        digest, (plain.float() if str(tensor.dtype) == "torch.bfloat16" else plain).numpy(), inside
+    )
 
 
 def _is_torch(value: Any, name: str) -> bool:
     """Whether it is a torch tensor, or a module, without importing torch."""
-    return any(kind.__name__ == name and kind.__module__.partition(".")[0] == "torch" for kind in type(value).__mro__)
+    return any(
+        kind.__name__ == name and kind.__module__.partition(".")[0] == "torch"
+        for kind in type(value).__mro__
+    )
 
 
 def _is_module(value: Any) -> bool:
@@ -179,25 +207,41 @@ def _is_of(value: Any, library: str) -> bool:
 
 
 def canonical_cbm(model: Any) -> bytes:
-    """A fitted CatBoost model in its binary form, as CatBoost writes it once it has read it: its first writing differs."""
+    """A fitted CatBoost model in its binary form, as CatBoost writes it once it has read it:
+    its first writing differs.
+    """
     again = type(model)()
     again.load_model(blob=bytes(model._serialize_model()), format="cbm")
     return bytes(again._serialize_model())
 
 
 def _state(value: Any, *, first: bool) -> list[Any]:
-    """The parts of an object: its attributes, or what it would be rebuilt from; ``first`` as they were read at first."""
-    if not first and _is_of(value, "xgboost") and hasattr(value, "save_raw"):  # the model, not the threads it runs with
-        return [bytes(value.save_raw("json")), {name: part for name, part in vars(value).items() if name != "handle"}]
-    if not first and _is_of(value, "catboost") and hasattr(value, "_serialize_model") and value.is_fitted():
+    """The parts of an object: its attributes, or what it would be rebuilt from; ``first`` as
+    they were read at first.
+    """
+    # the model, not the threads it runs with
+    if not first and _is_of(value, "xgboost") and hasattr(value, "save_raw"):
+        return [
+            bytes(value.save_raw("json")),
+            {name: part for name, part in vars(value).items() if name != "handle"},
+        ]
+    if (
+        not first
+        and _is_of(value, "catboost")
+        and hasattr(value, "_serialize_model")
+        and value.is_fitted()
+    ):
         state = value.__getstate__()
-        state.pop("_test_evals", None)  # answers on the rows that stopped it: CatBoost does not read them back
+        # answers on the rows that stopped it: CatBoost does not read them back
+        state.pop("_test_evals", None)
         return [{**state, "__model": canonical_cbm(value)}]
-    if hasattr(value, "get_tree_stats"):  # scikit-learn's trees of neighbors count their queries in their state
+    # scikit-learn's trees of neighbors count their queries in their state
+    if hasattr(value, "get_tree_stats"):
         return [np.asarray(part) for part in value.get_arrays()]
     if callable(value) and hasattr(value, "__code__"):
         raise _UnhashableError("a function inside a model")
-    if _is_module(value):  # weights, buffers, parts and settings; predicting may turn ``training`` off and on
+    # weights, buffers, parts and settings; predicting may turn ``training`` off and on
+    if _is_module(value):
         return [{name: part for name, part in vars(value).items() if name != "training"}]
     if hasattr(value, "__dict__") and type(value).__reduce__ is object.__reduce__:
         state = value.__getstate__()

@@ -1,8 +1,10 @@
-"""Stable keys of classes whose objects are saved: a file says "ridge/1", wherever the class lives today.
+"""Stable keys of classes whose objects are saved: a file says "ridge/1", wherever the class lives
+today.
 
-A class that is saved states its key, ``saved_as = "ridge/1"``, for itself and not for what is derived from it; the number
-grows when what its objects hold changes its meaning. A key is looked for among classes of surelearn that are loaded, and
-then in the installed packages where learners live: no file of a model names a module that is imported.
+A class that is saved states its key, ``saved_as = "ridge/1"``, for itself and not for what is
+derived from it; the number grows when what its objects hold changes its meaning. A key is looked
+for among classes of surelearn that are loaded, and then in the installed packages where learners
+live: no file of a model names a module that is imported.
 """
 
 from __future__ import annotations
@@ -14,9 +16,11 @@ import sys
 
 from surelearn.record import ROOMS
 
-HOMES = (*ROOMS, "selection.preparation", "attacks.domains")  # packages and modules where classes with a key live
+# packages and modules where classes with a key live
+HOMES = (*ROOMS, "selection.preparation", "attacks.domains")
 _KEY = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*/[1-9][0-9]{0,3}")
-# Where a class lived while files named its module, in the order of time. Closed: since then files have keys. Fingerprints of
+# Where a class lived while files named its module, in the order of time. Closed: since then files
+# have keys. Fingerprints of
 # these classes hold the last path for good, so that moving a class makes no other model of it.
 _PATHS = {
     "adaboost-classifier/1": ("boosting.adaboost.AdaBoostClassifier",),
@@ -32,13 +36,19 @@ _PATHS = {
     "fourier-features/1": ("kernel.random_features.FourierFeatures",),
     "gaussian-kernel/1": ("kernel.functions.Gaussian",),
     "hashed-words/1": ("selection.preparation.HashedWords",),
-    "huber-regression/1": ("linear.robust.HuberRegression", "linear.robust.regression.HuberRegression"),
+    "huber-regression/1": (
+        "linear.robust.HuberRegression",
+        "linear.robust.regression.HuberRegression",
+    ),
     "kmeans/1": ("cluster.kmeans.KMeans",),
     "laplace-kernel/1": ("kernel.functions.Laplace",),
     "least-squares/1": ("linear.ridge.LeastSquares", "linear.ridge.learner.LeastSquares"),
     "linear-eigenpro-regressor/1": ("kernel.linear_form.LinearEigenProRegressor",),
     "linear-kernel/1": ("kernel.functions.Linear",),
-    "logistic-regression/1": ("linear.logistic.LogisticRegression", "linear.logistic.learner.LogisticRegression"),
+    "logistic-regression/1": (
+        "linear.logistic.LogisticRegression",
+        "linear.logistic.learner.LogisticRegression",
+    ),
     "matern-kernel/1": ("kernel.functions.Matern",),
     "naive-bayes/1": ("linear.naive_bayes.NaiveBayes",),
     "partition-classifier/1": ("robust.partition.PartitionClassifier",),
@@ -49,9 +59,15 @@ _PATHS = {
     "random-features-regressor/1": ("kernel.random_features.RandomFeaturesRegressor",),
     "relu-features/1": ("kernel.random_features.ReluFeatures",),
     "ridge/1": ("linear.ridge.Ridge", "linear.ridge.learner.Ridge"),
-    "square-root-lasso/1": ("linear.robust_lasso.SquareRootLasso", "linear.robust.lasso.SquareRootLasso"),
+    "square-root-lasso/1": (
+        "linear.robust_lasso.SquareRootLasso",
+        "linear.robust.lasso.SquareRootLasso",
+    ),
     "sum-kernel/1": ("kernel.composites.Sum",),
-    "support-vector-machine/1": ("linear.svm.SupportVectorMachine", "linear.svm.learner.SupportVectorMachine"),
+    "support-vector-machine/1": (
+        "linear.svm.SupportVectorMachine",
+        "linear.svm.learner.SupportVectorMachine",
+    ),
     "variational-regression/1": (
         "linear.robust.VariationalRegression",
         "linear.robust.regression.VariationalRegression",
@@ -67,13 +83,16 @@ def path_of(cls: type) -> str:
 
 
 def key_of(cls: type) -> str | None:
-    """The key that a class of surelearn states for itself; None for others, and for classes derived from it."""
+    """The key that a class of surelearn states for itself; None for others, and for classes
+    derived from it.
+    """
     key = vars(cls).get("saved_as")
     return key if isinstance(key, str) and cls.__module__.partition(".")[0] == "surelearn" else None
 
 
 def find_class(key: str) -> type | None:
-    """The class with a key, wherever it lives; None where there is none. Nothing is imported that the key names.
+    """The class with a key, wherever it lives; None where there is none. Nothing is imported that
+    the key names.
 
     Examples
     --------
@@ -100,7 +119,8 @@ def _import_all(home: str) -> None:
 
 
 def hashed_name(cls: type, *, first: bool = False) -> str:
-    """How a class is named in the fingerprint of an object: ``first`` as it was before it had moved for the first time.
+    """How a class is named in the fingerprint of an object: ``first`` as it was before it had moved
+    for the first time.
 
     Examples
     --------
@@ -120,6 +140,10 @@ def known_classes() -> dict[str, type]:
     found: dict[str, type] = {}
     for name, module in list(sys.modules.items()):
         if name.partition(".")[0] == "surelearn":
-            classes = [made for made in list(vars(module).values()) if isinstance(made, type) and made.__module__ == name]
+            classes = [
+                made
+                for made in list(vars(module).values())
+                if isinstance(made, type) and made.__module__ == name
+            ]
             found |= {key: made for made in classes if (key := key_of(made)) is not None}
     return found

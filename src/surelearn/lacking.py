@@ -7,9 +7,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Lacking:
-    """Something that is not there, and the reason: a claim that is not made, a gradient or closed form that is not known.
+    """Something that is not there, and the reason: a claim that is not made, a gradient or closed
+    form that is not known.
 
-    A function that may have no answer returns ``Answer | Lacking``; whoever asks tells them apart with ``isinstance``.
+    A function that may have no answer returns ``Answer | Lacking``; whoever asks tells them apart
+    with ``isinstance``.
 
     Attributes
     ----------

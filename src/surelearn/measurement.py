@@ -1,8 +1,9 @@
-"""Losses per row of one fixed predictor on fresh rows, averaged over independent units: the facts of a certificate.
+"""Losses per row of one fixed predictor on fresh rows, averaged over independent units: the facts
+of a certificate.
 
-A task is a named set of losses: a classifier's errors, per class and per slice, a regression's distance from the truth, or
-any loss in a stated range that the caller brings. Measuring is kept apart from claiming, so that a certificate can be
-verified by measuring again.
+A task is a named set of losses: a classifier's errors, per class and per slice, a regression's
+distance from the truth, or any loss in a stated range that the caller brings. Measuring is kept
+apart from claiming, so that a certificate can be verified by measuring again.
 """
 
 from __future__ import annotations
@@ -37,10 +38,11 @@ class Measurement:
     positive : the class that matters, if one does
     constants : labels whose constant answer is compared with
     cost : what a missed positive costs when a false alarm costs 1
-    by_cost : whether constant answers and the baseline are compared with by their cost; by their errors in certificates
-        that were made before the mean cost could be the headline
+    by_cost : whether constant answers and the baseline are compared with by their cost; by their
+        errors in certificates that were made before the mean cost could be the headline
     alpha : regression: the fraction of new targets that a prediction interval may miss
-    loss, loss_bound : regression: which loss is averaged, and its stated range [0, loss_bound]; losses: what it is called
+    loss, loss_bound : regression: which loss is averaged, and its stated range [0, loss_bound];
+        losses: what it is called
     largest_group : no group has more rows, as stated; losses are then summed over groups, too
     loss_range : losses: the stated range
     binary : losses: whether each is 0 or 1, by its type
@@ -64,19 +66,29 @@ class Measurement:
     proportional: bool = False
 
     def options(self) -> dict[str, Any]:
-        """Plain options for the facts; the last four, which came later, and those of other tasks only where they are set."""
+        """Plain options for the facts; the last four, which came later, and those of other
+        tasks only where they are set.
+        """
         always = () if self.task == "losses" else [field.name for field in fields(self)][:-4]
         values = {field.name: (getattr(self, field.name), field.default) for field in fields(self)}
-        return {name: value for name, (value, default) in values.items() if name in always or value != default}
+        return {
+            name: value
+            for name, (value, default) in values.items()
+            if name in always or value != default
+        }
 
     @classmethod
     def from_options(cls, options: Mapping[str, Any]) -> Measurement:
         """Read what `options` wrote."""
-        return cls(**{key: value for key, value in options.items() if key in cls.__dataclass_fields__})
+        return cls(
+            **{key: value for key, value in options.items() if key in cls.__dataclass_fields__}
+        )
 
 
 class LossBoundError(ValueError):
-    """A stated bound on the loss that the rows contradict: stating a larger one now would be choosing it by them."""
+    """A stated bound on the loss that the rows contradict: stating a larger one now would be
+    choosing it by them.
+    """
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,20 +125,29 @@ def measure(
 ) -> dict[str, Any]:
     """Predict once, or take the losses, and gather every fact that `certify` can make a claim of.
 
-    A rate is kept as ``name.count`` of ``name.n`` rows or, with groups, as ``name.means``: one mean a group that has such
-    rows. Other losses, and those to be compared row by row, are kept as ``name.losses``; with weights so are all, as means
-    by weight, beside ``name.weights``. Samples are put in a fixed pseudo-random order, since some theorems need an order
-    that does not depend on the losses.
+    A rate is kept as ``name.count`` of ``name.n`` rows or, with groups, as ``name.means``: one mean
+    a group that has such rows. Other losses, and those to be compared row by row, are kept as
+    ``name.losses``; with weights so are all, as means by weight, beside ``name.weights``. Samples
+    are put in a fixed pseudo-random order, since some theorems need an order that does not depend
+    on the losses.
 
     Raises
     ------
     ValueError
-        in one sentence, for empty or mismatched data, missing or unknown labels, missing predictions, losses out of range
+        in one sentence, for empty or mismatched data, missing or unknown labels, missing
+        predictions, losses out of range
     """
     if losses is not None and what.task != "losses":
-        raise ValueError("losses go with a certificate of losses per unit, and this one is about a model's predictions")
+        raise ValueError(
+            "losses go with a certificate of losses per unit, and this one is about a model's"
+            " predictions"
+        )
     by_losses = what.task == "losses"
-    truth = _checked_losses(losses_of(losses, model, X), X, what, "losses") if by_losses else _target(y, X)
+    truth = (
+        _checked_losses(losses_of(losses, model, X), X, what, "losses")
+        if by_losses
+        else _target(y, X)
+    )
     sampler = _Sampler(truth.size, groups, _weights(weights, truth.size, what))
     marks = {f"slice[{name}]": mask for name, mask in _slices(slices, X, truth.size).items()}
     if novel is not None:
@@ -145,7 +166,8 @@ def measure(
             other = _checked_losses(losses_of(baseline_losses, None, X, name), X, what, name)
             if other.size != truth.size:
                 raise ValueError(
-                    f"losses has {truth.size} units and {name} has {other.size}: they must be of the same units"
+                    f"losses has {truth.size} units and {name} has {other.size}: they must be of"
+                    " the same units"
                 )
         main = _losses(truth, other, what, sampler, values)
     if main is not None:
@@ -155,7 +177,8 @@ def measure(
 
 
 def costs_of(is_positive: Mask, called: Mask, cost: float) -> npt.NDArray[np.float64]:
-    """What each answer costs: ``cost`` for a missed positive, 1 for a false alarm, otherwise nothing.
+    """What each answer costs: ``cost`` for a missed positive, 1 for a false alarm, otherwise
+    nothing.
 
     Examples
     --------
@@ -166,11 +189,19 @@ def costs_of(is_positive: Mask, called: Mask, cost: float) -> npt.NDArray[np.flo
 
 
 def _classification(
-    model: Any, X: Any, y: Any, what: Measurement, baseline: Any, sampler: _Sampler, values: dict[str, Any]
+    model: Any,
+    X: Any,
+    y: Any,
+    what: Measurement,
+    baseline: Any,
+    sampler: _Sampler,
+    values: dict[str, Any],
 ) -> Loss:
     unknown = [label for label in _unique(y) if label not in what.classes]
     if unknown:
-        raise ValueError(f"y holds {unknown[0]!r}, a label the model never saw: it knows {_listed(what.classes)}")
+        raise ValueError(
+            f"y holds {unknown[0]!r}, a label the model never saw: it knows {_listed(what.classes)}"
+        )
     predicted = _labels(model, X, y.size, "model", what.classes)
     wrong = np.asarray(predicted != y, dtype=bool)
     risk = Loss("risk", wrong, counted=True)
@@ -195,15 +226,25 @@ def _classification(
         others["baseline"] = _labels(baseline, X, y.size, "baseline", what.classes)
     for name, answers in others.items():
         if what.by_cost and what.cost is not None:
-            costs = costs_of(np.asarray(y == what.positive), np.asarray(answers == what.positive), what.cost)
+            costs = costs_of(
+                np.asarray(y == what.positive), np.asarray(answers == what.positive), what.cost
+            )
             values |= sampler.kept(Loss(f"{name}.cost", costs))
         else:
-            values |= sampler.kept(Loss(name, np.asarray(y != answers, dtype=bool), counted=True), compared=True)
+            values |= sampler.kept(
+                Loss(name, np.asarray(y != answers, dtype=bool), counted=True), compared=True
+            )
     return risk
 
 
 def _regression(
-    model: Any, X: Any, y: Any, what: Measurement, baseline: Any, sampler: _Sampler, values: dict[str, Any]
+    model: Any,
+    X: Any,
+    y: Any,
+    what: Measurement,
+    baseline: Any,
+    sampler: _Sampler,
+    values: dict[str, Any],
 ) -> Loss | None:
     y = _numeric(y, "y")
     error = _numeric(_predictions(model, X, y.size, "model"), "the model's predictions") - y
@@ -213,19 +254,29 @@ def _regression(
     if what.loss_bound is None:
         return None
     if losses.max() > what.loss_bound:
-        raise LossBoundError(f"loss_bound={what.loss_bound:g} is not a bound: some row has a larger {what.loss} loss")
+        raise LossBoundError(
+            f"loss_bound={what.loss_bound:g} is not a bound: some row has a larger {what.loss} loss"
+        )
     other = None
     if baseline is not None:
-        other = LOSSES[what.loss](_numeric(_predictions(baseline, X, y.size, "baseline"), "the baseline's predictions") - y)
+        other = LOSSES[what.loss](
+            _numeric(_predictions(baseline, X, y.size, "baseline"), "the baseline's predictions")
+            - y
+        )
         if other.max() > what.loss_bound:
             raise LossBoundError(
-                f"loss_bound={what.loss_bound:g} is not a bound: the baseline has a larger {what.loss} loss"
+                f"loss_bound={what.loss_bound:g} is not a bound: the baseline has a larger"
+                f" {what.loss} loss"
             )
     return _losses(losses, other, what, sampler, values)
 
 
 def _losses(
-    losses: Floats, baseline_losses: Floats | None, what: Measurement, sampler: _Sampler, values: dict[str, Any]
+    losses: Floats,
+    baseline_losses: Floats | None,
+    what: Measurement,
+    sampler: _Sampler,
+    values: dict[str, Any],
 ) -> Loss:
     main = Loss("loss", losses, counted=what.binary)
     values |= sampler.kept(main, compared=True)
@@ -236,8 +287,12 @@ def _losses(
     return main
 
 
-def losses_of(losses: LossesPerUnit | None, model: Any, units: Any, name: str = "losses") -> npt.NDArray[Any]:
-    """Losses as they were given, or as a function of the units (the model's own ``unit_losses``) gives them."""
+def losses_of(
+    losses: LossesPerUnit | None, model: Any, units: Any, name: str = "losses"
+) -> npt.NDArray[Any]:
+    """Losses as they were given, or as a function of the units (the model's own
+    ``unit_losses``) gives them.
+    """
     source = losses if losses is not None else getattr(model, "unit_losses", None)
     if source is None:
         raise ValueError(f"{name} are needed: one number per unit, or a function of the units")
@@ -247,7 +302,8 @@ def losses_of(losses: LossesPerUnit | None, model: Any, units: Any, name: str = 
     try:
         array = np.asarray(given)
         array.astype(float)
-    except (TypeError, ValueError, RuntimeError):  # words, sequences of different lengths, a tensor that needs gradients
+    # words, sequences of different lengths, a tensor that needs gradients
+    except (TypeError, ValueError, RuntimeError):
         raise ValueError(f"{name} must be numbers, one per unit") from None
     return array
 
@@ -260,15 +316,20 @@ def _checked_losses(losses: npt.NDArray[Any], units: Any, what: Measurement, nam
     if array.size == 0:
         raise ValueError(f"{name} must not be empty: there are no units to certify on")
     if units is not None and _length(units) != array.size:
-        raise ValueError(f"X has {_length(units)} units and {name} has {array.size}: they must describe the same units")
+        raise ValueError(
+            f"X has {_length(units)} units and {name} has {array.size}: they must describe the same"
+            " units"
+        )
     if not np.isfinite(array).all():
-        raise ValueError(f"{name} must be finite: {int((~np.isfinite(array)).sum())} of {array.size} are not")
+        raise ValueError(
+            f"{name} must be finite: {int((~np.isfinite(array)).sum())} of {array.size} are not"
+        )
     low, high = what.loss_range or (0.0, 1.0)
     if array.min() < low or array.max() > high:
         outside = array[(array < low) | (array > high)]
         raise LossBoundError(
-            f"loss_range=({low:g}, {high:g}) is not the range of {name}: {outside.size} of {array.size} lie outside, "
-            f"such as {outside[0]:g}"
+            f"loss_range=({low:g}, {high:g}) is not the range of {name}: {outside.size} of"
+            f" {array.size} lie outside, such as {outside[0]:g}"
         )
     return array
 
@@ -280,12 +341,16 @@ def check_range(loss_range: Any) -> tuple[float, float]:
     except (TypeError, ValueError):
         low = high = math.nan
     if not (math.isfinite(high - low) and low < high):
-        raise ValueError(f"loss_range must be two finite numbers, the lower one first, not {loss_range!r:.60}")
+        raise ValueError(
+            f"loss_range must be two finite numbers, the lower one first, not {loss_range!r:.60}"
+        )
     return low, high
 
 
 class _Sampler:
-    """The independent units, rows or groups, in a fixed pseudo-random order, and means over them, by weight if given."""
+    """The independent units, rows or groups, in a fixed pseudo-random order, and means over
+    them, by weight if given.
+    """
 
     def __init__(self, n: int, groups: Any, weights: Floats | None = None) -> None:
         self.grouped, self.weights = groups is not None, weights
@@ -294,12 +359,19 @@ class _Sampler:
         else:
             labels = np.asarray(groups)
             if labels.shape != (n,):
-                raise ValueError(f"groups must name one group a row: it has shape {labels.shape}, y has {n} rows")
+                raise ValueError(
+                    f"groups must name one group a row: it has shape {labels.shape}, y has {n} rows"
+                )
             if missing(labels).any():
-                raise ValueError("groups must not be missing: give rows of an unknown group one of their own")
-            index = np.unique(labels.astype(str) if labels.dtype == object else labels, return_inverse=True)[1]
+                raise ValueError(
+                    "groups must not be missing: give rows of an unknown group one of their own"
+                )
+            index = np.unique(
+                labels.astype(str) if labels.dtype == object else labels, return_inverse=True
+            )[1]
         self.units = int(index.max()) + 1
-        rng = np.random.default_rng(0)  # the order must not depend on the losses; that it is always the same is harmless
+        # the order must not depend on the losses; that it is always the same is harmless
+        rng = np.random.default_rng(0)
         self.unit_of_row = rng.permutation(self.units)[index]
         self.row_order = rng.permutation(n)
 
@@ -310,7 +382,9 @@ class _Sampler:
 
     def sums(self, name: str, values: Any) -> dict[str, Any]:
         """The sum of ``values`` over each unit's rows, and their number."""
-        totals = np.bincount(self.unit_of_row, np.asarray(values, dtype=float), minlength=self.units)
+        totals = np.bincount(
+            self.unit_of_row, np.asarray(values, dtype=float), minlength=self.units
+        )
         return {f"{name}.group_losses": totals, f"{name}.group_sizes": self.sizes}
 
     def kept(self, loss: Loss, *, compared: bool = False) -> dict[str, Any]:
@@ -318,7 +392,9 @@ class _Sampler:
         within = np.ones(len(loss.values), dtype=bool) if loss.within is None else loss.within
         facts: dict[str, Any] = {}
         if self.weights is not None:
-            facts[f"{loss.name}.weights"] = self._average(self.weights, np.ones(len(within)), within)
+            facts[f"{loss.name}.weights"] = self._average(
+                self.weights, np.ones(len(within)), within
+            )
         elif loss.counted:
             facts |= self._rate(loss.name, np.asarray(loss.values, dtype=bool), within)
         if compared or not loss.counted or self.weights is not None:
@@ -330,11 +406,15 @@ class _Sampler:
         means = self._means(values, np.ones(len(values), dtype=bool))
         if self.weights is None:
             return float(means.mean())
-        weights = self._average(self.weights, np.ones(len(values)), np.ones(len(values), dtype=bool))
+        weights = self._average(
+            self.weights, np.ones(len(values)), np.ones(len(values), dtype=bool)
+        )
         return float(np.sum(weights * means) / weights.sum()) if weights.any() else math.nan
 
     def _means(self, values: Any, within: Mask) -> Floats:
-        """Mean of ``values`` over the rows ``within`` each unit, for the units that have such rows."""
+        """Mean of ``values`` over the rows ``within`` each unit, for the units that have such
+        rows.
+        """
         plain = self._average(values, np.ones(len(values)), within)
         if self.weights is None:
             return plain
@@ -378,14 +458,19 @@ def _labels(model: Any, X: Any, n: int, name: str, classes: tuple[Any, ...]) -> 
     predicted = _predictions(model, X, n, name, classes)
     unknown = [label for label in _unique(predicted) if label not in classes]
     if unknown:
-        raise ValueError(f"the {name} predicts {unknown[0]!r}, which is no class: it knows {_listed(classes)}")
+        raise ValueError(
+            f"the {name} predicts {unknown[0]!r}, which is no class: it knows {_listed(classes)}"
+        )
     return predicted
 
 
 def _predictions(model: Any, X: Any, n: int, name: str, classes: Any = None) -> Any:
     predicted = np.asarray(predict_with(model, classes)(X))
     if predicted.shape != (n,):
-        raise ValueError(f"the {name} must predict one value per row: {n} rows gave predictions of shape {predicted.shape}")
+        raise ValueError(
+            f"the {name} must predict one value per row: {n} rows gave predictions of shape"
+            f" {predicted.shape}"
+        )
     if missing(predicted).any():
         raise ValueError(f"the {name} predicts NaN for {int(missing(predicted).sum())} of {n} rows")
     return predicted
@@ -400,13 +485,20 @@ def _weights(weights: Any, n: int, what: Measurement) -> Floats | None:
     if what.weight_bound is None:
         return None
     if weights is None:
-        raise ValueError("weights are needed, one per unit: the certificate is about a shifted population")
+        raise ValueError(
+            "weights are needed, one per unit: the certificate is about a shifted population"
+        )
     array = _numeric(weights, "weights")
     if array.shape != (n,):
-        raise ValueError(f"weights must be one number per unit: it has shape {array.shape}, there are {n} units")
+        raise ValueError(
+            f"weights must be one number per unit: it has shape {array.shape}, there are {n} units"
+        )
     if array.min() < 0 or array.max() > what.weight_bound:
         strange = array.min() if array.min() < 0 else array.max()
-        raise LossBoundError(f"weights must lie in [0, weight_bound={what.weight_bound:g}], and some unit has {strange:g}")
+        raise LossBoundError(
+            f"weights must lie in [0, weight_bound={what.weight_bound:g}], and some unit has"
+            f" {strange:g}"
+        )
     return array
 
 
@@ -418,7 +510,10 @@ def _slices(slices: Slices | None, X: Any, n: int) -> dict[str, Mask]:
         raise ValueError("slices is a function of the units: pass them, too, as X=")
     named = cast("object", slices(X) if callable(slices) else slices)
     if not isinstance(named, Mapping):
-        raise TypeError("slices must map names to masks, or be a function of X that does (see surelearn.slicing.cut)")
+        raise TypeError(
+            "slices must map names to masks, or be a function of X that does (see"
+            " surelearn.slicing.cut)"
+        )
     masks: dict[str, Mask] = {}
     for name, column in cast("Mapping[str, npt.ArrayLike]", named).items():
         values = np.asarray(column)
@@ -428,7 +523,10 @@ def _slices(slices: Slices | None, X: Any, n: int) -> dict[str, Mask]:
         words = np.where(missing(values), "missing", values.astype(str))
         known = _unique(words)
         if len(known) > MOST_VALUES:
-            raise ValueError(f"slice {name!r} has {len(known)} values, more than {MOST_VALUES}: see surelearn.slicing.cut")
+            raise ValueError(
+                f"slice {name!r} has {len(known)} values, more than {MOST_VALUES}: see"
+                " surelearn.slicing.cut"
+            )
         masks |= {f"{name} = {value}": words == value for value in known}
     return masks
 

@@ -11,7 +11,9 @@ from typing import Any
 
 
 class FrozenDict(dict):
-    """A dict that cannot be changed, so that facts stay what they were (and can still be pickled and printed)."""
+    """A dict that cannot be changed, so that facts stay what they were (and can still be
+    pickled and printed).
+    """
 
     def _refuse(self, *_: Any, **__: Any) -> Any:
         raise TypeError("facts and claims are frozen: make a new one instead of changing this one")
@@ -27,7 +29,9 @@ class FrozenDict(dict):
 
 
 class Withheld(FrozenDict):
-    """In the place of a sample that is kept apart: its hash, how many values it has, and their mean."""
+    """In the place of a sample that is kept apart: its hash, how many values it has, and their
+    mean.
+    """
 
     KEYS = frozenset(("withheld", "n", "mean"))
 
@@ -52,7 +56,9 @@ def sample_hash(values: Sequence[float]) -> str:
 
 
 def freeze(value: Any) -> Any:
-    """Turn numbers, sequences and mappings, NumPy's included, into immutable plain Python values."""
+    """Turn numbers, sequences and mappings, NumPy's included, into immutable plain Python
+    values.
+    """
     if hasattr(value, "tolist"):  # NumPy scalars and arrays, pandas and polars series
         value = value.tolist()
     if isinstance(value, Mapping):
@@ -62,11 +68,16 @@ def freeze(value: Any) -> Any:
         return tuple(freeze(item) for item in value)
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
-    raise TypeError(f"a fact must be made of numbers, strings, sequences and mappings, not {type(value).__name__}")
+    raise TypeError(
+        "a fact must be made of numbers, strings, sequences and mappings, not"
+        f" {type(value).__name__}"
+    )
 
 
 def to_plain(value: Any) -> Any:
-    """Turn a frozen value into what strict JSON can hold; an infinity becomes ``{"number": "inf"}``."""
+    """Turn a frozen value into what strict JSON can hold; an infinity becomes ``{"number":
+    "inf"}``.
+    """
     if isinstance(value, Mapping):
         return {key: to_plain(item) for key, item in value.items()}
     if isinstance(value, tuple):
@@ -88,7 +99,9 @@ def from_plain(value: Any) -> Any:
 
 
 def show(value: float, unit: str, relation: str = "=") -> str:
-    """A number for people: upper bounds rounded up, lower bounds down, so that the text is as true as the number."""
+    """A number for people: upper bounds rounded up, lower bounds down, so that the text is as
+    true as the number.
+    """
     if not math.isfinite(value):
         return "∞" if value > 0 else "−∞" if value < 0 else "unknown"
     rounding = {"<=": ROUND_CEILING, ">=": ROUND_FLOOR}.get(relation, ROUND_HALF_EVEN)
@@ -100,7 +113,11 @@ def show(value: float, unit: str, relation: str = "=") -> str:
     if exact == 0:
         return "0"
     step = Decimal(1).scaleb(exact.adjusted() - 3)  # four significant digits
-    rounded = exact.quantize(step, rounding) if step < 1 else (exact / step).quantize(Decimal(1), rounding) * step
+    rounded = (
+        exact.quantize(step, rounding)
+        if step < 1
+        else (exact / step).quantize(Decimal(1), rounding) * step
+    )
     if abs(rounded) < Decimal("1e-4") or abs(rounded) >= Decimal("1e9"):
         return f"{rounded:.3e}"
     text = f"{rounded:,f}"
@@ -121,7 +138,8 @@ def percent_sure(delta: float) -> str:
 
 
 def printable(text: str) -> str:
-    r"""One line of text in which nothing commands a terminal: controls, also those of direction and width, are escaped.
+    r"""One line of text in which nothing commands a terminal: controls, also those of direction and
+    width, are escaped.
 
     Examples
     --------
@@ -132,13 +150,19 @@ def printable(text: str) -> str:
 
 
 def one_sentence(text: str, longest: int = 299) -> str:
-    """An error for people: one printable line; a longer one loses its middle, since the advice stands at its end."""
+    """An error for people: one printable line; a longer one loses its middle, since the advice
+    stands at its end.
+    """
     line = printable(" ".join(text.split()))
     return line if len(line) <= longest else f"{line[: longest - 123]} … {line[-120:]}"
 
 
 def content_hash(plain: Mapping[str, Any]) -> str:
-    """``sha256:…`` of plain data as JSON, whatever the order of its keys and however it is indented; "hash" is left out."""
+    """``sha256:…`` of plain data as JSON, whatever the order of its keys and however it is
+    indented; "hash" is left out.
+    """
     body = {key: value for key, value in plain.items() if key != "hash"}
-    text = json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    text = json.dumps(
+        body, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+    )
     return f"sha256:{hashlib.sha256(text.encode(errors='backslashreplace')).hexdigest()}"

@@ -1,4 +1,6 @@
-"""Predict new rows with a saved model, in pieces: the columns that came, and what the model adds."""
+"""Predict new rows with a saved model, in pieces: the columns that came, and what the model
+adds.
+"""
 
 from __future__ import annotations
 
@@ -27,12 +29,14 @@ pc: Any = pyarrow.compute
 
 
 def predict(saved: Saved, source: Any, *, header: bool | None = None) -> pd.DataFrame:
-    """The rows of a file or data frame with ``prediction`` and ``probability``, or for regression ``low`` and ``high``.
+    """The rows of a file or data frame with ``prediction`` and ``probability``, or for regression
+    ``low`` and ``high``.
 
     Parameters
     ----------
     saved : from `surelearn.persistence.read_model`
-    source : as in `surelearn.data.read_table`; columns beyond the model's are kept, and a target is not needed
+    source : as in `surelearn.data.read_table`; columns beyond the model's are kept, and a target is
+        not needed
     header : whether a text file names its columns; by default as the audited one did
     """
     return pa.concat_tables(Predictor(saved).tables(source, header=header)).to_pandas()
@@ -40,20 +44,25 @@ def predict(saved: Saved, source: Any, *, header: bool | None = None) -> pd.Data
 
 _ZERO = "feature 0"
 _COUNTED_FROM_ONE = (
-    "{name} has an index 0, which the model's table had not: surelearn up to 0.2 counted the columns of LIBSVM files from 1"
-    " also where their indices began at 0; write indices one higher for such a model"
+    "{name} has an index 0, which the model's table had not: surelearn up to 0.2 counted the"
+    " columns of LIBSVM files from 1 also where their indices began at 0; write indices one higher"
+    " for such a model"
 )
 
 
 def interval_claim(certificate: Certificate | None) -> Claim | None:
-    """The claim about the distance from the truth that gives a prediction its interval, if there is one."""
+    """The claim about the distance from the truth that gives a prediction its interval, if
+    there is one.
+    """
     claims = () if certificate is None else certificate.together
     return next((claim for claim in claims if claim.quantity == "error_quantile"), None)
 
 
 @dataclass
 class Predictor:
-    """A saved model at work on tables in pieces; ``notes`` counts what was odd about the rows so far."""
+    """A saved model at work on tables in pieces; ``notes`` counts what was odd about the rows
+    so far.
+    """
 
     saved: Saved
     notes: Notes = field(default_factory=Notes)
@@ -62,13 +71,17 @@ class Predictor:
     def schema(self) -> Schema:
         """The columns the model reads."""
         if self.saved.schema is None:
-            raise ValueError("the model was saved without its columns: only a model of an audit predicts files")
+            raise ValueError(
+                "the model was saved without its columns: only a model of an audit predicts files"
+            )
         return self.saved.schema
 
     def open(self, source: Any, *, header: bool | None = None) -> Stream:
         """The table in pieces, checked for the model's columns."""
         schema = self.schema
-        stream = open_stream(source, header=schema.header if header is None else header, names_for=schema.names_for)
+        stream = open_stream(
+            source, header=schema.header if header is None else header, names_for=schema.names_for
+        )
         try:
             if not stream.sparse:
                 schema.check(stream.name, stream.columns)
@@ -111,7 +124,9 @@ class Predictor:
         header: bool | None = None,
         advance: Callable[[int], None] = lambda rows: None,  # noqa: ARG005
     ) -> int:
-        """Write the pieces to a file (CSV, TSV, either gzipped, Parquet), or to standard output as CSV; how many rows."""
+        """Write the pieces to a file (CSV, TSV, either gzipped, Parquet), or to standard output
+        as CSV; how many rows.
+        """
         with self.open(source, header=header) as stream, _sink(out, stream) as put:
             for table in stream.tables:
                 put(_extended(table, self.added(stream, table)))
@@ -124,12 +139,16 @@ def _extended(table: pa.Table, added: dict[str, Any]) -> pa.Table:
         free = name
         while free in table.column_names:
             free += "_"
-        array = pa.array(values.tolist()) if values.dtype.kind == "O" else pa.array(np.ascontiguousarray(values))
+        array = (
+            pa.array(values.tolist())
+            if values.dtype.kind == "O"
+            else pa.array(np.ascontiguousarray(values))
+        )
         table = table.append_column(free, array)
     return table
 
 
-# ---------------------------------------------------------------------------------------------------------------- output
+# --------------------------------------------------------------------------------------------------
 
 
 @contextmanager
@@ -140,7 +159,9 @@ def _sink(out: Path | None, stream: Stream) -> Iterator[Callable[[pa.Table], Non
         sys.stdout.flush()
         return
     name = out.name.lower()
-    if not name.removesuffix(".gz").endswith((".csv", ".tsv", ".txt")) and not name.endswith(".parquet"):
+    if not name.removesuffix(".gz").endswith((".csv", ".tsv", ".txt")) and not name.endswith(
+        ".parquet"
+    ):
         raise ValueError(f"--out {out} must end in .csv, .tsv, .csv.gz or .parquet")
     with files.writing(out) as beside:
         if name.endswith(".parquet"):
@@ -150,7 +171,11 @@ def _sink(out: Path | None, stream: Stream) -> Iterator[Callable[[pa.Table], Non
             import gzip
 
             delimiter = "\t" if name.removesuffix(".gz").endswith(".tsv") else stream.delimiter
-            with gzip.open(beside, "wb", compresslevel=5) if name.endswith(".gz") else open(beside, "wb") as file:
+            with (
+                gzip.open(beside, "wb", compresslevel=5)
+                if name.endswith(".gz")
+                else open(beside, "wb")
+            ) as file:
                 yield _TextWriter(file, delimiter).put  # type: ignore[arg-type]
 
 
@@ -174,7 +199,9 @@ class _TextWriter:
         if not pc.any(special).as_py():
             return text
         mark, nothing = pa.scalar('"', pa.large_string()), pa.scalar("", pa.large_string())
-        marked = pc.binary_join_element_wise(mark, pc.replace_substring(text, '"', '""'), mark, nothing)
+        marked = pc.binary_join_element_wise(
+            mark, pc.replace_substring(text, '"', '""'), mark, nothing
+        )
         return pc.if_else(special, marked, text)
 
 

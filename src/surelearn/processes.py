@@ -1,4 +1,6 @@
-"""How other Python processes start and end: without modules from the working folder, and not after this one."""
+"""How other Python processes start and end: without modules from the working folder, and not
+after this one.
+"""
 
 from __future__ import annotations
 
@@ -23,9 +25,11 @@ _watched: set[int] = set()
 
 @contextmanager
 def safe_path() -> Iterator[None]:
-    """Python processes started in here do not put the working folder first on their path, as ``-m`` and ``-c`` do.
+    """Python processes started in here do not put the working folder first on their path, as ``-m``
+    and ``-c`` do.
 
-    Else a ``random.py`` beside someone's data would be imported, and so run, by every worker process.
+    Else a ``random.py`` beside someone's data would be imported, and so run, by every worker
+    process.
     """
     global _inside, _before
     with _lock:
@@ -45,7 +49,9 @@ def safe_path() -> Iterator[None]:
 
 
 def begin_with(parent: int) -> None:
-    """End this worker process with its parent from the start: it may wait for a first task that nobody will send."""
+    """End this worker process with its parent from the start: it may wait for a first task that
+    nobody will send.
+    """
     if sys.platform != "win32":  # where os.kill ends processes, whatever the signal
         try:
             os.kill(parent, 0)
@@ -55,10 +61,12 @@ def begin_with(parent: int) -> None:
 
 
 def end_with(parent: int) -> None:
-    """End this process as soon as its parent is gone, however that ended; nothing where ``parent`` is not its parent.
+    """End this process as soon as its parent is gone, however that ended; nothing where ``parent``
+    is not its parent.
 
-    On Linux the kernel does it, also while a long computation keeps Python from running anything else; elsewhere, and
-    where the thread that started this process is not the last one, a thread looks twice a second.
+    On Linux the kernel does it, also while a long computation keeps Python from running anything
+    else; elsewhere, and where the thread that started this process is not the last one, a thread
+    looks twice a second.
     """
     if not hasattr(os, "getppid") or os.getppid() != parent or parent in _watched:
         return

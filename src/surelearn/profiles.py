@@ -1,7 +1,9 @@
-"""Kernels as functions of ‖x − z‖² or ⟨x, z⟩, one definition each: learners, subjects and attacks evaluate these.
+"""Kernels as functions of ‖x − z‖² or ⟨x, z⟩, one definition each: learners, subjects and attacks
+evaluate these.
 
-Values come with slopes, dk/d‖x − z‖² or dk/d⟨x, z⟩, for whoever moves rows. Arrays are NumPy's; `surelearn.kernel.functions`
-makes kernels of them, `surelearn.kernel.torch_functions` is the same on other devices, held to these by tests.
+Values come with slopes, dk/d‖x − z‖² or dk/d⟨x, z⟩, for whoever moves rows. Arrays are NumPy's;
+`surelearn.kernel.functions` makes kernels of them, `surelearn.kernel.torch_functions` is the same
+on other devices, held to these by tests.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
-"""What is claimed of a task's losses: a table, fixed before the rows are looked at, from which δ is divided.
+"""What is claimed of a task's losses: a table, fixed before the rows are looked at, from which δ is
+divided.
 
-Classification and regression are two instances; a regression with a stated range is its prediction interval and then the
-table of `of_losses`, which is all that there is for losses that the caller brings.
+Classification and regression are two instances; a regression with a stated range is its prediction
+interval and then the table of `of_losses`, which is all that there is for losses that the caller
+brings.
 """
 
 from __future__ import annotations
@@ -23,8 +25,8 @@ class Quantity:
     ----------
     name : of the facts that it is read from
     quantity, label, family : of its claim
-    kind : "mean" of a loss; "gain", how much smaller it is than that of ``than``; "row-weighted", its mean over the rows of
-        groups; "radius", the distance from the truth of most targets
+    kind : "mean" of a loss; "gain", how much smaller it is than that of ``than``; "row-weighted",
+        its mean over the rows of groups; "radius", the distance from the truth of most targets
     lower : whether it is bounded from below
     within : whether it is about a part of the units only
     bounds : the range of the loss; None for a rate, which is 0 or 1 by its kind
@@ -61,80 +63,165 @@ def quantities(what: Measurement, slices: Iterable[str], *, against: bool, novel
         return _of_classes(what, list(slices), against=against, novel=novel)
     if what.task == "losses":
         called = f"mean {what.loss}"
-        return of_losses(what, called, what.loss_range or (0.0, 1.0), list(slices), against=against, novel=novel)
+        return of_losses(
+            what, called, what.loss_range or (0.0, 1.0), list(slices), against=against, novel=novel
+        )
     interval = [[Quantity(name="residuals", quantity="error_quantile", label="", kind="radius")]]
-    interval = interval if what.weight_bound is None else []  # its rank is about rows as they were drawn
+    # its rank is about rows as they were drawn
+    interval = interval if what.weight_bound is None else []
     if what.loss_bound is None:
         return interval
     called = f"mean {what.loss} loss"
-    return [*interval, *of_losses(what, called, (0.0, what.loss_bound), list(slices), against=against, novel=novel)]
+    return [
+        *interval,
+        *of_losses(
+            what, called, (0.0, what.loss_bound), list(slices), against=against, novel=novel
+        ),
+    ]
 
 
 def of_losses(
-    what: Measurement, called: str, bounds: tuple[float, float], slices: list[str], *, against: bool, novel: bool
+    what: Measurement,
+    called: str,
+    bounds: tuple[float, float],
+    slices: list[str],
+    *,
+    against: bool,
+    novel: bool,
 ) -> Table:
-    """The mean of one loss in a stated range: everywhere, over rows of groups, below a baseline's, in slices."""
+    """The mean of one loss in a stated range: everywhere, over rows of groups, below a
+    baseline's, in slices.
+    """
     span = None if what.binary else bounds
     table = [[Quantity(name="loss", quantity="mean_loss", label=called, bounds=span)]]
     if what.largest_group is not None:
-        table.append([Quantity(name="loss", quantity="row_weighted_loss", label=called, kind="row-weighted", bounds=span)])
+        table.append(
+            [
+                Quantity(
+                    name="loss",
+                    quantity="row_weighted_loss",
+                    label=called,
+                    kind="row-weighted",
+                    bounds=span,
+                )
+            ]
+        )
     if against:
         label = f"{called} below the baseline's"
-        table.append([Quantity(name="loss", quantity="gain", label=label, kind="gain", than="baseline", bounds=span)])
+        table.append(
+            [
+                Quantity(
+                    name="loss",
+                    quantity="gain",
+                    label=label,
+                    kind="gain",
+                    than="baseline",
+                    bounds=span,
+                )
+            ]
+        )
     if slices:
         shared = {"quantity": "slice_loss", "family": "slice", "bounds": span, "within": True}
-        table.append([Quantity(name=f"slice[{s}]", label=f"{called} where {s}", **shared) for s in slices])
+        table.append(
+            [Quantity(name=f"slice[{s}]", label=f"{called} where {s}", **shared) for s in slices]
+        )
     if novel:
         label = f"{called} on {NOVEL}"
-        table.append([Quantity(name="novel", quantity="novel_loss", label=label, bounds=span, within=True)])
+        table.append(
+            [Quantity(name="novel", quantity="novel_loss", label=label, bounds=span, within=True)]
+        )
     return table
 
 
 def _of_classes(what: Measurement, slices: list[str], *, against: bool, novel: bool) -> Table:
-    """Errors and costs: everywhere, per class, of the class that matters, beside other answers', in slices."""
+    """Errors and costs: everywhere, per class, of the class that matters, beside other
+    answers', in slices.
+    """
     table = [[Quantity(name="risk", quantity="risk", label="errors")]]
     cost, most = "mean cost, in false alarms", (0.0, max(what.cost or 0.0, 1.0))
     if what.cost is not None:
-        table.insert(0, [Quantity(name="cost", quantity="mean_cost", label=cost, bounds=most, loss="cost")])
+        table.insert(
+            0, [Quantity(name="cost", quantity="mean_cost", label=cost, bounds=most, loss="cost")]
+        )
     if what.largest_group is not None and what.cost is not None:
         kept = {"kind": "row-weighted", "bounds": most, "loss": "cost"}
         table.append([Quantity(name="cost", quantity="row_weighted_cost", label=cost, **kept)])
     elif what.largest_group is not None:
-        table.append([Quantity(name="risk", quantity="row_weighted_risk", label="errors", kind="row-weighted")])
+        table.append(
+            [
+                Quantity(
+                    name="risk", quantity="row_weighted_risk", label="errors", kind="row-weighted"
+                )
+            ]
+        )
     if what.positive is not None:
         words = {
             "sensitivity": f"sensitivity (recall) for {what.positive}",
             "specificity": f"specificity for {what.positive}",
             "precision": f"precision for {what.positive}",
         }
-        table += [[Quantity(name=n, quantity=n, label=label, lower=True, within=True)] for n, label in words.items()]
+        table += [
+            [Quantity(name=n, quantity=n, label=label, lower=True, within=True)]
+            for n, label in words.items()
+        ]
     if what.positive is None or len(what.classes) > 2:
-        shared = {"quantity": "class_error", "family": "class" if len(what.classes) > 2 else "", "within": True}
-        table.append([Quantity(name=f"class[{c}]", label=f"errors where the truth is {c}", **shared) for c in what.classes])
+        shared = {
+            "quantity": "class_error",
+            "family": "class" if len(what.classes) > 2 else "",
+            "within": True,
+        }
+        table.append(
+            [
+                Quantity(name=f"class[{c}]", label=f"errors where the truth is {c}", **shared)
+                for c in what.classes
+            ]
+        )
     table += _comparisons(what, most, against=against)
     if slices:
         shared = {"quantity": "slice_risk", "family": "slice", "within": True}
-        table.append([Quantity(name=f"slice[{s}]", label=f"errors where {s}", **shared) for s in slices])
+        table.append(
+            [Quantity(name=f"slice[{s}]", label=f"errors where {s}", **shared) for s in slices]
+        )
     if novel:
-        table.append([Quantity(name="novel", quantity="novel_risk", label=f"errors on {NOVEL}", within=True)])
+        table.append(
+            [Quantity(name="novel", quantity="novel_risk", label=f"errors on {NOVEL}", within=True)]
+        )
     return table
 
 
 def _comparisons(what: Measurement, most: tuple[float, float], *, against: bool) -> Table:
     """The gain over each other predictor, and how well it does itself."""
-    others = {"baseline": "the baseline"} if against else {f"constant[{c}]": f"always answering {c}" for c in what.constants}
+    others = (
+        {"baseline": "the baseline"}
+        if against
+        else {f"constant[{c}]": f"always answering {c}" for c in what.constants}
+    )
     family = "constant" if len(others) > 1 else ""
     gains, theirs = [], []
     for name, other in others.items():
         if what.cost is None:
             label = f"fewer errors than {other}"
-            gains.append(Quantity(name="risk", quantity="gain", label=label, family=family, kind="gain", than=name))
+            gains.append(
+                Quantity(
+                    name="risk", quantity="gain", label=label, family=family, kind="gain", than=name
+                )
+            )
             label = f"errors of {other}"
-            theirs.append(Quantity(name=name, quantity="baseline_risk", label=label, family=family, lower=True))
+            theirs.append(
+                Quantity(
+                    name=name, quantity="baseline_risk", label=label, family=family, lower=True
+                )
+            )
         else:
             than, shared = f"{name}.cost", {"family": family, "bounds": most, "loss": "cost"}
             label = f"mean cost below that of {other}"
-            gains.append(Quantity(name="cost", quantity="gain", label=label, kind="gain", than=than, **shared))
+            gains.append(
+                Quantity(
+                    name="cost", quantity="gain", label=label, kind="gain", than=than, **shared
+                )
+            )
             label = f"mean cost of {other}"
-            theirs.append(Quantity(name=than, quantity="baseline_cost", label=label, lower=True, **shared))
+            theirs.append(
+                Quantity(name=than, quantity="baseline_cost", label=label, lower=True, **shared)
+            )
     return [gains, theirs]

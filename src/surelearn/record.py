@@ -1,8 +1,10 @@
-"""Records: what happened in a fit, as typed, frozen, primitive data, and the claims that follow from it alone.
+"""Records: what happened in a fit, as typed, frozen, primitive data, and the claims that follow
+from it alone.
 
-A record holds what was stated, counted or measured (n, λ, stated bounds, norms, residuals) and nothing that follows from
-these: β, the range of a loss, a radius are theorems, computed from primitives when claims are written. So a certificate is
-checked to the bottom by writing its claims again from its record, and the record by measuring it again on model and rows.
+A record holds what was stated, counted or measured (n, λ, stated bounds, norms, residuals) and
+nothing that follows from these: β, the range of a loss, a radius are theorems, computed from
+primitives when claims are written. So a certificate is checked to the bottom by writing its claims
+again from its record, and the record by measuring it again on model and rows.
 """
 
 from __future__ import annotations
@@ -29,16 +31,20 @@ class Within(NamedTuple):
 
 
 def run(reason: str, **options: Any) -> Any:
-    """A record's field that neither the model nor the rows tell: how the run went, and why nothing can find an edit."""
+    """A record's field that neither the model nor the rows tell: how the run went, and why
+    nothing can find an edit.
+    """
     return field(metadata={"untold": reason}, **options)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Record:
-    """What happened in a fit; a subclass has one typed field for each primitive, and writes the claims that they allow.
+    """What happened in a fit; a subclass has one typed field for each primitive, and writes the
+    claims that they allow.
 
-    A subclass states its ``key``, "ridge/1", whose number grows when the meaning of a field changes; the earlier class is
-    kept then, so that certificates of it still verify. Fields are numbers, strings, booleans, None or tuples of numbers.
+    A subclass states its ``key``, "ridge/1", whose number grows when the meaning of a field
+    changes; the earlier class is kept then, so that certificates of it still verify. Fields are
+    numbers, strings, booleans, None or tuples of numbers.
 
     Attributes
     ----------
@@ -67,7 +73,9 @@ class Record:
 
     @classmethod
     def read(cls, values: Mapping[str, Any], *, strict: bool = True) -> Self:
-        """The record of these values; others than its fields are refused, or left out if not ``strict``."""
+        """The record of these values; others than its fields are refused, or left out if not
+        ``strict``.
+        """
         known = {one.name for one in fields(cls)}
         if strict and (unknown := set(values) - known):
             raise ValueError(f"a record {cls.key!r} has no field {min(unknown)!r:.60}")
@@ -80,12 +88,16 @@ class Record:
         kinds = get_type_hints(cls)
         for name in known:
             if not _fits(getattr(made, name), kinds[name]):
-                raise ValueError(f"{name} of a record {cls.key!r} cannot be {getattr(made, name)!r:.60}")
+                raise ValueError(
+                    f"{name} of a record {cls.key!r} cannot be {getattr(made, name)!r:.60}"
+                )
         return made
 
     @classmethod
     def untold(cls) -> dict[str, str]:
-        """The fields that neither model nor rows need tell, and why; those that `measure_again` tells are checked."""
+        """The fields that neither model nor rows need tell, and why; those that `measure_again`
+        tells are checked.
+        """
         return {one.name: one.metadata["untold"] for one in fields(cls) if "untold" in one.metadata}
 
 
@@ -106,13 +118,20 @@ class Writer:
         self.claims: list[Claim] = []
         self.lacking: list[Lacking] = []
 
-    def claim(self, theorem: Theorem[..., Any], read: Mapping[str, str], *, loss: str = "", **inputs: Any) -> Claim:
-        """Make a claim whose inputs ``read`` names as fields of the record; ``inputs`` are the others, and label, unit, ….
+    def claim(
+        self, theorem: Theorem[..., Any], read: Mapping[str, str], *, loss: str = "", **inputs: Any
+    ) -> Claim:
+        """Make a claim whose inputs ``read`` names as fields of the record; ``inputs`` are the
+        others, and label, unit, ….
 
-        What a theorem derives from the record is among the others. Theorems that hold with a probability get the learner's δ
-        unless ``delta`` is given.
+        What a theorem derives from the record is among the others. Theorems that hold with a
+        probability get the learner's δ unless ``delta`` is given.
         """
-        if "delta" in theorem.signature.parameters and "delta" not in inputs and "delta" not in read:
+        if (
+            "delta" in theorem.signature.parameters
+            and "delta" not in inputs
+            and "delta" not in read
+        ):
             inputs["delta"] = self.delta
         covers = replace(self.covers, loss=loss) if loss else self.covers
         given = {name: self.values[key] for name, key in read.items()}
@@ -133,7 +152,10 @@ def find_record(key: str) -> type[Record]:
             importlib.import_module(f"surelearn.{room}")
         found = {kind.key: kind for kind in _all(Record)}
     if not key or key not in found:
-        raise ValueError(f"no record is called {key!r:.60}: it may be of a newer surelearn, or of a learner of your own")
+        raise ValueError(
+            f"no record is called {key!r:.60}: it may be of a newer surelearn, or of a learner of"
+            " your own"
+        )
     return found[key]
 
 
@@ -153,12 +175,19 @@ def _fits(value: Any, kind: Any) -> bool:
             return True
         if option is int and type(value) is int:
             return True
-        if option is float and isinstance(value, int | float) and type(value) is not bool and not math.isnan(value):
+        if (
+            option is float
+            and isinstance(value, int | float)
+            and type(value) is not bool
+            and not math.isnan(value)
+        ):
             return True
         if str(option).startswith("tuple") and isinstance(value, tuple):
             inner = get_args(option)[0]
             if all(_fits(item, inner) for item in value):
                 return True
-        if str(option).startswith(("collections.abc.Mapping", "dict")) and isinstance(value, Mapping):
+        if str(option).startswith(("collections.abc.Mapping", "dict")) and isinstance(
+            value, Mapping
+        ):
             return True
     return False

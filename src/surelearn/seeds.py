@@ -1,6 +1,7 @@
 """Seeds that must stay secret: those of the noise of a private model.
 
-A class names them in ``secret_parameters``. They are no part of what a model is called, of its hash, or of what is saved.
+A class names them in ``secret_parameters``. They are no part of what a model is called, of its
+hash, or of what is saved.
 """
 
 from __future__ import annotations
@@ -31,13 +32,20 @@ def _holders(value: Any, seen: set[int]) -> Iterator[Any]:
     if id(value) in seen:
         return
     seen.add(id(value))
-    if any(getattr(value, name, None) is not None for name in getattr(type(value), "secret_parameters", ())):
+    if any(
+        getattr(value, name, None) is not None
+        for name in getattr(type(value), "secret_parameters", ())
+    ):
         yield value
     if isinstance(value, Mapping):
         parts = list(value.values())
     elif isinstance(value, list | tuple):
         parts = list(value)
     else:
-        parts = list(vars(value).values()) if hasattr(value, "get_params") and hasattr(value, "__dict__") else []
+        parts = (
+            list(vars(value).values())
+            if hasattr(value, "get_params") and hasattr(value, "__dict__")
+            else []
+        )
     for part in parts:
         yield from _holders(part, seen)

@@ -1,4 +1,6 @@
-"""Slices of a column, fixed on fit rows: ranges of a number, the values of a category. Data, so that they can be stored."""
+"""Slices of a column, fixed on fit rows: ranges of a number, the values of a category. Data, so
+that they can be stored.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,8 @@ class Cut:
     ----------
     column : its name, or its position in an array
     edges : cut points of a number, by how they are printed; None for a category
-    names : the slices that the fit rows had (an empty one would waste δ), or the category's known values
+    names : the slices that the fit rows had (an empty one would waste δ), or the category's known
+        values
     """
 
     column: Any
@@ -35,7 +38,10 @@ class Cut:
         values = _column(X, self.column)
         if self.edges is None:
             words = np.array([_category(value) for value in values.tolist()], dtype=object)
-            return {f"{self.column} = {name}": np.asarray(words == name, dtype=bool) for name in self.names}
+            return {
+                f"{self.column} = {name}": np.asarray(words == name, dtype=bool)
+                for name in self.names
+            }
         masks = _ranges(values.astype(float), self.column, self.edges)
         return {name: masks[name] for name in self.names}
 
@@ -53,7 +59,11 @@ class Cuts:
     def options(self) -> list[dict[str, Any]]:
         """Plain data for the facts of a certificate."""
         return [
-            {"column": cut.column, "edges": None if cut.edges is None else dict(cut.edges), "names": list(cut.names)}
+            {
+                "column": cut.column,
+                "edges": None if cut.edges is None else dict(cut.edges),
+                "names": list(cut.names),
+            }
             for cut in self.cuts
         ]
 
@@ -64,16 +74,19 @@ class Cuts:
 
 
 def cut(X: Any, *columns: Any, bins: int = 4, fewest: int = 1) -> Cuts:
-    """Fix slices of columns on the *fit* rows: quantile ranges of a number, the values of a category.
+    """Fix slices of columns on the *fit* rows: quantile ranges of a number, the values of a
+    category.
 
-    Missing values are a slice of their own if the fit rows have any; values that they never had belong to no slice.
+    Missing values are a slice of their own if the fit rows have any; values that they never had
+    belong to no slice.
 
     Parameters
     ----------
     X : fit rows
     *columns : names, or positions in an array
     bins : how many ranges for numbers
-    fewest : a value of a category in fewer fit rows has no slice: its name would tell of single rows, its bound nothing
+    fewest : a value of a category in fewer fit rows has no slice: its name would tell of single
+        rows, its bound nothing
 
     Examples
     --------
@@ -87,11 +100,15 @@ def cut(X: Any, *columns: Any, bins: int = 4, fewest: int = 1) -> Cuts:
     return Cuts(tuple(_cut(X, column, bins, fewest) for column in columns))
 
 
-def choose_slices(X: Any, losses: Any, kinds: dict[str, str], stated: Sequence[str] = (), *, fewest: int = 1) -> Cuts | None:
-    """Slices of the stated columns, or of the one column along which out-of-fold losses differ most.
+def choose_slices(
+    X: Any, losses: Any, kinds: dict[str, str], stated: Sequence[str] = (), *, fewest: int = 1
+) -> Cuts | None:
+    """Slices of the stated columns, or of the one column along which out-of-fold losses differ
+    most.
 
-    Everything is decided on fit rows: which column, its cut points, and so how many slices share δ. Without losses, as a
-    criterion that compares no rows leaves them, there are none but the stated ones.
+    Everything is decided on fit rows: which column, its cut points, and so how many slices share δ.
+    Without losses, as a criterion that compares no rows leaves them, there are none but the stated
+    ones.
 
     Parameters
     ----------
@@ -109,7 +126,9 @@ def choose_slices(X: Any, losses: Any, kinds: dict[str, str], stated: Sequence[s
     compared = ~np.isnan(losses)
     for column, kind in kinds.items():
         values = np.asarray(X[column])
-        if kind != "number" and not (kind == "category" and 2 <= len(set(values.tolist())) <= _MOST_VALUES):
+        if kind != "number" and not (
+            kind == "category" and 2 <= len(set(values.tolist())) <= _MOST_VALUES
+        ):
             continue
         slices = cut(X, column, fewest=fewest)
         spread = _spread(losses, [mask & compared for mask in slices(X).values()])
@@ -139,9 +158,13 @@ def _cut(X: Any, column: Any, bins: int, fewest: int) -> Cut:
 
 
 def _round_edges(edges: Any) -> dict[str, float]:
-    """Cut points as they are printed: with as few digits as keep them apart, and used with those digits."""
+    """Cut points as they are printed: with as few digits as keep them apart, and used with
+    those digits.
+    """
     distinct = np.unique(edges).tolist()
-    digits = next(d for d in range(4, 18) if len({f"{edge:.{d}g}" for edge in distinct}) == len(distinct))
+    digits = next(
+        d for d in range(4, 18) if len({f"{edge:.{d}g}" for edge in distinct}) == len(distinct)
+    )
     return {f"{edge:.{digits}g}": float(f"{edge:.{digits}g}") for edge in distinct}
 
 

@@ -1,4 +1,6 @@
-"""Numbers that people state, checked by name: every refusal says which argument, and what it must be."""
+"""Numbers that people state, checked by name: every refusal says which argument, and what it
+must be.
+"""
 
 from __future__ import annotations
 

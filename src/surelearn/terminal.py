@@ -31,7 +31,8 @@ class Commands(click.Group):
 
 
 class CtrlC:
-    """Ctrl-C ends at once while nothing is under way, then raises a KeyboardInterrupt and remembers it.
+    """Ctrl-C ends at once while nothing is under way, then raises a KeyboardInterrupt and remembers
+    it.
 
     Inside an import Python may lose a KeyboardInterrupt, or pass it on as an ImportError.
     """
@@ -69,7 +70,9 @@ ctrl_c = CtrlC()
 
 @contextmanager
 def _one_sentence() -> Iterator[None]:
-    """Bad input ends in one sentence and exit code 2; an interrupt in 130, with nothing half written."""
+    """Bad input ends in one sentence and exit code 2; an interrupt in 130, with nothing half
+    written.
+    """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal without ≤ shows ?
@@ -86,12 +89,21 @@ def _one_sentence() -> Iterator[None]:
         if ctrl_c.pressed:
             _end(_INTERRUPTED, 130)
         if isinstance(error, MemoryError):
-            _end("there is not enough memory for this: give fewer rows or columns, or fewer --jobs", 2)
+            _end(
+                "there is not enough memory for this: give fewer rows or columns, or fewer --jobs",
+                2,
+            )
         if isinstance(error, BrokenExecutor):
-            _end("the worker processes ended again and again: out of memory, or the model ends them; try --jobs 1", 2)
+            _end(
+                "the worker processes ended again and again: out of memory, or the model ends them;"
+                " try --jobs 1",
+                2,
+            )
         from surelearn.jobs import TaskError
 
-        known = isinstance(error, ValueError | TypeError | OSError | TaskError) and not isinstance(error, BrokenPipeError)
+        known = isinstance(error, ValueError | TypeError | OSError | TaskError) and not isinstance(
+            error, BrokenPipeError
+        )
         if not known or os.environ.get("SURELEARN_DEBUG"):
             raise
         if isinstance(error, OSError) and error.strerror and error.filename:
@@ -101,12 +113,17 @@ def _one_sentence() -> Iterator[None]:
 
 @contextmanager
 def no_exit(what: str) -> Iterator[None]:
-    """Code of others that ends the program, by `sys.exit` or `os._exit`, is refused: it must not pass for success."""
+    """Code of others that ends the program, by `sys.exit` or `os._exit`, is refused: it must
+    not pass for success.
+    """
     process, before = os.getpid(), os._exit
 
     def refuse(code: int) -> NoReturn:
         if os.getpid() == process:  # else a forked child, which ends like this
-            click.echo(f"{what} ended the program (exit code {code}): it must return or raise instead", err=True)
+            click.echo(
+                f"{what} ended the program (exit code {code}): it must return or raise instead",
+                err=True,
+            )
             code = 2
         _exit(code)
 
@@ -114,7 +131,9 @@ def no_exit(what: str) -> Iterator[None]:
     try:
         yield
     except SystemExit as error:
-        raise ValueError(f"{what} ended the program (SystemExit: {error.code!r:.80}): it must return or raise") from None
+        raise ValueError(
+            f"{what} ended the program (SystemExit: {error.code!r:.80}): it must return or raise"
+        ) from None
     finally:
         os._exit = before
 
@@ -125,7 +144,9 @@ def _end(sentence: str, code: int) -> NoReturn:
 
 
 def say(line: str) -> None:
-    """One line, whatever the names in it: nothing from the data reaches the terminal as a command."""
+    """One line, whatever the names in it: nothing from the data reaches the terminal as a
+    command.
+    """
     click.echo(printable(line))
 
 

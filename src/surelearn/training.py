@@ -1,8 +1,10 @@
-"""Certificates from training rows for models that others fitted: scikit-learn's Ridge, LogisticRegression, KMeans, ….
+"""Certificates from training rows for models that others fitted: scikit-learn's Ridge,
+LogisticRegression, KMeans, ….
 
-Of a fitted model whose objective is known a *twin* is made: a learner of ours with the same objective and the same weights.
-What the twin measures on the rows is the model's record, and the claims follow from that alone, as for our own learners and
-under the same conditions. Whichever way the weights were found, the record holds how far they are from the minimizer.
+Of a fitted model whose objective is known a *twin* is made: a learner of ours with the same
+objective and the same weights. What the twin measures on the rows is the model's record, and the
+claims follow from that alone, as for our own learners and under the same conditions. Whichever way
+the weights were found, the record holds how far they are from the minimizer.
 """
 
 from __future__ import annotations
@@ -22,14 +24,22 @@ from surelearn.subject import Objective, Subject, describe, subject_of
 from surelearn.subject.registry import dense
 
 WHAT = "claims from the training rows"
-_PREPARED = Lacking(WHAT, "its columns were prepared by steps that were fitted on these rows, which no theorem here covers")
+_PREPARED = Lacking(
+    WHAT,
+    "its columns were prepared by steps that were fitted on these rows, which no theorem here"
+    " covers",
+)
 
 
-_WEIGHTED = Lacking(WHAT, "its rows were weighted by class_weight, and the theorems weigh them equally")
+_WEIGHTED = Lacking(
+    WHAT, "its rows were weighted by class_weight, and the theorems weigh them equally"
+)
 
 
 class Measuring(Protocol):
-    """What has a record and tells it from the rows: our learners, and what stands for a model that none of ours is like."""
+    """What has a record and tells it from the rows: our learners, and what stands for a model
+    that none of ours is like.
+    """
 
     Record: ClassVar[type[Record]]
 
@@ -40,7 +50,8 @@ class Measuring(Protocol):
 
 @dataclass(frozen=True)
 class Twin:
-    """A learner of ours with another model's weights, and what of its record only the other's fit tells.
+    """A learner of ours with another model's weights, and what of its record only the other's fit
+    tells.
 
     Attributes
     ----------
@@ -85,17 +96,18 @@ def certificate_of(
 
     Parameters
     ----------
-    model : a fitted Ridge, LinearRegression, LogisticRegression, SVC, LinearSVC, KMeans or AdaBoostClassifier of
-        scikit-learn, or a learner of ours, which has its certificate already
+    model : a fitted Ridge, LinearRegression, LogisticRegression, SVC, LinearSVC, KMeans or
+        AdaBoostClassifier of scikit-learn, or a learner of ours, which has its certificate already
     X, y : the rows that it was fitted on, all of them
     sample_weight : as it was given to ``fit``
-    x_bound, y_bound, loss_bound : bounds on ‖x‖, ``|y|`` and the loss that hold for *every* row, for claims about the risk
+    x_bound, y_bound, loss_bound : bounds on ‖x‖, ``|y|`` and the loss that hold for *every* row,
+        for claims about the risk
     delta : failure probability of each claim
 
     Returns
     -------
-    certificate : its claims stand each alone; where none can be made, ``lacking`` says why. Its ``verify(model, X, y)``
-        measures again
+    certificate : its claims stand each alone; where none can be made, ``lacking`` says why. Its
+        ``verify(model, X, y)`` measures again
 
     Examples
     --------
@@ -111,16 +123,28 @@ def certificate_of(
         return model.certificate_
     stated = {"x_bound": x_bound, "y_bound": y_bound, "loss_bound": loss_bound}
     twin = twin_of(model, X, stated)
-    facts = {"subject": describe(model), "hashes": {"model": fingerprint_model(model)}, "options": {"delta": float(delta)}}
+    facts = {
+        "subject": describe(model),
+        "hashes": {"model": fingerprint_model(model)},
+        "options": {"delta": float(delta)},
+    }
     if isinstance(twin, Lacking):
         setting = f"fitted on {np.shape(X)[0]:,} rows"
-        return Certificate(facts=Facts(setting=setting, **facts), claims=(), lacking=(twin,), delta=delta)
+        return Certificate(
+            facts=Facts(setting=setting, **facts), claims=(), lacking=(twin,), delta=delta
+        )
     record = twin.record(X, y, sample_weight)
-    return fit_certificate(record, Facts(setting=record.setting, record=record.key, values=record.values(), **facts))
+    return fit_certificate(
+        record, Facts(setting=record.setting, record=record.key, values=record.values(), **facts)
+    )
 
 
-def measure_again(model: Any, stated: Mapping[str, Any], X: Any, y: Any, sample_weight: Any = None) -> dict[str, Any]:
-    """The fields of another model's record, measured again; ``stated`` are those of the record to be compared."""
+def measure_again(
+    model: Any, stated: Mapping[str, Any], X: Any, y: Any, sample_weight: Any = None
+) -> dict[str, Any]:
+    """The fields of another model's record, measured again; ``stated`` are those of the record
+    to be compared.
+    """
     bounds = {name: stated.get(name) for name in ("x_bound", "y_bound")}
     twin = twin_of(model, X, {**bounds, "loss_bound": stated.get("stated_loss_bound")})
     if isinstance(twin, Lacking):
@@ -143,7 +167,9 @@ def twin_of(model: Any, X: Any, stated: Stated) -> Twin | Lacking:
             return Lacking(WHAT, objective.reason)
         make = _BY_LOSS.get(objective.loss)
         if make is None or objective.kernel != "linear":
-            return Lacking(WHAT, f"no learner of ours minimizes the {objective.loss} loss with this kernel")
+            return Lacking(
+                WHAT, f"no learner of ours minimizes the {objective.loss} loss with this kernel"
+            )
     return make(subject, X, stated)
 
 
@@ -171,15 +197,32 @@ def _logistic(subject: Subject, X: Any, stated: Stated) -> Twin | Lacking:
     if isinstance(objective, Lacking):
         return objective
     if objective.coding == "one_vs_rest":
-        return Lacking(WHAT, "it fits one machine for every class, and the theorems here are about one loss of all scores")
+        return Lacking(
+            WHAT,
+            "it fits one machine for every class, and the theorems here are about one loss of all"
+            " scores",
+        )
     model = subject.model
     ours: Any = LogisticRegression(
-        regularization=objective.strength(np.shape(X)[0]), intercept=objective.intercept, x_bound=stated["x_bound"]
+        regularization=objective.strength(np.shape(X)[0]),
+        intercept=objective.intercept,
+        x_bound=stated["x_bound"],
     )
     ours.coef_, ours.intercept_ = weights
-    ours.classes_, ours.n_features_in_, ours.passes_ = np.asarray(model.classes_), weights[0].shape[1], 0
+    ours.classes_, ours.n_features_in_, ours.passes_ = (
+        np.asarray(model.classes_),
+        weights[0].shape[1],
+        0,
+    )
     ours.facts_ = {"streamed": False}
-    run = {"average": False, "step": 0.0, "intercept_step": 0.0, "step_from_rows": False, "updates": 0, "rounds": 0}
+    run = {
+        "average": False,
+        "step": 0.0,
+        "intercept_step": 0.0,
+        "step_from_rows": False,
+        "updates": 0,
+        "rounds": 0,
+    }
     return Twin(ours, {**run, "finish": str(model.solver)})
 
 
@@ -187,7 +230,8 @@ def _means(subject: Subject, X: Any, stated: Stated) -> Twin | Lacking:  # noqa:
     from surelearn.cluster import KMeans
 
     model = subject.model
-    init = "greedy" if isinstance(model.init, str) and model.init == "k-means++" else model.init  # it tries several seeds
+    # it tries several seeds
+    init = "greedy" if isinstance(model.init, str) and model.init == "k-means++" else model.init
     if callable(init):
         return Lacking(WHAT, "its seeds came from a function")
     affordable = np.prod(np.shape(X)) * min(np.shape(X)) <= 1e10
@@ -208,15 +252,30 @@ def _votes(subject: Subject, X: Any, stated: Stated) -> Twin | Lacking:  # noqa:
         return Lacking(WHAT, "the theorems here are about AdaBoost's own weights: learning_rate=1")
     ours: Any = AdaBoostClassifier(n_rounds=model.n_estimators)
     cut = [tree.node_count == 3 for tree in trees]
-    ours.features_ = np.array([tree.feature[0] if c else 0 for tree, c in zip(trees, cut, strict=True)])
-    ours.thresholds_ = np.array([tree.threshold[0] if c else np.inf for tree, c in zip(trees, cut, strict=True)])
-    ours.below_ = np.array([int(tree.value[1 if c else 0].argmax()) for tree, c in zip(trees, cut, strict=True)])
-    ours.above_ = np.array([int(tree.value[2 if c else 0].argmax()) for tree, c in zip(trees, cut, strict=True)])
-    weights, two = np.asarray(model.estimator_weights_[: len(trees)], dtype=float), len(model.classes_) == 2
+    ours.features_ = np.array(
+        [tree.feature[0] if c else 0 for tree, c in zip(trees, cut, strict=True)]
+    )
+    ours.thresholds_ = np.array(
+        [tree.threshold[0] if c else np.inf for tree, c in zip(trees, cut, strict=True)]
+    )
+    ours.below_ = np.array(
+        [int(tree.value[1 if c else 0].argmax()) for tree, c in zip(trees, cut, strict=True)]
+    )
+    ours.above_ = np.array(
+        [int(tree.value[2 if c else 0].argmax()) for tree, c in zip(trees, cut, strict=True)]
+    )
+    weights, two = (
+        np.asarray(model.estimator_weights_[: len(trees)], dtype=float),
+        len(model.classes_) == 2,
+    )
     perfect = len(trees) == 1 and model.estimator_errors_[0] <= 0
     ours.estimator_weights_ = weights / 2 if two and not perfect else weights
     ours.estimator_errors_ = np.asarray(model.estimator_errors_[: len(trees)], dtype=float)
-    ours.classes_, ours.n_features_in_, ours.n_rounds_ = np.asarray(model.classes_), int(model.n_features_in_), len(trees)
+    ours.classes_, ours.n_features_in_, ours.n_rounds_ = (
+        np.asarray(model.classes_),
+        int(model.n_features_in_),
+        len(trees),
+    )
     return Twin(ours, {}, single=True)
 
 
@@ -225,24 +284,36 @@ def _machines(subject: Subject, X: Any, stated: Stated) -> Twin | Lacking:
 
     model, dual = subject.model, subject.dual
     if isinstance(dual, Lacking):
-        return Lacking(WHAT, "without its dual solution, which it does not keep, no duality gap can be proved")
+        return Lacking(
+            WHAT, "without its dual solution, which it does not keep, no duality gap can be proved"
+        )
     if model.class_weight is not None:
         return _WEIGHTED
     if model.kernel not in ("linear", "rbf"):
         return Lacking(WHAT, f"no kernel of ours is written down as the same as {model.kernel!r}")
     if model.kernel == "rbf" and model.gamma == "scale":
-        return Lacking(WHAT, "gamma='scale' took the kernel's width from the rows: fix gamma beforehand")
+        return Lacking(
+            WHAT, "gamma='scale' took the kernel's width from the rows: fix gamma beforehand"
+        )
     kernel: dict[str, Any] = (
-        {"kernel": "linear"} if model.kernel == "linear" else {"kernel": "gaussian", "sigma": 1 / float(model._gamma)}
+        {"kernel": "linear"}
+        if model.kernel == "linear"
+        else {"kernel": "gaussian", "sigma": 1 / float(model._gamma)}
     )
-    ours: Any = SupportVectorMachine(C=model.C, intercept="free", x_bound=stated["x_bound"], tol=model.tol, **kernel)
+    ours: Any = SupportVectorMachine(
+        C=model.C, intercept="free", x_bound=stated["x_bound"], tol=model.tol, **kernel
+    )
     coefficients = np.zeros((len(dual.machines), np.shape(X)[0]))
     for number, machine in enumerate(dual.machines):
         coefficients[number, machine.rows] = machine.beta
     ours.support_ = np.flatnonzero(coefficients.any(axis=0))
     ours.dual_coef_ = coefficients[:, ours.support_]
     ours.intercept_ = np.array([machine.bias for machine in dual.machines])
-    held = X.tocsr()[ours.support_] if hasattr(X, "tocsr") else np.asarray(X, dtype=float)[ours.support_]
+    held = (
+        X.tocsr()[ours.support_]
+        if hasattr(X, "tocsr")
+        else np.asarray(X, dtype=float)[ours.support_]
+    )
     if model.kernel == "linear":
         ours.coef_ = np.asarray(ours.dual_coef_ @ held)
     else:
@@ -277,25 +348,45 @@ def _liblinear(subject: Subject, X: Any, stated: Stated) -> Twin | Lacking:  # n
 
 
 _BY_LOSS |= {"squared": _squared, "logistic": _logistic}
-_BY_CLASS |= {"sklearn:KMeans": _means, "sklearn:AdaBoostClassifier": _votes, "sklearn:SVC": _machines}
+_BY_CLASS |= {
+    "sklearn:KMeans": _means,
+    "sklearn:AdaBoostClassifier": _votes,
+    "sklearn:SVC": _machines,
+}
 _BY_CLASS |= {"sklearn:LinearSVC": _liblinear}
 
 
 def _linear(subject: Subject) -> tuple[Objective | Lacking, Any]:
-    """The objective and its weights (machines, d) and intercepts (machines,), or why they are of no use here."""
+    """The objective and its weights (machines, d) and intercepts (machines,), or why they are
+    of no use here.
+    """
     objective, form = subject.objective, subject.form
     if isinstance(objective, Lacking):
         return Lacking(WHAT, objective.reason), None
     if isinstance(form, Lacking):
         return Lacking(WHAT, form.reason), None
     if objective.intercept == "regularized" and objective.intercept_scale != 1:
-        return Lacking(WHAT, "its penalty counts the intercept otherwise than a weight: set intercept_scaling=1"), None
+        return (
+            Lacking(
+                WHAT,
+                "its penalty counts the intercept otherwise than a weight: set intercept_scaling=1",
+            ),
+            None,
+        )
     if objective.uniform is False:
         return _WEIGHTED, None
     if objective.l1:
-        return Lacking(WHAT, "with an L1 penalty the objective has no gradient where a weight is zero"), None
+        return (
+            Lacking(
+                WHAT, "with an L1 penalty the objective has no gradient where a weight is zero"
+            ),
+            None,
+        )
     found: Any = form.form
-    return objective, (np.asarray(found.weights, dtype=float), np.asarray(found.intercepts, dtype=float))
+    return objective, (
+        np.asarray(found.weights, dtype=float),
+        np.asarray(found.intercepts, dtype=float),
+    )
 
 
 def _plain(value: Any) -> Any:

@@ -1,7 +1,9 @@
-"""What a compressed file may become: bombs are refused before memory goes, from headers or after the first pieces.
+"""What a compressed file may become: bombs are refused before memory goes, from headers or after
+the first pieces.
 
-A table seldom shrinks to a fiftieth; what repeats one byte shrinks to a thousandth. So content that unpacks to more than
-`SMALL` must not be more than `RATIO` times its packed size, nor, where it is held at once, larger than the machine's memory.
+A table seldom shrinks to a fiftieth; what repeats one byte shrinks to a thousandth. So content that
+unpacks to more than `SMALL` must not be more than `RATIO` times its packed size, nor, where it is
+held at once, larger than the machine's memory.
 """
 
 from __future__ import annotations
@@ -27,7 +29,8 @@ def memory() -> int:
 
 
 def check_size(name: str, unpacked: int, packed: int, *, held: bool = True) -> None:
-    """Refuse content that unpacks to too much; what is not ``held`` in memory at once may be larger than it.
+    """Refuse content that unpacks to too much; what is not ``held`` in memory at once may be larger
+    than it.
 
     Examples
     --------
@@ -38,7 +41,9 @@ def check_size(name: str, unpacked: int, packed: int, *, held: bool = True) -> N
     """
     if unpacked > SMALL and (unpacked > RATIO * max(packed, 1) or (held and unpacked > memory())):
         sizes = f"{unpacked / 2**30:,.3g} GiB or more from {max(1, round(packed / 2**20)):,} MiB"
-        raise ValueError(f"{name} unpacks to {sizes}, which is not read: unpack it yourself if you trust it")
+        raise ValueError(
+            f"{name} unpacks to {sizes}, which is not read: unpack it yourself if you trust it"
+        )
 
 
 class Unzipped(io.RawIOBase):
@@ -98,7 +103,9 @@ def unzipped(name: str, packed: Any, *, held: bool = True) -> Iterator[bytes]:
 
 
 def check_zip(name: str, content: bytes) -> None:
-    """Refuse a zip archive, or an archive inside it, whose members unpack to too much; reading stops at what they state."""
+    """Refuse a zip archive, or an archive inside it, whose members unpack to too much; reading
+    stops at what they state.
+    """
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         members = archive.infolist()
         check_size(name, sum(member.file_size for member in members), len(content))

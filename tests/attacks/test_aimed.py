@@ -1,4 +1,6 @@
-"""Poison that is aimed through a model's own form, or a module's own training, as a user calls it."""
+"""Poison that is aimed through a model's own form, or a module's own training, as a user calls
+it.
+"""
 
 import numpy as np
 import pytest
@@ -48,5 +50,6 @@ def test_a_module_is_trained_further_with_poison_or_says_why_not():
     told = module_influence(module, X, Y, task="classification")
     assert told.found.risk.shape == told.found.rows.shape
     assert (
-        "1 to 3,000 parameters" in trained_further(torch.nn.Linear(3, 2000), X, Y, task="classification", share=0.1).reason
+        "1 to 3,000 parameters"
+        in trained_further(torch.nn.Linear(3, 2000), X, Y, task="classification", share=0.1).reason
     )

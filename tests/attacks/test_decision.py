@@ -1,4 +1,6 @@
-"""The attack by predictions alone: within its budget and bounds, and near the true distance where that is known."""
+"""The attack by predictions alone: within its budget and bounds, and near the true distance
+where that is known.
+"""
 
 from __future__ import annotations
 
@@ -18,9 +20,13 @@ Z = (CANCER - CANCER.mean(axis=0)) / CANCER.std(axis=0)
 def test_it_comes_near_the_true_distance_and_never_below(norm, within):
     model = LogisticRegression(C=0.1).fit(Z[:300], SICK[:300])
     X, y = Z[300:360], SICK[300:360]
-    found = decision_attack(lambda X: model.predict(X), X, y, others=Z[:300], budget=1000, norm=norm, random_state=0)
+    found = decision_attack(
+        lambda X: model.predict(X), X, y, others=Z[:300], budget=1000, norm=norm, random_state=0
+    )
     w, right = model.coef_[0], model.predict(X) == y
-    exact = np.abs(model.decision_function(X)) / (np.linalg.norm(w) if norm == "l2" else np.abs(w).sum())
+    exact = np.abs(model.decision_function(X)) / (
+        np.linalg.norm(w) if norm == "l2" else np.abs(w).sum()
+    )
     ratio = found.distance[right] / exact[right]
     assert found.success.all()
     assert ratio.min() >= 1 - 1e-9
@@ -43,14 +49,17 @@ def test_a_forest_is_turned_within_the_range():
         assert (found.rows >= low).all()
         assert (found.rows <= high).all()
         assert (found.rows[:, :2] == X[:, :2]).all()
-    near = decision_attack(model, X, y, budget=400, radius=float(np.median(more.distance)), **options)
+    near = decision_attack(
+        model, X, y, budget=400, radius=float(np.median(more.distance)), **options
+    )
     assert (near.success == (more.distance <= np.median(more.distance))).all()
 
 
 @pytest.mark.parametrize("budget", [1, 7, 50, 333])
 def test_no_row_is_asked_about_more_often_than_the_budget(budget):
     random = np.random.default_rng(0)
-    X = np.column_stack([random.standard_normal((8, 3)), np.arange(8)])  # the last column says which row it is
+    # the last column says which row it is
+    X = np.column_stack([random.standard_normal((8, 3)), np.arange(8)])
     asked = np.zeros(9, dtype=int)
 
     def predict(rows):
@@ -61,7 +70,9 @@ def test_no_row_is_asked_about_more_often_than_the_budget(budget):
     y = predict(X)
     asked[:] = 0
     where = domain(4, fixed=[3])
-    found = decision_attack(predict, X, y, others=others, where=where, budget=budget, random_state=0)
+    found = decision_attack(
+        predict, X, y, others=others, where=where, budget=budget, random_state=0
+    )
     assert asked[:8].max() <= budget + 2  # before and after
     assert found.calls == asked.sum()
     assert budget < 50 or found.success.all()
@@ -82,7 +93,9 @@ def test_labels_may_be_words_and_a_target_is_reached():
 
 
 def test_without_a_row_of_another_class_nothing_is_turned():
-    found = decision_attack(lambda X: np.zeros(len(X), dtype=int), Z[:5], np.zeros(5, dtype=int), others=Z[:20])
+    found = decision_attack(
+        lambda X: np.zeros(len(X), dtype=int), Z[:5], np.zeros(5, dtype=int), others=Z[:20]
+    )
     assert not found.success.any()
     assert np.isinf(found.distance).all()
 

@@ -1,4 +1,6 @@
-"""Gradient attacks: exact for linear models, within their bounds to the last digit, and every refusal."""
+"""Gradient attacks: exact for linear models, within their bounds to the last digit, and every
+refusal.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,14 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
-from surelearn.attacks import decision_attack, domain, fgsm, projected_gradient, simplest_change, smallest_change
+from surelearn.attacks import (
+    decision_attack,
+    domain,
+    fgsm,
+    projected_gradient,
+    simplest_change,
+    smallest_change,
+)
 
 CANCER, SICK = load_breast_cancer(return_X_y=True)
 Z = (CANCER - CANCER.mean(axis=0)) / CANCER.std(axis=0)
@@ -28,12 +37,16 @@ def binary():
 
 @pytest.fixture(scope="module")
 def digits():
-    return MLPClassifier((32,), max_iter=40, random_state=0, tol=1.0).fit(DIGITS[:1000] / 16, NUMBERS[:1000])
+    return MLPClassifier((32,), max_iter=40, random_state=0, tol=1.0).fit(
+        DIGITS[:1000] / 16, NUMBERS[:1000]
+    )
 
 
 def exact_distance(model, X, norm):
     w = model.coef_[0]
-    return np.abs(model.decision_function(X)) / (np.linalg.norm(w) if norm == "l2" else np.abs(w).sum())
+    return np.abs(model.decision_function(X)) / (
+        np.linalg.norm(w) if norm == "l2" else np.abs(w).sum()
+    )
 
 
 @pytest.mark.parametrize("attack", [fgsm, projected_gradient])
@@ -59,7 +72,9 @@ def test_the_smallest_change_of_a_linear_model_is_its_distance(binary, norm):
     X, y = Z[300:340], SICK[300:340]
     found = smallest_change(binary, X, y, largest=20.0, norm=norm)
     right = binary.predict(X) == y
-    np.testing.assert_allclose(found.distance[right], exact_distance(binary, X, norm)[right], rtol=2e-2)
+    np.testing.assert_allclose(
+        found.distance[right], exact_distance(binary, X, norm)[right], rtol=2e-2
+    )
     assert (found.distance[right] >= exact_distance(binary, X, norm)[right] * (1 - 1e-9)).all()
     assert found.success.all()
 
@@ -84,7 +99,16 @@ def test_bounds_hold_to_the_last_digit(seed, norm, radius, double):
     low, high = X.min(axis=0) - random.uniform(0, 1, 6), X.max(axis=0) + random.uniform(0, 0.1, 6)
     where = domain(6, low=low, high=high, scale=scale, fixed=[2])
     found = projected_gradient(
-        model, X, y, radius=radius, norm=norm, where=where, steps=5, restarts=2, random_start=True, random_state=seed
+        model,
+        X,
+        y,
+        radius=radius,
+        norm=norm,
+        where=where,
+        steps=5,
+        restarts=2,
+        random_start=True,
+        random_state=seed,
     )
     step = np.delete((found.rows - X) / scale, 2, axis=1)
     length = np.abs(step).max(axis=1) if norm == "linf" else np.sqrt((step**2).sum(axis=1))
@@ -96,7 +120,8 @@ def test_bounds_hold_to_the_last_digit(seed, norm, radius, double):
 
 
 @pytest.mark.parametrize(
-    "options", [{}, {"loss": "margin"}, {"momentum": 0.5}, {"schedule": "linear"}, {"schedule": "constant"}]
+    "options",
+    [{}, {"loss": "margin"}, {"momentum": 0.5}, {"schedule": "linear"}, {"schedule": "constant"}],
 )
 def test_projected_gradient_beats_one_step_and_noise(digits, options):
     X, y = DIGITS[1000:1300] / 16, NUMBERS[1000:1300]
@@ -117,7 +142,10 @@ def test_restarts_only_help_and_seeds_repeat(digits):
     assert more.success.sum() > once.success.sum()
     again = projected_gradient(digits, X, y, **options, restarts=4, random_state=0)
     assert (more.rows == again.rows).all()
-    one, two, same = (projected_gradient(digits, X, y, **options, random_start=True, random_state=s) for s in (0, 1, 0))
+    one, two, same = (
+        projected_gradient(digits, X, y, **options, random_start=True, random_state=s)
+        for s in (0, 1, 0)
+    )
     assert (one.rows == same.rows).all()
     assert (one.rows != two.rows).any()
     assert more.calls == again.calls > once.calls
@@ -136,7 +164,9 @@ def test_a_target_is_reached(digits):
 def test_votes_and_preparations_are_attacked_through(digits):
     del digits
     model = make_pipeline(StandardScaler(), SVC(gamma=0.02)).fit(DIGITS[:1000], NUMBERS[:1000])
-    found = projected_gradient(model, DIGITS[1000:1100], NUMBERS[1000:1100], radius=5.0, where=domain(64, low=0, high=16))
+    found = projected_gradient(
+        model, DIGITS[1000:1100], NUMBERS[1000:1100], radius=5.0, where=domain(64, low=0, high=16)
+    )
     assert found.accuracy > 0.9
     assert found.robust_accuracy < 0.5
     assert (model.predict(found.rows) != NUMBERS[1000:1100])[found.success].all()
@@ -193,7 +223,10 @@ def test_bad_input_gets_a_sentence(binary):
         ({"radius": 1.0, "loss": "hinge"}, "loss must be"),
         ({"radius": 1.0, "step": 0.0}, "step must be"),
         ({"radius": 1.0, "where": domain(3)}, "the domain has 3 columns, X has 30"),
-        ({"radius": 1.0, "where": domain(30, high=0.0)}, r"row 0 has .* in x\d+, outside its range"),
+        (
+            {"radius": 1.0, "where": domain(30, high=0.0)},
+            r"row 0 has .* in x\d+, outside its range",
+        ),
     ]
     for options, message in cases:
         with pytest.raises(ValueError, match=message):
@@ -226,13 +259,18 @@ def test_labels_that_the_model_does_not_know_get_a_sentence(binary):
     with pytest.raises(ValueError, match=r"target must hold the model's classes, 0, 1, not 7"):
         projected_gradient(binary, Z[:3], SICK[:3], radius=1.0, target=7)
     torch = pytest.importorskip("torch")
-    with pytest.raises(ValueError, match=r"y must hold the model's classes, 0, 1, … in the order of its scores, not 2"):
+    with pytest.raises(
+        ValueError,
+        match=r"y must hold the model's classes, 0, 1, … in the order of its scores, not 2",
+    ):
         projected_gradient(torch.nn.Linear(30, 2), Z[:3], np.array([1, 2, 1]), radius=1.0)
 
 
 def test_missing_numbers_get_a_sentence_of_their_own(binary):
     holes = np.where(np.arange(30) == 4, np.nan, Z[:5])
-    with pytest.raises(ValueError, match="row 0 has nan in x4: fill in such values first, or leave the row out"):
+    with pytest.raises(
+        ValueError, match="row 0 has nan in x4: fill in such values first, or leave the row out"
+    ):
         projected_gradient(binary, holes, SICK[:5], radius=1.0)
 
 
@@ -252,5 +290,7 @@ def test_beside_foolbox():
     attack = foolbox.attacks.LinfPGD(rel_stepsize=2.5 / 40, steps=40, random_start=False)
     wrapped = foolbox.PyTorchModel(model, bounds=(0, 1))
     _, _, turned = attack(wrapped, torch.from_numpy(X), torch.from_numpy(y), epsilons=0.05)
-    ours = projected_gradient(model, X, y, radius=0.05, where=domain(64, low=0, high=1), restarts=2, random_state=0)
+    ours = projected_gradient(
+        model, X, y, radius=0.05, where=domain(64, low=0, high=1), restarts=2, random_state=0
+    )
     assert ours.robust_accuracy <= 1 - float(turned.float().mean())

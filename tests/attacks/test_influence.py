@@ -1,4 +1,6 @@
-"""Influence of rows: exact against refits, first order against exact, budgets, and planted rows found."""
+"""Influence of rows: exact against refits, first order against exact, budgets, and planted rows
+found.
+"""
 
 import numpy as np
 import pandas as pd
@@ -9,7 +11,10 @@ from surelearn.attacks.influence import exact_influence, influence_function, ref
 from surelearn.attacks.poison_objectives import LinearObjective
 from surelearn.linear import LogisticRegression, Ridge
 
-SQUARED, LOGISTIC = LinearObjective("squared", regularization=0.05), LinearObjective(regularization=0.05)
+SQUARED, LOGISTIC = (
+    LinearObjective("squared", regularization=0.05),
+    LinearObjective(regularization=0.05),
+)
 
 
 def squared(scores, targets):
@@ -36,7 +41,12 @@ def without(objective, X, y, row):
 
 CASES = {
     "ridge": (SQUARED, Ridge(regularization=0.05, intercept="regularized"), squared, 1),
-    "logistic": (LOGISTIC, LogisticRegression(regularization=0.05, finish="newton", random_state=0), logistic, 2),
+    "logistic": (
+        LOGISTIC,
+        LogisticRegression(regularization=0.05, finish="newton", random_state=0),
+        logistic,
+        2,
+    ),
 }
 
 
@@ -45,7 +55,9 @@ def test_exact_influence_is_that_of_refits(case):
     objective, learner, loss, which = CASES[case]
     data, new = rows(), rows(50, seed=1)
     X, y, X_outer, y_outer = data[0], data[which], new[0], new[which]
-    found = exact_influence(learner.fit(X, y).leave_one_out, X, y, X_outer, y_outer, loss=loss, rows=[3, 0, 50])
+    found = exact_influence(
+        learner.fit(X, y).leave_one_out, X, y, X_outer, y_outer, loss=loss, rows=[3, 0, 50]
+    )
     assert found.rows.tolist() == [0, 3, 50]
     full = objective.fit(X, y)
     for row, risk, largest in zip(found.rows, found.risk, found.largest, strict=True):
@@ -78,7 +90,9 @@ def test_kernel_machines_by_their_closed_form():
     X, y, _ = rows(30)
     X_outer, y_outer, _ = rows(20, seed=1)
     model = EigenProRegressor(bandwidth=2.0, regularization=0.1, device="cpu").fit(X, y)
-    found = exact_influence(lambda *_, **__: left_out(model, X_outer), X, y, X_outer, y_outer, loss=squared, rows=[2, 7])
+    found = exact_influence(
+        lambda *_, **__: left_out(model, X_outer), X, y, X_outer, y_outer, loss=squared, rows=[2, 7]
+    )
     for row, risk in zip(found.rows, found.risk, strict=True):
         other = EigenProRegressor(bandwidth=2.0, regularization=0.1 * 30 / 29, device="cpu")
         other.fit(np.delete(X, row, 0), np.delete(y, row))
@@ -93,8 +107,11 @@ def test_a_module_by_conjugate_gradients():
     X, _, y = rows()
     X_outer, _, y_outer = rows(50, seed=1)
     torch.manual_seed(0)
-    objective = ModuleObjective(torch.nn.Linear(3, 2), regularization=0.05, damping=0.0, iterations=500)
-    two_scores = LinearObjective(classes=3, regularization=0.05)  # the same softmax, with two classes, written out
+    objective = ModuleObjective(
+        torch.nn.Linear(3, 2), regularization=0.05, damping=0.0, iterations=500
+    )
+    # the same softmax, with two classes, written out
+    two_scores = LinearObjective(classes=3, regularization=0.05)
     two_scores.classes = two_scores.scores = 2
     found = influence_function(objective, objective.fit(X, y), X, y, X_outer, y_outer)
     expected = influence_function(two_scores, two_scores.fit(X, y), X, y, X_outer, y_outer)
@@ -123,8 +140,12 @@ def test_refits_keep_their_budget():
     assert sorted(fits) == [79] * 7 + [80]
     assert found.rows.size == 7
     assert found.method == "refits"
-    np.testing.assert_array_equal(found.rows, refit_influence(fit, X, y, X, y, refits=8, random_state=1).rows)
-    named = refit_influence(fit, X, np.where(y, "yes", "no"), X, np.where(y, "yes", "no"), rows=[4, 5])
+    np.testing.assert_array_equal(
+        found.rows, refit_influence(fit, X, y, X, y, refits=8, random_state=1).rows
+    )
+    named = refit_influence(
+        fit, X, np.where(y, "yes", "no"), X, np.where(y, "yes", "no"), rows=[4, 5]
+    )
     assert np.isnan(named.largest).all()
     assert named.rows.tolist() == [4, 5]
     table = pd.DataFrame(X, columns=["a", "b", "c"])

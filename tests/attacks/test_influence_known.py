@@ -1,4 +1,6 @@
-"""What leaving out a row does, of fitted models as a user has them: against refits, in pipelines, with prepared targets."""
+"""What leaving out a row does, of fitted models as a user has them: against refits, in
+pipelines, with prepared targets.
+"""
 
 import numpy as np
 import pytest
@@ -31,14 +33,22 @@ def test_a_ridge_in_a_pipeline_is_left_out_exactly():
     np.testing.assert_allclose(fits.full[:, 0], model.predict(NEW))
     told = model_influence(model, X, T, NEW, T[:15])
     assert (told.found.method, told.loss) == ("exact", "squared loss")
-    every = [((values[:, 0] - T[:15]) ** 2).mean() for values in leave_one_out(model, X, T, NEW).each()]
-    np.testing.assert_allclose(told.found.risk, np.array(every) - ((model.predict(NEW) - T[:15]) ** 2).mean(), atol=1e-12)
+    every = [
+        ((values[:, 0] - T[:15]) ** 2).mean() for values in leave_one_out(model, X, T, NEW).each()
+    ]
+    np.testing.assert_allclose(
+        told.found.risk, np.array(every) - ((model.predict(NEW) - T[:15]) ** 2).mean(), atol=1e-12
+    )
 
 
 def test_scikit_learns_logistic_regression_to_first_order_and_ours_exactly():
     first = model_influence(PeerLogistic(C=0.5, tol=1e-10).fit(X, Y), X, Y, NEW, LABELS)
     exact = model_influence(
-        LogisticRegression(regularization=1 / 40, passes=0, finish="newton").fit(X, Y), X, Y, NEW, LABELS
+        LogisticRegression(regularization=1 / 40, passes=0, finish="newton").fit(X, Y),
+        X,
+        Y,
+        NEW,
+        LABELS,
     )
     assert (first.found.method, exact.found.method) == ("influence function", "exact")
     assert np.corrcoef(first.found.risk, exact.found.risk)[0, 1] > 0.9
@@ -47,7 +57,12 @@ def test_scikit_learns_logistic_regression_to_first_order_and_ours_exactly():
 
 def test_targets_that_were_prepared_are_prepared_for_the_fits_too():
     inside = EigenProRegressor(
-        "gaussian", bandwidth=3.0, regularization=0.01, solver="direct", device="cpu", dtype="float64"
+        "gaussian",
+        bandwidth=3.0,
+        regularization=0.01,
+        solver="direct",
+        device="cpu",
+        dtype="float64",
     )
     model = TransformedTargetRegressor(inside, transformer=StandardScaler()).fit(X, T)
     told = model_influence(model, X, T, NEW, T[:15])
@@ -55,11 +70,18 @@ def test_targets_that_were_prepared_are_prepared_for_the_fits_too():
     scaled = (T - T.mean()) / T.std()
     kept = np.arange(1, 40)
     again = EigenProRegressor(
-        "gaussian", bandwidth=3.0, regularization=0.01 * 40 / 39, solver="direct", device="cpu", dtype="float64"
+        "gaussian",
+        bandwidth=3.0,
+        regularization=0.01 * 40 / 39,
+        solver="direct",
+        device="cpu",
+        dtype="float64",
     ).fit(X[kept], scaled[kept])
     risk = ((again.predict(NEW) - scaled[:15]) ** 2).mean() - told.base
     assert told.found.risk[0] == pytest.approx(risk, rel=1e-4)
-    wrapped = TransformedTargetRegressor(Ridge(regularization=0.1), transformer=StandardScaler()).fit(X, T)
+    wrapped = TransformedTargetRegressor(
+        Ridge(regularization=0.1), transformer=StandardScaler()
+    ).fit(X, T)
     assert model_influence(wrapped, X, T, NEW, T[:15]).found.risk.shape == (40,)
 
 

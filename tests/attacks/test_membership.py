@@ -1,4 +1,6 @@
-"""Membership attacks against known answers; lower bounds on ε that hold as often as they say, and find what is there."""
+"""Membership attacks against known answers; lower bounds on ε that hold as often as they say,
+and find what is there.
+"""
 
 import math
 
@@ -8,7 +10,11 @@ from scipy.stats import binom, norm
 from sklearn.metrics import roc_auc_score
 from sklearn.tree import DecisionTreeClassifier
 
-from surelearn.attacks.epsilon_audit import _p_value, epsilon_from_canaries, epsilon_from_retrainings
+from surelearn.attacks.epsilon_audit import (
+    _p_value,
+    epsilon_from_canaries,
+    epsilon_from_retrainings,
+)
 from surelearn.attacks.membership import likelihood_ratio, loss_threshold, shadow_models, tell_apart
 from surelearn.bounds.privacy import gaussian_mechanism, randomized_response
 
@@ -50,7 +56,9 @@ def test_advantage():
 
 
 def overfitted(n=240, seed=0):
-    """Half-noise labels, a tree that learns them by heart: fit(rows, seed) and losses(model) as callables."""
+    """Half-noise labels, a tree that learns them by heart: fit(rows, seed) and losses(model) as
+    callables.
+    """
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 4))
     y = ((X[:, 0] > 0) ^ (rng.random(n) < 0.3)).astype(int)
@@ -75,7 +83,9 @@ def test_the_likelihood_ratio_finds_members_of_an_overfitted_tree():
 
 
 def test_the_likelihood_ratio_reaches_the_best_area_where_rows_differ_in_difficulty():
-    """Logits are N(difficulty + shift·member, 1): the best area is Φ(shift/√2), and a threshold on the loss falls short."""
+    """Logits are N(difficulty + shift·member, 1): the best area is Φ(shift/√2), and a threshold
+    on the loss falls short.
+    """
     rng, n, shift = np.random.default_rng(0), 3000, 1.5
     hard = rng.normal(0, 3, n)
 
@@ -95,9 +105,13 @@ def test_the_likelihood_ratio_reaches_the_best_area_where_rows_differ_in_difficu
 def test_a_model_that_ignores_its_rows_leaks_nothing():
     rng = np.random.default_rng(0)
     losses = rng.exponential(1, size=400)
-    shadows, included = shadow_models(lambda _, seed: seed, lambda _: losses, 400, models=8, random_state=0)
+    shadows, included = shadow_models(
+        lambda _, seed: seed, lambda _: losses, 400, models=8, random_state=0
+    )
     members = rng.random(400) < 0.5
-    found = likelihood_ratio(shadows + 1e-3 * rng.normal(size=shadows.shape), included, losses, members).membership
+    found = likelihood_ratio(
+        shadows + 1e-3 * rng.normal(size=shadows.shape), included, losses, members
+    ).membership
     assert found.auc_low < 0.5 < found.auc_high
 
 
@@ -106,7 +120,9 @@ def test_offline_with_shadow_models_of_one_side_only(side):
     rng = np.random.default_rng(0)
     hard, members = rng.exponential(1, 500), rng.random(500) < 0.5
     shadows = hard * (1.0 - 0.5 * side) * rng.lognormal(0, 0.1, (20, 500))
-    found = likelihood_ratio(shadows, np.full((20, 500), bool(side)), hard * (1 - 0.5 * members), members)
+    found = likelihood_ratio(
+        shadows, np.full((20, 500), bool(side)), hard * (1 - 0.5 * members), members
+    )
     assert found.membership.auc > 0.9
 
 
@@ -146,7 +162,9 @@ def test_retrainings_of_a_gaussian_mechanism():
     epsilon = gaussian_mechanism(1.0, 0.7, dp_delta)
 
     def bound(rng):
-        return epsilon_from_retrainings(rng.normal(1, 0.7, n), rng.normal(0, 0.7, n), dp_delta=dp_delta, alpha=ALPHA)
+        return epsilon_from_retrainings(
+            rng.normal(1, 0.7, n), rng.normal(0, 0.7, n), dp_delta=dp_delta, alpha=ALPHA
+        )
 
     found = found_in_trials(bound)
     assert (found > epsilon).mean() <= ALLOWED
@@ -154,13 +172,16 @@ def test_retrainings_of_a_gaussian_mechanism():
 
 
 def test_choosing_the_threshold_on_the_same_trainings_would_break_it():
-    """The mutant: the best of all thresholds on the rows that are then counted, with nothing to be found."""
+    """The mutant: the best of all thresholds on the rows that are then counted, with nothing to
+    be found.
+    """
 
     def naive(rng):
         inside, outside = rng.normal(size=40), rng.normal(size=40)
         cuts = np.r_[inside, outside]
         return max(
-            (epsilon_from_retrainings(inside, outside, alpha=0.5, threshold=c) for c in cuts), key=lambda b: b.epsilon
+            (epsilon_from_retrainings(inside, outside, alpha=0.5, threshold=c) for c in cuts),
+            key=lambda b: b.epsilon,
         )
 
     def honest(rng):
@@ -172,13 +193,17 @@ def test_choosing_the_threshold_on_the_same_trainings_would_break_it():
 
 @pytest.mark.parametrize("guesses", [100, (20, 100)])
 def test_canaries_exceed_the_true_epsilon_at_most_alpha_of_the_time(guesses):
-    """Each canary's inclusion is told by randomized response: the ε of the whole is exact, and the theorem tight."""
+    """Each canary's inclusion is told by randomized response: the ε of the whole is exact, and
+    the theorem tight.
+    """
     keep, m = 0.75, 100
 
     def bound(rng):
         included = rng.random(m) < 0.5
         told = included ^ (rng.random(m) > keep)
-        return epsilon_from_canaries(told + 0.01 * rng.random(m), included, guesses=guesses, alpha=ALPHA)
+        return epsilon_from_canaries(
+            told + 0.01 * rng.random(m), included, guesses=guesses, alpha=ALPHA
+        )
 
     epsilon, found = randomized_response(keep), found_in_trials(bound)
     assert (found > epsilon).mean() <= ALLOWED
@@ -193,7 +218,9 @@ def test_canaries_in_a_gaussian_sum():
 
     def bound(rng):
         included = rng.random(m) < 0.5
-        return epsilon_from_canaries(included + rng.normal(0, 0.8, m), included, dp_delta=dp_delta, alpha=ALPHA)
+        return epsilon_from_canaries(
+            included + rng.normal(0, 0.8, m), included, dp_delta=dp_delta, alpha=ALPHA
+        )
 
     found = found_in_trials(bound)
     assert (found > epsilon).mean() <= ALLOWED

@@ -1,4 +1,6 @@
-"""Poison that raises a risk: the bilevel attack's total gradient and damage, flipped labels, the curve of damage."""
+"""Poison that raises a risk: the bilevel attack's total gradient and damage, flipped labels,
+the curve of damage.
+"""
 
 import numpy as np
 import pytest
@@ -19,7 +21,9 @@ KERNEL = KernelRidgeObjective(sigma=4.0, regularization=0.02)
 def rows(n=200, classes=2, seed=0):
     rng = np.random.default_rng(seed)
     X = rng.uniform(-2, 2, size=(n, 2))
-    return X, np.clip(np.floor(X[:, 0] + 0.3 * rng.normal(size=n) + classes / 2), 0, classes - 1).astype(int)
+    return X, np.clip(
+        np.floor(X[:, 0] + 0.3 * rng.normal(size=n) + classes / 2), 0, classes - 1
+    ).astype(int)
 
 
 def problem(follower, n=200):
@@ -41,7 +45,9 @@ def network():
 
 @pytest.mark.parametrize("which", ["logistic", "softmax", "squared", "kernel", "network"])
 def test_the_total_gradient_against_refits(which):
-    follower = {"logistic": LOGISTIC, "softmax": SOFTMAX, "squared": SQUARED, "kernel": KERNEL}.get(which) or network()
+    follower = {"logistic": LOGISTIC, "softmax": SOFTMAX, "squared": SQUARED, "kernel": KERNEL}.get(
+        which
+    ) or network()
     X, y, X_outer, y_outer = problem(follower, 40)
     state = follower.fit(X, y)
     found = follower.total_gradient(state, X, y, 3, X_outer, y_outer)
@@ -52,10 +58,16 @@ def test_the_total_gradient_against_refits(which):
             moved = X.copy()
             moved[i, j] += sign * step
             risks.append(follower.risk(follower.fit(moved, y, start=state), X_outer, y_outer))
-        assert found[i, j] == pytest.approx((risks[0] - risks[1]) / (2 * step), rel=2e-2, abs=0.02 * np.abs(found).max())
+        assert found[i, j] == pytest.approx(
+            (risks[0] - risks[1]) / (2 * step), rel=2e-2, abs=0.02 * np.abs(found).max()
+        )
 
 
-@pytest.mark.parametrize("follower", [LOGISTIC, SOFTMAX, SQUARED, KERNEL], ids=["logistic", "softmax", "squared", "kernel"])
+@pytest.mark.parametrize(
+    "follower",
+    [LOGISTIC, SOFTMAX, SQUARED, KERNEL],
+    ids=["logistic", "softmax", "squared", "kernel"],
+)
 def test_the_bilevel_attack_raises_the_risk_within_its_range(follower):
     X, y, X_outer, y_outer = problem(follower)
     allowed = Allowed(low=-2.0, high=[2.0, 1.5])
@@ -71,7 +83,9 @@ def test_the_bilevel_attack_raises_the_risk_within_its_range(follower):
 
 def test_the_bilevel_attack_raises_the_risk_of_a_network():
     X, y, X_outer, y_outer = problem(LOGISTIC)
-    found = bilevel(network(), X, y, X_outer, y_outer, count=10, allowed=Allowed(low=-2.0, high=2.0), steps=8)
+    found = bilevel(
+        network(), X, y, X_outer, y_outer, count=10, allowed=Allowed(low=-2.0, high=2.0), steps=8
+    )
     assert found.after > found.before + 0.02
     assert np.abs(found.X).max() <= 2.0
 
@@ -79,7 +93,17 @@ def test_the_bilevel_attack_raises_the_risk_of_a_network():
 def test_allowed_labels_hold_and_seeds_repeat():
     X, y, X_outer, y_outer = problem(LOGISTIC)
     found = [
-        bilevel(LOGISTIC, X, y, X_outer, y_outer, count=4, allowed=Allowed(labels=(1,)), steps=2, random_state=seed)
+        bilevel(
+            LOGISTIC,
+            X,
+            y,
+            X_outer,
+            y_outer,
+            count=4,
+            allowed=Allowed(labels=(1,)),
+            steps=2,
+            random_state=seed,
+        )
         for seed in (0, 0, 1)
     ]
     assert set(found[0].y.tolist()) == {1}
@@ -105,7 +129,8 @@ def test_flips_by_influence_hurt_more_than_random_ones(objective):
     chosen = flip_influential(objective, X, y, X_outer, y_outer, count=15)
     assert (chosen.y != y).sum() == 15
     at_random = [
-        objective.risk(objective.fit(X, flip_labels(y, 15, random_state=seed).y), X_outer, y_outer) - chosen.before
+        objective.risk(objective.fit(X, flip_labels(y, 15, random_state=seed).y), X_outer, y_outer)
+        - chosen.before
         for seed in range(10)
     ]
     assert chosen.damage > max(at_random)
@@ -120,14 +145,18 @@ def test_the_curve_of_damage_and_its_budget():
         w = LOGISTIC.fit(rows, labels)
         return lambda new: (LOGISTIC.decision(w, new)[:, 0] > 0).astype(int)
 
-    curve = damage_curve(fit, X[:200], y[:200], X[200:], y[200:], fractions=(0.1, 0.45), repeats=4, refits=9)
+    curve = damage_curve(
+        fit, X[:200], y[:200], X[200:], y[200:], fractions=(0.1, 0.45), repeats=4, refits=9
+    )
     assert curve.refits == len(fits) == 9
     assert curve.risks.shape == (2, 4)
     assert curve.fractions.tolist() == [0.1, 0.45]
     assert (curve.spread > 0).any()
     assert curve.damage[1] > curve.damage[0]
     fits.clear()
-    short = damage_curve(fit, X[:200], y[:200], X[200:], y[200:], fractions=(0.1, 0.2, 0.3), repeats=5, refits=5)
+    short = damage_curve(
+        fit, X[:200], y[:200], X[200:], y[200:], fractions=(0.1, 0.2, 0.3), repeats=5, refits=5
+    )
     assert short.risks.shape == (3, 1)
     assert short.asked == 5
     assert len(fits) == 4
@@ -138,7 +167,9 @@ def test_the_curve_of_an_attack_that_adds_rows():
     X, y, X_outer, y_outer = problem(LOGISTIC)
 
     def attack(X, y, count, seed):
-        found = bilevel(LOGISTIC, X, y, X_outer[:50], y_outer[:50], count=count, steps=3, random_state=seed)
+        found = bilevel(
+            LOGISTIC, X, y, X_outer[:50], y_outer[:50], count=count, steps=3, random_state=seed
+        )
         return np.vstack([X, found.X]), np.concatenate([y, found.y])
 
     def fit(rows, labels):
@@ -159,12 +190,27 @@ def test_the_curve_of_an_attack_that_adds_rows():
         (lambda: flip_labels([0, 1], 3), "count must be at most 2"),
         (lambda: flip_labels([0, 1], 0), "count must be a whole number of at least 1"),
         (lambda: bilevel(LOGISTIC, *problem(LOGISTIC), count=0), "count must be"),
-        (lambda: bilevel(LOGISTIC, [[1.0]], [1], [[1.0]], [1, 2], count=1), "X_outer and y_outer must be rows"),
-        (lambda: bilevel(LOGISTIC, [[1.0]], [1], [[1.0]], [3], count=1), "y_outer must hold labels"),
-        (lambda: flip_influential(LOGISTIC, *problem(LOGISTIC), count=2, labels=(7, 8)), "labels must hold labels 0"),
-        (lambda: damage_curve(lambda *_: None, [[0]], [0], [[0]], [0], fractions=(0.0,)), "fractions must be"),
+        (
+            lambda: bilevel(LOGISTIC, [[1.0]], [1], [[1.0]], [1, 2], count=1),
+            "X_outer and y_outer must be rows",
+        ),
+        (
+            lambda: bilevel(LOGISTIC, [[1.0]], [1], [[1.0]], [3], count=1),
+            "y_outer must hold labels",
+        ),
+        (
+            lambda: flip_influential(LOGISTIC, *problem(LOGISTIC), count=2, labels=(7, 8)),
+            "labels must hold labels 0",
+        ),
+        (
+            lambda: damage_curve(lambda *_: None, [[0]], [0], [[0]], [0], fractions=(0.0,)),
+            "fractions must be",
+        ),
         (lambda: damage_curve(lambda *_: None, [[0]], [0], [[0]], [0], refits=1), "refits must be"),
-        (lambda: KernelRidgeObjective(sigma=0.0, regularization=1.0), "sigma must be a number above 0"),
+        (
+            lambda: KernelRidgeObjective(sigma=0.0, regularization=1.0),
+            "sigma must be a number above 0",
+        ),
     ],
 )
 def test_bad_input(call, message):

@@ -1,11 +1,18 @@
-"""Poison aimed at parameters: derivatives, the transition at the threshold, soundness below it, constraints, bad input."""
+"""Poison aimed at parameters: derivatives, the transition at the threshold, soundness below it,
+constraints, bad input.
+"""
 
 import numpy as np
 import pytest
 
 from surelearn.attacks.poison_allowed import Allowed
 from surelearn.attacks.poison_objectives import LinearObjective
-from surelearn.attacks.poisoning import cancel_gradient, corrupt_parameters, neutral_rows, transition
+from surelearn.attacks.poisoning import (
+    cancel_gradient,
+    corrupt_parameters,
+    neutral_rows,
+    transition,
+)
 from surelearn.bounds.poisoning import (
     classification_pull,
     poisoning_threshold,
@@ -35,7 +42,9 @@ def rows(objective, n=60, d=3, seed=0):
 
 
 def pull_and_threshold(objective, inner, decay=0.0):
-    """What the theorems say: the largest pull of a row, with targets between −2 and 2, and the threshold."""
+    """What the theorems say: the largest pull of a row, with targets between −2 and 2, and the
+    threshold.
+    """
     if objective.loss in NUMBERS:
         given = {"target_bound": 2.0, "loss": objective.loss, "knee": 0.4}
         return regression_pull(**given), poisoning_threshold_regression(inner, decay=decay, **given)
@@ -75,10 +84,14 @@ def test_derivatives_against_finite_differences(which):
     each = objective.gradients(w, X, y)
     np.testing.assert_allclose(numeric(lambda w: objective.losses(w, X, y), w).T, each, atol=1e-7)
     np.testing.assert_allclose(objective.gradient(w, X, y), each.mean(0), atol=1e-12)
-    np.testing.assert_allclose(objective.gradient(w, X, y, np.arange(6.0)), np.arange(6.0) @ each, atol=1e-12)
+    np.testing.assert_allclose(
+        objective.gradient(w, X, y, np.arange(6.0)), np.arange(6.0) @ each, atol=1e-12
+    )
     by_rows = numeric(lambda X: float((objective.gradients(w, X, y) @ v).sum()), X).reshape(X.shape)
     np.testing.assert_allclose(objective.pull(w, X, y, v), by_rows, atol=1e-6)
-    product = (objective.gradient(w + 1e-5 * v, X, y) - objective.gradient(w - 1e-5 * v, X, y)) / 2e-5
+    product = (
+        objective.gradient(w + 1e-5 * v, X, y) - objective.gradient(w - 1e-5 * v, X, y)
+    ) / 2e-5
     np.testing.assert_allclose(objective.hessian_product(w, X, y, v), product, atol=1e-6)
 
 
@@ -94,7 +107,9 @@ def test_conjugate_gradients_invert_the_same_hessian():
     objective = OBJECTIVES["softmax"]
     X, y = rows(objective)
     w, b = objective.fit(X, y), np.random.default_rng(0).normal(size=12)
-    np.testing.assert_allclose(super(LinearObjective, objective).solve(w, X, y, b), objective.solve(w, X, y, b), rtol=1e-5)
+    np.testing.assert_allclose(
+        super(LinearObjective, objective).solve(w, X, y, b), objective.solve(w, X, y, b), rtol=1e-5
+    )
 
 
 TARGET = np.array([-1.0, 0.5, -0.8])
@@ -106,7 +121,9 @@ def test_below_the_threshold_it_fails_and_above_it_succeeds():
     inner, _ = inner_and_decay(objective, TARGET, X, y)
     threshold = poisoning_threshold(inner)
     assert threshold > 0.5
-    found = transition(objective, TARGET, X, y, threshold=threshold, multiples=(0.5, 0.9, 0.97, 1.03, 1.1, 1.5))
+    found = transition(
+        objective, TARGET, X, y, threshold=threshold, multiples=(0.5, 0.9, 0.97, 1.03, 1.1, 1.5)
+    )
     np.testing.assert_array_equal(found.reached, found.fractions > threshold)
     assert (found.residuals[:3] > 1e-2).all()
     assert (found.residuals[3:] <= 1e-6).all()
@@ -120,7 +137,9 @@ def test_below_the_threshold_it_fails_and_above_it_succeeds():
 @pytest.mark.parametrize("which", list(OBJECTIVES))
 @pytest.mark.parametrize("share", [0.3, 0.95])
 def test_no_poison_found_beats_what_the_theorem_leaves(which, share):
-    """Whatever the optimizer tries: ‖g(μ) + ε·g(ν) + (1 + ε)·2λw‖·‖w‖ ≥ ⟨w, g(μ)⟩ + (1 + ε)·r − ε·sup."""
+    """Whatever the optimizer tries: ‖g(μ) + ε·g(ν) + (1 + ε)·2λw‖·‖w‖ ≥ ⟨w, g(μ)⟩ + (1 + ε)·r −
+    ε·sup.
+    """
     objective = OBJECTIVES[which]
     X, y = rows(objective, n=100)
     w = -0.7 * objective.fit(X, y)
@@ -146,7 +165,8 @@ def test_no_poison_found_beats_what_the_theorem_leaves(which, share):
     assert found.residual >= floor - 1e-9
     assert not found.reached
     if which == "logistic":
-        assert found.residual < 1.2 * floor  # the optimizer is strong: it comes close to what cannot be passed
+        # the optimizer is strong: it comes close to what cannot be passed
+        assert found.residual < 1.2 * floor
 
 
 @pytest.mark.parametrize("loss", ["squared hinge", "exponential", "squared", "huber"])
@@ -163,13 +183,17 @@ def test_other_losses_have_a_sharp_transition_too(loss):
     assert (found.distances[2:] < 1e-3).all()
 
 
-@pytest.mark.parametrize("which", ["padded", "softmax", "squared hinge", "exponential", "squared", "huber"])
+@pytest.mark.parametrize(
+    "which", ["padded", "softmax", "squared hinge", "exponential", "squared", "huber"]
+)
 def test_well_above_the_threshold_it_succeeds(which):
     objective = OBJECTIVES[which]
     X, y = rows(objective, n=100)
     w = 0.3 * objective.fit(X, y)[::-1].copy()
     labels = (-2.0, 0.0, 2.0) if which in NUMBERS else None  # at 0, Huber's slope is free to vary
-    found = cancel_gradient(objective, w, X, y, count=300, allowed=Allowed(labels=labels), restarts=8)
+    found = cancel_gradient(
+        objective, w, X, y, count=300, allowed=Allowed(labels=labels), restarts=8
+    )
     assert found.reached
     assert found.distance < 1e-3
     assert found.damage > 0
@@ -189,7 +213,9 @@ def test_poison_stays_in_its_range():
     assert not allowed.holds(found.X + 5, found.y, y)
     assert not allowed.holds(found.X, 1 - found.y, y)
     assert not found.reached
-    inside = cancel_gradient(objective, TARGET, X, y, count=300, allowed=Allowed(low=-0.5, high=0.5), restarts=3)
+    inside = cancel_gradient(
+        objective, TARGET, X, y, count=300, allowed=Allowed(low=-0.5, high=0.5), restarts=3
+    )
     assert inside.reached
     assert np.abs(inside.X).max() == 0.5
 
@@ -202,7 +228,9 @@ def test_a_bounded_range_raises_the_threshold():
     threshold = poisoning_threshold(inner, reach=reach)
     assert threshold > 2 * poisoning_threshold(inner)
     count = int(0.99 * threshold * 100)
-    found = cancel_gradient(objective, TARGET, X, y, count=count, allowed=Allowed(low=-0.1, high=0.1), refit=False)
+    found = cancel_gradient(
+        objective, TARGET, X, y, count=count, allowed=Allowed(low=-0.1, high=0.1), refit=False
+    )
     floor = (inner - found.fraction * classification_pull(reach=reach)) / np.linalg.norm(TARGET)
     assert found.residual >= floor > 0
 
@@ -227,7 +255,9 @@ def test_a_network_is_moved_towards_its_corrupted_parameters():
     X, y = rows(OBJECTIVES["logistic"])
     w = objective.fit(X, y)
     target = corrupt_parameters(objective, w, X, y, radius=0.5, steps=20).target
-    found = cancel_gradient(objective, target, X, y, count=60, points=30, restarts=1, iterations=300, refit=False)
+    found = cancel_gradient(
+        objective, target, X, y, count=60, points=30, restarts=1, iterations=300, refit=False
+    )
     assert found.residual < 0.1 * found.clean
 
 
@@ -253,7 +283,10 @@ def test_the_same_seed_gives_the_same_poison():
         ({"X": np.full((60, 3), np.nan)}, "must be finite"),
         ({"X": np.zeros(60)}, "must be rows"),
         ({"allowed": Allowed(labels=(5,))}, "allowed labels must hold labels 0 … 1"),
-        ({"allowed": Allowed(low=[0.0, 1.0])}, "low must be a number, or one for each of the 3 columns"),
+        (
+            {"allowed": Allowed(low=[0.0, 1.0])},
+            "low must be a number, or one for each of the 3 columns",
+        ),
     ],
 )
 def test_bad_input(change, message):
@@ -268,17 +301,43 @@ def test_bad_input(change, message):
     [
         (lambda: Allowed(low=1.0, high=0.0), "low must not be above high"),
         (lambda: Allowed(low=np.nan), "low and high must be numbers"),
-        (lambda: Allowed(labels=(0.5,)).labels_for(np.array([0, 1])), "labels must be of the kind that y has"),
-        (lambda: Allowed(labels=("a",)).labels_for(np.array([0, 1])), "labels must be of the kind that y has"),
-        (lambda: corrupt_parameters(OBJECTIVES["logistic"], [1.0], [[1.0] * 3], [1], radius=1.0), "w must be 3 finite"),
+        (
+            lambda: Allowed(labels=(0.5,)).labels_for(np.array([0, 1])),
+            "labels must be of the kind that y has",
+        ),
+        (
+            lambda: Allowed(labels=("a",)).labels_for(np.array([0, 1])),
+            "labels must be of the kind that y has",
+        ),
+        (
+            lambda: corrupt_parameters(OBJECTIVES["logistic"], [1.0], [[1.0] * 3], [1], radius=1.0),
+            "w must be 3 finite",
+        ),
         (lambda: Allowed(labels=()), "labels must name at least one label"),
-        (lambda: LinearObjective("hinge"), "loss must be one of logistic, squared hinge, exponential, squared, huber"),
-        (lambda: LinearObjective("exponential", classes=3), "classes must be 2 for exponential loss"),
+        (
+            lambda: LinearObjective("hinge"),
+            "loss must be one of logistic, squared hinge, exponential, squared, huber",
+        ),
+        (
+            lambda: LinearObjective("exponential", classes=3),
+            "classes must be 2 for exponential loss",
+        ),
         (lambda: LinearObjective("huber", knee=0.0), "knee must be a number above 0"),
         (lambda: LinearObjective(classes=1), "classes must be a whole number of at least 2"),
-        (lambda: LinearObjective(regularization=-1.0), "regularization must be a number of at least 0"),
-        (lambda: transition(OBJECTIVES["logistic"], TARGET, [[1.0] * 3], [1], threshold=0.0), "threshold must be a finite"),
-        (lambda: corrupt_parameters(OBJECTIVES["logistic"], TARGET, [[1.0] * 3], [1], radius=0.0), "radius must be"),
+        (
+            lambda: LinearObjective(regularization=-1.0),
+            "regularization must be a number of at least 0",
+        ),
+        (
+            lambda: transition(OBJECTIVES["logistic"], TARGET, [[1.0] * 3], [1], threshold=0.0),
+            "threshold must be a finite",
+        ),
+        (
+            lambda: corrupt_parameters(
+                OBJECTIVES["logistic"], TARGET, [[1.0] * 3], [1], radius=0.0
+            ),
+            "radius must be",
+        ),
     ],
 )
 def test_bad_options(call, message):
@@ -297,7 +356,9 @@ def test_bad_options(call, message):
 )
 def test_labels_that_an_objective_does_not_have_are_refused_in_fitting(loss, y, message):
     with pytest.raises(ValueError, match=message):
-        LinearObjective(loss, regularization=0.1).fit(np.random.default_rng(0).normal(size=(40, 2)), np.array(y))
+        LinearObjective(loss, regularization=0.1).fit(
+            np.random.default_rng(0).normal(size=(40, 2)), np.array(y)
+        )
 
 
 def two_classes(n=40, seed=0):
@@ -311,7 +372,11 @@ def test_neutral_rows_bring_the_fit_to_zero_from_the_largest_mean_on():
     box, sign = Allowed(low=X.min(0), high=X.max(0)), 2 * y - 1
     columns = 2 * (X - X.min(0)) / (X.max(0) - X.min(0)) - 1
     least = max(abs(sign.mean()), np.abs((sign[:, None] * columns).mean(0)).max())
-    for objective in (LinearObjective(), LinearObjective("squared hinge"), LinearObjective(regularization=0.1)):
+    for objective in (
+        LinearObjective(),
+        LinearObjective("squared hinge"),
+        LinearObjective(regularization=0.1),
+    ):
         for extra in (0.02, -0.1):
             count = int(np.ceil((least + extra) * len(X)))
             count += (count - sign.sum()) % 2

@@ -1,4 +1,6 @@
-"""Columns of choices: fixed or substituted, at most so many, at a cost that counts in the size of a change."""
+"""Columns of choices: fixed or substituted, at most so many, at a cost that counts in the size
+of a change.
+"""
 
 from __future__ import annotations
 
@@ -12,15 +14,28 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
-from surelearn.attacks import decision_attack, domain, encode_table, projected_gradient, simplest_change, smallest_change
+from surelearn.attacks import (
+    decision_attack,
+    domain,
+    encode_table,
+    projected_gradient,
+    simplest_change,
+    smallest_change,
+)
 
-WHERE = domain(["size", "width", "kind", "make"], choices={"kind": (0, 1, 2), "make": (0, 1)}, cost=[0, 0, 0.3, 0.4])
+WHERE = domain(
+    ["size", "width", "kind", "make"],
+    choices={"kind": (0, 1, 2), "make": (0, 1)},
+    cost=[0, 0, 0.3, 0.4],
+)
 TOGETHER = {"l2": np.hypot, "linf": np.maximum}
 
 
 def rows(n=60):
     random = np.random.default_rng(0)
-    return np.column_stack([random.standard_normal((n, 2)), random.integers(0, 3, n), random.integers(0, 2, n)])
+    return np.column_stack(
+        [random.standard_normal((n, 2)), random.integers(0, 3, n), random.integers(0, 2, n)]
+    )
 
 
 def halfspace(X):
@@ -46,9 +61,13 @@ def test_a_dear_substitution_is_not_made(model):
     X = rows()
     y = halfspace(X)
     if model == "predictions":
-        found = decision_attack(halfspace, X, y, others=X, where=where, substitutions=2, random_state=0)
+        found = decision_attack(
+            halfspace, X, y, others=X, where=where, substitutions=2, random_state=0
+        )
     else:
-        found = smallest_change(LogisticRegression().fit(X, y), X, y, largest=5.0, where=where, substitutions=2)
+        found = smallest_change(
+            LogisticRegression().fit(X, y), X, y, largest=5.0, where=where, substitutions=2
+        )
     assert found.success.all()
     assert not found.substituted.any()
 
@@ -59,15 +78,25 @@ def test_no_more_columns_than_allowed_no_other_values_and_fixed_ones_stay():
 
     X = rows()
     X[:, 2:] = 0
-    options = {"others": np.array([[5.0, 5.0, 1.0, 1.0], [0.0, 0.0, 2.0, 1.0]]), "budget": 100, "random_state": 0}
-    assert not decision_attack(predict, X, predict(X), where=WHERE, substitutions=1, **options).success.any()
+    options = {
+        "others": np.array([[5.0, 5.0, 1.0, 1.0], [0.0, 0.0, 2.0, 1.0]]),
+        "budget": 100,
+        "random_state": 0,
+    }
+    assert not decision_attack(
+        predict, X, predict(X), where=WHERE, substitutions=1, **options
+    ).success.any()
     found = decision_attack(predict, X, predict(X), where=WHERE, substitutions=2, **options)
     assert found.success.all()
     np.testing.assert_allclose(found.distance, 0.5)  # 0.3² + 0.4², nothing moved
     fixed = domain(4, choices={2: (0, 1, 2), 3: (0, 1)}, fixed=[3])
-    assert not decision_attack(predict, X, predict(X), where=fixed, substitutions=2, **options).success.any()
+    assert not decision_attack(
+        predict, X, predict(X), where=fixed, substitutions=2, **options
+    ).success.any()
     lacking = domain(4, choices={2: (0, 2), 3: (0, 1)})
-    assert not decision_attack(predict, X, predict(X), where=lacking, substitutions=2, **options).success.any()
+    assert not decision_attack(
+        predict, X, predict(X), where=lacking, substitutions=2, **options
+    ).success.any()
 
 
 @pytest.mark.parametrize("budget", [1, 7, 50, 333])
@@ -83,7 +112,15 @@ def test_substitutions_are_within_the_same_budget(budget):
     y = halfspace(X)
     where = domain(5, choices={2: (0, 1, 2), 3: (0, 1)}, cost=0.2, fixed=[4])
     found = decision_attack(
-        predict, X, y, others=others, where=where, budget=budget, substitutions=2, norm="linf", random_state=0
+        predict,
+        X,
+        y,
+        others=others,
+        where=where,
+        budget=budget,
+        substitutions=2,
+        norm="linf",
+        random_state=0,
     )
     assert asked[:8].max() <= budget + 2  # before and after
     assert found.calls == asked.sum()
@@ -91,7 +128,9 @@ def test_substitutions_are_within_the_same_budget(budget):
 
 
 def nearest(model, x, norm, most):
-    """By going through all substitutions: the distance of the hyperplane from each, with their costs."""
+    """By going through all substitutions: the distance of the hyperplane from each, with their
+    costs.
+    """
     w, best = model.coef_[0], np.inf
     dual = np.linalg.norm(w[:2]) if norm == "l2" else np.abs(w[:2]).sum()
     for kind, make in itertools.product((0.0, 1.0, 2.0), (0.0, 1.0)):
@@ -112,13 +151,17 @@ def test_by_gradients_the_smallest_change_is_that_of_all_substitutions(norm, mos
     model = LogisticRegression().fit(X, halfspace(X))
     y = model.predict(X)
     exact = np.array([nearest(model, x, norm, most) for x in X])
-    found = smallest_change(model, X, y, largest=5.0, norm=norm, where=WHERE, substitutions=most, rounds=12)
+    found = smallest_change(
+        model, X, y, largest=5.0, norm=norm, where=WHERE, substitutions=most, rounds=12
+    )
     assert (found.distance >= exact * (1 - 1e-9)).all()
     assert np.mean(found.distance <= exact * 1.01) > 0.9  # the greedy choice is not always the best
     assert min(1, most) <= found.substituted.max() <= most
     radius = float(np.median(exact))
     if most and radius > 0.3:
-        near = projected_gradient(model, X, y, radius=radius, norm=norm, where=WHERE, substitutions=most)
+        near = projected_gradient(
+            model, X, y, radius=radius, norm=norm, where=WHERE, substitutions=most
+        )
         assert (near.distance[near.success] <= radius).all()
         assert not near.success[exact > radius].any()
         assert near.success[exact <= radius * 0.99].mean() > 0.9
@@ -129,7 +172,9 @@ def test_by_gradients_the_smallest_change_is_that_of_all_substitutions(norm, mos
 def test_words_of_a_table_are_substituted_in_a_forest():
     pd = pytest.importorskip("pandas")
     random = np.random.default_rng(0)
-    table = pd.DataFrame({"age": random.uniform(20, 80, 300), "job": random.choice(["cook", "nurse", "none"], 300)})
+    table = pd.DataFrame(
+        {"age": random.uniform(20, 80, 300), "job": random.choice(["cook", "nurse", "none"], 300)}
+    )
     y = np.where(table["age"] + 40 * (table["job"] == "cook") > 70, "old", "young")
     encoder = make_column_transformer((OneHotEncoder(), ["job"]), remainder="passthrough")
     model = make_pipeline(encoder, RandomForestClassifier(20, random_state=0)).fit(table, y)
@@ -147,7 +192,9 @@ def test_words_of_a_table_are_substituted_in_a_forest():
 def test_bad_input_gets_a_sentence():
     X, y = rows(), halfspace(rows())
     model = LogisticRegression().fit(X, y)
-    with pytest.raises(ValueError, match="substitutions must be a whole number of at least 0, not -1"):
+    with pytest.raises(
+        ValueError, match="substitutions must be a whole number of at least 0, not -1"
+    ):
         decision_attack(halfspace, X, y, others=X, where=WHERE, substitutions=-1)
     with pytest.raises(ValueError, match="substitutions need a domain with choices="):
         smallest_change(model, X, y, largest=1.0, substitutions=1)

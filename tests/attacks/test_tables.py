@@ -41,12 +41,22 @@ def test_there_and_back():
 def test_a_pipeline_is_attacked_through_its_table():
     table = people()
     y = np.where(table["age"] + 10 * (table["job"] == "cook") > 50, "old", "young")
-    encoder = make_column_transformer((OneHotEncoder(handle_unknown="ignore"), ["job", "kind"]), remainder="passthrough")
-    model = make_pipeline(encoder, RandomForestClassifier(20, random_state=0)).fit(table.drop(columns="note"), y)
+    encoder = make_column_transformer(
+        (OneHotEncoder(handle_unknown="ignore"), ["job", "kind"]), remainder="passthrough"
+    )
+    model = make_pipeline(encoder, RandomForestClassifier(20, random_state=0)).fit(
+        table.drop(columns="note"), y
+    )
     made = encode_table(table.drop(columns="note"))
     rows = made.rows[:15]
     found = decision_attack(
-        made.predicting(model), rows, y[:15], others=made.rows, where=made.where, budget=80, random_state=0
+        made.predicting(model),
+        rows,
+        y[:15],
+        others=made.rows,
+        where=made.where,
+        budget=80,
+        random_state=0,
     )
     assert found.success.mean() > 0.8
     assert (model.predict(made.decode(found.rows)) != y[:15])[found.success].all()

@@ -1,4 +1,6 @@
-"""Training rows as players: sorted neighbours against every coalition, sampled fits against exact ones."""
+"""Training rows as players: sorted neighbours against every coalition, sampled fits against
+exact ones.
+"""
 
 from __future__ import annotations
 
@@ -69,8 +71,12 @@ def test_sampled_fits(value, exact):
     X, y, X_test, y_test = rows(7, 12, classes=2, seed=3)
     game = Fits(LogisticRegression(), X, y, X_test, y_test)
     expected = exact(game, 7).values
-    np.testing.assert_allclose(value(LogisticRegression(), X, y, X_test, y_test).values, expected, atol=1e-12)
-    made = value(LogisticRegression(), X, y, X_test, y_test, method="sampling", budget=2000, random_state=0)
+    np.testing.assert_allclose(
+        value(LogisticRegression(), X, y, X_test, y_test).values, expected, atol=1e-12
+    )
+    made = value(
+        LogisticRegression(), X, y, X_test, y_test, method="sampling", budget=2000, random_state=0
+    )
     assert "Bernstein" in made.interval
     assert made.calls <= 2**7  # each coalition is fitted once, however often it is drawn
     assert (made.low <= expected).all()

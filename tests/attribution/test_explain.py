@@ -1,4 +1,6 @@
-"""Models as games: enumeration by the definition, closed forms equal to it, and sentences where something is wrong."""
+"""Models as games: enumeration by the definition, closed forms equal to it, and sentences where
+something is wrong.
+"""
 
 from __future__ import annotations
 
@@ -67,7 +69,10 @@ def test_enumeration_is_the_definition(groups):
     np.testing.assert_allclose(made.empty, model.predict_proba(BACKGROUND)[:, 1].mean())
     assert made.calls == 2 ** len(players)
     assert made.model_rows == 2 ** len(players) * len(ROWS) * len(BACKGROUND)
-    assert made.game == "probability of class 1; interventional, other columns from a background of 15 rows"
+    assert (
+        made.game
+        == "probability of class 1; interventional, other columns from a background of 15 rows"
+    )
 
 
 @pytest.mark.parametrize("batch", [1, 40, 1000, 100_000])
@@ -98,7 +103,9 @@ def test_values_against_each_background_row():
 def test_sampled_rows_share_their_coalitions(method):
     model = GaussianNB().fit(X, Y)
     exact = explain(model, ROWS, BACKGROUND).values
-    made = explain(model, ROWS, BACKGROUND, method=method, budget=3000, random_state=0, value_range=(0, 1))
+    made = explain(
+        model, ROWS, BACKGROUND, method=method, budget=3000, random_state=0, value_range=(0, 1)
+    )
     np.testing.assert_allclose(made.values, exact, atol=0.02)
     assert (made.low <= exact).all()
     assert (exact <= made.high).all()
@@ -121,7 +128,11 @@ def test_sampled_rows_share_their_coalitions(method):
 )
 def test_linear_outputs_in_closed_form(model, labels, output, value):
     model.fit(X, labels)
-    options = {"output": output, "value": value, "groups": None if isinstance(value, list) else [[0, 1]]}
+    options = {
+        "output": output,
+        "value": value,
+        "groups": None if isinstance(value, list) else [[0, 1]],
+    }
     quick = explain(model, ROWS, BACKGROUND, **options)
     slow = explain(model, ROWS, BACKGROUND, **options, method="exact")
     assert "linear" in quick.method
@@ -135,7 +146,8 @@ def test_what_only_looks_linear_is_enumerated():
     counts = PoissonRegressor().fit(X, Y)
     assert "every coalition" in explain(counts, ROWS, BACKGROUND).method  # predict is exp(w·x + c)
     model = LogisticRegression().fit(X, Y)
-    assert "every coalition" in explain(model, ROWS, BACKGROUND).method  # the probability is no linear output
+    # the probability is no linear output
+    assert "every coalition" in explain(model, ROWS, BACKGROUND).method
     with pytest.raises(ValueError, match="no closed form is exact for the probability of class 1"):
         explain(model, ROWS, BACKGROUND, method="closed form")
 
@@ -143,10 +155,14 @@ def test_what_only_looks_linear_is_enumerated():
 def test_the_other_class():
     model = LogisticRegression().fit(X, np.where(Y == 1, "yes", "no"))
     for output in ("score", "probability"):
-        yes, no = (explain(model, ROWS, BACKGROUND, output=output, target=label) for label in ("yes", "no"))
+        yes, no = (
+            explain(model, ROWS, BACKGROUND, output=output, target=label) for label in ("yes", "no")
+        )
         np.testing.assert_allclose(no.values, -yes.values, atol=1e-12)
         assert no.game.startswith(f"{output} of class 'no'")
-    with pytest.raises(ValueError, match="target must be one of the classes 'no', 'yes', not 'maybe'"):
+    with pytest.raises(
+        ValueError, match="target must be one of the classes 'no', 'yes', not 'maybe'"
+    ):
         explain(model, ROWS, BACKGROUND, target="maybe")
 
 
@@ -158,7 +174,9 @@ def test_each_row_its_own_class():
     assert len(set(said)) > 1
     for label in set(said):
         of_one = explain(model, rows, BACKGROUND, target=label)
-        np.testing.assert_allclose(made.values[said == label], of_one.values[said == label], atol=1e-12)
+        np.testing.assert_allclose(
+            made.values[said == label], of_one.values[said == label], atol=1e-12
+        )
         np.testing.assert_allclose(made.full[said == label], of_one.full[said == label], atol=1e-12)
 
 
@@ -189,11 +207,15 @@ def test_conditional_of_a_linear_output():
         z = x.copy()
         z[R] = mean[R]
         if S and R:
-            z[R] += covariance[np.ix_(R, S)] @ np.linalg.solve(covariance[np.ix_(S, S)], x[S] - mean[S])
+            z[R] += covariance[np.ix_(R, S)] @ np.linalg.solve(
+                covariance[np.ix_(S, S)], x[S] - mean[S]
+            )
         return float(z @ model.coef_ + model.intercept_)
 
     for row, values in zip(many[:3], made.values, strict=True):
-        np.testing.assert_allclose(values, shapley(lambda S, row=row: u(S, row), 3).values, atol=1e-9)
+        np.testing.assert_allclose(
+            values, shapley(lambda S, row=row: u(S, row), 3).values, atol=1e-9
+        )
     assert "conditional, columns Gaussian" in made.game
     apart = explain(model, many[:3], many[3:]).values - made.values
     assert np.abs(apart).max() > 0.1  # another game, other values
@@ -203,7 +225,9 @@ def test_conditional_of_a_linear_output():
 
 
 def test_conditional_is_refused_where_it_is_not_known():
-    with pytest.raises(ValueError, match=r"linear outputs of arrays only .* not for the probability of class 1"):
+    with pytest.raises(
+        ValueError, match=r"linear outputs of arrays only .* not for the probability of class 1"
+    ):
         explain(GaussianNB().fit(X, Y), ROWS, BACKGROUND, game="conditional")
     with pytest.raises(ValueError, match="at least two rows"):
         explain(Ridge().fit(X, Y), ROWS, BACKGROUND[:1], game="conditional")
@@ -220,14 +244,18 @@ def table():
         }
     )
     frame.loc[::7, "size"] = np.nan
-    labels = (frame["size"].fillna(0) + (frame["colour"] == "red") * frame["count"] > 0.5).to_numpy()
+    labels = (
+        frame["size"].fillna(0) + (frame["colour"] == "red") * frame["count"] > 0.5
+    ).to_numpy()
     return frame, labels
 
 
 def pipeline(last, **options):
     words = OneHotEncoder(sparse_output=options.get("sparse", False), handle_unknown="ignore")
     numbers = make_pipeline(SimpleImputer(), StandardScaler())
-    return make_pipeline(make_column_transformer((numbers, ["count", "size"]), (words, ["colour", "kind"])), last)
+    return make_pipeline(
+        make_column_transformer((numbers, ["count", "size"]), (words, ["colour", "kind"])), last
+    )
 
 
 @pytest.mark.parametrize("frames", [False, True])
@@ -251,7 +279,9 @@ def test_pipelines_are_prepared_once(last, output, method, frames, monkeypatch):
     slow = explain(model, frame[:5], frame[100:120], output=output, method="exact")
     assert quick.names == slow.names == ("size", "colour", "kind", "count")
     np.testing.assert_allclose(quick.values, slow.values, atol=1e-10)
-    scores = getattr(model, "decision_function" if output == "score" else "predict_proba")(frame[:5])
+    scores = getattr(model, "decision_function" if output == "score" else "predict_proba")(
+        frame[:5]
+    )
     np.testing.assert_allclose(slow.full, scores if output == "score" else scores[:, 1])
 
 
@@ -272,7 +302,9 @@ def test_a_pipeline_that_mixes_columns_is_asked_whole():
     made = explain(model, ROWS, BACKGROUND, output="score")
     assert "every coalition" in made.method
     np.testing.assert_allclose(
-        made.values, by_hand(model.decision_function, ROWS, BACKGROUND, [[j] for j in range(5)]), atol=1e-10
+        made.values,
+        by_hand(model.decision_function, ROWS, BACKGROUND, [[j] for j in range(5)]),
+        atol=1e-10,
     )
 
 
@@ -281,7 +313,9 @@ def test_frames_of_numbers():
     model = GaussianNB().fit(frame, Y)
     made = explain(model, frame[:4], frame[100:115], groups={"ab": ["a", "b"]})
     np.testing.assert_allclose(
-        made.values, explain(GaussianNB().fit(X, Y), ROWS, BACKGROUND, groups=[[0, 1]]).values, atol=1e-12
+        made.values,
+        explain(GaussianNB().fit(X, Y), ROWS, BACKGROUND, groups=[[0, 1]]).values,
+        atol=1e-12,
     )
     assert made.names == ("ab", "c", "d", "e")
 
@@ -294,7 +328,10 @@ def test_the_or_of_two_columns():
     assert made.values.tolist() == [[0.5, 0.5]]
     assert made.game.startswith("either; interventional")
     assert made.notes == (
-        "One background row: the values are against that row alone, and how far they depend on it cannot be seen.",
+        (
+            "One background row: the values are against that row alone, and how far they depend on"
+            " it cannot be seen."
+        ),
     )
     assert not made.stable_top(1).stable
     assert "one background row" in made.stable_top(1).reason
@@ -318,7 +355,11 @@ def test_stable_over_resampled_backgrounds():
     assert made.stable_top(3) == unsure
 
 
-@pytest.mark.parametrize("options", [{}, {"method": "sampling", "budget": 40, "random_state": 0}], ids=["exact", "sampled"])
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"method": "sampling", "budget": 40, "random_state": 0}],
+    ids=["exact", "sampled"],
+)
 def test_rounding_is_not_ranked(options):
     made = explain(lambda Z: np.full(len(Z), 0.1), ROWS, BACKGROUND, **options)
     assert np.abs(made.values).max() < 1e-15
@@ -341,14 +382,18 @@ def test_rounding_is_not_ranked(options):
 def test_a_torch_module():
     torch = pytest.importorskip("torch")
     torch.manual_seed(0)
-    module = torch.nn.Sequential(torch.nn.Linear(5, 8), torch.nn.ReLU(), torch.nn.Linear(8, 2)).double()
+    module = torch.nn.Sequential(
+        torch.nn.Linear(5, 8), torch.nn.ReLU(), torch.nn.Linear(8, 2)
+    ).double()
     made = explain(module, ROWS, BACKGROUND, target=1)
 
     def second(Z):
         with torch.no_grad():
             return module(torch.as_tensor(Z)).numpy()[:, 1]
 
-    np.testing.assert_allclose(made.values, by_hand(second, ROWS, BACKGROUND, [[j] for j in range(5)]), atol=1e-12)
+    np.testing.assert_allclose(
+        made.values, by_hand(second, ROWS, BACKGROUND, [[j] for j in range(5)]), atol=1e-12
+    )
     assert "output of the module, column 1" in made.game
 
 
@@ -423,7 +468,9 @@ def test_outputs_that_a_model_lacks():
 
 
 def test_titanic_decomposition():
-    """Of the kind of Example 20.2 (whose figures cannot be had again): class, age and sex in the log odds of naive Bayes."""
+    """Of the kind of Example 20.2 (whose figures cannot be had again): class, age and sex in
+    the log odds of naive Bayes.
+    """
     path = SHARED / "titanic.csv"
     if not path.exists():
         pytest.skip(f"{path} is not here")
@@ -464,5 +511,7 @@ def test_banzhaf_of_a_model_is_banzhaf_of_its_game():
         return float(model.predict_proba(mixed)[:, 1].mean())
 
     np.testing.assert_allclose(
-        explain(model, ROWS[:1], BACKGROUND, value="banzhaf").values[0], banzhaf(u, 5).values, atol=1e-12
+        explain(model, ROWS[:1], BACKGROUND, value="banzhaf").values[0],
+        banzhaf(u, 5).values,
+        atol=1e-12,
     )

@@ -1,4 +1,6 @@
-"""Gradients against differences and known integrals, completeness, excitation, and the OR they cannot see."""
+"""Gradients against differences and known integrals, completeness, excitation, and the OR they
+cannot see.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ def smooth_gradient(Z):
 def network():
     torch = pytest.importorskip("torch")
     torch.manual_seed(0)
-    return torch.nn.Sequential(torch.nn.Linear(3, 6), torch.nn.Tanh(), torch.nn.Linear(6, 2)).double()
+    return torch.nn.Sequential(
+        torch.nn.Linear(3, 6), torch.nn.Tanh(), torch.nn.Linear(6, 2)
+    ).double()
 
 
 def test_differences_and_given_gradients():
@@ -56,7 +60,8 @@ def test_autograd_is_differences():
 
 def test_integrated_gradients_of_known_integrals():
     made = integrated_gradients(lambda Z: Z[:, 0] ** 2 * Z[:, 1], np.array([[2.0, 3.0, 1.0]]))
-    np.testing.assert_allclose(made.values, [[8.0, 4.0, 0.0]], atol=1e-6)  # 12 in the ratio of the powers 2 : 1
+    # 12 in the ratio of the powers 2 : 1
+    np.testing.assert_allclose(made.values, [[8.0, 4.0, 0.0]], atol=1e-6)
     assert made.complete
     np.testing.assert_allclose(made.gap, 0, atol=1e-6)
 
@@ -89,7 +94,9 @@ def test_gradients_do_not_see_an_or():
 
 
 def test_maximal_activation():
-    made = maximize_activation(lambda Z: -((Z - [1.0, 2.0]) ** 2).sum(axis=1), np.zeros(2), steps=300)
+    made = maximize_activation(
+        lambda Z: -((Z - [1.0, 2.0]) ** 2).sum(axis=1), np.zeros(2), steps=300
+    )
     np.testing.assert_allclose(made.input, [1, 2], atol=0.05)
     assert made.start == -5
     assert made.activation == max(made.history)
@@ -120,7 +127,9 @@ def test_units_inside_a_module():
 def test_images_keep_their_shape():
     torch = pytest.importorskip("torch")
     torch.manual_seed(0)
-    module = torch.nn.Sequential(torch.nn.Conv2d(1, 2, 3), torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.Linear(32, 1))
+    module = torch.nn.Sequential(
+        torch.nn.Conv2d(1, 2, 3), torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.Linear(32, 1)
+    )
     images = np.random.default_rng(0).random((2, 1, 6, 6))
     assert saliency(module, images).values.shape == images.shape
     made = integrated_gradients(module, images, steps=200, tolerance=1e-2)

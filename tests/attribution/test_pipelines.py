@@ -1,4 +1,6 @@
-"""Preparations that pass words on: columns are told apart, and values are those of the whole pipeline."""
+"""Preparations that pass words on: columns are told apart, and values are those of the whole
+pipeline.
+"""
 
 from __future__ import annotations
 
@@ -19,20 +21,28 @@ ALONE = [[0], [1], [2]]
 @pytest.fixture(scope="module")
 def table():
     random = np.random.default_rng(0)
-    made = pd.DataFrame({"size": random.normal(10, 3, 240), "colour": random.choice(["red", "green", "blue"], 240)})
+    made = pd.DataFrame(
+        {"size": random.normal(10, 3, 240), "colour": random.choice(["red", "green", "blue"], 240)}
+    )
     made["make"] = [None if i % 17 == 0 else random.choice(["a", "b"]) for i in range(240)]
     return made
 
 
 @pytest.fixture(scope="module")
 def answers(table):
-    return np.where((table["size"] - 10) / 3 + 2 * (table["colour"] == "red") + (table["make"] == "a") > 1, "yes", "no")
+    return np.where(
+        (table["size"] - 10) / 3 + 2 * (table["colour"] == "red") + (table["make"] == "a") > 1,
+        "yes",
+        "no",
+    )
 
 
 @pytest.fixture(scope="module", params=["array", "data frame"])
 def model(request, table, answers):
     words = make_column_transformer(
-        ("passthrough", ["colour", "make"]), (StandardScaler(), ["size"]), verbose_feature_names_out=False
+        ("passthrough", ["colour", "make"]),
+        (StandardScaler(), ["size"]),
+        verbose_feature_names_out=False,
     )
     if request.param == "data frame":
         words.set_output(transform="pandas")
@@ -40,7 +50,9 @@ def model(request, table, answers):
 
 
 def test_words_are_columns_of_their_own(model, table):
-    learner, X, background, columns = prepared(model, table[:20], table[20:60], ALONE) or pytest.fail("columns are mixed")
+    learner, X, background, columns = prepared(
+        model, table[:20], table[20:60], ALONE
+    ) or pytest.fail("columns are mixed")
     assert learner is model[-1]
     assert columns == [[2], [0], [1]]
     assert np.asarray(X)[:, 0].tolist() == table["colour"][:20].tolist()
@@ -60,9 +72,14 @@ def test_values_are_those_of_the_whole_pipeline(model, table):
 
 def test_words_that_are_joined_are_not_told_apart(table, answers):
     def join(rows):
-        return np.array([[f"{colour} {make}", size] for size, colour, make in rows.itertuples(index=False)], dtype=object)
+        return np.array(
+            [[f"{colour} {make}", size] for size, colour, make in rows.itertuples(index=False)],
+            dtype=object,
+        )
 
-    model = make_pipeline(FunctionTransformer(join), NaiveBayes(categorical=[0])).fit(table, answers)
+    model = make_pipeline(FunctionTransformer(join), NaiveBayes(categorical=[0])).fit(
+        table, answers
+    )
     assert prepared(model, table[:20], table[20:60], ALONE) is None
     found = explain(model, table[:3], table[20:30], output="probability")
     whole = explain(lambda rows: model.predict_proba(rows)[:, 1], table[:3], table[20:30])

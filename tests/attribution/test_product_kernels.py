@@ -14,7 +14,10 @@ from surelearn.linear import SupportVectorMachine
 PRODUCTS = "products over the columns of a Gaussian kernel, exact for this game"
 rng = np.random.default_rng(0)
 X = rng.normal(size=(120, 6))
-two, three = (X[:, 0] * X[:, 1] + X[:, 2] > 0).astype(int), np.digitize(X[:, 0] * X[:, 1], [-0.5, 0.5])
+two, three = (
+    (X[:, 0] * X[:, 1] + X[:, 2] > 0).astype(int),
+    np.digitize(X[:, 0] * X[:, 1], [-0.5, 0.5]),
+)
 GROUPS = {"first": [0, 1], "second": [2], "rest": [3, 4, 5]}
 
 
@@ -26,7 +29,10 @@ def machine(name):
         return EigenProClassifier("gaussian", bandwidth=2.0, device="cpu").fit(X, three), "score"
     return {
         "svc": lambda: (SVC().fit(X, two), "score"),
-        "scaled": lambda: (make_pipeline(StandardScaler(), SVC(C=10.0)).fit(3 * X + 1, two), "score"),
+        "scaled": lambda: (
+            make_pipeline(StandardScaler(), SVC(C=10.0)).fit(3 * X + 1, two),
+            "score",
+        ),
         "svr": lambda: (SVR().fit(X, X[:, 0]), "value"),
         "ours": lambda: (SupportVectorMachine(kernel="gaussian").fit(X, two), "score"),
     }[name]()
@@ -38,7 +44,9 @@ def machine(name):
 def test_they_are_those_of_all_coalitions(name, value, groups):
     model, output = machine(name)
     asked = {"output": output, "value": value, "groups": groups}
-    closed, every = (explain(model, X[:5], X[50:63], method=m, **asked) for m in ("closed form", "exact"))
+    closed, every = (
+        explain(model, X[:5], X[50:63], method=m, **asked) for m in ("closed form", "exact")
+    )
     assert closed.method == PRODUCTS
     assert closed.calls == 0
     np.testing.assert_allclose(closed.values, every.values, atol=1e-11)
@@ -47,7 +55,10 @@ def test_they_are_those_of_all_coalitions(name, value, groups):
 
 def test_the_first_of_two_classes_has_the_opposite_values():
     model, _ = machine("svc")
-    first, second = (explain(model, X[:3], X[50:60], output="score", target=t, method="closed form") for t in (0, 1))
+    first, second = (
+        explain(model, X[:3], X[50:60], output="score", target=t, method="closed form")
+        for t in (0, 1)
+    )
     np.testing.assert_allclose(first.values, -second.values, atol=1e-12)
 
 

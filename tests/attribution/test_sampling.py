@@ -1,4 +1,6 @@
-"""Sampled values: unbiased, intervals that hold as often as they say, a rule that stops, least squares beside both."""
+"""Sampled values: unbiased, intervals that hold as often as they say, a rule that stops, least
+squares beside both.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,9 @@ def test_intervals_hold_the_exact_values(name, paired):
     assert (exact <= made.high).all()
     assert (made.high - made.low).max() < 0.2
     assert "measured" in made.interval
-    sure = KINDS[name](u, N, method="sampling", budget=20_000, paired=paired, value_range=(0, 1), random_state=0)
+    sure = KINDS[name](
+        u, N, method="sampling", budget=20_000, paired=paired, value_range=(0, 1), random_state=0
+    )
     assert (sure.low <= exact).all()
     assert (exact <= sure.high).all()
     assert "Bernstein" in sure.interval
@@ -51,7 +55,12 @@ def test_intervals_hold_the_exact_values(name, paired):
 
 
 @pytest.mark.parametrize(
-    ("kind", "weights"), [("orders", shapley_weights(N)), ("halves", banzhaf_weights(N)), ("marginals", shapley_weights(N))]
+    ("kind", "weights"),
+    [
+        ("orders", shapley_weights(N)),
+        ("halves", banzhaf_weights(N)),
+        ("marginals", shapley_weights(N)),
+    ],
 )
 def test_measured_intervals_miss_as_often_as_they_say(kind, weights):
     exact = (shapley if weights.name == "Shapley" else banzhaf)(u, N).values
@@ -59,13 +68,16 @@ def test_measured_intervals_miss_as_often_as_they_say(kind, weights):
     for seed in range(runs):
         plan = Plan(delta=delta, budget=4000 if kind == "marginals" else 1500, random_state=seed)
         drawn = sampled(Game(u, N), weights, plan, kind)
-        missed += int(abs(drawn.values[0, 0] - exact[0]) > drawn.reach[0, 0])  # one player alone, at δ/N = 0.1
+        # one player alone, at δ/N = 0.1
+        missed += int(abs(drawn.values[0, 0] - exact[0]) > drawn.reach[0, 0])
     assert binom.cdf(missed, runs, 0.1) > 1e-4
     assert binom.sf(missed - 1, runs, 0.1) > 1e-4
 
 
 def test_guaranteed_intervals_on_a_coin():
-    """A player who counts only when alone: rare draws of 1, where a small sample often shows none."""
+    """A player who counts only when alone: rare draws of 1, where a small sample often shows
+    none.
+    """
 
     def rare(masks):
         return (masks[:, 0] & ~masks[:, 1:].any(axis=1)).astype(float)
@@ -74,17 +86,26 @@ def test_guaranteed_intervals_on_a_coin():
     exact = shapley(rare, n, masks=True).values
     missed = measured = 0
     for seed in range(200):
-        options = {"method": "sampling", "budget": 40, "masks": True, "paired": False, "random_state": seed}
+        options = {
+            "method": "sampling",
+            "budget": 40,
+            "masks": True,
+            "paired": False,
+            "random_state": seed,
+        }
         made = shapley(rare, n, value_range=(0, 1), **options)
         missed += bool((made.low > exact).any() or (made.high < exact).any())
         wild = shapley(rare, n, **options)
         measured += bool((wild.low > exact).any() or (wild.high < exact).any())
     assert missed <= binom.ppf(1 - 1e-4, 200, 0.05)
-    assert measured > 20  # the normal approximation does not hold here, and is not called a guarantee
+    # the normal approximation does not hold here, and is not called a guarantee
+    assert measured > 20
 
 
 def test_guaranteed_intervals_in_the_worst_case():
-    """The parity of two players: gains of ±1 as often, where intervals half as wide would miss too often."""
+    """The parity of two players: gains of ±1 as often, where intervals half as wide would miss
+    too often.
+    """
     missed, runs = 0, 600
     for seed in range(runs):
         options = {"method": "sampling", "budget": 60, "paired": False, "random_state": seed}
@@ -94,7 +115,14 @@ def test_guaranteed_intervals_in_the_worst_case():
 
 
 def test_a_dictator_is_known_after_one_half():
-    made = banzhaf(lambda masks: masks[:, 0].astype(float), 3, method="sampling", masks=True, budget=20, random_state=0)
+    made = banzhaf(
+        lambda masks: masks[:, 0].astype(float),
+        3,
+        method="sampling",
+        masks=True,
+        budget=20,
+        random_state=0,
+    )
     assert made.values[0] == 1.0
     assert made.high[0] == 1.0
 
@@ -123,10 +151,14 @@ def test_stops_at_the_tolerance():
 
 
 def test_the_same_seed_draws_the_same():
-    one, two = (shapley(u, N, method="sampling", budget=500, random_state=7).values for _ in range(2))
+    one, two = (
+        shapley(u, N, method="sampling", budget=500, random_state=7).values for _ in range(2)
+    )
     np.testing.assert_array_equal(one, two)
     state = np.random.RandomState(7)
-    np.testing.assert_array_equal(shapley(u, N, method="sampling", budget=500, random_state=state).values, one)
+    np.testing.assert_array_equal(
+        shapley(u, N, method="sampling", budget=500, random_state=state).values, one
+    )
 
 
 def test_pairs_know_pairwise_games_after_one():
@@ -138,12 +170,16 @@ def test_pairs_know_pairwise_games_after_one():
         return z @ w + np.einsum("ij,jk,ik->i", z, Q, z)
 
     exact = shapley(quadratic, N, masks=True).values
-    np.testing.assert_allclose(exact, w + np.diag(Q) + ((Q + Q.T).sum(0) - 2 * np.diag(Q)) / 2, atol=1e-10)
+    np.testing.assert_allclose(
+        exact, w + np.diag(Q) + ((Q + Q.T).sum(0) - 2 * np.diag(Q)) / 2, atol=1e-10
+    )
     for method in ("sampling", "least squares"):
         made = shapley(quadratic, N, method=method, budget=200, masks=True, random_state=0)
         np.testing.assert_allclose(made.values, exact, atol=1e-10)
         np.testing.assert_allclose(made.high - made.low, 0, atol=1e-10)
-        loose = shapley(quadratic, N, method=method, budget=200, masks=True, paired=False, random_state=0)
+        loose = shapley(
+            quadratic, N, method=method, budget=200, masks=True, paired=False, random_state=0
+        )
         assert np.abs(loose.values - exact).max() > 1e-3
 
 
@@ -155,7 +191,9 @@ def test_least_squares(paired):
     assert (made.low <= exact.values).all()
     assert (exact.values <= made.high).all()
     assert abs(made.gap) < 1e-12
-    stopped = shapley(u, N, method="least squares", tolerance=0.05, budget=50_000, paired=paired, random_state=1)
+    stopped = shapley(
+        u, N, method="least squares", tolerance=0.05, budget=50_000, paired=paired, random_state=1
+    )
     assert "tolerance" in stopped.method
     assert stopped.calls < 50_000
 
@@ -185,7 +223,9 @@ def test_least_squares_over_all_coalitions_is_the_efficient_value(name):
 def test_size_shares_of_shapley():
     s = np.arange(1, N)
     expected = 1 / (s * (N - s))  # C(n, s)/C(n − 2, s − 1) ∝ 1/(s(n − s))
-    np.testing.assert_allclose(size_shares(shapley_weights(N)), expected / expected.sum(), rtol=1e-12)
+    np.testing.assert_allclose(
+        size_shares(shapley_weights(N)), expected / expected.sum(), rtol=1e-12
+    )
 
 
 def test_stable_top_by_intervals():

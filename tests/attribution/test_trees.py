@@ -1,4 +1,6 @@
-"""Paths of trees against every coalition; where an output is no sum of trees, it is enumerated and said so."""
+"""Paths of trees against every coalition; where an output is no sum of trees, it is enumerated
+and said so.
+"""
 
 from __future__ import annotations
 
@@ -50,8 +52,13 @@ def test_paths_are_all_coalitions(model, output, labels, value):
     np.testing.assert_allclose(quick.empty, slow.empty, atol=1e-9)
 
 
-@pytest.mark.parametrize("rows", [MISSING, STEPPED, X.astype(np.float32)], ids=["missing", "ties", "single precision"])
-@pytest.mark.parametrize("model", [HistGradientBoostingClassifier(max_iter=20), RandomForestClassifier(10, random_state=0)])
+@pytest.mark.parametrize(
+    "rows", [MISSING, STEPPED, X.astype(np.float32)], ids=["missing", "ties", "single precision"]
+)
+@pytest.mark.parametrize(
+    "model",
+    [HistGradientBoostingClassifier(max_iter=20), RandomForestClassifier(10, random_state=0)],
+)
 def test_odd_rows_and_groups(model, rows):
     model.fit(rows, Y)
     output = "score" if "Hist" in type(model).__name__ else "probability"
@@ -80,7 +87,9 @@ def test_the_mean_without_parts(monkeypatch):
 
 
 def test_a_boosted_probability_is_enumerated():
-    """The probability is no sum of trees: exact by enumeration, and far from what scaled scores would say."""
+    """The probability is no sum of trees: exact by enumeration, and far from what scaled scores
+    would say.
+    """
     model = HistGradientBoostingClassifier(max_iter=40, random_state=0).fit(X, Y)
     made = explain(model, X[:6], X[100:120])
     assert made.method == "exact, every coalition once"
@@ -95,7 +104,9 @@ def test_a_boosted_probability_is_enumerated():
 def test_categories_inside_a_model_are_enumerated():
     rows = X.copy()
     rows[:, 0] = np.clip(np.round(rows[:, 0]) + 3, 0, 6)
-    model = HistGradientBoostingClassifier(max_iter=10, categorical_features=[0]).fit(rows, rows[:, 0] % 2 == 0)
+    model = HistGradientBoostingClassifier(max_iter=10, categorical_features=[0]).fit(
+        rows, rows[:, 0] % 2 == 0
+    )
     made = explain(model, rows[:3], rows[100:110], output="score")
     assert made.method == "exact, every coalition once"
 
@@ -117,5 +128,7 @@ def test_beside_shap():
     import shap
 
     model = RandomForestClassifier(10, max_depth=4, random_state=0).fit(X, Y)
-    theirs = shap.TreeExplainer(model, X[100:112], feature_perturbation="interventional").shap_values(X[:4])
+    theirs = shap.TreeExplainer(
+        model, X[100:112], feature_perturbation="interventional"
+    ).shap_values(X[:4])
     np.testing.assert_allclose(explain(model, X[:4], X[100:112]).values, theirs[..., 1], atol=1e-6)

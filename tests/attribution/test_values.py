@@ -11,11 +11,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from surelearn.attribution import banzhaf, beta_shapley, leave_one_out, probabilistic_value, random_order, shapley
+from surelearn.attribution import (
+    banzhaf,
+    beta_shapley,
+    leave_one_out,
+    probabilistic_value,
+    random_order,
+    shapley,
+)
 from surelearn.attribution.coalitions import masks_of
 from surelearn.attribution.weights import banzhaf_weights, beta_shapley_weights, shapley_weights
 
-VALUES = {"shapley": shapley, "banzhaf": banzhaf, "beta": lambda u, n, **o: beta_shapley(u, n, 3, 2, **o)}
+VALUES = {
+    "shapley": shapley,
+    "banzhaf": banzhaf,
+    "beta": lambda u, n, **o: beta_shapley(u, n, 3, 2, **o),
+}
 
 
 def gloves(S):
@@ -32,7 +43,10 @@ def table_game(table):
 
 def by_definition(u, n, p):
     players = range(n)
-    others = [[S for r in range(n) for S in itertools.combinations([j for j in players if j != i], r)] for i in players]
+    others = [
+        [S for r in range(n) for S in itertools.combinations([j for j in players if j != i], r)]
+        for i in players
+    ]
     return [sum(p[len(S)] * (u(tuple(sorted((*S, i)))) - u(S)) for S in others[i]) for i in players]
 
 
@@ -44,7 +58,8 @@ def test_gloves():
 
 
 def test_voting_games_in_rationals():
-    # United Nations security council, 5 with a veto and 10 others, 9 votes needed: L. S. Shapley and M. Shubik (1954).
+    # United Nations security council, 5 with a veto and 10 others, 9 votes needed: L. S. Shapley
+    # and M. Shubik (1954).
     council = voting(39, [7] * 5 + [1] * 10)
     made = shapley(council, 15)
     assert made.values[0] == Fraction(421, 2145)
@@ -79,7 +94,9 @@ def test_values_are_their_definition(n):
         assert weights.exact is not None
         p = weights.exact()
         assert sum(math.comb(n - 1, s) * w for s, w in enumerate(p)) == 1
-        np.testing.assert_allclose(weights.sizes, [float(math.comb(n - 1, s) * w) for s, w in enumerate(p)], rtol=1e-12)
+        np.testing.assert_allclose(
+            weights.sizes, [float(math.comb(n - 1, s) * w) for s, w in enumerate(p)], rtol=1e-12
+        )
         assert made.values.tolist() == by_definition(u, n, p)
         floats = probabilistic_value(lambda S: float(u(S)), n, [float(w) for w in p]).values
         np.testing.assert_allclose(floats, made.values.astype(float), atol=1e-12)
@@ -122,7 +139,9 @@ def test_random_orders_are_shapley():
     weighted = random_order(u, 4, [(0, 1, 2, 3), (3, 2, 1, 0)], [Fraction(1, 4), Fraction(3, 4)])
     gains = [u(tuple(range(i + 1))) - u(tuple(range(i))) for i in range(4)]
     back = [u(tuple(range(i, 4))) - u(tuple(range(i + 1, 4))) for i in range(4)]
-    assert weighted.values.tolist() == [Fraction(g, 4) + Fraction(3 * b, 4) for g, b in zip(gains, back, strict=True)]
+    assert weighted.values.tolist() == [
+        Fraction(g, 4) + Fraction(3 * b, 4) for g, b in zip(gains, back, strict=True)
+    ]
 
 
 def test_masks_and_tuples_are_the_same_game():
@@ -132,7 +151,11 @@ def test_masks_and_tuples_are_the_same_game():
     single = shapley(table_game(table), 6)
     np.testing.assert_allclose(batch.values, single.values, atol=1e-12)
     assert batch.calls == single.calls == 64
-    several = shapley(lambda masks: np.stack([table[masks @ code], 2 * table[masks @ code]], axis=1), 6, masks=True)
+    several = shapley(
+        lambda masks: np.stack([table[masks @ code], 2 * table[masks @ code]], axis=1),
+        6,
+        masks=True,
+    )
     np.testing.assert_allclose(several.values, [single.values, 2 * single.values], atol=1e-12)
 
 
@@ -149,7 +172,8 @@ def test_twelve_thousand_coalitions_in_pieces():
     table = u(masks)
     inside = np.where(masks, np.r_[0, p][size][:, None], -np.r_[p, 0][size][:, None])
     np.testing.assert_allclose(shapley(u, n, masks=True).values, table @ inside, atol=1e-10)
-    np.testing.assert_allclose(table @ inside, w * w.sum(), atol=1e-10)  # of a square, in closed form
+    # of a square, in closed form
+    np.testing.assert_allclose(table @ inside, w * w.sum(), atol=1e-10)
 
 
 def test_a_large_offset_does_not_hurt():

@@ -1,4 +1,6 @@
-"""The attribution section: shares against sums by hand, for every kind of model, and whether their order is settled."""
+"""The attribution section: shares against sums by hand, for every kind of model, and whether
+their order is settled.
+"""
 
 import math
 from dataclasses import replace
@@ -10,7 +12,11 @@ import pytest
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.compose import make_column_transformer
 from sklearn.decomposition import PCA
-from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier, RandomForestRegressor
+from sklearn.ensemble import (
+    GradientBoostingClassifier,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
 from sklearn.linear_model import LogisticRegression as Peer
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVC
@@ -25,7 +31,13 @@ from surelearn.auditing.sections.attribution import words as attribution
 from surelearn.auditing.sections.attribution import work as attribution_work
 from surelearn.linear import LogisticRegression, NaiveBayes
 
-ONLY = {"ledger": False, "refits": 0, "curve_repeats": 0, "n_jobs": 1, "skip": ["robustness", "poisoning", "membership"]}
+ONLY = {
+    "ledger": False,
+    "refits": 0,
+    "curve_repeats": 0,
+    "n_jobs": 1,
+    "skip": ["robustness", "poisoning", "membership"],
+}
 ONLY["show_rows"] = True
 
 
@@ -48,9 +60,19 @@ def mixed_table(rows=300):
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"size": rng.normal(10, 3, rows), "weight": rng.normal(size=rows)})
     frame["colour"] = rng.choice(["red", "green", "blue"], rows)
-    frame["note"] = [" ".join(rng.choice(["good", "bad", "fast", "slow", "old", "new"], 3)) + f" {i}" for i in range(rows)]
-    frame["day"] = pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 900, rows), unit="D")
-    score = (frame["size"] - 10) / 3 + 2 * (frame["colour"] == "red") + frame["note"].str.contains("good") - 1.3
+    frame["note"] = [
+        " ".join(rng.choice(["good", "bad", "fast", "slow", "old", "new"], 3)) + f" {i}"
+        for i in range(rows)
+    ]
+    frame["day"] = pd.Timestamp("2020-01-01") + pd.to_timedelta(
+        rng.integers(0, 900, rows), unit="D"
+    )
+    score = (
+        (frame["size"] - 10) / 3
+        + 2 * (frame["colour"] == "red")
+        + frame["note"].str.contains("good")
+        - 1.3
+    )
     frame["y"] = np.where(score + 0.3 * rng.normal(size=rows) > 0, "yes", "no")
     return frame
 
@@ -71,7 +93,9 @@ def by_hand(ask, x, background):
 
 def adds_up(results):
     for result in results:
-        np.testing.assert_allclose(result["values"].sum(axis=1), result["full"] - result["empty"], atol=1e-6)
+        np.testing.assert_allclose(
+            result["values"].sum(axis=1), result["full"] - result["empty"], atol=1e-6
+        )
 
 
 def run(context):
@@ -91,32 +115,52 @@ def test_a_pipeline_of_all_kinds_of_columns_is_exact_in_the_users_columns(kept):
     assert "they are exact" in section.notes[1]
     adds_up(kept["results"])
     rows, truth = context.rows("certify")
-    right = {kind: model.predict(rows.iloc[[row]])[0] == truth[row] for kind, row in facts["picked"].items()}
+    right = {
+        kind: model.predict(rows.iloc[[row]])[0] == truth[row]
+        for kind, row in facts["picked"].items()
+    }
     assert (right["typical"], right["wrong"]) == (True, False)
     margins = np.abs(model.decision_function(rows))
     assert facts["picked"]["least certain"] == margins.argmin()
     row = facts["picked"]["typical"]
     x = context.rows("certify")[0].iloc[[row]]
-    pool = np.random.default_rng(context.seed("attribution/background")).permutation(len(context.rows("train")[1]))
+    pool = np.random.default_rng(context.seed("attribution/background")).permutation(
+        len(context.rows("train")[1])
+    )
     background = context.rows("train")[0].iloc[pool[:200]]
     colour = background.copy()
     colour["colour"] = x["colour"].iloc[0]
-    expected = model.decision_function(colour).mean() - model.decision_function(background).mean()  # linear: any order
-    found = np.mean([r["values"][facts["rows"], facts["names"].index("colour")] for r in kept["results"]])
+    # linear: any order
+    expected = model.decision_function(colour).mean() - model.decision_function(background).mean()
+    found = np.mean(
+        [r["values"][facts["rows"], facts["names"].index("colour")] for r in kept["results"]]
+    )
     assert found == pytest.approx(expected, abs=1e-9)
     assert expected != pytest.approx(0, abs=1e-3)
     (table,), (chart,) = section.tables, section.charts
-    assert {row[0].partition(", row ")[0] for row in table.rows if row[0]} >= {"typical", "least certain", "wrong"}
+    assert {row[0].partition(", row ")[0] for row in table.rows if row[0]} >= {
+        "typical",
+        "least certain",
+        "wrong",
+    }
     assert "colour" in chart.data["names"]
     assert [finding.code for finding in section.findings] == ["SL661"]
 
 
 MODELS = {
     "forest": (RandomForestClassifier(10, random_state=0), "probability of b", "predict_proba"),
-    "boosting": (GradientBoostingClassifier(n_estimators=10, random_state=0), "score of b", "decision_function"),
+    "boosting": (
+        GradientBoostingClassifier(n_estimators=10, random_state=0),
+        "score of b",
+        "decision_function",
+    ),
     "svm": (SVC(), "score of b", "decision_function"),
     "linear": (Peer(), "score of b", "decision_function"),
-    "ours": (LogisticRegression(regularization=0.01, random_state=0), "score of b", "decision_function"),
+    "ours": (
+        LogisticRegression(regularization=0.01, random_state=0),
+        "score of b",
+        "decision_function",
+    ),
     "mixing": (make_pipeline(PCA(2), Peer()), "score of b", "decision_function"),
 }
 
@@ -161,16 +205,23 @@ def test_a_function_with_many_columns_is_sampled_and_near_the_truth(kept):
     result = surelearn.audit(product, X, product(X) + 0.1, task="regression", effort=0.3, **ONLY)
     facts, results = kept["results"][0]["facts"], kept["results"]
     assert facts["method"] == "sampling"
-    assert "no closed form is known for this prediction, and 2^20 coalitions are too many" in result["attribution"].notes[1]
+    assert (
+        "no closed form is known for this prediction, and 2^20 coalitions are too many"
+        in result["attribution"].notes[1]
+    )
     adds_up(results)
     tasks = attribution_work.tasks(kept["context"])
-    arguments = {key: value for key, value in tasks[0].arguments.items() if key not in ("facts", "seed")}
+    arguments = {
+        key: value for key, value in tasks[0].arguments.items() if key not in ("facts", "seed")
+    }
     drawn = [attribution_work.shares(**arguments, seed=seed)["values"] for seed in (1, 1, 2)]
     assert np.array_equal(drawn[0], drawn[1])
     assert not np.array_equal(drawn[0], drawn[2])
     found = np.stack([r["values"] for r in results])
     background = np.concatenate([task.arguments["played"].background for task in tasks])
-    expected = np.array([by_hand(product, x[:3], background[:, :3]) for x in tasks[0].arguments["played"].X])
+    expected = np.array(
+        [by_hand(product, x[:3], background[:, :3]) for x in tasks[0].arguments["played"].X]
+    )
     error = found.std(axis=0, ddof=1) / np.sqrt(len(found))
     apart = np.abs(found.mean(axis=0)[:, :3] - expected)
     assert (apart <= 6 * error[:, :3] + 1e-9).mean() > 0.98
@@ -181,7 +232,12 @@ def test_a_function_with_many_columns_is_sampled_and_near_the_truth(kept):
 def test_labels_of_a_plain_function_are_shared_out(kept, plane):
     X, y = plane
     said = surelearn.audit(
-        lambda rows: np.where(rows[:, 0] > 0, "b", "a"), X, y, task="classification", classes=["a", "b"], **ONLY
+        lambda rows: np.where(rows[:, 0] > 0, "b", "a"),
+        X,
+        y,
+        task="classification",
+        classes=["a", "b"],
+        **ONLY,
     )
     facts = kept["results"][0]["facts"]
     assert facts["words"] == "answer b (1) or another (0)"
@@ -191,12 +247,20 @@ def test_labels_of_a_plain_function_are_shared_out(kept, plane):
 
 
 def test_regression_and_a_threshold(kept):
-    result = surelearn.audit("diabetes", models={"forest": RandomForestRegressor(5, random_state=0)}, **ONLY)
+    result = surelearn.audit(
+        "diabetes", models={"forest": RandomForestRegressor(5, random_state=0)}, **ONLY
+    )
     assert "prediction of progression" in result["attribution"].notes[0]
     picked = [row[0] for row in result["attribution"].tables[0].rows][::4]
-    assert [text.partition(", row ")[0] for text in picked] == ["typical", "largest", "farthest off"]
+    assert [text.partition(", row ")[0] for text in picked] == [
+        "typical",
+        "largest",
+        "farthest off",
+    ]
     adds_up(kept["results"])
-    surelearn.audit("breast_cancer", models="logistic regression", positive="malignant", threshold=0.2, **ONLY)
+    surelearn.audit(
+        "breast_cancer", models="logistic regression", positive="malignant", threshold=0.2, **ONLY
+    )
     assert kept["results"][0]["facts"]["method"] == "closed form"
     assert kept["results"][0]["facts"]["words"] == "score of malignant"
 
@@ -212,12 +276,17 @@ def test_a_kernel_machine_and_torch_modules(kept, plane):
     torch.manual_seed(0)
     for outputs in (1, 2):
         module = torch.nn.Sequential(
-            torch.nn.Linear(3, 8), torch.nn.Tanh(), torch.nn.Dropout(0.5), torch.nn.Linear(8, outputs)
+            torch.nn.Linear(3, 8),
+            torch.nn.Tanh(),
+            torch.nn.Dropout(0.5),
+            torch.nn.Linear(8, outputs),
         )
         results, section = run(replace(context, model=module))
         assert results[0]["facts"]["words"] == "score of b"
         assert "exact, over all coalitions" in section.notes[1]
-        np.testing.assert_allclose(results[0]["values"].sum(axis=1), results[0]["full"] - results[0]["empty"], atol=1e-5)
+        np.testing.assert_allclose(
+            results[0]["values"].sum(axis=1), results[0]["full"] - results[0]["empty"], atol=1e-5
+        )
         assert module.training
 
 
@@ -235,19 +304,31 @@ def test_many_columns_play_in_blocks_and_too_much_work_is_refused(kept, monkeypa
     assert "30 blocks of neighboring features are players" in " ".join(result["attribution"].notes)
     refused = surelearn.audit(peak, X, peak(X), task="regression", effort=1e-3, **ONLY)
     (note,) = refused["attribution"].notes
-    assert note.startswith("Not measured: 30 columns need more predictions than the work allows: pass `--effort 0.")
+    assert note.startswith(
+        "Not measured: 30 columns need more predictions than the work allows: pass `--effort 0."
+    )
     enough = float(note.rpartition(" ")[2].strip("`."))
-    assert surelearn.audit(peak, X, peak(X), task="regression", effort=enough, **ONLY)["attribution"].charts
+    assert surelearn.audit(peak, X, peak(X), task="regression", effort=enough, **ONLY)[
+        "attribution"
+    ].charts
 
 
 def test_where_nothing_can_be_shared_out(kept, plane):
     X, y = plane
-    audited = surelearn.audit(lambda Z: np.full(len(Z), 0.1), X, X[:, 0], task="regression", **ONLY)["attribution"]
+    audited = surelearn.audit(
+        lambda Z: np.full(len(Z), 0.1), X, X[:, 0], task="regression", **ONLY
+    )["attribution"]
     rng = np.random.default_rng(0)
-    noisy = [{**result, "values": rng.normal(0, 1e-17, result["values"].shape)} for result in kept["results"]]  # rounding
+    # rounding
+    noisy = [
+        {**result, "values": rng.normal(0, 1e-17, result["values"].shape)}
+        for result in kept["results"]
+    ]
     for flat in (audited, attribution.section(kept["context"], noisy)):
         assert flat is not None
-        assert flat.notes == ("The prediction is the same for every row: every Shapley value is 0.",)
+        assert flat.notes == (
+            "The prediction is the same for every row: every Shapley value is 0.",
+        )
         assert not flat.charts
         assert not flat.findings
     surelearn.audit(Peer().fit(X, y), X, y, **ONLY)
@@ -275,7 +356,9 @@ class Fickle(RegressorMixin, BaseEstimator):
         return np.full(len(rows), np.nan)
 
 
-@pytest.mark.parametrize(("how", "words"), [("raises", "never seen such a row"), ("NaN", "NaN or infinite")])
+@pytest.mark.parametrize(
+    ("how", "words"), [("raises", "never seen such a row"), ("NaN", "NaN or infinite")]
+)
 def test_a_model_that_fails_on_mixed_rows_is_a_sentence(how, words, plane):
     X = plane[0]
     result = surelearn.audit(Fickle(X, how), X, X[:, 0], **ONLY)
@@ -291,7 +374,9 @@ def test_labels_that_are_nan_for_mixed_rows_are_a_sentence(plane):
     def at_home(rows):
         return np.array([known.get(tuple(row), np.nan) for row in np.asarray(rows)])
 
-    result = surelearn.audit(at_home, X, (y == "b").astype(float), task="classification", classes=[0.0, 1.0], **ONLY)
+    result = surelearn.audit(
+        at_home, X, (y == "b").astype(float), task="classification", classes=[0.0, 1.0], **ONLY
+    )
     (note,) = result["attribution"].notes
     assert note.startswith("Not measured: ")
     assert "the model returned NaN for changed rows" in note
@@ -303,13 +388,18 @@ def test_a_sample_has_its_reason(kept):
     model = SVC(kernel="sigmoid").fit(X, X[:, 0] > 0)
     result = surelearn.audit(model, X, X[:, 0] > 0, effort=0.3, **ONLY)
     assert kept["results"][0]["facts"]["method"] == "sampling"
-    assert "no closed form is known for this score, and 2^30 coalitions are too many" in result["attribution"].notes[1]
+    assert (
+        "no closed form is known for this score, and 2^30 coalitions are too many"
+        in result["attribution"].notes[1]
+    )
 
 
 def test_jobs_do_not_matter_and_it_can_be_switched_off(plane):
     X, y = np.tile(plane[0], 5), plane[1]
     model = SVC(kernel="sigmoid").fit(X[::2], y[::2])
-    one, two = (surelearn.audit(model, X, y, effort=0.1, **{**ONLY, "n_jobs": jobs}) for jobs in (1, 2))
+    one, two = (
+        surelearn.audit(model, X, y, effort=0.1, **{**ONLY, "n_jobs": jobs}) for jobs in (1, 2)
+    )
     assert "sampled" in one["attribution"].notes[1]
     assert one.to_json() == two.to_json()
     other = surelearn.audit(model, X, y, effort=0.1, seed=1, **ONLY)
@@ -336,7 +426,11 @@ def test_an_order_that_is_not_settled_is_a_finding():
     rows[:, 3] = rows[:, 4]
     settled = ranked(rows + noise)
     assert settled is not None
-    assert (settled.severity, settled.numbers["leading"], settled.numbers["same"]) == ("info", ("a", "b", "c"), 1.0)
+    assert (settled.severity, settled.numbers["leading"], settled.numbers["same"]) == (
+        "info",
+        ("a", "b", "c"),
+        1.0,
+    )
     doubtful = ranked(rows + 30 * rng.normal(size=(8, 1, 5)))  # the backgrounds do not agree
     assert doubtful is not None
     assert doubtful.numbers["same"] < 0.95
@@ -353,7 +447,8 @@ def test_standard_errors_are_those_of_means():
     np.testing.assert_allclose(spread.error, backgrounds[:, 0].std(axis=0) / np.sqrt(8), rtol=0.08)
     np.testing.assert_allclose(spread.importance, backgrounds.mean(axis=(0, 1)))
     opposite = np.array([1.0, -1.0] * 4)[:, None, None] + np.zeros((1, 50, 2))
-    assert not spread_of(opposite, 0).importance.any()  # the share against all of them together is 0
+    # the share against all of them together is 0
+    assert not spread_of(opposite, 0).importance.any()
 
 
 def test_work_is_counted_from_what_a_model_holds(plane):
@@ -370,7 +465,9 @@ def test_work_is_counted_from_what_a_model_holds(plane):
 
 def test_a_model_of_words_is_seen_through(kept):
     table = mixed_table()[["size", "colour", "y"]]
-    table["make"] = [None if i % 17 == 0 else "ab"[size > 9] for i, size in enumerate(table["size"])]
+    table["make"] = [
+        None if i % 17 == 0 else "ab"[size > 9] for i, size in enumerate(table["size"])
+    ]
     words = make_column_transformer(("passthrough", ["colour", "make"]), ("passthrough", ["size"]))
     models = {"naive Bayes": make_pipeline(words, NaiveBayes(categorical=[0, 1]))}
     page = surelearn.audit(table, target="y", models=models, **ONLY)

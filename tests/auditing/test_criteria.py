@@ -7,7 +7,12 @@ from sklearn.linear_model import LinearRegression
 import surelearn
 from surelearn.linear import LeastSquares
 
-QUICK = {"ledger": False, "refits": 0, "curve_repeats": 0, "skip": ("robustness", "poisoning", "membership", "attribution")}
+QUICK = {
+    "ledger": False,
+    "refits": 0,
+    "curve_repeats": 0,
+    "skip": ("robustness", "poisoning", "membership", "attribution"),
+}
 
 
 @pytest.mark.parametrize("criterion", ["srm", "adjusted-srm", "margin"])
@@ -26,12 +31,17 @@ def test_the_number_of_rounds_is_chosen(criterion):
 
 
 def test_the_penalty_holds_large_votes_back():
-    results = [surelearn.audit("breast_cancer", criterion=criterion, **QUICK) for criterion in ("srm", "adjusted-srm")]
+    results = [
+        surelearn.audit("breast_cancer", criterion=criterion, **QUICK)
+        for criterion in ("srm", "adjusted-srm")
+    ]
     small, large = (result.numbers["selection"]["chosen"] for result in results)
     assert small < large
 
 
-@pytest.mark.parametrize(("data", "criterion"), [("breast_cancer", "aic"), ("diabetes", "aicc"), ("diabetes", "bic")])
+@pytest.mark.parametrize(
+    ("data", "criterion"), [("breast_cancer", "aic"), ("diabetes", "aicc"), ("diabetes", "bic")]
+)
 def test_the_number_of_components_is_chosen(data, criterion):
     result = surelearn.audit(data, criterion=criterion, **QUICK)
     names = result.numbers["selection"]["names"]
@@ -52,7 +62,10 @@ def test_resampling_of_ones_own_kind():
         ({"criterion": "fashion"}, "criterion must be one of cross-validation, holdout"),
         ({"criterion": "holdout"}, "--criterion holdout needs select rows"),
         ({"criterion": "aic", "models": "all"}, "criterion 'aic' is refused for 'naive Bayes'"),
-        ({"criterion": "srm", "cost": 5.0, "positive": "malignant"}, "--cost needs probabilities of rows not fitted on"),
+        (
+            {"criterion": "srm", "cost": 5.0, "positive": "malignant"},
+            "--cost needs probabilities of rows not fitted on",
+        ),
     ],
 )
 def test_refusals(options, message):
@@ -61,5 +74,7 @@ def test_refusals(options, message):
 
 
 def test_a_criterion_for_two_classes():
-    with pytest.raises(ValueError, match="criterion 'srm' is for two classes, and there are 3 classes"):
+    with pytest.raises(
+        ValueError, match="criterion 'srm' is for two classes, and there are 3 classes"
+    ):
         surelearn.audit("iris", criterion="srm", **QUICK)

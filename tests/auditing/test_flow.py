@@ -24,7 +24,11 @@ def table(n=300, seed=0):
     rng = np.random.default_rng(seed)
     x = rng.normal(size=n)
     frame = pd.DataFrame(
-        {"x": x, "kind": rng.choice(["red", "blue"], n), "words": [f"w{i % 7} of {i % 11}" for i in range(n)]}
+        {
+            "x": x,
+            "kind": rng.choice(["red", "blue"], n),
+            "words": [f"w{i % 7} of {i % 11}" for i in range(n)],
+        }
     )
     frame.loc[::17, "x"] = np.nan
     return frame.assign(y=np.where((x > 0) ^ (rng.random(n) < 0.15), 1, 0))
@@ -40,10 +44,24 @@ def result():
 
 def test_sections_and_their_places(result):
     keys = [section.key for section in result.sections]
-    measured = ["selection", "learning_curve", "costly", "slices", "calibration", "stability", "data"]
+    measured = [
+        "selection",
+        "learning_curve",
+        "costly",
+        "slices",
+        "calibration",
+        "stability",
+        "data",
+    ]
     assert keys == [*measured, "assumptions", "bounds", "columns", "split"]
     assert result["stability"].findings[0].code == "SL401"
-    assert result["columns"].tables[0].rows[0] == ("x", "number", "18", "282", "18 missing: filled with the median")
+    assert result["columns"].tables[0].rows[0] == (
+        "x",
+        "number",
+        "18",
+        "282",
+        "18 missing: filled with the median",
+    )
     with pytest.raises(KeyError, match="no section 'poetry'"):
         result["poetry"]
 
@@ -76,7 +94,12 @@ def test_one_delta_for_the_page_and_bounds_in_the_details_stand_alone(result):
     assert sum(claim.delta for claim in together) == pytest.approx(0.05)
     assert together[0].delta == pytest.approx(0.025)
     alone = [claim for claim in result.claims if claim.standing == "alone"]
-    assert {claim.theorem for claim in alone} == {"chernoff_kl", "hoeffding", "betting_upper", "empirical_bernstein"}
+    assert {claim.theorem for claim in alone} == {
+        "chernoff_kl",
+        "hoeffding",
+        "betting_upper",
+        "empirical_bernstein",
+    }
     assert {round(claim.delta, 12) for claim in alone} == {0.025}
     assert any(absent.theorem == "vc" for absent in result.certificate.lacking)
 
@@ -98,7 +121,9 @@ def test_the_chosen_threshold_is_the_cheapest(seed):
     scores, y, cost = rng.random(30).round(1), rng.integers(0, 2, 30), rng.choice([0.3, 1.0, 4.0])
 
     def total(threshold):
-        return cost * np.sum((scores < threshold) & (y == 1)) + np.sum((scores >= threshold) & (y == 0))
+        return cost * np.sum((scores < threshold) & (y == 1)) + np.sum(
+            (scores >= threshold) & (y == 0)
+        )
 
     best = min(total(t) for t in np.linspace(0.001, 0.999, 999))
     assert total(choose_threshold(scores, y, 1, cost)) == pytest.approx(best)
@@ -119,7 +144,10 @@ def test_a_fitted_model_is_certified_and_audited_without_fitting():
     order = np.random.default_rng(0).permutation(150)
     model = make_pipeline(StandardScaler(), LogisticRegression()).fit(X[order[:90]], y[order[:90]])
     result = surelearn.audit(model, X[order[90:]], y[order[90:]], ledger=False, skip=ATTACKS)
-    assert result.certificate["risk"].value == certify(model, X[order[90:]], y[order[90:]])["risk"].value
+    assert (
+        result.certificate["risk"].value
+        == certify(model, X[order[90:]], y[order[90:]])["risk"].value
+    )
     assert [section.key for section in result.sections] == ["calibration", "assumptions", "bounds"]
     assert "No ledger was kept" in " ".join(result["assumptions"].notes)
     assert result.to_html()
@@ -131,8 +159,16 @@ def test_a_fitted_model_is_certified_and_audited_without_fitting():
 
 def test_functions_are_never_taken_for_the_same_audit(tmp_path):
     X, y = load_iris(return_X_y=True)
-    options = {"task": "classification", "classes": [0, 1, 2], "ledger": tmp_path / "book.json", "skip": ATTACKS}
-    turns = [surelearn.audit(lambda X, k=k: np.full(len(X), k), X, y, **options).numbers["turn"] for k in range(3)]
+    options = {
+        "task": "classification",
+        "classes": [0, 1, 2],
+        "ledger": tmp_path / "book.json",
+        "skip": ATTACKS,
+    }
+    turns = [
+        surelearn.audit(lambda X, k=k: np.full(len(X), k), X, y, **options).numbers["turn"]
+        for k in range(3)
+    ]
     assert turns == [1, 2, 3]
 
 
@@ -141,18 +177,25 @@ def test_a_fitted_model_pays_for_later_looks(tmp_path):
     model = LogisticRegression(max_iter=500).fit(X[::2], y[::2])
     other = LogisticRegression(max_iter=500, C=0.1).fit(X[::2], y[::2])
     book = tmp_path / "book.json"
-    first, second = (surelearn.audit(m, X[1::2], y[1::2], ledger=book, skip=ATTACKS) for m in (model, other))
+    first, second = (
+        surelearn.audit(m, X[1::2], y[1::2], ledger=book, skip=ATTACKS) for m in (model, other)
+    )
     assert "no earlier audit known here" in first.chips
     assert "second audit of these rows" in second.chips
     assert second.certificate.delta == pytest.approx(0.05 * 6 / (np.pi**2 * 4))
-    assert surelearn.audit(model, X[1::2], y[1::2], ledger=book, skip=ATTACKS).certificate.delta == 0.05
+    assert (
+        surelearn.audit(model, X[1::2], y[1::2], ledger=book, skip=ATTACKS).certificate.delta
+        == 0.05
+    )
 
 
 def test_polars_pandas_and_csv_give_the_same_audit(tmp_path, result):
     path = tmp_path / "t.csv"
     table().to_csv(path, index=False)
     from_csv = surelearn.audit(path, target="y", models=MODELS, positive=1, **QUICK)
-    from_polars = surelearn.audit(pl.from_pandas(table()), target="y", models=MODELS, positive=1, **QUICK)
+    from_polars = surelearn.audit(
+        pl.from_pandas(table()), target="y", models=MODELS, positive=1, **QUICK
+    )
     assert from_csv.verdict == result.verdict == from_polars.verdict
     assert from_csv.certificate.claims[0].value == result.certificate.claims[0].value
 

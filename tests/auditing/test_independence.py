@@ -1,6 +1,8 @@
-"""Tables that contradict that rows are independent draws get no verdict; independent tables keep theirs.
+"""Tables that contradict that rows are independent draws get no verdict; independent tables keep
+theirs.
 
-The failing tables are pure noise, whose true error is 50%: earlier pages promised at most 8% to 21% of them.
+The failing tables are pure noise, whose true error is 50%: earlier pages promised at most 8% to 21%
+of them.
 """
 
 import json
@@ -42,7 +44,9 @@ def copied(times, jitter, n=600, p=4, seed=0):
     frame = pd.concat([once] * times, ignore_index=True)
     rng = np.random.default_rng(seed + 1)
     features = frame.columns[:-1]
-    frame[features] += jitter * once[features].std().to_numpy() * rng.normal(size=frame[features].shape)
+    frame[features] += (
+        jitter * once[features].std().to_numpy() * rng.normal(size=frame[features].shape)
+    )
     return frame.sample(frac=1, random_state=seed, ignore_index=True)
 
 
@@ -50,7 +54,9 @@ def visits(patients=60, each=10, spread=0.05, seed=0):
     """Patients with a center and a label of their own, and their visits around it."""
     once = noise(patients, 4, seed).assign(patient=[f"p{i:03d}" for i in range(patients)])
     frame = once.loc[np.repeat(np.arange(patients), each)].reset_index(drop=True)
-    frame[["x0", "x1", "x2", "x3"]] += spread * np.random.default_rng(seed + 1).normal(size=(len(frame), 4))
+    frame[["x0", "x1", "x2", "x3"]] += spread * np.random.default_rng(seed + 1).normal(
+        size=(len(frame), 4)
+    )
     return frame.sample(frac=1, random_state=seed, ignore_index=True)
 
 
@@ -66,7 +72,9 @@ def documents(times, words=12, n=300, seed=0):
     """Noise in words; every document stands there several times, with the same label."""
     rng = np.random.default_rng(seed)
     texts = [" ".join(f"w{i}" for i in rng.integers(0, 500, words)) for _ in range(n // times)]
-    frame = pd.DataFrame({"text": texts * times, "y": np.tile(rng.integers(0, 2, n // times), times)})
+    frame = pd.DataFrame(
+        {"text": texts * times, "y": np.tile(rng.integers(0, 2, n // times), times)}
+    )
     return frame.sample(frac=1, random_state=seed, ignore_index=True)
 
 
@@ -89,7 +97,11 @@ def test_a_table_that_contradicts_independence_has_no_verdict(name):
     assert len(result.verdict.text) < 300
     assert code in {finding.code for finding in result.findings}
     assert not result.certificate.together  # nothing on the page is called guaranteed
-    assert all(code in absent.reason for absent in result.certificate.lacking if "independent draws" in absent.reason)
+    assert all(
+        code in absent.reason
+        for absent in result.certificate.lacking
+        if "independent draws" in absent.reason
+    )
     notes = " ".join(result["assumptions"].notes)
     assert "The table contradicts it:" in notes
     assert "Not contradicted" not in notes
@@ -113,14 +125,37 @@ def test_groups_that_are_said_are_believed_and_copies_between_them_are_not():
     found = audited(twice, group="patient")
     assert found.verdict.kind == "no verdict"
     assert "another group" in found.verdict.text
-    assert codes(pd.concat([noise()] * 2, ignore_index=True).assign(p=np.tile(np.arange(600), 2)), group="p") == []
+    assert (
+        codes(
+            pd.concat([noise()] * 2, ignore_index=True).assign(p=np.tile(np.arange(600), 2)),
+            group="p",
+        )
+        == []
+    )
 
 
 def test_checks_fail_until_someone_vouches(tmp_path):
     copied(3, 1e-4).to_csv(tmp_path / "copies.csv", index=False)
-    shared = ["audit", str(tmp_path / "copies.csv"), "--target", "y", "--model", "naive Bayes", "--quiet", "--jobs", "1"]
+    shared = [
+        "audit",
+        str(tmp_path / "copies.csv"),
+        "--target",
+        "y",
+        "--model",
+        "naive Bayes",
+        "--quiet",
+        "--jobs",
+        "1",
+    ]
     shared += [word for name in QUICK["skip"] for word in ("--skip", name)]
-    shared += ["--out", str(tmp_path / "out"), "--ledger", str(tmp_path / "ledger.json"), "--max-risk", "1"]
+    shared += [
+        "--out",
+        str(tmp_path / "out"),
+        "--ledger",
+        str(tmp_path / "ledger.json"),
+        "--max-risk",
+        "1",
+    ]
     refused = CliRunner().invoke(main, shared)
     assert refused.exit_code == 1
     assert "--independent" in refused.output
@@ -128,7 +163,8 @@ def test_checks_fail_until_someone_vouches(tmp_path):
     assert vouched.exit_code == (0 if "Do not ship" not in vouched.output else 1)
     page = json.loads((tmp_path / "out" / "audit.json").read_text())
     assert page["numbers"]["options"]["independent"] is True
-    assert page["numbers"]["turn"] == 1  # the same model on the same rows: vouching is not another look
+    # the same model on the same rows: vouching is not another look
+    assert page["numbers"]["turn"] == 1
     assert "--independent" in page["reproduce"]
 
 
@@ -170,9 +206,26 @@ def test_labels_that_are_missing_where_rows_are_hard_narrow_the_population(tmp_p
     assert "no difference (false alarms: about 1%)" in " ".join(at_random["assumptions"].notes)
 
     hard_rows(0, "hard").to_csv(tmp_path / "hard.csv", index=False)
-    shared = ["audit", str(tmp_path / "hard.csv"), "--target", "y", "--model", "naive Bayes", "--quiet", "--jobs", "1"]
+    shared = [
+        "audit",
+        str(tmp_path / "hard.csv"),
+        "--target",
+        "y",
+        "--model",
+        "naive Bayes",
+        "--quiet",
+        "--jobs",
+        "1",
+    ]
     shared += [word for name in QUICK["skip"] for word in ("--skip", name)]
-    shared += ["--out", str(tmp_path / "out"), "--ledger", str(tmp_path / "ledger.json"), "--max-risk", "0.5"]
+    shared += [
+        "--out",
+        str(tmp_path / "out"),
+        "--ledger",
+        str(tmp_path / "ledger.json"),
+        "--max-risk",
+        "0.5",
+    ]
     refused = CliRunner().invoke(main, shared)
     assert refused.exit_code == 1
     assert "--population labelled" in refused.output
@@ -181,7 +234,7 @@ def test_labels_that_are_missing_where_rows_are_hard_narrow_the_population(tmp_p
         audited(hard_rows(0, "hard"), population="all")
 
 
-# --------------------------------------------------------------------------------------------------- which tables alarm
+# --------------------------------------------------------------------------------------------------
 
 
 def independent_tables(seed, n):
@@ -205,12 +258,17 @@ def independent_tables(seed, n):
     yield "mixture", 0.1 * normal(size=(n, 4)) + 3 * normal(size=(5, 4))[classes]
     yield "many zeros", np.where(rng.random((n, 4)) < 0.4, 0, np.exp(normal(size=(n, 4))))
     yield "factors", normal(size=(n, 2)) @ normal(size=(2, 10)) + 0.1 * normal(size=(n, 10))
-    yield "mixed", np.column_stack([normal(size=(n, 3)), rng.integers(0, 90, n), classes, rng.poisson(3, n)])
+    yield (
+        "mixed",
+        np.column_stack([normal(size=(n, 3)), rng.integers(0, 90, n), classes, rng.poisson(3, n)]),
+    )
 
 
 @pytest.mark.parametrize("n", [150, 400, 1500])
 def test_independent_tables_keep_their_verdict(n):
-    """At most 1% of false alarms; none was seen in 1,323 tables of these kinds, 150 to 4,000 rows."""
+    """At most 1% of false alarms; none was seen in 1,323 tables of these kinds, 150 to 4,000
+    rows.
+    """
     for seed in range(3 if n < 1000 else 1):
         for name, X in independent_tables(seed, n):
             assert not search_rows(X).found, (name, n, seed)
@@ -220,7 +278,10 @@ def test_independent_tables_keep_their_verdict(n):
 def test_near_copies_and_visits_are_found(p):
     for times in (2, 3, 6, 10):
         for jitter, code in ((0.0, "SL116"), (1e-4, "SL117"), (1e-2, "SL117")):
-            found = [finding.code for finding in search_rows(copied(times, jitter, 600, p).drop(columns="y")).found]
+            found = [
+                finding.code
+                for finding in search_rows(copied(times, jitter, 600, p).drop(columns="y")).found
+            ]
             assert found == [code], (times, jitter)
     for each in (5, 10):
         assert search_rows(copied(each, 0.05, 600, p).drop(columns="y")).found
@@ -251,7 +312,14 @@ def test_public_tables_keep_their_verdict(name):
 def test_rows_of_few_values_repeat_by_chance():
     rng = np.random.default_rng(0)
     ages, fares = rng.integers(1, 80, 800), rng.choice(np.round(rng.gamma(2, 10, 60), 2), 800)
-    frame = pd.DataFrame({"age": ages // 2, "fare": fares, "sex": rng.choice(["f", "m"], 800), "y": rng.integers(0, 2, 800)})
+    frame = pd.DataFrame(
+        {
+            "age": ages // 2,
+            "fare": fares,
+            "sex": rng.choice(["f", "m"], 800),
+            "y": rng.integers(0, 2, 800),
+        }
+    )
     assert len(frame) - len(frame.drop_duplicates()) > 8
     assert codes(frame) == []
 
@@ -271,7 +339,11 @@ def test_columns_that_name_groups():
 
 
 def test_dates_are_asked_about_unless_they_are_birthdays():
-    days = pd.Series(pd.date_range("2020-01-01", periods=600)).sample(frac=1, random_state=0, ignore_index=True).astype(str)
+    days = (
+        pd.Series(pd.date_range("2020-01-01", periods=600))
+        .sample(frac=1, random_state=0, ignore_index=True)
+        .astype(str)
+    )
     assert codes(noise().assign(when=days)) == ["SL118"]
     assert codes(noise().assign(when=days), drop="when") == ["SL118"]
     assert codes(noise().assign(when=days), time="when") == []

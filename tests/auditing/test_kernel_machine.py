@@ -14,10 +14,20 @@ from surelearn.auditing.sections import one_row
 from surelearn.kernel.eigenpro import EigenProClassifier, EigenProRegressor
 from surelearn.kernel.functions import Gaussian
 from surelearn.linear import Ridge
-from surelearn.selection.candidates import EIGENPRO, EIGENPRO_ROWS, default_candidates, named_candidates
+from surelearn.selection.candidates import (
+    EIGENPRO,
+    EIGENPRO_ROWS,
+    default_candidates,
+    named_candidates,
+)
 
 pytest.importorskip("torch")
-QUICK = {"ledger": False, "refits": 2, "curve_repeats": 0, "skip": ("robustness", "poisoning", "membership", "attribution")}
+QUICK = {
+    "ledger": False,
+    "refits": 2,
+    "curve_repeats": 0,
+    "skip": ("robustness", "poisoning", "membership", "attribution"),
+}
 KINDS = {"x": "number"}
 
 
@@ -27,10 +37,16 @@ def test_it_is_a_candidate_where_there_is_torch(task, monkeypatch):
     for n, expected in ((most, None), (most + 1, centers)):
         assert EIGENPRO in [candidate.name for candidate in default_candidates(task, KINDS, n)]
         (made,) = named_candidates([EIGENPRO], task, KINDS, n)
-        assert [value for name, value in made.model.get_params().items() if name.endswith("__centers")] == [expected]
+        assert [
+            value for name, value in made.model.get_params().items() if name.endswith("__centers")
+        ] == [expected]
     monkeypatch.setitem(sys.modules, "torch", None)
-    assert EIGENPRO not in [candidate.name for candidate in named_candidates(["all"], task, KINDS, 100)]
-    with pytest.raises(ValueError, match=r"^EigenPro needs PyTorch: pip install 'surelearn\[torch\]'$"):
+    assert EIGENPRO not in [
+        candidate.name for candidate in named_candidates(["all"], task, KINDS, 100)
+    ]
+    with pytest.raises(
+        ValueError, match=r"^EigenPro needs PyTorch: pip install 'surelearn\[torch\]'$"
+    ):
         named_candidates([EIGENPRO], task, KINDS, 100)
 
 
@@ -48,7 +64,8 @@ def test_the_page_of_one_that_was_solved_exactly():
     assert [str(claim).split(" ≤ ")[0] for claim in numbers.claims] == ["distance to the minimizer"]
     assert [claim.surely() for claim in numbers.claims] == ["always"]
     scaled, machine = result.model[-1].transformer_, result.model[-1].regressor_
-    expected = np.sqrt(machine.facts_["leave_one_out_error"]) * scaled.scale_[0]  # mean absolute ≤ root mean square
+    # mean absolute ≤ root mean square
+    expected = np.sqrt(machine.facts_["leave_one_out_error"]) * scaled.scale_[0]
     left = float(measured.rows[0][1].replace(",", ""))
     assert 0.6 * expected < left < expected
     assert "guaranteed" not in str(section)
@@ -76,7 +93,8 @@ def refits(model, X, y, new, scores):
     before, found, n = scores(clone(model).fit(X, y), new), [], len(y)
     for i in range(n):
         rows, other = np.delete(np.arange(n), i), clone(model)
-        other[-1].set_params(regularization=model[-1].regularization * n / (n - 1))  # the total penalty nλ stays
+        # the total penalty nλ stays
+        other[-1].set_params(regularization=model[-1].regularization * n / (n - 1))
         found.append(scores(other.fit(X[rows], y[rows]), new) - before)
     return found
 
@@ -91,31 +109,52 @@ def refits(model, X, y, new, scores):
 def test_what_one_row_does_is_what_n_refits_say(data, learner, monkeypatch):
     seen = {}
     measure = one_row.measure
-    monkeypatch.setattr(one_row, "measure", lambda context, refits: seen.update(context=context) or measure(context, refits))
+    monkeypatch.setattr(
+        one_row,
+        "measure",
+        lambda context, refits: seen.update(context=context) or measure(context, refits),
+    )
     model = make_pipeline(Normalizer(), learner)
     result = surelearn.audit(data, models={"it": model}, n_jobs=1, **QUICK)
     context = seen["context"]
-    (train, labels), new = map(np.asarray, context.rows("train")), np.asarray(context.rows("certify")[0], dtype=float)
+    (train, labels), new = (
+        map(np.asarray, context.rows("train")),
+        np.asarray(context.rows("certify")[0], dtype=float),
+    )
     finding = result["stability"].findings[1]
     assert "in closed form" in finding.text
     if data == "diabetes":
         moved = refits(model, train.astype(float), labels, new, lambda m, Z: m.predict(Z))
-        assert finding.numbers["largest change"] == pytest.approx(max(np.abs(change).max() for change in moved), rel=1e-4)
+        assert finding.numbers["largest change"] == pytest.approx(
+            max(np.abs(change).max() for change in moved), rel=1e-4
+        )
     else:
         codes = {label: i for i, label in enumerate(np.unique(labels))}
-        moved = refits(model, train.astype(float), labels, new, lambda m, Z: np.array([codes[c] for c in m.predict(Z)]))
-        assert finding.numbers["share"] == pytest.approx(max((change != 0).mean() for change in moved))
+        moved = refits(
+            model,
+            train.astype(float),
+            labels,
+            new,
+            lambda m, Z: np.array([codes[c] for c in m.predict(Z)]),
+        )
+        assert finding.numbers["share"] == pytest.approx(
+            max((change != 0).mean() for change in moved)
+        )
         assert finding.numbers["rows left out"] == len(labels)
 
 
 def test_its_own_claims_join_the_page_if_nothing_was_looked_at_before():
     learner = EigenProClassifier(Gaussian(2.0), regularization=0.01, device="cpu")
-    alone = surelearn.audit("breast_cancer", models={"it": make_pipeline(Normalizer(), learner)}, n_jobs=1, **QUICK)
+    alone = surelearn.audit(
+        "breast_cancer", models={"it": make_pipeline(Normalizer(), learner)}, n_jobs=1, **QUICK
+    )
     claims = [claim.quantity for claim in alone.certificate.claims]
     assert "risk from the fit rows" in claims
     prepared = surelearn.audit("breast_cancer", models={"it": learner}, n_jobs=1, **QUICK)
     assert "risk from the fit rows" not in [claim.quantity for claim in prepared.certificate.claims]
-    assert [claim.quantity for claim in prepared["kernel_numbers"].claims] == ["distance to the minimizer"]
+    assert [claim.quantity for claim in prepared["kernel_numbers"].claims] == [
+        "distance to the minimizer"
+    ]
 
 
 def test_other_models_have_no_kernel_section():

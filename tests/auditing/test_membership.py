@@ -1,4 +1,6 @@
-"""What a model gives away about its rows is found, what it does not is not, and ε stands where it is proved."""
+"""What a model gives away about its rows is found, what it does not is not, and ε stands where
+it is proved.
+"""
 
 from dataclasses import replace
 from types import SimpleNamespace
@@ -6,7 +8,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier, RandomForestRegressor
+from sklearn.ensemble import (
+    HistGradientBoostingClassifier,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
 from sklearn.linear_model import LogisticRegression as PlainLogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import Pipeline, make_pipeline
@@ -18,7 +24,13 @@ from surelearn.auditing.context import Context
 from surelearn.auditing.options import Options
 from surelearn.auditing.sections.membership import epsilon as membership_epsilon
 from surelearn.auditing.sections.membership import words as membership
-from surelearn.auditing.sections.membership.work import FARTHEST, observe, observe_canary, seeded, tasks
+from surelearn.auditing.sections.membership.work import (
+    FARTHEST,
+    observe,
+    observe_canary,
+    seeded,
+    tasks,
+)
 from surelearn.auditing.writing import write_sections
 from surelearn.certificate import Certificate, Facts
 from surelearn.claim import Claim
@@ -36,14 +48,18 @@ OTHERS = ("robustness", "poisoning", "attribution")
 
 
 def noise(n=300, d=8, seed=0, task: Task = "classification"):
-    """Labels that follow the first column a little: what a model knows beyond that, it memorized."""
+    """Labels that follow the first column a little: what a model knows beyond that, it
+    memorized.
+    """
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, d))
     strength = X[:, 0] + rng.normal(size=n)
     return X, (strength > 0).astype(int) if task == "classification" else strength
 
 
-def context_of(model, *, task: Task = "classification", data=None, n_train=200, refit=True, **options):
+def context_of(
+    model, *, task: Task = "classification", data=None, n_train=200, refit=True, **options
+):
     """A fitted model with the rows it was fitted on."""
     X, y = noise(task=task) if data is None else data
     rows = np.random.default_rng(1).permutation(len(y))
@@ -58,7 +74,13 @@ def context_of(model, *, task: Task = "classification", data=None, n_train=200, 
         groups=None,
         columns=(),
         findings=(),
-        split=Split(fit=train, select=train[:0], certify=certify, keys=np.arange(len(y), dtype=np.uint64), order="hash"),
+        split=Split(
+            fit=train,
+            select=train[:0],
+            certify=certify,
+            keys=np.arange(len(y), dtype=np.uint64),
+            order="hash",
+        ),
         selection=None,
         model=fitted,
         unfitted=model if refit else None,
@@ -101,11 +123,17 @@ def test_a_model_that_memorizes_is_found_out(model):
     assert "Loss-threshold attack on its " in found["SL641"].text
     assert len(section.charts) == 1
     assert section.notes[0] == membership.DRAWN
-    assert [row[0] for row in section.tables[0].rows] == ["loss threshold", "LiRA, 16 shadow models", "random guessing"]
+    assert [row[0] for row in section.tables[0].rows] == [
+        "loss threshold",
+        "LiRA, 16 shadow models",
+        "random guessing",
+    ]
     assert "not fitted with differential privacy" in section.notes[-1]
 
 
-@pytest.mark.parametrize("model", [LogisticRegression(regularization=1.0), DPLogisticRegression(epsilon=0.5)], ids=str)
+@pytest.mark.parametrize(
+    "model", [LogisticRegression(regularization=1.0), DPLogisticRegression(epsilon=0.5)], ids=str
+)
 def test_a_model_that_memorizes_nothing_is_not(model):
     found = by_code(written(context_of(model, refits=5)))
     assert abs(found["SL641"].numbers["auc"] - 0.5) < 0.1
@@ -113,7 +141,9 @@ def test_a_model_that_memorizes_nothing_is_not(model):
 
 
 def test_no_leak_is_seldom_found_where_there_is_none():
-    """The model was fitted on other rows altogether: the interval excludes 50% in about one of twenty trials."""
+    """The model was fitted on other rows altogether: the interval excludes 50% in about one of
+    twenty trials.
+    """
     wrong = 0
     for seed in range(60):
         X, y = noise(seed=seed)
@@ -124,7 +154,11 @@ def test_no_leak_is_seldom_found_where_there_is_none():
     assert wrong <= 8  # at 5%, more than 8 of 60 happens once in 500
 
 
-@pytest.mark.parametrize(("model", "leaks"), [(RandomForestRegressor(30, random_state=0), True), (Ridge(), False)], ids=str)
+@pytest.mark.parametrize(
+    ("model", "leaks"),
+    [(RandomForestRegressor(30, random_state=0), True), (Ridge(), False)],
+    ids=str,
+)
 def test_numbers_are_attacked_by_their_errors(model, leaks):
     found = by_code(written(context_of(model, task="regression")))
     assert (found["SL641"].numbers["low"] > 0.6) == leaks
@@ -133,11 +167,16 @@ def test_numbers_are_attacked_by_their_errors(model, leaks):
 
 
 def test_members_and_others_are_not_mixed_up():
-    """A model that errs on the rows it was fitted on, and only there, is told the other way round."""
+    """A model that errs on the rows it was fitted on, and only there, is told the other way
+    round.
+    """
 
     class Contrary(ClassifierMixin, BaseEstimator):
         def fit(self, X, y):
-            self.classes_, self.seen_ = np.unique(y), {row.tobytes(): label for row, label in zip(X, y, strict=True)}
+            self.classes_, self.seen_ = (
+                np.unique(y),
+                {row.tobytes(): label for row, label in zip(X, y, strict=True)},
+            )
             return self
 
         def predict_proba(self, X):
@@ -149,7 +188,8 @@ def test_members_and_others_are_not_mixed_up():
 
     found = by_code(written(context_of(Contrary())))
     assert found["SL641"].numbers["auc"] == 0.0
-    assert found["SL642"].numbers["auc"] > 0.95  # refits show that losing on a row is what fitting on it does
+    # refits show that losing on a row is what fitting on it does
+    assert found["SL642"].numbers["auc"] > 0.95
 
 
 def test_eigenpro_and_three_classes():
@@ -157,8 +197,14 @@ def test_eigenpro_and_three_classes():
     from surelearn.kernel import EigenProClassifier
 
     X, _ = noise()
-    y = np.array(["a", "b", "c"])[np.digitize(X[:, 0] + np.random.default_rng(2).normal(size=300), [-0.5, 0.5])]
-    found = by_code(written(context_of(EigenProClassifier(bandwidth=1.0, random_state=0), data=(X, y), refits=4)))
+    y = np.array(["a", "b", "c"])[
+        np.digitize(X[:, 0] + np.random.default_rng(2).normal(size=300), [-0.5, 0.5])
+    ]
+    found = by_code(
+        written(
+            context_of(EigenProClassifier(bandwidth=1.0, random_state=0), data=(X, y), refits=4)
+        )
+    )
     assert found["SL641"].numbers["low"] > 0.6
     assert found["SL642"].numbers["low"] > 0.6
 
@@ -167,12 +213,17 @@ def test_a_torch_module_whose_rows_are_known():
     torch = pytest.importorskip("torch")
     torch.manual_seed(0)
     X, y = noise()
-    context = context_of(torch.nn.Sequential(torch.nn.Linear(8, 64), torch.nn.Tanh(), torch.nn.Linear(64, 2)), refit=False)
+    context = context_of(
+        torch.nn.Sequential(torch.nn.Linear(8, 64), torch.nn.Tanh(), torch.nn.Linear(64, 2)),
+        refit=False,
+    )
     module, rows = context.model, context.split.fit  # pyright: ignore[reportOptionalMemberAccess]
     steps = torch.optim.Adam(module.parameters(), 0.02)
     for _ in range(300):
         steps.zero_grad()
-        loss = torch.nn.functional.cross_entropy(module(torch.tensor(X[rows]).float()), torch.tensor(y[rows]))
+        loss = torch.nn.functional.cross_entropy(
+            module(torch.tensor(X[rows]).float()), torch.tensor(y[rows])
+        )
         loss.backward()
         steps.step()
     section = written(context)
@@ -190,13 +241,19 @@ def test_losses_are_those_of_the_right_class():
     seen = observe(model, X, y, "classification")
     own = model.predict_proba(X)[np.arange(len(y)), y]
     np.testing.assert_allclose(seen["losses"], -np.log(own), rtol=1e-10)
-    np.testing.assert_allclose(seen["evidence"], np.where(y == 1, 1, -1) * model.decision_function(X), rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(
+        seen["evidence"], np.where(y == 1, 1, -1) * model.decision_function(X), rtol=1e-7, atol=1e-9
+    )
     assert seen["seen"] == "probabilities"
     words = np.where(y == 1, "yes", "no")
     machine = SVC().fit(X, words)
     seen = observe(machine, X, words, "classification")
-    np.testing.assert_allclose(seen["evidence"], np.where(y == 1, 1, -1) * machine.decision_function(X))
-    assert observe(machine, X[:1], np.array(["perhaps"]), "classification")["evidence"] == [-FARTHEST]
+    np.testing.assert_allclose(
+        seen["evidence"], np.where(y == 1, 1, -1) * machine.decision_function(X)
+    )
+    assert observe(machine, X[:1], np.array(["perhaps"]), "classification")["evidence"] == [
+        -FARTHEST
+    ]
     assert observe(lambda _: words, X, words, "classification")["evidence"].tolist() == [1.0] * 300
 
 
@@ -228,8 +285,13 @@ def test_epsilon_is_void_after_a_step_that_was_fitted_and_after_a_choice():
     section = written(context)
     assert len(section.tables) == 1
     assert "No empirical lower bound on ε was measured" in section.notes[-2]
-    assert "No differential privacy ε is proved: the step 'standardscaler' was fitted on the same rows" in section.notes[-1]
-    one_of_two = replace(context_of(private(), refits=0), selection=SimpleNamespace(names=("one", "two")))
+    assert (
+        "No differential privacy ε is proved: the step 'standardscaler' was fitted on the same rows"
+        in section.notes[-1]
+    )
+    one_of_two = replace(
+        context_of(private(), refits=0), selection=SimpleNamespace(names=("one", "two"))
+    )
     assert "chosen among 2 candidates" in written(one_of_two).notes[-1]
 
 
@@ -243,7 +305,9 @@ def test_a_seed_in_the_model_is_a_warning():
 def test_a_seed_is_a_warning_where_the_fit_rows_are_not_known_too():
     X, y = noise()
     model = DPLogisticRegression(random_state=3).fit(X, y)
-    section = surelearn.audit(model, X, y, skip=OTHERS, refits=0, curve_repeats=0, ledger=False)["membership"]
+    section = surelearn.audit(model, X, y, skip=OTHERS, refits=0, curve_repeats=0, ledger=False)[
+        "membership"
+    ]
     assert section.claims
     assert "drawn from a seed that was given" in by_code(section)["SL644"].text
 
@@ -255,14 +319,23 @@ def test_no_noise_is_no_privacy():
 
 def test_a_bound_above_the_claim_is_serious():
     context = context_of(private(epsilon=1.0), refits=0)
-    refits = [{"with": np.linspace(5, 6, 64), "without": np.linspace(0, 1, 64), "epsilon": 1.0, "dp_delta": 1e-5}]
+    refits = [
+        {
+            "with": np.linspace(5, 6, 64),
+            "without": np.linspace(0, 1, 64),
+            "epsilon": 1.0,
+            "dp_delta": 1e-5,
+        }
+    ]
     finding = membership_epsilon.findings(context, refits)[0]
     assert finding.severity == "serious"
     assert finding.numbers["epsilon at least"] > 2
     own = membership_epsilon.proved(context)
     assert isinstance(own, Claim)
     assert own.value < 1.0  # what a refit spends does not count
-    assert finding.text.endswith(f"; only {show(own.value, 'number', '<=')} is proved: do not rely on it.")
+    assert finding.text.endswith(
+        f"; only {show(own.value, 'number', '<=')} is proved: do not rely on it."
+    )
 
 
 def test_a_learner_that_is_not_private_is_seen_through_by_a_canary():
@@ -272,9 +345,15 @@ def test_a_learner_that_is_not_private_is_seen_through_by_a_canary():
     bounds = []
     for sigma in (0.02, 50.0):
         model = DPLogisticRegression(noise_multiplier=sigma, passes=5.0, x_bound=1.0)
-        found = observe_canary(fit_quietly(seeded(model, 0), X, y), model, X, y, np.arange(100), seeds)
+        found = observe_canary(
+            fit_quietly(seeded(model, 0), X, y), model, X, y, np.arange(100), seeds
+        )
         assert sigma > 1 or max(found["without"]) < 0  # its label is wrong
-        bounds.append(membership_epsilon.findings(context_of(model, refits=0), [found])[0].numbers["epsilon at least"])
+        bounds.append(
+            membership_epsilon.findings(context_of(model, refits=0), [found])[0].numbers[
+                "epsilon at least"
+            ]
+        )
     assert bounds[0] > 1 > 0.3 > bounds[1]
 
 
@@ -284,11 +363,15 @@ def test_a_learner_that_is_not_private_is_seen_through_by_a_canary():
 def test_a_model_fitted_elsewhere_says_that_its_rows_are_unknown():
     X, y = noise()
     for model in (PlainLogisticRegression().fit(X, y), lambda rows: (rows[:, 0] > 0).astype(int)):
-        result = surelearn.audit(model, X, y, task="classification", classes=[0, 1], ledger=False, skip=OTHERS)
+        result = surelearn.audit(
+            model, X, y, task="classification", classes=[0, 1], ledger=False, skip=OTHERS
+        )
         section = result["membership"]
         assert "the training rows of the model are not known" in section.notes[0]
         assert not section.findings
-    carrying = surelearn.audit(DPLogisticRegression(random_state=0).fit(X, y), X, y, ledger=False, skip=OTHERS)
+    carrying = surelearn.audit(
+        DPLogisticRegression(random_state=0).fit(X, y), X, y, ledger=False, skip=OTHERS
+    )
     assert [claim.quantity for claim in carrying["membership"].claims] == ["epsilon"]
 
 
@@ -332,15 +415,22 @@ def test_a_refit_that_fails_leaves_the_other_attack():
     section = written(context_of(Odd("few")))
     assert list(by_code(section)) == ["SL641"]
     assert any(
-        "a refit on half of the rows failed, it raised ValueError: 200 rows at least" in note for note in section.notes
+        "a refit on half of the rows failed, it raised ValueError: 200 rows at least" in note
+        for note in section.notes
     )
 
 
 def test_what_looks_like_leakage_is_said():
     context = replace(
-        context_of(KNeighborsClassifier(1), refits=0), time_name="day", groups=np.arange(300), group_name="house"
+        context_of(KNeighborsClassifier(1), refits=0),
+        time_name="day",
+        groups=np.arange(300),
+        group_name="house",
     )
-    assert any("The certify rows are later than the training rows" in note for note in written(context).notes)
+    assert any(
+        "The certify rows are later than the training rows" in note
+        for note in written(context).notes
+    )
     assert any("Rows of one house are alike" in note for note in written(context).notes)
 
 
@@ -348,7 +438,9 @@ def test_budget_and_switch():
     context = context_of(KNeighborsClassifier(1), refits=5, effort=0.5)
     assert sum(task.key.startswith("membership/refit") for task in tasks(context)) == 4
     assert len(tasks(context_of(KNeighborsClassifier(1), refits=0))) == 1
-    result = surelearn.audit("iris", models="logistic regression", ledger=False, refits=0, skip=(*OTHERS, "membership"))
+    result = surelearn.audit(
+        "iris", models="logistic regression", ledger=False, refits=0, skip=(*OTHERS, "membership")
+    )
     assert "membership" not in [section.key for section in result.sections]
 
 

@@ -1,4 +1,6 @@
-"""The flow, once: one path for Python and the command, each model hashed once, one certificate, one folder."""
+"""The flow, once: one path for Python and the command, each model hashed once, one certificate,
+one folder.
+"""
 
 from collections import Counter
 from dataclasses import replace
@@ -38,7 +40,7 @@ def texts(folder):
     return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
 
 
-# ---------------------------------------------------------------------------------------------------- nothing is done twice
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("leak", [False, True])
@@ -52,11 +54,19 @@ def test_each_model_is_hashed_once(leak, monkeypatch, tmp_path):
 
     monkeypatch.setattr(fingerprint, "_fingerprint", counted)
     models = {"it": LogisticRegression(regularization=0.1, x_bound=10.0, random_state=0)}
-    options = {"target": "y", "models": models, "against": DecisionTreeClassifier(max_depth=1, random_state=0)}
-    skip = [key for key in skippable() if key not in ("stability", "bounds")]  # both ask for the learner's certificate
-    result = surelearn.audit(table(leak=leak), **options, ledger=tmp_path / "ledger", skip=skip, refits=2, n_jobs=1)
+    options = {
+        "target": "y",
+        "models": models,
+        "against": DecisionTreeClassifier(max_depth=1, random_state=0),
+    }
+    # both ask for the learner's certificate
+    skip = [key for key in skippable() if key not in ("stability", "bounds")]
+    result = surelearn.audit(
+        table(leak=leak), **options, ledger=tmp_path / "ledger", skip=skip, refits=2, n_jobs=1
+    )
     assert hashed[id(result.model)] == 1
-    assert len(hashed) == 3  # the pipeline, the rival, and the learner inside or the model with the suspects
+    # the pipeline, the rival, and the learner inside or the model with the suspects
+    assert len(hashed) == 3
     assert max(hashed.values()) == 1
 
 
@@ -75,7 +85,10 @@ def test_the_table_is_searched_for_oddities_once(monkeypatch):
     calls = []
     for place in ("surelearn.data.table", "surelearn.auditing.dividing"):
         found = pytest.importorskip(place).find_oddities
-        monkeypatch.setattr(f"{place}.find_oddities", lambda *a, _found=found, **k: calls.append(1) or _found(*a, **k))
+        monkeypatch.setattr(
+            f"{place}.find_oddities",
+            lambda *a, _found=found, **k: calls.append(1) or _found(*a, **k),
+        )
     surelearn.audit(table(leak=True), target="y", models="naive Bayes", ledger=False, **BARE)
     assert len(calls) == 1
 
@@ -83,42 +96,74 @@ def test_the_table_is_searched_for_oddities_once(monkeypatch):
 def patients(visits=5):
     """Every visit of a patient has the patient's label: the name tells it, and names a group."""
     names = np.repeat([f"p{i}" for i in range(60)], visits)
-    return table(60 * visits).assign(patient=names, y=np.repeat(np.where(np.arange(60) % 2, "yes", "no"), visits))
+    return table(60 * visits).assign(
+        patient=names, y=np.repeat(np.where(np.arange(60) % 2, "yes", "no"), visits)
+    )
 
 
-@pytest.mark.parametrize("frame", [table(leak=True), table(), patients()], ids=["leak", "none", "patients"])
+@pytest.mark.parametrize(
+    "frame", [table(leak=True), table(), patients()], ids=["leak", "none", "patients"]
+)
 @pytest.mark.parametrize("grouped", [False, True])
 def test_what_gives_the_target_away_is_what_is_found_among_oddities(frame, grouped):
     read = read_table(frame, target="y")
-    oddities = find_oddities(read.frame, read.columns, read.y, read.task, read.row_hashes, grouped=grouped)
+    oddities = find_oddities(
+        read.frame, read.columns, read.y, read.task, read.row_hashes, grouped=grouped
+    )
     told = giveaways(read.frame, read.columns, read.y, read.task, grouped=grouped)
     assert told == [finding.numbers["column"] for finding in oddities if finding.code == "SL103"]
-    expected = ["told"] if "told" in frame else ["patient"] if "patient" in frame and grouped else []
+    expected = (
+        ["told"] if "told" in frame else ["patient"] if "patient" in frame and grouped else []
+    )
     assert told == expected
 
 
-# ------------------------------------------------------------------------------------------- Python and the command are one
+# ------------------------------------------------------------------------------------------- Python
 
 
-@pytest.mark.parametrize("words", ["", "--positive yes --cost 3 --slice a", "--format md --format html --delta 0.1"])
+@pytest.mark.parametrize(
+    "words", ["", "--positive yes --cost 3 --slice a", "--format md --format html --delta 0.1"]
+)
 def test_python_writes_what_the_command_writes(words, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     table().to_csv("t.csv", index=False)
     skip = [word for key in skippable() for word in ("--skip", key)]
-    command = ["audit", "t.csv", "--target", "y", "--model", "naive Bayes", *words.split(), *skip, "--jobs", "1"]
+    command = [
+        "audit",
+        "t.csv",
+        "--target",
+        "y",
+        "--model",
+        "naive Bayes",
+        *words.split(),
+        *skip,
+        "--jobs",
+        "1",
+    ]
     result = CliRunner(catch_exceptions=False).invoke(main, [*command, "--out", "there"])
     assert result.exit_code == 0, result.output
-    reproduce = surelearn.report.Audit.from_json((tmp_path / "there" / "audit.json").read_text()).reproduce
+    reproduce = surelearn.report.Audit.from_json(
+        (tmp_path / "there" / "audit.json").read_text()
+    ).reproduce
     options = {"positive": "yes", "cost": 3.0, "slices": ("a",)} if "cost" in words else {}
     options |= {"delta": 0.1} if "delta" in words else {}
     runner = Runner(n_jobs=1, command=reproduce)
-    page = surelearn.audit("t.csv", target="y", models=["naive Bayes"], runner=runner, skip=skippable(), **options)
+    page = surelearn.audit(
+        "t.csv", target="y", models=["naive Bayes"], runner=runner, skip=skippable(), **options
+    )
     paths = page.write("here", ["html", "md"] if "md" in words else ["html"])
     assert texts(tmp_path / "here") == texts(tmp_path / "there")
-    here, there = (read_model(tmp_path / name / "model") for name in ("here", "there"))  # skops numbers objects by address
+    # skops numbers objects by address
+    here, there = (read_model(tmp_path / name / "model") for name in ("here", "there"))
     assert fingerprint.fingerprint_model(here.model) == fingerprint.fingerprint_model(there.model)
-    assert (here.certificate, here.schema, here.reference) == (there.certificate, there.schema, there.reference)
-    assert set(paths) == {"page", "numbers", "certificate", "model"} | ({"text"} if "md" in words else set())
+    assert (here.certificate, here.schema, here.reference) == (
+        there.certificate,
+        there.schema,
+        there.reference,
+    )
+    assert set(paths) == {"page", "numbers", "certificate", "model"} | (
+        {"text"} if "md" in words else set()
+    )
     assert verify_folder("here", "t.csv")
 
 
@@ -144,7 +189,11 @@ def test_the_command_asks_the_public_function(monkeypatch, tmp_path):
     table().to_csv(tmp_path / "t.csv", index=False)
     for words in ([], ["--dry-run"]):
         command = ["audit", str(tmp_path / "t.csv"), "--target", "y", "--alpha", "0.2", *words]
-        assert CliRunner().invoke(main, [*command, "--out", str(tmp_path / "out")]).output.endswith("enough\n")
+        assert (
+            CliRunner()
+            .invoke(main, [*command, "--out", str(tmp_path / "out")])
+            .output.endswith("enough\n")
+        )
     assert [options["alpha"] for _, options in asked] == [0.2, 0.2]
     assert [options.get("dry_run", False) for _, options in asked] == [False, True]
     assert all(len(source.y) == 300 for source, _ in asked)
@@ -159,19 +208,24 @@ def test_a_dry_run_divides_and_records_nothing(tmp_path):
     assert not ledger.exists()
     assert len(divided.train) + len(divided.split.certify) == 300
     with pytest.raises(ValueError, match="dry_run goes with a table"):
-        surelearn.audit(Ridge().fit(np.eye(3), np.arange(3.0)), np.eye(3), np.arange(3.0), dry_run=True)
+        surelearn.audit(
+            Ridge().fit(np.eye(3), np.arange(3.0)), np.eye(3), np.arange(3.0), dry_run=True
+        )
 
 
 def test_a_table_that_was_read_is_not_read_again():
     frame = table()
     options = {"models": "naive Bayes", "ledger": False, **BARE}
-    one, two = surelearn.audit(frame, target="y", **options), surelearn.audit(read_table(frame, target="y"), **options)
+    one, two = (
+        surelearn.audit(frame, target="y", **options),
+        surelearn.audit(read_table(frame, target="y"), **options),
+    )
     assert one.to_json() == two.to_json()
     with pytest.raises(ValueError, match="target says how to read a table"):
         surelearn.audit(read_table(frame, target="y"), target="y", **options)
 
 
-# ---------------------------------------------------------------------------------------------------- options, in one place
+# --------------------------------------------------------------------------------------------------
 
 WRONG = {
     "delta": (1.0, "delta must lie strictly between 0 and 1, not 1"),
@@ -203,24 +257,32 @@ def test_options_are_refused_by_the_name_of_the_argument(name):
 
 def test_costs_need_the_class_that_matters():
     for given in ({"cost": 2.0}, {"threshold": 0.5}):
-        with pytest.raises(OptionError, match=r"^cost and threshold need positive, the class that matters$"):
+        with pytest.raises(
+            OptionError, match=r"^cost and threshold need positive, the class that matters$"
+        ):
             Options(**given)
     assert Options(cost=2.0, positive="yes").miss == 2.0
 
 
-# ------------------------------------------------------------------------------------------------------- one certificate
+# --------------------------------------------------------------------------------------------------
 
 
 def test_the_second_model_of_a_leak_keeps_its_facts(tmp_path):
     for options in ({}, {"positive": "yes", "cost": 4.0}):
-        page = surelearn.audit(table(leak=True), target="y", models="naive Bayes", ledger=False, **BARE, **options)
+        page = surelearn.audit(
+            table(leak=True), target="y", models="naive Bayes", ledger=False, **BARE, **options
+        )
         certificate = page.certificate
         (second,) = [
-            claim for claim in certificate.together if claim.covers.predictor == certificate.facts.hashes[SECOND_MODEL]
+            claim
+            for claim in certificate.together
+            if claim.covers.predictor == certificate.facts.hashes[SECOND_MODEL]
         ]
         assert second.label.endswith(" with told")
         assert set(second.sources.values()) <= set(certificate.facts.values)
-        assert all(second.inputs[name] == certificate.facts[key] for name, key in second.sources.items())
+        assert all(
+            second.inputs[name] == certificate.facts[key] for name, key in second.sources.items()
+        )
         assert certificate.verify()
         assert sum(claim.delta for claim in certificate.together) <= 0.05 * (1 + 1e-9)
         assert "with it at most" in page.verdict.text
@@ -234,11 +296,15 @@ def test_an_edited_fact_of_the_second_model_is_found():
     page = surelearn.audit(table(leak=True), target="y", models="naive Bayes", ledger=False, **BARE)
     facts = page.certificate.facts
     (key,) = [key for key in facts.values if key.startswith(SECOND_MODEL) and key.endswith("count")]
-    edited = replace(page.certificate, facts=replace(facts, values={**facts.values, key: facts[key] + 1}))
+    edited = replace(
+        page.certificate, facts=replace(facts, values={**facts.values, key: facts[key] + 1})
+    )
     assert any("with told" in line for line in edited.verify().differences)
 
 
-@pytest.mark.parametrize("answer", ["no", "a] of always answering b", "[no].losses", "", "where the truth is yes"])
+@pytest.mark.parametrize(
+    "answer", ["no", "a] of always answering b", "[no].losses", "", "where the truth is yes"]
+)
 def test_the_verdict_reads_no_label(answer):
     """Whatever the classes are called, and whatever claims are called in words."""
     rng = np.random.default_rng(0)
@@ -252,11 +318,17 @@ def test_the_verdict_reads_no_label(answer):
         classes=["yes", answer],
         majority=answer,
     )
-    renamed = replace(certificate, claims=tuple(replace(claim, label="it") for claim in certificate.claims))
+    renamed = replace(
+        certificate, claims=tuple(replace(claim, label="it") for claim in certificate.claims)
+    )
     headline = Headline.of(renamed)
     assert headline is not None
     assert headline.rival == f"always answering ‘{answer}’"
-    assert {claim.about("class") for claim in renamed.claims if claim.quantity == "class_error"} == {"yes", answer}
+    assert {
+        claim.about("class") for claim in renamed.claims if claim.quantity == "class_error"
+    } == {"yes", answer}
     again = Certificate.from_json(certificate.to_json())
-    assert [claim.about("constant") for claim in again.claims] == [claim.about("constant") for claim in certificate.claims]
+    assert [claim.about("constant") for claim in again.claims] == [
+        claim.about("constant") for claim in certificate.claims
+    ]
     assert again["risk"].about("class") is None

@@ -1,4 +1,6 @@
-"""What one row does: closed forms against refits, and when the learner's own claims stand on the page."""
+"""What one row does: closed forms against refits, and when the learner's own claims stand on
+the page.
+"""
 
 import numpy as np
 import pytest
@@ -11,7 +13,12 @@ import surelearn
 from surelearn.auditing.sections import one_row
 from surelearn.linear import LogisticRegression, Ridge
 
-QUICK = {"ledger": False, "refits": 2, "curve_repeats": 0, "skip": ("robustness", "poisoning", "membership", "attribution")}
+QUICK = {
+    "ledger": False,
+    "refits": 2,
+    "curve_repeats": 0,
+    "skip": ("robustness", "poisoning", "membership", "attribution"),
+}
 LOGISTIC = LogisticRegression(regularization=0.01, x_bound=1.0, random_state=0)
 RIDGE = Ridge(regularization=0.1, x_bound=1.0, y_bound=400.0)
 
@@ -22,12 +29,17 @@ def findings(result):
 
 def refits(model, X, y, new):
     """Every fit without one row, by hand; nothing before the learner depends on the rows."""
-    predict = (lambda m: m.predict_proba(new)[:, 1]) if hasattr(model, "predict_proba") else (lambda m: m.predict(new))
+    predict = (
+        (lambda m: m.predict_proba(new)[:, 1])
+        if hasattr(model, "predict_proba")
+        else (lambda m: m.predict(new))
+    )
     before, largest, n = predict(clone(model).fit(X, y)), 0.0, len(y)
     for i in range(n):
         rows = np.delete(np.arange(n), i)
         shrunk = clone(model)
-        shrunk[-1].set_params(regularization=model[-1].regularization * n / (n - 1))  # the total penalty nλ stays
+        # the total penalty nλ stays
+        shrunk[-1].set_params(regularization=model[-1].regularization * n / (n - 1))
         largest = max(largest, float(np.abs(predict(shrunk.fit(X[rows], y[rows])) - before).max()))
     return largest
 
@@ -36,7 +48,11 @@ def refits(model, X, y, new):
 def test_the_closed_form_is_that_of_n_refits(data, learner, monkeypatch):
     seen = {}
     measure = one_row.measure
-    monkeypatch.setattr(one_row, "measure", lambda context, refits: seen.update(context=context) or measure(context, refits))
+    monkeypatch.setattr(
+        one_row,
+        "measure",
+        lambda context, refits: seen.update(context=context) or measure(context, refits),
+    )
     model = make_pipeline(Normalizer(), learner)
     result = surelearn.audit(data, models={"it": model}, **QUICK)
     context = seen["context"]
@@ -50,7 +66,8 @@ def test_the_closed_form_is_that_of_n_refits(data, learner, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("data", "learner", "loss"), [("breast_cancer", LOGISTIC, "logarithmic"), ("diabetes", RIDGE, "squared")]
+    ("data", "learner", "loss"),
+    [("breast_cancer", LOGISTIC, "logarithmic"), ("diabetes", RIDGE, "squared")],
 )
 def test_the_certified_constant_stands_beside_what_was_measured(data, learner, loss):
     result = surelearn.audit(data, models={"it": make_pipeline(Normalizer(), learner)}, **QUICK)
@@ -61,7 +78,10 @@ def test_the_certified_constant_stands_beside_what_was_measured(data, learner, l
     claim = result.certificate["uniform stability from the fit rows"]
     assert claim.value == pytest.approx(certified, rel=1e-2)
     assert result.certificate.verify()
-    assert not any(claim.standing == "together" and "fit rows" in claim.quantity for claim in result.certificate.claims)
+    assert not any(
+        claim.standing == "together" and "fit rows" in claim.quantity
+        for claim in result.certificate.claims
+    )
 
 
 WIDE = LogisticRegression(regularization=0.01, x_bound=1e3, random_state=0)
@@ -72,7 +92,10 @@ LOOSE = make_pipeline(Normalizer(), LogisticRegression(regularization=0.01, rand
     ("models", "reason"),
     [
         ({"it": WIDE}, "'columntransformer' was fitted on the same rows"),
-        ({"it": make_pipeline(StandardScaler(), WIDE)}, "'standardscaler' was fitted on the same rows"),
+        (
+            {"it": make_pipeline(StandardScaler(), WIDE)},
+            "'standardscaler' was fitted on the same rows",
+        ),
         ({"it": make_pipeline(Normalizer(), LOGISTIC), "other": LOOSE}, "choose among candidates"),
         ({"it": LOOSE}, "state x_bound="),
     ],
@@ -85,7 +108,9 @@ def test_no_constant_is_certified_where_rows_were_looked_at_before(models, reaso
 
 
 def test_other_models_are_fitted_again_without_sampled_rows():
-    result = surelearn.audit("iris", models={"forest": RandomForestClassifier(10, random_state=0)}, **QUICK)
+    result = surelearn.audit(
+        "iris", models={"forest": RandomForestClassifier(10, random_state=0)}, **QUICK
+    )
     found = findings(result)["SL402"]
     assert found.numbers["rows left out"] == 2
     assert "by 2 refits" in found.text

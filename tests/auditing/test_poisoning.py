@@ -47,11 +47,24 @@ def codes(section):
 def test_the_influence_of_a_row_is_that_of_a_refit(cancer):
     X, y, new, truth = cancer
     n = len(y)
-    found = influence(clone(LOGISTIC).fit(X, y), X, y, new, truth, "classification", 5, np.arange(n), np.full(n, np.nan), 0)
+    found = influence(
+        clone(LOGISTIC).fit(X, y),
+        X,
+        y,
+        new,
+        truth,
+        "classification",
+        5,
+        np.arange(n),
+        np.full(n, np.nan),
+        0,
+    )
     assert found["method"] == "exact"
 
     def loss(rows):
-        model = clone(LOGISTIC).set_params(regularization=0.01 * n / len(rows)).fit(X[rows], y[rows])
+        model = (
+            clone(LOGISTIC).set_params(regularization=0.01 * n / len(rows)).fit(X[rows], y[rows])
+        )
         return -np.log(model.predict_proba(new)[np.arange(len(truth)), truth]).mean()
 
     full = loss(np.arange(n))
@@ -64,7 +77,9 @@ def test_the_influence_of_a_row_is_that_of_a_refit(cancer):
 def test_to_first_order_it_is_near_and_by_refits_it_is_exact(cancer):
     X, y, new, truth = cancer
     n, hard = len(y), np.full(len(y), np.nan)
-    rough = influence(PeerLogistic().fit(X, y), X, y, new, truth, "classification", 5, np.arange(n), hard, 0)
+    rough = influence(
+        PeerLogistic().fit(X, y), X, y, new, truth, "classification", 5, np.arange(n), hard, 0
+    )
     assert rough["method"] == "influence function"
     row = rough["rows"][0]
     losses = []
@@ -73,16 +88,25 @@ def test_to_first_order_it_is_near_and_by_refits_it_is_exact(cancer):
         losses.append(-np.log(model.predict_proba(new)[np.arange(len(truth)), truth]).mean())
     assert rough["changes"][0] == pytest.approx(losses[1] / losses[0] - 1, rel=0.6)
     hard[[3, 5]] = 9.0
-    refits = influence(LinearSVC().fit(X, y), X, y, new, truth, "classification", 6, np.arange(n), hard, 0)
+    refits = influence(
+        LinearSVC().fit(X, y), X, y, new, truth, "classification", 6, np.arange(n), hard, 0
+    )
     assert refits["method"] == "refits"
-    assert refits["tried"] == 2  # the rest of the budget goes to the fit with all rows, and to other seeds
+    # the rest of the budget goes to the fit with all rows, and to other seeds
+    assert refits["tried"] == 2
     assert set(refits["rows"]) == {3, 5}
 
 
 def test_the_row_with_a_wrong_label_is_found_by_its_number_in_the_table():
     rng = np.random.default_rng(0)
     x = rng.normal(size=400)
-    frame = pd.DataFrame({"x": x, "z": rng.normal(size=400), "y": np.where(x + 0.3 * rng.normal(size=400) > 0, "b", "a")})
+    frame = pd.DataFrame(
+        {
+            "x": x,
+            "z": rng.normal(size=400),
+            "y": np.where(x + 0.3 * rng.normal(size=400) > 0, "b", "a"),
+        }
+    )
     fitted = surelearn.audit(frame, target="y", models={"it": LOGISTIC}, **QUICK)["poisoning"]
     row = next(int(line[0]) - 1 for line in fitted.tables[-1].rows)
     frame.loc[row, ["x", "y"]] = [6.0, "a"]
@@ -113,7 +137,10 @@ def test_aimed_poison_does_more_than_copies_with_other_labels(cancer):
     X, y, new, truth = cancer
     model = make_pipeline(StandardScaler(), LOGISTIC).fit(X, y)
     shared = {"X": X, "y": y, "new": new, "truth": truth, "task": "classification", "count": 30}
-    placed = [aimed(model, **shared, seed=seed, threshold=None, positive=None)["risk"] for seed in range(3)]
+    placed = [
+        aimed(model, **shared, seed=seed, threshold=None, positive=None)["risk"]
+        for seed in range(3)
+    ]
     rng = np.random.default_rng(0)
     copies = []
     for _ in range(3):
@@ -140,7 +167,10 @@ def test_every_model_has_its_damage_and_its_rows(model, aimed_by):
     found, (chart,) = codes(section), section.charts
     assert {"SL621", "SL622"} <= set(found)
     assert chart.data["x"] == (0, 1, 3, 10, 20)
-    assert all(low <= mean <= high for low, mean, high in zip(*(chart.data[k] for k in ("low", "y", "high")), strict=True))
+    assert all(
+        low <= mean <= high
+        for low, mean, high in zip(*(chart.data[k] for k in ("low", "y", "high")), strict=True)
+    )
     assert chart.data["y"][-1] > chart.data["y"][0]
     assert ("SL623" in found) == (aimed_by is not None)
     if aimed_by is None:
@@ -153,21 +183,35 @@ def test_every_model_has_its_damage_and_its_rows(model, aimed_by):
         assert not section.claims
     else:
         if isinstance(model, SVC):
-            theorems, label = ["poisoning_threshold"], "poisoned rows per clean row to exactly the weights −w (one target)"
+            theorems, label = (
+                ["poisoning_threshold"],
+                "poisoned rows per clean row to exactly the weights −w (one target)",
+            )
         else:
             theorems = ["poisoning_threshold_flipped", "poisoning_threshold_reversed"]
-            label = "poisoned rows per clean row, within the columns' range, to flip the answer on every fit row"
+            label = (
+                "poisoned rows per clean row, within the columns' range, to flip the answer on"
+                " every fit row"
+            )
         assert [claim.theorem for claim in section.claims] == theorems
         assert section.claims[0].label == label
         assert any("Measured" in note for note in section.notes)
 
 
 def test_several_classes_and_numbers():
-    section = audited("iris", LogisticRegression(regularization=0.01, passes=0, finish="lbfgs"))["poisoning"]
-    assert [claim.theorem for claim in section.claims] == ["poisoning_threshold_reversed", "poisoning_threshold_moved"]
+    section = audited("iris", LogisticRegression(regularization=0.01, passes=0, finish="lbfgs"))[
+        "poisoning"
+    ]
+    assert [claim.theorem for claim in section.claims] == [
+        "poisoning_threshold_reversed",
+        "poisoning_threshold_moved",
+    ]
     assert "first order" in codes(section)["SL622"].text
     section = audited("diabetes", Ridge(regularization=0.1, intercept="free"))["poisoning"]
-    assert "of the training targets moved to the far end of their range" in codes(section)["SL621"].text
+    assert (
+        "of the training targets moved to the far end of their range"
+        in codes(section)["SL621"].text
+    )
     assert "mean absolute error" in section.charts[0].title.lower()
     (claim,) = section.claims
     assert claim.theorem == "poisoning_threshold_regression"
@@ -193,26 +237,40 @@ def test_a_vote_over_partitions_says_what_cannot_change_it(cancer):
     section = surelearn.audit(model, new, truth, **options)["poisoning"]
     accuracy, alone = section.claims
     withstood = (model.predict(new) == truth) & (model.unchanged_rows(new) >= 2)
-    assert (accuracy.theorem, accuracy.quantity) == ("clopper_pearson_lower", "accuracy under poison")
+    assert (accuracy.theorem, accuracy.quantity) == (
+        "clopper_pearson_lower",
+        "accuracy under poison",
+    )
     assert accuracy.inputs["successes"] == withstood.sum()
     assert alone.theorem == "partition_radius"
     assert alone.value == model.unchanged_rows(new)[len(new) // 2]
     assert alone.covers.rows == f"row {1 + len(new) // 2}"
     assert all(claim.recompute() == claim.value for claim in section.claims)
-    assert accuracy.label == "accuracy on new rows whichever 2 training rows are inserted or deleted"
-    few = surelearn.audit(PartitionClassifier(partitions=5).fit(X, y), new, truth, **options)["poisoning"].claims[0]
+    assert (
+        accuracy.label == "accuracy on new rows whichever 2 training rows are inserted or deleted"
+    )
+    few = surelearn.audit(PartitionClassifier(partitions=5).fit(X, y), new, truth, **options)[
+        "poisoning"
+    ].claims[0]
     assert few.label == "accuracy on new rows whichever training row is inserted or deleted"
-    grouped = surelearn.audit(model, new, truth, groups=np.arange(len(truth)) // 2, **options)["poisoning"]
+    grouped = surelearn.audit(model, new, truth, groups=np.arange(len(truth)) // 2, **options)[
+        "poisoning"
+    ]
     assert [claim.theorem for claim in grouped.claims] == ["partition_radius"]
     assert "No claim about new rows under poison: rows belong together in groups." in grouped.notes
     copied = surelearn.audit(model, np.repeat(new, 3, axis=0), np.repeat(truth, 3), **options)
     assert copied.verdict.kind == "no verdict"
     assert [claim.theorem for claim in copied["poisoning"].claims] == ["partition_radius"]
-    assert "No claim about new rows under poison: rows are not independent draws." in copied["poisoning"].notes
+    assert (
+        "No claim about new rows under poison: rows are not independent draws."
+        in copied["poisoning"].notes
+    )
     scaled = make_pipeline(StandardScaler(), PartitionClassifier()).fit(X, y)
     section = surelearn.audit(scaled, new, truth, **options)["poisoning"]
     assert not section.claims
-    assert section.notes[-1].startswith("Nothing is proved about its vote over partitions: steps before it may have learned")
+    assert section.notes[-1].startswith(
+        "Nothing is proved about its vote over partitions: steps before it may have learned"
+    )
     section = audited(model=PartitionClassifier(), effort=0.1)["poisoning"]
     assert not section.claims
     assert "the step 'columntransformer' was fitted on the same rows" in section.notes[-1]
@@ -296,7 +354,11 @@ class TestModules:
             def predict(self, X):
                 with torch.no_grad():
                     scores = self(torch.tensor(np.asarray(X), dtype=torch.float32))
-                return (scores.argmax(1) if scores.shape[1] > 1 else scores[:, 0] > 0).numpy().astype(int)
+                return (
+                    (scores.argmax(1) if scores.shape[1] > 1 else scores[:, 0] > 0)
+                    .numpy()
+                    .astype(int)
+                )
 
         torch.manual_seed(0)
         return Net
@@ -335,7 +397,10 @@ class TestModules:
         (
             [0.9, 1.1],
             [0.4, 1.0],
-            "fails at 0.9 × the threshold certified for these rows, flips every prediction at 1.1 × (0.5 ",
+            (
+                "fails at 0.9 × the threshold certified for these rows, flips every prediction at"
+                " 1.1 × (0.5 "
+            ),
         ),
         (
             [0.9, 1.1, 3.0],
@@ -345,7 +410,13 @@ class TestModules:
     ],
 )
 def test_the_trial_says_what_happened(multiples, flipped, said):
-    tried = {"multiples": multiples, "flipped": flipped, "threshold": 0.45, "fraction": 0.5, "rows": 50}
+    tried = {
+        "multiples": multiples,
+        "flipped": flipped,
+        "threshold": 0.45,
+        "fraction": 0.5,
+        "rows": 50,
+    }
     (finding,) = _tried({"tried": tried})
     assert said in finding.text
     assert finding.numbers["factor"] == multiples[-1]

@@ -1,4 +1,6 @@
-"""Poison within the columns' range on the page: claims by a second route, and an attack that is held against them."""
+"""Poison within the columns' range on the page: claims by a second route, and an attack that is
+held against them.
+"""
 
 import itertools
 
@@ -13,10 +15,21 @@ from sklearn.svm import SVC, LinearSVC
 import surelearn
 from surelearn.attacks import Allowed, LinearObjective, cancel_gradient, neutral_rows
 from surelearn.auditing.sections.poisoning.work import claims_of, proved
-from surelearn.bounds.poisoning import poisoning_threshold, poisoning_threshold_machines, poisoning_threshold_regression
+from surelearn.bounds.poisoning import (
+    poisoning_threshold,
+    poisoning_threshold_machines,
+    poisoning_threshold_regression,
+)
 from surelearn.claim import Claim
 from surelearn.linear import LogisticRegression, SupportVectorMachine
-from surelearn.robust.poisoning.within_range import FLIPPED, MOVED, REVERSED, Box, Linear, flipped_claim
+from surelearn.robust.poisoning.within_range import (
+    FLIPPED,
+    MOVED,
+    REVERSED,
+    Box,
+    Linear,
+    flipped_claim,
+)
 
 PULL = float(lambertw(1 / np.e).real)
 OURS = LogisticRegression(regularization=0.01, passes=0, finish="newton")
@@ -42,17 +55,29 @@ def scaled(X):
 def test_no_claim_on_the_page_is_above_what_an_attack_needs():
     options = {"ledger": False, "refits": 0, "curve_repeats": 0, "n_jobs": 1, "effort": 0.2}
     skip = ("robustness", "membership", "attribution")
-    section = surelearn.audit("breast_cancer", models={"it": PeerLogistic()}, skip=skip, **options)["poisoning"]
+    section = surelearn.audit("breast_cancer", models={"it": PeerLogistic()}, skip=skip, **options)[
+        "poisoning"
+    ]
     claims = {claim.label: claim for claim in section.claims}
     attack = next(finding for finding in section.findings if finding.code == "SL624")
     assert set(claims) == {FLIPPED, REVERSED}
     assert claims[REVERSED].value == pytest.approx(0.092, abs=0.005)
-    assert 0.35 < claims[FLIPPED].value < 0.433  # which turned every answer; −w alone "needed" 29.83
-    assert attack.numbers["threshold"] < attack.numbers["fraction"] <= 1.15 * attack.numbers["threshold"]
+    # which turned every answer; −w alone "needed" 29.83
+    assert 0.35 < claims[FLIPPED].value < 0.433
+    assert (
+        attack.numbers["threshold"]
+        < attack.numbers["fraction"]
+        <= 1.15 * attack.numbers["threshold"]
+    )
     assert attack.numbers["flipped"] == 1
-    assert "fails at 0.9 × the threshold certified for these rows, flips every prediction at 1.1 ×" in attack.text
+    assert (
+        "fails at 0.9 × the threshold certified for these rows, flips every prediction at 1.1 ×"
+        in attack.text
+    )
     assert all(claim.confidence == "deterministic" for claim in claims.values())
-    assert all(any("a filter refuses" in line for line in claim.assumptions) for claim in claims.values())
+    assert all(
+        any("a filter refuses" in line for line in claim.assumptions) for claim in claims.values()
+    )
     assert any("without a filter, nothing is claimed" in note for note in section.notes)
 
 
@@ -64,15 +89,21 @@ def test_with_so_much_poison_every_answer_of_a_scikit_learn_fit_is_turned(cancer
     box, w = Allowed(low=X.min(0), high=X.max(0)), np.append(model.coef_, model.intercept_)
     target = -5e-4 * w
     start = neutral_rows(X, y, 130, box)
-    poison = cancel_gradient(objective, target, X, y, count=130, allowed=box, start=start, restarts=1, refit=False)
+    poison = cancel_gradient(
+        objective, target, X, y, count=130, allowed=box, start=start, restarts=1, refit=False
+    )
     assert box.holds(poison.X, poison.y, y)
-    again = PeerLogistic(tol=1e-10, max_iter=10000).fit(np.vstack([X, poison.X]), np.append(y, poison.y))
+    again = PeerLogistic(tol=1e-10, max_iter=10000).fit(
+        np.vstack([X, poison.X]), np.append(y, poison.y)
+    )
     assert (again.predict(X) != model.predict(X)).all()
     assert np.mean(again.predict(new) != truth) > 0.9 > 0.1 > np.mean(model.predict(new) != truth)
     claims, _ = proofs(PeerLogistic(), cancer)
     assert claims[REVERSED].value < claims[FLIPPED].value <= poison.fraction
     gradient = objective.gradient(-w, X, y)
-    mutant = poisoning_threshold(float(-w @ gradient), reach=float(np.abs(X @ w[:-1] + w[-1]).max()))
+    mutant = poisoning_threshold(
+        float(-w @ gradient), reach=float(np.abs(X @ w[:-1] + w[-1]).max())
+    )
     assert mutant > 10 * poison.fraction  # the claim for −w alone, read as one for every answer
 
 
@@ -86,7 +117,9 @@ def test_below_the_threshold_gradient_cancelling_fails_and_just_above_it_arrives
 
 
 def test_the_attack_comes_near_where_a_class_is_rare():
-    X, y = make_classification(300, 5, n_informative=3, n_redundant=0, flip_y=0.02, weights=[0.93], random_state=0)
+    X, y = make_classification(
+        300, 5, n_informative=3, n_redundant=0, flip_y=0.02, weights=[0.93], random_state=0
+    )
     claims, tried = proofs(clone(OURS), (X, y, X, y))
     assert claims[FLIPPED].value > 0.6
     assert tried["multiples"][-1] <= 1.25
@@ -98,8 +131,12 @@ def test_claims_of_earlier_audits_are_still_read_and_recomputed():
     label = "poison rows per clean row needed to turn all scores round (−w)"
     for claim in (
         poisoning_threshold.certify(8.3, decay=0.1, label=label),
-        poisoning_threshold_machines.certify(inner=[0.1] * 3, share=[0.6] * 3, together=2, label=label),
-        poisoning_threshold_regression.certify(0.1, 2.0, label="poison rows per clean row needed to mirror all predictions"),
+        poisoning_threshold_machines.certify(
+            inner=[0.1] * 3, share=[0.6] * 3, together=2, label=label
+        ),
+        poisoning_threshold_regression.certify(
+            0.1, 2.0, label="poison rows per clean row needed to mirror all predictions"
+        ),
     ):
         again = Claim.from_dict(claim.to_dict())
         assert again == claim
@@ -115,7 +152,9 @@ def test_claims_of_earlier_audits_are_still_read_and_recomputed():
         (LinearSVC(C=0.5, intercept_scaling=2.0), 0.25, 1 / 8, 1 / 300, 0.25),
     ],
 )
-def test_the_threshold_of_flipped_answers_is_that_of_the_best_column(model, kappa, factor, penalty, intercept, cancer):
+def test_the_threshold_of_flipped_answers_is_that_of_the_best_column(
+    model, kappa, factor, penalty, intercept, cancer
+):
     X, y, *_ = cancer
     claim = proofs(model, cancer)[0][FLIPPED]
     sign = np.where(y == 1, 1.0, -1.0)
@@ -134,7 +173,9 @@ def test_the_threshold_of_flipped_answers_is_that_of_the_best_column(model, kapp
 
 
 def test_the_reach_of_the_weights_is_that_of_the_range_and_not_of_the_fit_rows():
-    """Rows at the ends of two axes, judged by x₁ + x₂: no fit row scores above 1, a corner of the range scores 2."""
+    """Rows at the ends of two axes, judged by x₁ + x₂: no fit row scores above 1, a corner of
+    the range scores 2.
+    """
     Z = np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.0, -1.0]])
     machine = Linear("logistic", np.ones((1, 2)), np.zeros(1), 0.0, None)
     claim = flipped_claim(machine, Box.of(Z), Z, np.array([1, 1, 0, 0]), ["a", "b"])
@@ -154,7 +195,8 @@ def test_hinge_loss_and_no_intercept(cancer):
     reaches = {float(v) for v in np.abs(X).max(0)} | {
         float(np.maximum(w * X.min(0), w * X.max(0)).sum()) for w in without.coef_
     }
-    assert any(claim.inputs["reach"] == pytest.approx(r) for r in reaches)  # a column cannot be shifted
+    # a column cannot be shifted
+    assert any(claim.inputs["reach"] == pytest.approx(r) for r in reaches)
 
 
 def test_the_threshold_of_reversed_weights(cancer):
@@ -172,10 +214,15 @@ def test_several_classes_have_reversed_and_moved_weights_only():
     claims, tried = proofs(model, (X, y, X, y))
     assert tried is None
     assert set(claims) == {REVERSED, MOVED}
-    corners = np.array(list(itertools.product(*zip(X.min(0), X.max(0), strict=True)))) @ model.coef_.T + model.intercept_
+    corners = (
+        np.array(list(itertools.product(*zip(X.min(0), X.max(0), strict=True)))) @ model.coef_.T
+        + model.intercept_
+    )
     scores = X @ model.coef_.T + model.intercept_
     gain = np.mean(scores[np.arange(len(y)), y] - scores.mean(1))
-    assert claims[REVERSED].value == pytest.approx(gain / (corners.mean(1, keepdims=True) - corners).max())
+    assert claims[REVERSED].value == pytest.approx(
+        gain / (corners.mean(1, keepdims=True) - corners).max()
+    )
     longest = np.sqrt((np.abs(X).max(0) ** 2).sum() + 1)
     norm = np.sqrt((model.coef_**2).sum() + (model.intercept_**2).sum())
     expected = 0.02 * norm / 2 / (np.sqrt(2) * longest + 0.02 * 1.5 * norm)

@@ -1,4 +1,6 @@
-"""Which rows count most for models without a closed form: a machine's dual steps against refits, losses, ties and spread."""
+"""Which rows count most for models without a closed form: a machine's dual steps against
+refits, losses, ties and spread.
+"""
 
 import copy
 from types import SimpleNamespace
@@ -28,7 +30,9 @@ def halves(load, n=100):
 
 def told(model, X, y, new, truth, refits=12, hard=None):
     hard = np.full(len(y), np.nan) if hard is None else hard
-    return influence(model.fit(X, y), X, y, new, truth, "classification", refits, np.arange(len(y)), hard, 0)
+    return influence(
+        model.fit(X, y), X, y, new, truth, "classification", refits, np.arange(len(y)), hard, 0
+    )
 
 
 class Nearest(ClassifierMixin, BaseEstimator):
@@ -70,7 +74,9 @@ def test_the_machines_of_scikit_learn_are_read_right(load, kernel):
     scores = np.reshape(apart.decision_function(new), (len(new), -1))
     scores = scores if len(model.classes_) == 2 else -scores
     for k, one in enumerate(machines):
-        np.testing.assert_allclose(kappa(new, X[one.rows]) @ one.beta + one.bias, scores[:, k], atol=1e-9)
+        np.testing.assert_allclose(
+            kappa(new, X[one.rows]) @ one.beta + one.bias, scores[:, k], atol=1e-9
+        )
         assert (np.abs(one.beta) <= one.most * (1 + 1e-9)).all()
 
 
@@ -84,7 +90,10 @@ def test_steps_find_the_rows_that_refits_say_count_most():
     def loss(fitted):
         return np.maximum(1 - sign * fitted.decision_function(new), 0).mean()
 
-    refits = [loss(clone(model).fit(np.delete(X, row, 0), np.delete(y, row))) - loss(model) for row in rows]
+    refits = [
+        loss(clone(model).fit(np.delete(X, row, 0), np.delete(y, row))) - loss(model)
+        for row in rows
+    ]
     assert np.corrcoef(refits, rise)[0, 1] > 0.85
     assert np.argmax(np.abs(refits)) in np.argsort(-np.abs(rise))[:4]
 
@@ -102,7 +111,14 @@ def test_every_support_vector_of_a_small_machine_is_left_out():
     np.testing.assert_allclose(kept.decision_function(new), model.decision_function(new), atol=0.02)
     probabilities = told(Probable(), X, y, new, truth)
     assert "support vectors" not in probabilities["chosen"]
-    many = told(SVC(), np.tile(X, (16, 1)) + np.random.default_rng(0).normal(size=(1600, 4)), np.tile(y, 16), new, truth, 4)
+    many = told(
+        SVC(),
+        np.tile(X, (16, 1)) + np.random.default_rng(0).normal(size=(1600, 4)),
+        np.tile(y, 16),
+        new,
+        truth,
+        4,
+    )
     assert "one step of the dual" in many["chosen"]
     assert many["tried"] == 7  # of the work of a machine, more than three refits
 
@@ -135,7 +151,8 @@ def test_rows_that_are_as_easy_as_all_others_are_not_called_hard():
     assert drawn["tried"] == 4
     assert drawn["chosen"].startswith(" drawn at random")
     assert set(drawn["rows"]) != set(range(4))
-    narrow = told(LinearSVC(), X, y, new, truth, 8)  # few have a hinge loss: margins tell which are hard
+    # few have a hinge loss: margins tell which are hard
+    narrow = told(LinearSVC(), X, y, new, truth, 8)
     margins = LinearSVC().fit(X, y).decision_function(X)
     ranks = np.sort(margins, axis=1)[:, -1] - np.sort(margins, axis=1)[:, -2]
     right = margins.argmax(axis=1) == y
@@ -159,7 +176,10 @@ def test_one_more_error_is_no_warning():
     X, y, new, truth = halves(load_iris)
     found = told(Nearest(), X, y, new, truth)
     assert found["spread"] > 0
-    assert abs(found["changes"][0]) <= 2 * found["spread"] or found["changes"][0] * found["base"] * len(truth) >= 4
+    assert (
+        abs(found["changes"][0]) <= 2 * found["spread"]
+        or found["changes"][0] * found["base"] * len(truth) >= 4
+    )
 
 
 def test_the_spread_over_new_rows_is_that_of_a_refit():
@@ -184,10 +204,26 @@ CLASSES, NUMBERS = SimpleNamespace(task="classification"), SimpleNamespace(task=
 @pytest.mark.parametrize(
     ("risks", "told", "severity"),
     [
-        ({0.01: [0.05], 0.03: [0.05], 0.1: [0.04], 0.2: [0.2]}, "20% of the training labels", "notice"),
-        ({0.01: [0.05], 0.03: [0.3], 0.1: [0.11], 0.2: [0.6]}, "3% of the training labels", "warning"),
-        ({0.01: [0.05], 0.03: [0.07], 0.1: [0.12], 0.2: [0.2]}, "10% of the training labels", "notice"),
-        ({0.01: [0.05], 0.03: [0.05], 0.1: [0.04], 0.2: [0.06]}, "10% of the training labels", "info"),
+        (
+            {0.01: [0.05], 0.03: [0.05], 0.1: [0.04], 0.2: [0.2]},
+            "20% of the training labels",
+            "notice",
+        ),
+        (
+            {0.01: [0.05], 0.03: [0.3], 0.1: [0.11], 0.2: [0.6]},
+            "3% of the training labels",
+            "warning",
+        ),
+        (
+            {0.01: [0.05], 0.03: [0.07], 0.1: [0.12], 0.2: [0.2]},
+            "10% of the training labels",
+            "notice",
+        ),
+        (
+            {0.01: [0.05], 0.03: [0.05], 0.1: [0.04], 0.2: [0.06]},
+            "10% of the training labels",
+            "info",
+        ),
     ],
 )
 def test_the_fraction_that_is_told_of_is_the_one_that_is_judged(risks, told, severity):

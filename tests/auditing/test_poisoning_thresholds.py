@@ -1,4 +1,6 @@
-"""The share of poison below which a stated model cannot be reached: by a second route, and why there is none."""
+"""The share of poison below which a stated model cannot be reached: by a second route, and why
+there is none.
+"""
 
 import re
 
@@ -74,7 +76,9 @@ def test_the_threshold_of_a_support_vector_machine_counts_the_rows_it_must_move(
     ((_, claim),) = thresholds(model, cancer)[0].values()
     t = np.where(y == 1, 1.0, -1.0) * model.decision_function(X)
     norm = model.dual_coef_ @ rbf_kernel(model.support_vectors_, gamma=0.02) @ model.dual_coef_.T
-    assert claim.value == pytest.approx(np.mean(np.where(t >= -1, t, 0.0)) + norm.item() / (2.0 * len(y)), rel=1e-6)
+    assert claim.value == pytest.approx(
+        np.mean(np.where(t >= -1, t, 0.0)) + norm.item() / (2.0 * len(y)), rel=1e-6
+    )
     ours = SupportVectorMachine(C=2.0, kernel="gaussian", sigma=50.0, intercept="free", tol=1e-6)
     ((_, same),) = thresholds(ours, cancer)[0].values()
     assert same.value == pytest.approx(claim.value, rel=0.02)
@@ -106,7 +110,9 @@ def test_a_decision_threshold_moves_the_errors_not_the_threshold(cancer):
 
 def cut_of(model):
     options = type("Options", (), {"positive": None})
-    return poisoning._cut(type("Context", (), {"model": model, "threshold": None, "options": options}))  # pyright: ignore
+    return poisoning._cut(
+        type("Context", (), {"model": model, "threshold": None, "options": options})
+    )  # pyright: ignore
 
 
 @pytest.mark.parametrize("positive", [None, 0])
@@ -122,15 +128,26 @@ def cut_of(model):
         (PeerLogistic(), "auto", "auto", (0.5, "predict_proba")),
     ],
 )
-def test_a_threshold_of_scores_is_no_probability(learner, threshold, response, expected, positive, cancer):
+def test_a_threshold_of_scores_is_no_probability(
+    learner, threshold, response, expected, positive, cancer
+):
     X, y, new, truth = cancer
-    model = FixedThresholdClassifier(learner, threshold=threshold, response_method=response, pos_label=positive).fit(X, y)
+    model = FixedThresholdClassifier(
+        learner, threshold=threshold, response_method=response, pos_label=positive
+    ).fit(X, y)
     cut = cut_of(model)
-    assert cut == {"threshold": expected[0], "response": expected[1], "positive": 1 if positive is None else positive}
+    assert cut == {
+        "threshold": expected[0],
+        "response": expected[1],
+        "positive": 1 if positive is None else positive,
+    }
     inside = model.estimator_
     assert (answers(inside, new, **cut) == model.predict(new)).all()
     fit = fit_of(subject_of(inside), X, y)
-    found = np.mean(inside.classes_[chosen(fit, fit.machines.values(new), inside.classes_, stated_cut(**cut))] != truth)
+    found = np.mean(
+        inside.classes_[chosen(fit, fit.machines.values(new), inside.classes_, stated_cut(**cut))]
+        != truth
+    )
     assert found == np.mean(model.predict(new) != truth)
     result = proved(inside, X, y, new, truth, seed=0, **cut)
     assert all(np.isfinite(errors) for _, errors, _ in claims_of(result))
@@ -138,10 +155,14 @@ def test_a_threshold_of_scores_is_no_probability(learner, threshold, response, e
     assert abs(risk - found) < 0.1
 
 
-@pytest.mark.parametrize(("scoring", "positive"), [("f1", 1), (make_scorer(f1_score, pos_label=0), 0)])
+@pytest.mark.parametrize(
+    ("scoring", "positive"), [("f1", 1), (make_scorer(f1_score, pos_label=0), 0)]
+)
 def test_a_tuned_threshold_is_that_of_its_class(scoring, positive, cancer):
     X, y, new, _ = cancer
-    model = TunedThresholdClassifierCV(PeerLogistic(), scoring=scoring, cv=3, thresholds=20).fit(X, y)
+    model = TunedThresholdClassifierCV(PeerLogistic(), scoring=scoring, cv=3, thresholds=20).fit(
+        X, y
+    )
     cut = cut_of(model)
     assert cut["positive"] == positive
     assert (answers(model.estimator_, new, **cut) == model.predict(new)).all()
@@ -158,7 +179,8 @@ def test_a_tuned_threshold_is_that_of_its_class(scoring, positive, cancer):
 )
 def test_nothing_is_proved_of_fits_that_the_theorem_does_not_cover(model, cancer):
     assert re.match(
-        r"^no threshold is proved for \w+: it needs the minimizer of a convex loss", lacking(model, cancer).reason
+        r"^no threshold is proved for \w+: it needs the minimizer of a convex loss",
+        lacking(model, cancer).reason,
     )
 
 
@@ -176,9 +198,13 @@ def slope(loss, w, step=1e-6):
         (LinearRegression(), 0.0, True),
     ],
 )
-def test_the_threshold_of_a_ridge_regression_is_that_of_its_risk_along_the_weights(model, penalty, grows, cancer):
+def test_the_threshold_of_a_ridge_regression_is_that_of_its_risk_along_the_weights(
+    model, penalty, grows, cancer
+):
     X, _, new, _ = cancer
-    y, truth = (5 + rows @ np.linspace(-1, 1, X.shape[1]) + np.sin(9 * rows[:, 0]) for rows in (X, new))
+    y, truth = (
+        5 + rows @ np.linspace(-1, 1, X.shape[1]) + np.sin(9 * rows[:, 0]) for rows in (X, new)
+    )
     ((_, error, claim),) = claims_of(proved(model.fit(X, y), X, y, new, truth, None, None, 0))
     middle, bound = (y.max() + y.min()) / 2, (y.max() - y.min()) / 2
     design = np.column_stack([X, np.ones(len(X))])
@@ -199,11 +225,18 @@ def waves(cancer):
 
 
 def scaled_threshold(inside, waves):
-    """What is proved of a model of scaled targets, with those targets, its scores of them and the learner inside."""
+    """What is proved of a model of scaled targets, with those targets, its scores of them and
+    the learner inside.
+    """
     X, y, truth, new = waves
     model = TransformedTargetRegressor(inside, transformer=StandardScaler()).fit(X, y)
     ((_, _, claim),) = claims_of(proved(model, X, y, new, truth, None, None, 0))
-    return claim, (y - y.mean()) / y.std(), (model.predict(X) - y.mean()) / y.std(), model.regressor_
+    return (
+        claim,
+        (y - y.mean()) / y.std(),
+        (model.predict(X) - y.mean()) / y.std(),
+        model.regressor_,
+    )
 
 
 @pytest.mark.parametrize(
@@ -225,18 +258,31 @@ def test_predictions_are_not_said_to_be_mirrored_where_their_logarithms_are(targ
     )
 
 
-@pytest.mark.parametrize("scaler", [None, FunctionTransformer(), MinMaxScaler(), RobustScaler(), MaxAbsScaler()])
+@pytest.mark.parametrize(
+    "scaler", [None, FunctionTransformer(), MinMaxScaler(), RobustScaler(), MaxAbsScaler()]
+)
 def test_a_shift_and_a_factor_keep_mirrors(scaler, waves):
     X, y, truth, new = waves
     model = TransformedTargetRegressor(LinearRegression(), transformer=scaler).fit(X, y)
     ((_, error, claim),) = claims_of(proved(model, X, y, new, truth, None, None, 0))
-    ((_, plain_error, plain),) = claims_of(proved(LinearRegression().fit(X, y), X, y, new, truth, None, None, 0))
+    ((_, plain_error, plain),) = claims_of(
+        proved(LinearRegression().fit(X, y), X, y, new, truth, None, None, 0)
+    )
     assert (error, claim.value) == pytest.approx((plain_error, plain.value))
 
 
 def test_the_threshold_of_a_kernel_ridge_regression_in_scaled_targets(waves):
-    claim, z, scores, learner = scaled_threshold(KernelRidge(alpha=0.3, kernel="rbf", gamma=0.02), waves)
-    decay = 2 * 0.3 * learner.dual_coef_ @ rbf_kernel(waves[0], gamma=0.02) @ learner.dual_coef_ / len(z)
+    claim, z, scores, learner = scaled_threshold(
+        KernelRidge(alpha=0.3, kernel="rbf", gamma=0.02), waves
+    )
+    decay = (
+        2
+        * 0.3
+        * learner.dual_coef_
+        @ rbf_kernel(waves[0], gamma=0.02)
+        @ learner.dual_coef_
+        / len(z)
+    )
     fit = slope(lambda w: np.mean((w - z) ** 2), -scores)
     assert claim.value == pytest.approx((fit + decay) / (np.abs(z).max() ** 2 / 2), rel=1e-5)
 
@@ -260,7 +306,9 @@ def test_the_threshold_of_several_machines_is_that_of_each():
     for k, (i, j) in enumerate([(0, 1), (0, 2), (1, 2)]):
         own = (y == i) | (y == j)
         t = np.where(y[own] == i, 1.0, -1.0) * (X[own] @ pairs.coef_[k] + pairs.intercept_[k])
-        needed.append((np.where(t >= -1, t, 0.0).sum() + pairs.coef_[k] @ pairs.coef_[k] / 0.5) / len(y))
+        needed.append(
+            (np.where(t >= -1, t, 0.0).sum() + pairs.coef_[k] @ pairs.coef_[k] / 0.5) / len(y)
+        )
     assert claim.value == pytest.approx(max(max(needed), sum(needed) / 2), rel=1e-4)
     assert claim.recompute() == claim.value
     assert errors > 0.5
@@ -276,8 +324,14 @@ def test_the_threshold_of_several_machines_is_that_of_each():
 @pytest.mark.parametrize(
     ("model", "said"),
     [
-        (SVC(class_weight="balanced"), "no threshold is proved for SVC with 3 classes: it needs the minimizer"),
-        (HuberRegressor(), "no threshold is proved for HuberRegressor: it needs the minimizer of a convex loss"),
+        (
+            SVC(class_weight="balanced"),
+            "no threshold is proved for SVC with 3 classes: it needs the minimizer",
+        ),
+        (
+            HuberRegressor(),
+            "no threshold is proved for HuberRegressor: it needs the minimizer of a convex loss",
+        ),
         (RandomForestRegressor(2), "no threshold is proved for RandomForestRegressor: it needs"),
     ],
 )

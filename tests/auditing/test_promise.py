@@ -1,9 +1,10 @@
-"""Does the page keep its promise? Small audits from known distributions through the whole of `surelearn.audit`.
+"""Does the page keep its promise? Small audits from known distributions through the whole of
+`surelearn.audit`.
 
-A population has finitely many cells, so the true value of every claim about the chosen, fitted model is a finite sum. It
-also has a nuisance column of continuous values, dropped before fitting but hashed with the row, so that no row repeats; what
-holds where rows repeat is simulated in ``test_promise_in_use.py``. Verdicts are read as a person reads them, from the
-sentence.
+A population has finitely many cells, so the true value of every claim about the chosen, fitted
+model is a finite sum. It also has a nuisance column of continuous values, dropped before fitting
+but hashed with the row, so that no row repeats; what holds where rows repeat is simulated in
+``test_promise_in_use.py``. Verdicts are read as a person reads them, from the sentence.
 
 `benchmarks/coverage_audit.py` runs the same simulation with the default candidates.
 """
@@ -40,7 +41,9 @@ TINY = 1e-9  # rounding of the exact sums
 
 
 def at_most(count: int, rate: float, trials: int) -> bool:
-    """Whether so many of ``trials`` agree with a probability of at most ``rate``: not 4 standard errors above."""
+    """Whether so many of ``trials`` agree with a probability of at most ``rate``: not 4
+    standard errors above.
+    """
     return count <= trials * rate + 4 * math.sqrt(trials * rate * (1 - rate))
 
 
@@ -48,7 +51,7 @@ def more_than(count: int, rate: float, trials: int) -> bool:
     return not at_most(count, rate, trials)
 
 
-# ---------------------------------------------------------------------------------------------------------- the models
+# --------------------------------------------------------------------------------------------------
 
 
 class Recorded(Pipeline):
@@ -67,7 +70,9 @@ def recorded(*steps: Any) -> Recorded:
 
 
 def keys_of(X: pd.DataFrame, names: Sequence[str]) -> Any:
-    """One number below 2048 for the values of some columns: of one below 256 and one below 8, or of three below 8."""
+    """One number below 2048 for the values of some columns: of one below 256 and one below 8,
+    or of three below 8.
+    """
     keys = np.zeros(len(X), dtype=int)
     for name in names:
         keys = 8 * keys + X[name].to_numpy().astype(int)
@@ -75,7 +80,8 @@ def keys_of(X: pd.DataFrame, names: Sequence[str]) -> Any:
 
 
 class Lookup(ClassifierMixin, BaseEstimator):
-    """The most frequent label of the fit rows that agree in some columns (None: all); ties go to the majority.
+    """The most frequent label of the fit rows that agree in some columns (None: all); ties go to
+    the majority.
 
     With ``random_state``, of a bootstrap sample of the fit rows.
     """
@@ -93,7 +99,8 @@ class Lookup(ClassifierMixin, BaseEstimator):
             keys, codes = keys[rows], codes[rows]
         counts = np.zeros((2048, self.classes_.size))
         np.add.at(counts, (keys, codes), 1.0)
-        everywhere = np.bincount(codes, minlength=self.classes_.size) / (2 * codes.size)  # decides for cells without rows
+        # decides for cells without rows
+        everywhere = np.bincount(codes, minlength=self.classes_.size) / (2 * codes.size)
         self.answers_ = np.argmax(counts + everywhere, axis=1)
         return self
 
@@ -110,22 +117,26 @@ class LookupMean(RegressorMixin, BaseEstimator):
     def fit(self, X, y):
         keys = keys_of(X, self.columns)
         counts = np.bincount(keys, minlength=512)
-        self.answers_ = np.where(counts > 0, np.bincount(keys, y, minlength=512) / np.maximum(counts, 1), y.mean())
+        self.answers_ = np.where(
+            counts > 0, np.bincount(keys, y, minlength=512) / np.maximum(counts, 1), y.mean()
+        )
         return self
 
     def predict(self, X):
         return self.answers_[keys_of(X, self.columns)]
 
 
-# ------------------------------------------------------------------------------------------------------- the populations
+# --------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
 class Population:
-    """Finitely many cells with the joint probability ``p[cell, label]``; rows come one by one, or ``size`` a group.
+    """Finitely many cells with the joint probability ``p[cell, label]``; rows come one by one, or
+    ``size`` a group.
 
-    With groups, ``kind`` says to which kind of group a cell belongs; kinds are equally likely, within one p sums to 1.
-    Without the ``nuisance`` column rows repeat; ``columns`` are then in this order.
+    With groups, ``kind`` says to which kind of group a cell belongs; kinds are equally likely,
+    within one p sums to 1. Without the ``nuisance`` column rows repeat; ``columns`` are then in
+    this order.
     """
 
     cells: pd.DataFrame
@@ -145,14 +156,18 @@ class Population:
         return ["u"] if self.nuisance else []
 
     def draw(self, rng: np.random.Generator, n: int) -> pd.DataFrame:
-        """``n`` rows (``n`` groups) as a person would have them in a file; the nuisance column is ``u``."""
+        """``n`` rows (``n`` groups) as a person would have them in a file; the nuisance column
+        is ``u``.
+        """
         if self.size == 1:
             flat = rng.choice(self.p.size, size=n, p=self.p.ravel())
         else:
             order = np.argsort(np.repeat(self.kind, self.labels.size), kind="stable")
             steps = np.cumsum(self.p.ravel()[order])
             where = rng.integers(self.kind.max() + 1, size=n)[:, None] + rng.random((n, self.size))
-            flat = order[np.minimum(np.searchsorted(steps, where.ravel(), side="right"), order.size - 1)]
+            flat = order[
+                np.minimum(np.searchsorted(steps, where.ravel(), side="right"), order.size - 1)
+            ]
         frame = self.cells.iloc[flat // self.labels.size].reset_index(drop=True)
         if self.size > 1:
             frame["patient"] = np.repeat(rng.choice(10**6, size=n, replace=False), self.size)
@@ -162,7 +177,9 @@ class Population:
         return frame[list(self.columns or frame)]
 
     def mean(self, values: Any, within: Any = True) -> float:
-        """The mean of ``values[cell, label]`` over the rows ``within``; with groups: over groups that have such rows."""
+        """The mean of ``values[cell, label]`` over the rows ``within``; with groups: over
+        groups that have such rows.
+        """
         within = self.p * np.broadcast_to(within, self.p.shape)
         mass = np.bincount(self.kind, within.sum(axis=1))
         total = np.bincount(self.kind, (within * values).sum(axis=1))
@@ -171,20 +188,27 @@ class Population:
 
 
 def independent(sizes: dict[str, int], weights: Any) -> Population:
-    """A population of independent rows; ``weights(cells)`` is proportional to the probability of each cell and label."""
+    """A population of independent rows; ``weights(cells)`` is proportional to the probability
+    of each cell and label.
+    """
     cells = pd.DataFrame(list(itertools.product(*map(range, sizes.values()))), columns=list(sizes))
     p = np.asarray(weights(cells), dtype=float)
     return Population(cells, p / p.sum(), np.zeros(len(cells), dtype=int))
 
 
 def with_replacement(table: pd.DataFrame) -> Population:
-    """Rows drawn with replacement from a table whose rows repeat; its target is ``y``, a whole number."""
+    """Rows drawn with replacement from a table whose rows repeat; its target is ``y``, a whole
+    number.
+    """
     y, features = table["y"].to_numpy(), table.drop(columns="y")
     cells = features.drop_duplicates(ignore_index=True)
-    codes = features.groupby(list(features), sort=False).ngroup().to_numpy()  # in the order of their first rows
+    # in the order of their first rows
+    codes = features.groupby(list(features), sort=False).ngroup().to_numpy()
     p = np.zeros((len(cells), y.max() + 1))
     np.add.at(p, (codes, y), 1 / len(y))
-    return Population(cells, p, np.zeros(len(cells), dtype=int), nuisance=False, columns=tuple(table))
+    return Population(
+        cells, p, np.zeros(len(cells), dtype=int), nuisance=False, columns=tuple(table)
+    )
 
 
 def two_classes(one: Any) -> Any:
@@ -192,7 +216,9 @@ def two_classes(one: Any) -> Any:
 
 
 def _patients(signatures: int = 200, visits: int = 8) -> Population:
-    """Patients with a signature of their own; a measurement ``z`` tells the label, the other way round for one in eight."""
+    """Patients with a signature of their own; a measurement ``z`` tells the label, the other
+    way round for one in eight.
+    """
     sizes = {"inverted": 8, "s": signatures, "z": 2}
     cells = pd.DataFrame(list(itertools.product(*map(range, sizes.values()))), columns=list(sizes))
     p = two_classes(np.where((cells.z == 1) != (cells.inverted == 0), 0.95, 0.05)) / 2
@@ -206,9 +232,13 @@ NOISE = independent(ABC, lambda x: two_classes(np.full(len(x), 0.5)))
 THREE = independent(ABC, lambda x: 0.08 + 0.6 * np.eye(3)[x.a] + 0.2 * np.eye(3)[x.b])
 LEAK = independent(  # `told` repeats the label, but for one row in 200
     {"a": 3, "b": 3, "told": 2},
-    lambda x: two_classes(expit(1.6 * (x.a + x.b - 2))) * np.where(np.arange(2) == x.told.to_numpy()[:, None], 0.995, 0.005),
+    lambda x: (
+        two_classes(expit(1.6 * (x.a + x.b - 2)))
+        * np.where(np.arange(2) == x.told.to_numpy()[:, None], 0.995, 0.005)
+    ),
 )
-CONTENTS = independent(  # labels can be learned by heart only: on contents without a copy half of the answers are wrong
+# labels can be learned by heart only: on contents without a copy half of the answers are wrong
+CONTENTS = independent(
     {"a": 8, "b": 8, "c": 8},
     lambda x: two_classes(np.where(np.random.default_rng(0).random(len(x)) < 0.5, 0.97, 0.03)),
 )
@@ -236,7 +266,9 @@ class Truth:
         if quantity == "risk":
             return people.mean(wrong)
         if quantity == "class_error":
-            return people.mean(wrong, labels == int(label.removeprefix("errors where the truth is ")))
+            return people.mean(
+                wrong, labels == int(label.removeprefix("errors where the truth is "))
+            )
         if quantity == "slice_risk":
             return people.mean(wrong, self._slice(label.removeprefix("errors where "))[:, None])
         if quantity == "sensitivity":
@@ -260,11 +292,17 @@ class Truth:
         raise AssertionError(f"no truth for {quantity}")
 
     def _novel(self, wrong: Any) -> float:
-        """The mean error over the contents without a copy among the fit rows that as many new rows would meet, each once."""
-        certify = split_rows(read_table(self.frame, target="y", drop=self.population.dropped).row_hashes).certify
+        """The mean error over the contents without a copy among the fit rows that as many new
+        rows would meet, each once.
+        """
+        certify = split_rows(
+            read_table(self.frame, target="y", drop=self.population.dropped).row_hashes
+        ).certify
         fitted = self.frame.drop(index=certify)
         names = list(self.population.cells)
-        unmet = ~self.population.cells.apply(tuple, axis=1).isin(set(fitted[names].itertuples(index=False, name=None)))
+        unmet = ~self.population.cells.apply(tuple, axis=1).isin(
+            set(fitted[names].itertuples(index=False, name=None))
+        )
         mass = self.population.p.sum(axis=1)
         met = unmet.to_numpy() * (1 - (1 - mass) ** certify.size)
         errors = (self.population.p * wrong).sum(axis=1) / mass
@@ -309,7 +347,9 @@ class Truth:
 
 
 def inside(cells: pd.DataFrame, text: str) -> Any:
-    """The cells of a slice, from its name: ``a ≤ 1``, ``1 < a ≤ 2``, ``a > 2``, ``a = word``, or ``a`` for all."""
+    """The cells of a slice, from its name: ``a ≤ 1``, ``1 < a ≤ 2``, ``a > 2``, ``a = word``,
+    or ``a`` for all.
+    """
     if " = " in text:
         name, word = text.split(" = ")
         return (cells[name] == word).to_numpy()
@@ -320,7 +360,7 @@ def inside(cells: pd.DataFrame, text: str) -> Any:
     return (values > float(low or -math.inf)) & (values <= float(high or math.inf))
 
 
-# -------------------------------------------------------------------------------------------------------------- trials
+# --------------------------------------------------------------------------------------------------
 
 
 @dataclass
@@ -332,8 +372,10 @@ class Tally:
     together: int = 0
     headline: int = 0
     kinds: Counter[str] = field(default_factory=Counter)
-    broken: Counter[str] = field(default_factory=Counter)  # trials in which a quantity's claim was untrue
-    shares: Counter[str] = field(default_factory=Counter)  # the δ that the quantity's claims were given, summed over trials
+    # trials in which a quantity's claim was untrue
+    broken: Counter[str] = field(default_factory=Counter)
+    # the δ that the quantity's claims were given, summed over trials
+    shares: Counter[str] = field(default_factory=Counter)
 
     def add(self, result: Any, truth: Truth) -> None:
         claims = result.certificate.together
@@ -349,12 +391,17 @@ class Tally:
             self.shares[claim.quantity] += claim.delta
 
     def __str__(self) -> str:
-        rates = f"verdict {self.verdict / self.trials:.3f}, together {self.together / self.trials:.3f}"
+        rates = (
+            f"verdict {self.verdict / self.trials:.3f}, together {self.together / self.trials:.3f}"
+        )
         each = {
             name: f"{count / self.trials:.3f} of {self.shares[name] / self.trials:.3f}"
             for name, count in self.broken.items()
         }
-        return f"{self.trials} audits: {rates}, headline {self.headline / self.trials:.3f}; {each}; {dict(self.kinds)}"
+        return (
+            f"{self.trials} audits: {rates}, headline {self.headline / self.trials:.3f}; {each};"
+            f" {dict(self.kinds)}"
+        )
 
 
 @dataclass(frozen=True)
@@ -379,9 +426,20 @@ class Scenario:
         frame = self.population.draw(rng, self.rows)
         options = {**QUICK, **self.options}
         result = surelearn.audit(
-            frame, target="y", drop=self.population.dropped, models=self.models, against=self.rival, ledger=False, **options
+            frame,
+            target="y",
+            drop=self.population.dropped,
+            models=self.models,
+            against=self.rival,
+            ledger=False,
+            **options,
         )
-        truth = Truth(self.population, result.model, positive=options.get("positive"), cost=options.get("cost", 1.0))
+        truth = Truth(
+            self.population,
+            result.model,
+            positive=options.get("positive"),
+            cost=options.get("cost", 1.0),
+        )
         truth.frame = frame
         truth.rival = None if self.rival is None else Recorded.fitted[-1]
         return result, truth
@@ -398,7 +456,9 @@ SCENARIOS = {
     "signal": Scenario(SIGNAL, LOOKUPS, 150, 600, {**SPLIT, "positive": 1, "slices": ["a"]}),
     "cross-validation": Scenario(SIGNAL, LOOKUPS, 150, 250),
     "three classes": Scenario(THREE, LOOKUPS, 120, 450, {**SPLIT, "positive": 1, "prefer": "best"}),
-    "cost": Scenario(BLURRED, {"bayes": recorded(GaussianNB())}, 200, 300, {**SPLIT, "positive": 1, "cost": 3.0}),
+    "cost": Scenario(
+        BLURRED, {"bayes": recorded(GaussianNB())}, 200, 300, {**SPLIT, "positive": 1, "cost": 3.0}
+    ),
     "against": Scenario(SIGNAL, LOOKUPS, 120, 400, SPLIT, recorded(Lookup(("b",)))),
     "novel contents": Scenario(CONTENTS, LOOKUPS, 500, 300, SPLIT),
 }
@@ -413,11 +473,17 @@ def test_the_verdict_and_the_page_hold(name):
     assert at_most(tally.together, DELTA, tally.trials), tally
     assert at_most(tally.headline, DELTA / 2, tally.trials), tally
     for quantity, broken in tally.broken.items():  # each kind of claim within its own share of δ
-        assert at_most(broken, tally.shares[quantity] / tally.trials, tally.trials), (quantity, tally)
-    assert tally.headline > tally.trials * DELTA / 8, tally  # not so loose that the simulation could not fail
+        assert at_most(broken, tally.shares[quantity] / tally.trials, tally.trials), (
+            quantity,
+            tally,
+        )
+    # not so loose that the simulation could not fail
+    assert tally.headline > tally.trials * DELTA / 8, tally
     assert tally.kinds["guaranteed"] > 0.3 * tally.trials, tally
-    assert name != "novel contents" or tally.shares["novel_risk"] > 0, tally  # elsewhere it is rarely planned
-    result, truth = scenario.once(np.random.default_rng(0))  # the truths are about the certified model
+    # elsewhere it is rarely planned
+    assert name != "novel contents" or tally.shares["novel_risk"] > 0, tally
+    # the truths are about the certified model
+    result, truth = scenario.once(np.random.default_rng(0))
     assert fingerprint_model(truth.model) == result.certificate.facts.hashes["model"]
 
 
@@ -429,27 +495,43 @@ def test_two_models_share_the_headline_where_a_column_gives_the_target_away():
     for _ in range(trials):
         result, truth = scenario.once(rng)
         fitted = {fingerprint_model(model): Truth(LEAK, model) for model in Recorded.fitted}
-        broken += any(fitted[claim.covers.predictor].breaks(claim) for claim in result.certificate.together)
-        said = re.search(r"with it at most ([\d.]+)% errors, without it at most ([\d.]+)%;", result.verdict.sentence)
+        broken += any(
+            fitted[claim.covers.predictor].breaks(claim) for claim in result.certificate.together
+        )
+        said = re.search(
+            r"with it at most ([\d.]+)% errors, without it at most ([\d.]+)%;",
+            result.verdict.sentence,
+        )
         if said is None:
-            baseline = next(claim.label for claim in result.certificate.together if claim.quantity == "gain")
+            baseline = next(
+                claim.label for claim in result.certificate.together if claim.quantity == "gain"
+            )
             verdicts += truth.breaks_sentence(result.verdict.sentence, baseline)
             continue
         no_verdict += 1
         both = [truth, fitted[result.certificate.together[-1].covers.predictor]]
-        verdicts += any(100 * one.of("risk") > float(x) for one, x in zip(both, reversed(said.groups()), strict=True))
+        verdicts += any(
+            100 * one.of("risk") > float(x)
+            for one, x in zip(both, reversed(said.groups()), strict=True)
+        )
     assert 0.2 * trials < no_verdict < 0.9 * trials
     assert at_most(broken, DELTA, trials), broken
     assert at_most(verdicts, DELTA / 2, trials), verdicts
 
 
-# ------------------------------------------------------------------------------------------------------------- mutants
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.slow
 def test_mutants_certify_rows_that_chose_and_rows_that_were_fitted():
-    """The same rows, models and theorems; only which rows certify differs. Paying for the choice repairs the first."""
-    rng, trials, options = np.random.default_rng(3), 400, {"delta": DELTA, "majority": 0, "classes": NOISE.labels}
+    """The same rows, models and theorems; only which rows certify differs. Paying for the
+    choice repairs the first.
+    """
+    rng, trials, options = (
+        np.random.default_rng(3),
+        400,
+        {"delta": DELTA, "majority": 0, "classes": NOISE.labels},
+    )
     seen: Counter[str] = Counter()
     for _ in range(trials):
         table = read_table(NOISE.draw(rng, 120), target="y", drop=["u"])
@@ -461,12 +543,19 @@ def test_mutants_certify_rows_that_chose_and_rows_that_were_fitted():
         certificates = {
             "fixed beforehand": (models[0], surelearn.certify(models[0], *fresh, **options)),
             "chosen on certify rows": (best, surelearn.certify(best, *fresh, **options)),
-            "chosen, and paid for": (best, surelearn.certify(best, *fresh, **options, candidates=12)),
+            "chosen, and paid for": (
+                best,
+                surelearn.certify(best, *fresh, **options, candidates=12),
+            ),
             "certified on fit rows": (memory, surelearn.certify(memory, *fit, **options)),
         }
         for name, (model, certificate) in certificates.items():
             truth = Truth(NOISE, model)
-            said = (claim for claim in certificate.together if claim.quantity in ("risk", "baseline_risk"))
+            said = (
+                claim
+                for claim in certificate.together
+                if claim.quantity in ("risk", "baseline_risk")
+            )
             seen[name] += any(truth.breaks(claim) for claim in said)
     assert at_most(seen["fixed beforehand"], DELTA, trials), seen
     assert at_most(seen["chosen, and paid for"], DELTA, trials), seen
@@ -476,20 +565,32 @@ def test_mutants_certify_rows_that_chose_and_rows_that_were_fitted():
 
 @pytest.mark.slow
 def test_twenty_seeds_on_pure_noise_do_not_beat_a_coin(tmp_path, monkeypatch):
-    """In at most δ of 160 data sets; each seed gives the user another model, and none gives them other rows.
+    """In at most δ of 160 data sets; each seed gives the user another model, and none gives them
+    other rows.
 
-    At a true rate of δ more than 52 data sets are fooled with probability 7e-5; a ledger that did not charge fools at least
-    45% of them (asserted below), and stays at 52 or under with probability 9e-4 at most.
+    At a true rate of δ more than 52 data sets are fooled with probability 7e-5; a ledger that did
+    not charge fools at least 45% of them (asserted below), and stays at 52 or under with
+    probability 9e-4 at most.
     """
-    monkeypatch.setattr("os.fsync", lambda _: None)  # 3,200 ledgers need not outlive a power cut: files are tested elsewhere
-    rng, data_sets, seeds, fooled, uncharged, naive = np.random.default_rng([4, 0]), 160, 20, 0, 0, 0
+    # 3,200 ledgers need not outlive a power cut: files are tested elsewhere
+    monkeypatch.setattr("os.fsync", lambda _: None)
+    rng, data_sets, seeds, fooled, uncharged, naive = (
+        np.random.default_rng([4, 0]),
+        160,
+        20,
+        0,
+        0,
+        0,
+    )
     for number in range(data_sets):
         frame = NOISE.draw(rng, 84)
         lucky, free, rows = False, False, set()
         for seed in range(seeds):
             models = {"by b and c": recorded(Lookup(("b", "c"), random_state=seed))}
             options = {**QUICK, **SPLIT, "seed": seed, "ledger": tmp_path / f"{number}.json"}
-            certificate = surelearn.audit(frame, target="y", drop=["u"], models=models, **options).certificate
+            certificate = surelearn.audit(
+                frame, target="y", drop=["u"], models=models, **options
+            ).certificate
             claims = {claim.quantity: claim for claim in certificate.together}
             lucky |= claims["risk"].value < 0.5 - TINY or claims["gain"].value > TINY
             free |= claims["risk"].at(DELTA / 2, candidates=1).value < 0.5 - TINY
@@ -507,27 +608,40 @@ def _lucky_split(frame: pd.DataFrame, rng: np.random.Generator, seed: int) -> bo
     order = rng.permutation(len(frame))
     fit, fresh = frame.iloc[order[28:]], frame.iloc[order[:28]]
     model = Lookup(("b", "c"), random_state=seed).fit(fit[["b", "c"]], fit["y"].to_numpy())
-    return bounds.clopper_pearson(int((model.predict(fresh) != fresh["y"]).sum()), 28, DELTA / 2) < 0.5
+    return (
+        bounds.clopper_pearson(int((model.predict(fresh) != fresh["y"]).sum()), 28, DELTA / 2) < 0.5
+    )
 
 
-# -------------------------------------------------------------------------------------------------------------- groups
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.slow
 def test_groups_hold_where_rows_do_not():
-    models = {"majority": recorded(Lookup()), "by z": recorded(Lookup(("z",))), "by s and z": recorded(Lookup(("s", "z")))}
+    models = {
+        "majority": recorded(Lookup()),
+        "by z": recorded(Lookup(("z",))),
+        "by s and z": recorded(Lookup(("s", "z"))),
+    }
     grouped = Scenario(PATIENTS, models, 90, options={**SPLIT, "group": "patient"})
     rng, trials, tally, counted, by_rows = np.random.default_rng(5), 350, Tally(), 0, 0
     for i in range(trials):
         result, truth = grouped.once(rng)
-        assert result.verdict.kind == "do not ship" or "For a new patient" in result.verdict.sentence
+        assert (
+            result.verdict.kind == "do not ship" or "For a new patient" in result.verdict.sentence
+        )
         tally.add(result, truth)
-        # Mutants: the same certify rows counted as if independent; and, on some data, an audit that is told of no groups.
+        # Mutants: the same certify rows counted as if independent; and, on some data, an audit that
+        # is told of no groups.
         facts = result.certificate.facts
         errors = round(np.mean(facts["risk.means"]) * facts["rows"])  # groups have equal sizes
-        counted += truth.of("risk") > bounds.clopper_pearson(errors, facts["rows"], DELTA / 2) + TINY
+        counted += (
+            truth.of("risk") > bounds.clopper_pearson(errors, facts["rows"], DELTA / 2) + TINY
+        )
         if i < 100:
-            result, truth = Scenario(PATIENTS, models, 90, options={**SPLIT, "independent": True}).once(rng)
+            result, truth = Scenario(
+                PATIENTS, models, 90, options={**SPLIT, "independent": True}
+            ).once(rng)
             by_rows += truth.breaks(result.certificate.together[0])
     assert at_most(tally.verdict, DELTA, trials), tally
     assert at_most(tally.together, DELTA, trials), tally
@@ -536,14 +650,16 @@ def test_groups_hold_where_rows_do_not():
     assert more_than(by_rows, DELTA, 100), by_rows
 
 
-# ---------------------------------------------------------------------------------------------------------- regression
+# --------------------------------------------------------------------------------------------------
 
 NOISE_WIDTH = 1.0  # the target is 2a + b plus a uniform number of at most this size
 
 
 @dataclass
 class Offsets:
-    """How far a fitted model is from the noise-free target, in every cell; the noise is uniform on ±`NOISE_WIDTH`."""
+    """How far a fitted model is from the noise-free target, in every cell; the noise is uniform
+    on ±`NOISE_WIDTH`.
+    """
 
     cells: pd.DataFrame
     model: Any
@@ -554,12 +670,17 @@ class Offsets:
 
     def covered(self, radius: float) -> float:
         """The probability that a new target lies within the radius of its prediction."""
-        low, high = np.maximum(self.offsets - radius, -NOISE_WIDTH), np.minimum(self.offsets + radius, NOISE_WIDTH)
+        low, high = (
+            np.maximum(self.offsets - radius, -NOISE_WIDTH),
+            np.minimum(self.offsets + radius, NOISE_WIDTH),
+        )
         return float(np.mean(np.maximum(high - low, 0)) / (2 * NOISE_WIDTH))
 
     def mean_error(self, within: Any = slice(None)) -> float:
         d = self.offsets[within]
-        return float(np.mean(np.where(d <= NOISE_WIDTH, (NOISE_WIDTH**2 + d**2) / (2 * NOISE_WIDTH), d)))
+        return float(
+            np.mean(np.where(d <= NOISE_WIDTH, (NOISE_WIDTH**2 + d**2) / (2 * NOISE_WIDTH), d))
+        )
 
     def breaks(self, claim: Any, alpha: float) -> bool:
         if claim.quantity == "error_quantile":
@@ -568,7 +689,10 @@ class Offsets:
             return self.mean_error() > claim.value + TINY
         assert claim.quantity == "slice_loss"
         return (
-            self.mean_error(inside(self.cells, claim.label.removeprefix("mean absolute loss where "))) > claim.value + TINY
+            self.mean_error(
+                inside(self.cells, claim.label.removeprefix("mean absolute loss where "))
+            )
+            > claim.value + TINY
         )
 
 
@@ -581,7 +705,12 @@ def test_prediction_intervals_and_mean_errors_hold(loss_bound):
         "by a and b": recorded(LookupMean(("a", "b"))),
         "by a, b and c": recorded(LookupMean(("a", "b", "c"))),
     }
-    rng, trials, alpha, share = np.random.default_rng(6), 400, 0.15, DELTA if loss_bound is None else DELTA / 2
+    rng, trials, alpha, share = (
+        np.random.default_rng(6),
+        400,
+        0.15,
+        DELTA if loss_bound is None else DELTA / 2,
+    )
     said, headline, together = 0, 0, 0
     for _ in range(trials):
         a, b, c = rng.integers(3, size=120), rng.integers(3, size=120), rng.integers(8, size=120)
@@ -590,7 +719,11 @@ def test_prediction_intervals_and_mean_errors_hold(loss_bound):
         frame = pd.DataFrame({"a": a, "b": b, "c": c, "y": y})
         result = surelearn.audit(frame, target="y", models=models, ledger=False, **options)
         truth, claims = Offsets(NOISE.cells, result.model), result.certificate.together
-        radius = float(re.search(r"fall within \*\*([\d.,]+) of the truth\*\*", result.verdict.sentence)[1].replace(",", ""))
+        radius = float(
+            re.search(r"fall within \*\*([\d.,]+) of the truth\*\*", result.verdict.sentence)[
+                1
+            ].replace(",", "")
+        )
         said += truth.covered(radius) < 1 - alpha
         headline += truth.breaks(claims[0], alpha)
         together += any(truth.breaks(claim, alpha) for claim in claims)

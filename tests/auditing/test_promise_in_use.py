@@ -1,7 +1,9 @@
-"""The page's promise in the way people use it: rows that repeat, second looks, models under development.
+"""The page's promise in the way people use it: rows that repeat, second looks, models under
+development.
 
-The tests run the public flow; coverage over many populations is also simulated with the split and the bound that it uses.
-`benchmarks/coverage_audit.py` repeats the simulations with more audits, on the Titanic's passengers, and with 50 tries.
+The tests run the public flow; coverage over many populations is also simulated with the split and
+the bound that it uses. `benchmarks/coverage_audit.py` repeats the simulations with more audits, on
+the Titanic's passengers, and with 50 tries.
 """
 
 from __future__ import annotations
@@ -22,7 +24,15 @@ from click.testing import CliRunner
 from pandas.util import hash_array
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import LogisticRegression
-from tests.auditing.test_promise import DELTA, SPLIT, Population, Scenario, at_most, more_than, recorded
+from tests.auditing.test_promise import (
+    DELTA,
+    SPLIT,
+    Population,
+    Scenario,
+    at_most,
+    more_than,
+    recorded,
+)
 
 import surelearn
 from surelearn.cli import main
@@ -30,7 +40,11 @@ from surelearn.data import read_table
 from surelearn.selection.ledger import secret_salt
 from surelearn.selection.split import split_rows
 
-QUICK = {"refits": 0, "curve_repeats": 0, "skip": ("robustness", "poisoning", "membership", "attribution")}
+QUICK = {
+    "refits": 0,
+    "curve_repeats": 0,
+    "skip": ("robustness", "poisoning", "membership", "attribution"),
+}
 
 
 @pytest.fixture(autouse=True)
@@ -39,7 +53,9 @@ def _not_in_ci(monkeypatch):
 
 
 class Fixed(ClassifierMixin, BaseEstimator):
-    """Answers ``answers[a, b]`` where two columns have the values a and b, whatever it is fitted on."""
+    """Answers ``answers[a, b]`` where two columns have the values a and b, whatever it is
+    fitted on.
+    """
 
     def __init__(self, answers=()):
         self.answers = answers
@@ -53,11 +69,13 @@ class Fixed(ClassifierMixin, BaseEstimator):
         return np.asarray(self.answers)[a, b]
 
 
-# ------------------------------------------------------------------------------------------------ 1. rows that repeat
+# ------------------------------------------------------------------------------------------------ 1
 
 
 def false_headlines(rule, weights, wrong, trials, n=300, seed=0):
-    """How often the headline at δ/2 is false, over tables drawn from one population whose contents repeat."""
+    """How often the headline at δ/2 is false, over tables drawn from one population whose
+    contents repeat.
+    """
     from surelearn.bounds import clopper_pearson
 
     rng = np.random.default_rng(seed)
@@ -71,7 +89,9 @@ def false_headlines(rule, weights, wrong, trials, n=300, seed=0):
 
 
 def populations(count=12):
-    """Contents as of a few categories: 150 distinct ones, some frequent, and a model that errs on a quarter of them."""
+    """Contents as of a few categories: 150 distinct ones, some frequent, and a model that errs
+    on a quarter of them.
+    """
     rng = np.random.default_rng(7)
     for _ in range(count):
         yield rng.dirichlet(np.full(150, 0.2)), rng.random(150) < 0.25
@@ -88,14 +108,18 @@ def test_mutant_a_first_copy_that_always_falls_the_same_way_breaks_it():
 
 
 def unlucky():
-    """Audits of 200 rows of 1,024 contents: the model errs where version 0.1 never held a first copy back."""
+    """Audits of 200 rows of 1,024 contents: the model errs where version 0.1 never held a first
+    copy back.
+    """
     rng = np.random.default_rng(0)
     cells = pd.DataFrame(np.argwhere(np.ones((32, 32))), columns=["a", "b"])
     labels = rng.integers(0, 2, len(cells))
     fitted_on = split_rows(read_table(cells.assign(y=labels), target="y").row_hashes, rule=1).fit
     answers = labels.copy()
     answers[rng.permutation(fitted_on)[:250]] ^= 1
-    people = Population(cells, np.eye(2)[labels] / len(cells), np.zeros(len(cells), dtype=int), nuisance=False)
+    people = Population(
+        cells, np.eye(2)[labels] / len(cells), np.zeros(len(cells), dtype=int), nuisance=False
+    )
     return Scenario(people, {"fixed": recorded(Fixed(answers.reshape(32, 32)))}, 200, options=SPLIT)
 
 
@@ -116,7 +140,9 @@ def only_repeats_by_table(row_hashes, **options):
     """Rows that stand once are drawn by their content alone."""
     _, where, counts = np.unique(row_hashes, return_inverse=True, return_counts=True)
     salt = np.bitwise_xor.reduce(np.unique(row_hashes))
-    return split_rows(np.where(counts[where] > 1, row_hashes ^ salt, row_hashes), **options | {"rule": 1})
+    return split_rows(
+        np.where(counts[where] > 1, row_hashes ^ salt, row_hashes), **options | {"rule": 1}
+    )
 
 
 @pytest.mark.parametrize("mutant", [first_copies_by_content, only_repeats_by_table])
@@ -128,21 +154,29 @@ def test_mutants_rows_whose_draw_does_not_depend_on_the_table_break_it(mutant, m
 
 
 def false_about_states(trials):
-    """How many audits of tables that all have the same 60 states are false; the model errs in 28 that rule 2 fits on."""
+    """How many audits of tables that all have the same 60 states are false; the model errs in
+    28 that rule 2 fits on.
+    """
     states = np.repeat([f"state {i}" for i in range(60)], 6)
     fitted_on = split_rows(np.arange(states.size, dtype=np.uint64), groups=states, rule=2).fit
     hard = np.isin(states, np.unique(states[fitted_on])[:28])
     model, false = {"fixed": _bare(Fixed([[0, 0], [1, 1]]))}, 0
     for seed in range(trials):
         said = np.random.default_rng(seed).integers(0, 2, states.size)
-        frame = pd.DataFrame({"said": said, "hard": hard.astype(int), "state": states, "y": said ^ hard})
-        audit = surelearn.audit(frame, target="y", group="state", models=model, ledger=False, **QUICK)
+        frame = pd.DataFrame(
+            {"said": said, "hard": hard.astype(int), "state": states, "y": said ^ hard}
+        )
+        audit = surelearn.audit(
+            frame, target="y", group="state", models=model, ledger=False, **QUICK
+        )
         false += audit.certificate["risk"].value < hard.mean()
     return false
 
 
 def test_groups_that_are_the_same_in_every_table_keep_the_confidence(monkeypatch):
-    """The mutant draws them by their names, so that the same states are held back in every table."""
+    """The mutant draws them by their names, so that the same states are held back in every
+    table.
+    """
     assert at_most(false_about_states(25), DELTA / 2, 25)
 
     def by_names(row_hashes, **options):
@@ -169,17 +203,27 @@ def test_one_row_more_moves_no_other_under_coins():
     """With a secret salt each row's purpose is its own coin, copies included."""
     rng = np.random.default_rng(0)
     rows = rng.integers(0, 100, 500).astype(np.uint64)
-    before, after = split_rows(rows, salt=b"secret"), split_rows(np.append(rows, rows[:1]), salt=b"secret")
+    before, after = (
+        split_rows(rows, salt=b"secret"),
+        split_rows(np.append(rows, rows[:1]), salt=b"secret"),
+    )
     assert set(before.fit) <= set(after.fit)
     assert set(before.certify) <= set(after.certify)
     assert abs(before.certify.size / 500 - 0.25) < 0.1
-    held = [np.isin(np.flatnonzero(rows == content), before.certify).mean() for content in np.unique(rows)]
+    held = [
+        np.isin(np.flatnonzero(rows == content), before.certify).mean()
+        for content in np.unique(rows)
+    ]
     assert sum(0 < share < 1 for share in held) > 50  # copies do not travel together
     assert split_rows(rows, salt=b"another").certify.tolist() != before.certify.tolist()
 
 
-def test_coins_are_verified_with_the_salt_and_their_claims_are_about_the_table(tmp_path, monkeypatch):
-    """A private learner alone: without coins its ε is about the rows it was fitted on, and says so."""
+def test_coins_are_verified_with_the_salt_and_their_claims_are_about_the_table(
+    tmp_path, monkeypatch
+):
+    """A private learner alone: without coins its ε is about the rows it was fitted on, and says
+    so.
+    """
     monkeypatch.chdir(tmp_path)
     audit_by_command("--coins")
     result = CliRunner().invoke(main, ["verify", "surelearn-audit", "--data", "t.csv"])
@@ -193,20 +237,27 @@ def test_coins_are_verified_with_the_salt_and_their_claims_are_about_the_table(t
     for path in (path for path in tmp_path.rglob("*") if path.is_file()):
         assert salt not in path.read_bytes(), path  # neither published nor beside the data
         assert salt.hex() not in path.read_text(encoding="utf-8", errors="replace"), path
-        assert base64.b64encode(salt).decode() not in path.read_text(encoding="utf-8", errors="replace"), path
+        assert base64.b64encode(salt).decode() not in path.read_text(
+            encoding="utf-8", errors="replace"
+        ), path
 
 
-# ------------------------------------------------------------------------------------- 2. looks, wherever they happen
+# ------------------------------------------------------------------------------------- 2. looks, wh
 
 
 def noise(n=400, seed=0):
     rng = np.random.default_rng(seed)
-    return pd.DataFrame(rng.normal(size=(n, 4)), columns=list("abcd")).assign(y=rng.integers(0, 2, n))
+    return pd.DataFrame(rng.normal(size=(n, 4)), columns=list("abcd")).assign(
+        y=rng.integers(0, 2, n)
+    )
 
 
 def one_model():
     """Words that name a logistic regression in a file of the current folder."""
-    text = "from sklearn.linear_model import LogisticRegression\ndef make():\n    return LogisticRegression()\n"
+    text = (
+        "from sklearn.linear_model import LogisticRegression\ndef make():\n    return"
+        " LogisticRegression()\n"
+    )
     Path("promised_models.py").write_text(text)
     return ["--model", "promised_models:make", "--jobs", "1"]
 
@@ -215,7 +266,9 @@ def audit_by_command(*more):
     """An audit of noise, ``t.csv`` in the current folder."""
     noise().to_csv("t.csv", index=False)
     skip = [word for name in QUICK["skip"] for word in ("--skip", name)]
-    result = CliRunner().invoke(main, ["audit", "t.csv", "--target", "y", *one_model(), *skip, *more])
+    result = CliRunner().invoke(
+        main, ["audit", "t.csv", "--target", "y", *one_model(), *skip, *more]
+    )
     assert result.exit_code == 0, result.output
 
 
@@ -237,9 +290,13 @@ def changed_files(folder):
         packed.write((folder / "t.csv").read_bytes())
     frame.assign(y=np.where(frame.y == 1, "yes", "no")).to_csv(folder / "labels.csv", index=False)
     frame.assign(a=frame.a + 2e-9).iloc[1:].to_csv(folder / "shifted.csv", index=False)
-    frame[["d", "y", "a", "c", "b"]].assign(e=frame.a * frame.b).to_csv(folder / "more.csv", index=False)
+    frame[["d", "y", "a", "c", "b"]].assign(e=frame.a * frame.b).to_csv(
+        folder / "more.csv", index=False
+    )
     shuffled = frame[["d", "y", "a", "c", "b"]].sample(frac=1, random_state=0)
-    shuffled.assign(y=np.where(shuffled.y == 1, "yes", "no")).to_csv(folder / "shuffled.csv", index=False)
+    shuffled.assign(y=np.where(shuffled.y == 1, "yes", "no")).to_csv(
+        folder / "shuffled.csv", index=False
+    )
     return ["renamed.csv", "t.csv.gz", "labels.csv", "shifted.csv", "more.csv", "shuffled.csv"]
 
 
@@ -264,7 +321,9 @@ def test_a_look_through_a_fitted_model_is_counted():
     turns = []
     for i, (X_new, y_new) in enumerate(rows.values()):
         model = LogisticRegression(C=1 + i).fit(np.asarray(X_new)[::-1] + 1, y[200:])
-        turns.append(surelearn.audit(model, np.asarray(X_new), np.asarray(y_new), **QUICK).numbers["turn"])
+        turns.append(
+            surelearn.audit(model, np.asarray(X_new), np.asarray(y_new), **QUICK).numbers["turn"]
+        )
     assert turns == [1, 2, 3, 4, 5]
     assert look(frame) == 6
 
@@ -274,7 +333,12 @@ def test_the_same_model_on_changed_rows_is_another_look():
     X, y = frame[list("abcd")].to_numpy(), frame.y.to_numpy()
     fitted = LogisticRegression().fit(X[:200], y[:200])
     changed = [(X[200:], y[200:]), (-X[200:], y[200:]), (X[200:], 1 - y[200:]), (X[200:], y[200:])]
-    assert [surelearn.audit(fitted, *rows, **QUICK).numbers["turn"] for rows in changed] == [1, 2, 3, 1]
+    assert [surelearn.audit(fitted, *rows, **QUICK).numbers["turn"] for rows in changed] == [
+        1,
+        2,
+        3,
+        1,
+    ]
 
 
 def test_a_model_whose_code_was_changed_is_another_look():
@@ -282,19 +346,27 @@ def test_a_model_whose_code_was_changed_is_another_look():
     frame, turns = noise(), []
     for sign in (1, -1, 1):
         model = edited(lambda answers, sign=sign: answers[::sign])
-        turns.append(surelearn.audit(frame, target="y", models={"m": model()}, **QUICK).numbers["turn"])
+        turns.append(
+            surelearn.audit(frame, target="y", models={"m": model()}, **QUICK).numbers["turn"]
+        )
     assert turns == [1, 2, 1]
 
 
 def edited(change):
     """The class `Edited` as a developer has left it."""
-    body = {"predict": lambda self, X: change(LogisticRegression.predict(self, X)), "__module__": __name__}
+    body = {
+        "predict": lambda self, X: change(LogisticRegression.predict(self, X)),
+        "__module__": __name__,
+    }
     return type("Edited", (LogisticRegression,), body)
 
 
 def test_a_page_with_one_model_more_is_not_paid_for():
     """The model with a suspected leak alone, then both: the one without it was never seen."""
-    frame, model = noise().assign(told=lambda f: f.y * 2.0 + 1), {"target": "y", "models": LogisticRegression()}
+    frame, model = (
+        noise().assign(told=lambda f: f.y * 2.0 + 1),
+        {"target": "y", "models": LogisticRegression()},
+    )
     kept = surelearn.audit(frame, keep=["told"], **model, **QUICK)
     both = surelearn.audit(frame, **model, **QUICK)
     assert [kept.numbers["turn"], both.numbers["turn"]] == [1, 2]
@@ -324,16 +396,24 @@ class Guess(ClassifierMixin, BaseEstimator):
 
 
 def test_the_luckiest_of_many_models_on_noise_does_not_beat_a_coin(tmp_path):
-    """It is looked at second, in a renamed file; where no ledger is kept, as in a fresh checkout, it beats the coin."""
+    """It is looked at second, in a renamed file; where no ledger is kept, as in a fresh
+    checkout, it beats the coin.
+    """
     from sklearn.pipeline import make_pipeline
 
     frame = noise()
     held = frame.iloc[split(frame)]
-    errors = {i: int((Guess(i).fit(held[["a"]], held.y).predict(held[["a"]]) != held.y).sum()) for i in range(1, 300)}
-    lucky = next(i for i, wrong in errors.items() if 48 <= wrong <= 51)  # of 126: few enough for δ, not for a second look
+    errors = {
+        i: int((Guess(i).fit(held[["a"]], held.y).predict(held[["a"]]) != held.y).sum())
+        for i in range(1, 300)
+    }
+    # of 126: few enough for δ, not for a second look
+    lucky = next(i for i, wrong in errors.items() if 48 <= wrong <= 51)
     frame.to_csv(tmp_path / "one.csv", index=False)
     asked = {"target": "y", "models": make_pipeline(Guess(lucky)), **QUICK}
-    assert surelearn.audit(tmp_path / "one.csv", ledger=False, **asked).certificate["risk"].value < 0.5
+    assert (
+        surelearn.audit(tmp_path / "one.csv", ledger=False, **asked).certificate["risk"].value < 0.5
+    )
     look(tmp_path / "one.csv")
     (tmp_path / "one.csv").rename(tmp_path / "other.csv")
     assert surelearn.audit(tmp_path / "other.csv", **asked).certificate["risk"].value > 0.5
@@ -350,7 +430,8 @@ def test_what_is_no_look_is_free(tmp_path):
     kept = surelearn.audit(tmp_path / "t.csv", target="y", keep=["told"], **model, **QUICK)
     assert [one.numbers["turn"] for one in (first, dropped, kept)] == [1, 1, 1]
     other = noise(seed=2).assign(z=lambda f: (f.a + f.b > 0).astype(int))
-    assert surelearn.audit(other, target="z", **model, **QUICK).numbers["turn"] == 1  # a wrong target
+    # a wrong target
+    assert surelearn.audit(other, target="z", **model, **QUICK).numbers["turn"] == 1
     assert surelearn.audit(other, target="y", drop=["z"], **model, **QUICK).numbers["turn"] == 1
     with pytest.raises(ValueError, match="no class"):
         surelearn.audit(noise(seed=3), target="y", positive="maybe", **model, **QUICK)
@@ -360,10 +441,15 @@ def test_what_is_no_look_is_free(tmp_path):
 def test_a_dry_run_uses_no_held_back_row(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     noise().to_csv(tmp_path / "t.csv", index=False)
-    result = CliRunner().invoke(main, ["audit", str(tmp_path / "t.csv"), "--target", "y", "--dry-run"])
+    result = CliRunner().invoke(
+        main, ["audit", str(tmp_path / "t.csv"), "--target", "y", "--dry-run"]
+    )
     assert result.exit_code == 0, result.output
     assert "certify 126 (held back)" in result.output
-    counts = [int(count) for count in re.search(r"rows to fit on: 0: (\d+), 1: (\d+)", result.output).groups()]
+    counts = [
+        int(count)
+        for count in re.search(r"rows to fit on: 0: (\d+), 1: (\d+)", result.output).groups()
+    ]
     assert sum(counts) == 274  # nothing is said of the targets of held-back rows
     assert sorted(path.name for path in tmp_path.iterdir()) == ["t.csv"]
 
@@ -371,7 +457,10 @@ def test_a_dry_run_uses_no_held_back_row(tmp_path, monkeypatch):
 def test_certify_in_a_loop_says_so():
     frame = noise()
     X, y = frame[list("abcd")].to_numpy(), frame.y.to_numpy()
-    texts = [str(surelearn.certify(LogisticRegression(C=c).fit(X[:200], y[:200]), X[200:], y[200:])) for c in (1, 2, 3)]
+    texts = [
+        str(surelearn.certify(LogisticRegression(C=c).fit(X[:200], y[:200]), X[200:], y[200:]))
+        for c in (1, 2, 3)
+    ]
     assert "process" not in texts[0]
     assert "model 3 that this process certified on these rows" in texts[2]
 
@@ -386,7 +475,9 @@ def test_a_bound_that_was_raised_after_a_refusal_is_void():
     after = surelearn.audit(frame, loss_bound=50.0, **options)
     assert not [claim for claim in after.certificate.claims if claim.quantity == "mean_loss"]
     assert "these rows had contradicted 0.5" in str(after.certificate)
-    fresh = surelearn.audit(frame.assign(y=rng.exponential(size=300), a=frame.a**2), loss_bound=50.0, **options)
+    fresh = surelearn.audit(
+        frame.assign(y=rng.exponential(size=300), a=frame.a**2), loss_bound=50.0, **options
+    )
     assert fresh.certificate["mean_loss"].value < 50
 
 
@@ -394,7 +485,8 @@ def test_a_bound_that_was_raised_after_a_gate_had_failed_is_void(tmp_path):
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"a": rng.normal(size=300), "y": rng.exponential(size=300)})
     shared = {"max_risk": 5.0, "ledger": tmp_path / "book.json"}
-    assert not try_gate(frame, _ridge(), loss_bound=0.5, **shared)  # some held-back row has a larger loss
+    # some held-back row has a larger loss
+    assert not try_gate(frame, _ridge(), loss_bound=0.5, **shared)
     after = try_gate(frame, _ridge(), loss_bound=50.0, **shared)
     assert after.certificate is not None
     assert not [claim for claim in after.certificate.claims if claim.quantity == "mean_loss"]
@@ -407,7 +499,7 @@ def _ridge():
     return Ridge()
 
 
-# --------------------------------------------------------------------------------------- 3. models under development
+# --------------------------------------------------------------------------------------- 3. models
 
 
 def test_a_later_looks_verdict_carries_its_condition():
@@ -416,7 +508,10 @@ def test_a_later_looks_verdict_carries_its_condition():
     first = surelearn.audit(frame, target="y", models=LogisticRegression(), **QUICK)
     second = surelearn.audit(frame, target="y", models=LogisticRegression(C=0.1), **QUICK)
     assert "only if" not in first.verdict.text
-    assert "second look at these rows: this holds only if the model was not changed" in second.verdict.text
+    assert (
+        "second look at these rows: this holds only if the model was not changed"
+        in second.verdict.text
+    )
 
 
 def test_published_files_hold_no_losses_per_row(tmp_path, monkeypatch):
@@ -446,7 +541,9 @@ def test_published_files_hold_no_losses_per_row(tmp_path, monkeypatch):
 
 
 def read_certificate(folder):
-    return surelearn.Certificate.from_json((folder / "surelearn-audit" / "certificate.json").read_text(encoding="utf-8"))
+    return surelearn.Certificate.from_json(
+        (folder / "surelearn-audit" / "certificate.json").read_text(encoding="utf-8")
+    )
 
 
 def _rows_of_losses(text):
@@ -466,7 +563,9 @@ def _rows_of_losses(text):
 
 
 def try_gate(frame, model, **options):
-    return surelearn.gate(frame, target="y", models={"m": model}, **{"max_risk": 0.3, "refits": 0} | options)
+    return surelearn.gate(
+        frame, target="y", models={"m": model}, **{"max_risk": 0.3, "refits": 0} | options
+    )
 
 
 def test_a_gate_answers_pass_or_fail_and_closes(tmp_path):
@@ -478,7 +577,8 @@ def test_a_gate_answers_pass_or_fail_and_closes(tmp_path):
     assert bad.delta == pytest.approx(0.05 * 6 / math.pi**2)
     again = try_gate(frame, LogisticRegression(), max_risk=0.01, **book)
     assert (bool(again), again.number, again.repeated) == (False, 1, True)
-    good = try_gate(frame, LogisticRegression(), max_risk=0.25, **book)  # another threshold is another try
+    # another threshold is another try
+    good = try_gate(frame, LogisticRegression(), max_risk=0.25, **book)
     assert (bool(good), good.number) == (True, 2)
     assert good.certificate is not None
     assert good.certificate["risk"].value <= 0.25
@@ -509,7 +609,9 @@ def test_a_pipeline_must_say_which_try_it_is(tmp_path, monkeypatch):
 
 
 class Wild(LogisticRegression):
-    """A model that fails on held-back rows only: there is no such row among those it was fitted on."""
+    """A model that fails on held-back rows only: there is no such row among those it was fitted
+    on.
+    """
 
     def __init__(self, how=RuntimeError):
         super().__init__()
@@ -528,7 +630,9 @@ class Wild(LogisticRegression):
 
 
 @pytest.mark.parametrize("how", [RuntimeError, SystemExit])
-def test_what_goes_wrong_on_held_back_rows_is_a_fail_and_says_nothing(tmp_path, capfd, recwarn, how):
+def test_what_goes_wrong_on_held_back_rows_is_a_fail_and_says_nothing(
+    tmp_path, capfd, recwarn, how
+):
     assert not try_gate(noise(), Wild(how), ledger=tmp_path / "book.json")
     assert "secret" not in "".join(capfd.readouterr())
     assert not [one for one in recwarn if "secret" in str(one.message)]
@@ -536,14 +640,21 @@ def test_what_goes_wrong_on_held_back_rows_is_a_fail_and_says_nothing(tmp_path, 
 
 def test_an_edited_model_is_another_try(tmp_path):
     book = {"ledger": tmp_path / "book.json"}
-    tries = [try_gate(noise(), edited(lambda answers, sign=sign: answers[::sign])(), **book) for sign in (1, -1, 1)]
+    tries = [
+        try_gate(noise(), edited(lambda answers, sign=sign: answers[::sign])(), **book)
+        for sign in (1, -1, 1)
+    ]
     assert [(one.number, one.repeated) for one in tries] == [(1, False), (2, False), (1, True)]
 
 
 def test_a_class_of_held_back_rows_alone_is_not_told(tmp_path):
     """That a class is in no row to fit on is said; whether a held-back row has it is not."""
     frame = noise().assign(y=lambda f: f.y.map({0: "no", 1: "yes"}))
-    rare = next(one for one in (frame.assign(y=frame.y.where(frame.index != i, "rare")) for i in range(20)) if _held(one))
+    rare = next(
+        one
+        for one in (frame.assign(y=frame.y.where(frame.index != i, "rare")) for i in range(20))
+        if _held(one)
+    )
     said = []
     for one in (frame, rare):
         with pytest.raises(ValueError, match="no class 'rare'") as error:
@@ -588,7 +699,9 @@ def turned(frame):
 
 
 class Vote(ClassifierMixin, BaseEstimator):
-    """The majority of coins, one per key, each tossed by the row's content; on noise its true error is 50%."""
+    """The majority of coins, one per key, each tossed by the row's content; on noise its true
+    error is 50%.
+    """
 
     def __init__(self, keys=(), signs=()):
         self.keys = keys
@@ -600,15 +713,19 @@ class Vote(ClassifierMixin, BaseEstimator):
 
     def predict(self, X):
         rows = np.asarray(X)[:, 0]
-        coins = [sign * (-1.0) ** (hash_array(rows + key) % 2) for key, sign in zip(self.keys, self.signs, strict=True)]
+        coins = [
+            sign * (-1.0) ** (hash_array(rows + key) % 2)
+            for key, sign in zip(self.keys, self.signs, strict=True)
+        ]
         return (np.sum(coins, axis=0) > 0).astype(int)
 
 
 def develop(ask, tries, rng):
-    """Whether a developer passes: one coin after another and, at last, the vote of all, by what each answer has shown.
+    """Whether a developer passes: one coin after another and, at last, the vote of all, by what
+    each answer has shown.
 
-    Where answers show errors on held-back rows, this is the boosting attack of Blum and Hardt, "The Ladder: A Reliable
-    Leaderboard for Machine Learning Competitions" (2015).
+    Where answers show errors on held-back rows, this is the boosting attack of Blum and Hardt, "The
+    Ladder: A Reliable Leaderboard for Machine Learning Competitions" (2015).
     """
     keys, signs = [], []
     for key in rng.integers(1, 10**6, tries - 1).tolist():
@@ -622,7 +739,10 @@ def develop(ask, tries, rng):
 
 def coins(seed):
     rng = np.random.default_rng(seed)
-    return pd.DataFrame(rng.random((180, 2)), columns=["a", "b"]).assign(y=rng.integers(0, 2, 180)), rng
+    return (
+        pd.DataFrame(rng.random((180, 2)), columns=["a", "b"]).assign(y=rng.integers(0, 2, 180)),
+        rng,
+    )
 
 
 def passes_gate(seed, tries, delta, folder):
@@ -656,13 +776,15 @@ def _bare(model):
 
 
 def test_adaptive_developers_pass_a_gate_falsely_at_most_as_often_as_stated(tmp_path):
-    """The mutant is a CI whose ledger does not outlive a run: it audits every commit on the same rows, each at δ."""
+    """The mutant is a CI whose ledger does not outlive a run: it audits every commit on the
+    same rows, each at δ.
+    """
     falsely = sum(passes_gate(seed, 12, DELTA, tmp_path) for seed in range(40))
     assert at_most(falsely, DELTA, 40), falsely
     assert more_than(sum(passes_audits(seed, 12, DELTA) for seed in range(12)), DELTA, 12)
 
 
-# ------------------------------------------------------------------------------ 4. independence that rows contradict
+# ------------------------------------------------------------------------------ 4. independence tha
 
 
 def test_copies_of_noise_are_no_evidence(tmp_path):
@@ -673,7 +795,11 @@ def test_copies_of_noise_are_no_evidence(tmp_path):
     tripled = pd.concat([single] * 3).sample(frac=1, random_state=0).reset_index(drop=True)
     jitter = tripled.copy()
     jitter[list("abcd")] += 1e-4 * np.random.default_rng(0).normal(size=(600, 4))
-    forest = {"models": {"forest": RandomForestClassifier(30, random_state=0)}, "target": "y", "ledger": False}
+    forest = {
+        "models": {"forest": RandomForestClassifier(30, random_state=0)},
+        "target": "y",
+        "ledger": False,
+    }
     for frame in (tripled, jitter):
         result = surelearn.audit(frame, **forest, **QUICK)
         assert result.verdict.kind == "no verdict"

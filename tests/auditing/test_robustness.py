@@ -1,4 +1,6 @@
-"""The section on small changes: every kind of model, soundness of what is proved, and what cannot be measured."""
+"""The section on small changes: every kind of model, soundness of what is proved, and what
+cannot be measured.
+"""
 
 from dataclasses import replace
 from typing import Any
@@ -7,7 +9,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
-from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier, RandomForestRegressor
+from sklearn.ensemble import (
+    HistGradientBoostingClassifier,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
 from sklearn.linear_model import LogisticRegression as Peer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -46,7 +52,12 @@ def table(n=240, seed=0, missing=True):
             "c": rng.normal(size=n),
         }
     )
-    score = frame["a"] / 10 + (frame["b"] - 10) / 6 + 0.7 * (frame["job"] == "cook") + 0.3 * rng.normal(size=n)
+    score = (
+        frame["a"] / 10
+        + (frame["b"] - 10) / 6
+        + 0.7 * (frame["job"] == "cook")
+        + 0.3 * rng.normal(size=n)
+    )
     if missing:
         frame.loc[::7, "c"] = np.nan
     return frame, np.where(score > 0, "yes", "no"), 100 * score.to_numpy()
@@ -60,11 +71,19 @@ class Column:
 
 
 def context_of(model, X, y, task: Any = "classification", train: int | None = None):
-    """An audit's context for a fitted model; with ``train``, how many of the first rows it was fitted on."""
+    """An audit's context for a fitted model; with ``train``, how many of the first rows it was
+    fitted on.
+    """
     split, new = None, np.arange(len(y))
     if train is not None:
         new, none = np.arange(train, len(y)), np.arange(0)
-        split = Split(fit=np.arange(train), select=none, certify=new, keys=np.arange(len(y), dtype=np.uint64), order="hash")
+        split = Split(
+            fit=np.arange(train),
+            select=none,
+            certify=new,
+            keys=np.arange(len(y), dtype=np.uint64),
+            order="hash",
+        )
     held = X.iloc[new] if hasattr(X, "iloc") else X[new]
     return Context(
         title="it", target="y", task=task, X=X, y=y, groups=None,
@@ -135,12 +154,20 @@ def test_changes_turn_rows_stay_in_range_and_are_whole_where_numbers_are():
     for learner in (LogisticRegression(regularization=0.01), FOREST):
         context = fitted(learner)
         task = tasks(context)[0]
-        result, X, moves = task.function(**task.arguments), task.arguments["X"], task.arguments["moves"]
+        result, X, moves = (
+            task.function(**task.arguments),
+            task.arguments["X"],
+            task.arguments["moves"],
+        )
         assert moves.names == ("a", "b", "c")
         assert result["changes"]
         for change in result["changes"]:
             row = X.iloc[[change["row"]]].astype({"b": float})
-            assert change["before"] == context.model.predict(row)[0] == task.arguments["y"][change["row"]]
+            assert (
+                change["before"]
+                == context.model.predict(row)[0]
+                == task.arguments["y"][change["row"]]
+            )
             for name, old, new in change["columns"]:
                 assert row[name].iloc[0] == old
                 j = moves.names.index(name)
@@ -148,7 +175,9 @@ def test_changes_turn_rows_stay_in_range_and_are_whole_where_numbers_are():
                 assert name != "b" or abs(new - round(new)) < 1e-9 or change["distance"] > 0
                 row[name] = new
             assert context.model.predict(row)[0] == change["after"] != change["before"]
-        whole = [new for change in result["changes"] for name, _, new in change["columns"] if name == "b"]
+        whole = [
+            new for change in result["changes"] for name, _, new in change["columns"] if name == "b"
+        ]
         assert sum(new == round(new) for new in whole) >= 0.7 * len(whole) > 0
 
 
@@ -186,12 +215,20 @@ def test_what_is_proved_about_new_rows_holds():
     X, y, _ = table(n=140, missing=False)
     model = make_pipeline(preparation(KINDS), LogisticRegression(regularization=0.01)).fit(X, y)
     many, labels, _ = table(n=20000, seed=5, missing=False)
-    context = context_of(model, pd.concat([X, many[:80]], ignore_index=True), np.concatenate([y, labels[:80]]), train=140)
+    context = context_of(
+        model,
+        pd.concat([X, many[:80]], ignore_index=True),
+        np.concatenate([y, labels[:80]]),
+        train=140,
+    )
     radii = prove(model, many, moves_of(KINDS, X, many), None, 1.0, 0)["radii"]
     rng, trials, wrong = np.random.default_rng(1), 400, 0
     for _ in range(trials):
         some = rng.permutation(len(many))[:80]
-        drawn = {"radii": {**radii, **{name: radii[name][some] for name in ("values", "predicted")}}, "smoothed": None}
+        drawn = {
+            "radii": {**radii, **{name: radii[name][some] for name in ("values", "predicted")}},
+            "smoothed": None,
+        }
         (claim,) = proved_claims(context, drawn, labels[some], [], some, SMALL)
         wrong += claim.value > right_and_certified(radii, labels, SMALL).mean()
     assert 0 < wrong <= trials * 0.05 + 3 * np.sqrt(trials * 0.05 * 0.95)
@@ -204,7 +241,9 @@ def test_a_decision_threshold_is_the_models_own():
         for positive in ("yes", "no"):
             X, y, _ = table()
             pipeline = make_pipeline(preparation(KINDS), learner)
-            model = FixedThresholdClassifier(pipeline, threshold=0.2, pos_label=positive, response_method="predict_proba")
+            model = FixedThresholdClassifier(
+                pipeline, threshold=0.2, pos_label=positive, response_method="predict_proba"
+            )
             context = context_of(model.fit(X[:140], y[:140]), X, y, train=140)
             moves = moves_of(KINDS, X, X)
             view = view_of(context.model, X, moves)
@@ -233,7 +272,9 @@ def test_eigenpro():
     from surelearn.kernel.eigenpro import EigenProClassifier
     from surelearn.kernel.functions import Gaussian
 
-    section = section_of(fitted(EigenProClassifier(Gaussian(2.0), regularization=0.01, device="cpu")))
+    section = section_of(
+        fitted(EigenProClassifier(Gaussian(2.0), regularization=0.01, device="cpu"))
+    )
     chart = check_shape(section)
     assert 0 < chart.data["low"][1] <= chart.data["y"][1]
     assert "(PGD)" in section.notes[0]
@@ -257,17 +298,23 @@ def test_a_torch_module_is_attacked_by_gradients_and_smoothed():
     section = section_of(context_of(module, X, y))
     chart = check_shape(section)
     assert chart.data["y"][0] == 1.0
-    expected = np.abs(X[:, 0] + X[:, 1] / 5) / (X[:, 0].std() + X[:, 1].std() / 5)  # the boundary is a plane
+    # the boundary is a plane
+    expected = np.abs(X[:, 0] + X[:, 1] / 5) / (X[:, 0].std() + X[:, 1].std() / 5)
     assert chart.data["y"][2] == pytest.approx((expected > 0.1).mean(), abs=0.03)
     assert 0.3 < chart.data["low"][2] <= chart.data["y"][2]
-    assert any("randomized smoothing" in claim.label and claim.surely() == "99.9%" for claim in section.claims)
+    assert any(
+        "randomized smoothing" in claim.label and claim.surely() == "99.9%"
+        for claim in section.claims
+    )
     assert not any("new rows" in claim.label for claim in section.claims)
     assert "No claim about new rows" in section.notes[2]
 
 
 def test_a_plain_function_and_an_array():
     X = np.random.default_rng(0).normal(size=(100, 3))
-    section = section_of(context_of(lambda X: (X[:, 1] > 0.2).astype(int), X, (X[:, 1] > 0.2).astype(int)))
+    section = section_of(
+        context_of(lambda X: (X[:, 1] > 0.2).astype(int), X, (X[:, 1] > 0.2).astype(int))
+    )
     chart = check_shape(section)
     assert chart.data["y"][-1] < 0.75
     near = np.abs(X[:, 1] - 0.2) / X[:, 1].std()
@@ -305,12 +352,16 @@ def not_at_home(X):
 def test_models_that_cannot_be_measured_get_a_sentence():
     X = np.random.default_rng(0).normal(size=(60, 3))
     y = (X[:, 0] > 0).astype(int)
-    context = replace(context_of(lambda X: (X[:, 0] > 0).astype(int), X, y), options=Options(show_rows=True))
+    context = replace(
+        context_of(lambda X: (X[:, 0] > 0).astype(int), X, y), options=Options(show_rows=True)
+    )
     assert "the model is not at home" in section_of(replace(context, model=not_at_home)).notes[0]
     nan = replace(context, model=lambda X: np.full(len(X), np.nan))
     assert section_of(nan).notes[0] == "Not measured: the model predicts NaN"
     nan = replace(nan, task="regression", y=X[:, 0])
-    assert section_of(nan).notes[0] == "Not measured: the model predicts numbers that are not finite"
+    assert (
+        section_of(nan).notes[0] == "Not measured: the model predicts numbers that are not finite"
+    )
     one = replace(context, model=RandomForestClassifier(2).fit(X, np.ones(len(X))))
     assert "one class only" in section_of(one).notes[0]
     flat = replace(context, model=lambda X: np.zeros((len(X), 2)))

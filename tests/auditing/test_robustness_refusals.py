@@ -1,4 +1,6 @@
-"""The section on small changes where a model is not what it seems: names of classes, NaN, forms that are another's."""
+"""The section on small changes where a model is not what it seems: names of classes, NaN, forms
+that are another's.
+"""
 
 from dataclasses import replace
 
@@ -30,7 +32,9 @@ def test_outputs_of_a_module_are_called_as_its_classes_are(labels, outputs):
         module.bias.zero_()
     certificate = certify(module, X, y, task="classification", classes=labels)
     assert certificate.facts["risk.rate"] == 0.0
-    section = section_of(replace(context_of(lambda X: y[: len(X)], X, y), model=module, certificate=certificate))
+    section = section_of(
+        replace(context_of(lambda X: y[: len(X)], X, y), model=module, certificate=certificate)
+    )
     chart = check_shape(section)
     expected = np.abs(X[:, 0]) / X[:, 0].std()
     assert chart.data["y"][0] == 1.0
@@ -48,10 +52,19 @@ def test_classes_that_do_not_fit_get_a_sentence():
         certify(torch.nn.Linear(3, 1), X, y, task="classification", classes=[0, 1, 2])
     with pytest.raises(ValueError, match=r"y holds [01], a label the model never saw"):
         certify(torch.nn.Linear(3, 2), X, y, task="classification", classes=["n", "y"])
-    with pytest.raises(ValueError, match=r"the model predicts 0\.25, which is no class: it knows 0, 1"):
+    with pytest.raises(
+        ValueError, match=r"the model predicts 0\.25, which is no class: it knows 0, 1"
+    ):
         certify(lambda X: np.full(len(X), 0.25), X, y, task="classification", classes=[0, 1])
     with pytest.raises(ValueError, match="the baseline predicts 7, which is no class"):
-        certify(lambda _: y, X, y, task="classification", classes=[0, 1], baseline=lambda X: np.full(len(X), 7))
+        certify(
+            lambda _: y,
+            X,
+            y,
+            task="classification",
+            classes=[0, 1],
+            baseline=lambda X: np.full(len(X), 7),
+        )
 
 
 def only_at_home(table, answers):
@@ -63,8 +76,11 @@ def only_at_home(table, answers):
 def test_nan_for_changed_rows_is_a_sentence_and_no_success():
     X = np.random.default_rng(0).normal(size=(60, 3))
     y = (X[:, 0] > 0).astype(float)
-    context = replace(context_of(lambda X: (X[:, 0] > 0).astype(float), X, y), model=only_at_home(X, y))
-    section = section_of(replace(context, options=replace(context.options, show_rows=True)))  # with the model's message
+    context = replace(
+        context_of(lambda X: (X[:, 0] > 0).astype(float), X, y), model=only_at_home(X, y)
+    )
+    # with the model's message
+    section = section_of(replace(context, options=replace(context.options, show_rows=True)))
     assert not section.findings
     assert section.notes[0].startswith("Not measured: ")
     assert "the model returned NaN for" in section.notes[0]
@@ -113,7 +129,9 @@ def test_a_model_that_is_not_what_it_looks_like_is_not_proved():
     assert "a black-box attack" in section.notes[0]
     assert "it may score otherwise than LogisticRegression" in section.notes[0]
     assert not section.claims
-    assert section.notes[2].startswith("Nothing is proved about the model itself, for the same reason.")
+    assert section.notes[2].startswith(
+        "Nothing is proved about the model itself, for the same reason."
+    )
 
 
 class Clipped(StandardScaler):
@@ -125,7 +143,10 @@ def test_a_preparation_that_is_not_what_it_looks_like_is_not_known():
     X, y, _ = table(missing=False)
     steps = ColumnTransformer([("numbers", Clipped(), ["a", "b"]), ("c", StandardScaler(), ["c"])])
     section = section_of(context_of(make_pipeline(steps, Peer()).fit(X, y), X, y, train=140))
-    assert "how the step 'numbers' of its preparation moves with a number is not known" in section.notes[0]
+    assert (
+        "how the step 'numbers' of its preparation moves with a number is not known"
+        in section.notes[0]
+    )
     assert not section.claims
 
 
@@ -140,5 +161,9 @@ def test_a_threshold_on_a_score_is_not_one_on_a_probability():
     moves = moves_of({}, X, X)
     for model, level in ((by_score, 0.5), (by_chance, 0.0)):  # a probability of 0.5 is a score of 0
         inside = model.estimator_
-        expected = np.abs(inside.decision_function(X) - level) / (np.abs(inside.coef_[0]) @ X.std(axis=0))
-        np.testing.assert_allclose(prove(model, X, moves, None, 1.0, 0)["radii"]["values"], expected, rtol=1e-6)
+        expected = np.abs(inside.decision_function(X) - level) / (
+            np.abs(inside.coef_[0]) @ X.std(axis=0)
+        )
+        np.testing.assert_allclose(
+            prove(model, X, moves, None, 1.0, 0)["radii"]["values"], expected, rtol=1e-6
+        )

@@ -1,4 +1,6 @@
-"""How the sections of the page run: beside each other, each skipped by its name, and whatever one of them raises."""
+"""How the sections of the page run: beside each other, each skipped by its name, and whatever
+one of them raises.
+"""
 
 import re
 from dataclasses import replace
@@ -39,7 +41,10 @@ def entry(key, tasks=None, write=None):
 
     def three(context):
         keys = [f"{key}/{i}" for i in range(3)]
-        return [jobs.Task(key, jobs.seed_for, {"key": key, "random_state": context.seed(key)}) for key in keys]
+        return [
+            jobs.Task(key, jobs.seed_for, {"key": key, "random_state": context.seed(key)})
+            for key in keys
+        ]
 
     def said(_, results):
         return Section(key=key, title=key, notes=tuple(map(str, results)))
@@ -85,7 +90,9 @@ def test_what_one_section_raises_leaves_the_others(stage, error, note, monkeypat
 
 
 def test_a_section_may_have_nothing_to_say_or_nothing_to_do(monkeypatch, fitted):
-    idle = entry("b", tasks=always([]), write=lambda _, results: Section(key="b", title=str(results)))
+    idle = entry(
+        "b", tasks=always([]), write=lambda _, results: Section(key="b", title=str(results))
+    )
     found = audit_with(monkeypatch, fitted, entry("a", write=always(None)), idle)
     assert list(found) == ["b"]
     assert found["b"].title == "[]"
@@ -113,23 +120,38 @@ def test_sections_that_are_skipped_do_no_work(monkeypatch, fitted):
     wrong = fails(AssertionError("this section was skipped"))
     entries = [one if one.required else replace(one, write=wrong, tasks=wrong) for one in ENTRIES]
     found = audit_with(monkeypatch, fitted, *entries, skip=skippable())
-    assert set(found) == {"assumptions"}  # nothing is known of the rows of a model that was fitted elsewhere
+    # nothing is known of the rows of a model that was fitted elsewhere
+    assert set(found) == {"assumptions"}
 
 
 @pytest.mark.parametrize("task", ["classification", "regression"])
 def test_every_section_can_be_skipped_and_is_named_as_it_stands(task, tmp_path):
-    """Keys are those of the page; what the claims rest on stays; the page is drawn without the others."""
+    """Keys are those of the page; what the claims rest on stays; the page is drawn without the
+    others.
+    """
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(rng.normal(size=(200, 3)), columns=["a", "b", "c"])
     signal = frame["a"] + 0.5 * rng.normal(size=200)
     frame["y"] = signal if task == "regression" else np.where(signal > 0, "yes", "no")
-    options = {"target": "y", "models": "median" if task == "regression" else "naive Bayes", "ledger": False, "effort": 0.1}
+    options = {
+        "target": "y",
+        "models": "median" if task == "regression" else "naive Bayes",
+        "ledger": False,
+        "effort": 0.1,
+    }
     options |= {"refits": 2, "curve_repeats": 1, "n_jobs": 1}
     everything = surelearn.audit(frame, **options)
     keys = [section.key for section in everything.sections]
     order = [entry.key for entry in ENTRIES]
     assert [key for key in order if key in keys] == keys
-    assert {"robustness", "poisoning", "membership", "attribution", "stability", "learning_curve"} <= set(keys)
+    assert {
+        "robustness",
+        "poisoning",
+        "membership",
+        "attribution",
+        "stability",
+        "learning_curve",
+    } <= set(keys)
     bare = surelearn.audit(frame, **options, skip=skippable())
     assert [section.key for section in bare.sections] == ["data", "assumptions", "split"]
     assert bare.certificate == everything.certificate
@@ -137,7 +159,10 @@ def test_every_section_can_be_skipped_and_is_named_as_it_stands(task, tmp_path):
     page = bare.to_html()
     assert all(section.title in page for section in bare.sections)
     left_out = [section.title for section in everything.sections if section.key in skippable()]
-    drawn, whole = (set(re.findall(r"<(?:h2|h3|summary)[^>]*>\s*([^<]*?)\s*<", one)) for one in (page, everything.to_html()))
+    drawn, whole = (
+        set(re.findall(r"<(?:h2|h3|summary)[^>]*>\s*([^<]*?)\s*<", one))
+        for one in (page, everything.to_html())
+    )
     assert {"Adversarial robustness", "Stability"} <= whole & set(left_out)
     assert not drawn & set(left_out)
     assert bare.verdict.text[:20] in bare.to_markdown()
@@ -164,7 +189,9 @@ def test_one_section_is_skipped_by_its_name_alone(monkeypatch, fitted):
 
 @pytest.mark.parametrize("skip", [["nonsense"], ["attribution", "nonsense"], "nonsense"])
 def test_unknown_sections_are_refused(skip, fitted):
-    with pytest.raises(ValueError, match=r"^skip must name sections among over_time, .*columns, not 'nonsense'"):
+    with pytest.raises(
+        ValueError, match=r"^skip must name sections among over_time, .*columns, not 'nonsense'"
+    ):
         surelearn.audit(*fitted, skip=skip, **QUICK)
 
 
@@ -177,14 +204,28 @@ def test_effort_is_a_finite_number_above_zero(effort, fitted):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--skip", "nonsense"], f"--skip must name sections among {', '.join(skippable())}, not 'nonsense'"),
+        (
+            ["--skip", "nonsense"],
+            f"--skip must name sections among {', '.join(skippable())}, not 'nonsense'",
+        ),
         (["--effort", "0"], "--effort must be a finite number above 0, not 0"),
         (["--effort", "nan"], "--effort must be a finite number above 0, not nan"),
     ],
 )
 def test_the_command_line_refuses_them_in_one_sentence(words, said, tmp_path):
     result = CliRunner().invoke(
-        main, ["audit", "iris", "--model", "majority", "--jobs", "1", "--out", str(tmp_path / "out"), *words]
+        main,
+        [
+            "audit",
+            "iris",
+            "--model",
+            "majority",
+            "--jobs",
+            "1",
+            "--out",
+            str(tmp_path / "out"),
+            *words,
+        ],
     )
     assert result.exit_code == 2
     assert result.output.strip() == said
@@ -192,19 +233,44 @@ def test_the_command_line_refuses_them_in_one_sentence(words, said, tmp_path):
 
 
 def test_the_command_line_lists_what_is_proved(tmp_path):
-    words = ["audit", "breast_cancer", "--model", "logistic regression", "--jobs", "1", "--out", str(tmp_path / "out")]
-    words += ["--ledger", str(tmp_path / "ledger"), "--effort", "0.2", "--skip", "membership", "--skip", "attribution"]
+    words = [
+        "audit",
+        "breast_cancer",
+        "--model",
+        "logistic regression",
+        "--jobs",
+        "1",
+        "--out",
+        str(tmp_path / "out"),
+    ]
+    words += [
+        "--ledger",
+        str(tmp_path / "ledger"),
+        "--effort",
+        "0.2",
+        "--skip",
+        "membership",
+        "--skip",
+        "attribution",
+    ]
     lines = CliRunner().invoke(main, words).output.splitlines()
     at = lines.index("Proved, each alone at its own confidence")
     assert lines[at + 1].startswith(
-        "  robust accuracy on new rows, every number changed by at most 0.1 standard deviations in L∞"
+        "  robust accuracy on new rows, every number changed by at most 0.1 standard deviations"
+        " in L∞"
     )
     assert lines[at + 1].endswith("(95%), and 3 more on the page")
-    assert "poisoned rows per clean row, within the columns' range, to flip the answer on every fit row" in lines[at + 2]
+    assert (
+        "poisoned rows per clean row, within the columns' range, to flip the answer on every"
+        " fit row" in lines[at + 2]
+    )
     assert "(deterministic), and 2 more on the page" in lines[at + 2]
 
 
 def test_neither_skip_nor_effort_makes_it_another_use_of_the_rows(fitted, tmp_path):
     options = {"refits": 0, "curve_repeats": 0, "ledger": tmp_path / "ledger"}
-    turns = [surelearn.audit(*fitted, skip=skippable(), effort=effort, **options).numbers["turn"] for effort in (1, 2)]
+    turns = [
+        surelearn.audit(*fitted, skip=skippable(), effort=effort, **options).numbers["turn"]
+        for effort in (1, 2)
+    ]
     assert turns == [1, 1]

@@ -1,4 +1,6 @@
-"""A model fitted elsewhere, audited with the rows it was fitted on: every section is filled, and no row does both."""
+"""A model fitted elsewhere, audited with the rows it was fitted on: every section is filled,
+and no row does both.
+"""
 
 import numpy as np
 import pandas as pd
@@ -16,7 +18,14 @@ from sklearn.tree import DecisionTreeClassifier
 
 import surelearn
 from surelearn.auditing.sections.poisoning.work import _cut
-from surelearn.auditing.seen import LEAST_CHANCE, _chance, check_seen, stack, unfitted_of, with_seeds
+from surelearn.auditing.seen import (
+    LEAST_CHANCE,
+    _chance,
+    check_seen,
+    stack,
+    unfitted_of,
+    with_seeds,
+)
 from surelearn.fingerprint import fingerprint_model
 from surelearn.linear import DPLogisticRegression
 from surelearn.selection.costs import best_constant
@@ -64,7 +73,11 @@ def module(seen):
     torch = pytest.importorskip("torch")
     torch.manual_seed(0)
     module = torch.nn.Sequential(torch.nn.Linear(4, 16), torch.nn.ReLU(), torch.nn.Linear(16, 2))
-    steps, X, y = torch.optim.Adam(module.parameters(), lr=0.03), torch.tensor(seen[0]).float(), torch.tensor(seen[1])
+    steps, X, y = (
+        torch.optim.Adam(module.parameters(), lr=0.03),
+        torch.tensor(seen[0]).float(),
+        torch.tensor(seen[1]),
+    )
     for _ in range(250):
         steps.zero_grad()
         torch.nn.functional.cross_entropy(module(X), y).backward()
@@ -77,7 +90,10 @@ CLASSES = {"task": "classification", "classes": [0, 1]}
 
 @pytest.mark.slow
 def test_a_torch_module_whatever_the_jobs(module, seen, others):
-    one, two = (surelearn.audit(module, *others, seen=seen, **{**CLASSES, **QUICK, "n_jobs": jobs}) for jobs in (1, 2))
+    one, two = (
+        surelearn.audit(module, *others, seen=seen, **{**CLASSES, **QUICK, "n_jobs": jobs})
+        for jobs in (1, 2)
+    )
     assert one.to_json() == two.to_json()
 
 
@@ -96,15 +112,21 @@ def test_all_four_sections_of_a_torch_module(module, seen, others):
     assert not any("Not measured" in notes(one, key) for key in ATTACKS)
     influential = [int(row[0]) for row in one["poisoning"].tables[-1].rows]
     shown = [row[-2] for row in one["poisoning"].tables[-1].rows]
-    assert shown == [str(seen[1][place - 1]) for place in influential]  # numbered among the rows seen
+    # numbered among the rows seen
+    assert shown == [str(seen[1][place - 1]) for place in influential]
 
 
 def test_a_torch_module_names_its_outputs_in_their_order(module, seen, others):
     """Labels that sort the other way round change nothing that is measured."""
-    names, asked = np.array(["yes", "no"]), {**ONLY["membership"], "skip": ["robustness", "attribution"]}
+    names, asked = (
+        np.array(["yes", "no"]),
+        {**ONLY["membership"], "skip": ["robustness", "attribution"]},
+    )
     plain = surelearn.audit(module, *others, seen=seen, **CLASSES, **asked)
     (X, y), (new, truth) = ((part, names[labels]) for part, labels in (seen, others))
-    named = surelearn.audit(module, new, truth, seen=(X, y), task="classification", classes=["yes", "no"], **asked)
+    named = surelearn.audit(
+        module, new, truth, seen=(X, y), task="classification", classes=["yes", "no"], **asked
+    )
     for key, count in (("membership", 1), ("poisoning", 3)):
         found = [[finding.numbers for finding in result[key].findings] for result in (plain, named)]
         assert len(found[0]) == count
@@ -114,7 +136,9 @@ def test_a_torch_module_names_its_outputs_in_their_order(module, seen, others):
 def test_all_four_sections_of_a_forest_whose_seed_is_open(seen, others):
     forest = RandomForestClassifier(15).fit(*seen)
     before = fingerprint_model(forest)
-    one, two = (surelearn.audit(forest, *others, seen=seen, **{**QUICK, "n_jobs": jobs}) for jobs in (1, 2))
+    one, two = (
+        surelearn.audit(forest, *others, seen=seen, **{**QUICK, "n_jobs": jobs}) for jobs in (1, 2)
+    )
     assert one.to_json() == two.to_json()
     assert fingerprint_model(forest) == before
     assert "SL601" in codes(one, "robustness")
@@ -122,7 +146,9 @@ def test_all_four_sections_of_a_forest_whose_seed_is_open(seen, others):
     assert codes(one, "membership") == {"SL641", "SL642"}
     assert one["membership"].findings[0].numbers["low"] > 0.6
     assert "SL661" in codes(one, "attribution")
-    assert "The attacks were run on 120 training rows (members) and 90 certify rows" in notes(one, "membership")
+    assert "The attacks were run on 120 training rows (members) and 90 certify rows" in notes(
+        one, "membership"
+    )
     assert one["split"].tables[0].rows == (("fit", "120"), ("certify", "90"))
     assert "vouches that" in notes(one, "split")
     assert one.numbers["seen"]["rows"] == 120
@@ -134,7 +160,9 @@ def test_a_function_is_attacked_but_not_fitted_again(seen, others):
     result = surelearn.audit(lambda X: forest.predict(X), *others, seen=seen, **CLASSES, **QUICK)
     assert codes(result, "membership") == {"SL641"}
     assert result["membership"].findings[0].numbers["low"] > 0.5
-    assert "how it was fitted, so that it could be fitted again, is not known here" in notes(result, "poisoning")
+    assert "how it was fitted, so that it could be fitted again, is not known here" in notes(
+        result, "poisoning"
+    )
     assert "SL601" in codes(result, "robustness")
     assert "SL661" in codes(result, "attribution")
 
@@ -142,10 +170,14 @@ def test_a_function_is_attacked_but_not_fitted_again(seen, others):
 def test_a_regression_and_a_private_learner(seen, others):
     (X, y), (new, truth) = seen, others
     forest = RandomForestRegressor(15, random_state=0).fit(X, y + X[:, 0])
-    result = surelearn.audit(forest, new, truth + new[:, 0], seen=(X, y + X[:, 0]), **ONLY["membership"])
+    result = surelearn.audit(
+        forest, new, truth + new[:, 0], seen=(X, y + X[:, 0]), **ONLY["membership"]
+    )
     assert codes(result, "membership") == {"SL641", "SL642"}
     private = DPLogisticRegression(epsilon=1.0).fit(X, y)
-    assert "SL643" in codes(surelearn.audit(private, new, truth, seen=seen, **ONLY["membership"]), "membership")
+    assert "SL643" in codes(
+        surelearn.audit(private, new, truth, seen=seen, **ONLY["membership"]), "membership"
+    )
 
 
 def test_without_the_rows_the_page_asks_for_them(linear, others):
@@ -160,7 +192,10 @@ def test_without_the_rows_the_page_asks_for_them(linear, others):
 
 def test_units_come_from_the_rows_seen(linear, seen, others):
     (X, y), asked = seen, ONLY["robustness"]
-    one, wide = (surelearn.audit(linear, *others, seen=pair, **asked)["robustness"] for pair in (seen, (2 * X, y)))
+    one, wide = (
+        surelearn.audit(linear, *others, seen=pair, **asked)["robustness"]
+        for pair in (seen, (2 * X, y))
+    )
     change = [section.findings[0].numbers["median change"] for section in (one, wide)]
     assert change[1] == pytest.approx(change[0] / 2, rel=1e-3)
     alone = surelearn.audit(linear, *others, **asked)["robustness"]
@@ -170,19 +205,29 @@ def test_units_come_from_the_rows_seen(linear, seen, others):
 
 def test_the_majority_is_that_of_the_rows_seen(linear, seen, others):
     skip = {**QUICK, "skip": list(ATTACKS)}
-    known, unknown = (surelearn.audit(linear, *others, seen=pair, **skip).certificate for pair in (seen, None))
-    constants = [[c.label for c in each.claims if c.quantity == "baseline_risk"] for each in (known, unknown)]
+    known, unknown = (
+        surelearn.audit(linear, *others, seen=pair, **skip).certificate for pair in (seen, None)
+    )
+    constants = [
+        [c.label for c in each.claims if c.quantity == "baseline_risk"] for each in (known, unknown)
+    ]
     assert constants[0] == [f"errors of always answering {int(seen[1].mean() > 0.5)}"]
     assert len(constants[1]) == 2
 
 
 def test_a_moved_threshold_is_moved_in_the_refits_as_well(seen, others):
-    model = FixedThresholdClassifier(LogisticRegression(), threshold=0.9, response_method="predict_proba").fit(*seen)
+    model = FixedThresholdClassifier(
+        LogisticRegression(), threshold=0.9, response_method="predict_proba"
+    ).fit(*seen)
     result = surelearn.audit(model, *others, seen=seen, **ONLY["poisoning"])
     clean = {finding.code: finding.numbers for finding in result["poisoning"].findings}
     assert clean["SL621"]["clean"] == np.mean(model.predict(others[0]) != others[1])
     assert abs(clean["SL623"]["3%"] - clean["SL623"]["clean"]) < 0.1  # at 0.5 it would be far off
-    context = type("Context", (), {"model": model, "threshold": None, "options": type("Options", (), {"positive": None})})
+    context = type(
+        "Context",
+        (),
+        {"model": model, "threshold": None, "options": type("Options", (), {"positive": None})},
+    )
     assert _cut(context) == {"threshold": 0.9, "positive": 1, "response": "predict_proba"}  # pyright: ignore[reportArgumentType]
 
 
@@ -191,9 +236,14 @@ def test_a_moved_threshold_is_moved_in_the_refits_as_well(seen, others):
 
 @pytest.mark.parametrize("again", [90, 20, 12])
 def test_rows_that_were_fitted_on_do_not_certify(again, linear, seen, others, tmp_path):
-    X, y = (np.concatenate([part[:again], new[again:]]) for part, new in zip(seen, others, strict=True))
+    X, y = (
+        np.concatenate([part[:again], new[again:]]) for part, new in zip(seen, others, strict=True)
+    )
     ledger = tmp_path / "ledger.json"
-    with pytest.raises(ValueError, match=rf"^{again} of the 90 rows of X and y are in seen as well, .* so pass others$"):
+    with pytest.raises(
+        ValueError,
+        match=rf"^{again} of the 90 rows of X and y are in seen as well, .* so pass others$",
+    ):
         surelearn.audit(linear, X, y, seen=seen, **{**QUICK, "ledger": ledger})
     assert not ledger.exists()
     with pytest.raises(ValueError, match="are in seen as well"):
@@ -207,10 +257,14 @@ def test_copies_that_chance_gives_are_a_finding():
     order = np.random.default_rng(0).permutation(np.setdiff1d(np.arange(150), [first, second]))
     train, certify = np.append(order[:99], first), np.append(order[99:], second)
     model = LogisticRegression(max_iter=500).fit(X[train], y[train])
-    result = surelearn.audit(model, X[certify], y[certify], seen=(X[train], y[train]), **{**QUICK, "skip": list(ATTACKS)})
+    result = surelearn.audit(
+        model, X[certify], y[certify], seen=(X[train], y[train]), **{**QUICK, "skip": list(ATTACKS)}
+    )
     (finding,) = result["split"].findings
     assert finding.code == "SL104"
-    assert finding.text.startswith("1 of the 50 rows is equal to a row that the model was fitted on")
+    assert finding.text.startswith(
+        "1 of the 50 rows is equal to a row that the model was fitted on"
+    )
     assert finding.text in " ".join(result["assumptions"].notes)
 
 
@@ -224,12 +278,19 @@ def test_honest_draws_from_few_distinct_rows_are_seldom_refused():
         refused += _chance(drawn, 50, both) < LEAST_CHANCE
     assert refused <= 2  # at 0.1%, more than 2 of 200 happens once in 800
     repeated = np.repeat(np.arange(40, dtype=np.uint64), 4)
-    assert _chance(np.append(repeated, repeated[:40]), 40, 40) > 0.5  # each four times: which side they are on says nothing
+    # each four times: which side they are on says nothing
+    assert _chance(np.append(repeated, repeated[:40]), 40, 40) > 0.5
 
 
 def test_copies_are_counted_in_any_number_of_rows():
-    """Few rows used again are not refused, but warned of; of many, the normal distribution tells the same."""
-    for n, again, low, high in ((210, 8, 0.001, 0.02), (210, 14, 0.0, 0.001), (9000, 2100, 0.0, 1e-9)):
+    """Few rows used again are not refused, but warned of; of many, the normal distribution
+    tells the same.
+    """
+    for n, again, low, high in (
+        (210, 8, 0.001, 0.02),
+        (210, 14, 0.0, 0.001),
+        (9000, 2100, 0.0, 1e-9),
+    ):
         hashes = np.arange(n, dtype=np.uint64)
         hashes[-again:] = hashes[:again]
         assert low <= _chance(hashes, 3 * n // 7, again) < high
@@ -267,22 +328,44 @@ def test_rows_in_another_type_are_the_same_rows(one, other, frame, seen):
 
 def test_columns_of_a_type_each_and_targets_in_another(seen):
     X, y = seen
-    numbers = pd.DataFrame({"a": X[:, 0], "b": (9 * X[:, 1]).round(), "c": np.where(X[:, 2] > 0, "x", "y")})
+    numbers = pd.DataFrame(
+        {"a": X[:, 0], "b": (9 * X[:, 1]).round(), "c": np.where(X[:, 2] > 0, "x", "y")}
+    )
     numbers.loc[3, "b"] = np.nan
-    given = numbers.assign(a=numbers["a"].astype(str), b=numbers["b"].astype("Int64"), c=numbers["c"].astype("category"))
+    given = numbers.assign(
+        a=numbers["a"].astype(str),
+        b=numbers["b"].astype("Int64"),
+        c=numbers["c"].astype("category"),
+    )
     model = DecisionTreeClassifier().fit(X, y)
     for one, other in ((numbers, given), (given, numbers)):
         with pytest.raises(ValueError, match="120 of the 120 rows of X and y are in seen as well"):
             check_seen((one, y.astype(object)), model, other, y, "classification", None, 0)
-    text = numbers.assign(b="0" + numbers["b"].fillna(0).astype(str))  # words, of which none is read as a number
-    assert check_seen((text, y), model, text.assign(b="0" + text["b"]), y, "classification", None, 0).findings == ()
+    # words, of which none is read as a number
+    text = numbers.assign(b="0" + numbers["b"].fillna(0).astype(str))
+    assert (
+        check_seen(
+            (text, y), model, text.assign(b="0" + text["b"]), y, "classification", None, 0
+        ).findings
+        == ()
+    )
 
 
-@pytest.mark.parametrize("kind", [np.asarray, lambda y: y.astype(object), pd.Categorical, pd.Series])
+@pytest.mark.parametrize(
+    "kind", [np.asarray, lambda y: y.astype(object), pd.Categorical, pd.Series]
+)
 def test_the_majority_of_any_kind_of_label(kind, seen, others):
     words = np.array(["no", "yes"])
     model = LogisticRegression().fit(seen[0], words[seen[1]])
-    found = check_seen((seen[0], kind(words[seen[1]])), model, others[0], words[others[1]], "classification", None, 0)
+    found = check_seen(
+        (seen[0], kind(words[seen[1]])),
+        model,
+        others[0],
+        words[others[1]],
+        "classification",
+        None,
+        0,
+    )
     majority = best_constant(found.y)
     assert majority == words[int(seen[1].mean() > 0.5)]
     assert type(majority) is str
@@ -290,27 +373,38 @@ def test_the_majority_of_any_kind_of_label(kind, seen, others):
 
 def test_sparse_rows_in_any_form(linear, seen, others):
     one, two = (
-        surelearn.audit(linear, kind(others[0]), others[1], seen=(kind(seen[0]), seen[1]), **ONLY["poisoning"])
+        surelearn.audit(
+            linear, kind(others[0]), others[1], seen=(kind(seen[0]), seen[1]), **ONLY["poisoning"]
+        )
         for kind in (csr_array, coo_array)
     )
     assert one.to_json() == two.to_json()
     assert codes(one, "poisoning") >= {"SL621", "SL622"}
     row = one["poisoning"].tables[-1].rows[0]
-    dense = surelearn.audit(linear, *others, seen=seen, **ONLY["poisoning"])["poisoning"].tables[-1].rows[0]
+    dense = (
+        surelearn.audit(linear, *others, seen=seen, **ONLY["poisoning"])["poisoning"]
+        .tables[-1]
+        .rows[0]
+    )
     assert row == dense
 
 
 def test_a_name_for_two_columns_is_refused(linear, seen, others):
     X, new = (pd.DataFrame(part[0], columns=["a", "b", "b", "c"]) for part in (seen, others))
     for pair, said in (((X, seen[1]), "seen"), (None, "X")):
-        with pytest.raises(ValueError, match=f"^{said} has two columns named 'b': give every column a name of its own$"):
+        with pytest.raises(
+            ValueError,
+            match=f"^{said} has two columns named 'b': give every column a name of its own$",
+        ):
             surelearn.audit(linear, new, others[1], seen=pair, **QUICK)
 
 
 def test_another_set_of_rows_seen_is_another_look(linear, seen, others, tmp_path):
     asked = {**QUICK, "ledger": tmp_path / "ledger.json", "skip": list(ATTACKS)}
     pairs = (seen, seen, rows(120, 5), seen)
-    assert [surelearn.audit(linear, *others, seen=pair, **asked).numbers["turn"] for pair in pairs] == [1, 1, 2, 1]
+    assert [
+        surelearn.audit(linear, *others, seen=pair, **asked).numbers["turn"] for pair in pairs
+    ] == [1, 1, 2, 1]
 
 
 # What cannot be.
@@ -321,13 +415,28 @@ def test_another_set_of_rows_seen_is_another_look(linear, seen, others, tmp_path
     [
         (lambda X, _: X, r"^seen must be a pair \(X_seen, y_seen\)"),
         (lambda X, y: (X, y, y), "^seen must be a pair"),
-        (lambda X, y: (X, y[:-1]), "^seen must have one target per row: it has 120 rows and targets of"),
+        (
+            lambda X, y: (X, y[:-1]),
+            "^seen must have one target per row: it has 120 rows and targets of",
+        ),
         (lambda X, y: (X, np.column_stack([y, y])), "^seen must have one target per row"),
-        (lambda X, y: (X[:1], y[:1]), "^seen must hold all rows that the model was fitted on, not 1$"),
-        (lambda X, y: (X[:, :3], y), r"^seen must have the columns of X: it has the shape \(120, 3\), X \(90, 4\)$"),
+        (
+            lambda X, y: (X[:1], y[:1]),
+            "^seen must hold all rows that the model was fitted on, not 1$",
+        ),
+        (
+            lambda X, y: (X[:, :3], y),
+            r"^seen must have the columns of X: it has the shape \(120, 3\), X \(90, 4\)$",
+        ),
         (lambda X, y: (X[:, 0], y), "^seen must have the columns of X: it has the shape"),
-        (lambda X, y: (pd.DataFrame(X), y), "^seen must come as X does: X is ndarray, seen is DataFrame$"),
-        (lambda X, y: (csr_array(X), y), "^seen must come as X does: X is ndarray, seen is csr_array$"),
+        (
+            lambda X, y: (pd.DataFrame(X), y),
+            "^seen must come as X does: X is ndarray, seen is DataFrame$",
+        ),
+        (
+            lambda X, y: (csr_array(X), y),
+            "^seen must come as X does: X is ndarray, seen is csr_array$",
+        ),
         (lambda X, y: (X, np.where(y, 1.0, np.nan)), "^seen must have a target in every row"),
         (lambda X, y: (X, [None, *y[1:]]), "^seen must have a target in every row"),
         (lambda X, y: (X, y + 1), "^seen has the label 2, which the model does not know"),
@@ -347,13 +456,18 @@ def test_targets_of_a_regression_are_finite_numbers(seen, others):
 
 
 def test_rows_and_targets_are_as_many(linear, seen, others):
-    with pytest.raises(ValueError, match=r"^X and y must have the same length: X has 90 rows, y has 89$"):
+    with pytest.raises(
+        ValueError, match=r"^X and y must have the same length: X has 90 rows, y has 89$"
+    ):
         surelearn.audit(linear, others[0], others[1][:-1], seen=seen, **QUICK)
 
 
 def test_lists_are_rows_as_well(linear, seen, others):
     lists = [[part.tolist() for part in pair] for pair in (seen, others)]
-    one, two = (surelearn.audit(linear, *new, seen=old, **ONLY["membership"]) for old, new in ((seen, others), lists))
+    one, two = (
+        surelearn.audit(linear, *new, seen=old, **ONLY["membership"])
+        for old, new in ((seen, others), lists)
+    )
     assert one.to_json() == two.to_json()
 
 
@@ -367,9 +481,9 @@ def test_a_table_has_its_own_rows(seen):
 
 def frame_of(X, y, words=("low", "high")):
     word = np.array(words)[(X[:, 3] > 0).astype(int)]
-    return pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "c": pd.Categorical(word, categories=list(words))}), np.where(
-        y, "yes", "no"
-    )
+    return pd.DataFrame(
+        {"a": X[:, 0], "b": X[:, 1], "c": pd.Categorical(word, categories=list(words))}
+    ), np.where(y, "yes", "no")
 
 
 def test_columns_by_name_and_categories_of_their_own(seen, others):
@@ -377,12 +491,19 @@ def test_columns_by_name_and_categories_of_their_own(seen, others):
     new["c"] = new["c"].cat.add_categories("never")
     encoder = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1)
     forest = make_pipeline(encoder, RandomForestClassifier(10, random_state=0)).fit(X, y)
-    one, two = (surelearn.audit(forest, new, truth, seen=(part, y), **QUICK) for part in (X, X[["c", "a", "b"]]))
+    one, two = (
+        surelearn.audit(forest, new, truth, seen=(part, y), **QUICK)
+        for part in (X, X[["c", "a", "b"]])
+    )
     assert one.to_json() == two.to_json()
     assert codes(one, "membership") == {"SL641", "SL642"}
-    with pytest.raises(ValueError, match=r"^seen must have the columns of X: X has 'c', seen has not$"):
+    with pytest.raises(
+        ValueError, match=r"^seen must have the columns of X: X has 'c', seen has not$"
+    ):
         surelearn.audit(forest, new, truth, seen=(X.drop(columns="c"), y), **QUICK)
-    with pytest.raises(ValueError, match=r"^seen must have the columns of X: seen has 'd', X has not$"):
+    with pytest.raises(
+        ValueError, match=r"^seen must have the columns of X: seen has 'd', X has not$"
+    ):
         surelearn.audit(forest, new, truth, seen=(X.assign(d=1), y), **QUICK)
 
 
@@ -394,7 +515,9 @@ def test_rows_are_stacked_whatever_they_came_in(seen, others):
     for kind in kinds:
         made = stack(kind(X), kind(new))
         assert type(made) is type(kind(X))
-        assert np.array_equal(made.toarray() if hasattr(made, "toarray") else np.asarray(made), both)
+        assert np.array_equal(
+            made.toarray() if hasattr(made, "toarray") else np.asarray(made), both
+        )
     words = [pd.DataFrame({"c": pd.Categorical(part)}) for part in (["x", "y"], ["z"])]
     assert stack(*words)["c"].dtype.categories.tolist() == ["x", "y", "z"]
 

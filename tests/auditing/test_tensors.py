@@ -1,4 +1,6 @@
-"""Tokens and images reach a model as they were given: nothing casts or flattens what nobody asked to."""
+"""Tokens and images reach a model as they were given: nothing casts or flattens what nobody
+asked to.
+"""
 
 import numpy as np
 import pytest
@@ -18,7 +20,9 @@ QUICK = {"ledger": False, "effort": 0.1}
 
 
 class Recorder:
-    """Says how bright a row is, and remembers the type and shape of every row that it was asked about."""
+    """Says how bright a row is, and remembers the type and shape of every row that it was asked
+    about.
+    """
 
     classes_ = np.array([0, 1])
 
@@ -27,7 +31,9 @@ class Recorder:
 
     def predict_proba(self, X):
         self.given.add((type(X).__name__, X.dtype.name, X.shape[1:]))
-        share = X.reshape(len(X), -1).astype(float).mean(axis=1) / (50 if X.dtype.kind in "iu" else 1)
+        share = X.reshape(len(X), -1).astype(float).mean(axis=1) / (
+            50 if X.dtype.kind in "iu" else 1
+        )
         return np.column_stack([1 - np.clip(share, 0.1, 0.9), np.clip(share, 0.1, 0.9)])
 
     def predict(self, X):
@@ -35,7 +41,9 @@ class Recorder:
 
 
 def notes_of(page, title):
-    return " ".join(note for section in page.sections if section.title == title for note in section.notes)
+    return " ".join(
+        note for section in page.sections if section.title == title for note in section.notes
+    )
 
 
 @pytest.mark.parametrize("name", ROWS)
@@ -61,7 +69,9 @@ def test_shares_of_tokens_mix_tokens():
     made = explain(model, X, X[:3])
     assert model.given == {("ndarray", X.dtype.name, (4,))}
     floats = X.astype(float)
-    as_floats = explain(lambda rows: Recorder().predict_proba(rows.astype(int))[:, 1], floats, floats[:3])
+    as_floats = explain(
+        lambda rows: Recorder().predict_proba(rows.astype(int))[:, 1], floats, floats[:3]
+    )
     np.testing.assert_allclose(made.values, as_floats.values, atol=1e-12)
 
 
@@ -88,7 +98,10 @@ def test_modules_are_given_tokens_and_images_as_they_are():
             return self.out(self.convolution(images).mean(dim=2))
 
     y, shared = RNG.integers(0, 2, 2 * N), {"task": "classification", "classes": [0, 1]}
-    for module, name, kind in ((Words(), "tokens", torch.int64), (Images(), "gray images", torch.float32)):
+    for module, name, kind in (
+        (Words(), "tokens", torch.int64),
+        (Images(), "gray images", torch.float32),
+    ):
         X = ROWS[name]
         certificate = certify(module, X[:N], y[:N], **shared)
         assert certificate.verify(module, X[:N], y[:N])
@@ -96,14 +109,20 @@ def test_modules_are_given_tokens_and_images_as_they_are():
         assert given == {(kind, X.shape[1:])}
         assert "not on tokens (whole numbers) or tensors" in notes_of(page, "Data poisoning")
         given.clear()
-    whole = RNG.integers(0, 9, (2 * N, 6))  # a table of counts, which a linear layer takes as floats only
+    # a table of counts, which a linear layer takes as floats only
+    whole = RNG.integers(0, 9, (2 * N, 6))
     table = torch.nn.Linear(6, 2)
-    assert certify(table, whole, y, **shared)["risk"].value == certify(table, whole.astype(float), y, **shared)["risk"].value
+    assert (
+        certify(table, whole, y, **shared)["risk"].value
+        == certify(table, whole.astype(float), y, **shared)["risk"].value
+    )
 
 
 def test_large_images_are_compared_as_a_whole():
     images = RNG.integers(0, 256, (120, 30, 30, 3), dtype=np.uint8)
-    new = np.concatenate([images[:5].astype(float), RNG.integers(0, 256, (3, 30, 30, 3)).astype(float)])
+    new = np.concatenate(
+        [images[:5].astype(float), RNG.integers(0, 256, (3, 30, 30, 3)).astype(float)]
+    )
     found = Novelty(images, len(new)).compare(new)
     assert found.copies.tolist() == found.near.tolist() == [True] * 5 + [False] * 3
     assert found.novel.sum() == 3

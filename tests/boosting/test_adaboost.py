@@ -1,4 +1,6 @@
-"""AdaBoost over stumps: Algorithm 1 in exact arithmetic, the peer, and what happens at the edges."""
+"""AdaBoost over stumps: Algorithm 1 in exact arithmetic, the peer, and what happens at the
+edges.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ METHODS = ("exact", "binned")
 
 
 def by_the_book(X, labels, weights, rounds):
-    """Algorithm 1 (and SAMME), trying every stump in fractions: (feature, threshold, below, above, ε) of every round."""
+    """Algorithm 1 (and SAMME), trying every stump in fractions: (feature, threshold, below,
+    above, ε) of every round.
+    """
     classes, D, made = max(labels) + 1, [Fraction(int(w)) for w in weights], []
     stumps = []
     for j in range(X.shape[1]):
@@ -41,7 +45,9 @@ def by_the_book(X, labels, weights, rounds):
         if error >= 1 - Fraction(1, classes) and made:
             break
         j, threshold, below, above = stump
-        made.append((*((j, threshold) if below != above else (0, math.inf)), below, above, float(error)))
+        made.append(
+            (*((j, threshold) if below != above else (0, math.inf)), below, above, float(error))
+        )
         if error in (0, 1 - Fraction(1, classes)):
             break
         factor = (classes - 1) * (1 - error) / error
@@ -93,7 +99,9 @@ def test_scikit_learn_agrees_where_the_criterion_is_the_same(load):
     theirs = sklearn.ensemble.AdaBoostClassifier(DecisionStump(), n_estimators=15).fit(X, y)
     ours = AdaBoostClassifier(15).fit(X, y)
     np.testing.assert_allclose(ours.estimator_errors_, theirs.estimator_errors_, atol=1e-9)
-    np.testing.assert_allclose(ours.estimator_weights_ * (2 if len(set(y)) == 2 else 1), theirs.estimator_weights_)
+    np.testing.assert_allclose(
+        ours.estimator_weights_ * (2 if len(set(y)) == 2 else 1), theirs.estimator_weights_
+    )
     for a, b in zip(ours.staged_predict(X), theirs.staged_predict(X), strict=True):
         np.testing.assert_array_equal(a, b)
 
@@ -112,7 +120,9 @@ def test_the_first_stump_errs_no_more_than_a_tree_of_depth_one_and_often_is_it()
 @pytest.mark.parametrize("classes", [2, 4])
 def test_both_engines_agree_where_no_feature_has_more_than_255_values(classes):
     rng = np.random.default_rng(1)
-    X = np.column_stack([rng.integers(0, k, size=3000) for k in (2, 3, 40, 255)] + [np.full(3000, 2.0)]).astype(float)
+    X = np.column_stack(
+        [rng.integers(0, k, size=3000) for k in (2, 3, 40, 255)] + [np.full(3000, 2.0)]
+    ).astype(float)
     y = (X[:, 1] + X[:, 2] / 20 + X[:, 3] / 100 + rng.normal(size=3000) > 3).astype(int) * (
         1 + rng.integers(classes - 1, size=3000)
     )
@@ -128,20 +138,29 @@ def test_bins_hold_about_equally_many_rows_and_change_little():
     rng = np.random.default_rng(2)
     X = rng.normal(size=(20_000, 6))
     y = (X[:, :3].sum(axis=1) + rng.normal(size=20_000) > 0).astype(int)
-    binned, exact = AdaBoostClassifier(40).fit(X, y), AdaBoostClassifier(40, method="exact").fit(X, y)
+    binned, exact = (
+        AdaBoostClassifier(40).fit(X, y),
+        AdaBoostClassifier(40, method="exact").fit(X, y),
+    )
     assert (binned.facts_["method"], exact.facts_["method"]) == ("binned", "exact")
     assert abs(binned.score(X, y) - exact.score(X, y)) < 0.005
-    np.testing.assert_allclose(binned.estimator_errors_[:3], exact.estimator_errors_[:3], atol=0.005)
+    np.testing.assert_allclose(
+        binned.estimator_errors_[:3], exact.estimator_errors_[:3], atol=0.005
+    )
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_every_prefix_of_a_long_run_errs_as_counted(method):
-    """Weights pass 1e100 on the way, and are divided by their sum; edges end in the cycle of Rudin, Daubechies and Schapire
-    (2004, Theorem 2): (√5 − 1)/2 for three weak learners of which each errs on one of three groups of rows."""
+    """Weights pass 1e100 on the way, and are divided by their sum; edges end in the cycle of
+    Rudin, Daubechies and Schapire (2004, Theorem 2): (√5 − 1)/2 for three weak learners of
+    which each errs on one of three groups of rows.
+    """
     X, y = np.arange(6.0)[:, None], np.array(["in", "in", "out", "out", "in", "in"])
     model = AdaBoostClassifier(1500, method=method).fit(X, y)
     assert np.log(2 * (1 - model.estimator_errors_)).sum() > np.log(1e100)  # of the sum of weights
-    np.testing.assert_allclose(1 - 2 * model.estimator_errors_[-9:], (math.sqrt(5) - 1) / 2, atol=1e-9)
+    np.testing.assert_allclose(
+        1 - 2 * model.estimator_errors_[-9:], (math.sqrt(5) - 1) / 2, atol=1e-9
+    )
     wrong = [int((predicted != y).sum()) for predicted in model.staged_predict(X)]
     np.testing.assert_array_equal(wrong, model.facts_["staged_errors"])
     for counts, margins in zip(model.margin_counts_, model.staged_margins(X, y), strict=True):
@@ -151,7 +170,11 @@ def test_every_prefix_of_a_long_run_errs_as_counted(method):
 
 def test_a_perfect_first_stump_is_the_vote():
     model = AdaBoostClassifier(50).fit([[1.0], [2.0], [3.0]], ["a", "b", "b"])
-    assert (model.n_rounds_, model.stopped_, model.thresholds_.tolist()) == (1, "perfect stump", [1.5])
+    assert (model.n_rounds_, model.stopped_, model.thresholds_.tolist()) == (
+        1,
+        "perfect stump",
+        [1.5],
+    )
     assert model.predict([[1.4], [1.6]]).tolist() == ["a", "b"]
     assert model.certificate_["training error"].value == 0
 
@@ -179,7 +202,9 @@ def test_weights_are_copies_and_zero_is_absent(method):
     rng = np.random.default_rng(4)
     X, y, weights = rng.normal(size=(60, 3)), rng.integers(3, size=60), rng.integers(0, 4, size=60)
     one = AdaBoostClassifier(20, method=method).fit(X, y, sample_weight=weights)
-    other = AdaBoostClassifier(20, method=method).fit(np.repeat(X, weights, axis=0), np.repeat(y, weights))
+    other = AdaBoostClassifier(20, method=method).fit(
+        np.repeat(X, weights, axis=0), np.repeat(y, weights)
+    )
     np.testing.assert_array_equal(one.thresholds_, other.thresholds_)
     np.testing.assert_allclose(one.estimator_weights_, other.estimator_weights_)
 
@@ -219,7 +244,9 @@ def test_tables_with_names_and_words_for_classes():
     assert model.predict(table).tolist() == ["young", "young", "old", "old"]
     assert model.features_.tolist() == [0]  # both are perfect: the first wins
     table.loc[2, "size"] = np.nan
-    with pytest.raises(ValueError, match=r"^X has missing values \(NaN\) in column 'size': fill them in .* first$"):
+    with pytest.raises(
+        ValueError, match=r"^X has missing values \(NaN\) in column 'size': fill them in .* first$"
+    ):
         model.fit(table, ["young", "young", "old", "old"])
     with pytest.raises(ValueError, match="missing values"):
         model.predict(table)
@@ -230,7 +257,10 @@ def test_tables_with_names_and_words_for_classes():
     [
         (AdaBoostClassifier(0), "n_rounds must be a whole number of at least 1, not 0"),
         (AdaBoostClassifier(2.5), "n_rounds must be a whole number"),
-        (AdaBoostClassifier(method="fast"), "method must be 'auto', 'exact' or 'binned', not 'fast'"),
+        (
+            AdaBoostClassifier(method="fast"),
+            "method must be 'auto', 'exact' or 'binned', not 'fast'",
+        ),
         (AdaBoostClassifier(method="exact", thresholds=[0.0]), "leave one of them out"),
         (DecisionStump(thresholds=[[0.0]] * 3), "thresholds must be an array"),
         (DecisionStump(thresholds=[np.inf]), "at most 255 finite numbers"),
@@ -251,9 +281,17 @@ def test_margins_of_every_round_and_their_plot():
     two = AdaBoostClassifier(12).fit(X[50:], y[50:])
     *_, last = two.staged_margins(X[50:], y[50:])
     signs = np.where(y[50:] == 2, 1, -1)
-    np.testing.assert_allclose(last, signs * two.decision_function(X[50:]) / two.estimator_weights_.sum())
+    np.testing.assert_allclose(
+        last, signs * two.decision_function(X[50:]) / two.estimator_weights_.sum()
+    )
     axes = two.plot_margins(X[50:], y[50:])
-    assert [line.get_label() for line in axes.lines[:-1]] == ["1 round", "2 rounds", "5 rounds", "10 rounds", "12 rounds"]
+    assert [line.get_label() for line in axes.lines[:-1]] == [
+        "1 round",
+        "2 rounds",
+        "5 rounds",
+        "10 rounds",
+        "12 rounds",
+    ]
     assert len(two.plot_margins(X[50:], y[50:], rounds=[3]).lines) == 2
     with pytest.raises(ValueError, match="y holds 0, a class that was not fitted"):
         next(two.staged_margins(X, y))

@@ -1,4 +1,6 @@
-"""What is certified of a stump and of votes: numbers by another route, and claims that hold as often as they say."""
+"""What is certified of a stump and of votes: numbers by another route, and claims that hold as
+often as they say.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,13 @@ from surelearn.boosting import AdaBoostClassifier, DecisionStump
 from surelearn.bounds.boosting import boosting_tail_inversion
 from surelearn.certificate import Certificate
 
-CLOSED = ("boosting_tail_inversion", "boosting_vc", "boosting_margin_vc", "boosting_finite", "boosting_margin_finite")
+CLOSED = (
+    "boosting_tail_inversion",
+    "boosting_vc",
+    "boosting_margin_vc",
+    "boosting_finite",
+    "boosting_margin_finite",
+)
 
 
 def claims(model):
@@ -26,7 +34,9 @@ def reasons(model):
 
 
 def noisy(rng, n, d=2, flip=0.3):
-    """Rows on the corners and middles {0, 1, 2}^d; the label is x_1 > 0, flipped with probability ``flip``."""
+    """Rows on the corners and middles {0, 1, 2}^d; the label is x_1 > 0, flipped with
+    probability ``flip``.
+    """
     X = rng.integers(0, 3, size=(n, d)).astype(float)
     return X, (X[:, 0] > 0) ^ (rng.random(n) < flip)
 
@@ -35,7 +45,12 @@ def true_risks(model, d=2, flip=0.3):
     """The exact risk after every round."""
     X = np.array(np.meshgrid(*[[0.0, 1.0, 2.0]] * d)).reshape(d, -1).T
     clean = X[:, 0] > 0
-    return np.array([np.where(predicted == clean, flip, 1 - flip).mean() for predicted in model.staged_predict(X)])
+    return np.array(
+        [
+            np.where(predicted == clean, flip, 1 - flip).mean()
+            for predicted in model.staged_predict(X)
+        ]
+    )
 
 
 def test_a_vote_of_stumps_has_its_claims():
@@ -47,9 +62,15 @@ def test_a_vote_of_stumps_has_its_claims():
     n, t, wrong, v, size = 5000, model.n_rounds_, int((model.predict(X) != y).sum()), 3, 2 * 4 + 2
     assert record.training_errors == wrong
     epsilon = model.estimator_errors_
-    assert made["adaboost_training_error"].value == pytest.approx(np.prod(2 * np.sqrt(epsilon * (1 - epsilon))))
+    assert made["adaboost_training_error"].value == pytest.approx(
+        np.prod(2 * np.sqrt(epsilon * (1 - epsilon)))
+    )
     assert made["adaboost_training_error"].value >= wrong / n
-    root = 32 * (t * (math.log(math.e * n / t) + v * math.log(math.e * n / v)) + math.log(8 * 7 / 0.05)) / n
+    root = (
+        32
+        * (t * (math.log(math.e * n / t) + v * math.log(math.e * n / v)) + math.log(8 * 7 / 0.05))
+        / n
+    )
     assert made["boosting_vc"].value == pytest.approx(wrong / n + math.sqrt(root))
     root = 32 * (t * math.log(math.e * n * size / t) + math.log(8 * 7 / 0.05)) / n
     assert made["boosting_finite"].value == pytest.approx(wrong / n + math.sqrt(root))
@@ -57,7 +78,9 @@ def test_a_vote_of_stumps_has_its_claims():
     assert made["boosting_tail_inversion"].value == tail < 0.45
     *_, margins = model.staged_margins(X, y)
     for key in ("boosting_margin_vc", "boosting_margin_finite"):
-        assert made[key].inputs["margin_error"] == np.mean(margins <= made[key].inputs["margin"] + 1e-9)
+        assert made[key].inputs["margin_error"] == np.mean(
+            margins <= made[key].inputs["margin"] + 1e-9
+        )
         assert made[key].inputs["delta"] == 0.05  # for votes of any length: nothing to pay
     finite = min(
         np.mean(margins <= theta + 1e-9)
@@ -87,7 +110,10 @@ def test_each_claim_pays_for_the_rounds_there_could_have_been():
 
 def test_where_claims_are_not_made_the_certificate_says_why():
     X, y = load_breast_cancer(return_X_y=True)
-    assert set(reasons(AdaBoostClassifier(5).fit(X, y))) == {"boosting_finite", "boosting_margin_finite"}
+    assert set(reasons(AdaBoostClassifier(5).fit(X, y))) == {
+        "boosting_finite",
+        "boosting_margin_finite",
+    }
     weighted = AdaBoostClassifier(5).fit(X, y, sample_weight=1 + y)
     assert reasons(weighted) == dict.fromkeys(CLOSED, "rows are weighted unequally")
     (training,) = weighted.certificate_.claims  # Theorem 3.1 is about any first weights
@@ -95,7 +121,10 @@ def test_where_claims_are_not_made_the_certificate_says_why():
     error = np.average(weighted.predict(X) != y, weights=1 + y)
     assert error <= training.value
     scaled = AdaBoostClassifier(5).fit(X, y, sample_weight=np.full(len(y), 3.0))
-    assert claims(scaled)["boosting_vc"].value == claims(AdaBoostClassifier(5).fit(X, y))["boosting_vc"].value
+    assert (
+        claims(scaled)["boosting_vc"].value
+        == claims(AdaBoostClassifier(5).fit(X, y))["boosting_vc"].value
+    )
     X, y = load_iris(return_X_y=True)
     several = AdaBoostClassifier(5).fit(X, y)
     assert not several.certificate_.claims
@@ -127,8 +156,12 @@ def test_a_stump_has_its_claims():
     assert made["vc"].value == pytest.approx(
         wrong / 3000 + math.sqrt(32 * (math.log(8 / 0.05) + 3 * math.log(math.e * 3000 / 3)) / 3000)
     )
-    assert made["hypergeometric_tail_inversion"].value == bounds.hypergeometric_tail_inversion(wrong, 3000, 0.05, 3)
-    assert made["finite_class"].value == pytest.approx(wrong / 3000 + math.sqrt(math.log(10 / 0.05) / 6000))
+    assert made["hypergeometric_tail_inversion"].value == bounds.hypergeometric_tail_inversion(
+        wrong, 3000, 0.05, 3
+    )
+    assert made["finite_class"].value == pytest.approx(
+        wrong / 3000 + math.sqrt(math.log(10 / 0.05) / 6000)
+    )
     model = DecisionStump().fit(X, y)
     assert set(reasons(model)) == {"finite_class"}
     assert Certificate.from_json(model.certificate_.to_json()).verify(model)
@@ -147,9 +180,14 @@ def test_the_last_prefix_has_the_certificate_s_bound():
         shorter = AdaBoostClassifier(t, thresholds=[0.5, 1.5]).fit(X, y)
         np.testing.assert_array_equal(shorter.thresholds_, model.thresholds_[:t])
         assert found["training_error"][t - 1] == shorter.record_.training_errors / 2000
-        assert found["training_error_bound"][t - 1] == pytest.approx(claims(shorter)["adaboost_training_error"].value)
-        assert found["boosting_margin_finite"][t - 1] == pytest.approx(claims(shorter)["boosting_margin_finite"].value)
-        assert found["boosting_vc"][t - 1] > claims(shorter)["boosting_vc"].value or t == 9  # which pays for t rounds only
+        assert found["training_error_bound"][t - 1] == pytest.approx(
+            claims(shorter)["adaboost_training_error"].value
+        )
+        assert found["boosting_margin_finite"][t - 1] == pytest.approx(
+            claims(shorter)["boosting_margin_finite"].value
+        )
+        # which pays for t rounds only
+        assert found["boosting_vc"][t - 1] > claims(shorter)["boosting_vc"].value or t == 9
     assert (model.prefix_bounds(0.01)["boosting_vc"] > found["boosting_vc"]).all()
 
 
@@ -169,7 +207,9 @@ def test_bounds_of_all_prefixes_hold_at_once():
 
 
 def test_not_paying_for_the_rounds_breaks_the_bound():
-    """On labels that are coins, votes of many stumps learn the rows by heart: a bound for one stump is wrong about them."""
+    """On labels that are coins, votes of many stumps learn the rows by heart: a bound for one
+    stump is wrong about them.
+    """
     rng, mutant, honest, trials = np.random.default_rng(4), 0, 0, 40
     for _ in range(trials):
         X, y = rng.normal(size=(120, 5)), rng.integers(2, size=120)
@@ -189,7 +229,8 @@ def test_a_stump_s_claims_hold_and_the_training_error_does_not_bound_the_risk():
         model = DecisionStump(thresholds=[0.5, 1.5], delta=delta).fit(X, y)
         for key, claim in claims(model).items():
             broken[key] += claim.value < 0.5
-        naive += model.error_ + math.sqrt(math.log(1 / delta) / 120) < 0.5  # Hoeffding, as if the stump were fixed
+        # Hoeffding, as if the stump were fixed
+        naive += model.error_ + math.sqrt(math.log(1 / delta) / 120) < 0.5
     assert all(count <= binom.ppf(0.999, trials, delta) for count in broken.values())
     assert naive > binom.ppf(0.999, trials, delta)
 

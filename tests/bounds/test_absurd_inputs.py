@@ -1,4 +1,6 @@
-"""Every theorem with absurd numbers: a number that means something (±∞ too), or one sentence; never anything else."""
+"""Every theorem with absurd numbers: a number that means something (±∞ too), or one sentence;
+never anything else.
+"""
 
 import math
 import warnings

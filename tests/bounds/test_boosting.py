@@ -30,36 +30,55 @@ def test_stumps_label_points_in_no_more_ways_than_said(n, d):
         assert len(stump_labellings(X)) == n
 
 
-@pytest.mark.parametrize(("n", "d", "rounds"), [(5, 1, 1), (5, 2, 1), (6, 1, 2), (6, 2, 2), (6, 2, 3), (7, 2, 3), (9, 1, 3)])
+@pytest.mark.parametrize(
+    ("n", "d", "rounds"),
+    [(5, 1, 1), (5, 2, 1), (6, 1, 2), (6, 2, 2), (6, 2, 3), (7, 2, 3), (9, 1, 3)],
+)
 def test_votes_label_points_in_no_more_ways_than_said(n, d, rounds):
     X = np.random.default_rng(n).normal(size=(n, d))
-    alphas = np.array(list(product(range(-3, 4), repeat=rounds)))  # all dichotomies of the cube's corners by ≤ 3 weights
+    # all dichotomies of the cube's corners by ≤ 3 weights
+    alphas = np.array(list(product(range(-3, 4), repeat=rounds)))
     found = set()
     for stumps in combinations(sorted(stump_labellings(X)), rounds):
         found |= {row.tobytes() for row in alphas @ np.array(stumps) > 0}
     assert len(found) <= math.exp(log_growth_of_stump_votes(n, rounds, d)) + 1e-6
 
 
-@pytest.mark.parametrize(("n", "rounds", "d"), [(600, 10, 12), (3000, 100, 12), (50, 3, 2), (8, 40, 3)])
+@pytest.mark.parametrize(
+    ("n", "rounds", "d"), [(600, 10, 12), (3000, 100, 12), (50, 3, 2), (8, 40, 3)]
+)
 def test_the_growth_function_in_whole_numbers(n, rounds, d):
     ways = d * (n - 1) + 1
-    whole = math.comb(ways, min(rounds, ways)) * sum(math.comb(n, i) for i in range(min(rounds, n) + 1))
-    assert log_growth_of_stump_votes(n, rounds, d) == pytest.approx(min(math.log(whole), n * math.log(2)), rel=1e-9)
+    whole = math.comb(ways, min(rounds, ways)) * sum(
+        math.comb(n, i) for i in range(min(rounds, n) + 1)
+    )
+    assert log_growth_of_stump_votes(n, rounds, d) == pytest.approx(
+        min(math.log(whole), n * math.log(2)), rel=1e-9
+    )
 
 
 def test_it_is_smaller_than_the_growth_function_of_theorem_3_3():
     n, v = 3000, 6
     t = np.array([1, 10, 100])
-    assert (log_growth_of_stump_votes(n, t, 12) < t * (1 + np.log(n / t) + v * (1 + np.log(n / v)))).all()
+    assert (
+        log_growth_of_stump_votes(n, t, 12) < t * (1 + np.log(n / t) + v * (1 + np.log(n / v)))
+    ).all()
 
 
-@pytest.mark.parametrize(("errors", "n", "rounds", "d", "ghost"), [(0, 40, 1, 1, 60), (3, 40, 2, 1, 60), (5, 60, 1, 3, 60)])
+@pytest.mark.parametrize(
+    ("errors", "n", "rounds", "d", "ghost"),
+    [(0, 40, 1, 1, 60), (3, 40, 2, 1, 60), (5, 60, 1, 3, 60)],
+)
 def test_the_tail_in_whole_numbers(errors, n, rounds, d, ghost):
     total = n + ghost
-    growth = math.comb(d * (total - 1) + 1, rounds) * sum(math.comb(total, i) for i in range(rounds + 1))
+    growth = math.comb(d * (total - 1) + 1, rounds) * sum(
+        math.comb(total, i) for i in range(rounds + 1)
+    )
 
     def shows_few(marked):
-        seen = sum(math.comb(marked, i) * math.comb(total - marked, n - i) for i in range(errors + 1))
+        seen = sum(
+            math.comb(marked, i) * math.comb(total - marked, n - i) for i in range(errors + 1)
+        )
         return 4 * growth * seen * 20 >= math.comb(total, n)  # probability ≥ δ/(4Π), δ = 1/20
 
     most = max(marked for marked in range(errors, total + 1) if shows_few(marked))

@@ -1,4 +1,6 @@
-"""Bounds uniform over a class, each against its own tail inverted numerically, an enumeration or a published number."""
+"""Bounds uniform over a class, each against its own tail inverted numerically, an enumeration
+or a published number.
+"""
 
 from __future__ import annotations
 
@@ -30,17 +32,25 @@ def devroye_tail(growth, n):
     return lambda e: mp.log(8 * growth) - n * e**2 / 32
 
 
-@pytest.mark.parametrize(("n", "delta", "size"), [(1000, 0.05, 100), (7, 0.5, 1), (10**6, 1e-12, 2**40)])
+@pytest.mark.parametrize(
+    ("n", "delta", "size"), [(1000, 0.05, 100), (7, 0.5, 1), (10**6, 1e-12, 2**40)]
+)
 def test_finite_class_inverts_the_union_bound(n, delta, size):
     slack = invert(lambda e: mp.log(size) - 2 * n * e**2, delta)
     assert bounds.finite_class(0.05, n, delta, size) == pytest.approx(0.05 + slack, rel=1e-12)
-    assert bounds.finite_class(0.05, n, delta, 1) == pytest.approx(bounds.hoeffding(0.05, n, delta), rel=1e-14)
+    assert bounds.finite_class(0.05, n, delta, 1) == pytest.approx(
+        bounds.hoeffding(0.05, n, delta), rel=1e-14
+    )
 
 
-@pytest.mark.parametrize(("n", "delta", "log_growth"), [(60000, 0.05, 50.0), (10, 0.9, 0.0), (10**6, 1e-9, 1000.0)])
+@pytest.mark.parametrize(
+    ("n", "delta", "log_growth"), [(60000, 0.05, 50.0), (10, 0.9, 0.0), (10**6, 1e-9, 1000.0)]
+)
 def test_growth_function_bound_inverts_its_tail(n, delta, log_growth):
     slack = invert(devroye_tail(mp.exp(log_growth), n), delta)
-    assert bounds.growth_function_bound(0.1, n, delta, log_growth) == pytest.approx(0.1 + slack, rel=1e-12)
+    assert bounds.growth_function_bound(0.1, n, delta, log_growth) == pytest.approx(
+        0.1 + slack, rel=1e-12
+    )
 
 
 @pytest.mark.parametrize("n", [1, 2, 10, 35, 64, 300])
@@ -54,7 +64,10 @@ def test_sauer_sum_in_whole_numbers(n):
 @pytest.mark.parametrize(("n", "intervals"), [(6, 1), (8, 1), (8, 2), (9, 3)])
 def test_sauer_is_attained_by_unions_of_intervals(n, intervals):
     labellings = itertools.product((0, 1), repeat=n)
-    realized = sum(sum(b > a for a, b in itertools.pairwise((0, *labels))) <= intervals for labels in labellings)
+    realized = sum(
+        sum(b > a for a, b in itertools.pairwise((0, *labels))) <= intervals
+        for labels in labellings
+    )
     assert bounds.sauer(n, 2 * intervals) == realized
 
 
@@ -62,7 +75,9 @@ def test_sauer_is_attained_by_unions_of_intervals(n, intervals):
 def test_sauer_power_form(n, d):
     with mp.workdps(40):
         exact = (mp.e * n / d) ** d
-        assert bounds.sauer(n, d, form="power", log=True) == pytest.approx(float(mp.log(exact)), rel=1e-13)
+        assert bounds.sauer(n, d, form="power", log=True) == pytest.approx(
+            float(mp.log(exact)), rel=1e-13
+        )
     assert bounds.sauer(n, d, form="power") >= bounds.sauer(n, d)
 
 
@@ -72,7 +87,8 @@ def test_sauer_overflows_to_infinity_only_without_log():
 
 
 @pytest.mark.parametrize(
-    ("n", "d", "form", "match"), [(3, 4, "power", "vc_dimension"), (3, 0, "power", "vc_dimension"), (3, 1, "best", "form")]
+    ("n", "d", "form", "match"),
+    [(3, 4, "power", "vc_dimension"), (3, 0, "power", "vc_dimension"), (3, 1, "best", "form")],
 )
 def test_sauer_refuses_what_it_cannot_say(n, d, form, match):
     with pytest.raises(ValueError, match=match):
@@ -91,7 +107,9 @@ def test_vc_published():
     assert round(bounds.vc(0.05, 600, 0.05, 7), 2) == 1.57
 
 
-@pytest.mark.parametrize(("risk", "n", "d", "delta"), [(0.05, 6000, 7, 0.05), (0.0, 6000, 7, 0.05), (0.4, 50, 20, 1e-6)])
+@pytest.mark.parametrize(
+    ("risk", "n", "d", "delta"), [(0.05, 6000, 7, 0.05), (0.0, 6000, 7, 0.05), (0.4, 50, 20, 1e-6)]
+)
 def test_vapnik_solves_the_relative_deviation(risk, n, d, delta):
     # Vapnik (4.24): P(sup (R − r)/√R > ε) ≤ 4·exp(d(ln(2n/d) + 1) − nε²/4).
     e = invert(lambda e: mp.log(4) + d * (mp.log(mp.mpf(2 * n) / d) + 1) - n * e**2 / 4, delta)
@@ -128,18 +146,24 @@ def test_hypergeometric_tail_inversion_refuses_impossible_counts(errors):
 def test_structural_risk_is_vc_at_its_share(index):
     share = float(mp.mpf("0.05") / (mp.zeta(2) * index**2))
     slack = invert(devroye_tail((mp.e * 60000 / 7) ** 7, 60000), share)
-    assert bounds.structural_risk(0.05, 60000, 0.05, 7, index) == pytest.approx(0.05 + slack, rel=1e-10)
+    assert bounds.structural_risk(0.05, 60000, 0.05, 7, index) == pytest.approx(
+        0.05 + slack, rel=1e-10
+    )
 
 
 def shown_by(order):
-    """Bit mask of the subsets that stumps along one axis cut off, the points being ranked along it as in ``order``."""
+    """Bit mask of the subsets that stumps along one axis cut off, the points being ranked along
+    it as in ``order``.
+    """
     full = (1 << len(order)) - 1
     prefixes = [0, *itertools.accumulate(1 << i for i in order)]
     return sum({1 << labels for prefix in prefixes for labels in (prefix, full - prefix)})
 
 
 def stumps_shatter(k, d):
-    """Whether some k points in R^d, given by their rank order on each axis, are shattered; ties only lose labellings."""
+    """Whether some k points in R^d, given by their rank order on each axis, are shattered; ties
+    only lose labellings.
+    """
     shown = {shown_by(order) for order in itertools.permutations(range(k))}
     first, everything = shown_by(range(k)), (1 << (1 << k)) - 1
     choices = itertools.combinations_with_replacement(shown, d - 1)
@@ -168,7 +192,9 @@ def test_vc_dimension_of_stumps_in_twelve_dimensions():
 def separable(points, labels, intercept):
     rows = np.column_stack([points, np.ones(len(points))]) if intercept else points
     signs = np.where(labels, -1.0, 1.0)[:, None]
-    fit = optimize.linprog(np.zeros(rows.shape[1]), A_ub=signs * rows, b_ub=-np.ones(len(rows)), bounds=(None, None))
+    fit = optimize.linprog(
+        np.zeros(rows.shape[1]), A_ub=signs * rows, b_ub=-np.ones(len(rows)), bounds=(None, None)
+    )
     return fit.status == 0
 
 
@@ -176,7 +202,10 @@ def separable(points, labels, intercept):
 @pytest.mark.parametrize("d", [1, 2, 3])
 def test_vc_dimension_of_halfspaces_by_shattering(d, intercept):
     def shattered(points):
-        return all(separable(points, labels, intercept) for labels in itertools.product((0, 1), repeat=len(points)))
+        return all(
+            separable(points, labels, intercept)
+            for labels in itertools.product((0, 1), repeat=len(points))
+        )
 
     k = int(bounds.vc_dimension_of_halfspaces(d, intercept))
     points = np.vstack([np.eye(d), np.zeros((k - d, d))])
@@ -185,7 +214,9 @@ def test_vc_dimension_of_halfspaces_by_shattering(d, intercept):
     assert not any(shattered(rng.normal(size=(k + 1, d))) for _ in range(5))
 
 
-@pytest.mark.parametrize(("w", "t", "q"), [(100, 1000, 10), (1, 1, 0), (3, 50, None), (100, 1000, None)])
+@pytest.mark.parametrize(
+    ("w", "t", "q"), [(100, 1000, 10), (1, 1, 0), (3, 50, None), (100, 1000, None)]
+)
 def test_vc_dimension_of_sigmoid_network_in_bits(w, t, q):
     # The logarithms as exact integer powers: a·log₂ b is the number of bits of b^a.
     if q is None:
@@ -199,18 +230,27 @@ def test_vc_dimension_of_sigmoid_network_in_bits(w, t, q):
 @pytest.mark.parametrize(("w", "fan_in", "k"), [(1000, 784, 128), (1, 1, 1), (50, 10, 1)])
 def test_vc_dimension_of_two_layer_sigmoid_in_bits(w, fan_in, k):
     expected = math.log2((60 * fan_in * k) ** (2 * w))
-    assert bounds.vc_dimension_of_two_layer_sigmoid(w, fan_in, k) == pytest.approx(expected, rel=1e-13)
+    assert bounds.vc_dimension_of_two_layer_sigmoid(w, fan_in, k) == pytest.approx(
+        expected, rel=1e-13
+    )
 
 
-@pytest.mark.parametrize(("n", "rounds", "size", "delta"), [(60000, 10, 1000, 0.05), (600, 600, 2, 0.5), (50, 1, 1, 1e-9)])
+@pytest.mark.parametrize(
+    ("n", "rounds", "size", "delta"),
+    [(60000, 10, 1000, 0.05), (600, 600, 2, 0.5), (50, 1, 1, 1e-9)],
+)
 def test_boosting_finite_inverts_its_tail(n, rounds, size, delta):
     with mp.workdps(40):
         growth = (mp.e * n * size / rounds) ** rounds
     slack = invert(devroye_tail(growth, n), delta)
-    assert bounds.boosting_finite(0.1, n, delta, rounds, size) == pytest.approx(0.1 + slack, rel=1e-12)
+    assert bounds.boosting_finite(0.1, n, delta, rounds, size) == pytest.approx(
+        0.1 + slack, rel=1e-12
+    )
 
 
-@pytest.mark.parametrize(("n", "rounds", "v", "delta"), [(600, 10, 7, 0.05), (600, 600, 600, 0.5), (10**6, 100, 6, 1e-9)])
+@pytest.mark.parametrize(
+    ("n", "rounds", "v", "delta"), [(600, 10, 7, 0.05), (600, 600, 600, 0.5), (10**6, 100, 6, 1e-9)]
+)
 def test_boosting_vc_inverts_its_tail(n, rounds, v, delta):
     with mp.workdps(40):
         growth = (mp.e * n / rounds) ** rounds * (mp.e * n / v) ** (v * rounds)

@@ -1,4 +1,6 @@
-"""k-means bounds against the optimum found by trying every partition, and against seedings actually drawn."""
+"""k-means bounds against the optimum found by trying every partition, and against seedings
+actually drawn.
+"""
 
 from __future__ import annotations
 
@@ -51,9 +53,12 @@ def test_spectral_lower_bound_stays_below_the_optimum(seed, k):
 
 @pytest.mark.parametrize("k", [2, 3, 4])
 def test_spectral_lower_bound_is_attained_by_a_simplex(k):
-    # k centres at a simplex and a pair around each, along an axis of its own: the spectrum separates exactly.
+    # k centres at a simplex and a pair around each, along an axis of its own: the spectrum
+    # separates exactly.
     offsets = np.hstack([np.zeros((k, k)), np.eye(k)])
-    x = np.vstack([np.hstack([20 * np.eye(k), np.zeros((k, k))]) + sign * offsets for sign in (1, -1)])
+    x = np.vstack(
+        [np.hstack([20 * np.eye(k), np.zeros((k, k))]) + sign * offsets for sign in (1, -1)]
+    )
     values = np.linalg.svd(x - x.mean(axis=0), compute_uv=False)
     assert optimum(x, k) == pytest.approx(2 * k)
     assert bounds.kmeans_spectral_lower_bound(values, k) == pytest.approx(2 * k, rel=1e-9)
@@ -73,7 +78,9 @@ def test_seeding_costs_at_most_the_ratio_in_the_mean(k):
 
 @pytest.mark.parametrize("k", [1, 2, 1000])
 def test_ratio_by_the_area_under_the_hyperbola(k):
-    assert bounds.kmeans_plus_plus_ratio(k) == pytest.approx(16 + 8 * integrate.quad(lambda t: 1 / t, 1, k)[0], rel=1e-9)
+    assert bounds.kmeans_plus_plus_ratio(k) == pytest.approx(
+        16 + 8 * integrate.quad(lambda t: 1 / t, 1, k)[0], rel=1e-9
+    )
 
 
 @pytest.mark.parametrize("k", [2, 3])
@@ -84,9 +91,12 @@ def test_optimum_lower_bound_stays_below_the_optimum(k):
         assert 0 < bounds.kmeans_optimum_lower_bound(costs, k, 0.05) <= optimum(x, k)
 
 
-@pytest.mark.parametrize(("costs", "delta"), [((120.0, 100.0, 110.0), 0.05), ((7.0,), 0.5), ((5.0,) * 20, 1e-9)])
+@pytest.mark.parametrize(
+    ("costs", "delta"), [((120.0, 100.0, 110.0), 0.05), ((7.0,), 0.5), ((5.0,) * 20, 1e-9)]
+)
 def test_optimum_lower_bound_is_markov_on_every_seeding(costs, delta):
-    # If OPT were below the bound, all R costs would exceed c times their expected ratio: probability (1/c)^R = δ.
+    # If OPT were below the bound, all R costs would exceed c times their expected ratio:
+    # probability (1/c)^R = δ.
     bound = bounds.kmeans_optimum_lower_bound(costs, 10, delta)
     c = min(costs) / (bound * bounds.kmeans_plus_plus_ratio(10))
     assert math.prod(1 / c for _ in costs) == pytest.approx(delta, rel=1e-9)
@@ -113,7 +123,9 @@ def test_ratios_stay_above_what_the_optimum_shows(seed, k):
     assert true <= bounds.kmeans_ratio(costs[0], costs, k, 0.05, values)
 
 
-@pytest.mark.parametrize(("values", "larger"), [((9.0, 4.0, 3.0), 25.0), ((9.0, 0.3, 0.4), 0.25), (None, 0.0)])
+@pytest.mark.parametrize(
+    ("values", "larger"), [((9.0, 4.0, 3.0), 25.0), ((9.0, 0.3, 0.4), 0.25), (None, 0.0)]
+)
 def test_the_ratio_divides_by_the_larger_lower_bound(values, larger):
     seeded = 0.05 ** (1 / 2) * 50.0 / (8 * (math.log(2) + 2))
     assert 0.25 < seeded < 25
@@ -124,8 +136,16 @@ def test_the_ratio_divides_by_the_larger_lower_bound(values, larger):
 
 
 def test_ratio_at_its_limits():
-    assert bounds.kmeans_ratio(0.0, [0.0], 2, 0.05) == bounds.kmeans_spectral_ratio(0.0, [1.0], 2) == 1.0
-    assert bounds.kmeans_ratio(1.0, [0.0], 2, 0.05) == bounds.kmeans_spectral_ratio(1.0, [1.0], 2) == math.inf
+    assert (
+        bounds.kmeans_ratio(0.0, [0.0], 2, 0.05)
+        == bounds.kmeans_spectral_ratio(0.0, [1.0], 2)
+        == 1.0
+    )
+    assert (
+        bounds.kmeans_ratio(1.0, [0.0], 2, 0.05)
+        == bounds.kmeans_spectral_ratio(1.0, [1.0], 2)
+        == math.inf
+    )
     assert bounds.kmeans_spectral_ratio(1.0, [1.0], 1) == 1.0
     assert bounds.kmeans_spectral_ratio.certify(1.0, [1.0], 2).vacuous
     with pytest.raises(ValueError, match="cost"):

@@ -1,4 +1,6 @@
-"""Compression bounds against high-precision roots with exact binomials, and against learners whose law is known."""
+"""Compression bounds against high-precision roots with exact binomials, and against learners
+whose law is known.
+"""
 
 from __future__ import annotations
 
@@ -19,11 +21,14 @@ def halve(below, low, high):
 
 
 @pytest.mark.parametrize(
-    ("k", "n", "delta"), [(38, 398, 0.05), (0, 1, 0.5), (0, 50, 0.05), (3, 40, 1e-9), (30, 40, 0.5), (5, 200, 1e-300)]
+    ("k", "n", "delta"),
+    [(38, 398, 0.05), (0, 1, 0.5), (0, 50, 0.05), (3, 40, 1e-9), (30, 40, 0.5), (5, 200, 1e-300)],
 )
 def test_campi_garatti_is_the_root_of_its_equation(k, n, delta):
     def left_side(e):
-        terms = (mp.mpf(math.comb(m, k)) / math.comb(n, k) / (1 - e) ** (n - m) for m in range(k, n))
+        terms = (
+            mp.mpf(math.comb(m, k)) / math.comb(n, k) / (1 - e) ** (n - m) for m in range(k, n)
+        )
         return delta * mp.fsum(terms) / n
 
     with mp.workdps(40):
@@ -40,26 +45,36 @@ def test_campi_garatti_closed_forms(n, delta):
 
 @pytest.mark.parametrize("n", [5, 40, 300])
 def test_campi_garatti_holds_for_the_smallest_interval(n):
-    # The largest of n uniform points compresses to one, the smallest interval to two; their risks are Beta distributed.
-    for size, tail in ((1, lambda e: (1 - e) ** n), (2, lambda e: n * (1 - e) ** (n - 1) - (n - 1) * (1 - e) ** n)):
+    # The largest of n uniform points compresses to one, the smallest interval to two; their risks
+    # are Beta distributed.
+    for size, tail in (
+        (1, lambda e: (1 - e) ** n),
+        (2, lambda e: n * (1 - e) ** (n - 1) - (n - 1) * (1 - e) ** n),
+    ):
         failure = tail(bounds.campi_garatti(size, n, 0.05))
         assert 0 < failure <= 0.05
 
 
-@pytest.mark.parametrize(("k", "n", "delta", "messages"), [(38, 398, 0.05, 1), (0, 20, 0.5, 1), (19, 20, 0.05, 7)])
+@pytest.mark.parametrize(
+    ("k", "n", "delta", "messages"), [(38, 398, 0.05, 1), (0, 20, 0.5, 1), (19, 20, 0.05, 7)]
+)
 def test_floyd_warmuth_without_errors(k, n, delta, messages):
     with mp.workdps(40):
         share = mp.mpf(delta) / ((n + 1) * math.comb(n, k) * messages)
         expected = 1 - mp.root(share, n - k)
-    assert bounds.floyd_warmuth(k, n, delta, messages=messages) == pytest.approx(float(expected), rel=1e-12)
+    assert bounds.floyd_warmuth(k, n, delta, messages=messages) == pytest.approx(
+        float(expected), rel=1e-12
+    )
 
 
 @pytest.mark.parametrize(
     ("k", "n", "errors", "messages"),
     [
         *((38, 398, 5, 1), (2, 30, 27, 1), (10, 100, 1, 1000)),
-        *((500, 2000, 40, 1), (1000, 2000, 3, 10**6), (300, 700, 399, 1)),  # δ/C(n, k) below the smallest float
-        *((173, 2038, 36, 1), (1236, 1341, 101, 1), (593, 805, 209, 1)),  # SciPy's inverse is unsound, or NaN
+        # δ/C(n, k) below the smallest float
+        *((500, 2000, 40, 1), (1000, 2000, 3, 10**6), (300, 700, 399, 1)),
+        # SciPy's inverse is unsound, or NaN
+        *((173, 2038, 36, 1), (1236, 1341, 101, 1), (593, 805, 209, 1)),
     ],
 )
 def test_floyd_warmuth_with_errors(k, n, errors, messages):
@@ -68,7 +83,9 @@ def test_floyd_warmuth_with_errors(k, n, errors, messages):
         share = mp.mpf("0.05") / ((n + 1) * mp.mpf(math.comb(n, k)) * messages)
         rest, ways = n - k, [math.comb(n - k, i) for i in range(errors + 1)]
         root = halve(
-            lambda p: mp.fsum(c * p**i * (1 - p) ** (rest - i) for i, c in enumerate(ways)) >= share,
+            lambda p: (
+                mp.fsum(c * p**i * (1 - p) ** (rest - i) for i, c in enumerate(ways)) >= share
+            ),
             mp.mpf(errors) / rest,
             mp.mpf(1),
         )

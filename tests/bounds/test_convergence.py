@@ -1,4 +1,6 @@
-"""Convergence theorems against algorithms actually run, on problems that attain them where such exist."""
+"""Convergence theorems against algorithms actually run, on problems that attain them where such
+exist.
+"""
 
 from __future__ import annotations
 
@@ -26,9 +28,14 @@ def perceptron(rows):
 
 @pytest.mark.parametrize("n", [2, 4, 16])
 def test_perceptron_mistakes_are_attained_by_orthogonal_rows(n):
-    # Hadamard's rows share a column of ones, the padding: it separates them by 1, and each is mistaken once.
+    # Hadamard's rows share a column of ones, the padding: it separates them by 1, and each is
+    # mistaken once.
     rows = hadamard(n)
-    assert perceptron(rows) == n == pytest.approx(bounds.perceptron_mistakes(math.sqrt(n), 1.0), rel=1e-12)
+    assert (
+        perceptron(rows)
+        == n
+        == pytest.approx(bounds.perceptron_mistakes(math.sqrt(n), 1.0), rel=1e-12)
+    )
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -57,7 +64,8 @@ def test_adaboost_training_error_of_three_rounds_of_stumps():
         weights /= weights.sum()
         edges.append(0.5 - error)
     bound = bounds.adaboost_training_error(edges)
-    assert bound == pytest.approx(np.exp(-y * score).mean(), rel=1e-12)  # the product of the normalizers is this mean
+    # the product of the normalizers is this mean
+    assert bound == pytest.approx(np.exp(-y * score).mean(), rel=1e-12)
     assert np.mean(y * score <= 0) <= bound < 1
 
 
@@ -80,11 +88,14 @@ def descend(gradient, start, step, iterations):
 
 
 def test_gradient_descent_convex_on_hubers_function():
-    # Drori and Teboulle: the Huber function with this knee is the worst case and ends at LD²/(4k + 2).
+    # Drori and Teboulle: the Huber function with this knee is the worst case and ends at LD²/(4k +
+    # 2).
     smoothness, distance = 4.0, 3.0
     for k in (1, 2, 10, 100):
         knee = distance / (2 * k + 1)
-        path = descend(lambda x, knee=knee: smoothness * np.clip(x, -knee, knee), distance, 1 / smoothness, k)
+        path = descend(
+            lambda x, knee=knee: smoothness * np.clip(x, -knee, knee), distance, 1 / smoothness, k
+        )
         end = smoothness * (knee * path[-1] - knee**2 / 2)
         assert end == pytest.approx(smoothness * distance**2 / (4 * k + 2), rel=1e-9)
         bound = bounds.gradient_descent_convex(distance, 1 / smoothness, k, smoothness)
@@ -103,7 +114,8 @@ def test_gradient_descent_convex_on_an_ill_conditioned_quadratic():
 @pytest.mark.parametrize(("m", "smoothness"), [(1.0, 10.0), (3.0, 4.0), (0.25, 0.25)])
 def test_gradient_descent_strongly_convex_is_attained_at_the_longest_step(k, m, smoothness):
     step = 2 / (m + smoothness)
-    end = descend(lambda x: smoothness * x, 3.0, step, k)[-1]  # the steepest direction shrinks by (L − m)/(L + m)
+    # the steepest direction shrinks by (L − m)/(L + m)
+    end = descend(lambda x: smoothness * x, 3.0, step, k)[-1]
     bound = bounds.gradient_descent_strongly_convex(3.0, step, k, smoothness, m)
     assert smoothness * end**2 / 2 == pytest.approx(bound, rel=1e-9, abs=1e-300)
 
@@ -113,7 +125,9 @@ def test_gradient_descent_strongly_convex_on_a_quadratic(step):
     curvature, start = np.array([10.0, 3.0, 1.0]), np.array([1.0, -2.0, 3.0])
     path = descend(lambda x: curvature * x, start, step, 60)
     gaps = path**2 @ curvature / 2
-    bound = bounds.gradient_descent_strongly_convex(np.linalg.norm(start), step, np.arange(61), 10.0, 1.0)
+    bound = bounds.gradient_descent_strongly_convex(
+        np.linalg.norm(start), step, np.arange(61), 10.0, 1.0
+    )
     assert (gaps <= bound).all()
 
 
@@ -129,7 +143,8 @@ def test_gradient_descent_nonconvex_on_a_cosine():
     smallest = np.minimum.accumulate(abs(np.sin(path)))
     bound = bounds.gradient_descent_nonconvex(1 - np.cos(0.01), 0.5, np.arange(51), 1.0)
     assert (smallest <= bound).all()
-    assert bounds.gradient_descent_nonconvex(8.0, 0.25, 15, 1.0) == 2.0  # 16 squared norms of 4 spend 2·8/0.25
+    # 16 squared norms of 4 spend 2·8/0.25
+    assert bounds.gradient_descent_nonconvex(8.0, 0.25, 15, 1.0) == 2.0
 
 
 @pytest.mark.parametrize(
@@ -137,7 +152,10 @@ def test_gradient_descent_nonconvex_on_a_cosine():
     [
         (bounds.gradient_descent_convex, {"distance": 1.0, "smoothness": 10.0}),
         (bounds.gradient_descent_nonconvex, {"gap": 1.0, "smoothness": 10.0}),
-        (bounds.gradient_descent_strongly_convex, {"distance": 1.0, "smoothness": 19.0, "strong_convexity": 1.0}),
+        (
+            bounds.gradient_descent_strongly_convex,
+            {"distance": 1.0, "smoothness": 19.0, "strong_convexity": 1.0},
+        ),
     ],
 )
 def test_steps_that_are_too_long_are_refused(bound, inputs):
@@ -152,16 +170,21 @@ def test_strong_convexity_beyond_smoothness_is_refused():
 
 
 def test_sgd_learnability_is_attained_by_a_linear_loss():
-    # loss −ρw from w = 0: the average iterate is ηρ(T − 1)/2 and the best |w| ≤ B gains ρB; worst at η = B/(ρT).
+    # loss −ρw from w = 0: the average iterate is ηρ(T − 1)/2 and the best |w| ≤ B gains ρB; worst
+    # at η = B/(ρT).
     norm, rho, rounds = 2.0, 3.0, 25
     step = norm / (rho * rounds)
     average = descend(lambda _: -rho, 0.0, step, rounds - 1).mean()
-    assert bounds.sgd_learnability(norm, rho, rounds, step) == pytest.approx(rho * norm - rho * average, rel=1e-12)
+    assert bounds.sgd_learnability(norm, rho, rounds, step) == pytest.approx(
+        rho * norm - rho * average, rel=1e-12
+    )
 
 
 @pytest.mark.parametrize(("norm", "rho", "rounds"), [(1.0, 1.0, 10000), (2.0, 3.0, 25)])
 def test_sgd_learnability_chooses_the_best_step(norm, rho, rounds):
     best = optimize.minimize_scalar(
-        lambda s: bounds.sgd_learnability(norm, rho, rounds, math.exp(s)), bounds=(-10, 3), method="bounded"
+        lambda s: bounds.sgd_learnability(norm, rho, rounds, math.exp(s)),
+        bounds=(-10, 3),
+        method="bounded",
     )
     assert bounds.sgd_learnability(norm, rho, rounds) == pytest.approx(best.fun, rel=1e-8)

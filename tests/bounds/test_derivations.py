@@ -25,28 +25,40 @@ def hockey_stick(p, q, epsilon):
 
 @pytest.mark.parametrize("tight", [True, False])
 def test_from_renyi_to_epsilon_for_any_two_distributions(tight):
-    """Canonne, Kamath and Steinke, Proposition 12; Mironov, Proposition 3: no pair has more than dp_delta at this ε."""
+    """Canonne, Kamath and Steinke, Proposition 12; Mironov, Proposition 3: no pair has more
+    than dp_delta at this ε.
+    """
     shares = []
     for p, q in random_distributions(np.random.default_rng(0)):
         for alpha, dp_delta in itertools.product((1.5, 3.0, 20.0), (0.3, 1e-2, 1e-4)):
             rho = float(np.log((p**alpha * q ** (1 - alpha)).sum()) / (alpha - 1))
-            spent = hockey_stick(p, q, epsilon_from_renyi([alpha], [max(rho, 0.0)], dp_delta, tight=tight))
+            spent = hockey_stick(
+                p, q, epsilon_from_renyi([alpha], [max(rho, 0.0)], dp_delta, tight=tight)
+            )
             assert spent <= dp_delta * (1 + 1e-9)
             shares.append(spent / dp_delta)
     assert not tight or max(shares) > 0.7  # it is nearly attained: not much less would be true
 
 
 def densities(x, rows, sigma, rate):
-    """The density of Σ of a Poisson sample of rows, plus noise; rows are clipped gradients in one dimension."""
+    """The density of Σ of a Poisson sample of rows, plus noise; rows are clipped gradients in
+    one dimension.
+    """
     total = np.zeros_like(x)
     for kept in itertools.product((0, 1), repeat=len(rows)):
-        total += rate ** sum(kept) * (1 - rate) ** (len(rows) - sum(kept)) * norm.pdf(x, np.dot(kept, rows), sigma)
+        total += (
+            rate ** sum(kept)
+            * (1 - rate) ** (len(rows) - sum(kept))
+            * norm.pdf(x, np.dot(kept, rows), sigma)
+        )
     return total
 
 
 @pytest.mark.parametrize(("sigma", "rate"), [(1.0, 0.1), (0.6, 0.5), (2.0, 0.8)])
 def test_no_rows_leak_more_than_the_pair_that_dp_sgd_is_accounted_by(sigma, rate):
-    """Mironov, Talwar and Zhang; Zhu, Dong and Wang, Theorem 11: other rows beside the one in question do not help."""
+    """Mironov, Talwar and Zhang; Zhu, Dong and Wang, Theorem 11: other rows beside the one in
+    question do not help.
+    """
     rng, x = np.random.default_rng(3), np.linspace(-25, 25, 40_001)
     step = x[1] - x[0]
     bound = {alpha: subsampled_gaussian_renyi(alpha, sigma, rate) for alpha in (1.5, 4.0)}
@@ -54,22 +66,31 @@ def test_no_rows_leak_more_than_the_pair_that_dp_sgd_is_accounted_by(sigma, rate
     attained = []
     for others in ([], *(rng.uniform(-1, 1, size) for size in (1, 2, 3))):
         for row in (1.0, -1.0, 0.4):
-            without, beside = densities(x, others, sigma, rate), densities(x, [*others, row], sigma, rate)
+            without, beside = (
+                densities(x, others, sigma, rate),
+                densities(x, [*others, row], sigma, rate),
+            )
             for p, q in ((beside, without), (without, beside)):
                 seen = (p > 1e-250) & (q > 1e-250)
                 logs = np.log(p[seen]), np.log(q[seen])
                 for alpha, most in bound.items():
-                    divergence = np.log(step * np.exp(alpha * logs[0] + (1 - alpha) * logs[1]).sum()) / (alpha - 1)
+                    divergence = np.log(
+                        step * np.exp(alpha * logs[0] + (1 - alpha) * logs[1]).sum()
+                    ) / (alpha - 1)
                     assert divergence <= most * (1 + 1e-6) + 1e-9
                     attained.append(divergence / most)
                 for dp_delta, spent in epsilon.items():
-                    assert step * np.maximum(p - math.exp(spent) * q, 0).sum() <= dp_delta * (1 + 1e-6)
+                    assert step * np.maximum(p - math.exp(spent) * q, 0).sum() <= dp_delta * (
+                        1 + 1e-6
+                    )
     assert max(attained) > 1 - 1e-6
 
 
 def test_a_group_is_a_chain_of_neighbours():
     """Vadhan: k rows that change together, one after the other; each link (ε, dp_delta)."""
-    for first, second in zip(*[iter(random_distributions(np.random.default_rng(1), size=4))] * 2, strict=True):
+    for first, second in zip(
+        *[iter(random_distributions(np.random.default_rng(1), size=4))] * 2, strict=True
+    ):
         chain = [first[0], first[1], second[0], second[1]]
         links = [(p, q) for p, q in itertools.pairwise(chain)]
         for epsilon in (0.1, 0.7):
@@ -85,7 +106,9 @@ def smoothed(edges, classes, at, noise):
 
 
 def test_no_classifier_changes_its_smoothed_vote_within_the_radius():
-    """Cohen, Rosenfeld and Kolter, Theorem 1, for random classifiers of the line; a halfline attains it."""
+    """Cohen, Rosenfeld and Kolter, Theorem 1, for random classifiers of the line; a halfline
+    attains it.
+    """
     rng, tried = np.random.default_rng(2), 0
     for _ in range(300):
         edges, noise = np.sort(rng.normal(0, 2, 8)), rng.uniform(0.3, 2)
@@ -102,7 +125,9 @@ def test_no_classifier_changes_its_smoothed_vote_within_the_radius():
 
 
 def test_two_scores_part_by_at_most_root_two_times_the_slope():
-    """Tsuzuku, Sato and Sugiyama, Proposition 1, for linear maps, whose distance to a change is known; one attains it."""
+    """Tsuzuku, Sato and Sugiyama, Proposition 1, for linear maps, whose distance to a change is
+    known; one attains it.
+    """
     rng = np.random.default_rng(4)
     for _ in range(200):
         W, x = rng.normal(size=(4, 3)), rng.normal(size=3)
@@ -110,15 +135,21 @@ def test_two_scores_part_by_at_most_root_two_times_the_slope():
         best = int(scores.argmax())
         gaps = scores[best] - np.delete(scores, best)
         distance = (gaps / np.linalg.norm(W[best] - np.delete(W, best, axis=0), axis=1)).min()
-        assert lipschitz_radius(float(gaps.min()), math.sqrt(2), float(np.linalg.norm(W, 2))) <= distance * (1 + 1e-12)
+        assert lipschitz_radius(
+            float(gaps.min()), math.sqrt(2), float(np.linalg.norm(W, 2))
+        ) <= distance * (1 + 1e-12)
     rotation = np.eye(2)
-    assert lipschitz_radius(1.0, math.sqrt(2), 1.0) == pytest.approx(1.0 / np.linalg.norm(rotation[0] - rotation[1]))
+    assert lipschitz_radius(1.0, math.sqrt(2), 1.0) == pytest.approx(
+        1.0 / np.linalg.norm(rotation[0] - rotation[1])
+    )
 
 
 def test_batches_gain_as_the_critical_batch_size_says():
-    """Ma, Bassily and Belkin: E[H_m²] ≼ ((β + (m − 1)λ₁)/m)·H over batches of m rows, and equality is nearly met.
+    """Ma, Bassily and Belkin: E[H_m²] ≼ ((β + (m − 1)λ₁)/m)·H over batches of m rows, and equality
+    is nearly met.
 
-    So that η = m/(β + (m − 1)λ₁) is safe for every direction, and its gain over one row is m/(1 + (m − 1)/m*).
+    So that η = m/(β + (m − 1)λ₁) is safe for every direction, and its gain over one row is m/(1 +
+    (m − 1)/m*).
     """
     rng = np.random.default_rng(5)
     X = rng.normal(size=(6, 3)) * [2.0, 1.0, 0.5]
@@ -127,11 +158,14 @@ def test_batches_gain_as_the_critical_batch_size_says():
     spectrum = Spectrum(np.linalg.eigvalsh(H)[::-1], beta=1.0)
     one = spectrum.step_size(1)
     for m in (1, 2, 3):
-        batches = [X[list(rows)].T @ X[list(rows)] / m for rows in itertools.product(range(6), repeat=m)]
+        batches = [
+            X[list(rows)].T @ X[list(rows)] / m for rows in itertools.product(range(6), repeat=m)
+        ]
         second = np.mean([B @ B for B in batches], axis=0)
         slack = np.linalg.eigvalsh(H / spectrum.step_size(m) - second)
         assert slack.min() >= -1e-12
         gain = spectrum.step_size(m) / one
         assert gain == pytest.approx(m / (1 + (m - 1) / spectrum.critical_batch_size()))
         top = np.linalg.eigh(H)[1][:, -1]
-        assert top @ second @ top == pytest.approx(float(top @ H @ top) / spectrum.step_size(m))  # met
+        # met
+        assert top @ second @ top == pytest.approx(float(top @ H @ top) / spectrum.step_size(m))

@@ -1,4 +1,6 @@
-"""Bounds on fresh rows, each against a number found another way: exact sums, root finding, slow loops, enumeration."""
+"""Bounds on fresh rows, each against a number found another way: exact sums, root finding, slow
+loops, enumeration.
+"""
 
 from __future__ import annotations
 
@@ -33,9 +35,23 @@ def bernoulli_kl(q, p):
     return mp.fsum(a * mp.log(a / b) for a, b in ((q, p), (1 - q, 1 - p)) if a > 0)
 
 
-COUNTS = [(30, 1000, 0.05), (0, 59, 0.05), (1, 10, 0.1), (9, 10, 0.01), (100, 200, 1e-9), (1, 2, 0.5), (40, 90, 1e-80)]
+COUNTS = [
+    (30, 1000, 0.05),
+    (0, 59, 0.05),
+    (1, 10, 0.1),
+    (9, 10, 0.01),
+    (100, 200, 1e-9),
+    (1, 2, 0.5),
+    (40, 90, 1e-80),
+]
 # SciPy's inverse beta functions fail here, to the unsound side or with NaN.
-COUNTS += [(30, 1000, 1e-300), (36, 1593, 1e-257), (2, 5, 2e-108), (25, 31, 2.5e-243), (252, 256, 1e-160)]
+COUNTS += [
+    (30, 1000, 1e-300),
+    (36, 1593, 1e-257),
+    (2, 5, 2e-108),
+    (25, 31, 2.5e-243),
+    (252, 256, 1e-160),
+]
 
 
 @pytest.mark.parametrize(("errors", "n", "delta"), COUNTS)
@@ -57,18 +73,30 @@ def test_clopper_pearson_lower_is_the_root_of_the_binomial_tail(errors, n, delta
 
 def test_clopper_pearson_agrees_with_scipy_and_the_published_numbers():
     def scipy_interval(alternative):
-        return stats.binomtest(30, 1000, alternative=alternative).proportion_ci(0.95, method="exact")
+        return stats.binomtest(30, 1000, alternative=alternative).proportion_ci(
+            0.95, method="exact"
+        )
 
-    assert bounds.clopper_pearson(30, 1000, 0.05) == pytest.approx(scipy_interval("less").high, rel=1e-9)
-    assert bounds.clopper_pearson_lower(30, 1000, 0.05) == pytest.approx(scipy_interval("greater").low, rel=1e-9)
-    assert bounds.clopper_pearson_interval(30, 1000, 0.05) == pytest.approx(tuple(scipy_interval("two-sided")), rel=1e-9)
+    assert bounds.clopper_pearson(30, 1000, 0.05) == pytest.approx(
+        scipy_interval("less").high, rel=1e-9
+    )
+    assert bounds.clopper_pearson_lower(30, 1000, 0.05) == pytest.approx(
+        scipy_interval("greater").low, rel=1e-9
+    )
+    assert bounds.clopper_pearson_interval(30, 1000, 0.05) == pytest.approx(
+        tuple(scipy_interval("two-sided")), rel=1e-9
+    )
     assert round(bounds.clopper_pearson(30, 1000, 0.05), 5) == 0.04047
 
 
-@pytest.mark.parametrize(("risk", "n", "delta"), [(0.03, 1000, 0.05), (0.0, 7, 0.3), (0.5, 20, 1e-9), (0.97, 50, 0.01)])
+@pytest.mark.parametrize(
+    ("risk", "n", "delta"), [(0.03, 1000, 0.05), (0.0, 7, 0.3), (0.5, 20, 1e-9), (0.97, 50, 0.01)]
+)
 def test_chernoff_kl_spends_the_whole_budget(risk, n, delta):
     with mp.workdps(50):
-        root = halve(lambda p: n * bernoulli_kl(mp.mpf(risk), p) <= -mp.log(delta), max(risk, 1e-40), 1)
+        root = halve(
+            lambda p: n * bernoulli_kl(mp.mpf(risk), p) <= -mp.log(delta), max(risk, 1e-40), 1
+        )
         assert bounds.chernoff_kl(risk, n, delta) == pytest.approx(float(root), rel=1e-12)
 
 
@@ -77,9 +105,13 @@ def test_chernoff_kl_and_hoeffding_published():
     assert round(bounds.hoeffding(0.03, 1000, 0.05), 5) == 0.06870
 
 
-@pytest.mark.parametrize(("risk", "n", "delta"), [(0.03, 1000, 0.05), (0.4, 3, 0.9), (0.0, 10**6, 1e-300)])
+@pytest.mark.parametrize(
+    ("risk", "n", "delta"), [(0.03, 1000, 0.05), (0.4, 3, 0.9), (0.0, 10**6, 1e-300)]
+)
 def test_hoeffding_inverts_its_tail(risk, n, delta):
-    slack = optimize.brentq(lambda e: -2 * n * e**2 - math.log(delta), 0, 1e3, xtol=1e-15, rtol=1e-14)
+    slack = optimize.brentq(
+        lambda e: -2 * n * e**2 - math.log(delta), 0, 1e3, xtol=1e-15, rtol=1e-14
+    )
     assert bounds.hoeffding(risk, n, delta) == pytest.approx(risk + slack, rel=1e-12)
 
 
@@ -87,7 +119,8 @@ def test_hoeffding_inverts_its_tail(risk, n, delta):
 @pytest.mark.parametrize("losses", [LOSSES, (0.2, 0.9), (0.3,) * 10])
 def test_empirical_bernstein_solved_for_delta(losses, delta):
     n = len(losses)
-    # The variance as Maurer and Pontil define it, over pairs; the slack as a quadratic in s = √ln(2/δ), solved for δ.
+    # The variance as Maurer and Pontil define it, over pairs; the slack as a quadratic in s =
+    # √ln(2/δ), solved for δ.
     variance = sum((a - b) ** 2 for a, b in itertools.combinations(losses, 2)) / (n * (n - 1))
     slack = bounds.empirical_bernstein(losses, delta) - sum(losses) / n
     s = np.roots([7 / (3 * (n - 1)), math.sqrt(2 * variance / n), -slack]).max()
@@ -99,7 +132,9 @@ def test_empirical_bernstein_is_silent_about_one_row():
 
 
 def capital_of(losses, m, alpha, sign, anytime):
-    """Largest capital of one hedged gambler against the mean m, row by row as Waudby-Smith and Ramdas define it."""
+    """Largest capital of one hedged gambler against the mean m, row by row as Waudby-Smith and
+    Ramdas define it.
+    """
     n, capital, largest = len(losses), 1.0, 1.0
     total, squares, variance = 0.0, 0.0, 0.25
     for t, x in enumerate(losses, start=1):
@@ -115,10 +150,16 @@ def capital_of(losses, m, alpha, sign, anytime):
 
 
 @pytest.mark.parametrize("anytime", [False, True])
-@pytest.mark.parametrize("losses", [LOSSES, tuple(1 - LOSSES), (0.0, 0.0, 1.0, 0.0) * 8, (0.5,) * 30])
+@pytest.mark.parametrize(
+    "losses", [LOSSES, tuple(1 - LOSSES), (0.0, 0.0, 1.0, 0.0) * 8, (0.5,) * 30]
+)
 def test_betting_interval_against_a_grid_of_means(losses, anytime):
     grid = np.arange(0.0005, 1, 0.001)
-    alive = [m for m in grid if max(capital_of(losses, m, 0.05, sign, anytime) for sign in (1, -1)) < 2 / 0.05]
+    alive = [
+        m
+        for m in grid
+        if max(capital_of(losses, m, 0.05, sign, anytime) for sign in (1, -1)) < 2 / 0.05
+    ]
     low, high = bounds.betting_interval(losses, 0.05, anytime)
     assert alive[0] - 0.001 <= low <= alive[0]
     assert alive[-1] <= high <= alive[-1] + 0.001
@@ -128,7 +169,8 @@ def test_betting_interval_against_a_grid_of_means(losses, anytime):
 
 
 def test_betting_never_contradicts_the_mean_seen():
-    # Rows sorted by loss break the assumption on their order; a gambler then refutes even the sample's own mean.
+    # Rows sorted by loss break the assumption on their order; a gambler then refutes even the
+    # sample's own mean.
     losses = (1.0,) * 50 + (0.0,) * 50
     assert capital_of(losses, 0.6, 0.05, 1, False) > 2 / 0.05
     low, high = bounds.betting_interval(losses, 0.05)
@@ -141,19 +183,27 @@ def test_betting_scales_with_the_loss(scale):
     scaled = bounds.betting_interval(scale * LOSSES, 0.05, loss_bound=scale)
     assert scaled == pytest.approx((scale * low, scale * high), rel=1e-12)
     gain = bounds.paired_difference(0.2 * LOSSES, LOSSES, 0.05)
-    scaled_gain = bounds.paired_difference(0.2 * scale * LOSSES, scale * LOSSES, 0.05, loss_bound=scale)
+    scaled_gain = bounds.paired_difference(
+        0.2 * scale * LOSSES, scale * LOSSES, 0.05, loss_bound=scale
+    )
     assert scaled_gain == pytest.approx(scale * gain, rel=1e-12)
 
 
 @pytest.mark.parametrize(
     ("losses", "baseline"),
-    [((0.0, 0.0, 0.0, 1.0) * 25, (1.0, 0.0, 0.0, 1.0) * 25), (LOSSES, LOSSES[::-1]), (LOSSES, (0.9,) * 40)],
+    [
+        ((0.0, 0.0, 0.0, 1.0) * 25, (1.0, 0.0, 0.0, 1.0) * 25),
+        (LOSSES, LOSSES[::-1]),
+        (LOSSES, (0.9,) * 40),
+    ],
 )
 def test_paired_difference_bets_on_gains(losses, baseline):
     gains = np.subtract(baseline, losses)
     # In units of the gain g = 2m − 1: the capital 1 + λ(x − m) is 1 + (λ/2)(gain − g).
     grid = np.arange(-0.9995, 1, 0.001)
-    refuted = [g for g in grid if capital_of((1 + gains) / 2, (1 + g) / 2, 0.1, 1, False) >= 1 / 0.05]
+    refuted = [
+        g for g in grid if capital_of((1 + gains) / 2, (1 + g) / 2, 0.1, 1, False) >= 1 / 0.05
+    ]
     least = bounds.paired_difference(losses, baseline, 0.05)
     assert max(refuted, default=-1.0) <= least <= max(refuted, default=-1.0) + 0.001
     assert least <= gains.mean()
@@ -174,7 +224,10 @@ def test_upper_bounds_fail_at_most_as_often_as_they_say(upper, delta):
     n = 25
     uppers = np.array([upper(k, n, delta) for k in range(n + 1)])
     hardest = np.minimum(uppers[uppers < 1] + 1e-9, 1)  # just above a bound's value it fails most
-    failures = [stats.binom.pmf(np.arange(n + 1), n, p)[uppers < p].sum() for p in (*hardest, *np.linspace(0, 1, 101))]
+    failures = [
+        stats.binom.pmf(np.arange(n + 1), n, p)[uppers < p].sum()
+        for p in (*hardest, *np.linspace(0, 1, 101))
+    ]
     assert max(failures) <= delta * (1 + 1e-6)
 
 
@@ -236,7 +289,9 @@ def exact_pac_rank(n, alpha, delta):
 @pytest.mark.parametrize("alpha", [0.5, 0.25, 0.1, 0.05, 0.01])
 def test_conformal_rank_pac_in_exact_fractions(alpha, delta):
     sizes = (*range(1, 40), 171, 300)
-    assert bounds.conformal_rank_pac(sizes, alpha, delta).tolist() == [exact_pac_rank(n, alpha, delta) for n in sizes]
+    assert bounds.conformal_rank_pac(sizes, alpha, delta).tolist() == [
+        exact_pac_rank(n, alpha, delta) for n in sizes
+    ]
 
 
 def test_conformal_rank_pac_at_ties():
@@ -245,25 +300,36 @@ def test_conformal_rank_pac_at_ties():
         assert bounds.conformal_rank_pac(n, 0.5, 0.5) == (n + 1) / 2
 
 
-@pytest.mark.parametrize(("n", "alpha", "delta"), [(100, 0.1, 0.05), (29, 0.1, 0.05), (28, 0.1, 0.05), (500, 0.02, 0.1)])
+@pytest.mark.parametrize(
+    ("n", "alpha", "delta"), [(100, 0.1, 0.05), (29, 0.1, 0.05), (28, 0.1, 0.05), (500, 0.02, 0.1)]
+)
 def test_conformal_radius_by_order_statistics(n, alpha, delta):
     residuals = np.random.default_rng(1).exponential(size=n)
     # The coverage of the k-th smallest of n is Beta(k, n − k + 1).
-    enough = (r for k, r in enumerate(sorted(residuals), 1) if stats.beta.cdf(1 - alpha, k, n - k + 1) <= delta)
+    enough = (
+        r
+        for k, r in enumerate(sorted(residuals), 1)
+        if stats.beta.cdf(1 - alpha, k, n - k + 1) <= delta
+    )
     assert bounds.conformal_radius(residuals, alpha, delta) == next(enough, math.inf)
 
 
-# --------------------------------------------------------------------------------------------- groups, counted by rows
+# --------------------------------------------------------------------------------------------- grou
 
 
 def by_grid(losses, sizes, largest, delta):
-    """The smallest risk of a grid from which on every one is refuted, by the capital written out as a product."""
+    """The smallest risk of a grid from which on every one is refuted, by the capital written
+    out as a product.
+    """
     bets = bounds.holdout.predictable_bets
     guesses, total, count = [], 0.5, 1.0
     for loss, size in zip(losses, sizes, strict=True):
         guesses.append(total / count)
         total, count = total + loss, count + size
-    seen = [1 - (s / largest + g * (1 - m / largest)) for s, m, g in zip(losses, sizes, guesses, strict=True)]
+    seen = [
+        1 - (s / largest + g * (1 - m / largest))
+        for s, m, g in zip(losses, sizes, guesses, strict=True)
+    ]
     stakes = bets(np.array(seen), delta, anytime=False)
     refuted = []
     for r in np.arange(1, 2000) / 2000:
@@ -282,7 +348,9 @@ def test_row_weighted_betting_is_the_inverted_test():
     losses = rng.binomial(sizes, 0.2)
     upper = bounds.row_weighted_betting(losses, sizes, 9, 0.05)
     assert by_grid(losses, sizes, 9, 0.05) - 1 / 2000 <= upper <= by_grid(losses, sizes, 9, 0.05)
-    assert bounds.row_weighted_betting(3.0 * losses, sizes, 9, 0.05, loss_bound=3.0) == pytest.approx(3 * upper)
+    assert bounds.row_weighted_betting(
+        3.0 * losses, sizes, 9, 0.05, loss_bound=3.0
+    ) == pytest.approx(3 * upper)
     assert upper < bounds.row_weighted_betting(losses, sizes, 30, 0.05)  # what is stated costs
 
 

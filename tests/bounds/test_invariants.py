@@ -1,4 +1,6 @@
-"""What is true of every theorem: it computes, certifies, survives JSON, refuses nonsense by name, and is monotone."""
+"""What is true of every theorem: it computes, certifies, survives JSON, refuses nonsense by
+name, and is monotone.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,11 @@ rates = st.floats(0, 1)
 
 def numeric_arguments(theorem):
     options = ("bool", "Literal")
-    return [name for name, p in theorem.signature.parameters.items() if not str(p.annotation).startswith(options)]
+    return [
+        name
+        for name, p in theorem.signature.parameters.items()
+        if not str(p.annotation).startswith(options)
+    ]
 
 
 def is_count(theorem, name):
@@ -50,7 +56,12 @@ def numbers(value):
 
 def by_argument(select=None):
     """A case for each theorem and numeric argument."""
-    cases = [(t, name) for t in THEOREMS for name in numeric_arguments(t) if select is None or select(t, name)]
+    cases = [
+        (t, name)
+        for t in THEOREMS
+        for name in numeric_arguments(t)
+        if select is None or select(t, name)
+    ]
     return [pytest.param(t, name, id=f"{t.key}-{name}") for t, name in cases]
 
 
@@ -75,7 +86,9 @@ def test_the_example_computes_and_certifies(theorem):
     assert claim.value == claim.recompute() == value
     assert claim.theorem == theorem.key
     assert claim.assumptions == theorem.assumes
-    assert claim.confidence == (0.95 if theorem.claims.holds.endswith("delta") else theorem.claims.holds)
+    assert claim.confidence == (
+        0.95 if theorem.claims.holds.endswith("delta") else theorem.claims.holds
+    )
     assert claim.inputs.keys() == theorem.signature.parameters.keys()
 
 
@@ -106,7 +119,9 @@ def test_infinite_claims_survive_strict_json(theorem, inputs):
 @pytest.mark.parametrize("theorem", [t for t in THEOREMS if t.claims.measured], ids=by_key)
 def test_what_was_measured_lies_on_the_claimed_side(theorem):
     claim = theorem.certify(**theorem.example)
-    low, high = {"<=": (-math.inf, claim.value), ">=": (claim.value, math.inf), "in": claim.value}[claim.relation]
+    low, high = {"<=": (-math.inf, claim.value), ">=": (claim.value, math.inf), "in": claim.value}[
+        claim.relation
+    ]
     assert low <= claim.measured <= high
 
 
@@ -128,14 +143,22 @@ def test_what_was_measured_lies_on_the_claimed_side(theorem):
     ids=lambda part: getattr(part, "key", ""),
 )
 def test_what_was_measured(theorem, inputs, measured):
-    assert theorem.certify(**{**theorem.example, **inputs}).measured == (measured and pytest.approx(measured))
+    assert theorem.certify(**{**theorem.example, **inputs}).measured == (
+        measured and pytest.approx(measured)
+    )
 
 
-@pytest.mark.parametrize("theorem", [t for t in WITH_DELTA if t.claims.holds.endswith("delta")], ids=by_key)
+@pytest.mark.parametrize(
+    "theorem", [t for t in WITH_DELTA if t.claims.holds.endswith("delta")], ids=by_key
+)
 def test_candidates_share_delta(theorem):
     claim = theorem.certify(**theorem.example, candidates=7)
     assert claim.confidence == 0.95
-    assert claim.value == theorem(**{**theorem.example, "delta": theorem.example["delta"] / 7}) == claim.recompute()
+    assert (
+        claim.value
+        == theorem(**{**theorem.example, "delta": theorem.example["delta"] / 7})
+        == claim.recompute()
+    )
 
 
 # Refusals.
@@ -149,7 +172,11 @@ def test_impossible_delta_is_refused_by_name(theorem, delta):
 
 
 @pytest.mark.parametrize("alpha", [0, 1, -0.1, 1.5, math.nan])
-@pytest.mark.parametrize("theorem", [bounds.conformal_rank, bounds.conformal_rank_pac, bounds.conformal_radius], ids=by_key)
+@pytest.mark.parametrize(
+    "theorem",
+    [bounds.conformal_rank, bounds.conformal_rank_pac, bounds.conformal_radius],
+    ids=by_key,
+)
 def test_impossible_alpha_is_refused_by_name(theorem, alpha):
     with pytest.raises(ValueError, match="alpha"):
         theorem(**{**theorem.example, "alpha": alpha})
@@ -193,11 +220,23 @@ def test_fractions_of_a_count_are_refused_by_name(theorem, name):
         theorem(**spoiled(theorem, name, 2.5))
 
 
-AT_LEAST_ONE = {"n", "rounds", "index", "ghost", "k", "d", "parameters", "operations", "inputs_per_unit", "messages"}
+AT_LEAST_ONE = {
+    "n",
+    "rounds",
+    "index",
+    "ghost",
+    "k",
+    "d",
+    "parameters",
+    "operations",
+    "inputs_per_unit",
+    "messages",
+}
 
 
 def must_be_positive(theorem, name):
-    return name in AT_LEAST_ONE and not theorem.key.startswith("clopper_pearson")  # no rows: the bound is 1
+    # no rows: the bound is 1
+    return name in AT_LEAST_ONE and not theorem.key.startswith("clopper_pearson")
 
 
 @pytest.mark.parametrize(("theorem", "name"), by_argument(must_be_positive))
@@ -206,7 +245,17 @@ def test_empty_counts_are_refused_by_name(theorem, name):
         theorem(**spoiled(theorem, name, 0))
 
 
-POSITIVE = {"radius", "margin", "regularization", "loss_bound", "c", "smoothness", "strong_convexity", "norm_bound", "scale"}
+POSITIVE = {
+    "radius",
+    "margin",
+    "regularization",
+    "loss_bound",
+    "c",
+    "smoothness",
+    "strong_convexity",
+    "norm_bound",
+    "scale",
+}
 
 
 @pytest.mark.parametrize(("theorem", "name"), by_argument(lambda _, name: name in POSITIVE))
@@ -225,7 +274,8 @@ def test_rates_above_one_are_refused_by_name(theorem, name):
         theorem(**spoiled(theorem, name, 1.05))
 
 
-LARGER = (bounds.boosting_margin_vc, bounds.row_weighted_betting)  # the others of their example's numbers ask for more
+# the others of their example's numbers ask for more
+LARGER = (bounds.boosting_margin_vc, bounds.row_weighted_betting)
 
 
 @pytest.mark.parametrize("theorem", [t for t in THEOREMS if t not in LARGER], ids=by_key)
@@ -265,7 +315,9 @@ def next_to(value):
 
 
 def broadcasts(theorem, name):
-    return str(theorem.signature.parameters[name].annotation).startswith("npt.ArrayLike") and not is_sample(theorem, name)
+    return str(theorem.signature.parameters[name].annotation).startswith(
+        "npt.ArrayLike"
+    ) and not is_sample(theorem, name)
 
 
 @pytest.mark.parametrize("theorem", THEOREMS, ids=by_key)
@@ -275,10 +327,18 @@ def test_arrays_give_the_scalars_elementwise(theorem):
     for together in (*({name: pair} for name, pair in pairs.items()), pairs):
         if not together:
             continue
-        scalars = [theorem(**{**theorem.example, **{name: pair[i] for name, pair in together.items()}}) for i in (0, 1)]
+        scalars = [
+            theorem(**{**theorem.example, **{name: pair[i] for name, pair in together.items()}})
+            for i in (0, 1)
+        ]
         array = theorem(**{**theorem.example, **together})
         np.testing.assert_allclose(array, np.transpose(scalars), rtol=1e-12)
-        column = theorem(**{**theorem.example, **{name: np.reshape(pair, (2, 1)) for name, pair in together.items()}})
+        column = theorem(
+            **{
+                **theorem.example,
+                **{name: np.reshape(pair, (2, 1)) for name, pair in together.items()},
+            }
+        )
         np.testing.assert_array_equal(np.reshape(column, np.shape(array)), array)
 
 
@@ -315,7 +375,10 @@ def test_count_bounds_stay_in_range_and_around_the_rate(count, delta):
 @many
 def test_binomial_below_kl_below_hoeffding(count, delta):
     errors, n = count
-    binomial, kl = bounds.clopper_pearson(errors, n, delta), bounds.chernoff_kl(errors / n, n, delta)
+    binomial, kl = (
+        bounds.clopper_pearson(errors, n, delta),
+        bounds.chernoff_kl(errors / n, n, delta),
+    )
     assert binomial <= kl * (1 + 1e-12)
     assert kl <= bounds.hoeffding(errors / n, n, delta) * (1 + 1e-12)
 
@@ -351,7 +414,11 @@ def test_betting_stays_in_range_and_around_the_mean(losses, delta, anytime):
     assert -1 <= bounds.paired_difference(losses, losses[::-1], delta) <= 1e-12
 
 
-@given(st.integers(1, 60).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))), st.integers(1, 10), deltas)
+@given(
+    st.integers(1, 60).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))),
+    st.integers(1, 10),
+    deltas,
+)
 @few
 def test_hypergeometric_stays_in_range_and_below_vc(count, d, delta):
     errors, n = count
@@ -374,7 +441,8 @@ def test_gibbs_stays_in_range(margins, delta):
 def test_a_rank_that_covers_surely_covers_on_average(n, alpha, delta):
     rank, sure = bounds.conformal_rank(n, alpha), bounds.conformal_rank_pac(n, alpha, delta)
     assert 1 <= rank <= n or rank == math.inf
-    assert rank - 1 <= sure  # at δ ≤ ½ the median of Bin(n, 1 − α) is passed, which lies next to its mean
+    # at δ ≤ ½ the median of Bin(n, 1 − α) is passed, which lies next to its mean
+    assert rank - 1 <= sure
     assert sure <= n or sure == math.inf
 
 
@@ -407,22 +475,59 @@ def test_more_confidence_never_tightens(theorem, pair):
     slack = 1e-12 * (1 + abs(loose))
     outwards = {"<=": [1], ">=": [-1], "in": [-1, 1], "=": [1]}[theorem.claims.relation]
     finite = np.isfinite(loose)
-    assert (outwards * np.subtract(sure, loose, where=finite, out=np.zeros_like(sure)) >= -slack)[finite].all()
+    assert (outwards * np.subtract(sure, loose, where=finite, out=np.zeros_like(sure)) >= -slack)[
+        finite
+    ].all()
     assert (sure[~finite] == loose[~finite]).all()
 
 
 RISING = {
-    *("errors", "successes", "risk", "margin_error", "kl", "log_growth", "vc_dimension", "size", "rounds", "index"),
-    *("messages", "norm", "radius", "beta", "loss_bound", "lipschitz", "x_bound", "y_bound", "total_step", "passes"),
-    *("parameters", "operations", "exponentials", "inputs_per_unit", "distance", "gap", "norm_bound"),
+    *(
+        "errors",
+        "successes",
+        "risk",
+        "margin_error",
+        "kl",
+        "log_growth",
+        "vc_dimension",
+        "size",
+        "rounds",
+        "index",
+    ),
+    *(
+        "messages",
+        "norm",
+        "radius",
+        "beta",
+        "loss_bound",
+        "lipschitz",
+        "x_bound",
+        "y_bound",
+        "total_step",
+        "passes",
+    ),
+    *(
+        "parameters",
+        "operations",
+        "exponentials",
+        "inputs_per_unit",
+        "distance",
+        "gap",
+        "norm_bound",
+    ),
     *("primal", "rounding"),
 }
 
 
 def rises(theorem, name):
-    # Theorem 3.5's k jumps with V; a larger loss_bound must not be stated below the losses; a lower bound falls.
+    # Theorem 3.5's k jumps with V; a larger loss_bound must not be stated below the losses; a lower
+    # bound falls.
     lower = theorem.key == "poisoning_threshold_moved" and name in ("norm", "x_bound")
-    known = name in RISING and (theorem.key, name) != ("boosting_margin_vc", "vc_dimension") and not lower
+    known = (
+        name in RISING
+        and (theorem.key, name) != ("boosting_margin_vc", "vc_dimension")
+        and not lower
+    )
     return known and (name in theorem.example or name in ("messages", "errors"))
 
 
@@ -434,9 +539,12 @@ def test_bounds_rise_with_what_makes_things_worse(theorem, name, steps):
     unit = 1 if is_count(theorem, name) else 0.01
     if name == "successes":
         start -= 40
-    before, after = (theorem(**{**theorem.example, name: start + unit * s}) for s in (steps[0], sum(steps)))
+    before, after = (
+        theorem(**{**theorem.example, name: start + unit * s}) for s in (steps[0], sum(steps))
+    )
     assert np.all(np.greater_equal(after, np.multiply(before, 1 - 1e-12)))
-    if name not in ("norm", "radius") and theorem is not bounds.sauer:  # powers of two; all labellings from d = n on
+    # powers of two; all labellings from d = n on
+    if name not in ("norm", "radius") and theorem is not bounds.sauer:
         assert np.all(np.greater(after, before))
 
 
@@ -445,8 +553,10 @@ FALLING = {"regularization", "strong_convexity", "margin", "iterations"}
 
 def falls(theorem, name):
     upper = theorem.key != "poisoning_threshold_moved"  # a lower bound, which a penalty raises
-    upper = upper and theorem.key != "sgd_lipschitz"  # the slope of loss and penalty together, which grows with both
-    return name in FALLING and upper and theorem.key != "boosting_margin_vc"  # whose k jumps with θ, too
+    # the slope of loss and penalty together, which grows with both
+    upper = upper and theorem.key != "sgd_lipschitz"
+    # whose k jumps with θ, too
+    return name in FALLING and upper and theorem.key != "boosting_margin_vc"
 
 
 @pytest.mark.parametrize(("theorem", "name"), by_argument(falls))
@@ -454,7 +564,9 @@ def falls(theorem, name):
 @few
 def test_bounds_fall_with_what_makes_things_better(theorem, name, factors):
     start = theorem.example[name] / (1 if is_count(theorem, name) else 25)
-    before, after = (theorem(**{**theorem.example, name: start * f}) for f in (factors[0], math.prod(factors)))
+    before, after = (
+        theorem(**{**theorem.example, name: start * f}) for f in (factors[0], math.prod(factors))
+    )
     assert after <= before
     assert after < before or name == "margin"
 
@@ -462,7 +574,9 @@ def test_bounds_fall_with_what_makes_things_better(theorem, name, factors):
 WITH_ROWS = [
     theorem
     for theorem in WITH_DELTA
-    if {"risk", "margin_error"} & theorem.example.keys() and "n" in theorem.example and theorem.key != "boosting_margin_vc"
+    if {"risk", "margin_error"} & theorem.example.keys()
+    and "n" in theorem.example
+    and theorem.key != "boosting_margin_vc"
 ]
 
 
@@ -489,7 +603,10 @@ def test_more_rows_at_the_same_risk_tighten(theorem, factors):
     ],
     ids=lambda part: getattr(part, "key", part),
 )
-@given(share=st.tuples(st.integers(0, 30), st.integers(31, 60)), factors=st.tuples(st.integers(1, 4), st.integers(2, 4)))
+@given(
+    share=st.tuples(st.integers(0, 30), st.integers(31, 60)),
+    factors=st.tuples(st.integers(1, 4), st.integers(2, 4)),
+)
 @few
 def test_more_rows_at_the_same_rate_tighten(theorem, count, share, factors):
     few_rows, more_rows = (
@@ -503,5 +620,7 @@ def test_more_rows_at_the_same_rate_tighten(theorem, count, share, factors):
 @many
 def test_lower_bounds_rise_with_rows_at_the_same_rate(count, factor, delta):
     successes, n = count
-    few_rows, more_rows = (bounds.clopper_pearson_lower(successes * f, n * f, delta) for f in (1, factor))
+    few_rows, more_rows = (
+        bounds.clopper_pearson_lower(successes * f, n * f, delta) for f in (1, factor)
+    )
     assert few_rows * (1 - 1e-12) <= more_rows

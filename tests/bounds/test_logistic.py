@@ -11,11 +11,16 @@ from scipy.special import log_softmax
 from surelearn import bounds
 
 
-@pytest.mark.parametrize(("x_bound", "classes", "lam"), [(1.0, 2, 0.1), (2.0, 3, 0.01), (0.5, 5, 1.0)])
+@pytest.mark.parametrize(
+    ("x_bound", "classes", "lam"), [(1.0, 2, 0.1), (2.0, 3, 0.01), (0.5, 5, 1.0)]
+)
 def test_constants_hold(x_bound, classes, lam):
     """The loss of any W with λ‖W‖² ≤ ln K, and its slope, on rows of norm X."""
     rng = np.random.default_rng(0)
-    rho, M = bounds.logistic_lipschitz(x_bound, classes), bounds.logistic_loss_bound(x_bound, classes, lam)
+    rho, M = (
+        bounds.logistic_lipschitz(x_bound, classes),
+        bounds.logistic_loss_bound(x_bound, classes, lam),
+    )
     largest_loss = largest_slope = 0.0
     for _ in range(3000):
         x = rng.normal(size=3)

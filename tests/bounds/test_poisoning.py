@@ -1,4 +1,6 @@
-"""Thresholds of poisoning against brute force over poisoned rows, and the vote of partitions against all changes of it."""
+"""Thresholds of poisoning against brute force over poisoned rows, and the vote of partitions
+against all changes of it.
+"""
 
 import itertools
 import math
@@ -30,7 +32,9 @@ SLOPES = {
 @pytest.mark.parametrize("loss", list(SLOPES))
 def test_the_pull_of_a_row_is_the_largest_on_a_grid(loss, reach):
     t = np.linspace(-reach, reach, 200_001)
-    assert classification_pull(loss, reach=reach) == pytest.approx((-t * SLOPES[loss](t)).max(), abs=1e-5)
+    assert classification_pull(loss, reach=reach) == pytest.approx(
+        (-t * SLOPES[loss](t)).max(), abs=1e-5
+    )
 
 
 @pytest.mark.parametrize("reach", [0.4, 30.0])
@@ -54,7 +58,9 @@ def test_lambert_w_by_root_finding(classes):
 
 
 def drop(loss, scores, h=1e-6):
-    """How fast a loss falls as all scores shrink, −⟨w, ∇_w ℓ⟩ = −(d/dα) ℓ(α·s) at α = 1, from its values alone."""
+    """How fast a loss falls as all scores shrink, −⟨w, ∇_w ℓ⟩ = −(d/dα) ℓ(α·s) at α = 1, from
+    its values alone.
+    """
     return (loss((1 - h) * scores) - loss((1 + h) * scores)) / (2 * h)
 
 
@@ -94,13 +100,18 @@ def test_at_the_threshold_one_row_reaches_a_regression_where_every_row_is_allowe
     y = np.clip(-X @ w + 0.1 * rng.normal(size=100), -Y, Y)
 
     def gradient(X, y, h=1e-6):
-        values = [regression_loss(loss, X @ (w + step) - y, tube, knee).mean() for e in np.eye(3) * h for step in (e, -e)]
+        values = [
+            regression_loss(loss, X @ (w + step) - y, tube, knee).mean()
+            for e in np.eye(3) * h
+            for step in (e, -e)
+        ]
         return np.array(values).reshape(3, 2) @ [1, -1] / (2 * h)
 
     g = gradient(X, y)
     epsilon = poisoning_threshold_regression(float(w @ g), Y, loss, tube=tube, knee=knee)
     assert epsilon > 0.1
-    s = {"squared": (Y - tube) / 2, "absolute": Y - tube - 1e-4, "huber": Y - knee}[loss]  # the row with the largest pull
+    # the row with the largest pull
+    s = {"squared": (Y - tube) / 2, "absolute": Y - tube - 1e-4, "huber": Y - knee}[loss]
     slope = {"squared": 2 * (Y - tube - s), "absolute": 1.0, "huber": knee}[loss]
     across = g - (w @ g) / (w @ w) * w
     poison = s * w / (w @ w) + across / (epsilon * slope)
@@ -108,10 +119,14 @@ def test_at_the_threshold_one_row_reaches_a_regression_where_every_row_is_allowe
 
 
 def least_poison(needs, classes):
-    """The least poison of all classes, so that each pair of them has what its machine needs: a linear program."""
+    """The least poison of all classes, so that each pair of them has what its machine needs: a
+    linear program.
+    """
     pairs = list(itertools.combinations(range(classes), 2))
     counts = -np.array([[float(k in pair) for k in range(classes)] for pair in pairs])
-    return optimize.linprog(np.ones(classes), A_ub=counts, b_ub=-np.asarray(needs), method="highs").fun
+    return optimize.linprog(
+        np.ones(classes), A_ub=counts, b_ub=-np.asarray(needs), method="highs"
+    ).fun
 
 
 @pytest.mark.parametrize("classes", [3, 4, 6])
@@ -129,16 +144,22 @@ def test_machines_of_pairs_need_no_less_than_the_theorem_says(classes):
 def test_machines_against_the_rest_need_what_the_hardest_needs():
     inner, decay = np.array([0.1, 0.3, -0.2]), np.array([0.05, 0.01, 0.0])
     each = poisoning_threshold(inner, "squared hinge", decay=decay)
-    assert poisoning_threshold_machines(inner, loss="squared hinge", decay=decay) == pytest.approx(each.max())
+    assert poisoning_threshold_machines(inner, loss="squared hinge", decay=decay) == pytest.approx(
+        each.max()
+    )
     assert poisoning_threshold_machines([0.1, -0.2], reach=[0.5, 0.0]) == pytest.approx(0.2)
     assert poisoning_threshold_machines([-0.1, -0.2]) == 0.0
-    assert poisoning_threshold_machines([0.1, 0.1], share=[0.0, 0.5], decay=[2.0, 0.0]) == pytest.approx(0.05)
+    assert poisoning_threshold_machines(
+        [0.1, 0.1], share=[0.0, 0.5], decay=[2.0, 0.0]
+    ) == pytest.approx(0.05)
     assert poisoning_threshold_machines([0.1, 0.1], decay=[2.0, 0.0]) == math.inf
 
 
 @pytest.mark.parametrize("loss", ["hinge", "squared hinge", "exponential", "logistic"])
 def test_no_poison_moves_all_machines_with_less(loss):
-    """One against one, three classes: −⟨w_k, Σ g_k⟩ of any rows and labels is too little for some machine."""
+    """One against one, three classes: −⟨w_k, Σ g_k⟩ of any rows and labels is too little for
+    some machine.
+    """
     rng, pairs = np.random.default_rng(0), [(0, 1), (0, 2), (1, 2)]
     pull = classification_pull(loss)
     for _ in range(30):
@@ -147,8 +168,14 @@ def test_no_poison_moves_all_machines_with_less(loss):
         reached = [
             (-t * SLOPES[loss](t)).sum()
             for k, (a, b) in enumerate(pairs)
-            for t in [np.where(labels == a, 1.0, -1.0)[np.isin(labels, (a, b))] * scores[np.isin(labels, (a, b)), k]]
-        ]  # what the poison can balance, in rows: a clean set that needs it exactly, of 100 rows with 70 for each machine
+            for t in [
+                np.where(labels == a, 1.0, -1.0)[np.isin(labels, (a, b))]
+                * scores[np.isin(labels, (a, b)), k]
+            ]
+            # what the poison can balance, in rows: a clean set that needs it exactly, of 100 rows
+            # with
+            # 70 for each machine
+        ]
         needed = poisoning_threshold_machines(np.array(reached) / 70, 0.7, together=2, loss=loss)
         assert needed <= len(labels) / 100 + 1e-12
         assert needed >= max(reached) / pull / 100 - 1e-12
@@ -167,7 +194,9 @@ def mean_gradient(rows, w):
 
 
 def test_at_the_threshold_one_row_reaches_the_target_where_everything_is_allowed():
-    rows, w = next((rows, w) for rows, w in map(clean_problem, range(9)) if w @ mean_gradient(rows, w) > 0.05)
+    rows, w = next(
+        (rows, w) for rows, w in map(clean_problem, range(9)) if w @ mean_gradient(rows, w) > 0.05
+    )
     g = mean_gradient(rows, w)
     epsilon = poisoning_threshold(float(w @ g))
     t = 1 + classification_pull()
@@ -195,7 +224,8 @@ def test_a_penalty_moves_the_threshold():
     assert poisoning_threshold(0.1, decay=0.1) == pytest.approx(0.2 / (pull - 0.1))
     assert poisoning_threshold(0.1, decay=pull) == math.inf
     assert poisoning_threshold(-0.2, decay=0.1) == 0.0
-    assert poisoning_threshold(-0.2, decay=0.3) == math.inf  # the penalty alone is more than any poison pulls
+    # the penalty alone is more than any poison pulls
+    assert poisoning_threshold(-0.2, decay=0.3) == math.inf
 
 
 def test_limits():
@@ -223,17 +253,32 @@ def test_the_claim_is_for_one_target_and_holds_always():
     ("call", "message"),
     [
         (lambda: poisoning_threshold(0.1, classes=1), "classes must be at least 2"),
-        (lambda: poisoning_threshold(0.1, "exponential", classes=3), "classes must be 2 for exponential loss"),
+        (
+            lambda: poisoning_threshold(0.1, "exponential", classes=3),
+            "classes must be 2 for exponential loss",
+        ),
         (lambda: poisoning_threshold(0.1, "huber"), "loss must be one of logistic, hinge"),
         (lambda: poisoning_threshold(math.inf), "inner must be finite"),
         (lambda: poisoning_threshold(0.1, decay=-1.0), "decay must not be negative"),
         (lambda: poisoning_threshold_regression(0.1, -1.0), "target_bound must not be negative"),
-        (lambda: poisoning_threshold_regression(0.1, 1.0, "hinge"), "loss must be squared, absolute or huber"),
+        (
+            lambda: poisoning_threshold_regression(0.1, 1.0, "hinge"),
+            "loss must be squared, absolute or huber",
+        ),
         (lambda: poisoning_threshold_regression(0.1, 1.0, tube=math.inf), "tube must be finite"),
-        (lambda: poisoning_threshold_regression(0.1, 1.0, "huber", knee=0.0), "knee must be positive"),
+        (
+            lambda: poisoning_threshold_regression(0.1, 1.0, "huber", knee=0.0),
+            "knee must be positive",
+        ),
         (lambda: poisoning_threshold_machines(0.1), "inner must hold one number for each machine"),
-        (lambda: poisoning_threshold_machines([0.1, 0.2], together=3), "together must not be more than"),
-        (lambda: poisoning_threshold_machines([0.1, 0.2], share=[0.1] * 3), "share must be one number, or one for each"),
+        (
+            lambda: poisoning_threshold_machines([0.1, 0.2], together=3),
+            "together must not be more than",
+        ),
+        (
+            lambda: poisoning_threshold_machines([0.1, 0.2], share=[0.1] * 3),
+            "share must be one number, or one for each",
+        ),
         (lambda: partition_radius(3, 4), "rival must not be above votes"),
     ],
 )
@@ -243,12 +288,16 @@ def test_bad_input(call, message):
 
 
 def winner(votes):
-    """The class with most votes, the first of equal ones; −1 stands for a class that sorts before all."""
+    """The class with most votes, the first of equal ones; −1 stands for a class that sorts
+    before all.
+    """
     counts = {c: votes.count(c) for c in sorted(set(votes) - {None})}
     return max(counts, key=lambda c: (counts[c], -c), default=None)
 
 
-@pytest.mark.parametrize("votes", [(0, 0, 0, 1), (1, 1, 1, 1), (0, 0, 0, 0, 0), (1, 1, 1, 0, 2), (2, 2, 2, None, 1)])
+@pytest.mark.parametrize(
+    "votes", [(0, 0, 0, 1), (1, 1, 1, 1), (0, 0, 0, 0, 0), (1, 1, 1, 0, 2), (2, 2, 2, None, 1)]
+)
 def test_no_change_of_so_many_votes_changes_the_vote_and_one_more_does(votes):
     best, others = winner(votes), (-1, 0, 1, 2)
     rival = max(votes.count(c) + (c < best) for c in others if c != best)

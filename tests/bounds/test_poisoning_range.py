@@ -1,4 +1,6 @@
-"""Poison within a range: against the least poison that linear programs find, weight by weight, and against attacks."""
+"""Poison within a range: against the least poison that linear programs find, weight by weight,
+and against attacks.
+"""
 
 import math
 from typing import cast
@@ -23,11 +25,14 @@ SLOPES = {
     "exponential": lambda t: -np.exp(-t),
 }
 GRID = np.linspace(-1, 1, 41)
-POISON = np.array([(x, 1.0, y) for x in GRID for y in (-1.0, 1.0)])  # every row inside the range, on a grid
+# every row inside the range, on a grid
+POISON = np.array([(x, 1.0, y) for x in GRID for y in (-1.0, 1.0)])
 
 
 def clean_rows(seed):
-    """Twelve rows of one column in [−1, 1] and an intercept, labels, and weights that get a few wrong."""
+    """Twelve rows of one column in [−1, 1] and an intercept, labels, and weights that get a few
+    wrong.
+    """
     rng = np.random.default_rng(seed)
     x = rng.uniform(-1, 1, size=12)
     y = np.where(x + 0.4 * rng.normal(size=12) + 0.2 * rng.normal() > 0, 1.0, -1.0)
@@ -37,7 +42,9 @@ def clean_rows(seed):
 
 
 def least_poison(loss, target, design, y, penalty=0.0, penalized=(1.0, 1.0)):
-    """The least mass of poison on the grid with which the gradient vanishes at the target; ∞ where there is none."""
+    """The least mass of poison on the grid with which the gradient vanishes at the target; ∞
+    where there is none.
+    """
     shrink = 2 * penalty * np.array(penalized) * target
     clean = (SLOPES[loss](y * (design @ target)) * y) @ design / len(y) + shrink
     rows, labels = POISON[:, :2], POISON[:, 2]
@@ -68,7 +75,9 @@ def best_claim(loss, design, y, w, penalty=0.0, penalized=(1.0, 1.0)):
         along = y * (design @ v)
         gain = float(np.where(right, along, np.minimum(along, 0)).mean())
         decay = 2 * penalty * float(np.sum(np.array(penalized) * v * v))
-        values.append(poisoning_threshold_flipped(gain, reach, float(1 - right.mean()), loss, decay))
+        values.append(
+            poisoning_threshold_flipped(gain, reach, float(1 - right.mean()), loss, decay)
+        )
     return max(values)
 
 
@@ -84,7 +93,8 @@ def test_no_weights_that_flip_every_answer_are_reached_with_less(loss, penalty, 
         assert claim <= least + 1e-9, (seed, claim, least)
         if loss == "logistic" and penalty == 0:
             wrong = np.mean(y * (design @ w) <= 0)
-            assert least <= 1.05 * (claim + 2 * classification_pull() * wrong) + 0.02  # and it is nearly exact
+            # and it is nearly exact
+            assert least <= 1.05 * (claim + 2 * classification_pull() * wrong) + 0.02
     assert max(claims) > 0.1
 
 
@@ -121,7 +131,9 @@ def test_reversed_weights_of_several_classes():
     y = np.where(rng.random(40) < 0.9, (X @ W.T).argmax(1), y)
     corners = np.array([(a, b) for a in (-1.0, 1.0) for b in (-1.0, 1.0)]) @ W.T
     gain = np.mean((X @ W.T)[np.arange(40), y] - (X @ W.T).mean(1))
-    value = poisoning_threshold_reversed(gain, float((corners.mean(1, keepdims=True) - corners).max()))
+    value = poisoning_threshold_reversed(
+        gain, float((corners.mean(1, keepdims=True) - corners).max())
+    )
     grid = np.array([(a, b) for a in GRID for b in GRID]) @ W.T
     assert value > 0.1
     for t in np.geomspace(1e-4, 3, 20):
@@ -158,8 +170,12 @@ def test_no_poison_moves_the_weights_farther(grows):
         for count in (1, 3, 12):
             for _ in range(3):
                 rows = np.column_stack([rng.choice([-1.0, 1.0], size=count), np.ones(count)])
-                moved = float(np.linalg.norm(fitted(count, rows, rng.choice([-1.0, 1.0], size=count)) - w))
-                needed = poisoning_threshold_moved(moved, float(np.linalg.norm(w)), math.sqrt(2), penalty)
+                moved = float(
+                    np.linalg.norm(fitted(count, rows, rng.choice([-1.0, 1.0], size=count)) - w)
+                )
+                needed = poisoning_threshold_moved(
+                    moved, float(np.linalg.norm(w)), math.sqrt(2), penalty
+                )
                 assert needed <= count / len(y) * (1 + 1e-4)
 
 
@@ -168,13 +184,22 @@ def test_numbers_by_hand():
     assert poisoning_threshold_flipped(0.5, 2.0) == 0.25
     assert poisoning_threshold_flipped(0.5, 2.0, wrong=0.1) == pytest.approx(0.25 - 0.1 * pull)
     assert poisoning_threshold_flipped(0.5, 1.0, decay=0.1) == pytest.approx(0.4 / 1.1)
-    assert poisoning_threshold_flipped(0.5, 1.0, 0.1, "squared hinge", 0.8) == pytest.approx((0.5 - 0.025 - 0.1) / 1.1)
+    assert poisoning_threshold_flipped(0.5, 1.0, 0.1, "squared hinge", 0.8) == pytest.approx(
+        (0.5 - 0.025 - 0.1) / 1.1
+    )
     assert poisoning_threshold_flipped(0.5, 1.0, loss="hinge") == 0.5
-    hinge = [(0.5 - 0.1 * t - 0.01 / (4 * t)) / (1 + t + 0.01 / (4 * t)) for t in np.linspace(0.001, 1, 10000)]
-    assert poisoning_threshold_flipped(0.5, 1.0, 0.1, "hinge", 0.01) == pytest.approx(max(hinge), rel=1e-3)
+    hinge = [
+        (0.5 - 0.1 * t - 0.01 / (4 * t)) / (1 + t + 0.01 / (4 * t))
+        for t in np.linspace(0.001, 1, 10000)
+    ]
+    assert poisoning_threshold_flipped(0.5, 1.0, 0.1, "hinge", 0.01) == pytest.approx(
+        max(hinge), rel=1e-3
+    )
     assert poisoning_threshold_flipped(0.5, 1.0, 0.1, "hinge", 0.01) <= max(hinge)
     assert poisoning_threshold_moved(1.0, 2.0, 5.0, 0.5) == pytest.approx(1 / 8)
-    assert poisoning_threshold_moved(1.0, 2.0, 5.0, 0.5, slope=2.0, residual=0.5) == pytest.approx(0.5 / 13)
+    assert poisoning_threshold_moved(1.0, 2.0, 5.0, 0.5, slope=2.0, residual=0.5) == pytest.approx(
+        0.5 / 13
+    )
 
 
 def test_thresholds_fall_with_what_helps_the_poison():
@@ -203,7 +228,9 @@ def test_nothing_is_claimed_without_a_range():
         poisoning_threshold_moved.certify(1.0, 2.0, 5.0, 0.1),
     ):
         assert claim.confidence == "deterministic"
-        assert any("a filter refuses every row outside of the range" in line for line in claim.assumptions)
+        assert any(
+            "a filter refuses every row outside of the range" in line for line in claim.assumptions
+        )
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,6 @@
-"""Privacy: mechanisms against enumeration and integration, accounting against mpmath, peers and sampling."""
+"""Privacy: mechanisms against enumeration and integration, accounting against mpmath, peers and
+sampling.
+"""
 
 from __future__ import annotations
 
@@ -38,16 +40,27 @@ from surelearn.bounds.renyi import (
 )
 from surelearn.claim import Claim
 
-SETTINGS = [(1.0, 0.01, 1000), (0.6, 0.001, 5000), (2.0, 0.05, 500), (5.0, 1.0, 100), (0.7, 0.3, 5), (20.0, 0.2, 3000)]
+SETTINGS = [
+    (1.0, 0.01, 1000),
+    (0.6, 0.001, 5000),
+    (2.0, 0.05, 500),
+    (5.0, 1.0, 100),
+    (0.7, 0.3, 5),
+    (20.0, 0.2, 3000),
+]
 
 # Mechanisms.
 
 
-@pytest.mark.parametrize(("keep", "categories"), [(0.75, 2), (0.5, 2), (0.2, 2), (0.6, 5), (0.1, 20)])
+@pytest.mark.parametrize(
+    ("keep", "categories"), [(0.75, 2), (0.5, 2), (0.2, 2), (0.6, 5), (0.1, 20)]
+)
 def test_randomized_response_is_the_largest_ratio_of_all_answers(keep, categories):
     table = np.full((categories, categories), (1 - keep) / (categories - 1))
     np.fill_diagonal(table, keep)
-    largest = max(np.log(table[i] / table[j]).max() for i in range(categories) for j in range(categories))
+    largest = max(
+        np.log(table[i] / table[j]).max() for i in range(categories) for j in range(categories)
+    )
     assert randomized_response(keep, categories) == pytest.approx(largest, abs=1e-12)
 
 
@@ -78,7 +91,10 @@ def test_the_analytic_gaussian_is_exact_and_below_the_classical_and_the_renyi_bo
     for noise in (0.3, 1.0, 10.0, 40.0):
         epsilon = gaussian_mechanism(1.0, noise, dp_delta)
         assert epsilon <= gaussian_mechanism_classical(1.0, noise, dp_delta)
-        assert epsilon <= epsilon_from_renyi(ORDERS, gaussian_renyi(ORDERS, 1.0, noise), dp_delta) + 1e-12
+        assert (
+            epsilon
+            <= epsilon_from_renyi(ORDERS, gaussian_renyi(ORDERS, 1.0, noise), dp_delta) + 1e-12
+        )
         if epsilon > 0:
             assert gaussian_delta(epsilon, 1.0, noise) == pytest.approx(dp_delta, rel=1e-6)
             assert gaussian_noise(2.0, epsilon, dp_delta) == pytest.approx(2 * noise, rel=1e-9)
@@ -92,7 +108,9 @@ def test_much_noise_spends_nothing():
 
 
 def renyi_by_integration(p, q, alpha, points):
-    total = sum(integrate.quad(lambda x: p(x) ** alpha * q(x) ** (1 - alpha), a, b)[0] for a, b in points)
+    total = sum(
+        integrate.quad(lambda x: p(x) ** alpha * q(x) ** (1 - alpha), a, b)[0] for a, b in points
+    )
     return math.log(total) / (alpha - 1)
 
 
@@ -100,10 +118,15 @@ def renyi_by_integration(p, q, alpha, points):
 def test_curves_against_integration(alpha):
     pieces = [(-30, 0), (0, 1), (1, 30)]
     laplace = renyi_by_integration(
-        lambda x: math.exp(-abs(x - 1) / 1.3) / 2.6, lambda x: math.exp(-abs(x) / 1.3) / 2.6, alpha, pieces
+        lambda x: math.exp(-abs(x - 1) / 1.3) / 2.6,
+        lambda x: math.exp(-abs(x) / 1.3) / 2.6,
+        alpha,
+        pieces,
     )
     assert laplace_renyi(alpha, 1.0, 1.3) == pytest.approx(laplace, rel=1e-6)
-    gauss = renyi_by_integration(lambda x: norm.pdf(x, 1, 2), lambda x: norm.pdf(x, 0, 2), alpha, pieces)
+    gauss = renyi_by_integration(
+        lambda x: norm.pdf(x, 1, 2), lambda x: norm.pdf(x, 0, 2), alpha, pieces
+    )
     assert gaussian_renyi(alpha, 1.0, 2.0) == pytest.approx(gauss, rel=1e-6)
     p = np.array([0.7, 0.3])
     assert randomized_response_renyi(alpha, 0.7) == pytest.approx(
@@ -116,7 +139,10 @@ def test_curves_against_integration(alpha):
 def test_the_subsampled_gaussian_against_mpmath(alpha, sigma, q):
     with mpmath.workdps(25):
         s = mpmath.mpf(sigma)
-        inside = lambda x: mpmath.npdf(x, 0, s) * (1 - q + q * mpmath.exp((2 * x - 1) / (2 * s**2))) ** mpmath.mpf(alpha)  # noqa: E731
+        inside = lambda x: (  # noqa: E731
+            mpmath.npdf(x, 0, s)
+            * (1 - q + q * mpmath.exp((2 * x - 1) / (2 * s**2))) ** mpmath.mpf(alpha)
+        )
         pieces = list(mpmath.linspace(-12 * s, alpha + 12 * s, 30))
         true = float(mpmath.log(mpmath.quad(inside, pieces)) / (mpmath.mpf(alpha) - 1))
     found = subsampled_gaussian_renyi(alpha, sigma, q)
@@ -124,7 +150,9 @@ def test_the_subsampled_gaussian_against_mpmath(alpha, sigma, q):
 
 
 def test_sampling_all_or_nothing():
-    np.testing.assert_allclose(subsampled_gaussian_renyi(ORDERS, 2.0, 1.0), gaussian_renyi(ORDERS, 1.0, 2.0))
+    np.testing.assert_allclose(
+        subsampled_gaussian_renyi(ORDERS, 2.0, 1.0), gaussian_renyi(ORDERS, 1.0, 2.0)
+    )
     assert (subsampled_gaussian_renyi(ORDERS, 2.0, 0.0) == 0).all()
     assert np.isinf(subsampled_gaussian_renyi(1.5, 0.05, 0.5))
 
@@ -151,14 +179,19 @@ def test_the_tighter_conversion_is_tighter_and_still_sound():
 def test_conversions_hold_for_composed_randomized_response():
     curve = 30 * randomized_response_renyi(ORDERS, 0.6)
     for dp_delta in (1e-3, 1e-6):
-        assert homogeneous_delta(math.log(1.5), 30, epsilon_from_renyi(ORDERS, curve, dp_delta)) <= dp_delta
+        assert (
+            homogeneous_delta(math.log(1.5), 30, epsilon_from_renyi(ORDERS, curve, dp_delta))
+            <= dp_delta
+        )
 
 
 # Composition.
 
 
 def homogeneous_delta(epsilon, k, at):
-    """The exact dp_delta at ε = ``at`` of k randomized responses, each ε-private: by enumerating the count of truths."""
+    """The exact dp_delta at ε = ``at`` of k randomized responses, each ε-private: by
+    enumerating the count of truths.
+    """
     count = np.arange(k + 1)
     keep = 1 / (1 + math.exp(-epsilon))
     p, q = binom.pmf(count, k, keep), binom.pmf(count, k, 1 - keep)
@@ -175,7 +208,9 @@ def test_advanced_composition_holds_and_gains(epsilon, k):
 
 
 def test_advanced_composition_adds_deltas():
-    assert advanced_composition(0.1, 1e-3, 10, slack=1e-2)[1] == pytest.approx(1 - (1 - 1e-3) ** 10 * (1 - 1e-2))
+    assert advanced_composition(0.1, 1e-3, 10, slack=1e-2)[1] == pytest.approx(
+        1 - (1 - 1e-3) ** 10 * (1 - 1e-2)
+    )
 
 
 def test_groups_are_covered():
@@ -204,14 +239,18 @@ def test_loss_distributions_against_dp_accounting(setting):
     event = dp.GaussianDpEvent(sigma)
     accountant = pld.PLDAccountant()
     accountant.compose(dp.PoissonSampledDpEvent(q, event) if q < 1 else event, steps)
-    assert dp_sgd_epsilon(sigma, q, steps, 1e-5) == pytest.approx(accountant.get_epsilon(1e-5), rel=1e-3)
+    assert dp_sgd_epsilon(sigma, q, steps, 1e-5) == pytest.approx(
+        accountant.get_epsilon(1e-5), rel=1e-3
+    )
 
 
 def test_loss_distributions_against_opacus():
     prv = pytest.importorskip("opacus.accountants")
     accountant = prv.PRVAccountant()
     accountant.history = [(1.0, 0.01, 1000)]
-    assert dp_sgd_epsilon(1.0, 0.01, 1000, 1e-5) == pytest.approx(accountant.get_epsilon(1e-5), rel=0.02)
+    assert dp_sgd_epsilon(1.0, 0.01, 1000, 1e-5) == pytest.approx(
+        accountant.get_epsilon(1e-5), rel=0.02
+    )
 
 
 def exact_delta(sigma, q, epsilon):
@@ -280,20 +319,29 @@ def test_a_dp_delta_below_rounding_falls_back_on_renyi():
     assert dp_sgd_epsilon(1.0, 0.01, 1000, 1e-14) == dp_sgd_renyi(1.0, 0.01, 1000, 1e-14)
 
 
-@pytest.mark.parametrize("setting", [(0.05, 0.5, 10), (1e-5, 0.5, 3), (0.02, 0.001, 10**5), (2.0, 0.5, 10**7)], ids=str)
+@pytest.mark.parametrize(
+    "setting", [(0.05, 0.5, 10), (1e-5, 0.5, 3), (0.02, 0.001, 10**5), (2.0, 0.5, 10**7)], ids=str
+)
 def test_an_absurd_epsilon_is_still_a_number(setting):
     assert 100 < dp_sgd_epsilon(*setting, 1e-5) == dp_sgd_renyi(*setting, 1e-5) < math.inf
 
 
 @pytest.mark.parametrize(
-    "setting", [(1000.0, 0.5, 10**6), (1.0, 1e-9, 10**6), (1e6, 0.1, 1), (5.0, 0.999999, 1000)], ids=str
+    "setting",
+    [(1000.0, 0.5, 10**6), (1.0, 1e-9, 10**6), (1e6, 0.1, 1), (5.0, 0.999999, 1000)],
+    ids=str,
 )
 def test_extreme_settings_give_a_number_below_renyi(setting):
     assert 0 <= dp_sgd_epsilon(*setting, 1e-6) <= dp_sgd_renyi(*setting, 1e-6)
 
 
 def test_nothing_was_done():
-    assert dp_sgd_epsilon(1.0, 0.0, 100, 1e-5) == dp_sgd_epsilon(1.0, 0.5, 0, 1e-5) == dp_sgd_renyi(1.0, 0.5, 0, 1e-5) == 0.0
+    assert (
+        dp_sgd_epsilon(1.0, 0.0, 100, 1e-5)
+        == dp_sgd_epsilon(1.0, 0.5, 0, 1e-5)
+        == dp_sgd_renyi(1.0, 0.5, 0, 1e-5)
+        == 0.0
+    )
 
 
 def test_the_larger_accountant_counts():

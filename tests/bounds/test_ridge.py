@@ -11,13 +11,18 @@ from surelearn import bounds
 
 
 def test_the_change_of_a_loss_is_attained_where_the_weights_moved_along_the_worst_row():
-    """One row x = √λ with target Y: w* = Y/(2√λ), and −X with target Y has the largest loss, which grows as w does."""
+    """One row x = √λ with target Y: w* = Y/(2√λ), and −X with target Y has the largest loss,
+    which grows as w does.
+    """
     lam, X, Y, moved = 0.25, 2.0, 3.0, 0.01
     best = Y / (2 * math.sqrt(lam))
     before, after = ((-X * w - Y) ** 2 for w in (best, best + moved))
     slope = 2 * (lam + math.sqrt(lam) ** 2) * moved  # of (√λ·w − Y)² + λw² there
-    assert bounds.distance_to_minimizer(slope, lam) == pytest.approx(2 * moved)  # the loss is curved, too: twice as safe
-    assert after - before == pytest.approx(bounds.ridge_loss_change(X, Y, lam, 2 * lam * moved), rel=1e-9)
+    # the loss is curved, too: twice as safe
+    assert bounds.distance_to_minimizer(slope, lam) == pytest.approx(2 * moved)
+    assert after - before == pytest.approx(
+        bounds.ridge_loss_change(X, Y, lam, 2 * lam * moved), rel=1e-9
+    )
     assert after - before <= bounds.ridge_loss_change(X, Y, lam, slope)
 
 
@@ -52,7 +57,11 @@ def test_a_row_left_out_moves_the_loss_by_at_most_half_of_what_a_replaced_one_do
     for i in range(n):
         other = fit(np.delete(np.arange(n), i))
         largest = max(largest, np.abs((A @ whole - y) ** 2 - (A @ other - y) ** 2).max())
-    assert largest <= bounds.beta_ridge_removed(1.0, 1.0, lam, n) == bounds.beta_ridge(1.0, 1.0, lam, n) / 2
+    assert (
+        largest
+        <= bounds.beta_ridge_removed(1.0, 1.0, lam, n)
+        == bounds.beta_ridge(1.0, 1.0, lam, n) / 2
+    )
 
 
 def test_padding_adds_one_to_the_square():

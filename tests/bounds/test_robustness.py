@@ -21,21 +21,36 @@ from surelearn.bounds.robustness import (
 )
 from surelearn.kernel.functions import Gaussian, Laplace, Matern, Polynomial
 
-KERNELS = {"gaussian": Gaussian, "laplace": Laplace, "matern 3/2": Matern, "matern 5/2": lambda s: Matern(s, nu=2.5)}
+KERNELS = {
+    "gaussian": Gaussian,
+    "laplace": Laplace,
+    "matern 3/2": Matern,
+    "matern 5/2": lambda s: Matern(s, nu=2.5),
+}
 
 
 def test_linear_radius_is_the_distance_to_the_hyperplane():
     random = np.random.default_rng(0)
     w, x = random.standard_normal(5), random.standard_normal(5)
     on_it = x - w * (w @ x) / (w @ w)
-    assert linear_radius(abs(w @ x), np.linalg.norm(w)) == pytest.approx(np.linalg.norm(x - on_it), rel=1e-12)
-    moved = x - np.sign(w @ x) * np.sign(w) * linear_radius(abs(w @ x), np.abs(w).sum())  # L∞: every column
+    assert linear_radius(abs(w @ x), np.linalg.norm(w)) == pytest.approx(
+        np.linalg.norm(x - on_it), rel=1e-12
+    )
+    # L∞: every column
+    moved = x - np.sign(w @ x) * np.sign(w) * linear_radius(abs(w @ x), np.abs(w).sum())
     assert w @ moved == pytest.approx(0, abs=1e-12)
 
 
-@pytest.mark.parametrize(("gap", "slope", "radius"), [(0, 0, 0), (0, 3, 0), (1, 0, math.inf), (math.inf, 1, math.inf)])
+@pytest.mark.parametrize(
+    ("gap", "slope", "radius"), [(0, 0, 0), (0, 3, 0), (1, 0, math.inf), (math.inf, 1, math.inf)]
+)
 def test_limits(gap, slope, radius):
-    assert linear_radius(gap, slope) == lipschitz_radius(gap, slope, 1.0) == kernel_radius(gap, slope, 1.0) == radius
+    assert (
+        linear_radius(gap, slope)
+        == lipschitz_radius(gap, slope, 1.0)
+        == kernel_radius(gap, slope, 1.0)
+        == radius
+    )
 
 
 @pytest.mark.parametrize("name", KERNELS)
@@ -49,7 +64,9 @@ def test_kernel_radius_solves_its_equation(name, gap):
             "gaussian": lambda: mpmath.exp(-(mpmath.mpf(radius) ** 2) / mpmath.mpf(1.7)),
             "laplace": lambda: mpmath.exp(-t),
             "matern 3/2": lambda: (1 + mpmath.sqrt(3) * t) * mpmath.exp(-mpmath.sqrt(3) * t),
-            "matern 5/2": lambda: (1 + mpmath.sqrt(5) * t + 5 * t**2 / 3) * mpmath.exp(-mpmath.sqrt(5) * t),
+            "matern 5/2": lambda: (
+                (1 + mpmath.sqrt(5) * t + 5 * t**2 / 3) * mpmath.exp(-mpmath.sqrt(5) * t)
+            ),
         }[name]()
         assert float(2 * mpmath.sqrt(2 - 2 * profile)) == pytest.approx(gap, rel=1e-10)
     here, there = np.zeros((1, 1)), np.array([[radius]])
@@ -57,7 +74,9 @@ def test_kernel_radius_solves_its_equation(name, gap):
 
 
 def test_kernel_radius_is_reached_by_some_machine():
-    """f = k(x, ·) − k(z, ·) falls from x to z by ‖f‖·‖φ(x) − φ(z)‖ exactly: nothing larger would be true."""
+    """f = k(x, ·) − k(z, ·) falls from x to z by ‖f‖·‖φ(x) − φ(z)‖ exactly: nothing larger
+    would be true.
+    """
     r = 0.8
     for name, kind in KERNELS.items():
         k = float(kind(1.3)(np.zeros((1, 1)), np.array([[r]]))[0, 0])
@@ -86,7 +105,11 @@ def test_polynomial_features_move_no_further_than_claimed(degree):
         gap = random.uniform(0.01, 5)
         radius = polynomial_radius(gap, 1.0, float(np.linalg.norm(x)), degree)
         step = random.standard_normal((50, 3))
-        z = x + np.vstack([step / np.linalg.norm(step, axis=1, keepdims=True), x / np.linalg.norm(x)]) * radius
+        z = (
+            x
+            + np.vstack([step / np.linalg.norm(step, axis=1, keepdims=True), x / np.linalg.norm(x)])
+            * radius
+        )
         apart = made.diagonal(x) + made.diagonal(z) - 2 * made(x, z)[0]
         assert np.sqrt(apart.max()) <= gap * (1 + 1e-9)
     assert np.sqrt(apart.max()) >= 0.2 * gap
@@ -101,28 +124,40 @@ def test_polynomial_scale_and_offset():
 
 
 def test_lipschitz_radius_with_root_two_is_the_proposition():
-    assert lipschitz_radius(3.0, math.sqrt(2), 5.0) == pytest.approx(3.0 / (math.sqrt(2) * 5.0), rel=1e-15)
+    assert lipschitz_radius(3.0, math.sqrt(2), 5.0) == pytest.approx(
+        3.0 / (math.sqrt(2) * 5.0), rel=1e-15
+    )
 
 
-@pytest.mark.parametrize(("successes", "n", "delta"), [(990, 1000, 0.001), (75, 100, 0.05), (100, 100, 0.01)])
+@pytest.mark.parametrize(
+    ("successes", "n", "delta"), [(990, 1000, 0.001), (75, 100, 0.05), (100, 100, 0.01)]
+)
 def test_smoothed_radius_is_cohens(successes, n, delta):
     p = beta.ppf(delta, successes, n - successes + 1)
-    assert smoothed_radius(successes, n, delta, noise=0.25) == pytest.approx(0.25 * norm.ppf(p), rel=1e-9)
+    assert smoothed_radius(successes, n, delta, noise=0.25) == pytest.approx(
+        0.25 * norm.ppf(p), rel=1e-9
+    )
 
 
 def test_known_probabilities_and_abstention():
-    assert smoothing_radius(0.8, 0.1, 2.0) == pytest.approx(norm.ppf(0.8) - norm.ppf(0.1), rel=1e-12)
+    assert smoothing_radius(0.8, 0.1, 2.0) == pytest.approx(
+        norm.ppf(0.8) - norm.ppf(0.1), rel=1e-12
+    )
     assert smoothing_radius(0.3, 0.4, 1.0) == smoothing_radius(1.0, 1.0, 1.0) == 0.0
     assert smoothing_radius(1.0, 0.0, 1.0) == math.inf
     assert smoothed_radius(55, 100, 0.05, 1.0) == 0.0
 
 
 def failures(delta, shrink=1.0, trials=4000):
-    """A halfspace at distance m: P = Φ(m/σ), and the smoothed radius is exactly m. How often more is certified."""
+    """A halfspace at distance m: P = Φ(m/σ), and the smoothed radius is exactly m. How often
+    more is certified.
+    """
     random, m, n = np.random.default_rng(0), 0.5, 200
     successes = random.binomial(n, norm.cdf(m), trials)
     p = np.array([smoothed_radius(int(s), n, delta, 1.0) for s in successes])
-    naive = np.array([smoothing_radius(s / n, 1 - s / n, 1.0) if s > n / 2 else 0.0 for s in successes])
+    naive = np.array(
+        [smoothing_radius(s / n, 1 - s / n, 1.0) if s > n / 2 else 0.0 for s in successes]
+    )
     return float(np.mean(shrink * p + (1 - shrink) * naive > m))
 
 
@@ -142,7 +177,12 @@ def test_robust_accuracy_covers_with_certificates_that_fail():
     issued = truth + (1 - truth) * alpha  # what is counted
     low = [robust_accuracy(int(s), n, delta, alpha) for s in random.binomial(n, issued, 2000)]
     assert np.mean(np.array(low) > truth) <= delta
-    assert np.mean([robust_accuracy(int(s), n, delta) > truth for s in random.binomial(n, truth, 4000)]) <= 0.06
+    assert (
+        np.mean(
+            [robust_accuracy(int(s), n, delta) > truth for s in random.binomial(n, truth, 4000)]
+        )
+        <= 0.06
+    )
     unpaid = [robust_accuracy(int(s), n, delta) for s in random.binomial(n, issued, 2000)]
     assert np.mean(np.array(unpaid) > truth) > delta, "α must be paid for"
 

@@ -1,4 +1,6 @@
-"""Stability bounds against McDiarmid's tail, and stability constants against learners fitted on neighbouring samples."""
+"""Stability bounds against McDiarmid's tail, and stability constants against learners fitted on
+neighbouring samples.
+"""
 
 from __future__ import annotations
 
@@ -17,20 +19,27 @@ CASES = [(0.001, 1000, 0.05, 1.0), (0.0, 50, 0.3, 4.0), (0.3, 7, 1e-9, 0.5)]
 
 def mcdiarmid(differences, n, delta):
     """The ε with exp(−2ε²/(n·c²)) = δ."""
-    return optimize.brentq(lambda e: -2 * e**2 / (n * differences**2) - math.log(delta), 0, 1e6, xtol=1e-14)
+    return optimize.brentq(
+        lambda e: -2 * e**2 / (n * differences**2) - math.log(delta), 0, 1e6, xtol=1e-14
+    )
 
 
 @pytest.mark.parametrize(("beta", "n", "delta", "m"), CASES)
 def test_uniform_stability_is_mcdiarmid(beta, n, delta, m):
-    # One row moves the risk by β and the training risk by β + 2M/n, by β + M/n when losses share a sign.
+    # One row moves the risk by β and the training risk by β + 2M/n, by β + M/n when losses share a
+    # sign.
     loose, tight = (0.1 + beta + mcdiarmid(2 * beta + width * m / n, n, delta) for width in (2, 1))
     assert bounds.uniform_stability(0.1, beta, n, delta, m) == pytest.approx(loose, rel=1e-10)
-    assert bounds.uniform_stability_nonnegative(0.1, beta, n, delta, m) == pytest.approx(tight, rel=1e-10)
+    assert bounds.uniform_stability_nonnegative(0.1, beta, n, delta, m) == pytest.approx(
+        tight, rel=1e-10
+    )
 
 
 def test_uniform_stability_without_learning_is_hoeffding():
     fixed = bounds.hoeffding(0.1, 50, 0.05)
-    assert bounds.uniform_stability_nonnegative(0.1, 0.0, 50, 0.05, 1.0) == pytest.approx(fixed, rel=1e-13)
+    assert bounds.uniform_stability_nonnegative(0.1, 0.0, 50, 0.05, 1.0) == pytest.approx(
+        fixed, rel=1e-13
+    )
     # Losses in [−1, 1], shifted and halved, lie in [0, 1].
     shifted = 2 * bounds.hoeffding((1 - 0.1) / 2, 50, 0.05) - 1
     assert bounds.uniform_stability(-0.1, 0.0, 50, 0.05, 1.0) == pytest.approx(shifted, rel=1e-12)
@@ -38,16 +47,21 @@ def test_uniform_stability_without_learning_is_hoeffding():
 
 @pytest.mark.parametrize(("beta", "n", "delta", "m"), CASES)
 def test_bousquet_elisseeff_is_mcdiarmid_after_removing_two(beta, n, delta, m):
-    # A replacement removes two rows: 2β each for risk and training (or leave-one-out) risk, and M/n for the row itself.
+    # A replacement removes two rows: 2β each for risk and training (or leave-one-out) risk, and M/n
+    # for the row itself.
     slack = mcdiarmid(4 * beta + m / n, n, delta)
-    assert bounds.bousquet_elisseeff(0.1, beta, n, delta, m) == pytest.approx(0.1 + 2 * beta + slack, rel=1e-10)
+    assert bounds.bousquet_elisseeff(0.1, beta, n, delta, m) == pytest.approx(
+        0.1 + 2 * beta + slack, rel=1e-10
+    )
     held_out = bounds.bousquet_elisseeff(0.1, beta, n, delta, m, leave_one_out=True)
     assert held_out == pytest.approx(0.1 + beta + slack, rel=1e-10)
 
 
 def test_bousquet_elisseeff_at_half_the_constant_is_uniform_stability():
     removed, replaced = (0.1, 0.0005, 1000, 0.05, 1.0), (0.1, 0.001, 1000, 0.05, 1.0)
-    assert bounds.bousquet_elisseeff(*removed) == pytest.approx(bounds.uniform_stability_nonnegative(*replaced), rel=1e-13)
+    assert bounds.bousquet_elisseeff(*removed) == pytest.approx(
+        bounds.uniform_stability_nonnegative(*replaced), rel=1e-13
+    )
 
 
 def test_expected_gap_of_a_mean_by_enumeration():
@@ -73,7 +87,9 @@ def minimize(slope, reach):
 
 
 def largest_change(loss, fit, rows, seed):
-    """The largest change of a loss over many samples of ``rows`` with one replaced, and over all test rows."""
+    """The largest change of a loss over many samples of ``rows`` with one replaced, and over
+    all test rows.
+    """
     rng = np.random.default_rng(seed)
     largest = 0.0
     for _ in range(60):
@@ -91,7 +107,9 @@ def test_beta_tikhonov_is_attained_by_a_linear_loss():
     rho, lam, n = 1.5, 0.3, 7
     w, moved = (-(z + 6 * rho) / n / (2 * lam) for z in (rho, -rho))
     assert bounds.beta_tikhonov(rho, lam, n) == pytest.approx(abs(w - moved) * rho, rel=1e-13)
-    assert bounds.beta_tikhonov(rho, lam, n, slides=True) == pytest.approx(2 * abs(w - moved) * rho, rel=1e-13)
+    assert bounds.beta_tikhonov(rho, lam, n, slides=True) == pytest.approx(
+        2 * abs(w - moved) * rho, rel=1e-13
+    )
 
 
 HINGE_ROWS = np.array([1.0, -1.0, 0.6, -0.2, 0.05])  # y·x
@@ -123,16 +141,26 @@ def test_beta_logistic_of_fitted_models(lam):
 
 
 def test_beta_logistic_at_a_quarter_when_regularization_wins():
-    # Near w = 0 the loss is linear with slope ½x: Tikhonov's constant at ρ = X/2, attained by opposite rows.
+    # Near w = 0 the loss is linear with slope ½x: Tikhonov's constant at ρ = X/2, attained by
+    # opposite rows.
     x, lam, n = 1.5, 1e4, 6
-    ends = [minimize(lambda w, z=z: 2 * lam * w - (5 * x * expit(-x * w) + z * expit(-z * w)) / n, 1.0) for z in (x, -x)]
+    ends = [
+        minimize(lambda w, z=z: 2 * lam * w - (5 * x * expit(-x * w) + z * expit(-z * w)) / n, 1.0)
+        for z in (x, -x)
+    ]
     change = abs(np.subtract(*np.logaddexp(0, -x * np.array(ends))))
     assert 4 * change == pytest.approx(bounds.beta_logistic(x, lam, n), rel=1e-3)
 
 
 def test_beta_ridge_of_fitted_models():
     lam, n, y_bound = 0.2, 6, 2.0
-    rows = np.array([(x, s, y) for x, s in ((1.0, 0.0), (0.6, 0.8), (0.1, 0.0), (0.6, -0.8)) for y in (-y_bound, y_bound)])
+    rows = np.array(
+        [
+            (x, s, y)
+            for x, s in ((1.0, 0.0), (0.6, 0.8), (0.1, 0.0), (0.6, -0.8))
+            for y in (-y_bound, y_bound)
+        ]
+    )
 
     def fit(sample):
         x, y = sample[:, :2], sample[:, 2]
@@ -144,7 +172,8 @@ def test_beta_ridge_of_fitted_models():
 
 
 def test_beta_ridge_is_attained_when_regularization_wins():
-    # w ≈ mean(xy)/λ is small and the residual is the target: exchanging (X, Y) for (X, −Y) moves the loss by 4X²Y²/(λn).
+    # w ≈ mean(xy)/λ is small and the residual is the target: exchanging (X, Y) for (X, −Y) moves
+    # the loss by 4X²Y²/(λn).
     x, y, lam, n = 1.5, 2.0, 1e8, 6
     w, moved = ((5 * x * y + x * end) / n / (x**2 + lam) for end in (y, -y))
     change = (x * moved - y) ** 2 - (x * w - y) ** 2
@@ -153,32 +182,45 @@ def test_beta_ridge_is_attained_when_regularization_wins():
 
 @pytest.mark.parametrize(("x", "y", "lam", "n"), [(1.0, 1.0, 0.1, 1000), (3.0, 0.5, 4.0, 10)])
 def test_beta_ridge_is_twice_bousquet_and_elisseeff(x, y, lam, n):
-    # Example 3: removing a row, 2κ²B²/(λn), where B bounds the residual; the longest w has all rows s and all targets Y.
-    longest = -optimize.minimize_scalar(lambda s: -s * y / (s**2 + lam), bounds=(0, 100), options={"xatol": 1e-12}).fun
+    # Example 3: removing a row, 2κ²B²/(λn), where B bounds the residual; the longest w has all rows
+    # s and all targets Y.
+    longest = -optimize.minimize_scalar(
+        lambda s: -s * y / (s**2 + lam), bounds=(0, 100), options={"xatol": 1e-12}
+    ).fun
     residual = y + x * longest
-    assert bounds.beta_ridge(x, y, lam, n) / 2 == pytest.approx(2 * x**2 * residual**2 / (lam * n), rel=1e-9)
+    assert bounds.beta_ridge(x, y, lam, n) / 2 == pytest.approx(
+        2 * x**2 * residual**2 / (lam * n), rel=1e-9
+    )
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_ridge_minimizers_are_no_longer_than_stated(seed):
-    """‖w‖ ≤ Y/(2√λ), half of what the cost of w = 0 gives, for rows of any length; attained by rows √λ."""
+    """‖w‖ ≤ Y/(2√λ), half of what the cost of w = 0 gives, for rows of any length; attained by
+    rows √λ.
+    """
     rng = np.random.default_rng(seed)
     ratios = []
     for _ in range(500):
         n, d, lam = int(rng.integers(1, 9)), int(rng.integers(1, 5)), 10 ** rng.uniform(-3, 3)
         x = math.sqrt(lam) * rng.normal(size=(n, d)) * 10 ** rng.uniform(-1, 1, size=d)
         y = rng.choice([-1.0, 1.0], n)
-        ratios.append(2 * math.sqrt(lam) * np.linalg.norm(np.linalg.solve(x.T @ x / n + lam * np.eye(d), x.T @ y / n)))
+        ratios.append(
+            2
+            * math.sqrt(lam)
+            * np.linalg.norm(np.linalg.solve(x.T @ x / n + lam * np.eye(d), x.T @ y / n))
+        )
     assert 0.9 < max(ratios) <= 1 + 1e-12
 
 
 @pytest.mark.parametrize("share", [1.0, 3.0, 30.0])
 def test_beta_ridge_is_reached_to_a_quarter_with_long_rows(share):
-    # n − 1 rows √λ with target Y make w = Y/(2√λ); the last is exchanged for (X, −Y), whose residual is all of Y(1 + Xw).
+    # n − 1 rows √λ with target Y make w = Y/(2√λ); the last is exchanged for (X, −Y), whose
+    # residual is all of Y(1 + Xw).
     lam, n, y = 0.3, 10**6, 2.0
     x = share * math.sqrt(lam)
     w, moved = (
-        ((n - 1) * math.sqrt(lam) * y + a * b) / ((n - 1) * lam + a**2 + n * lam) for a, b in ((math.sqrt(lam), y), (x, -y))
+        ((n - 1) * math.sqrt(lam) * y + a * b) / ((n - 1) * lam + a**2 + n * lam)
+        for a, b in ((math.sqrt(lam), y), (x, -y))
     )
     change = (x * w + y) ** 2 - (x * moved + y) ** 2
     assert 0.24 < change / bounds.beta_ridge(x, y, lam, n) < 1
@@ -203,7 +245,9 @@ def test_beta_sgd_convex_is_attained_by_a_linear_loss():
         rho * abs(descend(a, order, step, lambda _, z: z) - descend(b, order, step, lambda _, z: z))
         for order in itertools.product(range(n), repeat=steps)
     ]
-    assert bounds.beta_sgd_convex(rho, step * steps, n) == pytest.approx(np.mean(changes), rel=1e-12)
+    assert bounds.beta_sgd_convex(rho, step * steps, n) == pytest.approx(
+        np.mean(changes), rel=1e-12
+    )
 
 
 def test_beta_sgd_convex_of_logistic_regression():
@@ -215,7 +259,10 @@ def test_beta_sgd_convex_of_logistic_regression():
 
     orders = list(itertools.product(range(n), repeat=steps))
     weights = [(descend(a, order, step, slope), descend(b, order, step, slope)) for order in orders]
-    change = max(np.mean([abs(np.subtract(*np.logaddexp(0, -z * np.array(w)))) for w in weights]) for z in (1.0, -1.0))
+    change = max(
+        np.mean([abs(np.subtract(*np.logaddexp(0, -z * np.array(w)))) for w in weights])
+        for z in (1.0, -1.0)
+    )
     assert 0.05 < change <= bounds.beta_sgd_convex(1.0, step * steps, n)
 
 
@@ -252,7 +299,8 @@ def test_beta_sgd_permuted_holds_for_every_seed(seed):
     order = np.concatenate([rng.permutation(n) for _ in range(passes)])
     a, b = neighbours(n, rho)
     moved = abs(descend(a, order, 0.1, lambda _, z: z) - descend(b, order, 0.1, lambda _, z: z))
-    assert rho * moved == pytest.approx(bounds.beta_sgd_permuted(rho, 0.1, passes), rel=1e-12)  # a linear loss attains it
+    # a linear loss attains it
+    assert rho * moved == pytest.approx(bounds.beta_sgd_permuted(rho, 0.1, passes), rel=1e-12)
 
     def slope(w, z):
         return -z * expit(-z * w)

@@ -1,4 +1,6 @@
-"""k-means: exact Lloyd, seeding as the theorem has it, lower bounds below the optimum found by trying every partition."""
+"""k-means: exact Lloyd, seeding as the theorem has it, lower bounds below the optimum found by
+trying every partition.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,12 @@ def reference(x, w, centers, iterations):
     """Lloyd's algorithm in its plainest form."""
     for _ in range(iterations):
         labels = squares(x, centers).argmin(axis=1)
-        means = np.array([np.average(x[labels == c], axis=0, weights=w[labels == c]) for c in range(len(centers))])
+        means = np.array(
+            [
+                np.average(x[labels == c], axis=0, weights=w[labels == c])
+                for c in range(len(centers))
+            ]
+        )
         if np.array_equal(means, centers):
             break
         centers = means
@@ -61,13 +68,17 @@ def tiny(seed, n=8):
 def test_lloyd_is_lloyd(seed, iterations):
     rng = np.random.default_rng(seed)
     n, d, k = int(rng.integers(300, 1500)), int(rng.integers(1, 9)), int(rng.integers(1, 12))
-    x = rng.normal(size=(n, d)) * 10.0 ** rng.integers(-3, 4) + (seed % 3) * 4 * rng.integers(4, size=(n, 1))
+    x = rng.normal(size=(n, d)) * 10.0 ** rng.integers(-3, 4) + (seed % 3) * 4 * rng.integers(
+        4, size=(n, 1)
+    )
     x -= x.mean(axis=0)
     w = rng.uniform(0.5, 2, size=n) if seed % 2 else np.ones(n)
     start = x[rng.choice(n, k, replace=False)]
     found = Lloyd(DenseRows(x), w).run(start, iterations, 0.0)
     assert found.iterations <= iterations
-    np.testing.assert_allclose(found.centers, reference(x, w, start, iterations), rtol=1e-9, atol=1e-9 * np.abs(x).max())
+    np.testing.assert_allclose(
+        found.centers, reference(x, w, start, iterations), rtol=1e-9, atol=1e-9 * np.abs(x).max()
+    )
 
 
 def test_lloyd_from_scikit_learns_start_ends_where_scikit_learn_does():
@@ -90,24 +101,30 @@ def test_far_clusters_that_four_bytes_cannot_tell_apart():
     model = KMeans(4, init=x[[0, 300, 600, 900]]).fit(x)
     np.testing.assert_array_equal(model.labels_, np.repeat(np.arange(4), 300))
     np.testing.assert_array_equal(model.predict(x), model.labels_)
-    assert model.inertia_ == pytest.approx(sum(((p - p.mean(axis=0)) ** 2).sum() for p in np.split(x, 4)), rel=1e-6)
+    assert model.inertia_ == pytest.approx(
+        sum(((p - p.mean(axis=0)) ** 2).sum() for p in np.split(x, 4)), rel=1e-6
+    )
 
 
 @pytest.mark.parametrize("shift", [1e-9, -1e-9])
 def test_near_ties_are_decided_as_in_eight_bytes(shift):
-    # Rows a hair off the middle between two centers, in 30 dimensions: 4-byte products cannot see it.
+    # Rows a hair off the middle between two centers, in 30 dimensions: 4-byte products cannot see
+    # it.
     rng = np.random.default_rng(1)
     centers = rng.normal(size=(6, 30))
     gap = centers[1] - centers[0]
     x = (
         (centers[0] + centers[1]) / 2
         + shift * gap
-        + 1e-3 * rng.normal(size=(2 * BLOCK + 7, 30)) @ (np.eye(30) - np.outer(gap, gap) / (gap @ gap))
+        + 1e-3
+        * rng.normal(size=(2 * BLOCK + 7, 30))
+        @ (np.eye(30) - np.outer(gap, gap) / (gap @ gap))
     )
     labels, found = nearest(x, centers)
     assert set(labels) == {int(shift > 0)}
     np.testing.assert_allclose(found, squares(x, centers).min(axis=1), rtol=1e-12)
-    assert nearest(centers, np.vstack([centers, centers]))[0].tolist() == [0, 1, 2, 3, 4, 5]  # the first of equals
+    # the first of equals
+    assert nearest(centers, np.vstack([centers, centers]))[0].tolist() == [0, 1, 2, 3, 4, 5]
 
 
 def test_the_cost_never_rises():
@@ -146,7 +163,9 @@ def test_scales_that_four_bytes_do_not_hold():
     x = tiny(2, 60)
     model = KMeans(3, random_state=0).fit(x)
     for scale in (1e-30, 1e30):
-        np.testing.assert_array_equal(KMeans(3, random_state=0).fit(scale * x).labels_, model.labels_)
+        np.testing.assert_array_equal(
+            KMeans(3, random_state=0).fit(scale * x).labels_, model.labels_
+        )
 
 
 def test_weights_are_repetitions_and_order_is_nothing():
@@ -190,7 +209,9 @@ def test_second_center_is_drawn_in_proportion_to_the_squared_distance():
     possible = chance > 0
     assert counts[~possible].sum() == 0
     assert stats.chisquare(counts[possible], 40_000 * chance[possible]).pvalue > 1e-3
-    expected = (w * np.minimum((x - x[rows[:, 0]].T).T ** 2, (x - x[rows[:, 1]].T).T ** 2)).sum(axis=1)
+    expected = (w * np.minimum((x - x[rows[:, 0]].T).T ** 2, (x - x[rows[:, 1]].T).T ** 2)).sum(
+        axis=1
+    )
     np.testing.assert_allclose(costs, expected)
 
 
@@ -206,15 +227,23 @@ def test_draws_beyond_the_first_block():
 
 def test_seeding_costs_do_not_cancel():
     rng = np.random.default_rng(0)
-    x = np.repeat([[-1e6, 3e6], [2e6, 1e5], [-1e6, -3.1e6]], 20, axis=0) + 1e-3 * rng.normal(size=(60, 2))
+    x = np.repeat([[-1e6, 3e6], [2e6, 1e5], [-1e6, -3.1e6]], 20, axis=0) + 1e-3 * rng.normal(
+        size=(60, 2)
+    )
     rows, costs = plain(x, np.ones(60), 3, 5, np.random.RandomState(0))
     np.testing.assert_allclose(costs, [squares(x, x[r]).min(axis=1).sum() for r in rows], rtol=1e-9)
 
 
 @pytest.mark.parametrize("rule", RULES)
 def test_seedings_are_drawn_in_proportion_to_the_squared_distance_however_many_walks(rule):
-    """Every order of four of five weighted rows as often as D² says, also where rows are proposed by an old D²."""
-    x, w, draws = np.array([[0.0], [1.0], [2.0], [4.0], [7.0]]), np.array([1.0, 2.0, 1.0, 0.5, 1.0]), 30_000
+    """Every order of four of five weighted rows as often as D² says, also where rows are
+    proposed by an old D².
+    """
+    x, w, draws = (
+        np.array([[0.0], [1.0], [2.0], [4.0], [7.0]]),
+        np.array([1.0, 2.0, 1.0, 0.5, 1.0]),
+        30_000,
+    )
     chances = {}
     for rows in itertools.permutations(range(5), 4):
         chances[rows] = w[rows[0]] / w.sum()
@@ -236,10 +265,16 @@ def test_seedings_are_drawn_in_proportion_to_the_squared_distance_however_many_w
 
 @pytest.mark.parametrize("rule", RULES)
 def test_seeding_costs_are_those_of_eight_bytes(rule):
-    """4-byte products only rule centers out: so far from the origin they could not tell which is the nearest."""
+    """4-byte products only rule centers out: so far from the origin they could not tell which
+    is the nearest.
+    """
     x = 1000 + np.random.default_rng(0).normal(size=(BLOCK + 77, 20))
-    found = seeding.plain(DenseRows(x), np.ones(len(x)), 60, 3, np.random.RandomState(0), most=RULES[rule])
-    np.testing.assert_allclose(found.costs, [squares(x, x[r]).min(axis=1).sum() for r in found.rows], rtol=1e-13)
+    found = seeding.plain(
+        DenseRows(x), np.ones(len(x)), 60, 3, np.random.RandomState(0), most=RULES[rule]
+    )
+    np.testing.assert_allclose(
+        found.costs, [squares(x, x[r]).min(axis=1).sum() for r in found.rows], rtol=1e-13
+    )
     np.testing.assert_allclose(found.squares, squares(x, x[found.cheapest]).min(axis=1), rtol=1e-12)
 
 
@@ -258,7 +293,9 @@ def test_lower_bound_from_seedings_exceeds_the_optimum_in_at_most_delta(runs):
     x, k, delta, trials = tiny(4), 3, 0.3, 2000
     best = optimum(x, k)
     _, costs = plain(x, np.ones(len(x)), k, runs * trials, np.random.RandomState(0))
-    violated = [bounds.kmeans_optimum_lower_bound(c, k, delta) > best for c in costs.reshape(trials, runs)]
+    violated = [
+        bounds.kmeans_optimum_lower_bound(c, k, delta) > best for c in costs.reshape(trials, runs)
+    ]
     assert np.mean(violated) <= delta
     # Markov's part alone, with the true mean in place of 8(ln k + 2)·OPT: still at most δ.
     tight = delta ** (1 / runs) * costs.reshape(trials, runs).min(axis=1) > costs.mean()
@@ -269,7 +306,9 @@ def test_lower_bound_from_seedings_exceeds_the_optimum_in_at_most_delta(runs):
 
 
 def blobs(seed, n=6000, d=32, k=40):
-    """Rows around as many centers as their spread lets overlap: half of a seeding's centers are in the wrong place."""
+    """Rows around as many centers as their spread lets overlap: half of a seeding's centers are
+    in the wrong place.
+    """
     rng = np.random.default_rng(seed)
     return rng.normal(size=(k, d))[rng.integers(k, size=n)] + rng.normal(size=(n, d))
 
@@ -279,7 +318,10 @@ def test_defaults_are_not_worse_than_scikit_learns():
     for seed in range(4):
         x = blobs(seed)
         ours = KMeans(40, max_iter=20, random_state=seed).fit(x)
-        ratios.append(ours.inertia_ / sklearn.cluster.KMeans(40, max_iter=20, random_state=seed).fit(x).inertia_)
+        ratios.append(
+            ours.inertia_
+            / sklearn.cluster.KMeans(40, max_iter=20, random_state=seed).fit(x).inertia_
+        )
     assert np.mean(ratios) < 1
     assert max(ratios) < 1.02
 
@@ -294,7 +336,12 @@ def test_swaps_lower_the_cost_and_find_what_a_seeding_missed():
         x = blobs(seed, 500, 5, 12)
         w = np.random.default_rng(seed).uniform(0, 2, 500)
         before = float(w @ squares(x, x[:12]).min(axis=1))
-        after = float(w @ squares(x, search.swaps(DenseRows(x), w, x[:12], np.random.RandomState(seed))).min(axis=1))
+        after = float(
+            w
+            @ squares(x, search.swaps(DenseRows(x), w, x[:12], np.random.RandomState(seed))).min(
+                axis=1
+            )
+        )
         assert after < before
 
 
@@ -306,14 +353,20 @@ def test_swaps_gain_what_they_say():
     tried = squares(x[20:28], x)
     gains, places = search._gains(tried, w, first, second, table.argmin(axis=1), 5)
     for c, row in enumerate(range(20, 28)):
-        costs = [w @ squares(x, np.vstack([np.delete(x[:5], place, axis=0), x[row]])).min(axis=1) for place in range(5)]
+        costs = [
+            w @ squares(x, np.vstack([np.delete(x[:5], place, axis=0), x[row]])).min(axis=1)
+            for place in range(5)
+        ]
         assert places[c] == np.argmin(costs)
         assert gains[c] == pytest.approx(w @ first - min(costs))
 
 
 def test_a_coreset_weighs_what_the_rows_weigh_and_keeps_those_far_away():
     rng = np.random.default_rng(0)
-    x, w = np.vstack([rng.normal(size=(20_000, 2)), [[500.0, 0.0]]]), rng.integers(1, 4, size=20_001).astype(float)
+    x, w = (
+        np.vstack([rng.normal(size=(20_000, 2)), [[500.0, 0.0]]]),
+        rng.integers(1, 4, size=20_001).astype(float),
+    )
     near = squares(x, np.zeros((1, 2)))[:, 0]
     rows, masses = search.coreset(w, near, 500, np.random.RandomState(0))
     assert len(rows) <= 500
@@ -322,15 +375,20 @@ def test_a_coreset_weighs_what_the_rows_weigh_and_keeps_those_far_away():
     for center in ([0.0, 0.0], [3.0, -1.0], [100.0, 0.0]):
         gaps = squares(x, np.array([center]))[:, 0]
         assert masses @ gaps[rows] == pytest.approx(w @ gaps, rel=0.15)
-    again, repeated = search.coreset(np.ones(int(w.sum())), np.repeat(near, w.astype(int)), 500, np.random.RandomState(0))
+    again, repeated = search.coreset(
+        np.ones(int(w.sum())), np.repeat(near, w.astype(int)), 500, np.random.RandomState(0)
+    )
     source = np.repeat(np.arange(20_001), w.astype(int))[again]
     np.testing.assert_array_equal(np.unique(source), rows)  # a row of weight 2 is a row given twice
     np.testing.assert_allclose(np.bincount(source, repeated, 20_001)[rows], masses, rtol=1e-6)
 
 
 def test_a_bad_start_never_ends_above_the_seedings_of_the_certificate(monkeypatch):
-    x = 100 * blobs(0, 40, 32, 40)[np.arange(2000) % 40] + np.random.default_rng(0).normal(size=(2000, 32))
-    monkeypatch.setattr(search, "better_start", lambda rows, *_: rows[np.arange(40)])  # all in the first cluster
+    x = 100 * blobs(0, 40, 32, 40)[np.arange(2000) % 40] + np.random.default_rng(0).normal(
+        size=(2000, 32)
+    )
+    # all in the first cluster
+    monkeypatch.setattr(search, "better_start", lambda rows, *_: rows[np.arange(40)])
     model = KMeans(40, max_iter=1, random_state=0, n_init=2).fit(x)
     assert model.inertia_ <= min(model.facts_["seeding_costs"])
     assert model.certificate_.verify(model, x)
@@ -340,7 +398,9 @@ def test_rows_of_four_bytes_are_clustered_as_their_values_in_eight():
     x = blobs(1, 3000).astype(np.float32)
     short, wide = (KMeans(40, random_state=0).fit(rows) for rows in (x, x.astype(float)))
     np.testing.assert_array_equal(short.labels_, wide.labels_)
-    np.testing.assert_allclose(short.facts_["seeding_costs"], wide.facts_["seeding_costs"], rtol=1e-12)
+    np.testing.assert_allclose(
+        short.facts_["seeding_costs"], wide.facts_["seeding_costs"], rtol=1e-12
+    )
     assert short.inertia_ == pytest.approx(wide.inertia_, rel=1e-12)
     assert short.certificate_.verify(short, x)
     np.testing.assert_array_equal(short.predict(x), wide.predict(x.astype(float)))
@@ -387,7 +447,9 @@ def test_the_ratio_is_the_cost_over_the_larger_lower_bound():
     crowded = KMeans(40, random_state=0).fit(x)
     claims = by_theorem(crowded.certificate_)
     assert claims["kmeans_ratio"].confidence == 0.95
-    assert claims["kmeans_ratio"].value == pytest.approx(crowded.inertia_ / claims["kmeans_optimum_lower_bound"].value)
+    assert claims["kmeans_ratio"].value == pytest.approx(
+        crowded.inertia_ / claims["kmeans_optimum_lower_bound"].value
+    )
     assert "kmeans_spectral_lower_bound" not in claims
 
 
@@ -405,7 +467,9 @@ def test_certificates_survive_json_and_verify(init, k):
 def test_other_seeding_is_not_certified(init):
     # The mutant: greedy seeds cost less, so "certifying" them would be easy and wrong.
     x = np.random.default_rng(0).normal(size=(200, 5))
-    certificate = KMeans(9, init=x[:9] if init == "given" else init, random_state=0).fit(x).certificate_
+    certificate = (
+        KMeans(9, init=x[:9] if init == "given" else init, random_state=0).fit(x).certificate_
+    )
     assert not certificate.claims
     reasons = {absent.theorem: absent.reason for absent in certificate.lacking}
     assert init in reasons["kmeans_plus_plus_ratio"]
@@ -414,7 +478,8 @@ def test_other_seeding_is_not_certified(init):
 
 
 def test_greedy_seeding_is_another_distribution():
-    # On this line the greedy second center is the far row almost surely; plain seeding takes it as often as D² says.
+    # On this line the greedy second center is the far row almost surely; plain seeding takes it as
+    # often as D² says.
     x = np.array([[0.0]] * 8 + [[1.0]] * 4 + [[2.0]])
     w, random = np.ones(len(x)), np.random.RandomState(0)
     greedy = np.array([seeding.greedy(DenseRows(x), w, 3, random) for _ in range(300)])
@@ -431,26 +496,47 @@ def test_the_spectrum_of_wide_rows_and_of_too_many():
     wide = rng.normal(size=(12, 40))
     wide -= wide.mean(axis=0)
     np.testing.assert_allclose(
-        singular_values(DenseRows(wide), np.ones(12), 3)[:11], np.linalg.svd(wide, compute_uv=False)[:11], rtol=1e-9
+        singular_values(DenseRows(wide), np.ones(12), 3)[:11],
+        np.linalg.svd(wide, compute_uv=False)[:11],
+        rtol=1e-9,
     )
     assert len(singular_values(DenseRows(wide), np.ones(12), 13)) == 0
     certificate = KMeans(2, random_state=0).fit(rng.normal(size=(2001, 2001))).certificate_
     assert any("too dear" in absent.reason for absent in certificate.lacking)
     shapes = ((200_000, 64), (10**6, 2000), (50, 10**5))
-    assert [affordable(np.broadcast_to(0.0, shape), 8, 20) for shape in shapes] == [True, False, True]
+    assert [affordable(np.broadcast_to(0.0, shape), 8, 20) for shape in shapes] == [
+        True,
+        False,
+        True,
+    ]
 
 
 def test_the_spectrum_is_computed_where_it_is_cheap_or_asked_for():
-    """What it costs beside the clustering decides, not a clock; asked for, it gives the PCA tail of an SVD."""
+    """What it costs beside the clustering decides, not a clock; asked for, it gives the PCA
+    tail of an SVD.
+    """
     X = np.random.default_rng(0).normal(size=(700, 700))
     start = X[:3]
-    plain, asked, never = (KMeans(3, init=start, max_iter=2, spectrum=value).fit(X) for value in (None, True, False))
-    assert [len(model.facts_["singular_values"]) > 0 for model in (plain, asked, never)] == [False, True, False]
-    assert [affordable(X, 3, 2), affordable(X, 350, 20), affordable(X, 350, 40)] == [False, False, True]
+    plain, asked, never = (
+        KMeans(3, init=start, max_iter=2, spectrum=value).fit(X) for value in (None, True, False)
+    )
+    assert [len(model.facts_["singular_values"]) > 0 for model in (plain, asked, never)] == [
+        False,
+        True,
+        False,
+    ]
+    assert [affordable(X, 3, 2), affordable(X, 350, 20), affordable(X, 350, 40)] == [
+        False,
+        False,
+        True,
+    ]
     tail = np.sum(np.linalg.svd(X - X.mean(axis=0), compute_uv=False)[2:] ** 2)
     assert asked.certificate_["optimal cost"].value == pytest.approx(tail, rel=1e-6)
     assert asked.certificate_["optimal cost"].value <= tail
-    for model, why in ((plain, "700 features is too dear: spectrum=True has it"), (never, "spectrum=False")):
+    for model, why in (
+        (plain, "700 features is too dear: spectrum=True has it"),
+        (never, "spectrum=False"),
+    ):
         assert any(why in item.reason for item in model.certificate_.lacking)
         np.testing.assert_array_equal(model.labels_, asked.labels_)
 
@@ -513,14 +599,21 @@ def test_a_clustering_is_measured_again_on_its_rows_sparse_weighted_or_not():
         found = model.certificate_.verify(model, rows, sample_weight=given)
         assert found, found
         assert not found.unchecked  # a number as random_state draws the seedings again
-        assert not model.certificate_.verify(model, rows[:-1], sample_weight=None if given is None else given[:-1])
+        assert not model.certificate_.verify(
+            model, rows[:-1], sample_weight=None if given is None else given[:-1]
+        )
         moved = copy.deepcopy(model)
-        moved.cluster_centers_ = moved.cluster_centers_ + 0.1  # another model with the cost of the first
-        assert "cost: not what model and rows give" in str(moved.certificate_.verify(moved, rows, sample_weight=given))
+        # another model with the cost of the first
+        moved.cluster_centers_ = moved.cluster_centers_ + 0.1
+        assert "cost: not what model and rows give" in str(
+            moved.certificate_.verify(moved, rows, sample_weight=given)
+        )
 
 
 def test_seedings_of_an_earlier_rule_are_drawn_again_by_it():
-    """Models of version 0.2 have no rule in their record: one walk over the rows for every center."""
+    """Models of version 0.2 have no rule in their record: one walk over the rows for every
+    center.
+    """
     x = blobs(3, 300, 4, 9)
     model = KMeans(9, random_state=0).fit(x)
     costs = {}
@@ -530,7 +623,9 @@ def test_seedings_of_an_earlier_rule_are_drawn_again_by_it():
     assert not np.allclose(costs[1], costs[2])
     np.testing.assert_allclose(model.facts_["seeding_costs"], costs[2], rtol=1e-12)
     earlier = copy.deepcopy(model)
-    earlier.facts_ = {name: value for name, value in model.facts_.items() if name != "rule"} | {"seeding_costs": costs[1]}
+    earlier.facts_ = {name: value for name, value in model.facts_.items() if name != "rule"} | {
+        "seeding_costs": costs[1]
+    }
     found = earlier.certificate_.verify(earlier, x)
     assert found, found
     assert not found.unchecked

@@ -31,7 +31,11 @@ def frame(n=600, seed=0):
     signal = x + (c == "a") + 0.5 * rng.normal(size=n)
     table = pd.DataFrame({"x": x.round(4), "z": rng.normal(size=n).round(4), "c": c})
     table.loc[rng.random(n) < 0.05, "z"] = np.nan
-    return table.assign(y=np.where(signal > 0.5, "yes", "no"), amount=signal.round(4), who=[f"p{i // 3}" for i in range(n)])
+    return table.assign(
+        y=np.where(signal > 0.5, "yes", "no"),
+        amount=signal.round(4),
+        who=[f"p{i // 3}" for i in range(n)],
+    )
 
 
 AUDITS = {
@@ -56,9 +60,12 @@ def workshop(tmp_path_factory):
     try:
         for name, (factory, options) in AUDITS.items():
             command = (
-                f"audit t.csv {options} --model models_of_workshop:{factory} --jobs 1 --quiet --effort 0.1 --out {name}"
+                f"audit t.csv {options} --model models_of_workshop:{factory} --jobs 1 --quiet"
+                f" --effort 0.1 --out {name}"
             )
-            result = CliRunner(catch_exceptions=False).invoke(main, [*shlex.split(command), "--ledger", f"{name}.ledger"])
+            result = CliRunner(catch_exceptions=False).invoke(
+                main, [*shlex.split(command), "--ledger", f"{name}.ledger"]
+            )
             assert result.exit_code == 0, result.output
             assert (folder / name / "model" / "manifest.json").is_file(), result.output
     finally:

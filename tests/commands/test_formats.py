@@ -26,7 +26,9 @@ WRITE = {
     "new.jsonl": lambda frame: frame.to_json(orient="records", lines=True).encode(),
     "new.feather": feather,
     "new.arff": arff,
-    "new.data": lambda frame: frame.to_csv(sep=" ", index=False, na_rep="?").replace(" ", "   ").encode(),
+    "new.data": lambda frame: (
+        frame.to_csv(sep=" ", index=False, na_rep="?").replace(" ", "   ").encode()
+    ),
 }
 
 
@@ -57,10 +59,15 @@ def test_a_folder_read_with_its_first_line_as_names_is_verified_so(place, shell)
     """A first line that looks like data was decided once; the folder goes on with that."""
     frame = shell.frame(200)[["x", "z", "y"]].dropna()
     frame.to_csv(place / "bare.csv", index=False, header=False)
-    audit = "audit bare.csv --target -1 --model models_of_workshop:classifier --jobs 1 --quiet --effort 0.1 --out bare"
+    audit = (
+        "audit bare.csv --target -1 --model models_of_workshop:classifier --jobs 1 --quiet --effort"
+        " 0.1 --out bare"
+    )
     assert "looks like data" in shell.refusal(audit)
     for decided, rows in (("--no-header", len(frame)), ("--header", len(frame) - 1)):
-        result = shell.run(f"{audit}{decided.strip('-')} {decided} --ledger {decided.strip('-')}.ledger")
+        result = shell.run(
+            f"{audit}{decided.strip('-')} {decided} --ledger {decided.strip('-')}.ledger"
+        )
         assert result.exit_code == 0, result.output
         folder = f"bare{decided.strip('-')}"
         assert f'"rows": {rows}' in (place / folder / "audit.json").read_text()

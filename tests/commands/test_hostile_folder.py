@@ -1,4 +1,6 @@
-"""Commands in a folder that others wrote into: its Python files are not run, its models cannot end the program unheard."""
+"""Commands in a folder that others wrote into: its Python files are not run, its models cannot
+end the program unheard.
+"""
 
 import os
 import signal
@@ -9,9 +11,23 @@ from pathlib import Path
 
 import pytest
 
-SKIP = [word for name in ("robustness", "poisoning", "membership", "attribution") for word in ("--skip", name)]
+SKIP = [
+    word
+    for name in ("robustness", "poisoning", "membership", "attribution")
+    for word in ("--skip", name)
+]
 COMMAND = [sys.executable, "-P", "-c", "from surelearn.cli import main; main()"]
-NAMES = ("random", "queue", "numpy", "argparse", "pickle", "struct", "joblib", "sitecustomize", "collections")
+NAMES = (
+    "random",
+    "queue",
+    "numpy",
+    "argparse",
+    "pickle",
+    "struct",
+    "joblib",
+    "sitecustomize",
+    "collections",
+)
 MODELS = """
 import os, sys, time
 from pathlib import Path
@@ -59,13 +75,19 @@ def folder(shell, tmp_path):
 
 def start(folder, *options):
     command = [*COMMAND, "audit", "t.csv", "--target", "y", *SKIP, *options]
-    environment = {**os.environ, "XDG_STATE_HOME": str(folder / "state"), "HOME": str(folder / "home")}
+    environment = {
+        **os.environ,
+        "XDG_STATE_HOME": str(folder / "state"),
+        "HOME": str(folder / "home"),
+    }
     return subprocess.Popen(command, cwd=folder, env=environment, stderr=subprocess.PIPE, text=True)  # noqa: S603
 
 
 def test_python_files_beside_the_data_are_not_run_by_workers(folder):
     for name in NAMES:
-        (folder / f"{name}.py").write_text(f"open('marker of {name}', 'w').close()\nraise SystemExit\n")
+        (folder / f"{name}.py").write_text(
+            f"open('marker of {name}', 'w').close()\nraise SystemExit\n"
+        )
     process = start(folder, "--jobs", "2", "--model", "models_here:good")
     said = process.communicate(timeout=300)[1]
     assert process.returncode == 0, said

@@ -25,7 +25,9 @@ OTHERS = [
 
 
 def surelearn_plan(line, *more):
-    result = CliRunner(catch_exceptions=False).invoke(main, ["plan", *shlex.split(line), *map(str, more)])
+    result = CliRunner(catch_exceptions=False).invoke(
+        main, ["plan", *shlex.split(line), *map(str, more)]
+    )
     assert "Traceback" not in result.output
     return result
 
@@ -43,13 +45,17 @@ def test_the_known_numbers_the_headline_first():
     result = surelearn_plan("--max-risk 0.05")
     assert result.exit_code == 0
     assert result.stderr == ""
-    assert re.search(r"as the audit's headline +72 labeled rows.*\n +as the only claim +59 labeled rows", result.stdout)
+    assert re.search(
+        r"as the audit's headline +72 labeled rows.*\n +as the only claim +59 labeled rows",
+        result.stdout,
+    )
 
 
 def test_it_says_what_the_plan_says():
     assert surelearn_plan(RISK).stdout == f"{plan(0.05, 0.02)}\n"
-    assert surelearn_plan(f"{RISK} --delta 0.1 --power 0.9 --candidates 6 --rows 700").stdout == (
-        f"{plan(0.05, 0.02, delta=0.1, power=0.9, candidates=6, rows=700)}\n"
+    assert (
+        surelearn_plan(f"{RISK} --delta 0.1 --power 0.9 --candidates 6 --rows 700").stdout
+        == f"{plan(0.05, 0.02, delta=0.1, power=0.9, candidates=6, rows=700)}\n"
     )
 
 
@@ -62,7 +68,11 @@ def test_the_other_questions(line):
 
 
 def test_bars_are_as_long_as_the_chance():
-    lines = [line for line in surelearn_plan(RISK).stdout.splitlines() if "█" in line and line.endswith("%")]
+    lines = [
+        line
+        for line in surelearn_plan(RISK).stdout.splitlines()
+        if "█" in line and line.endswith("%")
+    ]
     assert len(lines) == 6
     for line in lines:
         assert line.count("█") == int(float(line.split()[-1].rstrip("%")) / 5 + 1e-9)
@@ -72,7 +82,10 @@ def test_bars_are_as_long_as_the_chance():
     ("line", "words"),
     [
         ("", "say what to certify: state --max-risk, --interval, --min-sensitivity or --min-gain"),
-        ("--max-risk 0.05 --expected-risk 0.06", "--expected-risk must be below --max-risk 0.05, not 0.06"),
+        (
+            "--max-risk 0.05 --expected-risk 0.06",
+            "--expected-risk must be below --max-risk 0.05, not 0.06",
+        ),
         ("--max-risk 5", "--max-risk must lie strictly between 0 and 1, not 5.0"),
         ("--max-risk nan", "--max-risk must lie strictly between 0 and 1, not nan"),
         ("--max-risk five", "'five'"),
@@ -84,9 +97,15 @@ def test_bars_are_as_long_as_the_chance():
         ("--max-risk 0.05 --delta 1", "--delta must lie"),
         ("--max-risk 0.05 --power 0", "--power must lie"),
         ("--max-risk 1e-10", "more than 1,000,000,000 rows are needed to certify --max-risk 1e-10"),
-        ("--min-sensitivity 0.9 --rows 100", "--rows needs --prevalence here: state the part of rows"),
+        (
+            "--min-sensitivity 0.9 --rows 100",
+            "--rows needs --prevalence here: state the part of rows",
+        ),
         ("--min-gain 0.02", "--min-gain needs --expected-gain and --disagreement"),
-        ("--min-gain 0.02 --expected-gain 0.05 --disagreement 0.01", "--disagreement must be above 0 and at least"),
+        (
+            "--min-gain 0.02 --expected-gain 0.05 --disagreement 0.01",
+            "--disagreement must be above 0 and at least",
+        ),
         ("--max-risk 0.05 --plot power.pdf", "--plot power.pdf must end in .png or .svg"),
     ],
 )
@@ -115,16 +134,22 @@ def test_an_svg_is_the_same_every_time(tmp_path):
 
 def test_a_folder_that_cannot_be_written(tmp_path):
     (tmp_path / "notes.txt").write_text("mine")
-    assert "notes.txt cannot be used" in refusal(surelearn_plan(RISK, "--plot", tmp_path / "notes.txt" / "power.png"))
+    assert "notes.txt cannot be used" in refusal(
+        surelearn_plan(RISK, "--plot", tmp_path / "notes.txt" / "power.png")
+    )
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
     assert (tmp_path / "notes.txt").read_text() == "mine"
 
 
-@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write anywhere")
+@pytest.mark.skipif(
+    not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write anywhere"
+)
 def test_a_folder_without_permission(tmp_path):
     tmp_path.chmod(0o500)
     try:
-        assert "cannot be used: Permission denied" in refusal(surelearn_plan(RISK, "--plot", tmp_path / "power.png"))
+        assert "cannot be used: Permission denied" in refusal(
+            surelearn_plan(RISK, "--plot", tmp_path / "power.png")
+        )
         assert list(tmp_path.iterdir()) == []
     finally:
         tmp_path.chmod(0o700)
@@ -139,7 +164,9 @@ def test_a_disk_that_fills_up_leaves_the_old_picture(tmp_path, monkeypatch):
 
     monkeypatch.setattr(Figure, "savefig", half)
     (tmp_path / "power.png").write_bytes(b"old")
-    assert "No space left on device" in refusal(surelearn_plan(RISK, "--plot", tmp_path / "power.png"))
+    assert "No space left on device" in refusal(
+        surelearn_plan(RISK, "--plot", tmp_path / "power.png")
+    )
     assert [path.name for path in tmp_path.iterdir()] == ["power.png"]
     assert (tmp_path / "power.png").read_bytes() == b"old"
 
@@ -154,17 +181,26 @@ def test_every_example_of_the_help_runs(tmp_path, monkeypatch):
 
 
 def test_the_program_loads_matplotlib_only_to_draw():
-    code = "import sys; from surelearn.cli import main; main(['plan', '--max-risk', '0.05'], standalone_mode=False); "
+    code = (
+        "import sys; from surelearn.cli import main; main(['plan', '--max-risk', '0.05'],"
+        " standalone_mode=False); "
+    )
     code += "print('matplotlib' in sys.modules, 'sklearn' in sys.modules)"
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)  # noqa: S603
+    result = subprocess.run(  # noqa: S603
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60
+    )
     assert result.stdout.splitlines()[-1] == "False False", result.stderr
 
 
 def test_the_program():
-    good = subprocess.run([PROGRAM, "plan", "--max-risk", "0.05"], capture_output=True, text=True, timeout=60)  # noqa: S603
+    good = subprocess.run(  # noqa: S603
+        [PROGRAM, "plan", "--max-risk", "0.05"], capture_output=True, text=True, timeout=60
+    )
     assert good.returncode == 0
     assert "72 labeled rows" in good.stdout
-    bad = subprocess.run([PROGRAM, "plan", "--max-risk", "2"], capture_output=True, text=True, timeout=60)  # noqa: S603
+    bad = subprocess.run(  # noqa: S603
+        [PROGRAM, "plan", "--max-risk", "2"], capture_output=True, text=True, timeout=60
+    )
     assert bad.returncode == 2
     assert bad.stdout == ""
     assert len(bad.stderr.splitlines()) == 1

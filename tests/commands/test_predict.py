@@ -1,4 +1,6 @@
-"""`surelearn predict`: the plain pipeline's predictions, whatever the file, with what is odd said."""
+"""`surelearn predict`: the plain pipeline's predictions, whatever the file, with what is odd
+said.
+"""
 
 import gzip
 import subprocess
@@ -31,7 +33,9 @@ def test_predictions_are_the_pipelines(place, shell):
     model = read_model("classes/model").model
     X = new_rows(shell)[["x", "z", "c"]]
     assert written["prediction"].tolist() == model.predict(X).tolist()
-    np.testing.assert_allclose(written["probability"], model.predict_proba(X).max(axis=1), rtol=1e-15)
+    np.testing.assert_allclose(
+        written["probability"], model.predict_proba(X).max(axis=1), rtol=1e-15
+    )
 
 
 def test_the_audits_folder_will_do(place, shell):
@@ -40,7 +44,9 @@ def test_the_audits_folder_will_do(place, shell):
 
 def test_intervals_are_the_certified_ones(place, shell):
     result = shell.run("predict amounts/model t.csv --out p.csv")
-    radius = Certificate.from_json((place / "amounts" / "certificate.json").read_text())["error_quantile"].value
+    radius = Certificate.from_json((place / "amounts" / "certificate.json").read_text())[
+        "error_quantile"
+    ].value
     written = pd.read_csv("p.csv")
     np.testing.assert_allclose(written["high"] - written["prediction"], radius, rtol=1e-9)
     np.testing.assert_allclose(written["prediction"] - written["low"], radius, rtol=1e-9)
@@ -67,8 +73,15 @@ def test_formats_of_output_and_input(name, place, shell):
     (place / "new.csv.gz").write_bytes(gzip.compress(frame.to_csv(index=False).encode()))
     for source in ("new.parquet", "new.csv.gz"):
         assert shell.run(f"predict classes/model {source} --out {name}").exit_code == 0
-        read = pd.read_parquet(name) if name.endswith("parquet") else pd.read_csv(name, sep="\t" if "tsv" in name else ",")
-        assert read["prediction"].tolist() == read_model("classes/model").model.predict(frame[["x", "z", "c"]]).tolist()
+        read = (
+            pd.read_parquet(name)
+            if name.endswith("parquet")
+            else pd.read_csv(name, sep="\t" if "tsv" in name else ",")
+        )
+        assert (
+            read["prediction"].tolist()
+            == read_model("classes/model").model.predict(frame[["x", "z", "c"]]).tolist()
+        )
     assert not list(place.glob("*.part"))
 
 
@@ -99,14 +112,20 @@ def test_what_is_odd_is_named(place, shell):
 
 def test_refusals(place, shell):
     new_rows(shell).drop(columns=["x", "c"]).to_csv("new.csv", index=False)
-    assert "new.csv has no column 'x' and 'c', which the model reads" in shell.refusal("predict classes/model new.csv")
-    assert "t.csv is the file to predict" in shell.refusal("predict classes/model t.csv --out t.csv")
+    assert "new.csv has no column 'x' and 'c', which the model reads" in shell.refusal(
+        "predict classes/model new.csv"
+    )
+    assert "t.csv is the file to predict" in shell.refusal(
+        "predict classes/model t.csv --out t.csv"
+    )
     assert "must end in .csv" in shell.refusal("predict classes/model t.csv --out p.xlsx")
     assert "did you mean" in shell.refusal("predict classes/model tt.csv").lower()
     assert "has no manifest.json that can be read" in shell.refusal("predict . t.csv")
     assert "does not exist" in shell.refusal("predict nowhere t.csv")
     (place / "ragged.csv").write_text("x,z,c\n1,2,a\n1,2\n")
-    assert "ragged.csv, line 3 has 2 values" in shell.refusal("predict classes/model ragged.csv --out p.csv")
+    assert "ragged.csv, line 3 has 2 values" in shell.refusal(
+        "predict classes/model ragged.csv --out p.csv"
+    )
 
 
 def test_a_broken_file_leaves_the_earlier_predictions(place, shell):
@@ -136,10 +155,15 @@ def test_in_python(place, shell):
 
 @pytest.mark.slow
 def test_memory_does_not_grow_with_the_file(place):
-    """The program's largest memory, on a file of 18 MB and on one of 90: 60 MB more were seen, 175 with pieces kept."""
+    """The program's largest memory, on a file of 18 MB and on one of 90: 60 MB more were seen,
+    175 with pieces kept.
+    """
     if not Path("/proc/self/status").is_file():
         pytest.skip("this system does not tell")
-    lines = "".join(f"{i % 97 / 10},{i % 89 / 10},{'ab'[i % 2]},some text to make rows longer\n" for i in range(66_000))
+    lines = "".join(
+        f"{i % 97 / 10},{i % 89 / 10},{'ab'[i % 2]},some text to make rows longer\n"
+        for i in range(66_000)
+    )
     code = """
         import sys
         from pathlib import Path

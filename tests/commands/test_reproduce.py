@@ -1,4 +1,6 @@
-"""Published experiments from the command line: what is written, refused, and left behind by a kill."""
+"""Published experiments from the command line: what is written, refused, and left behind by a
+kill.
+"""
 
 import json
 import os
@@ -24,7 +26,11 @@ def here(tmp_path, monkeypatch):
 def whole(tmp_path_factory):
     """The files of a run that nothing disturbed, one task at a time."""
     out = tmp_path_factory.mktemp("whole") / "out"
-    subprocess.run([*program(), *shlex.split(FIGURE), "--jobs", "1", "--out", str(out)], check=True, capture_output=True)  # noqa: S603
+    subprocess.run(  # noqa: S603
+        [*program(), *shlex.split(FIGURE), "--jobs", "1", "--out", str(out)],
+        check=True,
+        capture_output=True,
+    )
     return content(out)
 
 
@@ -64,7 +70,10 @@ def test_settings_are_listed(shell, here):
 
 
 def test_the_page_names_the_command_that_gives_it(shell, here):
-    command = "reproduce thesis-figure-5.3 --seed 3 --problems 2 --set variant_problems=0 --set 'formula=without e'"
+    command = (
+        "reproduce thesis-figure-5.3 --seed 3 --problems 2 --set variant_problems=0 --set"
+        " 'formula=without e'"
+    )
     assert shell.run(f"{command} --jobs 1 --quiet --out a").exit_code == 0
     again = json.loads((here / "a" / "results.json").read_text(encoding="utf-8"))["command"]
     assert again == f"surelearn {command.replace(' --set', ' --set', 1)}"
@@ -75,8 +84,14 @@ def test_the_page_names_the_command_that_gives_it(shell, here):
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        ("thesis-figure-5.2", "there is no reproduction 'thesis-figure-5.2'. Did you mean 'thesis-figure-5."),
-        ("thesis-table-5.1 --problems 3", "thesis-table-5.1 draws no problems: leave --problems out"),
+        (
+            "thesis-figure-5.2",
+            "there is no reproduction 'thesis-figure-5.2'. Did you mean 'thesis-figure-5.",
+        ),
+        (
+            "thesis-table-5.1 --problems 3",
+            "thesis-table-5.1 draws no problems: leave --problems out",
+        ),
         ("thesis-figure-5.1 --problems 1", "problems must be at least 2"),
         ("thesis-figure-5.1 --set ties", "--set 'ties' must be SETTING=VALUE"),
         ("thesis-figure-5.1 --set size=3", "there is no setting 'size'"),
@@ -118,7 +133,17 @@ def test_killed_half_way_it_ends_the_same(whole, here):
         "module.solve = slowly\n"
         "from surelearn.cli import main; main(prog_name='surelearn')"
     )
-    command = [sys.executable, "-c", slow, *shlex.split(FIGURE), "--jobs", "1", "--quiet", "--out", "out"]
+    command = [
+        sys.executable,
+        "-c",
+        slow,
+        *shlex.split(FIGURE),
+        "--jobs",
+        "1",
+        "--quiet",
+        "--out",
+        "out",
+    ]
     solved = here / "solved.txt"
     total, after = 12, 5  # four problems, and two for each of four other readings
     process = subprocess.Popen(command, start_new_session=True, stderr=subprocess.DEVNULL)  # noqa: S603
@@ -135,5 +160,6 @@ def test_killed_half_way_it_ends_the_same(whole, here):
     done = len(solved.read_text())
     subprocess.run(command, check=True, timeout=120, capture_output=True)  # noqa: S603
     assert content(here / "out") == whole
-    assert len(solved.read_text()) <= total + 1 < total + done  # the kill costs the problem that it hit
+    # the kill costs the problem that it hit
+    assert len(solved.read_text()) <= total + 1 < total + done
     assert sorted(path.name for path in here.iterdir()) == ["out", "solved.txt"]

@@ -34,7 +34,9 @@ def edited(plain, path):
     place = again
     for key in path[:-1]:
         place = place[key]
-    place[path[-1]] = not place[path[-1]] if isinstance(place[path[-1]], bool) else place[path[-1]] + 1
+    place[path[-1]] = (
+        not place[path[-1]] if isinstance(place[path[-1]], bool) else place[path[-1]] + 1
+    )
     return again
 
 
@@ -47,7 +49,9 @@ def verifies(folder):
 
 @pytest.mark.parametrize("name", ["audit.json", "certificate.json"])
 def test_any_edited_number_is_found(name, place):
-    """Every number of the files as JSON; this takes a while, so the sections that only draw are sampled."""
+    """Every number of the files as JSON; this takes a while, so the sections that only draw are
+    sampled.
+    """
     path = place / "classes" / name
     plain = json.loads(path.read_text())
     everything = numbers(plain)
@@ -68,7 +72,8 @@ def test_any_edited_number_of_the_page_is_found(place):
 
 
 @pytest.mark.parametrize(
-    ("name", "theorem"), [("classes", "robust_accuracy"), ("amounts", "poisoning_threshold_regression")]
+    ("name", "theorem"),
+    [("classes", "robust_accuracy"), ("amounts", "poisoning_threshold_regression")],
 )
 def test_what_sections_prove_is_computed_again(name, theorem, place, shell):
     """A value that does not follow from its inputs is found though every hash is new."""
@@ -76,20 +81,28 @@ def test_what_sections_prove_is_computed_again(name, theorem, place, shell):
     plain = json.loads(path.read_text())
     claims = [claim for section in plain["sections"] for claim in section["claims"]]
     assert theorem in [claim["theorem"] for claim in claims]
-    assert f"{len(claims)} claims of sections from their inputs" in shell.run(f"verify {name} --data t.csv").stdout
+    assert (
+        f"{len(claims)} claims of sections from their inputs"
+        in shell.run(f"verify {name} --data t.csv").stdout
+    )
     (claim,) = [claim for claim in claims if claim["theorem"] == theorem]
     claim["value"] += 0.01
     path.write_text(json.dumps({**plain, "hash": content_hash(plain)}))
     (place / name / "report.html").unlink()
     found = verify_folder(place / name)
-    assert [line.startswith(f"audit.json: {claim['label']}: ") for line in found.differences] == [True]
+    assert [line.startswith(f"audit.json: {claim['label']}: ") for line in found.differences] == [
+        True
+    ]
 
 
 def test_an_edit_with_a_new_hash_is_found_from_the_data(place):
     """An error hidden everywhere and consistently: facts, claim, hashes. Only the data show it."""
     from surelearn.bounds import clopper_pearson
 
-    files = {name: place / "classes" / name for name in ("certificate.json", "audit.json", "model/manifest.json")}
+    files = {
+        name: place / "classes" / name
+        for name in ("certificate.json", "audit.json", "model/manifest.json")
+    }
     certificate = json.loads(files["certificate.json"].read_text())
     risk = certificate["claims"][0]
     risk["inputs"]["errors"] = certificate["facts"]["values"]["risk.count"] = 0
@@ -105,7 +118,9 @@ def test_an_edit_with_a_new_hash_is_found_from_the_data(place):
     assert verify_folder(place / "classes")
     found = verify_folder(place / "classes", place / "t.csv")
     assert not found
-    assert any("fact 'risk.count' is not what model and rows give" in line for line in found.differences)
+    assert any(
+        "fact 'risk.count' is not what model and rows give" in line for line in found.differences
+    )
 
 
 def test_other_data_and_another_model(place, shell):
@@ -116,7 +131,10 @@ def test_other_data_and_another_model(place, shell):
     assert result.stdout.count("differs") == 1
     (place / "classes" / "model").rename("aside")
     (place / "groups" / "model").rename(place / "classes" / "model")
-    assert "model: its certificate is not that of certificate.json" in shell.run("verify classes").stdout
+    assert (
+        "model: its certificate is not that of certificate.json"
+        in shell.run("verify classes").stdout
+    )
 
 
 def test_a_tampered_model(place, shell):

@@ -32,7 +32,9 @@ def test_live_rows_that_bear_it_out(place, shell):
 
 
 def test_the_models_predictions_are_the_columns(place, shell):
-    """A file with predictions, as `surelearn predict` writes it, and one that the model predicts: the same evidence."""
+    """A file with predictions, as `surelearn predict` writes it, and one that the model
+    predicts: the same evidence.
+    """
     live(shell).to_csv("monday.csv", index=False)
     shell.run("predict classes monday.csv --out joined.csv")
     one = shell.run("watch classes/certificate.json monday.csv --state one.json").stdout
@@ -42,10 +44,14 @@ def test_the_models_predictions_are_the_columns(place, shell):
     assert one.splitlines()[evidence] == two.splitlines()[evidence]
     assert "claims about slices got no evidence" in two
     assert "claims about slices" not in one
-    assert "no model lies beside alone.json" in shell.refusal("watch alone.json monday.csv --state three.json")
+    assert "no model lies beside alone.json" in shell.refusal(
+        "watch alone.json monday.csv --state three.json"
+    )
     frame = pd.read_csv("joined.csv").rename(columns={"prediction": "said", "y": "truth"})
     frame.to_csv("renamed.csv", index=False)
-    renamed = shell.run("watch alone.json renamed.csv --state four.json --target truth --prediction said").stdout
+    renamed = shell.run(
+        "watch alone.json renamed.csv --state four.json --target truth --prediction said"
+    ).stdout
     assert renamed == two
 
 
@@ -80,7 +86,10 @@ def test_a_file_fed_twice_and_one_that_grew(place, shell):
     assert "0 new rows; the first 120 rows were fed before as log.csv" in again
     assert first.splitlines()[1:] == again.splitlines()[1:]
     frame.to_csv("log.csv", index=False)
-    assert "80 new rows; the first 120 rows were fed before" in shell.run("watch classes log.csv").stdout
+    assert (
+        "80 new rows; the first 120 rows were fed before"
+        in shell.run("watch classes log.csv").stdout
+    )
     frame.to_csv("copy.csv", index=False)
     assert "0 new rows" in shell.run("watch classes copy.csv").stdout
 
@@ -93,7 +102,10 @@ def test_standard_input_row_by_row(place, shell):
     assert ", 30 labeled rows;" in result.stdout
     result = shell.run("watch classes - --state s.json", input=bad.to_csv(index=False))
     assert result.exit_code == 3
-    rows = Watch.load(place / "s.json", Certificate.from_json((place / "classes" / "certificate.json").read_text())).rows
+    rows = Watch.load(
+        place / "s.json",
+        Certificate.from_json((place / "classes" / "certificate.json").read_text()),
+    ).rows
     assert 30 < rows < 100  # it ended at the alarm
 
 
@@ -120,7 +132,8 @@ def test_drift_is_told_beside_labels_and_has_its_exit_code(place, shell):
     assert "(SL501)" in result.stdout
     assert "No alarm." in result.stdout
     live(shell, 400, seed=5, wrong=0.6).assign(z=3.0).to_csv("worse.csv", index=False)
-    assert shell.run("watch classes worse.csv").exit_code == 3  # a contradicted certificate is worse than drift
+    # a contradicted certificate is worse than drift
+    assert shell.run("watch classes worse.csv").exit_code == 3
 
 
 def test_finding_2_of_65_cases_is_an_alarm_although_errors_are_few(place, shell):
@@ -144,32 +157,45 @@ def test_label_shift_is_named_and_has_the_exit_code_of_drift(place, shell):
     result = shell.run("watch alone.json joined.csv")  # inputs are not compared
     assert "Label shift: " in result.stdout
     assert "of live rows are 'yes'" in result.stdout or "of live rows are 'no'" in result.stdout
-    assert "Error rates per class may still hold; overall errors, precision and mean cost need not" in result.stdout
+    assert (
+        "Error rates per class may still hold; overall errors, precision and mean cost need not"
+        in result.stdout
+    )
     assert "(SL503)" in result.stdout
     assert result.exit_code == 4
     assert "Exit codes:" in shell.run("watch --help").stdout
 
 
 def test_looks_at_drift_are_counted_from_run_to_run(place, shell):
-    """Each look has its part of 1%: a difference with p between two levels is found on the first look and not on a later."""
+    """Each look has its part of 1%: a difference with p between two levels is found on the
+    first look and not on a later.
+    """
     frame = live(shell, 300).drop(columns="y")
     frame.to_csv("new.csv", index=False)
     assert "1 look at drift so far, the last at 0.61%" in shell.run("watch classes new.csv").stdout
-    assert "1 look at drift so far" in shell.run("watch classes new.csv").stdout  # the same rows are the same look
+    # the same rows are the same look
+    assert "1 look at drift so far" in shell.run("watch classes new.csv").stdout
     for day in range(2, 5):
         live(shell, 300, seed=100 + day).drop(columns="y").to_csv("new.csv", index=False)
         printed = shell.run("watch classes new.csv").stdout
-    assert "4 looks at drift so far, the last at 0.038%: if nothing changed, any of them finds something with" in printed
+    assert (
+        "4 looks at drift so far, the last at 0.038%: if nothing changed, any of them finds"
+        " something with" in printed
+    )
     assert "probability about 1%, however many follow" in printed
     live(shell, 300, seed=99).to_csv("labelled.csv", index=False)
     shell.run("watch classes labelled.csv")  # labelled rows are compared too
     assert len(json.loads((place / "classes" / "certificate.drift.json").read_text())["seen"]) == 5
     (place / "classes" / "certificate.drift.json").write_text("{}")
-    assert "certificate.drift.json does not hold looks at drift" in shell.refusal("watch classes new.csv")
+    assert "certificate.drift.json does not hold looks at drift" in shell.refusal(
+        "watch classes new.csv"
+    )
 
 
 def test_a_broken_slice_is_named(place, shell):
-    """Labels are turned round in one slice only; the slices' columns come from the file, as the model reads them."""
+    """Labels are turned round in one slice only; the slices' columns come from the file, as the
+    model reads them.
+    """
     certificate = Certificate.from_json((place / "classes" / "certificate.json").read_text())
     cuts = Cuts.from_options(certificate.facts.options["slices"])
     frame = live(shell, 2000)
@@ -183,14 +209,25 @@ def test_a_broken_slice_is_named(place, shell):
     assert result.exit_code == 3
     assert f"the live rows contradict {best.label} {best.bound()}" in result.stdout
     watch = Watch.load(place / "classes" / "certificate.watch.json", certificate)
-    counted = {each.claim.label: each.rows for each in watch.watched if each.claim.quantity == "slice_risk"}
+    counted = {
+        each.claim.label: each.rows for each in watch.watched if each.claim.quantity == "slice_risk"
+    }
     assert counted == {f"errors where {name}": mask.sum() for name, mask in cuts(frame).items()}
 
 
 BAD_STREAMS = {
-    "a long field": (b"x,z,c,y\n1,2,a,yes\n1,2,a," + b"y" * 131_073 + b"\n", "more than 131,072 characters"),
-    "an open quote": (b'x,z,c,y\n1,2,a,yes\n1,2,"a,yes\n' + b"1,2,a,yes\n" * 20_000, "more than 131,072 characters"),
-    "a long name": (b"x,z,c," + b"y" * 131_073 + b"\n", "row 1 cannot be read: a value has more than"),
+    "a long field": (
+        b"x,z,c,y\n1,2,a,yes\n1,2,a," + b"y" * 131_073 + b"\n",
+        "more than 131,072 characters",
+    ),
+    "an open quote": (
+        b'x,z,c,y\n1,2,a,yes\n1,2,"a,yes\n' + b"1,2,a,yes\n" * 20_000,
+        "more than 131,072 characters",
+    ),
+    "a long name": (
+        b"x,z,c," + b"y" * 131_073 + b"\n",
+        "row 1 cannot be read: a value has more than",
+    ),
     "no such columns": (b"a,b\n1,2\n", "standard input has no column 'y' of labels"),
     "a name twice": (b"x,z,c,y,y\n1,2,a,yes,yes\n", "two columns of the same name"),
     "a ragged row": (b"x,z,c,y\n1,2,a,yes\n1,2\n", "row 3 has 2 values where the first has 4"),
@@ -239,9 +276,14 @@ def test_a_state_for_one_claim_goes_on_and_says_so(place, shell):
     live(shell).to_csv("new.csv", index=False)
     shell.run("watch classes new.csv --claim risk --state s.json")
     printed = shell.run("watch classes new.csv --state s.json").stdout
-    assert "s.json was begun to watch risk only: another --state watches every certified claim" in printed
+    assert (
+        "s.json was begun to watch risk only: another --state watches every certified claim"
+        in printed
+    )
     shell.run("watch classes new.csv")
-    assert "watches every certified claim: name another --state" in shell.refusal("watch classes new.csv --claim risk")
+    assert "watches every certified claim: name another --state" in shell.refusal(
+        "watch classes new.csv --claim risk"
+    )
 
 
 def test_regression_and_groups(place, shell):
@@ -253,20 +295,32 @@ def test_regression_and_groups(place, shell):
     result = shell.run("watch groups new.csv")
     assert result.exit_code == 0
     assert "of 100 groups" in result.stdout
-    assert "cannot be gathered into groups" in shell.run("watch groups -", input=frame.to_csv(index=False)).stderr
+    assert (
+        "cannot be gathered into groups"
+        in shell.run("watch groups -", input=frame.to_csv(index=False)).stderr
+    )
     frame.drop(columns="who").to_csv("less.csv", index=False)
     assert "has no column 'who'" in shell.refusal("watch groups less.csv --state s.json")
 
 
 def test_another_claim(place, shell):
     live(shell).to_csv("new.csv", index=False)
-    assert "sensitivity" in shell.run("watch classes new.csv --claim sensitivity --state s.json").stdout
-    assert "name another --state" in shell.refusal("watch classes new.csv --claim risk --state s.json")
-    assert "name another --state" in shell.refusal("watch classes new.csv --delta 0.01 --state s.json")
+    assert (
+        "sensitivity"
+        in shell.run("watch classes new.csv --claim sensitivity --state s.json").stdout
+    )
+    assert "name another --state" in shell.refusal(
+        "watch classes new.csv --claim risk --state s.json"
+    )
+    assert "name another --state" in shell.refusal(
+        "watch classes new.csv --delta 0.01 --state s.json"
+    )
 
 
 def test_missing_labels_are_counted(place, shell):
-    live(shell).assign(y=lambda frame: frame["y"].where(frame.index % 2 == 0, "")).to_csv("new.csv", index=False)
+    live(shell).assign(y=lambda frame: frame["y"].where(frame.index % 2 == 0, "")).to_csv(
+        "new.csv", index=False
+    )
     assert "60 rows without a label left out" in shell.run("watch classes new.csv").stdout
 
 
@@ -274,7 +328,9 @@ def test_refusals(place, shell):
     live(shell).to_csv("new.csv", index=False)
     assert "cannot be read" in shell.refusal("watch nothing.json new.csv")
     assert "does not exist" in shell.refusal("watch classes nothing.csv")
-    assert "has no column 'said' of predictions" in shell.refusal("watch classes new.csv --prediction said")
+    assert "has no column 'said' of predictions" in shell.refusal(
+        "watch classes new.csv --prediction said"
+    )
     (place / "s.json").write_text("{}")
     assert "s.json" in shell.refusal("watch classes new.csv --state s.json")
     shell.run("watch classes new.csv --state s2.json")
@@ -292,8 +348,13 @@ def test_labels_written_in_another_way_are_no_errors(place, shell):
     said = shell.refusal("watch classes dots.csv")
     assert "dots.csv, column 'y': no label is one the model knows" in said
     assert "is not 'no', 'yes'" in said
-    live(shell).assign(y=lambda frame: frame["y"].where(frame.index > 0, "maybe")).to_csv("one.csv", index=False)
-    assert "1 row with a label the model never saw, counted as wrong" in shell.run("watch classes one.csv").stdout
+    live(shell).assign(y=lambda frame: frame["y"].where(frame.index > 0, "maybe")).to_csv(
+        "one.csv", index=False
+    )
+    assert (
+        "1 row with a label the model never saw, counted as wrong"
+        in shell.run("watch classes one.csv").stdout
+    )
 
 
 def test_a_refused_file_changes_no_evidence(place, shell):

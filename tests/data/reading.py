@@ -26,7 +26,9 @@ def clean(n=400, seed=0):
             "visits": rng.integers(0, 15, n),
             "colour": rng.choice(["red", "green", "blue"], n),
             "member": rng.random(n) < 0.5,
-            "born": (pd.Timestamp("1990-01-01") + pd.to_timedelta(rng.integers(0, 9000, n), unit="D")).strftime("%Y-%m-%d"),
+            "born": (
+                pd.Timestamp("1990-01-01") + pd.to_timedelta(rng.integers(0, 9000, n), unit="D")
+            ).strftime("%Y-%m-%d"),
             "y": np.where(x[:, 0] + rng.normal(size=n) > 0, "yes", "no"),
         }
     )
@@ -45,7 +47,9 @@ def found(table, code):
 
 
 def odd_tables():
-    """For each code, a change to the clean table that must raise it and nothing else beside the codes named after it."""
+    """For each code, a change to the clean table that must raise it and nothing else beside the
+    codes named after it.
+    """
     n, rng = 400, np.random.default_rng(7)
     labels = rng.permutation(["a"] * 200 + ["b"] * 195 + ["c"] * 5)
     patient = np.repeat(rng.permutation(40), 10)
@@ -63,7 +67,10 @@ def odd_tables():
         "SL110": (clean().assign(y=clean()["y"].where(np.arange(n) % 40 > 0)), set()),
         "SL111": (clean().assign(pounds=2.2046 * clean()["weight"] + 1), set()),
         "SL112": (clean().assign(weight=clean()["weight"].where(np.arange(n) % 5 == 0)), set()),
-        "SL113": (clean().assign(weight=clean()["weight"].where(np.arange(n) % 50 > 0, np.inf)), set()),
+        "SL113": (
+            clean().assign(weight=clean()["weight"].where(np.arange(n) % 50 > 0, np.inf)),
+            set(),
+        ),
     }
 
 

@@ -49,7 +49,9 @@ def test_numbers_that_are_hard_to_round(word):
 
 
 def words(draw):
-    """Doubles as they are written, short decimals, whole numbers with an exponent; up to 19 digits."""
+    """Doubles as they are written, short decimals, whole numbers with an exponent; up to 19
+    digits.
+    """
     for _ in range(20_000):
         double = struct.unpack("d", struct.pack("Q", draw.getrandbits(64)))[0]
         yield repr(double) if np.isfinite(double) else "1"
@@ -59,7 +61,11 @@ def words(draw):
 
 
 def test_random_numbers():
-    wrong = [word for word in words(random.Random(0)) if bits(word) != struct.pack("d", float(word))]  # noqa: S311
+    wrong = [
+        word
+        for word in words(random.Random(0))  # noqa: S311
+        if bits(word) != struct.pack("d", float(word))
+    ]
     assert wrong == []
 
 

@@ -19,7 +19,9 @@ def test_each_finding_is_made(code):
 @pytest.mark.parametrize("seed", range(10))
 def test_a_clean_table_has_no_findings(seed):
     assert read_table(clean(seed=seed), target="y").findings == ()
-    amounts = clean(seed=seed).assign(y=lambda f: f["height"] + np.random.default_rng(seed).normal(size=400))
+    amounts = clean(seed=seed).assign(
+        y=lambda f: f["height"] + np.random.default_rng(seed).normal(size=400)
+    )
     assert read_table(amounts, target="y").findings == ()
 
 
@@ -42,11 +44,16 @@ def test_findings_hold_numbers():
 @pytest.mark.parametrize(
     ("values", "gives_away"),
     [
-        (lambda y, rng: np.where(y == "yes", 1.0, 0.0) + rng.uniform(0, 0.9, len(y)), True),  # a threshold
-        (lambda y, rng: np.where(y == "yes", 1.0, 0.0) + rng.uniform(0, 1.2, len(y)), False),  # that overlaps
-        (lambda y, rng: np.where(y == "yes", np.nan, rng.normal(size=len(y))), True),  # known for one class only
-        (lambda y, _: [f"{word} {i // 100}" for i, word in enumerate(y)], True),  # words that hold the class
-        (lambda y, _: [f"word {i}" for i in range(len(y))], False),  # unique words tell nothing of new rows
+        # a threshold
+        (lambda y, rng: np.where(y == "yes", 1.0, 0.0) + rng.uniform(0, 0.9, len(y)), True),
+        # that overlaps
+        (lambda y, rng: np.where(y == "yes", 1.0, 0.0) + rng.uniform(0, 1.2, len(y)), False),
+        # known for one class only
+        (lambda y, rng: np.where(y == "yes", np.nan, rng.normal(size=len(y))), True),
+        # words that hold the class
+        (lambda y, _: [f"{word} {i // 100}" for i, word in enumerate(y)], True),
+        # unique words tell nothing of new rows
+        (lambda y, _: [f"word {i}" for i in range(len(y))], False),
         (lambda y, rng: rng.permutation(len(y)) * 7, False),  # nor do unique numbers
     ],
 )
@@ -95,7 +102,9 @@ def test_a_column_is_either_a_group_or_a_giveaway():
     rng = np.random.default_rng(0)
     for rows_each, expected in ((10, "SL108"), (100, "SL103")):
         code = rng.permutation(np.repeat(np.arange(40), rows_each))
-        frame = clean(len(code)).assign(code=[f"c{i}" for i in code], y=np.where(code % 3 == 0, "yes", "no"))
+        frame = clean(len(code)).assign(
+            code=[f"c{i}" for i in code], y=np.where(code % 3 == 0, "yes", "no")
+        )
         assert codes(read_table(frame, target="y")) & {"SL103", "SL108"} == {expected}
 
 
@@ -116,7 +125,8 @@ def test_groups_of_amounts_are_seen():
     rng = np.random.default_rng(0)
     patient = rng.permutation(np.repeat(np.arange(40), 10))
     frame = clean().assign(
-        patient=[f"P{i:03}" for i in patient], y=rng.normal(size=40)[patient] + 0.3 * rng.normal(size=400)
+        patient=[f"P{i:03}" for i in patient],
+        y=rng.normal(size=40)[patient] + 0.3 * rng.normal(size=400),
     )
     assert found(read_table(frame, target="y"), "SL108").numbers["column"] == "patient"
 
@@ -149,7 +159,8 @@ def test_a_first_line_that_looks_like_data_must_be_decided(tmp_path):
         ("country,2001,2002,2003", "c{i},{i}.5,{i}.25,7.{i}", False),  # years
         ("country,2003,2002", "c{i},{i}.5,{i}.25", False),
         ("label,0,1,2,3", "{k},{k},0,1,{i}", False),  # pixels, whose values are such numbers too
-        ("y,400.5,402.1,403.8,405.9,407.1,409.3", "{k},.{i},.1{i},.2{i},.3{i},.4{i},.5{i}", False),  # wave lengths
+        # wave lengths
+        ("y,400.5,402.1,403.8,405.9,407.1,409.3", "{k},.{i},.1{i},.2{i},.3{i},.4{i},.5{i}", False),
         ("name,sex,town", "n{i},m{k},t{k}", False),
         ("sex,n{k},x", "f,n{k},3.{i}", False),
         (",x,y", "{i},2.{i},{k}", False),  # an index without a name
@@ -181,7 +192,9 @@ def test_lines_of_names_within_a_file_are_no_evidence_of_data(tmp_path):
     assert list(load(tmp_path / "t.csv", header=None).frame.columns) == ["name", "town"]
 
 
-@pytest.mark.parametrize("name", ["titanic.csv", "letter.csv", "california_housing.csv", "sick.csv", "ames.csv"])
+@pytest.mark.parametrize(
+    "name", ["titanic.csv", "letter.csv", "california_housing.csv", "sick.csv", "ames.csv"]
+)
 def test_real_tables_with_names_and_without(name, tmp_path):
     text = shared(name).read_bytes()
     assert load(shared(name), header=None).frame.shape[0] > 800
@@ -190,7 +203,9 @@ def test_real_tables_with_names_and_without(name, tmp_path):
         load(tmp_path / "t.csv", header=None)
 
 
-@pytest.mark.parametrize("name", ["adult_train.csv", "adult_test.csv", "higgs500_test.tsv", "sst2/sst2_dev.tsv"])
+@pytest.mark.parametrize(
+    "name", ["adult_train.csv", "adult_test.csv", "higgs500_test.tsv", "sst2/sst2_dev.tsv"]
+)
 def test_real_tables_that_have_no_names(name):
     with pytest.raises(DataError, match="looks like data"):
         load(shared(name), header=None)

@@ -22,7 +22,12 @@ def test_hashes_do_not_depend_on_where_a_row_stands(order):
 @settings(max_examples=200, deadline=None)
 @given(
     rows=st.lists(
-        st.tuples(st.floats(allow_nan=True), st.integers(-(2**63), 2**63 - 1), st.sampled_from(["a", "b", None])), min_size=2
+        st.tuples(
+            st.floats(allow_nan=True),
+            st.integers(-(2**63), 2**63 - 1),
+            st.sampled_from(["a", "b", None]),
+        ),
+        min_size=2,
     )
 )
 def test_rows_hash_alike_if_and_only_if_they_are_equal(rows):
@@ -36,7 +41,12 @@ def test_rows_hash_alike_if_and_only_if_they_are_equal(rows):
 def one(**values):
     return int(
         hash_rows(
-            pd.DataFrame({name: pd.Series([v], dtype=object if isinstance(v, str) else None) for name, v in values.items()})
+            pd.DataFrame(
+                {
+                    name: pd.Series([v], dtype=object if isinstance(v, str) else None)
+                    for name, v in values.items()
+                }
+            )
         )[0]
     )
 
@@ -53,7 +63,14 @@ def test_what_a_hash_sees():
 
 def test_hashes_are_fixed_for_ever():
     """A ledger of certified rows lives on this: if it changes, every earlier audit is forgotten."""
-    frame = pd.DataFrame({"a": [1, 2], "b": [0.5, np.nan], "c": pd.Series(["x", None], dtype=object), "d": [True, False]})
+    frame = pd.DataFrame(
+        {
+            "a": [1, 2],
+            "b": [0.5, np.nan],
+            "c": pd.Series(["x", None], dtype=object),
+            "d": [True, False],
+        }
+    )
     assert hash_rows(frame).tolist() == [4572444966260232138, 5844536590877906730]
 
 
@@ -61,7 +78,11 @@ def test_hashes_are_the_same_in_another_process():
     code = "from surelearn.data import read_table; print(read_table('iris').row_hashes.sum())"
     printed = [
         subprocess.run(  # noqa: S603
-            [sys.executable, "-c", code], capture_output=True, text=True, check=True, env={"PYTHONHASHSEED": seed}
+            [sys.executable, "-c", code],
+            capture_output=True,
+            text=True,
+            check=True,
+            env={"PYTHONHASHSEED": seed},
         ).stdout
         for seed in ("1", "2")
     ]
@@ -71,7 +92,8 @@ def test_hashes_are_the_same_in_another_process():
 def test_dropping_a_column_does_not_change_the_hashes():
     frame = clean()
     np.testing.assert_array_equal(
-        read_table(frame, target="y", drop="height").row_hashes, read_table(frame, target="y").row_hashes
+        read_table(frame, target="y", drop="height").row_hashes,
+        read_table(frame, target="y").row_hashes,
     )
 
 

@@ -1,7 +1,7 @@
 """Whoever reads a file reads the same: the audit, `predict`, `fit_file` and EigenPro's streams.
 
-Every file below is read through each entrance that its format has, in small pieces; the values are the same to the last bit,
-or the file is refused with the same sentence.
+Every file below is read through each entrance that its format has, in small pieces; the values are
+the same to the last bit, or the file is refused with the same sentence.
 """
 
 from __future__ import annotations
@@ -27,18 +27,20 @@ from surelearn.linear.logistic.stream import read_rows
 from surelearn.prediction import Predictor
 
 TABLE = 1 << 16
-SIZES = {"small": (40, 64, 3), "large": (1 << 18, 1 << 22, 20_000)}  # bytes of a piece and of a block, rows of a piece
+# bytes of a piece and of a block, rows of a piece
+SIZES = {"small": (40, 64, 3), "large": (1 << 18, 1 << 22, 20_000)}
 
 
 @pytest.fixture(params=SIZES)
 def sizes(request, monkeypatch):
     piece, block, rows = SIZES[request.param]
     monkeypatch.setattr(pieces, "PIECE", piece)
-    monkeypatch.setattr(opening, "BLOCK", max(block, 1 << 10))  # a row may not be longer than a block
+    # a row may not be longer than a block
+    monkeypatch.setattr(opening, "BLOCK", max(block, 1 << 10))
     monkeypatch.setattr(stream, "ROWS", rows)
 
 
-# ------------------------------------------------------------------------------------------------------- delimited text
+# --------------------------------------------------------------------------------------------------
 
 PLAIN = """age,city,note,y
 31,Bern,first,yes
@@ -47,8 +49,19 @@ PLAIN = """age,city,note,y
 1e-3,Zürich,3x,no
 .5,NA,5.,yes
 """
-BREAKS = 'age,note,y\r\n1,"two\r\nlines, and ""quotes""",yes\r\n2,"a\nb",no\r\n\r\n3," padded ",yes\r\n'
-NUMBERS = ["123456789.123456789", "0.1", "1e22", "1e23", "7450580596923828125e-27", "9007199254740993.5", "+2.5", "1e-320"]
+BREAKS = (
+    'age,note,y\r\n1,"two\r\nlines, and ""quotes""",yes\r\n2,"a\nb",no\r\n\r\n3," padded ",yes\r\n'
+)
+NUMBERS = [
+    "123456789.123456789",
+    "0.1",
+    "1e22",
+    "1e23",
+    "7450580596923828125e-27",
+    "9007199254740993.5",
+    "+2.5",
+    "1e-320",
+]
 SPACED = ' x   count "full name"  y\n1.5  2\t"a b"   yes\n NA 3 c  no \n-7 4 "d" yes\n'
 
 DELIMITED = {
@@ -60,7 +73,10 @@ DELIMITED = {
     "UTF-16": ("t.csv", PLAIN.encode("utf-16")),
     "UTF-32": ("t.csv", PLAIN.encode("utf-32")),
     "Latin-1": ("t.csv", PLAIN.encode("cp1252")),
-    "UTF-8, then Latin-1": ("t.csv", PLAIN.encode() + "8,Genève,z,no\n".encode("cp1252") + "9,Zürich,z,yes\n".encode()),
+    "UTF-8, then Latin-1": (
+        "t.csv",
+        PLAIN.encode() + "8,Genève,z,no\n".encode("cp1252") + "9,Zürich,z,yes\n".encode(),
+    ),
     "gzip": ("t.csv.gz", gzip.compress(PLAIN.encode())),
     "gzip without its ending": ("t.csv", gzip.compress(PLAIN.encode())),
     "an ending without gzip": ("t.csv.gz", PLAIN.encode()),
@@ -76,16 +92,31 @@ DELIMITED = {
     "text after a quote": ("t.csv", b'a,b,y\n"1"2,"x"y,yes\n3,x"z"",no\n'),
     "quotes after a space": ("t.csv", b'a,b,y\n1, "x",yes\n3, z,no\n'),
     "quotes as characters": ("t.tsv", b'a\tb\ty\n1\t5" pipe\tyes\n2\t"so\tno\n3\tz\tyes\n'),
-    "single quotes around words": ("t.csv", b"'a','b','y'\n1,'it\\'s','yes'\n2,'c d','no'\n?,?,'yes'\n"),
-    "single quotes around commas": ("t.csv", b"'a','b','y'\n1,'it','yes'\n2,'c, d','no'\n?,?,'yes'\n"),
+    "single quotes around words": (
+        "t.csv",
+        b"'a','b','y'\n1,'it\\'s','yes'\n2,'c d','no'\n?,?,'yes'\n",
+    ),
+    "single quotes around commas": (
+        "t.csv",
+        b"'a','b','y'\n1,'it','yes'\n2,'c, d','no'\n?,?,'yes'\n",
+    ),
     "single quotes now and then": ("t.csv", b"a,b,y\n1,'it',yes\n2,is,no\n"),
     "blank lines": ("t.csv", b"\n\na,b,y\n\n1,x,yes\n   \n\t\n2,z,no\n\n"),
     "blank cells between tabs": ("t.tsv", b"a\tb\ty\n\t\tyes\n\t \n2\tz\tno\n"),
-    "what is missing": ("t.csv", "\n".join(["a,b,y", *(f"{word},{word},yes" for word in MISSING), "1,none,no"]).encode()),
+    "what is missing": (
+        "t.csv",
+        "\n".join(["a,b,y", *(f"{word},{word},yes" for word in MISSING), "1,none,no"]).encode(),
+    ),
     "not a number": ("t.csv", b"a,b,y\nNAN,x,yes\nNaN,z,no\n-nan,x,yes\n2,x,no\n"),
     "numbers": ("t.csv", "\n".join(["a,b,y", *(f"{number},x,yes" for number in NUMBERS)]).encode()),
-    "thousands": ("t.csv", b'a,b,y\n"1,234",x,yes\n"-12,345,678.5",z,no\n"12,34",x,no\n"1,234,56",x,no\n12,x,yes\n'),
-    "blanks that are not spaces": ("t.csv", "a,b,y\n\u00a01,\u00a0x\u00a0,yes\n2,z\t,no\n".encode()),
+    "thousands": (
+        "t.csv",
+        b'a,b,y\n"1,234",x,yes\n"-12,345,678.5",z,no\n"12,34",x,no\n"1,234,56",x,no\n12,x,yes\n',
+    ),
+    "blanks that are not spaces": (
+        "t.csv",
+        "a,b,y\n\u00a01,\u00a0x\u00a0,yes\n2,z\t,no\n".encode(),
+    ),
     "names in quotes, one empty": ("t.csv", b'"a, b",,"say ""x""",y\n1,2,3,yes\n4,5,6,no\n'),
     "a name over two lines": ("t.csv", b'"a\nb",c,y\n1,2,yes\n4,5,no\n'),
 }
@@ -106,13 +137,23 @@ def place(token):
 
 
 def hashed(table, decimal, target):
-    """Rows as `predict` would read each cell: a number if its schema says so of the column, else a word."""
+    """Rows as `predict` would read each cell: a number if its schema says so of the column,
+    else a word.
+    """
     X = np.zeros((table.num_rows, TABLE))
     for name in table.column_names:
         if name == target:
             continue
         for row, cell in enumerate(table[name].to_pylist()):
-            schema = Schema((Feature(name, "number"),), "y", "classification", "words", None, (name,), header=True)
+            schema = Schema(
+                (Feature(name, "number"),),
+                "y",
+                "classification",
+                "words",
+                None,
+                (name,),
+                header=True,
+            )
             notes = Notes()
             one = pa.table({name: pa.array([cell], pa.large_string())})
             value = float(schema.conform(one, "t", notes, decimal=decimal)[name].iloc[0])
@@ -125,7 +166,9 @@ def hashed(table, decimal, target):
 
 def sparse(path, **options):
     parts = list(read_rows(path, features=TABLE, **options))
-    return np.vstack([X.toarray() for X, _ in parts]), np.concatenate([labels for _, labels in parts])
+    return np.vstack([X.toarray() for X, _ in parts]), np.concatenate(
+        [labels for _, labels in parts]
+    )
 
 
 @pytest.mark.parametrize("case", DELIMITED)
@@ -136,7 +179,9 @@ def test_delimited_text_is_read_alike(case, tmp_path, sizes):
     text, decimal = text_of(tmp_path / name)
     assert len(whole) >= 2
     assert whole.columns.tolist() == text.column_names
-    typed = make_frame(text.column_names, [type_text(column, decimal=decimal) for column in text.columns])
+    typed = make_frame(
+        text.column_names, [type_text(column, decimal=decimal) for column in text.columns]
+    )
     np.testing.assert_array_equal(hash_rows(typed), hash_rows(whole))
     X, labels = sparse(tmp_path / name, target="y")
     np.testing.assert_array_equal(X, hashed(text, decimal, "y"))
@@ -147,7 +192,11 @@ def test_the_cases_hold_what_they_say(tmp_path):
     """Otherwise all entrances could agree on nothing."""
     for case, column, values in (
         ("plain", "age", [31.0, -45.0, 0.0, 1e-3, 0.5]),
-        ("UTF-8, then Latin-1", "city", ["Bern", "Basel", None, "Zürich", None, "Genève", "Zürich"]),
+        (
+            "UTF-8, then Latin-1",
+            "city",
+            ["Bern", "Basel", None, "Zürich", None, "Genève", "Zürich"],
+        ),
         ("line breaks in quotes", "note", ['two\r\nlines, and "quotes"', "a\nb", "padded"]),
         ("single quotes around words", "b", ["it's", "c d", None]),
         ("single quotes around commas", "b", ["it", "c, d", None]),
@@ -161,14 +210,22 @@ def test_the_cases_hold_what_they_say(tmp_path):
 
 
 def test_first_lines_decide_for_all(tmp_path, monkeypatch):
-    """A column that is in single quotes in the first 256 kB is so throughout, whole and in pieces."""
+    """A column that is in single quotes in the first 256 kB is so throughout, whole and in
+    pieces.
+    """
     monkeypatch.setattr(opening, "HEAD", 100)
     rows = [f"{i},'v{i % 3}',{'yes' if i % 2 else 'no'}" for i in range(60)]
     (tmp_path / "t.csv").write_text("\n".join(["a,b,y", *rows, "60,bare,no", "61,'v',yes"]))
     whole = load(tmp_path / "t.csv", header=True).frame
     text, decimal = text_of(tmp_path / "t.csv")
-    assert whole["b"].tolist() == text["b"].to_pylist() == [*(f"v{i % 3}" for i in range(60)), "bare", "v"]
-    np.testing.assert_array_equal(sparse(tmp_path / "t.csv", target="y")[0], hashed(text, decimal, "y"))
+    assert (
+        whole["b"].tolist()
+        == text["b"].to_pylist()
+        == [*(f"v{i % 3}" for i in range(60)), "bare", "v"]
+    )
+    np.testing.assert_array_equal(
+        sparse(tmp_path / "t.csv", target="y")[0], hashed(text, decimal, "y")
+    )
 
 
 GOOD = "a,b,y\n" + "1,x,yes\n2,z,no\n" * 30
@@ -240,8 +297,14 @@ def test_a_bomb_is_refused_by_everyone(tmp_path, monkeypatch):
     monkeypatch.setattr("surelearn.unpacking.SMALL", 2**21)
     path = tmp_path / "t.csv.gz"
     path.write_bytes(gzip.compress(GOOD.encode() + GOOD.encode()[6:] * 20_000))
-    for call in (lambda: load(path, header=True), lambda: drained(path), lambda: sparse(path, target="y")):
-        assert re.match(r"t\.csv\.gz unpacks to .* GiB or more from 1 MiB, which is not read", refusal(call))
+    for call in (
+        lambda: load(path, header=True),
+        lambda: drained(path),
+        lambda: sparse(path, target="y"),
+    ):
+        assert re.match(
+            r"t\.csv\.gz unpacks to .* GiB or more from 1 MiB, which is not read", refusal(call)
+        )
 
 
 def test_what_is_larger_than_memory_is_refused_whole_and_read_in_pieces(tmp_path, monkeypatch):
@@ -255,7 +318,10 @@ def test_what_is_larger_than_memory_is_refused_whole_and_read_in_pieces(tmp_path
     for name in ("t.csv", "t.csv.gz"):
         assert refusal(lambda name=name: load(tmp_path / name, header=True)).startswith(name)
         assert sum(table.num_rows for table in drained(tmp_path / name)) == 30_000
-        assert sum(len(labels) for _, labels in read_rows(tmp_path / name, features=16, target="y")) == 30_000
+        assert (
+            sum(len(labels) for _, labels in read_rows(tmp_path / name, features=16, target="y"))
+            == 30_000
+        )
 
 
 def test_a_line_without_an_end_is_refused(tmp_path, monkeypatch):
@@ -269,7 +335,7 @@ def test_a_line_without_an_end_is_refused(tmp_path, monkeypatch):
     assert "has a line of more than" in refusal(lambda: sparse(tmp_path / "t.csv", target="y"))
 
 
-# ---------------------------------------------------------------------------------------------------------------- LIBSVM
+# --------------------------------------------------------------------------------------------------
 
 LIBSVM = {
     "plain": b"1 1:0.1 3:-2e3\n-1 2:1\n\n# a comment\n+1 3:4 # another\n",
@@ -300,7 +366,9 @@ def test_libsvm_is_read_alike(case, tmp_path, sizes):
 
 
 def test_indices_of_libsvm_are_never_shifted(tmp_path):
-    """A file that counts from 0 has a column for it; one without that index in its few rows is not read otherwise."""
+    """A file that counts from 0 has a column for it; one without that index in its few rows is
+    not read otherwise.
+    """
     (tmp_path / "fit.svm").write_text("1 0:5 2:6\n-1 1:7\n")
     (tmp_path / "new.svm").write_text("1 1:7\n-1 2:6\n")
     frame = load(tmp_path / "fit.svm", header=None).frame
@@ -332,12 +400,18 @@ def test_bad_libsvm_is_refused_alike(case, tmp_path, sizes):
     assert refusal(lambda: list(read_rows(path, features=3))) == said
 
 
-# --------------------------------------------------------------------------------------------------------------- Parquet
+# --------------------------------------------------------------------------------------------------
 
 
 def numbers(n=90):
     rng = np.random.default_rng(0)
-    frame = pd.DataFrame({"a": rng.normal(size=n), "b": rng.integers(-9, 9, n), "c": rng.normal(size=n).astype("float32")})
+    frame = pd.DataFrame(
+        {
+            "a": rng.normal(size=n),
+            "b": rng.integers(-9, 9, n),
+            "c": rng.normal(size=n).astype("float32"),
+        }
+    )
     return frame.assign(d=rng.random(n) < 0.5, y=rng.normal(size=n))
 
 
@@ -347,7 +421,13 @@ def test_parquet_is_read_alike(compression, version, tmp_path, monkeypatch):
     monkeypatch.setattr(stream, "ROWS", 7)
     path = tmp_path / "t.parquet"
     frame = numbers()
-    frame.to_parquet(path, row_group_size=40, compression=compression, data_page_version=version, data_page_size=100)
+    frame.to_parquet(
+        path,
+        row_group_size=40,
+        compression=compression,
+        data_page_version=version,
+        data_page_size=100,
+    )
     whole = load(path, header=None).frame
     pd.testing.assert_frame_equal(whole, frame)
     pd.testing.assert_frame_equal(pa.concat_tables(drained(path)).to_pandas(), frame)
@@ -379,7 +459,9 @@ def pages_swapped():
         parquet(numbers())[:-30],
         parquet(numbers()).replace(b"PAR1", b"PAR1", 1)[:200] + b"PAR1",
         pages_swapped(),
-        parquet(pd.concat([numbers(), numbers()], axis=1).set_axis(list("abcdefghiy"), axis=1)).replace(b"\x01b", b"\x01a"),
+        parquet(
+            pd.concat([numbers(), numbers()], axis=1).set_axis(list("abcdefghiy"), axis=1)
+        ).replace(b"\x01b", b"\x01a"),
     ],
     ids=["magic", "no footer", "cut", "cut and closed", "a page without sizes", "a name twice"],
 )
@@ -407,7 +489,10 @@ def lying(frame, **options):
     start = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
     footer = content[start:]
     about = pa.parquet.read_metadata(io.BytesIO(content))
-    sizes = {about.row_group(0).total_byte_size, *(about.row_group(0).column(i).total_uncompressed_size for i in range(2))}
+    sizes = {
+        about.row_group(0).total_byte_size,
+        *(about.row_group(0).column(i).total_uncompressed_size for i in range(2)),
+    }
     for size in sizes:
         assert varint(size) in footer
         footer = footer.replace(varint(size), varint(9, len(varint(size))))
@@ -425,8 +510,14 @@ def test_a_footer_that_lies_about_sizes_is_found_out(honest, tmp_path, monkeypat
     path = tmp_path / "t.parquet"
     path.write_bytes(content)
     monkeypatch.setattr("pyarrow.parquet.ParquetFile.iter_batches", None)  # no page is unpacked
-    for call in (lambda: load(path, header=None), lambda: drained(path), lambda: label_values(path, "x")):
-        assert re.match(r"t\.parquet unpacks to .* GiB or more from 1 MiB, which is not read", refusal(call))
+    for call in (
+        lambda: load(path, header=None),
+        lambda: drained(path),
+        lambda: label_values(path, "x"),
+    ):
+        assert re.match(
+            r"t\.parquet unpacks to .* GiB or more from 1 MiB, which is not read", refusal(call)
+        )
 
 
 def test_a_footer_that_states_fewer_rows_than_its_pages_is_found_out(tmp_path):
@@ -434,15 +525,23 @@ def test_a_footer_that_states_fewer_rows_than_its_pages_is_found_out(tmp_path):
     start = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
     assert varint(5000) in content[start:]
     path = tmp_path / "t.parquet"
-    path.write_bytes(content[:start] + content[start:].replace(varint(5000), varint(9, len(varint(5000)))))
+    path.write_bytes(
+        content[:start] + content[start:].replace(varint(5000), varint(9, len(varint(5000))))
+    )
     assert pa.parquet.read_metadata(path).num_rows == 9
-    for call in (lambda: load(path, header=None), lambda: drained(path), lambda: ParquetRows(path, "y").take(np.arange(3))):
+    for call in (
+        lambda: load(path, header=None),
+        lambda: drained(path),
+        lambda: ParquetRows(path, "y").take(np.arange(3)),
+    ):
         assert refusal(call) == "t.parquet is a damaged Parquet file: write it again."
 
 
 @pytest.mark.parametrize("encoding", ["a dictionary", "common beginnings"])
 def test_text_that_is_repeated_for_nothing_is_decoded_in_few_rows(encoding, tmp_path, monkeypatch):
-    """10⁴ rows that hold 1 MB each, from 10 kB: as many are decoded at a time as fit, and soon no more."""
+    """10⁴ rows that hold 1 MB each, from 10 kB: as many are decoded at a time as fit, and soon
+    no more.
+    """
     monkeypatch.setattr("surelearn.data.parquet.AT_ONCE", 2**23)
     frame = pd.DataFrame({"x": ["a" * 2**20] * 1000, "y": np.arange(1000.0)})
     how = (
@@ -462,16 +561,34 @@ def test_text_that_is_repeated_for_nothing_is_decoded_in_few_rows(encoding, tmp_
 
 
 @pytest.mark.parametrize("stored", [True, False], ids=["stays a dictionary", "is read as text"])
-def test_a_dictionary_that_repeats_a_long_text_is_refused_before_memory_goes(stored, tmp_path, monkeypatch):
-    """500 MB from 20 kB: the audit, `predict` and streams end in one sentence, whichever type the file asks for."""
-    repeated = pa.DictionaryArray.from_arrays(pa.array(np.zeros(500, dtype=np.int32)), pa.array(["a" * 2**20]))
+def test_a_dictionary_that_repeats_a_long_text_is_refused_before_memory_goes(
+    stored, tmp_path, monkeypatch
+):
+    """500 MB from 20 kB: the audit, `predict` and streams end in one sentence, whichever type
+    the file asks for.
+    """
+    repeated = pa.DictionaryArray.from_arrays(
+        pa.array(np.zeros(500, dtype=np.int32)), pa.array(["a" * 2**20])
+    )
     table = pa.table({"x": repeated, "b": np.arange(500.0), "y": np.arange(500) % 2})
     path = tmp_path / "t.parquet"
-    pa.parquet.write_table(table, path, use_dictionary=["x"], compression="zstd", store_schema=stored)
+    pa.parquet.write_table(
+        table, path, use_dictionary=["x"], compression="zstd", store_schema=stored
+    )
     assert path.stat().st_size < 2**16
     assert pa.types.is_dictionary(pa.parquet.read_schema(path).field("x").type) == stored
-    schema = Schema((Feature("x", "category", known=("a",)),), "y", "classification", "whole", None, ("x", "b", "y"), True)
-    saved = type("Saved", (), {"schema": schema, "model": lambda X: np.zeros(len(X)), "certificate": None})()
+    schema = Schema(
+        (Feature("x", "category", known=("a",)),),
+        "y",
+        "classification",
+        "whole",
+        None,
+        ("x", "b", "y"),
+        True,
+    )
+    saved = type(
+        "Saved", (), {"schema": schema, "model": lambda X: np.zeros(len(X)), "certificate": None}
+    )()
     seen = []
     for call in (
         lambda: read_table(path, target="y"),
@@ -480,13 +597,19 @@ def test_a_dictionary_that_repeats_a_long_text_is_refused_before_memory_goes(sto
         lambda: label_values(path, "x"),
     ):
         gc.collect()  # what the last refusal still holds
-        monkeypatch.setattr("surelearn.data.parquet.too_much", watched(seen, pa.total_allocated_bytes()))
-        assert re.match(r"t\.parquet unpacks to .* GiB or more from 1 MiB, which is not read", refusal(call))
+        monkeypatch.setattr(
+            "surelearn.data.parquet.too_much", watched(seen, pa.total_allocated_bytes())
+        )
+        assert re.match(
+            r"t\.parquet unpacks to .* GiB or more from 1 MiB, which is not read", refusal(call)
+        )
     assert max(seen) < 2**28
 
 
 def test_a_dictionary_of_many_words_counts_as_what_is_written_out(tmp_path, monkeypatch):
-    """20,000 words of 100 letters, each once: a dictionary of 2 MB is not counted for every batch."""
+    """20,000 words of 100 letters, each once: a dictionary of 2 MB is not counted for every
+    batch.
+    """
     words = [f"{i:0100}" for i in np.random.default_rng(0).permutation(20_000)]
     frame = pd.DataFrame({"x": pd.Categorical(words), "y": np.arange(20_000.0)})
     path = tmp_path / "t.parquet"
@@ -496,7 +619,8 @@ def test_a_dictionary_of_many_words_counts_as_what_is_written_out(tmp_path, monk
     monkeypatch.setattr("surelearn.data.parquet.AT_ONCE", 2**18)
     monkeypatch.setattr("surelearn.data.parquet.PIECE", 2**18)
     pieces = drained(path)
-    assert max(piece.num_rows for piece in pieces) <= 2 * 2**18 / 100  # what a piece becomes once it is written out
+    # what a piece becomes once it is written out
+    assert max(piece.num_rows for piece in pieces) <= 2 * 2**18 / 100
     assert [word for piece in pieces for word in piece["x"].to_pylist()] == words
 
 
@@ -516,20 +640,36 @@ def test_numbers_too_large_are_refused_by_everyone(tmp_path):
     frame.to_parquet(tmp_path / "t.parquet")
     frame.to_csv(tmp_path / "t.csv", index=False)
     said = "column 'a' holds -1e+300, too large to compute with: correct it"
-    schema = Schema((Feature("a", "number"),), "y", "regression", "number", None, tuple("abcdy"), header=True)
+    schema = Schema(
+        (Feature("a", "number"),), "y", "regression", "number", None, tuple("abcdy"), header=True
+    )
     for name in ("t.parquet", "t.csv"):
-        assert f"{name}, {said}" in refusal(lambda name=name: read_table(tmp_path / name, target="y"))
+        assert f"{name}, {said}" in refusal(
+            lambda name=name: read_table(tmp_path / name, target="y")
+        )
         table = pa.concat_tables(drained(tmp_path / name))
-        assert f"{name}, {said}" in refusal(lambda name=name, table=table: schema.conform(table, name, Notes()))
-    assert refusal(lambda: ParquetRows(tmp_path / "t.parquet", "y").take(np.arange(90))) == f"t.parquet, {said}."
+        assert f"{name}, {said}" in refusal(
+            lambda name=name, table=table: schema.conform(table, name, Notes())
+        )
+    assert (
+        refusal(lambda: ParquetRows(tmp_path / "t.parquet", "y").take(np.arange(90)))
+        == f"t.parquet, {said}."
+    )
     assert refusal(lambda: sparse(tmp_path / "t.csv", target="d")) == f"t.csv, line 91, {said}."
 
 
 @pytest.mark.parametrize("kind", ["t.csv", "t.libsvm", "t.jsonl", "t.npz"])
 def test_another_format_than_the_needed_one_is_named(kind, tmp_path):
-    content = {"t.csv": GOOD.encode(), "t.libsvm": b"1 1:2\n", "t.jsonl": b'{"a": 1}\n', "t.npz": b"PK\3\4"}[kind]
+    content = {
+        "t.csv": GOOD.encode(),
+        "t.libsvm": b"1 1:2\n",
+        "t.jsonl": b'{"a": 1}\n',
+        "t.npz": b"PK\3\4",
+    }[kind]
     (tmp_path / kind).write_bytes(content)
-    assert re.match(rf"{kind} is .*: Parquet is needed here", refusal(lambda: ParquetRows(tmp_path / kind, "y")))
+    assert re.match(
+        rf"{kind} is .*: Parquet is needed here", refusal(lambda: ParquetRows(tmp_path / kind, "y"))
+    )
     if kind != "t.csv":
         said = refusal(lambda: sparse(tmp_path / kind, target="y"))
         assert re.match(rf"{kind} is .*: delimited text is needed here", said)

@@ -43,7 +43,8 @@ def test_adult():
     assert sorted(set(table.y)) == ["<=50K", ">50K"]
     assert table.columns[1].missing == 1836
     assert set(kinds(table).values()) == {"number", "category", "target"}
-    assert found(table, "SL111").numbers["columns"] == (("column 4", "column 5"),)  # education, in words and as a number
+    # education, in words and as a number
+    assert found(table, "SL111").numbers["columns"] == (("column 4", "column 5"),)
 
 
 def test_california_housing():

@@ -27,7 +27,12 @@ WRITTEN = {
     "spaces": ("t.csv", lambda text: text.replace(",", " , ").encode()),
     "Windows line ends": ("t.csv", lambda text: text.replace("\n", "\r\n").encode()),
     "old Mac line ends": ("t.csv", lambda text: text.replace("\n", "\r").encode()),
-    "quoted": ("t.csv", lambda text: "\n".join(",".join(f'"{v}"' for v in row.split(",")) for row in text.split()).encode()),
+    "quoted": (
+        "t.csv",
+        lambda text: "\n".join(
+            ",".join(f'"{v}"' for v in row.split(",")) for row in text.split()
+        ).encode(),
+    ),
     "UTF-8 with mark": ("t.csv", lambda text: text.encode("utf-8-sig")),
     "UTF-16": ("t.csv", lambda text: text.encode("utf-16")),
     "gzip": ("t.csv.gz", lambda text: gzip.compress(text.encode())),
@@ -63,7 +68,13 @@ def test_the_same_table_from_typed_sources(form, tmp_path):
         frame.to_parquet(source)
     else:
         source = frame.astype(
-            {"colour": "category", "y": "category", "height": "Float64", "visits": "Int64", "member": "boolean"}
+            {
+                "colour": "category",
+                "y": "category",
+                "height": "Float64",
+                "visits": "Int64",
+                "member": "boolean",
+            }
         )
     table, from_text = read_table(source, target="y"), read_table(tmp_path / "t.csv", target="y")
     assert kinds(table) == KINDS
@@ -82,11 +93,16 @@ def test_values_may_hold_delimiters_quotes_and_line_breaks(tmp_path):
     frame = clean()
     frame["colour"] = frame["colour"].replace({"red": 'a "red",\nor so', "blue": "blue;\t|"})
     frame.to_csv(tmp_path / "t.csv", index=False)
-    assert set(read_table(tmp_path / "t.csv", target="y").X["colour"]) == {'a "red",\nor so', "blue;\t|", "green"}
+    assert set(read_table(tmp_path / "t.csv", target="y").X["colour"]) == {
+        'a "red",\nor so',
+        "blue;\t|",
+        "green",
+    }
 
 
 def test_a_lone_quote_in_tab_separated_text_is_a_character(tmp_path):
-    for n in (39, 40):  # an even number of quotes pairs rows up: nothing is ragged, half of the rows are gone
+    # an even number of quotes pairs rows up: nothing is ragged, half of the rows are gone
+    for n in (39, 40):
         lines = [f'"{i} words and more\t{i % 2}' for i in range(n)]
         (tmp_path / "t.tsv").write_text("\n".join(["text\ty", *lines]) + "\n")
         frame = read_table(tmp_path / "t.tsv", target="y").frame
@@ -102,7 +118,10 @@ def test_quotes_around_tab_separated_values_are_quotes(tmp_path):
 
 def test_without_a_header_columns_have_positions(tmp_path):
     clean().to_csv(tmp_path / "t.csv", index=False, header=False)
-    tables = [read_table(tmp_path / "t.csv", target=t, header=False) for t in (7, "7", -1, "-1", "column 7")]
+    tables = [
+        read_table(tmp_path / "t.csv", target=t, header=False)
+        for t in (7, "7", -1, "-1", "column 7")
+    ]
     assert {table.target for table in tables} == {"column 7"}
     assert [column.name for column in tables[0].columns] == [f"column {i}" for i in range(1, 8)]
     assert len(tables[0].frame) == 400
@@ -139,7 +158,10 @@ def test_no_source_means_breast_cancer():
 
 def test_libsvm(tmp_path):
     rng = np.random.default_rng(0)
-    lines = [f"{2 * (i % 2) - 1} 1:{a:.3f} 4:{b:.3f} # row" for i, (a, b) in enumerate(rng.normal(size=(60, 2)))]
+    lines = [
+        f"{2 * (i % 2) - 1} 1:{a:.3f} 4:{b:.3f} # row"
+        for i, (a, b) in enumerate(rng.normal(size=(60, 2)))
+    ]
     for name in ("t.libsvm", "t.txt", "t"):
         (tmp_path / name).write_text("\n".join(lines) + "\n")
         table = read_table(tmp_path / name)
@@ -157,7 +179,10 @@ def test_libsvm_keeps_query_ids(tmp_path):
 
 def test_npz_images_are_flattened_and_other_arrays_named(tmp_path):
     rng = np.random.default_rng(0)
-    images, digits = rng.integers(0, 255, (60, 4, 5), dtype=np.uint8), np.arange(60, dtype=np.uint8) % 3
+    images, digits = (
+        rng.integers(0, 255, (60, 4, 5), dtype=np.uint8),
+        np.arange(60, dtype=np.uint8) % 3,
+    )
     np.savez(tmp_path / "t.npz", x_train=images, y_train=digits, x_test=images, y_test=digits)
     table = read_table(tmp_path / "t.npz")
     np.testing.assert_array_equal(table.X.to_numpy(), images.reshape(60, 20))
@@ -180,7 +205,10 @@ def test_reading_does_not_change_a_frame():
 @pytest.mark.parametrize(
     ("values", "expected"),
     [
-        (pd.date_range("2020-01-01", periods=40, tz="Asia/Tokyo"), np.datetime64("2019-12-31T15:00")),
+        (
+            pd.date_range("2020-01-01", periods=40, tz="Asia/Tokyo"),
+            np.datetime64("2019-12-31T15:00"),
+        ),
         (pd.to_timedelta([1, 2, 3, 5] * 10, unit="min"), 60.0),
         (np.array([1.5, 2.5] * 20, dtype=np.float16), 1.5),
         (pd.arrays.SparseArray([7.0, 1.0] * 20), 7.0),

@@ -32,7 +32,11 @@ def typed(*words, **options):
         (["9007199254740993", "1"], [9007199254740993, 1], "i"),
         (["9007199254740993", ""], ["9007199254740993", None], "O"),
         (["1", "two"], ["1", "two"], "O"),
-        (["a", "?", "N/A", "None", "null", "NaN", "NA", "", "none"], ["a", *[None] * 7, "none"], "O"),
+        (
+            ["a", "?", "N/A", "None", "null", "NaN", "NA", "", "none"],
+            ["a", *[None] * 7, "none"],
+            "O",
+        ),
         (["?", ""], [np.nan, np.nan], "f"),
     ],
 )
@@ -114,7 +118,10 @@ def test_notes_say_what_is_done():
     frame["height"] = frame["height"].where(frame.index % 4 > 0)
     frame["colour"] = frame["colour"].where(frame.index % 8 > 0)
     frame["born"] = frame["born"].where(frame.index % 100 > 0, "someday")
-    notes = {column.name: column.note for column in read_table(frame, target="y", drop=["weight"]).columns}
+    notes = {
+        column.name: column.note
+        for column in read_table(frame, target="y", drop=["weight"]).columns
+    }
     assert notes["height"] == "100 missing: filled with the median"
     assert notes["colour"] == "50 missing: a category of their own"
     assert notes["born"] == "4 not dates: treated as missing; 4 missing: filled with the median"

@@ -7,7 +7,8 @@ import numpy as np
 
 from surelearn.jobs import Progress, Task
 
-cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers cannot import this file by its name
+# workers cannot import this file by its name
+cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
 
 def powers(n):

@@ -13,7 +13,8 @@ from pathlib import Path
 import cloudpickle
 import pytest
 
-cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers cannot import this file by its name
+# workers cannot import this file by its name
+cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
 SCRIPT = """
 import json, sys, time
@@ -46,7 +47,11 @@ class Script:
         words = map(str, (folder, attempt, n_jobs, seconds, backend, tasks))
         command = [sys.executable, str(folder / "script.py"), *words]
         self.process = subprocess.Popen(  # noqa: S603
-            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+            command,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
         )
 
     def members(self):
@@ -132,12 +137,16 @@ def test_resume_after_kills_gives_the_same_numbers(n_jobs, kills, tmp_path):
     assert (tmp_path / "notice").read_text() == ""
     for attempt, x in executed(tmp_path):
         assert x not in done[attempt], f"task {x} ran again in attempt {attempt}"
-    assert {x for attempt, x in executed(tmp_path) if attempt == kills} == set(range(40)) - done[kills]
+    assert {x for attempt, x in executed(tmp_path) if attempt == kills} == set(range(40)) - done[
+        kills
+    ]
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="looks for processes in /proc")
-@pytest.mark.parametrize(("n_jobs", "backend"), [(1, "loky"), (2, "loky"), (2, "threading"), (2, "multiprocessing")])
+@pytest.mark.parametrize(
+    ("n_jobs", "backend"), [(1, "loky"), (2, "loky"), (2, "threading"), (2, "multiprocessing")]
+)
 def test_ctrl_c_ends_quickly_with_the_journal_intact_and_no_process_left(n_jobs, backend, tmp_path):
     script = Script(tmp_path, 0, n_jobs, 0.2, backend)
     deadline = time.monotonic() + 30
@@ -216,8 +225,12 @@ if __name__ == "__main__":
 
 @pytest.mark.slow
 def test_a_dask_cluster_loses_one_worker_then_all(tmp_path):
-    pytest.importorskip("dask.distributed", reason="needs dask.distributed: pip install surelearn[scale]")
+    pytest.importorskip(
+        "dask.distributed", reason="needs dask.distributed: pip install surelearn[scale]"
+    )
     (tmp_path / "script.py").write_text(DASK)
     command = [sys.executable, str(tmp_path / "script.py"), str(tmp_path / "j")]
-    result = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, cwd=tmp_path)  # noqa: S603
+    result = subprocess.run(  # noqa: S603
+        command, capture_output=True, text=True, timeout=60, check=False, cwd=tmp_path
+    )
     assert result.stdout == "done 40\n", result.stderr

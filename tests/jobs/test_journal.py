@@ -18,7 +18,8 @@ from tests.jobs.tasks import powers, same
 from surelearn.jobs import Journal, Task, run
 from surelearn.lacking import Lacking
 
-cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers cannot import this file by its name
+# workers cannot import this file by its name
+cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
 
 def roundtrip(path, value):
@@ -40,13 +41,17 @@ DTYPES = st.one_of(
     hnp.byte_string_dtypes(),
 )
 ARRAYS = hnp.arrays(DTYPES, hnp.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=4))
-PLAIN = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(st.characters(codec=None)))
+PLAIN = st.one_of(
+    st.none(), st.booleans(), st.integers(), st.floats(), st.text(st.characters(codec=None))
+)
 RESULTS = st.recursive(
     st.one_of(PLAIN, ARRAYS, ARRAYS.filter(lambda a: a.ndim == 0).map(lambda a: a[()])),
     lambda inner: st.one_of(
         st.lists(inner, max_size=4),
         st.lists(inner, max_size=4).map(tuple),
-        st.dictionaries(st.one_of(st.text(), st.integers(), st.tuples(st.integers())), inner, max_size=4),
+        st.dictionaries(
+            st.one_of(st.text(), st.integers(), st.tuples(st.integers())), inner, max_size=4
+        ),
     ),
     max_leaves=8,
 )
@@ -102,7 +107,16 @@ CIRCLE.append(CIRCLE)
 
 @pytest.mark.parametrize(
     "value",
-    [{1, 2}, b"bytes", os.getpid, np.array([{}], object), np.zeros(2, "f8,i4"), 10**5000, CIRCLE, [1, 1j]],
+    [
+        {1, 2},
+        b"bytes",
+        os.getpid,
+        np.array([{}], object),
+        np.zeros(2, "f8,i4"),
+        10**5000,
+        CIRCLE,
+        [1, 1j],
+    ],
     ids=["set", "bytes", "function", "objects", "structured", "huge", "circle", "complex"],
 )
 def test_a_result_that_cannot_be_journaled_is_computed_again(value, tmp_path):
@@ -186,7 +200,10 @@ def test_delete_leaves_nothing_and_a_closed_journal_says_so(tmp_path):
 
 
 def test_one_run_at_a_time(tmp_path):
-    with Journal(tmp_path / "j", run_key="k"), pytest.raises(RuntimeError, match="in use by another run"):
+    with (
+        Journal(tmp_path / "j", run_key="k"),
+        pytest.raises(RuntimeError, match="in use by another run"),
+    ):
         Journal(tmp_path / "j", run_key="k")
 
 
@@ -197,7 +214,9 @@ def test_a_folder_is_not_a_journal(tmp_path):
 
 def test_a_foreign_file_is_moved_aside_unharmed(tmp_path):
     path = tmp_path / "j"
-    for number, content in enumerate([b"age,survived\n22,0\n" * 100, b"SQLite format 3\0" + bytes(5000)], 1):
+    for number, content in enumerate(
+        [b"age,survived\n22,0\n" * 100, b"SQLite format 3\0" + bytes(5000)], 1
+    ):
         path.write_bytes(content)
         with Journal(path, run_key="k") as journal:
             assert run(powers(3), journal=journal) == [1, 2, 4]
@@ -219,7 +238,10 @@ def test_a_foreign_file_is_moved_aside_unharmed(tmp_path):
 def test_damage_anywhere_is_survived(tmp_path):
     """Bytes overwritten, pages zeroed, the file cut: never an error, never a wrong number."""
     expected = [{"x": np.arange(i, i + 300.0)} for i in range(30)]
-    tasks = [Task(f"t{i}", holding, {"value": value, "log": os.devnull}) for i, value in enumerate(expected)]
+    tasks = [
+        Task(f"t{i}", holding, {"value": value, "log": os.devnull})
+        for i, value in enumerate(expected)
+    ]
     with Journal(tmp_path / "good", run_key="k") as journal:
         run(tasks, journal=journal)
     good = (tmp_path / "good").read_bytes()
@@ -244,5 +266,8 @@ def test_damage_anywhere_is_survived(tmp_path):
 def test_a_full_disk_stops_the_journal_not_the_run(tmp_path):
     with Journal(tmp_path / "j", run_key="k") as journal:
         journal._execute("PRAGMA max_page_count = 5")
-        assert len(run([Task(f"{i}", np.arange, {"stop": 2000}) for i in range(5)], journal=journal)) == 5
+        assert (
+            len(run([Task(f"{i}", np.arange, {"stop": 2000}) for i in range(5)], journal=journal))
+            == 5
+        )
         assert "full" in journal.notice

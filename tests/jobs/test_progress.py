@@ -25,14 +25,18 @@ def test_progress_counts_every_task_once_also_resumed_ones(n_jobs, tmp_path):
 
 def test_the_bar_looks_as_designed():
     screen = io.StringIO()
-    console = Console(file=screen, force_terminal=True, width=90, color_system=None, legacy_windows=False)
+    console = Console(
+        file=screen, force_terminal=True, width=90, color_system=None, legacy_windows=False
+    )
     run(powers(6), progress=rich_progress("candidates", console=console))
     assert re.search(r"\x1b\[2K  ━{40} 6/6 candidates  0:00:0\d\n\x1b\[\?25h$", screen.getvalue())
 
 
 def test_time_left_is_not_fooled_by_resumed_tasks():
     screen = io.StringIO()
-    console = Console(file=screen, force_terminal=True, width=90, color_system=None, legacy_windows=False)
+    console = Console(
+        file=screen, force_terminal=True, width=90, color_system=None, legacy_windows=False
+    )
     bar = rich_progress("naps", console=console)
     bar.start(1000, "tasks")
     for i in range(900):
@@ -41,7 +45,8 @@ def test_time_left_is_not_fooled_by_resumed_tasks():
     bar.advance("computed")
     bar.finish()
     left = re.findall(r"901/1000 naps  0:00:0\d, (\d+):(\d+):(\d+) left", screen.getvalue())[-1]
-    assert sum(int(part) * unit for part, unit in zip(left, (3600, 60, 1), strict=True)) >= 39  # 99 tasks of 0.4 s or more
+    # 99 tasks of 0.4 s or more
+    assert sum(int(part) * unit for part, unit in zip(left, (3600, 60, 1), strict=True)) >= 39
 
 
 def test_no_bar_without_a_terminal(capfd):

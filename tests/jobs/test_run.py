@@ -17,7 +17,8 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from surelearn.jobs import Journal, Task, TaskError, run, seed_for
 
-cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers cannot import this file by its name
+# workers cannot import this file by its name
+cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
 
 def solve(seed, X):
@@ -49,7 +50,9 @@ def big_product(n):
 
 def solves(n=12):
     X = np.random.default_rng(0).normal(size=(400, 400))  # 1.28 MB: joblib memmaps it
-    return [Task(f"solve/{i}", solve, {"seed": seed_for(f"solve/{i}", 7), "X": X}) for i in range(n)]
+    return [
+        Task(f"solve/{i}", solve, {"seed": seed_for(f"solve/{i}", 7), "X": X}) for i in range(n)
+    ]
 
 
 @pytest.mark.parametrize("backend", ["loky", "threading", "multiprocessing"])
@@ -64,7 +67,10 @@ def test_results_in_the_order_of_tasks(n, backend):
 def test_results_do_not_depend_on_jobs_or_backend(backend, tmp_path):
     expected = run(solves(), n_jobs=1)
     for n_jobs in (2, 3):
-        with joblib.parallel_config(backend), Journal(tmp_path / f"{n_jobs}.sqlite", run_key="k") as journal:
+        with (
+            joblib.parallel_config(backend),
+            Journal(tmp_path / f"{n_jobs}.sqlite", run_key="k") as journal,
+        ):
             assert same(run(solves(), n_jobs=n_jobs, journal=journal), expected)
             assert same(run(solves(), n_jobs=n_jobs, journal=journal), expected)
 
@@ -80,7 +86,9 @@ def test_one_job_stays_in_the_process_and_pickles_nothing():
 
 
 def test_argument_names_cannot_clash():
-    assert run([Task("a", dict, {"i": 1, "function": 2, "key": 3})]) == [{"i": 1, "function": 2, "key": 3}]
+    assert run([Task("a", dict, {"i": 1, "function": 2, "key": 3})]) == [
+        {"i": 1, "function": 2, "key": 3}
+    ]
 
 
 def test_duplicate_keys_are_refused():
@@ -95,7 +103,9 @@ def test_an_error_names_its_task_and_keeps_what_was_finished(n_jobs, backend, tm
     tasks = [Task(f"fold {x}", grumble, {"x": x, "log": str(log)}) for x in range(20)]
     progress = Counting()
     with joblib.parallel_config(backend), Journal(tmp_path / "j", run_key="k") as journal:
-        with pytest.raises(TaskError, match=r"task 'fold 3' failed: LookupError: no such fold") as caught:
+        with pytest.raises(
+            TaskError, match=r"task 'fold 3' failed: LookupError: no such fold"
+        ) as caught:
             run(tasks, n_jobs=n_jobs, journal=journal, progress=progress)
         assert caught.value.key == "fold 3"
         assert type(caught.value.__cause__) is LookupError
@@ -158,7 +168,9 @@ def test_a_task_cannot_end_the_program(n_jobs):
         run([Task("bye", leave, {}), *powers(2)], n_jobs=n_jobs)
 
 
-@pytest.mark.parametrize(("backend", "n_jobs"), [("loky", 1), ("loky", 2), ("threading", 4), ("multiprocessing", 2)])
+@pytest.mark.parametrize(
+    ("backend", "n_jobs"), [("loky", 1), ("loky", 2), ("threading", 4), ("multiprocessing", 2)]
+)
 def test_a_task_has_one_thread(backend, n_jobs):
     tasks = [Task(str(i), big_product, {"n": 20 + i}) for i in range(12)]
     environment = dict(os.environ)
@@ -185,7 +197,9 @@ def test_a_library_loaded_inside_a_task_has_one_thread():
         outside = [library["num_threads"] for library in threadpool_info() if library["user_api"] == "openmp"]
         print(set(inside) == {1}, set(outside) == {joblib.cpu_count()})
     """
-    out = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, check=True)  # noqa: S603
+    out = subprocess.run(  # noqa: S603
+        [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, check=True
+    )
     assert out.stdout.split() == ["True", "True"]
 
 

@@ -1,4 +1,6 @@
-"""Fewer centres than rows: the minimizer over their span, from any source, whatever the kernel and the rows are."""
+"""Fewer centres than rows: the minimizer over their span, from any source, whatever the kernel
+and the rows are.
+"""
 
 import itertools
 
@@ -30,18 +32,24 @@ KERNELS = [Gaussian(4.0), Laplace(3.0), Matern(2.0, 1.5), Polynomial(2), Linear(
 
 def fit(kernel, X, Y, centres, seed=0, **options):
     options = {"dtype": "float64", "device": "cpu", "tol": 1e-10, "passes": 40} | options
-    return fit_centres(kernel, ArrayRows(X, Y), CentreOptions(centres, **options), np.random.RandomState(seed))
+    return fit_centres(
+        kernel, ArrayRows(X, Y), CentreOptions(centres, **options), np.random.RandomState(seed)
+    )
 
 
 def problem(n, d=3, outputs=1, seed=0):
     rng = np.random.RandomState(seed)
     X = rng.standard_normal((n, d))
-    return X, np.sin(X @ rng.standard_normal((d, outputs))) + 0.1 * rng.standard_normal((n, outputs))
+    return X, np.sin(X @ rng.standard_normal((d, outputs))) + 0.1 * rng.standard_normal(
+        (n, outputs)
+    )
 
 
 def objective(kernel, X, Y, centres, alpha, penalty):
     fitted = kernel(X, centres) @ alpha
-    return ((fitted - Y) ** 2).sum() / len(X) + penalty * (alpha * (kernel(centres, centres) @ alpha)).sum()
+    return ((fitted - Y) ** 2).sum() / len(X) + penalty * (
+        alpha * (kernel(centres, centres) @ alpha)
+    ).sum()
 
 
 def direct(kernel, X, Y, centres, penalty):
@@ -90,14 +98,18 @@ def test_array_mapped_array_and_parquet_give_the_same_model(tmp_path):
     X, Y = problem(700)
     np.save(tmp_path / "X.npy", X)
     names = [f"x{j}" for j in range(3)]
-    pd.DataFrame(X, columns=names).assign(y=Y[:, 0]).to_parquet(tmp_path / "rows.parquet", row_group_size=150)
+    pd.DataFrame(X, columns=names).assign(y=Y[:, 0]).to_parquet(
+        tmp_path / "rows.parquet", row_group_size=150
+    )
     sources = (
         ArrayRows(X, Y),
         ArrayRows(np.load(tmp_path / "X.npy", mmap_mode="r"), Y),
         ParquetRows(tmp_path / "rows.parquet", "y"),
     )
     options = CentreOptions(30, device="cpu", validation_fraction=0.1)
-    first, *others = (fit_centres(Gaussian(2.0), rows, options, np.random.RandomState(3)) for rows in sources)
+    first, *others = (
+        fit_centres(Gaussian(2.0), rows, options, np.random.RandomState(3)) for rows in sources
+    )
     for other in others:
         np.testing.assert_array_equal(first.centres, other.centres)
         np.testing.assert_array_equal(first.alpha, other.alpha)
@@ -113,7 +125,10 @@ def test_the_same_seed_gives_the_same_model_and_another_seed_another():
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("limit", [None, 1e3], ids=["sampled", "leading"])
-@pytest.mark.parametrize("kind", ["plain", "duplicates", "constant", "one value", "one row", "huge", "tiny", "zero targets"])
+@pytest.mark.parametrize(
+    "kind",
+    ["plain", "duplicates", "constant", "one value", "one row", "huge", "tiny", "zero targets"],
+)
 def test_never_worse_than_zero_and_never_grows(dtype, limit, kind):
     X, Y = problem(120, d=2, outputs=2)
     if kind == "duplicates":
@@ -129,20 +144,42 @@ def test_never_worse_than_zero_and_never_grows(dtype, limit, kind):
         X, Y = X * factor, Y * factor
     elif kind == "zero targets":
         Y[:] = 0.0
-    for kernel in (Gaussian(1e-4), Gaussian(1.0), Gaussian(1e6), Laplace(0.1), Laplace(1e4), Matern(1.0, 2.5), Linear()):
+    for kernel in (
+        Gaussian(1e-4),
+        Gaussian(1.0),
+        Gaussian(1e6),
+        Laplace(0.1),
+        Laplace(1e4),
+        Matern(1.0, 2.5),
+        Linear(),
+    ):
         for penalty in (0.0, 1e-3):
-            options = {"dtype": dtype, "memory_limit": limit, "regularization": penalty, "exact": True}
+            options = {
+                "dtype": dtype,
+                "memory_limit": limit,
+                "regularization": penalty,
+                "exact": True,
+            }
             facts = [fit(kernel, X, Y, 40, passes=passes, **options).facts for passes in (1, 2, 6)]
-            sizes = [(Y**2).sum(1).mean(), *(found["training_risk"] + penalty * found["norm"] ** 2 for found in facts)]
+            sizes = [
+                (Y**2).sum(1).mean(),
+                *(found["training_risk"] + penalty * found["norm"] ** 2 for found in facts),
+            ]
             assert np.isfinite(sizes).all()
-            assert all(b <= a * 1.05 + 1e-20 * sizes[0] for a, b in itertools.pairwise(sizes)), (kernel, penalty, sizes)
+            assert all(b <= a * 1.05 + 1e-20 * sizes[0] for a, b in itertools.pairwise(sizes)), (
+                kernel,
+                penalty,
+                sizes,
+            )
 
 
 def test_duplicate_centres_do_no_harm():
     X, Y = problem(200)
     centres = np.repeat(X[:10], 3, axis=0)
     fitted = fit(Gaussian(2.0), X, Y, centres, regularization=1e-3)
-    assert fitted.facts["objective"] == pytest.approx(direct(Gaussian(2.0), X, Y, X[:10], 1e-3), rel=1e-6)
+    assert fitted.facts["objective"] == pytest.approx(
+        direct(Gaussian(2.0), X, Y, X[:10], 1e-3), rel=1e-6
+    )
 
 
 def test_float32_is_close_to_float64():
@@ -158,7 +195,17 @@ def test_measures_are_those_of_the_model():
     X, Y = problem(400)
     signs = np.where(Y > 0, 1.0, -1.0)
     kernel = Gaussian(2.0)
-    fitted = fit(kernel, X, signs, 25, classify=True, exact=True, regularization=1e-3, passes=2, validation_fraction=0.2)
+    fitted = fit(
+        kernel,
+        X,
+        signs,
+        25,
+        classify=True,
+        exact=True,
+        regularization=1e-3,
+        passes=2,
+        validation_fraction=0.2,
+    )
     facts, centres, alpha = fitted.facts, fitted.centres, fitted.alpha
     apart = np.random.RandomState(0).permutation(400)[:80]
     kept = np.setdiff1d(np.arange(400), apart)
@@ -168,7 +215,9 @@ def test_measures_are_those_of_the_model():
     assert facts["validation_error"] == pytest.approx((scores[apart] * signs[apart] <= 0).mean())
     assert facts["training_risk"] == pytest.approx(((scores - signs)[kept] ** 2).mean())
     assert facts["margin_error"] == pytest.approx((scores[kept] * signs[kept] <= 0.5).mean())
-    assert facts["norm"] == pytest.approx(float(np.sqrt((alpha * (kernel(centres, centres) @ alpha)).sum())))
+    assert facts["norm"] == pytest.approx(
+        float(np.sqrt((alpha * (kernel(centres, centres) @ alpha)).sum()))
+    )
     assert not any((centre == X[apart]).all(1).any() for centre in centres)
 
 
@@ -196,19 +245,27 @@ def test_stopping_and_progress():
     calls = []
     options = CentreOptions(20, dtype="float64", device="cpu", tol=0.0, passes=3, sample=25)
     rng = np.random.RandomState(0)
-    fitted = fit_centres(Gaussian(2.0), ArrayRows(X, Y), options, rng, progress=lambda *call: calls.append(call))
+    fitted = fit_centres(
+        Gaussian(2.0), ArrayRows(X, Y), options, rng, progress=lambda *call: calls.append(call)
+    )
     assert fitted.facts["stopped"] == "passes"
     assert calls == [(500, 1500), (1000, 1500), (1500, 1500)]
     assert fit(Gaussian(2.0), X, Y, 20, time_limit=1e-9).facts["stopped"] == "time"
     assert fit(Gaussian(2.0), X, Y, 20, target=0.5).facts["passes"] == 1
     noise = np.random.RandomState(1).standard_normal(500)
-    stopped = fit(Gaussian(0.5), X, noise, 200, validation_fraction=0.3, patience=2, tol=0.0, sample=60)
+    stopped = fit(
+        Gaussian(0.5), X, noise, 200, validation_fraction=0.3, patience=2, tol=0.0, sample=60
+    )
     assert stopped.facts["stopped"] == "validation error stalled"
 
 
 @pytest.mark.parametrize(
     ("centres", "said"),
-    [(0, "at least 1"), (np.zeros((4, 2)), r"finite rows \(p, 3\)"), (np.full((1, 3), np.nan), "finite rows")],
+    [
+        (0, "at least 1"),
+        (np.zeros((4, 2)), r"finite rows \(p, 3\)"),
+        (np.full((1, 3), np.nan), "finite rows"),
+    ],
 )
 def test_bad_centres(centres, said):
     with pytest.raises(ValueError, match=said):

@@ -1,4 +1,6 @@
-"""Leave-one-out against refits and the learner itself; choices that are known, repeatable, and survive odd rows."""
+"""Leave-one-out against refits and the learner itself; choices that are known, repeatable, and
+survive odd rows.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,13 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
-from surelearn.kernel.choosing import FACTORS, choose_kernel, default_bandwidth, left_out, median_distance
+from surelearn.kernel.choosing import (
+    FACTORS,
+    choose_kernel,
+    default_bandwidth,
+    left_out,
+    median_distance,
+)
 from surelearn.kernel.functions import Gaussian, Laplace, Linear, Matern
 
 
@@ -47,8 +55,12 @@ def test_the_error_is_the_learners_own(regularization):
 
     X = rows()
     y = np.sin(X).sum(1)
-    choice = choose_kernel(X, y, kernels=["laplace"], bandwidths=[2.0], regularizations=[regularization])
-    model = EigenProRegressor(choice.kernel, regularization=choice.regularization, solver="direct", device="cpu").fit(X, y)
+    choice = choose_kernel(
+        X, y, kernels=["laplace"], bandwidths=[2.0], regularizations=[regularization]
+    )
+    model = EigenProRegressor(
+        choice.kernel, regularization=choice.regularization, solver="direct", device="cpu"
+    ).fit(X, y)
     assert choice.error == pytest.approx(model.facts_["leave_one_out_error"], rel=1e-8)
 
 
@@ -59,7 +71,9 @@ def test_what_is_known_is_chosen():
     assert smooth.kernel == Linear()
     assert smooth.bandwidth is None
     clean = choose_kernel(X, np.cos(X[:, 0]), kernels=["gaussian"], random_state=0)
-    noisy = choose_kernel(X, np.cos(X[:, 0]) + rng.normal(size=200), kernels=["gaussian"], random_state=0)
+    noisy = choose_kernel(
+        X, np.cos(X[:, 0]) + rng.normal(size=200), kernels=["gaussian"], random_state=0
+    )
     assert clean.regularization * 200 <= 1e-4 < 0.01 <= noisy.regularization * 200
     assert clean.error < 1e-3 < noisy.error
 
@@ -84,7 +98,9 @@ def test_it_is_as_good_as_the_best_of_its_candidates_on_other_rows():
         return np.mean((k(test, X) @ alpha).argmax(1) != y[500:1200])
 
     choice = choose_kernel(X, y[:500], random_state=0)
-    first = {(trial.kernel, trial.regularization) for trial in choice.trials if trial.rows == choice.rows}
+    first = {
+        (trial.kernel, trial.regularization) for trial in choice.trials if trial.rows == choice.rows
+    }
     errors = [error(k, 500 * lam) for k, lam in first]
     assert error(choice.kernel, 500 * choice.regularization) <= min(errors) + 0.01
 
@@ -99,15 +115,21 @@ def test_the_same_seed_gives_the_same_choice():
 def test_subsamples_grow_and_the_better_third_goes_on():
     X = rows(2000)
     told = []
-    choice = choose_kernel(X, X[:, 0] > 0, rows=1500, progress=lambda *done: told.append(done), random_state=0)
+    choice = choose_kernel(
+        X, X[:, 0] > 0, rows=1500, progress=lambda *done: told.append(done), random_state=0
+    )
     assert told == [(1, 3), (2, 3), (3, 3)]
-    tried = {size: [trial for trial in choice.trials if trial.rows == size] for size in (166, 500, 1500)}
+    tried = {
+        size: [trial for trial in choice.trials if trial.rows == size] for size in (166, 500, 1500)
+    }
     assert len(tried[166]) == 24
     for before, after in ((166, 500), (500, 1500)):
         kept = [trial.kernel for trial in tried[before] if trial.kept]
         assert {trial.kernel for trial in tried[after]} == set(kept)
         assert np.ceil(len(tried[before]) / 3) <= len(kept) <= 2 * np.ceil(len(tried[before]) / 3)
-        assert [trial.error for trial in tried[before]] == sorted(trial.error for trial in tried[before])
+        assert [trial.error for trial in tried[before]] == sorted(
+            trial.error for trial in tried[before]
+        )
     assert [trial.kept for trial in tried[1500]] == [True] + [False] * (len(tried[1500]) - 1)
     assert choice.kernel == tried[1500][0].kernel
 
@@ -120,7 +142,10 @@ def test_candidates_far_behind_are_dropped_and_equal_ones_are_not():
     assert sum(trial.kept for trial in equal.trials if trial.rows == 300) == 4
     lengths = [1e-3, 2e-3, 3.0, 3e-3, 4e-3, 3.1]
     spread = choose_kernel(X, X[:, 0], kernels=["gaussian"], bandwidths=lengths, random_state=0)
-    assert {trial.bandwidth for trial in spread.trials if trial.rows == 300 and trial.kept} == {3.0, 3.1}
+    assert {trial.bandwidth for trial in spread.trials if trial.rows == 300 and trial.kept} == {
+        3.0,
+        3.1,
+    }
 
 
 @pytest.mark.parametrize("classes", [2, 3])
@@ -136,7 +161,9 @@ def test_wrong_labels_are_counted(classes):
 
 def test_given_values_are_kept():
     X = rows(500)
-    choice = choose_kernel(X, X[:, 0], kernels=[Matern(nu=2.5)], bandwidths=[1.7], regularizations=[0.02])
+    choice = choose_kernel(
+        X, X[:, 0], kernels=[Matern(nu=2.5)], bandwidths=[1.7], regularizations=[0.02]
+    )
     assert choice.kernel == Matern(sigma=1.7, nu=2.5)
     assert (choice.bandwidth, choice.regularization) == (1.7, pytest.approx(0.02))
     assert len(choice.trials) == 1
@@ -144,7 +171,15 @@ def test_given_values_are_kept():
 
 def test_the_penalty_of_all_rows_is_that_of_a_subsample():
     X = rows(400)
-    few = choose_kernel(X, X[:, 0], kernels=["laplace"], bandwidths=[2.0], regularizations=[1e-3], rows=100, random_state=0)
+    few = choose_kernel(
+        X,
+        X[:, 0],
+        kernels=["laplace"],
+        bandwidths=[2.0],
+        regularizations=[1e-3],
+        rows=100,
+        random_state=0,
+    )
     rng = np.random.RandomState(0)
     median_distance(X, rng)
     part = rng.permutation(400)[:100]
@@ -156,8 +191,12 @@ def test_the_penalty_of_all_rows_is_that_of_a_subsample():
 @pytest.mark.parametrize("scale", [1e-170, 1e-3, 1e3, 1e170])
 def test_units_of_length_do_not_matter(scale):
     X, y = rows(60), np.arange(60) % 2
-    kernels = ["laplace", "matern"] if abs(np.log10(scale)) > 100 else ["gaussian", "laplace", "matern"]
-    first, second = (choose_kernel(part, y, kernels=kernels, random_state=0) for part in (X, X * scale))
+    kernels = (
+        ["laplace", "matern"] if abs(np.log10(scale)) > 100 else ["gaussian", "laplace", "matern"]
+    )
+    first, second = (
+        choose_kernel(part, y, kernels=kernels, random_state=0) for part in (X, X * scale)
+    )
     if abs(np.log10(scale)) < 100:
         assert second.bandwidth == pytest.approx(first.bandwidth * scale)
         assert second.error == first.error
@@ -247,8 +286,13 @@ def test_default_bandwidths():
     X = np.array([[0.0], [3.0]])
     for name, (interpolating, ridge) in FACTORS.items():
         assert default_bandwidth(name, X, np.random.RandomState(0)) == 3.0 * interpolating
-        assert default_bandwidth(name, X, np.random.RandomState(0), interpolate=False) == 3.0 * ridge
-    assert default_bandwidth(Gaussian(5.0), X, np.random.RandomState(0)) == 3.0 * FACTORS["gaussian"][0]
+        assert (
+            default_bandwidth(name, X, np.random.RandomState(0), interpolate=False) == 3.0 * ridge
+        )
+    assert (
+        default_bandwidth(Gaussian(5.0), X, np.random.RandomState(0))
+        == 3.0 * FACTORS["gaussian"][0]
+    )
     assert default_bandwidth("linear", X, np.random.RandomState(0)) is None
 
 

@@ -1,4 +1,6 @@
-"""Sums and products of kernels: values, plain data, refusals, and the learners that take kernel objects."""
+"""Sums and products of kernels: values, plain data, refusals, and the learners that take kernel
+objects.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,16 @@ from sklearn.base import clone
 from sklearn.svm import SVC
 
 from surelearn.kernel.composites import Product, Sum
-from surelearn.kernel.functions import Gaussian, Kernel, Laplace, Linear, Matern, Polynomial, Precomputed, kernel
+from surelearn.kernel.functions import (
+    Gaussian,
+    Kernel,
+    Laplace,
+    Linear,
+    Matern,
+    Polynomial,
+    Precomputed,
+    kernel,
+)
 from surelearn.kernel.positivity import check_positive
 from surelearn.linear import Perceptron, SupportVectorMachine
 
@@ -22,7 +33,9 @@ WRITTEN = {
     "Gaussian(sigma=2.0) + 0.5 * Linear()": lambda k: k[0] + 0.5 * k[1],
     "Linear() * Gaussian(sigma=2.0)": lambda k: k[1] * k[0],
     "2.0 * Laplace(sigma=3.0)": lambda k: 2.0 * k[2],
-    "2.0 * (Linear() * Gaussian(sigma=2.0)) + Polynomial(degree=2)": lambda k: 2.0 * (k[1] * k[0]) + k[3],
+    "2.0 * (Linear() * Gaussian(sigma=2.0)) + Polynomial(degree=2)": lambda k: (
+        2.0 * (k[1] * k[0]) + k[3]
+    ),
     "(Linear() + Polynomial(degree=2)) * Laplace(sigma=3.0)": lambda k: (k[1] + k[3]) * k[2],
     "Gaussian(sigma=2.0) * Linear() * Laplace(sigma=3.0)": lambda k: k[0] * k[1] * k[2],
     "3.0 * Linear() + 1.5 * Laplace(sigma=3.0)": lambda k: 3.0 * (k[1] + 0.5 * k[2]),
@@ -41,7 +54,9 @@ def made(text) -> Kernel:
 def test_matrices_are_sums_and_products_of_matrices(text, make):
     X, Z = RNG.normal(size=(9, 3)), RNG.normal(size=(7, 3))
     k = made(text)
-    np.testing.assert_allclose(k(make(X), make(Z)), WRITTEN[text]([part(X, Z) for part in SIMPLE]), rtol=1e-11)
+    np.testing.assert_allclose(
+        k(make(X), make(Z)), WRITTEN[text]([part(X, Z) for part in SIMPLE]), rtol=1e-11
+    )
     np.testing.assert_allclose(k.diagonal(make(X)), np.diag(k(X, X)), rtol=1e-12)
     assert check_positive(k, X)
 
@@ -123,7 +138,9 @@ def two_classes(n=80):
     return X, np.where(X[:, 0] * X[:, 1] + 0.1 * X[:, 0] > 0, "yes", "no")
 
 
-@pytest.mark.parametrize("k", [Gaussian(2.0) + 0.5 * Linear(), Linear() * Linear() + Linear()], ids=repr)
+@pytest.mark.parametrize(
+    "k", [Gaussian(2.0) + 0.5 * Linear(), Linear() * Linear() + Linear()], ids=repr
+)
 def test_the_svm_takes_them(k):
     X, y = two_classes()
     model = SupportVectorMachine(kernel=k, intercept="free").fit(X, y)

@@ -24,11 +24,15 @@ def test_each_block_has_its_own_damping():
     roots = rng.normal(size=(3, 40, 60)) * np.array([1.0, 10.0, 100.0])[:, None, None]
     blocks = roots @ roots.transpose(0, 2, 1)
     share = 0.3
-    factors = damped_factors(torch.from_numpy(blocks.copy()), torch.ones(3, dtype=torch.float64), share)
+    factors = damped_factors(
+        torch.from_numpy(blocks.copy()), torch.ones(3, dtype=torch.float64), share
+    )
     right = rng.normal(size=(40, 2))
     for block, factor in zip(blocks, factors, strict=True):
         damped = block + share * block.diagonal().max() * np.eye(40)
-        np.testing.assert_allclose(solve_damped(factor, torch.from_numpy(right)).numpy(), np.linalg.solve(damped, right))
+        np.testing.assert_allclose(
+            solve_damped(factor, torch.from_numpy(right)).numpy(), np.linalg.solve(damped, right)
+        )
 
 
 def test_an_indefinite_block_is_damped_until_it_is_not():
@@ -36,7 +40,8 @@ def test_an_indefinite_block_is_damped_until_it_is_not():
     factors = damped_factors(blocks, torch.ones(2, dtype=torch.float64), 1e-4)
     assert factors.isfinite().all()
     inverse = factors[1].T @ factors[1]
-    np.testing.assert_allclose(inverse.numpy(), np.eye(2) / (1 + 1e-4), rtol=1e-12)  # the sound block is left as it was
+    # the sound block is left as it was
+    np.testing.assert_allclose(inverse.numpy(), np.eye(2) / (1 + 1e-4), rtol=1e-12)
 
 
 def test_a_block_of_zeros_is_solved():

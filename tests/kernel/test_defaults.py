@@ -33,7 +33,8 @@ def test_units_of_columns_do_not_matter():
 
 
 @pytest.mark.parametrize(
-    "options", [{"bandwidth": 50.0}, {"regularization": 0.0}, {"regularization": "loo"}, {"x_bound": 2e3}]
+    "options",
+    [{"bandwidth": 50.0}, {"regularization": 0.0}, {"regularization": "loo"}, {"x_bound": 2e3}],
 )
 def test_columns_are_taken_as_they_are_where_anything_is_stated(options):
     model = fitted(**options)
@@ -50,7 +51,9 @@ def test_accuracy_beside_svc():
     ours, other = [], []
     for seed in range(5):
         train, test, y_train, y_test = train_test_split(X, LABELS, random_state=seed)
-        ours.append(EigenProClassifier(device="cpu", random_state=0).fit(train, y_train).score(test, y_test))
+        ours.append(
+            EigenProClassifier(device="cpu", random_state=0).fit(train, y_train).score(test, y_test)
+        )
         other.append(SVC().fit(train, y_train).score(test, y_test))
     assert np.mean(ours) > max(0.95, np.mean(other))
 
@@ -65,7 +68,9 @@ def test_the_certificate_verifies_with_the_rows_and_claims_the_distance():
 
 def test_tensors_rows_and_centers_are_divided_alike():
     model = fitted(dtype="float64")
-    np.testing.assert_allclose(model.predict(torch.tensor(ROWS)).numpy(), model.predict(ROWS), rtol=1e-9)
+    np.testing.assert_allclose(
+        model.predict(torch.tensor(ROWS)).numpy(), model.predict(ROWS), rtol=1e-9
+    )
     some = fitted(centers=ROWS[::3], dtype="float64", epochs=30)
     np.testing.assert_allclose(some.centers_, ROWS[::3] / some.spreads_)
     assert some.score(ROWS, TARGET) > 0.6
@@ -75,13 +80,17 @@ def test_the_subject_is_a_machine_of_divided_columns():
     model = fitted(dtype="float64")
     subject = subject_of(model)
     assert subject.learned_steps == ("spread",)
-    np.testing.assert_allclose(subject.learner.predict(subject.prepared(ROWS)), model.predict(ROWS), rtol=1e-9)
+    np.testing.assert_allclose(
+        subject.learner.predict(subject.prepared(ROWS)), model.predict(ROWS), rtol=1e-9
+    )
     values, back = subject.scores.pullback(ROWS[:5])
     np.testing.assert_allclose(np.ravel(values), model.predict(ROWS[:5]), rtol=1e-6)
     step = 1e-3 * np.eye(ROWS.shape[1])[2]
     slope = (model.predict(ROWS[:5] + step) - model.predict(ROWS[:5] - step)) / 2e-3
     np.testing.assert_allclose(back(np.ones((5, 1)))[:, 2], slope, rtol=1e-3, atol=1e-6)
-    np.testing.assert_allclose(subject.machines.values(subject.prepared(ROWS))[:, 0], model.predict(ROWS), rtol=1e-9)
+    np.testing.assert_allclose(
+        subject.machines.values(subject.prepared(ROWS))[:, 0], model.predict(ROWS), rtol=1e-9
+    )
 
 
 def test_every_row_left_out():
@@ -90,7 +99,9 @@ def test_every_row_left_out():
     length = model.kernel_parameters_["sigma"]
     total = model.regularization_ * len(ROWS)
     divided = ROWS / model.spreads_
-    without = EigenProRegressor(bandwidth=length, regularization=total / (len(ROWS) - 1), dtype="float64", device="cpu")
+    without = EigenProRegressor(
+        bandwidth=length, regularization=total / (len(ROWS) - 1), dtype="float64", device="cpu"
+    )
     expected = without.fit(divided[1:], TARGET[1:]).predict(divided)
     np.testing.assert_allclose(next(left_out(model, ROWS).values())[:, 0], expected, rtol=1e-6)
 
@@ -102,7 +113,10 @@ def test_it_is_saved_with_its_spreads(tmp_path):
     np.testing.assert_array_equal(again.predict(ROWS), model.predict(ROWS))
 
 
-@pytest.mark.parametrize("rows", [np.ones((40, 3)), np.zeros((40, 3)), np.random.default_rng(0).normal(size=(40, 3)) * 1e12])
+@pytest.mark.parametrize(
+    "rows",
+    [np.ones((40, 3)), np.zeros((40, 3)), np.random.default_rng(0).normal(size=(40, 3)) * 1e12],
+)
 def test_nothing_diverges_at_defaults(rows):
     y = np.random.default_rng(1).normal(size=40) * 1e6
     with warnings.catch_warnings():

@@ -1,4 +1,6 @@
-"""EigenPro against float64 direct solutions, itself without preconditioner, and data that break other solvers."""
+"""EigenPro against float64 direct solutions, itself without preconditioner, and data that break
+other solvers.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,14 @@ from surelearn.kernel.torch_functions import Evaluator
 torch = pytest.importorskip("torch")
 
 KERNELS = [Linear(), Polynomial(2), Gaussian(3.0), Laplace(2.0), Matern(2.0)]
-EXACT = {"solver": "eigenpro", "dtype": "float64", "epochs": 3000, "tol": 1e-10, "device": "cpu", "random_state": 0}
+EXACT = {
+    "solver": "eigenpro",
+    "dtype": "float64",
+    "epochs": 3000,
+    "tol": 1e-10,
+    "device": "cpu",
+    "random_state": 0,
+}
 
 
 @pytest.fixture(autouse=True)
@@ -36,7 +45,11 @@ def one_thread():
 def problem(seed, n=60, d=4, outputs=2):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, d))
-    return X, np.sin(X @ rng.normal(size=(d, outputs))) + 0.1 * rng.normal(size=(n, outputs)), rng.normal(size=(20, d))
+    return (
+        X,
+        np.sin(X @ rng.normal(size=(d, outputs))) + 0.1 * rng.normal(size=(n, outputs)),
+        rng.normal(size=(20, d)),
+    )
 
 
 def ridge_by_hand(k, X, Y, lam, Z):
@@ -47,14 +60,17 @@ def ridge_by_hand(k, X, Y, lam, Z):
 @pytest.mark.parametrize("seed", range(12))
 def test_ridge_is_the_direct_solution(k, seed):
     X, Y, Z = problem(seed, n=20 + 7 * seed)
-    lam = 1e-3 if seed % 2 and not isinstance(k, Polynomial) else 1e-2  # a condition number of 1e5 takes too long
+    # a condition number of 1e5 takes too long
+    lam = 1e-3 if seed % 2 and not isinstance(k, Polynomial) else 1e-2
     expected = ridge_by_hand(k, X, Y, lam, Z)
     more = {"subsample": 10 + 3 * seed, "batch_size": 5 + 4 * seed, "directions": seed}
     model = EigenProRegressor(k, regularization=lam, **more, **EXACT).fit(X, Y)
     np.testing.assert_allclose(model.predict(Z), expected, atol=1e-5)
     direct = EigenProRegressor(k, regularization=lam, solver="direct", device="cpu").fit(X, Y)
     np.testing.assert_allclose(direct.predict(Z), expected, atol=1e-8)
-    distance = np.sqrt(np.sum((model.coef_ - direct.coef_) * (k(X, X) @ (model.coef_ - direct.coef_))))
+    distance = np.sqrt(
+        np.sum((model.coef_ - direct.coef_) * (k(X, X) @ (model.coef_ - direct.coef_)))
+    )
     assert distance <= model.facts_["gradient_norm"] / (2 * lam) + 1e-9
 
 
@@ -65,7 +81,9 @@ def test_interpolation_is_the_pseudo_inverse(seed):
     Y[10:15] = Y[:5]
     k = Laplace(2.0)
     expected = k(Z, X) @ np.linalg.pinv(k(X, X), rcond=1e-12, hermitian=True) @ Y
-    np.testing.assert_allclose(EigenProRegressor(k, batch_size=16, **EXACT).fit(X, Y).predict(Z), expected, atol=1e-6)
+    np.testing.assert_allclose(
+        EigenProRegressor(k, batch_size=16, **EXACT).fit(X, Y).predict(Z), expected, atol=1e-6
+    )
     direct = EigenProRegressor(k, solver="direct", device="cpu").fit(X, Y)
     np.testing.assert_allclose(direct.predict(Z), expected, atol=1e-6)
     assert direct.facts_["rank"] == 45
@@ -83,13 +101,21 @@ def test_without_preconditioner_and_with_a_step_the_solution_is_the_same():
     ):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            model = EigenProRegressor(k, regularization=lam, batch_size=20, **more, **EXACT).fit(X, Y)
+            model = EigenProRegressor(k, regularization=lam, batch_size=20, **more, **EXACT).fit(
+                X, Y
+            )
         np.testing.assert_allclose(model.predict(Z), ridge_by_hand(k, X, Y, lam, Z), atol=1e-6)
         assert model.facts_["cached"] is ("memory_limit" not in more)
 
 
 def iteration(k, X, Y, penalty, **chosen):
-    chosen = {"size": None, "directions": None, "batch_size": None, "step": None, "budget": 1e9} | chosen
+    chosen = {
+        "size": None,
+        "directions": None,
+        "batch_size": None,
+        "step": None,
+        "budget": 1e9,
+    } | chosen
     return Iteration(Evaluator(k, X, "cpu", "float64"), torch.from_numpy(Y), penalty, **chosen)
 
 
@@ -123,10 +149,14 @@ def test_rows_that_contradict_each_other_end_near_least_squares():
 def test_the_gradient_is_the_objectives():
     X, Y, _ = problem(6)
     k, lam = Gaussian(4.0), 1e-2
-    model = EigenProRegressor(k, regularization=lam, **{**EXACT, "epochs": 1, "batch_size": 9}).fit(X, Y)
+    model = EigenProRegressor(k, regularization=lam, **{**EXACT, "epochs": 1, "batch_size": 9}).fit(
+        X, Y
+    )
     K = k(X, X)
     rest = K @ model.coef_ + lam * 60 * model.coef_ - Y
-    assert model.facts_["gradient_norm"] == pytest.approx(2 / 60 * np.sqrt(np.sum(rest * (K @ rest))), rel=1e-6)
+    assert model.facts_["gradient_norm"] == pytest.approx(
+        2 / 60 * np.sqrt(np.sum(rest * (K @ rest))), rel=1e-6
+    )
     assert model.facts_["gradient_norm"] > 1e-6
 
 
@@ -144,7 +174,9 @@ def test_more_directions_need_fewer_epochs():
     epochs = []
     for q in (0, 60):
         with pytest.warns(UserWarning, match="would diverge"):
-            epochs.append(EigenProRegressor("laplace", bandwidth=3.0, directions=q, **run).fit(X, Y).epochs_)
+            epochs.append(
+                EigenProRegressor("laplace", bandwidth=3.0, directions=q, **run).fit(X, Y).epochs_
+            )
     assert epochs[1] < epochs[0] / 3
 
 
@@ -170,7 +202,13 @@ def test_nothing_diverges(name, X, k, dtype):
     y = np.random.default_rng(1).normal(size=len(X)) * 1e6
     for bandwidth in (None, 1e-3, 1e3):
         for solver in ("eigenpro", "direct"):
-            settings = {"regularization": 0.0, "batch_size": 7, "solver": solver, "dtype": dtype, "device": "cpu"}
+            settings = {
+                "regularization": 0.0,
+                "batch_size": 7,
+                "solver": solver,
+                "dtype": dtype,
+                "device": "cpu",
+            }
             model = EigenProRegressor(k, bandwidth=bandwidth, **settings)
             with warnings.catch_warnings():
                 warnings.filterwarnings("ignore", "the kernel matrix")
@@ -189,7 +227,9 @@ def test_nothing_diverges(name, X, k, dtype):
 def test_few_rows(n):
     X, Y, _ = problem(0, n=n)
     for solver in ("eigenpro", "direct"):
-        model = EigenProRegressor("laplace", bandwidth=1.0, solver=solver, epochs=200, directions=50, device="cpu").fit(X, Y)
+        model = EigenProRegressor(
+            "laplace", bandwidth=1.0, solver=solver, epochs=200, directions=50, device="cpu"
+        ).fit(X, Y)
         np.testing.assert_allclose(model.predict(X), Y, atol=1e-2)
 
 
@@ -215,9 +255,13 @@ def test_leave_one_out_is_fitting_without_the_row():
 def test_labels_pandas_validation_and_target():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 2))
-    y = np.array(["inside", "middle", "outside"])[np.digitize(np.linalg.norm(X, axis=1), [0.8, 1.6])]
+    y = np.array(["inside", "middle", "outside"])[
+        np.digitize(np.linalg.norm(X, axis=1), [0.8, 1.6])
+    ]
     frame = pd.DataFrame(X, columns=["a", "b"])
-    model = EigenProClassifier(solver="eigenpro", validation_fraction=0.3, batch_size=50, device="cpu", random_state=0)
+    model = EigenProClassifier(
+        solver="eigenpro", validation_fraction=0.3, batch_size=50, device="cpu", random_state=0
+    )
     model.fit(frame, y)
     assert (model.predict(frame) == y).mean() > 0.9
     assert model.facts_["n"] == 210
@@ -232,7 +276,9 @@ def test_labels_pandas_validation_and_target():
 def test_the_certificate_has_what_may_be_claimed():
     X, Y, _ = problem(0, n=200, outputs=1)
     y = np.clip(Y[:, 0], -1.5, 1.5)
-    model = EigenProRegressor(bandwidth=2.0, regularization=0.1, y_bound=2.0, device="cpu").fit(X, y)
+    model = EigenProRegressor(bandwidth=2.0, regularization=0.1, y_bound=2.0, device="cpu").fit(
+        X, y
+    )
     certificate = model.certificate_
     keys = {claim.theorem for claim in certificate.claims}
     assert len(keys) == 4
@@ -247,7 +293,9 @@ def test_the_certificate_has_what_may_be_claimed():
     tuned = EigenProRegressor(regularization=0.1, y_bound=2.0, device="cpu").fit(X, y).certificate_
     assert len(tuned.claims) == 1
     assert "bandwidth or λ was chosen" in str(tuned.lacking)
-    interpolating = EigenProRegressor(bandwidth=2.0, y_bound=2.0, device="cpu").fit(X, y).certificate_
+    interpolating = (
+        EigenProRegressor(bandwidth=2.0, y_bound=2.0, device="cpu").fit(X, y).certificate_
+    )
     assert not interpolating.claims
 
 
@@ -259,7 +307,9 @@ def test_the_margin_bound_needs_two_classes_and_a_fixed_kernel():
     signs, scores = np.where(y, 1, -1), model.decision_function(X)
     norm = np.sqrt(model.coef_[:, 0] @ Laplace(2.0)(X, X) @ model.coef_[:, 0])
     share = np.mean(signs * scores <= 0.5)
-    assert claim.value == pytest.approx(rademacher_margin(share, 200, 0.05, norm=norm, radius=1.0, margin=0.5))
+    assert claim.value == pytest.approx(
+        rademacher_margin(share, 200, 0.05, norm=norm, radius=1.0, margin=0.5)
+    )
     tuned = EigenProClassifier("laplace", device="cpu").fit(X, y).certificate_
     assert {claim.quantity for claim in tuned.claims} == {"distance to the minimizer"}
     assert (
@@ -268,23 +318,31 @@ def test_the_margin_bound_needs_two_classes_and_a_fixed_kernel():
         .certificate_.claims
     )
     assert "state x_bound" in str(
-        EigenProClassifier("linear", device="cpu", regularization=1.0).fit(X, y).certificate_.lacking
+        EigenProClassifier("linear", device="cpu", regularization=1.0)
+        .fit(X, y)
+        .certificate_.lacking
     )
 
 
 def test_the_risk_bound_holds():
-    """Regression on a small ball: the true risk stays below the stability bound in at least 1 − δ of the samples."""
+    """Regression on a small ball: the true risk stays below the stability bound in at least 1 −
+    δ of the samples.
+    """
     rng = np.random.default_rng(0)
     fresh = rng.uniform(-1, 1, size=(2000, 1))
     broken = 0
     for _ in range(60):
         X = rng.uniform(-1, 1, size=(50, 1))
         y = np.sign(rng.uniform(-1, 1, size=50) + X[:, 0])
-        model = EigenProRegressor(bandwidth=0.5, regularization=0.5, y_bound=1.0, device="cpu").fit(X, y)
+        model = EigenProRegressor(bandwidth=0.5, regularization=0.5, y_bound=1.0, device="cpu").fit(
+            X, y
+        )
         f = model.predict(fresh)
         up = (1 + fresh[:, 0]) / 2
         risk = np.mean(up * (f - 1) ** 2 + (1 - up) * (f + 1) ** 2)
-        broken += any(claim.quantity == "risk" and claim.value < risk for claim in model.certificate_.claims)
+        broken += any(
+            claim.quantity == "risk" and claim.value < risk for claim in model.certificate_.claims
+        )
     assert broken <= 60 * 0.05 + 3 * np.sqrt(60 * 0.05)
 
 
@@ -308,11 +366,17 @@ def test_bad_parameters_are_refused(parameters, message):
 def test_the_spectrum():
     X = np.random.default_rng(0).normal(size=(50, 3))
     spectrum = kernel_spectrum(Linear(), X)
-    np.testing.assert_allclose(spectrum.eigenvalues[:3], np.linalg.eigvalsh(X.T @ X / 50)[::-1], rtol=1e-10)
+    np.testing.assert_allclose(
+        spectrum.eigenvalues[:3], np.linalg.eigvalsh(X.T @ X / 50)[::-1], rtol=1e-10
+    )
     assert not spectrum.eigenvalues[3:].any()
     assert spectrum.beta == pytest.approx((X**2).sum(1).max())
     two = Spectrum(np.array([0.5, 0.125, 0.0]), 1.0)
-    assert (two.critical_batch_size(), two.critical_batch_size(1), two.critical_batch_size(2)) == (2.0, 8.0, np.inf)
+    assert (two.critical_batch_size(), two.critical_batch_size(1), two.critical_batch_size(2)) == (
+        2.0,
+        8.0,
+        np.inf,
+    )
     assert two.step_size(3) == 3 / 2
     assert two.acceleration(1) == 4.0
     assert two.effective_dimension(0.125) == pytest.approx(0.8 + 0.5)
@@ -336,7 +400,9 @@ def test_the_margin_bound_holds_for_interpolants_of_noise_and_forgetting_the_nor
     rng, forgotten = np.random.default_rng(0), []
     for _ in range(30):
         X, y = rng.normal(size=(600, 3)), rng.integers(0, 2, 600)
-        model = EigenProClassifier("gaussian", bandwidth=0.3, solver="direct", device="cpu").fit(X, y)
+        model = EigenProClassifier("gaussian", bandwidth=0.3, solver="direct", device="cpu").fit(
+            X, y
+        )
         claim = next(c for c in model.certificate_.claims if c.theorem == "rademacher_margin")
         assert claim.inputs["margin_error"] == 0  # it fits the noise
         assert claim.value >= 0.5  # the risk, whatever it learned
@@ -361,16 +427,22 @@ def test_missing_numbers_are_named(value):
 def test_tensors_come_in_and_go_out():
     X, Y, Z = problem(1)
     for solver in ("direct", "eigenpro"):
-        model = EigenProRegressor(bandwidth=2.0, solver=solver, dtype="float64", device="cpu", random_state=0)
+        model = EigenProRegressor(
+            bandwidth=2.0, solver=solver, dtype="float64", device="cpu", random_state=0
+        )
         expected = model.fit(X, Y).predict(Z)
         found = model.fit(torch.from_numpy(X), torch.from_numpy(Y)).predict(torch.from_numpy(Z))
         assert isinstance(found, torch.Tensor)
         assert isinstance(model.centers_, np.ndarray)
         np.testing.assert_allclose(found.numpy(), expected, rtol=1e-12)
     labels = (Y[:, 0] > 0).astype(int)
-    machine = EigenProClassifier(bandwidth=2.0, device="cpu", validation_fraction=0.2, random_state=0)
+    machine = EigenProClassifier(
+        bandwidth=2.0, device="cpu", validation_fraction=0.2, random_state=0
+    )
     expected = machine.fit(X, labels).predict(Z)
-    np.testing.assert_array_equal(machine.fit(torch.from_numpy(X), labels).predict(torch.from_numpy(Z)), expected)
+    np.testing.assert_array_equal(
+        machine.fit(torch.from_numpy(X), labels).predict(torch.from_numpy(Z)), expected
+    )
     with pytest.raises(ValueError, match="3 columns, but the model was fitted to 4"):
         machine.predict(torch.zeros(2, 3))
     with pytest.raises(ValueError, match="floating-point numbers with two axes"):

@@ -1,4 +1,6 @@
-"""EigenPro with weights, a start, precomputed and composite kernels, and what it says on the way."""
+"""EigenPro with weights, a start, precomputed and composite kernels, and what it says on the
+way.
+"""
 
 from __future__ import annotations
 
@@ -13,19 +15,43 @@ from surelearn.kernel.functions import Gaussian, Laplace, Linear  # noqa: E402
 
 SOLVERS = [
     {"solver": "direct"},
-    {"solver": "eigenpro", "dtype": "float64", "epochs": 3000, "tol": 1e-11, "subsample": 20, "batch_size": 16},
-    {"solver": "eigenpro", "dtype": "float64", "epochs": 3000, "tol": 1e-11, "memory_limit": 1e3, "batch_size": 16},
+    {
+        "solver": "eigenpro",
+        "dtype": "float64",
+        "epochs": 3000,
+        "tol": 1e-11,
+        "subsample": 20,
+        "batch_size": 16,
+    },
+    {
+        "solver": "eigenpro",
+        "dtype": "float64",
+        "epochs": 3000,
+        "tol": 1e-11,
+        "memory_limit": 1e3,
+        "batch_size": 16,
+    },
 ]
 
 
 def problem(seed=0, n=60):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 3))
-    return X, np.sin(X @ rng.normal(size=(3, 2))) + 0.1 * rng.normal(size=(n, 2)), rng.normal(size=(15, 3))
+    return (
+        X,
+        np.sin(X @ rng.normal(size=(3, 2))) + 0.1 * rng.normal(size=(n, 2)),
+        rng.normal(size=(15, 3)),
+    )
 
 
 def made(solver, kernel="gaussian", **more):
-    return EigenProRegressor(kernel, bandwidth=2.0, device="cpu", random_state=0, **{"regularization": 1e-2} | solver | more)
+    return EigenProRegressor(
+        kernel,
+        bandwidth=2.0,
+        device="cpu",
+        random_state=0,
+        **{"regularization": 1e-2} | solver | more,
+    )
 
 
 @pytest.mark.parametrize("solver", SOLVERS, ids=["direct", "cached", "uncached"])
@@ -35,17 +61,25 @@ def test_weights_count_copies(solver):
     repeated = made(solver).fit(np.repeat(X, weights, axis=0), np.repeat(Y, weights, axis=0))
     weighted = made(solver).fit(X, Y, sample_weight=weights)
     np.testing.assert_allclose(weighted.predict(Z), repeated.predict(Z), atol=1e-5)
-    assert weighted.facts_["training_risk"] == pytest.approx(repeated.facts_["training_risk"], rel=1e-4)
+    assert weighted.facts_["training_risk"] == pytest.approx(
+        repeated.facts_["training_risk"], rel=1e-4
+    )
     assert weighted.facts_["norm"] == pytest.approx(repeated.facts_["norm"], rel=1e-4)
     np.testing.assert_array_equal(weighted.center_indices_, np.flatnonzero(weights))
     np.testing.assert_allclose(
-        made(solver).fit(X, Y, np.full(len(X), 7.0)).predict(Z), made(solver).fit(X, Y).predict(Z), atol=1e-6
+        made(solver).fit(X, Y, np.full(len(X), 7.0)).predict(Z),
+        made(solver).fit(X, Y).predict(Z),
+        atol=1e-6,
     )
 
 
 def test_the_weighted_gradient_is_that_of_the_weighted_objective():
     X, Y, _ = problem(3)
-    weights, lam, k = np.random.default_rng(1).uniform(0.1, 3.0, size=len(X)), 1e-2, Gaussian.of_bandwidth(2.0)
+    weights, lam, k = (
+        np.random.default_rng(1).uniform(0.1, 3.0, size=len(X)),
+        1e-2,
+        Gaussian.of_bandwidth(2.0),
+    )
     early = made(SOLVERS[1], epochs=1, tol=0.0, batch_size=10).fit(X, Y, weights)
     K = k(X, X)
     optimum = np.linalg.solve(K + lam * weights.sum() * np.diag(1 / weights), Y)
@@ -54,7 +88,9 @@ def test_the_weighted_gradient_is_that_of_the_weighted_objective():
     bound = early.facts_["gradient_norm"] / (2 * lam)
     assert 1e-6 < distance <= bound * (1 + 1e-9)
     rho = weights[:, None] * (K @ early.coef_ - Y) + lam * weights.sum() * early.coef_
-    assert early.facts_["gradient_norm"] == pytest.approx(2 / weights.sum() * np.sqrt(np.sum(rho * (K @ rho))), rel=1e-6)
+    assert early.facts_["gradient_norm"] == pytest.approx(
+        2 / weights.sum() * np.sqrt(np.sum(rho * (K @ rho))), rel=1e-6
+    )
 
 
 def test_weights_void_claims_about_the_rows():
@@ -65,7 +101,9 @@ def test_weights_void_claims_about_the_rows():
     weighted = machine.fit(X, labels, sample_weight=np.ones(len(X))).certificate_
     assert "risk" not in {claim.quantity for claim in weighted.claims}
     assert any("weighted" in absent.reason for absent in weighted.lacking)
-    stable = made({"solver": "direct"}, y_bound=3.0, x_bound=9.0).fit(X, Y, np.ones(len(X))).certificate_
+    stable = (
+        made({"solver": "direct"}, y_bound=3.0, x_bound=9.0).fit(X, Y, np.ones(len(X))).certificate_
+    )
     assert {claim.quantity for claim in stable.claims} == {"distance to the minimizer"}
 
 
@@ -78,7 +116,9 @@ def test_a_warm_start_goes_on():
         "batch_size": 20,
         "subsample": 30,
     }
-    once, twice = (made(settings, epochs=epochs).fit(X, Y).facts_["gradient_norm"] for epochs in (3, 6))
+    once, twice = (
+        made(settings, epochs=epochs).fit(X, Y).facts_["gradient_norm"] for epochs in (3, 6)
+    )
     model = made(settings, epochs=3, warm_start=True).fit(X, Y)
     assert model.facts_["gradient_norm"] == pytest.approx(once, rel=1e-9)
     assert model.fit(X, Y).facts_["gradient_norm"] == pytest.approx(twice, rel=0.5)
@@ -94,7 +134,10 @@ def test_precomputed_is_the_kernel(solver):
     X, Y, Z = problem()
     k = Laplace(2.0)
     for more in ({}, {"validation_fraction": 0.3, "solver": "eigenpro", "epochs": 20}):
-        plain, looked = made(solver | more, k).fit(X, Y), made(solver | more, "precomputed").fit(k(X, X), Y)
+        plain, looked = (
+            made(solver | more, k).fit(X, Y),
+            made(solver | more, "precomputed").fit(k(X, X), Y),
+        )
         np.testing.assert_allclose(looked.predict(k(Z, X)), plain.predict(Z), atol=1e-5)
         assert looked.centers_ is None
     with pytest.raises(ValueError, match="square matrix"):
@@ -105,11 +148,15 @@ def test_precomputed_matrices_are_cut_right_in_cross_validation():
     X, Y, _ = problem()
     k = Laplace(2.0)
     found = cross_val_score(made({"solver": "direct"}, "precomputed"), k(X, X), Y, cv=3)
-    np.testing.assert_allclose(found, cross_val_score(made({"solver": "direct"}, k), X, Y, cv=3), atol=1e-9)
+    np.testing.assert_allclose(
+        found, cross_val_score(made({"solver": "direct"}, k), X, Y, cv=3), atol=1e-9
+    )
 
 
 @pytest.mark.parametrize("solver", SOLVERS, ids=["direct", "cached", "uncached"])
-@pytest.mark.parametrize("k", [Gaussian(3.0) + 0.5 * Linear(), Laplace(2.0) * Gaussian(4.0)], ids=repr)
+@pytest.mark.parametrize(
+    "k", [Gaussian(3.0) + 0.5 * Linear(), Laplace(2.0) * Gaussian(4.0)], ids=repr
+)
 def test_sums_and_products(solver, k):
     X, Y, Z = problem()
     expected = k(Z, X) @ np.linalg.solve(k(X, X) + 1e-2 * len(X) * np.eye(len(X)), Y)
@@ -126,13 +173,25 @@ def test_each_epoch_says_how_far_it_is(capsys):
 
 @pytest.mark.filterwarnings("ignore:the kernel matrix of")
 def test_thousands_of_small_problems_agree_with_a_direct_solution():
-    """Both solvers, all kernels, λ over five decades: f at new rows within what the residual allows."""
+    """Both solvers, all kernels, λ over five decades: f at new rows within what the residual
+    allows.
+    """
     rng = np.random.default_rng(0)
-    kernels = [Linear(), Gaussian(1.0), Laplace(0.7), Gaussian(5.0) * Laplace(3.0), Linear() + Gaussian(2.0)]
+    kernels = [
+        Linear(),
+        Gaussian(1.0),
+        Laplace(0.7),
+        Gaussian(5.0) * Laplace(3.0),
+        Linear() + Gaussian(2.0),
+    ]
     close = []
     for trial in range(2000):
         n, d = int(rng.integers(1, 13)), int(rng.integers(1, 4))
-        X, Z, Y = rng.normal(size=(n, d)), rng.normal(size=(3, d)), rng.normal(size=(n, 1)) * 10 ** rng.uniform(-3, 3)
+        X, Z, Y = (
+            rng.normal(size=(n, d)),
+            rng.normal(size=(3, d)),
+            rng.normal(size=(n, 1)) * 10 ** rng.uniform(-3, 3),
+        )
         if trial % 3 == 0:
             X[rng.integers(n)] = X[0]
         k, lam = kernels[trial % len(kernels)], 10 ** rng.uniform(-3, 2)
@@ -149,7 +208,9 @@ def test_thousands_of_small_problems_agree_with_a_direct_solution():
                 "tol": 1e-9,
                 "batch_size": int(rng.integers(1, n + 1)),
             }
-            found = EigenProRegressor(k, regularization=lam, device="cpu", random_state=trial, **more).fit(X, Y)
+            found = EigenProRegressor(
+                k, regularization=lam, device="cpu", random_state=trial, **more
+            ).fit(X, Y)
             reach = np.sqrt(k.diagonal(Z))[:, None] * found.facts_["gradient_norm"] / (2 * lam)
             assert (np.abs(found.predict(Z) - expected) <= reach + tolerance).all()
             close.append(bool((reach <= 1e-2 * np.abs(Y).max()).all()))
@@ -173,28 +234,41 @@ def test_fewer_centers_than_rows(tmp_path):
     few = EigenProRegressor("gaussian", centers=60, **settings).fit(X, y)
     assert few.centers_.shape == (60, 3)
     assert few.coef_.shape == (60,)
-    K, own = Gaussian.of_bandwidth(3.0)(X, few.centers_), Gaussian.of_bandwidth(3.0)(few.centers_, few.centers_)
+    K, own = (
+        Gaussian.of_bandwidth(3.0)(X, few.centers_),
+        Gaussian.of_bandwidth(3.0)(few.centers_, few.centers_),
+    )
     values, vectors = np.linalg.eigh(own)
     root = np.sqrt(600e-6 * np.maximum(values, 0.0))[:, None] * vectors.T
     least = np.linalg.lstsq(np.vstack([K, root]), np.append(y, np.zeros(60)), rcond=1e-15)[0]
     np.testing.assert_allclose(few.predict(X), K @ least, atol=1e-3)
-    assert few.facts_["training_risk"] == pytest.approx(np.mean((few.predict(X) - y) ** 2), rel=1e-3)
+    assert few.facts_["training_risk"] == pytest.approx(
+        np.mean((few.predict(X) - y) ** 2), rel=1e-3
+    )
     path = tmp_path / "rows.parquet"
     frame = pd.DataFrame(X, columns=list("abc")).assign(y=y, kind=np.where(y > 1, "big", "small"))
     frame.to_parquet(path)
-    filed = EigenProRegressor("gaussian", centers=60, **settings).fit_file(path, "y", features=["a", "b", "c"])
+    filed = EigenProRegressor("gaussian", centers=60, **settings).fit_file(
+        path, "y", features=["a", "b", "c"]
+    )
     np.testing.assert_allclose(filed.predict(frame[["a", "b", "c"]]), few.predict(X), rtol=1e-9)
     np.save(tmp_path / "X.npy", X)
     mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
     np.testing.assert_allclose(
-        EigenProRegressor("gaussian", centers=60, **settings).fit(mapped, y).predict(X), few.predict(X)
+        EigenProRegressor("gaussian", centers=60, **settings).fit(mapped, y).predict(X),
+        few.predict(X),
     )
-    machine = EigenProClassifier("gaussian", centers=60, **settings).fit_file(path, "kind", features=["a", "b", "c"])
+    machine = EigenProClassifier("gaussian", centers=60, **settings).fit_file(
+        path, "kind", features=["a", "b", "c"]
+    )
     assert machine.classes_.tolist() == ["big", "small"]
     assert machine.score(frame[["a", "b", "c"]], frame["kind"]) > 0.95
     claims = {claim.quantity for claim in machine.certificate_.claims}
     assert claims == {"risk"}
-    assert {absent.what for absent in few.certificate_.lacking} >= {"distance to the minimizer", "uniform stability"}
+    assert {absent.what for absent in few.certificate_.lacking} >= {
+        "distance to the minimizer",
+        "uniform stability",
+    }
 
 
 def test_a_warm_start_with_centers_and_what_does_not_go_with_them(capsys):
@@ -219,14 +293,20 @@ def test_leave_one_out_chooses_bandwidth_and_penalty():
     rng = np.random.default_rng(0)
     X = rng.uniform(-3, 3, size=(150, 1))
     y = np.sin(3 * X[:, 0]) + 0.1 * rng.normal(size=150)
-    chosen = EigenProRegressor("gaussian", bandwidth="loo", regularization="loo", device="cpu", random_state=0).fit(X, y)
-    poor = EigenProRegressor("gaussian", bandwidth=30.0, regularization=1e-3, device="cpu").fit(X, y)
+    chosen = EigenProRegressor(
+        "gaussian", bandwidth="loo", regularization="loo", device="cpu", random_state=0
+    ).fit(X, y)
+    poor = EigenProRegressor("gaussian", bandwidth=30.0, regularization=1e-3, device="cpu").fit(
+        X, y
+    )
     Z = np.linspace(-2.5, 2.5, 50)[:, None]
     errors = [np.mean((model.predict(Z) - np.sin(3 * Z[:, 0])) ** 2) for model in (chosen, poor)]
     assert errors[0] < 0.02 < errors[1]
     assert chosen.facts_["tuned"]
     assert not poor.facts_["tuned"]
-    assert EigenProClassifier(regularization="loo", device="cpu").fit(X, y > 0).score(X, y > 0) > 0.9
+    assert (
+        EigenProClassifier(regularization="loo", device="cpu").fit(X, y > 0).score(X, y > 0) > 0.9
+    )
     with pytest.raises(ValueError, match="or 'loo', not 'gcv'"):
         EigenProRegressor(regularization="gcv").fit(X, y)
 
@@ -241,8 +321,18 @@ def test_the_record_is_measured_again_with_weights_matrices_and_several_outputs(
         (EigenProRegressor(bandwidth=2.0, **shared), X, Y, weights),
         (EigenProRegressor(bandwidth=2.0, validation_fraction=0.3, **shared), X, Y[:, 0], weights),
         (EigenProRegressor("precomputed", **shared), X @ X.T, Y, None),
-        (EigenProRegressor(0.5 * Gaussian(2.0) + Linear(), y_bound=9.0, x_bound=9.0, **shared), X, Y, None),
-        (EigenProClassifier(bandwidth="loo", **shared | {"regularization": "loo"}), X, labels, None),
+        (
+            EigenProRegressor(0.5 * Gaussian(2.0) + Linear(), y_bound=9.0, x_bound=9.0, **shared),
+            X,
+            Y,
+            None,
+        ),
+        (
+            EigenProClassifier(bandwidth="loo", **shared | {"regularization": "loo"}),
+            X,
+            labels,
+            None,
+        ),
         (EigenProClassifier(bandwidth=2.0, **shared), torch.from_numpy(X), labels, weights),
     ]
     for learner, rows, targets, w in fits:
@@ -253,7 +343,9 @@ def test_the_record_is_measured_again_with_weights_matrices_and_several_outputs(
         model.facts_["training_risk"] *= 0.999
         told = model.certificate_.verify(model, rows, targets, sample_weight=w).differences
         assert told == ("training_risk: not what model and rows give",)
-    assert "the rows are not those" in str(model.certificate_.verify(model, 2 * rows, targets, sample_weight=w))
+    assert "the rows are not those" in str(
+        model.certificate_.verify(model, 2 * rows, targets, sample_weight=w)
+    )
 
 
 def test_centers_are_measured_again_on_the_rows_that_were_not_held_out():
@@ -264,6 +356,8 @@ def test_centers_are_measured_again_on_the_rows_that_were_not_held_out():
     others = X.copy()
     others[np.delete(np.arange(60), model.held_out_)[0]] += 3.0
     assert "training_risk" in str(model.certificate_.verify(model, others, Y))
-    assert "sample_weight goes with centers=None" in str(model.certificate_.verify(model, X, Y, sample_weight=np.ones(60)))
+    assert "sample_weight goes with centers=None" in str(
+        model.certificate_.verify(model, X, Y, sample_weight=np.ones(60))
+    )
     del model.held_out_  # as version 0.2 left it
     assert "did not keep which rows were held out" in str(model.certificate_.verify(model, X, Y))

@@ -1,4 +1,6 @@
-"""Kernels against mpmath, against scikit-learn with its own parameters, and against Mercer's condition."""
+"""Kernels against mpmath, against scikit-learn with its own parameters, and against Mercer's
+condition.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,15 @@ from surelearn.kernel.functions import (
     squared_distances,
 )
 
-ALL = [Linear(), Polynomial(2), Polynomial(5), Gaussian(0.7), Gaussian(30.0), Laplace(0.7), Laplace(9.0)]
+ALL = [
+    Linear(),
+    Polynomial(2),
+    Polynomial(5),
+    Gaussian(0.7),
+    Gaussian(30.0),
+    Laplace(0.7),
+    Laplace(9.0),
+]
 ALL += [Matern(2.0, 1.5), Matern(0.7, 2.5)]
 RNG = np.random.default_rng(0)
 
@@ -39,7 +49,9 @@ def by_hand(k: Kernel, x, z):
             t = mp.sqrt(2 * mp.mpf(k.nu) * squared) / mp.mpf(k.sigma)
             return float((1 + t + (t**2 / 3 if k.nu == 2.5 else 0)) * mp.exp(-t))
         assert isinstance(k, (Gaussian, Laplace))
-        return float(mp.exp(-(squared if isinstance(k, Gaussian) else mp.sqrt(squared)) / mp.mpf(k.sigma)))
+        return float(
+            mp.exp(-(squared if isinstance(k, Gaussian) else mp.sqrt(squared)) / mp.mpf(k.sigma))
+        )
 
 
 @pytest.mark.parametrize("k", ALL, ids=repr)
@@ -50,7 +62,9 @@ def test_kernels_are_example_7_7(k, shift):
     X[1] = Z[1]
     expected = [[by_hand(k, x, z) for z in Z] for x in X]
     np.testing.assert_allclose(k(X, Z), expected, rtol=1e-11)
-    np.testing.assert_allclose(k(sparse.csr_array(X), sparse.csr_array(Z)), expected, rtol=1e-9 if shift == 0 else 1e-4)
+    np.testing.assert_allclose(
+        k(sparse.csr_array(X), sparse.csr_array(Z)), expected, rtol=1e-9 if shift == 0 else 1e-4
+    )
 
 
 @pytest.mark.parametrize("k", ALL, ids=repr)
@@ -58,7 +72,9 @@ def test_kernels_are_example_7_7(k, shift):
 def test_diagonal_is_the_matrix_diagonal(k, make):
     X = make(RNG.normal(size=(7, 4)))
     np.testing.assert_allclose(k.diagonal(X), np.diag(k(X, X)), rtol=1e-13)
-    assert np.sqrt(k.diagonal(X)).max() <= k.radius(float(np.sqrt(Linear().diagonal(X).max()))) * (1 + 1e-12)
+    assert np.sqrt(k.diagonal(X)).max() <= k.radius(float(np.sqrt(Linear().diagonal(X).max()))) * (
+        1 + 1e-12
+    )
 
 
 @pytest.mark.parametrize("k", ALL, ids=repr)
@@ -80,11 +96,18 @@ def test_the_distance_itself_would_not_be_a_kernel():
 
 def test_peers_with_their_own_parameters():
     X, Z = RNG.normal(size=(8, 3)), RNG.normal(size=(9, 3))
-    np.testing.assert_allclose(Gaussian(2.5)(X, Z), pairwise.rbf_kernel(X, Z, gamma=1 / 2.5), rtol=1e-12)
-    np.testing.assert_allclose(Polynomial(4)(X, Z), pairwise.polynomial_kernel(X, Z, degree=4, gamma=1, coef0=1))
-    assert not np.allclose(Laplace(2.5)(X, Z), pairwise.laplacian_kernel(X, Z, gamma=1 / 2.5))  # theirs is ℓ₁
+    np.testing.assert_allclose(
+        Gaussian(2.5)(X, Z), pairwise.rbf_kernel(X, Z, gamma=1 / 2.5), rtol=1e-12
+    )
+    np.testing.assert_allclose(
+        Polynomial(4)(X, Z), pairwise.polynomial_kernel(X, Z, degree=4, gamma=1, coef0=1)
+    )
+    # theirs is ℓ₁
+    assert not np.allclose(Laplace(2.5)(X, Z), pairwise.laplacian_kernel(X, Z, gamma=1 / 2.5))
     assert Gaussian.of_bandwidth(3.0).bandwidth == pytest.approx(3.0)
-    assert Gaussian.of_bandwidth(3.0)(X, Z)[0, 0] == pytest.approx(np.exp(-np.sum((X[0] - Z[0]) ** 2) / 18))
+    assert Gaussian.of_bandwidth(3.0)(X, Z)[0, 0] == pytest.approx(
+        np.exp(-np.sum((X[0] - Z[0]) ** 2) / 18)
+    )
 
 
 @pytest.mark.parametrize("far", [0.0, 1e3, 1e6, 1e8])
@@ -105,7 +128,9 @@ def test_sums_in_pieces(k, monkeypatch):
     monkeypatch.setattr("surelearn.kernel.composites._PIECE", 50)
     assert len(list(k.pieces(X, Z))) == 6
     np.testing.assert_allclose(k.sums(X, Z, c), whole, rtol=1e-10)
-    np.testing.assert_allclose(k.sums(sparse.csr_array(X), sparse.csr_array(Z), c[:, 0]), whole[:, 0], rtol=1e-9)
+    np.testing.assert_allclose(
+        k.sums(sparse.csr_array(X), sparse.csr_array(Z), c[:, 0]), whole[:, 0], rtol=1e-9
+    )
 
 
 def test_names_and_parameters_round_trip():
@@ -136,17 +161,23 @@ def test_refusals_name_the_parameter(which, parameters, message):
 
 def quadratic_features(X):
     """φ(x) of the course's quadratic classifier: xxᵀ row by row, √2·x, and 1 (Definition 7.2)."""
-    return np.hstack([np.einsum("ni,nj->nij", X, X).reshape(len(X), -1), np.sqrt(2.0) * X, np.ones((len(X), 1))])
+    return np.hstack(
+        [np.einsum("ni,nj->nij", X, X).reshape(len(X), -1), np.sqrt(2.0) * X, np.ones((len(X), 1))]
+    )
 
 
 @pytest.mark.parametrize("d", [1, 2, 5])
 def test_the_quadratic_classifier_is_the_polynomial_kernel_of_degree_2(d):
     X, Z = RNG.normal(size=(8, d)), RNG.normal(size=(6, d))
     assert quadratic_features(X).shape == (8, d**2 + d + 1)
-    np.testing.assert_allclose(quadratic_features(X) @ quadratic_features(Z).T, Polynomial(2)(X, Z), rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(
+        quadratic_features(X) @ quadratic_features(Z).T, Polynomial(2)(X, Z), rtol=1e-12, atol=1e-14
+    )
     Q, p, b = RNG.normal(size=(d, d)), RNG.normal(size=d), 0.7
     by_form = [x @ Q @ x + np.sqrt(2.0) * x @ p + b for x in X]
-    np.testing.assert_allclose(quadratic_features(X) @ np.r_[Q.ravel(), p, b], by_form, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(
+        quadratic_features(X) @ np.r_[Q.ravel(), p, b], by_form, rtol=1e-9, atol=1e-12
+    )
 
 
 def test_the_feature_map_is_not_unique_but_the_kernel_is():
@@ -169,7 +200,10 @@ def test_distances_of_near_rows_far_away_do_not_cancel(far, apart, make):
     X = RNG.normal(size=(5, 3)) + far
     Z = X[:4] + apart * RNG.normal(size=(4, 3))
     with mp.workdps(50):
-        expected = [[float(sum((mp.mpf(a) - mp.mpf(b)) ** 2 for a, b in zip(x, z, strict=True))) for z in Z] for x in X]
+        expected = [
+            [float(sum((mp.mpf(a) - mp.mpf(b)) ** 2 for a, b in zip(x, z, strict=True))) for z in Z]
+            for x in X
+        ]
     np.testing.assert_allclose(squared_distances(make(X), make(Z)), expected, rtol=1e-11)
     naive = (X**2).sum(1)[:, None] + (Z**2).sum(1) - 2 * X @ Z.T
     assert far < 1e8 or np.abs(naive / expected - 1).max() > 1e-3  # the test can fail
@@ -186,7 +220,9 @@ def test_a_precomputed_kernel_hands_the_matrix_through():
     assert k(K, K) is not K
     assert k.radius(1.0) is None
     assert kernel("precomputed") == kernel(k.name, **k.parameters()) == k
-    with pytest.raises(ValueError, match="at all 6 training rows together, not at a selection of 2"):
+    with pytest.raises(
+        ValueError, match="at all 6 training rows together, not at a selection of 2"
+    ):
         k(test, K[:2])
     with pytest.raises(ValueError, match="square matrix"):
         k.diagonal(test)

@@ -25,7 +25,9 @@ def test_three_products_of_halves_are_as_good_as_float32(size):
     norms = exact.diagonal().sqrt()
     error = ((found - exact).abs() / (norms[:, None] * norms)).max()
     assert error < 2.0**-20
-    assert (rows.half().double() @ rows.half().double().T - exact).abs().max() > 100 * (found - exact).abs().max()
+    assert (rows.half().double() @ rows.half().double().T - exact).abs().max() > 100 * (
+        found - exact
+    ).abs().max()
     assert halves.left.shape[1] % 64 == 0
 
 
@@ -44,7 +46,8 @@ def test_only_radial_kernels_on_a_device_are_fused():
 @CUDA
 @pytest.mark.parametrize("k", RADIAL, ids=repr)
 @pytest.mark.parametrize(
-    ("n", "m", "d", "outputs"), [(1, 1, 1, 1), (300, 1000, 7, 1), (1000, 129, 100, 3), (500, 700, 784, 20)]
+    ("n", "m", "d", "outputs"),
+    [(1, 1, 1, 1), (300, 1000, 7, 1), (1000, 129, 100, 3), (500, 700, 784, 20)],
 )
 def test_fused_is_the_kernel(k, n, m, d, outputs):
     rng = np.random.default_rng(n)
@@ -57,7 +60,13 @@ def test_fused_is_the_kernel(k, n, m, d, outputs):
     np.testing.assert_array_equal(gram, gram.T)
     np.testing.assert_array_equal(gram.diagonal(), 1.0)
     c = rng.normal(size=(m, outputs))
-    found = evaluator.times(evaluator.rows(Z), evaluator.points, torch.from_numpy(c).cuda().float(), 2.0**28).cpu().numpy()
+    found = (
+        evaluator.times(
+            evaluator.rows(Z), evaluator.points, torch.from_numpy(c).cuda().float(), 2.0**28
+        )
+        .cpu()
+        .numpy()
+    )
     np.testing.assert_allclose(found, k(Z, X) @ c, atol=2e-5 * np.sqrt(m))
 
 
@@ -76,11 +85,14 @@ def test_a_fit_on_the_device_is_the_fit_on_the_cpu(memory_limit):
         "solver": "eigenpro",
     }
     models = [
-        EigenProRegressor(device=device, memory_limit=memory_limit, **settings).fit(X, y) for device in ("cuda", "cpu")
+        EigenProRegressor(device=device, memory_limit=memory_limit, **settings).fit(X, y)
+        for device in ("cuda", "cpu")
     ]
     on_device, on_cpu = (model.predict(X[:100]) for model in models)
     np.testing.assert_allclose(on_device, on_cpu, atol=1e-3)
-    tensors = EigenProRegressor(device="cuda", **settings).fit(torch.from_numpy(X).cuda(), torch.from_numpy(y).cuda())
+    tensors = EigenProRegressor(device="cuda", **settings).fit(
+        torch.from_numpy(X).cuda(), torch.from_numpy(y).cuda()
+    )
     found = tensors.predict(torch.from_numpy(X[:100]).cuda())
     assert found.is_cuda
     np.testing.assert_allclose(found.cpu().numpy(), on_cpu, atol=1e-3)

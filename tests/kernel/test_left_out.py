@@ -16,10 +16,14 @@ LABELS = np.array(["a", "b", "c"])[RNG.integers(0, 3, 25)]
 def without(model, X, y, i):
     """The fit without row i, the total penalty nλ held fixed."""
     n, rows = len(X), np.delete(np.arange(len(X)), i)
-    return type(model)(**{**model.get_params(), "regularization": model.regularization * n / (n - 1)}).fit(X[rows], y[rows])
+    return type(model)(
+        **{**model.get_params(), "regularization": model.regularization * n / (n - 1)}
+    ).fit(X[rows], y[rows])
 
 
-@pytest.mark.parametrize("kernel", [Gaussian(3.0), Laplace(0.7), Gaussian(3.0) + 0.5 * Linear()], ids=repr)
+@pytest.mark.parametrize(
+    "kernel", [Gaussian(3.0), Laplace(0.7), Gaussian(3.0) + 0.5 * Linear()], ids=repr
+)
 @pytest.mark.parametrize("y", [Y[:, 0], Y], ids=["one output", "two outputs"])
 @pytest.mark.parametrize("regularization", [0.0, 0.02])
 def test_every_fit_without_a_row(kernel, y, regularization):
@@ -37,11 +41,15 @@ def test_every_fit_without_a_row(kernel, y, regularization):
 def test_of_classes():
     model = EigenProClassifier(bandwidth=1.5, regularization=0.01, device="cpu").fit(X, LABELS)
     values = list(left_out(model, Z).values())
-    np.testing.assert_allclose(values[3], without(model, X, LABELS, 3).decision_function(Z), atol=1e-8)
+    np.testing.assert_allclose(
+        values[3], without(model, X, LABELS, 3).decision_function(Z), atol=1e-8
+    )
 
 
 def test_where_there_is_no_closed_form():
-    iterated = EigenProRegressor(bandwidth=1.0, solver="eigenpro", device="cpu", random_state=0).fit(X, Y)
+    iterated = EigenProRegressor(
+        bandwidth=1.0, solver="eigenpro", device="cpu", random_state=0
+    ).fit(X, Y)
     assert left_out(iterated, Z) is None
     singular = EigenProRegressor("linear", solver="direct", device="cpu").fit(X, Y)
     assert left_out(singular, Z) is None

@@ -1,4 +1,6 @@
-"""Linear EigenPro against least squares, ridge, kernel EigenPro with the linear kernel, and data that break steps."""
+"""Linear EigenPro against least squares, ridge, kernel EigenPro with the linear kernel, and
+data that break steps.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,8 @@ from surelearn.kernel.functions import Linear
 from surelearn.kernel.linear_form import LinearEigenProRegressor
 from surelearn.kernel.linear_iteration import LinearIteration, covariance_eigensystem, minimize
 
-EXACT = {"tol": 1e-13, "epochs": 300, "random_state": 0, "fit_intercept": False}  # as the references are
+# as the references are
+EXACT = {"tol": 1e-13, "epochs": 300, "random_state": 0, "fit_intercept": False}
 
 
 def exact(X, Y, lam):
@@ -47,8 +50,12 @@ def test_a_thousand_small_problems(part):
         off = np.linalg.norm(model.coef_.T - expected)
         assert off <= 1e-7 * np.linalg.norm(expected), f"seed {seed}"
         if lam:
-            assert off <= model.facts_["gradient_norm"] / (2 * lam) + 1e-12 * np.linalg.norm(expected), f"seed {seed}"
-        np.testing.assert_allclose(model.facts_["training_risk"], ((X @ expected - Y) ** 2).sum(1).mean(), atol=1e-9)
+            assert off <= model.facts_["gradient_norm"] / (2 * lam) + 1e-12 * np.linalg.norm(
+                expected
+            ), f"seed {seed}"
+        np.testing.assert_allclose(
+            model.facts_["training_risk"], ((X @ expected - Y) ** 2).sum(1).mean(), atol=1e-9
+        )
 
 
 @pytest.mark.parametrize("step", [None, 0.05, 1e9])
@@ -61,7 +68,9 @@ def test_without_preconditioner_the_solution_is_the_same(lam, step):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore" if step == 1e9 else "error")
             exactly = EXACT | {"epochs": 20000, "tol": 1e-12}
-            run = LinearEigenProRegressor(regularization=lam, directions=q, batch_size=10, step=step, **exactly).fit(X, y)
+            run = LinearEigenProRegressor(
+                regularization=lam, directions=q, batch_size=10, step=step, **exactly
+            ).fit(X, y)
         np.testing.assert_allclose(run.coef_, exact(X, y, lam), atol=1e-9)
         assert run.facts_["directions"] == q
         assert run.facts_["step_capped"] is (step == 1e9)
@@ -77,13 +86,17 @@ def test_it_is_kernel_eigenpro_with_the_linear_kernel_step_by_step(q, outputs):
     rng = np.random.default_rng(q)
     X, Y = rng.normal(size=(40, 6)), rng.normal(size=(40, outputs))
     chosen = {"size": 20, "directions": q, "batch_size": 10, "step": 0.2}
-    by_rows = Iteration(Evaluator(Linear(), X, "cpu", "float64"), torch.from_numpy(Y), 0.0, budget=1e9, **chosen)
+    by_rows = Iteration(
+        Evaluator(Linear(), X, "cpu", "float64"), torch.from_numpy(Y), 0.0, budget=1e9, **chosen
+    )
     by_weights = LinearIteration(X, Y, 0.0, **chosen)
     for _ in range(5):
         order = rng.permutation(4)
         by_rows.epoch(order)
         by_weights.epoch(order)
-        np.testing.assert_allclose(X.T @ by_rows.alpha.numpy(), by_weights.weights, rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(
+            X.T @ by_rows.alpha.numpy(), by_weights.weights, rtol=1e-9, atol=1e-12
+        )
     assert not by_rows.capped
     assert not by_weights.capped
     assert np.linalg.norm(by_weights.weights) > 0.1
@@ -96,11 +109,20 @@ def test_it_has_the_solution_of_the_kernel_learner(lam):
 
     rng = np.random.default_rng(2)
     X, Y = rng.normal(size=(40, 80 if lam == 0 else 5)), rng.normal(size=(40, 2))
-    more = {"solver": "eigenpro", "dtype": "float64", "device": "cpu", "epochs": 400, "tol": 1e-9, "random_state": 0}
+    more = {
+        "solver": "eigenpro",
+        "dtype": "float64",
+        "device": "cpu",
+        "epochs": 400,
+        "tol": 1e-9,
+        "random_state": 0,
+    }
     kernel_model = EigenProRegressor(Linear(), regularization=lam, batch_size=20, **more).fit(X, Y)
     assert kernel_model.facts_["stopped"] == "converged"
     model = LinearEigenProRegressor(regularization=lam, batch_size=20, **EXACT).fit(X, Y)
-    np.testing.assert_allclose(model.coef_.T, kernel_model.centers_.T @ kernel_model.coef_, atol=1e-6)
+    np.testing.assert_allclose(
+        model.coef_.T, kernel_model.centers_.T @ kernel_model.coef_, atol=1e-6
+    )
 
 
 def test_the_leading_directions_are_flattened_to_the_next_one():
@@ -109,8 +131,12 @@ def test_the_leading_directions_are_flattened_to_the_next_one():
     preconditioned = run.precondition(X.T @ X / 30 + 0.5 * np.eye(6))
     values = np.linalg.eigvalsh(X.T @ X / 30)[::-1] + 0.5
     expected = np.sort([values[2], values[2], *values[2:]])
-    np.testing.assert_allclose(np.sort(np.linalg.eigvals(preconditioned).real), expected, rtol=1e-10)
-    assert run.largest(slice(0, 30), iterations=200) * run.batch_size / 30 == pytest.approx(values[2], rel=1e-3)
+    np.testing.assert_allclose(
+        np.sort(np.linalg.eigvals(preconditioned).real), expected, rtol=1e-10
+    )
+    assert run.largest(slice(0, 30), iterations=200) * run.batch_size / 30 == pytest.approx(
+        values[2], rel=1e-3
+    )
 
 
 @pytest.mark.parametrize("shape", [(30, 5), (5, 30), (1, 4), (4, 1)])
@@ -125,7 +151,9 @@ def test_the_eigensystem_is_the_covariance(shape):
 
 HARD = {
     "copies": lambda rng: np.repeat(rng.normal(size=(30, 4)), 10, axis=0),
-    "constant columns": lambda rng: np.c_[np.ones((300, 2)), rng.normal(size=(300, 2)), np.zeros((300, 1))],
+    "constant columns": lambda rng: np.c_[
+        np.ones((300, 2)), rng.normal(size=(300, 2)), np.zeros((300, 1))
+    ],
     "one row": lambda rng: rng.normal(size=(1, 7)),
     "one column": lambda rng: rng.normal(size=(50, 1)),
     "fewer rows than directions": lambda rng: rng.normal(size=(3, 50)),
@@ -147,10 +175,18 @@ def test_no_setting_diverges(name, lam, dtype):
     X = HARD[name](rng).astype(dtype)
     y = rng.normal(size=len(X))
     zero = (y**2).mean()
-    for more in ({}, {"directions": 0}, {"batch_size": 1}, {"subsample": 2, "batch_size": 32}, {"directions": 500}):
+    for more in (
+        {},
+        {"directions": 0},
+        {"batch_size": 1},
+        {"subsample": 2, "batch_size": 32},
+        {"directions": 500},
+    ):
         if more.get("batch_size") == 1 and len(X) > 300:
             continue
-        model = LinearEigenProRegressor(regularization=lam, random_state=0, epochs=10, **more, fit_intercept=False).fit(X, y)
+        model = LinearEigenProRegressor(
+            regularization=lam, random_state=0, epochs=10, **more, fit_intercept=False
+        ).fit(X, y)
         norm, risk = model.facts_["norm"], model.facts_["training_risk"]
         assert np.isfinite(model.coef_).all()
         assert risk + lam * norm**2 <= zero * (1 + 1e-5), more
@@ -165,7 +201,9 @@ def test_squares_that_leave_the_range_do_not_matter(size):
     scaled = LinearEigenProRegressor(**EXACT).fit(X * size, Y)
     np.testing.assert_allclose(scaled.coef_ * size, plain.coef_, rtol=1e-9)
     targets = LinearEigenProRegressor(regularization=1.0, **EXACT).fit(X, Y * size)
-    np.testing.assert_allclose(targets.coef_ / size, LinearEigenProRegressor(regularization=1.0, **EXACT).fit(X, Y).coef_)
+    np.testing.assert_allclose(
+        targets.coef_ / size, LinearEigenProRegressor(regularization=1.0, **EXACT).fit(X, Y).coef_
+    )
     assert str(targets.certificate_)
     with pytest.raises(ValueError, match="the weights overflow"):
         LinearEigenProRegressor(**EXACT).fit(X * 1e-200, Y * 1e200)
@@ -184,7 +222,14 @@ def test_blocks_grow_where_rows_contradict_each_other_and_not_where_they_agree()
 
 def test_full_steps_never_increase_the_gradient():
     rng = np.random.default_rng(0)
-    run = LinearIteration(rng.normal(size=(50, 20)), rng.normal(size=(50, 1)), 0.0, size=25, directions=5, batch_size=50)
+    run = LinearIteration(
+        rng.normal(size=(50, 20)),
+        rng.normal(size=(50, 1)),
+        0.0,
+        size=25,
+        directions=5,
+        batch_size=50,
+    )
     sizes = []
     for _ in range(30):
         gradient, size = run.full_gradient()
@@ -195,7 +240,9 @@ def test_full_steps_never_increase_the_gradient():
 
 def test_an_epoch_that_diverges_is_taken_back():
     rng = np.random.default_rng(0)
-    run = LinearIteration(rng.normal(size=(50, 5)), rng.normal(size=(50, 1)), 0.0, directions=0, batch_size=50)
+    run = LinearIteration(
+        rng.normal(size=(50, 5)), rng.normal(size=(50, 1)), 0.0, directions=0, batch_size=50
+    )
     run._steps[0, 50] = 1e3
     reason, _ = minimize(run, 200, 1e-8, np.random.RandomState(0))
     assert reason == "converged"
@@ -204,15 +251,23 @@ def test_an_epoch_that_diverges_is_taken_back():
 
 def test_preconditioning_needs_fewer_epochs():
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(3000, 30)) @ np.linalg.qr(rng.normal(size=(30, 30)))[0] * np.arange(1, 31) ** -1.0
+    X = (
+        rng.normal(size=(3000, 30))
+        @ np.linalg.qr(rng.normal(size=(30, 30)))[0]
+        * np.arange(1, 31) ** -1.0
+    )
     y = X @ rng.normal(size=30) + 0.1 * rng.normal(size=3000)
     plain, ours = (
-        LinearEigenProRegressor(directions=q, **EXACT | {"epochs": 5000, "tol": 1e-4, "batch_size": 3000}).fit(X, y)
+        LinearEigenProRegressor(
+            directions=q, **EXACT | {"epochs": 5000, "tol": 1e-4, "batch_size": 3000}
+        ).fit(X, y)
         for q in (0, None)
     )
     assert plain.facts_["stopped"] == ours.facts_["stopped"] == "converged"
     assert ours.epochs_ < plain.epochs_ / 10
-    assert ours.facts_["acceleration_measured"] == pytest.approx(ours.facts_["acceleration_predicted"], rel=0.3)
+    assert ours.facts_["acceleration_measured"] == pytest.approx(
+        ours.facts_["acceleration_predicted"], rel=0.3
+    )
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -244,7 +299,9 @@ def test_the_distance_claim_counts_rounding():
 
 def test_what_is_not_claimed_says_why():
     X, Y = problem(4)
-    absent = str(LinearEigenProRegressor(regularization=0.0, random_state=0).fit(X, Y).certificate_.lacking)
+    absent = str(
+        LinearEigenProRegressor(regularization=0.0, random_state=0).fit(X, Y).certificate_.lacking
+    )
     assert "without a penalty" in absent
     assert "EigenProRegressor(kernel='linear')" in absent
 

@@ -1,4 +1,6 @@
-"""The Moore–Aronszajn check: it accepts kernels, and what it says against others can be checked by hand."""
+"""The Moore–Aronszajn check: it accepts kernels, and what it says against others can be checked
+by hand.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,14 @@ import pytest
 from scipy import sparse
 from scipy.spatial.distance import cdist
 
-from surelearn.kernel.functions import Gaussian, Laplace, Linear, Matern, Polynomial, squared_distances
+from surelearn.kernel.functions import (
+    Gaussian,
+    Laplace,
+    Linear,
+    Matern,
+    Polynomial,
+    squared_distances,
+)
 from surelearn.kernel.positivity import check_positive
 
 RNG = np.random.default_rng(0)
@@ -24,7 +33,9 @@ NONE = {
 
 
 @pytest.mark.parametrize(
-    "k", [Linear(), Polynomial(3), Gaussian(0.1), Gaussian(1e4), Laplace(1.0), Matern(2.0, 2.5)], ids=repr
+    "k",
+    [Linear(), Polynomial(3), Gaussian(0.1), Gaussian(1e4), Laplace(1.0), Matern(2.0, 2.5)],
+    ids=repr,
 )
 @pytest.mark.parametrize("shift", [0.0, 1e6])
 def test_kernels_pass(k, shift):
@@ -97,7 +108,12 @@ def test_the_sample_is_random_and_repeatable():
     [
         (Linear(), np.ones((3, 2)), {"rows": 0}, "rows must be a whole number of at least 1"),
         (Linear(), np.ones(3), {}, "X must be rows"),
-        (lambda X, Z: (X @ Z.T)[:, 0], np.ones((3, 2)), {}, "kernel must return the matrix of 3 × 3 values"),
+        (
+            lambda X, Z: (X @ Z.T)[:, 0],
+            np.ones((3, 2)),
+            {},
+            "kernel must return the matrix of 3 × 3 values",
+        ),
         (lambda X, Z: (X @ Z.T) / np.nan, np.ones((3, 2)), {}, "not finite"),
     ],
 )

@@ -1,4 +1,6 @@
-"""Random features against the kernels they stand for, and minimum-norm least squares against the pseudo-inverse."""
+"""Random features against the kernels they stand for, and minimum-norm least squares against
+the pseudo-inverse.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,9 @@ def test_scikit_learn_accepts_the_maps(estimator, check):
 def estimates(k, orthogonal, D, repeats):
     found = []
     for seed in range(repeats):
-        mapping = FourierFeatures(k, n_components=D, orthogonal=orthogonal, random_state=seed).fit(X)
+        mapping = FourierFeatures(k, n_components=D, orthogonal=orthogonal, random_state=seed).fit(
+            X
+        )
         found.append(mapping.transform(X) @ mapping.transform(Z).T)
     return np.array(found)
 
@@ -64,9 +68,12 @@ def test_the_standard_error_is_the_stated_one_and_orthogonal_frequencies_lower_i
 
 @pytest.mark.parametrize("k", KERNELS, ids=repr)
 def test_one_frequency_of_each_kind_has_the_same_length(k):
-    """Orthogonal frequencies have the lengths of independent ones: quartiles of ‖ω‖, 20,000 draws."""
+    """Orthogonal frequencies have the lengths of independent ones: quartiles of ‖ω‖, 20,000
+    draws.
+    """
     lengths = [
-        np.linalg.norm(draw_frequencies(k, 3, 20_000, which, np.random.RandomState(1)), axis=0) for which in (False, True)
+        np.linalg.norm(draw_frequencies(k, 3, 20_000, which, np.random.RandomState(1)), axis=0)
+        for which in (False, True)
     ]
     np.testing.assert_allclose(*(np.percentile(each, [25, 50, 75]) for each in lengths), rtol=0.04)
 
@@ -104,9 +111,16 @@ def test_relu_features_are_unbiased_for_the_arc_cosine_kernel(bias):
 @pytest.mark.parametrize("make", [FourierFeatures, ReluFeatures])
 def test_a_seed_gives_the_same_features_for_dense_and_sparse_rows_and_they_have_names(make):
     mapping = make(n_components=6, random_state=3).fit(X)
-    np.testing.assert_allclose(make(n_components=6, random_state=3).fit_transform(sparse.csr_array(X)), mapping.transform(X))
-    assert list(mapping.get_feature_names_out()) == [f"{make.__name__.lower()}{i}" for i in range(6)]
-    assert not np.allclose(make(n_components=6, random_state=4).fit_transform(X), mapping.transform(X))
+    np.testing.assert_allclose(
+        make(n_components=6, random_state=3).fit_transform(sparse.csr_array(X)),
+        mapping.transform(X),
+    )
+    assert list(mapping.get_feature_names_out()) == [
+        f"{make.__name__.lower()}{i}" for i in range(6)
+    ]
+    assert not np.allclose(
+        make(n_components=6, random_state=4).fit_transform(X), mapping.transform(X)
+    )
 
 
 # ---- least squares
@@ -116,7 +130,9 @@ def design(model, rows):
     if model.features == "relu":
         mapping = ReluFeatures(model.n_components, random_state=model.random_state)
     else:
-        mapping = FourierFeatures(model.features, sigma=model.sigma, n_components=model.n_components, random_state=0)
+        mapping = FourierFeatures(
+            model.features, sigma=model.sigma, n_components=model.n_components, random_state=0
+        )
     return mapping.fit_transform(rows)
 
 
@@ -126,7 +142,9 @@ def design(model, rows):
 @pytest.mark.parametrize("targets", [1, 3])
 def test_it_is_the_pseudo_inverse_of_the_features(features, intercept, D, targets):
     rows, Y = RNG.normal(size=(40, 5)), 7 + RNG.normal(size=(40, targets))
-    model = RandomFeaturesRegressor(features, sigma=5.0, n_components=D, intercept=intercept, random_state=0)
+    model = RandomFeaturesRegressor(
+        features, sigma=5.0, n_components=D, intercept=intercept, random_state=0
+    )
     model.fit(rows, Y if targets > 1 else Y[:, 0])
     phi, level = design(model, rows), np.zeros(targets)
     if intercept == "free":
@@ -135,7 +153,9 @@ def test_it_is_the_pseudo_inverse_of_the_features(features, intercept, D, target
         level = level - middle @ expected
     else:
         expected = np.linalg.pinv(phi) @ Y
-    np.testing.assert_allclose(np.atleast_2d(model.coef_).T, expected, rtol=1e-6, atol=1e-8 * np.abs(expected).max())
+    np.testing.assert_allclose(
+        np.atleast_2d(model.coef_).T, expected, rtol=1e-6, atol=1e-8 * np.abs(expected).max()
+    )
     assert model.facts_["weight_norm"] == pytest.approx(np.linalg.norm(expected), rel=1e-7)
     np.testing.assert_allclose(np.ravel(model.intercept_), level, atol=1e-6)
     fitted = model.predict(rows).reshape(Y.shape)
@@ -150,14 +170,18 @@ def test_pieces_change_nothing(monkeypatch):
     asked = {"sigma": 0.1, "n_components": 30, "random_state": 0}
     whole = RandomFeaturesRegressor(**asked).fit(rows, y)
     monkeypatch.setattr(random_features, "_PIECE", 1)
-    monkeypatch.setattr(random_features, "_pieces", lambda n, _: [slice(i, i + 37) for i in range(0, n, 37)])
+    monkeypatch.setattr(
+        random_features, "_pieces", lambda n, _: [slice(i, i + 37) for i in range(0, n, 37)]
+    )
     pieces = RandomFeaturesRegressor(**asked).fit(sparse.csr_array(rows), y)
     np.testing.assert_allclose(pieces.coef_, whole.coef_, rtol=1e-7)
     np.testing.assert_allclose(pieces.predict(rows), whole.predict(rows), rtol=1e-9)
 
 
 def test_the_cost_is_linear_in_n():
-    """Eight times the rows cost at most 16 times the time (8 if linear, 64 if quadratic); the least of three runs."""
+    """Eight times the rows cost at most 16 times the time (8 if linear, 64 if quadratic); the
+    least of three runs.
+    """
 
     def seconds(n):
         rows = RNG.normal(size=(n, 10))
@@ -192,7 +216,9 @@ def test_the_certificate_says_what_is_absent_and_why():
 @pytest.mark.parametrize("targets", [1, 3])
 def test_what_is_fitted_is_as_a_saved_copy_has_it(targets):
     """Arrays in C order: in another order the same numbers are summed differently."""
-    model = RandomFeaturesRegressor(random_state=0).fit(X, X[:, :targets] if targets > 1 else X[:, 0])
+    model = RandomFeaturesRegressor(random_state=0).fit(
+        X, X[:, :targets] if targets > 1 else X[:, 0]
+    )
     assert model.coef_.flags.c_contiguous
     assert model.weights_.flags.c_contiguous
 
@@ -200,14 +226,26 @@ def test_what_is_fitted_is_as_a_saved_copy_has_it(targets):
 @pytest.mark.parametrize(
     ("estimator", "message"),
     [
-        (FourierFeatures(n_components=0), "n_components must be a whole number of at least 1, not 0"),
+        (
+            FourierFeatures(n_components=0),
+            "n_components must be a whole number of at least 1, not 0",
+        ),
         (FourierFeatures(n_components=True), "n_components must be a whole number"),
-        (FourierFeatures("linear"), "kernel must be 'gaussian', 'laplace' or such a kernel object, not 'linear'"),
+        (
+            FourierFeatures("linear"),
+            "kernel must be 'gaussian', 'laplace' or such a kernel object, not 'linear'",
+        ),
         (FourierFeatures(Polynomial(2)), "kernel must be 'gaussian'"),
         (FourierFeatures(sigma=-1.0), "sigma must be positive and finite, not -1.0"),
         (ReluFeatures(bias=np.inf), "bias must be a finite number, not inf"),
-        (RandomFeaturesRegressor("cosine"), "features must be one of 'gaussian', 'laplace', 'relu', not 'cosine'"),
-        (RandomFeaturesRegressor(intercept="some"), "intercept must be one of 'free', 'none', not 'some'"),
+        (
+            RandomFeaturesRegressor("cosine"),
+            "features must be one of 'gaussian', 'laplace', 'relu', not 'cosine'",
+        ),
+        (
+            RandomFeaturesRegressor(intercept="some"),
+            "intercept must be one of 'free', 'none', not 'some'",
+        ),
     ],
 )
 def test_bad_parameters_are_refused_in_a_sentence(estimator, message):

@@ -1,4 +1,6 @@
-"""What rounding does to kernel values and to what is claimed of a fit; what memory, time and odd input do to a fit."""
+"""What rounding does to kernel values and to what is claimed of a fit; what memory, time and
+odd input do to a fit.
+"""
 
 import math
 import time
@@ -46,7 +48,11 @@ def exact(k, X):
         case Linear():
             return inner
     parts = [exact(part, X) for part in k.parts]
-    return sum(w * part for w, part in zip(k.weights, parts, strict=True)) if hasattr(k, "weights") else parts[0] * parts[1]
+    return (
+        sum(w * part for w, part in zip(k.weights, parts, strict=True))
+        if hasattr(k, "weights")
+        else parts[0] * parts[1]
+    )
 
 
 def rows_of_all_distances(seed, spread):
@@ -73,9 +79,13 @@ def test_values_are_within_the_error_that_is_stated(k, dtype, spread):
 
 @pytest.mark.parametrize("k", [Gaussian(1.0), Laplace(1.0), Matern(1.0, nu=1.5)], ids=repr)
 def test_products_of_rows_far_from_the_centre_cost_digits(k):
-    """Of rows 20 lengths from the centre and under one apart; the error is not overstated by more than 100 here."""
+    """Of rows 20 lengths from the centre and under one apart; the error is not overstated by
+    more than 100 here.
+    """
     rng = np.random.default_rng(0)
-    X = np.repeat(rng.choice([-20.0, 20.0], size=150), 2)[:, None] + rng.uniform(0, 0.8, size=(300, 1))
+    X = np.repeat(rng.choice([-20.0, 20.0], size=150), 2)[:, None] + rng.uniform(
+        0, 0.8, size=(300, 1)
+    )
     X = np.vstack([X, rng.uniform(-20, 20, size=(6000, 1))])  # few pairs are near
     made = Evaluator(k, X, "cpu", "float64")
     own = made.points[:300]
@@ -83,17 +93,31 @@ def test_products_of_rows_far_from_the_centre_cost_digits(k):
     assert made.error() / 100 < off <= made.error()
 
 
-@pytest.mark.parametrize(("dtype", "near", "far", "most"), [("float32", 3e-3, 5.0, 5e-4), ("float64", 1e-7, 20.0, 1e-9)])
+@pytest.mark.parametrize(
+    ("dtype", "near", "far", "most"), [("float32", 3e-3, 5.0, 5e-4), ("float64", 1e-7, 20.0, 1e-9)]
+)
 def test_near_rows_keep_their_distance(dtype, near, far, most):
-    """A kernel with a kink at 0 sees every distance, however near the rows are and however far from the others."""
+    """A kernel with a kink at 0 sees every distance, however near the rows are and however far
+    from the others.
+    """
     X = np.array([[0.0], [near], [-2 * near], [far], [-far]]).astype(dtype)
     made = Evaluator(Laplace(1.0), X, "cpu", dtype)
-    np.testing.assert_allclose(made.block(made.points, made.points).numpy(), exact(Laplace(1.0), X).astype(float), atol=most)
+    np.testing.assert_allclose(
+        made.block(made.points, made.points).numpy(),
+        exact(Laplace(1.0), X).astype(float),
+        atol=most,
+    )
 
 
 def test_norm_and_distance_of_rows_that_nearly_coincide():
-    """Two rows 1.5e-5 apart with opposite targets, others far away: f is steep, and its certificate must know."""
-    X, y, lam = np.array([[0.0], [1.5e-5], [500.0], [-500.0]]), np.array([1.0, -1.0, 0.0, 0.0]), 1e-8
+    """Two rows 1.5e-5 apart with opposite targets, others far away: f is steep, and its
+    certificate must know.
+    """
+    X, y, lam = (
+        np.array([[0.0], [1.5e-5], [500.0], [-500.0]]),
+        np.array([1.0, -1.0, 0.0, 0.0]),
+        1e-8,
+    )
     K = exact(Laplace(1.0), X).astype(float)
     alpha = np.linalg.solve(K + 4 * lam * np.eye(4), y)
     model = EigenProRegressor("laplace", bandwidth=1.0, regularization=lam).fit(X, y)
@@ -106,34 +130,64 @@ def test_norm_and_distance_of_rows_that_nearly_coincide():
 
 @pytest.mark.parametrize("n", [1, 2, 5, 30])
 def test_the_distance_claim_is_never_below_the_distance(n):
-    """Also where the residual is 0 and only rounding is left; the solution in 64 binary digits by refinement."""
+    """Also where the residual is 0 and only rounding is left; the solution in 64 binary digits
+    by refinement.
+    """
     for seed in range(30):
         rng = np.random.default_rng(seed)
         X, y, lam = rng.normal(size=(n, 2)), rng.normal(size=n), 10 ** rng.uniform(-4, 0)
-        model = EigenProRegressor("gaussian", bandwidth=1.0, regularization=lam, solver="direct").fit(X, y)
+        model = EigenProRegressor(
+            "gaussian", bandwidth=1.0, regularization=lam, solver="direct"
+        ).fit(X, y)
         K = exact(Gaussian(2.0), X)
         system = K + lam * n * np.eye(n, dtype=np.longdouble)
         alpha = np.zeros(n, dtype=np.longdouble)
         for _ in range(6):
             alpha += np.linalg.solve(system.astype(float), (y - system @ alpha).astype(float))
         away = model.coef_ - alpha
-        assert float(np.sqrt(np.maximum(0, away @ K @ away))) <= model.certificate_.claims[0].value <= 1e-5
+        assert (
+            float(np.sqrt(np.maximum(0, away @ K @ away)))
+            <= model.certificate_.claims[0].value
+            <= 1e-5
+        )
 
 
 @pytest.mark.filterwarnings("ignore:the kernel matrix of")
 @pytest.mark.parametrize(("dtype", "most"), [("float32", 1e-3), ("float64", 1e-4)])
 def test_a_thousand_small_problems_with_and_without_penalty(dtype, most):
-    """EigenPro with its own settings against a direct solution, wherever that is determined to three digits."""
+    """EigenPro with its own settings against a direct solution, wherever that is determined to
+    three digits.
+    """
     rng = np.random.default_rng(1)
-    kernels, judged = [Gaussian(1.0), Laplace(0.7), Laplace(3.0), Gaussian(5.0) * Laplace(3.0), Linear() + Gaussian(2.0)], 0
+    kernels, judged = (
+        [
+            Gaussian(1.0),
+            Laplace(0.7),
+            Laplace(3.0),
+            Gaussian(5.0) * Laplace(3.0),
+            Linear() + Gaussian(2.0),
+        ],
+        0,
+    )
     for trial in range(1000):
         n, d = int(rng.integers(1, 13)), int(rng.integers(1, 4))
-        X, Z, Y = rng.normal(size=(n, d)), rng.normal(size=(3, d)), rng.normal(size=(n, 1)) * 10 ** rng.uniform(-3, 3)
+        X, Z, Y = (
+            rng.normal(size=(n, d)),
+            rng.normal(size=(3, d)),
+            rng.normal(size=(n, 1)) * 10 ** rng.uniform(-3, 3),
+        )
         k, lam = kernels[trial % len(kernels)], 0.0 if trial % 2 else 10 ** rng.uniform(-3, 2)
         system = k(X, X) + lam * n * np.eye(n)
         if np.linalg.cond(system) > 1e3:
             continue
-        settings = {"solver": "eigenpro", "dtype": dtype, "epochs": 300, "tol": 1e-6, "device": "cpu", "random_state": trial}
+        settings = {
+            "solver": "eigenpro",
+            "dtype": dtype,
+            "epochs": 300,
+            "tol": 1e-6,
+            "device": "cpu",
+            "random_state": trial,
+        }
         found = EigenProRegressor(k, regularization=lam, **settings).fit(X, Y).predict(Z)
         assert np.abs(found - k(Z, X) @ np.linalg.solve(system, Y)).max() <= most * np.abs(Y).max()
         judged += 1
@@ -142,17 +196,25 @@ def test_a_thousand_small_problems_with_and_without_penalty(dtype, most):
 
 def test_targets_of_any_size():
     X = np.random.default_rng(0).normal(size=(60, 3))
-    plain = EigenProRegressor(bandwidth=1.0, solver="eigenpro", random_state=0).fit(X, X[:, 0]).predict(X)
+    plain = (
+        EigenProRegressor(bandwidth=1.0, solver="eigenpro", random_state=0)
+        .fit(X, X[:, 0])
+        .predict(X)
+    )
     for size in (1e38, 1e-46, 1e100):
-        model = EigenProRegressor(bandwidth=1.0, solver="eigenpro", random_state=0).fit(X, size * X[:, 0])
+        model = EigenProRegressor(bandwidth=1.0, solver="eigenpro", random_state=0).fit(
+            X, size * X[:, 0]
+        )
         np.testing.assert_allclose(model.predict(X) / size, plain, rtol=1e-3, atol=1e-4)
     with pytest.raises(ValueError, match="squares are too large"):
         EigenProRegressor(bandwidth=1.0).fit(X, 1e300 * X[:, 0])
-    weighted = EigenProRegressor(bandwidth=1.0, solver="eigenpro", random_state=0).fit(X, X[:, 0], np.full(60, 1e200))
+    weighted = EigenProRegressor(bandwidth=1.0, solver="eigenpro", random_state=0).fit(
+        X, X[:, 0], np.full(60, 1e200)
+    )
     np.testing.assert_allclose(weighted.predict(X), plain, atol=1e-3)
 
 
-# ----------------------------------------------------------------------------------------------------- memory and time
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("at", ["eigensystem", "apply", "preconditioned", "features"])
@@ -160,7 +222,13 @@ def test_targets_of_any_size():
 def test_memory_may_run_out_anywhere(monkeypatch, at, call):
     rng = np.random.default_rng(0)
     X, Y = rng.normal(size=(200, 3)), rng.normal(size=200)
-    settings = {"solver": "eigenpro", "dtype": "float64", "epochs": 300, "tol": 1e-9, "regularization": 1e-2}
+    settings = {
+        "solver": "eigenpro",
+        "dtype": "float64",
+        "epochs": 300,
+        "tol": 1e-9,
+        "regularization": 1e-2,
+    }
     settings |= {"subsample": 40, "batch_size": 32, "device": "cpu", "random_state": 0}
     expected = EigenProRegressor(bandwidth=2.0, **settings).fit(X, Y).predict(X)
     owner, name = {
@@ -184,14 +252,18 @@ def test_memory_may_run_out_anywhere(monkeypatch, at, call):
 
 def test_a_direct_solution_without_memory(monkeypatch):
     def full(*arguments):
-        raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes")
+        raise RuntimeError(
+            "DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes"
+        )
 
     monkeypatch.setattr(fitting, "solve", full)
     X = np.random.default_rng(0).normal(size=(50, 3))
     assert EigenProRegressor(bandwidth=2.0).fit(X, X[:, 0]).facts_["solver"] == "eigenpro"
     with pytest.raises(MemoryError, match="use solver='eigenpro'"):
         EigenProRegressor(bandwidth=2.0, solver="direct").fit(X, X[:, 0])
-    assert not out_of_memory(RuntimeError("required rank 4 tensor to use channels_last memory format"))
+    assert not out_of_memory(
+        RuntimeError("required rank 4 tensor to use channels_last memory format")
+    )
 
 
 def test_the_memory_limit_rules_the_direct_solver_and_all_sizes():
@@ -207,7 +279,13 @@ def test_time_for_preparation_counts(monkeypatch):
     started = time.monotonic()
     monkeypatch.setattr(iteration.Iteration, "_prepare", _slowly(iteration.Iteration._prepare))
     X = np.random.default_rng(0).normal(size=(200, 3))
-    settings = {"solver": "eigenpro", "epochs": 10**6, "tol": 0.0, "time_limit": 0.3, "device": "cpu"}
+    settings = {
+        "solver": "eigenpro",
+        "epochs": 10**6,
+        "tol": 0.0,
+        "time_limit": 0.3,
+        "device": "cpu",
+    }
     model = EigenProRegressor("laplace", bandwidth=2.0, **settings).fit(X, X[:, 0])
     assert model.facts_["stopped"] == "time"
     assert model.epochs_ == 1
@@ -222,7 +300,7 @@ def _slowly(function):
     return slow
 
 
-# ------------------------------------------------------------------------------------------------------------ choices
+# --------------------------------------------------------------------------------------------------
 
 
 def test_directions_follow_the_spectrum_and_the_batch():
@@ -233,9 +311,17 @@ def test_directions_follow_the_spectrum_and_the_batch():
         assert m / (1 + (m - 1) / found.critical_batch_size(q)) >= 0.5 * m * (1 - 1e-12)
         assert q == 0 or m / (1 + (m - 1) / found.critical_batch_size(q - 1)) < 0.5 * m
     X = np.random.default_rng(0).normal(size=(600, 10))
-    settings = {"solver": "eigenpro", "epochs": 1, "subsample": 500, "device": "cpu", "random_state": 0}
+    settings = {
+        "solver": "eigenpro",
+        "epochs": 1,
+        "subsample": 500,
+        "device": "cpu",
+        "random_state": 0,
+    }
     by_batch = [
-        EigenProRegressor("laplace", bandwidth=4.0, batch_size=m, **settings).fit(X, X[:, 0]).facts_["directions"]
+        EigenProRegressor("laplace", bandwidth=4.0, batch_size=m, **settings)
+        .fit(X, X[:, 0])
+        .facts_["directions"]
         for m in (5, 20, 600)
     ]
     assert by_batch[0] < by_batch[1] < by_batch[2] == 100
@@ -244,12 +330,19 @@ def test_directions_follow_the_spectrum_and_the_batch():
 def test_acceleration_is_measured_outside_the_subsample_or_not_at_all():
     X = np.random.default_rng(0).normal(size=(300, 5))
     settings = {"solver": "eigenpro", "epochs": 1, "device": "cpu", "random_state": 0}
-    assert EigenProRegressor("laplace", bandwidth=4.0, **settings).fit(X, X[:, 0]).facts_["acceleration_measured"] is None
-    apart = EigenProRegressor("laplace", bandwidth=4.0, subsample=100, batch_size=100, **settings).fit(X, X[:, 0])
+    assert (
+        EigenProRegressor("laplace", bandwidth=4.0, **settings)
+        .fit(X, X[:, 0])
+        .facts_["acceleration_measured"]
+        is None
+    )
+    apart = EigenProRegressor(
+        "laplace", bandwidth=4.0, subsample=100, batch_size=100, **settings
+    ).fit(X, X[:, 0])
     assert 1.0 < apart.facts_["acceleration_measured"] < apart.facts_["acceleration_predicted"]
 
 
-# ---------------------------------------------------------------------------------------------------------- odd input
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("Machine", [EigenProRegressor, EigenProClassifier])
@@ -293,7 +386,9 @@ def test_matrices_that_are_no_kernel():
 
 def test_validation_rows_of_a_direct_solution_are_measured():
     X = np.random.default_rng(0).normal(size=(100, 3))
-    model = EigenProRegressor(bandwidth=2.0, solver="direct", validation_fraction=0.2, random_state=0).fit(X, X[:, 0])
+    model = EigenProRegressor(
+        bandwidth=2.0, solver="direct", validation_fraction=0.2, random_state=0
+    ).fit(X, X[:, 0])
     assert model.facts_["validation_rows"] == 20
     held = np.setdiff1d(np.arange(100), model.center_indices_)
     expected = ((model.predict(X[held]) - X[held, 0]) ** 2).mean()
@@ -313,10 +408,14 @@ def test_short_floats_are_widened():
 
 
 def test_a_matrix_that_was_not_seen_whole_is_assumed_to_be_a_kernels(monkeypatch):
-    """Also where few of its rows are fitted: which rows were looked at has nothing to do with their weights."""
+    """Also where few of its rows are fitted: which rows were looked at has nothing to do with
+    their weights.
+    """
     monkeypatch.setattr("surelearn.kernel.record.MOST_ROWS", 50)
     X = np.random.default_rng(0).normal(size=(80, 3))
-    model = EigenProRegressor("precomputed", regularization=0.1).fit(X @ X.T, X[:, 0], np.arange(80) < 20)
+    model = EigenProRegressor("precomputed", regularization=0.1).fit(
+        X @ X.T, X[:, 0], np.arange(80) < 20
+    )
     assert POSITIVE in model.certificate_.claims[0].assumptions
     with pytest.raises(ValueError, match="x_bound is about rows"):
         EigenProRegressor("precomputed", x_bound=1.0).fit(X @ X.T, X[:, 0])

@@ -1,4 +1,6 @@
-"""The spectrum against what is known exactly: the circle, the linear kernel, made-up eigenvalues; and the two solvers."""
+"""The spectrum against what is known exactly: the circle, the linear kernel, made-up
+eigenvalues; and the two solvers.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,9 @@ def rows(n, d=3, seed=0):
 
 @both
 def test_the_circle_has_the_eigenvalues_of_its_formula(method):
-    values, _ = leading_eigensystem(periodic_matrix(SIGMA, points(300)[:, 0]) / 300, 11, method=method)
+    values, _ = leading_eigensystem(
+        periodic_matrix(SIGMA, points(300)[:, 0]) / 300, 11, method=method
+    )
     np.testing.assert_allclose(values, exact(11), rtol=1e-9)
 
 
@@ -63,7 +67,9 @@ def test_eigenfunctions_of_the_circle_at_new_points():
         np.testing.assert_allclose(at[:, 2 * k - 1] ** 2 + at[:, 2 * k] ** 2, 2.0, rtol=1e-7)
         waves = math.sqrt(2) * np.hstack([np.cos(k * x), np.sin(k * x)])
         np.testing.assert_allclose(
-            waves @ np.linalg.lstsq(waves, at[:, 2 * k - 1], rcond=None)[0], at[:, 2 * k - 1], atol=1e-7
+            waves @ np.linalg.lstsq(waves, at[:, 2 * k - 1], rcond=None)[0],
+            at[:, 2 * k - 1],
+            atol=1e-7,
         )
 
 
@@ -99,22 +105,33 @@ def test_randomized_is_dense(kernel, top):
 def test_the_solver_is_chosen_by_size():
     X = rows(1000, 2)
     large, small = Laplace(1.0)(X, X), Laplace(1.0)(X[:300], X[:300])
-    for matrix, top, method in ((large, 20, "randomized"), (large, 100, "dense"), (small, 5, "dense")):
-        auto, named = leading_eigensystem(matrix, top), leading_eigensystem(matrix, top, method=method)
+    for matrix, top, method in (
+        (large, 20, "randomized"),
+        (large, 100, "dense"),
+        (small, 5, "dense"),
+    ):
+        auto, named = (
+            leading_eigensystem(matrix, top),
+            leading_eigensystem(matrix, top, method=method),
+        )
         np.testing.assert_array_equal(auto[1], named[1])
 
 
 def test_where_randomized_is_not_near_enough_dense_answers():
     X = rows(200)
     K = Laplace(1.0)(X, X)
-    found, dense = (leading_eigensystem(K, 10, method=m, tolerance=0.0) for m in ("randomized", "dense"))
+    found, dense = (
+        leading_eigensystem(K, 10, method=m, tolerance=0.0) for m in ("randomized", "dense")
+    )
     np.testing.assert_array_equal(found[0], dense[0])
 
 
 def test_directions_that_are_rounding_do_not_make_randomized_give_way():
     X = rows(300)
     K = Linear()(X, X)  # of rank 3
-    first, second = (leading_eigensystem(K, 12, method="randomized", random_state=seed) for seed in (0, 1))
+    first, second = (
+        leading_eigensystem(K, 12, method="randomized", random_state=seed) for seed in (0, 1)
+    )
     np.testing.assert_allclose(first[0], second[0], rtol=1e-12)
     assert not np.array_equal(first[1], second[1])  # a dense answer would not depend on the seed
 
@@ -169,7 +186,10 @@ def test_eigenfunctions_need_vectors():
 
 def test_decay_names_the_law():
     i = np.arange(1.0, 61.0)
-    power, exponential = Spectrum(3.0 * i**-1.5, 1.0).decay(), Spectrum(0.2 * np.exp(-0.3 * i), 1.0).decay()
+    power, exponential = (
+        Spectrum(3.0 * i**-1.5, 1.0).decay(),
+        Spectrum(0.2 * np.exp(-0.3 * i), 1.0).decay(),
+    )
     assert (power.kind, exponential.kind) == ("power", "exponential")
     assert power.exponent == pytest.approx(1.5)
     assert exponential.rate == pytest.approx(0.3)
@@ -180,9 +200,13 @@ def test_decay_names_the_law():
 
 
 def test_smooth_kernels_decay_faster_than_any_power():
-    """On an interval, Laplace's eigenvalues fall like i^−2 and those of Matérn, ν = 3/2, like i^−4: i^−(2ν + 1)."""
+    """On an interval, Laplace's eigenvalues fall like i^−2 and those of Matérn, ν = 3/2, like
+    i^−4: i^−(2ν + 1).
+    """
     x = (np.arange(800)[:, None] + 0.5) / 800
-    laplace, matern = (kernel_spectrum(k, x).decay(first=30, last=150) for k in (Laplace(0.5), Matern(0.5)))
+    laplace, matern = (
+        kernel_spectrum(k, x).decay(first=30, last=150) for k in (Laplace(0.5), Matern(0.5))
+    )
     gaussian = kernel_spectrum(Gaussian(0.1), x).decay()
     assert (laplace.kind, matern.kind, gaussian.kind) == ("power", "power", "exponential")
     assert laplace.exponent == pytest.approx(2.0, abs=0.05)
@@ -197,12 +221,16 @@ def test_the_effective_dimension_falls_from_the_rank_to_nothing():
     assert dimensions[-1] == pytest.approx(found.eigenvalues.sum() / 10, rel=0.1)
     K = Laplace(1.0)(rows(100), rows(100))
     assert dimensions[2] == pytest.approx(np.trace(K @ np.linalg.inv(K + 100 * 1e-3 * np.eye(100))))
-    assert kernel_spectrum(Laplace(1.0), rows(100), top=30).effective_dimension(1e-3) < dimensions[2]
+    assert (
+        kernel_spectrum(Laplace(1.0), rows(100), top=30).effective_dimension(1e-3) < dimensions[2]
+    )
 
 
 def test_a_million_steps_on_the_circle_reach_little_further_than_a_hundred():
     found = kernel_spectrum(Circle(), points(400), top=60)
-    reached = {steps: found.computational_reach(steps, 0.01) for steps in (0, 1, 100, 10_000, 1_000_000)}
+    reached = {
+        steps: found.computational_reach(steps, 0.01) for steps in (0, 1, 100, 10_000, 1_000_000)
+    }
     for steps, count in reached.items():
         ratios = np.exp(-SIGMA * ((np.arange(60) + 1) // 2) ** 2 / 4)
         assert count == sum((1 - ratios) ** steps <= 0.01)
@@ -232,6 +260,8 @@ def test_the_plot_shows_eigenvalues_and_decay():
 
 def test_it_reads_well():
     text = str(kernel_spectrum(Linear(), np.eye(2)))
-    assert text.startswith("2 eigenvalues, 2 above rounding: λ₁ = 0.5, β = 1, critical batch size 2")
+    assert text.startswith(
+        "2 eigenvalues, 2 above rounding: λ₁ = 0.5, β = 1, critical batch size 2"
+    )
     assert kernel_spectrum(Linear(), np.eye(2))._repr_html_().startswith("<pre>2 eigenvalues")
     assert str(Decay("power", 1.5, 0.1, 0.0, 1.0, 1, 9)) == "λ_i ~ i^−1.50"

@@ -53,7 +53,9 @@ def test_mapped_arrays_stay_mapped(tmp_path):
 
 def test_types_of_columns(tmp_path):
     path = tmp_path / "types.parquet"
-    pd.DataFrame({"a": np.array([1, 2], np.int8), "b": [True, False], "y": [0.5, 1.5]}).to_parquet(path)
+    pd.DataFrame({"a": np.array([1, 2], np.int8), "b": [True, False], "y": [0.5, 1.5]}).to_parquet(
+        path
+    )
     values, targets = next(ParquetRows(path, "y").chunks(5))
     np.testing.assert_array_equal(values, [[1.0, 1.0], [2.0, 0.0]])
     np.testing.assert_array_equal(targets, [[0.5], [1.5]])
@@ -66,7 +68,9 @@ def test_features_in_the_order_named(path):
     np.testing.assert_array_equal(rows.take(np.arange(53))[0], X[:, [2, 0]])
 
 
-@pytest.mark.parametrize(("labels", "outputs"), [(["no", "yes"], 1), (["a", "b", "c"], 3), ([1, 2], 1)])
+@pytest.mark.parametrize(
+    ("labels", "outputs"), [(["no", "yes"], 1), (["a", "b", "c"], 3), ([1, 2], 1)]
+)
 def test_labels_become_plus_and_minus_one(tmp_path, labels, outputs):
     drawn = np.array(labels)[np.arange(53) % len(labels)]
     path = write(tmp_path / "labels.parquet", label=drawn)
@@ -123,7 +127,11 @@ def test_values_that_are_no_numbers_are_named_with_their_row(tmp_path, bad, said
 
 
 def test_missing_values_of_integers_and_labels(tmp_path):
-    path = write(tmp_path / "missing.parquet", x1=pd.array([1, None, *[2] * 51], dtype="Int64"), y0=["a", None, *["b"] * 51])
+    path = write(
+        tmp_path / "missing.parquet",
+        x1=pd.array([1, None, *[2] * 51], dtype="Int64"),
+        y0=["a", None, *["b"] * 51],
+    )
     with pytest.raises(ValueError, match=r"column 'y0' has rows without a label"):
         label_values(path, "y0")
     with pytest.raises(ValueError, match=r"column 'x1' has a missing value in row 1 "):

@@ -1,11 +1,21 @@
-"""Evaluators of composite, precomputed and weighted kernels against NumPy, in blocks, permuted, and inside EigenPro."""
+"""Evaluators of composite, precomputed and weighted kernels against NumPy, in blocks, permuted,
+and inside EigenPro.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from surelearn.kernel.functions import Gaussian, Kernel, Laplace, Linear, Matern, Polynomial, Precomputed
+from surelearn.kernel.functions import (
+    Gaussian,
+    Kernel,
+    Laplace,
+    Linear,
+    Matern,
+    Polynomial,
+    Precomputed,
+)
 from surelearn.kernel.iteration import Iteration
 from surelearn.kernel.torch_composites import evaluator
 from surelearn.kernel.torch_functions import Evaluator
@@ -65,7 +75,9 @@ def test_pieces_times_and_gram(k, dtype, budget):
     close(made.gram(budget), k(X, X), dtype)
     coefficients = torch.from_numpy(c).to(made.dtype)
     times = made.times(made.points, made.points, coefficients, budget)
-    np.testing.assert_allclose(times.double().numpy(), k(X, X) @ c, atol=1e-3 if dtype == "float32" else 1e-8)
+    np.testing.assert_allclose(
+        times.double().numpy(), k(X, X) @ c, atol=1e-3 if dtype == "float32" else 1e-8
+    )
     pieces = list(made.pieces(made.points, made.points, budget))
     assert (len(pieces) > 1) is (budget == 3000.0)
     for rows, values in pieces:
@@ -144,7 +156,9 @@ def test_precomputed_refusals():
     with pytest.raises(ValueError, match="X must be the square matrix"):
         evaluator(Precomputed(), K[:3], "cpu", "float64")
     with pytest.raises(ValueError, match="X holds NaN or infinity, first in row 1, column 4"):
-        evaluator(Precomputed(), np.where(np.arange(36).reshape(6, 6) == 10, np.nan, K), "cpu", "float64")
+        evaluator(
+            Precomputed(), np.where(np.arange(36).reshape(6, 6) == 10, np.nan, K), "cpu", "float64"
+        )
     made = evaluator(Precomputed(), K, "cpu", "float64")
     with pytest.raises(ValueError, match="at the 6 rows fitted as columns, not 4"):
         made.rows(K[:, :4])
@@ -157,7 +171,11 @@ def test_precomputed_refusals():
 def test_weights_multiply_rows_and_columns(k, dtype):
     X, Z, weights = RNG.normal(size=(11, 3)), RNG.normal(size=(4, 3)), RNG.uniform(0, 3, size=11)
     weights[2] = 0.0
-    K, test = (Laplace(1.0)(X, X), Laplace(1.0)(Z, X)) if isinstance(k, Precomputed) else (k(X, X), k(Z, X))
+    K, test = (
+        (Laplace(1.0)(X, X), Laplace(1.0)(Z, X))
+        if isinstance(k, Precomputed)
+        else (k(X, X), k(Z, X))
+    )
     given, new = (K, test) if isinstance(k, Precomputed) else (X, Z)
     made = evaluator(k, given, "cpu", dtype, weights=weights)
     roots = np.sqrt(weights)
@@ -196,7 +214,11 @@ def solved(made, Y, penalty, **chosen):
 def test_eigenpro_solves_with_them(k, budget):
     X, Y = RNG.normal(size=(40, 3)), RNG.normal(size=(40, 2))
     expected = np.linalg.solve(k(X, X) + 2.0 * np.eye(40), Y)
-    np.testing.assert_allclose(solved(evaluator(k, X, "cpu", "float64"), Y, 2.0, budget=budget).numpy(), expected, atol=1e-7)
+    np.testing.assert_allclose(
+        solved(evaluator(k, X, "cpu", "float64"), Y, 2.0, budget=budget).numpy(),
+        expected,
+        atol=1e-7,
+    )
 
 
 def test_eigenpro_solves_a_precomputed_system():
@@ -214,6 +236,8 @@ def test_weighted_ridge_is_each_row_as_often_as_it_weighs():
     repeated, targets = np.repeat(X, times, axis=0), np.repeat(Y, times, axis=0)
     system = k(repeated, repeated) + penalty * np.eye(len(repeated))
     expected = k(Z, repeated) @ np.linalg.solve(system, targets)
-    np.testing.assert_allclose(made.times(made.rows(Z), made.points, beta, 1e9).numpy(), expected, atol=1e-8)
+    np.testing.assert_allclose(
+        made.times(made.rows(Z), made.points, beta, 1e9).numpy(), expected, atol=1e-8
+    )
     alpha = np.sqrt(times)[:, None] * beta.numpy()
     np.testing.assert_allclose(k(Z, X) @ alpha, expected, atol=1e-8)

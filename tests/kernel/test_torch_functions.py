@@ -1,4 +1,6 @@
-"""Kernels on torch tensors against the NumPy ones, far from the origin, in blocks, and when memory runs out."""
+"""Kernels on torch tensors against the NumPy ones, far from the origin, in blocks, and when
+memory runs out.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,14 @@ from surelearn.kernel.torch_functions import Evaluator
 
 torch = pytest.importorskip("torch")
 
-ALL: list[Kernel] = [Linear(), Polynomial(3), Gaussian(4.0), Laplace(3.0), Matern(2.0, 1.5), Matern(2.0, 2.5)]
+ALL: list[Kernel] = [
+    Linear(),
+    Polynomial(3),
+    Gaussian(4.0),
+    Laplace(3.0),
+    Matern(2.0, 1.5),
+    Matern(2.0, 2.5),
+]
 RNG = np.random.default_rng(0)
 every_kernel = pytest.mark.parametrize("k", ALL, ids=repr)
 
@@ -27,7 +36,9 @@ def by_torch(k, X, Z, dtype="float64"):
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_blocks_are_the_numpy_kernels(k, dtype):
     X, Z = RNG.normal(size=(9, 4)), RNG.normal(size=(7, 4))
-    np.testing.assert_allclose(by_torch(k, X, Z, dtype), k(X, Z), rtol=2e-4 if dtype == "float32" else 1e-11)
+    np.testing.assert_allclose(
+        by_torch(k, X, Z, dtype), k(X, Z), rtol=2e-4 if dtype == "float32" else 1e-11
+    )
 
 
 @pytest.mark.parametrize("k", ALL[2:], ids=repr)
@@ -40,7 +51,9 @@ def test_near_rows_far_from_the_origin_keep_their_distance(k, dtype, shift, spre
     if spread == 1e30:
         expected = np.eye(8)
         expected[0, 1] = expected[1, 0] = 1.0
-    np.testing.assert_allclose(by_torch(k, Z, Z, dtype), expected, atol=1e-2 if dtype == "float32" else 1e-7)
+    np.testing.assert_allclose(
+        by_torch(k, Z, Z, dtype), expected, atol=1e-2 if dtype == "float32" else 1e-7
+    )
 
 
 @every_kernel
@@ -49,9 +62,13 @@ def test_the_gram_matrix_in_pieces_is_the_block(k):
     evaluator = Evaluator(k, X, "cpu", "float64")
     for budget in (1e9, 2000.0):
         np.testing.assert_allclose(evaluator.gram(budget).numpy(), k(X, X), rtol=1e-11)
-        times = evaluator.times(evaluator.points, evaluator.points, torch.ones(23, 2, dtype=torch.float64), budget)
+        times = evaluator.times(
+            evaluator.points, evaluator.points, torch.ones(23, 2, dtype=torch.float64), budget
+        )
         np.testing.assert_allclose(times[:, 1].numpy(), k(X, X).sum(1), rtol=1e-8)
-    np.testing.assert_allclose(evaluator.diagonal(evaluator.points).numpy(), k.diagonal(X), rtol=1e-12)
+    np.testing.assert_allclose(
+        evaluator.diagonal(evaluator.points).numpy(), k.diagonal(X), rtol=1e-12
+    )
 
 
 def test_running_out_of_memory_halves_the_block(monkeypatch):
@@ -66,7 +83,9 @@ def test_running_out_of_memory_halves_the_block(monkeypatch):
         return whole(A, B)
 
     monkeypatch.setattr(evaluator, "block", small_device)
-    times = evaluator.times(evaluator.points, evaluator.points, torch.ones(40, 1, dtype=torch.float64), 1e9)
+    times = evaluator.times(
+        evaluator.points, evaluator.points, torch.ones(40, 1, dtype=torch.float64), 1e9
+    )
     np.testing.assert_allclose(times[:, 0].numpy(), Gaussian(2.0)(X, X).sum(1), rtol=1e-12)
     assert sizes[:4] == [40, 20, 10, 5]
 

@@ -1,4 +1,6 @@
-"""Learners made without arguments, on tables as they come: columns of any size, scores beside scikit-learn's, and claims."""
+"""Learners made without arguments, on tables as they come: columns of any size, scores beside
+scikit-learn's, and claims.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,12 @@ from surelearn.linear.robust.losses import KNEE, NORMAL, Problem, huber_dual, hu
 from surelearn.optim.spread import column_spreads, divided
 from surelearn.subject import subject_of
 
-RELATIVE = [HuberRegression(), VariationalRegression(), SquareRootLasso(), LinearEigenProRegressor(random_state=0)]
+RELATIVE = [
+    HuberRegression(),
+    VariationalRegression(),
+    SquareRootLasso(),
+    LinearEigenProRegressor(random_state=0),
+]
 TWINS = [
     (Ridge(), theirs.Ridge()),
     (LeastSquares(), theirs.LinearRegression()),
@@ -66,7 +73,9 @@ def scores(model, X, y):
 
 @pytest.mark.parametrize("pair", TWINS, ids=names)
 def test_not_below_the_twin_on_tables_as_they_come(pair):
-    ours, other = (np.mean([scores(model, *table()) for table in (diabetes, alcohol)]) for model in pair)
+    ours, other = (
+        np.mean([scores(model, *table()) for table in (diabetes, alcohol)]) for model in pair
+    )
     assert ours >= other - 0.005
 
 
@@ -75,7 +84,7 @@ def test_random_features_on_tables_as_they_come():
         assert scores(RandomFeaturesRegressor(random_state=0), *table()) > 0.4
 
 
-# ---------------------------------------------------------------------------------------------------------- spreads
+# --------------------------------------------------------------------------------------------------
 
 
 def test_spreads_are_standard_deviations_but_for_rare_values():
@@ -125,7 +134,9 @@ def test_weights_count_rows_at_defaults(model):
     np.testing.assert_allclose(weighted, copied, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("model", [*RELATIVE, RandomFeaturesRegressor(n_components=40, random_state=0)], ids=names)
+@pytest.mark.parametrize(
+    "model", [*RELATIVE, RandomFeaturesRegressor(n_components=40, random_state=0)], ids=names
+)
 def test_what_was_taken_from_the_rows_is_recorded_and_measured_again(model):
     X, y = alcohol()
     model.fit(X, y)
@@ -137,7 +148,9 @@ def test_what_was_taken_from_the_rows_is_recorded_and_measured_again(model):
     assert not model.certificate_.verify(model, moved, y)
 
 
-@pytest.mark.parametrize("model", [HuberRegression(), LinearEigenProRegressor(random_state=0)], ids=names)
+@pytest.mark.parametrize(
+    "model", [HuberRegression(), LinearEigenProRegressor(random_state=0)], ids=names
+)
 def test_the_subject_is_a_model_of_divided_columns(model):
     X, y = alcohol()
     subject = subject_of(model.fit(X, y))
@@ -149,7 +162,7 @@ def test_the_subject_is_a_model_of_divided_columns(model):
     assert subject.objective.regularization == model.record_.regularization
 
 
-# ------------------------------------------------------------------------------------------- claims, stated and not
+# ------------------------------------------------------------------------------------------- claims
 
 
 def test_stated_bounds_fix_what_is_left_out():
@@ -164,7 +177,10 @@ def test_stated_bounds_fix_what_is_left_out():
     assert left.fit(X, y).record_ == stated.fit(X, y).record_
     assert left.certificate_["risk"]
     bounds = {"x_bound": 1.0, "y_bound": 1.0, "fit_intercept": False}
-    huber, told = HuberRegression(**bounds), HuberRegression(**bounds, threshold=1.0, regularization=1e-4)
+    huber, told = (
+        HuberRegression(**bounds),
+        HuberRegression(**bounds, threshold=1.0, regularization=1e-4),
+    )
     assert huber.fit(X, y).record_ == told.fit(X, y).record_
     assert huber.certificate_["risk"]
 
@@ -192,7 +208,9 @@ def exactly(X, y, lam):
 @pytest.mark.parametrize("size", [1e-3, 1.0, 1e8])
 @pytest.mark.parametrize("off", [0.0, 1e-9, 1e-3])
 def test_ridge_proves_how_near_the_minimizer_it_is(size, off):
-    """F(w) − F* is (σ² + λ)(w − w*)², here without rounding; far columns, and weights that somebody moved."""
+    """F(w) − F* is (σ² + λ)(w − w*)², here without rounding; far columns, and weights that
+    somebody moved.
+    """
     rng = np.random.default_rng(4)
     X = size * (1e4 + rng.normal(size=(40, 1)))
     y = X[:, 0] / size + rng.normal(size=40)
@@ -202,7 +220,10 @@ def test_ridge_proves_how_near_the_minimizer_it_is(size, off):
     certificate = certificate_of(peer, X, y)
     gap = float(curvature * (Fraction(float(peer.coef_[0])) - best) ** 2)
     assert gap <= certificate["suboptimality"].value
-    assert abs(float(Fraction(float(peer.coef_[0])) - best)) <= certificate["distance to the minimizer"].value
+    assert (
+        abs(float(Fraction(float(peer.coef_[0])) - best))
+        <= certificate["distance to the minimizer"].value
+    )
     ours = Ridge(regularization=0.125).fit(X, y)
     distance = ours.certificate_["distance to the minimizer"].value
     assert abs(float(Fraction(float(ours.coef_[0])) - best)) <= distance
@@ -251,7 +272,8 @@ def test_the_scale_of_residuals():
     share = np.full(r.size, 1 / r.size)
     assert huber_scale(r, share) == pytest.approx(7.0, rel=0.02)
     wild = np.r_[r, np.full(1000, 1e9)]
-    assert huber_scale(wild, np.full(wild.size, 1 / wild.size)) < 8.5  # whatever a twentieth of the rows says
+    # whatever a twentieth of the rows says
+    assert huber_scale(wild, np.full(wild.size, 1 / wild.size)) < 8.5
     solved = huber_scale(r, share)
     assert share @ np.minimum((r / solved) ** 2, KNEE**2) == pytest.approx(NORMAL, rel=1e-6)
     assert huber_scale(np.r_[np.zeros(9), 1.0], np.full(10, 0.1)) == pytest.approx(np.sqrt(0.1))
@@ -266,11 +288,13 @@ def test_least_squares_counts_what_it_leaves_out():
     reasons = {item.what: item.reason for item in model.certificate_.lacking}
     assert "tol=0 keeps them" in reasons["leave-one-out error"]
     assert "leave-one-out error" not in {item.what for item in whole.certificate_.lacking}
-    np.testing.assert_allclose(whole.predict(X), theirs.LinearRegression(tol=0.0).fit(X, y).predict(X))
+    np.testing.assert_allclose(
+        whole.predict(X), theirs.LinearRegression(tol=0.0).fit(X, y).predict(X)
+    )
     assert not subject_of(model).objective.minimized
 
 
-# ------------------------------------------------------------------------------------------------------ classifiers
+# --------------------------------------------------------------------------------------------------
 
 
 def test_naive_bayes_counts_indicators():

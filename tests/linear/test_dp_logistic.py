@@ -1,4 +1,6 @@
-"""DPLogisticRegression: a scikit-learn citizen whose certificate states (ε, dp_delta), and ε against an attack."""
+"""DPLogisticRegression: a scikit-learn citizen whose certificate states (ε, dp_delta), and ε
+against an attack.
+"""
 
 import numpy as np
 import pytest
@@ -28,7 +30,9 @@ def test_it_learns_within_its_epsilon():
 
 def test_several_classes():
     X, y = load_iris(return_X_y=True)
-    model = DPLogisticRegression(epsilon=None, noise_multiplier=0.5, passes=200, random_state=0).fit(X - X.mean(0), y)
+    model = DPLogisticRegression(
+        epsilon=None, noise_multiplier=0.5, passes=200, random_state=0
+    ).fit(X - X.mean(0), y)
     assert model.score(X - X.mean(0), y) > 0.8
     np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1)
     np.testing.assert_allclose(np.exp(model.predict_log_proba(X)), model.predict_proba(X))
@@ -36,14 +40,22 @@ def test_several_classes():
 
 def test_the_certificate_says_what_it_covers():
     X, y = cancer()
-    certificate = DPLogisticRegression(**FAST, batch_size=50, passes=4, random_state=0).fit(X, y).certificate_
+    certificate = (
+        DPLogisticRegression(**FAST, batch_size=50, passes=4, random_state=0).fit(X, y).certificate_
+    )
     claim = certificate["epsilon"]
     assert claim.inputs["sample_rate"] == 50 / 569
     assert claim.inputs["steps"] == 46
     assert claim.value == pytest.approx(dp_sgd_epsilon(1.0, 50 / 569, 46, 1e-5), rel=1e-3)
     assert claim.value <= certificate["epsilon (Rényi)"].value
     text = str(certificate)
-    for said in ("at dp_delta = 1e-05", "add or remove one row", "weights alone", "choice of settings", "are public"):
+    for said in (
+        "at dp_delta = 1e-05",
+        "add or remove one row",
+        "weights alone",
+        "choice of settings",
+        "are public",
+    ):
         assert said in text
     assert certificate.verify()
     assert Certificate.from_json(certificate.to_json()) == certificate
@@ -65,7 +77,9 @@ def test_no_noise_no_epsilon():
 
 def test_seeds():
     X, y = cancer()
-    one, same, other = (DPLogisticRegression(**FAST, random_state=s).fit(X, y).coef_ for s in (0, 0, 1))
+    one, same, other = (
+        DPLogisticRegression(**FAST, random_state=s).fit(X, y).coef_ for s in (0, 0, 1)
+    )
     assert np.array_equal(one, same)
     assert not np.allclose(one, other)
     free = [DPLogisticRegression(**FAST).fit(X, y).coef_ for _ in range(2)]
@@ -79,20 +93,30 @@ def test_rows_are_shortened_alike_in_fitting_and_predicting():
     plain = DPLogisticRegression(**FAST, random_state=0).fit(short, y)
     np.testing.assert_allclose(bounded.coef_, plain.coef_)
     np.testing.assert_allclose(bounded.decision_function(X), plain.decision_function(short))
-    np.testing.assert_allclose(bounded.decision_function(100 * X), bounded.decision_function(10 * X))
+    np.testing.assert_allclose(
+        bounded.decision_function(100 * X), bounded.decision_function(10 * X)
+    )
 
 
 def worst_case(present, noise, trials, seed):
-    """Scores of a row that is alone on its axis, with the strongest gradient: the mechanism's worst case."""
+    """Scores of a row that is alone on its axis, with the strongest gradient: the mechanism's
+    worst case.
+    """
     X, y = np.zeros((20, 1)), np.arange(20) % 2
     X[0] = 1e6 if present else 0.0
     y[0] = 1
-    model = DPLogisticRegression(epsilon=None, noise_multiplier=noise, batch_size=20, passes=1, average=False)
-    return np.array([model.set_params(random_state=seed + t).fit(X, y).coef_[0, 0] for t in range(trials)])
+    model = DPLogisticRegression(
+        epsilon=None, noise_multiplier=noise, batch_size=20, passes=1, average=False
+    )
+    return np.array(
+        [model.set_params(random_state=seed + t).fit(X, y).coef_[0, 0] for t in range(trials)]
+    )
 
 
 def test_an_attack_cannot_refute_epsilon_but_refutes_half_of_it():
-    """One full-batch step in its worst case: the attack comes close to the claimed ε and does not pass it."""
+    """One full-batch step in its worst case: the attack comes close to the claimed ε and does
+    not pass it.
+    """
     inside, outside = worst_case(True, 1.0, 2000, 0), worst_case(False, 1.0, 2000, 10_000)
     dp_delta = 1e-2
     certified = dp_sgd_epsilon(1.0, 1.0, 1, dp_delta)
@@ -128,26 +152,39 @@ def test_one_class_is_refused():
 
 
 def audited(noise, seed, canaries=60):
-    """One training with canaries included by coin flips, each alone on its axis; the ε that the attack proves, α = 0.1."""
+    """One training with canaries included by coin flips, each alone on its axis; the ε that the
+    attack proves, α = 0.1.
+    """
     rng = np.random.default_rng(seed)
     included = rng.random(canaries) < 0.5
     X = np.vstack([np.zeros((20, canaries)), 1e6 * np.eye(canaries)[included]])
     y = np.r_[np.arange(20) % 2, np.ones(included.sum(), dtype=int)]
     model = DPLogisticRegression(
-        epsilon=None, noise_multiplier=noise, batch_size=len(X), passes=1, dp_delta=1e-3, average=False, random_state=seed
+        epsilon=None,
+        noise_multiplier=noise,
+        batch_size=len(X),
+        passes=1,
+        dp_delta=1e-3,
+        average=False,
+        random_state=seed,
     ).fit(X, y)
-    found = epsilon_from_canaries(model.coef_[0], included, dp_delta=1e-3, alpha=0.1, guesses=(20, 60)).epsilon
+    found = epsilon_from_canaries(
+        model.coef_[0], included, dp_delta=1e-3, alpha=0.1, guesses=(20, 60)
+    ).epsilon
     return found, model.certificate_["epsilon"].value
 
 
 def test_the_attack_exceeds_the_certified_epsilon_in_at_most_alpha_of_trainings():
     found, certified = np.transpose([audited(0.7, seed) for seed in range(200)])
     assert (found > certified).mean() <= binom.ppf(0.999, 200, 0.1) / 200
-    too_little = dp_sgd_epsilon(6.0, 1.0, 1, 1e-3)  # the mutant: claims the ε of noise that was not added
+    # the mutant: claims the ε of noise that was not added
+    too_little = dp_sgd_epsilon(6.0, 1.0, 1, 1e-3)
     assert (found > too_little).mean() > 0.5
 
 
-def test_a_certificate_is_checked_against_parameters_and_rows_but_not_what_another_accountant_said(monkeypatch):
+def test_a_certificate_is_checked_against_parameters_and_rows_but_not_what_another_accountant_said(
+    monkeypatch,
+):
     X, y = cancer()
     model = DPLogisticRegression(**FAST, batch_size=50, passes=4).fit(X, y)
     certificate = Certificate.from_json(model.certificate_.to_json())
@@ -158,4 +195,6 @@ def test_a_certificate_is_checked_against_parameters_and_rows_but_not_what_anoth
     assert found, found
     assert [line.split(":")[0] for line in found.unchecked] == ["seeded", "by", "accounted"]
     monkeypatch.setitem(model.facts_, "steps", 40)
-    assert "steps: not what model and rows give" in model.certificate_.verify(model, X, y).differences
+    assert (
+        "steps: not what model and rows give" in model.certificate_.verify(model, X, y).differences
+    )

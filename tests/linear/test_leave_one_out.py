@@ -1,4 +1,6 @@
-"""Fits without one row and with one replaced; the certified stability is never below what is measured."""
+"""Fits without one row and with one replaced; the certified stability is never below what is
+measured.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ INTERCEPTS = ("none", "regularized", "free")
 
 
 def ridge_fit(X, y, total, intercept):
-    """Σ‖x_i w + b − y_i‖² + total·‖w‖² as an augmented least-squares problem (course notes, Remark 3.6)."""
+    """Σ‖x_i w + b − y_i‖² + total·‖w‖² as an augmented least-squares problem (course notes,
+    Remark 3.6).
+    """
     padded = X if intercept == "none" else np.column_stack([X, np.ones(len(X))])
     penalty = np.sqrt(total) * np.eye(padded.shape[1])
     if intercept == "free":
@@ -32,8 +36,12 @@ def ridge_fit(X, y, total, intercept):
 
 
 def logistic_fit(X, y, total):
-    """Σ ln(1 + e^{−y⟨w, x⟩}) + total·‖w‖² by scikit-learn, whose C multiplies the sum beside ‖w‖²/2."""
-    model = LogisticRegression(C=1 / (2 * total), fit_intercept=False, solver="newton-cholesky", tol=1e-12, max_iter=1000)
+    """Σ ln(1 + e^{−y⟨w, x⟩}) + total·‖w‖² by scikit-learn, whose C multiplies the sum beside
+    ‖w‖²/2.
+    """
+    model = LogisticRegression(
+        C=1 / (2 * total), fit_intercept=False, solver="newton-cholesky", tol=1e-12, max_iter=1000
+    )
     return model.fit(X, y).coef_[0]
 
 
@@ -92,20 +100,26 @@ def test_ridge_with_each_row_replaced(intercept, shape):
 @pytest.mark.parametrize("scale", [0.1, 1.0, 30.0])
 @pytest.mark.parametrize("tol", [1e-6, 1e-9])
 def test_logistic_without_each_row(lam, scale, tol):
-    """Easy rows share one Hessian, influential ones (large scale, small λ) get their own; the error bound holds for both."""
+    """Easy rows share one Hessian, influential ones (large scale, small λ) get their own; the
+    error bound holds for both.
+    """
     X, y = classes(scale=scale)
     fits = logistic_leave_one_out(X, y, lam, tol=tol)
     assert fits.errors.max() < 1.01 * tol
     for i in range(0, len(X), 4):
         kept = np.arange(len(X)) != i
         w = logistic_fit(X[kept], y[kept], lam * len(X))
-        assert np.linalg.norm(fits.weights[i] - w) <= fits.errors[i] + 1e-8  # scikit-learn's own tolerance
+        # scikit-learn's own tolerance
+        assert np.linalg.norm(fits.weights[i] - w) <= fits.errors[i] + 1e-8
         assert fits.scores[i] == pytest.approx(X[i] @ fits.weights[i], abs=1e-12)
 
 
 def test_the_error_bounds_are_proven_and_not_far_off():
     X, y = classes(n=300, d=8)
-    rough, exact = logistic_leave_one_out(X, y, 1e-3, tol=1e-3), logistic_leave_one_out(X, y, 1e-3, tol=1e-12)
+    rough, exact = (
+        logistic_leave_one_out(X, y, 1e-3, tol=1e-3),
+        logistic_leave_one_out(X, y, 1e-3, tol=1e-12),
+    )
     apart = np.linalg.norm(rough.weights - exact.weights, axis=1)
     assert (apart <= rough.errors + exact.errors).all()
     assert (apart > rough.errors / 100).any()
@@ -144,7 +158,9 @@ def test_padded_intercept_and_labels_of_any_kind():
     plain = logistic_leave_one_out(padded, y, 0.01)
     for labels in (np.where(y > 0, "yes", "no"), y > 0, (y > 0).astype(int)):
         fits = logistic_leave_one_out(sparse.csr_array(X), labels, 0.01, intercept="regularized")
-        np.testing.assert_allclose(np.column_stack([fits.weights, fits.intercepts]), plain.weights, atol=1e-12)
+        np.testing.assert_allclose(
+            np.column_stack([fits.weights, fits.intercepts]), plain.weights, atol=1e-12
+        )
         np.testing.assert_allclose(fits.scores, plain.scores, atol=1e-12)
 
 
@@ -156,15 +172,24 @@ def inside(rng, n, d, norm):
 
 
 def test_certified_ridge_stability_is_never_below_the_measured():
-    """3,000 problems inside the bounds. Halved, β is violated: with λ far above X² the loss is all but linear."""
+    """3,000 problems inside the bounds. Halved, β is violated: with λ far above X² the loss is
+    all but linear.
+    """
     rng = np.random.default_rng(0)
     ratios = []
     for _ in range(3000):
         n, d = int(rng.integers(1, 12)), int(rng.integers(1, 4))
-        x_bound, y_bound, lam = 10 ** rng.uniform(-1, 1), 10 ** rng.uniform(-1, 1), 10 ** rng.uniform(-3, 4)
+        x_bound, y_bound, lam = (
+            10 ** rng.uniform(-1, 1),
+            10 ** rng.uniform(-1, 1),
+            10 ** rng.uniform(-3, 4),
+        )
         X, y = inside(rng, n, d, x_bound), y_bound * rng.choice([-1.0, 1.0, 0.3], n)
         X[0] *= x_bound / np.linalg.norm(X[0])
-        replacements = np.vstack([X[:1], inside(rng, 1, d, x_bound)]), np.array([-np.sign(y[0]), 1.0]) * y_bound
+        replacements = (
+            np.vstack([X[:1], inside(rng, 1, d, x_bound)]),
+            np.array([-np.sign(y[0]), 1.0]) * y_bound,
+        )
         change = largest_change(X, y, lam, replacements, x_bound=x_bound, y_bound=y_bound)
         ratios.append(change.value / beta_ridge(x_bound, y_bound, lam, n))
     assert max(ratios) <= 1 + 1e-9
@@ -181,7 +206,8 @@ def test_removing_a_row_changes_the_loss_by_at_most_half_of_beta():
         at = X / np.linalg.norm(X, axis=1, keepdims=True)
         before = at @ fits.full_weights
         after = fits.weights @ at.T
-        change = np.abs(before - after) * (np.abs(before + after) + 2)  # the worst y at these points
+        # the worst y at these points
+        change = np.abs(before - after) * (np.abs(before + after) + 2)
         ratios.append(change.max() / (beta_ridge(1.0, 1.0, lam, n) / 2))
     assert max(ratios) <= 1 + 1e-9
     assert max(ratios) > 0.9
@@ -203,13 +229,22 @@ def test_certified_logistic_stability_is_never_below_the_measured():
 
 
 def test_a_halved_logistic_stability_is_violated():
-    """Rows along e₁ make its weight large; a row at 60° of it with the wrong label has slope near 1 and moves e₂ freely."""
+    """Rows along e₁ make its weight large; a row at 60° of it with the wrong label has slope
+    near 1 and moves e₂ freely.
+    """
     n, margin = 200_000, 6.0
     lam = np.exp(-margin) / (2 * margin)
     X, y = np.tile([1.0, 0.0], (n, 1)), np.ones(n)
     X[0], y[0] = [0.5, np.sqrt(0.75)], -1.0
     change = largest_change(
-        X, y, lam, ([[0.5, -np.sqrt(0.75)]], [-1.0]), loss="logistic", x_bound=1.0, points=(X[:1], y[:1]), rows=[0]
+        X,
+        y,
+        lam,
+        ([[0.5, -np.sqrt(0.75)]], [-1.0]),
+        loss="logistic",
+        x_bound=1.0,
+        points=(X[:1], y[:1]),
+        rows=[0],
     )
     beta = beta_logistic(1.0, lam, n)
     assert 0.5 * beta < change.value <= beta
@@ -227,8 +262,12 @@ def test_largest_change_names_where():
             other, aims = X.copy(), y.copy()
             other[i], aims[i] = rows[k], targets[k]
             w, _ = ridge_fit(other, aims, 0.6, "none")
-            changes[i, k] = np.abs((points[0] @ w - points[1]) ** 2 - (points[0] @ full - points[1]) ** 2)
-    assert (change.row, change.replacement, change.point) == np.unravel_index(changes.argmax(), changes.shape)
+            changes[i, k] = np.abs(
+                (points[0] @ w - points[1]) ** 2 - (points[0] @ full - points[1]) ** 2
+            )
+    assert (change.row, change.replacement, change.point) == np.unravel_index(
+        changes.argmax(), changes.shape
+    )
     assert change.value == pytest.approx(changes.max(), rel=1e-9)
 
 
@@ -237,7 +276,10 @@ def test_the_searched_point_is_as_bad_as_any():
     X, y = inside(rng, 5, 3, 1.0), rng.uniform(-1, 1, 5)
     change = largest_change(X, y, 0.2, (X[:1], [1.0]), x_bound=1.0, y_bound=1.0)
     at = inside(rng, 20_000, 3, 1.0)
-    worst = max(largest_change(X, y, 0.2, (X[:1], [1.0]), points=(at, np.full(len(at), s))).value for s in (-1.0, 1.0))
+    worst = max(
+        largest_change(X, y, 0.2, (X[:1], [1.0]), points=(at, np.full(len(at), s))).value
+        for s in (-1.0, 1.0)
+    )
     assert worst <= change.value * (1 + 1e-3)
     assert worst > 0.95 * change.value
 
@@ -245,19 +287,40 @@ def test_the_searched_point_is_as_bad_as_any():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda X, y: ridge_leave_one_out(X, y, 0.0), "regularization must be a finite number above 0"),
+        (
+            lambda X, y: ridge_leave_one_out(X, y, 0.0),
+            "regularization must be a finite number above 0",
+        ),
         (lambda X, y: ridge_leave_one_out(X, y, 1.0, intercept="both"), "intercept must be one of"),
-        (lambda X, y: ridge_leave_one_out(X, y[:3], 1.0), "y must be finite numbers, one row for each of the 60"),
+        (
+            lambda X, y: ridge_leave_one_out(X, y[:3], 1.0),
+            "y must be finite numbers, one row for each of the 60",
+        ),
         (lambda X, y: ridge_leave_one_out(X * np.nan, y, 1.0), "X must be rows of finite numbers"),
         (lambda X, y: logistic_leave_one_out(X, y, -1.0), "regularization must be"),
         (lambda X, y: logistic_leave_one_out(X, y, 1.0, tol=0.0), "tol must be above 0"),
-        (lambda X, y: logistic_leave_one_out(X, y, 1.0, rows=[60]), "rows must be row numbers from 0 to 59"),
-        (lambda X, y: logistic_leave_one_out(X, y, 1.0, intercept="free"), "'none' or 'regularized'"),
+        (
+            lambda X, y: logistic_leave_one_out(X, y, 1.0, rows=[60]),
+            "rows must be row numbers from 0 to 59",
+        ),
+        (
+            lambda X, y: logistic_leave_one_out(X, y, 1.0, intercept="free"),
+            "'none' or 'regularized'",
+        ),
         (lambda X, _: logistic_leave_one_out(X, X[:, 0], 1.0), "y must have two classes"),
-        (lambda X, y: logistic_leave_one_out(X, y[:3], 1.0), "y must have one label for each of the 60 rows"),
+        (
+            lambda X, y: logistic_leave_one_out(X, y[:3], 1.0),
+            "y must have one label for each of the 60 rows",
+        ),
         (lambda X, y: largest_change(X, y, 1.0, (X[:1], y[:1]), loss="hinge"), "loss must be"),
-        (lambda X, y: largest_change(X, y, 1.0, (X[:1], y[:1]), x_bound=9.0), "y_bound must be given"),
-        (lambda X, y: largest_change(X, np.c_[y, y], 1.0, (X[:1], y[:1])), "y must have one output"),
+        (
+            lambda X, y: largest_change(X, y, 1.0, (X[:1], y[:1]), x_bound=9.0),
+            "y_bound must be given",
+        ),
+        (
+            lambda X, y: largest_change(X, np.c_[y, y], 1.0, (X[:1], y[:1])),
+            "y must have one output",
+        ),
     ],
 )
 def test_refused(call, message):

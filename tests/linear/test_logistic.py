@@ -1,4 +1,6 @@
-"""Logistic regression: scikit-learn's checks, the optimum against its peers, bad input, and its claims by simulation."""
+"""Logistic regression: scikit-learn's checks, the optimum against its peers, bad input, and its
+claims by simulation.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 
 def bag(n=400, d=60, seed=0, classes=2):
     rng = np.random.default_rng(seed)
-    X = sparse.random(n, d, density=0.15, format="csr", random_state=seed, data_rvs=rng.standard_normal)
+    X = sparse.random(
+        n, d, density=0.15, format="csr", random_state=seed, data_rvs=rng.standard_normal
+    )
     y = (X @ rng.normal(size=(d, classes)) * 2 + rng.gumbel(size=(n, classes))).argmax(axis=1)
     return X, y
 
@@ -43,7 +47,10 @@ def objective(model, X, y, weights=None, l1=0.0):
     penalty = (model.coef_**2).sum()
     absolute = abs(model.coef_).sum()
     if model.intercept == "regularized":
-        penalty, absolute = penalty + (model.intercept_**2).sum(), absolute + abs(model.intercept_).sum()
+        penalty, absolute = (
+            penalty + (model.intercept_**2).sum(),
+            absolute + abs(model.intercept_).sum(),
+        )
     return np.average(losses, weights=weights) + model.regularization * penalty + l1 * absolute
 
 
@@ -55,10 +62,14 @@ def objective(model, X, y, weights=None, l1=0.0):
 @pytest.mark.parametrize("how", ["newton", "lbfgs"])
 def test_a_finish_reaches_the_optimum(classes, intercept, how):
     X, y = bag(classes=classes)
-    model = LogisticRegression(regularization=0.003, intercept=intercept, finish=how, random_state=0).fit(X, y)
+    model = LogisticRegression(
+        regularization=0.003, intercept=intercept, finish=how, random_state=0
+    ).fit(X, y)
     padded = sparse.hstack([X, np.ones((400, 1))]).tocsr() if intercept == "regularized" else X
     C = 1 / (2 * 400 * 0.003)
-    peer = Peer(C=C, fit_intercept=intercept == "free", solver="newton-cg", tol=1e-12, max_iter=1000).fit(padded, y)
+    peer = Peer(
+        C=C, fit_intercept=intercept == "free", solver="newton-cg", tol=1e-12, max_iter=1000
+    ).fit(padded, y)
     np.testing.assert_allclose(model.coef_, peer.coef_[:, :60], atol=1e-5)
     if intercept == "regularized":
         np.testing.assert_allclose(model.intercept_, peer.coef_[:, 60], atol=1e-5)
@@ -76,11 +87,16 @@ def test_liblinear_reaches_the_same_optimum():
     np.testing.assert_allclose(model.intercept_, peer.intercept_, atol=1e-5)
 
 
-@pytest.mark.parametrize("options", [{}, {"average": True}, {"engine": "lazy"}, {"dtype": "float32"}, {"schedule": "sqrt"}])
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"average": True}, {"engine": "lazy"}, {"dtype": "float32"}, {"schedule": "sqrt"}],
+)
 def test_many_passes_alone_come_near_the_optimum(options):
     X, y = bag()
     best = LogisticRegression(regularization=0.003, finish="newton").fit(X, y).facts_["objective"]
-    model = LogisticRegression(regularization=0.003, finish=None, passes=100, random_state=0, **options).fit(X, y)
+    model = LogisticRegression(
+        regularization=0.003, finish=None, passes=100, random_state=0, **options
+    ).fit(X, y)
     assert best - 1e-6 < model.facts_["objective"] < best * 1.01
     assert model.facts_["objective"] <= best + model.certificate_["suboptimality"].value
 
@@ -103,9 +119,13 @@ def test_the_l1_penalty_finds_its_optimum():
         w = ab[:12] - ab[12:]
         margins = signs * (X @ w)
         slope = X.T @ (-signs * expit(-margins)) / 400
-        return np.logaddexp(0, -margins).mean() + 0.02 * ab.sum(), np.concatenate([slope, -slope]) + 0.02
+        return np.logaddexp(0, -margins).mean() + 0.02 * ab.sum(), np.concatenate(
+            [slope, -slope]
+        ) + 0.02
 
-    best = optimize.minimize(split_form, np.zeros(24), jac=True, bounds=[(0, None)] * 24, method="L-BFGS-B")
+    best = optimize.minimize(
+        split_form, np.zeros(24), jac=True, bounds=[(0, None)] * 24, method="L-BFGS-B"
+    )
     assert model.facts_["objective"] == pytest.approx(objective(model, X, y, l1=0.02), rel=1e-12)
     assert best.fun - 1e-6 <= model.facts_["objective"] <= best.fun * 1.002
     zero = abs(best.x[:12] - best.x[12:]) < 1e-6
@@ -117,7 +137,9 @@ def test_weights_are_repetitions():
     X, y = bag()
     weights = np.random.default_rng(0).integers(0, 4, size=400)
     model = LogisticRegression(regularization=0.003).fit(X, y, sample_weight=weights)
-    again = LogisticRegression(regularization=0.003).fit(X[np.repeat(np.arange(400), weights)], np.repeat(y, weights))
+    again = LogisticRegression(regularization=0.003).fit(
+        X[np.repeat(np.arange(400), weights)], np.repeat(y, weights)
+    )
     np.testing.assert_allclose(model.coef_, again.coef_, atol=1e-8)
     assert model.facts_["objective"] == pytest.approx(objective(model, X, y, weights), rel=1e-12)
     assert not model.facts_["uniform"]
@@ -129,7 +151,14 @@ def test_weights_are_repetitions():
 def test_calls_of_partial_fit_are_one_pass(engine, average, classes):
     """Below 128 rows the order is a permutation; one row a call leaves it no choice."""
     X, y = bag(n=50, classes=classes)
-    options = {"step": 0.5, "step_decay": 0.1, "intercept_step": 1, "engine": engine, "average": average, "finish": None}
+    options = {
+        "step": 0.5,
+        "step_decay": 0.1,
+        "intercept_step": 1,
+        "engine": engine,
+        "average": average,
+        "finish": None,
+    }
     streamed = LogisticRegression(**options)
     for i in range(50):
         streamed.partial_fit(X[[i]], y[[i]], classes=np.unique(y))
@@ -137,7 +166,9 @@ def test_calls_of_partial_fit_are_one_pass(engine, average, classes):
     from surelearn.linear.logistic.rows import step_sizes
     from surelearn.linear.logistic.sgd import Descent
 
-    descent = Descent(np.zeros((61, 1 if classes == 2 else 3)), decay=1e-4, engine=engine, summed=np.zeros((1, 1)))
+    descent = Descent(
+        np.zeros((61, 1 if classes == 2 else 3)), decay=1e-4, engine=engine, summed=np.zeros((1, 1))
+    )
     descent.run(rows, np.arange(50), step_sizes("inverse", 0.5, 0.1, 0, 50, 0))
     want = descent.average() if average else descent.weights()
     np.testing.assert_allclose(streamed.coef_, want[:-1].T, atol=1e-12)
@@ -149,7 +180,9 @@ def test_calls_of_partial_fit_are_one_pass(engine, average, classes):
 def test_early_stopping():
     X, y = bag(n=3000, d=200)
     options = {"finish": None, "passes": 200, "patience": 2, "random_state": 0}
-    stopped = LogisticRegression(early_stopping="validation", validation_fraction=0.2, **options).fit(X, y)
+    stopped = LogisticRegression(
+        early_stopping="validation", validation_fraction=0.2, **options
+    ).fit(X, y)
     assert stopped.stopped_ == "validation error stalled"
     assert stopped.passes_ < 200
     assert stopped.facts_["n"] == 2400
@@ -162,7 +195,9 @@ def test_a_file_sorted_by_label_does_no_harm():
     X, y = bag(n=4000, d=100)
     order = np.argsort(y, kind="stable")
     mixed, by_label = (
-        LogisticRegression(regularization=0.001, finish=None, passes=5, random_state=0).fit(X[o], y[o])
+        LogisticRegression(regularization=0.001, finish=None, passes=5, random_state=0).fit(
+            X[o], y[o]
+        )
         for o in (np.arange(4000), order)
     )
     assert by_label.facts_["objective"] < mixed.facts_["objective"] * 1.02
@@ -174,9 +209,12 @@ def test_a9a_against_liblinear():
         load_svmlight_file(io.BytesIO(gzip.decompress((DATA / name).read_bytes())), n_features=123)
         for name in ("a9a.gz", "a9a.t.gz")
     )
-    model = LogisticRegression(regularization=1e-4, finish=None, average=True, passes=10, random_state=0).fit(X, y)
+    model = LogisticRegression(
+        regularization=1e-4, finish=None, average=True, passes=10, random_state=0
+    ).fit(X, y)
     exact = LogisticRegression(regularization=1e-4, finish="newton").fit(X, y)
-    X.indices, X.indptr = X.indices.astype(np.int32), X.indptr.astype(np.int32)  # LIBLINEAR wants 4-byte indices
+    # LIBLINEAR wants 4-byte indices
+    X.indices, X.indptr = X.indices.astype(np.int32), X.indptr.astype(np.int32)
     peer = Peer(C=1 / (2 * len(y) * 1e-4), solver="liblinear").fit(X, y)
     new.indices, new.indptr = new.indices.astype(np.int32), new.indptr.astype(np.int32)
     assert exact.score(new, labels) == pytest.approx(peer.score(new, labels), abs=3e-4)
@@ -195,7 +233,13 @@ def test_what_kinds_of_input_work():
     wide = X.copy()
     wide.indices, wide.indptr = wide.indices.astype(np.int64), wide.indptr.astype(np.int64)
     before = wide.copy()
-    for other in (X.toarray(), wide, sparse.csr_array(X), sparse.csc_matrix(X), pd.DataFrame(X.toarray()).add_prefix("x")):
+    for other in (
+        X.toarray(),
+        wide,
+        sparse.csr_array(X),
+        sparse.csc_matrix(X),
+        pd.DataFrame(X.toarray()).add_prefix("x"),
+    ):
         model = LogisticRegression(random_state=0).fit(other, y.astype(float))
         np.testing.assert_allclose(model.coef_, want.coef_, atol=1e-9)
     assert list(model.feature_names_in_[:2]) == ["x0", "x1"]
@@ -203,7 +247,8 @@ def test_what_kinds_of_input_work():
     assert wide.indices.dtype == np.int64
     empty = sparse.vstack([X, sparse.csr_matrix((5, 60))]).tocsr()  # rows without entries
     LogisticRegression().fit(empty, np.append(y, [0, 1, 0, 1, 0])).predict(empty)
-    LogisticRegression(regularization=0.1).fit(np.ones((6, 2)), [0, 1, 0, 1, 0, 1])  # constant features
+    # constant features
+    LogisticRegression(regularization=0.1).fit(np.ones((6, 2)), [0, 1, 0, 1, 0, 1])
 
 
 @pytest.mark.parametrize(
@@ -273,7 +318,9 @@ def test_the_gradient_is_the_derivative(classes, intercept):
         step[index] = 1e-6
         above, below = (measure(rows, W + sign * step, 0.1, bias).objective for sign in (1, -1))
         slopes[index] = (above - below) / 2e-6
-    assert measure(rows, W, 0.1, bias).gradient_norm == pytest.approx(np.linalg.norm(slopes), rel=1e-7)
+    assert measure(rows, W, 0.1, bias).gradient_norm == pytest.approx(
+        np.linalg.norm(slopes), rel=1e-7
+    )
     assert measure(rows, W, 0.1, bias).objective == pytest.approx(
         0.1 * (W**2).sum() + mean_loss(X, y, W, weights), rel=1e-12
     )
@@ -288,14 +335,23 @@ def mean_loss(X, y, W, weights):
 def test_the_certificate_by_hand():
     X, y = bag()
     X = sparse.csr_matrix(X / max(1.0, np.sqrt(X.multiply(X).sum(axis=1).max())))
-    model = LogisticRegression(regularization=0.05, x_bound=1.0, finish=None, passes=3, random_state=0).fit(X, y)
+    model = LogisticRegression(
+        regularization=0.05, x_bound=1.0, finish=None, passes=3, random_state=0
+    ).fit(X, y)
     certificate = model.certificate_
     g, n, rho = model.facts_["gradient_norm"], 400, math.sqrt(2.0)
     assert certificate["suboptimality"].value == pytest.approx(g**2 / 0.2, rel=1e-12)
     assert certificate["distance to the minimizer"].value == pytest.approx(g / 0.1, rel=1e-12)
     beta, M = rho**2 / (0.05 * n), math.log(1 + math.exp(rho * math.sqrt(math.log(2) / 0.05)))
-    assert certificate["uniform stability"].value == pytest.approx(beta + 2 * rho * g / 0.1, rel=1e-12)
-    want = model.facts_["log_loss"] + 2 * rho * g / 0.1 + beta + (2 * n * beta + M) * math.sqrt(math.log(20) / (2 * n))
+    assert certificate["uniform stability"].value == pytest.approx(
+        beta + 2 * rho * g / 0.1, rel=1e-12
+    )
+    want = (
+        model.facts_["log_loss"]
+        + 2 * rho * g / 0.1
+        + beta
+        + (2 * n * beta + M) * math.sqrt(math.log(20) / (2 * n))
+    )
     assert certificate["risk"].value == pytest.approx(want, rel=1e-12)
     again = Certificate.from_json(certificate.to_json())
     assert again.verify()
@@ -310,10 +366,18 @@ def test_gap_and_distance_are_never_exceeded(classes, seed):
     X, y = bag(n=int(rng.integers(20, 200)), d=int(rng.integers(1, 30)), seed=seed, classes=classes)
     lam = float(10 ** rng.uniform(-4, 0))
     exact = LogisticRegression(regularization=lam, finish="newton").fit(X, y)
-    rough = LogisticRegression(regularization=lam, finish=None, passes=int(rng.integers(1, 9)), random_state=seed).fit(X, y)
+    rough = LogisticRegression(
+        regularization=lam, finish=None, passes=int(rng.integers(1, 9)), random_state=seed
+    ).fit(X, y)
     certificate = rough.certificate_
-    assert rough.facts_["objective"] - exact.facts_["objective"] <= certificate["suboptimality"].value + 1e-12
-    away = np.hypot(np.linalg.norm(rough.coef_ - exact.coef_), np.linalg.norm(rough.intercept_ - exact.intercept_))
+    assert (
+        rough.facts_["objective"] - exact.facts_["objective"]
+        <= certificate["suboptimality"].value + 1e-12
+    )
+    away = np.hypot(
+        np.linalg.norm(rough.coef_ - exact.coef_),
+        np.linalg.norm(rough.intercept_ - exact.intercept_),
+    )
     assert away <= certificate["distance to the minimizer"].value * (1 + 1e-6) + 1e-9
 
 
@@ -337,7 +401,9 @@ def test_stability_is_never_exceeded(classes, seed):
         if rng.random() < 0.5:
             other[i] = X[i]
         moved = clone(model).fit(other, labels)
-        change = abs(np.log(model.predict_proba(points)) - np.log(moved.predict_proba(points))).max()
+        change = abs(
+            np.log(model.predict_proba(points)) - np.log(moved.predict_proba(points))
+        ).max()
         assert change <= beta
 
 
@@ -371,7 +437,9 @@ def test_the_risk_bound_covers(finish):
     broken, margins = 0, []
     for seed in range(300):
         X, y = population(60, generator)
-        model = LogisticRegression(regularization=0.5, x_bound=1.0, finish=finish, delta=0.3, random_state=seed).fit(X, y)
+        model = LogisticRegression(
+            regularization=0.5, x_bound=1.0, finish=finish, delta=0.3, random_state=seed
+        ).fit(X, y)
         bound = model.certificate_["risk"].value
         broken += true_risk(model.coef_[0], model.intercept_[0]) > bound
         margins.append(bound - model.facts_["log_loss"])
@@ -385,12 +453,21 @@ def test_the_single_pass_guarantee_in_the_mean(lam, streamed):
     generator = np.random.default_rng(1)
     B, rho, T = 1.5, math.sqrt(2), 400
     eta = B / (rho * math.sqrt(T))
-    options = {"schedule": "constant", "step": eta, "intercept_step": 1, "average": True, "passes": 1, "finish": None}
+    options = {
+        "schedule": "constant",
+        "step": eta,
+        "intercept_step": 1,
+        "average": True,
+        "passes": 1,
+        "finish": None,
+    }
     excess = []
     best = optimize.minimize(lambda w: true_risk(w) + lam * w @ w, np.zeros(3)).fun
     for seed in range(200):
         X, y = population(T, generator)
-        model = LogisticRegression(regularization=lam, x_bound=1.0, norm_bound=B, random_state=seed, **options)
+        model = LogisticRegression(
+            regularization=lam, x_bound=1.0, norm_bound=B, random_state=seed, **options
+        )
         if streamed:
             for part in np.split(np.arange(T), 4):
                 model.partial_fit(X[part], y[part], classes=[0, 1])
@@ -401,13 +478,22 @@ def test_the_single_pass_guarantee_in_the_mean(lam, streamed):
     claim = model.certificate_["excess risk" if lam == 0 else "excess regularized risk"]
     assert claim.confidence == "in expectation"
     growth = 1 + min(1, 2 * lam * eta * T)
-    assert claim.value == pytest.approx(B**2 / (2 * eta * T) + eta * (rho * growth) ** 2 / 2, rel=1e-12)
+    assert claim.value == pytest.approx(
+        B**2 / (2 * eta * T) + eta * (rho * growth) ** 2 / 2, rel=1e-12
+    )
     assert ("a single pass: a fresh row each step" in claim.assumptions) == streamed
     assert 0 < np.mean(excess) <= claim.value
     assert model.certificate_.verify()
 
 
-SINGLE = {"schedule": "constant", "step": 0.1, "average": True, "passes": 1, "finish": None, "norm_bound": 1.0}
+SINGLE = {
+    "schedule": "constant",
+    "step": 0.1,
+    "average": True,
+    "passes": 1,
+    "finish": None,
+    "norm_bound": 1.0,
+}
 SINGLE["intercept_step"] = 1
 
 
@@ -451,7 +537,9 @@ def test_unequal_weights_and_streams_take_claims_away():
         streamed.certificate_["risk"]
 
 
-@pytest.mark.parametrize(("options", "word"), [({"passes": 2}, "2 passes"), ({"finish": "newton"}, "finish")])
+@pytest.mark.parametrize(
+    ("options", "word"), [({"passes": 2}, "2 passes"), ({"finish": "newton"}, "finish")]
+)
 def test_a_stream_remembers_what_fit_did(options, word):
     X, y = bag(n=40)
     model = LogisticRegression(x_bound=100.0, **{**SINGLE, **options}).fit(X, y).partial_fit(X, y)
@@ -461,7 +549,9 @@ def test_a_stream_remembers_what_fit_did(options, word):
 
 
 def test_a_free_bias_breaks_the_bound_that_is_not_claimed():
-    """The mutant: with an unregularized intercept the loss moves by more than β of the regularized weights."""
+    """The mutant: with an unregularized intercept the loss moves by more than β of the
+    regularized weights.
+    """
     X, point = np.zeros((5, 1)), np.zeros((1, 1))
     template = LogisticRegression(regularization=10.0, intercept="free", finish="newton")
     one, other = (clone(template).fit(X, np.arange(5) >= k) for k in (1, 2))
@@ -487,31 +577,47 @@ def test_probabilities():
 
 
 def tuned_on(k, n):
-    """λ from {0.001, 30} with the smaller leave-one-out loss on k ones and n − k zeros, all with x = 1."""
+    """λ from {0.001, 30} with the smaller leave-one-out loss on k ones and n − k zeros, all
+    with x = 1.
+    """
 
     def left_out(lam):
-        without = {label: fitted(k - label, n - 1, lam).predict_log_proba([[1.0]])[0, label] for label in (0, 1)}
+        without = {
+            label: fitted(k - label, n - 1, lam).predict_log_proba([[1.0]])[0, label]
+            for label in (0, 1)
+        }
         return -(k * without[1] + (n - k) * without[0])
 
     return min((0.001, 30.0), key=left_out)
 
 
 def fitted(k, n, lam):
-    return LogisticRegression(regularization=lam, intercept="none", x_bound=1.0).fit(np.ones((n, 1)), np.arange(n) < k)
+    return LogisticRegression(regularization=lam, intercept="none", x_bound=1.0).fit(
+        np.ones((n, 1)), np.arange(n) < k
+    )
 
 
 def chance_of_a_false_claim(choose, n=25, p=0.7):
-    """Of drawing rows for which another label of one of them moves the loss by more than the β that is claimed."""
+    """Of drawing rows for which another label of one of them moves the loss by more than the β
+    that is claimed.
+    """
     inner = range(3, n - 2)
     models = {k: fitted(k, n, choose(k, n)) for k in inner}
     beta = {k: model.certificate_["uniform stability"].value for k, model in models.items()}
     logs = {k: model.predict_log_proba([[1.0]])[0] for k, model in models.items()}
-    false = {k for k in inner for other in (k - 1, k + 1) if other in logs and abs(logs[k] - logs[other]).max() > beta[k]}
+    false = {
+        k
+        for k in inner
+        for other in (k - 1, k + 1)
+        if other in logs and abs(logs[k] - logs[other]).max() > beta[k]
+    }
     return sum(math.comb(n, k) * p**k * (1 - p) ** (n - k) for k in false)
 
 
 def test_a_tuned_regularization_breaks_the_stability_that_is_claimed():
-    """The mutant: the choice flips with one label, from strong to weak, and the claim at the λ chosen is false; exact."""
+    """The mutant: the choice flips with one label, from strong to weak, and the claim at the λ
+    chosen is false; exact.
+    """
     assert chance_of_a_false_claim(lambda k, n: 30.0) == 0  # noqa: ARG005 - fixed before
     assert chance_of_a_false_claim(lambda k, n: 0.001) == 0  # noqa: ARG005
     assert chance_of_a_false_claim(tuned_on) > 0.05
@@ -530,14 +636,18 @@ def test_a_finish_alone(how):
         LogisticRegression(passes=0).fit(X, y)
 
 
-@pytest.mark.parametrize("how", ["weighted", "sparse", "several", "streamed", "held out", "held out by chance"])
+@pytest.mark.parametrize(
+    "how", ["weighted", "sparse", "several", "streamed", "held out", "held out by chance"]
+)
 def test_a_certificate_is_measured_again_on_weighted_sparse_several_and_streamed_rows(how):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(90, 3))
     y = np.digitize(X[:, 0] + 0.3 * rng.normal(size=90), [0.0, 0.5] if how == "several" else [0.0])
     weights = rng.integers(0, 3, 90).astype(float) if how == "weighted" else None
     seed = None if how == "held out by chance" else 0
-    model = LogisticRegression(random_state=seed, early_stopping="validation" if "held" in how else None)
+    model = LogisticRegression(
+        random_state=seed, early_stopping="validation" if "held" in how else None
+    )
     if how == "streamed":
         model.partial_fit(X[:50], y[:50]).partial_fit(X[50:], y[50:])
     else:
@@ -554,7 +664,9 @@ def test_a_certificate_is_measured_again_on_weighted_sparse_several_and_streamed
         "gradient_norm",
     }
     assert bool(untold) == (how in ("streamed", "held out by chance"))
-    assert not certificate.verify(model, X[1:], y[1:], sample_weight=None if weights is None else weights[1:])
+    assert not certificate.verify(
+        model, X[1:], y[1:], sample_weight=None if weights is None else weights[1:]
+    )
     if how == "weighted":
         assert not certificate.verify(model, X, y)
     if how == "streamed":

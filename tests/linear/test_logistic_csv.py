@@ -1,4 +1,6 @@
-"""CSV text from disk: read as Python's csv module reads it, hashed as a few lines of Python hash it, and fitted."""
+"""CSV text from disk: read as Python's csv module reads it, hashed as a few lines of Python
+hash it, and fitted.
+"""
 
 from __future__ import annotations
 
@@ -48,18 +50,27 @@ def hashed(text, target, categorical=(), separator=","):
                 number = None if name in categorical else float(cell)
             except ValueError:
                 number = None
-            X[row, place(f"{name}={cell}" if number is None else name)] += 1 if number is None else number
+            X[row, place(f"{name}={cell}" if number is None else name)] += (
+                1 if number is None else number
+            )
     return X, [line[names.index(target)].strip() for line in lines]
 
 
 def gathered(path, target, **options):
     parts = list(read_rows(path, features=TABLE, target=target, **options))
-    return np.vstack([X.toarray() for X, _ in parts]), np.concatenate([labels for _, labels in parts]).tolist()
+    return np.vstack([X.toarray() for X, _ in parts]), np.concatenate(
+        [labels for _, labels in parts]
+    ).tolist()
 
 
 def table(n=400, seed=0):
     rng = np.random.default_rng(seed)
-    frame = pd.DataFrame({"x": rng.normal(size=n).round(4), "colour": rng.choice(["red", "green", "blue, dark"], size=n)})
+    frame = pd.DataFrame(
+        {
+            "x": rng.normal(size=n).round(4),
+            "colour": rng.choice(["red", "green", "blue, dark"], size=n),
+        }
+    )
     frame["code"] = rng.integers(3, size=n)
     score = frame.x + 2 * (frame.colour == "red") - 2 * (frame.code == 1)
     frame["y"] = np.where(score + 0.3 * rng.normal(size=n) > 0, "yes", "no")
@@ -68,7 +79,9 @@ def table(n=400, seed=0):
 
 @pytest.mark.parametrize("piece", [1, 10, 33, 1 << 18])
 @pytest.mark.parametrize("ends", ["\n", "\r\n"])
-@pytest.mark.parametrize(("target", "categorical"), [("income", ()), ("income", ("age", "note")), ("city", ("age",))])
+@pytest.mark.parametrize(
+    ("target", "categorical"), [("income", ()), ("income", ("age", "note")), ("city", ("age",))]
+)
 def test_cells_are_hashed(tmp_path, piece, ends, target, categorical, monkeypatch):
     monkeypatch.setattr(pieces, "PIECE", piece)
     text = TEXT.replace("0,,,", "0,Bern,,") if target == "city" else TEXT
@@ -83,7 +96,9 @@ def test_cells_are_hashed(tmp_path, piece, ends, target, categorical, monkeypatc
 def test_tabs_and_labels_that_are_numbers(tmp_path):
     (tmp_path / "a.tsv.gz").write_bytes(gzip.compress(b"y\tword\n1\tso, so\n1.0\t\n-2\ta b\n"))
     X, labels = gathered(tmp_path / "a.tsv.gz", "y")
-    np.testing.assert_array_equal(X, hashed("y\tword\n1\tso, so\n1.0\t\n-2\ta b\n", "y", separator="\t")[0])
+    np.testing.assert_array_equal(
+        X, hashed("y\tword\n1\tso, so\n1.0\t\n-2\ta b\n", "y", separator="\t")[0]
+    )
     assert labels == [1, 1, -2]
     model = LogisticRegression().fit_file(tmp_path / "a.tsv.gz", features=TABLE, target="y")
     assert model.classes_.tolist() == [-2, 1]
@@ -96,7 +111,9 @@ def test_a_file_is_fitted_as_its_rows_in_memory(tmp_path, classes):
     (tmp_path / "a.csv.gz").write_bytes(gzip.compress((tmp_path / "a.csv").read_bytes()))
     options = {"features": TABLE, "target": "y", "categorical": ["code"]}
     X, labels = hashed((tmp_path / "a.csv").read_text(), "y", ["code"])
-    memory = LogisticRegression(regularization=1e-3, passes=5, finish=None, random_state=0).fit(X, labels)
+    memory = LogisticRegression(regularization=1e-3, passes=5, finish=None, random_state=0).fit(
+        X, labels
+    )
     for name in ("a.csv", "a.csv.gz"):
         model = LogisticRegression(regularization=1e-3, passes=5, random_state=0)
         model.fit_file(tmp_path / name, classes=classes, **options)
@@ -117,10 +134,14 @@ def test_a_sorted_file_does_no_harm(tmp_path, column, monkeypatch):
     model = LogisticRegression(regularization=1e-3, passes=3, random_state=0)
     model.fit_file(tmp_path / "a.csv", features=TABLE, target="y", categorical=["code"])
     X, labels = gathered(tmp_path / "a.csv", "y", categorical=["code"])
-    memory = LogisticRegression(regularization=1e-3, passes=3, finish=None, random_state=0).fit(X, labels)
+    memory = LogisticRegression(regularization=1e-3, passes=3, finish=None, random_state=0).fit(
+        X, labels
+    )
 
     def loss(model):
-        return -np.mean(model.predict_log_proba(X)[np.arange(8000), np.searchsorted(["no", "yes"], labels)])
+        return -np.mean(
+            model.predict_log_proba(X)[np.arange(8000), np.searchsorted(["no", "yes"], labels)]
+        )
 
     assert loss(model) < loss(memory) * 1.03
 
@@ -134,7 +155,11 @@ def test_the_hash_is_the_same_in_every_process(tmp_path):
     )
     here = next(read_rows(tmp_path / "a.csv", features=TABLE, target="y"))[0].indices.tolist()
     done = subprocess.run(  # noqa: S603 - our own code
-        [sys.executable, "-c", code], env={"PYTHONHASHSEED": "1"}, capture_output=True, text=True, check=True
+        [sys.executable, "-c", code],
+        env={"PYTHONHASHSEED": "1"},
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert done.stdout.strip() == str(here)
 
@@ -195,7 +220,9 @@ def test_missing_and_infinite_numbers(tmp_path):
     (rows, _), *_ = read_rows(path, features=16, target="y")
     assert rows.getnnz(axis=1).tolist() == [2, 0, 0, 0]
     path.write_text("y,a\n1,2.5\n0,-Inf\n")
-    with pytest.raises(ValueError, match=r"^t\.csv, line 3, column 'a' holds an infinite number: correct it"):
+    with pytest.raises(
+        ValueError, match=r"^t\.csv, line 3, column 'a' holds an infinite number: correct it"
+    ):
         list(read_rows(path, features=16, target="y"))
     (rows, _), *_ = read_rows(path, features=16, target="y", categorical="a")
     assert rows.getnnz(axis=1).tolist() == [1, 1]
@@ -205,7 +232,8 @@ def test_files_that_are_not_what_they_seem(tmp_path):
     old, packed = tmp_path / "old.csv", tmp_path / "t.csv.gz"
     old.write_bytes(b"y,a\r1,2\r")
     packed.write_bytes(b"y,a\n1,2\n")
-    for path in (old, packed):  # line ends of long ago, and text that only a name calls gzip: read, as by the audit
+    # line ends of long ago, and text that only a name calls gzip: read, as by the audit
+    for path in (old, packed):
         ((rows, labels),) = read_rows(path, features=16, target="y")
         assert (rows.data.tolist(), labels.tolist()) == ([2.0], [1.0])
     packed.write_bytes(gzip.compress(b"y,a\n1,2\n")[:-9])

@@ -1,4 +1,6 @@
-"""LIBSVM text from disk: parsed as scikit-learn parses it, fitted as the same rows in memory, in any order of the file."""
+"""LIBSVM text from disk: parsed as scikit-learn parses it, fitted as the same rows in memory,
+in any order of the file.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ from surelearn.linear.logistic.stream import read_rows
 
 def bag(n=300, d=40, seed=0, classes=2):
     rng = np.random.default_rng(seed)
-    X = sparse.random(n, d, density=0.2, format="csr", random_state=seed, data_rvs=rng.standard_normal)
+    X = sparse.random(
+        n, d, density=0.2, format="csr", random_state=seed, data_rvs=rng.standard_normal
+    )
     return X, (X @ rng.normal(size=(d, classes)) * 2 + rng.gumbel(size=(n, classes))).argmax(axis=1)
 
 
@@ -32,7 +36,11 @@ def file(tmp_path):
 def gathered(path, width, **options):
     """All rows of a file, and how many parts they were read in."""
     parts = list(read_rows(path, features=width, **options))
-    return np.vstack([X.toarray() for X, _ in parts]), np.concatenate([labels for _, labels in parts]), len(parts)
+    return (
+        np.vstack([X.toarray() for X, _ in parts]),
+        np.concatenate([labels for _, labels in parts]),
+        len(parts),
+    )
 
 
 def set_piece(monkeypatch, size):
@@ -67,7 +75,9 @@ def test_every_line_is_in_one_piece(tmp_path, piece, ending, monkeypatch):
 
 
 def test_pieces_of_a_pass():
-    """Each once, from all over the file, in a new order every pass, the groups of nearly one size."""
+    """Each once, from all over the file, in a new order every pass, the groups of nearly one
+    size.
+    """
     generator = np.random.RandomState(0)
     one, other = (list(pieces.visits(1000, generator)) for _ in range(2))
     for groups in (one, other):
@@ -78,10 +88,25 @@ def test_pieces_of_a_pass():
     assert [group.tolist() for group in pieces.visits(32, generator)] == [list(range(32))]
 
 
-NUMBERS = ["0", "1", "-1", "+2.5", ".5", "5.", "1e3", "1E-3", "-2.5e+10", "123456789012345678901234", "1e-320", "0.1"]
+NUMBERS = [
+    "0",
+    "1",
+    "-1",
+    "+2.5",
+    ".5",
+    "5.",
+    "1e3",
+    "1E-3",
+    "-2.5e+10",
+    "123456789012345678901234",
+    "1e-320",
+    "0.1",
+]
 
 
-@pytest.mark.parametrize("number", [*NUMBERS, "3.14159265358979", "7e22", "1e23", "000.0001234567890123456789", "0e5"])
+@pytest.mark.parametrize(
+    "number", [*NUMBERS, "3.14159265358979", "7e22", "1e23", "000.0001234567890123456789", "0e5"]
+)
 def test_numbers(tmp_path, number):
     (tmp_path / "a").write_text(f"1 1:{number}\n")
     X, _, _ = gathered(tmp_path / "a", 1)
@@ -152,12 +177,16 @@ def test_a_file_is_fitted_as_its_rows_in_memory(tmp_path, average, classes):
 
 def objective(model, X, y):
     margins = np.where(y == 1, 1, -1) * model.decision_function(X)
-    return np.logaddexp(0, -margins).mean() + model.regularization * ((model.coef_**2).sum() + model.intercept_[0] ** 2)
+    return np.logaddexp(0, -margins).mean() + model.regularization * (
+        (model.coef_**2).sum() + model.intercept_[0] ** 2
+    )
 
 
 @pytest.mark.parametrize("passes", [1, 5])
 def test_a_file_sorted_by_label_does_no_harm(tmp_path, passes, monkeypatch):
-    """In groups of 32 pieces: within two hundredths of the same rows shuffled in memory; read in order it is far off."""
+    """In groups of 32 pieces: within two hundredths of the same rows shuffled in memory; read
+    in order it is far off.
+    """
     set_piece(monkeypatch, 4000)
     X, y = bag(n=8000, d=60)
     X.sum_duplicates()
@@ -168,15 +197,21 @@ def test_a_file_sorted_by_label_does_no_harm(tmp_path, passes, monkeypatch):
     mixed = LogisticRegression(**options).fit_file(tmp_path / "sorted", features=60)
     assert mixed.t_ == 8000 * passes
     assert objective(mixed, X, y) < shuffled * 1.02
-    monkeypatch.setattr("surelearn.data.sparse_rows.visits", lambda count, _: np.arange(count).reshape(-1, 1))
-    in_order = LogisticRegression(**options).fit_file(tmp_path / "sorted", features=60, classes=[0, 1])
+    monkeypatch.setattr(
+        "surelearn.data.sparse_rows.visits", lambda count, _: np.arange(count).reshape(-1, 1)
+    )
+    in_order = LogisticRegression(**options).fit_file(
+        tmp_path / "sorted", features=60, classes=[0, 1]
+    )
     assert objective(in_order, X, y) > shuffled * 1.02
 
 
 def test_the_order_is_reproducible(file, monkeypatch):
     set_piece(monkeypatch, 500)
     one, again, other = (
-        LogisticRegression(passes=2, random_state=seed).fit_file(file, features=40, classes=[0, 1]).coef_
+        LogisticRegression(passes=2, random_state=seed)
+        .fit_file(file, features=40, classes=[0, 1])
+        .coef_
         for seed in (0, 0, 1)
     )
     assert np.array_equal(one, again)
@@ -205,7 +240,14 @@ def test_consecutive_features_do_not_meet(tmp_path):
 
 
 def test_the_single_pass_guarantee_of_a_file(file):
-    options = {"schedule": "constant", "step": 0.1, "intercept_step": 1, "average": True, "x_bound": 20.0, "norm_bound": 1.0}
+    options = {
+        "schedule": "constant",
+        "step": 0.1,
+        "intercept_step": 1,
+        "average": True,
+        "x_bound": 20.0,
+        "norm_bound": 1.0,
+    }
     once = LogisticRegression(passes=1, regularization=0.0, **options).fit_file(file, features=40)
     claim = once.certificate_["excess risk"]
     assert claim.value == pytest.approx(1 / (0.2 * 300) + 0.1 * 401 / 2, rel=1e-12)
@@ -218,7 +260,12 @@ def test_the_single_pass_guarantee_of_a_file(file):
 
 
 def test_refusals(file, tmp_path):
-    for options in ({"l1_regularization": 0.1}, {"engine": "lazy"}, {"finish": "newton"}, {"early_stopping": "training"}):
+    for options in (
+        {"l1_regularization": 0.1},
+        {"engine": "lazy"},
+        {"finish": "newton"},
+        {"early_stopping": "training"},
+    ):
         with pytest.raises(ValueError, match="a file is"):
             LogisticRegression(**options).fit_file(file, features=40)
     with pytest.raises(ValueError, match="x_bound"):
@@ -231,4 +278,6 @@ def test_refusals(file, tmp_path):
         LogisticRegression().fit_file(tmp_path / "one", features=40, classes=[0, 2])
     with pytest.raises(ValueError, match="none is empty"):
         LogisticRegression().fit_file(tmp_path / "none", features=40)
-    assert math.isfinite(LogisticRegression().fit_file(tmp_path / "one", features=2, classes=[0, 1]).intercept_[0])
+    assert math.isfinite(
+        LogisticRegression().fit_file(tmp_path / "one", features=2, classes=[0, 1]).intercept_[0]
+    )

@@ -1,4 +1,6 @@
-"""Naive Bayes: its contributions add up, its counts are those of the definition, and it claims nothing."""
+"""Naive Bayes: its contributions add up, its counts are those of the definition, and it claims
+nothing.
+"""
 
 import json
 from pathlib import Path
@@ -27,7 +29,12 @@ TITANIC = [
 
 
 def passengers():
-    rows = [(*row[:3], survived) for row in TITANIC for survived in (0, 1) for _ in range(row[3 + survived])]
+    rows = [
+        (*row[:3], survived)
+        for row in TITANIC
+        for survived in (0, 1)
+        for _ in range(row[3 + survived])
+    ]
     table = pd.DataFrame(rows, columns=["class", "sex", "age", "survived"])
     return table[["class", "age", "sex"]], table["survived"].to_numpy()
 
@@ -37,7 +44,8 @@ def test_titanic_by_hand():
     assert (len(y), y.sum()) == (2201, 711)
     model = NaiveBayes(smoothing=1e-9).fit(X, y)
     woman = pd.DataFrame([["3rd", "adult", "female"]], columns=X.columns)
-    # Of 711 survivors and 1,490 dead: 178 and 528 in 3rd class, 654 and 1,438 adult, 344 and 126 female.
+    # Of 711 survivors and 1,490 dead: 178 and 528 in 3rd class, 654 and 1,438 adult, 344 and 126
+    # female.
     expected = [np.log(a / 711 / (b / 1490)) for a, b in ((178, 528), (654, 1438), (344, 126))]
     np.testing.assert_allclose(model.contributions(woman), [expected], atol=1e-9)
     np.testing.assert_allclose(model.contributions(woman).round(3), [[-0.347, -0.048, 1.744]])
@@ -46,15 +54,22 @@ def test_titanic_by_hand():
 
 
 def test_the_signs_of_the_notes_example():
-    # Example 20.2: −0.344 (3rd class), −0.034 (adult), +1.194 (female), from counts that the notes do not give.
+    # Example 20.2: −0.344 (3rd class), −0.034 (adult), +1.194 (female), from counts that the notes
+    # do not give.
     X, y = passengers()
-    ours = NaiveBayes().fit(X, y).contributions(pd.DataFrame([["3rd", "adult", "female"]], columns=X.columns))[0]
+    ours = (
+        NaiveBayes()
+        .fit(X, y)
+        .contributions(pd.DataFrame([["3rd", "adult", "female"]], columns=X.columns))[0]
+    )
     assert ours[0] == pytest.approx(-0.344, abs=0.005)
     assert -0.06 < ours[1] < -0.03
     assert ours[2] > 1.194
 
 
-@pytest.mark.skipif(not (SHARED / "titanic.csv").exists(), reason="shared/data/titanic.csv is not here")
+@pytest.mark.skipif(
+    not (SHARED / "titanic.csv").exists(), reason="shared/data/titanic.csv is not here"
+)
 def test_titanic_from_the_file():
     table = pd.read_csv(SHARED / "titanic.csv")
     X = pd.DataFrame({"class": table["Pclass"], "sex": table["Sex"]})
@@ -64,7 +79,8 @@ def test_titanic_from_the_file():
     assert np.sign(model.contributions(woman)[0]).tolist() == [-1, 1, -1]
     odds = table["Survived"].sum() / (len(table) - table["Survived"].sum())
     for name, value in woman.iloc[0].items():
-        counts = pd.crosstab(X[name], table["Survived"]) + 1  # without the rows whose age is missing
+        # without the rows whose age is missing
+        counts = pd.crosstab(X[name], table["Survived"]) + 1
         odds *= counts.loc[value, 1] / counts[1].sum() / (counts.loc[value, 0] / counts[0].sum())
     assert model.predict_proba(woman)[0, 1] == pytest.approx(odds / (1 + odds), rel=1e-12)
     assert odds / (1 + odds) == pytest.approx(0.570, abs=5e-4)
@@ -94,12 +110,18 @@ def test_contributions_and_prior_are_the_log_odds(classes, seed):
     parts, chances = model.contributions(X), model.predict_proba(X)
     if classes == 2:
         assert parts.shape == (60, 4)
-        np.testing.assert_array_equal(model.prior_[1] + parts.sum(axis=1), model.decision_function(X))
-        np.testing.assert_allclose(model.decision_function(X), np.log(chances[:, 1] / chances[:, 0]), atol=1e-10)
+        np.testing.assert_array_equal(
+            model.prior_[1] + parts.sum(axis=1), model.decision_function(X)
+        )
+        np.testing.assert_allclose(
+            model.decision_function(X), np.log(chances[:, 1] / chances[:, 0]), atol=1e-10
+        )
     else:
         assert parts.shape == (60, 4, 3)
         np.testing.assert_array_equal(model.prior_ + parts.sum(axis=1), model.decision_function(X))
-        np.testing.assert_allclose(model.decision_function(X), np.log(chances / chances[:, :1]), atol=1e-10)
+        np.testing.assert_allclose(
+            model.decision_function(X), np.log(chances / chances[:, :1]), atol=1e-10
+        )
     np.testing.assert_array_equal(model.predict(X), model.classes_[chances.argmax(axis=1)])
 
 
@@ -107,7 +129,9 @@ def test_scikit_learn_agrees_on_numbers_and_on_categories():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(80, 3)) * [1, 10, 0.1], rng.integers(0, 3, 80)
     weights = rng.integers(0, 3, 80)
-    ours, theirs = (m.fit(X, y, sample_weight=weights) for m in (NaiveBayes(), GaussianNB(var_smoothing=1e-14)))
+    ours, theirs = (
+        m.fit(X, y, sample_weight=weights) for m in (NaiveBayes(), GaussianNB(var_smoothing=1e-14))
+    )
     np.testing.assert_allclose(ours.predict_proba(X), theirs.predict_proba(X), rtol=1e-8)
     C = rng.integers(0, 4, (80, 3))
     ours = NaiveBayes(categorical="all", smoothing=0.7).fit(C, y, sample_weight=weights + 1)
@@ -122,7 +146,8 @@ def test_what_is_missing_or_new_says_nothing():
     assert model.contributions(row)[0, :3].tolist() == [0, 0, 0]
     seen = X.dropna(subset="height")
     alone = NaiveBayes().fit(seen[["height"]], y[seen.index])
-    np.testing.assert_array_equal(alone.tables_[0], model.tables_[1])  # fitted on the rows that have a height
+    # fitted on the rows that have a height
+    np.testing.assert_array_equal(alone.tables_[0], model.tables_[1])
 
 
 def test_a_column_without_any_value_is_harmless():
@@ -145,7 +170,9 @@ def test_tables_arrays_and_lists_are_read_alike():
         X.to_numpy(),
         X.to_numpy().tolist(),
     ):
-        np.testing.assert_allclose(NaiveBayes().fit(other, y).predict_proba(other), expected.predict_proba(X), rtol=1e-12)
+        np.testing.assert_allclose(
+            NaiveBayes().fit(other, y).predict_proba(other), expected.predict_proba(X), rtol=1e-12
+        )
     assert NaiveBayes().fit(X, y).feature_names_in_.tolist() == ["colour", "height", "count"]
 
 
@@ -155,7 +182,8 @@ def test_whole_numbers_are_one_category_however_stored():
     assert model.categories_[0] == ["1", "2", "3"]
     np.testing.assert_array_equal(model.contributions(X.astype(float)), model.contributions(X))
     np.testing.assert_array_equal(
-        NaiveBayes(categorical=[0]).fit(X.to_numpy(), y).contributions(X.to_numpy()), model.contributions(X)
+        NaiveBayes(categorical=[0]).fit(X.to_numpy(), y).contributions(X.to_numpy()),
+        model.contributions(X),
     )
 
 
@@ -179,7 +207,9 @@ def test_nothing_is_claimed_and_the_certificate_says_why():
     assert certificate.verify(model, X, y), certificate.verify(model, X, y)
     assert "other tables" in str(certificate.verify(model, X[1:], y[1:]))
     assert not certificate.claims
-    assert "independence of the features" in next(a.reason for a in certificate.lacking if a.what == "risk")
+    assert "independence of the features" in next(
+        a.reason for a in certificate.lacking if a.what == "risk"
+    )
     plain = {"kinds": model.kinds_, "categories": model.categories_, "facts": model.facts_}
     assert json.loads(json.dumps(plain)) == plain
 
@@ -190,10 +220,26 @@ def test_nothing_is_claimed_and_the_certificate_says_why():
         ({"smoothing": 0.0}, [["a"], ["b"]], "smoothing must be a number above 0, not 0.0"),
         ({"smoothing": -1}, [["a"], ["b"]], "smoothing must be a number above 0, not -1"),
         ({"variance_floor": 0}, [["a"], ["b"]], "variance_floor must be a number above 0"),
-        ({"categorical": "some"}, [["a"], ["b"]], "categorical must be 'auto', 'all' or a list of columns, not 'some'"),
-        ({"categorical": ["deck"]}, [["a"], ["b"]], "categorical names a column that X does not have: 'deck'"),
-        ({"categorical": [1]}, [["a"], ["b"]], "categorical names a column that X does not have: 1"),
-        ({"categorical": []}, [["a"], ["b"]], "a column of numbers holds something else: name it in categorical="),
+        (
+            {"categorical": "some"},
+            [["a"], ["b"]],
+            "categorical must be 'auto', 'all' or a list of columns, not 'some'",
+        ),
+        (
+            {"categorical": ["deck"]},
+            [["a"], ["b"]],
+            "categorical names a column that X does not have: 'deck'",
+        ),
+        (
+            {"categorical": [1]},
+            [["a"], ["b"]],
+            "categorical names a column that X does not have: 1",
+        ),
+        (
+            {"categorical": []},
+            [["a"], ["b"]],
+            "a column of numbers holds something else: name it in categorical=",
+        ),
         ({}, pd.DataFrame({"x": [1.0, np.inf]}), "X must not hold infinite numbers"),
         ({}, pd.DataFrame([[1, 2], [3, 4]], columns=["x", "x"]), "two columns of the same name"),
         ({}, pd.DataFrame({"x": []}), "Found array with 0 sample"),

@@ -1,4 +1,6 @@
-"""The perceptron: Algorithm 1 itself, the mistake bound, compression, and the proofs that rows cannot be separated."""
+"""The perceptron: Algorithm 1 itself, the mistake bound, compression, and the proofs that rows
+cannot be separated.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ OR, XOR = np.array([0, 1, 1, 1]), np.array([0, 1, 1, 0])
 
 
 def by_the_book(X, signs, passes):
-    """Algorithm 1 as printed, with the mean of all iterates; returns w, b, the mistakes on every row, mean (w, b)."""
+    """Algorithm 1 as printed, with the mean of all iterates; returns w, b, the mistakes on
+    every row, mean (w, b).
+    """
     w, b, counts, iterates = np.zeros(X.shape[1]), 0.0, np.zeros(len(X), dtype=int), []
     for _ in range(passes):
         before = counts.sum()
@@ -42,7 +46,8 @@ def separable(rng, n=40, d=3, gap=0.1):
     w, X = rng.normal(size=d), rng.normal(size=(8 * n, d))
     scores = X @ w / np.linalg.norm(w) + 0.3 * rng.normal()
     X, scores = X[abs(scores) > gap], scores[abs(scores) > gap]
-    rows = np.concatenate([[scores.argmin(), scores.argmax()], rng.permutation(len(X))[: n - 2]])  # both classes
+    # both classes
+    rows = np.concatenate([[scores.argmin(), scores.argmax()], rng.permutation(len(X))[: n - 2]])
     X, scores = X[rows], scores[rows]
     return X, np.where(scores > 0, 1, -1)
 
@@ -63,9 +68,12 @@ def test_it_is_algorithm_1(seed, noise, make):
     assert model.mistake_rows_.tolist() == np.flatnonzero(counts).tolist()
     averaged = Perceptron(averaged=True, **options).fit(make(X), y)
     np.testing.assert_allclose(np.append(averaged.coef_[0], averaged.intercept_), mean, rtol=1e-10)
-    for with_average, peer in ((False, model), (True, averaged)):  # ⟨x, z⟩ + 1 is the padded inner product
+    # ⟨x, z⟩ + 1 is the padded inner product
+    for with_average, peer in ((False, model), (True, averaged)):
         twin = Perceptron(kernel="linear", averaged=with_average, **options).fit(make(X), y)
-        np.testing.assert_allclose(twin.decision_function(make(X)), peer.decision_function(make(X)), rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(
+            twin.decision_function(make(X)), peer.decision_function(make(X)), rtol=1e-9, atol=1e-9
+        )
         assert twin.facts_["mistakes"] == peer.facts_["mistakes"]
 
 
@@ -113,14 +121,19 @@ def test_separation_is_always_proved_one_way(kind):
         if kind == "copies":
             X, y = np.vstack([X, X[:1]]), np.append(y, -y[0])
         Z = pad(X) * y[:, None]
-        for found in (separate(pad(X), y), separate(sparse.csr_array(pad(X)), y), separate_gram(pad(X) @ pad(X).T, y)):
+        for found in (
+            separate(pad(X), y),
+            separate(sparse.csr_array(pad(X)), y),
+            separate_gram(pad(X) @ pad(X).T, y),
+        ):
             a = found.combination
             assert a.min() >= 0
             assert a.sum() == pytest.approx(1)
             if found.separable:
                 w = a @ Z
                 assert (Z @ w).min() / np.linalg.norm(w) == pytest.approx(found.margin, rel=1e-6)
-                assert found.margin == pytest.approx(found.distance, rel=1e-5)  # no other unit vector does better
+                # no other unit vector does better
+                assert found.margin == pytest.approx(found.distance, rel=1e-5)
             else:
                 assert found.separable is False
                 assert np.linalg.norm(a @ Z) <= 1e-6 * found.radius
@@ -134,9 +147,17 @@ def test_the_margin_is_that_of_an_independent_solver(seed):
     Z = pad(X) * y[:, None]
     constraints = {"type": "ineq", "fun": lambda w: Z @ w - 1, "jac": lambda _: Z}
     start = separate(pad(X), y).combination @ Z
-    found = minimize(lambda w: w @ w, start * 50, jac=lambda w: 2 * w, constraints=constraints, options={"maxiter": 500})
+    found = minimize(
+        lambda w: w @ w,
+        start * 50,
+        jac=lambda w: 2 * w,
+        constraints=constraints,
+        options={"maxiter": 500},
+    )
     assert found.success
-    assert Perceptron().fit(X, y).facts_["margin"] == pytest.approx(1 / np.linalg.norm(found.x), rel=1e-5)
+    assert Perceptron().fit(X, y).facts_["margin"] == pytest.approx(
+        1 / np.linalg.norm(found.x), rel=1e-5
+    )
 
 
 def test_mistakes_never_exceed_the_bound():
@@ -145,7 +166,9 @@ def test_mistakes_never_exceed_the_bound():
         rng = np.random.default_rng(seed)
         X, y = separable(rng, rng.integers(4, 25), rng.integers(1, 5), gap=rng.choice([0.01, 0.3]))
         X = X + rng.normal(scale=rng.choice([0, 3]), size=X.shape[1])
-        model = Perceptron(passes=100_000, patience=None, shuffle=bool(seed % 2), random_state=seed).fit(X, y)
+        model = Perceptron(
+            passes=100_000, patience=None, shuffle=bool(seed % 2), random_state=seed
+        ).fit(X, y)
         tried += model.record_.converged
         assert model.facts_["mistakes"] <= model.certificate_["mistakes"].value
         if seed % 10 == 0:  # the margin the perceptron itself reached is valid too, and weaker
@@ -157,7 +180,9 @@ def test_mistakes_never_exceed_the_bound():
 
 
 def test_mutant_a_free_bias_would_break_the_bound():
-    """γ from a machine whose bias is free belongs to other vectors: mistakes exceed C²/γ² by far."""
+    """γ from a machine whose bias is free belongs to other vectors: mistakes exceed C²/γ² by
+    far.
+    """
     X, y = np.array([[19.0], [21.0]]), np.array([-1, 1])
     model = Perceptron(passes=100_000, patience=None).fit(X, y)
     free = SVC(kernel="linear", C=1e6).fit(X, y)
@@ -166,7 +191,9 @@ def test_mutant_a_free_bias_would_break_the_bound():
     assert model.facts_["mistakes"] <= model.certificate_["mistakes"].value
 
 
-@pytest.mark.parametrize("options", [{}, {"multiclass": "one_vs_one"}, {"kernel": "gaussian", "sigma": 3.0}])
+@pytest.mark.parametrize(
+    "options", [{}, {"multiclass": "one_vs_one"}, {"kernel": "gaussian", "sigma": 3.0}]
+)
 @pytest.mark.parametrize("classes", [2, 3])
 @pytest.mark.parametrize("passes", [2, 5000])
 def test_the_mistake_rows_and_the_passes_rebuild_it(options, classes, passes):
@@ -177,7 +204,9 @@ def test_the_mistake_rows_and_the_passes_rebuild_it(options, classes, passes):
     assert model.record_.converged or passes == 2
     kept = model.mistake_rows_
     assert len(kept) < 120
-    again = Perceptron(passes=passes, patience=None, separation=False, **options).fit(X[kept], y[kept])
+    again = Perceptron(passes=passes, patience=None, separation=False, **options).fit(
+        X[kept], y[kept]
+    )
     np.testing.assert_array_equal(model.intercept_, again.intercept_)
     np.testing.assert_allclose(model.decision_function(X), again.decision_function(X), rtol=1e-9)
     certificate = model.certificate_
@@ -185,7 +214,9 @@ def test_the_mistake_rows_and_the_passes_rebuild_it(options, classes, passes):
         assert certificate["risk"].value == bounds.campi_garatti(len(kept), 120, 0.05)
     else:
         errors = int((model.predict(X) != y)[np.setdiff1d(np.arange(120), kept)].sum())
-        assert certificate["risk"].value == bounds.floyd_warmuth(len(kept), 120, 0.05, errors=errors, messages=2)
+        assert certificate["risk"].value == bounds.floyd_warmuth(
+            len(kept), 120, 0.05, errors=errors, messages=2
+        )
 
 
 def test_mutants_of_the_compression():
@@ -193,20 +224,29 @@ def test_mutants_of_the_compression():
     X, y = rng.normal(size=(120, 2)), rng.integers(3, size=120)
     X += 7 * np.array([[0, 0], [0, 1], [1, 0]])[y]
     averaged = Perceptron(averaged=True, passes=3, patience=None).fit(X, y)
-    again = Perceptron(averaged=True, passes=3, patience=None).fit(X[averaged.mistake_rows_], y[averaged.mistake_rows_])
-    assert not np.allclose(averaged.coef_, again.coef_)  # the average is not determined by the mistake rows
+    again = Perceptron(averaged=True, passes=3, patience=None).fit(
+        X[averaged.mistake_rows_], y[averaged.mistake_rows_]
+    )
+    # the average is not determined by the mistake rows
+    assert not np.allclose(averaged.coef_, again.coef_)
     with pytest.raises(KeyError, match="average counts the steps"):
         averaged.certificate_["risk"]
     stopped = Perceptron(passes=3, patience=None).fit(X, y)
-    later = Perceptron(passes=4, patience=None).fit(X[stopped.mistake_rows_], y[stopped.mistake_rows_])
-    assert not np.allclose(stopped.coef_, later.coef_)  # nor a stopped run without its number of passes
+    later = Perceptron(passes=4, patience=None).fit(
+        X[stopped.mistake_rows_], y[stopped.mistake_rows_]
+    )
+    # nor a stopped run without its number of passes
+    assert not np.allclose(stopped.coef_, later.coef_)
 
 
 @pytest.mark.parametrize(
-    ("options", "classes"), [({}, 2), ({}, 3), ({"multiclass": "one_vs_one"}, 3), ({"passes": 2, "patience": None}, 2)]
+    ("options", "classes"),
+    [({}, 2), ({}, 3), ({"multiclass": "one_vs_one"}, 3), ({"passes": 2, "patience": None}, 2)],
 )
 def test_compression_covers(options, classes):
-    """The certified risk is exceeded in at most δ of the samples (here δ = ½, so that some might)."""
+    """The certified risk is exceeded in at most δ of the samples (here δ = ½, so that some
+    might).
+    """
     rng = np.random.default_rng(0)
     corners = 4.2 * np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0]])
 
@@ -218,7 +258,9 @@ def test_compression_covers(options, classes):
     risks, claimed = [], []
     for _ in range(150):
         X, y = draw(40)
-        model = Perceptron(separation=False, delta=0.5, **{"passes": 20_000, "patience": None, **options}).fit(X, y)
+        model = Perceptron(
+            separation=False, delta=0.5, **{"passes": 20_000, "patience": None, **options}
+        ).fit(X, y)
         assert model.record_.converged or "passes" in options
         risks.append(np.mean(model.predict(fresh) != labels))
         claimed.append(model.certificate_["risk"].value)
@@ -240,7 +282,9 @@ def test_several_classes(multiclass):
     X, y = load_iris(return_X_y=True)
     names = np.array(["setosa", "versicolor", "virginica"])[y]
     frame = pd.DataFrame(X, columns=[f"c{j}" for j in range(4)])
-    model = Perceptron(multiclass=multiclass, averaged=True, shuffle=True, random_state=0).fit(frame, names)
+    model = Perceptron(multiclass=multiclass, averaged=True, shuffle=True, random_state=0).fit(
+        frame, names
+    )
     assert model.score(frame, names) > 0.9
     assert model.feature_names_in_.tolist() == ["c0", "c1", "c2", "c3"]
     assert model.coef_.shape == (3, 4)
@@ -267,13 +311,17 @@ def test_it_stops_for_every_reason():
     assert held.mistake_rows_.size <= 140
 
 
-@pytest.mark.parametrize("options", [{}, {"averaged": True}, {"kernel": "laplace"}, {"passes": 1}, {"separation": False}])
+@pytest.mark.parametrize(
+    "options", [{}, {"averaged": True}, {"kernel": "laplace"}, {"passes": 1}, {"separation": False}]
+)
 @pytest.mark.parametrize("y", [OR, XOR], ids=["or", "xor"])
 def test_the_certificate_verifies_after_a_round_trip(options, y):
     model = Perceptron(**options).fit(CORNERS, y)
     again = Certificate.from_json(model.certificate_.to_json())
     assert again.verify(model)
-    assert {item.reason for item in again.lacking} == {item.reason for item in model.certificate_.lacking}
+    assert {item.reason for item in again.lacking} == {
+        item.reason for item in model.certificate_.lacking
+    }
     assert len(again.claims) + len(again.lacking) >= 2
 
 
@@ -303,25 +351,44 @@ def test_odd_but_good_input_works():
     plain = Perceptron().fit(CORNERS, OR)
     np.testing.assert_array_equal(Perceptron().fit(wide, OR.astype(float)).coef_, plain.coef_)
     constant = np.hstack([CORNERS, np.full((4, 1), 7.0)])
-    assert Perceptron().fit(constant, np.array(["no", "yes", "yes", "yes"])).predict(constant).tolist()[0] == "no"
+    assert (
+        Perceptron()
+        .fit(constant, np.array(["no", "yes", "yes", "yes"]))
+        .predict(constant)
+        .tolist()[0]
+        == "no"
+    )
     gaps = sparse.csr_array(np.vstack([CORNERS, np.zeros((3, 2))]))  # rows without an entry
     labels = [*OR, 0, 0, 0]
     for options in ({}, {"kernel": "gaussian"}, {"averaged": True}):
-        thin, dense = Perceptron(**options).fit(gaps, labels), Perceptron(**options).fit(gaps.toarray(), labels)
-        np.testing.assert_allclose(thin.decision_function(gaps), dense.decision_function(gaps.toarray()), rtol=1e-12)
-    assert Perceptron().fit(np.ones((4, 2)), OR).facts_["separable"] == "no"  # nothing but constants
+        thin, dense = (
+            Perceptron(**options).fit(gaps, labels),
+            Perceptron(**options).fit(gaps.toarray(), labels),
+        )
+        np.testing.assert_allclose(
+            thin.decision_function(gaps), dense.decision_function(gaps.toarray()), rtol=1e-12
+        )
+    # nothing but constants
+    assert Perceptron().fit(np.ones((4, 2)), OR).facts_["separable"] == "no"
 
 
-@pytest.mark.parametrize("options", [{}, {"kernel": "gaussian"}, {"shuffle": True}, {"multiclass": "one_vs_one"}], ids=str)
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"kernel": "gaussian"}, {"shuffle": True}, {"multiclass": "one_vs_one"}],
+    ids=str,
+)
 def test_a_certificate_is_measured_again_by_as_many_passes_over_its_rows(options):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 2))
-    y = np.digitize(X[:, 0] + 0.2 * rng.normal(size=60), [-0.5, 0.5] if "multiclass" in options else [0.0])
+    y = np.digitize(
+        X[:, 0] + 0.2 * rng.normal(size=60), [-0.5, 0.5] if "multiclass" in options else [0.0]
+    )
     model = Perceptron(passes=10, **options).fit(X, y)
     certificate = Certificate.from_json(model.certificate_.to_json())
     found = certificate.verify(model, X, y)
     assert found, found
-    assert any(line.startswith("mistakes") for line in found.unchecked) == ("shuffle" in options)  # an order nobody knows
+    # an order nobody knows
+    assert any(line.startswith("mistakes") for line in found.unchecked) == ("shuffle" in options)
     if "shuffle" not in options:
         other = certificate.verify(model, X[::-1], y[::-1])
         assert "lead to other weights" in str(other)

@@ -36,13 +36,18 @@ def bounded(seed=0, n=60, d=3, norm=1.0):
 
 
 def penalized_fit(X, y, total, intercept, weights=None):
-    """Σ s_i(x_i w + b − y_i)² + total·‖w‖² by plain normal equations, an independent form; returns w, b."""
+    """Σ s_i(x_i w + b − y_i)² + total·‖w‖² by plain normal equations, an independent form;
+    returns w, b.
+    """
     s = np.ones(len(X)) if weights is None else weights
     padded = X if intercept == "none" else np.column_stack([X, np.ones(len(X))])
     penalty = np.full(padded.shape[1], total)
     if intercept == "free":
         penalty[-1] = 0
-    w = np.linalg.solve(padded.T @ (s[:, None] * padded) + np.diag(penalty), padded.T @ (s[:, None] * y.reshape(len(y), -1)))
+    w = np.linalg.solve(
+        padded.T @ (s[:, None] * padded) + np.diag(penalty),
+        padded.T @ (s[:, None] * y.reshape(len(y), -1)),
+    )
     w = w if y.ndim == 2 else w[:, 0]
     return (w, np.zeros_like(w[-1])) if intercept == "none" else (w[:-1], w[-1])
 
@@ -55,7 +60,9 @@ def test_the_minimizer(intercept, outputs, weighted, solver):
     X, y, s = problem(outputs=outputs)
     weights = s if weighted else None
     rows = sparse.csr_matrix(X) if solver == "lsqr" else X
-    model = Ridge(regularization=0.3, intercept=intercept, solver=solver).fit(rows, y, sample_weight=weights)
+    model = Ridge(regularization=0.3, intercept=intercept, solver=solver).fit(
+        rows, y, sample_weight=weights
+    )
     w, b = penalized_fit(X, y, 0.3 * (s.sum() if weighted else len(X)), intercept, weights)
     np.testing.assert_allclose(model.coef_, w.T, rtol=0, atol=1e-10)
     np.testing.assert_allclose(model.intercept_, b, rtol=0, atol=1e-10)
@@ -92,7 +99,9 @@ def test_leave_one_out_error_is_that_of_n_refits(intercept, outputs, weighted):
         kept = np.arange(len(X)) != i
         w, b = penalized_fit(X[kept], y[kept], total, intercept, weights[kept])
         left.append(np.sum((X[i] @ w + b - y[i]) ** 2))
-    assert model.facts_["leave_one_out_error"] == pytest.approx(np.average(left, weights=weights), rel=1e-10)
+    assert model.facts_["leave_one_out_error"] == pytest.approx(
+        np.average(left, weights=weights), rel=1e-10
+    )
 
 
 def test_gcv_from_the_hat_matrix():
@@ -128,7 +137,9 @@ def test_path_is_the_separate_fits(outputs):
         model = Ridge(regularization=lam).fit(X, y)
         np.testing.assert_allclose(path["coef"][k], model.coef_, atol=1e-13)
         np.testing.assert_allclose(path["intercept"][k], model.intercept_, atol=1e-13)
-        assert path["leave_one_out"][k] == pytest.approx(model.facts_["leave_one_out_error"], rel=1e-12)
+        assert path["leave_one_out"][k] == pytest.approx(
+            model.facts_["leave_one_out_error"], rel=1e-12
+        )
 
 
 def test_digits_that_the_normal_equations_lose():
@@ -144,9 +155,11 @@ def test_leave_one_out_with_hardly_any_penalty():
     X = np.array([[1.0, 0.0], [0.0, 1.0]])
     y = np.array([1.0, 2.0])
     model = Ridge(regularization=1e-14, intercept="none").fit(X, y)
-    assert model.facts_["leave_one_out_error"] == pytest.approx(2.5, rel=1e-12)  # each row left out is predicted 0
+    # each row left out is predicted 0
+    assert model.facts_["leave_one_out_error"] == pytest.approx(2.5, rel=1e-12)
     X, y, _ = problem(n=4, d=8)
-    inverse = np.linalg.inv(X @ X.T + 4e-14 * np.eye(4))  # e_i/(1 − h_i) = (K + nλI)⁻¹y over the inverse's diagonal
+    # e_i/(1 − h_i) = (K + nλI)⁻¹y over the inverse's diagonal
+    inverse = np.linalg.inv(X @ X.T + 4e-14 * np.eye(4))
     expected = np.mean((inverse @ y / np.diag(inverse)) ** 2)
     model = Ridge(regularization=1e-14, intercept="none").fit(X, y)
     assert model.facts_["leave_one_out_error"] == pytest.approx(expected, rel=1e-10)
@@ -163,11 +176,15 @@ def test_smallest_norm_where_columns_depend():
 
 @pytest.mark.parametrize("eps", [1e-3, 1e-6, 1e-9])
 def test_the_epsilon_example(eps):
-    """Course notes, Section 3: the solution (−2/ε, 1) is chaotic; a penalty cures it (the notes' points are our rows)."""
+    """Course notes, Section 3: the solution (−2/ε, 1) is chaotic; a penalty cures it (the
+    notes' points are our rows).
+    """
     X, y = np.array([[0.0, 1.0], [eps, 1.0]]), np.array([1.0, -1.0])
     model = LeastSquares(intercept="none", tol=0.0).fit(X, y)
     np.testing.assert_allclose(model.coef_, [-2 / eps, 1.0], rtol=1e-6)
-    warnings = [absent.reason for absent in model.certificate_.lacking if absent.what == "stable weights"]
+    warnings = [
+        absent.reason for absent in model.certificate_.lacking if absent.what == "stable weights"
+    ]
     assert len(warnings) == 1
     assert model.facts_["condition_number"] == pytest.approx(2 / eps, rel=1e-2)
     ridge = Ridge(regularization=0.1, intercept="none").fit(X, y)
@@ -198,14 +215,18 @@ def test_certified_numbers_by_hand():
 
 
 def test_risk_claims_hold_where_the_risk_is_known():
-    """x = ±1/10, y = ±1 with P(y = sign x) = 0.6, large λ and n: a claim below the trivial value, never violated."""
+    """x = ±1/10, y = ±1 with P(y = sign x) = 0.6, large λ and n: a claim below the trivial
+    value, never violated.
+    """
     rng = np.random.default_rng(1)
     n, lam = 20_000, 1.0
     informative = 0
     for _ in range(50):
         x = 0.1 * rng.choice([-1.0, 1.0], n)
         y = np.where(rng.random(n) < 0.6, 1.0, -1.0) * np.sign(x)
-        model = Ridge(regularization=lam, intercept="none", x_bound=0.1, y_bound=1.0).fit(x[:, None], y)
+        model = Ridge(regularization=lam, intercept="none", x_bound=0.1, y_bound=1.0).fit(
+            x[:, None], y
+        )
         score = 0.1 * model.coef_[0]
         risk = 0.6 * (1 - score) ** 2 + 0.4 * (1 + score) ** 2
         for claim in model.certificate_.claims[1:3]:
@@ -247,19 +268,23 @@ def test_a_smaller_loss_bound_may_be_stated():
 
 
 def test_the_claim_includes_the_tolerance():
-    """A fit away from the minimizer by a known distance says so, and the risk it certifies contains what that may change."""
+    """A fit away from the minimizer by a known distance says so, and the risk it certifies
+    contains what that may change.
+    """
     X, y = bounded(n=200, d=20)
     exact = Ridge(regularization=1e-3, intercept="none", x_bound=1.0, y_bound=1.0).fit(X, y)
-    solved = Ridge(regularization=1e-3, intercept="none", x_bound=1.0, y_bound=1.0, solver="lsqr").fit(
-        sparse.csr_matrix(X), y
-    )
+    solved = Ridge(
+        regularization=1e-3, intercept="none", x_bound=1.0, y_bound=1.0, solver="lsqr"
+    ).fit(sparse.csr_matrix(X), y)
     apart = np.linalg.norm(exact.coef_ - solved.coef_)
     distances = [model.facts_["half_slope"] / 1e-3 for model in (exact, solved)]
     assert apart <= sum(distances) < 1e-9
     for model, distance in zip((exact, solved), distances, strict=True):
         risk = model.certificate_["risk"]
         change = 2 * distance * (2 * math.sqrt(risk.inputs["loss_bound"]) + distance)
-        assert risk.inputs["risk"] == pytest.approx(model.facts_["training_risk"] + change, rel=1e-14)
+        assert risk.inputs["risk"] == pytest.approx(
+            model.facts_["training_risk"] + change, rel=1e-14
+        )
     assert [absent.what for absent in solved.certificate_.lacking] == [
         "leave-one-out error",
         "risk",
@@ -273,7 +298,9 @@ def absent_reasons(model):
 
 
 def test_mutant_tuned_regularization_certified_as_if_fixed():
-    """A chosen λ pays for the choice, and is not called stable: one row may change the choice by more than β."""
+    """A chosen λ pays for the choice, and is not called stable: one row may change the choice
+    by more than β.
+    """
     X, y = bounded()
     tuned = Ridge(regularization="loo", x_bound=1.0, y_bound=1.0).fit(X, y)
     fixed = Ridge(regularization=tuned.regularization_, x_bound=1.0, y_bound=1.0).fit(X, y)
@@ -295,20 +322,26 @@ def test_mutant_the_tuned_learner_breaks_the_stability_of_its_regularization():
         X[0], y[0] = rng.uniform(-1, 1, 1), rng.uniform(-1, 1)
         after = Ridge(regularization="loo", grid=grid, intercept="none").fit(X, y)
         if before.regularization_ != after.regularization_:
-            beta = 4 * (1 + 1 / math.sqrt(1e3)) ** 2 / (1e3 * 6)  # certified as if 1e3 had been fixed
+            # certified as if 1e3 had been fixed
+            beta = 4 * (1 + 1 / math.sqrt(1e3)) ** 2 / (1e3 * 6)
             a, b = abs(before.coef_[0]), abs(after.coef_[0])
             found |= abs((1 + a) ** 2 - (1 + b) ** 2) > beta
     assert found
 
 
 def test_mutant_free_intercept_certified():
-    """With x = 0 the free intercept is the mean of y: replacing one target moves the loss by about 4Y²/n, far beyond β."""
+    """With x = 0 the free intercept is the mean of y: replacing one target moves the loss by
+    about 4Y²/n, far beyond β.
+    """
     n, X = 10, np.zeros((10, 1))
     y = np.ones(n)
     model = Ridge(regularization=1.0, intercept="free", x_bound=0.01, y_bound=1.0).fit(X, y)
     assert "the intercept is free" in absent_reasons(model)["uniform stability"]
     assert "the intercept is free" in absent_reasons(model)["risk"]
-    assert {claim.quantity for claim in model.certificate_.claims} == {"suboptimality", "distance to the minimizer"}
+    assert {claim.quantity for claim in model.certificate_.claims} == {
+        "suboptimality",
+        "distance to the minimizer",
+    }
     other = Ridge(regularization=1.0, intercept="free").fit(X, np.r_[-1.0, y[1:]])
     change = abs((model.intercept_ + 1) ** 2 - (other.intercept_ + 1) ** 2)
     beta = 4 * 0.01**2 * 1.01**2 / n
@@ -321,10 +354,15 @@ def test_why_nothing_is_claimed():
     stated = {"x_bound": 1.0, "y_bound": 1.0}
     assert "state x_bound=" in absent_reasons(Ridge().fit(X, y))["risk"]
     assert "state y_bound=" in absent_reasons(Ridge(x_bound=1.0).fit(X, y))["risk"]
-    assert "weighted unequally" in absent_reasons(Ridge(**stated).fit(X, y, sample_weight=weights))["risk"]
+    assert (
+        "weighted unequally"
+        in absent_reasons(Ridge(**stated).fit(X, y, sample_weight=weights))["risk"]
+    )
     assert "without a penalty" in absent_reasons(LeastSquares(intercept="none").fit(X, y))["risk"]
     assert Ridge(**stated).fit(X, y, sample_weight=2 * np.ones(60)).certificate_["risk"]
-    assert absent_reasons(LeastSquares(intercept="none").fit(np.eye(2), [1.0, 2.0]))["leave-one-out error"]
+    assert absent_reasons(LeastSquares(intercept="none").fit(np.eye(2), [1.0, 2.0]))[
+        "leave-one-out error"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -334,7 +372,10 @@ def test_why_nothing_is_claimed():
         ({"regularization": 0.0}, "LeastSquares"),
         ({"regularization": math.nan}, "regularization must be"),
         ({"regularization": "best"}, "regularization must be one of 'loo', 'gcv'"),
-        ({"regularization": "loo", "grid": [0.0, 1.0]}, "grid must be a list of finite numbers above 0"),
+        (
+            {"regularization": "loo", "grid": [0.0, 1.0]},
+            "grid must be a list of finite numbers above 0",
+        ),
         ({"grid": [1.0]}, "grid is for"),
         ({"intercept": "both"}, "intercept must be one of"),
         ({"solver": "qr"}, "solver must be one of"),
@@ -375,4 +416,6 @@ def test_rows_of_every_kind():
     for frame in (pd.DataFrame(X, columns=names), pl.DataFrame(X, schema=names)):
         model = Ridge().fit(frame, y)
         assert list(model.feature_names_in_) == names
-        np.testing.assert_allclose(model.predict(frame), X @ expected + model.intercept_, atol=1e-12)
+        np.testing.assert_allclose(
+            model.predict(frame), X @ expected + model.intercept_, atol=1e-12
+        )

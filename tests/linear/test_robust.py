@@ -1,4 +1,6 @@
-"""The square-root lasso, Huber regression and clipped losses: their definitions, their optima, their claims, refusals."""
+"""The square-root lasso, Huber regression and clipped losses: their definitions, their optima,
+their claims, refusals.
+"""
 
 import json
 
@@ -15,7 +17,12 @@ from surelearn.linear.robust.lasso import SquareRootLasso
 from surelearn.linear.robust.losses import Clipped, huber_loss, proximal_point
 from surelearn.linear.robust.regression import HuberRegression, VariationalRegression
 
-LEARNERS = [SquareRootLasso(), HuberRegression(), VariationalRegression(), VariationalRegression(loss="truncation")]
+LEARNERS = [
+    SquareRootLasso(),
+    HuberRegression(),
+    VariationalRegression(),
+    VariationalRegression(loss="truncation"),
+]
 
 
 def random_rows(rng, most=30, tails=False):
@@ -55,7 +62,10 @@ def test_no_perturbation_exceeds_the_claim_and_the_worst_attains_it(fit_intercep
         assert claim.value == pytest.approx(model.facts_["objective"], rel=1e-9, abs=1e-12)
         for _ in range(20):
             Z = rng.normal(size=X.shape)
-            assert worst_case(model, X, y, radius * Z / np.linalg.norm(Z, axis=0)) <= claim.value * (1 + 1e-10) + 1e-12
+            assert (
+                worst_case(model, X, y, radius * Z / np.linalg.norm(Z, axis=0))
+                <= claim.value * (1 + 1e-10) + 1e-12
+            )
         Z = model.worst_perturbation(X, y)
         assert np.linalg.norm(Z, axis=0).max() <= radius * (1 + 1e-12)
         assert worst_case(model, X, y, Z) == pytest.approx(claim.value, rel=1e-10, abs=1e-12)
@@ -66,14 +76,17 @@ def test_the_worst_perturbation_of_rows_without_residual():
     model = SquareRootLasso(radius=0.5, fit_intercept=False).fit(X, y)
     model.coef_ = np.array([1.0, -2.0])
     Z = model.worst_perturbation(X, X @ model.coef_)
-    assert np.linalg.norm((X + Z) @ model.coef_ - X @ model.coef_) == pytest.approx(0.5 * 3, rel=1e-14)
+    assert np.linalg.norm((X + Z) @ model.coef_ - X @ model.coef_) == pytest.approx(
+        0.5 * 3, rel=1e-14
+    )
 
 
 def test_rows_that_can_be_interpolated_robustly_are():
     X = np.random.default_rng(0).normal(size=(5, 20))
     y = X[:, 0] - 2 * X[:, 3]
     model = SquareRootLasso(radius=1e-3, fit_intercept=False).fit(X, y)
-    program = optimize.linprog(np.ones(40), A_eq=np.hstack([X, -X]), b_eq=y)  # the interpolant of the least ‖w‖₁
+    # the interpolant of the least ‖w‖₁
+    program = optimize.linprog(np.ones(40), A_eq=np.hstack([X, -X]), b_eq=y)
     assert model.facts_["residual_norm"] < 1e-10
     assert model.facts_["l1_norm"] == pytest.approx(program.fun, rel=1e-9)
 
@@ -82,7 +95,9 @@ def test_one_column_in_closed_form():
     # y = p·x̂ + q·x̂⊥: w = (p − λq/√(‖x‖² − λ²))/‖x‖.
     x, direction = np.array([3.0, 4.0, 0.0]), np.array([0.0, 0.0, 1.0])
     p, q, radius = 7.0, 2.0, 1.5
-    model = SquareRootLasso(radius=radius, fit_intercept=False).fit(x[:, None], p * x / 5 + q * direction)
+    model = SquareRootLasso(radius=radius, fit_intercept=False).fit(
+        x[:, None], p * x / 5 + q * direction
+    )
     assert model.coef_[0] == pytest.approx((p - radius * q / np.sqrt(25 - radius**2)) / 5, rel=1e-9)
 
 
@@ -91,7 +106,9 @@ def test_the_duality_gap_closes_and_its_lower_bound_holds(fit_intercept):
     rng = np.random.default_rng(2)
     for _ in range(150):
         X, y = random_rows(rng, 40)
-        model = SquareRootLasso(radius=10 ** rng.uniform(-3, 1), fit_intercept=fit_intercept).fit(X, y)
+        model = SquareRootLasso(radius=10 ** rng.uniform(-3, 1), fit_intercept=fit_intercept).fit(
+            X, y
+        )
         lower = model.certificate_["least perturbed residual norm"].value
         objective = model.facts_["objective"]
         assert objective - 1e-8 * np.linalg.norm(y) - 1e-12 <= lower <= objective * (1 + 1e-12)
@@ -112,11 +129,16 @@ def test_the_optimum_of_a_general_minimizer_and_of_the_lasso():
 
     options = {"xatol": 1e-12, "fatol": 1e-14, "maxiter": 50000, "maxfev": 50000}
     found = optimize.minimize(
-        objective, np.append(model.coef_, model.intercept_) + 0.01, method="Nelder-Mead", options=options
+        objective,
+        np.append(model.coef_, model.intercept_) + 0.01,
+        method="Nelder-Mead",
+        options=options,
     )
     assert model.facts_["objective"] <= found.fun * (1 + 1e-9)
     alpha = model.facts_["residual_norm"] / len(y)  # λ‖r‖/n, the lasso's penalty
-    np.testing.assert_allclose(model.coef_, Lasso(alpha=alpha, tol=1e-14, max_iter=100000).fit(X, y).coef_, atol=1e-8)
+    np.testing.assert_allclose(
+        model.coef_, Lasso(alpha=alpha, tol=1e-14, max_iter=100000).fit(X, y).coef_, atol=1e-8
+    )
 
 
 def test_the_radius_need_not_know_the_noise():
@@ -139,7 +161,8 @@ def test_degenerate_rows(fit_intercept):
     rng = np.random.default_rng(6)
     column = rng.normal(size=(20, 1))
     for X, y in (
-        (np.hstack([column, column, -column]), column.ravel() + 0.1 * rng.normal(size=20)),  # copies
+        # copies
+        (np.hstack([column, column, -column]), column.ravel() + 0.1 * rng.normal(size=20)),
         (np.ones((20, 2)), rng.normal(size=20)),  # constant columns
         (np.zeros((20, 2)), rng.normal(size=20)),
         (column, np.zeros(20)),
@@ -157,7 +180,9 @@ def test_weighted_rows_void_the_optimum_but_not_the_worst_case():
     X, y, weights = rng.normal(size=(20, 3)), rng.normal(size=20), rng.integers(1, 4, 20)
     model = SquareRootLasso(radius=0.5).fit(X, y, sample_weight=weights)
     Z = model.worst_perturbation(X, y)
-    assert worst_case(model, X, y, Z) == pytest.approx(model.certificate_["perturbed residual norm"].value, rel=1e-12)
+    assert worst_case(model, X, y, Z) == pytest.approx(
+        model.certificate_["perturbed residual norm"].value, rel=1e-12
+    )
     assert "weighted" in absent_reason(model, "least perturbed residual norm")
     assert "certify()" in absent_reason(model, "risk")
 
@@ -182,7 +207,8 @@ def test_huber_is_the_moreau_envelope(eta):
         assert huber_loss(t, eta) == pytest.approx(values.min(), abs=1e-12)
         assert values[-1] == pytest.approx(values.min(), rel=1e-14)
     outer = 2 * eta
-    assert huber_loss(outer, eta) != pytest.approx(eta * outer - outer**2 / 2)  # as the course misprints it
+    # as the course misprints it
+    assert huber_loss(outer, eta) != pytest.approx(eta * outer - outer**2 / 2)
 
 
 def huber_objective(model, X, y, v):
@@ -200,7 +226,9 @@ def test_huber_reaches_a_vanishing_gradient_on_a_thousand_problems():
     for k in range(1000):
         X, y = random_rows(rng, 40, tails=True)
         eta, lam = 10 ** rng.uniform(-3, 1), rng.choice([0, 1e-6, 1e-3, 0.1, 10])
-        model = HuberRegression(threshold=eta, regularization=lam, fit_intercept=bool(k % 2)).fit(X, y)
+        model = HuberRegression(threshold=eta, regularization=lam, fit_intercept=bool(k % 2)).fit(
+            X, y
+        )
         v = np.append(model.coef_, model.intercept_) if k % 2 else model.coef_
         f, g = huber_objective(model, X, y, v)
         assert f == pytest.approx(model.facts_["objective"], rel=1e-9, abs=1e-14)
@@ -213,10 +241,20 @@ def test_huber_against_a_general_minimizer(fit_intercept):
     rng = np.random.default_rng(1)
     X = rng.normal(size=(60, 4))
     y = X @ [1, 2, 0, -1] + rng.standard_cauchy(60) + 5
-    model = HuberRegression(threshold=0.7, regularization=0.01, fit_intercept=fit_intercept).fit(X, y)
+    model = HuberRegression(threshold=0.7, regularization=0.01, fit_intercept=fit_intercept).fit(
+        X, y
+    )
     start, options = np.zeros(4 + fit_intercept), {"gtol": 1e-12, "ftol": 1e-16, "maxiter": 10000}
-    found = optimize.minimize(lambda v: huber_objective(model, X, y, v), start, jac=True, method="L-BFGS-B", options=options)
-    np.testing.assert_allclose(np.append(model.coef_, model.intercept_)[: len(start)], found.x, atol=1e-5)
+    found = optimize.minimize(
+        lambda v: huber_objective(model, X, y, v),
+        start,
+        jac=True,
+        method="L-BFGS-B",
+        options=options,
+    )
+    np.testing.assert_allclose(
+        np.append(model.coef_, model.intercept_)[: len(start)], found.x, atol=1e-5
+    )
     assert model.facts_["objective"] <= found.fun * (1 + 1e-12)
 
 
@@ -228,12 +266,16 @@ def test_huber_between_mean_and_median():
 
 
 def stable(eta, lam, **options):
-    return HuberRegression(threshold=eta, regularization=lam, fit_intercept=False, x_bound=1.0, **options)
+    return HuberRegression(
+        threshold=eta, regularization=lam, fit_intercept=False, x_bound=1.0, **options
+    )
 
 
 def bounded_rows(rng, n, d):
     X = rng.normal(size=(n, d))
-    return X / np.maximum(1.0, np.linalg.norm(X, axis=1))[:, None], rng.choice([1, 100]) * rng.normal(size=n)
+    return X / np.maximum(1.0, np.linalg.norm(X, axis=1))[:, None], rng.choice(
+        [1, 100]
+    ) * rng.normal(size=n)
 
 
 @pytest.mark.slow
@@ -250,7 +292,8 @@ def test_huber_never_moves_further_than_the_certified_stability():
         points, targets = bounded_rows(rng, 50, d)
         moved = learner.fit(X, y).coef_
         change = np.abs(
-            huber_loss(points @ w - targets, learner.threshold) - huber_loss(points @ moved - targets, learner.threshold)
+            huber_loss(points @ w - targets, learner.threshold)
+            - huber_loss(points @ moved - targets, learner.threshold)
         )
         assert change.max() <= beta * (1 + 1e-12)
         closest = max(closest, change.max() / beta)
@@ -271,8 +314,13 @@ def test_huber_attains_the_certified_stability():
 
 
 def test_the_certified_stability_covers_a_loose_solver():
-    exact, loose = (stable(1.0, 0.1, tolerance=t).fit(np.ones((50, 1)), np.arange(50.0)) for t in (1e-12, 1e-2))
-    difference = loose.certificate_["uniform stability"].value - exact.certificate_["uniform stability"].value
+    exact, loose = (
+        stable(1.0, 0.1, tolerance=t).fit(np.ones((50, 1)), np.arange(50.0)) for t in (1e-12, 1e-2)
+    )
+    difference = (
+        loose.certificate_["uniform stability"].value
+        - exact.certificate_["uniform stability"].value
+    )
     assert difference == pytest.approx(1.0 * 1e-2 / 0.1, rel=1e-9)  # ρ·g/λ with g = tolerance·ρ
 
 
@@ -304,7 +352,8 @@ def test_what_voids_the_claims_of_huber():
     model = HuberRegression(**fit, x_bound=1.0).fit(X, y, sample_weight=np.full(20, 3.0))
     assert model.certificate_["uniform stability"].value == pytest.approx(1 / (0.1 * 20), rel=1e-6)
     assert "state y_bound=" in absent_reason(model, "risk")
-    model.set_params(x_bound=0.1, y_bound=1.0, fit_intercept=True)  # afterwards: the claim stays that of the fit
+    # afterwards: the claim stays that of the fit
+    model.set_params(x_bound=0.1, y_bound=1.0, fit_intercept=True)
     assert model.certificate_["uniform stability"].value == pytest.approx(1 / (0.1 * 20), rel=1e-6)
     with pytest.warns(ConvergenceWarning, match="raise max_iter"):
         model = stable(0.01, 1e-3, max_iter=1).fit(X, y)
@@ -348,9 +397,13 @@ def test_no_loss_exceeds_its_bound():
         d, y_bound = rng.integers(1, 4), 10 ** rng.uniform(-1, 1)
         X, y = bounded_rows(rng, rng.integers(1, 10), d)
         y = np.clip(y, -y_bound, y_bound)
-        model = stable(10 ** rng.uniform(-1, 1), 10 ** rng.uniform(-4, 0), y_bound=y_bound).fit(X, y)
+        model = stable(10 ** rng.uniform(-1, 1), 10 ** rng.uniform(-4, 0), y_bound=y_bound).fit(
+            X, y
+        )
         worst = np.linalg.norm(model.coef_) + y_bound
-        assert huber_loss(worst, model.threshold) <= model.certificate_["risk"].inputs["loss_bound"] * (1 + 1e-12)
+        assert huber_loss(worst, model.threshold) <= model.certificate_["risk"].inputs[
+            "loss_bound"
+        ] * (1 + 1e-12)
 
 
 # Clipped losses.
@@ -375,11 +428,17 @@ def test_alternating_never_raises_the_objective(loss):
     rng = np.random.default_rng(0)
     for k in range(200):
         X, y = random_rows(rng, tails=True)
-        options = {"threshold": 10 ** rng.uniform(-1, 1), "regularization": rng.choice([0, 1e-3, 1.0])}
+        options = {
+            "threshold": 10 ** rng.uniform(-1, 1),
+            "regularization": rng.choice([0, 1e-3, 1.0]),
+        }
         model = VariationalRegression(loss=loss, fit_intercept=bool(k % 2), **options).fit(X, y)
         assert (np.diff(model.objectives_) <= 0).all()
         r = y - X @ model.coef_ - model.intercept_
-        objective = np.mean(Clipped(loss, model.threshold).loss(r)) + model.regularization * model.coef_ @ model.coef_
+        objective = (
+            np.mean(Clipped(loss, model.threshold).loss(r))
+            + model.regularization * model.coef_ @ model.coef_
+        )
         assert model.objectives_[-1] == pytest.approx(objective, rel=1e-9, abs=1e-15)
 
 
@@ -388,7 +447,9 @@ def test_each_half_is_best_for_the_other(loss):
     rng = np.random.default_rng(1)
     X = rng.normal(size=(80, 3))
     y = X @ [1.0, -1.0, 2.0] + rng.normal(size=80) + 20 * (rng.random(80) < 0.2)
-    model = VariationalRegression(loss=loss, threshold=3.0, regularization=0.01, max_iter=5000, tolerance=0.0).fit(X, y)
+    model = VariationalRegression(
+        loss=loss, threshold=3.0, regularization=0.01, max_iter=5000, tolerance=0.0
+    ).fit(X, y)
     A = np.hstack([X, np.ones((80, 1))])
     H = A.T @ (model.beliefs_[:, None] * A) / 80 + np.diag([0.02, 0.02, 0.02, 0.0])
     v = np.linalg.solve(H, A.T @ (model.beliefs_ * y) / 80)
@@ -420,7 +481,11 @@ def test_the_optimum_is_local_and_no_more_is_claimed():
     assert np.mean(Clipped("truncation", 0.5).loss(y)) < model.facts_["objective"] * 0.9
     assert not model.certificate_.claims
     assert "local optimum" in absent_reason(model, "suboptimality")
-    assert {item.what for item in model.certificate_.lacking} == {"suboptimality", "uniform stability", "risk"}
+    assert {item.what for item in model.certificate_.lacking} == {
+        "suboptimality",
+        "uniform stability",
+        "risk",
+    }
     assert verified(model)
 
 
@@ -444,10 +509,16 @@ def test_sparse_rows_give_what_dense_rows_give(learner, fit_intercept):
     learner = type(learner)(**{**learner.get_params(), "fit_intercept": fit_intercept})
     dense = learner.fit(X.toarray(), y, sample_weight=weights).predict(X.toarray())
     for form in (sparse.csr_matrix, sparse.csc_array, sparse.coo_matrix):
-        np.testing.assert_allclose(learner.fit(form(X), y, sample_weight=weights).predict(form(X)), dense, atol=1e-6)
+        np.testing.assert_allclose(
+            learner.fit(form(X), y, sample_weight=weights).predict(form(X)), dense, atol=1e-6
+        )
     wide = form(X)
-    wide = sparse.csr_matrix((X.data, X.indices.astype(np.int64), X.indptr.astype(np.int64)), X.shape)
-    np.testing.assert_allclose(learner.fit(wide, y, sample_weight=weights).predict(wide), dense, atol=1e-6)
+    wide = sparse.csr_matrix(
+        (X.data, X.indices.astype(np.int64), X.indptr.astype(np.int64)), X.shape
+    )
+    np.testing.assert_allclose(
+        learner.fit(wide, y, sample_weight=weights).predict(wide), dense, atol=1e-6
+    )
 
 
 @pytest.mark.parametrize("learner", LEARNERS, ids=str)
@@ -458,7 +529,11 @@ def test_certificates_survive_json_and_learners_are_plain(learner):
     model = type(learner)(**learner.get_params()).fit(rows, rng.normal(size=30))
     assert verified(model)
     assert model.feature_names_in_.tolist() == ["height", "weight"]
-    plain = {key: value for key, value in vars(model).items() if key.endswith("_") and not isinstance(value, np.ndarray)}
+    plain = {
+        key: value
+        for key, value in vars(model).items()
+        if key.endswith("_") and not isinstance(value, np.ndarray)
+    }
     assert json.loads(json.dumps(plain)) == plain
 
 
@@ -479,10 +554,16 @@ NUMBER_FROM = "must be a number of at least 0"
         (HuberRegression(regularization=-0.1), f"regularization {NUMBER_FROM}, not -0.1"),
         (HuberRegression(regularization=True), f"regularization {NUMBER_FROM}, not True"),
         (HuberRegression(x_bound=-1.0), f"x_bound {NUMBER_ABOVE}"),
-        (HuberRegression(x_bound=1.0), "x_bound = 1 must hold for every row, but one has 2: state a larger bound"),
+        (
+            HuberRegression(x_bound=1.0),
+            "x_bound = 1 must hold for every row, but one has 2: state a larger bound",
+        ),
         (HuberRegression(y_bound=2.0), "y_bound = 2 must hold for every row, but one has 3"),
         (HuberRegression(max_iter=0), f"max_iter {NUMBER_ABOVE}"),
-        (VariationalRegression(loss="huber"), "loss must be one of truncation, geman_mcclure, not 'huber'"),
+        (
+            VariationalRegression(loss="huber"),
+            "loss must be one of truncation, geman_mcclure, not 'huber'",
+        ),
         (VariationalRegression(threshold=np.inf), f"threshold {NUMBER_ABOVE}, not inf"),
         (VariationalRegression(regularization=-1), f"regularization {NUMBER_FROM}"),
     ],
@@ -495,11 +576,16 @@ def test_refusals_name_the_argument(learner, message):
 
 @pytest.mark.parametrize("learner", LEARNERS, ids=str)
 def test_rows_without_weight_are_refused(learner):
-    with pytest.raises(ValueError, match="Sample weights must contain at least one non-zero number"):
+    with pytest.raises(
+        ValueError, match="Sample weights must contain at least one non-zero number"
+    ):
         learner.fit([[1.0], [2.0]], [0.0, 3.0], sample_weight=[0.0, 0.0])
 
 
-@pytest.mark.parametrize("learner", [HuberRegression(threshold=0.5), VariationalRegression(), SquareRootLasso(radius=0.5)])
+@pytest.mark.parametrize(
+    "learner",
+    [HuberRegression(threshold=0.5), VariationalRegression(), SquareRootLasso(radius=0.5)],
+)
 def test_records_are_measured_again_on_weighted_and_sparse_rows(learner):
     rng = np.random.default_rng(9)
     X, y, weights = rng.normal(size=(40, 3)), rng.normal(size=40), rng.integers(0, 4, 40)

@@ -1,4 +1,6 @@
-"""Film reviews end to end: from sentences to hashed words, a logistic regression and its certificates."""
+"""Film reviews end to end: from sentences to hashed words, a logistic regression and its
+certificates.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ def reviews(part):
 
 def pipeline(learner):
     """Words and pairs of words, a million features, rows of norm 1."""
-    return make_pipeline(HashingVectorizer(n_features=2**20, ngram_range=(1, 2), alternate_sign=False), learner)
+    return make_pipeline(
+        HashingVectorizer(n_features=2**20, ngram_range=(1, 2), alternate_sign=False), learner
+    )
 
 
 @pytest.fixture(scope="module")
@@ -36,13 +40,25 @@ def fit():
 
 @pytest.fixture(scope="module")
 def model(fit):
-    options = {"passes": 20, "finish": None, "dtype": "float32", "x_bound": 1.0001, "random_state": 0}
-    return pipeline(LogisticRegression(regularization=REGULARIZATION, **options)).fit(fit[0], fit[1])
+    options = {
+        "passes": 20,
+        "finish": None,
+        "dtype": "float32",
+        "x_bound": 1.0001,
+        "random_state": 0,
+    }
+    return pipeline(LogisticRegression(regularization=REGULARIZATION, **options)).fit(
+        fit[0], fit[1]
+    )
 
 
 def test_as_accurate_as_scikit_learn(fit, model):
-    """At least 76% right on either part, and at most 1.5 points behind scikit-learn's pipeline with LIBLINEAR."""
-    peer = pipeline(Peer(C=1 / (2 * len(fit) * REGULARIZATION), solver="liblinear")).fit(fit[0], fit[1])
+    """At least 76% right on either part, and at most 1.5 points behind scikit-learn's pipeline
+    with LIBLINEAR.
+    """
+    peer = pipeline(Peer(C=1 / (2 * len(fit) * REGULARIZATION), solver="liblinear")).fit(
+        fit[0], fit[1]
+    )
     for part in ("dev", "test"):
         new = reviews(part)
         accuracy = model.score(new[0], new[1])
@@ -53,7 +69,9 @@ def test_as_accurate_as_scikit_learn(fit, model):
 def test_the_fit_is_near_the_minimizer(fit):
     """With single words, a thousand features: within what the certificate says."""
     words = HashingVectorizer(n_features=2**10, alternate_sign=False).transform(fit[0])
-    model = LogisticRegression(regularization=1e-3, passes=20, finish=None, random_state=0).fit(words, fit[1])
+    model = LogisticRegression(regularization=1e-3, passes=20, finish=None, random_state=0).fit(
+        words, fit[1]
+    )
     exact = LogisticRegression(regularization=1e-3, finish="lbfgs").fit(words, fit[1])
     gap = model.facts_["objective"] - exact.facts_["objective"]
     assert -1e-9 < gap <= model.certificate_["suboptimality"].value < 0.01
@@ -63,7 +81,9 @@ def test_the_fit_is_near_the_minimizer(fit):
 def test_certified_on_rows_it_has_not_seen(fit, model):
     """An error that is certified on one part is not exceeded on another."""
     new, later = reviews("dev"), reviews("test")
-    certificate = surelearn.certify(model, new[0], new[1], positive=1, majority=int(fit[1].mode()[0]))
+    certificate = surelearn.certify(
+        model, new[0], new[1], positive=1, majority=int(fit[1].mode()[0])
+    )
     risk = certificate["risk"].value
     assert np.mean(model.predict(new[0]) != new[1]) < risk < 0.3
     assert 1 - model.score(later[0], later[1]) <= risk

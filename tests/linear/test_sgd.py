@@ -1,4 +1,6 @@
-"""Both sparse engines against dense stochastic gradient descent written with NumPy, and the order of the rows."""
+"""Both sparse engines against dense stochastic gradient descent written with NumPy, and the
+order of the rows.
+"""
 
 from __future__ import annotations
 
@@ -11,21 +13,32 @@ from scipy.special import expit, softmax
 
 from surelearn.linear.logistic import sgd
 from surelearn.linear.logistic.rows import make_rows, step_sizes
-from surelearn.linear.logistic.sgd import FREE_BIAS, NO_BIAS, PENALIZED_BIAS, Descent, Rows, block_order
+from surelearn.linear.logistic.sgd import (
+    FREE_BIAS,
+    NO_BIAS,
+    PENALIZED_BIAS,
+    Descent,
+    Rows,
+    block_order,
+)
 
 BIASES = (NO_BIAS, PENALIZED_BIAS, FREE_BIAS)
 
 
 def problem(seed=0, n=90, d=40, classes=2, weighted=False):
     rng = np.random.default_rng(seed)
-    X = sparse.random(n, d, density=0.12, format="csr", random_state=seed, data_rvs=rng.standard_normal)
+    X = sparse.random(
+        n, d, density=0.12, format="csr", random_state=seed, data_rvs=rng.standard_normal
+    )
     codes = rng.integers(classes, size=n)
     weights = rng.exponential(size=n) if weighted else np.empty(0)
     return X, codes, make_rows(X, codes, classes, weights, "float64")
 
 
 def dense_sgd(X, codes, classes, order, steps, decay, shrinkage, bias, weights=(), kappa=1.0):
-    """The update of the slides on every weight; returns the weights and the mean of those before each step."""
+    """The update of the slides on every weight; returns the weights and the mean of those
+    before each step.
+    """
     padded = np.column_stack([X.toarray(), np.full(X.shape[0], float(bias != NO_BIAS))])
     W = np.zeros((padded.shape[1], 1 if classes == 2 else classes))
     total = np.zeros_like(W)
@@ -55,14 +68,24 @@ def schedules(n):
 @pytest.mark.parametrize("schedule", ["constant", "inverse", "sqrt", "steps"])
 @pytest.mark.parametrize(("engine", "shrinkage"), [("scaled", 0.0), ("lazy", 0.0), ("lazy", 0.02)])
 @pytest.mark.parametrize("classes", [2, 4])
-@pytest.mark.parametrize(("bias", "kappa"), [*((bias, 1.0) for bias in BIASES), (PENALIZED_BIAS, 0.1), (FREE_BIAS, 0.1)])
+@pytest.mark.parametrize(
+    ("bias", "kappa"), [*((bias, 1.0) for bias in BIASES), (PENALIZED_BIAS, 0.1), (FREE_BIAS, 0.1)]
+)
 def test_both_engines_are_dense_sgd(schedule, engine, shrinkage, classes, bias, kappa):
     X, codes, rows = problem(classes=classes, weighted=True)
     n = 3 * len(rows)
     order = np.concatenate([block_order(len(rows), np.random.RandomState(k)) for k in range(3)])
     steps = schedules(n)[schedule]
-    want, mean = dense_sgd(X, codes, classes, order, steps, 0.05, shrinkage, bias, rows.weights, kappa)
-    options = {"decay": 0.05, "shrinkage": shrinkage, "bias": bias, "bias_step": kappa, "engine": engine}
+    want, mean = dense_sgd(
+        X, codes, classes, order, steps, 0.05, shrinkage, bias, rows.weights, kappa
+    )
+    options = {
+        "decay": 0.05,
+        "shrinkage": shrinkage,
+        "bias": bias,
+        "bias_step": kappa,
+        "engine": engine,
+    }
     descent = Descent(np.zeros_like(want), summed=np.zeros((1, 1)), **options)
     for part in np.split(np.arange(n), 3):  # pass by pass, as a learner does it
         descent.run(rows, order[part], steps[part])
@@ -79,7 +102,9 @@ def test_both_engines_are_dense_sgd(schedule, engine, shrinkage, classes, bias, 
 @pytest.mark.parametrize("engine", ["scaled", "lazy"])
 @pytest.mark.parametrize("classes", [2, 3])
 def test_a_decay_that_would_underflow(engine, classes):
-    """The product of 3,000 factors 0.04 is 1e−4194: scales are renormalized, counters begin anew."""
+    """The product of 3,000 factors 0.04 is 1e−4194: scales are renormalized, counters begin
+    anew.
+    """
     X, codes, rows = problem(classes=classes)
     order = np.tile(np.arange(len(rows)), 34)[:3000]
     steps = np.full(3000, 0.8)
@@ -95,7 +120,9 @@ def test_a_decay_that_would_underflow(engine, classes):
 @pytest.mark.parametrize("averaging", [False, True])
 @pytest.mark.parametrize("length", [1, 7, 100])
 def test_a_short_table_begins_anew(classes, averaging, length, monkeypatch):
-    """Counters that go on over several passes, a table that is full in the middle of one, weights asked for in between."""
+    """Counters that go on over several passes, a table that is full in the middle of one,
+    weights asked for in between.
+    """
     monkeypatch.setattr(sgd, "_TABLE", length)
     X, codes, rows = problem(classes=classes)
     order, steps = np.tile(np.arange(90), 3), step_sizes("sqrt", 0.7, 0.1, 0, 270, 0)
@@ -149,7 +176,9 @@ def test_four_byte_weights_come_close(engine):
     four = make_rows(*problem()[:2], 2, np.empty(0), "float32")
     found = []
     for kind, these in ((np.float64, rows), (np.float32, four)):
-        descent = Descent(np.zeros((41, 1), kind), decay=0.01, engine=engine, summed=np.zeros((1, 1)))
+        descent = Descent(
+            np.zeros((41, 1), kind), decay=0.01, engine=engine, summed=np.zeros((1, 1))
+        )
         descent.run(these, np.arange(90), np.full(90, 0.3))
         assert descent.weights().dtype == kind
         found.append((descent.weights(), descent.average()))
@@ -184,10 +213,17 @@ def test_the_order_of_a_pass():
 
 
 def test_a_file_sorted_by_label_is_mixed():
-    """Never many rows of one label in a row, though the file has 20,000: runs are as short as with coin tosses."""
+    """Never many rows of one label in a row, though the file has 20,000: runs are as short as
+    with coin tosses.
+    """
     labels = np.arange(40_000) >= 20_000
-    runs = [len(list(run)) for _, run in itertools.groupby(labels[block_order(40_000, np.random.RandomState(3))])]
-    assert labels[block_order(40_000, np.random.RandomState(3))][:1000].mean() == pytest.approx(0.5, abs=0.25)
+    runs = [
+        len(list(run))
+        for _, run in itertools.groupby(labels[block_order(40_000, np.random.RandomState(3))])
+    ]
+    assert labels[block_order(40_000, np.random.RandomState(3))][:1000].mean() == pytest.approx(
+        0.5, abs=0.25
+    )
     assert max(runs) <= 150
     assert np.median(runs) <= 10
 

@@ -1,4 +1,6 @@
-"""The support vector machine: against an independent solver, LIBLINEAR and LIBSVM; its gap, and what is claimed of it."""
+"""The support vector machine: against an independent solver, LIBLINEAR and LIBSVM; its gap, and
+what is claimed of it.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,9 @@ def noisy(seed, n=30, d=2, noise=0.5):
 def independent(K, y, C, free):
     """The dual (6.b) by SciPy's SLSQP: its value."""
     Q = K * np.outer(y, y)
-    constraints = [{"type": "eq", "fun": lambda a: a @ y, "jac": lambda _: y.astype(float)}] if free else []
+    constraints = (
+        [{"type": "eq", "fun": lambda a: a @ y, "jac": lambda _: y.astype(float)}] if free else []
+    )
     found = minimize(
         lambda a: a @ Q @ a / 2 - a.sum(),
         np.zeros(len(y)),
@@ -68,8 +72,12 @@ def test_the_optimum_is_that_of_an_independent_solver(kernel, intercept, C):
     alpha[model.support_] = np.abs(model.dual_coef_[0])
     f = model.decision_function(X)
     squared = alpha @ (K * np.outer(y, y)) @ alpha
-    assert facts["primal"] == pytest.approx(squared / 2 + C * np.maximum(0, 1 - y * f).sum(), rel=1e-9)
-    assert model.record_.gap == pytest.approx(facts["primal"] - (alpha.sum() - squared / 2), abs=1e-6)
+    assert facts["primal"] == pytest.approx(
+        squared / 2 + C * np.maximum(0, 1 - y * f).sum(), rel=1e-9
+    )
+    assert model.record_.gap == pytest.approx(
+        facts["primal"] - (alpha.sum() - squared / 2), abs=1e-6
+    )
     assert 0 <= model.record_.gap <= 1e-5 * C * len(y)
     assert alpha.max() <= C
     assert intercept != "free" or abs(alpha @ y) < 1e-6
@@ -79,20 +87,28 @@ def test_liblinear_and_libsvm_reach_the_same_optimum():
     X, y = noisy(0, 300, 5)
     for C in (0.01, 1.0, 100.0):
         ours = SupportVectorMachine(C=C).fit(X, y)
-        theirs = LinearSVC(loss="hinge", C=C, tol=1e-10, max_iter=10**6, dual=True, random_state=0).fit(X, y)
+        theirs = LinearSVC(
+            loss="hinge", C=C, tol=1e-10, max_iter=10**6, dual=True, random_state=0
+        ).fit(X, y)
         w = np.append(theirs.coef_, theirs.intercept_)
         objective = w @ w / 2 + C * np.maximum(0, 1 - y * theirs.decision_function(X)).sum()
         assert ours.facts_["primal"] == pytest.approx(objective, rel=1e-5)
         assert ours.facts_["dual"] <= objective * (1 + 1e-12)
     for ours, theirs in (
-        (SupportVectorMachine(kernel="gaussian", sigma=4.0, intercept="free"), SVC(gamma=0.25, tol=1e-9)),
+        (
+            SupportVectorMachine(kernel="gaussian", sigma=4.0, intercept="free"),
+            SVC(gamma=0.25, tol=1e-9),
+        ),
         (
             SupportVectorMachine(kernel="polynomial", degree=2, intercept="free"),
             SVC(kernel="poly", degree=2, gamma=1, coef0=1, tol=1e-9),
         ),
     ):
         np.testing.assert_allclose(
-            ours.fit(X, y).decision_function(X), theirs.fit(X, y).decision_function(X), rtol=1e-4, atol=1e-4
+            ours.fit(X, y).decision_function(X),
+            theirs.fit(X, y).decision_function(X),
+            rtol=1e-4,
+            atol=1e-4,
         )
 
 
@@ -102,7 +118,11 @@ def test_the_two_forms_of_the_dual_agree(seed):
     upper = np.random.default_rng(seed).uniform(0.1, 5, 60)
     Z = X * y[:, None]
     values = []
-    for dual in (RowsDual(Z, upper), RowsDual(sparse.csr_array(Z), upper), GramDual(Z @ Z.T, upper)):
+    for dual in (
+        RowsDual(Z, upper),
+        RowsDual(sparse.csr_array(Z), upper),
+        GramDual(Z @ Z.T, upper),
+    ):
         solve(dual, tol=1e-12, passes=1000, random=np.random.RandomState(seed))
         margins = dual.margins()
         assert gap(dual.alpha, upper, margins) <= 1e-12 * upper.sum()
@@ -117,15 +137,21 @@ def test_the_gap_is_primal_minus_dual_at_any_point(seed):
     alpha = rng.uniform(size=9) * upper
     margins = Z @ Z.T @ alpha
     primal = alpha @ margins / 2 + upper @ np.maximum(0, 1 - margins)
-    assert gap(alpha, upper, margins) == pytest.approx(primal - (alpha.sum() - alpha @ margins / 2), rel=1e-12)
+    assert gap(alpha, upper, margins) == pytest.approx(
+        primal - (alpha.sum() - alpha @ margins / 2), rel=1e-12
+    )
 
 
 def test_how_far_the_exact_solution_can_be():
-    """‖w − w*‖ ≤ √(2·gap) and the interval for b, for solutions that are stopped early or spoiled on purpose."""
+    """‖w − w*‖ ≤ √(2·gap) and the interval for b, for solutions that are stopped early or
+    spoiled on purpose.
+    """
     for seed in range(60):
         X, y = noisy(seed, 25, 2)
         free = seed % 2 == 1
-        problem = Problem(X, y.astype(float), np.full(25, 1.0), Linear(), "free" if free else "none")
+        problem = Problem(
+            X, y.astype(float), np.full(25, 1.0), Linear(), "free" if free else "none"
+        )
         exact = train(problem, tol=1e-13, passes=1000, random=np.random.RandomState(0))
         proof = optimality(problem, exact, (exact.alpha * y) @ X)
         rng = np.random.default_rng(seed)
@@ -141,7 +167,9 @@ def test_how_far_the_exact_solution_can_be():
         found = gap(alpha, problem.upper, margins)
         assert np.linalg.norm(w - best) <= math.sqrt(2 * found) + proof.weight_error
         if free:
-            error = intercept_error(alpha, problem.upper, margins, problem.signs, problem.squared(), found)
+            error = intercept_error(
+                alpha, problem.upper, margins, problem.signs, problem.squared(), found
+            )
             assert abs(shift) <= error + proof.bias_error
             assert error < 2.0
 
@@ -165,7 +193,9 @@ def test_or_and_xor():
     model = SupportVectorMachine(margin="hard", intercept="free").fit(CORNERS, [0, 1, 1, 1])
     np.testing.assert_allclose(model.coef_, [[2, 2]], rtol=1e-5)
     assert model.facts_["margin"] == pytest.approx(1 / math.sqrt(8), rel=1e-5)  # Definition 5.1
-    with pytest.raises(InfeasibleError, match="margin='hard' is infeasible: the rows cannot be separated") as refused:
+    with pytest.raises(
+        InfeasibleError, match="margin='hard' is infeasible: the rows cannot be separated"
+    ) as refused:
         SupportVectorMachine(margin="hard").fit(CORNERS, [0, 1, 1, 0])
     witness = refused.value.witness
     signs = np.array([-1, 1, 1, -1])[witness["rows"]]
@@ -174,12 +204,17 @@ def test_or_and_xor():
     assert witness["weights"].sum() == pytest.approx(1)
     for kernel in ("polynomial", "gaussian", "laplace"):
         assert (
-            SupportVectorMachine(margin="hard", kernel=kernel).fit(CORNERS, [0, 1, 1, 0]).score(CORNERS, [0, 1, 1, 0]) == 1
+            SupportVectorMachine(margin="hard", kernel=kernel)
+            .fit(CORNERS, [0, 1, 1, 0])
+            .score(CORNERS, [0, 1, 1, 0])
+            == 1
         )
 
 
 @pytest.mark.parametrize("intercept", ["regularized", "none", "free"])
-@pytest.mark.parametrize(("margin", "kernel"), [("soft", Linear()), ("soft", Gaussian(2.0)), ("hard", Gaussian(0.5))])
+@pytest.mark.parametrize(
+    ("margin", "kernel"), [("soft", Linear()), ("soft", Gaussian(2.0)), ("hard", Gaussian(0.5))]
+)
 def test_the_compressed_rows_rebuild_it(intercept, margin, kernel):
     X, y = noisy(5, 150, noise=0.0 if margin == "hard" else 0.5)
     options = {"margin": margin, "kernel": kernel, "intercept": intercept, "C": 0.5}
@@ -187,21 +222,27 @@ def test_the_compressed_rows_rebuild_it(intercept, margin, kernel):
     f = model.decision_function(X)
     kept = y * f <= 1 + 1e-4
     size = model.facts_["compressed"]
-    assert kept.sum() <= size <= kept.sum() + 5  # those that tolerance and rounding leave in doubt count too
+    # those that tolerance and rounding leave in doubt count too
+    assert kept.sum() <= size <= kept.sum() + 5
     assert size < 150
     assert (model.facts_["bias_error"] > 0) == (intercept == "free")
     again = SupportVectorMachine(**options).fit(X[kept], y[kept])
     np.testing.assert_allclose(again.decision_function(X), f, atol=1e-3)
     assert model.certificate_["risk"].value == bounds.campi_garatti(size, 150, 0.05)
-    if margin == "soft" and intercept != "free":  # mutant: only rows on the margin (0 < α < C) do not rebuild it
-        on = np.isin(np.arange(150), model.support_[np.abs(model.dual_coef_[0]) < 0.5 - 1e-9]) & (y * f >= 1 - 1e-4)
+    # mutant: only rows on the margin (0 < α < C) do not rebuild it
+    if margin == "soft" and intercept != "free":
+        on = np.isin(np.arange(150), model.support_[np.abs(model.dual_coef_[0]) < 0.5 - 1e-9]) & (
+            y * f >= 1 - 1e-4
+        )
         if on.any() and len(set(y[on])) == 2:
             few = SupportVectorMachine(**options).fit(X[on], y[on])
             assert not np.allclose(few.decision_function(X), f, atol=1e-2)
 
 
 @pytest.mark.parametrize("classes", [2, 3])
-@pytest.mark.parametrize("options", [{}, {"intercept": "free"}, {"kernel": "gaussian", "sigma": 2.0}], ids=str)
+@pytest.mark.parametrize(
+    "options", [{}, {"intercept": "free"}, {"kernel": "gaussian", "sigma": 2.0}], ids=str
+)
 def test_compression_and_margin_bounds_cover(classes, options):
     """The certified risk is exceeded in at most δ of the samples (δ = ½, so that some might)."""
     rng = np.random.default_rng(0)
@@ -229,7 +270,8 @@ def test_compression_and_margin_bounds_cover(classes, options):
 
 
 @pytest.mark.parametrize(
-    ("kernel", "intercept"), [("linear", "regularized"), ("linear", "none"), ("gaussian", "regularized")]
+    ("kernel", "intercept"),
+    [("linear", "regularized"), ("linear", "none"), ("gaussian", "regularized")],
 )
 def test_the_certified_stability_is_never_below_the_measured_change(kernel, intercept):
     grid = np.random.default_rng(0).uniform(-1, 1, size=(200, 2))
@@ -249,7 +291,8 @@ def test_the_certified_stability_is_never_below_the_measured_change(kernel, inte
         other = SupportVectorMachine(**options).fit(X2, y2)
         beta = model.certificate_["uniform stability"].value
         squared = 1 + (intercept == "regularized") if kernel == "linear" else 2
-        tolerance = 2 * math.sqrt(squared) * math.sqrt(2e-8 * 2 * C * len(y))  # 2ρ√(2·tol/λ), λ = 1/(2Cn)
+        # 2ρ√(2·tol/λ), λ = 1/(2Cn)
+        tolerance = 2 * math.sqrt(squared) * math.sqrt(2e-8 * 2 * C * len(y))
         assert beta == pytest.approx(2 * C * squared + tolerance)  # so that β does not fall with n
         f, g = model.decision_function(grid), other.decision_function(grid)
         for sign in (-1, 1):
@@ -264,7 +307,10 @@ def test_mutant_a_free_intercept_is_not_stable():
     other = y.copy()
     other[0] = -1
     options = {"C": 0.01, "intercept": "free", "x_bound": 1.0}
-    model, changed = SupportVectorMachine(**options).fit(X, y), SupportVectorMachine(**options).fit(X, other)
+    model, changed = (
+        SupportVectorMachine(**options).fit(X, y),
+        SupportVectorMachine(**options).fit(X, other),
+    )
     change = abs(model.decision_function(X[:1])[0] - changed.decision_function(X[:1])[0])
     assert change > 50 * bounds.beta_hinge(1.0, 1 / (2 * 0.01 * 11), 11)
     with pytest.raises(KeyError, match="intercept='regularized' certifies"):
@@ -282,20 +328,35 @@ def test_claims_against_numbers_by_hand():
     j = max(0, math.ceil(math.log2(ratio)))
     by_hand = error + 2 * 2**j / math.sqrt(200) + math.sqrt(math.log((j + 1) * (j + 2) / 0.1) / 400)
     assert claims["rademacher_margin"].value == pytest.approx(by_hand, rel=1e-9)
-    beta, stopped = 2 * 0.01 * 5, math.sqrt(2e-8 * 2 * 0.01 * 200)  # of the minimizer; and how far from it, √(2·tol/λ)
+    # of the minimizer; and how far from it, √(2·tol/λ)
+    beta, stopped = 2 * 0.01 * 5, math.sqrt(2e-8 * 2 * 0.01 * 200)
     ramp = np.clip(1 - y * f, 0, 1).mean()
-    by_hand = ramp + 2 * math.sqrt(5) * stopped + beta + (2 * 200 * beta + 1) * math.sqrt(math.log(10) / 400)
+    by_hand = (
+        ramp
+        + 2 * math.sqrt(5) * stopped
+        + beta
+        + (2 * 200 * beta + 1) * math.sqrt(math.log(10) / 400)
+    )
     risk = claims["stability_near_minimizer"]
     assert risk.value == pytest.approx(by_hand, rel=1e-9)
     assert risk.inputs["distance"] == pytest.approx(stopped)
     assert "‖x‖ ≤ x_bound for every row, as stated" in risk.assumptions
-    assert f"the weights are within {stopped:.1e} of the minimizer's; the risk includes it" in risk.assumptions
+    assert (
+        f"the weights are within {stopped:.1e} of the minimizer's; the risk includes it"
+        in risk.assumptions
+    )
     assert risk.inputs["regularization"] == pytest.approx(1 / (2 * 0.01 * 200))
 
 
 @pytest.mark.parametrize(
     "options",
-    [{}, {"x_bound": 9.0}, {"intercept": "free"}, {"kernel": "laplace"}, {"margin": "hard", "kernel": "gaussian"}],
+    [
+        {},
+        {"x_bound": 9.0},
+        {"intercept": "free"},
+        {"kernel": "laplace"},
+        {"margin": "hard", "kernel": "gaussian"},
+    ],
     ids=str,
 )
 @pytest.mark.parametrize("classes", [2, 3])
@@ -308,7 +369,12 @@ def test_the_certificate_verifies_after_a_round_trip(options, classes):
     assert again.verify(model, X, y), again.verify(model, X, y)
     assert not again.verify(model, X[::-1], y)
     keys = {claim.theorem for claim in again.claims} | {item.theorem for item in again.lacking}
-    assert keys >= {"campi_garatti", "beta_near_minimizer", "stability_near_minimizer", "rademacher_margin"}
+    assert keys >= {
+        "campi_garatti",
+        "beta_near_minimizer",
+        "stability_near_minimizer",
+        "rademacher_margin",
+    }
 
 
 def test_absent_claims_say_why():
@@ -316,19 +382,29 @@ def test_absent_claims_say_why():
     weights = np.linspace(1, 2, len(y))
     weighted = SupportVectorMachine(kernel="gaussian").fit(X, y, sample_weight=weights)
     assert [claim.theorem for claim in weighted.certificate_.claims] == ["duality_gap"]
-    assert {item.reason for item in weighted.certificate_.lacking} == {"rows are weighted unequally (sample_weight)"}
+    assert {item.reason for item in weighted.certificate_.lacking} == {
+        "rows are weighted unequally (sample_weight)"
+    }
     assert weighted.certificate_.verify(weighted, X, y, sample_weight=weights)
     assert not weighted.certificate_.verify(weighted, X, y)
     doubled = SupportVectorMachine(kernel="gaussian").fit(X, y, sample_weight=np.full(len(y), 2.0))
     assert doubled.facts_["C"] == 2.0
     assert doubled.certificate_["uniform stability"].value == pytest.approx(2 * 2.0 * 2, rel=1e-2)
-    assert "the learner returns the exact minimizer" not in doubled.certificate_["uniform stability"].assumptions
+    assert (
+        "the learner returns the exact minimizer"
+        not in doubled.certificate_["uniform stability"].assumptions
+    )
     unbounded = SupportVectorMachine().fit(X, y).certificate_
     with pytest.raises(KeyError, match="state x_bound="):
         unbounded["uniform stability"]
     assert any("k(x, x) + 1 <" in line for line in unbounded["risk"].assumptions)
-    assert not any("‖x‖" in line for claim in doubled.certificate_.claims for line in claim.assumptions)  # k(x, x) = 1
-    assert [item.reason for item in unbounded.lacking if item.theorem == "rademacher_margin"] == [ABSENT_REASON]
+    # k(x, x) = 1
+    assert not any(
+        "‖x‖" in line for claim in doubled.certificate_.claims for line in claim.assumptions
+    )
+    assert [item.reason for item in unbounded.lacking if item.theorem == "rademacher_margin"] == [
+        ABSENT_REASON
+    ]
 
 
 def test_several_classes_and_columns_with_names():
@@ -353,7 +429,9 @@ def test_sparse_rows_with_wide_indices_and_constant_columns():
     for kernel in KERNELS:
         dense = SupportVectorMachine(kernel=kernel, tol=1e-11).fit(X, y)
         thin = SupportVectorMachine(kernel=kernel, tol=1e-11).fit(wide, y)
-        np.testing.assert_allclose(dense.decision_function(X), thin.decision_function(wide), atol=1e-4)
+        np.testing.assert_allclose(
+            dense.decision_function(X), thin.decision_function(wide), atol=1e-4
+        )
 
 
 @pytest.mark.parametrize(
@@ -390,11 +468,18 @@ def test_odd_but_good_input_works(kernel, intercept):
     X[:5], X[:, 2] = 0.0, 0.0  # rows without an entry, a column of one value
     options = {"kernel": kernel, "intercept": intercept, "tol": 1e-11, "random_state": 0}
     plain = SupportVectorMachine(**options).fit(X, y)
-    for rows, labels in ((sparse.csr_array(X), y), (X, (y + 1) / 2), (X, np.where(y > 0, "yes", "no"))):
+    for rows, labels in (
+        (sparse.csr_array(X), y),
+        (X, (y + 1) / 2),
+        (X, np.where(y > 0, "yes", "no")),
+    ):
         model = SupportVectorMachine(**options).fit(rows, labels)
-        np.testing.assert_allclose(model.decision_function(rows), plain.decision_function(X), atol=1e-4)
+        np.testing.assert_allclose(
+            model.decision_function(rows), plain.decision_function(X), atol=1e-4
+        )
         assert model.certificate_["suboptimality"].value < 1e-4
-    same = SupportVectorMachine(**options).fit(np.ones((4, 2)), [0, 1, 1, 1])  # nothing but constants
+    # nothing but constants
+    same = SupportVectorMachine(**options).fit(np.ones((4, 2)), [0, 1, 1, 1])
     assert same.certificate_["suboptimality"].value < 1e-6
 
 

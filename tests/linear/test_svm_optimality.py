@@ -1,4 +1,6 @@
-"""The duality gap of a support vector machine as a claim: true in exact arithmetic, stopped early or not, or not made."""
+"""The duality gap of a support vector machine as a claim: true in exact arithmetic, stopped
+early or not, or not made.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ from surelearn.linear.svm.optimality import optimality
 
 KERNELS = [Linear(), Polynomial(2), Gaussian(3.0), Laplace(2.0)]
 WIDE = np.longdouble
-needs_wide = pytest.mark.skipif(np.finfo(WIDE).eps > 1e-18, reason="long double is no longer than double here")
+needs_wide = pytest.mark.skipif(
+    np.finfo(WIDE).eps > 1e-18, reason="long double is no longer than double here"
+)
 
 
 def kernel_matrix(kernel, X):
@@ -31,7 +35,9 @@ def kernel_matrix(kernel, X):
     if isinstance(kernel, Polynomial):
         return (X @ X.T + 1) ** kernel.degree
     squared = ((X[:, None] - X[None]) ** 2).sum(axis=2)
-    return np.exp(-(squared if isinstance(kernel, Gaussian) else np.sqrt(squared)) / WIDE(kernel.sigma))
+    return np.exp(
+        -(squared if isinstance(kernel, Gaussian) else np.sqrt(squared)) / WIDE(kernel.sigma)
+    )
 
 
 def primal(model, X, signs, upper):
@@ -53,7 +59,9 @@ def primal(model, X, signs, upper):
 def some_rows(rng, *, separable=False):
     n, d = int(rng.integers(6, 40)), int(rng.integers(1, 5))
     X = rng.normal(size=(n, d)) * 10.0 ** rng.integers(-1, 1, size=d)
-    y = np.where(X[:, 0] + (0 if separable else abs(X[:, 0]).mean()) * rng.normal(size=n) > 0, 1, -1)
+    y = np.where(
+        X[:, 0] + (0 if separable else abs(X[:, 0]).mean()) * rng.normal(size=n) > 0, 1, -1
+    )
     y[:2] = [-1, 1]
     X[:2, 0] = np.array([-1, 1]) * (1e-3 + abs(X[:2, 0]))
     return X, y
@@ -69,7 +77,9 @@ def fit(model, X, y, weights=None):
 @pytest.mark.parametrize("kernel", KERNELS, ids=repr)
 @pytest.mark.parametrize("intercept", ["regularized", "none", "free"])
 def test_the_claim_is_never_below_the_suboptimality(kernel, intercept):
-    """Against a solve to 10⁻¹³, for runs stopped early and late; early ones lose to a claim divided by a thousand."""
+    """Against a solve to 10⁻¹³, for runs stopped early and late; early ones lose to a claim
+    divided by a thousand.
+    """
     rng = np.random.default_rng(0)
     ratios = []
     for trial in range(30):
@@ -77,13 +87,19 @@ def test_the_claim_is_never_below_the_suboptimality(kernel, intercept):
         weights = rng.uniform(0.5, 2, len(y)) if trial % 3 == 0 else np.ones(len(y))
         options = {"kernel": kernel, "intercept": intercept, "C": float(10 ** rng.uniform(-2, 2))}
         tol, passes = (10.0 ** -rng.integers(1, 11), int(rng.choice([1, 2, 1000])))
-        model = fit(SupportVectorMachine(**options, tol=tol, passes=passes, random_state=0), X, y, weights)
+        model = fit(
+            SupportVectorMachine(**options, tol=tol, passes=passes, random_state=0), X, y, weights
+        )
         best = fit(SupportVectorMachine(**options, tol=1e-13, random_state=1), X, y, weights)
         upper = options["C"] * weights
         lost = float(primal(model, X, y, upper) - primal(best, X, y, upper))
         claim = model.certificate_["suboptimality"]
         assert lost <= claim.value
-        assert (claim.theorem, claim.confidence, claim.evidence) == ("duality_gap", "always", "certified")
+        assert (claim.theorem, claim.confidence, claim.evidence) == (
+            "duality_gap",
+            "always",
+            "certified",
+        )
         assert not claim.assumptions
         ratios.append(lost / claim.value)
     if intercept != "free":  # LIBSVM's tolerance is not ours: it stops late
@@ -103,23 +119,37 @@ def test_hard_margins(kernel, intercept):
         except ValueError:  # rounding hides whether such rows can be separated
             continue
         best = fit(SupportVectorMachine(C=1e9, kernel=kernel, intercept=intercept, tol=1e-13), X, y)
-        least = best.facts_["dual"] - best.facts_["gap_rounding"]  # below the soft minimum, which is below the hard one
+        # below the soft minimum, which is below the hard one
+        least = best.facts_["dual"] - best.facts_["gap_rounding"]
         claim = model.certificate_["suboptimality"]
-        assert float(primal(model, X, y, np.inf)) - best.facts_["primal"] <= claim.value + best.facts_["gap_rounding"]
-        assert claim.value <= max(1e-3 * model.facts_["primal"], 10 * (model.facts_["primal"] - least))
+        assert (
+            float(primal(model, X, y, np.inf)) - best.facts_["primal"]
+            <= claim.value + best.facts_["gap_rounding"]
+        )
+        assert claim.value <= max(
+            1e-3 * model.facts_["primal"], 10 * (model.facts_["primal"] - least)
+        )
 
 
 @needs_wide
 @pytest.mark.parametrize("kernel", KERNELS, ids=repr)
 @pytest.mark.parametrize("intercept", ["regularized", "none"])
 def test_the_allowance_covers_rounding(kernel, intercept, monkeypatch):
-    """P − D of what is kept, in long double, on rows far from the origin; without an allowance it is exceeded."""
+    """P − D of what is kept, in long double, on rows far from the origin; without an allowance
+    it is exceeded.
+    """
     rng = np.random.default_rng(2)
     missed = 0
     for trial in range(60):
         X, y = some_rows(rng)
         X = X / np.abs(X).max() + (10.0 if trial % 2 else 0.0)
-        options = {"kernel": kernel, "intercept": intercept, "C": 1.0, "tol": 1e-13, "random_state": 0}
+        options = {
+            "kernel": kernel,
+            "intercept": intercept,
+            "C": 1.0,
+            "tol": 1e-13,
+            "random_state": 0,
+        }
         model = fit(SupportVectorMachine(**options), X, y)
         c = np.zeros(len(y), dtype=WIDE)
         c[model.support_] = model.dual_coef_[0]
@@ -142,7 +172,9 @@ def test_free_intercept_with_a_sum_that_is_not_zero():
         problem = Problem(X, y, np.ones(12), Linear(), "free")
         exact = train(problem, tol=1e-13, passes=1000, random=np.random.RandomState(0))
         least = optimality(problem, exact, (exact.alpha * y) @ X).primal
-        alpha = np.clip(exact.alpha + 10 ** rng.uniform(-8, -1) * rng.normal(size=12) * (exact.alpha > 0), 0, 1)
+        alpha = np.clip(
+            exact.alpha + 10 ** rng.uniform(-8, -1) * rng.normal(size=12) * (exact.alpha > 0), 0, 1
+        )
         w, bias = (alpha * y) @ X, exact.bias
         margins = y * (X @ w + bias)
         spoiled = dataclasses.replace(exact, alpha=alpha, margins=margins)
@@ -183,11 +215,15 @@ def test_several_classes_claim_the_largest_gap(margin, intercept):
     gaps = []
     for k, l in ((0, 1), (0, 2), (1, 2)):  # noqa: E741 - as the learner has them
         mine = (y == k) | (y == l)
-        pair = SupportVectorMachine(margin=margin, intercept=intercept, random_state=0).fit(X[mine], y[mine])
+        pair = SupportVectorMachine(margin=margin, intercept=intercept, random_state=0).fit(
+            X[mine], y[mine]
+        )
         gaps.append(pair.certificate_["suboptimality"].value)
     claim = model.certificate_["suboptimality"]
     assert claim.label == "objective above its minimum, each of 3 machines"
-    assert claim.value == pytest.approx(max(gaps), rel=0.5 if intercept == "regularized" else 1.0, abs=1e-9)
+    assert claim.value == pytest.approx(
+        max(gaps), rel=0.5 if intercept == "regularized" else 1.0, abs=1e-9
+    )
     assert Certificate.from_json(model.certificate_.to_json()).verify(model)
 
 
@@ -200,4 +236,6 @@ def test_sparse_rows_prove_as_much():
     assert model.certificate_["suboptimality"].value <= 1.01e-8 * 200
     exact = primal(model, X.toarray(), y, np.ones(200))
     assert float(exact) == pytest.approx(model.facts_["primal"], rel=1e-12)
-    assert math.isclose(model.facts_["primal"] - model.facts_["dual"], model.record_.gap, rel_tol=1e-3, abs_tol=1e-9)
+    assert math.isclose(
+        model.facts_["primal"] - model.facts_["dual"], model.record_.gap, rel_tol=1e-3, abs_tol=1e-9
+    )

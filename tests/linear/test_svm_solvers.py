@@ -1,4 +1,6 @@
-"""How the machines are solved: in few passes, as near the optimum as was asked, and what rounding leaves in doubt."""
+"""How the machines are solved: in few passes, as near the optimum as was asked, and what
+rounding leaves in doubt.
+"""
 
 from __future__ import annotations
 
@@ -20,11 +22,16 @@ def texts(seed, n=800, d=3000, words=30):
     """Rows of unit length with a few words each; some words tell the class."""
     rng = np.random.default_rng(seed)
     y = rng.choice([-1.0, 1.0], n)
-    word = np.where(rng.random((n, words)) < 0.05, d - 1 - (y[:, None] > 0), rng.integers(d, size=(n, words)))
-    X = sparse.csr_array((np.ones(n * words), (np.repeat(np.arange(n), words), word.ravel())), shape=(n, d))
+    word = np.where(
+        rng.random((n, words)) < 0.05, d - 1 - (y[:, None] > 0), rng.integers(d, size=(n, words))
+    )
+    X = sparse.csr_array(
+        (np.ones(n * words), (np.repeat(np.arange(n), words), word.ravel())), shape=(n, d)
+    )
     X.sum_duplicates()
     X = sparse.csr_array(X.multiply(1 / np.sqrt(X.multiply(X).sum(axis=1))[:, None]))
-    X.indices, X.indptr = X.indices.astype(np.int32), X.indptr.astype(np.int32)  # all that scikit-learn takes
+    # all that scikit-learn takes
+    X.indices, X.indptr = X.indices.astype(np.int32), X.indptr.astype(np.int32)
     return X, y
 
 
@@ -39,7 +46,8 @@ def test_wide_rows_take_few_passes_to_what_liblinear_finds(form, C, most):
     objective = w @ w / 2 + C * np.maximum(0, 1 - y * theirs.decision_function(X)).sum()
     assert ours.facts_["primal"] == pytest.approx(objective, rel=1e-6)
     assert ours.certificate_["suboptimality"].value <= 1e-7 * objective
-    assert ours.n_iter_ <= most  # shrinking: LIBLINEAR makes hundreds of rounds, over fewer and fewer rows
+    # shrinking: LIBLINEAR makes hundreds of rounds, over fewer and fewer rows
+    assert ours.n_iter_ <= most
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -62,7 +70,9 @@ def test_newton_steps_stay_in_the_box_and_only_gain(seed, monkeypatch):
 
 
 def test_rows_that_come_back_after_shrinking():
-    """What was left out early is looked at again before the end: the gradients of all rows agree, not of some."""
+    """What was left out early is looked at again before the end: the gradients of all rows
+    agree, not of some.
+    """
     rng = np.random.default_rng(0)
     Z, upper = rng.normal(size=(300, 10)) + 0.3, np.full(300, 0.1)
     for rows in (Z, sparse.csr_array(Z)):
@@ -87,13 +97,17 @@ def test_a_kernel_matrix_in_pieces_is_the_kernel_matrix():
     X, signs = np.random.default_rng(0).normal(size=(900, 3)), np.tile([1.0, -1.0], 450)
     for intercept, padding in (("regularized", 1.0), ("none", 0.0)):
         Q = Problem(X, signs, None, Gaussian(2.0), intercept).gram()
-        np.testing.assert_allclose(Q, (Gaussian(2.0)(X, X) + padding) * np.outer(signs, signs), atol=1e-14)
+        np.testing.assert_allclose(
+            Q, (Gaussian(2.0)(X, X) + padding) * np.outer(signs, signs), atol=1e-14
+        )
 
 
 @pytest.mark.parametrize("kernel", ["linear", "gaussian"])
 @pytest.mark.parametrize("intercept", ["regularized", "free"])
 def test_the_compression_claim_knows_the_rounding_of_the_gap(kernel, intercept):
-    """‖w − w*‖ ≤ √(2(P − D + rounding)): one allowance for all claims, not the smaller one of the solver."""
+    """‖w − w*‖ ≤ √(2(P − D + rounding)): one allowance for all claims, not the smaller one of
+    the solver.
+    """
     rng = np.random.default_rng(0)
     X = rng.normal(size=(80, 2)) + 1000.0
     y = np.where(X[:, 0] + 0.5 * rng.normal(size=80) > 1000.0, 1, -1)

@@ -14,7 +14,9 @@ BOUND = 0.083
 
 
 def highest(p, streams, rows, seed, bound=BOUND):
-    """The largest capital after any row of each stream, and after which row 1/δ was reached (∞: never)."""
+    """The largest capital after any row of each stream, and after which row 1/δ was reached (∞:
+    never).
+    """
     rng = np.random.default_rng(seed)
     found = []
     for _ in range(streams):
@@ -26,9 +28,13 @@ def highest(p, streams, rows, seed, bound=BOUND):
 
 
 def rows_to_alarm(bound, p, *, streams, bets=None, good=0, seed=0):
-    """Rows of risk p until the alarm, after ``good`` rows at 0.6 of the bound: a slow loop, in numbers, not logarithms."""
+    """Rows of risk p until the alarm, after ``good`` rows at 0.6 of the bound: a slow loop, in
+    numbers, not logarithms.
+    """
     game, rng = Game(bound), np.random.default_rng(seed)
-    theta, weights, staked = (game.bets, game.weights, STAKED) if bets is None else (bets, np.ones(len(bets)), 1.0)
+    theta, weights, staked = (
+        (game.bets, game.weights, STAKED) if bets is None else (bets, np.ones(len(bets)), 1.0)
+    )
     capital = np.tile(staked * weights, (streams, 1))
     first, running, n = np.full(streams, np.inf), np.arange(streams), 0
     while running.size and n < 1_000_000:
@@ -47,7 +53,7 @@ def kl(p, q):
     return p * math.log(p / q) + (1 - p) * math.log((1 - p) / (1 - q))
 
 
-# ------------------------------------------------------------------------------------------------------------ the formula
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("bound", [1e-9, 0.002, 0.083, 0.5, 0.97])
@@ -60,7 +66,9 @@ def test_every_round_is_fair_at_the_bound_and_the_stakes_sum_to_one(bound):
     prefix = np.array([0.0, 1.0, 0.0])
     capitals, totals = game.play(game.start, 0, prefix)
     won, lost = (game.play(capitals, 3, np.array([x]))[1][0] for x in (1.0, 0.0))
-    assert math.isclose(bound * math.exp(won) + (1 - bound) * math.exp(lost), math.exp(totals[-1]), rel_tol=1e-9)
+    assert math.isclose(
+        bound * math.exp(won) + (1 - bound) * math.exp(lost), math.exp(totals[-1]), rel_tol=1e-9
+    )
 
 
 def test_capital_is_that_of_a_slow_loop():
@@ -85,9 +93,15 @@ def test_batches_do_not_matter(bound, p):
             pieces.take(part)
         assert pieces.log_capital == pytest.approx(once.log_capital, rel=1e-12, abs=1e-12)
         assert pieces.highest == pytest.approx(once.highest, rel=1e-12, abs=1e-12)
-        assert (pieces.alarm_at, pieces.units, pieces.lost) == (once.alarm_at, once.units, once.lost)
+        assert (pieces.alarm_at, pieces.units, pieces.lost) == (
+            once.alarm_at,
+            once.units,
+            once.lost,
+        )
         assert [n for n, _ in pieces.history] == [n for n, _ in once.history]
-        assert [c for _, c in pieces.history] == pytest.approx([c for _, c in once.history], rel=1e-12, abs=1e-12)
+        assert [c for _, c in pieces.history] == pytest.approx(
+            [c for _, c in once.history], rel=1e-12, abs=1e-12
+        )
     singly = Evidence(bound, DELTA)
     for x in losses:
         singly.take(np.array([x]))
@@ -128,7 +142,7 @@ def test_losses_outside_0_and_1_are_refused(losses):
         game.play(game.start, 0, losses)
 
 
-# ------------------------------------------------------------------------------------------------------------- simulation
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.slow
@@ -136,7 +150,8 @@ def test_false_alarms_at_the_bound_itself_looked_at_after_every_row():
     tops, at = highest(BOUND, streams=2000, rows=2000, seed=0)
     error = math.sqrt(DELTA * (1 - DELTA) / tops.size)
     assert DELTA / 5 < np.mean(np.isfinite(at)) <= DELTA + 3 * error  # measured: 0.027
-    assert np.mean(tops >= 1 / (4 * DELTA)) > DELTA + 3 * error  # mutant: an alarm at a quarter of 1/δ; measured: 0.12
+    # mutant: an alarm at a quarter of 1/δ; measured: 0.12
+    assert np.mean(tops >= 1 / (4 * DELTA)) > DELTA + 3 * error
 
 
 def test_losses_between_0_and_1_are_fair_too():
@@ -154,17 +169,24 @@ def test_a_risk_that_grew_but_is_below_the_bound_raises_no_alarm():
 
 
 def test_mutant_looking_repeatedly_at_an_interval_for_one_n():
-    """Clopper–Pearson's lower bound holds at one n; whoever looks after every row sees it fail far more often than δ."""
+    """Clopper–Pearson's lower bound holds at one n; whoever looks after every row sees it fail
+    far more often than δ.
+    """
     rows = np.arange(1, 2001)
-    critical = binom.isf(DELTA, rows, BOUND) + 1  # from so many errors on the lower bound is above BOUND
+    # from so many errors on the lower bound is above BOUND
+    critical = binom.isf(DELTA, rows, BOUND) + 1
     errors = np.cumsum(np.random.default_rng(0).random((2000, rows.size)) < BOUND, axis=1)
     assert np.mean(errors[:, -1] >= critical[-1]) <= DELTA + 0.015
     assert np.mean((errors >= critical).any(axis=1)) > 5 * DELTA  # measured: 0.33
 
 
-@pytest.mark.parametrize(("bound", "median", "most"), [(0.05, 180, 450), (0.083, 105, 260), (0.3, 24, 52)])
+@pytest.mark.parametrize(
+    ("bound", "median", "most"), [(0.05, 180, 450), (0.083, 105, 260), (0.3, 24, 52)]
+)
 def test_rows_needed_at_twice_the_bound(bound, median, most):
-    """Measured: median 150, 90, 19; in 90% of streams 396, 206, 41; on average 1.21 to 1.26 times the best single bet's."""
+    """Measured: median 150, 90, 19; in 90% of streams 396, 206, 41; on average 1.21 to 1.26
+    times the best single bet's.
+    """
     rows = rows_to_alarm(bound, 2 * bound, streams=1000)
     best = rows_to_alarm(bound, 2 * bound, streams=1000, bets=np.array([bound / (1 - bound)]))
     assert np.median(rows) < median
@@ -174,19 +196,25 @@ def test_rows_needed_at_twice_the_bound(bound, median, most):
 
 def test_rows_needed_by_the_library_are_those_of_the_loop():
     _, at = highest(2 * BOUND, streams=200, rows=1000, seed=3)
-    assert np.median(at) == pytest.approx(np.median(rows_to_alarm(BOUND, 2 * BOUND, streams=1000)), rel=0.2)
+    assert np.median(at) == pytest.approx(
+        np.median(rows_to_alarm(BOUND, 2 * BOUND, streams=1000)), rel=0.2
+    )
     assert np.median(at) < 110
 
 
 @pytest.mark.parametrize(("lift", "most"), [(1.25, 1.65), (1.5, 1.5), (4, 1.65)])
 def test_other_lifts_are_seen_nearly_as_fast_as_by_the_best_single_bet(lift, most):
     best = np.array([BOUND * (lift - 1) / (1 - BOUND)])
-    ours, theirs = (rows_to_alarm(BOUND, lift * BOUND, streams=300, bets=bets).mean() for bets in (None, best))
+    ours, theirs = (
+        rows_to_alarm(BOUND, lift * BOUND, streams=300, bets=bets).mean() for bets in (None, best)
+    )
     assert ours < most * theirs  # measured: 1.42, 1.26, 1.40
 
 
 def test_a_long_good_time_does_not_delay_the_alarm_for_as_long():
-    """After 3000 good rows: 275 rows in the median; without the reserve it would take about 2000."""
+    """After 3000 good rows: 275 rows in the median; without the reserve it would take about
+    2000.
+    """
     rng, rows = np.random.default_rng(0), []
     for _ in range(40):
         evidence = Evidence(BOUND, DELTA)

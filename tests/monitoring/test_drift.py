@@ -13,7 +13,14 @@ from surelearn.monitoring import Looks, Reference, drift
 from surelearn.monitoring.looks import level
 from surelearn.monitoring.reference import FAMILYWISE, holm, merge
 
-KINDS = {"age": "number", "children": "number", "town": "category", "rare": "category", "note": "text", "day": "date"}
+KINDS = {
+    "age": "number",
+    "children": "number",
+    "town": "category",
+    "rare": "category",
+    "note": "text",
+    "day": "date",
+}
 
 
 def rows(n, seed, older=0.0):
@@ -27,7 +34,9 @@ def rows(n, seed, older=0.0):
             "town": rng.choice(["Ulm", "Bonn", "Kiel", None], n, p=[0.6, 0.3, 0.05, 0.05]),
             "rare": rng.choice(["no", "yes"], n, p=[0.99, 0.01]),
             "note": ["x" * k for k in rng.geometric(0.05, n)],
-            "day": np.datetime64("2024-01-01", "us") + rng.integers(0, 300, n) * np.timedelta64(1, "D"),
+            "day": (
+                np.datetime64("2024-01-01", "us") + rng.integers(0, 300, n) * np.timedelta64(1, "D")
+            ),
             "unused": rng.random(n),
         }
     )
@@ -48,7 +57,7 @@ def counts_of(reference, name):
     return reference.bins[place], reference.counts[place]
 
 
-# -------------------------------------------------------------------------------------------------------------- counting
+# --------------------------------------------------------------------------------------------------
 
 
 def test_every_row_is_counted_once_in_every_column(reference):
@@ -92,7 +101,12 @@ def test_unseen_unreadable_and_missing_values_have_bins_of_their_own(reference):
 def test_whole_numbers_as_categories_agree_with_floats_and_text():
     made = Reference.from_rows(*[pd.DataFrame({"code": ["1", "2"] * 20})] * 2, {"code": "category"})
     for values in ([1, 2] * 20, [1.0, 2.0] * 20, ["2", "1"] * 20):
-        assert made.counter().add(pd.DataFrame({"code": values})).counts[0].tolist() == [20, 20, 0, 0]
+        assert made.counter().add(pd.DataFrame({"code": values})).counts[0].tolist() == [
+            20,
+            20,
+            0,
+            0,
+        ]
 
 
 def test_batches_do_not_matter(reference):
@@ -105,14 +119,20 @@ def test_batches_do_not_matter(reference):
 
 
 def test_columns_without_any_value_or_with_one():
-    X = pd.DataFrame({"none": np.full(50, np.nan), "one": np.ones(50), "date": pd.Series([None] * 50, dtype=object)})
+    X = pd.DataFrame(
+        {
+            "none": np.full(50, np.nan),
+            "one": np.ones(50),
+            "date": pd.Series([None] * 50, dtype=object),
+        }
+    )
     made = Reference.from_rows(X, X, {"none": "number", "one": "number", "date": "date"})
     assert drift(made, X) == []
     (finding,) = drift(made, X.assign(none=1.0))
     assert "0% of rows have no value, 100% among the certify rows" in finding.text
 
 
-# -------------------------------------------------------------------------------------------------------------- findings
+# --------------------------------------------------------------------------------------------------
 
 
 def test_what_changed_is_said_in_words(reference):
@@ -122,17 +142,41 @@ def test_what_changed_is_said_in_words(reference):
     for change, text in (
         (
             {"age": X["age"] + 8},
-            r"Column 'age': \d\d% of rows with a value are above \d\d\.\d+, \d\d% among the certify rows\.",
+            (
+                r"Column 'age': \d\d% of rows with a value are above \d\d\.\d+, \d\d% among the"
+                r" certify rows\."
+            ),
         ),
         (
             {"age": X["age"] - 8},
-            r"Column 'age': \d\d% of rows with a value are at most \d\d\.\d+, \d\d% among the certify rows\.",
+            (
+                r"Column 'age': \d\d% of rows with a value are at most \d\d\.\d+, \d\d% among the"
+                r" certify rows\."
+            ),
         ),
-        ({"age": X["age"].where(rng.random(400) < 0.7)}, r"Column 'age': 3\d% of rows have no value, \d% among"),
-        ({"town": X["town"].replace("Ulm", "Bonn")}, r"Column 'town': 0% of rows are 'Ulm', 6\d% among"),
-        ({"town": X["town"].replace("Bonn", "Rome")}, r"'town': 3\d% of rows have a value not seen before, 0% among"),
-        ({"note": note}, r"Column 'note': \d\d% of rows have more than \d+ characters, \d\d% among the certify rows\."),
-        ({"day": X["day"] + pd.Timedelta(days=400)}, r"Column 'day': 100% of rows are after 2024-\d\d-\d\d, \d+% among"),
+        (
+            {"age": X["age"].where(rng.random(400) < 0.7)},
+            r"Column 'age': 3\d% of rows have no value, \d% among",
+        ),
+        (
+            {"town": X["town"].replace("Ulm", "Bonn")},
+            r"Column 'town': 0% of rows are 'Ulm', 6\d% among",
+        ),
+        (
+            {"town": X["town"].replace("Bonn", "Rome")},
+            r"'town': 3\d% of rows have a value not seen before, 0% among",
+        ),
+        (
+            {"note": note},
+            (
+                r"Column 'note': \d\d% of rows have more than \d+ characters, \d\d% among the"
+                r" certify rows\."
+            ),
+        ),
+        (
+            {"day": X["day"] + pd.Timedelta(days=400)},
+            r"Column 'day': 100% of rows are after 2024-\d\d-\d\d, \d+% among",
+        ),
     ):
         (finding,) = drift(reference, X.assign(**change), same)
         assert finding.code == "SL501"
@@ -147,9 +191,18 @@ def test_numbers_are_those_of_the_counts(reference):
     (finding,) = drift(reference, X, scores(400, 4))
     bins, old = counts_of(reference, "age")
     new = bins.count(X["age"].to_numpy())
-    assert finding.numbers["distance"] == pytest.approx(np.abs(np.array(old) / 600 - new / 400).sum() / 2)
-    assert finding.numbers["p"] == pytest.approx(chi2_contingency(np.array([old, new])[:, [*range(10), 11]])[1])
-    assert {**finding.numbers} == {**finding.numbers, "column": "age", "rows": 400, "reference_rows": 600}
+    assert finding.numbers["distance"] == pytest.approx(
+        np.abs(np.array(old) / 600 - new / 400).sum() / 2
+    )
+    assert finding.numbers["p"] == pytest.approx(
+        chi2_contingency(np.array([old, new])[:, [*range(10), 11]])[1]
+    )
+    assert {**finding.numbers} == {
+        **finding.numbers,
+        "column": "age",
+        "rows": 400,
+        "reference_rows": 600,
+    }
 
 
 def test_the_size_of_a_change_decides_its_severity(reference):
@@ -171,7 +224,8 @@ def test_bins_are_merged_until_each_expects_five():
     table = merge(np.array([2, 30, 30, 1, 0, 4]), np.array([1, 20, 25, 2, 0, 3]), ordered=4)
     assert table.sum(axis=1).tolist() == [67, 51]
     assert table.sum(axis=0).min() * 51 / 118 >= 5 or table.shape[1] == 1
-    assert sorted(table[0].tolist()) == [31, 36]  # 2 + 30, 30 + 1, and the 4 missing with the smaller
+    # 2 + 30, 30 + 1, and the 4 missing with the smaller
+    assert sorted(table[0].tolist()) == [31, 36]
 
 
 def test_holm_is_the_textbook_example():
@@ -179,7 +233,7 @@ def test_holm_is_the_textbook_example():
     assert holm([], 0.05).tolist() == []
 
 
-# ----------------------------------------------------------------------------------------------------------------- state
+# --------------------------------------------------------------------------------------------------
 
 
 def test_a_reference_survives_json(reference):
@@ -206,7 +260,8 @@ def test_damaged_references_are_refused(reference):
         {key: value for key, value in plain.items() if key != "columns"},
     ):
         with pytest.raises(
-            ValueError, match=r"^(this is a|this is not a|the|the \w+ of a) (reference|Reference|Bins)[^\n]+$"
+            ValueError,
+            match=r"^(this is a|this is not a|the|the \w+ of a) (reference|Reference|Bins)[^\n]+$",
         ):
             Reference.from_dict(damaged)
 
@@ -226,7 +281,7 @@ def test_rows_that_do_not_fit_are_refused(reference):
         Reference.from_rows(X, X, {"age": "identifier"})
 
 
-# ------------------------------------------------------------------------------------------------------------ simulation
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.slow
@@ -239,9 +294,12 @@ def test_unchanged_rows_give_a_finding_in_about_one_file_in_a_hundred():
             fit, old, new = (rng.normal(size=(n, 12)).round(1) for n in (400, *sizes))
             frames = [pd.DataFrame(part).rename(columns=str) for part in (fit, old, new)]
             score = [rng.random(n) for n in sizes]
-            made = Reference.from_rows(*frames[:2], dict.fromkeys(frames[0], "number"), {"score": score[0]})
+            made = Reference.from_rows(
+                *frames[:2], dict.fromkeys(frames[0], "number"), {"score": score[0]}
+            )
             files += bool(drift(made, frames[2], {"score": score[1]}))
-    assert files <= 500 * FAMILYWISE + 3 * math.sqrt(500 * FAMILYWISE)  # measured: 2; without Holm: 61
+    # measured: 2; without Holm: 61
+    assert files <= 500 * FAMILYWISE + 3 * math.sqrt(500 * FAMILYWISE)
 
 
 def test_a_moderate_shift_is_found():
@@ -249,7 +307,9 @@ def test_a_moderate_shift_is_found():
     found = []
     for seed in range(20):
         rng = np.random.default_rng(seed)
-        fit, old, new = (pd.DataFrame(rng.normal(size=(500, 10))).rename(columns=str) for _ in range(3))
+        fit, old, new = (
+            pd.DataFrame(rng.normal(size=(500, 10))).rename(columns=str) for _ in range(3)
+        )
         new["3"] += 0.4
         made = Reference.from_rows(fit, old, dict.fromkeys(fit, "number"))
         found += [finding.numbers["column"] for finding in drift(made, new)]
@@ -259,7 +319,8 @@ def test_a_moderate_shift_is_found():
 
 @pytest.mark.slow
 def test_sixty_looks_together_find_something_in_about_one_of_a_hundred_unchanged_streams():
-    """A new file a day for 60 days, 100 rows each. Measured over 150 streams: 46% with 1% a look, 1.3% with `Looks`.
+    """A new file a day for 60 days, 100 rows each. Measured over 150 streams: 46% with 1% a look,
+    1.3% with `Looks`.
 
     A file that grows, looked at daily: 4.7% with 1% a look, 0.7% with `Looks`.
     """

@@ -39,7 +39,9 @@ def binary() -> Certificate:
 @pytest.fixture(scope="module")
 def costly() -> Certificate:
     y = np.tile([0, 1], 100)
-    return certified(y, np.where(np.arange(200) % 20 == 0, 1 - y, y), positive=1, majority=1, cost=4.0)
+    return certified(
+        y, np.where(np.arange(200) % 20 == 0, 1 - y, y), positive=1, majority=1, cost=4.0
+    )
 
 
 @pytest.fixture(scope="module")
@@ -51,20 +53,32 @@ def amounts() -> Certificate:
 @pytest.fixture(scope="module")
 def grouped() -> Certificate:
     y = np.tile([0, 1], 200)
-    return certified(y, np.where(np.arange(400) % 20 == 0, 1 - y, y), positive=1, groups=np.arange(400) // 4)
+    return certified(
+        y, np.where(np.arange(400) % 20 == 0, 1 - y, y), positive=1, groups=np.arange(400) // 4
+    )
 
 
-# --------------------------------------------------------------------------------------------------------- what counts
+# --------------------------------------------------------------------------------------------------
 
 
 def test_the_headline_is_watched_and_errors_are_counted(binary):
     watch = Watch(binary)
     assert watch.headline.claim is binary["risk"]
     assert watch.headline.bound == binary["risk"].value
-    assert (watch.rows, watch.headline.evidence, watch.headline.highest, watch.alarm) == (0, 1.0, 1.0, False)
+    assert (watch.rows, watch.headline.evidence, watch.headline.highest, watch.alarm) == (
+        0,
+        1.0,
+        1.0,
+        False,
+    )
     assert math.isnan(watch.headline.rate)
     assert watch.update([0, 1, 1, 0, 1], [0, 1, 0, 1, 1]) is watch
-    assert (watch.rows, watch.headline.units, watch.headline.errors, watch.headline.rate) == (5, 5, 2, 0.4)
+    assert (watch.rows, watch.headline.units, watch.headline.errors, watch.headline.rate) == (
+        5,
+        5,
+        2,
+        0.4,
+    )
     assert watch.headline.highest >= watch.headline.evidence > 1
 
 
@@ -82,14 +96,22 @@ def test_the_alarm_is_raised_when_the_evidence_reaches_one_over_delta_and_stays(
 
 @pytest.mark.parametrize(
     ("quantity", "rows", "errors"),
-    [("risk", 8, 4), ("sensitivity", 4, 1), ("specificity", 4, 3), ("precision", 6, 3), ("mean_cost", 8, 4 + 3)],
+    [
+        ("risk", 8, 4),
+        ("sensitivity", 4, 1),
+        ("specificity", 4, 3),
+        ("precision", 6, 3),
+        ("mean_cost", 8, 4 + 3),
+    ],
 )
 def test_losses_of_each_claim(costly, quantity, rows, errors):
     truth, answer = [1, 1, 1, 1, 0, 0, 0, 0], [1, 1, 1, 0, 1, 1, 1, 0]
     watch = Watch(costly, quantity).update(truth, answer)
     assert (watch.rows, watch.headline.errors) == (rows, pytest.approx(errors))
     value = costly[quantity].value
-    assert watch.headline.bound == pytest.approx(1 - value if costly[quantity].relation == ">=" else value)
+    assert watch.headline.bound == pytest.approx(
+        1 - value if costly[quantity].relation == ">=" else value
+    )
 
 
 def test_prediction_intervals_are_watched_by_how_many_targets_they_miss(amounts):
@@ -108,7 +130,12 @@ def test_mean_losses_above_the_stated_bound_count_as_the_bound(amounts):
 
 @pytest.mark.parametrize(
     "labels",
-    [[1, None, 0], [1, math.nan, 0], np.array([1.0, np.nan, 0.0]), pd.Series([1, pd.NA, 0], dtype="Int64")],
+    [
+        [1, None, 0],
+        [1, math.nan, 0],
+        np.array([1.0, np.nan, 0.0]),
+        pd.Series([1, pd.NA, 0], dtype="Int64"),
+    ],
     ids=["None", "NaN", "float", "pandas"],
 )
 def test_rows_without_a_label_are_left_out_and_counted(binary, labels):
@@ -118,8 +145,15 @@ def test_rows_without_a_label_are_left_out_and_counted(binary, labels):
 
 
 def test_words_beside_a_missing_one_stay_words():
-    watch = Watch(certified(["a", "b"] * 50, ["a", "b"] * 50)).update(["a", math.nan, "b"], ["a", "a", "a"])
-    assert (watch.rows, watch.headline.errors, watch.unlabelled, watch.headline.unknown) == (2, 1, 1, 0)
+    watch = Watch(certified(["a", "b"] * 50, ["a", "b"] * 50)).update(
+        ["a", math.nan, "b"], ["a", "a", "a"]
+    )
+    assert (watch.rows, watch.headline.errors, watch.unlabelled, watch.headline.unknown) == (
+        2,
+        1,
+        1,
+        0,
+    )
 
 
 def test_a_label_the_model_never_saw_is_an_error_and_noted(binary):
@@ -133,7 +167,9 @@ def test_labels_of_another_type_are_refused_rather_than_counted_as_errors(binary
     for truth, answer in ((["1"], [1]), ([1], ["1"])):
         with pytest.raises(ValueError, match="holds '1', the model knows 1"):
             watch.update(truth, answer)
-    with pytest.raises(ValueError, match="y_pred holds 7, which is no answer of this model: it knows 0, 1"):
+    with pytest.raises(
+        ValueError, match="y_pred holds 7, which is no answer of this model: it knows 0, 1"
+    ):
         watch.update([0], [7])
     assert watch.update(np.array([True, False]), np.array([1.0, 0.0])).headline.errors == 0
     assert watch.rows == 2
@@ -163,13 +199,16 @@ def test_no_rows_are_no_evidence(binary):
     assert "no labeled rows yet" in str(watch)
 
 
-# ------------------------------------------------------------------------------------------------------- all claims at once
+# --------------------------------------------------------------------------------------------------
 
 
 def test_a_model_that_misses_nearly_every_cancer_is_found_although_it_makes_few_errors():
-    """It finds 2 of 65 cancers in 3,000 rows: 2.1% errors, where 4.4% were certified; plain errors raise no alarm."""
+    """It finds 2 of 65 cancers in 3,000 rows: 2.1% errors, where 4.4% were certified; plain
+    errors raise no alarm.
+    """
     y = np.repeat([0, 1], [970, 30])
-    answer = np.concatenate([np.arange(970) < 25, np.arange(30) >= 4]).astype(int)  # 25 false alarms, 4 of 30 missed
+    # 25 false alarms, 4 of 30 missed
+    answer = np.concatenate([np.arange(970) < 25, np.arange(30) >= 4]).astype(int)
     certificate = certified(y, answer, positive=1, majority=0)
     truth, live = np.repeat([1, 0], [65, 2935]), np.zeros(3000, int)
     live[:2] = 1
@@ -187,10 +226,23 @@ def test_every_certified_claim_is_watched_and_delta_is_divided(costly, amounts, 
     assert watch.headline.claim is costly["mean_cost"]
     assert watch.headline.delta == pytest.approx(0.04)
     assert sorted(shares.values())[:4] == pytest.approx([0.01] * 4)
-    assert {each.claim.quantity for each in Watch(amounts).watched} == {"error_quantile", "mean_loss"}
-    assert {each.claim.quantity for each in Watch(grouped).watched} == {"risk", "sensitivity", "specificity", "precision"}
+    assert {each.claim.quantity for each in Watch(amounts).watched} == {
+        "error_quantile",
+        "mean_loss",
+    }
+    assert {each.claim.quantity for each in Watch(grouped).watched} == {
+        "risk",
+        "sensitivity",
+        "specificity",
+        "precision",
+    }
     three = Watch(certified([0, 1, 2] * 50, [0, 1, 2] * 50), delta=0.06)
-    assert [each.claim.quantity for each in three.watched] == ["risk", "class_error", "class_error", "class_error"]
+    assert [each.claim.quantity for each in three.watched] == [
+        "risk",
+        "class_error",
+        "class_error",
+        "class_error",
+    ]
     assert [each.delta for each in three.watched] == pytest.approx([0.03, 0.01, 0.01, 0.01])
     assert [each.delta for each in Watch(costly, "precision", delta=0.08).watched] == [0.08]
 
@@ -198,13 +250,17 @@ def test_every_certified_claim_is_watched_and_delta_is_divided(costly, amounts, 
 def test_claims_about_another_model_are_not_watched(binary):
     """An audit with a suspected leak has two headlines, about two models."""
     covers = replace(binary["risk"].covers, predictor="sha256:another")
-    other = replace(binary["risk"], value=0.001, label="errors with leak", covers=covers, sources={})
+    other = replace(
+        binary["risk"], value=0.001, label="errors with leak", covers=covers, sources={}
+    )
     watch = Watch(replace(binary, claims=(other, *binary.claims)))
     assert "errors with leak" not in {each.claim.label for each in watch.watched}
 
 
 def test_class_errors_count_the_rows_of_their_class():
-    watch = Watch(certified([0, 1, 2] * 50, [0, 1, 2] * 50), "class_error").update([0, 0, 1, 2, 2, 2], [0, 1, 1, 0, 2, 1])
+    watch = Watch(certified([0, 1, 2] * 50, [0, 1, 2] * 50), "class_error").update(
+        [0, 0, 1, 2, 2, 2], [0, 1, 1, 0, 2, 1]
+    )
     assert [(each.rows, each.errors) for each in watch.watched] == [(2, 1), (1, 0), (3, 2)]
 
 
@@ -212,11 +268,15 @@ def test_slices_are_watched_where_the_rows_are_given():
     rng = np.random.default_rng(0)
     X = np.column_stack([np.tile([0.0, 1.0], 200), rng.normal(size=400)])
     cuts = cut(X, 1, bins=2)
-    certificate = certify(first_column, X, X[:, 0], task="classification", classes=[0.0, 1.0], slices=cuts)
+    certificate = certify(
+        first_column, X, X[:, 0], task="classification", classes=[0.0, 1.0], slices=cuts
+    )
     live = np.column_stack([np.tile([0.0, 1.0], 200), rng.normal(size=400)])
     bad = np.where((live[:, 1] > 0) & (np.arange(400) % 8 == 0), 1 - live[:, 0], live[:, 0])
     watch = Watch(certificate).update(live[:, 0], bad, X=live)
-    found = {each.claim.label: each for each in watch.watched if each.claim.quantity == "slice_risk"}
+    found = {
+        each.claim.label: each for each in watch.watched if each.claim.quantity == "slice_risk"
+    }
     masks = cuts(live)
     assert len(found) == 2
     for name, mask in masks.items():
@@ -226,7 +286,9 @@ def test_slices_are_watched_where_the_rows_are_given():
     without = Watch(certificate).update(live[:, 0], bad)
     assert {each.rows for each in without.watched if each.claim.quantity == "slice_risk"} == {0}
     for wrong in (live[:, :1], live[:5]):
-        with pytest.raises(ValueError, match=r"X must have (the columns that slices are made of|one row for each)"):
+        with pytest.raises(
+            ValueError, match=r"X must have (the columns that slices are made of|one row for each)"
+        ):
             Watch(certificate).update(live[:, 0], bad, X=wrong)
 
 
@@ -240,7 +302,9 @@ def test_slices_that_are_not_data_cannot_be_watched():
 
 @pytest.mark.parametrize("name", ["rows", "groups"])
 def test_states_of_version_1_go_on_with_their_claim_and_their_delta(name):
-    """The files were written, and the evidence after 40 more rows computed, by the release that watched one claim."""
+    """The files were written, and the evidence after 40 more rows computed, by the release that
+    watched one claim.
+    """
     folder = Path(__file__).parent / "fixtures"
     certificate = Certificate.from_json((folder / f"certificate-of-{name}.json").read_text())
     watch = Watch.load(folder / f"watch-1-of-{name}.json", certificate)
@@ -249,12 +313,17 @@ def test_states_of_version_1_go_on_with_their_claim_and_their_delta(name):
     answer = np.where(np.arange(80) % 5 == 0, 1 - truth, truth)
     groups = [f"g{i // 4}" for i in range(80)] if name == "groups" else None
     assert watch.feed(hashes(80), truth, answer, groups).new == 40
-    expected = {"rows": ("risk", 1.0823924116115262), "groups": ("sensitivity", 0.611157192040358)}[name]
-    assert (watch.headline.claim.quantity, watch.headline.evidence) == (expected[0], pytest.approx(expected[1], rel=1e-12))
+    expected = {"rows": ("risk", 1.0823924116115262), "groups": ("sensitivity", 0.611157192040358)}[
+        name
+    ]
+    assert (watch.headline.claim.quantity, watch.headline.evidence) == (
+        expected[0],
+        pytest.approx(expected[1], rel=1e-12),
+    )
     assert Watch.from_dict(watch.to_dict(), certificate).to_dict() == watch.to_dict()
 
 
-# ------------------------------------------------------------------------------------------------- what cannot be watched
+# -------------------------------------------------------------------------------------------------
 
 
 def test_a_certificate_without_claims_has_nothing_to_watch(binary):
@@ -263,13 +332,21 @@ def test_a_certificate_without_claims_has_nothing_to_watch(binary):
 
 
 @pytest.mark.parametrize("quantity", ["gain", "baseline_risk"])
-def test_claims_that_are_not_one_loss_on_live_rows_are_refused_with_those_that_are(binary, quantity):
-    with pytest.raises(ValueError, match=rf"'{quantity}' is not watched, .*: of this certificate's claims, risk.* can be"):
+def test_claims_that_are_not_one_loss_on_live_rows_are_refused_with_those_that_are(
+    binary, quantity
+):
+    with pytest.raises(
+        ValueError,
+        match=rf"'{quantity}' is not watched, .*: of this certificate's claims, risk.* can be",
+    ):
         Watch(binary, quantity)
 
 
 def test_a_claim_that_was_not_made_is_refused_with_its_reason(amounts):
-    with pytest.raises(ValueError, match="no claim about 'risk': of this certificate's claims, error_quantile, mean_loss"):
+    with pytest.raises(
+        ValueError,
+        match="no claim about 'risk': of this certificate's claims, error_quantile, mean_loss",
+    ):
         Watch(amounts, "risk")
     plain = certified([0.5, 1.5] * 50, [0.5, 1.5] * 50, task="regression", classes=None)
     with pytest.raises(ValueError, match="state its range with loss_bound="):
@@ -300,7 +377,7 @@ def test_delta_must_be_a_probability(binary, delta):
         Watch(binary, delta=delta)
 
 
-# --------------------------------------------------------------------------------------------------------------- groups
+# --------------------------------------------------------------------------------------------------
 
 
 def test_rows_of_a_group_count_once_as_their_mean(grouped):
@@ -318,7 +395,8 @@ def test_rows_of_a_group_count_once_as_their_mean(grouped):
 def test_only_groups_with_such_rows_count_and_only_those_are_seen(grouped):
     watch = Watch(grouped, "sensitivity").update([0, 1, 1], [0, 1, 0], groups=[1, 2, 2])
     assert (watch.headline.units, watch.headline.errors) == (1, 0.5)
-    watch.update([1, 1], [1, 1], groups=np.array([1.0, 2.0]))  # 1.0 is group 1, which had no positive row before
+    # 1.0 is group 1, which had no positive row before
+    watch.update([1, 1], [1, 1], groups=np.array([1.0, 2.0]))
     assert (watch.headline.units, watch.headline.errors, watch.headline.repeated) == (2, 0.5, 1)
 
 
@@ -332,7 +410,7 @@ def test_groups_are_required_by_a_certificate_about_groups(grouped):
             Watch(grouped).update([0, 1], [0, 1], groups)
 
 
-# ---------------------------------------------------------------------------------------------------------------- files
+# --------------------------------------------------------------------------------------------------
 
 
 def hashes(n, seed=0):
@@ -343,14 +421,20 @@ def test_a_file_that_grew_is_fed_from_where_it_was(binary):
     watch, rows, y = Watch(binary), hashes(100), np.tile([0, 1], 50)
     wrong = np.where(np.arange(100) % 10 == 0, 1 - y, y)
     assert watch.feed(rows[:40], y[:40], wrong[:40], name="june.csv") == Fed(new=40)
-    assert watch.feed(rows[:40], y[:40], wrong[:40], name="again.csv") == Fed(new=0, before=40, name="june.csv")
-    assert watch.feed(rows[:70], y[:70], wrong[:70], name="july.csv") == Fed(new=30, before=40, name="june.csv")
+    assert watch.feed(rows[:40], y[:40], wrong[:40], name="again.csv") == Fed(
+        new=0, before=40, name="june.csv"
+    )
+    assert watch.feed(rows[:70], y[:70], wrong[:70], name="july.csv") == Fed(
+        new=30, before=40, name="june.csv"
+    )
     fed = watch.feed(rows, y, wrong, name="august.csv")
     assert fed == Fed(new=30, before=70, name="july.csv")
     assert str(fed) == "30 new rows; the first 70 rows were fed before as july.csv"
     assert (watch.rows, watch.headline.errors) == (100, 10)
     assert watch.feed(rows[:40], y[:40], wrong[:40]).new == 0
-    assert watch.headline.evidence == pytest.approx(Watch(binary).update(y, wrong).headline.evidence, rel=1e-12)
+    assert watch.headline.evidence == pytest.approx(
+        Watch(binary).update(y, wrong).headline.evidence, rel=1e-12
+    )
 
 
 def test_a_file_that_begins_differently_is_new(binary):
@@ -358,7 +442,8 @@ def test_a_file_that_begins_differently_is_new(binary):
     watch.feed(hashes(10), y, y)
     assert watch.feed(hashes(10, seed=1), y, y) == Fed(new=10)
     assert watch.feed(hashes(10)[::-1], y, y).new == 10
-    assert watch.feed(hashes(10)[:9], y[:9], y[:9]).new == 9  # shorter than what was fed: it cannot be recognized
+    # shorter than what was fed: it cannot be recognized
+    assert watch.feed(hashes(10)[:9], y[:9], y[:9]).new == 9
     assert watch.rows == 39
 
 
@@ -372,7 +457,7 @@ def test_a_refused_file_is_not_recorded(binary):
             watch.feed(wrong, y, y)
 
 
-# ---------------------------------------------------------------------------------------------------------------- state
+# --------------------------------------------------------------------------------------------------
 
 
 def test_a_saved_watch_goes_on_as_if_nothing_had_happened(grouped, tmp_path):
@@ -448,7 +533,10 @@ def damages(plain):
         ("history", [[2, 0.0], [1, 0.0]]),
         ("history", [[1]]),
     ):
-        yield {**plain, "watched": [{**first, "evidence": {**inner, name: value}}, *plain["watched"][1:]]}
+        yield {
+            **plain,
+            "watched": [{**first, "evidence": {**inner, name: value}}, *plain["watched"][1:]],
+        }
 
 
 def test_damaged_states_are_refused_in_one_sentence(binary):
@@ -467,9 +555,18 @@ def test_other_certificates_newer_versions_and_other_files_are_refused(binary, a
     with pytest.raises(ValueError, match=r"state\.json: this is the watch of another certificate"):
         Watch.load(path, amounts)
     path.write_text(path.read_text().replace('"version": 2', '"version": 3'))
-    with pytest.raises(ValueError, match=r"has version 3, this surelearn reads up to 2: upgrade surelearn"):
+    with pytest.raises(
+        ValueError, match=r"has version 3, this surelearn reads up to 2: upgrade surelearn"
+    ):
         Watch.load(path, binary)
-    for content in (b"", b"\xff\xfe", b"[1, 2]", b"{", b"[" * 100_000, b'{"format": "surelearn-certificate"}'):
+    for content in (
+        b"",
+        b"\xff\xfe",
+        b"[1, 2]",
+        b"{",
+        b"[" * 100_000,
+        b'{"format": "surelearn-certificate"}',
+    ):
         path.write_bytes(content)
         with pytest.raises(ValueError, match="not the state of a watch"):
             Watch.load(path, binary)
@@ -491,8 +588,13 @@ def test_a_plot_is_written_in_the_format_of_its_name(binary, tmp_path):
 
 
 def test_importing_loads_neither_pandas_nor_matplotlib():
-    code = "import sys, surelearn.monitoring; print({'pandas', 'matplotlib', 'sklearn'} & {*sys.modules})"
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)  # noqa: S603
+    code = (
+        "import sys, surelearn.monitoring; print({'pandas', 'matplotlib', 'sklearn'} &"
+        " {*sys.modules})"
+    )
+    result = subprocess.run(  # noqa: S603
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
     assert result.stdout.strip() == "set()"
 
 
@@ -503,23 +605,29 @@ def test_evidence_too_large_for_a_float_is_still_told(binary):
     assert Watch.from_dict(watch.to_dict(), binary).to_dict() == watch.to_dict()
 
 
-# ----------------------------------------------------------------------------------------------------------- simulation
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.slow
 def test_the_whole_chain_from_certify_rows_to_live_rows_keeps_its_promise():
-    """Certify 100 rows at δ = 0.1, half of it for the headline, then watch 2000 at δ = 0.05: alarms in at most 0.15."""
+    """Certify 100 rows at δ = 0.1, half of it for the headline, then watch 2000 at δ = 0.05:
+    alarms in at most 0.15.
+    """
     rng, trials, risk = np.random.default_rng(0), 300, 0.1
     alarms, mutant = 0, 0
     for _ in range(trials):
         y = np.zeros(100, int)
-        certificate = certified(y, (rng.random(100) < risk).astype(int), classes=[0, 1], majority=0, delta=0.1)
+        certificate = certified(
+            y, (rng.random(100) < risk).astype(int), classes=[0, 1], majority=0, delta=0.1
+        )
         truth, live = np.zeros(2000, int), (rng.random(2000) < risk).astype(int)
         alarms += Watch(certificate).update(truth, live).alarm
-        measured = max(certificate["risk"].measured, 0.01)  # mutant: to watch what was measured, not what was certified
+        # mutant: to watch what was measured, not what was certified
+        measured = max(certificate["risk"].measured, 0.01)
         naive = replace(certificate, claims=[replace(certificate["risk"], value=measured)])
         mutant += Watch(naive).update(truth, live).alarm
-    assert 0 < alarms / trials <= 0.05 + 0.05  # the certificate's share that matters is the headline's; measured: 0.01
+    # the certificate's share that matters is the headline's; measured: 0.01
+    assert 0 < alarms / trials <= 0.05 + 0.05
     assert mutant / trials > 0.15 + 3 * math.sqrt(0.15 * 0.85 / trials)  # measured: 0.32
 
 
@@ -529,7 +637,11 @@ def at_their_bounds(classes, errors):
     certificate = certified(y, y, positive=0, majority=0)
     true = {"risk": errors, "sensitivity": 1 - errors, "specificity": 1 - errors / (classes - 1)}
     true |= {"precision": 1 - errors, "class_error": errors}
-    claims = [replace(claim, value=true[claim.quantity]) for claim in certificate.together if claim.quantity in true]
+    claims = [
+        replace(claim, value=true[claim.quantity])
+        for claim in certificate.together
+        if claim.quantity in true
+    ]
     return replace(certificate, claims=claims)
 
 
@@ -541,7 +653,9 @@ def live_rows(rng, n, classes, errors):
 
 @pytest.mark.slow
 def test_false_alarms_of_all_claims_together_are_at_most_delta():
-    """Twelve claims, each exactly at its bound, δ = 0.2: measured 0.12 alarms in 300 streams of 2,000 rows."""
+    """Twelve claims, each exactly at its bound, δ = 0.2: measured 0.12 alarms in 300 streams of
+    2,000 rows.
+    """
     rng, trials, delta = np.random.default_rng(0), 120, 0.2
     certificate = at_their_bounds(8, 0.2)
     alarms = mutant = shifts = 0
@@ -551,18 +665,21 @@ def test_false_alarms_of_all_claims_together_are_at_most_delta():
             watch.update(*live_rows(rng, 500, 8, 0.2))
         assert len(watch.watched) == 12
         alarms += watch.alarm
-        mutant += any(each.highest >= 1 / delta for each in watch.watched)  # mutant: each claim has all of delta
+        # mutant: each claim has all of delta
+        mutant += any(each.highest >= 1 / delta for each in watch.watched)
         shifts += watch.label_shift is not None
     assert 0 < alarms / trials <= delta
     assert mutant / trials > delta + 3 * math.sqrt(delta * (1 - delta) / trials)  # measured: 0.67
     assert shifts / trials <= 0.01 + 3 * math.sqrt(0.01 * 0.99 / trials)
 
 
-# ---------------------------------------------------------------------------------------------------------- label shift
+# --------------------------------------------------------------------------------------------------
 
 
 def test_label_shift_is_found_while_error_rates_per_class_hold():
-    """Prevalence 5% becomes 20%; sensitivity and specificity are as they were, so that no claim about them falls."""
+    """Prevalence 5% becomes 20%; sensitivity and specificity are as they were, so that no claim
+    about them falls.
+    """
     rng = np.random.default_rng(0)
 
     def rows(n, prevalence):
@@ -570,13 +687,23 @@ def test_label_shift_is_found_while_error_rates_per_class_hold():
         return truth, np.where(rng.random(n) < np.where(truth == 1, 0.1, 0.01), 1 - truth, truth)
 
     certificate = certified(*rows(1000, 0.05), positive=1, majority=0)
-    same, shifted = Watch(certificate).update(*rows(1000, 0.05)), Watch(certificate).update(*rows(1000, 0.2))
+    same, shifted = (
+        Watch(certificate).update(*rows(1000, 0.05)),
+        Watch(certificate).update(*rows(1000, 0.2)),
+    )
     assert same.label_shift is None
     finding = shifted.label_shift
-    assert (finding.code, finding.numbers["class"], finding.numbers["false_alarms"]) == ("SL503", "1", 0.01)
+    assert (finding.code, finding.numbers["class"], finding.numbers["false_alarms"]) == (
+        "SL503",
+        "1",
+        0.01,
+    )
     assert "Error rates per class may still hold" in finding.text
     assert len(finding.text) < 300
-    assert not {each.claim.quantity for each in shifted.contradicted} & {"sensitivity", "specificity"}
+    assert not {each.claim.quantity for each in shifted.contradicted} & {
+        "sensitivity",
+        "specificity",
+    }
     again = Watch.from_dict(shifted.to_dict(), certificate).update(*rows(3000, 0.05))
     assert again.label_shift is not None  # once found it stays
 
@@ -590,7 +717,9 @@ def test_label_shift_of_each_class_both_ways():
         assert Watch(certificate).update(live, live).label_shift.numbers["class"] in named
 
 
-def test_labels_are_not_compared_where_rows_are_not_independent_or_have_no_classes(amounts, grouped):
+def test_labels_are_not_compared_where_rows_are_not_independent_or_have_no_classes(
+    amounts, grouped
+):
     for certificate in (amounts, grouped):
         assert Watch(certificate).labels is None
         assert Watch(certificate).label_shift is None
@@ -598,12 +727,15 @@ def test_labels_are_not_compared_where_rows_are_not_independent_or_have_no_class
 
 @pytest.mark.slow
 def test_label_shift_has_one_percent_false_alarms_however_often_one_looks():
-    """Certify and live rows with the same frequency, 300 streams; a test against what was measured alarms more often."""
+    """Certify and live rows with the same frequency, 300 streams; a test against what was
+    measured alarms more often.
+    """
     rng, trials, alarms, mutant = np.random.default_rng(0), 300, 0, 0
     for _ in range(trials):
         count = int(rng.binomial(200, 0.3))
         shift = LabelShift(["a", "b"], [200 - count, count], [0, 0])
-        naive = LabelShift(["a", "b"], [10**4 * (200 - count), 10**4 * count], [0, 0])  # mutant: what was measured is true
+        # mutant: what was measured is true
+        naive = LabelShift(["a", "b"], [10**4 * (200 - count), 10**4 * count], [0, 0])
         live = (rng.random(2000) < 0.3).astype(int)
         shift.take(live)
         naive.take(live)

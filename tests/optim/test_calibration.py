@@ -1,4 +1,6 @@
-"""Calibration: Bartlett's criterion against the definition, and against ψ-transforms in closed form."""
+"""Calibration: Bartlett's criterion against the definition, and against ψ-transforms in closed
+form.
+"""
 
 from __future__ import annotations
 

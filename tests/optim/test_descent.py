@@ -1,4 +1,6 @@
-"""Descent: no theorem's bound is ever below what is measured, on thousands of iterations of random problems."""
+"""Descent: no theorem's bound is ever below what is measured, on thousands of iterations of
+random problems.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,12 @@ from scipy.optimize import minimize
 from sklearn.svm import SVC
 
 from surelearn import bounds
-from surelearn.optim.descent import gradient_descent, project, soft_margin_descent, stochastic_gradient_descent
+from surelearn.optim.descent import (
+    gradient_descent,
+    project,
+    soft_margin_descent,
+    stochastic_gradient_descent,
+)
 from surelearn.optim.losses import Function, LinearObjective, find_loss
 
 
@@ -20,13 +27,19 @@ def problem(seed, loss, regularization):
     rng = np.random.default_rng(seed)
     n, d = int(rng.integers(3, 40)), int(rng.integers(1, 6))
     x = rng.normal(size=(n, d)) * rng.uniform(0.3, 3, size=d)
-    y = rng.choice([-1.0, 1.0], size=n) if find_loss(loss).of == "margin" else 2 * rng.normal(size=n)
+    y = (
+        rng.choice([-1.0, 1.0], size=n)
+        if find_loss(loss).of == "margin"
+        else 2 * rng.normal(size=n)
+    )
     f = LinearObjective(x, y, loss, regularization)
     return f, rng.normal(size=d)
 
 
 def best_of(f, start):
-    return minimize(f.value, start, jac=f.gradient, method="BFGS", options={"gtol": 1e-11, "maxiter": 5000}).x
+    return minimize(
+        f.value, start, jac=f.gradient, method="BFGS", options={"gtol": 1e-11, "maxiter": 5000}
+    ).x
 
 
 @pytest.mark.parametrize("loss", ["squared", "huber", "logistic", "squared hinge"])
@@ -58,7 +71,8 @@ def test_convex_rate(loss, seed):
 
 
 def test_the_convex_rate_is_nearly_attained_and_half_of_it_is_false():
-    # Huber's slope: far out the function is linear, and the bound D²/(2tk) is tight up to a factor of two at k ≈ D/2η.
+    # Huber's slope: far out the function is linear, and the bound D²/(2tk) is tight up to a factor
+    # of two at k ≈ D/2η.
     f = LinearObjective([[1.0]], [0.0], "huber")
     run = gradient_descent(f, [100.0], iterations=100, minimizer=[0.0])
     assert run.holds
@@ -78,7 +92,9 @@ def test_projected_descent(loss, seed):
     f, start = problem(seed, loss, 0.02)
     radius = 0.5 * np.linalg.norm(best_of(f, start))  # the ball cuts the minimizer off
     start = project(start, radius)
-    inside = gradient_descent(f, start, iterations=4000, radius=radius, minimizer=np.zeros(f.dimension)).solution
+    inside = gradient_descent(
+        f, start, iterations=4000, radius=radius, minimizer=np.zeros(f.dimension)
+    ).solution
     run = gradient_descent(f, start, iterations=60, radius=radius, minimizer=inside)
     assert run.theorem.key == "gradient_descent_convex"
     assert "projected" in run.claim().assumptions[-1]
@@ -111,7 +127,9 @@ def test_nonconvex_rate(seed):
     run = gradient_descent(f, rng.normal(size=4), iterations=80)
     assert run.quantity == "smallest gradient norm"
     assert run.holds
-    assert run.bound[0] == pytest.approx(bounds.gradient_descent_nonconvex(run.inputs["gap"], run.step, 0, f.smoothness))
+    assert run.bound[0] == pytest.approx(
+        bounds.gradient_descent_nonconvex(run.inputs["gap"], run.step, 0, f.smoothness)
+    )
     assert (np.diff(run.measured) <= 0).all()
 
 
@@ -124,16 +142,21 @@ def test_regret_never_exceeds_its_bound(loss, seed):
     f, start = problem(seed, loss, 0.01 * (seed % 2))
     ball = 0.5 + seed % 3
     comparator = project(start, ball)
-    run = stochastic_gradient_descent(f, norm_bound=ball, iterations=200, comparator=comparator, random_state=seed)
+    run = stochastic_gradient_descent(
+        f, norm_bound=ball, iterations=200, comparator=comparator, random_state=seed
+    )
     assert run.holds
     assert np.linalg.norm(run.solution) <= ball * (1 + 1e-12)
     assert run.bound[-1] == pytest.approx(ball * f.lipschitz(ball) / math.sqrt(200))
 
 
 def test_regret_bound_is_attained_and_smaller_ones_are_not_true():
-    # A linear loss from 0 straight to the comparator at the ball's edge: regret B²/(2ηT) + ηρ²/2 up to 1/T.
+    # A linear loss from 0 straight to the comparator at the ball's edge: regret B²/(2ηT) + ηρ²/2 up
+    # to 1/T.
     f = LinearObjective([[1.0]], [1.0], "hinge")
-    run = stochastic_gradient_descent(f, norm_bound=1.0, iterations=400, comparator=[1.0], random_state=0)
+    run = stochastic_gradient_descent(
+        f, norm_bound=1.0, iterations=400, comparator=[1.0], random_state=0
+    )
     walk = np.minimum(np.arange(400) * run.step, 1.0)
     assert run.measured[-1] == pytest.approx((1 - walk).mean())
     assert run.solution == pytest.approx([walk.mean()])  # the average of the iterates, not the last
@@ -143,8 +166,13 @@ def test_regret_bound_is_attained_and_smaller_ones_are_not_true():
 def test_excess_risk_of_the_average_in_the_mean():
     f, _ = problem(2, "logistic", 0.0)
     ball = 1.0
-    best = minimize(lambda v: f.value(project(v, ball)), np.zeros(f.dimension), method="Nelder-Mead").x
-    runs = [stochastic_gradient_descent(f, norm_bound=ball, iterations=100, random_state=s) for s in range(200)]
+    best = minimize(
+        lambda v: f.value(project(v, ball)), np.zeros(f.dimension), method="Nelder-Mead"
+    ).x
+    runs = [
+        stochastic_gradient_descent(f, norm_bound=ball, iterations=100, random_state=s)
+        for s in range(200)
+    ]
     mean = np.mean([f.value(run.solution) for run in runs]) - f.value(project(best, ball))
     claim = runs[0].claim()
     assert claim.confidence == "in expectation"
@@ -160,8 +188,12 @@ def test_fresh_rows_need_a_stated_constant():
     with pytest.raises(ValueError, match="exceeded by a row"):
         stochastic_gradient_descent(f, norm_bound=1.0, iterations=n, fresh=True, lipschitz=1e-3)
     with pytest.raises(ValueError, match="at most"):
-        stochastic_gradient_descent(f, norm_bound=1.0, iterations=n + 1, fresh=True, lipschitz=100.0)
-    run = stochastic_gradient_descent(f, norm_bound=1.0, iterations=n, fresh=True, lipschitz=100.0, random_state=0)
+        stochastic_gradient_descent(
+            f, norm_bound=1.0, iterations=n + 1, fresh=True, lipschitz=100.0
+        )
+    run = stochastic_gradient_descent(
+        f, norm_bound=1.0, iterations=n, fresh=True, lipschitz=100.0, random_state=0
+    )
     assert run.claim().inputs["lipschitz"] == 100.0
     assert run.claim().assumptions == bounds.sgd_learnability.assumes
 
@@ -176,7 +208,10 @@ def test_soft_margin_descent_reaches_libsvm(seed):
     y = np.where(x[:, 0] + 0.5 * rng.normal(size=60) > 0.2, 1.0, -1.0)
     C = [0.01, 0.1, 1.0, 10.0][seed % 4]
     peer = SVC(kernel="linear", C=C, tol=1e-9).fit(x, y)
-    optimum = peer.coef_[0] @ peer.coef_[0] / 2 + C * np.maximum(1 - y * peer.decision_function(x), 0).sum()
+    optimum = (
+        peer.coef_[0] @ peer.coef_[0] / 2
+        + C * np.maximum(1 - y * peer.decision_function(x), 0).sum()
+    )
     w, b, objectives = soft_margin_descent(x, y, C, iterations=3000)
     assert objectives[-1] == pytest.approx(w @ w / 2 + C * np.maximum(1 - y * (x @ w + b), 0).sum())
     assert optimum * (1 - 1e-6) <= objectives[-1] <= optimum * 1.01

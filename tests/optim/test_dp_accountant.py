@@ -1,4 +1,6 @@
-"""The accountant: what the sampler really drew, two accountants, noise for a wanted ε, and refusals."""
+"""The accountant: what the sampler really drew, two accountants, noise for a wanted ε, and
+refusals.
+"""
 
 import numpy as np
 import pytest
@@ -6,7 +8,13 @@ from scipy.stats import chisquare
 
 from surelearn.bounds.privacy import dp_sgd_epsilon
 from surelearn.optim import accountant
-from surelearn.optim.accountant import PoissonSampler, account, account_sampler, generator_from, noise_for
+from surelearn.optim.accountant import (
+    PoissonSampler,
+    account,
+    account_sampler,
+    generator_from,
+    noise_for,
+)
 
 
 @pytest.mark.parametrize("rate", [0.02, 0.4])
@@ -20,7 +28,8 @@ def test_each_row_is_drawn_independently_with_the_same_probability(rate):
     assert chisquare(drawn.sum(axis=0)).pvalue > 1e-4
     sizes = drawn.sum(axis=1)
     assert abs(sizes.mean() - n * rate) < 4 * np.sqrt(n * rate * (1 - rate) / steps)
-    assert sizes.var() == pytest.approx(n * rate * (1 - rate), rel=0.15)  # fixed sizes would have none
+    # fixed sizes would have none
+    assert sizes.var() == pytest.approx(n * rate * (1 - rate), rel=0.15)
     together = (drawn[:, 0] & drawn[:, 1]).mean()
     assert abs(together - rate**2) < 4 * np.sqrt(rate**2 / steps)
     assert sampler.drawn == steps
@@ -68,7 +77,9 @@ def test_without_dp_accounting_one_sentence_says_how_to_get_it(monkeypatch):
     assert "pip install 'surelearn[privacy]'" in spent.by
 
 
-@pytest.mark.parametrize(("epsilon", "rate", "steps"), [(0.5, 0.01, 200), (3.0, 0.2, 50), (8.0, 1.0, 10), (30.0, 0.5, 3)])
+@pytest.mark.parametrize(
+    ("epsilon", "rate", "steps"), [(0.5, 0.01, 200), (3.0, 0.2, 50), (8.0, 1.0, 10), (30.0, 0.5, 3)]
+)
 def test_the_noise_for_an_epsilon_is_enough_and_hardly_more(epsilon, rate, steps):
     sigma = noise_for(epsilon, 1e-5, rate, steps)
     assert account(sigma, rate, steps, 1e-5).epsilon <= epsilon

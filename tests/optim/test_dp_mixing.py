@@ -1,4 +1,6 @@
-"""Modules and losses that mix rows are refused, whatever hides it; others pass; the claim says what it assumes."""
+"""Modules and losses that mix rows are refused, whatever hides it; others pass; the claim says
+what it assumes.
+"""
 
 from typing import Any
 
@@ -27,7 +29,10 @@ def same_values_other_gradients(outputs, targets):
 
 def in_single_precision(outputs, targets):
     weights = torch.ones(2, dtype=torch.float32)
-    return functional.cross_entropy(outputs, targets, weight=weights, reduction="none") * targets.float().mean()
+    return (
+        functional.cross_entropy(outputs, targets, weight=weights, reduction="none")
+        * targets.float().mean()
+    )
 
 
 class AboveEight(nn.Module):
@@ -78,7 +83,11 @@ def test_a_loss_that_mixes_rows_is_refused(loss, said):
 
 @pytest.mark.parametrize(
     ("module", "said"),
-    [(AboveEight(), "other outputs"), (AboveEight(25), "other outputs"), (Turned(), "other gradients")],
+    [
+        (AboveEight(), "other outputs"),
+        (AboveEight(25), "other outputs"),
+        (Turned(), "other gradients"),
+    ],
 )
 def test_a_module_that_mixes_rows_of_real_batches_is_refused(module, said):
     X, y = rows()
@@ -90,7 +99,8 @@ def test_batches_may_be_larger_than_expected():
     X, y = rows()
     with pytest.raises(ValueError, match="mixes examples"):
         refuse_mixing(AboveEight(30), each, X, y, 20.0)
-    refuse_mixing(AboveEight(40), each, X, y, 20.0)  # no batch is so large: the assumption of the claim covers it
+    # no batch is so large: the assumption of the claim covers it
+    refuse_mixing(AboveEight(40), each, X, y, 20.0)
 
 
 class Noisy(nn.Module):
@@ -104,10 +114,15 @@ class Noisy(nn.Module):
         return self.layer(self.how(x))
 
 
-@pytest.mark.parametrize("how", [functional.dropout, lambda x: x + torch.randn_like(x)], ids=["dropout", "noise"])
+@pytest.mark.parametrize(
+    "how", [functional.dropout, lambda x: x + torch.randn_like(x)], ids=["dropout", "noise"]
+)
 def test_random_numbers_of_a_module_are_named(how):
     X, y = rows()
-    with pytest.raises(ValueError, match=r"^module or loss draws random numbers of its own, .* use layers nn.Dropout"):
+    with pytest.raises(
+        ValueError,
+        match=r"^module or loss draws random numbers of its own, .* use layers nn.Dropout",
+    ):
         fit_private(Noisy(how), X, y, noise_multiplier=1.0, batch_size=20, passes=1)
 
 

@@ -1,4 +1,6 @@
-"""DP-SGD for torch modules: closed-form norms against autograd, layers that have none, noise, refusals, the certificate."""
+"""DP-SGD for torch modules: closed-form norms against autograd, layers that have none, noise,
+refusals, the certificate.
+"""
 
 import copy
 
@@ -72,13 +74,20 @@ def frozen():
 
 
 def convolutions(side=6):
-    first, second = nn.Conv2d(2, 3, 3, stride=2, padding=1), nn.Conv2d(3, 4, (1, 2), dilation=1, bias=False)
+    first, second = (
+        nn.Conv2d(2, 3, 3, stride=2, padding=1),
+        nn.Conv2d(3, 4, (1, 2), dilation=1, bias=False),
+    )
     out = (side + 1) // 2
     return nn.Sequential(first, nn.ReLU(), second, nn.Flatten(), nn.Linear(4 * out * (out - 1), 3))
 
 
 CASES = {
-    "mlp": (lambda: nn.Sequential(nn.Linear(6, 5), nn.Tanh(), nn.Linear(5, 3, bias=False)), (6,), "closed form"),
+    "mlp": (
+        lambda: nn.Sequential(nn.Linear(6, 5), nn.Tanh(), nn.Linear(5, 3, bias=False)),
+        (6,),
+        "closed form",
+    ),
     "frozen": (frozen, (6,), "closed form"),
     "convolutions": (convolutions, (2, 6, 6), "closed form"),
     "large images": (lambda: convolutions(24), (2, 24, 24), "closed form"),
@@ -86,7 +95,11 @@ CASES = {
     "wide sequence": (lambda: Sequence(64), (3, 6), "closed form"),
     "twice": (Twice, (6,), "several times"),
     "tied": (Tied, (6,), "outside of it too"),
-    "layer norm": (lambda: nn.Sequential(nn.Linear(6, 5), nn.LayerNorm(5), nn.Linear(5, 3)), (6,), "outside of linear"),
+    "layer norm": (
+        lambda: nn.Sequential(nn.Linear(6, 5), nn.LayerNorm(5), nn.Linear(5, 3)),
+        (6,),
+        "outside of linear",
+    ),
     "grouped": (
         lambda: nn.Sequential(nn.Conv2d(2, 4, 3, groups=2), nn.Flatten(), nn.Linear(64, 3)),
         (2, 6, 6),
@@ -99,13 +112,19 @@ every_case = pytest.mark.parametrize("case", CASES, ids=str)
 def made(case, n=9):
     make, shape, engine = CASES[case]
     torch.manual_seed(0)
-    return make().double(), torch.randn(n, *shape, dtype=torch.float64), torch.randint(3, (n,)), engine
+    return (
+        make().double(),
+        torch.randn(n, *shape, dtype=torch.float64),
+        torch.randint(3, (n,)),
+        engine,
+    )
 
 
 def gradients_one_by_one(module, X, y):
     parameters = [p for p in module.parameters() if p.requires_grad]
     each = [
-        torch.autograd.grad(cross_entropy(module(x[None]), t[None]).sum(), parameters) for x, t in zip(X, y, strict=True)
+        torch.autograd.grad(cross_entropy(module(x[None]), t[None]).sum(), parameters)
+        for x, t in zip(X, y, strict=True)
     ]
     return parameters, each
 
@@ -124,7 +143,9 @@ def test_norms_and_clipped_sums_against_a_loop_of_autograd(case):
     how.close()
     assert set(map(id, sums)) == set(map(id, parameters))
     for i, p in enumerate(parameters):
-        torch.testing.assert_close(sums[p].detach(), sum(f * grads[i] for f, grads in zip(factors, each, strict=True)))
+        torch.testing.assert_close(
+            sums[p].detach(), sum(f * grads[i] for f, grads in zip(factors, each, strict=True))
+        )
 
 
 @pytest.mark.parametrize("case", ["mlp", "convolutions", "sequence", "wide sequence"])
@@ -136,7 +157,9 @@ def test_the_closed_form_is_what_torch_func_gives(case):
 
 
 def test_norms_of_a_sequence_are_not_the_product_of_norms():
-    """The shortcut that holds for (B, d) would be wrong here: had it been taken, clipping would fail."""
+    """The shortcut that holds for (B, d) would be wrong here: had it been taken, clipping would
+    fail.
+    """
     module, X, y, _ = made("sequence")
     how = ClosedForm(module, cross_entropy)
     (_, a, b), _ = how._parts(X, y)
@@ -176,7 +199,14 @@ def test_a_step_is_the_noisy_clipped_sum_over_the_expected_batch_size():
     """With a loss that is always 0 a step is noise alone: its deviation is η·σ·C/(qN)."""
     module = nn.Linear(300, 100)
     before = copy.deepcopy(module)
-    options = {"noise_multiplier": 3.0, "clip": 0.5, "batch_size": 20, "passes": 0.1, "step": 2.0, "random_state": 0}
+    options = {
+        "noise_multiplier": 3.0,
+        "clip": 0.5,
+        "batch_size": 20,
+        "passes": 0.1,
+        "step": 2.0,
+        "random_state": 0,
+    }
     X, y = torch.randn(200, 300), torch.zeros(200)
     done = fit_private(module, X, y, loss=lambda outputs, _: 0 * outputs.sum(1), **options)
     assert done.recipe.steps == 1
@@ -203,7 +233,9 @@ def test_the_seed_decides_everything_and_leaves_torch_s_own_alone():
 def test_radius_and_optimizers():
     module, X, y, _ = made("mlp", 50)
     options = {"noise_multiplier": 1.0, "batch_size": 10, "passes": 2, "random_state": 0}
-    fit_private(module, X, y, radius=0.2, optimizer=lambda p: torch.optim.Adam(p, lr=0.1), **options)
+    fit_private(
+        module, X, y, radius=0.2, optimizer=lambda p: torch.optim.Adam(p, lr=0.1), **options
+    )
     assert torch.cat([p.detach().flatten() for p in module.parameters()]).norm() <= 0.2 * (1 + 1e-6)
 
 
@@ -235,8 +267,16 @@ def test_batches_that_are_not_poisson_get_no_epsilon():
         (Mixing, {}, "mixes examples"),
         (lambda: nn.Linear(6, 3).requires_grad_(False), {}, "requires a gradient"),
         (lambda: nn.Linear(6, 3), {"loss": "hinge"}, "loss must be"),
-        (lambda: nn.Linear(6, 3), {"loss": lambda o, t: functional.cross_entropy(o, t)}, "one number for each of"),
-        (lambda: nn.Linear(6, 3), {"noise_multiplier": None}, "either epsilon= or noise_multiplier="),
+        (
+            lambda: nn.Linear(6, 3),
+            {"loss": lambda o, t: functional.cross_entropy(o, t)},
+            "one number for each of",
+        ),
+        (
+            lambda: nn.Linear(6, 3),
+            {"noise_multiplier": None},
+            "either epsilon= or noise_multiplier=",
+        ),
         (lambda: nn.Linear(6, 3), {"epsilon": 1.0}, "either epsilon= or noise_multiplier="),
         (lambda: nn.Linear(6, 3), {"clip": 0.0}, "clip"),
         (lambda: nn.Linear(6, 3), {"batch_size": 0}, "batch_size"),
@@ -245,7 +285,12 @@ def test_batches_that_are_not_poisson_get_no_epsilon():
 )
 def test_bad_input_is_named(module, options, message):
     with pytest.raises(ValueError, match=message):
-        fit_private(module(), torch.randn(30, 6), torch.randint(3, (30,)), **{"noise_multiplier": 1.0, **options})
+        fit_private(
+            module(),
+            torch.randn(30, 6),
+            torch.randint(3, (30,)),
+            **{"noise_multiplier": 1.0, **options},
+        )
 
 
 def test_modules_and_rows_are_checked():
@@ -279,7 +324,9 @@ def test_the_estimator_learns_and_its_certificate_verifies():
 
 def test_the_certificate_is_about_these_weights():
     X, y = blobs(100)
-    model = DPModule(nn.Linear(6, 3), epsilon=None, noise_multiplier=1.0, passes=1, random_state=0).fit(X, y)
+    model = DPModule(
+        nn.Linear(6, 3), epsilon=None, noise_multiplier=1.0, passes=1, random_state=0
+    ).fit(X, y)
     certificate = model.certificate_
     assert certificate.verify(model)
     before = model.predict_proba(X)
@@ -294,7 +341,13 @@ def test_the_certificate_is_about_these_weights():
 def test_the_estimator_regresses():
     X, _ = blobs(300)
     model = DPModule(
-        nn.Linear(6, 1), noise_multiplier=1.0, loss="squared", clip=5.0, step=0.05, batch_size=60, random_state=0
+        nn.Linear(6, 1),
+        noise_multiplier=1.0,
+        loss="squared",
+        clip=5.0,
+        step=0.05,
+        batch_size=60,
+        random_state=0,
     )
     y = X[:, 0] - X[:, 1]
     assert np.corrcoef(model.fit(X, y).predict(X), y)[0, 1] > 0.9
@@ -320,7 +373,9 @@ def test_clipping_holds_where_terms_cancel(size):
     targets = torch.zeros(1, dtype=torch.long)
     for x in X:
         total = engine.clipped_sum(x[None], targets, 1.0)
-        assert float(sum(part.double().square().sum() for part in total.values()).sqrt()) <= 1.0 + 1e-5
+        assert (
+            float(sum(part.double().square().sum() for part in total.values()).sqrt()) <= 1.0 + 1e-5
+        )
 
 
 class Centred(nn.Module):
@@ -338,20 +393,35 @@ class Centred(nn.Module):
     ("module", "shape", "said"),
     [
         (Centred(), (3,), "mixes examples"),
-        (nn.Sequential(nn.InstanceNorm2d(1, track_running_stats=True), nn.Flatten(), nn.Linear(16, 2)), (1, 4, 4), ""),
+        (
+            nn.Sequential(
+                nn.InstanceNorm2d(1, track_running_stats=True), nn.Flatten(), nn.Linear(16, 2)
+            ),
+            (1, 4, 4),
+            "",
+        ),
     ],
 )
 def test_what_mixes_or_keeps_statistics_in_training_is_refused(module, shape, said):
     X = torch.randn(40, *shape)
     with pytest.raises(ValueError, match=said or "keeps statistics|mixes examples"):
-        fit_private(module, X, torch.zeros(40, dtype=torch.long), noise_multiplier=1.0, passes=1.0, batch_size=10)
+        fit_private(
+            module,
+            X,
+            torch.zeros(40, dtype=torch.long),
+            noise_multiplier=1.0,
+            passes=1.0,
+            batch_size=10,
+        )
 
 
 @pytest.mark.parametrize("value", [float("nan"), 1e38])
 def test_a_row_without_a_finite_gradient_counts_as_none(value):
     X, y = torch.randn(40, 3), torch.zeros(40, dtype=torch.long)
     X[7] = value
-    fitted = fit_private(nn.Linear(3, 2), X, y, noise_multiplier=1.0, passes=3.0, batch_size=20, random_state=0)
+    fitted = fit_private(
+        nn.Linear(3, 2), X, y, noise_multiplier=1.0, passes=3.0, batch_size=20, random_state=0
+    )
     assert all(parameter.isfinite().all() for parameter in fitted.module.parameters())
 
 
@@ -360,8 +430,14 @@ def test_a_row_without_a_finite_gradient_counts_as_none(value):
     [
         (lambda X, y: (np.where(X[0, 0] == X, np.nan, X), y), "X contains NaN or infinity"),
         (lambda X, y: (np.where(X[0, 0] == X, np.inf, X), y), "X contains NaN or infinity"),
-        (lambda X, y: (torch.as_tensor(np.where(X[0, 0] == X, np.nan, X)), y), "X contains NaN or infinity"),
-        (lambda X, y: (X, np.where(np.arange(len(y)) == 0, np.nan, y)), "y contains NaN or infinity"),
+        (
+            lambda X, y: (torch.as_tensor(np.where(X[0, 0] == X, np.nan, X)), y),
+            "X contains NaN or infinity",
+        ),
+        (
+            lambda X, y: (X, np.where(np.arange(len(y)) == 0, np.nan, y)),
+            "y contains NaN or infinity",
+        ),
         (lambda X, y: (sparse.csr_array(X), y), "X is sparse"),
         (lambda X, _: (X, None), "requires y"),
     ],

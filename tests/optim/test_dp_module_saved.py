@@ -1,4 +1,6 @@
-"""Private modules on disk: they come back as they were, by layers from a list or into a module given; nothing is run."""
+"""Private modules on disk: they come back as they were, by layers from a list or into a module
+given; nothing is run.
+"""
 
 from __future__ import annotations
 
@@ -48,10 +50,14 @@ def images():
 
 
 def nested():
-    inner = nn.Sequential(nn.Linear(16, 8, bias=False), nn.LayerNorm(8), nn.GELU("tanh"), nn.Dropout(0.1))
+    inner = nn.Sequential(
+        nn.Linear(16, 8, bias=False), nn.LayerNorm(8), nn.GELU("tanh"), nn.Dropout(0.1)
+    )
     module = nn.Sequential()
     module.add_module("first", inner)
-    module.add_module("second", nn.Sequential(nn.Identity(), nn.Linear(8, 2, dtype=torch.float32), nn.ELU()))
+    module.add_module(
+        "second", nn.Sequential(nn.Identity(), nn.Linear(8, 2, dtype=torch.float32), nn.ELU())
+    )
     return module
 
 
@@ -82,11 +88,15 @@ MODULES = {made.__name__: made for made in (images, nested, lines, frozen, reuse
 
 
 def evaluated(module):
-    return [name for name, part in module.named_modules(remove_duplicate=False) if not part.training]
+    return [
+        name for name, part in module.named_modules(remove_duplicate=False) if not part.training
+    ]
 
 
 def fitted(module, **options):
-    return DPModule(module, epsilon=5.0, batch_size=20, passes=1, random_state=0, **options).fit(X, Y)
+    return DPModule(module, epsilon=5.0, batch_size=20, passes=1, random_state=0, **options).fit(
+        X, Y
+    )
 
 
 @pytest.mark.parametrize("name", MODULES)
@@ -98,9 +108,14 @@ def test_layers_on_the_list_come_back(name, tmp_path):
     assert saved.certificate == model.certificate_ == found.certificate_
     assert found.certificate_.verify(found)
     assert found.facts_ == model.facts_
-    assert repr(found) == repr(clone(model).set_params(random_state=None))  # the seed of the noise is not saved
-    wanted = [(name, value.requires_grad, value.dtype) for name, value in model.module.named_parameters()]
-    assert [(name, value.requires_grad, value.dtype) for name, value in found.module.named_parameters()] == wanted
+    # the seed of the noise is not saved
+    assert repr(found) == repr(clone(model).set_params(random_state=None))
+    wanted = [
+        (name, value.requires_grad, value.dtype) for name, value in model.module.named_parameters()
+    ]
+    assert [
+        (name, value.requires_grad, value.dtype) for name, value in found.module.named_parameters()
+    ] == wanted
     assert evaluated(found.module) == evaluated(model.module)
     again, other = (
         clone(model).fit(X, Y),
@@ -112,15 +127,24 @@ def test_layers_on_the_list_come_back(name, tmp_path):
 def test_numbers_that_no_array_holds_are_a_sentence(tmp_path):
     model = fitted(one_layer())
     model.module.to(torch.bfloat16)
-    with pytest.raises(ValueError, match=r"^module must have weights that arrays can keep: weight is of torch.bfloat16"):
+    with pytest.raises(
+        ValueError,
+        match=r"^module must have weights that arrays can keep: weight is of torch.bfloat16",
+    ):
         model.fit(X, Y)
-    with pytest.raises(ValueError, match=r"^the module's weight is of torch.bfloat16, which cannot be saved: convert"):
+    with pytest.raises(
+        ValueError,
+        match=r"^the module's weight is of torch.bfloat16, which cannot be saved: convert",
+    ):
         save(model, tmp_path / "model")
 
 
 def test_the_file_can_be_saved_again_and_holds_the_privacy_statement(tmp_path):
     model = fitted(images())
-    first, second = save(model, tmp_path / "first"), save(load(save(model, tmp_path / "first")), tmp_path / "second")
+    first, second = (
+        save(model, tmp_path / "first"),
+        save(load(save(model, tmp_path / "first")), tmp_path / "second"),
+    )
     assert (first / MANIFEST).read_text() == (second / MANIFEST).read_text()
     claims = json.loads((first / MANIFEST).read_text())["certificate"]["claims"]
     epsilon = next(claim["value"] for claim in claims if claim["quantity"] == "epsilon")
@@ -136,8 +160,11 @@ def test_a_module_of_ones_own_is_given_again(tmp_path):
     before = copy.deepcopy(given.state_dict())
     found = load(path, into=given)
     np.testing.assert_array_equal(found.predict_proba(X), model.predict_proba(X))
-    assert all(torch.equal(value, before[name]) for name, value in given.state_dict().items())  # a copy took the weights
-    assert "of inner.weight, (4, 16) was saved, the module has (5, 16)" in refusal(path, into=Own(5))
+    # a copy took the weights
+    assert all(torch.equal(value, before[name]) for name, value in given.state_dict().items())
+    assert "of inner.weight, (4, 16) was saved, the module has (5, 16)" in refusal(
+        path, into=Own(5)
+    )
     assert "Own, not a " in refusal(path, into=Renamed())
     assert "into= must be a torch module, not a str" in refusal(path, into="Own")
     changed = Own()
@@ -194,20 +221,36 @@ def layer(name, **settings):
 
 
 CHANGES = {
-    "a class outside the list": (lambda _, module: module.update(layers=layer("Module")), "no layer that is made again"),
-    "a function": (lambda _, module: module.update(layers=layer("modules.os.system")), "no layer that is made again"),
-    "settings": (lambda _, module: module.update(layers=layer("Linear", device="cuda")), "no layer that is made again"),
+    "a class outside the list": (
+        lambda _, module: module.update(layers=layer("Module")),
+        "no layer that is made again",
+    ),
+    "a function": (
+        lambda _, module: module.update(layers=layer("modules.os.system")),
+        "no layer that is made again",
+    ),
+    "settings": (
+        lambda _, module: module.update(layers=layer("Linear", device="cuda")),
+        "no layer that is made again",
+    ),
     "a layer of another size": (
-        lambda _, module: module.update(layers=layer("Linear", in_features=9, out_features=2, bias=True)),
+        lambda _, module: module.update(
+            layers=layer("Linear", in_features=9, out_features=2, bias=True)
+        ),
         "other weights than were saved",
     ),
     "a layer that fills the memory": (
-        lambda _, module: module.update(layers=layer("Linear", in_features=10**6, out_features=10**9, bias=True)),
+        lambda _, module: module.update(
+            layers=layer("Linear", in_features=10**6, out_features=10**9, bias=True)
+        ),
         "other weights than were saved",
     ),
     "no layers": (lambda _, module: module.update(layers=3), "is damaged"),
     "no weights": (lambda _, module: module.pop("weights"), "is damaged"),
-    "a weight that is missing": (lambda _, module: module["weights"]["dict"].popitem(), "other weights than were saved"),
+    "a weight that is missing": (
+        lambda _, module: module["weights"]["dict"].popitem(),
+        "other weights than were saved",
+    ),
     "weights of another name": (
         lambda _, module: module["weights"]["dict"].update(b=module["weights"]["dict"].pop("bias")),
         "other weights than were saved",
@@ -216,9 +259,18 @@ CHANGES = {
         lambda m, module: module.update(weights=m["parameters"]["weights_"]),
         "not the one that was saved",
     ),
-    "another ε": (lambda m, _: m["parameters"]["facts_"]["dict"].update(epsilon=0.1), "not the one that was saved"),
-    "another learner": (lambda m, _: m.update({"class": "surelearn.cluster.kmeans.KMeans"}), "not the one that was saved"),
-    "no learner": (lambda m, _: m.update({"class": "torch.nn.modules.linear.Linear"}), "no learner of this surelearn"),
+    "another ε": (
+        lambda m, _: m["parameters"]["facts_"]["dict"].update(epsilon=0.1),
+        "not the one that was saved",
+    ),
+    "another learner": (
+        lambda m, _: m.update({"class": "surelearn.cluster.kmeans.KMeans"}),
+        "not the one that was saved",
+    ),
+    "no learner": (
+        lambda m, _: m.update({"class": "torch.nn.modules.linear.Linear"}),
+        "no learner of this surelearn",
+    ),
 }
 
 
@@ -240,7 +292,10 @@ def test_a_changed_byte_of_the_weights_is_refused(tmp_path):
 def test_without_torch_a_sentence_says_what_to_install(tmp_path, monkeypatch):
     path = save(fitted(nn.Linear(16, 2)), tmp_path / "model")
     monkeypatch.setitem(sys.modules, "torch", None)
-    with pytest.raises(ModuleNotFoundError, match=r"model holds a torch module, .*pip install 'surelearn\[torch\]'$"):
+    with pytest.raises(
+        ModuleNotFoundError,
+        match=r"model holds a torch module, .*pip install 'surelearn\[torch\]'$",
+    ):
         load(path)
 
 

@@ -40,7 +40,9 @@ def test_clipped_sums_against_a_loop(classes, clip):
 def test_no_row_moves_the_sum_by_more_than_the_clipping_norm():
     X, y = rows(seed=3)
     X[0] *= 1e6
-    slopes = softmax_slopes(y, 3)(np.random.default_rng(1).normal(size=(len(X), 3)), np.arange(len(X)))
+    slopes = softmax_slopes(y, 3)(
+        np.random.default_rng(1).normal(size=(len(X), 3)), np.arange(len(X))
+    )
     whole = clipped_sum(X, slopes, 0.7)
     for i in range(len(X)):
         without = clipped_sum(np.delete(X, i, 0), np.delete(slopes, i, 0), 0.7)
@@ -57,7 +59,9 @@ def test_slopes_against_differences(loss):
         return known.value(targets * z[:, 0] if known.of == "margin" else z[:, 0] - targets)
 
     difference = (value(scores + 1e-6) - value(scores - 1e-6)) / 2e-6
-    np.testing.assert_allclose(loss_slopes(targets, loss)(scores, np.arange(20))[:, 0], difference, atol=1e-5)
+    np.testing.assert_allclose(
+        loss_slopes(targets, loss)(scores, np.arange(20))[:, 0], difference, atol=1e-5
+    )
 
 
 def test_noise_has_the_stated_scale_and_is_divided_by_the_expected_batch_size():
@@ -66,7 +70,12 @@ def test_noise_has_the_stated_scale_and_is_divided_by_the_expected_batch_size():
     sampler = PoissonSampler(n, rate, random_state=0)
     recipe = Recipe(steps=1, step=2.0, clip=0.5, noise_multiplier=3.0, average=False)
     found = private_descent(
-        np.zeros((n, d)), lambda scores, _: np.zeros_like(scores), 5, sampler, recipe, np.random.default_rng(1)
+        np.zeros((n, d)),
+        lambda scores, _: np.zeros_like(scores),
+        5,
+        sampler,
+        recipe,
+        np.random.default_rng(1),
     )
     scale = 2.0 * 3.0 * 0.5 / (rate * n)
     assert found.std() == pytest.approx(scale, rel=4 / np.sqrt(2 * found.size))
@@ -74,13 +83,20 @@ def test_noise_has_the_stated_scale_and_is_divided_by_the_expected_batch_size():
 
 
 def test_the_batch_s_own_size_is_never_divided_by():
-    """With slope −1 and rows of zeros each row adds exactly C to the intercept: its sum over qN, not 1."""
+    """With slope −1 and rows of zeros each row adds exactly C to the intercept: its sum over
+    qN, not 1.
+    """
     sampler = PoissonSampler(100, 0.3, random_state=0)
     size = len(PoissonSampler(100, 0.3, random_state=0).draw())
     assert size != 30
     recipe = Recipe(steps=1, clip=1.0, noise_multiplier=0.0, average=False)
     found = private_descent(
-        np.zeros((100, 2)), lambda scores, _: -np.ones_like(scores), 1, sampler, recipe, np.random.default_rng(0)
+        np.zeros((100, 2)),
+        lambda scores, _: -np.ones_like(scores),
+        1,
+        sampler,
+        recipe,
+        np.random.default_rng(0),
     )
     assert found[-1, 0] == pytest.approx(size / 30)
 
@@ -88,7 +104,9 @@ def test_the_batch_s_own_size_is_never_divided_by():
 def test_weights_stay_in_the_ball():
     X, y = rows(200)
     recipe = Recipe(steps=30, step=5.0, noise_multiplier=2.0, radius=0.3, average=False)
-    found = private_descent(X, softmax_slopes(y, 3), 3, PoissonSampler(200, 0.2, 0), recipe, np.random.default_rng(0))
+    found = private_descent(
+        X, softmax_slopes(y, 3), 3, PoissonSampler(200, 0.2, 0), recipe, np.random.default_rng(0)
+    )
     assert np.linalg.norm(found) <= 0.3 * (1 + 1e-12)
     np.testing.assert_allclose(project(np.array([0.1, 0.2]), 1.0), [0.1, 0.2])
 
@@ -96,8 +114,12 @@ def test_weights_stay_in_the_ball():
 def test_without_noise_and_clipping_it_is_gradient_descent():
     X, y = rows(60)
     y = (y > 0).astype(int)
-    recipe = Recipe(steps=20, step=0.1, clip=1e9, noise_multiplier=0.0, regularization=0.05, average=False)
-    found = private_descent(X, softmax_slopes(y, 2), 1, PoissonSampler(60, 1.0), recipe, np.random.default_rng(0))
+    recipe = Recipe(
+        steps=20, step=0.1, clip=1e9, noise_multiplier=0.0, regularization=0.05, average=False
+    )
+    found = private_descent(
+        X, softmax_slopes(y, 2), 1, PoissonSampler(60, 1.0), recipe, np.random.default_rng(0)
+    )
     w, padded = np.zeros(6), np.column_stack([X, np.ones(60)])
     for _ in range(20):
         w -= 0.1 * (padded.T @ (1 / (1 + np.exp(-padded @ w)) - y) / 60 + 0.1 * w)

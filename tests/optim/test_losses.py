@@ -1,4 +1,6 @@
-"""Losses: derivatives against differences, L, m and ρ against the Hessian and against random points."""
+"""Losses: derivatives against differences, L, m and ρ against the Hessian and against random
+points.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,15 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from surelearn.optim.losses import EXACT, LOSSES, LinearObjective, Loss, eigenvalue_range, find_loss, huber
+from surelearn.optim.losses import (
+    EXACT,
+    LOSSES,
+    LinearObjective,
+    Loss,
+    eigenvalue_range,
+    find_loss,
+    huber,
+)
 
 ALL = [*LOSSES.values(), huber(0.3)]
 SMOOTH = ["squared", "huber", "logistic", "squared hinge", "squared margin"]
@@ -23,7 +33,9 @@ def problem(seed, loss, regularization=None):
     n, d = int(rng.integers(2, 30)), int(rng.integers(1, 8))
     x = rng.normal(size=(n, d)) * rng.uniform(0.2, 3)
     y = rng.choice([-1.0, 1.0], size=n) if find_loss(loss).of == "margin" else rng.normal(size=n)
-    return LinearObjective(x, y, loss, rng.uniform(0, 1) if regularization is None else regularization), rng
+    return LinearObjective(
+        x, y, loss, rng.uniform(0, 1) if regularization is None else regularization
+    ), rng
 
 
 @pytest.mark.parametrize("loss", ALL, ids=by_name)
@@ -37,7 +49,8 @@ def test_derivatives_curvatures_and_slopes(loss):
     assert second.min() >= loss.least_curvature - 1e-6
     assert np.abs(loss.derivative(t)).max() <= loss.lipschitz
     if math.isfinite(loss.curvature):
-        assert second.max() >= 0.99 * loss.curvature  # the constants are no larger than they must be
+        # the constants are no larger than they must be
+        assert second.max() >= 0.99 * loss.curvature
     if math.isfinite(loss.lipschitz) and loss.name != "logistic":
         assert np.abs(loss.derivative(t)).max() == loss.lipschitz
     left, right = ((loss.value(side * 1e-7) - loss.value(0.0)) / (side * 1e-7) for side in (-1, 1))
@@ -48,7 +61,9 @@ def test_derivatives_curvatures_and_slopes(loss):
 def test_huber_is_the_moreau_envelope(eta):
     s = np.linspace(-8, 8, 160_001)
     for t in (-5.0, -0.4, 0.0, 0.6, 1.9, 3.0):
-        assert huber(eta).value(t) == pytest.approx((0.5 * (s - t) ** 2 + eta * np.abs(s)).min(), abs=1e-6)
+        assert huber(eta).value(t) == pytest.approx(
+            (0.5 * (s - t) ** 2 + eta * np.abs(s)).min(), abs=1e-6
+        )
 
 
 @pytest.mark.parametrize("loss", SMOOTH)
@@ -60,7 +75,10 @@ def test_smoothness_and_strong_convexity_bound_every_pair_of_points(loss, seed):
         gap = f.value(u) - f.value(v) - f.gradient(v) @ (u - v)
         square = ((u - v) ** 2).sum() / 2
         assert f.strong_convexity * square - 1e-9 <= gap <= f.smoothness * square + 1e-9
-        assert np.linalg.norm(f.gradient(u) - f.gradient(v)) <= f.smoothness * np.linalg.norm(u - v) + 1e-9
+        assert (
+            np.linalg.norm(f.gradient(u) - f.gradient(v))
+            <= f.smoothness * np.linalg.norm(u - v) + 1e-9
+        )
 
 
 def test_constants_of_ridge_are_those_of_its_hessian():
@@ -72,7 +90,9 @@ def test_constants_of_ridge_are_those_of_its_hessian():
 
 @pytest.mark.parametrize("loss", list(LOSSES))
 @pytest.mark.parametrize("seed", range(10))
-def test_gradients_of_rows_average_to_the_gradient_and_stay_below_the_lipschitz_constant(loss, seed):
+def test_gradients_of_rows_average_to_the_gradient_and_stay_below_the_lipschitz_constant(
+    loss, seed
+):
     f, rng = problem(seed, loss)
     radius = rng.uniform(0.1, 3)
     bound = f.lipschitz(radius)
@@ -130,5 +150,14 @@ def test_impossible_thresholds_are_refused(threshold):
 
 
 def test_a_loss_of_ones_own():
-    cube = Loss("quartic", "residual", lambda t: t**4, lambda t: 4 * t**3, math.inf, 0.0, math.inf, (0.0, 0.0))
+    cube = Loss(
+        "quartic",
+        "residual",
+        lambda t: t**4,
+        lambda t: 4 * t**3,
+        math.inf,
+        0.0,
+        math.inf,
+        (0.0, 0.0),
+    )
     assert LinearObjective([[2.0]], [1.0], cube).value(np.array([1.0])) == 1.0

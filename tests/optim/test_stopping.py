@@ -33,7 +33,9 @@ def test_convergence_comes_first():
 )
 def test_patience(patience, tolerance, errors, stops_at):
     found = reasons(Stopper(passes=100, patience=patience, tolerance=tolerance), errors)
-    assert [i for i, reason in enumerate(found, start=1) if reason][:1] == ([stops_at] if stops_at else [])
+    assert [i for i, reason in enumerate(found, start=1) if reason][:1] == (
+        [stops_at] if stops_at else []
+    )
 
 
 def test_validation_decides_where_it_is_given():

@@ -10,7 +10,15 @@ from surelearn.boosting import AdaBoostClassifier
 from surelearn.bounds import vc
 from surelearn.jobs import Runner, seed_for
 from surelearn.papers import find, reproduce
-from surelearn.papers.criteria_tables import Settings, compute, over_tables, paired, repeats_at, student, summarize
+from surelearn.papers.criteria_tables import (
+    Settings,
+    compute,
+    over_tables,
+    paired,
+    repeats_at,
+    student,
+    summarize,
+)
 from surelearn.papers.criteria_tables_data import SIZES, SOURCES, available, draw, load, sizes_of
 from surelearn.papers.criteria_tables_families import FAMILIES, MaximumLikelihood, components
 from surelearn.papers.criteria_tables_figure import figure, main
@@ -25,7 +33,10 @@ TABLES = ("a", "b", "c", "d", "e", "f")
 
 
 def cell(table="a", n=100, repeat=0, family=ROUNDS, errors=(0.3, 0.2, 0.1), **chosen):
-    picked = {name.replace("_", " "): {"chosen": i, "fits": 1, "seconds": 0.5} for name, i in chosen.items()}
+    picked = {
+        name.replace("_", " "): {"chosen": i, "fits": 1, "seconds": 0.5}
+        for name, i in chosen.items()
+    }
     both = {
         "10-fold CV": {"chosen": 2, "fits": 10, "seconds": 1.0},
         "audit's default": {"chosen": 1, "fits": 10, "seconds": 1.0},
@@ -66,12 +77,15 @@ def test_a_folder_adds_the_tables_whose_files_it_holds(tmp_path):
     assert available(str(tmp_path)) == [*available(""), "Titanic"]
     X, y = load("Titanic", str(tmp_path))
     assert y.tolist() == [0, 1, 1]
-    assert X.shape == (3, 8)  # without the constant Parch; sex and port of embarkation two columns each
+    # without the constant Parch; sex and port of embarkation two columns each
+    assert X.shape == (3, 8)
     assert np.isfinite(X).all()
 
 
 def test_a_folder_that_is_none_is_refused():
-    with pytest.raises(ValueError, match="data must be a folder with tables, and '/nowhere' is none"):
+    with pytest.raises(
+        ValueError, match="data must be a folder with tables, and '/nowhere' is none"
+    ):
         available("/nowhere")
 
 
@@ -81,7 +95,8 @@ def test_no_two_tables_share_a_file():
 
 
 @pytest.mark.parametrize(
-    ("rows", "allowed"), [(174, []), (175, [100]), (374, [100]), (375, [100, 300]), (10**6, list(SIZES))]
+    ("rows", "allowed"),
+    [(174, []), (175, [100]), (374, [100]), (375, [100, 300]), (10**6, list(SIZES))],
 )
 def test_enough_rows_remain_to_test_on(rows, allowed):
     assert sizes_of(rows, 10_000) == allowed
@@ -128,7 +143,14 @@ def test_choices_are_those_of_select(small):
     X, y = load("breast cancer", "")
     train, test = draw(len(y), 100, 3)
     family = FAMILIES[ROUNDS].candidates(X.shape[1], 100)
-    chosen = select(family, X[train], y[train], criterion=KFold(), prefer="best", random_state=seed_for("folds", 3)).chosen
+    chosen = select(
+        family,
+        X[train],
+        y[train],
+        criterion=KFold(),
+        prefer="best",
+        random_state=seed_for("folds", 3),
+    ).chosen
     assert small["answers"]["10-fold CV"]["chosen"] == chosen
     fitted = AdaBoostClassifier(256).fit(X[train], y[train])
     assert small["errors"][-1] == np.mean(fitted.predict(X[test]) != y[test])
@@ -157,7 +179,9 @@ def test_structural_risk_knows_the_halfspaces_of_the_leading_components():
     family = FAMILIES[COMPONENTS].candidates(30, 100)
     found = select(family, components(X)[:100], y[:100], criterion="srm", prefer="best")
     risks = found.details["training errors"]
-    expected = [vc(risk, 100, 0.05 / len(risks), k + 1) for risk, k in zip(risks, family.sizes, strict=True)]
+    expected = [
+        vc(risk, 100, 0.05 / len(risks), k + 1) for risk, k in zip(risks, family.sizes, strict=True)
+    ]
     np.testing.assert_allclose(found.errors, expected)
 
 
@@ -171,8 +195,14 @@ def test_criteria_that_do_not_apply_say_why(small, linear):
 
 def test_one_standard_error_never_chooses_a_larger_one(small, linear):
     for result in (small, linear):
-        assert result["answers"]["10-fold CV, 1 SE"]["chosen"] <= result["answers"]["10-fold CV"]["chosen"]
-        assert result["answers"]["audit's default"]["chosen"] <= result["answers"]["audit's folds, best"]["chosen"]
+        assert (
+            result["answers"]["10-fold CV, 1 SE"]["chosen"]
+            <= result["answers"]["10-fold CV"]["chosen"]
+        )
+        assert (
+            result["answers"]["audit's default"]["chosen"]
+            <= result["answers"]["audit's folds, best"]["chosen"]
+        )
         assert set(result["answers"]) <= set(CRITERIA)
 
 
@@ -209,12 +239,19 @@ def test_each_n_of_a_table_counts_once():
 def test_intervals_come_from_tables_not_from_subsamples():
     values = [0.0, 1.0, 2.0, 3.0, 4.0, 8.0]
     found = over_tables(values)
-    np.testing.assert_allclose(found["student"], stats.t.interval(0.95, 5, np.mean(values), stats.sem(values)))
+    np.testing.assert_allclose(
+        found["student"], stats.t.interval(0.95, 5, np.mean(values), stats.sem(values))
+    )
     spread = np.std(values) / np.sqrt(6)
     assert found["bootstrap"][0] == pytest.approx(3 - 1.96 * spread, abs=0.4)
     once = [cell(table, holdout=i % 3) for i, table in enumerate(TABLES)]
-    often = [cell(table, repeat=r, holdout=i % 3) for i, table in enumerate(TABLES) for r in range(20)]
-    assert paired(once, "holdout", "10-fold CV")["student"] == paired(often, "holdout", "10-fold CV")["student"]
+    often = [
+        cell(table, repeat=r, holdout=i % 3) for i, table in enumerate(TABLES) for r in range(20)
+    ]
+    assert (
+        paired(once, "holdout", "10-fold CV")["student"]
+        == paired(often, "holdout", "10-fold CV")["student"]
+    )
 
 
 def test_settled_needs_both_intervals():
@@ -228,13 +265,18 @@ def test_settled_needs_both_intervals():
 
 def test_intervals_over_tables_hold_the_truth_about_as_often_as_they_say():
     rng = np.random.default_rng(0)
-    hits = sum(low <= 0 <= high for low, high in (over_tables(rng.normal(size=9))["student"] for _ in range(400)))
+    hits = sum(
+        low <= 0 <= high
+        for low, high in (over_tables(rng.normal(size=9))["student"] for _ in range(400))
+    )
     assert stats.binomtest(hits, 400, 0.95).pvalue > 1e-3
 
 
 def test_a_tables_own_interval():
     values = [1.0, 2.0, 4.0]
-    np.testing.assert_allclose(student({100: values}), stats.t.interval(0.95, 2, np.mean(values), stats.sem(values)))
+    np.testing.assert_allclose(
+        student({100: values}), stats.t.interval(0.95, 2, np.mean(values), stats.sem(values))
+    )
     assert student({100: values, 300: [1.0]}) is None
 
 
@@ -249,14 +291,25 @@ def test_settings():
 
 
 def made(settings):
-    return Made(name="n", command="c", seed=0, settings=asdict(settings), meanings=find("criteria-on-tables").meanings())
+    return Made(
+        name="n",
+        command="c",
+        seed=0,
+        settings=asdict(settings),
+        meanings=find("criteria-on-tables").meanings(),
+    )
 
 
 def test_words_say_what_is_settled_and_what_is_not():
     tables = list(SOURCES)[:4]
-    outcome = describe(Settings(), [cell(table, repeat=i, holdout=0) for table in tables for i in range(3)])
+    outcome = describe(
+        Settings(), [cell(table, repeat=i, holdout=0) for table in tables for i in range(3)]
+    )
     assert outcome.headline == "Nothing is settled by fewer than 5 tables: give a folder with more."
-    assert "Not settled for want of tables: rounds of AdaBoost at n = 100 (4 tables)" in outcome.findings[-1]
+    assert (
+        "Not settled for want of tables: rounds of AdaBoost at n = 100 (4 tables)"
+        in outcome.findings[-1]
+    )
     found = summarize([cell(table, holdout=0) for table in TABLES])[ROUNDS]["n = 100"]
     assert found["holdout"]["difference"]["settled"]
     assert found["holdout"]["difference"]["mean"] == pytest.approx(20)
@@ -267,7 +320,11 @@ def test_words_say_what_is_settled_and_what_is_not():
 
 def without_seconds(value):
     if isinstance(value, dict):
-        return {key: without_seconds(each) for key, each in value.items() if key not in ("seconds", "cpu_seconds")}
+        return {
+            key: without_seconds(each)
+            for key, each in value.items()
+            if key not in ("seconds", "cpu_seconds")
+        }
     return [without_seconds(each) for each in value] if isinstance(value, (list, tuple)) else value
 
 
@@ -277,7 +334,9 @@ def test_it_runs_on_built_in_tables_alone_and_does_not_depend_on_jobs(tmp_path):
     cells = compute(settings, 0, Runner(n_jobs=2))
     assert len(cells) == 4 * (2 + 2)
     seed = seed_for("criteria/breast cancer/100/1", 0)
-    assert without_seconds(judge("breast cancer", "", ROUNDS, 100, seed)) == without_seconds(cells[1]["result"])
+    assert without_seconds(judge("breast cancer", "", ROUNDS, 100, seed)) == without_seconds(
+        cells[1]["result"]
+    )
     outcome = describe(settings, cells)
     assert "Refused, and why" in to_html(outcome, made(settings))
     (tmp_path / "results.json").write_text(to_json(outcome, made(settings)), encoding="utf-8")
@@ -290,12 +349,26 @@ def test_it_runs_on_built_in_tables_alone_and_does_not_depend_on_jobs(tmp_path):
 @pytest.mark.slow
 def test_the_audits_own_candidates_are_only_resampled():
     found = judge("wine", "", AUDIT, 100, 0)
-    assert list(found["answers"]) == ["holdout", "audit's folds, best", "audit's default", "always the largest"]
-    assert len(found["errors"]) == found["answers"]["always the largest"]["chosen"] + 1 == 8 + bool(find_spec("torch"))
-    outcome = describe(Settings(), [{"table": "wine", "family": AUDIT, "n": 100, "repeat": 0, "result": found}])
-    assert (AUDIT, "all but resampling", "their capacity and likelihood are not known", "all") in outcome.parts[
-        -1
-    ].table.rows
+    assert list(found["answers"]) == [
+        "holdout",
+        "audit's folds, best",
+        "audit's default",
+        "always the largest",
+    ]
+    assert (
+        len(found["errors"])
+        == found["answers"]["always the largest"]["chosen"] + 1
+        == 8 + bool(find_spec("torch"))
+    )
+    outcome = describe(
+        Settings(), [{"table": "wine", "family": AUDIT, "n": 100, "repeat": 0, "result": found}]
+    )
+    assert (
+        AUDIT,
+        "all but resampling",
+        "their capacity and likelihood are not known",
+        "all",
+    ) in outcome.parts[-1].table.rows
 
 
 def test_the_figure_leaves_out_the_reference_and_writes_what_lies_beyond():

@@ -1,4 +1,6 @@
-"""The safe step and the preconditioned blocks by another route, EigenPro against SGD, and the page."""
+"""The safe step and the preconditioned blocks by another route, EigenPro against SGD, and the
+page.
+"""
 
 import sys
 from pathlib import Path
@@ -9,13 +11,30 @@ import pytest
 from surelearn.jobs import Runner
 from surelearn.kernel.functions import Gaussian, Laplace
 from surelearn.papers import reproduce
-from surelearn.papers.kernel_acceleration import Settings, count, describe, fewer, measure, middle, prepared, signs
+from surelearn.papers.kernel_acceleration import (
+    Settings,
+    count,
+    describe,
+    fewer,
+    measure,
+    middle,
+    prepared,
+    signs,
+)
 from surelearn.papers.kernel_batch_size import flattened, images
 from surelearn.papers.page import Made, to_html, to_json
 
 pytest.importorskip("torch")
 
-SMALL = {"rows": 300, "subsample": 150, "directions": "5,30", "batch": 50, "target": 0.03, "epochs": 800, "repeats": 2}
+SMALL = {
+    "rows": 300,
+    "subsample": 150,
+    "directions": "5,30",
+    "batch": 50,
+    "target": 0.03,
+    "epochs": 800,
+    "repeats": 2,
+}
 MADE = Made(name="n", command="c", seed=0, settings={}, meanings={})
 SHARED = Path(__file__).parents[3] / "shared" / "data"
 
@@ -27,14 +46,18 @@ def outcome():
 
 @pytest.mark.parametrize("q", [0, 7])
 def test_the_step_is_the_largest_that_is_safe_on_every_block(q):
-    """With all rows as subsample the preconditioned kernel matrix is K with its q largest eigenvalues lowered."""
+    """With all rows as subsample the preconditioned kernel matrix is K with its q largest
+    eigenvalues lowered.
+    """
     X, k, m = images("")[0][:90], Laplace(3.0), 30
     run = prepared(k, X, np.ones((90, 1)), q=q, m=m, s=90, classical=True)
     K = flattened(k(X, X), q)
     blocks = [K[i : i + m, i : i + m] for i in range(0, 90, m)]
     for rows, block in zip(run.blocks(), blocks, strict=True):
         np.testing.assert_allclose(run.preconditioned(rows)[1].numpy(), block, atol=1e-8)
-    assert run.step == pytest.approx(m / max(np.linalg.eigvalsh(block)[-1] for block in blocks), rel=0.05)
+    assert run.step == pytest.approx(
+        m / max(np.linalg.eigvalsh(block)[-1] for block in blocks), rel=0.05
+    )
     assert prepared(k, X, np.ones((90, 1)), q=q, m=m, s=90, classical=False).step is None
 
 
@@ -58,7 +81,9 @@ def test_sgd_by_hand():
 def test_eigenpro_needs_fewer_epochs_than_sgd(outcome):
     numbers = outcome.numbers
     for kind in ("training", "validation"):
-        slow, few, many = (middle(numbers[way][kind]) for way in ("SGD", "EigenPro, q = 5", "EigenPro, q = 30"))
+        slow, few, many = (
+            middle(numbers[way][kind]) for way in ("SGD", "EigenPro, q = 5", "EigenPro, q = 30")
+        )
         assert slow > 5 * few > 0
         assert slow > 15 * many
         assert middle(numbers["block step"][kind]) <= many
@@ -77,13 +102,26 @@ def test_what_is_predicted_overstates_and_the_page_says_by_how_much(outcome):
 
 
 def test_an_effect_that_is_not_seen_is_not_claimed():
-    same = {"training": [7, 7], "validation": [None, 9], "history": [[0.1] * 7] * 2, "step": [1.0, 1.0]}
-    same |= {"directions": [5, 5], "predicted": [4.0, 4.0], "predicted_batch": [3.0, 3.0], "measured": [2.0, 2.0]}
+    same = {
+        "training": [7, 7],
+        "validation": [None, 9],
+        "history": [[0.1] * 7] * 2,
+        "step": [1.0, 1.0],
+    }
+    same |= {
+        "directions": [5, 5],
+        "predicted": [4.0, 4.0],
+        "predicted_batch": [3.0, 3.0],
+        "measured": [2.0, 2.0],
+    }
     ways = ("SGD", "EigenPro, q = 5", "block step", "block step, q = 0")
     made = describe(Settings(directions="5", epochs=9, repeats=2), dict.fromkeys(ways, same))
     assert "1.0 times fewer, which is no gain" in made.headline
     assert "as many as the best constant step" in made.findings[-1]
-    assert "more than 9 epochs to the validation target, not known how many times fewer" in made.findings[0]
+    assert (
+        "more than 9 epochs to the validation target, not known how many times fewer"
+        in made.findings[0]
+    )
 
 
 def test_words_for_epochs():
@@ -95,16 +133,32 @@ def test_words_for_epochs():
 
 def test_the_page_is_drawn_and_the_seed_and_n_jobs_do_what_they_should(outcome):
     assert to_html(outcome, MADE).count("<svg") == 2
-    assert to_json(reproduce("eigenpro-acceleration", runner=Runner(n_jobs=2), **SMALL), MADE) == to_json(outcome, MADE)
-    quick = {"rows": 100, "repeats": 2, "subsample": 50, "directions": "3", "batch": 25, "target": 0.3, "epochs": 3}
-    one, other = (to_json(reproduce("eigenpro-acceleration", seed=seed, **quick), MADE) for seed in (1, 2))
+    assert to_json(
+        reproduce("eigenpro-acceleration", runner=Runner(n_jobs=2), **SMALL), MADE
+    ) == to_json(outcome, MADE)
+    quick = {
+        "rows": 100,
+        "repeats": 2,
+        "subsample": 50,
+        "directions": "3",
+        "batch": 25,
+        "target": 0.3,
+        "epochs": 3,
+    }
+    one, other = (
+        to_json(reproduce("eigenpro-acceleration", seed=seed, **quick), MADE) for seed in (1, 2)
+    )
     assert one != other
 
 
 @pytest.mark.skipif(not (SHARED / "mnist.npz").exists(), reason="no MNIST beside the repository")
 def test_mnist():
-    found = reproduce("eigenpro-acceleration", data=str(SHARED), **{**SMALL, "epochs": 60, "target": 0.1})
-    assert middle(found.numbers["EigenPro, q = 30"]["training"]) < middle(found.numbers["SGD"]["training"])
+    found = reproduce(
+        "eigenpro-acceleration", data=str(SHARED), **{**SMALL, "epochs": 60, "target": 0.1}
+    )
+    assert middle(found.numbers["EigenPro, q = 30"]["training"]) < middle(
+        found.numbers["SGD"]["training"]
+    )
 
 
 def test_without_torch_a_sentence_says_what_to_install(monkeypatch):
@@ -121,7 +175,10 @@ def test_without_torch_a_sentence_says_what_to_install(monkeypatch):
         ({"bandwidth": -1}, "bandwidth must be a number above 0, or 0 for the usual one, not -1"),
         ({"batch": 501}, "batch must lie between 2 and half of rows, 500, not 501"),
         ({"subsample": 950}, "subsample must lie between 20 and rows less batch, 900, not 950"),
-        ({"directions": "40,10"}, "directions must be one to three numbers, ascending, from 1 to below subsample, 500"),
+        (
+            {"directions": "40,10"},
+            "directions must be one to three numbers, ascending, from 1 to below subsample, 500",
+        ),
         ({"directions": "10,x"}, "such as 10,40, not '10,x'"),
         ({"directions": "500"}, "from 1 to below subsample, 500"),
         ({"target": 0.9}, "target must lie between 0.0001 and 0.5, not 0.9"),

@@ -1,4 +1,6 @@
-"""The step and the critical batch size against enumeration, one measurement by another route, and the page."""
+"""The step and the critical batch size against enumeration, one measurement by another route,
+and the page.
+"""
 
 from itertools import product
 from pathlib import Path
@@ -35,7 +37,9 @@ def outcome():
 
 @pytest.mark.parametrize("m", [1, 2, 3])
 def test_no_step_is_better_in_the_worst_direction_than_the_bound_says(m):
-    """E(I − (η/m)·Σφφᵀ)² ≤ I − η(m)·H over all batches of m of four rows; and η(m) is what minimizes the bound."""
+    """E(I − (η/m)·Σφφᵀ)² ≤ I − η(m)·H over all batches of m of four rows; and η(m) is what
+    minimizes the bound.
+    """
     random = np.random.RandomState(m)
     features = random.normal(size=(4, 3))
     H, beta = features.T @ features / 4, float((features**2).sum(1).max())
@@ -52,14 +56,18 @@ def test_no_step_is_better_in_the_worst_direction_than_the_bound_says(m):
     step = spectrum.step_size(m)
     assert np.linalg.eigvalsh(np.eye(3) - step * H - mean_square(step)).min() >= -1e-12
     factor = (beta + (m - 1) * spectrum.eigenvalues[0]) / m
-    assert step == pytest.approx(min(np.linspace(0.01, 2, 20_000) / factor, key=lambda s: factor * s**2 - 2 * s), rel=1e-3)
+    assert step == pytest.approx(
+        min(np.linspace(0.01, 2, 20_000) / factor, key=lambda s: factor * s**2 - 2 * s), rel=1e-3
+    )
 
 
 def test_flattened_lowers_the_largest_eigenvalues_to_the_next():
     random = np.random.RandomState(0)
     K = Gaussian(4.0)(X := random.normal(size=(30, 5)), X)
     values = np.linalg.eigvalsh(K)[::-1]
-    np.testing.assert_allclose(np.linalg.eigvalsh(flattened(K, 6))[::-1], np.minimum(values, values[6]), atol=1e-10)
+    np.testing.assert_allclose(
+        np.linalg.eigvalsh(flattened(K, 6))[::-1], np.minimum(values, values[6]), atol=1e-10
+    )
 
 
 def test_iterations_by_coefficients():
@@ -76,7 +84,10 @@ def test_iterations_by_coefficients():
             np.subtract.at(alpha, batch, step / m * (K[batch] @ alpha - Y[batch]))
             below = np.mean((K @ alpha - Y) ** 2) <= 0.1 * np.mean(Y**2)
             assert below == (t == found)
-    with pytest.raises(ValueError, match=r"target=0 is not reached in 400,000 iterations with a batch of 1: take a larger"):
+    with pytest.raises(
+        ValueError,
+        match=r"target=0 is not reached in 400,000 iterations with a batch of 1: take a larger",
+    ):
         iterations_to(np.zeros((1, 1)), np.ones((1, 1)), 1, 1.0, 0.0, None)
 
 
@@ -97,7 +108,11 @@ def test_scaling_below_the_critical_size_and_saturation_above(outcome):
     assert list(sizes) == batch_sizes(300)
     for way in WAYS:
         of = outcome.numbers[way]
-        T, star, descent = np.mean(of["iterations"], axis=0), np.mean(of["critical"]), np.mean(of["descent"])
+        T, star, descent = (
+            np.mean(of["iterations"], axis=0),
+            np.mean(of["critical"]),
+            np.mean(of["descent"]),
+        )
         linear = sizes <= star / 2
         assert linear.sum() >= 2
         np.testing.assert_allclose((sizes * T / T[0])[linear], 1, atol=0.3)
@@ -112,29 +127,41 @@ def test_the_page_says_what_the_numbers_say(outcome):
         of = outcome.numbers[way]
         assert f"{np.mean([T[0] for T in of['iterations']]):.0f} at m = 1" in sentence
         assert f"m* = {np.mean(of['critical']):.1f}" in sentence
-        assert f"The knee measured is {np.mean(knee(of)) / np.mean(of['critical']):.2f} times m*" in sentence
+        assert (
+            f"The knee measured is {np.mean(knee(of)) / np.mean(of['critical']):.2f} times m*"
+            in sentence
+        )
     assert "saturation" in outcome.findings[0]
     assert "no saturation" not in outcome.findings[0]
 
 
 def test_an_effect_that_is_not_seen_is_not_claimed():
     """Iterations that never fall with m."""
-    never = {"iterations": [[64] * 8] * 2, "descent": [16, 16], "critical": [4.0, 4.0], "critical_by_spectrum": [4.0, 4.0]}
+    never = {
+        "iterations": [[64] * 8] * 2,
+        "descent": [16, 16],
+        "critical": [4.0, 4.0],
+        "critical_by_spectrum": [4.0, 4.0],
+    }
     made = describe(
         Settings(rows=100, repeats=2, directions=2),
         Gaussian(),
         {way: {**never, "beta": [1.0, 1.0], "top": [0.25, 0.25]} for way in WAYS},
     )
-    assert made.findings[0] == (
-        "SGD: at m = 4, the largest tried up to m* = 4.0, 64 iterations instead of 64 at m = 1, 4.00 times the rows (no"
-        " linear scaling). The knee measured is 1.00 times m* (near it). At m = 32 there are 64"
-        " and at m = 100 64, gradient descent needs 16: no saturation yet."
+    assert (
+        made.findings[0]
+        == "SGD: at m = 4, the largest tried up to m* = 4.0, 64 iterations instead of 64 at m = 1,"
+        " 4.00 times the rows (no linear scaling). The knee measured is 1.00 times m* (near it)."
+        " At m = 32 there are 64 and at m = 100 64, gradient descent needs 16: no saturation"
+        " yet."
     )
 
 
 def test_the_page_is_drawn_and_the_seed_and_n_jobs_do_what_they_should(outcome):
     assert to_html(outcome, MADE).count("<svg") == 3
-    assert to_json(reproduce("critical-batch-size", runner=Runner(n_jobs=2), **SMALL), MADE) == to_json(outcome, MADE)
+    assert to_json(
+        reproduce("critical-batch-size", runner=Runner(n_jobs=2), **SMALL), MADE
+    ) == to_json(outcome, MADE)
     quick = {"rows": 100, "repeats": 2, "directions": 5, "target": 0.3}
     assert to_json(reproduce("critical-batch-size", seed=1, **quick), MADE) != to_json(
         reproduce("critical-batch-size", seed=2, **quick), MADE
@@ -143,7 +170,9 @@ def test_the_page_is_drawn_and_the_seed_and_n_jobs_do_what_they_should(outcome):
 
 @pytest.mark.skipif(not (SHARED / "mnist.npz").exists(), reason="no MNIST beside the repository")
 def test_mnist():
-    found = reproduce("critical-batch-size", data=str(SHARED), rows=200, repeats=2, directions=10, target=0.1)
+    found = reproduce(
+        "critical-batch-size", data=str(SHARED), rows=200, repeats=2, directions=10, target=0.1
+    )
     assert np.mean(knee(found.numbers["EigenPro"])) > 2 * np.mean(knee(found.numbers["SGD"]))
     assert "200 rows of MNIST" in found.notes[0]
 

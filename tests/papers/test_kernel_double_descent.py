@@ -7,7 +7,14 @@ from sklearn.datasets import load_digits
 from surelearn.jobs import Runner
 from surelearn.kernel.random_features import ReluFeatures
 from surelearn.papers import reproduce
-from surelearn.papers.kernel_double_descent import RATIOS, Settings, describe, flipped, measure, sizes
+from surelearn.papers.kernel_double_descent import (
+    RATIOS,
+    Settings,
+    describe,
+    flipped,
+    measure,
+    sizes,
+)
 from surelearn.papers.page import Made, to_html, to_json
 
 SMALL = {"rows": 150, "repeats": 3}
@@ -41,7 +48,9 @@ def test_one_measurement_by_the_pseudo_inverse():
         scores = mapping.transform(X[test] / 16) @ W
         assert found["test"][at] == pytest.approx(np.mean(scores.argmax(1) != y[test]), abs=1e-3)
         assert found["norm"][at] == pytest.approx(np.linalg.norm(W), rel=1e-6)
-        assert found["squared"][at] == pytest.approx(np.mean(((scores - np.eye(10)[y[test]]) ** 2).sum(1)), rel=1e-5)
+        assert found["squared"][at] == pytest.approx(
+            np.mean(((scores - np.eye(10)[y[test]]) ** 2).sum(1)), rel=1e-5
+        )
     assert found["training"][-1] == 0.0
     assert found["rank"][-1] == rows
 
@@ -57,7 +66,9 @@ def test_the_error_falls_rises_to_the_threshold_and_falls_again(outcome):
         assert mean[worst] > 1.5 * mean[:threshold].min()
         assert mean[worst] > 1.5 * mean[-1]
         assert np.mean(of["training"], axis=0)[-1] == 0
-        assert f"{100 * mean[-1]:.1f}% at D = 10n" in next(each for each in outcome.findings if each.startswith(name))
+        assert f"{100 * mean[-1]:.1f}% at D = 10n" in next(
+            each for each in outcome.findings if each.startswith(name)
+        )
     norms = np.median(outcome.numbers["Fourier features, labels as they are"]["norm"], axis=0)
     assert int(np.argmax(norms)) == threshold
 
@@ -70,12 +81,20 @@ def test_sentences_by_hand():
         Settings(rows=100, repeats=2),
         {"It": {"test": test, "training": test, "squared": test, "norm": test, "rank": ranks}},
     )
-    assert "In 1 of 1 cases the test error is largest at the interpolation threshold, and in 1 it is lower" in made.headline
-    assert made.findings[0] == (
-        "It: test error 10.0% at D = 0.5n, the best below n, 90.0% at D = 1n, the worst, 5.0% at D = 10n; the last less the"
-        " first is −5.0 points (two standard errors: −5.0 to −5.0): better."
+    assert (
+        "In 1 of 1 cases the test error is largest at the interpolation threshold, and in 1 it is"
+        " lower" in made.headline
     )
-    assert made.findings[1] == "It have the rank n from D = 1n; at D = n the median rank is 100 of 100."
+    assert (
+        made.findings[0]
+        == "It: test error 10.0% at D = 0.5n, the best below n, 90.0% at D = 1n, the worst, 5.0% at"
+        " D = 10n; the last less the first is −5.0 points (two standard errors: −5.0 to −5.0):"
+        " better."
+    )
+    assert (
+        made.findings[1]
+        == "It have the rank n from D = 1n; at D = n the median rank is 100 of 100."
+    )
 
 
 def test_the_page_is_drawn_and_the_seed_and_n_jobs_do_what_they_should(outcome):

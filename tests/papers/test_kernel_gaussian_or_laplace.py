@@ -62,7 +62,9 @@ def test_energy_is_what_projections_leave():
     basis = np.linalg.qr(random.normal(size=(40, 40)))[0]
     labels = random.randint(10, size=40)
     Y = signs(labels) - signs(labels).mean(0)
-    left = [np.sum((Y - basis[:, :i] @ (basis[:, :i].T @ Y)) ** 2) / np.sum(Y**2) for i in (1, 13, 40)]
+    left = [
+        np.sum((Y - basis[:, :i] @ (basis[:, :i].T @ Y)) ** 2) / np.sum(Y**2) for i in (1, 13, 40)
+    ]
     np.testing.assert_allclose(energy_beyond(basis, labels, [1, 13, 40]), left, atol=1e-10)
 
 
@@ -73,29 +75,43 @@ def test_one_measurement_by_direct_solves():
     exact = k(Z, X) @ np.linalg.solve(k(X, X), signs(y))
     assert found["test"][0] == pytest.approx(np.mean(exact.argmax(1) != z), abs=2e-3)
     values = np.linalg.eigvalsh(k(X, X))[::-1]
-    np.testing.assert_allclose(found["decay"], [values[i - 1] / values[0] for i in positions(rows)], rtol=1e-6)
-    np.testing.assert_allclose(found["falls"], [values[0] / values[143], values[10] / values[143]], rtol=1e-6)
+    np.testing.assert_allclose(
+        found["decay"], [values[i - 1] / values[0] for i in positions(rows)], rtol=1e-6
+    )
+    np.testing.assert_allclose(
+        found["falls"], [values[0] / values[143], values[10] / values[143]], rtol=1e-6
+    )
 
 
 def test_laplace_fits_random_labels_sooner(outcome):
     numbers = outcome.numbers
     for way in WAYS:
         slow, quick = (
-            middle([each["epochs"]["random"][way]["zero"] for each in numbers[name]]) for name in ("gaussian", "laplace")
+            middle([each["epochs"]["random"][way]["zero"] for each in numbers[name]])
+            for name in ("gaussian", "laplace")
         )
         assert quick < slow
-        assert f"{quick:g}" in next(each for each in outcome.findings if each.lower().startswith(way.lower()))
-    assert middle([each["epochs"]["random"]["EigenPro"]["zero"] for each in numbers["laplace"]]) <= 4
+        assert f"{quick:g}" in next(
+            each for each in outcome.findings if each.lower().startswith(way.lower())
+        )
+    assert (
+        middle([each["epochs"]["random"]["EigenPro"]["zero"] for each in numbers["laplace"]]) <= 4
+    )
     assert "not seen" not in outcome.headline
 
 
 def test_the_tail_the_energy_and_the_noise_tell_why(outcome):
     gaussian, laplace = (outcome.numbers[name] for name in ("gaussian", "laplace"))
-    assert np.mean([each["falls"][1] for each in gaussian]) > 2 * np.mean([each["falls"][1] for each in laplace])
+    assert np.mean([each["falls"][1] for each in gaussian]) > 2 * np.mean(
+        [each["falls"][1] for each in laplace]
+    )
     for of in (gaussian, laplace):
         for each in of:
             assert each["left"]["random"] > 0.85 > 0.5 > each["left"]["true"]
-    test = {name: np.mean([each["test"] for each in outcome.numbers[name]], axis=0) for name in ("gaussian", "laplace")}
+    test = {
+        name: np.mean([each["test"] for each in outcome.numbers[name]], axis=0)
+        for name in ("gaussian", "laplace")
+    }
     for i, noise in enumerate(NOISES):
         if noise:
             assert test["gaussian"][i] > test["laplace"][i] + 0.05
@@ -110,18 +126,26 @@ def test_an_effect_that_is_not_seen_is_not_claimed():
         "energy": {kind: [0.5] * at for kind in LABELS}, "left": dict.fromkeys(LABELS, 0.5), "falls": [9.0, 3.0],
         "test": [0.1] * 3,
     }  # fmt: skip
-    made = describe(Settings(rows=100, directions=5, epochs=8), {"gaussian": [each], "laplace": [each]})
+    made = describe(
+        Settings(rows=100, directions=5, epochs=8), {"gaussian": [each], "laplace": [each]}
+    )
     assert made.headline.endswith("more than 8 with the Gaussian: the effect is not seen here")
-    assert made.findings[0].endswith("on random labels more than 8 and more than 8: Laplace needs no fewer.")
+    assert made.findings[0].endswith(
+        "on random labels more than 8 and more than 8: Laplace needs no fewer."
+    )
     assert made.findings[3].endswith("The decay does not tell why.")
     assert made.findings[-1].endswith("worse at 0 of 2 levels of noise.")
 
 
 def test_the_page_is_drawn_and_the_seed_and_n_jobs_do_what_they_should(outcome):
     assert to_html(outcome, MADE).count("<svg") == 3
-    assert to_json(reproduce("gaussian-or-laplace", runner=Runner(n_jobs=2), **FEW), MADE) == to_json(outcome, MADE)
+    assert to_json(
+        reproduce("gaussian-or-laplace", runner=Runner(n_jobs=2), **FEW), MADE
+    ) == to_json(outcome, MADE)
     quick = {"rows": 100, "repeats": 2, "directions": 5, "batch": 25, "epochs": 2}
-    one, other = (to_json(reproduce("gaussian-or-laplace", seed=seed, **quick), MADE) for seed in (1, 2))
+    one, other = (
+        to_json(reproduce("gaussian-or-laplace", seed=seed, **quick), MADE) for seed in (1, 2)
+    )
     assert one != other
 
 
@@ -129,7 +153,9 @@ def test_the_page_is_drawn_and_the_seed_and_n_jobs_do_what_they_should(outcome):
 def test_mnist():
     found = reproduce("gaussian-or-laplace", data=str(SHARED), **{**FEW, "epochs": 20})
     epochs = {
-        name: middle([each["epochs"]["random"]["EigenPro"]["small"] for each in found.numbers[name]])
+        name: middle(
+            [each["epochs"]["random"]["EigenPro"]["small"] for each in found.numbers[name]]
+        )
         for name in ("gaussian", "laplace")
     }
     assert epochs["laplace"] < epochs["gaussian"]
@@ -147,7 +173,10 @@ def test_without_torch_a_sentence_says_what_to_install(monkeypatch):
         ({"rows": 5000}, "rows must lie between 100 and 1700 of digits, not 5000"),
         ({"data": "nowhere"}, "data must be a folder with mnist.npz, and 'nowhere' is none"),
         ({"gaussian": -1}, "gaussian must be a number above 0, or 0 for the usual one, not -1"),
-        ({"laplace": float("inf")}, "laplace must be a number above 0, or 0 for the usual one, not inf"),
+        (
+            {"laplace": float("inf")},
+            "laplace must be a number above 0, or 0 for the usual one, not inf",
+        ),
         ({"directions": 251}, "directions must lie between 1 and a quarter of rows, 250, not 251"),
         ({"batch": 1}, "batch must lie between 2 and rows, 1000, not 1"),
         ({"epochs": 1}, "epochs must be at least 2, not 1"),

@@ -1,4 +1,6 @@
-"""The exact expansion on the circle against quadrature, against kernel matrices, and against iterations that are run."""
+"""The exact expansion on the circle against quadrature, against kernel matrices, and against
+iterations that are run.
+"""
 
 import math
 
@@ -49,7 +51,9 @@ def test_eigenvalues_are_those_of_the_discretised_operator_each_twice(sigma):
 @pytest.mark.parametrize(("directions", "t"), [(0, 1), (0, 100), (5, 1), (5, 40), (6, 40)])
 @pytest.mark.parametrize("step", [1.0, 0.7])
 def test_the_expansion_is_what_iterating_gives(directions, t, step):
-    """f ← f + η·P·K(g − f), multiplication by multiplication, with P from the matrix' own eigenvectors."""
+    """f ← f + η·P·K(g − f), multiplication by multiplication, with P from the matrix' own
+    eigenvectors.
+    """
     sigma = 2.0
     x, values, vectors = circle.discretised(sigma, 300)
     K, top, E = circle.periodic_matrix(sigma, x) / 300, values[:directions], vectors[:, :directions]
@@ -58,9 +62,13 @@ def test_the_expansion_is_what_iterating_gives(directions, t, step):
         move = K @ (g(x) - f)
         move -= E @ ((1 - values[directions] / top) * (E.T @ move))
         f += step / values[directions] * move
-    np.testing.assert_allclose(f, circle.approximation(x, sigma, math.log(t), step, directions), atol=5e-4)
+    np.testing.assert_allclose(
+        f, circle.approximation(x, sigma, math.log(t), step, directions), atol=5e-4
+    )
     squared = np.mean((f - g(x)) ** 2)
-    assert squared == pytest.approx(circle.squared_error(sigma, math.log(t), step, directions), abs=5e-4)
+    assert squared == pytest.approx(
+        circle.squared_error(sigma, math.log(t), step, directions), abs=5e-4
+    )
 
 
 def test_the_error_is_parseval_s_sum():
@@ -74,7 +82,9 @@ def test_the_error_is_parseval_s_sum():
 
 
 def test_directions_lower_all_larger_eigenvalues():
-    """q = 13: the frequencies 0, 1, 1, …, 6, 6, then 7. One step learns all up to 7, and exp(−(9² − 7²)/2) of 9."""
+    """q = 13: the frequencies 0, 1, 1, …, 6, 6, then 7. One step learns all up to 7, and
+    exp(−(9² − 7²)/2) of 9.
+    """
     share = circle.learned(2.0, np.array([1.0, 3.0, 5.0, 7.0, 9.0]), 0.0, 1.0, 13)
     np.testing.assert_allclose(share, [1, 1, 1, 1, math.exp(-16)], rtol=1e-9)
 
@@ -90,9 +100,12 @@ def test_iterations_to_an_error(directions):
 
 def test_iterations_grow_as_the_leading_term():
     ratios = [
-        circle.log_iterations_to(error, 2.0) / (2.0 * (2 / (math.pi**2 * error)) ** 2) for error in (0.01, 0.001, 0.0003)
+        circle.log_iterations_to(error, 2.0) / (2.0 * (2 / (math.pi**2 * error)) ** 2)
+        for error in (0.01, 0.001, 0.0003)
     ]
-    assert [abs(ratio - 1) for ratio in ratios] == sorted((abs(ratio - 1) for ratio in ratios), reverse=True)
+    assert [abs(ratio - 1) for ratio in ratios] == sorted(
+        (abs(ratio - 1) for ratio in ratios), reverse=True
+    )
     assert ratios[-1] == pytest.approx(1, abs=0.01)
 
 
@@ -103,13 +116,19 @@ def test_the_page_says_what_the_numbers_say(outcome):
     for way in (few, many, eigenpro):
         assert f"{way['rms']:.3f}" in outcome.headline
         x = np.array(outcome.numbers["curve_at"])
-        assert np.mean((np.array(way["curve"]) - g(x)) ** 2) == pytest.approx(way["squared"], abs=2e-3)
+        assert np.mean((np.array(way["curve"]) - g(x)) ** 2) == pytest.approx(
+            way["squared"], abs=2e-3
+        )
     assert "frequencies 1, 3 before, and 1, 3, 5 after" in outcome.findings[0]
     assert outcome.numbers["check"]["eigenvalues"] < 1e-6
     assert outcome.numbers["check"]["directions"] == 13
     assert max(outcome.numbers["check"][name] for name in ("few", "many")) < 1e-3
     assert outcome.numbers["check"]["eigenpro"] < 1e-2  # λ₁₄ is 2e-11 of λ₁: rounding shows
-    resolved = [each["directions"] for each in outcome.numbers["by_directions"] if each["relative_eigenvalue"] > DOUBLE]
+    resolved = [
+        each["directions"]
+        for each in outcome.numbers["by_directions"]
+        if each["relative_eigenvalue"] > DOUBLE
+    ]
     assert f"q = {resolved[-1]} float64" in outcome.findings[3]
 
 
@@ -120,15 +139,24 @@ def test_the_page_is_drawn_and_nothing_is_random(outcome):
 
 
 def test_iterations_are_written_as_numbers_or_powers(outcome):
-    for row, each in zip(outcome.parts[1].table.rows[:2], outcome.numbers["iterations"], strict=False):
+    for row, each in zip(
+        outcome.parts[1].table.rows[:2], outcome.numbers["iterations"], strict=False
+    ):
         t = int(row[1])
-        assert circle.squared_error(2.0, math.log(t)) <= each["squared"] < circle.squared_error(2.0, math.log(t - 1))
+        assert (
+            circle.squared_error(2.0, math.log(t))
+            <= each["squared"]
+            < circle.squared_error(2.0, math.log(t - 1))
+        )
     log_t = outcome.numbers["iterations"][2]["log_iterations"]
     assert outcome.parts[1].table.rows[2][1] == f"10^{math.log10(math.e) * log_t:.1f}"
 
 
 def test_a_narrow_kernel_learns_more():
-    narrow, wide = compute(Settings(bandwidth=0.5, points=100)), compute(Settings(bandwidth=2.0, points=100))
+    narrow, wide = (
+        compute(Settings(bandwidth=0.5, points=100)),
+        compute(Settings(bandwidth=2.0, points=100)),
+    )
     name = next(iter(wide["ways"]))
     assert narrow["ways"][name]["squared"] < wide["ways"][name]["squared"]
 

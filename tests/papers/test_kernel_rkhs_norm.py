@@ -8,7 +8,16 @@ from surelearn.jobs import Runner
 from surelearn.kernel.functions import Gaussian, Laplace
 from surelearn.papers import reproduce
 from surelearn.papers.kernel_double_descent import flipped
-from surelearn.papers.kernel_rkhs_norm import HALVINGS, KERNELS, NOISES, Settings, extrapolated, interpolate, measure, sizes
+from surelearn.papers.kernel_rkhs_norm import (
+    HALVINGS,
+    KERNELS,
+    NOISES,
+    Settings,
+    extrapolated,
+    interpolate,
+    measure,
+    sizes,
+)
 from surelearn.papers.page import Made, to_html, to_json
 
 SMALL = {"rows": 320, "repeats": 2}
@@ -45,13 +54,17 @@ def test_one_measurement_by_a_direct_solve():
         alpha = np.linalg.solve(k(A, A), Y)
         assert found["norm"][i] == pytest.approx(np.sqrt(np.sum(Y * alpha)), rel=1e-8)
         scores = k(X[order[rows:]] / 16, A) @ alpha
-        assert found["test"][i] == pytest.approx(np.mean(scores.argmax(1) != y[order[rows:]]), abs=1e-3)
+        assert found["test"][i] == pytest.approx(
+            np.mean(scores.argmax(1) != y[order[rows:]]), abs=1e-3
+        )
     assert found["lower"][-1] == pytest.approx(found["norm"][-3], rel=1e-12)
     assert max(found["residual"]) < 1e-9
 
 
 def test_a_power_law_is_extrapolated_exactly():
-    assert extrapolated(3 * np.arange(1.0, 42.0) ** 1.4, 160) == pytest.approx(np.sqrt(3 * 160**1.4))
+    assert extrapolated(3 * np.arange(1.0, 42.0) ** 1.4, 160) == pytest.approx(
+        np.sqrt(3 * 160**1.4)
+    )
 
 
 def test_noise_makes_the_norm_grow_faster_and_a_subsample_bounds_it_from_below(outcome):
@@ -64,7 +77,9 @@ def test_noise_makes_the_norm_grow_faster_and_a_subsample_bounds_it_from_below(o
         for of in cases:
             assert (np.asarray(of["lower"]) <= np.asarray(of["norm"])).all()
             assert (np.diff(of["norm"], axis=1) > 0).all()
-            np.testing.assert_allclose(np.array(of["estimate"])[:, -1], np.array(of["norm"])[:, -1], rtol=0.5)
+            np.testing.assert_allclose(
+                np.array(of["estimate"])[:, -1], np.array(of["norm"])[:, -1], rtol=0.5
+            )
 
 
 def test_sentences_follow_from_the_numbers(outcome):

@@ -1,4 +1,6 @@
-"""The page of a reproduction in a real browser: accessible in both themes, silent, self-contained, readable on a phone."""
+"""The page of a reproduction in a real browser: accessible in both themes, silent,
+self-contained, readable on a phone.
+"""
 
 import runpy
 from pathlib import Path
@@ -21,7 +23,13 @@ def pages(tmp_path_factory):
         settings = {"problems": 3, "variant_problems": 2} if "figure" in name else {}
         meanings = find(name).meanings()
         used = {key: default for key, (default, _) in meanings.items()} | settings
-        made = Made(name=name, command=f"surelearn reproduce {name}", seed=0, settings=used, meanings=meanings)
+        made = Made(
+            name=name,
+            command=f"surelearn reproduce {name}",
+            seed=0,
+            settings=used,
+            meanings=meanings,
+        )
         path = folder / f"{name}.html"
         path.write_text(to_html(reproduce(name, **settings), made), encoding="utf-8")
         addresses[name] = path.as_uri()

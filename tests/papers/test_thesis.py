@@ -22,11 +22,15 @@ def test_table_5_2_is_met_by_vapnik_with_the_conjectured_dimension(cell):
 
 
 def test_the_variant_of_table_5_2_is_our_theorem_at_whole_dimensions():
-    assert thesis._vapnik_at_zero(6000, 0.05, 350) == pytest.approx(vapnik(0.0, 6000, 0.05, vc_dimension=350))
+    assert thesis._vapnik_at_zero(6000, 0.05, 350) == pytest.approx(
+        vapnik(0.0, 6000, 0.05, vc_dimension=350)
+    )
 
 
 def test_smallest_margin_of_section_5_4():
-    assert smallest_margin(600, thesis.counting_bound_on_stumps(12)) == pytest.approx(0.7133, abs=5e-5)
+    assert smallest_margin(600, thesis.counting_bound_on_stumps(12)) == pytest.approx(
+        0.7133, abs=5e-5
+    )
 
 
 def test_the_counting_argument_is_an_upper_bound_on_the_exact_dimension():

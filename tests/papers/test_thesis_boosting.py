@@ -88,12 +88,16 @@ def test_a_problem_is_what_its_parts_give(problem):
         assert problem["penalties"]["without e, counted"][k] == pytest.approx(
             boosting_vc_without_e(600, 0.05 / 8, sizes[k], 7)
         )
-        assert problem["penalties"]["with e, exact"][k] == pytest.approx(boosting_vc(0.0, 600, 0.05 / 8, sizes[k], 6))
+        assert problem["penalties"]["with e, exact"][k] == pytest.approx(
+            boosting_vc(0.0, 600, 0.05 / 8, sizes[k], 6)
+        )
     assert 0.2 <= problem["positive"] <= 0.8
 
 
 def test_cross_validation_looks_at_rows_not_fitted_on(problem):
-    assert all(cv > training for cv, training in zip(problem["cv"], problem["training"], strict=True))
+    assert all(
+        cv > training for cv, training in zip(problem["cv"], problem["training"], strict=True)
+    )
     np.testing.assert_allclose(problem["cv"], problem["test"], atol=0.06)
     assert all(round(600 * cv) == pytest.approx(600 * cv) for cv in problem["cv"])
 
@@ -106,8 +110,13 @@ def test_readings_differ_in_what_they_say(problem):
     other = solve(5, "data", 0.8)
     assert other["test"] != problem["test"]
     settings = Settings(constant=1.0)
-    assert judge([problem], settings)["chosen"]["adjusted SRM"] == judge([problem], settings)["chosen"]["SRM"]
-    assert judge([problem], replace(settings, constant=0.0))["chosen"]["adjusted SRM"] == [first_least(problem["training"])]
+    assert (
+        judge([problem], settings)["chosen"]["adjusted SRM"]
+        == judge([problem], settings)["chosen"]["SRM"]
+    )
+    assert judge([problem], replace(settings, constant=0.0))["chosen"]["adjusted SRM"] == [
+        first_least(problem["training"])
+    ]
 
 
 def test_difference_by_hand():
@@ -118,12 +127,26 @@ def test_difference_by_hand():
 
 def test_what_a_figure_holds(outcome):
     (figure,) = outcome.figures
-    assert list(figure.groups) == ["10-fold CV", "adjusted SRM", "SRM", "margins", "always the largest"]
-    assert all(len(values) == 3 and 0 <= min(values) <= max(values) <= 100 for values in figure.groups.values())
+    assert list(figure.groups) == [
+        "10-fold CV",
+        "adjusted SRM",
+        "SRM",
+        "margins",
+        "always the largest",
+    ]
+    assert all(
+        len(values) == 3 and 0 <= min(values) <= max(values) <= 100
+        for values in figure.groups.values()
+    )
     readings = outcome.numbers["readings"]
     assert readings["as set"]["problems"] == 3
     assert readings["thresholds over the range of the data"]["problems"] == 2
-    assert {"rejected above 95%", "equation 3.11 without e", "V = 6", "ties to the largest size"} < set(readings)
+    assert {
+        "rejected above 95%",
+        "equation 3.11 without e",
+        "V = 6",
+        "ties to the largest size",
+    } < set(readings)
     assert list(outcome.numbers["constants"]) == ["1", *(f"2⁻{k}" for k in "¹²³⁴⁵⁶⁷⁸⁹"), "2⁻¹⁰"]
     assert outcome.numbers["constants"]["2⁻⁹"] == readings["as set"]["relative"]["adjusted SRM"]
 

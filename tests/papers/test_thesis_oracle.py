@@ -32,7 +32,9 @@ def test_the_stumps_give_the_labels(seed):
     for x, y in zip(oracle.X[:50], oracle.y[:50], strict=True):
         votes = [
             alpha * (1 if a * x[i] <= a * b else -1)
-            for i, b, a, alpha in zip(oracle.features, oracle.thresholds, oracle.directions, oracle.weights, strict=True)
+            for i, b, a, alpha in zip(
+                oracle.features, oracle.thresholds, oracle.directions, oracle.weights, strict=True
+            )
         ]
         assert y == (1 if sum(votes) > 0 else -1)
 
@@ -46,7 +48,10 @@ def test_labels_are_rejected_above_the_fraction():
 
 def test_what_cannot_be_met_is_refused(monkeypatch):
     monkeypatch.setattr("surelearn.papers.thesis_oracle.MOST_DRAWS", 3)
-    with pytest.raises(ValueError, match=r"none of 3 votes has at most 0\.1 of the points in a class: raise reject_above"):
+    with pytest.raises(
+        ValueError,
+        match=r"none of 3 votes has at most 0\.1 of the points in a class: raise reject_above",
+    ):
         draw_oracle(0, reject_above=0.1)
 
 

@@ -20,7 +20,10 @@ def registered(monkeypatch):
 def original(tmp_path_factory):
     model = LogisticRegression().fit(X2, Y2)
     return save(
-        model, tmp_path_factory.mktemp("original") / "model", certificate=certify(model, X2, Y2), reference={"n": 60}
+        model,
+        tmp_path_factory.mktemp("original") / "model",
+        certificate=certify(model, X2, Y2),
+        reference={"n": 60},
     )
 
 

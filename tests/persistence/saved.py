@@ -18,7 +18,8 @@ from surelearn.plain import content_hash
 
 HOSTILE = runpy.run_path(str(Path(__file__).parents[1] / "hostile.py"))
 CASES, EVIL, evil_module, node, plain, sequence, archive, pickled = (
-    HOSTILE[name] for name in ("CASES", "EVIL", "evil_module", "node", "plain", "sequence", "archive", "pickled")
+    HOSTILE[name]
+    for name in ("CASES", "EVIL", "evil_module", "node", "plain", "sequence", "archive", "pickled")
 )
 X2 = np.random.default_rng(0).normal(size=(60, 2))
 Y2 = (X2[:, 0] > 0).astype(int)
@@ -36,7 +37,9 @@ def table(seed, n=120):
             "income": rng.lognormal(size=n),
             "colour": gaps(rng.choice(["red", "green", "blue"], n).astype(object), None),
             "note": gaps(rng.choice(["a good day", "bad luck", "so so"], n).astype(object), None),
-            "seen": gaps(np.datetime64("2020-01-01", "us") + rng.integers(0, 10**15, n), np.datetime64("NaT")),
+            "seen": gaps(
+                np.datetime64("2020-01-01", "us") + rng.integers(0, 10**15, n), np.datetime64("NaT")
+            ),
         }
     )
 

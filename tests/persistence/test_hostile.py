@@ -50,7 +50,9 @@ def place(case, content, folder):
         put(folder, content)
     else:
         save(HashedWords().fit(table(1)[["note"]]), folder)
-        put(folder, content, "safetensors") if case.place == "safetensors" else edit(folder, **content)
+        put(folder, content, "safetensors") if case.place == "safetensors" else edit(
+            folder, **content
+        )
     return folder
 
 
@@ -68,7 +70,8 @@ def test_a_hostile_file_runs_nothing(name, folder, tmp_path, monkeypatch):
         assert os.path.lexists(marker), "the payload is not real"
         marker.rmdir() if marker.is_dir() and not marker.is_symlink() else marker.unlink()
         sys.modules.pop(EVIL, None)
-    find_class("nobody/1")  # loads the packages where learners live, which no file can name or add to
+    # loads the packages where learners live, which no file can name or add to
+    find_class("nobody/1")
     path, imported = place(case, content, folder), set(sys.modules)
     assert re.search(case.says, refusal(path))
     assert not os.path.lexists(marker)
@@ -89,9 +92,15 @@ def with_entries(content, *entries):
 
 
 def test_what_else_an_archive_holds_is_never_unpacked(folder, tmp_path):
-    outside = [("../../evil", b"x"), (f"{tmp_path}/evil", b"x"), ("data.pkl", pickled(4)(str(tmp_path / "evil")))]
+    outside = [
+        ("../../evil", b"x"),
+        (f"{tmp_path}/evil", b"x"),
+        ("data.pkl", pickled(4)(str(tmp_path / "evil"))),
+    ]
     put(folder, with_entries(data_file(folder).read_bytes(), *outside))
-    np.testing.assert_array_equal(load(folder).predict(X2), LogisticRegression().fit(X2, Y2).predict(X2))
+    np.testing.assert_array_equal(
+        load(folder).predict(X2), LogisticRegression().fit(X2, Y2).predict(X2)
+    )
     assert not list(tmp_path.rglob("evil"))
 
 
@@ -116,7 +125,10 @@ def shorten_by_number(schema):
     short = sequence(plain(0))
     tree_of(schema)["content"]["__id__"] = short["__id__"] = 7
     content = schema["content"]["content"]
-    schema["content"]["content"] = {"leaf_size": short, **{key: content[key] for key in content if key != "leaf_size"}}
+    schema["content"]["content"] = {
+        "leaf_size": short,
+        **{key: content[key] for key in content if key != "leaf_size"},
+    }
 
 
 def shorten_the_metric(schema):
@@ -137,12 +149,15 @@ def test_compiled_code_is_given_the_whole_state(change, folder):
 
 
 @pytest.mark.parametrize(
-    "name", [*persistence.TRUSTED, *EARLIER, *(f"surelearn.{key}" for key in sorted({*EARLIER.values()}))]
+    "name",
+    [*persistence.TRUSTED, *EARLIER, *(f"surelearn.{key}" for key in sorted({*EARLIER.values()}))],
 )
 def test_a_trusted_type_is_made_in_one_way_only(name, folder):
     key = EARLIER.get(name, name.removeprefix("surelearn."))
     read = name if name in persistence.TRUSTED else path_of(find_class(key))
-    made_by_call = archive(node("LossNode", name, __reduce__={"args": sequence()}, content=sequence(plain(3))))
+    made_by_call = archive(
+        node("LossNode", name, __reduce__={"args": sequence()}, content=sequence(plain(3)))
+    )
     assert f"{read} in another way" in refusal(put(folder, made_by_call("")))
     as_a_type = archive(node("TypeNode", name))
     assert f"{read} in another way" in refusal(put(folder, as_a_type("")))

@@ -56,7 +56,9 @@ def interrupt(monkeypatch, call, after, error):
     monkeypatch.setattr(files, "write", write)
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt(), OSError(errno.ENOSPC, "No space left on device")], ids=repr)
+@pytest.mark.parametrize(
+    "error", [KeyboardInterrupt(), OSError(errno.ENOSPC, "No space left on device")], ids=repr
+)
 @pytest.mark.parametrize("after", [False, True])
 @pytest.mark.parametrize("call", [1, 2])
 def test_a_save_that_is_interrupted(call, after, error, tmp_path, monkeypatch):
@@ -101,7 +103,9 @@ def test_a_model_of_the_other_kind_takes_its_place(tmp_path):
 
 
 def test_two_saves_at_once(tmp_path, monkeypatch):
-    """The second waits: otherwise it would remove the first one's data, which the first one's manifest then names."""
+    """The second waits: otherwise it would remove the first one's data, which the first one's
+    manifest then names.
+    """
     folder = save(constant(1.0), tmp_path / "model")
     real, second = files.write, threading.Thread(target=lambda: save(constant(3.0), folder))
 
@@ -210,7 +214,9 @@ def test_processes_that_are_killed_and_disks_that_are_full(tmp_path):
 
 
 def test_parts_that_share_parts_do_not_multiply(folder):
-    """Forty lists, each of the one before and the one before: 2^40 to whoever walks through them."""
+    """Forty lists, each of the one before and the one before: 2^40 to whoever walks through
+    them.
+    """
     part = {**sequence(plain(0), kind="list"), "__id__": 1}
     for number in range(2, 40):
         again = node("CachedNode", "builtins.list", __id__=number - 1)
@@ -234,7 +240,11 @@ def test_a_learner_that_is_a_bomb(tmp_path):
         {"words": ["a"], "shape": [1], "type": "<U1000000000"},
         {"words": ["a"] * 9, "shape": [10**12], "type": "<U1"},
     ):
-        assert "is damaged" in refusal(edit(folder, parameters={**parameters, "regularization": value}))
+        assert "is damaged" in refusal(
+            edit(folder, parameters={**parameters, "regularization": value})
+        )
     edit(folder, parameters=parameters)
     content = data_file(folder).read_bytes()
-    assert "header is said to have" in refusal(put(folder, (2**40).to_bytes(8, "little") + content[8:], "safetensors"))
+    assert "header is said to have" in refusal(
+        put(folder, (2**40).to_bytes(8, "little") + content[8:], "safetensors")
+    )

@@ -19,7 +19,11 @@ def assert_identical(one, other):
     assert type(one) is type(other)
     if isinstance(one, np.ndarray):
         assert (one.dtype, one.shape) == (other.dtype, other.shape)
-        assert one.tolist() == other.tolist() if one.dtype.hasobject else one.tobytes() == other.tobytes()
+        assert (
+            one.tolist() == other.tolist()
+            if one.dtype.hasobject
+            else one.tobytes() == other.tobytes()
+        )
     elif isinstance(one, dict):
         assert list(one) == list(other)
         one, other = list(one.values()), list(other.values())
@@ -51,11 +55,22 @@ STATES = {
     "none": None,
     "plain": [True, False, 0, -1, 10**30, 0.1, -0.0, "", "text", "\u2028"],
     "not finite": (float("inf"), float("-inf"), float("nan"), 5e-324),
-    "scalars": [np.float64(0.1), np.float32(0.1), np.int8(-3), np.uint64(2**63), np.bool_(True), np.str_("a")],
+    "scalars": [
+        np.float64(0.1),
+        np.float32(0.1),
+        np.int8(-3),
+        np.uint64(2**63),
+        np.bool_(True),
+        np.str_("a"),
+    ],
     "scalars, not finite": [np.float64("nan"), np.float32("inf"), np.float16("-inf")],
     "numbered": {1: (2, GRID[0]), -3: {}},
     "a model": [LogisticRegression(C=2.0), None],
-    "nested": {"a": ([1, (2, {"b": (GRID[0].T, None)})], {}), "array": {"dict": []}, "number": "inf"},
+    "nested": {
+        "a": ([1, (2, {"b": (GRID[0].T, None)})], {}),
+        "array": {"dict": []},
+        "number": "inf",
+    },
     "same array twice": [GRID, GRID[1]],
 }
 
@@ -100,10 +115,14 @@ class Text(str):
         Text("a"),
         np.random.default_rng(0),
     ],
-    ids=lambda part: type(part).__name__ + (f" of {part.dtype}" if isinstance(part, np.ndarray) else ""),
+    ids=lambda part: (
+        type(part).__name__ + (f" of {part.dtype}" if isinstance(part, np.ndarray) else "")
+    ),
 )
 def test_a_state_that_would_not_come_back_as_it_was(part, tmp_path):
-    with pytest.raises(ValueError, match=f"the model's part_ is a {type(part).__name__}, which cannot be saved"):
+    with pytest.raises(
+        ValueError, match=f"the model's part_ is a {type(part).__name__}, which cannot be saved"
+    ):
         save(Learner(part_=[part]), tmp_path / "model")
     assert not (tmp_path / "model").exists()
 
@@ -119,7 +138,11 @@ def test_preparations_as_learners(tmp_path):
 
 
 def learner_certificate():
-    facts = Facts(subject="Learner()", setting="fitted on 100 rows", values={"risk": 0.1, "n": 100, "none": float("inf")})
+    facts = Facts(
+        subject="Learner()",
+        setting="fitted on 100 rows",
+        values={"risk": 0.1, "n": 100, "none": float("inf")},
+    )
     claim = facts.claim(hoeffding, {"risk": "risk", "n": "n"}, delta=0.05)
     return Certificate(facts=facts, claims=(claim,))
 

@@ -54,7 +54,13 @@ def test_a_changed_byte_of_the_data(folder):
 
 
 def leaves(value, path=()):
-    parts = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    parts = (
+        value.items()
+        if isinstance(value, dict)
+        else enumerate(value)
+        if isinstance(value, list)
+        else ()
+    )
     found = [leaf for key, part in parts for leaf in leaves(part, (*path, key))]
     return found or [path]
 
@@ -69,7 +75,13 @@ def with_leaf(manifest, path, change):
 
 
 def slightly(value):
-    return not value if isinstance(value, bool) else value + 1 if isinstance(value, (int, float)) else f"{value}."
+    return (
+        not value
+        if isinstance(value, bool)
+        else value + 1
+        if isinstance(value, (int, float))
+        else f"{value}."
+    )
 
 
 def test_a_change_anywhere_in_the_manifest(folder):
@@ -86,7 +98,22 @@ def test_a_change_anywhere_in_the_manifest(folder):
     assert "was changed after it was written" in refusal(folder)
 
 
-ODD = [None, True, -1, 10**30, 0.5, "", "x", "../x", [], {}, [[]], {"a": 1}, {"number": "inf"}, {"array": "x"}]
+ODD = [
+    None,
+    True,
+    -1,
+    10**30,
+    0.5,
+    "",
+    "x",
+    "../x",
+    [],
+    {},
+    [[]],
+    {"a": 1},
+    {"number": "inf"},
+    {"array": "x"},
+]
 
 
 def test_odd_values_in_a_manifest_whose_hash_fits(folder):
@@ -95,7 +122,10 @@ def test_odd_values_in_a_manifest_whose_hash_fits(folder):
     everywhere = leaves(manifest)
     shallow = [path[:depth] for path in everywhere for depth in (1, 2, 3) if len(path) > depth]
     predicted, refused = load(folder).predict(X2), 0
-    for path in [*pick.permutation(np.array(everywhere, dtype=object))[:60], *dict.fromkeys(shallow)]:
+    for path in [
+        *pick.permutation(np.array(everywhere, dtype=object))[:60],
+        *dict.fromkeys(shallow),
+    ]:
         odd = ODD[pick.integers(len(ODD))]
         edit(folder, **with_leaf(manifest, path, lambda _, odd=odd: odd))
         try:
@@ -107,7 +137,17 @@ def test_odd_values_in_a_manifest_whose_hash_fits(folder):
 
 
 @pytest.mark.parametrize(
-    "key", ["class", "parameters", "fingerprint", "versions", "files", "columns", "reference", "certificate"]
+    "key",
+    [
+        "class",
+        "parameters",
+        "fingerprint",
+        "versions",
+        "files",
+        "columns",
+        "reference",
+        "certificate",
+    ],
 )
 def test_a_manifest_without_a_key(folder, key):
     manifest = manifest_of(folder)
@@ -137,7 +177,10 @@ def test_a_manifest_without_a_key(folder, key):
         ({"files": {"../x": {}}}, "names '../x', which is not a file of this folder"),
         ({"files": {"/etc/passwd": {}}}, "names '/etc/passwd', which is not a file of this folder"),
         ({"files": {"model-0123456789abcdef.pkl": {}}}, "which is not a file of this folder"),
-        ({"files": {"model-0123456789abcdef.skops/../../x": {}}}, "which is not a file of this folder"),
+        (
+            {"files": {"model-0123456789abcdef.skops/../../x": {}}},
+            "which is not a file of this folder",
+        ),
         ({"files": {"model-0123456789abcdef.skops\n": {}}}, "which is not a file of this folder"),
         ({"files": {"model-0123456789abcdef.skops": {}}}, "is missing, or is not a plain file"),
         ({"columns": {"features": 3}}, "the list of the model's columns is incomplete or damaged"),
@@ -243,18 +286,29 @@ def test_an_archive_that_ends_too_early(folder):
 
 
 @pytest.mark.parametrize(
-    "schema", ["[" * 100_000, "{}", "[]", "3", '{"protocol": 2}', '{"protocol": 99}', '{"protocol": true}']
+    "schema",
+    ["[" * 100_000, "{}", "[]", "3", '{"protocol": 2}', '{"protocol": 99}', '{"protocol": true}'],
 )
 def test_a_schema_that_is_none(folder, schema):
-    assert "never opened as a model" in refusal(put(folder, HOSTILE["zipped"](("schema.json", schema))))
+    assert "never opened as a model" in refusal(
+        put(folder, HOSTILE["zipped"](("schema.json", schema)))
+    )
 
 
 @pytest.mark.parametrize(
     ("name", "parts", "says"),
     [
         ("sklearn.pipeline.Pipeline", {"steps": sequence(kind="list")}, "holds no model"),
-        ("sklearn.svm._classes.SVC", {"__getstate__": plain(1)}, "holds no model, or one with parts"),
-        ("sklearn.svm._classes.SVC", {"get_tree_stats": plain(1)}, "holds no model, or one with parts"),
+        (
+            "sklearn.svm._classes.SVC",
+            {"__getstate__": plain(1)},
+            "holds no model, or one with parts",
+        ),
+        (
+            "sklearn.svm._classes.SVC",
+            {"get_tree_stats": plain(1)},
+            "holds no model, or one with parts",
+        ),
         ("sklearn.svm._classes.SVC", {"C": plain(1)}, "not the one that was saved"),
         ("sklearn.preprocessing._data.MinMaxScaler", {}, "not the one that was saved"),
     ],
@@ -267,10 +321,14 @@ def test_a_model_without_its_parts(folder, name, parts, says):
 def test_a_certificate_about_another_model(folder, tmp_path):
     other = LogisticRegression(C=0.01).fit(X2, Y2)
     certificate = certify(other, X2, Y2)
-    with pytest.raises(ValueError, match="the certificate is about another model, or the model was changed since"):
+    with pytest.raises(
+        ValueError, match="the certificate is about another model, or the model was changed since"
+    ):
         save(LogisticRegression().fit(X2, Y2), tmp_path / "new", certificate=certificate)
     assert not (tmp_path / "new").exists()
-    assert "its certificate is about another model" in refusal(edit(folder, certificate=certificate.to_dict()))
+    assert "its certificate is about another model" in refusal(
+        edit(folder, certificate=certificate.to_dict())
+    )
 
 
 @pytest.mark.parametrize("hashes", [[1, 2], 3, "model", {"model": {"a": 1}}, {"model": None}])
@@ -287,7 +345,9 @@ def test_a_model_with_a_function(tmp_path):
         with pytest.raises(ValueError, match="it cannot be saved without pickle"):
             save(model, tmp_path / "model")
     with pytest.raises(ValueError, match=r"the model holds \w+\.system, which is not on the list"):
-        save(make_pipeline(FunctionTransformer(os.system), LogisticRegression()), tmp_path / "model")
+        save(
+            make_pipeline(FunctionTransformer(os.system), LogisticRegression()), tmp_path / "model"
+        )
     assert not (tmp_path / "model").exists()
 
 
@@ -306,13 +366,19 @@ def test_a_class_of_ones_own(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, INVENTED.__name__, INVENTED)
     name = f"{INVENTED.__name__}.Own"
     model = make_pipeline(Own()).fit(X2, Y2)
-    with pytest.raises(ValueError, match=f"the model holds {name}, which is not on the list.*pass trusted="):
+    with pytest.raises(
+        ValueError, match=f"the model holds {name}, which is not on the list.*pass trusted="
+    ):
         save(model, tmp_path / "model")
     assert not (tmp_path / "model").exists()
     save(model, tmp_path / "model", trusted=[name])
     assert f"holds {name}, which is not on the list" in refusal(tmp_path / "model")
-    assert f"holds {name}, which is not on the list" in refusal(tmp_path / "model", trusted=[f"{name}s"])
-    np.testing.assert_array_equal(load(tmp_path / "model", trusted=[name]).predict(X2), model.predict(X2))
+    assert f"holds {name}, which is not on the list" in refusal(
+        tmp_path / "model", trusted=[f"{name}s"]
+    )
+    np.testing.assert_array_equal(
+        load(tmp_path / "model", trusted=[name]).predict(X2), model.predict(X2)
+    )
 
 
 def test_a_class_of_ones_own_that_fails_without_a_word(tmp_path, monkeypatch):
@@ -333,7 +399,8 @@ def test_another_version_warns_where_the_same_refuses(folder):
     assert "the model is not the one that was saved" in refusal(folder)
     edit(folder, versions={**manifest_of(folder)["versions"], "scikit-learn": "0.1"})
     with pytest.warns(
-        UserWarning, match=r"was saved with scikit-learn 0\.1 \(here .*may not be the model that was"
+        UserWarning,
+        match=r"was saved with scikit-learn 0\.1 \(here .*may not be the model that was",
     ) as caught:
         model = load(folder)
     assert caught[0].filename == __file__

@@ -30,14 +30,20 @@ KINDS = {"age": "number", "income": "number", "colour": "category", "note": "tex
 
 def target(X, classes):
     value = X["age"].fillna(40) + 20 * (X["colour"] == "red") - X["income"]
-    return value if classes == 0 else np.array(["no", "yes", "maybe"])[pd.qcut(value, classes, labels=False)]
+    return (
+        value
+        if classes == 0
+        else np.array(["no", "yes", "maybe"])[pd.qcut(value, classes, labels=False)]
+    )
 
 
 CANDIDATES = {
     f"{candidate.name}, {classes or 'no'} classes": (candidate.model, classes)
     for classes in (2, 3, 0)
     for n in (DIRECT_KERNEL_ROWS, DIRECT_KERNEL_ROWS + 1)
-    for candidate in default_candidates("classification" if classes else "regression", KINDS, n, classes=classes)
+    for candidate in default_candidates(
+        "classification" if classes else "regression", KINDS, n, classes=classes
+    )
 }
 
 
@@ -46,9 +52,13 @@ def fitted(name, threshold=None):
     model, classes = CANDIDATES[name]
     if threshold is not None:
         model = clone(model)
-        small = {"boosted trees": {"max_iter": 2}, "random forest": {"n_estimators": 2}}.get(name.split(",")[0], {})
+        small = {"boosted trees": {"max_iter": 2}, "random forest": {"n_estimators": 2}}.get(
+            name.split(",")[0], {}
+        )
         model[-1].set_params(**small)
-        model = FixedThresholdClassifier(model, threshold=threshold, pos_label="yes", response_method="predict_proba")
+        model = FixedThresholdClassifier(
+            model, threshold=threshold, pos_label="yes", response_method="predict_proba"
+        )
     X = table(0)
     with threadpool_limits(1):
         return fit_quietly(model, X, target(X, classes))
@@ -78,7 +88,11 @@ def test_a_default_candidate(name, tmp_path):
     check_round_trip(fitted(name), tmp_path / "model")
 
 
-SCORED = [name for name, (model, classes) in CANDIDATES.items() if classes == 2 and hasattr(model, "predict_proba")]
+SCORED = [
+    name
+    for name, (model, classes) in CANDIDATES.items()
+    if classes == 2 and hasattr(model, "predict_proba")
+]
 
 
 @pytest.mark.parametrize("name", SCORED)
@@ -116,7 +130,9 @@ def test_a_kernel_of_a_user_is_refused(tmp_path):
         def __call__(self, X, Z):
             return super().__call__(X / 2, Z / 2)
 
-    model = EigenProClassifier(bandwidth=1.0, device="cpu").fit(X2, Y2).set_params(kernel=Wider(2.0))
+    model = (
+        EigenProClassifier(bandwidth=1.0, device="cpu").fit(X2, Y2).set_params(kernel=Wider(2.0))
+    )
     with pytest.raises(ValueError, match="kernel is a Wider, which cannot be saved without pickle"):
         save(model, tmp_path / "model")
 
@@ -139,13 +155,22 @@ def test_what_stands_beside_the_model(tmp_path):
     features = (Feature("a", "number"), Feature("b", "category", "truth", ("False", "True")))
     schema = Schema(features, "y", "classification", "whole", None, ("a", "b", "y"), True)
     reference = {"rows": 60, "a": [0.1, 0.2, None], "größe": {"x": True}}
-    saved = read_model(save(model, tmp_path / "model", certificate=certificate, schema=schema, reference=reference))
+    saved = read_model(
+        save(model, tmp_path / "model", certificate=certificate, schema=schema, reference=reference)
+    )
     assert saved.certificate == certificate
     assert saved.certificate.verify(saved.model, X2, Y2)
     assert saved.schema == schema
     assert saved.reference == reference
     assert saved.versions["surelearn"] == surelearn.__version__
-    assert set(saved.versions) == {"surelearn", "python", "numpy", "scikit-learn", "skops", "safetensors"}
+    assert set(saved.versions) == {
+        "surelearn",
+        "python",
+        "numpy",
+        "scikit-learn",
+        "skops",
+        "safetensors",
+    }
 
 
 def test_the_names_are_public():

@@ -21,13 +21,18 @@ from surelearn.slicing import cut
 
 
 def sample_audit() -> Audit:
-    """Logistic regression on breast-cancer data; selection and learning curve are numbers of an earlier run."""
+    """Logistic regression on breast-cancer data; selection and learning curve are numbers of an
+    earlier run.
+    """
     certificate, predicted, observed, X = _certified()
-    errors, found = (" **".join(bound_words(certificate[quantity])) for quantity in ("risk", "sensitivity"))
+    errors, found = (
+        " **".join(bound_words(certificate[quantity])) for quantity in ("risk", "sensitivity")
+    )
     gain = show(certificate["gain"].value, "rate", ">=").removesuffix("%")
     sentence = (
-        f"On new rows like these, {errors} errors**, at least **{gain} percentage points fewer** than always answering "
-        f"‘benign’, and {found} of malignant cases recognized**; all three hold together with 95% confidence."
+        f"On new rows like these, {errors} errors**, at least **{gain} percentage points fewer**"
+        f" than always answering ‘benign’, and {found} of malignant cases recognized**; all three"
+        " hold together with 95% confidence."
     )
     return Audit(
         title="breast_cancer",
@@ -35,9 +40,17 @@ def sample_audit() -> Audit:
         rows=569,
         columns=30,
         verdict=Verdict(kind="guaranteed", sentence=sentence),
-        chips=("logistic regression, chosen among 6", "171 rows held back for this page", "no earlier audit known here"),
+        chips=(
+            "logistic regression, chosen among 6",
+            "171 rows held back for this page",
+            "no earlier audit known here",
+        ),
         certificate=certificate,
-        sections=(*_measured(certificate, predicted, observed), _assumed(), *_details(certificate, X)),
+        sections=(
+            *_measured(certificate, predicted, observed),
+            _assumed(),
+            *_details(certificate, X),
+        ),
         reproduce="surelearn audit breast_cancer.csv --target diagnosis --positive malignant",
     )
 
@@ -57,9 +70,15 @@ def _certified():
         hoeffding.certify(0.03, 171, 0.025, label="errors, by another theorem"),
         vc.certify(0.02, 398, 0.025, 31, label="errors, from the fit rows"),
     )
-    absent = Lacking(what="stability", reason="the regularization was chosen on the rows: pass `regularization=` beforehand")
+    absent = Lacking(
+        what="stability",
+        reason="the regularization was chosen on the rows: pass `regularization=` beforehand",
+    )
     certificate = Certificate(
-        facts=certificate.facts, claims=(*certificate.claims, *alone), lacking=(absent,), delta=certificate.delta
+        facts=certificate.facts,
+        claims=(*certificate.claims, *alone),
+        lacking=(absent,),
+        delta=certificate.delta,
     )
     predicted = model.predict_proba(X.iloc[hold])[:, 1]
     return certificate, predicted, (y.iloc[hold] == "malignant").to_numpy(), X
@@ -98,7 +117,12 @@ def _measured(certificate, predicted, observed):
 
 
 def _drawn(key, title, kind, chart_title, data, note):
-    return Section(key=key, title=title, charts=(Chart(kind=kind, title=chart_title, data=data),), notes=(note,))
+    return Section(
+        key=key,
+        title=title,
+        charts=(Chart(kind=kind, title=chart_title, data=data),),
+        notes=(note,),
+    )
 
 
 def _candidates():
@@ -118,7 +142,14 @@ def _curve():
     y = np.array([0.071, 0.052, 0.044, 0.035, 0.031, 0.028, 0.027])
     spread = np.array([0.020, 0.014, 0.012, 0.010, 0.009, 0.008, 0.008])
     x = [40, 80, 120, 180, 240, 320, 398]
-    return {"x": x, "y": y, "low": y - spread, "high": y + spread, "unit": "rate", "x_label": "training rows"}
+    return {
+        "x": x,
+        "y": y,
+        "low": y - spread,
+        "high": y + spread,
+        "unit": "rate",
+        "x_label": "training rows",
+    }
 
 
 def _slices(certificate):
@@ -147,11 +178,14 @@ def _assumed():
         title="Assumptions",
         place="assumptions",
         notes=(
-            "New rows come from the same source as these. This cannot be checked from this file; `surelearn watch` "
-            "checks it on "
-            "live data.",
-            "Rows are independent. Not contradicted: no duplicates, no grouping seen. If several rows are one patient, use "
-            "`--group`.",
+            (
+                "New rows come from the same source as these. This cannot be checked from this"
+                " file; `surelearn watch` checks it on live data."
+            ),
+            (
+                "Rows are independent. Not contradicted: no duplicates, no grouping seen. If"
+                " several rows are one patient, use `--group`."
+            ),
             "Held-back rows were not used before. The ledger shows no earlier audit.",
         ),
     )
@@ -171,7 +205,9 @@ def _details(certificate, X):
     }
     values, kinds = zip(*bounds.values(), strict=True)
     bounds = {"names": list(bounds), "values": values, "kinds": kinds, "unit": "rate"}
-    rows = [(name, "number", f"{X[name].min():.4g}", f"{X[name].max():.4g}", "0") for name in X.columns]
+    rows = [
+        (name, "number", f"{X[name].min():.4g}", f"{X[name].max():.4g}", "0") for name in X.columns
+    ]
     return (
         Section(key="bounds", title="Generalization bounds compared", place="details",
                 charts=(Chart(kind="bounds", title="Upper bounds on the risk, log scale", data=bounds),),
@@ -202,18 +238,33 @@ def hostile_audit(names=HOSTILE) -> Audit:
     audit = sample_audit()
     names = tuple(names)
     certificate = audit.certificate
-    claims = [replace(claim, label=f"errors where {names[i % len(names)]}") for i, claim in enumerate(certificate.claims)]
+    claims = [
+        replace(claim, label=f"errors where {names[i % len(names)]}")
+        for i, claim in enumerate(certificate.claims)
+    ]
     facts = Facts(
         subject=names[0], setting=names[-1], hashes={n: n for n in names}, options={n: n for n in names},
         values={n: [0.5] * i for i, n in enumerate(names)},
     )  # fmt: skip
     ones = [0.5] * len(names)
     data = {
-        "candidates": {"names": names, "values": ones, "errors": ones, "chosen": 0, "unit": names[0]},
+        "candidates": {
+            "names": names,
+            "values": ones,
+            "errors": ones,
+            "chosen": 0,
+            "unit": names[0],
+        },
         "bars": {"names": names, "measured": ones, "bounds": ones, "unit": "rate"},
         "bounds": {"names": names, "values": ones, "kinds": names, "unit": "rate"},
         "curve": {"x": ones, "y": ones, "low": ones, "high": ones, "x_label": names[0]},
-        "reliability": {"predicted": ones, "observed": ones, "low": ones, "high": ones, "counts": ones},
+        "reliability": {
+            "predicted": ones,
+            "observed": ones,
+            "low": ones,
+            "high": ones,
+            "counts": ones,
+        },
     }
     section = Section(
         key=names[0],
@@ -221,7 +272,11 @@ def hostile_audit(names=HOSTILE) -> Audit:
         notes=names,
         claims=tuple(
             linear_radius.certify(
-                i, 1.0, label=n, assumptions=names, covers=Covers(predictor=n, loss=n, population=n, rows=n)
+                i,
+                1.0,
+                label=n,
+                assumptions=names,
+                covers=Covers(predictor=n, loss=n, population=n, rows=n),
             )
             for i, n in enumerate(names)
         ),
@@ -229,15 +284,22 @@ def hostile_audit(names=HOSTILE) -> Audit:
         charts=tuple(Chart(kind=kind, title=names[0], data=d) for kind, d in data.items()),
         tables=(Table(header=names[:2], rows=tuple((n, n) for n in names)),),
     )
-    sections = tuple(replace(section, place=place) for place in ("measured", "assumptions", "details"))
+    sections = tuple(
+        replace(section, place=place) for place in ("measured", "assumptions", "details")
+    )
     return replace(
         audit,
         title=names[0],
         target=names[-1],
-        verdict=Verdict(kind="do not ship", sentence=" and ".join(["at most **6.7% errors**", *names])),
+        verdict=Verdict(
+            kind="do not ship", sentence=" and ".join(["at most **6.7% errors**", *names])
+        ),
         chips=names,
         certificate=Certificate(
-            facts=facts, claims=tuple(claims), lacking=tuple(Lacking(what=n, reason=n) for n in names), delta=0.05
+            facts=facts,
+            claims=tuple(claims),
+            lacking=tuple(Lacking(what=n, reason=n) for n in names),
+            delta=0.05,
         ),
         sections=sections,
         reproduce="\n".join(names),

@@ -1,4 +1,6 @@
-"""The page in a real browser: accessible in both themes, silent, self-contained, printable, narrow enough for a phone."""
+"""The page in a real browser: accessible in both themes, silent, self-contained, printable,
+narrow enough for a phone.
+"""
 
 import base64
 import importlib.util
@@ -14,11 +16,14 @@ import surelearn
 
 QUICK = {"ledger": False, "refits": 2, "curve_repeats": 2, "effort": 0.2}
 SAMPLE = runpy.run_path(str(Path(__file__).with_name("sample.py")))
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+CHROMIUM = (
+    shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+)
 CHROMEDRIVER = shutil.which("chromedriver")
 FLAGS = (
-    "--headless=new --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
-    "--disable-component-update --disable-sync --disable-dev-shm-usage --hide-scrollbars"
+    "--headless=new --no-sandbox --disable-gpu --disable-quic --no-first-run"
+    " --disable-background-networking --disable-component-update --disable-sync"
+    " --disable-dev-shm-usage --hide-scrollbars"
 )
 
 
@@ -71,8 +76,14 @@ def pages(tmp_path_factory):
         <title>notebook</title><body><main>{}</main></body></html>"""
     texts = {
         "sample": audit.to_html(),
-        "audited": surelearn.audit("breast_cancer", models=LogisticRegression(), positive="malignant", **QUICK).to_html(),
-        "audited numbers": surelearn.audit("diabetes", models=Ridge(), loss_bound=400.0, **QUICK).to_html(),
+        "audited": (
+            surelearn.audit(
+                "breast_cancer", models=LogisticRegression(), positive="malignant", **QUICK
+            ).to_html()
+        ),
+        "audited numbers": (
+            surelearn.audit("diabetes", models=Ridge(), loss_bound=400.0, **QUICK).to_html()
+        ),
         "hostile": hostile.to_html(),
         "inline": inline.format(audit._repr_html_()),
         "hostile inline": inline.format(hostile._repr_html_()),
@@ -93,12 +104,18 @@ def visit(browser, address, *, theme="light", width=1000, unfold=False):
         browser.get_log(log)
     browser.get(address)
     if unfold:
-        browser.execute_script("document.querySelectorAll('details').forEach(fold => { fold.open = true })")
+        browser.execute_script(
+            "document.querySelectorAll('details').forEach(fold => { fold.open = true })"
+        )
 
 
 def requests(browser):
     messages = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
-    return [m["params"]["request"]["url"] for m in messages if m["method"] == "Network.requestWillBeSent"]
+    return [
+        m["params"]["request"]["url"]
+        for m in messages
+        if m["method"] == "Network.requestWillBeSent"
+    ]
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
@@ -110,15 +127,22 @@ def test_axe_finds_nothing(browser, pages, name, theme, width):
     assert ground == {"light": "rgb(253, 253, 251)", "dark": "rgb(20, 23, 26)"}[theme]
     browser.execute_script(axe_path().read_text(encoding="utf-8"))
     found = browser.execute_async_script(
-        "const done = arguments[arguments.length - 1]; axe.run(document).then(done, error => done({error: String(error)}))"
+        "const done = arguments[arguments.length - 1]; axe.run(document).then(done, error =>"
+        " done({error: String(error)}))"
     )
     assert "error" not in found, found
     assert len(found["passes"]) > 20
-    violations = [(v["id"], node["html"][:200], node["failureSummary"]) for v in found["violations"] for node in v["nodes"]]
+    violations = [
+        (v["id"], node["html"][:200], node["failureSummary"])
+        for v in found["violations"]
+        for node in v["nodes"]
+    ]
     assert violations == []
 
 
-@pytest.mark.parametrize("name", ["sample", "hostile", "inline", "hostile inline", "audited", "audited numbers"])
+@pytest.mark.parametrize(
+    "name", ["sample", "hostile", "inline", "hostile inline", "audited", "audited numbers"]
+)
 def test_silent_and_self_contained(browser, pages, name):
     visit(browser, pages[name], unfold=True)
     assert browser.get_log("browser") == []
@@ -133,8 +157,14 @@ def test_hostile_names_are_inert(browser, pages, name):
     visit(browser, pages[name], unfold=True)
     with pytest.raises(NoAlertPresentException):
         _ = browser.switch_to.alert.text
-    strange = "script, img, iframe, object, embed, [onload], [onerror], [href]:not([href^='#section-']), [src]"
-    assert browser.execute_script("return document.querySelectorAll(arguments[0]).length", strange) == 0
+    strange = (
+        "script, img, iframe, object, embed, [onload], [onerror], [href]:not([href^='#section-']),"
+        " [src]"
+    )
+    assert (
+        browser.execute_script("return document.querySelectorAll(arguments[0]).length", strange)
+        == 0
+    )
     assert "<script>alert(1)</script>" in browser.execute_script("return document.body.innerText")
 
 
@@ -166,8 +196,13 @@ def test_labels_do_not_leave_their_card_or_touch(browser, pages):
 
 def test_every_mark_has_a_tooltip(browser, pages):
     visit(browser, pages["sample"])
-    marks = "return [...document.querySelectorAll('svg.chart circle, svg.bar circle, svg.chart path')]"
-    titled = "mark => mark.closest('g:has(> title), circle:has(> title), svg.bar')?.querySelector('title')?.textContent"
+    marks = (
+        "return [...document.querySelectorAll('svg.chart circle, svg.bar circle, svg.chart path')]"
+    )
+    titled = (
+        "mark => mark.closest('g:has(> title), circle:has(> title),"
+        " svg.bar')?.querySelector('title')?.textContent"
+    )
     titles = browser.execute_script(f"{marks}.map({titled})")
     assert len(titles) > 25
     assert all(titles)
@@ -178,7 +213,12 @@ def test_it_prints_with_its_details(browser, pages):
     pdf = base64.b64decode(browser.execute_cdp_cmd("Page.printToPDF", {})["data"])
     assert pdf.startswith(b"%PDF")
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
-    seen = browser.execute_script("return [...document.querySelectorAll('.inside')].map(part => part.checkVisibility())")
+    seen = browser.execute_script(
+        "return [...document.querySelectorAll('.inside')].map(part => part.checkVisibility())"
+    )
     assert len(seen) > 5
     assert all(seen)
-    assert browser.execute_script("return getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    assert (
+        browser.execute_script("return getComputedStyle(document.body).backgroundColor")
+        == "rgb(255, 255, 255)"
+    )

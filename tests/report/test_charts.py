@@ -1,4 +1,6 @@
-"""Every chart is well-formed, stays inside its picture, marks round numbers and survives degenerate data."""
+"""Every chart is well-formed, stays inside its picture, marks round numbers and survives
+degenerate data.
+"""
 
 import math
 import re
@@ -22,7 +24,10 @@ from surelearn.report.charts import MOST_ROWS, bar_axis, draw, interval_bar
 from surelearn.report.drawing import exact, fit, text_width
 
 NAMED = {"candidates": ("values", "errors"), "bars": ("measured", "bounds"), "bounds": ("values",)}
-PLANES = {"curve": ("x", "y", "low", "high"), "reliability": ("predicted", "observed", "low", "high", "counts")}
+PLANES = {
+    "curve": ("x", "y", "low", "high"),
+    "reliability": ("predicted", "observed", "low", "high", "counts"),
+}
 KINDS = [*NAMED, *PLANES]
 
 
@@ -30,8 +35,14 @@ def chart(kind, names, numbers, unit="rate"):
     """A chart of a kind in which every column holds the same numbers."""
     data = dict.fromkeys({**NAMED, **PLANES}[kind], numbers)
     if kind in NAMED:
-        data |= {"names": names, "chosen": 0, "kinds": ["guaranteed", "measured", "vacuous"] * len(names)}
-    return Chart(kind=kind, title="a <title> & more", data={**data, "unit": unit, "x_label": "rows"})
+        data |= {
+            "names": names,
+            "chosen": 0,
+            "kinds": ["guaranteed", "measured", "vacuous"] * len(names),
+        }
+    return Chart(
+        kind=kind, title="a <title> & more", data={**data, "unit": unit, "x_label": "rows"}
+    )
 
 
 def parsed(svg):
@@ -49,7 +60,11 @@ def titles(svg):
 def coordinates(svg):
     names = {"x", "x1", "x2", "y", "y1", "y2", "cx", "cy", "r", "width", "height"}
     return [
-        float(v) for element in parsed(svg).iter() if element.tag != "svg" for k, v in element.attrib.items() if k in names
+        float(v)
+        for element in parsed(svg).iter()
+        if element.tag != "svg"
+        for k, v in element.attrib.items()
+        if k in names
     ]
 
 
@@ -99,7 +114,11 @@ def test_many_names_are_capped_with_a_note(kind):
 
 def test_the_cap_keeps_what_matters():
     names, values = [f"n{i}" for i in range(50)], [1 - i / 100 for i in range(50)]
-    candidates = texts(draw(Chart(kind="candidates", title="", data={"names": names, "values": values, "chosen": 3})))
+    candidates = texts(
+        draw(
+            Chart(kind="candidates", title="", data={"names": names, "values": values, "chosen": 3})
+        )
+    )
     assert {"n3", "n49"} <= set(candidates)
     assert "n10" not in candidates
     bars = texts(draw(Chart(kind="bars", title="", data={"names": names, "measured": values})))
@@ -122,12 +141,20 @@ def test_exact_values_stand_in_titles(kind):
 
 
 def test_an_upper_bound_in_a_title_is_rounded_up():
-    svg = draw(Chart(kind="bars", title="", data={"names": ["a"], "measured": [0.1], "bounds": [0.20001], "unit": "rate"}))
+    svg = draw(
+        Chart(
+            kind="bars",
+            title="",
+            data={"names": ["a"], "measured": [0.1], "bounds": [0.20001], "unit": "rate"},
+        )
+    )
     assert "a: measured 10.0%, at most 20.1%" in titles(svg)
 
 
 def test_a_missing_value_is_told():
-    svg = draw(Chart(kind="candidates", title="", data={"names": ["a", "b"], "values": [None, 0.1]}))
+    svg = draw(
+        Chart(kind="candidates", title="", data={"names": ["a", "b"], "values": [None, 0.1]})
+    )
     assert "a: no value" in titles(svg)
     assert "no value" in texts(svg)
 
@@ -178,7 +205,9 @@ def test_log_ticks_are_round_inside_and_apart(one, other, unit):
 def assert_labels_do_not_touch(axis):
     ticks = axis.ticks
     for a, b in pairwise(ticks):
-        assert axis.at(b) - axis.at(a) >= (text_width(axis.label(a)) + text_width(axis.label(b))) / 2
+        assert (
+            axis.at(b) - axis.at(a) >= (text_width(axis.label(a)) + text_width(axis.label(b))) / 2
+        )
 
 
 def test_tick_labels_have_no_more_digits_than_needed():
@@ -189,7 +218,12 @@ def test_tick_labels_have_no_more_digits_than_needed():
         "100%",
         "−20%",
     ]
-    assert [Axis(0, 1, 0, 1).label(tick) for tick in (0.2, 1500, 3e9, 2e-7)] == ["0.2", "1,500", "3e9", "2e−7"]
+    assert [Axis(0, 1, 0, 1).label(tick) for tick in (0.2, 1500, 3e9, 2e-7)] == [
+        "0.2",
+        "1,500",
+        "3e9",
+        "2e−7",
+    ]
 
 
 def test_fit():
@@ -241,15 +275,28 @@ def test_the_bar_ends_at_the_bound():
     claim = CLAIMS["upper"]
     axis = bar_axis([claim])
     svg = parsed(interval_bar(claim, axis))
-    rect, cap = next(svg.iter("rect")), next(e for e in svg.iter("line") if e.attrib["class"] == "cap")
-    assert float(rect.attrib["x"]) + float(rect.attrib["width"]) == pytest.approx(float(cap.attrib["x1"]), abs=0.2)
+    rect, cap = (
+        next(svg.iter("rect")),
+        next(e for e in svg.iter("line") if e.attrib["class"] == "cap"),
+    )
+    assert float(rect.attrib["x"]) + float(rect.attrib["width"]) == pytest.approx(
+        float(cap.attrib["x1"]), abs=0.2
+    )
     assert float(cap.attrib["x1"]) == pytest.approx(axis.at(claim.value), abs=0.1)
     assert float(next(svg.iter("circle")).attrib["cx"]) == pytest.approx(axis.at(5 / 171), abs=0.1)
-    assert titles(interval_bar(claim, axis))[0].startswith("measured 2.9% (0.0292398), guaranteed at most 6.7% (0.0669")
+    assert titles(interval_bar(claim, axis))[0].startswith(
+        "measured 2.9% (0.0292398), guaranteed at most 6.7% (0.0669"
+    )
 
 
 def test_a_curve_with_logarithmic_axes():
-    data = {"x": [1, 10, 100, 1000], "y": [1.0, 1e-2, 1e-4, 0.0], "log": True, "level": 1e-3, "level_label": "penalty"}
+    data = {
+        "x": [1, 10, 100, 1000],
+        "y": [1.0, 1e-2, 1e-4, 0.0],
+        "log": True,
+        "level": 1e-3,
+        "level_label": "penalty",
+    }
     svg = draw(Chart(kind="curve", title="", data=data))
     circles = [(float(e.attrib["cx"]), float(e.attrib["cy"])) for e in parsed(svg).iter("circle")]
     assert len(circles) == 3  # zero has no logarithm

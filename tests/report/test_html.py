@@ -62,7 +62,9 @@ class Page(HTMLParser):
         return [attributes for name, attributes in self.elements if name == tag]
 
     def text(self, tag=None):
-        return " ".join(" ".join(data for name, data in self.texts if tag is None or name == tag).split())
+        return " ".join(
+            " ".join(data for name, data in self.texts if tag is None or name == tag).split()
+        )
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +78,9 @@ def page(audit):
 
 
 def bare(claims=(), lacking=(), kind="no verdict", **changes):
-    certificate = Certificate(facts=Facts(subject="model", setting="checked"), claims=claims, lacking=lacking)
+    certificate = Certificate(
+        facts=Facts(subject="model", setting="checked"), claims=claims, lacking=lacking
+    )
     verdict = Verdict(kind=kind, sentence="Nothing can be said.")
     empty = {"title": "t", "target": "", "rows": 0, "columns": 0, "chips": (), "sections": ()}
     return Audit(**{**empty, "verdict": verdict, "certificate": certificate, **changes})
@@ -100,9 +104,14 @@ def test_the_page_is_whole_and_asks_for_nothing(page):
     policy = next(meta["content"] for meta in page.all("meta") if meta.get("http-equiv"))
     assert policy == "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
     attributes = {name for _, found in page.elements for name in found}
-    assert not {name for name in attributes if name.startswith("on")} | attributes & {"src", "xlink:href", "style"}
+    assert not {name for name in attributes if name.startswith("on")} | attributes & {
+        "src",
+        "xlink:href",
+        "style",
+    }
     places = {attributes["id"] for _, attributes in page.elements if "id" in attributes}
-    assert {link["href"] for link in page.all("a")} == {f"#{place}" for place in places}  # within the page only
+    # within the page only
+    assert {link["href"] for link in page.all("a")} == {f"#{place}" for place in places}
     assert not re.search(r"url\(|@import|http", page.text("style"))
 
 
@@ -110,7 +119,12 @@ def test_landmarks_and_headings(page):
     for landmark in ("header", "main", "footer", "h1"):
         assert len(page.all(landmark)) == 1
     headings = [data for name, data in page.texts if name == "h2" and data.strip()]
-    assert [heading.strip() for heading in headings] == ["Guaranteed", "Measured", "Assumptions", "Details"]
+    assert [heading.strip() for heading in headings] == [
+        "Guaranteed",
+        "Measured",
+        "Assumptions",
+        "Details",
+    ]
     assert all("scope" in attributes for attributes in page.all("th"))
 
 
@@ -127,18 +141,25 @@ def test_the_guarantees(audit, page):
     assert "Clopper–Pearson, half of δ 171 rows, 2 errors" in text
     assert "Clopper–Pearson, lower, δ/12 61 of 62 rows" in text
     assert "worst of 4" in text
-    labels = [claim.label.capitalize() for claim in audit.certificate.claims if claim.family == "slice"]
+    labels = [
+        claim.label.capitalize() for claim in audit.certificate.claims if claim.family == "slice"
+    ]
     assert all(label in text for label in labels)
 
 
 def test_what_sections_prove_stands_in_both_places(audit, page):
     text = page.text()
     line = "Also proved, each alone at its own confidence, not part of the 95% together"
-    assert f"{line}: Adversarial robustness : robust accuracy on new rows within 0.1, at least 88.1%" in text
+    assert (
+        f"{line}: Adversarial robustness : robust accuracy on new rows within 0.1, at least 88.1%"
+        in text
+    )
     assert "(95%), and 1 more" in text
     assert text.index(line) < text.index("no guarantee, unless marked as proved")
     card = text[text.index("no guarantee, unless") :]
-    assert "proved Robust accuracy on new rows within 0.1: at least 88.1% 95%, 139 of 150 rows" in card
+    assert (
+        "proved Robust accuracy on new rows within 0.1: at least 88.1% 95%, 139 of 150 rows" in card
+    )
     assert "proved Certified radius of row 7: at least 0.5 always" in card
     assert "vacuous Poison for a target that needs none: at least 0 is no information" in card
     assert "certified robust accuracy , C. J. Clopper" in card
@@ -168,9 +189,15 @@ def test_claims_of_sections_are_kept_and_stand_alone(audit):
         assert claim["assumptions"]
         assert set(claim["covers"]) == {"predictor", "loss", "population", "rows"}
     with pytest.raises(ValueError, match="of a section must stand alone"):
-        Section(key="k", title="T", claims=(clopper_pearson.certify(1, 9, 0.1, standing="together"),))
+        Section(
+            key="k", title="T", claims=(clopper_pearson.certify(1, 9, 0.1, standing="together"),)
+        )
     with pytest.raises(ValueError, match="must not read facts"):
-        Section(key="k", title="T", claims=(clopper_pearson.certify(1, 9, 0.1, sources={"errors": "risk.count"}),))
+        Section(
+            key="k",
+            title="T",
+            claims=(clopper_pearson.certify(1, 9, 0.1, sources={"errors": "risk.count"}),),
+        )
 
 
 def test_an_audit_of_version_2_has_no_claims_of_sections(audit):
@@ -196,7 +223,9 @@ def test_every_picture_is_well_formed(audit):
     assert len(pictures) > 15
     for picture in pictures:
         root = ElementTree.fromstring(picture)  # noqa: S314 - our own
-        assert root.attrib.get("aria-hidden") == "true" or (root.attrib["role"] == "img" and root[0].tag == "title")
+        assert root.attrib.get("aria-hidden") == "true" or (
+            root.attrib["role"] == "img" and root[0].tag == "title"
+        )
 
 
 def test_the_same_audit_gives_the_same_bytes(audit):
@@ -212,10 +241,14 @@ def test_the_page_is_small(audit):
 
 def test_a_huge_audit_stays_under_a_megabyte(audit):
     claims = [
-        clopper_pearson.certify(i % 7, 50, 1e-5, family="slice", standing="together", label=f"errors where column = {i}")
+        clopper_pearson.certify(
+            i % 7, 50, 1e-5, family="slice", standing="together", label=f"errors where column = {i}"
+        )
         for i in range(3000)
     ]
-    facts = Facts(subject="m", setting="s", values={f"fact {i}": list(range(100)) for i in range(3000)})
+    facts = Facts(
+        subject="m", setting="s", values={f"fact {i}": list(range(100)) for i in range(3000)}
+    )
     certificate = Certificate(facts=facts, claims=tuple(claims))
     text = render(replace(audit, certificate=certificate))
     assert len(text.encode()) < 1_000_000
@@ -232,7 +265,9 @@ def test_nothing_guaranteed_is_said_plainly():
 
 
 def test_vacuous_guarantees_stand_in_the_details():
-    vacuous = clopper_pearson.certify(1, 1, 0.025, standing="together", label="errors on a single row")
+    vacuous = clopper_pearson.certify(
+        1, 1, 0.025, standing="together", label="errors on a single row"
+    )
     text = Page(render(bare([vacuous]))).text()
     assert "Nothing is guaranteed on this page." in text
     assert "1 further claim is vacuous; see the details" in text
@@ -268,7 +303,12 @@ def test_regression_and_groups():
     assert "at most 8" in page.text()
     labels = [int(value > 8) for value in y]
     grouped = certify(
-        lambda X: [0] * len(X), X, labels, task="classification", classes=[0, 1], groups=[i // 4 for i in range(200)]
+        lambda X: [0] * len(X),
+        X,
+        labels,
+        task="classification",
+        classes=[0, 1],
+        groups=[i // 4 for i in range(200)],
     )
     assert "50 groups" in Page(render(replace(bare(), certificate=grouped))).text()
 
@@ -277,7 +317,15 @@ def test_inline_is_one_div_with_its_own_styles(audit):
     text = render_inline(audit)
     page = Page(text)
     assert page.elements[0] == ("div", {"class": "sl inline"})
-    assert not {name for name, _ in page.elements} & {"html", "body", "head", "main", "header", "footer", "meta"}
+    assert not {name for name, _ in page.elements} & {
+        "html",
+        "body",
+        "head",
+        "main",
+        "header",
+        "footer",
+        "meta",
+    }
     assert not any("id" in attributes for _, attributes in page.elements)
     rules = re.sub(r"@media[^{]*\{", "", page.text("style"))
     selectors = [s for rule in re.findall(r"([^{}]+)\{", rules) for s in rule.split(",")]
@@ -285,7 +333,8 @@ def test_inline_is_one_div_with_its_own_styles(audit):
     assert audit._repr_html_() == text
 
 
-# ── Escaping ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── Escaping
+# ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def assert_inert(text):
@@ -308,7 +357,14 @@ def test_hostile_names_are_only_text(renderer):
     assert len(renderer(SAMPLE["hostile_audit"]()).encode()) < 1_000_000
 
 
-@given(st.lists(st.text(min_size=1, max_size=80) | st.sampled_from(SAMPLE["HOSTILE"]), min_size=2, max_size=4, unique=True))
+@given(
+    st.lists(
+        st.text(min_size=1, max_size=80) | st.sampled_from(SAMPLE["HOSTILE"]),
+        min_size=2,
+        max_size=4,
+        unique=True,
+    )
+)
 @settings(max_examples=12, deadline=None)
 def test_any_name_is_only_text(names):
     plain = Page(render(SAMPLE["hostile_audit"](["name"] * len(names))))
@@ -331,18 +387,31 @@ def test_words():
     assert str(lead("Only one.")) == "Only one."
     assert str(prose("the column " + "x" * 5000)) == "the column " + "x" * 100 + "…"
     assert str(clip("<" * 200, 3)).startswith('<bdi title="&lt;')
-    assert [percent_sure(delta) for delta in (0.05, 0.07, 0.01, 0.001)] == ["95%", "93%", "99%", "99.9%"]
+    assert [percent_sure(delta) for delta in (0.05, 0.07, 0.01, 0.001)] == [
+        "95%",
+        "93%",
+        "99%",
+        "99.9%",
+    ]
 
 
 def test_shares_and_counts():
     certificate = Certificate(facts=Facts(subject="m", setting="s"), claims=())
-    whole, half, part = (clopper_pearson.certify(1, 1000, delta) for delta in (0.05, 0.025, 0.05 / 12))
-    assert [share_of(claim, certificate) for claim in (whole, half, part)] == ["all of δ", "half of δ", "δ/12"]
+    whole, half, part = (
+        clopper_pearson.certify(1, 1000, delta) for delta in (0.05, 0.025, 0.05 / 12)
+    )
+    assert [share_of(claim, certificate) for claim in (whole, half, part)] == [
+        "all of δ",
+        "half of δ",
+        "δ/12",
+    ]
     assert counts_of(whole, certificate) == "1,000 rows, 1 error"
     assert counts_of(hoeffding.certify(0.1, 50, 0.05), certificate) == "50 rows"
     assert counts_of(paired_difference.certify([0.0] * 9, [1.0] * 9, 0.05), certificate) == "9 rows"
     assert counts_of(conformal_radius.certify([0.1] * 99, 0.1, 0.05), certificate) == "99 rows"
-    assert counts_of(deterministic_linear_classifier.certify([0.5] * 7, 0.05), certificate) == "7 rows"
+    assert (
+        counts_of(deterministic_linear_classifier.certify([0.5] * 7, 0.05), certificate) == "7 rows"
+    )
     machines = poisoning_threshold_machines.certify(inner=[0.1] * 3, share=[0.6] * 3, together=2)
     assert counts_of(machines, certificate) == ""
     assert counts_of(adaboost_training_error.certify([0.2, 0.1]), certificate) == ""
@@ -351,11 +420,14 @@ def test_shares_and_counts():
 def test_columns_of_numbers_stand_to_the_right():
     table = Table(header=("name", "n", "word"), rows=(("a", "1,234", "x"), ("b", "5.6%", "7y")))
     section = Section(key="k", title="T", place="details", tables=(table,))
-    cells = [attributes.get("class") for attributes in Page(render(bare(sections=(section,)))).all("td")]
+    cells = [
+        attributes.get("class") for attributes in Page(render(bare(sections=(section,)))).all("td")
+    ]
     assert cells[:4] == ["r", None, "r", None]
 
 
-# ── Contrast ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── Contrast
+# ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def luminance(colour):
@@ -389,8 +461,14 @@ def test_a_reason_that_repeats_is_said_once():
     assert text.count(note) == 1
     assert own in text
     assert "The note on Model selection applies here too." in text
-    lacking = [Lacking("risk", f"{name}: the rows were seen before") for name in ("VC bound", "margin bound")]
-    lacking += [Lacking("risk", "no loss bound was stated"), Lacking("cost", "no loss bound was stated")]
+    lacking = [
+        Lacking("risk", f"{name}: the rows were seen before")
+        for name in ("VC bound", "margin bound")
+    ]
+    lacking += [
+        Lacking("risk", "no loss bound was stated"),
+        Lacking("cost", "no loss bound was stated"),
+    ]
     text = Page(render(bare(lacking=lacking))).text()
     assert text.count("the rows were seen before") == text.count("no loss bound was stated")
     assert "risk (VC bound, margin bound): the rows were seen before" in text

@@ -29,13 +29,19 @@ def audit():
 def test_what_it_says(audit):
     text = render(audit)
     assert text.startswith(
-        "### surelearn audit: breast\\_cancer, target diagnosis\n\nOn new rows like these, at most **4.2% errors**"
+        "### surelearn audit: breast\\_cancer, target diagnosis\n\nOn new rows like these, at most"
+        " **4.2% errors**"
     )
     assert "| Guaranteed, 95% together | measured | bound | why |" in text
-    assert "| Errors | 1.2% | at most **4.2%** | Clopper–Pearson, half of δ, 171 rows, 2 errors |" in text
+    assert (
+        "| Errors | 1.2% | at most **4.2%** | Clopper–Pearson, half of δ, 171 rows, 2 errors |"
+        in text
+    )
     assert "(worst of 4)" in text
     assert "**Also proved**, each alone at its own confidence" in text
-    assert "- Certified radius of row 7: at least **0.5** (always, distance to a hyperplane)" in text
+    assert (
+        "- Certified radius of row 7: at least **0.5** (always, distance to a hyperplane)" in text
+    )
     assert "needs none" not in text  # it says nothing
     assert "**warning** Three pairs of columns" in text
     assert "SL301" not in text  # a notice
@@ -54,7 +60,9 @@ def test_the_table_is_a_table(audit):
 
 def test_nothing_guaranteed():
     certificate = Certificate(
-        facts=Facts(subject="m", setting="s"), claims=(), lacking=(Lacking(what="risk", reason="no rows"),)
+        facts=Facts(subject="m", setting="s"),
+        claims=(),
+        lacking=(Lacking(what="risk", reason="no rows"),),
     )
     audit = Audit(title="t", target="", rows=1, columns=1, verdict=Verdict(kind="no verdict", sentence="None."), chips=(),
                   certificate=certificate, sections=())  # fmt: skip

@@ -1,4 +1,6 @@
-"""Cards in two columns: none is lost, each column keeps the page's order, and their heights are nearly the same."""
+"""Cards in two columns: none is lost, each column keeps the page's order, and their heights are
+nearly the same.
+"""
 
 import pytest
 
@@ -10,11 +12,18 @@ from surelearn.report.rows import Part
 
 def part(i, **holds):
     return Part(
-        section=Section(key=f"s{i}", title=f"S{i}", **holds), anchor=f"s{i}", question="", proved=(), vacuous=(), proofs=()
+        section=Section(key=f"s{i}", title=f"S{i}", **holds),
+        anchor=f"s{i}",
+        question="",
+        proved=(),
+        vacuous=(),
+        proofs=(),
     )
 
 
-@pytest.mark.parametrize("lengths", [[], [9], [5, 5], [40, 3, 3, 3], [2, 9, 4, 4, 30, 7, 1, 12], list(range(15))])
+@pytest.mark.parametrize(
+    "lengths", [[], [9], [5, 5], [40, 3, 3, 3], [2, 9, 4, 4, 30, 7, 1, 12], list(range(15))]
+)
 def test_no_half_is_empty(lengths):
     parts = [part(i, notes=("word " * 12,) * length) for i, length in enumerate(lengths)]
     left, right = two_columns(parts)
@@ -30,7 +39,11 @@ def test_no_half_is_empty(lengths):
 
 def test_what_a_card_holds_makes_it_taller():
     bare = height_of(Section(key="a", title="A"))
-    chart = Chart(kind="candidates", title="c", data={"names": ["a"] * 9, "values": [1.0] * 9, "errors": [0.0] * 9})
+    chart = Chart(
+        kind="candidates",
+        title="c",
+        data={"names": ["a"] * 9, "values": [1.0] * 9, "errors": [0.0] * 9},
+    )
     table = Table(header=("row", "words"), rows=(("1", "word " * 30),) * 3)
     held = [
         {"charts": (chart,)},
@@ -40,5 +53,7 @@ def test_what_a_card_holds_makes_it_taller():
     ]
     assert all(height_of(Section(key="a", title="A", **holds)) > bare for holds in held)
     assert height_of(Section(key="a", title="A", tables=(table,))) > height_of(
-        Section(key="a", title="A", tables=(Table(header=("row", "words"), rows=(("1", "word"),) * 3),))
+        Section(
+            key="a", title="A", tables=(Table(header=("row", "words"), rows=(("1", "word"),) * 3),)
+        )
     )

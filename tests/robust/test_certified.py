@@ -1,4 +1,6 @@
-"""Soundness: attacks inside a certified radius never succeed; for linear models just outside they always do."""
+"""Soundness: attacks inside a certified radius never succeed; for linear models just outside
+they always do.
+"""
 
 from __future__ import annotations
 
@@ -47,20 +49,30 @@ MODELS = {
     "network": MLPClassifier((8, 8), max_iter=60, random_state=0),
     "scaled": make_pipeline(StandardScaler(), LogisticRegression()),
     "scaled svc": make_pipeline(StandardScaler(), SVC()),
-    "scaled network": make_pipeline(StandardScaler(), MLPClassifier((8,), activation="tanh", max_iter=60, random_state=0)),
+    "scaled network": make_pipeline(
+        StandardScaler(), MLPClassifier((8,), activation="tanh", max_iter=60, random_state=0)
+    ),
 }
 
 
 def fitted(model, two):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return model.fit(IRIS[SPECIES < 2] if two else IRIS, SPECIES[SPECIES < 2] if two else SPECIES)
+        return model.fit(
+            IRIS[SPECIES < 2] if two else IRIS, SPECIES[SPECIES < 2] if two else SPECIES
+        )
 
 
 def worst_l1(model, X, radius, random):
     """All of the L1 ball in one column, and random points of its surface."""
     for i, (x, r) in enumerate(zip(X, radius, strict=True)):
-        corners = np.vstack([np.eye(4), -np.eye(4), random.dirichlet(np.ones(4), 100) * random.choice([-1, 1], (100, 4))])
+        corners = np.vstack(
+            [
+                np.eye(4),
+                -np.eye(4),
+                random.dirichlet(np.ones(4), 100) * random.choice([-1, 1], (100, 4)),
+            ]
+        )
         yield i, x + r * corners
 
 
@@ -78,7 +90,15 @@ def test_no_attack_succeeds_within_the_radius(model, two):
         assert np.median(proved.values) > 0
         radius = np.minimum(proved.values * (1 - 1e-6), 1e3)
         attack = projected_gradient(
-            model, X, said, radius=radius, norm=norm, where=where, steps=15, restarts=3, random_state=0
+            model,
+            X,
+            said,
+            radius=radius,
+            norm=norm,
+            where=where,
+            steps=15,
+            restarts=3,
+            random_state=0,
         )
         assert not attack.success.any()
         claim = proved.claim(3)
@@ -95,7 +115,9 @@ def test_no_attack_succeeds_within_the_radius(model, two):
 def test_the_radius_of_a_linear_model_is_exact(name, norm):
     model = fitted(MODELS[name], two=False)
     proved = certified_radii(model, IRIS[::5], norm=norm)
-    found = smallest_change(model, IRIS[::5], model.predict(IRIS[::5]), largest=10.0, norm=norm, steps=60, rounds=12)
+    found = smallest_change(
+        model, IRIS[::5], model.predict(IRIS[::5]), largest=10.0, norm=norm, steps=60, rounds=12
+    )
     assert proved.exact
     np.testing.assert_allclose(found.distance, proved.values, rtol=0.02)
     assert (found.distance >= proved.values * (1 - 1e-9)).all()
@@ -108,7 +130,11 @@ def votes(weights):
     """Machines 0-1, 0-2 and 1-2, positive for the second; the model always says 0."""
     form = LinearForm(np.array(weights)[:, None], np.zeros(3))
     return ScoreFunction(
-        "votes", form.values, lambda X: np.zeros(len(X), dtype=int), (0, 1, 2), closed=Closed(form, None, "pairs")
+        "votes",
+        form.values,
+        lambda X: np.zeros(len(X), dtype=int),
+        (0, 1, 2),
+        closed=Closed(form, None, "pairs"),
     )
 
 
@@ -117,7 +143,9 @@ def test_a_class_that_lost_a_pair_is_not_certified():
     proved = certified_radii(votes([1.0, 1.0, -1.0]), X)
     assert proved.values[0] == 0.0, "class 1 wins, and the model says 0"
     assert proved.values[1] == pytest.approx(2.0), "class 0 wins both its pairs"
-    assert (certified_radii(votes([-1.0, 1.0, -1.0]), X).values == 0).all(), "each class wins one pair"
+    assert (certified_radii(votes([-1.0, 1.0, -1.0]), X).values == 0).all(), (
+        "each class wins one pair"
+    )
 
 
 def test_columns_that_do_not_move_are_not_counted():
@@ -131,7 +159,9 @@ def test_columns_that_do_not_move_are_not_counted():
 
 def test_without_a_theorem_there_is_a_reason():
     tree = DecisionTreeClassifier().fit(IRIS, SPECIES)
-    with pytest.raises(NotCertified, match=r"no radius is certified for DecisionTreeClassifier.*no gradient"):
+    with pytest.raises(
+        NotCertified, match=r"no radius is certified for DecisionTreeClassifier.*no gradient"
+    ):
         certified_radii(tree, IRIS)
     with pytest.raises(NotCertified, match="sigmoid"):
         certified_radii(SVC(kernel="sigmoid").fit(IRIS, SPECIES), IRIS)
@@ -141,7 +171,11 @@ def test_without_a_theorem_there_is_a_reason():
         certified_radii(tree, IRIS, norm="l0")  # pyright: ignore[reportArgumentType]
     with pytest.raises(NotCertified, match=r"GaussianNB.*quadratic"):
         certified_radii(GaussianNB().fit(IRIS, SPECIES), IRIS)
-    for regressor in (LinearRegression(), MLPRegressor(hidden_layer_sizes=(2,), solver="lbfgs", max_iter=1000), SVR()):
+    for regressor in (
+        LinearRegression(),
+        MLPRegressor(hidden_layer_sizes=(2,), solver="lbfgs", max_iter=1000),
+        SVR(),
+    ):
         with pytest.raises(NotCertified, match="predicts numbers, and radii are about classes"):
             certified_radii(regressor.fit(IRIS, SPECIES), IRIS)
     holes = np.where(np.arange(150)[:, None] == 2, np.nan, IRIS)
@@ -171,7 +205,9 @@ def convolution():
         torch.nn.BatchNorm2d(4),
         torch.nn.LeakyReLU(0.1),
         torch.nn.Conv2d(4, 4, 2, groups=2),
-        torch.nn.Sequential(torch.nn.GELU(), torch.nn.AvgPool2d(2, stride=1), torch.nn.Dropout(0.3)),
+        torch.nn.Sequential(
+            torch.nn.GELU(), torch.nn.AvgPool2d(2, stride=1), torch.nn.Dropout(0.3)
+        ),
         torch.nn.Flatten(),
         torch.nn.Linear(16, 10),
         torch.nn.LogSoftmax(dim=1),
@@ -187,7 +223,9 @@ def test_a_convolutional_network_holds_within_its_radius(norm):
     f = score_function(inner, shape=(1, 8, 8))
     proved = certified_radii(f, X[600:700], norm=norm)
     assert proved.values.max() > 0.001
-    attack = projected_gradient(f, X[600:700], f.predict(X[600:700]), radius=proved.values * 0.999, norm=norm)
+    attack = projected_gradient(
+        f, X[600:700], f.predict(X[600:700]), radius=proved.values * 0.999, norm=norm
+    )
     assert not attack.success.any()
     with pytest.raises(NotCertified, match="Unflatten is not known"):
         certified_radii(made, X[600:700])
@@ -214,7 +252,9 @@ def test_layers_are_bounded_by_what_is_claimed(layer):
     width = made(torch.zeros(1, 2, 6, 6, dtype=torch.float64)).shape[1]
     whole = torch.nn.Sequential(*made, torch.nn.Linear(width, 2)).double()
     x = torch.randn(2, 6, 6, dtype=torch.float64)
-    jacobian = torch.autograd.functional.jacobian(lambda z: made(z[None])[0], x).reshape(width, -1).numpy()
+    jacobian = (
+        torch.autograd.functional.jacobian(lambda z: made(z[None])[0], x).reshape(width, -1).numpy()
+    )
     for norm in ("l2", "linf"):
         bound = slopes(score_function(whole, shape=(2, 6, 6)), norm).before
         assert matrix_norm(jacobian, norm) <= bound * (1 + 1e-8)
@@ -222,14 +262,19 @@ def test_layers_are_bounded_by_what_is_claimed(layer):
 
 
 def test_a_mean_over_part_of_a_window_is_refused():
-    for odd in (torch.nn.AvgPool2d(2, padding=1, count_include_pad=False), torch.nn.AvgPool2d(2, divisor_override=1)):
+    for odd in (
+        torch.nn.AvgPool2d(2, padding=1, count_include_pad=False),
+        torch.nn.AvgPool2d(2, divisor_override=1),
+    ):
         whole = torch.nn.Sequential(odd, torch.nn.Flatten(), torch.nn.Linear(16, 2))
         with pytest.raises(NotCertified, match="other than its whole window"):
             certified_radii(score_function(whole, shape=(1, 6, 6)), np.zeros((1, 36)))
 
 
 def test_circular_padding_wider_than_the_kernel_has_no_known_slope():
-    """Wrapped copies of an input are counted once by the bound: weight 1, true norm above 2, bound 1."""
+    """Wrapped copies of an input are counted once by the bound: weight 1, true norm above 2,
+    bound 1.
+    """
     from surelearn.robust.lipschitz import _convolution
 
     wide = torch.nn.Conv2d(1, 1, 1, padding=3, padding_mode="circular")
@@ -268,7 +313,9 @@ def with_a_forward_of_its_own(net):
 
 
 def compiled_otherwise(net):
-    net[0]._compiled_call_impl = lambda x: torch.nn.functional.linear(10 * x, net[0].weight, net[0].bias)
+    net[0]._compiled_call_impl = lambda x: torch.nn.functional.linear(
+        10 * x, net[0].weight, net[0].bias
+    )
     return net
 
 
@@ -295,14 +342,24 @@ MUTANTS = {
     "a parametrization": (parametrized, "ParametrizedLinear is not known"),
     "another layer": (another_layer, "the layer Linear is not known"),
     "another Sequential": (lambda net: Sequential(*net), "the layer Sequential is not known"),
-    "nested": (lambda net: torch.nn.Sequential(Sequential(*list(net)[:2]), net[2]), "the layer Sequential is not known"),
-    "a softmax over rows": (lambda net: torch.nn.Sequential(*net, torch.nn.Softmax(dim=0)), "its last layer is not linear"),
+    "nested": (
+        lambda net: torch.nn.Sequential(Sequential(*list(net)[:2]), net[2]),
+        "the layer Sequential is not known",
+    ),
+    "a softmax over rows": (
+        lambda net: torch.nn.Sequential(*net, torch.nn.Softmax(dim=0)),
+        "its last layer is not linear",
+    ),
 }
 
 
 def small_net(outputs=3):
     torch.manual_seed(0)
-    return torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, outputs)).double().eval()
+    return (
+        torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, outputs))
+        .double()
+        .eval()
+    )
 
 
 @pytest.mark.parametrize("name", MUTANTS)
@@ -314,7 +371,9 @@ def test_a_network_that_is_more_than_its_layers_is_not_certified(name):
 
 
 def test_a_hook_on_all_modules_is_a_hook():
-    hook = torch.nn.modules.module.register_module_forward_pre_hook(lambda _, inputs: (10 * inputs[0],))
+    hook = torch.nn.modules.module.register_module_forward_pre_hook(
+        lambda _, inputs: (10 * inputs[0],)
+    )
     try:
         with pytest.raises(NotCertified, match="a hook on its layer"):
             certified_radii(small_net(), IRIS)
@@ -326,16 +385,21 @@ def test_a_network_faster_than_its_layers_is_not_certified(monkeypatch):
     net = small_net()
     for softmax in (torch.nn.Softmax(1), torch.nn.LogSoftmax(-1)):
         for norm in ("l2", "linf", "l1"):
-            assert (certified_radii(torch.nn.Sequential(*net, softmax), IRIS, norm=norm).values > 0).all()
+            assert (
+                certified_radii(torch.nn.Sequential(*net, softmax), IRIS, norm=norm).values > 0
+            ).all()
     own = torch.nn.Linear.forward
-    monkeypatch.setattr(torch.nn.Linear, "forward", lambda self, x: own(self, 10 * x))  # the class itself is another one now
+    # the class itself is another one now
+    monkeypatch.setattr(torch.nn.Linear, "forward", lambda self, x: own(self, 10 * x))
     for norm in ("l2", "linf", "l1"):
         with pytest.raises(NotCertified, match="change faster than its layers can"):
             certified_radii(net, IRIS, norm=norm)
 
 
 def test_a_last_layer_that_is_not_one_score_a_class_is_refused():
-    net = torch.nn.Sequential(torch.nn.Unflatten(1, (2, 2)), torch.nn.Linear(2, 3), torch.nn.Flatten()).double()
+    net = torch.nn.Sequential(
+        torch.nn.Unflatten(1, (2, 2)), torch.nn.Linear(2, 3), torch.nn.Flatten()
+    ).double()
     with pytest.raises(NotCertified, match="Unflatten"):
         certified_radii(net, IRIS)
     net = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.Flatten()).double()

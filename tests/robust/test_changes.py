@@ -1,4 +1,6 @@
-"""Small changes of a table's rows, as anybody may ask for them: what is found is true of the model."""
+"""Small changes of a table's rows, as anybody may ask for them: what is found is true of the
+model.
+"""
 
 import numpy as np
 import pandas as pd
@@ -35,13 +37,18 @@ def test_the_smallest_change_of_a_linear_model_is_its_margin(rows):
             at = moves.positions[moves.names.index(name)]
             assert moved[0, at] == old
             moved[0, at] = new
-        assert (model.predict(X[[change.row]])[0], model.predict(moved)[0]) == (change.before, change.after)
+        assert (model.predict(X[[change.row]])[0], model.predict(moved)[0]) == (
+            change.before,
+            change.after,
+        )
         assert change.before != change.after
 
 
 def test_without_a_gradient_it_is_found_by_predictions_and_says_so(rows):
     X, y = rows
-    found = attack_table(RandomForestClassifier(10, random_state=0).fit(X, y), X, y, moves_of({}, X, X), pool=X)
+    found = attack_table(
+        RandomForestClassifier(10, random_state=0).fit(X, y), X, y, moves_of({}, X, X), pool=X
+    )
     assert not isinstance(found, Lacking)
     assert "gradient" in found.gradients.reason
     assert (found.distance > 0).any()
@@ -50,11 +57,18 @@ def test_without_a_gradient_it_is_found_by_predictions_and_says_so(rows):
 def test_a_model_that_gives_no_answer_is_lacking(rows):
     X, y = rows
     moves = moves_of({}, X, X)
-    assert str(attack_table(lambda X: np.full(len(X), np.nan), X, y, moves, pool=X)) == "no attack: the model predicts NaN"
-    assert "shape (80, 2)" in str(attack_table(lambda X: np.zeros((len(X), 2)), X, y, moves, pool=X))
+    assert (
+        str(attack_table(lambda X: np.full(len(X), np.nan), X, y, moves, pool=X))
+        == "no attack: the model predicts NaN"
+    )
+    assert "shape (80, 2)" in str(
+        attack_table(lambda X: np.zeros((len(X), 2)), X, y, moves, pool=X)
+    )
     assert isinstance(move_predictions(lambda X: np.full(len(X), np.inf), X, moves, [0.1]), Lacking)
     frame = pd.DataFrame({"kind": ["a", "b"]})
-    said = substitute_categories(lambda f: np.where(f["kind"] == "c", np.nan, 1.0), frame, np.ones(2), {"kind": ["a", "c"]})
+    said = substitute_categories(
+        lambda f: np.where(f["kind"] == "c", np.nan, 1.0), frame, np.ones(2), {"kind": ["a", "c"]}
+    )
     assert isinstance(said, Lacking)
 
 
@@ -79,7 +93,13 @@ def test_the_predictions_of_a_linear_regression_move_by_its_weights():
     moves = moves_of({}, X, X)
     found = move_predictions(model, X, moves, [0.0, 0.05, 0.1])
     assert not isinstance(found, Lacking)
-    inside = (np.abs(X) + 0.1 * moves.scale < np.minimum(np.abs(moves.low), np.abs(moves.high))).all(axis=1)
+    inside = (
+        np.abs(X) + 0.1 * moves.scale < np.minimum(np.abs(moves.low), np.abs(moves.high))
+    ).all(axis=1)
     reach = (np.abs(model.coef_) * moves.scale).sum()
-    np.testing.assert_allclose(found.largest[:, inside], np.outer([0.0, 0.05, 0.1], np.full(inside.sum(), reach)), rtol=1e-9)
+    np.testing.assert_allclose(
+        found.largest[:, inside],
+        np.outer([0.0, 0.05, 0.1], np.full(inside.sum(), reach)),
+        rtol=1e-9,
+    )
     np.testing.assert_array_equal(found.before, model.predict(X))

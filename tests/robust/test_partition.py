@@ -1,4 +1,6 @@
-"""The vote of partitions: a learner like any other, whose certificate no inserted or deleted rows can break."""
+"""The vote of partitions: a learner like any other, whose certificate no inserted or deleted
+rows can break.
+"""
 
 import hashlib
 import itertools
@@ -19,7 +21,9 @@ from surelearn.robust.partition import PartitionClassifier, deterministic, parti
 def rows(n=120, seed=0, classes=2):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 2)).round(3)
-    return X, np.clip(np.floor(X[:, 0] + 0.2 * rng.normal(size=n) + classes / 2), 0, classes - 1).astype(int)
+    return X, np.clip(
+        np.floor(X[:, 0] + 0.2 * rng.normal(size=n) + classes / 2), 0, classes - 1
+    ).astype(int)
 
 
 TREE = DecisionTreeClassifier(max_depth=2, random_state=0)
@@ -33,7 +37,8 @@ def test_no_single_insertion_or_deletion_breaks_a_certificate():
     assert certified.any()
     changed = 0
     others = [(np.delete(X, i, 0), np.delete(y, i)) for i in range(len(X))]
-    others += [(np.vstack([X, x]), np.append(y, c)) for x in points for c in (-1, 0, 1, 2)]  # new classes, too
+    # new classes, too
+    others += [(np.vstack([X, x]), np.append(y, c)) for x in points for c in (-1, 0, 1, 2)]
     for X_other, y_other in others:
         after = PartitionClassifier(TREE, partitions=6).fit(X_other, y_other).predict(points)
         assert (after == before)[certified].all()
@@ -42,12 +47,20 @@ def test_no_single_insertion_or_deletion_breaks_a_certificate():
 
 
 def strongest_rows(model, point, before, target):
-    """A row for each partition whose learner does not vote for ``target``, next to the point; the winner's voters first."""
+    """A row for each partition whose learner does not vote for ``target``, next to the point;
+    the winner's voters first.
+    """
     near = point + np.random.default_rng(0).normal(size=(2000, 2)) * 1e-3
     row_of = dict(zip(partition_of(near, model.partitions).tolist(), near, strict=True))
     voters = zip(model.labels_, model.estimators_, strict=True)
-    votes = [model.classes_[held[0 if e is None else int(e.predict(point[None])[0])]] for held, e in voters]
-    against = sorted((part for part, vote in enumerate(votes) if vote != target), key=lambda part: votes[part] != before)
+    votes = [
+        model.classes_[held[0 if e is None else int(e.predict(point[None])[0])]]
+        for held, e in voters
+    ]
+    against = sorted(
+        (part for part, vote in enumerate(votes) if vote != target),
+        key=lambda part: votes[part] != before,
+    )
     return np.array([row_of[part] for part in against])
 
 
@@ -62,7 +75,11 @@ def test_an_attack_that_turns_a_partition_with_each_row_needs_more_rows_than_cer
         for target, count in itertools.product({-1, *range(classes)} - {before}, turned):
             poison = strongest_rows(model, point, before, target)[:count]
             X_other, y_other = np.vstack([X, poison]), np.append(y, [target] * len(poison))
-            after = PartitionClassifier(model.base, partitions=15).fit(X_other, y_other).predict(point[None])[0]
+            after = (
+                PartitionClassifier(model.base, partitions=15)
+                .fit(X_other, y_other)
+                .predict(point[None])[0]
+            )
             turned[count] |= after != before
         assert not turned[certified]
         tight += turned[certified + 1]
@@ -90,10 +107,15 @@ def test_random_poison_never_breaks_a_certificate():
 
 
 class Picky(ClassifierMixin, BaseEstimator):
-    """One answer for all points, which depends on every bit of the rows, the labels and their order."""
+    """One answer for all points, which depends on every bit of the rows, the labels and their
+    order.
+    """
 
     def fit(self, X, y):
-        self.classes_, self.answer_ = np.unique(y), hashlib.sha256(X.tobytes() + y.tobytes()).digest()[0] % 2
+        self.classes_, self.answer_ = (
+            np.unique(y),
+            hashlib.sha256(X.tobytes() + y.tobytes()).digest()[0] % 2,
+        )
         return self
 
     def predict(self, X):
@@ -109,7 +131,9 @@ def test_the_order_of_rows_and_the_sign_of_zero_do_not_matter():
     points, _ = rows(10, seed=1)
     for base in (Picky(), make_pipeline(StandardScaler(), LogisticRegression())):
         model, again = (PartitionClassifier(base, partitions=20) for _ in range(2))
-        np.testing.assert_array_equal(model.fit(X, y).votes(points), again.fit(other[order], y[order]).votes(points))
+        np.testing.assert_array_equal(
+            model.fit(X, y).votes(points), again.fit(other[order], y[order]).votes(points)
+        )
 
 
 def test_a_row_changes_one_partition_only():
@@ -119,7 +143,9 @@ def test_a_row_changes_one_partition_only():
         after = PartitionClassifier(Picky(), partitions=20).fit(X_other, y_other)
         assert np.abs(after.sizes_ - before.sizes_).sum() == 1
         same = after.sizes_ == before.sizes_
-        answers = [[e.answer_ for e in np.array(model.estimators_)[same]] for model in (before, after)]
+        answers = [
+            [e.answer_ for e in np.array(model.estimators_)[same]] for model in (before, after)
+        ]
         assert answers[0] == answers[1]
 
 
@@ -129,24 +155,34 @@ def test_a_class_that_no_row_had_may_win_a_tie():
     y, point = np.repeat([0, 1], 100), np.zeros((1, 2))
     model = PartitionClassifier(KNeighborsClassifier(n_neighbors=1), partitions=4).fit(X, y)
     assert model.votes(point).tolist() == [[4, 0]]
-    assert model.unchanged_rows(point) == 1  # not 2: two votes for an earlier class tie with two that are left
+    # not 2: two votes for an earlier class tie with two that are left
+    assert model.unchanged_rows(point) == 1
     poison = strongest_rows(model, point[0], 0, -1)[:2]
-    after = PartitionClassifier(model.base, partitions=4).fit(np.vstack([X, poison]), np.append(y, [-1, -1]))
+    after = PartitionClassifier(model.base, partitions=4).fit(
+        np.vstack([X, poison]), np.append(y, [-1, -1])
+    )
     assert after.predict(point) == -1
 
 
 def test_a_scaler_outside_the_vote_breaks_what_was_certified_inside_does_not():
-    """The wrong use: one row, inserted before all rows are scaled together, reaches every learner."""
+    """The wrong use: one row, inserted before all rows are scaled together, reaches every
+    learner.
+    """
     X, y = rows(200)
     points, _ = rows(50, seed=1)
     poison = np.vstack([X, [[1e6, 0.0]]]), np.append(y, 0)
 
     def predictions(model, scaler, X, y):
         model.fit(scaler.fit_transform(X), y)
-        return model.predict(scaler.transform(points)), model.unchanged_rows(scaler.transform(points)) >= 1
+        return model.predict(scaler.transform(points)), model.unchanged_rows(
+            scaler.transform(points)
+        ) >= 1
 
     outside = StandardScaler(), PartitionClassifier(LogisticRegression(), partitions=11)
-    inside = FunctionTransformer(), PartitionClassifier(make_pipeline(StandardScaler(), LogisticRegression()), partitions=11)
+    inside = (
+        FunctionTransformer(),
+        PartitionClassifier(make_pipeline(StandardScaler(), LogisticRegression()), partitions=11),
+    )
     for broken, (scaler, model) in ((True, outside), (False, inside)):
         before, certified = predictions(model, scaler, X, y)
         after, _ = predictions(model, scaler, *poison)
@@ -158,7 +194,9 @@ def test_partitions_are_disjoint_and_about_equal():
     model = PartitionClassifier(partitions=10).fit(X, y)
     assert model.sizes_.sum() == 1000
     assert 60 < model.sizes_.min() <= model.sizes_.max() < 150
-    np.testing.assert_array_equal(partition_of(X, 10)[:5], partition_of(X[:5].astype(np.float32).astype(float).round(3), 10))
+    np.testing.assert_array_equal(
+        partition_of(X, 10)[:5], partition_of(X[:5].astype(np.float32).astype(float).round(3), 10)
+    )
 
 
 def test_empty_partitions_do_not_vote():
@@ -173,7 +211,9 @@ def test_claims():
     model = PartitionClassifier(TREE, partitions=21).fit(X, y)
     claims = model.claims(X[:5])
     assert [claim.value for claim in claims] == model.unchanged_rows(X[:5]).tolist()
-    assert all(claim.confidence == "always" and claim.recompute() == claim.value for claim in claims)
+    assert all(
+        claim.confidence == "always" and claim.recompute() == claim.value for claim in claims
+    )
     assert any("deterministic" in line for line in claims[0].assumptions)
     new, truth = rows(500, seed=5)
     plain, under = (model.poisoned_accuracy(new, truth, count) for count in (0, 5))
@@ -191,7 +231,10 @@ def test_claims():
         (PartitionClassifier(partitions=0), "partitions must be a whole number of at least 1"),
         (PartitionClassifier(partitions=2.5), "partitions must be a whole number"),
         (PartitionClassifier("tree"), "base must be a scikit-learn classifier, not str"),
-        (PartitionClassifier(DecisionTreeClassifier(random_state=np.random.RandomState(0))), "moves on with every fit"),
+        (
+            PartitionClassifier(DecisionTreeClassifier(random_state=np.random.RandomState(0))),
+            "moves on with every fit",
+        ),
     ],
 )
 def test_bad_input(model, message):

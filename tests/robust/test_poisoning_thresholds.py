@@ -1,4 +1,6 @@
-"""Thresholds of poison as a user calls them: for scikit-learn's models and ours, in pipelines, or why there are none."""
+"""Thresholds of poison as a user calls them: for scikit-learn's models and ours, in pipelines,
+or why there are none.
+"""
 
 import numpy as np
 import pytest
@@ -21,7 +23,9 @@ T = X @ [1.0, -0.4, 2.0] + 3.0
 
 def test_a_pipeline_has_the_threshold_of_its_learner_in_prepared_columns():
     Z = StandardScaler().fit_transform(X)
-    whole = poisoning_thresholds(make_pipeline(StandardScaler(), LogisticRegression()).fit(X, Y), X, Y)
+    whole = poisoning_thresholds(
+        make_pipeline(StandardScaler(), LogisticRegression()).fit(X, Y), X, Y
+    )
     alone = poisoning_thresholds(LogisticRegression().fit(Z, Y), Z, Y)
     assert [one.claim.value for one in whole] == pytest.approx([one.claim.value for one in alone])
     assert all(one.claim.recompute() == one.claim.value for one in whole)
@@ -31,7 +35,9 @@ def test_a_pipeline_has_the_threshold_of_its_learner_in_prepared_columns():
 
 def test_liblinear_penalizes_its_intercept():
     """½(‖w‖² + (b/s)²) + C·Σ loss: the slope of the total penalty along the weights comes in."""
-    model = LogisticRegression(solver="liblinear", C=0.5, intercept_scaling=2.0, tol=1e-10).fit(X, Y)
+    model = LogisticRegression(solver="liblinear", C=0.5, intercept_scaling=2.0, tol=1e-10).fit(
+        X, Y
+    )
     found = {one.claim.label: one.claim for one in poisoning_thresholds(model, X, Y)}
     claim = next(claim for label, claim in found.items() if "flip" in label)
     penalty = 1 / (2 * 0.5 * len(Y))
@@ -64,7 +70,11 @@ def test_the_rows_must_be_those_of_the_fit():
 
 
 def test_without_a_known_minimizer_there_is_a_reason():
-    for model, y in ((GaussianNB(), Y), (SVC(class_weight="balanced"), Y), (linear.LogisticRegression(finish=None), Y)):
+    for model, y in (
+        (GaussianNB(), Y),
+        (SVC(class_weight="balanced"), Y),
+        (linear.LogisticRegression(finish=None), Y),
+    ):
         found = poisoning_thresholds(model.fit(X, y), X, y)
         assert isinstance(found, Lacking)
         assert "it needs the minimizer of a convex loss" in found.reason

@@ -1,4 +1,6 @@
-"""The smoothed classifier: right as often as it says, where the truth is known, and abstaining where it should."""
+"""The smoothed classifier: right as often as it says, where the truth is known, and abstaining
+where it should.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ def test_radii_exceed_the_truth_no_more_often_than_alpha():
     """The smoothed halfspace is the halfspace, whose radius at x is |x₁|."""
     X = np.column_stack([np.full(3000, 0.3), np.zeros(3000)])
     alpha = 0.1
-    found = SmoothedClassifier(halfspace, sigma=0.5, alpha=alpha, samples=100, select=20, random_state=0).certify(X)
+    found = SmoothedClassifier(
+        halfspace, sigma=0.5, alpha=alpha, samples=100, select=20, random_state=0
+    ).certify(X)
     too_large = np.mean((found.values > 0.3) | ((found.labels == 0) & ~found.abstained))
     assert 0.3 * alpha <= too_large <= alpha + 3 * np.sqrt(alpha * (1 - alpha) / 3000)
     naive = 0.5 * norm.ppf(np.clip(found.successes / found.n, 1e-9, 1 - 1e-9))
@@ -27,7 +31,9 @@ def test_radii_exceed_the_truth_no_more_often_than_alpha():
 def test_decisions_are_wrong_no_more_often_than_alpha_and_abstain_near_the_boundary():
     X = np.column_stack([np.full(2000, 0.02), np.zeros(2000)])
     alpha = 0.05
-    found = SmoothedClassifier(halfspace, sigma=0.5, alpha=alpha, samples=100, random_state=0).decide(X)
+    found = SmoothedClassifier(
+        halfspace, sigma=0.5, alpha=alpha, samples=100, random_state=0
+    ).decide(X)
     assert found.abstained.mean() > 0.8
     assert np.mean((found.labels == 0) & ~found.abstained) <= alpha
     far = SmoothedClassifier(halfspace, sigma=0.5, random_state=0).decide(X + 1.0)
@@ -41,7 +47,10 @@ def test_scale_measures_columns_and_fixes_them():
     one = SmoothedClassifier(halfspace, **options).certify(X / 10)
     ten = SmoothedClassifier(halfspace, scale=[10.0, 1.0], **options).certify(X)
     assert one.values == pytest.approx(ten.values)
-    assert SmoothedClassifier(halfspace, scale=[0.0, 1.0], **options).certify(X / 1e6).successes[0] == 1000
+    assert (
+        SmoothedClassifier(halfspace, scale=[0.0, 1.0], **options).certify(X / 1e6).successes[0]
+        == 1000
+    )
 
 
 def test_claims_and_seeds():
@@ -55,7 +64,9 @@ def test_claims_and_seeds():
     assert claim.covers.predictor == "smoothed"
     other = SmoothedClassifier(halfspace, sigma=0.5, random_state=4).certify(X)
     assert (other.successes != found.successes).any()
-    words = SmoothedClassifier(lambda X: np.where(X[:, 0] > 0, "yes", "no"), sigma=0.1, random_state=0)
+    words = SmoothedClassifier(
+        lambda X: np.where(X[:, 0] > 0, "yes", "no"), sigma=0.1, random_state=0
+    )
     assert words.predict(X).tolist() == ["yes", "yes"]
 
 
@@ -64,7 +75,9 @@ def test_the_certificate_pays_alpha_and_holds_as_often_as_it_says():
     random, radius, delta, misses = np.random.default_rng(0), 0.3, 0.2, 0
     for trial in range(60):
         X = random.uniform(-1, 1, (60, 1))
-        model = SmoothedClassifier(halfspace, sigma=0.3, alpha=0.01, samples=200, select=20, random_state=trial)
+        model = SmoothedClassifier(
+            halfspace, sigma=0.3, alpha=0.01, samples=200, select=20, random_state=trial
+        )
         certificate = certify_robustness(model, X, halfspace(X), radius=radius, delta=delta)
         misses += certificate["robust accuracy"].value > 1 - radius
         assert certificate.verify()

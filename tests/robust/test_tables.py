@@ -33,18 +33,25 @@ def model_of(scaler, learner):
 def test_the_radius_of_a_linear_model_is_its_score_over_its_slopes():
     model = model_of(StandardScaler(), LogisticRegression())
     found = table_radii(model, FRAME)
-    slopes = np.abs(model[-1].coef_[0][:2]).sum()  # standard deviations of these rows are the units, all numbers at once
-    np.testing.assert_allclose(found.values, np.abs(model.decision_function(FRAME)) / slopes, rtol=1e-6)
+    # standard deviations of these rows are the units, all numbers at once
+    slopes = np.abs(model[-1].coef_[0][:2]).sum()
+    np.testing.assert_allclose(
+        found.values, np.abs(model.decision_function(FRAME)) / slopes, rtol=1e-6
+    )
     assert found.exact
     moved = FRAME.copy()
     step = -np.sign(model.decision_function(FRAME))[:, None] * np.sign(model[-1].coef_[0][:2])
     moved[NUMBERS] += step * 1.001 * found.values[:, None] * FRAME[NUMBERS].std(ddof=0).to_numpy()
-    assert (model.predict(moved) != model.predict(FRAME)).all(), "a radius a thousandth larger is false"
+    assert (model.predict(moved) != model.predict(FRAME)).all(), (
+        "a radius a thousandth larger is false"
+    )
 
 
 def test_a_decision_threshold_moves_the_boundary():
     inside = model_of(StandardScaler(), LogisticRegression())
-    model = FixedThresholdClassifier(inside, threshold=0.8, pos_label=1, response_method="predict_proba").fit(FRAME, Y)
+    model = FixedThresholdClassifier(
+        inside, threshold=0.8, pos_label=1, response_method="predict_proba"
+    ).fit(FRAME, Y)
     inside = model.estimator_
     slopes = np.abs(inside[-1].coef_[0][:2]).sum()
     distance = np.abs(inside.decision_function(FRAME) - np.log(0.8 / 0.2))
@@ -55,7 +62,9 @@ def test_a_decision_threshold_moves_the_boundary():
 def test_a_threshold_around_a_plain_model_has_radii_too(response):
     X = FRAME[NUMBERS].to_numpy() / [12.0, 900.0]
     level = 0.8 if response == "predict_proba" else 1.1
-    model = FixedThresholdClassifier(LogisticRegression(), threshold=level, pos_label=0, response_method=response).fit(X, Y)
+    model = FixedThresholdClassifier(
+        LogisticRegression(), threshold=level, pos_label=0, response_method=response
+    ).fit(X, Y)
     inside = model.estimator_
     at = -np.log(0.8 / 0.2) if response == "predict_proba" else -1.1
     distance = np.abs(inside.decision_function(X) - at) / np.linalg.norm(inside.coef_)
@@ -63,8 +72,13 @@ def test_a_threshold_around_a_plain_model_has_radii_too(response):
 
 
 def test_why_there_is_none():
-    binned = model_of(KBinsDiscretizer(quantile_method="averaged_inverted_cdf"), LogisticRegression())
+    binned = model_of(
+        KBinsDiscretizer(quantile_method="averaged_inverted_cdf"), LogisticRegression()
+    )
     assert "how the step" in table_radii(binned, FRAME).reason
-    assert "made of trees" in table_radii(model_of(StandardScaler(), RandomForestClassifier(3)), FRAME).reason
+    assert (
+        "made of trees"
+        in table_radii(model_of(StandardScaler(), RandomForestClassifier(3)), FRAME).reason
+    )
     model = model_of(StandardScaler(), LogisticRegression())
     assert isinstance(table_radii(model, FRAME, kinds=dict.fromkeys(FRAME, "category")), Lacking)

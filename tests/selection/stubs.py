@@ -5,7 +5,9 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 
 
 class Columns(ClassifierMixin, BaseEstimator):
-    """Predicts with one of the columns, whatever it is fitted on; as a nested family with every column in turn."""
+    """Predicts with one of the columns, whatever it is fitted on; as a nested family with every
+    column in turn.
+    """
 
     fits = 0
 
@@ -31,7 +33,9 @@ class Slow(Columns):
 
 
 def coins(trial, n, columns, wrong=0.5):
-    """Labels of a fair coin, and columns that are each wrong about a row with a probability, one or one a column."""
+    """Labels of a fair coin, and columns that are each wrong about a row with a probability,
+    one or one a column.
+    """
     rng = np.random.default_rng([trial, n, columns])
     y = rng.integers(2, size=n)
     return np.where(rng.random((n, columns)) < wrong, 1 - y[:, None], y[:, None]), y

@@ -42,7 +42,13 @@ def test_every_criterion_is_described():
     assert len(set(NAMES)) == len(NAMES) == 12
     for criterion in criteria():
         assert isinstance(criterion, Criterion)
-        for text in (criterion.chooses, criterion.cost, criterion.guarantee, criterion.needs, str(criterion)):
+        for text in (
+            criterion.chooses,
+            criterion.cost,
+            criterion.guarantee,
+            criterion.needs,
+            str(criterion),
+        ):
             assert text
             assert not text.endswith(".")
         assert as_criterion(criterion.name) == criterion
@@ -50,7 +56,9 @@ def test_every_criterion_is_described():
     assert uncertified == set(NAMES) - {"holdout", "srm", "margin"}
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name not in ("aic", "aicc", "bic", "margin")])
+@pytest.mark.parametrize(
+    "name", [name for name in NAMES if name not in ("aic", "aicc", "bic", "margin")]
+)
 @pytest.mark.parametrize("members", [1, 4])
 def test_the_cost_in_fits_is_what_is_said(name, members):
     X, y = coins(0, 40, 5)
@@ -115,7 +123,8 @@ def test_prefixes_equal_separate_fits(family, task, data):
     separate = {member.name: member.model for member in family.members()}
     for criterion in ("cross-validation", "stability"):
         together, apart = (
-            select(candidates, X, y, task=task, criterion=criterion, prefer="best") for candidates in (family, separate)
+            select(candidates, X, y, task=task, criterion=criterion, prefer="best")
+            for candidates in (family, separate)
         )
         assert together.names == apart.names
         assert together.errors == pytest.approx(apart.errors)
@@ -127,7 +136,10 @@ def test_prefixes_equal_separate_fits(family, task, data):
 def test_a_family_whose_fit_ends_early():
     X = np.arange(30.0)[:, None]
     y = (X[:, 0] > 12).astype(int)  # one stump is perfect
-    for family in (NestedFamily(AdaBoostClassifier(), [1, 50]), NestedFamily(TheirAdaBoost(), [1, 50], "n_estimators")):
+    for family in (
+        NestedFamily(AdaBoostClassifier(), [1, 50]),
+        NestedFamily(TheirAdaBoost(), [1, 50], "n_estimators"),
+    ):
         selection = select(family, X, y, criterion="srm", held_out=np.arange(5))
         assert selection.details["training errors"] == (0.0, 0.0)
 
@@ -150,10 +162,19 @@ def test_families_and_models_together(data):
     mixed = [DummyClassifier(), NestedFamily(AdaBoostClassifier(), [1, 5])]
     selection = select(mixed, X, y, criterion="srm")
     assert selection.names == ("DummyClassifier", "n_rounds=1", "n_rounds=5")
-    named = select({"a": NestedFamily(AdaBoostClassifier(), [1]), "b": NestedFamily(AdaBoostClassifier(), [1])}, X, y)
+    named = select(
+        {
+            "a": NestedFamily(AdaBoostClassifier(), [1]),
+            "b": NestedFamily(AdaBoostClassifier(), [1]),
+        },
+        X,
+        y,
+    )
     assert named.names == ("a, n_rounds=1", "b, n_rounds=1")
     with pytest.raises(ValueError, match="two candidates are called 'n_rounds=1'"):
-        select([NestedFamily(AdaBoostClassifier(), [1]), NestedFamily(AdaBoostClassifier(), [1])], X, y)
+        select(
+            [NestedFamily(AdaBoostClassifier(), [1]), NestedFamily(AdaBoostClassifier(), [1])], X, y
+        )
 
 
 @pytest.mark.parametrize("sizes", [[], [0, 1], [2, 1], [1.5], [[1]], ["a"]])
@@ -201,7 +222,12 @@ def test_a_row_that_determines_its_own_prediction_is_refitted():
 
 def test_models_without_a_closed_form():
     X = np.ones((4, 2))
-    for model in (Ridge(positive=True), Ridge([1.0, 2.0]), make_pipeline(StandardScaler(), Ridge()), KNeighborsRegressor()):
+    for model in (
+        Ridge(positive=True),
+        Ridge([1.0, 2.0]),
+        make_pipeline(StandardScaler(), Ridge()),
+        KNeighborsRegressor(),
+    ):
         assert not has_closed_form(model, X, "regression")
     assert not has_closed_form(LinearRegression(), X, "classification")
 
@@ -226,7 +252,9 @@ def test_with_every_row_left_out_stability_is_the_leave_one_out_error(data):
 def test_left_out_rows_are_an_unbiased_sample(data):
     X, y = data[0][:60], data[1][:60]
     values = [
-        select([KNeighborsClassifier(1)], X, y, criterion=Stability(refits=6), random_state=seed).errors[0]
+        select(
+            [KNeighborsClassifier(1)], X, y, criterion=Stability(refits=6), random_state=seed
+        ).errors[0]
         for seed in range(60)
     ]
     exact = select([KNeighborsClassifier(1)], X, y, criterion="leave-one-out").errors[0]
@@ -239,15 +267,26 @@ def test_left_out_rows_are_an_unbiased_sample(data):
 
 def test_what_may_be_given_as_criterion(data):
     X, y = data
-    assert str(select([DummyClassifier()], X, y, criterion="k-fold").how) == "10-fold cross-validation"
-    plain, repeated = (select([DummyClassifier()], X, y, criterion=name) for name in ("k-fold", "repeated-k-fold"))
+    assert (
+        str(select([DummyClassifier()], X, y, criterion="k-fold").how) == "10-fold cross-validation"
+    )
+    plain, repeated = (
+        select([DummyClassifier()], X, y, criterion=name) for name in ("k-fold", "repeated-k-fold")
+    )
     assert str(plain.how) == "10-fold cross-validation"
     assert str(repeated.how) == "5 times repeated 10-fold cross-validation"
-    assert select([DummyClassifier()], X, y, criterion="k-fold", groups=np.arange(200) % 4).how.folds == 4
-    held = select([DummyClassifier()], X, y, criterion=Resampling(kind="holdout"), held_out=[1, 2, 3])
+    assert (
+        select([DummyClassifier()], X, y, criterion="k-fold", groups=np.arange(200) % 4).how.folds
+        == 4
+    )
+    held = select(
+        [DummyClassifier()], X, y, criterion=Resampling(kind="holdout"), held_out=[1, 2, 3]
+    )
     assert str(held.how) == "held-out select rows"
     for wrong in ("feeling", 3, None):
-        with pytest.raises(ValueError, match="criterion must be one of cross-validation, holdout, k-fold"):
+        with pytest.raises(
+            ValueError, match="criterion must be one of cross-validation, holdout, k-fold"
+        ):
             select([DummyClassifier()], X, y, criterion=wrong)
     with pytest.raises(ValueError, match="delta must lie strictly between 0 and 1"):
         select([DummyClassifier()], X, y, delta=1.0)
@@ -255,17 +294,29 @@ def test_what_may_be_given_as_criterion(data):
 
 def test_a_holdout_of_numbers_or_groups_certifies_nothing(data):
     X, y = data
-    grouped = select([DummyClassifier()], X, y, criterion="holdout", held_out=np.arange(20), groups=np.arange(200) // 2)
+    grouped = select(
+        [DummyClassifier()],
+        X,
+        y,
+        criterion="holdout",
+        held_out=np.arange(20),
+        groups=np.arange(200) // 2,
+    )
     assert (grouped.claim, grouped.no_claim) == (None, "rows of a group are not independent")
     X, y = load_diabetes(return_X_y=True)
-    number = select([DummyRegressor()], X, y, task="regression", criterion="holdout", held_out=np.arange(20))
+    number = select(
+        [DummyRegressor()], X, y, task="regression", criterion="holdout", held_out=np.arange(20)
+    )
     assert (number.claim, number.no_claim) == (None, "the absolute error has no stated bound")
 
 
 def test_criteria_on_real_data_choose_more_than_a_stump():
     X, y = load_breast_cancer(return_X_y=True)
     family = NestedFamily(AdaBoostClassifier(), [1, 5, 25, 100])
-    chosen = {name: select(family, X, y, criterion=name, prefer="best").chosen for name in ("k-fold", "adjusted-srm", "srm")}
+    chosen = {
+        name: select(family, X, y, criterion=name, prefer="best").chosen
+        for name in ("k-fold", "adjusted-srm", "srm")
+    }
     assert chosen["srm"] == 0  # the penalty outweighs everything (thesis, Section 5.2)
     assert chosen["k-fold"] > 0
     assert chosen["adjusted-srm"] > 0

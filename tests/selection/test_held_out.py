@@ -1,8 +1,14 @@
-"""Rows that are held out are never fitted on, however they are named; capacities are those of the class that was fitted."""
+"""Rows that are held out are never fitted on, however they are named; capacities are those of
+the class that was fitted.
+"""
 
 import numpy as np
 import pytest
-from sklearn.ensemble import AdaBoostClassifier, HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.ensemble import (
+    AdaBoostClassifier,
+    HistGradientBoostingClassifier,
+    RandomForestClassifier,
+)
 from sklearn.tree import DecisionTreeClassifier
 
 from surelearn import bounds
@@ -17,10 +23,22 @@ X, Y = RNG.normal(size=(400, 5)), RNG.integers(0, 2, 400)
 
 
 @pytest.mark.parametrize(
-    "held_out", [np.arange(300, 400), np.arange(400) >= 300, list(range(399, 299, -1)), [*range(300, 400), 350]]
+    "held_out",
+    [
+        np.arange(300, 400),
+        np.arange(400) >= 300,
+        list(range(399, 299, -1)),
+        [*range(300, 400), 350],
+    ],
 )
 def test_noise_is_certified_as_noise(held_out):
-    selection = select({"tree": DecisionTreeClassifier(random_state=0)}, X, Y, criterion="holdout", held_out=held_out)
+    selection = select(
+        {"tree": DecisionTreeClassifier(random_state=0)},
+        X,
+        Y,
+        criterion="holdout",
+        held_out=held_out,
+    )
     assert np.flatnonzero(~np.isnan(selection.losses)).tolist() == list(range(300, 400))
     assert selection.errors[0] > 0.35
     assert selection.claim.value > 0.5
@@ -45,7 +63,11 @@ def test_only_votes_of_stumps_are_votes_of_stumps():
     assert is_boosted_stumps(OurAdaBoost())
     assert is_boosted_stumps(AdaBoostClassifier())
     assert is_boosted_stumps(AdaBoostClassifier(DecisionTreeClassifier(max_depth=1)))
-    for weak in (HistGradientBoostingClassifier(max_depth=1), RandomForestClassifier(max_depth=1), DecisionTreeClassifier()):
+    for weak in (
+        HistGradientBoostingClassifier(max_depth=1),
+        RandomForestClassifier(max_depth=1),
+        DecisionTreeClassifier(),
+    ):
         assert not is_boosted_stumps(AdaBoostClassifier(weak))
 
 
@@ -57,7 +79,12 @@ def test_missing_numbers_widen_the_class():
 
 
 def test_the_tail_inversion_of_votes_as_a_penalty():
-    selection = select({"vote": OurAdaBoost(3)}, X, Y, criterion=StructuralRisk(bound=bounds.boosting_tail_inversion))
+    selection = select(
+        {"vote": OurAdaBoost(3)},
+        X,
+        Y,
+        criterion=StructuralRisk(bound=bounds.boosting_tail_inversion),
+    )
     errors = int(np.sum(OurAdaBoost(3).fit(X, Y).predict(X) != Y))
     assert selection.errors[0] == bounds.boosting_tail_inversion(errors, 400, 0.05, 3, 5)
     stated = StructuralRisk(capacity={"rounds": 3, "d": 5})
@@ -68,4 +95,6 @@ def test_the_tail_inversion_of_votes_as_a_penalty():
 
 def test_a_holdout_has_too_few_rows_to_draw_again():
     with pytest.raises(ValueError, match="'holdout' compares on few rows"):
-        bias_corrected_cross_validation({"tree": DecisionTreeClassifier()}, X, Y, criterion="holdout")
+        bias_corrected_cross_validation(
+            {"tree": DecisionTreeClassifier()}, X, Y, criterion="holdout"
+        )

@@ -26,7 +26,9 @@ OPTIONS = {"criterion": FOLDS, "prefer": "best", "n_jobs": 1}
 
 
 def deviations(wrong, columns, trials, n=60):
-    """Naive, nested and bootstrap estimates less the true risk of what was chosen, one row a trial."""
+    """Naive, nested and bootstrap estimates less the true risk of what was chosen, one row a
+    trial.
+    """
     family = NestedFamily(Columns(), range(1, columns + 1))
     risks = np.broadcast_to(wrong, columns)
     rows = []
@@ -36,7 +38,9 @@ def deviations(wrong, columns, trials, n=60):
         nested = nested_cross_validation(family, X, y, outer=FOLDS, **OPTIONS)
         corrected = bias_corrected_cross_validation(family, X, y, bootstraps=200, **OPTIONS)
         assert corrected.naive == pytest.approx(chosen.errors[chosen.chosen])
-        rows.append(np.array([corrected.naive, nested.value, corrected.value]) - risks[chosen.chosen])
+        rows.append(
+            np.array([corrected.naive, nested.value, corrected.value]) - risks[chosen.chosen]
+        )
     return np.array(rows)
 
 
@@ -59,7 +63,9 @@ def test_where_candidates_differ_the_corrected_estimates_err_upwards_a_little():
 
 def test_the_bootstrap_again_row_by_row():
     losses = np.random.default_rng(1).integers(2, size=(12, 3)).astype(float)
-    estimate = bootstrap_bias_corrected(losses, bootstraps=7, prefer="best", random_state=5, names=["a", "b", "c"])
+    estimate = bootstrap_bias_corrected(
+        losses, bootstraps=7, prefer="best", random_state=5, names=["a", "b", "c"]
+    )
     from surelearn.jobs import seed_for
 
     rng = np.random.default_rng(seed_for("bootstraps", 5))
@@ -104,7 +110,9 @@ def test_neither_depends_on_n_jobs():
     X, y = make_classification(120, 5, flip_y=0.1, random_state=0)
     models = {"near": KNeighborsClassifier(3), "linear": LogisticRegression()}
     for estimate in (nested_cross_validation, bias_corrected_cross_validation):
-        one, two = (estimate(models, X, y, criterion=FOLDS, n_jobs=n, random_state=7) for n in (1, 2))
+        one, two = (
+            estimate(models, X, y, criterion=FOLDS, n_jobs=n, random_state=7) for n in (1, 2)
+        )
         assert one == two
         assert one != estimate(models, X, y, criterion=FOLDS, random_state=8)
 
@@ -113,12 +121,16 @@ def test_any_criterion_can_be_nested():
     X, y = load_breast_cancer(return_X_y=True)
     family = NestedFamily(AdaBoostClassifier(), [1, 5, 20])
     for criterion in ("adjusted-srm", "srm", "stability"):
-        estimate = nested_cross_validation(family, X, y, criterion=criterion, outer=FOLDS, confidence=0.9)
+        estimate = nested_cross_validation(
+            family, X, y, criterion=criterion, outer=FOLDS, confidence=0.9
+        )
         assert estimate.interval[0] < estimate.value < estimate.interval[1] < 0.2
         assert sum(estimate.chosen.values()) == 5
         assert "nested in 5-fold" in estimate.how
     X, y = load_diabetes(return_X_y=True)
-    number = nested_cross_validation([Ridge(), LinearRegression()], X, y, task="regression", groups=np.arange(442) // 2)
+    number = nested_cross_validation(
+        [Ridge(), LinearRegression()], X, y, task="regression", groups=np.arange(442) // 2
+    )
     assert 40 < number.value < 55
 
 
@@ -134,7 +146,10 @@ def test_refusals():
         with pytest.raises(ValueError, match=why):
             nested_cross_validation(models, X, y, **options)
     for options, why in (
-        ({"criterion": "srm"}, "'srm' has no losses of rows not fitted on: use nested_cross_validation"),
+        (
+            {"criterion": "srm"},
+            "'srm' has no losses of rows not fitted on: use nested_cross_validation",
+        ),
         ({"criterion": "holdout"}, "compares on few rows"),
         ({"bootstraps": 0}, "bootstraps must be at least 1"),
         ({"confidence": 0.0}, "confidence must lie strictly between 0 and 1"),

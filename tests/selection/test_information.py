@@ -21,12 +21,17 @@ measures = pytest.importorskip("statsmodels.tools.eval_measures")
 
 
 def values(model, X, y, task, **options):
-    found = [select([model], X, y, task=task, criterion=name, **options) for name in ("aic", "aicc", "bic")]
+    found = [
+        select([model], X, y, task=task, criterion=name, **options)
+        for name in ("aic", "aicc", "bic")
+    ]
     return [selection.errors[0] for selection in found], found[0].details["parameters"][0]
 
 
 def expected(log_likelihood, n, k):
-    return [measure(log_likelihood, n, k) for measure in (measures.aic, measures.aicc, measures.bic)]
+    return [
+        measure(log_likelihood, n, k) for measure in (measures.aic, measures.aicc, measures.bic)
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +40,10 @@ def numbers():
     return X[:60, :6], y[:60]
 
 
-@pytest.mark.parametrize("model", [LinearRegression(), LeastSquares(), make_pipeline(StandardScaler(), LinearRegression())])
+@pytest.mark.parametrize(
+    "model",
+    [LinearRegression(), LeastSquares(), make_pipeline(StandardScaler(), LinearRegression())],
+)
 def test_least_squares(model, numbers):
     X, y = numbers
     theirs = sm.OLS(y, sm.add_constant(X)).fit()
@@ -46,7 +54,9 @@ def test_least_squares(model, numbers):
     assert ours[2] == pytest.approx(theirs.bic + np.log(60))
 
 
-@pytest.mark.parametrize("model", [LinearRegression(fit_intercept=False), LeastSquares(intercept="none")])
+@pytest.mark.parametrize(
+    "model", [LinearRegression(fit_intercept=False), LeastSquares(intercept="none")]
+)
 def test_without_intercept_and_with_dependent_columns(model, numbers):
     X, y = numbers
     theirs = sm.OLS(y, X).fit()
@@ -65,7 +75,10 @@ def test_the_mean(numbers):
 
 @pytest.mark.parametrize(
     "model",
-    [LogisticRegression(C=np.inf, tol=1e-8), OurLogisticRegression(regularization=0.0, intercept="free", finish="newton")],
+    [
+        LogisticRegression(C=np.inf, tol=1e-8),
+        OurLogisticRegression(regularization=0.0, intercept="free", finish="newton"),
+    ],
 )
 def test_logistic_regression(model):
     X, y = load_breast_cancer(return_X_y=True)
@@ -94,7 +107,9 @@ def test_the_true_model_is_found():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(400, 6))
     y = X[:, :2] @ [1.0, -1.0] + rng.normal(size=400)
-    columns = {f"{k} columns": make_pipeline(SelectFirst(k), LinearRegression()) for k in range(1, 7)}
+    columns = {
+        f"{k} columns": make_pipeline(SelectFirst(k), LinearRegression()) for k in range(1, 7)
+    }
     found = select(columns, X, y, task="regression", criterion="bic")
     assert found.name == "2 columns"
     assert found.claim is None
@@ -122,8 +137,14 @@ class SelectFirst(StandardScaler):
         (HuberRegressor(), "not the least-squares fit"),
         (DummyRegressor(strategy="median"), "not the least-squares fit"),
         (RandomForestRegressor(5), "no likelihood"),
-        (make_pipeline(SelectKBest(f_regression, k=2), LinearRegression()), "preparation learns from the targets"),
-        (NestedFamily(GradientBoostingRegressor(), [2, 3], "n_estimators"), "prefixes of boosting have no likelihood"),
+        (
+            make_pipeline(SelectKBest(f_regression, k=2), LinearRegression()),
+            "preparation learns from the targets",
+        ),
+        (
+            NestedFamily(GradientBoostingRegressor(), [2, 3], "n_estimators"),
+            "prefixes of boosting have no likelihood",
+        ),
     ],
     ids=lambda value: type(value).__name__,
 )
@@ -154,7 +175,12 @@ def test_refused_for_classes(model, why):
 def test_refused_where_the_likelihood_has_no_maximum(numbers):
     X, y = numbers
     with pytest.raises(ValueError, match="separates the classes"):
-        select([LogisticRegression(C=np.inf, max_iter=10_000)], np.arange(4.0)[:, None], [0, 0, 1, 1], criterion="aic")
+        select(
+            [LogisticRegression(C=np.inf, max_iter=10_000)],
+            np.arange(4.0)[:, None],
+            [0, 0, 1, 1],
+            criterion="aic",
+        )
     with pytest.raises(ValueError, match="fits every row exactly"):
         select([LinearRegression()], X, X @ np.arange(6.0), task="regression", criterion="aic")
     with pytest.raises(ValueError, match="8 parameters needs more than 9 rows"):
@@ -162,4 +188,11 @@ def test_refused_where_the_likelihood_has_no_maximum(numbers):
     with pytest.raises(ValueError, match="8 parameters need more than 8 rows"):
         select([LinearRegression()], X[:8], y[:8], task="regression", criterion="aic")
     with pytest.raises(ValueError, match="with groups, choose by cross-validation"):
-        select([LinearRegression()], X, y, task="regression", criterion="aic", groups=np.arange(60) // 2)
+        select(
+            [LinearRegression()],
+            X,
+            y,
+            task="regression",
+            criterion="aic",
+            groups=np.arange(60) // 2,
+        )

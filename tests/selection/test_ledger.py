@@ -6,7 +6,15 @@ import numpy as np
 import pytest
 
 from surelearn.bounds import clopper_pearson
-from surelearn.selection.ledger import Known, Ledger, Look, allowance, ledger_paths, ordinal, secret_salt
+from surelearn.selection.ledger import (
+    Known,
+    Ledger,
+    Look,
+    allowance,
+    ledger_paths,
+    ordinal,
+    secret_salt,
+)
 from surelearn.selection.sketch import sketch
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "version-0.1"
@@ -25,7 +33,8 @@ def test_later_audits_of_the_same_rows_pay_and_repeats_do_not(tmp_path):
     part = Known(sketch(CONTENTS[:100], TARGETS[:100]))
     assert Ledger(path).record(look("a"), TABLE).turn == 1
     assert Ledger(path).record(look("b"), part).turn == 2
-    assert Ledger(path).record(look("c"), TABLE).turn == 3  # two looks, whichever rows each of them used
+    # two looks, whichever rows each of them used
+    assert Ledger(path).record(look("c"), TABLE).turn == 3
     assert Ledger(path).record(look("a"), TABLE).turn == 1
     assert Ledger(path).record(look("d"), OTHER).turn == 1
     assert len(json.loads(path.read_text())["looks"]) == 4
@@ -33,12 +42,15 @@ def test_later_audits_of_the_same_rows_pay_and_repeats_do_not(tmp_path):
 
 
 def test_a_model_that_shared_the_page_is_paid_for(tmp_path):
-    """Of a suspected leak the page has two claims; following its advice is an audit of one of both."""
+    """Of a suspected leak the page has two claims; following its advice is an audit of one of
+    both.
+    """
     book = Ledger(tmp_path / "ledger.json")
     assert book.record(look("both", models=("with", "without")), TABLE).turn == 1
     assert book.record(look("dropped", models=("without",)), TABLE).turn == 1
     assert book.record(look("another", models=("new",)), TABLE).turn == 3
-    assert book.record(look("new and old", models=("newer", "without")), TABLE).turn == 4  # one of both was never seen
+    # one of both was never seen
+    assert book.record(look("new and old", models=("newer", "without")), TABLE).turn == 4
 
 
 def test_all_audits_together_fail_in_at_most_1_4_delta():
@@ -118,7 +130,9 @@ def test_what_became_of_a_look_is_kept(tmp_path):
 
 
 def test_twenty_tries_on_pure_noise_do_not_certify_better_than_a_coin():
-    """The best of 20 models on the same 200 certify rows of pure noise; by the ledger all but the first pay."""
+    """The best of 20 models on the same 200 certify rows of pure noise; by the ledger all but
+    the first pay.
+    """
     rng = np.random.default_rng(0)
     turns = Ledger()
     deltas = [allowance(0.05, turns.record(look(f"{i}"), TABLE).turn) for i in range(20)]
@@ -142,7 +156,9 @@ def test_two_open_ledgers_both_count(tmp_path):
 
 @pytest.mark.parametrize("name", ["iris", "diabetes"])
 def test_a_ledger_of_the_first_version_counts(tmp_path, name):
-    """`surelearn audit NAME` of version 0.1 wrote it: the same table is known by its rows, and by its targets."""
+    """`surelearn audit NAME` of version 0.1 wrote it: the same table is known by its rows, and
+    by its targets.
+    """
     from surelearn.auditing.looks import known_table
     from surelearn.data import read_table
     from surelearn.selection.split import split_rows

@@ -28,5 +28,6 @@ def test_filling_is_learned_on_the_rows_fitted_on_and_unseen_categories_pass():
     new = pd.DataFrame({"x": [3.0, np.nan], "c": ["a", "never seen"]})
     values = prepared.transform(new)
     names = prepared.get_feature_names_out().tolist()
-    assert values[0, names.index("x")] == values[1, names.index("x")]  # the median of the fit rows, 3
+    # the median of the fit rows, 3
+    assert values[0, names.index("x")] == values[1, names.index("x")]
     assert np.isfinite(values).all()

@@ -47,7 +47,9 @@ def test_leave_one_out_agrees_with_scikit_learn(data):
 
 def test_fold_errors_and_standard_errors_are_kept(data):
     X, y = data
-    selection = select([DummyClassifier(), LogisticRegression()], X, y, criterion=Resampling(folds=5))
+    selection = select(
+        [DummyClassifier(), LogisticRegression()], X, y, criterion=Resampling(folds=5)
+    )
     assert selection.names == ("DummyClassifier", "LogisticRegression")
     assert np.mean(selection.fold_errors[1]) == pytest.approx(selection.errors[1])
     p = selection.errors[1]
@@ -78,7 +80,13 @@ def test_the_simplest_within_one_standard_error_is_preferred():
 def test_results_do_not_depend_on_n_jobs(data):
     X, y = data
     one, two = (
-        select(default_candidates("classification", dict.fromkeys(range(5), "number"), 200), X, y, n_jobs=n) for n in (1, 2)
+        select(
+            default_candidates("classification", dict.fromkeys(range(5), "number"), 200),
+            X,
+            y,
+            n_jobs=n,
+        )
+        for n in (1, 2)
     )
     assert one.errors == two.errors
     assert one.chosen == two.chosen
@@ -94,7 +102,9 @@ def test_regression_is_compared_by_absolute_error():
 
 def test_default_candidates_beat_the_majority_on_real_data():
     X, y = load_breast_cancer(return_X_y=True)
-    selection = select(default_candidates("classification", dict.fromkeys(range(30), "number"), 569), X, y)
+    selection = select(
+        default_candidates("classification", dict.fromkeys(range(30), "number"), 569), X, y
+    )
     assert selection.names[0] == "majority"
     assert all(error < 0.1 for error in selection.errors[1:])
     assert len(selection.names) == 8 + bool(find_spec("torch"))
@@ -138,5 +148,7 @@ def test_refusals(data):
 def test_resampling_says_what_it_is():
     assert str(default_resampling(600)) == "10-fold cross-validation"
     assert str(Resampling(kind="holdout")) == "held-out select rows"
-    mean, error = mean_and_error(np.array([0.0, 1.0, 1.0, 0.0, np.nan]), groups=np.array([0, 0, 1, 1, 2]))
+    mean, error = mean_and_error(
+        np.array([0.0, 1.0, 1.0, 0.0, np.nan]), groups=np.array([0, 0, 1, 1, 2])
+    )
     assert (mean, error) == (0.5, 0.0)

@@ -1,4 +1,6 @@
-"""A table is known again after what people do to tables, and unrelated tables are not taken for it."""
+"""A table is known again after what people do to tables, and unrelated tables are not taken for
+it.
+"""
 
 import numpy as np
 import pytest
@@ -32,7 +34,9 @@ TARGETS = [
 
 
 def test_a_thousand_pairs_of_unrelated_tables_are_not_taken_for_the_same():
-    """50 to 50,000 rows; contents of many and of few values, labels that are sorted, that alternate, and at random."""
+    """50 to 50,000 rows; contents of many and of few values, labels that are sorted, that
+    alternate, and at random.
+    """
     rng = np.random.default_rng(0)
     taken = []
     for i in range(1000):
@@ -54,12 +58,16 @@ def test_a_thousand_pairs_of_unrelated_tables_are_not_taken_for_the_same():
     ],
 )
 def test_amounts_of_unrelated_tables_are_not_taken_for_the_same(targets):
-    """Ranks and serial numbers repeat in every table; amounts in whole numbers and series in the order of time may."""
+    """Ranks and serial numbers repeat in every table; amounts in whole numbers and series in
+    the order of time may.
+    """
     rng = np.random.default_rng(6)
     sizes = [size(rng, 50, 3000) for _ in range(20)]
     taken = []
     for n, m in [*zip(sizes[::2], sizes[1::2], strict=True), *((n, n) for n in sizes[:5])]:
-        taken += [(n, m)] * sketch(rows(rng, n), targets(rng, n)).shares(sketch(rows(rng, m), targets(rng, m)))
+        taken += [(n, m)] * sketch(rows(rng, n), targets(rng, n)).shares(
+            sketch(rows(rng, m), targets(rng, m))
+        )
     assert taken == []
 
 
@@ -74,7 +82,9 @@ def changed(rng, y, contents):
         "labels": sketch(other, np.array(["a", "b", "c"])[y]),
         "a row less, other columns": sketch(other[without], y[without]),
         "some rows, other labels": sketch(contents[part], np.array([7, 3, 5])[y[part]]),
-        "more rows": sketch(np.append(other, rows(rng, n // 5)), np.append(y, rng.integers(0, 2, n // 5))),
+        "more rows": sketch(
+            np.append(other, rows(rng, n // 5)), np.append(y, rng.integers(0, 2, n // 5))
+        ),
     }
 
 
@@ -86,7 +96,11 @@ def test_a_changed_table_is_known_again(share):
         n = size(rng, 300, 5000)
         contents, y = rows(rng, n), (rng.random(n) < share).astype(int)
         before = sketch(contents, y)
-        missed += [(what, n) for what, after in changed(rng, y, contents).items() if not before.shares(after)]
+        missed += [
+            (what, n)
+            for what, after in changed(rng, y, contents).items()
+            if not before.shares(after)
+        ]
     assert missed == []
 
 
@@ -96,7 +110,8 @@ def test_amounts_are_known_by_their_order_and_by_their_values():
         n = size(rng, 100, 5000)
         y = rng.normal(size=n)
         before = sketch(rows(rng, n), y)
-        assert before.shares(sketch(rows(rng, n - 1), np.exp(y[1:] / 3)))  # other columns, other units, a row less
+        # other columns, other units, a row less
+        assert before.shares(sketch(rows(rng, n - 1), np.exp(y[1:] / 3)))
         shuffled = rng.permutation(n)[: n // 2]
         assert before.shares(sketch(rows(rng, n // 2), y[shuffled].astype(np.float32)))
         assert not before.shares(sketch(rows(rng, n), rng.normal(size=n)))

@@ -12,7 +12,8 @@ def hashes(n, seed=0):
 
 
 @pytest.mark.parametrize(
-    ("n", "fit", "select", "certify"), [(150, 100, 0, 50), (1000, 700, 0, 300), (50_000, 35_000, 5_000, 10_000)]
+    ("n", "fit", "select", "certify"),
+    [(150, 100, 0, 50), (1000, 700, 0, 300), (50_000, 35_000, 5_000, 10_000)],
 )
 def test_the_fractions_follow_n(n, fit, select, certify):
     split = split_rows(hashes(n))
@@ -33,7 +34,9 @@ def test_the_split_depends_on_content_not_on_order():
 
 
 def test_the_salt_is_fixed():
-    """Another salt would give every earlier audit's rows away: these positions must never change."""
+    """Another salt would give every earlier audit's rows away: these positions must never
+    change.
+    """
     assert split_rows(np.arange(30, dtype=np.uint64)).certify.tolist() == PINNED
 
 
@@ -46,7 +49,9 @@ def test_copies_of_a_row_do_not_travel_together():
 
 
 def test_certify_rows_are_a_uniform_draw():
-    """Over many tables, a label that has nothing to do with the split is certified as often as it should be."""
+    """Over many tables, a label that has nothing to do with the split is certified as often as
+    it should be.
+    """
     rng = np.random.default_rng(2)
     shares = []
     for seed in range(400):
@@ -56,7 +61,9 @@ def test_certify_rows_are_a_uniform_draw():
 
 
 def violations(split, contents, trials=500):
-    """How often Clopper–Pearson at δ = 0.05 fails for a model that errs on some contents, in one population."""
+    """How often Clopper–Pearson at δ = 0.05 fails for a model that errs on some contents, in
+    one population.
+    """
     rng, wrong = np.random.default_rng(3), 0
     errs, weights = np.arange(contents.size) % 2 == 0, rng.dirichlet(np.ones(contents.size))
     risk = weights[errs].sum()
@@ -72,21 +79,31 @@ ALLOWED = 0.05 + 4 * np.sqrt(0.05 * 0.95 / 500)
 
 
 def test_rows_that_repeat_keep_the_coverage_in_every_population():
-    rates = [violations(lambda rows: split_rows(rows).certify, contents) for contents in POPULATIONS]
+    rates = [
+        violations(lambda rows: split_rows(rows).certify, contents) for contents in POPULATIONS
+    ]
     assert max(rates) <= ALLOWED
 
 
 def by_first_draws(key):
     """A split as ours, but by another key of the rows."""
-    return lambda rows: np.argsort(_mix(key(rows)), kind="stable")[: round(certify_fraction(rows.size) * rows.size)]
+    return lambda rows: np.argsort(_mix(key(rows)), kind="stable")[
+        : round(certify_fraction(rows.size) * rows.size)
+    ]
 
 
 def test_mutant_copies_kept_together_break_it():
-    assert max(violations(by_first_draws(lambda rows: rows), contents) for contents in POPULATIONS) > 0.3
+    assert (
+        max(violations(by_first_draws(lambda rows: rows), contents) for contents in POPULATIONS)
+        > 0.3
+    )
 
 
 def test_mutant_copies_that_fall_the_same_way_in_every_table_break_it():
-    assert max(violations(by_first_draws(row_keys), contents) for contents in POPULATIONS) > 2 * ALLOWED
+    assert (
+        max(violations(by_first_draws(row_keys), contents) for contents in POPULATIONS)
+        > 2 * ALLOWED
+    )
 
 
 def test_where_no_row_repeats_a_new_row_moves_no_other():
@@ -100,7 +117,9 @@ def test_groups_stay_whole():
     groups = np.random.default_rng(0).integers(0, 100, 1000)
     split = split_rows(hashes(1000), groups=groups)
     assert not set(groups[split.fit]) & set(groups[split.certify])
-    assert np.unique(groups[split.certify]).size == round(certify_fraction(1000) * np.unique(groups).size)
+    assert np.unique(groups[split.certify]).size == round(
+        certify_fraction(1000) * np.unique(groups).size
+    )
     assert group_keys(["a", "b", "a"])[0] == group_keys(np.array(["a"]))[0]
 
 
@@ -120,9 +139,16 @@ def test_groups_and_time_certify_on_new_groups_after_every_row_that_was_fitted_o
     assert time[split.certify].min() > max(time[split.fit].max(), time[split.select].max())
     assert not set(groups[split.certify]) & set(groups[np.union1d(split.fit, split.select)])
     assert set(groups[split.certify]) == set(groups[begins >= begins[split.certify].min()])
-    assert split.certify.size == 300 > 1000 - split.fit.size - split.select.size - split.certify.size > 0
+    assert (
+        split.certify.size
+        == 300
+        > 1000 - split.fit.size - split.select.size - split.certify.size
+        > 0
+    )
     with pytest.raises(ValueError, match="use --group or --time alone"):
-        split_rows(hashes(100), groups=np.repeat(np.arange(10), 10), time=np.tile(np.arange(10), 10))
+        split_rows(
+            hashes(100), groups=np.repeat(np.arange(10), 10), time=np.tile(np.arange(10), 10)
+        )
 
 
 def test_fractions_can_be_set_and_are_checked():

@@ -1,4 +1,6 @@
-"""Closed forms belong to classes, not to names or attributes: whatever may score otherwise has none, and says why."""
+"""Closed forms belong to classes, not to names or attributes: whatever may score otherwise has
+none, and says why.
+"""
 
 from __future__ import annotations
 
@@ -74,7 +76,10 @@ class BentGaussian(Gaussian):
 
 def named_like(parent, method):
     """A subclass with the name and the module of its parent."""
-    space = {method: lambda self, X: getattr(parent, method)(self, bent(X)), "__module__": parent.__module__}
+    space = {
+        method: lambda self, X: getattr(parent, method)(self, bent(X)),
+        "__module__": parent.__module__,
+    }
     return type(parent.__name__, (parent,), space)
 
 
@@ -98,14 +103,19 @@ MUTANTS = {
         "may score otherwise than LogisticRegression",
     ),
     "our learner's subclass": (
-        lambda: named_like(linear.LogisticRegression, "decision_function")(regularization=0.01).fit(X, Y),
-        "may score otherwise than LogisticRegression",
-    ),
-    "a kernel machine's subclass": (lambda: named_like(SVC, "predict")().fit(X, Y), "may score otherwise than SVC"),
-    "a network's subclass": (
-        lambda: named_like(MLPClassifier, "predict")((3,), solver="lbfgs", alpha=1.0, max_iter=5000, random_state=0).fit(
+        lambda: named_like(linear.LogisticRegression, "decision_function")(regularization=0.01).fit(
             X, Y
         ),
+        "may score otherwise than LogisticRegression",
+    ),
+    "a kernel machine's subclass": (
+        lambda: named_like(SVC, "predict")().fit(X, Y),
+        "may score otherwise than SVC",
+    ),
+    "a network's subclass": (
+        lambda: named_like(MLPClassifier, "predict")(
+            (3,), solver="lbfgs", alpha=1.0, max_iter=5000, random_state=0
+        ).fit(X, Y),
         "may score otherwise than MLPClassifier",
     ),
     "coefficients alone": (lambda: Scaling().fit(X, Y), "Scaling has no gradient"),
@@ -114,15 +124,23 @@ MUTANTS = {
         lambda: BentPipeline([("scale", StandardScaler()), ("it", LogisticRegression())]).fit(X, Y),
         "otherwise than scikit-learn's Pipeline",
     ),
-    "another scaler": (lambda: make_pipeline(BentScaler(), LogisticRegression()).fit(X, Y), "not known to be affine"),
+    "another scaler": (
+        lambda: make_pipeline(BentScaler(), LogisticRegression()).fit(X, Y),
+        "not known to be affine",
+    ),
     "a step of its own": (with_an_own_step, "not known to be affine"),
     "another kernel": (
         lambda: linear.Perceptron(kernel=BentGaussian(2.0), random_state=0).fit(X[:80], Y[:80]),
         "the kernel BentGaussian",
     ),
-    "within a search": (lambda: GridSearchCV(Bent(), {"C": [1.0]}, cv=2).fit(X, Y), "may score otherwise"),
+    "within a search": (
+        lambda: GridSearchCV(Bent(), {"C": [1.0]}, cv=2).fit(X, Y),
+        "may score otherwise",
+    ),
     "another search": (
-        lambda: named_like(GridSearchCV, "predict")(LogisticRegression(), {"C": [1.0]}, cv=2).fit(X, Y),
+        lambda: named_like(GridSearchCV, "predict")(LogisticRegression(), {"C": [1.0]}, cv=2).fit(
+            X, Y
+        ),
         "GridSearchCV has no gradient",
     ),
 }
@@ -149,13 +167,19 @@ def test_wrappers_that_are_known_are_seen_through():
 
 def test_a_link_is_not_a_line():
     """Coefficients, and a prediction that is their exponential."""
-    assert "PoissonRegressor has no gradient" in score_function(PoissonRegressor().fit(X, Y)).pullback.reason
+    assert (
+        "PoissonRegressor has no gradient"
+        in score_function(PoissonRegressor().fit(X, Y)).pullback.reason
+    )
 
 
 KNOWN = {
     "decision_function": (LogisticRegression(), "decision_function"),
     "votes": (SVC(), "predict"),
-    "probabilities": (MLPClassifier((3,), solver="lbfgs", alpha=1.0, max_iter=5000, random_state=0), "predict_proba"),
+    "probabilities": (
+        MLPClassifier((3,), solver="lbfgs", alpha=1.0, max_iter=5000, random_state=0),
+        "predict_proba",
+    ),
     "log odds": (linear.NaiveBayes(), "decision_function"),
 }
 
@@ -168,7 +192,8 @@ def test_a_form_is_compared_with_the_models_own_scores(name, monkeypatch):
     assert not isinstance(trusted(score_function(model), X).pullback, Lacking)
     kind = type(model)
     own = getattr(kind, method)
-    monkeypatch.setattr(kind, method, lambda self, rows: own(self, bent(rows)))  # the class itself is another one now
+    # the class itself is another one now
+    monkeypatch.setattr(kind, method, lambda self, rows: own(self, bent(rows)))
     f = trusted(score_function(model), X)
     assert f.pullback == Lacking("gradient", "its own scores are not those that its class computes")
     assert isinstance(f.closed, Lacking)

@@ -15,7 +15,13 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, Normalizer, RobustScaler, StandardScaler
+from sklearn.preprocessing import (
+    MaxAbsScaler,
+    MinMaxScaler,
+    Normalizer,
+    RobustScaler,
+    StandardScaler,
+)
 from sklearn.svm import SVC, LinearSVC
 
 from surelearn import linear
@@ -58,8 +64,12 @@ EACH = {  # the class with the largest score is the prediction
     "our naive bayes": linear.NaiveBayes(),
     "scaled naive bayes": make_pipeline(StandardScaler(), linear.NaiveBayes()),
     "scaled": make_pipeline(StandardScaler(), LogisticRegression()),
-    "twice scaled": make_pipeline(RobustScaler(), MinMaxScaler(), PCA(3, whiten=True), MaxAbsScaler(), LogisticRegression()),
-    "scaled before and after": make_pipeline(PCA(3), StandardScaler(), PCA(2), LogisticRegression()),
+    "twice scaled": make_pipeline(
+        RobustScaler(), MinMaxScaler(), PCA(3, whiten=True), MaxAbsScaler(), LogisticRegression()
+    ),
+    "scaled before and after": make_pipeline(
+        PCA(3), StandardScaler(), PCA(2), LogisticRegression()
+    ),
 }
 PAIRS = {  # votes of machines for pairs
     "svc": SVC(),
@@ -98,7 +108,9 @@ def test_gradients_are_those_of_finite_differences(model, two):
     f = score_function(fitted(model, IRIS[TWO] if two else IRIS, NAMES[TWO] if two else NAMES))
     X = rows(random)
     weights = random.standard_normal((20, 2 if two else 3))
-    np.testing.assert_allclose(f.gradient(X, weights), finite_differences(f, X, weights), rtol=2e-4, atol=2e-5)
+    np.testing.assert_allclose(
+        f.gradient(X, weights), finite_differences(f, X, weights), rtol=2e-4, atol=2e-5
+    )
 
 
 @pytest.mark.parametrize("two", [True, False], ids=["two", "three"])
@@ -117,7 +129,8 @@ def test_closed_forms_are_the_models_own_scores(model):
     model = fitted(model, IRIS, NAMES)
     f, said = score_function(model), model.decision_function(IRIS)
     formed = f.scores(IRIS)
-    if isinstance(getattr(f.closed, "form", None), GaussianForm):  # log odds against the first class, and log shares
+    # log odds against the first class, and log shares
+    if isinstance(getattr(f.closed, "form", None), GaussianForm):
         formed = formed - formed[:, :1]
     np.testing.assert_allclose(formed, said, rtol=1e-8, atol=1e-8)
 
@@ -135,18 +148,32 @@ def test_a_class_that_wins_all_its_pairs_is_the_prediction(model):
 
 def test_two_classes_of_a_vote_have_one_score():
     model = SVC().fit(IRIS[TWO], NAMES[TWO])
-    np.testing.assert_allclose(score_function(model).scores(IRIS)[:, 1], model.decision_function(IRIS), rtol=1e-8)
+    np.testing.assert_allclose(
+        score_function(model).scores(IRIS)[:, 1], model.decision_function(IRIS), rtol=1e-8
+    )
 
 
 @pytest.mark.parametrize(
     ("model", "why"),
     [
-        (RandomForestClassifier(5, random_state=0), "RandomForestClassifier has no gradient: it is made of trees"),
-        (GradientBoostingClassifier(n_estimators=2), "GradientBoostingClassifier has no gradient: it is made of trees"),
-        (KNeighborsClassifier(), "KNeighborsClassifier has no gradient that is known: how its scores come"),
+        (
+            RandomForestClassifier(5, random_state=0),
+            "RandomForestClassifier has no gradient: it is made of trees",
+        ),
+        (
+            GradientBoostingClassifier(n_estimators=2),
+            "GradientBoostingClassifier has no gradient: it is made of trees",
+        ),
+        (
+            KNeighborsClassifier(),
+            "KNeighborsClassifier has no gradient that is known: how its scores come",
+        ),
         (linear.NaiveBayes(categorical=[3]), "columns of categories have no gradient"),
         (make_pipeline(Normalizer(), LogisticRegression()), "Normalizer is not affine"),
-        (make_pipeline(MinMaxScaler(clip=True), LogisticRegression()), "MinMaxScaler is not affine"),
+        (
+            make_pipeline(MinMaxScaler(clip=True), LogisticRegression()),
+            "MinMaxScaler is not affine",
+        ),
         (SVC(kernel="sigmoid"), "kernel 'sigmoid'"),
         (eigenpro(Gaussian(1.0) + Laplace(1.0)), "kernel 'sum'"),
     ],
@@ -161,7 +188,9 @@ def test_without_a_gradient_there_is_a_reason(model, why):
 
 
 def test_functions_give_scores_or_labels():
-    gives_scores = score_function(lambda X: np.stack([X[:, 0], X[:, 1]], axis=1), classes=["a", "b"])
+    gives_scores = score_function(
+        lambda X: np.stack([X[:, 0], X[:, 1]], axis=1), classes=["a", "b"]
+    )
     assert gives_scores.predict(np.array([[1.0, 2.0], [2.0, 1.0]])).tolist() == ["b", "a"]
     gives_labels = score_function(lambda X: np.where(X[:, 0] > 0, "b", "a"), classes=["a", "b"])
     assert gives_labels.scores(np.array([[1.0], [-1.0]])).tolist() == [[0.0, 1.0], [1.0, 0.0]]
@@ -199,7 +228,9 @@ torch = pytest.importorskip("torch")
 
 def module(outputs, double=True):
     torch.manual_seed(0)
-    made = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Tanh(), torch.nn.Dropout(0.5), torch.nn.Linear(8, outputs))
+    made = torch.nn.Sequential(
+        torch.nn.Linear(4, 8), torch.nn.Tanh(), torch.nn.Dropout(0.5), torch.nn.Linear(8, outputs)
+    )
     return made.double() if double else made
 
 
@@ -209,7 +240,9 @@ def test_a_module_is_differentiated_by_autograd(outputs):
     f = score_function(made)
     X = rows(random)
     weights = random.standard_normal(f.scores(X).shape)
-    np.testing.assert_allclose(f.gradient(X, weights), finite_differences(f, X, weights), rtol=1e-5, atol=1e-8)
+    np.testing.assert_allclose(
+        f.gradient(X, weights), finite_differences(f, X, weights), rtol=1e-5, atol=1e-8
+    )
     assert made.training, "its mode was not put back"
     assert all(p.grad is None for p in made.parameters())
     assert (f.predict(X) == f.scores(X).argmax(axis=1)).all()
@@ -226,8 +259,13 @@ def test_outputs_of_a_module_are_its_classes():
     for made in (one, two):
         assert predict_with(made, ["n", "y"])(X).tolist() == ["y", "n"]
         assert score_function(made, classes=[1, 2]).predict(X).tolist() == [2, 1]
-        for predict in (predict_with(made, "abc"), score_function(made, classes=list("abc")).predict):
-            with pytest.raises(ValueError, match=r"the module gives [12] outputs? for 3 classes: pass classes="):
+        for predict in (
+            predict_with(made, "abc"),
+            score_function(made, classes=list("abc")).predict,
+        ):
+            with pytest.raises(
+                ValueError, match=r"the module gives [12] outputs? for 3 classes: pass classes="
+            ):
                 predict(X)
     assert predict_with(one)(X).tolist() == [1.0, -1.0], "a number without classes"
     with torch.no_grad():
@@ -260,6 +298,9 @@ def test_a_model_that_shortens_rows_has_no_linear_form():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 2))
     y = (X[:, 0] > 0).astype(int)
-    plain, short = (DPLogisticRegression(epsilon=5.0, x_bound=bound, random_state=0).fit(X, y) for bound in (None, 0.5))
+    plain, short = (
+        DPLogisticRegression(epsilon=5.0, x_bound=bound, random_state=0).fit(X, y)
+        for bound in (None, 0.5)
+    )
     assert not isinstance(score_function(plain).pullback, Lacking)
     assert "shortens rows" in score_function(short).pullback.reason

@@ -1,4 +1,6 @@
-"""A model declares what it knows: the registry, what users add to it, and the parts of a Subject."""
+"""A model declares what it knows: the registry, what users add to it, and the parts of a
+Subject.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,16 @@ from surelearn.kernel import EigenProClassifier, LinearEigenProRegressor
 from surelearn.keys import find_class
 from surelearn.lacking import Lacking
 from surelearn.robust import NotCertified, certified_radii
-from surelearn.subject import Objective, Parts, State, describes, linear_form, score_function, subject_of, task_of
+from surelearn.subject import (
+    Objective,
+    Parts,
+    State,
+    describes,
+    linear_form,
+    score_function,
+    subject_of,
+    task_of,
+)
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(80, 3))
@@ -62,8 +73,12 @@ def test_a_user_extends_the_registry_in_two_lines():
         return Parts(form=lambda: linear_form(model.w_, model.b_, classes=2))
 
     radii = certified_radii(model, X[:5])
-    np.testing.assert_allclose(radii.values, np.abs(model.decision_function(X[:5])) / np.linalg.norm(model.w_))
-    attack = projected_gradient(model, X[:5], model.predict(X[:5]), radius=radii.values * 1.01, norm="l2", random_state=0)
+    np.testing.assert_allclose(
+        radii.values, np.abs(model.decision_function(X[:5])) / np.linalg.norm(model.w_)
+    )
+    attack = projected_gradient(
+        model, X[:5], model.predict(X[:5]), radius=radii.values * 1.01, norm="l2", random_state=0
+    )
     assert attack.success.all()
     why = score_function(Unregistered().fit(X, Y)).pullback
     assert isinstance(why, Lacking)
@@ -79,10 +94,21 @@ def test_a_name_registers_what_is_not_imported():
 
 
 def test_a_model_that_declares_nothing_still_predicts():
-    subject = subject_of(lambda rows: np.where(rows[:, 0] > 0, "b", "a"), classes=["a", "b"], task="classification")
+    subject = subject_of(
+        lambda rows: np.where(rows[:, 0] > 0, "b", "a"), classes=["a", "b"], task="classification"
+    )
     assert set(subject.predict(X)) == {"a", "b"}
     assert subject.task == "classification"
-    for part in ("scores", "form", "objective", "machines", "leave_one_out", "refit", "record", "state"):
+    for part in (
+        "scores",
+        "form",
+        "objective",
+        "machines",
+        "leave_one_out",
+        "refit",
+        "record",
+        "state",
+    ):
         assert isinstance(getattr(subject, part), Lacking), part
 
 
@@ -106,19 +132,37 @@ def test_parts_are_computed_once_and_only_when_asked():
 OBJECTIVES = {  # (loss, λ beside the mean of 80 losses, intercept, coding)
     "logistic": (LogisticRegression(C=2.0), Y, ("logistic", 1 / 320, "free", "binary")),
     "softmax": (LogisticRegression(C=2.0), THREE, ("logistic", 1 / 320, "free", "softmax")),
-    "liblinear": (LogisticRegression(solver="liblinear"), Y, ("logistic", 1 / 160, "regularized", "binary")),
+    "liblinear": (
+        LogisticRegression(solver="liblinear"),
+        Y,
+        ("logistic", 1 / 160, "regularized", "binary"),
+    ),
     "svc": (SVC(C=2.0), THREE, ("hinge", 1 / 320, "free", "one_vs_one")),
     "linear svc": (LinearSVC(), THREE, ("squared_hinge", 1 / 160, "regularized", "one_vs_rest")),
     "svr": (SVR(), T, ("epsilon_insensitive", 1 / 160, "free", "numbers")),
     "ridge": (Ridge(alpha=4.0), T, ("squared", 4 / 80, "free", "numbers")),
     "kernel ridge": (KernelRidge(alpha=4.0), T, ("squared", 4 / 80, "none", "numbers")),
-    "least squares": (LinearRegression(fit_intercept=False), T, ("squared", 0.0, "none", "numbers")),
+    "least squares": (
+        LinearRegression(fit_intercept=False),
+        T,
+        ("squared", 0.0, "none", "numbers"),
+    ),
     "our ridge": (linear.Ridge(regularization=0.3), T, ("squared", 0.3, "free", "numbers")),
-    "our logistic": (linear.LogisticRegression(regularization=0.1), Y, ("logistic", 0.1, "regularized", "binary")),
-    "our svm": (linear.SupportVectorMachine(C=0.5), THREE, ("hinge", 1 / 80, "regularized", "one_vs_one")),
+    "our logistic": (
+        linear.LogisticRegression(regularization=0.1),
+        Y,
+        ("logistic", 0.1, "regularized", "binary"),
+    ),
+    "our svm": (
+        linear.SupportVectorMachine(C=0.5),
+        THREE,
+        ("hinge", 1 / 80, "regularized", "one_vs_one"),
+    ),
     "our huber": (linear.HuberRegression(regularization=0.2), T, ("huber", 0.2, "free", "numbers")),
     "kernel machine": (
-        EigenProClassifier("gaussian", bandwidth=1.0, regularization=0.1, solver="direct", device="cpu"),
+        EigenProClassifier(
+            "gaussian", bandwidth=1.0, regularization=0.1, solver="direct", device="cpu"
+        ),
         Y,
         ("squared", 0.1, "none", "binary"),
     ),
@@ -134,7 +178,9 @@ def test_what_a_fit_minimized(name):
     assert objective.strength(80) == pytest.approx(strength)
 
 
-@pytest.mark.parametrize("name", ["ridge", "our ridge", "logistic", "our logistic", "our huber", "kernel ridge"])
+@pytest.mark.parametrize(
+    "name", ["ridge", "our ridge", "logistic", "our logistic", "our huber", "kernel ridge"]
+)
 def test_the_fit_is_where_its_objective_says(name):
     """Another point nearby has a larger mean loss + λ‖w‖², by the objective as it is described."""
     model, y, _ = OBJECTIVES[name]
@@ -149,9 +195,15 @@ def test_the_fit_is_where_its_objective_says(name):
         losses = {
             "squared": lambda: (f - targets) ** 2,
             "logistic": lambda: np.logaddexp(0, -targets * f),
-            "huber": lambda: np.where(np.abs(f - targets) <= 1, (f - targets) ** 2 / 2, np.abs(f - targets) - 0.5),
+            "huber": lambda: np.where(
+                np.abs(f - targets) <= 1, (f - targets) ** 2 / 2, np.abs(f - targets) - 0.5
+            ),
         }[objective.loss]()
-        return losses.mean() + objective.strength(80) * w @ w + (objective.intercept_strength(80) or 0.0) * b**2
+        return (
+            losses.mean()
+            + objective.strength(80) * w @ w
+            + (objective.intercept_strength(80) or 0.0) * b**2
+        )
 
     w, b = form.weights[0], float(form.intercepts[0])
     for step in 1e-2 * np.vstack([np.eye(4), -np.eye(4)]):
@@ -161,7 +213,9 @@ def test_the_fit_is_where_its_objective_says(name):
 
 def test_what_stands_around_a_learner():
     scaled = make_pipeline(StandardScaler(), LogisticRegression()).fit(X, Y)
-    cut = FixedThresholdClassifier(scaled, threshold=0.3, pos_label=1, response_method="predict_proba").fit(X, Y)
+    cut = FixedThresholdClassifier(
+        scaled, threshold=0.3, pos_label=1, response_method="predict_proba"
+    ).fit(X, Y)
     subject = subject_of(cut)
     assert isinstance(subject.learner.model, LogisticRegression)
     assert (subject.cut.positive, subject.cut.threshold) == (1, 0.3)
@@ -195,9 +249,13 @@ class TestOurWrappers:
         f = score_function(model)
         assert not f.exact
         h, weights = 1e-5, np.array([0.3, -1.0])
-        near = np.array([(f.scores(X[:4] + s) - f.scores(X[:4] - s)) @ weights / (2 * h) for s in h * np.eye(3)]).T
+        near = np.array(
+            [(f.scores(X[:4] + s) - f.scores(X[:4] - s)) @ weights / (2 * h) for s in h * np.eye(3)]
+        ).T
         np.testing.assert_allclose(f.gradient(X[:4], weights), near, rtol=1e-4, atol=1e-7)
-        attack = projected_gradient(model, X, model.predict(X), radius=2.0, norm="l2", random_state=0)
+        attack = projected_gradient(
+            model, X, model.predict(X), radius=2.0, norm="l2", random_state=0
+        )
         assert attack.success.mean() > 0.8
         assert (model.predict(attack.rows) != model.predict(X))[attack.success].all()
         with pytest.raises(NotCertified, match="a vote of models"):
@@ -211,13 +269,19 @@ class TestOurWrappers:
 
         net = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.ReLU(), torch.nn.Linear(4, 2))
         rows = X.astype(np.float32)
-        model = DPModule(net, noise_multiplier=0.5, batch_size=40, passes=5.0, random_state=0).fit(rows, Y)
+        model = DPModule(net, noise_multiplier=0.5, batch_size=40, passes=5.0, random_state=0).fit(
+            rows, Y
+        )
         f = score_function(model)
-        np.testing.assert_allclose(f.scores(rows), model.decision_function(rows), rtol=1e-5, atol=1e-5)
+        np.testing.assert_allclose(
+            f.scores(rows), model.decision_function(rows), rtol=1e-5, atol=1e-5
+        )
         assert f.gradient(rows, [0.0, 1.0]).shape == (80, 3)
         radii = certified_radii(model, rows)
         assert (radii.values > 0).any()
-        attack = projected_gradient(model, rows, model.predict(rows), radius=4.0, norm="l2", random_state=0)
+        attack = projected_gradient(
+            model, rows, model.predict(rows), radius=4.0, norm="l2", random_state=0
+        )
         assert attack.success.any()
         assert (radii.values[attack.success] <= 4.0).all()
 
@@ -256,8 +320,14 @@ def test_every_learner_describes_itself_in_its_own_file():
     import surelearn.optim.dp_module  # noqa: F401
 
     bases = {one for kind in learners() for one in kind.__mro__[1:]}
-    lives = {kind for kind in learners() if getattr(sys.modules.get(kind.__module__), kind.__name__, None) is kind}
-    ours = [kind for kind in lives if kind.__module__.startswith("surelearn.") and kind not in bases]
+    lives = {
+        kind
+        for kind in learners()
+        if getattr(sys.modules.get(kind.__module__), kind.__name__, None) is kind
+    }
+    ours = [
+        kind for kind in lives if kind.__module__.startswith("surelearn.") and kind not in bases
+    ]
     assert len(ours) > 15
     lacking = [kind.__name__ for kind in ours if "_describe" not in vars(kind)]
     assert not lacking, "these learners do not say what they know of themselves"
@@ -284,7 +354,10 @@ def test_tokens_and_images_reach_a_module_as_they_are():
             return self.last(torch.relu(self.first(x[:, None])).flatten(1))  # (n, 8, 8) -> (n, 2)
 
     torch.manual_seed(0)
-    for module, rows in ((Words(), RNG.integers(0, 50, (100, 7))), (Pictures(), RNG.normal(size=(100, 8, 8)))):
+    for module, rows in (
+        (Words(), RNG.integers(0, 50, (100, 7))),
+        (Pictures(), RNG.normal(size=(100, 8, 8))),
+    ):
         labels = subject_of(module, classes=[0, 1]).predict(rows)
         certificate = surelearn.certify(module, rows, labels, classes=[0, 1], task="classification")
         assert certificate.claims[0].value < 0.05
@@ -298,7 +371,10 @@ def test_the_state_is_what_is_saved_and_makes_the_model_again(tmp_path):
 
     import surelearn
 
-    for model in (linear.Ridge(regularization=0.3).fit(X, T), linear.SupportVectorMachine(kernel="gaussian").fit(X, Y)):
+    for model in (
+        linear.Ridge(regularization=0.3).fit(X, T),
+        linear.SupportVectorMachine(kernel="gaussian").fit(X, Y),
+    ):
         state = subject_of(model).state
         assert isinstance(state, State)
         again = object.__new__(find_class(state.key))
@@ -306,7 +382,10 @@ def test_the_state_is_what_is_saved_and_makes_the_model_again(tmp_path):
         np.testing.assert_array_equal(again.predict(X), model.predict(X))
         folder = surelearn.save(model, tmp_path / state.key.replace("/", "-"))
         manifest = json.loads((folder / surelearn.persistence.MANIFEST).read_text())
-        assert (manifest["class"], manifest["parameters"].keys()) == (state.key, state.values.keys())
+        assert (manifest["class"], manifest["parameters"].keys()) == (
+            state.key,
+            state.values.keys(),
+        )
     for model, why in (
         (LogisticRegression().fit(X, Y), "skops' format"),
         (make_pipeline(StandardScaler(), linear.Ridge()).fit(X, T), "skops' format"),
@@ -319,7 +398,9 @@ def test_the_state_is_what_is_saved_and_makes_the_model_again(tmp_path):
 
 
 def test_a_no_is_a_value():
-    """Neither several targets, nor one class, nor a model that does not say its task, ends in an exception."""
+    """Neither several targets, nor one class, nor a model that does not say its task, ends in
+    an exception.
+    """
     from sklearn.ensemble import RandomForestClassifier as Forest
 
     both = subject_of(Forest(3, random_state=0).fit(X, np.c_[Y, THREE]))

@@ -15,7 +15,12 @@ from surelearn.attacks.poison_curve import damage_curve
 from surelearn.attacks.poison_further import Further, module_influence, trained_further
 from surelearn.attacks.poison_labels import change_labels, flip_influential, flip_labels
 from surelearn.attacks.poison_objectives import LinearObjective
-from surelearn.attacks.poisoning import cancel_gradient, corrupt_parameters, neutral_rows, transition
+from surelearn.attacks.poisoning import (
+    cancel_gradient,
+    corrupt_parameters,
+    neutral_rows,
+    transition,
+)
 from surelearn.attacks.result import Evasion
 from surelearn.attacks.smallest import simplest_change, smallest_change
 from surelearn.attacks.tables import EncodedTable, encode_table

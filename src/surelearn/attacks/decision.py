@@ -1,9 +1,11 @@
-"""Attacks that see only what a model predicts, within a budget of queries: for trees, and anything else without a gradient.
+"""Attacks that see only what a model predicts, within a budget of queries: for trees, and anything
+else without a gradient.
 
-A row is turned by moving it towards a row of another class; then, again and again: columns are put back, the normal of
-the decision boundary is estimated from predictions around the row (J. Chen, M. Jordan and M. Wainwright, HopSkipJump, IEEE
-S&P 2020), a step is made along it, and the row goes back along the line to where it came from. Where the domain has choices,
-columns of them are substituted too, if the whole change, their cost included, becomes smaller by it.
+A row is turned by moving it towards a row of another class; then, again and again: columns are put
+back, the normal of the decision boundary is estimated from predictions around the row (J. Chen, M.
+Jordan and M. Wainwright, HopSkipJump, IEEE S&P 2020), a step is made along it, and the row goes
+back along the line to where it came from. Where the domain has choices, columns of them are
+substituted too, if the whole change, their cost included, becomes smaller by it.
 """
 
 from __future__ import annotations
@@ -39,15 +41,19 @@ def decision_attack(
     substitutions: int = 0,
     random_state: Any = None,
 ) -> Evasion:
-    """Turn rows by their predictions alone, with changes as small as ``budget`` queries per row can find.
+    """Turn rows by their predictions alone, with changes as small as ``budget`` queries per row can
+    find.
 
     Parameters
     ----------
-    others : rows to begin from, (m, d), such as the training rows: those predicted otherwise are moved towards
+    others : rows to begin from, (m, d), such as the training rows: those predicted otherwise are
+        moved towards
     budget : the most queries about one row, the one before and the one after apart
     radius : a row counts as turned where the change found is at most this
-    substitutions : most columns of choices that may be substituted in a row, each at the domain's cost; 0 keeps them all
-    model, X, y, norm, target, where, random_state : as for `projected_gradient`; no gradient is needed
+    substitutions : most columns of choices that may be substituted in a row, each at the domain's
+        cost; 0 keeps them all
+    model, X, y, norm, target, where, random_state : as for `projected_gradient`; no gradient is
+        needed
 
     Examples
     --------
@@ -65,7 +71,11 @@ def decision_attack(
     if pool.shape[1] != problem.X.shape[1]:
         raise ValueError(f"others must have {problem.X.shape[1]} columns, not {pool.shape[1]}")
     problem.where.check(pool)
-    random = random_state if isinstance(random_state, np.random.RandomState) else np.random.RandomState(random_state)
+    random = (
+        random_state
+        if isinstance(random_state, np.random.RandomState)
+        else np.random.RandomState(random_state)
+    )
     before = problem.f.predict(problem.X)
     most = problem.where.check_substitutions(substitutions, radius)
     chase = _Chase(problem, norm, int(budget), before, most, random)
@@ -75,7 +85,9 @@ def decision_attack(
         chase.exchange()
         chase.step()
     found = np.where((chase.distance <= radius)[:, None], chase.best, problem.X)
-    return problem.result(f"decision-based, {budget} queries per row", norm, radius, found, before, chase.calls)
+    return problem.result(
+        f"decision-based, {budget} queries per row", norm, radius, found, before, chase.calls
+    )
 
 
 @dataclass(eq=False)
@@ -104,7 +116,9 @@ class _Chase:
     def open(self) -> np.ndarray:
         """Rows that were turned, are not at distance 0, and have queries left for a round."""
         least = _HALVINGS + _STEPS + 8
-        return np.flatnonzero(np.isfinite(self.distance) & (self.distance > 0) & (self.left >= least))
+        return np.flatnonzero(
+            np.isfinite(self.distance) & (self.distance > 0) & (self.left >= least)
+        )
 
     def ask(self, Z: Array, rows: np.ndarray) -> np.ndarray:
         """Whether ``Z`` turns the ``rows``; queries are counted."""
@@ -113,7 +127,9 @@ class _Chase:
         return self.problem.judged(Z, rows) if len(Z) else np.zeros(0, dtype=bool)
 
     def accept(self, Z: Array, rows: np.ndarray) -> None:
-        """Keep rows that are turned and nearer than the best so far; a row may be there several times."""
+        """Keep rows that are turned and nearer than the best so far; a row may be there several
+        times.
+        """
         distance = self.problem.where.distance(Z, self.problem.X[rows], self.norm)
         nearer = np.flatnonzero(distance < self.distance[rows])
         nearer = nearer[np.argsort(-distance[nearer], kind="stable")]  # of several the last is kept
@@ -129,7 +145,9 @@ class _Chase:
             self.accept(nearer, rows[some])
 
     def begin(self, pool: Array) -> None:
-        """From the nearest rows of the pool that are turned themselves, as far as the columns may change."""
+        """From the nearest rows of the pool that are turned themselves, as far as the columns
+        may change.
+        """
         problem, rows = self.problem, np.flatnonzero(~self.done)
         self.pool, self.said = pool, problem.f.predict(pool)
         self.calls += len(pool)
@@ -150,12 +168,17 @@ class _Chase:
         self.line(self.best[found], found)
 
     def substituted(self, i: Any, useful: Array, apart: Array) -> Array:
-        """Row i as the nearest of the useful rows are, in all columns that move and as many choices as may be."""
+        """Row i as the nearest of the useful rows are, in all columns that move and as many
+        choices as may be.
+        """
         x, columns = self.problem.X[i], list(self.choices)
         other = useful[:, columns] != x[columns]
-        known = np.array([np.isin(useful[:, j], self.choices[j]) for j in columns]).T.reshape(other.shape)
+        known = np.array([np.isin(useful[:, j], self.choices[j]) for j in columns]).T.reshape(
+            other.shape
+        )
         apart = apart + other @ self.problem.where.cost[columns]
-        whole = (other.sum(axis=1) <= self.most) & known.all(axis=1)  # such a row is turned for certain
+        # such a row is turned for certain
+        whole = (other.sum(axis=1) <= self.most) & known.all(axis=1)
         nearest = np.lexsort((apart, ~whole))[:_NEAREST]
         start = np.repeat(x[None], len(nearest), axis=0)
         start[:, self.moves] = useful[nearest][:, self.moves]
@@ -165,10 +188,17 @@ class _Chase:
         return start
 
     def substitute_alone(self, rows: np.ndarray) -> None:
-        """One column of choices substituted, the others as they are; the cheapest first, others in a random order."""
+        """One column of choices substituted, the others as they are; the cheapest first, others
+        in a random order.
+        """
         options = [(column, value) for column, values in self.choices.items() for value in values]
-        cost, order = self.problem.where.cost, self.random.permutation(len(options)) if options else ()
-        for number in sorted(order, key=lambda number: cost[options[number][0]])[: self.budget // _ALONE]:
+        cost, order = (
+            self.problem.where.cost,
+            self.random.permutation(len(options)) if options else (),
+        )
+        for number in sorted(order, key=lambda number: cost[options[number][0]])[
+            : self.budget // _ALONE
+        ]:
             column, value = options[number]
             nearer = cost[column] < self.distance[rows]
             some = rows[nearer & (self.problem.X[rows, column] != value)]
@@ -181,16 +211,23 @@ class _Chase:
         """Columns, alone and in groups, back to what they were, one try a round and row."""
         rows = self.open()
         tried = self.best[rows].copy()
-        changed = self.random.uniform(size=(len(rows), len(self.free))) < self.random.uniform(size=(len(rows), 1)) ** 2
+        changed = (
+            self.random.uniform(size=(len(rows), len(self.free)))
+            < self.random.uniform(size=(len(rows), 1)) ** 2
+        )
         block = tried[:, self.free]
         block[changed] = self.problem.X[rows][:, self.free][changed]
         tried[:, self.free] = block
         turned = self.ask(tried, rows)
         self.best[rows[turned]] = tried[turned]
-        self.distance[rows[turned]] = self.problem.where.distance(tried[turned], self.problem.X[rows[turned]], self.norm)
+        self.distance[rows[turned]] = self.problem.where.distance(
+            tried[turned], self.problem.X[rows[turned]], self.norm
+        )
 
     def exchange(self) -> None:
-        """Another value in one column of choices, and the columns that move changed less, or towards another row."""
+        """Another value in one column of choices, and the columns that move changed less, or
+        towards another row.
+        """
         rows = self.open() if self.choices else np.zeros(0, dtype=np.intp)
         where, X, tried = self.problem.where, self.problem.X[rows], self.best[rows].copy()
         for x, z, i in zip(X, tried, rows, strict=True):
@@ -198,14 +235,20 @@ class _Chase:
             useful = np.flatnonzero(self.problem.reached(self.said, np.full(len(self.pool), i)))
             if useful.size and self.random.randint(2):
                 z[self.moves] = self.pool[useful[self.random.randint(len(useful))], self.moves]
-        room = where.room(where.spent(tried, X, self.norm), _SHORTER * self.distance[rows], self.norm)
+        room = where.room(
+            where.spent(tried, X, self.norm), _SHORTER * self.distance[rows], self.norm
+        )
         fits = np.flatnonzero(room >= 0)
-        tried = where.within(tried[fits], np.where(where.scale > 0, X, tried)[fits], room[fits], self.norm)
+        tried = where.within(
+            tried[fits], np.where(where.scale > 0, X, tried)[fits], room[fits], self.norm
+        )
         turned = self.ask(tried, rows[fits])
         self.line(tried[turned], rows[fits][turned])
 
     def vary(self, x: Array, z: Array) -> None:
-        """One column of choices in z substituted, or put back to x, in place; others go back where there are too many."""
+        """One column of choices in z substituted, or put back to x, in place; others go back
+        where there are too many.
+        """
         columns = np.array(list(self.choices))
         column = int(columns[self.random.randint(len(columns))])
         values = [value for value in self.choices[column] if value != z[column]]
@@ -219,7 +262,9 @@ class _Chase:
         z[dropped] = x[dropped]
 
     def step(self) -> None:
-        """Along the estimated normal of the boundary, as far as the row stays turned, then back along the line."""
+        """Along the estimated normal of the boundary, as far as the row stays turned, then back
+        along the line.
+        """
         where, rows = self.problem.where, self.open()
         width = where.moved(self.best[rows], self.problem.X[rows], self.norm)
         rows, width = rows[width > 0], width[width > 0]
@@ -231,12 +276,18 @@ class _Chase:
         around = np.repeat(self.best[rows][:, None], probes, axis=1)
         around[:, :, self.moves] += noise * (0.1 * width)[:, None, None] * where.scale[self.moves]
         around = np.clip(around, where.low, where.high)
-        said = self.ask(around.reshape(-1, around.shape[2]), np.repeat(rows, probes)).reshape(len(rows), probes)
+        said = self.ask(around.reshape(-1, around.shape[2]), np.repeat(rows, probes)).reshape(
+            len(rows), probes
+        )
         signs = np.where(said, 1.0, -1.0)
         mixed = np.any(said != said[:, :1], axis=1, keepdims=True)
         signs -= np.where(mixed, signs.mean(axis=1, keepdims=True), 0.0)
         normal = np.einsum("ij,ijk->ik", signs, noise)
-        normal = np.sign(normal) if self.norm == "linf" else normal / np.linalg.norm(normal, axis=1, keepdims=True)
+        normal = (
+            np.sign(normal)
+            if self.norm == "linf"
+            else normal / np.linalg.norm(normal, axis=1, keepdims=True)
+        )
         open_, length = np.arange(len(rows)), self.length[rows] * width
         for _ in range(_STEPS):
             tried = self.best[rows[open_]].copy()

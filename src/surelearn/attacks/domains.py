@@ -1,4 +1,6 @@
-"""Where a changed row may lie: the range of every column, the unit in which it is measured, what is fixed or substituted."""
+"""Where a changed row may lie: the range of every column, the unit in which it is measured,
+what is fixed or substituted.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,8 @@ class Domain:
     low, high : the range of every column
     scale : the unit in which a column's change is measured; 0 for a column that does not move
     choices : columns that are substituted, not moved, with the values allowed in them
-    cost : what a substitution counts: as much as a move by so many units; 0 for columns that are not substituted
+    cost : what a substitution counts: as much as a move by so many units; 0 for columns that are
+        not substituted
     names : of the columns, for people
     """
 
@@ -40,22 +43,34 @@ class Domain:
         if outside.any():
             i, j = np.argwhere(outside)[0]
             raise ValueError(
-                f"row {i} has {X[i, j]:g} in {self.names[j]}, outside its range [{self.low[j]:g}, {self.high[j]:g}]:"
-                " state low= and high= that hold for the rows given"
+                f"row {i} has {X[i, j]:g} in {self.names[j]}, outside its range [{self.low[j]:g},"
+                f" {self.high[j]:g}]: state low= and high= that hold for the rows given"
             )
 
     def check_substitutions(self, most: int, radius: Any) -> int:
-        """How many columns may be substituted; refused where none can be, or where the radius allows none."""
+        """How many columns may be substituted; refused where none can be, or where the radius
+        allows none.
+        """
         if isinstance(most, bool) or most != int(most) or most < 0:
             raise ValueError(f"substitutions must be a whole number of at least 0, not {most!r}")
         if most and not self.choices:
-            raise ValueError("substitutions need a domain with choices= that says which columns may be substituted, by what")
-        if most and np.max(radius, initial=0.0) < (least := min(self.cost[j] for j in self.choices)):
-            raise ValueError(f"a substitution costs at least {least:g}, more than the radius: lower the domain's cost=")
+            raise ValueError(
+                "substitutions need a domain with choices= that says which columns may be"
+                " substituted, by what"
+            )
+        if most and np.max(radius, initial=0.0) < (
+            least := min(self.cost[j] for j in self.choices)
+        ):
+            raise ValueError(
+                f"a substitution costs at least {least:g}, more than the radius: lower the domain's"
+                " cost="
+            )
         return int(most)
 
     def ball(self, X: Array, radius: Any) -> tuple[Array, Array]:
-        """The box of the L∞ ball around every row within the range: ``|z − x| ≤ radius·scale`` holds to the last digit."""
+        """The box of the L∞ ball around every row within the range: ``|z − x| ≤ radius·scale``
+        holds to the last digit.
+        """
         reach = np.reshape(np.asarray(radius, dtype=float), (-1, 1)) * self.scale
         low, high = X - reach, X + reach
         with np.errstate(invalid="ignore"):
@@ -76,7 +91,9 @@ class Domain:
         return Z
 
     def distance(self, Z: Array, X: Array, norm: Norm) -> Array:
-        """How far every row is from where it was: moves in units of ``scale``, a substitution as a move by its cost."""
+        """How far every row is from where it was: moves in units of ``scale``, a substitution
+        as a move by its cost.
+        """
         return _together(self.moved(Z, X, norm), self.spent(Z, X, norm), norm)
 
     def moved(self, Z: Array, X: Array, norm: Norm) -> Array:
@@ -90,14 +107,20 @@ class Domain:
         return _length((Z[:, columns] != X[:, columns]) * self.cost[columns], norm)
 
     def room(self, spent: Array, radius: Any, norm: Norm) -> Array:
-        """How far a row may still move when its substitutions have spent so much of the radius; −1 if more than all."""
+        """How far a row may still move when its substitutions have spent so much of the radius;
+        −1 if more than all.
+        """
         radius = np.broadcast_to(np.asarray(radius, dtype=float), spent.shape)
         left = radius.copy()
         if norm == "l2":
             with np.errstate(invalid="ignore"):
-                left = np.where(spent > 0, np.sqrt(np.maximum(radius - spent, 0.0) * (radius + spent)), radius)
+                left = np.where(
+                    spent > 0, np.sqrt(np.maximum(radius - spent, 0.0) * (radius + spent)), radius
+                )
         shrink = 1e-15
-        while (far := (left > 0) & (spent <= radius) & (_together(left, spent, norm) > radius)).any():
+        while (
+            far := (left > 0) & (spent <= radius) & (_together(left, spent, norm) > radius)
+        ).any():
             left[far] *= 1.0 - shrink
             shrink *= 4.0
         return np.where(spent <= radius, left, -1.0)
@@ -133,11 +156,13 @@ def domain(
     Parameters
     ----------
     columns : how many, or their names
-    low, high, scale : a number, or one per column; ``scale`` is the unit of a column's change (its standard deviation, say)
+    low, high, scale : a number, or one per column; ``scale`` is the unit of a column's change (its
+        standard deviation, say)
     fixed : columns, by name or number, that do not change, also where ``choices`` names them
-    choices : {column: values allowed}, for columns that are substituted, not moved; how many of them, the attack is told
-    cost : of one substitution, a number, or one per column: it counts as much as a move by so many units, and is within a
-        radius where that move would be; 0 leaves only their number limited
+    choices : {column: values allowed}, for columns that are substituted, not moved; how many of
+        them, the attack is told
+    cost : of one substitution, a number, or one per column: it counts as much as a move by so many
+        units, and is within a radius where that move would be; 0 leaves only their number limited
 
     Examples
     --------
@@ -149,7 +174,11 @@ def domain(
 
     def numbers(name: str, value: Any) -> Array:
         array = np.asarray(value, dtype=float)
-        if array.ndim > 1 or (array.ndim == 1 and len(array) != len(names)) or np.isnan(array).any():
+        if (
+            array.ndim > 1
+            or (array.ndim == 1 and len(array) != len(names))
+            or np.isnan(array).any()
+        ):
             raise ValueError(f"{name} must be a number, or one for each of {len(names)} columns")
         return np.broadcast_to(array, len(names)).copy()
 
@@ -158,7 +187,9 @@ def domain(
             return names.index(column)
         if isinstance(column, (int, np.integer)) and 0 <= column < len(names):
             return int(column)
-        raise ValueError(f"no column is called {column!r}: name one of {', '.join(map(str, names[:5]))}, …")
+        raise ValueError(
+            f"no column is called {column!r}: name one of {', '.join(map(str, names[:5]))}, …"
+        )
 
     bottom, top, units = numbers("low", low), numbers("high", high), numbers("scale", scale)
     if (bottom > top).any():
@@ -167,11 +198,18 @@ def domain(
         raise ValueError("scale must not be negative or infinite: 0 fixes a column")
     price = numbers("cost", cost)
     if (price < 0).any() or np.isinf(price).any():
-        raise ValueError("cost must not be negative or infinite: fixed= names columns that do not change")
-    allowed = {number_of(column): tuple(map(float, values)) for column, values in (choices or {}).items()}
+        raise ValueError(
+            "cost must not be negative or infinite: fixed= names columns that do not change"
+        )
+    allowed = {
+        number_of(column): tuple(map(float, values)) for column, values in (choices or {}).items()
+    }
     for column, values in allowed.items():
         if not all(bottom[column] <= value <= top[column] for value in values):
-            raise ValueError(f"choices of {names[column]} must lie within its range [{bottom[column]:g}, {top[column]:g}]")
+            raise ValueError(
+                f"choices of {names[column]} must lie within its range [{bottom[column]:g},"
+                f" {top[column]:g}]"
+            )
     still = set(map(number_of, fixed))
     allowed = {column: values for column, values in allowed.items() if column not in still}
     units[[*still, *allowed]] = 0.0

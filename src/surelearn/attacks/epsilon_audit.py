@@ -1,7 +1,9 @@
-"""Lower bounds on ε from attacks: by independent retrainings, or by canaries that were included at random.
+"""Lower bounds on ε from attacks: by independent retrainings, or by canaries that were included at
+random.
 
-Each holds with probability 1 − α: of models that are (ε, dp_delta)-private, at most a part α is told a larger bound. On one
-fixed model, with rows that were not included by coin flips, there is no such bound: membership is then only a measurement.
+Each holds with probability 1 − α: of models that are (ε, dp_delta)-private, at most a part α is
+told a larger bound. On one fixed model, with rows that were not included by coin flips, there is no
+such bound: membership is then only a measurement.
 """
 
 from __future__ import annotations
@@ -35,7 +37,10 @@ class EpsilonLowerBound:
     how: str
 
     def __str__(self) -> str:
-        return f"ε ≥ {self.epsilon:.3g} at dp_delta = {self.dp_delta:g}, {1 - self.alpha:.0%} sure ({self.how})"
+        return (
+            f"ε ≥ {self.epsilon:.3g} at dp_delta = {self.dp_delta:g}, {1 - self.alpha:.0%} sure"
+            f" ({self.how})"
+        )
 
 
 def epsilon_from_retrainings(
@@ -46,16 +51,18 @@ def epsilon_from_retrainings(
     alpha: float = 0.05,
     threshold: float | None = None,
 ) -> EpsilonLowerBound:
-    """From scores of models that were trained independently, some with a row and some without it; high means with.
+    """From scores of models that were trained independently, some with a row and some without it;
+    high means with.
 
     With privacy, TPR ≤ e^ε·FPR + δ and 1 − FPR ≤ e^ε·(1 − TPR) + δ (course, Section 19).
-    One-sided Clopper–Pearson bounds at α/2 for each rate: ε ≥ ln((TPR − δ)/FPR) or ln((1 − FPR − δ)/(1 − TPR)).
-    M. Jagielski, J. Ullman and A. Oprea, NeurIPS 2020, Section 4.
+    One-sided Clopper–Pearson bounds at α/2 for each rate: ε ≥ ln((TPR − δ)/FPR) or ln((1 − FPR −
+    δ)/(1 − TPR)). M. Jagielski, J. Ullman and A. Oprea, NeurIPS 2020, Section 4.
 
     Parameters
     ----------
     scores_in, scores_out : one number a training, such as minus the row's loss
-    threshold : fixed beforehand; None takes the best one on the first half of the trainings and evaluates it on the second
+    threshold : fixed beforehand; None takes the best one on the first half of the trainings and
+        evaluates it on the second
 
     Examples
     --------
@@ -64,11 +71,16 @@ def epsilon_from_retrainings(
     True
     """
     _check(dp_delta, alpha)
-    inside, outside = checked_numbers("scores_in", scores_in), checked_numbers("scores_out", scores_out)
+    inside, outside = (
+        checked_numbers("scores_in", scores_in),
+        checked_numbers("scores_out", scores_out),
+    )
     how = "independent retrainings, threshold given"
     if threshold is None:
         if min(len(inside), len(outside)) < 4:
-            raise ValueError("scores_in and scores_out must hold at least 4 trainings each, or give threshold=")
+            raise ValueError(
+                "scores_in and scores_out must hold at least 4 trainings each, or give threshold="
+            )
         threshold = _best_threshold(inside[::2], outside[::2], dp_delta, alpha)
         inside, outside = inside[1::2], outside[1::2]
         how = "independent retrainings, threshold from half of them"
@@ -90,9 +102,10 @@ def epsilon_from_canaries(
 ) -> EpsilonLowerBound:
     """From one training, in which each of m canary rows was included by a fair coin of its own.
 
-    The k/2 highest scores are guessed "in", the k/2 lowest "out". With (ε, δ)-privacy, at least v of k guesses are right
-    with probability at most P(B ≥ v) + 2mδ·max_i P(v − i ≤ B < v)/i, where B is binomial with k tries and e^ε/(1 + e^ε).
-    T. Steinke, M. Nasr and M. Jagielski, NeurIPS 2023, Theorem 5.2.
+    The k/2 highest scores are guessed "in", the k/2 lowest "out". With (ε, δ)-privacy, at least v
+    of k guesses are right with probability at most P(B ≥ v) + 2mδ·max_i P(v − i ≤ B < v)/i, where B
+    is binomial with k tries and e^ε/(1 + e^ε). T. Steinke, M. Nasr and M. Jagielski, NeurIPS 2023,
+    Theorem 5.2.
 
     Parameters
     ----------
@@ -110,7 +123,10 @@ def epsilon_from_canaries(
     _check(dp_delta, alpha)
     values, inside = checked_numbers("scores", scores), np.asarray(included, dtype=bool)
     if inside.shape != values.shape:
-        raise ValueError(f"included must have one entry for each of {len(values)} scores, not shape {inside.shape}")
+        raise ValueError(
+            f"included must have one entry for each of {len(values)} scores, not shape"
+            f" {inside.shape}"
+        )
     m = len(values)
     if guesses is None:
         guesses = tuple(sorted({max(2, m // part // 2 * 2) for part in (1, 3, 10)}))
@@ -136,7 +152,8 @@ def _two_rates(true: Any, n_in: int, false: Any, n_out: int, dp_delta: float, al
         tpr = np.where(true > 0, beta.ppf(alpha / 2, true, n_in - true + 1), 0.0)
         fpr = np.where(false < n_out, beta.isf(alpha / 2, false + 1, n_out - false), 1.0)
         found = np.maximum(
-            np.log(np.maximum(tpr - dp_delta, 1e-300) / fpr), np.log(np.maximum(1 - fpr - dp_delta, 1e-300) / (1 - tpr))
+            np.log(np.maximum(tpr - dp_delta, 1e-300) / fpr),
+            np.log(np.maximum(1 - fpr - dp_delta, 1e-300) / (1 - tpr)),
         )
     return np.maximum(found, 0.0)
 
@@ -145,7 +162,9 @@ def _best_threshold(inside: Any, outside: Any, dp_delta: float, alpha: float) ->
     candidates = np.unique(np.concatenate([inside, outside]))
     true = len(inside) - np.searchsorted(np.sort(inside), candidates, side="right")
     false = len(outside) - np.searchsorted(np.sort(outside), candidates, side="right")
-    return float(candidates[np.argmax(_two_rates(true, len(inside), false, len(outside), dp_delta, alpha))])
+    return float(
+        candidates[np.argmax(_two_rates(true, len(inside), false, len(outside), dp_delta, alpha))]
+    )
 
 
 def _canary_bound(m: int, k: int, right: int, dp_delta: float, alpha: float) -> float:
@@ -157,7 +176,9 @@ def _canary_bound(m: int, k: int, right: int, dp_delta: float, alpha: float) -> 
         low, high = high, 2 * high
     for _ in range(24):
         middle = (low + high) / 2
-        low, high = (middle, high) if _p_value(m, k, right, middle, dp_delta) < alpha else (low, middle)
+        low, high = (
+            (middle, high) if _p_value(m, k, right, middle, dp_delta) < alpha else (low, middle)
+        )
     return low
 
 

@@ -1,6 +1,8 @@
-"""Changing rows so that a model errs (course, Section 17): the fast gradient method and projected gradient.
+"""Changing rows so that a model errs (course, Section 17): the fast gradient method and projected
+gradient.
 
-The projection of the course notes, corrected, is x₀ + clip(x − x₀, −r, r); that of L2, a rescaling, is just as cheap.
+The projection of the course notes, corrected, is x₀ + clip(x − x₀, −r, r); that of L2, a rescaling,
+is just as cheap.
 """
 
 from __future__ import annotations
@@ -46,7 +48,9 @@ class Plan:
             if isinstance(value, bool) or value != int(value) or value < 1:
                 raise ValueError(f"{name} must be a whole number of at least 1, not {value!r}")
         if self.schedule not in _SCHEDULES:
-            raise ValueError(f"schedule must be one of {', '.join(_SCHEDULES)}, not {self.schedule!r}")
+            raise ValueError(
+                f"schedule must be one of {', '.join(_SCHEDULES)}, not {self.schedule!r}"
+            )
         if self.loss not in ("cross_entropy", "margin"):
             raise ValueError(f"loss must be 'cross_entropy' or 'margin', not {self.loss!r}")
         if not 0 <= self.momentum < 1:
@@ -55,20 +59,32 @@ class Plan:
             raise ValueError(f"step must be positive and finite, or None, not {self.step!r}")
 
     def first_step(self) -> float:
-        """The first step's length as a share of the radius; decaying ones are half as long on average."""
+        """The first step's length as a share of the radius; decaying ones are half as long on
+        average.
+        """
         usual = (2.5 if self.schedule == "constant" else 5.0) / self.steps
         return min(1.0, usual) if self.step is None else self.step
 
 
 def fgsm(
-    model: Any, X: Any, y: Any, *, radius: float, norm: Norm = "linf", target: Any = None, where: Any = None
+    model: Any,
+    X: Any,
+    y: Any,
+    *,
+    radius: float,
+    norm: Norm = "linf",
+    target: Any = None,
+    where: Any = None,
 ) -> Evasion:
-    """The fast gradient method: one step of length ``radius`` along the gradient of the loss, its sign for L∞.
+    """The fast gradient method: one step of length ``radius`` along the gradient of the loss, its
+    sign for L∞.
 
     Parameters are those of `projected_gradient`.
     """
     problem = Problem.of(model, X, y, target, where)
-    return _attack(problem, _radius(radius), norm, Plan(steps=1, step=1.0), None, 0, "fast gradient")
+    return _attack(
+        problem, _radius(radius), norm, Plan(steps=1, step=1.0), None, 0, "fast gradient"
+    )
 
 
 def projected_gradient(
@@ -90,25 +106,30 @@ def projected_gradient(
     substitutions: int = 0,
     random_state: Any = None,
 ) -> Evasion:
-    """Projected gradient ascent of the loss within a ball around every row; rows that are turned stop.
+    """Projected gradient ascent of the loss within a ball around every row; rows that are turned
+    stop.
 
     Parameters
     ----------
     model : as `surelearn.subject.score_function` takes it; it must have a gradient
-    X, y : rows (n, d) and their true labels; rows that are wrong unchanged count as turned, at distance 0
+    X, y : rows (n, d) and their true labels; rows that are wrong unchanged count as turned, at
+        distance 0
     radius : the largest change in units of the domain's scale, a number or one per row
     norm : "linf" or "l2"
     target : a label, or one per row, to be reached; None leaves the label y
     where : the `Domain` of changed rows; None allows all numbers
-    steps, step : how many, and the first one's length as a share of the radius; None lets all together be 2.5 radii long
+    steps, step : how many, and the first one's length as a share of the radius; None lets all
+        together be 2.5 radii long
     schedule : of the lengths: "cosine" or "linear" decay, or "constant"
     momentum : share of the last direction that is kept
-    restarts : runs; from the second on, on the rows not turned yet, they aim at the other classes in turn, the nearest by
-        score first; when all had their turn (or the attack is targeted) they begin at a random place in the ball
+    restarts : runs; from the second on, on the rows not turned yet, they aim at the other classes
+        in turn, the nearest by score first; when all had their turn (or the attack is targeted)
+        they begin at a random place in the ball
     random_start : whether the first run does, too
-    loss : "cross_entropy" (its direction, which does not vanish), or "margin": the best other score minus the label's
-    substitutions : most columns of choices that may be substituted in a row, greedily, where moving is not enough; each
-        spends the domain's cost of the radius
+    loss : "cross_entropy" (its direction, which does not vanish), or "margin": the best other score
+        minus the label's
+    substitutions : most columns of choices that may be substituted in a row, greedily, where moving
+        is not enough; each spends the domain's cost of the radius
     random_state : for random starts
 
     Examples
@@ -121,26 +142,45 @@ def projected_gradient(
     """
     plan = Plan(steps, step, schedule, momentum, restarts, random_start, loss)
     problem = Problem.of(model, X, y, target, where)
-    return _attack(problem, _radius(radius), norm, plan, random_state, substitutions, f"projected gradient, {steps} steps")
+    return _attack(
+        problem,
+        _radius(radius),
+        norm,
+        plan,
+        random_state,
+        substitutions,
+        f"projected gradient, {steps} steps",
+    )
 
 
 def _attack(
-    problem: Problem, radius: Any, norm: Norm, plan: Plan, random_state: Any, substitutions: int, method: str
+    problem: Problem,
+    radius: Any,
+    norm: Norm,
+    plan: Plan,
+    random_state: Any,
+    substitutions: int,
+    method: str,
 ) -> Evasion:
     if norm not in ("linf", "l2"):
         raise ValueError(f"norm must be 'linf' or 'l2', not {norm!r}")
     if isinstance(problem.f.pullback, Lacking):
-        raise ValueError(f"{problem.f.name} has no gradient ({problem.f.pullback.reason}): use decision_attack")
+        raise ValueError(
+            f"{problem.f.name} has no gradient ({problem.f.pullback.reason}): use decision_attack"
+        )
     before = problem.f.predict(problem.X)
     base, done, calls = problem.X.copy(), problem.reached(before, slice(None)), 0
     Z, left = base.copy(), np.flatnonzero(~done)
     radii = np.broadcast_to(np.asarray(radius, dtype=float), len(base))
-    for substituted in range(problem.where.check_substitutions(substitutions, radius) + 1):  # moving alone first
+    # moving alone first
+    for substituted in range(problem.where.check_substitutions(substitutions, radius) + 1):
         if substituted:
             left, base, asked = substitute(problem, left, base, radii, norm)
             calls += asked
         room = problem.where.room(problem.where.spent(base, problem.X, norm), radii, norm)
-        Z[left], done[left], more = search(problem, left, base[left], room, norm, plan, random_state)
+        Z[left], done[left], more = search(
+            problem, left, base[left], room, norm, plan, random_state
+        )
         calls, left = calls + more, left[~done[left]]
     return problem.result(method, norm, radius, Z, before, calls)
 
@@ -158,7 +198,8 @@ def worst_rows(
 ) -> Array:
     """Rows changed so that their loss is large, whether turned or not: to train on.
 
-    Where scores are linear, those with the least margin (`worst_of_linear`), else found by gradient from a random start.
+    Where scores are linear, those with the least margin (`worst_of_linear`), else found by gradient
+    from a random start.
     """
     problem, random = Problem.of(model, X, y, None, where), _random(random_state)
     if isinstance(problem.f.pullback, Lacking):
@@ -177,9 +218,17 @@ def _random(state: Any) -> Any:
 
 
 def search(
-    problem: Problem, rows: np.ndarray, base: Array, radius: Any, norm: Norm, plan: Plan, random_state: Any
+    problem: Problem,
+    rows: np.ndarray,
+    base: Array,
+    radius: Any,
+    norm: Norm,
+    plan: Plan,
+    random_state: Any,
 ) -> tuple[Array, np.ndarray, int]:
-    """Projected gradient with restarts for ``rows`` of the problem around ``base``: rows found, whether turned, calls."""
+    """Projected gradient with restarts for ``rows`` of the problem around ``base``: rows found,
+    whether turned, calls.
+    """
     random = _random(random_state)
     radius = np.broadcast_to(np.asarray(radius, dtype=float), len(problem.X))[rows]
     Z, done, calls = base.copy(), np.zeros(len(rows), dtype=bool), 0
@@ -196,7 +245,9 @@ def search(
         if around or plan.random_start:
             start = _random_start(problem.where, start, radius[left], norm, random)
         current = replace(plan, loss=loss)
-        found, asked = _ascend(problem, rows[left], base[left], start, radius[left], norm, current, rivals)
+        found, asked = _ascend(
+            problem, rows[left], base[left], start, radius[left], norm, current, rivals
+        )
         found = problem.where.within(found, base[left], radius[left], norm)
         Z[left], done[left] = found, problem.judged(found, rows[left])
         calls, loss = calls + asked + len(left), others[loss]
@@ -204,7 +255,9 @@ def search(
 
 
 def _ranked(problem: Problem, Z: Array, rows: np.ndarray, rank: int) -> tuple[np.ndarray, bool]:
-    """The other class with the rank-th largest score, counted around; and whether all had their turn."""
+    """The other class with the rank-th largest score, counted around; and whether all had their
+    turn.
+    """
     scores = problem.f.scores(Z).astype(float)
     scores[np.arange(len(Z)), problem.aims[rows]] = -np.inf
     others = scores.shape[1] - 1
@@ -221,7 +274,9 @@ def _ascend(
     plan: Plan,
     rivals: np.ndarray | None = None,
 ) -> tuple[Array, int]:
-    """One run from ``start``; a row stops where it is turned. Computed in the model's own precision."""
+    """One run from ``start``; a row stops where it is turned. Computed in the model's own
+    precision.
+    """
     pullback: Any = problem.f.pullback
     kind, where = problem.f.dtype, problem.where
     low, high = (part.astype(kind) for part in where.ball(base, radius))
@@ -233,7 +288,9 @@ def _ascend(
         scores, back = pullback(z)
         calls += len(z)
         aims = problem.aims[rows[at]]
-        hit = _hits(problem, scores, aims, z, rows[at]) if plan.stop else np.zeros(len(z), dtype=bool)
+        hit = (
+            _hits(problem, scores, aims, z, rows[at]) if plan.stop else np.zeros(len(z), dtype=bool)
+        )
         if k == plan.steps or hit.all():
             out[at] = z
             break
@@ -251,7 +308,9 @@ def _ascend(
         gradient = gradient if scale is None else gradient * scale
         if plan.momentum:
             size = np.abs(gradient).sum(axis=1, keepdims=True)
-            velocity = plan.momentum * (0.0 if velocity is None else velocity) + gradient / np.maximum(size, _TINY)
+            velocity = plan.momentum * (
+                0.0 if velocity is None else velocity
+            ) + gradient / np.maximum(size, _TINY)
             gradient = velocity
         direction = _direction(gradient, norm)
         direction *= length * (share * _SCHEDULES[plan.schedule](k / plan.steps))
@@ -275,7 +334,9 @@ def _direction(gradient: Any, norm: Norm) -> Any:
 def _rescale(z: Any, base: Any, length: Any, scale: Any) -> None:
     """Onto the L2 ball, in place."""
     step = z - base
-    units = step if scale is None else np.divide(step, scale, where=scale > 0, out=np.zeros_like(step))
+    units = (
+        step if scale is None else np.divide(step, scale, where=scale > 0, out=np.zeros_like(step))
+    )
     size = np.sqrt(np.einsum("ij,ij->i", units, units))[:, None]
     np.add(base, step * np.minimum(1.0, length / np.maximum(size, _TINY)), out=z)
 
@@ -287,9 +348,11 @@ def _hits(problem: Problem, scores: Any, aims: np.ndarray, z: Any, rows: np.ndar
 
 
 def _weights(scores: Any, aims: np.ndarray, loss: Loss, targeted: bool, kind: Any) -> Any:
-    """Weights of the scores' gradients: the other classes' (all by softmax, or the best) against that of the aim.
+    """Weights of the scores' gradients: the other classes' (all by softmax, or the best) against
+    that of the aim.
 
-    The gradient of the cross-entropy is 1 − p_y times this, which would vanish where the model is sure.
+    The gradient of the cross-entropy is 1 − p_y times this, which would vanish where the model is
+    sure.
     """
     at = np.arange(len(scores))
     others = scores.astype(kind, copy=True)

@@ -1,4 +1,6 @@
-"""Which training rows move a fit most: left out exactly where there is a closed form, to first order, or by refits."""
+"""Which training rows move a fit most: left out exactly where there is a closed form, to first
+order, or by refits.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,12 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from surelearn.attacks.poison_allowed import Array, checked_count, checked_rows
-from surelearn.attacks.poison_objectives import LinearObjective, Objective, check_labels, checked_parameters
+from surelearn.attacks.poison_objectives import (
+    LinearObjective,
+    Objective,
+    check_labels,
+    checked_parameters,
+)
 from surelearn.subject import predict_with
 
 Loss = Callable[[Array, np.ndarray], Any]
@@ -23,7 +30,8 @@ class Influence:
     Attributes
     ----------
     rows : which rows were left out
-    risk : by how much the mean loss on the outer rows rises without the row: negative where the row does harm
+    risk : by how much the mean loss on the outer rows rises without the row: negative where the row
+        does harm
     largest : the largest change of a score on the outer rows; NaN where it was not computed
     method : "exact", "influence function", "dual step" or "refits"
     """
@@ -35,7 +43,9 @@ class Influence:
 
     def top(self, count: int, by: Literal["risk", "largest"] = "risk") -> np.ndarray:
         """The rows with the largest effect, of either sign, first."""
-        return self.rows[np.argsort(-np.abs(getattr(self, by)), kind="stable")[: checked_count("count", count)]]
+        return self.rows[
+            np.argsort(-np.abs(getattr(self, by)), kind="stable")[: checked_count("count", count)]
+        ]
 
 
 def influence_function(
@@ -49,17 +59,20 @@ def influence_function(
     rows: Any = None,
     scores: bool = True,
 ) -> Influence:
-    """To first order, what leaving out each row does: the minimizer moves by H⁻¹(g_i)/n, the outer risk by ⟨∇L, H⁻¹g_i⟩/n.
+    """To first order, what leaving out each row does: the minimizer moves by H⁻¹(g_i)/n, the outer
+    risk by ⟨∇L, H⁻¹g_i⟩/n.
 
-    H is the Hessian of the whole objective at its minimizer w (R. D. Cook, 1977; P. W. Koh and P. Liang, ICML 2017);
-    the total penalty stays. Closed form for `LinearObjective`, conjugate gradients for a torch module.
+    H is the Hessian of the whole objective at its minimizer w (R. D. Cook, 1977; P. W. Koh and P.
+    Liang, ICML 2017); the total penalty stays. Closed form for `LinearObjective`, conjugate
+    gradients for a torch module.
 
     Parameters
     ----------
     w : the minimizer on X, y
     X_outer, y_outer : rows on which the risk is looked at
     rows : which rows; all unless told
-    scores : whether to find the largest change of a score too, which takes a product of rows and outer rows
+    scores : whether to find the largest change of a score too, which takes a product of rows and
+        outer rows
 
     Examples
     --------
@@ -69,7 +82,10 @@ def influence_function(
     >>> int(influence_function(line, line.fit(X, y), X, y, X[:3], y[:3]).top(1)[0])
     3
     """
-    (X, y), (X_outer, y_outer) = checked_rows(X, y), checked_rows(X_outer, y_outer, "X_outer and y_outer")
+    (X, y), (X_outer, y_outer) = (
+        checked_rows(X, y),
+        checked_rows(X_outer, y_outer, "X_outer and y_outer"),
+    )
     check_labels(objective, y)
     which, w, n = _which(rows, len(X)), checked_parameters(objective, "w", w, X.shape[1]), len(X)
     slopes = objective.gradients(w, X[which], y[which])
@@ -95,9 +111,10 @@ def exact_influence(
 
     Parameters
     ----------
-    leave_one_out : ``learner.leave_one_out``, called with X, y and rows=…: gives weights, intercepts, full_weights and
-        full_intercept; or anything that gives ``full`` and ``values()``, the scores at the outer rows of the full fit and
-        of each fit without a row (`surelearn.kernel.left_out`)
+    leave_one_out : ``learner.leave_one_out``, called with X, y and rows=…: gives weights,
+        intercepts, full_weights and full_intercept; or anything that gives ``full`` and
+        ``values()``, the scores at the outer rows of the full fit and of each fit without a row
+        (`surelearn.kernel.left_out`)
     loss : (scores, labels) to one number per row
 
     Examples
@@ -109,7 +126,10 @@ def exact_influence(
     >>> found.top(1).tolist(), bool(found.risk[3] < 0)
     ([3], True)
     """
-    (X, y), (X_outer, y_outer) = checked_rows(X, y), checked_rows(X_outer, y_outer, "X_outer and y_outer")
+    (X, y), (X_outer, y_outer) = (
+        checked_rows(X, y),
+        checked_rows(X_outer, y_outer, "X_outer and y_outer"),
+    )
     which = _which(rows, len(X))
     fits = leave_one_out(X, y, rows=which)
     if hasattr(fits, "values"):
@@ -117,7 +137,9 @@ def exact_influence(
         every = (values for i, values in enumerate(fits.values()) if i in asked)
         return _compared(fits.full, every, y_outer, loss, which, "exact")
     full = X_outer @ fits.full_weights + fits.full_intercept
-    without = (X_outer @ weights + b for weights, b in zip(fits.weights, fits.intercepts, strict=True))
+    without = (
+        X_outer @ weights + b for weights, b in zip(fits.weights, fits.intercepts, strict=True)
+    )
     return _compared(full, without, y_outer, loss, which, "exact")
 
 
@@ -133,7 +155,8 @@ def refit_influence(
     refits: int = 50,
     random_state: Any = 0,
 ) -> Influence:
-    """What leaving out rows does, each by a refit: of ``rows``, or of as many drawn at random as the budget allows.
+    """What leaving out rows does, each by a refit: of ``rows``, or of as many drawn at random as
+    the budget allows.
 
     Parameters
     ----------
@@ -163,7 +186,9 @@ def refit_influence(
     everything = np.arange(len(y))
     without = (predictions(np.delete(everything, row)) for row in which)
     measure = loss or (lambda predicted, labels: predicted != labels)
-    return _compared(predictions(everything), without, np.asarray(y_outer), measure, which, "refits")
+    return _compared(
+        predictions(everything), without, np.asarray(y_outer), measure, which, "refits"
+    )
 
 
 def _compared(
@@ -182,7 +207,9 @@ def _compared(
     for scores in without:
         scores = np.reshape(scores, full.shape)
         risk.append(float(np.mean(loss(scores, labels)) - base))
-        largest.append(float(np.abs(scores.astype(float) - full.astype(float)).max()) if numeric else np.nan)
+        largest.append(
+            float(np.abs(scores.astype(float) - full.astype(float)).max()) if numeric else np.nan
+        )
     return Influence(rows, np.array(risk), np.array(largest), method)
 
 
@@ -192,6 +219,12 @@ def _take(rows: Any, which: np.ndarray) -> Any:
 
 def _which(rows: Any, n: int) -> np.ndarray:
     which = np.arange(n) if rows is None else np.asarray(rows)
-    if which.ndim != 1 or not which.size or which.dtype.kind not in "iu" or which.min() < 0 or which.max() >= n:
+    if (
+        which.ndim != 1
+        or not which.size
+        or which.dtype.kind not in "iu"
+        or which.min() < 0
+        or which.max() >= n
+    ):
         raise ValueError(f"rows must be numbers from 0 to {n - 1}, at least one of them")
     return np.unique(which)

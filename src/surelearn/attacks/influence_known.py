@@ -1,4 +1,6 @@
-"""Which training rows of a fitted model count most, without a single refit: exactly, or to first order."""
+"""Which training rows of a fitted model count most, without a single refit: exactly, or to
+first order.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ from surelearn.subject import Subject, subject_of
 from surelearn.subject.leaving import Without
 
 MOST_COLUMNS = 500  # prepared columns, beyond which gradients through a fit are too dear
-WORK = 1e9  # multiplications for exact fits without one row; beyond, only the rows with most influence to first order
+# multiplications for exact fits without one row; beyond, only the rows with most influence to first
+# order
+WORK = 1e9
 FEWEST = 5  # rows that are left out exactly in any case
 
 
@@ -29,7 +33,8 @@ class ModelInfluence:
     found : the change of the mean loss for each row that was left out, and by which method
     base : the mean loss with all rows
     loss : its name
-    error : from a position in ``found.rows`` to the standard error of that change over the other rows
+    error : from a position in ``found.rows`` to the standard error of that change over the other
+        rows
     """
 
     found: Influence
@@ -38,7 +43,9 @@ class ModelInfluence:
     error: Callable[[int], float]
 
 
-def leave_one_out(model: Any, X: Any, y: Any, points: Any, *, rows: Any = None) -> Without | Lacking:
+def leave_one_out(
+    model: Any, X: Any, y: Any, points: Any, *, rows: Any = None
+) -> Without | Lacking:
     """Every fit without one row, at other points, where the learner has them in closed form.
 
     Parameters
@@ -63,15 +70,23 @@ def leave_one_out(model: Any, X: Any, y: Any, points: Any, *, rows: Any = None) 
     fits = subject.leave_one_out
     if isinstance(fits, Lacking):
         return fits
-    return fits(_numbers(subject.prepared(X)), prepared_targets(subject, y), _numbers(subject.prepared(points)), rows)
+    return fits(
+        _numbers(subject.prepared(X)),
+        prepared_targets(subject, y),
+        _numbers(subject.prepared(points)),
+        rows,
+    )
 
 
-def model_influence(model: Any, X: Any, y: Any, X_outer: Any, y_outer: Any) -> ModelInfluence | Lacking:
-    """By how much the mean loss on other rows changes without each training row, in closed form or to first order.
+def model_influence(
+    model: Any, X: Any, y: Any, X_outer: Any, y_outer: Any
+) -> ModelInfluence | Lacking:
+    """By how much the mean loss on other rows changes without each training row, in closed form or
+    to first order.
 
-    Kernel machines that were solved directly, ridge and logistic regressions of ours: exactly. Logistic regressions of
-    scikit-learn: to first order, as `influence_function` has it. Of large tables, the rows that count most to first order
-    are left out exactly.
+    Kernel machines that were solved directly, ridge and logistic regressions of ours: exactly.
+    Logistic regressions of scikit-learn: to first order, as `influence_function` has it. Of large
+    tables, the rows that count most to first order are left out exactly.
 
     Parameters
     ----------
@@ -101,26 +116,43 @@ def prepared_targets(subject: Subject, y: Any) -> Any:
 
 def error_of_mean(differences: Any) -> float:
     """The standard error of a mean."""
-    return float(np.std(differences, ddof=1) / np.sqrt(len(differences))) if len(differences) > 1 else 0.0
+    return (
+        float(np.std(differences, ddof=1) / np.sqrt(len(differences)))
+        if len(differences) > 1
+        else 0.0
+    )
 
 
-def first_order_error(objective: Objective, w: Array, Z: Array, y: Any, points: Array, labels: Any, row: int) -> float:
-    """The standard error over other rows of what leaving out the row does to their mean loss, to first order."""
-    move = objective.solve(w, Z, y, objective.gradients(w, Z[row : row + 1], y[row : row + 1])[0]) / len(Z)
+def first_order_error(
+    objective: Objective, w: Array, Z: Array, y: Any, points: Array, labels: Any, row: int
+) -> float:
+    """The standard error over other rows of what leaving out the row does to their mean loss,
+    to first order.
+    """
+    move = objective.solve(
+        w, Z, y, objective.gradients(w, Z[row : row + 1], y[row : row + 1])[0]
+    ) / len(Z)
     return error_of_mean(objective.gradients(w, points, labels) @ move)
 
 
-def _squared(subject: Subject, X: Any, y: Any, X_outer: Any, y_outer: Any) -> ModelInfluence | Lacking:
+def _squared(
+    subject: Subject, X: Any, y: Any, X_outer: Any, y_outer: Any
+) -> ModelInfluence | Lacking:
     """Every row of a machine of squared loss that has its fits without a row in closed form."""
     objective = subject.objective
     if isinstance(objective, Lacking) or objective.loss != "squared":
-        return Lacking("influence", "no closed form of the fits without one row, nor of their first order, is known here")
+        return Lacking(
+            "influence",
+            "no closed form of the fits without one row, nor of their first order, is known here",
+        )
     fits = leave_one_out(subject, X, y, X_outer)
     if isinstance(fits, Lacking):
         return fits
     classes = subject.learner.classes
     if classes is None:
-        wanted = np.asarray(prepared_targets(subject, y_outer), dtype=float).reshape(fits.full.shape)
+        wanted = np.asarray(prepared_targets(subject, y_outer), dtype=float).reshape(
+            fits.full.shape
+        )
     else:
         wanted = np.where(np.asarray(y_outer)[:, None] == np.asarray(classes), 1.0, -1.0)
         wanted = wanted[:, 1:] if fits.full.shape[1] == 1 else wanted
@@ -136,9 +168,17 @@ def _squared(subject: Subject, X: Any, y: Any, X_outer: Any, y_outer: Any) -> Mo
     return ModelInfluence(Influence(fits.rows, risk, moved, "exact"), base, "squared loss", error)
 
 
-def _linear(subject: Subject, X: Any, y: Any, X_outer: Any, y_outer: Any) -> ModelInfluence | Lacking:
-    """Every row of a logistic or ridge regression: exactly where the learner can, and where not to first order."""
-    known, fits, classes = known_objective(subject, len(y)), subject.leave_one_out, subject.learner.classes
+def _linear(
+    subject: Subject, X: Any, y: Any, X_outer: Any, y_outer: Any
+) -> ModelInfluence | Lacking:
+    """Every row of a logistic or ridge regression: exactly where the learner can, and where not
+    to first order.
+    """
+    known, fits, classes = (
+        known_objective(subject, len(y)),
+        subject.leave_one_out,
+        subject.learner.classes,
+    )
     if isinstance(known, Lacking):
         return known
     objective, w = known
@@ -146,7 +186,9 @@ def _linear(subject: Subject, X: Any, y: Any, X_outer: Any, y_outer: Any) -> Mod
         return Lacking("influence", "no closed form of the fits without one row is known here")
     Z, points = (subject.prepared(part) for part in (X, X_outer))
     if Z.shape[1] > MOST_COLUMNS:
-        return Lacking("influence", f"it has {Z.shape[1]:,} prepared columns, more than {MOST_COLUMNS}")
+        return Lacking(
+            "influence", f"it has {Z.shape[1]:,} prepared columns, more than {MOST_COLUMNS}"
+        )
     try:
         Z, points = _numbers(Z), _numbers(points)
     except ValueError:
@@ -168,7 +210,10 @@ def _linear(subject: Subject, X: Any, y: Any, X_outer: Any, y_outer: Any) -> Mod
         which = np.sort(rough.top(max(int(WORK / max(Z.size, points.size)), FEWEST)))
         left = fits(Z, y, points, which)
         full = loss(left.full[:, 0], labels).mean()
-        each = [(float(loss(v[:, 0], labels).mean() - full), float(np.abs(v - left.full).max())) for v in left.each()]
+        each = [
+            (float(loss(v[:, 0], labels).mean() - full), float(np.abs(v - left.full).max()))
+            for v in left.each()
+        ]
         risk, moved = (np.array(part) for part in zip(*each, strict=True))
         found = Influence(which, risk, moved, "exact")
     return ModelInfluence(found, base, name, error)

@@ -1,8 +1,9 @@
 """Which rows a support vector machine would miss most, by one step of its dual problem.
 
-Without row i its coefficient β_i goes to 0, and those of the rows on the margin move so that these stay on it: one linear
-system for all rows (O. Chapelle, V. Vapnik and others, Machine Learning 46, 2002; G. Cauwenberghs and T. Poggio, NIPS 2000).
-The step is exact while no other row reaches the margin or leaves it. A row that is no support vector changes nothing.
+Without row i its coefficient β_i goes to 0, and those of the rows on the margin move so that these
+stay on it: one linear system for all rows (O. Chapelle, V. Vapnik and others, Machine Learning 46,
+2002; G. Cauwenberghs and T. Poggio, NIPS 2000). The step is exact while no other row reaches the
+margin or leaves it. A row that is no support vector changes nothing.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ _NEAR = 1e-6  # of the largest coefficient: that far from 0 and from it a row is
 
 
 def dual_influence(model: Any, X: Any, X_outer: Any, y_outer: Any) -> Influence | Lacking:
-    """By how much the hinge loss on other rows rises without each support vector, by one step of the dual problem.
+    """By how much the hinge loss on other rows rises without each support vector, by one step of
+    the dual problem.
 
     Parameters
     ----------
@@ -57,7 +59,9 @@ def dual_influence(model: Any, X: Any, X_outer: Any, y_outer: Any) -> Influence 
         there, inside = kernel(points[own], Z[one.rows]), kernel(Z[one.rows], Z[one.rows])
         full = (there @ one.beta + one.bias)[:, None]
         moved = full + steps(one, inside, there)
-        rise[one.rows] += (np.maximum(1 - sign * moved, 0) - np.maximum(1 - sign * full, 0)).sum(axis=0) / len(truth)
+        rise[one.rows] += (np.maximum(1 - sign * moved, 0) - np.maximum(1 - sign * full, 0)).sum(
+            axis=0
+        ) / len(truth)
     rows = np.unique(np.concatenate([one.rows for one in machines]))
     return Influence(rows, rise[rows], np.full(len(rows), np.nan), "dual step")
 
@@ -78,7 +82,9 @@ def steps(one: DualMachine, inside: Array, there: Array) -> Array:
     system, sent = inside[np.ix_(at, at)], inside[at] * one.beta
     reach = there[:, at]
     if one.free:
-        system = np.block([[system, np.ones((at.size, 1))], [np.ones((1, at.size)), np.zeros((1, 1))]])
+        system = np.block(
+            [[system, np.ones((at.size, 1))], [np.ones((1, at.size)), np.zeros((1, 1))]]
+        )
         sent, reach = np.vstack([sent, one.beta]), np.column_stack([reach, np.ones(len(there))])
     inverse = np.linalg.pinv(system, rcond=1e-10, hermitian=True) if len(system) else system
     change = reach @ (inverse @ sent) - there * one.beta

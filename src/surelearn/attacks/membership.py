@@ -1,7 +1,8 @@
 """Was this row in the training set? Attacks that guess, and what their success says of ε.
 
-Attacks take losses or scores as arrays, or callables that fit and measure; they import no learner. What they find is a
-measurement: an attack that fails proves nothing. Lower bounds on ε are in `surelearn.attacks.epsilon_audit`.
+Attacks take losses or scores as arrays, or callables that fit and measure; they import no learner.
+What they find is a measurement: an attack that fails proves nothing. Lower bounds on ε are in
+`surelearn.attacks.epsilon_audit`.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ FALSE_POSITIVE_RATES = (0.001, 0.01, 0.1)
 
 @dataclass(frozen=True, kw_only=True)
 class Rate:
-    """A measured rate with its interval: ``successes`` of ``n``; ``false_positives``: the rate of others that passed too.
+    """A measured rate with its interval: ``successes`` of ``n``; ``false_positives``: the rate of
+    others that passed too.
 
     Where many rows score the same, that is fewer than were allowed.
     """
@@ -42,9 +44,10 @@ class Membership:
     ----------
     auc : the probability that a member scores above another row, ties counted half; 0.5 is guessing
     auc_low, auc_high : its interval (DeLong), at 1 − ``alpha``, asymptotic
-    true_positives : by false positive rate, the rate of members found at the threshold that so few others pass; the
-        interval is Clopper–Pearson's at that threshold
-    advantage : the largest difference of true and false positive rate over all thresholds, which is at least 0 by choosing
+    true_positives : by false positive rate, the rate of members found at the threshold that so few
+        others pass; the interval is Clopper–Pearson's at that threshold
+    advantage : the largest difference of true and false positive rate over all thresholds, which is
+        at least 0 by choosing
     members, others : how many of each
     how : what was done
     """
@@ -60,13 +63,20 @@ class Membership:
     how: str
 
     def __str__(self) -> str:
-        found = "; ".join(f"{rate.value:.1%} of members at {fpr:.1%} false" for fpr, rate in self.true_positives.items())
-        return f"AUC {self.auc:.3f} ({self.auc_low:.3f} to {self.auc_high:.3f}); {found} ({self.how})"
+        found = "; ".join(
+            f"{rate.value:.1%} of members at {fpr:.1%} false"
+            for fpr, rate in self.true_positives.items()
+        )
+        return (
+            f"AUC {self.auc:.3f} ({self.auc_low:.3f} to {self.auc_high:.3f}); {found} ({self.how})"
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
 class LikelihoodRatios:
-    """Log likelihood ratios of membership, a number for each row, and how well they tell members."""
+    """Log likelihood ratios of membership, a number for each row, and how well they tell
+    members.
+    """
 
     ratios: Array = field(repr=False)
     membership: Membership
@@ -96,8 +106,17 @@ def loss_threshold(
     >>> round(found.auc, 2), found.auc_low > 0.5
     (0.64, True)
     """
-    inside, outside = checked_numbers("losses_in", losses_in), checked_numbers("losses_out", losses_out)
-    return tell_apart(-inside, -outside, how="threshold on the loss", alpha=alpha, false_positive_rates=false_positive_rates)
+    inside, outside = (
+        checked_numbers("losses_in", losses_in),
+        checked_numbers("losses_out", losses_out),
+    )
+    return tell_apart(
+        -inside,
+        -outside,
+        how="threshold on the loss",
+        alpha=alpha,
+        false_positive_rates=false_positive_rates,
+    )
 
 
 def likelihood_ratio(
@@ -110,15 +129,17 @@ def likelihood_ratio(
     false_positive_rates: tuple[float, ...] = FALSE_POSITIVE_RATES,
     few: int = 8,
 ) -> LikelihoodRatios:
-    """Compare a row's loss with its losses in models that had it and in models that had it not: LiRA.
+    """Compare a row's loss with its losses in models that had it and in models that had it not:
+    LiRA.
 
-    Losses become φ = ln(p/(1 − p)) with p = e^{−loss}, nearly Gaussian; the ratio is ln N(φ; in) − ln N(φ; out). Rows
-    that no shadow model had (or all had) are compared with the models there are (the offline attack). N. Carlini and others,
-    IEEE S&P 2022, Algorithm 1.
+    Losses become φ = ln(p/(1 − p)) with p = e^{−loss}, nearly Gaussian; the ratio is ln N(φ; in) −
+    ln N(φ; out). Rows that no shadow model had (or all had) are compared with the models there are
+    (the offline attack). N. Carlini and others, IEEE S&P 2022, Algorithm 1.
 
     Parameters
     ----------
-    shadow_losses : (models, rows), logarithmic losses of refitted models; `shadow_models` makes them
+    shadow_losses : (models, rows), logarithmic losses of refitted models; `shadow_models` makes
+        them
     included : (models, rows), whether the model was fitted with the row
     losses : (rows,), the losses of the model that is attacked
     members : (rows,), whether it was fitted with the row
@@ -135,8 +156,16 @@ def likelihood_ratio(
     """
     shadows, inside = np.asarray(shadow_losses, dtype=float), np.asarray(included, dtype=bool)
     losses, members = checked_numbers("losses", losses), np.asarray(members, dtype=bool)
-    if shadows.ndim != 2 or shadows.shape != inside.shape or shadows.shape[1] != len(losses) or len(losses) != len(members):
-        raise ValueError("shadow_losses and included must be (models, rows), losses and members (rows,), of the same rows")
+    if (
+        shadows.ndim != 2
+        or shadows.shape != inside.shape
+        or shadows.shape[1] != len(losses)
+        or len(losses) != len(members)
+    ):
+        raise ValueError(
+            "shadow_losses and included must be (models, rows), losses and members (rows,), of the"
+            " same rows"
+        )
     checked_numbers("shadow_losses", shadows.ravel())
     phi, target = _logit(shadows), _logit(losses)
     with_row, without = _moments(phi, inside, few), _moments(phi, ~inside, few)
@@ -159,9 +188,11 @@ def shadow_models(
     models: int = 16,
     random_state: Any = None,
 ) -> tuple[Array, npt.NDArray[np.bool_]]:
-    """Fit models on random halves of the rows and measure every row's loss in each: (models, rows) losses, and who was in.
+    """Fit models on random halves of the rows and measure every row's loss in each: (models, rows)
+    losses, and who was in.
 
-    Halves come in complementary pairs, so that every row is in exactly half of an even number of models.
+    Halves come in complementary pairs, so that every row is in exactly half of an even number of
+    models.
 
     Parameters
     ----------
@@ -179,7 +210,9 @@ def shadow_models(
         if number % 2:
             included[number] = ~included[number - 1]
     seeds = generator.integers(2**31, size=models)
-    fitted = (fit(np.flatnonzero(mask), int(seed)) for mask, seed in zip(included, seeds, strict=True))
+    fitted = (
+        fit(np.flatnonzero(mask), int(seed)) for mask, seed in zip(included, seeds, strict=True)
+    )
     return np.stack([checked_numbers("losses", losses(model)) for model in fitted]), included
 
 
@@ -191,13 +224,20 @@ def tell_apart(
     alpha: float = 0.05,
     false_positive_rates: tuple[float, ...] = FALSE_POSITIVE_RATES,
 ) -> Membership:
-    """Area under the curve and true positive rates at low false positive rates, with intervals; higher means member."""
-    inside, outside = checked_numbers("scores_in", scores_in), checked_numbers("scores_out", scores_out)
+    """Area under the curve and true positive rates at low false positive rates, with intervals;
+    higher means member.
+    """
+    inside, outside = (
+        checked_numbers("scores_in", scores_in),
+        checked_numbers("scores_out", scores_out),
+    )
     if not 0 < alpha < 1:
         raise ValueError(f"alpha must lie strictly between 0 and 1, not {alpha}")
     area, spread = _area(inside, outside)
     reach = float(norm.isf(alpha / 2)) * spread
-    found = {float(fpr): _true_positives(inside, outside, fpr, alpha) for fpr in false_positive_rates}
+    found = {
+        float(fpr): _true_positives(inside, outside, fpr, alpha) for fpr in false_positive_rates
+    }
     return Membership(
         auc=area,
         auc_low=max(0.0, area - reach),
@@ -223,7 +263,9 @@ def _area(inside: Array, outside: Array) -> tuple[float, float]:
     ranks = rankdata(np.concatenate([inside, outside]))
     above = (ranks[:m] - rankdata(inside)) / n  # how many others each member beats
     below = 1 - (ranks[m:] - rankdata(outside)) / m
-    variance = (above.var(ddof=1) / m if m > 1 else 0.25) + (below.var(ddof=1) / n if n > 1 else 0.25)
+    variance = (above.var(ddof=1) / m if m > 1 else 0.25) + (
+        below.var(ddof=1) / n if n > 1 else 0.25
+    )
     return float(above.mean()), float(np.sqrt(variance))
 
 
@@ -236,7 +278,9 @@ def _true_positives(inside: Array, outside: Array, fpr: float, alpha: float) -> 
     successes, n = int((inside > threshold).sum()), len(inside)
     low, high = clopper_pearson_pair(successes, n, alpha)
     passed = float((outside > threshold).mean())
-    return Rate(value=successes / n, low=low, high=high, successes=successes, n=n, false_positives=passed)
+    return Rate(
+        value=successes / n, low=low, high=high, successes=successes, n=n, false_positives=passed
+    )
 
 
 def _advantage(inside: Array, outside: Array) -> float:
@@ -252,7 +296,9 @@ def _logit(losses: Array) -> Array:
 
 
 def _moments(phi: Array, chosen: npt.NDArray[np.bool_], few: int) -> tuple[Array, Array]:
-    """Mean and standard deviation of each row over the models chosen; a row without any gets those of all rows."""
+    """Mean and standard deviation of each row over the models chosen; a row without any gets
+    those of all rows.
+    """
     count = chosen.sum(axis=0)
     if not count.any():
         return np.zeros(phi.shape[1]), np.ones(phi.shape[1])

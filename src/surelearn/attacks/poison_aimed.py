@@ -1,4 +1,6 @@
-"""Poison placed where it hurts: by gradients through the fit of a stand-in that is like the model's learner."""
+"""Poison placed where it hurts: by gradients through the fit of a stand-in that is like the
+model's learner.
+"""
 
 from __future__ import annotations
 
@@ -58,8 +60,11 @@ class Aimed:
     used: int
 
 
-def aimed_rows(model: Any, X: Any, y: Any, count: int, *, task: str, random_state: int = 0) -> Aimed | Lacking:
-    """``count`` rows that, added to the training rows, raise the loss on others, within the range seen of each column.
+def aimed_rows(
+    model: Any, X: Any, y: Any, count: int, *, task: str, random_state: int = 0
+) -> Aimed | Lacking:
+    """``count`` rows that, added to the training rows, raise the loss on others, within the range
+    seen of each column.
 
     Parameters
     ----------
@@ -79,7 +84,10 @@ def aimed_rows(model: Any, X: Any, y: Any, count: int, *, task: str, random_stat
     subject = subject_of(model)
     Z = subject.rows_for_last(X)
     if Z.shape[1] > MOST_COLUMNS:
-        why = f"the model has {Z.shape[1]:,} prepared columns, more than the {MOST_COLUMNS} that this is made for"
+        why = (
+            f"the model has {Z.shape[1]:,} prepared columns, more than the {MOST_COLUMNS} that this"
+            " is made for"
+        )
         return Lacking("aimed poison", why)
     try:
         Z = np.asarray(Z.toarray() if hasattr(Z, "toarray") else Z, dtype=float)
@@ -92,13 +100,29 @@ def aimed_rows(model: Any, X: Any, y: Any, count: int, *, task: str, random_stat
     cut = min(_INNER, int(0.6 * len(order)))
     parts = order[:cut], order[cut:]
     some = max(1, round(count / len(y) * len(parts[0])))
-    found = place(stand.objective, Z, stand.targets, parts, some, random_state, steps=_STEPS, step=_STEP)
-    rows, labels = (np.resize(part, (count, *part.shape[1:])) for part in (found.X, stand.labels(found.y)))
+    found = place(
+        stand.objective, Z, stand.targets, parts, some, random_state, steps=_STEPS, step=_STEP
+    )
+    rows, labels = (
+        np.resize(part, (count, *part.shape[1:])) for part in (found.X, stand.labels(found.y))
+    )
     return Aimed(rows, labels, stand.words, min(len(y), _INNER + _OUTER))
 
 
-def place(objective: Any, Z: Any, t: Any, parts: tuple[Any, Any], count: int, seed: int, *, steps: int, step: float) -> Any:
-    """Poison among the first part of the rows that raises the loss on the second, within the range seen of each column."""
+def place(
+    objective: Any,
+    Z: Any,
+    t: Any,
+    parts: tuple[Any, Any],
+    count: int,
+    seed: int,
+    *,
+    steps: int,
+    step: float,
+) -> Any:
+    """Poison among the first part of the rows that raises the loss on the second, within the
+    range seen of each column.
+    """
     inner, outer = parts
     seen = Allowed(low=Z.min(axis=0), high=Z.max(axis=0))
     work = {"count": count, "allowed": seen, "steps": steps, "step": step, "random_state": seed}
@@ -106,23 +130,44 @@ def place(objective: Any, Z: Any, t: Any, parts: tuple[Any, Any], count: int, se
 
 
 def stand_in(subject: Subject, Z: Array, y: Any, task: str) -> StandIn | Lacking:
-    """A logistic, linear or kernel regression like the learner, for prepared rows Z; `Lacking` without a gradient."""
+    """A logistic, linear or kernel regression like the learner, for prepared rows Z; `Lacking`
+    without a gradient.
+    """
     closed = subject.learner.form
     if isinstance(closed, Lacking):
-        why = f"{subject.kind} has no gradient to aim poison by, so labels were changed at random only"
+        why = (
+            f"{subject.kind} has no gradient to aim poison by, so labels were changed at random"
+            " only"
+        )
         return Lacking("stand-in", why)
     form = closed.form
     kernel = isinstance(form, KernelForm)
     sigma = _width(form, Z) if kernel else 1.0
     if task == "regression":
         middle, scale = float(np.mean(y)), float(np.std(y)) or 1.0
-        objective = KernelRidgeObjective(sigma, 1e-3) if kernel else LinearObjective("squared", regularization=1e-3)
+        objective = (
+            KernelRidgeObjective(sigma, 1e-3)
+            if kernel
+            else LinearObjective("squared", regularization=1e-3)
+        )
         words = f"a {'kernel' if kernel else 'linear'} ridge regression"
-        return StandIn(objective, Z, (np.asarray(y, dtype=float) - middle) / scale, lambda t: middle + scale * t, words)
+        return StandIn(
+            objective,
+            Z,
+            (np.asarray(y, dtype=float) - middle) / scale,
+            lambda t: middle + scale * t,
+            words,
+        )
     classes, codes = np.unique(y, return_inverse=True)
     if kernel and len(classes) == 2:
         objective = KernelRidgeObjective(sigma, 1e-3)
-        return StandIn(objective, Z, 2.0 * codes - 1, lambda t: classes[(t > 0).astype(int)], "a kernel ridge regression")
+        return StandIn(
+            objective,
+            Z,
+            2.0 * codes - 1,
+            lambda t: classes[(t > 0).astype(int)],
+            "a kernel ridge regression",
+        )
     own = known_objective(subject, len(Z))
     if isinstance(own, Lacking) or own[0].loss != "logistic":
         objective = LinearObjective(classes=len(classes), regularization=1e-3)

@@ -1,4 +1,6 @@
-"""What poison is allowed: Γ, the range of every feature and the labels; and the rows that the attacks take."""
+"""What poison is allowed: Γ, the range of every feature and the labels; and the rows that the
+attacks take.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,10 @@ class Allowed:
         if (low > high).any():
             raise ValueError("low must not be above high: no row would be allowed")
         if self.labels is not None and not len(self.labels):
-            raise ValueError("labels must name at least one label that poison may have, or be None for those of y")
+            raise ValueError(
+                "labels must name at least one label that poison may have, or be None for those"
+                " of y"
+            )
 
     @property
     def unbounded(self) -> bool:
@@ -48,8 +53,14 @@ class Allowed:
         """The range of each of d columns."""
         for name, value in (("low", self.low), ("high", self.high)):
             if np.size(value) not in (1, d):
-                raise ValueError(f"{name} must be a number, or one for each of the {d} columns, not {np.size(value)}")
-        low, high = (np.broadcast_to(np.asarray(value, dtype=float), d).copy() for value in (self.low, self.high))
+                raise ValueError(
+                    f"{name} must be a number, or one for each of the {d} columns, not"
+                    f" {np.size(value)}"
+                )
+        low, high = (
+            np.broadcast_to(np.asarray(value, dtype=float), d).copy()
+            for value in (self.low, self.high)
+        )
         return low, high
 
     def project(self, X: Array) -> Array:
@@ -82,7 +93,10 @@ def checked_rows(X: Any, y: Any, names: str = "X and y") -> tuple[Array, np.ndar
     """Rows (n, d) and labels (n,) as arrays, or one sentence that says what is wrong."""
     rows, labels = np.asarray(X, dtype=float), np.asarray(y)
     if rows.ndim != 2 or labels.shape != (len(rows),) or not len(rows):
-        raise ValueError(f"{names} must be rows (n, d) and n labels, n at least 1, not {rows.shape} and {labels.shape}")
+        raise ValueError(
+            f"{names} must be rows (n, d) and n labels, n at least 1, not {rows.shape} and"
+            f" {labels.shape}"
+        )
     if not np.isfinite(rows).all():
         raise ValueError(f"{names} must be finite: fill in missing values first")
     return rows, labels

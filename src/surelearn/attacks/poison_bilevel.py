@@ -1,4 +1,6 @@
-"""Poison that raises the risk of whatever is fitted to it: max_ν L(w*(ν)), w* the fit to clean rows and ν (bilevel)."""
+"""Poison that raises the risk of whatever is fitted to it: max_ν L(w*(ν)), w* the fit to clean
+rows and ν (bilevel).
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ from surelearn.attacks.poison_objectives import check_labels
 
 
 class Follower(Protocol):
-    """A learner that answers poison with its fit, and knows how the risk of that fit moves with the poison."""
+    """A learner that answers poison with its fit, and knows how the risk of that fit moves with
+    the poison.
+    """
 
     def fit(self, X: Array, y: np.ndarray, start: Any = None) -> Any:
         """The fit, as its own kind of state."""
@@ -23,7 +27,9 @@ class Follower(Protocol):
         """The mean loss of a fit."""
         ...
 
-    def total_gradient(self, w: Any, X: Array, y: np.ndarray, count: int, X_outer: Array, y_outer: np.ndarray, /) -> Array:
+    def total_gradient(
+        self, w: Any, X: Array, y: np.ndarray, count: int, X_outer: Array, y_outer: np.ndarray, /
+    ) -> Array:
         """∇ of the risk on outer rows by the last ``count`` rows, (count, d)."""
         ...
 
@@ -68,11 +74,12 @@ def bilevel(
     step: float = 0.5,
     random_state: Any = 0,
 ) -> Bilevel:
-    """Total gradient ascent on poison, the learner refitted at every step (course, Section 18; Lu, Kamath and Yu, 2022).
+    """Total gradient ascent on poison, the learner refitted at every step (course, Section 18; Lu,
+    Kamath and Yu, 2022).
 
-    Poison begins as clean rows with another allowed label, and moves along −∇_xw F·(∇_ww F)⁻¹·∇_w L, every row by
-    ``step`` standard deviations at first and less each step. The best poison met is returned, so that it does no less
-    damage than flipped copies.
+    Poison begins as clean rows with another allowed label, and moves along −∇_xw F·(∇_ww F)⁻¹·∇_w
+    L, every row by ``step`` standard deviations at first and less each step. The best poison met is
+    returned, so that it does no less damage than flipped copies.
 
     Parameters
     ----------
@@ -94,10 +101,17 @@ def bilevel(
     >>> found.damage > 0.1
     True
     """
-    (X, y), (X_outer, y_outer) = checked_rows(X, y), checked_rows(X_outer, y_outer, "X_outer and y_outer")
+    (X, y), (X_outer, y_outer) = (
+        checked_rows(X, y),
+        checked_rows(X_outer, y_outer, "X_outer and y_outer"),
+    )
     check_labels(follower, y)
     check_labels(follower, y_outer, "y_outer")
-    gamma, count, random = allowed or Allowed(), checked_count("count", count), check_random_state(random_state)
+    gamma, count, random = (
+        allowed or Allowed(),
+        checked_count("count", count),
+        check_random_state(random_state),
+    )
     steps = checked_count("steps", steps, 0)
     rows, labels = flipped_copies(X, y, count, gamma, random)
     clean = follower.fit(X, y)
@@ -111,24 +125,32 @@ def bilevel(
         if risks[-1] > highest:
             best, highest = rows, risks[-1]
         if i < steps:
-            uphill = follower.total_gradient(state, mixed, mixed_labels, count, X_outer, y_outer) * scale
+            uphill = (
+                follower.total_gradient(state, mixed, mixed_labels, count, X_outer, y_outer) * scale
+            )
             length = np.linalg.norm(uphill, axis=1, keepdims=True)
             move = np.divide(uphill, length, out=np.zeros_like(uphill), where=length > 0)
             rows = gamma.project(rows + step * (1 - i / steps) * scale * move)
     if not np.isfinite(highest):
-        raise ValueError("the learner's risk was not a number at any step: look at its loss on X_outer")
+        raise ValueError(
+            "the learner's risk was not a number at any step: look at its loss on X_outer"
+        )
     return Bilevel(best, labels, count / len(X), before, highest, np.array(risks), len(risks) + 1)
 
 
 def flipped_copies(
     X: Array, y: np.ndarray, count: int, gamma: Allowed, random: np.random.RandomState
 ) -> tuple[Array, np.ndarray]:
-    """Clean rows drawn at random, made allowed, each with the allowed label that differs most from its own."""
+    """Clean rows drawn at random, made allowed, each with the allowed label that differs most
+    from its own.
+    """
     chosen = random.randint(len(X), size=count)
     options = gamma.labels_for(y)
     if np.issubdtype(y.dtype, np.floating):  # a target: the farthest
         labels = options[np.abs(options[None, :] - y[chosen, None]).argmax(1)]
     else:
         others = [options[options != label] for label in y[chosen]]
-        labels = np.array([random.choice(other if other.size else options) for other in others], dtype=y.dtype)
+        labels = np.array(
+            [random.choice(other if other.size else options) for other in others], dtype=y.dtype
+        )
     return gamma.project(X[chosen]), labels

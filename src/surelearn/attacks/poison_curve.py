@@ -78,8 +78,10 @@ def damage_curve(
     fit : rows and labels to a model, or to a function that predicts
     attack : (X, y, count, seed) to the poisoned rows and labels; random label flips unless told
     loss : (predictions, labels) to one number per row; 0 and 1 for right and wrong unless told
-    fractions : poison over clean rows; only the first ones where the budget is smaller than their number
-    repeats : draws of each fraction; as many fewer as ``refits``, the budget, demands, and at least one
+    fractions : poison over clean rows; only the first ones where the budget is smaller than their
+        number
+    repeats : draws of each fraction; as many fewer as ``refits``, the budget, demands, and at least
+        one
     random_state : the first seed
 
     Examples
@@ -90,7 +92,11 @@ def damage_curve(
     >>> curve.clean, curve.risks.shape, bool(curve.mean[1] > curve.mean[0] > 0)
     (0.0, (2, 5), True)
     """
-    n, repeats, refits = len(y), checked_count("repeats", repeats), checked_count("refits", refits, 2)
+    n, repeats, refits = (
+        len(y),
+        checked_count("repeats", repeats),
+        checked_count("refits", refits, 2),
+    )
     counts = [max(1, round(fraction * n)) for fraction in fractions]
     if not counts or not all(np.isfinite(fraction) and fraction > 0 for fraction in fractions):
         raise ValueError("fractions must be at least one number, each above 0")
@@ -101,7 +107,10 @@ def damage_curve(
     def risk(rows: Any, labels: Any) -> float:
         return float(np.mean(measure(predict_with(fit(rows, labels))(X_test), y_test)))
 
-    risks = [[risk(*attack(X, y, count, random_state + seed)) for seed in range(made)] for count in counts]
+    risks = [
+        [risk(*attack(X, y, count, random_state + seed)) for seed in range(made)]
+        for count in counts
+    ]
     return DamageCurve(
         fractions=np.array(counts) / n,
         risks=np.array(risks),

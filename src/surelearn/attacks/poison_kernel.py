@@ -1,4 +1,6 @@
-"""Kernel ridge regression as the learner that a bilevel attack faces: poison moves the fit and is one of its centers."""
+"""Kernel ridge regression as the learner that a bilevel attack faces: poison moves the fit and
+is one of its centers.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,8 @@ from surelearn.attacks.poison_allowed import Array
 
 @dataclass(frozen=True)
 class KernelRidgeObjective:
-    """(1/n)·Σ(f(x_i) − y_i)² + λ‖f‖² in the RKHS of exp(−‖x − z‖²/σ), solved exactly: f = Σ α_i·k(x_i, ·), (K + nλI)α = y.
+    """(1/n)·Σ(f(x_i) − y_i)² + λ‖f‖² in the RKHS of exp(−‖x − z‖²/σ), solved exactly: f = Σ
+    α_i·k(x_i, ·), (K + nλI)α = y.
 
     Attributes
     ----------
@@ -40,7 +43,11 @@ class KernelRidgeObjective:
     def fit(self, X: Array, y: np.ndarray, start: object = None) -> tuple[Array, Array]:  # noqa: ARG002 - solved exactly
         """Centres and α."""
         K = self._kernel(X, X)
-        return X, linalg.solve(K + len(X) * self.regularization * np.eye(len(X)), np.asarray(y, dtype=float), assume_a="pos")
+        return X, linalg.solve(
+            K + len(X) * self.regularization * np.eye(len(X)),
+            np.asarray(y, dtype=float),
+            assume_a="pos",
+        )
 
     def decision(self, state: tuple[Array, Array], X: Array) -> Array:
         """F at rows X."""
@@ -67,9 +74,12 @@ class KernelRidgeObjective:
         alpha, poison = state[1], slice(len(X) - count, len(X))
         K, across = self._kernel(X, X), self._kernel(X_outer, X)
         u = 2 * (across @ alpha - y_outer) / len(X_outer)
-        b: Array = linalg.solve(K + len(X) * self.regularization * np.eye(len(X)), across.T @ u, assume_a="pos")  # pyright: ignore[reportAssignmentType]
+        b: Array = linalg.solve(
+            K + len(X) * self.regularization * np.eye(len(X)), across.T @ u, assume_a="pos"
+        )  # pyright: ignore[reportAssignmentType]
         from_outer = across[:, poison].T * np.outer(alpha[poison], u)  # (count, m)
-        inside = -K[poison] * (np.outer(b[poison], alpha) + np.outer(alpha[poison], b))  # (count, n)
+        # (count, n)
+        inside = -K[poison] * (np.outer(b[poison], alpha) + np.outer(alpha[poison], b))
         return self._moved(X[poison], X_outer, from_outer) + self._moved(X[poison], X, inside)
 
     def _moved(self, X: Array, Z: Array, weights: Array) -> Array:

@@ -1,4 +1,6 @@
-"""Label flipping: poison that only changes labels, at random or where a fit's influence says that it hurts most."""
+"""Label flipping: poison that only changes labels, at random or where a fit's influence says
+that it hurts most.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ from surelearn.attacks.poison_objectives import Objective, check_labels
 
 @dataclass(frozen=True, eq=False)
 class Flipping:
-    """Which rows were relabeled, all labels after it, and the risk on outer rows before and after (None if not asked)."""
+    """Which rows were relabeled, all labels after it, and the risk on outer rows before and
+    after (None if not asked).
+    """
 
     rows: np.ndarray
     y: np.ndarray
@@ -28,7 +32,9 @@ class Flipping:
         return None if self.after is None or self.before is None else self.after - self.before
 
 
-def flip_labels(y: Any, count: int, *, labels: tuple[Any, ...] | None = None, random_state: Any = 0) -> Flipping:
+def flip_labels(
+    y: Any, count: int, *, labels: tuple[Any, ...] | None = None, random_state: Any = 0
+) -> Flipping:
     """Give ``count`` rows, drawn at random, another of the allowed labels (those of y unless told).
 
     Examples
@@ -58,9 +64,11 @@ def flip_influential(
     labels: tuple[Any, ...] | None = None,
     rounds: int = 5,
 ) -> Flipping:
-    """Relabel the rows whose relabelling raises the risk on outer rows most, to first order, refitting between rounds.
+    """Relabel the rows whose relabelling raises the risk on outer rows most, to first order,
+    refitting between rounds.
 
-    Relabelling row i changes the minimizer by −H⁻¹(g(x_i, y′) − g(x_i, y_i))/n, and the outer risk by its product with ∇L.
+    Relabelling row i changes the minimizer by −H⁻¹(g(x_i, y′) − g(x_i, y_i))/n, and the outer risk
+    by its product with ∇L.
 
     Examples
     --------
@@ -69,7 +77,10 @@ def flip_influential(
     >>> flip_influential(LinearObjective(regularization=0.01), X, y, X, y, count=4).damage > 0
     True
     """
-    (X, y), (X_outer, y_outer) = checked_rows(X, y), checked_rows(X_outer, y_outer, "X_outer and y_outer")
+    (X, y), (X_outer, y_outer) = (
+        checked_rows(X, y),
+        checked_rows(X_outer, y_outer, "X_outer and y_outer"),
+    )
     check_labels(objective, y)
     check_labels(objective, y_outer, "y_outer")
     options, n = _options(y, labels), len(y)
@@ -81,7 +92,9 @@ def flip_influential(
     for share in np.diff(np.linspace(0, count, rounds + 1).astype(int)):
         u = objective.solve(w, X, flipped, objective.gradient(w, X_outer, y_outer))
         now = objective.gradients(w, X, flipped) @ u
-        relabelled = (objective.gradients(w, X, np.full(n, label, dtype=y.dtype)) @ u for label in options)
+        relabelled = (
+            objective.gradients(w, X, np.full(n, label, dtype=y.dtype)) @ u for label in options
+        )
         rise = np.column_stack([now - then for then in relabelled]) / n
         rise[flipped[:, None] == options] = -np.inf
         rise[~free] = -np.inf
@@ -96,19 +109,24 @@ def flip_influential(
 def _options(y: np.ndarray, labels: tuple[Any, ...] | None) -> np.ndarray:
     options = np.unique(y) if labels is None else same_kind(labels, y)
     if options.size < 2 and np.isin(y, options).all():
-        raise ValueError("labels must name another label than the rows have: there is nothing to flip to")
+        raise ValueError(
+            "labels must name another label than the rows have: there is nothing to flip to"
+        )
     return options
 
 
 def _checked_flips(count: int, most: int) -> int:
     count = checked_count("count", count)
     if count > most:
-        raise ValueError(f"count must be at most {most}, the rows that can be given another label, not {count}")
+        raise ValueError(
+            f"count must be at most {most}, the rows that can be given another label, not {count}"
+        )
     return count
 
 
 def change_labels(y: Any, count: int, task: str, *, random_state: int = 0) -> np.ndarray:
-    """``count`` random labels replaced by another class, or by the farther end of the targets' range.
+    """``count`` random labels replaced by another class, or by the farther end of the targets'
+    range.
 
     Examples
     --------

@@ -1,4 +1,6 @@
-"""A small torch module as an objective for attacks on training rows, differentiated by autograd, in double precision."""
+"""A small torch module as an objective for attacks on training rows, differentiated by
+autograd, in double precision.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +15,15 @@ from surelearn.attacks.poison_objectives import Objective
 
 
 class ModuleObjective(Objective):
-    """The mean loss of a copy of a torch module, in evaluation mode, with penalty λ‖w‖² on all parameters.
+    """The mean loss of a copy of a torch module, in evaluation mode, with penalty λ‖w‖² on all
+    parameters.
 
     Parameters
     ----------
-    module : takes rows (n, d) (or ``shape``), gives logits (n, c) or, for squared loss, one number per row
-    loss : "logistic" (cross-entropy, labels 0 … c − 1), "squared", or a function of outputs and targets giving one per row
+    module : takes rows (n, d) (or ``shape``), gives logits (n, c) or, for squared loss, one number
+        per row
+    loss : "logistic" (cross-entropy, labels 0 … c − 1), "squared", or a function of outputs and
+        targets giving one per row
     regularization : λ
     shape : of one row, for a module that does not take vectors
     damping : added to the Hessian, which need not be positive, where it is inverted
@@ -38,7 +43,12 @@ class ModuleObjective(Objective):
         if not (callable(loss) or loss in ("logistic", "squared")):
             raise ValueError(f"loss must be 'logistic', 'squared' or a function, not {loss!r}")
         self.module = copy.deepcopy(module).double().cpu().eval()
-        self.shape, self.regularization, self.damping, self.iterations = shape, regularization, damping, iterations
+        self.shape, self.regularization, self.damping, self.iterations = (
+            shape,
+            regularization,
+            damping,
+            iterations,
+        )
         self._loss = _named(loss) if isinstance(loss, str) else loss
         self._shapes = {name: part.shape for name, part in self.module.named_parameters()}
 
@@ -69,7 +79,9 @@ class ModuleObjective(Objective):
         def one(w: Any, x: Any, label: Any) -> Any:
             return self._losses(w, x[None], label[None])[0]
 
-        return torch.func.vmap(torch.func.grad(one), (None, 0, 0))(*_tensors(w, X, y)).detach().numpy()
+        return (
+            torch.func.vmap(torch.func.grad(one), (None, 0, 0))(*_tensors(w, X, y)).detach().numpy()
+        )
 
     def gradient(self, w: Array, X: Array, y: np.ndarray, weights: Array | None = None) -> Array:
         """Mean of ∇_w ℓ, or its sum with ``weights``."""
@@ -85,7 +97,9 @@ class ModuleObjective(Objective):
         import torch
 
         theta, rows, labels = _tensors(w, X, y, follow="wX")
-        (slope,) = torch.autograd.grad(self._losses(theta, rows, labels).sum(), theta, create_graph=True)
+        (slope,) = torch.autograd.grad(
+            self._losses(theta, rows, labels).sum(), theta, create_graph=True
+        )
         return torch.autograd.grad(slope @ torch.from_numpy(v), rows)[0].numpy()
 
     def hessian_product(self, w: Array, X: Array, y: np.ndarray, v: Array) -> Array:
@@ -93,8 +107,12 @@ class ModuleObjective(Objective):
         import torch
 
         theta, rows, labels = _tensors(w, X, y, follow="w")
-        (slope,) = torch.autograd.grad(self._losses(theta, rows, labels).mean(), theta, create_graph=True)
-        return torch.autograd.grad(slope @ torch.from_numpy(np.ascontiguousarray(v)), theta)[0].numpy()
+        (slope,) = torch.autograd.grad(
+            self._losses(theta, rows, labels).mean(), theta, create_graph=True
+        )
+        return torch.autograd.grad(slope @ torch.from_numpy(np.ascontiguousarray(v)), theta)[
+            0
+        ].numpy()
 
     def _outputs(self, theta: Any, rows: Any) -> Any:
         import torch
@@ -127,6 +145,7 @@ def _tensors(w: Array, X: Array, y: np.ndarray, follow: str = "") -> tuple[Any, 
     import torch
 
     theta, rows = (
-        torch.tensor(np.asarray(part, dtype=float), requires_grad=n in follow) for part, n in ((w, "w"), (X, "X"))
+        torch.tensor(np.asarray(part, dtype=float), requires_grad=n in follow)
+        for part, n in ((w, "w"), (X, "X"))
     )
     return theta, rows, torch.tensor(np.asarray(y, dtype=float))

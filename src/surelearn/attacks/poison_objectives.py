@@ -1,7 +1,8 @@
-"""What a learner minimizes, as the attacks on training rows need it: (1/n)·Σ ℓ(w; x_i, y_i) + λ‖w‖², and its derivatives.
+"""What a learner minimizes, as the attacks on training rows need it: (1/n)·Σ ℓ(w; x_i, y_i) +
+λ‖w‖², and its derivatives.
 
-Labels are 0 … c − 1 for classifiers, numbers for squared and Huber's loss. `LinearObjective` has closed forms; a torch
-module is a `surelearn.attacks.poison_modules.ModuleObjective`.
+Labels are 0 … c − 1 for classifiers, numbers for squared and Huber's loss. `LinearObjective` has
+closed forms; a torch module is a `surelearn.attacks.poison_modules.ModuleObjective`.
 """
 
 from __future__ import annotations
@@ -20,13 +21,15 @@ from surelearn.lacking import Lacking
 from surelearn.subject import Subject
 from surelearn.subject.forms import LinearForm
 
-Parts = tuple[Array, Array, Callable[[Array], Array]]  # losses, slopes in the scores, and the curvature times a vector
+# losses, slopes in the scores, and the curvature times a vector
+Parts = tuple[Array, Array, Callable[[Array], Array]]
 Loss = Literal["logistic", "squared hinge", "exponential", "squared", "huber"]
 _MOST_DENSE = 500  # parameters, up to which the Hessian is a matrix
 
 
 class Objective(ABC):
-    """A mean loss, twice differentiable almost everywhere, with penalty λ‖w‖², in a flat vector of parameters.
+    """A mean loss, twice differentiable almost everywhere, with penalty λ‖w‖², in a flat vector of
+    parameters.
 
     Attributes
     ----------
@@ -74,7 +77,12 @@ class Objective(ABC):
             slope = self.gradient(w, X, y) + 2 * self.regularization * w
             return self.risk(w, X, y) + self.regularization * float(w @ w), slope
 
-        options = {"maxiter": self.iterations, "maxfun": 2 * self.iterations, "gtol": 1e-9, "ftol": 1e-15}
+        options = {
+            "maxiter": self.iterations,
+            "maxfun": 2 * self.iterations,
+            "gtol": 1e-9,
+            "ftol": 1e-15,
+        }
         w = self.start(X.shape[1]) if start is None else np.asarray(start, dtype=float)
         return optimize.minimize(value, w, jac=True, method="L-BFGS-B", options=options).x
 
@@ -90,8 +98,12 @@ class Objective(ABC):
         operator = sparse.linalg.LinearOperator((b.size, b.size), matvec=times, dtype=np.float64)
         return sparse.linalg.cg(operator, b, rtol=1e-8, maxiter=10 * b.size)[0]
 
-    def total_gradient(self, w: Array, X: Array, y: np.ndarray, count: int, X_outer: Array, y_outer: np.ndarray) -> Array:
-        """How the risk on outer rows changes with the last ``count`` rows, as the fit w follows: −∇_x⟨H⁻¹∇L, g⟩/n."""
+    def total_gradient(
+        self, w: Array, X: Array, y: np.ndarray, count: int, X_outer: Array, y_outer: np.ndarray
+    ) -> Array:
+        """How the risk on outer rows changes with the last ``count`` rows, as the fit w
+        follows: −∇_x⟨H⁻¹∇L, g⟩/n.
+        """
         u = self.solve(w, X, y, self.gradient(w, X_outer, y_outer))
         return -self.pull(w, X[-count:], y[-count:], u) / len(X)
 
@@ -104,7 +116,11 @@ def _logistic(S: Array, y: np.ndarray) -> Parts:
     P, rows = softmax(S, axis=1), np.arange(len(S))
     slopes = P.copy()
     slopes[rows, y.astype(int)] -= 1.0
-    return -log_softmax(S, axis=1)[rows, y.astype(int)], slopes, lambda T: P * (T - (P * T).sum(1, keepdims=True))
+    return (
+        -log_softmax(S, axis=1)[rows, y.astype(int)],
+        slopes,
+        lambda T: P * (T - (P * T).sum(1, keepdims=True)),
+    )
 
 
 def _squared_hinge(S: Array, y: np.ndarray) -> Parts:
@@ -138,8 +154,10 @@ class LinearObjective(Objective):
 
     Parameters
     ----------
-    loss : "logistic" (labels 0 … c − 1), "squared hinge" or "exponential" (labels 0 and 1), "squared" or "huber" (numbers)
-    classes : c, for logistic loss; two classes have one score, c have c scores, w then being (c, d) in one row
+    loss : "logistic" (labels 0 … c − 1), "squared hinge" or "exponential" (labels 0 and 1),
+        "squared" or "huber" (numbers)
+    classes : c, for logistic loss; two classes have one score, c have c scores, w then being (c, d)
+        in one row
     intercept : whether a column of ones is added, penalized like the others
     regularization : λ beside the mean loss
     knee : η of Huber's loss, ½r² up to ``|r|`` = η and straight beyond
@@ -165,14 +183,25 @@ class LinearObjective(Objective):
         if not isinstance(classes, (int, np.integer)) or classes < 2:
             raise ValueError(f"classes must be a whole number of at least 2, not {classes!r}")
         if classes > 2 and loss in ("squared hinge", "exponential"):
-            raise ValueError(f"classes must be 2 for {loss} loss: attack one machine against the rest at a time")
+            raise ValueError(
+                f"classes must be 2 for {loss} loss: attack one machine against the rest at a time"
+            )
         if not (np.isfinite(knee) and knee > 0):
             raise ValueError(f"knee must be a number above 0, not {knee!r}")
         if not (np.isfinite(regularization) and regularization >= 0):
-            raise ValueError(f"regularization must be a number of at least 0, not {regularization!r}")
-        self.loss, self.classes, self.intercept, self.regularization = loss, int(classes), intercept, regularization
+            raise ValueError(
+                f"regularization must be a number of at least 0, not {regularization!r}"
+            )
+        self.loss, self.classes, self.intercept, self.regularization = (
+            loss,
+            int(classes),
+            intercept,
+            regularization,
+        )
         self.scores = self.classes if loss == "logistic" and classes > 2 else 1
-        self._parts = _CLASSES.get(loss, _squared) if loss != "huber" else partial(_huber, knee=float(knee))
+        self._parts = (
+            _CLASSES.get(loss, _squared) if loss != "huber" else partial(_huber, knee=float(knee))
+        )
 
     def start(self, d: int) -> Array:
         """Zeros."""
@@ -246,12 +275,16 @@ class LinearObjective(Objective):
 
 
 def check_labels(objective: Any, y: np.ndarray, name: str = "y") -> None:
-    """Refuse labels that a classifier's objective does not have, and targets that are no numbers."""
+    """Refuse labels that a classifier's objective does not have, and targets that are no
+    numbers.
+    """
     classes, numbers = getattr(objective, "loss", "") in _CLASSES, y.dtype.kind in "iufb"
     if not classes and not numbers:
         raise ValueError(f"{name} must hold numbers, not {y.dtype}")
     if classes and not (numbers and np.isin(y, np.arange(objective.classes)).all()):
-        raise ValueError(f"{name} must hold labels 0 … {objective.classes - 1}: number the classes first")
+        raise ValueError(
+            f"{name} must hold labels 0 … {objective.classes - 1}: number the classes first"
+        )
 
 
 def checked_parameters(objective: Objective, name: str, w: Any, d: int) -> Array:
@@ -263,9 +296,11 @@ def checked_parameters(objective: Objective, name: str, w: Any, d: int) -> Array
 
 
 def known_objective(subject: Subject, n: int) -> tuple[LinearObjective, Array] | Lacking:
-    """A fitted logistic or ridge regression as these attacks take it, with its parameters: weights and intercepts.
+    """A fitted logistic or ridge regression as these attacks take it, with its parameters: weights
+    and intercepts.
 
-    Only a fit at the minimizer of the mean loss over n rows of equal weight, with a squared penalty.
+    Only a fit at the minimizer of the mean loss over n rows of equal weight, with a squared
+    penalty.
 
     Examples
     --------
@@ -284,11 +319,16 @@ def known_objective(subject: Subject, n: int) -> tuple[LinearObjective, Array] |
     plain = objective.minimized and objective.uniform is not False and objective.l1 == 0
     coded = {"logistic": ("binary", "softmax"), "squared": ("numbers",)}.get(objective.loss, ())
     if objective.coding not in coded or not plain:
-        why = "it is not the minimizer of a logistic or squared loss with a squared penalty over rows of equal weight"
+        why = (
+            "it is not the minimizer of a logistic or squared loss with a squared penalty over rows"
+            " of equal weight"
+        )
         return Lacking("objective", why)
     form = closed.form
     if not isinstance(form, LinearForm) or (objective.loss == "squared" and len(form.weights) > 1):
-        return Lacking("objective", "it is not linear in the rows that it is given, or has several outputs")
+        return Lacking(
+            "objective", "it is not linear in the rows that it is given, or has several outputs"
+        )
     classes = 2 if len(form.weights) == 1 else len(form.weights)
     loss: Loss = "squared" if objective.loss == "squared" else "logistic"
     made = LinearObjective(loss, classes=classes, regularization=objective.strength(n))

@@ -1,7 +1,9 @@
-"""Poison aimed at given parameters: gradient cancelling, its transition at the threshold, and where targets come from.
+"""Poison aimed at given parameters: gradient cancelling, its transition at the threshold, and where
+targets come from.
 
-Course, Section 18; Y. Lu, G. Kamath and Y. Yu, ICML 2023. What comes out is a measurement: an attack that fails proves
-nothing. The threshold that no attack passes is in `surelearn.bounds.poisoning`.
+Course, Section 18; Y. Lu, G. Kamath and Y. Yu, ICML 2023. What comes out is a measurement: an
+attack that fails proves nothing. The threshold that no attack passes is in
+`surelearn.bounds.poisoning`.
 """
 
 from __future__ import annotations
@@ -45,7 +47,9 @@ class Cancelling:
 
 @dataclass(frozen=True, eq=False)
 class Corruption:
-    """Parameters within ``radius`` of the fitted ones that raise the risk from ``before`` to ``after``: a target."""
+    """Parameters within ``radius`` of the fitted ones that raise the risk from ``before`` to
+    ``after``: a target.
+    """
 
     target: Array
     radius: float
@@ -55,7 +59,9 @@ class Corruption:
 
 @dataclass(frozen=True, eq=False)
 class Transition:
-    """Gradient cancelling below and above a threshold: fractions, residuals as shares of the clean one, distances."""
+    """Gradient cancelling below and above a threshold: fractions, residuals as shares of the
+    clean one, distances.
+    """
 
     threshold: float
     fractions: Array
@@ -64,20 +70,35 @@ class Transition:
     reached: np.ndarray
 
     def plot(self, ax: Any = None) -> Any:
-        """Draw the share of the gradient that is left against the fraction of poison, and the threshold."""
+        """Draw the share of the gradient that is left against the fraction of poison, and the
+        threshold.
+        """
         if ax is None:
             from matplotlib.figure import Figure
 
             ax = Figure(figsize=(6, 4), layout="constrained").subplots()
-        ax.semilogy(self.fractions, np.maximum(self.residuals, 1e-16), marker="o", label="gradient left at the target")
-        ax.axvline(self.threshold, color="grey", linestyle="--", label="below it no poison reaches the target")
+        ax.semilogy(
+            self.fractions,
+            np.maximum(self.residuals, 1e-16),
+            marker="o",
+            label="gradient left at the target",
+        )
+        ax.axvline(
+            self.threshold,
+            color="grey",
+            linestyle="--",
+            label="below it no poison reaches the target",
+        )
         ax.set(xlabel="poison rows / clean rows", ylabel="share of the clean gradient")
         ax.legend()
         return ax
 
 
-def corrupt_parameters(objective: Objective, w: Any, X: Any, y: Any, *, radius: float, steps: int = 100) -> Corruption:
-    """Parameters with the largest risk on rows X, y found within ``radius`` of w, by projected gradient ascent.
+def corrupt_parameters(
+    objective: Objective, w: Any, X: Any, y: Any, *, radius: float, steps: int = 100
+) -> Corruption:
+    """Parameters with the largest risk on rows X, y found within ``radius`` of w, by projected
+    gradient ascent.
 
     Examples
     --------
@@ -121,19 +142,24 @@ def cancel_gradient(
     refit: bool = True,
     random_state: Any = 0,
 ) -> Cancelling:
-    """Poison that makes the gradient vanish at target parameters: min ½‖g(μ) + ε_d·g(ν) + (1 + ε_d)·2λw‖² over ν in Γ.
+    """Poison that makes the gradient vanish at target parameters: min ½‖g(μ) + ε_d·g(ν) + (1 +
+    ε_d)·2λw‖² over ν in Γ.
 
-    L-BFGS-B over the features, inside their range at every step, with labels drawn from those allowed at every restart.
+    L-BFGS-B over the features, inside their range at every step, with labels drawn from those
+    allowed at every restart.
 
     Parameters
     ----------
     target : w, the parameters to reach
     X, y : the clean rows (n, d)
     count : poison rows; ε_d = count/n
-    points : how many of them are distinct, the others being copies; ``min(count, 2p + 10)`` unless told, p parameters
+    points : how many of them are distinct, the others being copies; ``min(count, 2p + 10)`` unless
+        told, p parameters
     allowed : Γ; unbounded, with the labels of y, unless told
-    start : ``count`` rows and labels of the first start, such as `neutral_rows`; copies stay copies; drawn unless told
-    restarts, iterations : starts, and the most steps of each; a start that reaches the target is the last
+    start : ``count`` rows and labels of the first start, such as `neutral_rows`; copies stay
+        copies; drawn unless told
+    restarts, iterations : starts, and the most steps of each; a start that reaches the target is
+        the last
     refit : whether to fit to clean rows and poison, for ``distance`` and ``damage``
 
     Examples
@@ -148,10 +174,15 @@ def cancel_gradient(
     """
     X, y = checked_rows(X, y)
     check_labels(objective, y)
-    w, gamma, n = checked_parameters(objective, "target", target, X.shape[1]), allowed or Allowed(), len(X)
+    w, gamma, n = (
+        checked_parameters(objective, "target", target, X.shape[1]),
+        allowed or Allowed(),
+        len(X),
+    )
     count, iterations = checked_count("count", count), checked_count("iterations", iterations)
     distinct = min(count, 2 * w.size + 10 if points is None else checked_count("points", points))
-    which, first = np.arange(count) % distinct, None  # which of the distinct rows each poisoned row is
+    # which of the distinct rows each poisoned row is
+    which, first = np.arange(count) % distinct, None
     if start is not None:
         first, which = _given(*checked_rows(*start, "start"))
         distinct = len(first[0])
@@ -182,22 +213,29 @@ def cancel_gradient(
 
 def _given(X: Array, y: np.ndarray) -> tuple[tuple[Array, np.ndarray], np.ndarray]:
     """The distinct rows with their labels, and which of them each row is."""
-    _, first, which = np.unique(np.column_stack([X, y]), axis=0, return_index=True, return_inverse=True)
+    _, first, which = np.unique(
+        np.column_stack([X, y]), axis=0, return_index=True, return_inverse=True
+    )
     return (X[first], y[first]), np.ravel(which)
 
 
-def neutral_rows(X: Any, y: Any, count: int, allowed: Allowed, *, more: int = 0) -> tuple[Array, np.ndarray]:
-    """Poison inside a range that brings a linear fit of two classes to zero weights, if ``count`` rows can do so at all.
+def neutral_rows(
+    X: Any, y: Any, count: int, allowed: Allowed, *, more: int = 0
+) -> tuple[Array, np.ndarray]:
+    """Poison inside a range that brings a linear fit of two classes to zero weights, if ``count``
+    rows can do so at all.
 
-    With every column scaled to [−1, 1] and labels s = ±1, the rows are −s·mean(sx)/ε_d, as many more of the one class as the
-    clean rows have of the other: then Σ s·x is 0 over clean rows and poison, and so is the gradient at w = 0. The rows lie
-    inside the range from ε_d = max(``|mean(s)|``, max_j ``|mean(s·x_j)|``) on; below, they are its nearest.
+    With every column scaled to [−1, 1] and labels s = ±1, the rows are −s·mean(sx)/ε_d, as many
+    more of the one class as the clean rows have of the other: then Σ s·x is 0 over clean rows and
+    poison, and so is the gradient at w = 0. The rows lie inside the range from ε_d =
+    max(``|mean(s)|``, max_j ``|mean(s·x_j)|``) on; below, they are its nearest.
 
     Parameters
     ----------
     X, y : the clean rows (n, d), labels 0 and 1
     allowed : a finite range of every column
-    more : so many rows more of class 1, and less of class 0, than balance asks for; moves the intercept off zero
+    more : so many rows more of class 1, and less of class 0, than balance asks for; moves the
+        intercept off zero
 
     Examples
     --------
@@ -220,7 +258,9 @@ def neutral_rows(X: Any, y: Any, count: int, allowed: Allowed, *, more: int = 0)
     return rows, labels
 
 
-def _start(X: Array, count: int, restart: int, gamma: Allowed, random: np.random.RandomState) -> Array:
+def _start(
+    X: Array, count: int, restart: int, gamma: Allowed, random: np.random.RandomState
+) -> Array:
     """Rows to begin at: clean ones, then noise around their mean, of growing and shrinking size."""
     if restart == 0:
         return gamma.project(X[random.randint(len(X), size=count)])
@@ -238,18 +278,28 @@ def _cancel(
     gamma: Allowed,
     iterations: int,
 ) -> tuple[Array, float]:
-    """Move rows until the weighted gradients cancel ``fixed``; the rows, and the norm of what is left."""
+    """Move rows until the weighted gradients cancel ``fixed``; the rows, and the norm of what
+    is left.
+    """
     scale = float(np.linalg.norm(fixed)) or 1.0
 
     def value(flat: Array) -> tuple[float, Array]:
         rows = flat.reshape(start.shape)
         left = (fixed + objective.gradient(w, rows, labels, weights)) / scale
-        return 0.5 * float(left @ left), (objective.pull(w, rows, labels, left) * weights[:, None]).ravel() / scale
+        return (
+            0.5 * float(left @ left),
+            (objective.pull(w, rows, labels, left) * weights[:, None]).ravel() / scale,
+        )
 
     low, high = (np.tile(part, len(start)) for part in gamma.ranges(start.shape[1]))
     options = {"maxiter": iterations, "maxfun": 2 * iterations, "ftol": 1e-30, "gtol": 1e-14}
     found = optimize.minimize(
-        value, start.ravel(), jac=True, method="L-BFGS-B", bounds=optimize.Bounds(low, high), options=options
+        value,
+        start.ravel(),
+        jac=True,
+        method="L-BFGS-B",
+        bounds=optimize.Bounds(low, high),
+        options=options,
     )
     rows = gamma.project(found.x.reshape(start.shape))
     return rows, float(np.linalg.norm(fixed + objective.gradient(w, rows, labels, weights)))
@@ -260,7 +310,9 @@ def _refitted(
 ) -> tuple[float, float]:
     clean = objective.fit(X, y)
     after = objective.fit(np.vstack([X, rows]), np.concatenate([y, labels]), start=clean)
-    return float(np.linalg.norm(after - w)), objective.risk(after, X, y) - objective.risk(clean, X, y)
+    return float(np.linalg.norm(after - w)), objective.risk(after, X, y) - objective.risk(
+        clean, X, y
+    )
 
 
 def transition(
@@ -273,9 +325,11 @@ def transition(
     multiples: Sequence[float] = (0.25, 0.5, 0.75, 0.9, 1.1, 1.25, 1.5, 2.0),
     **options: Any,
 ) -> Transition:
-    """Gradient cancelling with fractions of poison around a threshold of `surelearn.bounds.poisoning`.
+    """Gradient cancelling with fractions of poison around a threshold of
+    `surelearn.bounds.poisoning`.
 
-    With Γ unbounded it fails below and succeeds above; fractions are rounded to whole rows, away from the threshold.
+    With Γ unbounded it fails below and succeeds above; fractions are rounded to whole rows, away
+    from the threshold.
 
     Parameters
     ----------
@@ -285,8 +339,13 @@ def transition(
     """
     X, y = checked_rows(X, y)
     if not (np.isfinite(threshold) and threshold > 0):
-        raise ValueError(f"threshold must be a finite number above 0, not {threshold!r}: there is no transition without one")
-    wanted = [max(1, int((np.floor if m < 1 else np.ceil)(m * threshold * len(X)))) for m in multiples]
+        raise ValueError(
+            f"threshold must be a finite number above 0, not {threshold!r}: there is no transition"
+            " without one"
+        )
+    wanted = [
+        max(1, int((np.floor if m < 1 else np.ceil)(m * threshold * len(X)))) for m in multiples
+    ]
     found = [cancel_gradient(objective, target, X, y, count=count, **options) for count in wanted]
     return Transition(
         threshold=float(threshold),

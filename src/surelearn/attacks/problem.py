@@ -18,7 +18,8 @@ class Problem:
 
     Attributes
     ----------
-    aims : the number of the label (or of the target) of every row; 0 where the attack does not need it
+    aims : the number of the label (or of the target) of every row; 0 where the attack does not need
+        it
     goals : the same as labels
     """
 
@@ -31,24 +32,47 @@ class Problem:
     where: Domain
 
     @classmethod
-    def of(cls, model: Any, X: Any, y: Any, target: Any, where: Domain | None, *, by_scores: bool = True) -> Problem:
-        """Check everything, in sentences; ``by_scores`` says whether the attack needs to know which score is whose."""
+    def of(
+        cls,
+        model: Any,
+        X: Any,
+        y: Any,
+        target: Any,
+        where: Domain | None,
+        *,
+        by_scores: bool = True,
+    ) -> Problem:
+        """Check everything, in sentences; ``by_scores`` says whether the attack needs to know
+        which score is whose.
+        """
         f = score_function(model)
         X = np.array(X, dtype=np.float64, ndmin=2)
         labels = np.asarray(y)
         if labels.shape != (len(X),):
-            raise ValueError(f"y must hold a label for each of {len(X)} rows, not have shape {labels.shape}")
+            raise ValueError(
+                f"y must hold a label for each of {len(X)} rows, not have shape {labels.shape}"
+            )
         where = domain(X.shape[1]) if where is None else where
         if len(where.scale) != X.shape[1]:
             raise ValueError(f"the domain has {len(where.scale)} columns, X has {X.shape[1]}")
         if not np.isfinite(X).all():
             i, j = np.argwhere(~np.isfinite(X))[0]
-            raise ValueError(f"row {i} has {X[i, j]:g} in {where.names[j]}: fill in such values first, or leave the row out")
+            raise ValueError(
+                f"row {i} has {X[i, j]:g} in {where.names[j]}: fill in such values first, or leave"
+                " the row out"
+            )
         where.check(X)
         goals = labels if target is None else np.broadcast_to(np.asarray(target), labels.shape)
-        aims = _numbers(f, X, goals) if by_scores or f.classes is not None else np.zeros(len(goals), dtype=np.intp)
+        aims = (
+            _numbers(f, X, goals)
+            if by_scores or f.classes is not None
+            else np.zeros(len(goals), dtype=np.intp)
+        )
         if (aims < 0).any():
-            name, label = "y" if target is None else "target", goals.tolist()[int((aims < 0).argmax())]
+            name, label = (
+                "y" if target is None else "target",
+                goals.tolist()[int((aims < 0).argmax())],
+            )
             raise ValueError(f"{name} must hold the model's classes, {_listed(f)}, not {label!r}")
         return cls(f, X, labels, goals, aims, target is not None, where)
 
@@ -60,7 +84,9 @@ class Problem:
         """Whether the attack succeeded with the rows ``Z``, as the model itself predicts."""
         return self.reached(self.f.predict(Z), rows)
 
-    def result(self, method: str, norm: Norm, radius: Any, Z: Array, before: np.ndarray, calls: int) -> Evasion:
+    def result(
+        self, method: str, norm: Norm, radius: Any, Z: Array, before: np.ndarray, calls: int
+    ) -> Evasion:
         """The outcome, success as the model itself predicts; rows that failed are put back."""
         after = self.f.predict(Z)
         success = self.reached(after, slice(None))
@@ -83,11 +109,14 @@ class Problem:
         )
 
 
-def substitute(problem: Problem, rows: np.ndarray, base: Array, radius: Array, norm: Norm) -> tuple[np.ndarray, Array, int]:
-    """One more column of choices of ``rows`` substituted, that which hurts most and is within the radius.
+def substitute(
+    problem: Problem, rows: np.ndarray, base: Array, radius: Array, norm: Norm
+) -> tuple[np.ndarray, Array, int]:
+    """One more column of choices of ``rows`` substituted, that which hurts most and is within the
+    radius.
 
-    ``base`` holds all rows of the problem as substituted so far. Returns the rows in which there was one, the new base, and
-    the calls.
+    ``base`` holds all rows of the problem as substituted so far. Returns the rows in which there
+    was one, the new base, and the calls.
     """
     where, X, start = problem.where, problem.X[rows], base[rows]
     best, found, calls = _loss(problem, start, rows), start.copy(), len(rows)
@@ -95,7 +124,9 @@ def substitute(problem: Problem, rows: np.ndarray, base: Array, radius: Array, n
         for value in values:
             tried = start.copy()
             tried[:, column] = value
-            fits = np.flatnonzero((start[:, column] == X[:, column]) & (where.spent(tried, X, norm) <= radius[rows]))
+            fits = np.flatnonzero(
+                (start[:, column] == X[:, column]) & (where.spent(tried, X, norm) <= radius[rows])
+            )
             if not fits.size:
                 continue
             losses = _loss(problem, tried[fits], rows[fits])
@@ -119,7 +150,10 @@ def _numbers(f: ScoreFunction, X: Array, labels: np.ndarray) -> np.ndarray:
     """The number of each label among the model's classes; -1 for others."""
     if f.classes is None:
         if labels.dtype.kind not in "iub":
-            raise ValueError("the model does not know its classes: give y as whole numbers, or score_function(classes=)")
+            raise ValueError(
+                "the model does not know its classes: give y as whole numbers, or"
+                " score_function(classes=)"
+            )
         numbers, count = labels.astype(np.intp), f.scores(X[:1]).shape[1]
         return np.where((numbers >= 0) & (numbers < count), numbers, -1)
     known = {label: number for number, label in enumerate(f.classes)}

@@ -1,4 +1,6 @@
-"""What an attack did, as frozen data: a measurement, never a guarantee — an attack that fails proves nothing."""
+"""What an attack did, as frozen data: a measurement, never a guarantee — an attack that fails
+proves nothing.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,8 @@ class Evasion:
     norm : "linf" or "l2", in units of the domain's scale
     radius : the largest change allowed; a number, or one per row
     rows : the rows changed, (n, d); where the attack failed, as they were
-    success : whether the row, changed within the radius, is no longer predicted as ``labels`` (or is, as the target)
+    success : whether the row, changed within the radius, is no longer predicted as ``labels`` (or
+        is, as the target)
     distance : of the change; 0 where the row was wrong to begin with, ∞ where the attack failed
     substituted : columns of choices that were changed; their cost is part of the distance
     labels, before, after : the labels stated, those predicted before, and those after
@@ -51,13 +54,18 @@ class Evasion:
 
     @property
     def robust_accuracy(self) -> float:
-        """The share of rows on which the attack failed: an upper bound on the share that no change can turn."""
+        """The share of rows on which the attack failed: an upper bound on the share that no
+        change can turn.
+        """
         return float(1.0 - self.success.mean())
 
     def changes(self, row: int) -> tuple[tuple[str, float, float], ...]:
-        """What was changed in a row, as (column, from, to), the largest change in units of scale first."""
+        """What was changed in a row, as (column, from, to), the largest change in units of
+        scale first.
+        """
         old, new = self.original[row], self.rows[row]
-        unit = np.where(self.domain.scale > 0, self.domain.scale, 1e-300)  # a substitution comes first
+        # a substitution comes first
+        unit = np.where(self.domain.scale > 0, self.domain.scale, 1e-300)
         moved = sorted(np.flatnonzero(old != new), key=lambda j: -abs(new[j] - old[j]) / unit[j])
         return tuple((self.domain.names[j], float(old[j]), float(new[j])) for j in moved)
 

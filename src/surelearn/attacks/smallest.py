@@ -1,4 +1,6 @@
-"""The smallest change that turns a row: halving over the radius of projected gradient, then along the line to it."""
+"""The smallest change that turns a row: halving over the radius of projected gradient, then
+along the line to it.
+"""
 
 from __future__ import annotations
 
@@ -30,14 +32,16 @@ def smallest_change(
     substitutions: int = 0,
     random_state: Any = None,
 ) -> Evasion:
-    """For every row the smallest change found that turns it: an upper bound on its true distance to the decision boundary.
+    """For every row the smallest change found that turns it: an upper bound on its true distance to
+    the decision boundary.
 
     Parameters
     ----------
-    largest : the radius beyond which nothing is looked for; rows that are not turned within it have distance ∞
+    largest : the radius beyond which nothing is looked for; rows that are not turned within it have
+        distance ∞
     steps, rounds : of projected gradient, and how often the radius is halved
-    substitutions : most columns of choices that may be substituted in a row, greedily, where the whole change, the
-        domain's cost included, becomes smaller
+    substitutions : most columns of choices that may be substituted in a row, greedily, where the
+        whole change, the domain's cost included, becomes smaller
     model, X, y, norm, target, where, random_state : as for `projected_gradient`
 
     Examples
@@ -51,7 +55,9 @@ def smallest_change(
         raise ValueError(f"largest must be positive and finite, not {largest!r}")
     problem = Problem.of(model, X, y, target, where)
     if isinstance(problem.f.pullback, Lacking):
-        raise ValueError(f"{problem.f.name} has no gradient ({problem.f.pullback.reason}): use decision_attack")
+        raise ValueError(
+            f"{problem.f.name} has no gradient ({problem.f.pullback.reason}): use decision_attack"
+        )
     before = problem.f.predict(problem.X)
     done = problem.reached(before, slice(None))
     where, calls = problem.where, 0
@@ -68,18 +74,31 @@ def smallest_change(
         found = np.where(turned, where.distance(Z, problem.X, norm), np.inf)
         best = np.where((found < size)[:, None], Z, best)
         size, calls = np.minimum(found, size), calls + asked
-    return problem.result("smallest change by projected gradient", norm, largest, best, before, calls)
+    return problem.result(
+        "smallest change by projected gradient", norm, largest, best, before, calls
+    )
 
 
 def _shrink(
-    problem: Problem, rows: np.ndarray, base: Array, largest: Array, norm: Norm, plan: Plan, rounds: int, random_state: Any
+    problem: Problem,
+    rows: np.ndarray,
+    base: Array,
+    largest: Array,
+    norm: Norm,
+    plan: Plan,
+    rounds: int,
+    random_state: Any,
 ) -> tuple[Array, np.ndarray, int]:
-    """The smallest moves of ``rows`` from ``base``, within ``largest``, that turn them; which were turned; calls."""
+    """The smallest moves of ``rows`` from ``base``, within ``largest``, that turn them; which
+    were turned; calls.
+    """
     best, calls, radius = base.copy(), len(rows), largest
     low, high = np.zeros(len(base)), np.full(len(base), -1.0)
     high[rows] = np.where(problem.judged(base[rows], rows), 0.0, np.inf) if len(rows) else 0.0
     for _ in range(rounds):
-        left = np.flatnonzero((high > 0) & ((high < np.inf) | (low == 0)) & (radius > low * (1 + 1e-6)))
+        left = np.flatnonzero(
+            (high > 0) & ((high < np.inf) | (low == 0)) & (radius > low * (1 + 1e-6))
+        )
         if not left.size:
             break
         Z, turned, asked = search(problem, left, base[left], radius, norm, plan, random_state)
@@ -93,8 +112,11 @@ def _shrink(
     return best, (high >= 0) & (high < np.inf), calls
 
 
-def toward(problem: Problem, rows: np.ndarray, Z: Array, norm: Norm, halvings: int = _HALVINGS) -> tuple[Array, int]:
-    """Rows that are turned, moved back towards where they came from as far as they stay turned; and the calls made.
+def toward(
+    problem: Problem, rows: np.ndarray, Z: Array, norm: Norm, halvings: int = _HALVINGS
+) -> tuple[Array, int]:
+    """Rows that are turned, moved back towards where they came from as far as they stay turned; and
+    the calls made.
 
     Choices that were substituted stay; everything that moves goes along the straight line.
     """
@@ -105,7 +127,9 @@ def toward(problem: Problem, rows: np.ndarray, Z: Array, norm: Norm, halvings: i
         middle = (near + far) / 2
         tried = Z.copy()
         tried[:, moves] = X[:, moves] + middle[:, None] * (Z - X)[:, moves]
-        tried = problem.where.within(tried, np.where(moves, X, Z), problem.where.moved(Z, X, norm), norm)
+        tried = problem.where.within(
+            tried, np.where(moves, X, Z), problem.where.moved(Z, X, norm), norm
+        )
         turned = problem.judged(tried, rows) if len(rows) else np.zeros(0, dtype=bool)
         best[turned] = tried[turned]
         far, near = np.where(turned, middle, far), np.where(turned, near, middle)
@@ -113,7 +137,8 @@ def toward(problem: Problem, rows: np.ndarray, Z: Array, norm: Norm, halvings: i
 
 
 def simplest_change(model: Any, found: Evasion) -> Evasion:
-    """The same rows turned with fewer columns changed: each, the least changed first, is put back where that turns nothing.
+    """The same rows turned with fewer columns changed: each, the least changed first, is put back
+    where that turns nothing.
 
     No change becomes larger. One query a row and column.
     """
@@ -128,4 +153,6 @@ def simplest_change(model: Any, found: Evasion) -> Evasion:
         turned = problem.judged(tried, rows)
         best[rows[turned]] = tried[turned]
     calls = found.calls + best.shape[1] * len(rows)
-    return problem.result(f"{found.method}, simplified", found.norm, found.radius, best, found.before, calls)
+    return problem.result(
+        f"{found.method}, simplified", found.norm, found.radius, best, found.before, calls
+    )

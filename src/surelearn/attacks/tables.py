@@ -50,7 +50,8 @@ def encode_table(table: Any, fixed: Iterable[Any] = (), cost: Any = 1.0) -> Enco
 
     Parameters
     ----------
-    table : words, as others in their column, may be substituted if the attack is told how many; numbers move
+    table : words, as others in their column, may be substituted if the attack is told how many;
+        numbers move
     fixed : columns that do not change
     cost : of a substitution, in standard deviations of a number; one, or one per column
 
@@ -78,5 +79,7 @@ def encode_table(table: Any, fixed: Iterable[Any] = (), cost: Any = 1.0) -> Enco
     names = [str(name) for name in table.columns]
     choices = {j: range(len(known)) for j, known in words.items() if names[j] not in still}
     low, high, fixed = rows.min(axis=0), rows.max(axis=0), sorted(still)
-    where = domain(names, low=low, high=high, scale=rows.std(axis=0), fixed=fixed, choices=choices, cost=cost)
+    where = domain(
+        names, low=low, high=high, scale=rows.std(axis=0), fixed=fixed, choices=choices, cost=cost
+    )
     return EncodedTable(rows, where, words, table)

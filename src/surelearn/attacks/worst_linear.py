@@ -14,10 +14,11 @@ _HALVINGS = 60
 
 
 def worst_of_linear(problem: Problem, radius: Array, norm: Norm) -> Array | None:
-    """For every row the one within its radius and range whose margin is least; None unless the scores are linear.
+    """For every row the one within its radius and range whose margin is least; None unless the
+    scores are linear.
 
-    The margin is the label's score less the best other. Where there are two classes, every loss that falls with the margin
-    is largest there.
+    The margin is the label's score less the best other. Where there are two classes, every loss
+    that falls with the margin is largest there.
     """
     weights = _class_weights(problem)
     if weights is None:
@@ -28,7 +29,11 @@ def worst_of_linear(problem: Problem, radius: Array, norm: Norm) -> Array | None
         rows = np.flatnonzero(aims != rival)
         slopes = weights[rival] - weights[aims[rows]]
         found = farthest(problem.where, X[rows], slopes, radius[rows], norm)
-        lead = scores[rows, rival] - scores[rows, aims[rows]] + np.einsum("ij,ij->i", slopes, found - X[rows])
+        lead = (
+            scores[rows, rival]
+            - scores[rows, aims[rows]]
+            + np.einsum("ij,ij->i", slopes, found - X[rows])
+        )
         better = lead > most[rows]
         worst[rows[better]], most[rows[better]] = found[better], lead[better]
     return worst
@@ -41,7 +46,10 @@ def farthest(where: Domain, X: Array, slopes: Array, radius: Array, norm: Norm) 
         return np.where(slopes > 0, high, np.where(slopes < 0, low, X))
     pull, moves = slopes * where.scale, where.scale > 0
     unit = np.where(moves, where.scale, 1.0)
-    low, high = np.where(moves, (where.low - X) / unit, 0.0), np.where(moves, (where.high - X) / unit, 0.0)
+    low, high = (
+        np.where(moves, (where.low - X) / unit, 0.0),
+        np.where(moves, (where.high - X) / unit, 0.0),
+    )
     first = radius / np.maximum(np.linalg.norm(pull, axis=1), _TINY)
     step = pull * first[:, None]
     cut = ((step < low) | (step > high)).any(axis=1)
@@ -50,7 +58,9 @@ def farthest(where: Domain, X: Array, slopes: Array, radius: Array, norm: Norm) 
 
 
 def _filled(pull: Array, low: Array, high: Array, radius: Array, first: Array) -> Array:
-    """The longest clip(t·pull, low, high) within the radius, t ≥ ``first``: columns at their end leave room to others."""
+    """The longest clip(t·pull, low, high) within the radius, t ≥ ``first``: columns at their
+    end leave room to others.
+    """
     less, more = np.zeros(len(pull)), np.full(len(pull), float(_HALVINGS))
     for _ in range(_HALVINGS):
         power = (less + more) / 2
@@ -61,9 +71,17 @@ def _filled(pull: Array, low: Array, high: Array, radius: Array, first: Array) -
 
 
 def _class_weights(problem: Problem) -> Array | None:
-    """One vector of weights a class, of the row as it is given; None unless the scores are linear."""
+    """One vector of weights a class, of the row as it is given; None unless the scores are
+    linear.
+    """
     closed = problem.f.closed
-    if isinstance(closed, Lacking) or not isinstance(closed.form, LinearForm) or closed.head == "pairs":
+    if (
+        isinstance(closed, Lacking)
+        or not isinstance(closed.form, LinearForm)
+        or closed.head == "pairs"
+    ):
         return None
-    weights = closed.form.weights if closed.prepare is None else closed.prepare.back(closed.form.weights)
+    weights = (
+        closed.form.weights if closed.prepare is None else closed.prepare.back(closed.form.weights)
+    )
     return np.vstack([np.zeros_like(weights), weights]) if closed.head == "two" else weights

@@ -1,4 +1,6 @@
-"""What each column, row or pixel contributes to what a model says: values of coalition games, and gradients."""
+"""What each column, row or pixel contributes to what a model says: values of coalition games,
+and gradients.
+"""
 
 from surelearn.attribution.data_rows import data_banzhaf, data_shapley, nearest_neighbours
 from surelearn.attribution.explaining import explain

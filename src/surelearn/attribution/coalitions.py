@@ -20,12 +20,13 @@ _REMEMBERED = 2**20
 
 
 class Game:
-    """A set function, asked through batches of masks; a game on tuples is asked once for each coalition.
+    """A set function, asked through batches of masks; a game on tuples is asked once for each
+    coalition.
 
     Parameters
     ----------
-    game : takes a tuple of players, or where ``masks`` is True an array (coalitions, n) of booleans and returns one
-        number, or one row of numbers, for each
+    game : takes a tuple of players, or where ``masks`` is True an array (coalitions, n) of booleans
+        and returns one number, or one row of numbers, for each
     n : players, numbered from 0
     masks : None looks for ``game.takes_masks``
     value_range : (low, high) that u was said to lie in; None asks for nothing
@@ -39,7 +40,9 @@ class Game:
         value_range: tuple[float, float] | None = None,
     ) -> None:
         if not callable(game):
-            raise TypeError(f"game must be a function of a tuple of players, not {type(game).__name__}")
+            raise TypeError(
+                f"game must be a function of a tuple of players, not {type(game).__name__}"
+            )
         if n != int(n) or n < 1:
             raise ValueError(f"n must be a whole number of players, at least 1, not {n!r}")
         self.game, self.n, self.calls = game, int(n), 0
@@ -50,12 +53,19 @@ class Game:
     def __call__(self, masks: Masks) -> npt.NDArray[np.float64]:
         """U of each coalition, (coalitions, outputs)."""
         u = _finite(self.numbers(masks).astype(float), masks)
-        if self.value_range is not None and not (self.value_range[0] <= u.min() and u.max() <= self.value_range[1]):
-            raise ValueError(f"value_range must hold every value of the game, not {self.value_range}: u is {_farthest(u):g}")
+        if self.value_range is not None and not (
+            self.value_range[0] <= u.min() and u.max() <= self.value_range[1]
+        ):
+            raise ValueError(
+                f"value_range must hold every value of the game, not {self.value_range}: u is"
+                f" {_farthest(u):g}"
+            )
         return u
 
     def numbers(self, masks: Masks) -> npt.NDArray[Any]:
-        """U of each coalition as the game says it, (coalitions, outputs): fractions stay fractions."""
+        """U of each coalition as the game says it, (coalitions, outputs): fractions stay
+        fractions.
+        """
         return np.concatenate([self._batch(piece) for piece in _pieces(masks)])
 
     def _batch(self, masks: Masks) -> npt.NDArray[Any]:
@@ -69,7 +79,10 @@ class Game:
         self.calls += len(masks)
         answers = np.asarray(self.game(masks))
         if answers.ndim == 0 or len(answers) != len(masks):
-            raise ValueError(f"game must return one value for each of {len(masks)} masks, not shape {answers.shape}")
+            raise ValueError(
+                f"game must return one value for each of {len(masks)} masks, not shape"
+                f" {answers.shape}"
+            )
         return answers.reshape(len(masks), -1)
 
     def _one(self, mask: Masks) -> Any:
@@ -91,8 +104,13 @@ def enumerated(game: Game, weights: Weights) -> tuple[npt.NDArray[Any], Any, Any
     """All φ_i, (outputs, n), with u(∅) and u(all); in fractions where game and weights are."""
     n = game.n
     if n > MOST:
-        raise ValueError(f"{n} players have 2^{n} coalitions: use method='sampling' or 'least squares'")
-    pieces = [game.numbers(masks_of(codes, n)) for codes in np.array_split(np.arange(2**n), max(1, 2**n // _AT_ONCE))]
+        raise ValueError(
+            f"{n} players have 2^{n} coalitions: use method='sampling' or 'least squares'"
+        )
+    pieces = [
+        game.numbers(masks_of(codes, n))
+        for codes in np.array_split(np.arange(2**n), max(1, 2**n // _AT_ONCE))
+    ]
     if all(_exact(piece) for piece in pieces) and weights.exact is not None:
         table = np.concatenate([piece.astype(object) for piece in pieces])
         return _in_fractions(table, weights.exact(), n), _single(table[0]), _single(table[-1])
@@ -109,7 +127,10 @@ def enumerated(game: Game, weights: Weights) -> tuple[npt.NDArray[Any], Any, Any
 def _in_fractions(table: npt.NDArray[Any], p: list[Fraction], n: int) -> npt.NDArray[Any]:
     """Sums of whole numbers by size of coalition first, so that fractions are few."""
     common = math.lcm(*{int(u.denominator) for u in table.flat})
-    whole = np.array([[int(u.numerator) * (common // int(u.denominator)) for u in row] for row in table], dtype=object)
+    whole = np.array(
+        [[int(u.numerator) * (common // int(u.denominator)) for u in row] for row in table],
+        dtype=object,
+    )
     if max(abs(u) for u in whole.flat) * 2**n < 2**62:
         whole = whole.astype(np.int64)
     codes = np.arange(2**n)
@@ -142,10 +163,14 @@ def _finite(values: npt.NDArray[np.float64], masks: Masks | None) -> npt.NDArray
     bad = ~np.isfinite(values).all(axis=1)
     if bad.any():
         first = int(np.argmax(bad))
-        players = np.flatnonzero(masks[first] if masks is not None else masks_of([first], len(values).bit_length() - 1)[0])
+        players = np.flatnonzero(
+            masks[first]
+            if masks is not None
+            else masks_of([first], len(values).bit_length() - 1)[0]
+        )
         raise ValueError(
-            f"game must return finite numbers, not {values[first][~np.isfinite(values[first])][0]} for the players "
-            f"{tuple(players.tolist())}"
+            f"game must return finite numbers, not {values[first][~np.isfinite(values[first])][0]}"
+            f" for the players {tuple(players.tolist())}"
         )
     return values
 

@@ -22,22 +22,36 @@ def _held(model: Any) -> float:
         return 3000.0
     if hasattr(model, "_predictors"):
         return 500.0 * sum(map(len, model._predictors))
-    steps = [step for _, step in model.steps] if isinstance(getattr(model, "steps", None), list) else []
+    steps = (
+        [step for _, step in model.steps] if isinstance(getattr(model, "steps", None), list) else []
+    )
     inner = [getattr(model, name, None) for name in ("regressor_", "final_estimator_")]
     nested = sum(_held(part) for part in [*steps, *inner, *_several(model)] if part is not None)
-    held = {name: np.prod(value.shape) for name, value in getattr(model, "__dict__", {}).items() if hasattr(value, "shape")}
-    return nested + sum(10.0 * size if name == "support_vectors_" else float(size) for name, size in held.items())
+    held = {
+        name: np.prod(value.shape)
+        for name, value in getattr(model, "__dict__", {}).items()
+        if hasattr(value, "shape")
+    }
+    return nested + sum(
+        10.0 * size if name == "support_vectors_" else float(size) for name, size in held.items()
+    )
 
 
 def _several(model: Any) -> list[Any]:
     """The fitted members of an ensemble."""
     members = getattr(model, "estimators_", None)
     members = [] if members is None else list(members)
-    return [one for member in members for one in (member if isinstance(member, list | np.ndarray) else [member])]
+    return [
+        one
+        for member in members
+        for one in (member if isinstance(member, list | np.ndarray) else [member])
+    ]
 
 
 def cost_of_pair(model: Any, width: int, players: int) -> float:
-    """Of one row against one background row in closed form: all leaves that the two can reach together, all centers."""
+    """Of one row against one background row in closed form: all leaves that the two can reach
+    together, all centers.
+    """
     columns = 0.02 * width
     centers = getattr(model, "support_vectors_", getattr(model, "centers_", None))
     if centers is not None:
@@ -45,5 +59,7 @@ def cost_of_pair(model: Any, width: int, players: int) -> float:
     if hasattr(model, "_predictors"):
         sizes = [len(p.nodes) for ps in model._predictors for p in ps]
     else:
-        sizes = [tree.tree_.node_count for tree in _several(model) or [model] if hasattr(tree, "tree_")]
+        sizes = [
+            tree.tree_.node_count for tree in _several(model) or [model] if hasattr(tree, "tree_")
+        ]
     return columns + len(sizes) + sum(sizes) / 400

@@ -1,6 +1,7 @@
 """What each training row is worth: data Shapley and data Banzhaf, exact for nearest neighbors.
 
-The players are rows of the training set, u(S) is how well a model fitted on the rows S does on the test rows.
+The players are rows of the training set, u(S) is how well a model fitted on the rows S does on the
+test rows.
 """
 
 from __future__ import annotations
@@ -23,17 +24,24 @@ _PAIRS = 4_000_000  # distances held at once
 
 
 def data_shapley(
-    model: Any, X: Any, y: Any, X_test: Any, y_test: Any, metric: Metric | None = None, **options: Unpack[Options]
+    model: Any,
+    X: Any,
+    y: Any,
+    X_test: Any,
+    y_test: Any,
+    metric: Metric | None = None,
+    **options: Unpack[Options],
 ) -> Attribution:
-    """The Shapley value of each training row, each coalition a fit (A. Ghorbani and J. Zou, ICML 2019).
+    """The Shapley value of each training row, each coalition a fit (A. Ghorbani and J. Zou, ICML
+    2019).
 
     Parameters
     ----------
     model : a scikit-learn learner, cloned for every fit
     X, y : training rows, the players
     X_test, y_test : rows to do well on
-    metric : of (y_test, predictions), larger is better; None: accuracy for a classifier (intervals are then guaranteed),
-        minus the mean squared error for a regressor
+    metric : of (y_test, predictions), larger is better; None: accuracy for a classifier (intervals
+        are then guaranteed), minus the mean squared error for a regressor
     options : as for `surelearn.attribution.shapley`; ``budget`` counts fits
 
     Examples
@@ -48,16 +56,25 @@ def data_shapley(
 
 
 def data_banzhaf(
-    model: Any, X: Any, y: Any, X_test: Any, y_test: Any, metric: Metric | None = None, **options: Unpack[Options]
+    model: Any,
+    X: Any,
+    y: Any,
+    X_test: Any,
+    y_test: Any,
+    metric: Metric | None = None,
+    **options: Unpack[Options],
 ) -> Attribution:
-    """The Banzhaf value of each training row (J. T. Wang and R. Jia, AISTATS 2023): every two fits serve all rows.
+    """The Banzhaf value of each training row (J. T. Wang and R. Jia, AISTATS 2023): every two fits
+    serve all rows.
 
     Parameters are those of `data_shapley`.
     """
     return _valued(banzhaf, model, X, y, X_test, y_test, metric, options)
 
 
-def _valued(value: Any, model: Any, X: Any, y: Any, X_test: Any, y_test: Any, metric: Any, options: Options) -> Attribution:
+def _valued(
+    value: Any, model: Any, X: Any, y: Any, X_test: Any, y_test: Any, metric: Any, options: Options
+) -> Attribution:
     game = Fits(model, X, y, X_test, y_test, metric)
     if game.accuracy:
         options.setdefault("value_range", (0.0, 1.0))
@@ -68,21 +85,38 @@ def _valued(value: Any, model: Any, X: Any, y: Any, X_test: Any, y_test: Any, me
 class Fits:
     """u(S) = metric of the model fitted on the rows S, for test rows.
 
-    Rows of one class are not given to the model: it then says that class. Without rows it says the first class, or 0.
+    Rows of one class are not given to the model: it then says that class. Without rows it says the
+    first class, or 0.
     """
 
-    def __init__(self, model: Any, X: Any, y: Any, X_test: Any, y_test: Any, metric: Metric | None = None) -> None:
+    def __init__(
+        self, model: Any, X: Any, y: Any, X_test: Any, y_test: Any, metric: Metric | None = None
+    ) -> None:
         from sklearn.base import is_classifier
 
         self.model, self.X, self.y = model, X, np.asarray(y)
         self.X_test, self.y_test = X_test, np.asarray(y_test)
-        if len(self.y) != _rows(X) or len(self.y_test) != _rows(X_test) or not len(self.y_test) or not len(self.y):
-            raise ValueError("X and y, X_test and y_test must have the same number of rows each, at least one")
+        if (
+            len(self.y) != _rows(X)
+            or len(self.y_test) != _rows(X_test)
+            or not len(self.y_test)
+            or not len(self.y)
+        ):
+            raise ValueError(
+                "X and y, X_test and y_test must have the same number of rows each, at least one"
+            )
         self.classify = is_classifier(model)
         self.accuracy = self.classify and metric is None
         self.metric = metric or (_accuracy if self.classify else _minus_squares)
-        said = "accuracy" if self.accuracy else getattr(self.metric, "__name__", "metric").strip("_").replace("_", " ")
-        self.name = f"{said} on {len(self.y_test):,} test rows of {describe(model)}, fitted on the rows of the coalition"
+        said = (
+            "accuracy"
+            if self.accuracy
+            else getattr(self.metric, "__name__", "metric").strip("_").replace("_", " ")
+        )
+        self.name = (
+            f"{said} on {len(self.y_test):,} test rows of {describe(model)}, fitted on the rows of"
+            " the coalition"
+        )
         self._nothing = np.unique(self.y)[0] if self.classify else 0.0
 
     def __call__(self, rows: tuple[int, ...]) -> float:
@@ -98,18 +132,23 @@ class Fits:
         try:
             said = clone(self.model).fit(X, y).predict(self.X_test)
         except Exception as error:
-            raise ValueError(f"the model fails when it is fitted on {len(held)} of the rows: {error}") from error
+            raise ValueError(
+                f"the model fails when it is fitted on {len(held)} of the rows: {error}"
+            ) from error
         return float(self.metric(self.y_test, said))
 
 
-def nearest_neighbours(X: Any, y: Any, X_test: Any, y_test: Any, neighbours: int = 5, value: str = "shapley") -> Attribution:
+def nearest_neighbours(
+    X: Any, y: Any, X_test: Any, y_test: Any, neighbours: int = 5, value: str = "shapley"
+) -> Attribution:
     """Exact values of training rows for k-nearest-neighbor classification, by sorting.
 
-    u(S) is the mean over test rows of (1/k)·#(of the k nearest rows of S, those with the test row's label),
-    Euclidean distance, ties to the earlier row. Rows sorted from near to far, with a_i = 1 for the right label:
-    φ_N = a_N·P(fewer than k others are there)/k and φ_i − φ_{i+1} = (a_i − a_{i+1})/k·P(fewer than k of the i − 1 nearer
-    ones are there). For Shapley's weights the probabilities are min(k, N)/N and min(k, i)/i (R. Jia et al.,
-    VLDB 2019, Theorem 1), for Banzhaf's binomial.
+    u(S) is the mean over test rows of (1/k)·#(of the k nearest rows of S, those with the test row's
+    label), Euclidean distance, ties to the earlier row. Rows sorted from near to far, with a_i = 1
+    for the right label: φ_N = a_N·P(fewer than k others are there)/k and φ_i − φ_{i+1} = (a_i −
+    a_{i+1})/k·P(fewer than k of the i − 1 nearer ones are there). For Shapley's weights the
+    probabilities are min(k, N)/N and min(k, i)/i (R. Jia et al., VLDB 2019, Theorem 1), for
+    Banzhaf's binomial.
 
     Parameters
     ----------
@@ -130,7 +169,9 @@ def nearest_neighbours(X: Any, y: Any, X_test: Any, y_test: Any, neighbours: int
     if neighbours != int(neighbours) or neighbours < 1:
         raise ValueError(f"neighbours must be a whole number of at least 1, not {neighbours!r}")
     if len(X) != len(y) or len(X_test) != len(y_test) or not len(X) or not len(X_test):
-        raise ValueError("X and y, X_test and y_test must have the same number of rows each, at least one")
+        raise ValueError(
+            "X and y, X_test and y_test must have the same number of rows each, at least one"
+        )
     if not (np.isfinite(X).all() and np.isfinite(X_test).all()):
         raise ValueError("X and X_test must be finite: a distance to NaN is none")
     k, n = int(neighbours), len(X)
@@ -146,20 +187,27 @@ def nearest_neighbours(X: Any, y: Any, X_test: Any, y_test: Any, neighbours: int
         values=total / len(X_test),
         names=tuple(f"row {i}" for i in range(n)),
         value=value.capitalize(),
-        game=f"share of right labels among the {k} nearest rows of the coalition, mean over {len(X_test):,} test rows",
+        game=(
+            f"share of right labels among the {k} nearest rows of the coalition, mean over"
+            f" {len(X_test):,} test rows"
+        ),
         method="sorted neighbors, exact for this game",
         full=full / len(X_test),
     )
 
 
 def _chances(n: int, k: int, value: str) -> npt.NDArray[Any]:
-    """P(fewer than k of the i − 1 nearer rows are there) for i = 1 … n − 1, and for the last row of its n − 1 others."""
+    """P(fewer than k of the i − 1 nearer rows are there) for i = 1 … n − 1, and for the last
+    row of its n − 1 others.
+    """
     i = np.arange(1, n + 1)
     return np.minimum(k, i) / i if value == "shapley" else binom.cdf(k - 1, i - 1, 0.5)
 
 
 def _distances(A: Array, B: Array) -> npt.NDArray[Any]:
-    """Squared, summed column by column: equal rows have equal distances, which a matrix product would not keep."""
+    """Squared, summed column by column: equal rows have equal distances, which a matrix product
+    would not keep.
+    """
     from scipy.spatial.distance import cdist
 
     return cdist(A, B, "sqeuclidean")

@@ -46,14 +46,16 @@ def explain(
     model : with predict, a torch module, a function of rows, or a `Subject`
     X : rows to explain, an array or a data frame (rows, columns)
     background : rows that stand for "not known", like X
-    output : "probability", "score" (raw), "value", a function of rows, or "auto", the first that the model has
+    output : "probability", "score" (raw), "value", a function of rows, or "auto", the first that
+        the model has
     target : a class's label; None: the second of two classes, else the class predicted for each row
     value : "shapley", "banzhaf", ("beta", alpha, beta), or weights p_0 … p_{n−1}
     game : "interventional" or, for linear outputs, "conditional" (Gaussian columns)
     groups : {name: columns} that play as one, such as the columns of one category
-    options : of `Options`; ``names`` are the columns'. Methods: "closed form" (linear outputs, sums of trees or of Gaussian
-        kernels), "additive" (said so by you, and checked), "exact" (every coalition once), "sampling", "least squares", and
-        "auto": the first of closed form, exact (up to 50 million predictions) and sampling that can be had
+    options : of `Options`; ``names`` are the columns'. Methods: "closed form" (linear outputs, sums
+        of trees or of Gaussian kernels), "additive" (said so by you, and checked), "exact" (every
+        coalition once), "sampling", "least squares", and "auto": the first of closed form, exact
+        (up to 50 million predictions) and sampling that can be had
 
     Examples
     --------
@@ -83,27 +85,48 @@ def explain(
     plan = Plan(**{key: options[key] for key in options if key != "masks"})
     if game == "conditional":
         return _conditional(made, X, background, columns, names, weights, method, plan)
-    if method in ("auto", "closed form") and (found := _closed(made, X, background, columns, names, weights)):
+    if method in ("auto", "closed form") and (
+        found := _closed(made, X, background, columns, names, weights)
+    ):
         return found
     if method == "closed form":
-        raise ValueError(f"no closed form is exact for the {made.name}: use method='exact' or 'sampling'")
+        raise ValueError(
+            f"no closed form is exact for the {made.name}: use method='exact' or 'sampling'"
+        )
     played = Interventional(made, Mixer(X, background, columns))
     if method == "additive":
         return _additive(played, names, weights)
     rows = 2.0 ** len(columns) * len(X) * len(background)
     if method == "exact" or (method == "auto" and rows <= AFFORDABLE):
         return _enumerated(played, names, weights)
-    return _drawn(played, played.name, len(X), weights, "sampling" if method == "auto" else method, plan, names)
+    return _drawn(
+        played,
+        played.name,
+        len(X),
+        weights,
+        "sampling" if method == "auto" else method,
+        plan,
+        names,
+    )
 
 
 def _closed(
-    output: Output, X: Any, background: Any, columns: list[list[int]], names: tuple[str, ...], weights: Weights
+    output: Output,
+    X: Any,
+    background: Any,
+    columns: list[list[int]],
+    names: tuple[str, ...],
+    weights: Weights,
 ) -> Attribution | None:
     keep = len(X) * len(background) * len(columns) <= _KEPT
     game = Interventional(output, Mixer(X, background, columns))
     if abs(weights.sizes.sum() - 1) < 1e-9 and (form := linear_form(output, X, background)):
         parts = linear_parts(form[0], X, background, columns) if keep else None
-        values = parts.mean(axis=1) if parts is not None else linear_values(form[0], X, background, columns)
+        values = (
+            parts.mean(axis=1)
+            if parts is not None
+            else linear_values(form[0], X, background, columns)
+        )
         method = "closed form of a linear output, exact for this game"
     elif trees := trees_of(output, X, background):
         found = output.sign * tree_parts(trees[0], trees[1], X, background, columns, weights, keep)
@@ -121,44 +144,73 @@ def _closed(
 def _enumerated(game: Interventional, names: tuple[str, ...], weights: Weights) -> Attribution:
     n = len(names)
     if n > MOST:
-        raise ValueError(f"{n} players have 2^{n} coalitions: use method='sampling' or 'least squares', or group columns")
+        raise ValueError(
+            f"{n} players have 2^{n} coalitions: use method='sampling' or 'least squares', or group"
+            " columns"
+        )
     keep = game.mixer.rows * game.mixer.background * n <= _KEPT
     values, parts, empty, full = game.enumerate(weights, keep)
-    return _attribution(game, names, weights, values, parts, empty, full, "exact, every coalition once", calls=2**n)
+    return _attribution(
+        game, names, weights, values, parts, empty, full, "exact, every coalition once", calls=2**n
+    )
 
 
 def _additive(game: Interventional, names: tuple[str, ...], weights: Weights) -> Attribution:
     values, empty, full, apart = additive_values(game)
     if apart > 1e-6 * max(1.0, float(np.abs(values).max())):
-        raise ValueError(f"the output is not additive: random coalitions are off by up to {apart:.3g}; use method='exact'")
+        raise ValueError(
+            f"the output is not additive: random coalitions are off by up to {apart:.3g}; use"
+            " method='exact'"
+        )
     values = values * weights.sizes.sum()
     method = f"additive, as stated; random coalitions agree to {apart:.1e}"
-    return _attribution(game, names, weights, values, None, empty, full, method, calls=len(names) + 18)
+    return _attribution(
+        game, names, weights, values, None, empty, full, method, calls=len(names) + 18
+    )
 
 
 def _drawn(
-    game: Any, name: str, rows: int, weights: Weights, method: str, plan: Plan, names: tuple[str, ...]
+    game: Any,
+    name: str,
+    rows: int,
+    weights: Weights,
+    method: str,
+    plan: Plan,
+    names: tuple[str, ...],
 ) -> Attribution:
     found = value_of(game, weights, method=method, names=names, masks=True, **vars(plan))
     shaped = {
-        key: np.reshape(getattr(found, key), (rows, len(names))) for key in ("values", "low", "high") if _has(found, key)
+        key: np.reshape(getattr(found, key), (rows, len(names)))
+        for key in ("values", "low", "high")
+        if _has(found, key)
     }
     ends = {"empty": np.reshape(found.empty, rows), "full": np.reshape(found.full, rows)}
     kept = {key: getattr(found, key) for key in ("value", "method", "interval", "delta", "calls")}
-    return Attribution(names=names, game=name, model_rows=getattr(game, "model_rows", 0), **shaped, **ends, **kept)
+    return Attribution(
+        names=names, game=name, model_rows=getattr(game, "model_rows", 0), **shaped, **ends, **kept
+    )
 
 
 def _conditional(
-    output: Output, X: Any, background: Any, columns: list[list[int]], names: Any, weights: Weights, method: str, plan: Plan
+    output: Output,
+    X: Any,
+    background: Any,
+    columns: list[list[int]],
+    names: Any,
+    weights: Weights,
+    method: str,
+    plan: Plan,
 ) -> Attribution:
     form = linear_form(output, X, background)
     if form is None:
         raise ValueError(
-            "game='conditional' needs E[f(X) | X_S], which is known here for linear outputs of arrays only "
-            f"(Gaussian columns), not for the {output.name}: use game='interventional'"
+            "game='conditional' needs E[f(X) | X_S], which is known here for linear outputs of"
+            f" arrays only (Gaussian columns), not for the {output.name}: use game='interventional'"
         )
     if len(background) < 2:
-        raise ValueError("game='conditional' needs a background of at least two rows: one has no covariance")
+        raise ValueError(
+            "game='conditional' needs a background of at least two rows: one has no covariance"
+        )
     game = LinearGaussian(form[0], form[1], X, background, columns, output.name)
     asked = method if method in ("exact", "sampling", "least squares") else "auto"
     return _drawn(game, game.name, len(X), weights, asked, plan, names)
@@ -176,7 +228,10 @@ def _attribution(
     calls: int,
 ) -> Attribution:
     one = game.mixer.background == 1
-    note = "One background row: the values are against that row alone, and how far they depend on it cannot be seen."
+    note = (
+        "One background row: the values are against that row alone, and how far they depend on it"
+        " cannot be seen."
+    )
     return Attribution(
         values=values,
         names=names,
@@ -194,26 +249,38 @@ def _attribution(
 
 def _as_arrays(output: Output, X: Any, background: Any) -> tuple[Output, Any, Any]:
     """Data frames of numbers as arrays, named again when the model is asked."""
-    if not hasattr(X, "columns") or any(kind.kind not in "fiu" for kind in map(np.dtype, _kinds(X, background))):
+    if not hasattr(X, "columns") or any(
+        kind.kind not in "fiu" for kind in map(np.dtype, _kinds(X, background))
+    ):
         return output, X, background
     import pandas as pd
 
     names = X.columns
-    named = replace(output, ask=lambda rows: output.ask(pd.DataFrame(rows, columns=names, copy=False)))
+    named = replace(
+        output, ask=lambda rows: output.ask(pd.DataFrame(rows, columns=names, copy=False))
+    )
     return named, X.to_numpy(dtype=float), background.to_numpy(dtype=float)
 
 
 def _kinds(*frames: Any) -> list[Any]:
     """NumPy's types of all columns; "object" for those that pandas alone knows."""
-    return [kind if isinstance(kind, np.dtype) else object for frame in frames for kind in frame.dtypes]
+    return [
+        kind if isinstance(kind, np.dtype) else object for frame in frames for kind in frame.dtypes
+    ]
 
 
 def _whole(X: Any, background: Any) -> np.dtype[Any] | None:
-    """The type in which a model is asked whose rows are arrays of whole numbers, such as tokens: their own, not floats."""
+    """The type in which a model is asked whose rows are arrays of whole numbers, such as
+    tokens: their own, not floats.
+    """
     if hasattr(X, "columns") or hasattr(background, "columns"):
         return None
     kinds = np.asarray(X).dtype, np.asarray(background).dtype
-    return np.result_type(*kinds) if all(kind.kind in "iu" for kind in kinds) and kinds[0].kind == kinds[1].kind else None
+    return (
+        np.result_type(*kinds)
+        if all(kind.kind in "iu" for kind in kinds) and kinds[0].kind == kinds[1].kind
+        else None
+    )
 
 
 def _checked(X: Any, background: Any) -> tuple[Any, Any]:
@@ -229,9 +296,14 @@ def _checked(X: Any, background: Any) -> tuple[Any, Any]:
         raise ValueError("X and background must have the same columns in the same order")
     for name, rows in (("X", X), ("background", background)):
         if rows.ndim != 2 or len(rows) == 0:
-            raise ValueError(f"{name} must be rows and columns, at least one row, not shape {rows.shape}")
+            raise ValueError(
+                f"{name} must be rows and columns, at least one row, not shape {rows.shape}"
+            )
     if X.shape[1] != background.shape[1]:
-        raise ValueError(f"X and background must have the same columns, not {X.shape[1]} and {background.shape[1]}")
+        raise ValueError(
+            f"X and background must have the same columns, not {X.shape[1]} and"
+            f" {background.shape[1]}"
+        )
     return X, background
 
 

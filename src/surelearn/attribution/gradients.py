@@ -1,7 +1,8 @@
 """What a gradient says: saliency, integrated gradients, inputs and rows that excite a unit.
 
-Gradients come from autograd for torch modules, from a function you give, or from central differences. A gradient sees
-only the next step: where y = x₁ ∨ x₂ and both hold, neither matters to it (course §20); the Shapley values are ½ and ½.
+Gradients come from autograd for torch modules, from a function you give, or from central
+differences. A gradient sees only the next step: where y = x₁ ∨ x₂ and both hold, neither matters to
+it (course §20); the Shapley values are ½ and ½.
 """
 
 from __future__ import annotations
@@ -86,12 +87,15 @@ class HighRows:
     quantile: float
 
 
-def saliency(model: Any, X: Any, *, target: int | None = None, gradient: Gradient | None = None) -> Saliency:
+def saliency(
+    model: Any, X: Any, *, target: int | None = None, gradient: Gradient | None = None
+) -> Saliency:
     """∇_x f at each row.
 
     Parameters
     ----------
-    model : a torch module, or a function of rows that gives one number (or one row of numbers) for each
+    model : a torch module, or a function of rows that gives one number (or one row of numbers) for
+        each
     X : rows (m, …)
     target : which of several outputs
     gradient : of rows, shaped like them; None: autograd for modules, else central differences
@@ -117,14 +121,16 @@ def integrated_gradients(
     target: int | None = None,
     gradient: Gradient | None = None,
 ) -> IntegratedGradients:
-    """Gradients integrated from a baseline to each row (M. Sundararajan, A. Taly and Q. Yan, ICML 2017), by Gauss–Legendre.
+    """Gradients integrated from a baseline to each row (M. Sundararajan, A. Taly and Q. Yan, ICML
+    2017), by Gauss–Legendre.
 
     Parameters
     ----------
     model, X, target, gradient : as for `saliency`
     baseline : x₀, a number or an input; what stands for "nothing"
     steps : points of the quadrature
-    tolerance : a gap up to this part of |f(x) − f(x₀)| (of 1, if that is smaller) counts as complete
+    tolerance : a gap up to this part of |f(x) − f(x₀)| (of 1, if that is smaller) counts as
+        complete
 
     Examples
     --------
@@ -159,7 +165,8 @@ def maximize_activation(
     target: int | None = None,
     gradient: Gradient | None = None,
 ) -> Excitation:
-    """An input that excites a unit: gradient ascent on f(x) − penalty·‖x‖², steps of length ``rate``, kept in bounds.
+    """An input that excites a unit: gradient ascent on f(x) − penalty·‖x‖², steps of length
+    ``rate``, kept in bounds.
 
     Parameters
     ----------
@@ -211,7 +218,8 @@ def highest_rows(model: Any, X: Any, k: int = 9, *, target: int | None = None) -
 
 
 def unit_of(module: Any, layer: str, index: int) -> Any:
-    """A module whose output is one unit of a layer inside ``module``: (rows,), a mean where the unit has several places.
+    """A module whose output is one unit of a layer inside ``module``: (rows,), a mean where the
+    unit has several places.
 
     Parameters
     ----------
@@ -233,7 +241,9 @@ def unit_of(module: Any, layer: str, index: int) -> Any:
 
         def forward(self, x: Any) -> Any:
             seen: list[Any] = []
-            hook = layers[layer].register_forward_hook(lambda _module, _inputs, output: seen.append(output))
+            hook = layers[layer].register_forward_hook(
+                lambda _module, _inputs, output: seen.append(output)
+            )
             try:
                 self.module(x)
             finally:
@@ -248,11 +258,21 @@ class Differentiable:
 
     def __init__(self, model: Any, target: int | None, gradient: Gradient | None) -> None:
         if not callable(model):
-            raise TypeError(f"model must be a torch module or a function of rows, not {type(model).__name__}")
+            raise TypeError(
+                f"model must be a torch module or a function of rows, not {type(model).__name__}"
+            )
         self.model: Any = model
         self.target, self.given = target, gradient
-        self.module = any(kind.__module__.startswith("torch.nn") for kind in type(self.model).__mro__)
-        self.method = "as given" if gradient is not None else "autograd" if self.module else "central differences"
+        self.module = any(
+            kind.__module__.startswith("torch.nn") for kind in type(self.model).__mro__
+        )
+        self.method = (
+            "as given"
+            if gradient is not None
+            else "autograd"
+            if self.module
+            else "central differences"
+        )
 
     def __call__(self, X: Array) -> Array:
         """The output for each row."""
@@ -260,7 +280,9 @@ class Differentiable:
             import torch
 
             with torch.no_grad():
-                return np.asarray(self._chosen(self.model(self._tensor(X)).cpu().numpy(), len(X)), dtype=float)
+                return np.asarray(
+                    self._chosen(self.model(self._tensor(X)).cpu().numpy(), len(X)), dtype=float
+                )
         return np.asarray(self._chosen(np.asarray(self.model(X), dtype=float), len(X)), dtype=float)
 
     def gradient(self, X: Array) -> Array:
@@ -274,7 +296,10 @@ class Differentiable:
         if slope.shape != X.shape:
             raise ValueError(f"gradient must be shaped like the rows, {X.shape}, not {slope.shape}")
         if not np.isfinite(slope).all():
-            raise ValueError("the gradient is not finite: the model gives NaN or infinite numbers near these rows")
+            raise ValueError(
+                "the gradient is not finite: the model gives NaN or infinite numbers near these"
+                " rows"
+            )
         return slope
 
     def _by_autograd(self, X: Array) -> Array:
@@ -307,7 +332,10 @@ class Differentiable:
         if answers.ndim == 2 and self.target is None:
             raise ValueError(f"target must say which of the {answers.shape[1]} outputs is meant")
         if answers.ndim not in (1, 2) or len(answers) != rows:
-            raise ValueError(f"the model must give a number, or a row of numbers, for each row, not {tuple(answers.shape)}")
+            raise ValueError(
+                "the model must give a number, or a row of numbers, for each row, not"
+                f" {tuple(answers.shape)}"
+            )
         return answers[:, self.target] if answers.ndim == 2 else answers
 
 

@@ -24,18 +24,26 @@ class Moments:
         """Draws along the first axis."""
         count, mean = len(draws), draws.mean(axis=0)
         shift, total = mean - self.mean, self.count + count
-        self.squares = self.squares + ((draws - mean) ** 2).sum(axis=0) + shift**2 * (self.count * count / total)
+        self.squares = (
+            self.squares
+            + ((draws - mean) ** 2).sum(axis=0)
+            + shift**2 * (self.count * count / total)
+        )
         self.mean = self.mean + shift * (count / total)
         self.count = total
 
     @property
     def variance(self) -> Array:
         """With divisor count − 1; ∞ for one draw."""
-        return self.squares / (self.count - 1) if self.count > 1 else np.full(self.mean.shape, np.inf)
+        return (
+            self.squares / (self.count - 1) if self.count > 1 else np.full(self.mean.shape, np.inf)
+        )
 
 
 def reach(moments: Moments, delta: float, span: float | None) -> Array:
-    """Half the width of two-sided intervals, each at δ; ``span`` is the length of the range of a draw, None if unknown."""
+    """Half the width of two-sided intervals, each at δ; ``span`` is the length of the range of
+    a draw, None if unknown.
+    """
     m, variance = moments.count, moments.variance
     if m < 2:
         return np.full(variance.shape, np.inf)

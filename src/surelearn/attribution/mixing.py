@@ -1,4 +1,6 @@
-"""Rows that take some columns from explained rows and the others from background rows, in arrays and data frames."""
+"""Rows that take some columns from explained rows and the others from background rows, in
+arrays and data frames.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,8 @@ class Mixer:
         self.rows, self.background = len(X), len(background)
         self.frames = hasattr(X, "columns")
         self.X, self.b = X, background
-        self._player = np.zeros(X.shape[1], dtype=int)  # of a column that belongs to nobody it does not matter
+        # of a column that belongs to nobody it does not matter
+        self._player = np.zeros(X.shape[1], dtype=int)
         for player, held in enumerate(columns):
             self._player[held] = player
         self._kept: tuple[Any, dict[tuple[int, bool], Any]] = (None, {})
@@ -49,7 +52,9 @@ class Mixer:
         return pd.DataFrame(made, copy=False)
 
     def switch(self, block: Any, player: int, inside: bool, rows: slice) -> None:
-        """Give the columns of one player to the explained rows (``inside``) or to the background, throughout the block."""
+        """Give the columns of one player to the explained rows (``inside``) or to the
+        background, throughout the block.
+        """
         for j in self.columns[player]:
             if not self.frames:
                 block[..., j] = self.X[None, rows, None, j] if inside else self.b[None, None, :, j]
@@ -80,7 +85,9 @@ class Mixer:
         return np.array_equal(before, block, equal_nan=block.dtype.kind == "f")
 
     def _places(self, coalitions: int, rows: slice) -> tuple[Any, Any]:
-        """For each row of a block, where its explained and its background values stand in `_both`."""
+        """For each row of a block, where its explained and its background values stand in
+        `_both`.
+        """
         count = rows.stop - rows.start
         x = np.tile(np.repeat(np.arange(rows.start, rows.stop), self.background), coalitions)
         return x, np.tile(self.rows + np.arange(self.background), coalitions * count)
@@ -91,13 +98,16 @@ class Mixer:
         return pd.concat([self.X.iloc[:, j], self.b.iloc[:, j]], ignore_index=True).array
 
 
-def players_of(X: Any, groups: Any = None, names: Any = None) -> tuple[list[list[int]], tuple[str, ...]]:
+def players_of(
+    X: Any, groups: Any = None, names: Any = None
+) -> tuple[list[list[int]], tuple[str, ...]]:
     """Columns of each player, and the players' names.
 
     Parameters
     ----------
     X : rows
-    groups : {name: columns} or a list of lists of columns, by name or position; columns in no group play alone
+    groups : {name: columns} or a list of lists of columns, by name or position; columns in no group
+        play alone
     names : of the columns; None takes the data frame's, or x0, x1, …
     """
     d = X.shape[1]
@@ -116,7 +126,12 @@ def players_of(X: Any, groups: Any = None, names: Any = None) -> tuple[list[list
             if place in taken:
                 raise ValueError(f"groups must not share columns: {names[place]!r} is in two")
             taken[place] = label
-        players.append((sorted(places), str(label) if isinstance(label, str) else " + ".join(names[j] for j in places)))
+        players.append(
+            (
+                sorted(places),
+                str(label) if isinstance(label, str) else " + ".join(names[j] for j in places),
+            )
+        )
     players += [([j], names[j]) for j in range(d) if j not in taken]
     players.sort(key=lambda player: player[0][0])
     return [held for held, _ in players], tuple(name for _, name in players)

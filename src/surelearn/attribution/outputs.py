@@ -1,4 +1,6 @@
-"""Which number of a model is explained: a class's probability, its score, a regression's value, or a function's."""
+"""Which number of a model is explained: a class's probability, its score, a regression's value,
+or a function's.
+"""
 
 from __future__ import annotations
 
@@ -42,21 +44,27 @@ class Output:
         try:
             answers = np.asarray(self.ask(X), dtype=float)
         except Exception as error:
-            raise ValueError(f"the model fails on rows that mix explained and background rows: {error}") from error
+            raise ValueError(
+                f"the model fails on rows that mix explained and background rows: {error}"
+            ) from error
         if answers.ndim == 2 and answers.shape[1] == 1:
             answers = answers[:, 0]
         if answers.ndim not in (1, 2) or len(answers) != len(X):
             raise ValueError(
-                f"the model must give one number, or one row of numbers, for each row, not shape {answers.shape}"
+                "the model must give one number, or one row of numbers, for each row, not shape"
+                f" {answers.shape}"
             )
-        if not np.isfinite(answers.sum()) and not np.isfinite(answers).all():  # the sum alone is faster
+        # the sum alone is faster
+        if not np.isfinite(answers.sum()) and not np.isfinite(answers).all():
             raise ValueError(
-                "the model gives NaN or infinite numbers for rows that mix explained and background rows: "
-                "explain an output that is finite, or let the model fill what is missing"
+                "the model gives NaN or infinite numbers for rows that mix explained and background"
+                " rows: explain an output that is finite, or let the model fill what is missing"
             )
         return answers if self.sign == 1 else -answers
 
-    def chosen(self, answers: npt.NDArray[np.float64], shape: tuple[int, int, int], rows: slice) -> npt.NDArray[np.float64]:
+    def chosen(
+        self, answers: npt.NDArray[np.float64], shape: tuple[int, int, int], rows: slice
+    ) -> npt.NDArray[np.float64]:
         """The explained column, shaped (coalitions, explained rows, background rows)."""
         if answers.ndim == 1:
             return answers.reshape(shape)
@@ -73,19 +81,25 @@ def output_of(model: Any, rows: Any, output: Any = "auto", target: Any = None) -
     ----------
     model : with predict, a torch module, or a function of rows
     rows : to explain
-    output : "probability", "score", "value", a function of rows, or "auto": the first that the model has
-    target : a class's label (a function's column); None: the second of two classes, else the class predicted for each row
+    output : "probability", "score", "value", a function of rows, or "auto": the first that the
+        model has
+    target : a class's label (a function's column); None: the second of two classes, else the class
+        predicted for each row
     """
     if callable(output):
         return _function(output, rows, target, getattr(output, "__name__", "the function"))
     if output not in KINDS:
-        raise ValueError(f"output must be {', '.join(map(repr, KINDS))} or a function of rows, not {output!r}")
+        raise ValueError(
+            f"output must be {', '.join(map(repr, KINDS))} or a function of rows, not {output!r}"
+        )
     if is_module(model):
         return _function(_module(model), rows, target, "output of the module")
     if output == "auto":
         output = next((kind for kind, method in _METHOD.items() if hasattr(model, method)), "value")
     if output == "value" and (answers := _answers(model)) is not None:
-        return _of_class(Output(answers, None, "answer", "", model), rows, classes_of(model) or (), target)
+        return _of_class(
+            Output(answers, None, "answer", "", model), rows, classes_of(model) or (), target
+        )
     if output == "value" or (classes := classes_of(model)) is None:
         if output != "value":
             raise ValueError(f"the model has no classes: explain output='value', not {output!r}")
@@ -93,15 +107,22 @@ def output_of(model: Any, rows: Any, output: Any = "auto", target: Any = None) -
         return _function(predict_with(model), rows, target, name, model)
     method = getattr(model, _METHOD[output], None)
     if method is None:
-        raise ValueError(f"output={output!r} needs a model with {_METHOD[output]}: {describe(model)} has none")
+        raise ValueError(
+            f"output={output!r} needs a model with {_METHOD[output]}: {describe(model)} has none"
+        )
     return _of_class(Output(method, None, output, "", model), rows, classes, target)
 
 
 def _of_class(output: Output, rows: Any, classes: tuple[Any, ...], target: Any) -> Output:
     if target is not None and target not in classes:
-        raise ValueError(f"target must be one of the classes {', '.join(map(repr, classes[:8]))}, not {target!r}")
+        raise ValueError(
+            f"target must be one of the classes {', '.join(map(repr, classes[:8]))}, not {target!r}"
+        )
     if target is None and len(classes) > 2:
-        column, name = np.argmax(output(rows.copy()), axis=1), f"{output.kind} of the class predicted for each row"
+        column, name = (
+            np.argmax(output(rows.copy()), axis=1),
+            f"{output.kind} of the class predicted for each row",
+        )
     else:
         column = 1 if target is None else classes.index(target)
         name = f"{output.kind} of class {classes[column]!r}"
@@ -110,7 +131,9 @@ def _of_class(output: Output, rows: Any, classes: tuple[Any, ...], target: Any) 
 
 
 def _answers(model: Any) -> Callable[[Any], Any] | None:
-    """Which class a classifier of words answers, one column a class of zeros and a one; None where answers are numbers."""
+    """Which class a classifier of words answers, one column a class of zeros and a one; None
+    where answers are numbers.
+    """
     classes = classes_of(model)
     if classes is None or all(isinstance(label, int | float) for label in classes):
         return None
@@ -118,17 +141,25 @@ def _answers(model: Any) -> Callable[[Any], Any] | None:
     return lambda X: (np.asarray(predict(X)).reshape(-1, 1) == labels).astype(float)
 
 
-def _function(ask: Callable[[Any], Any], rows: Any, target: Any, name: str, model: Any = None) -> Output:
+def _function(
+    ask: Callable[[Any], Any], rows: Any, target: Any, name: str, model: Any = None
+) -> Output:
     output = Output(ask, target, "value", name, model)
     answers = output(rows.copy())
     if answers.ndim == 1:
         return Output(ask, None, "value", name, model)
     if target is None:
         return Output(
-            ask, np.argmax(answers, axis=1), "value", f"{name}, the largest of {answers.shape[1]} for each row", model
+            ask,
+            np.argmax(answers, axis=1),
+            "value",
+            f"{name}, the largest of {answers.shape[1]} for each row",
+            model,
         )
     if target not in range(answers.shape[1]):
-        raise ValueError(f"target must be a column of the function's {answers.shape[1]}, not {target!r}")
+        raise ValueError(
+            f"target must be a column of the function's {answers.shape[1]}, not {target!r}"
+        )
     return Output(ask, int(target), "value", f"{name}, column {target}", model)
 
 

@@ -1,7 +1,9 @@
-"""Pipelines that prepare columns one by one: rows are prepared once, and the game is played on prepared columns.
+"""Pipelines that prepare columns one by one: rows are prepared once, and the game is played on
+prepared columns.
 
-A one-hot column changes only with the column it came from. Where every prepared column belongs to one column in this way,
-mixing prepared rows is the same as preparing mixed rows, and all prepared columns of a column play as one.
+A one-hot column changes only with the column it came from. Where every prepared column belongs to
+one column in this way, mixing prepared rows is the same as preparing mixed rows, and all prepared
+columns of a column play as one.
 """
 
 from __future__ import annotations
@@ -14,8 +16,12 @@ _CHECKED = 256  # mixed rows that are prepared, to compare
 _CELLS = 50_000_000
 
 
-def prepared(model: Any, X: Any, background: Any, columns: list[list[int]]) -> tuple[Any, Any, Any, list[list[int]]] | None:
-    """The pipeline's last step, both tables as it sees them, and the players' columns there; None if columns are mixed."""
+def prepared(
+    model: Any, X: Any, background: Any, columns: list[list[int]]
+) -> tuple[Any, Any, Any, list[list[int]]] | None:
+    """The pipeline's last step, both tables as it sees them, and the players' columns there;
+    None if columns are mixed.
+    """
     if not isinstance(getattr(model, "steps", None), list) or len(model.steps) < 2:
         return None
     before = model[:-1]
@@ -33,7 +39,9 @@ def prepared(model: Any, X: Any, background: Any, columns: list[list[int]]) -> t
 
 
 def _owners(before: Any, X: Any, background: Any) -> Any:
-    """For each prepared column the column it comes from, −1 where it never changes; None if one comes from two."""
+    """For each prepared column the column it comes from, −1 where it never changes; None if one
+    comes from two.
+    """
     rng = np.random.RandomState(0)
     rows = max(len(X), len(background), _CHECKED)
     x, b = np.arange(rows) % len(X), rng.permutation(np.arange(rows) % len(background))
@@ -51,7 +59,10 @@ def _owners(before: Any, X: Any, background: Any) -> Any:
     formed = np.where(some[:, np.maximum(owner, 0)], ours, theirs)
     both = np.concatenate([ours, theirs])
     constant = _equal(both, both[:1]).all(axis=0)
-    if not constant[owner < 0].all() or not _equal(_values(before, X, background, x, b, some), formed).all():
+    if (
+        not constant[owner < 0].all()
+        or not _equal(_values(before, X, background, x, b, some), formed).all()
+    ):
         return None
     return owner
 
@@ -62,7 +73,10 @@ def _values(before: Any, X: Any, background: Any, x: Any, b: Any, where: Any) ->
         import pandas as pd
 
         both = pd.concat([X, background], ignore_index=True)
-        mixed = {name: both[name].array.take(np.where(where[:, j], x, len(X) + b)) for j, name in enumerate(X.columns)}
+        mixed = {
+            name: both[name].array.take(np.where(where[:, j], x, len(X) + b))
+            for j, name in enumerate(X.columns)
+        }
         return _numbers(before.transform(pd.DataFrame(mixed)))
     return _numbers(before.transform(np.where(where, X[x], background[b])))
 
@@ -86,7 +100,9 @@ def _equal_column(one: Any, two: Any) -> Any:
     except (TypeError, ValueError):
         import pandas as pd
 
-        return np.where(pd.isna(one) | pd.isna(two), pd.isna(one) & pd.isna(two), one == two).astype(bool)
+        return np.where(
+            pd.isna(one) | pd.isna(two), pd.isna(one) & pd.isna(two), one == two
+        ).astype(bool)
 
 
 def _dense(made: Any) -> Any:

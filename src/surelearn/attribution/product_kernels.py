@@ -1,8 +1,10 @@
-"""Machines with a Gaussian kernel, whose values need no coalitions: k(x, z) is a product over columns.
+"""Machines with a Gaussian kernel, whose values need no coalitions: k(x, z) is a product over
+columns.
 
-Against one background row b, a center z contributes u(S) = Π_{i∈S} a_i·Π_{i∉S} b_i, a_i and b_i the factors of player i's
-columns. If p_s = ∫ t^s(1 − t)^{n−1−s} dμ(t), then φ_i = (a_i − b_i)·∫ Π_{l≠i} (b_l + t(a_l − b_l)) dμ(t): for Shapley values
-dμ = dt, and ⌈n/2⌉ nodes of Gauss and Legendre integrate the polynomial exactly; for Banzhaf values t = ½ alone.
+Against one background row b, a center z contributes u(S) = Π_{i∈S} a_i·Π_{i∉S} b_i, a_i and b_i the
+factors of player i's columns. If p_s = ∫ t^s(1 − t)^{n−1−s} dμ(t), then φ_i = (a_i − b_i)·∫ Π_{l≠i}
+(b_l + t(a_l − b_l)) dμ(t): for Shapley values dμ = dt, and ⌈n/2⌉ nodes of Gauss and Legendre
+integrate the polynomial exactly; for Banzhaf values t = ½ alone.
 """
 
 from __future__ import annotations
@@ -29,7 +31,9 @@ _PIECE = 2**18  # factors at a time
 
 @dataclass(frozen=True, eq=False)
 class Gaussians:
-    """Σ_j c_j·exp(−‖x − z_j‖²/σ) for prepared rows; ``coefficients`` (centers, explained rows or 1)."""
+    """Σ_j c_j·exp(−‖x − z_j‖²/σ) for prepared rows; ``coefficients`` (centers, explained rows
+    or 1).
+    """
 
     centers: Array
     coefficients: Array
@@ -39,7 +43,9 @@ class Gaussians:
 
 
 def gaussians_of(output: Output, X: Any, background: Any) -> Gaussians | None:
-    """The machine behind an output, if it is a sum of Gaussians and says what the model says; else None."""
+    """The machine behind an output, if it is a sum of Gaussians and says what the model says;
+    else None.
+    """
     if output.model is None or hasattr(X, "columns"):
         return None
     closed = closed_form(output.model)
@@ -52,9 +58,14 @@ def gaussians_of(output: Output, X: Any, background: Any) -> Gaussians | None:
         return None
     X, background = np.asarray(X, dtype=float), np.asarray(background, dtype=float)
     rows = mixtures(X, background)
-    said, formed = output(rows), output.sign * form.values(rows if prepare is None else prepare(rows))
+    said, formed = (
+        output(rows),
+        output.sign * form.values(rows if prepare is None else prepare(rows)),
+    )
     formed = formed[:, 0] if formed.shape[1] == 1 else formed
-    if said.shape != formed.shape or np.abs(said - formed).max() > _CLOSE * max(1.0, np.abs(said).max()):
+    if said.shape != formed.shape or np.abs(said - formed).max() > _CLOSE * max(
+        1.0, np.abs(said).max()
+    ):
         return None  # machines of pairs of classes, for example, whose votes are no sum
     column = 0 if output.column is None or form.coefficients.shape[1] == 1 else output.column
     chosen = form.coefficients[:, np.atleast_1d(column)]
@@ -63,7 +74,8 @@ def gaussians_of(output: Output, X: Any, background: Any) -> Gaussians | None:
 
 
 def nodes_of(weights: Weights) -> tuple[Array, Array] | None:
-    """t_k and μ_k with C(n − 1, s)·p_s = Σ μ_k·P(Binomial(n − 1, t_k) = s); None for weights that are not so made.
+    """t_k and μ_k with C(n − 1, s)·p_s = Σ μ_k·P(Binomial(n − 1, t_k) = s); None for weights that
+    are not so made.
 
     Examples
     --------
@@ -80,8 +92,12 @@ def nodes_of(weights: Weights) -> tuple[Array, Array] | None:
     return None
 
 
-def product_parts(machine: Gaussians, columns: list[list[int]], nodes: tuple[Array, Array], keep: bool) -> Array:
-    """The values against each background row, (rows, background, players), or their mean over it, (rows, 1, players)."""
+def product_parts(
+    machine: Gaussians, columns: list[list[int]], nodes: tuple[Array, Array], keep: bool
+) -> Array:
+    """The values against each background row, (rows, background, players), or their mean over
+    it, (rows, 1, players).
+    """
     rows, background, n = len(machine.X), len(machine.background), len(columns)
     out = np.zeros((rows, background if keep else 1, n))
     step = max(1, _PIECE // (background * n))
@@ -104,7 +120,9 @@ def _factors(X: Array, centers: Array, columns: list[list[int]], sigma: float) -
 
 
 def _others(before: Array, gained: Array, t: Array, mass: Array) -> Array:
-    """∫ Π_{l≠i} (b_l + t(a_l − b_l)) dμ(t) for every player i; a factor that is 0 all along gains nothing anyway."""
+    """∫ Π_{l≠i} (b_l + t(a_l − b_l)) dμ(t) for every player i; a factor that is 0 all along
+    gains nothing anyway.
+    """
     total = np.zeros_like(before)
     for at, weight in zip(t, mass, strict=True):
         factors = before + at * gained

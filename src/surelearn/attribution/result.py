@@ -1,4 +1,6 @@
-"""What an attribution hands back: values, intervals, and the name of the game they are values of."""
+"""What an attribution hands back: values, intervals, and the name of the game they are values
+of.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,8 @@ class Attribution:
 
     Attributes
     ----------
-    values : (players,) or (explained rows, players); fractions where the game is of whole numbers or fractions
+    values : (players,) or (explained rows, players); fractions where the game is of whole numbers
+        or fractions
     names : of the players
     value : which value: "Shapley", "Banzhaf", …
     game : what u(S) is
@@ -54,7 +57,8 @@ class Attribution:
     calls : coalitions that the game was asked for
     model_rows : rows that the model was asked to predict, 0 for a game without a model
     notes : sentences to read beside the values
-    parts : (explained rows, background rows, players), the values against each background row; their mean is ``values``
+    parts : (explained rows, background rows, players), the values against each background row;
+        their mean is ``values``
     """
 
     values: Any
@@ -80,7 +84,9 @@ class Attribution:
 
     @property
     def ranking(self) -> tuple[str, ...]:
-        """Names of the players, the most important first; those without a share keep their order."""
+        """Names of the players, the most important first; those without a share keep their
+        order.
+        """
         return tuple(self.names[i] for i in self._order)
 
     @property
@@ -99,21 +105,29 @@ class Attribution:
         return self.full - self.empty - self.values.sum(axis=-1)
 
     def over_background(self, delta: float = 0.05) -> tuple[Array, Array]:
-        """Measured intervals for the values against the population that the background rows were drawn from.
+        """Measured intervals for the values against the population that the background rows were
+        drawn from.
 
-        value ± z·s/√B with the standard deviation s over the B background rows: a normal approximation, each value alone.
+        value ± z·s/√B with the standard deviation s over the B background rows: a normal
+        approximation, each value alone.
         """
         if self.parts is None or self.parts.shape[1] < 2:
-            raise ValueError("intervals over the background need values against at least two background rows")
+            raise ValueError(
+                "intervals over the background need values against at least two background rows"
+            )
         error = self.parts.std(axis=1, ddof=1) / np.sqrt(self.parts.shape[1])
         reach = norm.isf(delta / 2) * error
         return self.values - reach, self.values + reach
 
-    def stable_top(self, k: int = 3, *, delta: float = 0.05, resamples: int = 200, random_state: Any = 0) -> Stability:
-        """Whether the k most important players would be others within the intervals, or with another background.
+    def stable_top(
+        self, k: int = 3, *, delta: float = 0.05, resamples: int = 200, random_state: Any = 0
+    ) -> Stability:
+        """Whether the k most important players would be others within the intervals, or with
+        another background.
 
-        Intervals decide where there are some; else background rows are drawn anew, ``resamples`` times, and the same
-        players must lead in 1 − delta of them. Players without a share are not ranked.
+        Intervals decide where there are some; else background rows are drawn anew, ``resamples``
+        times, and the same players must lead in 1 − delta of them. Players without a share are not
+        ranked.
         """
         asked = min(_whole("k", k), len(self.names))
         k = min(asked, int(self.counts.sum()))
@@ -127,24 +141,37 @@ class Attribution:
         elif self.low is not None and self.high is not None:
             stable = self._apart(top)
             reason = (
-                f"the intervals ({self.interval}) {'keep them apart from' if stable else 'overlap with those of'} the others"
+                f"the intervals ({self.interval})"
+                f" {'keep them apart from' if stable else 'overlap with those of'} the others"
             )
         elif self.parts is None:
             order = np.sort(self.importance)[::-1]
             stable = bool(order[k - 1] > order[k])
-            reason = "the values are exact" if stable else "the values are exact, and the last of these equals the next"
+            reason = (
+                "the values are exact"
+                if stable
+                else "the values are exact, and the last of these equals the next"
+            )
         elif self.parts.shape[1] < 2:
-            stable, reason = False, "one background row: how far the ranking depends on it cannot be seen"
+            stable, reason = (
+                False,
+                "one background row: how far the ranking depends on it cannot be seen",
+            )
         else:
             share = self._same_top(top, resamples, random_state)
             stable = share >= 1 - delta
-            reason = f"the same lead in {share:.1%} of {resamples} resampled backgrounds of {self.parts.shape[1]} rows"
+            reason = (
+                f"the same lead in {share:.1%} of {resamples} resampled backgrounds of"
+                f" {self.parts.shape[1]} rows"
+            )
         reason += "; no other has a share" if k < asked else ""
         return Stability(k=k, names=names, stable=stable, share=share, reason=reason)
 
     def _apart(self, top: Any) -> bool:
         low, high = (np.asarray(end).reshape(-1, len(self.names)) for end in (self.low, self.high))
-        least = np.where((low <= 0) & (high >= 0), 0.0, np.minimum(abs(low), abs(high))).mean(axis=0)
+        least = np.where((low <= 0) & (high >= 0), 0.0, np.minimum(abs(low), abs(high))).mean(
+            axis=0
+        )
         most = np.maximum(abs(low), abs(high)).mean(axis=0)
         return bool(least[top].min() > np.delete(most, top).max())
 
@@ -167,13 +194,28 @@ class Attribution:
 
     def _lines(self) -> Iterator[str]:
         several = self.values.ndim == 2
-        yield f"{self.value} values{f', mean |value| over {len(self.values):,} rows' if several else ''}"
+        yield (
+            f"{self.value}"
+            f" values{f', mean |value| over {len(self.values):,} rows' if several else ''}"
+        )
         shown = self.importance if several else self.values
-        width, counts, largest = max(map(len, self.names)), self.counts, max(self.importance.max(), 1e-300)
+        width, counts, largest = (
+            max(map(len, self.names)),
+            self.counts,
+            max(self.importance.max(), 1e-300),
+        )
         for i in self._order:
             bar = "█" * round(_BARS * float(self.importance[i] / largest)) * bool(counts[i])
-            text = f"{shown[i]}" if self.values.dtype == object and not several else f"{float(shown[i]):.4g}"
-            ends = "" if several or self.low is None or self.high is None else f"  [{self.low[i]:.4g}, {self.high[i]:.4g}]"
+            text = (
+                f"{shown[i]}"
+                if self.values.dtype == object and not several
+                else f"{float(shown[i]):.4g}"
+            )
+            ends = (
+                ""
+                if several or self.low is None or self.high is None
+                else f"  [{self.low[i]:.4g}, {self.high[i]:.4g}]"
+            )
             yield f"  {self.names[i]:<{width}}  {text:>10}{ends}  {bar}"
         if not counts.any():
             yield NONE_COUNTS
@@ -187,7 +229,9 @@ class Attribution:
 
 def rounding(*ends: Any) -> float:
     """What may be rounding in differences of numbers of this size."""
-    return _ROUNDING * max(float(np.max(np.abs(np.asarray(end, dtype=float)), initial=0.0)) for end in ends)
+    return _ROUNDING * max(
+        float(np.max(np.abs(np.asarray(end, dtype=float)), initial=0.0)) for end in ends
+    )
 
 
 def _whole(name: str, value: Any) -> int:

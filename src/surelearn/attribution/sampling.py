@@ -1,4 +1,5 @@
-"""Monte Carlo for probabilistic values (course, Algorithm 3), with intervals and a rule for stopping.
+"""Monte Carlo for probabilistic values (course, Algorithm 3), with intervals and a rule for
+stopping.
 
 Three ways of drawing, each a sequence of independent draws with mean φ:
 
@@ -6,7 +7,8 @@ Three ways of drawing, each a sequence of independent draws with mean φ:
 - *orders*, for the Shapley value: a random order gives every player one marginal, n − 1 coalitions for n of them;
 - *halves*, for the Banzhaf value: (±)(u(S) − u(S's complement)) for every player from two coalitions.
 
-Paired draws average a coalition (an order) with its complement (its reverse), which cancels what is even in S.
+Paired draws average a coalition (an order) with its complement (its reverse), which cancels what is
+even in S.
 """
 
 from __future__ import annotations
@@ -35,13 +37,16 @@ class Options(TypedDict, total=False):
     ----------
     method : "auto" (exact up to 20 players), "exact", "sampling" or "least squares"
     delta : failure probability of all intervals together
-    tolerance : stop when every interval reaches no farther than this from its value; None spends the budget
+    tolerance : stop when every interval reaches no farther than this from its value; None spends
+        the budget
     budget : coalitions to ask for, at most
-    value_range : (low, high) that u is known to lie in: intervals are then guaranteed; None measures them
+    value_range : (low, high) that u is known to lie in: intervals are then guaranteed; None
+        measures them
     paired : draw a coalition together with its complement
     random_state : int, RandomState or None
     names : of the players
-    masks : True if the game takes a batch of boolean masks (coalitions, n); None asks ``game.takes_masks``
+    masks : True if the game takes a batch of boolean masks (coalitions, n); None asks
+        ``game.takes_masks``
     """
 
     method: str
@@ -74,12 +79,16 @@ class Plan:
         if self.budget != int(self.budget) or self.budget < 1:
             raise ValueError(f"budget must be a whole number of coalitions, not {self.budget!r}")
         if self.value_range is not None and not self.value_range[0] < self.value_range[1]:
-            raise ValueError(f"value_range must be (low, high) with low < high, not {self.value_range!r}")
+            raise ValueError(
+                f"value_range must be (low, high) with low < high, not {self.value_range!r}"
+            )
 
     @property
     def span(self) -> float | None:
         """Length of the range of a marginal, which lies in [−(high − low), high − low]."""
-        return None if self.value_range is None else 2.0 * (self.value_range[1] - self.value_range[0])
+        return (
+            None if self.value_range is None else 2.0 * (self.value_range[1] - self.value_range[0])
+        )
 
 
 @dataclass(frozen=True)
@@ -118,7 +127,9 @@ def sampled(game: Game, weights: Weights, plan: Plan, kind: str | None = None) -
     looked = reach(moments, plan.delta / (_looks(plan, cost) * ends.shape[1] * n), plan.span)
     drawn = f"{moments.count:,} independent {'pairs of ' * (paired and kind != 'halves')}{kind}"
     method = f"Monte Carlo, {drawn}, stopped by the {why}"
-    return Drawn(moments.mean, looked, ends[0], ends[1], method, GUARANTEED if plan.value_range else MEASURED)
+    return Drawn(
+        moments.mean, looked, ends[0], ends[1], method, GUARANTEED if plan.value_range else MEASURED
+    )
 
 
 def _kind(weights: Weights, plan: Plan) -> str:
@@ -128,10 +139,14 @@ def _kind(weights: Weights, plan: Plan) -> str:
 
 
 def _until(draw: Draw, cost: int, intervals: int, plan: Plan) -> tuple[Moments, str]:
-    """Look after 32, 64, 128 … draws, each look with its share of δ; only once if there is no tolerance."""
+    """Look after 32, 64, 128 … draws, each look with its share of δ; only once if there is no
+    tolerance.
+    """
     most = plan.budget // cost
     if most < 2:
-        raise ValueError(f"budget must allow two draws of {cost} coalitions each, not {plan.budget}")
+        raise ValueError(
+            f"budget must allow two draws of {cost} coalitions each, not {plan.budget}"
+        )
     moments, share = Moments(), plan.delta / (_looks(plan, cost) * intervals)
     target = min(_FIRST_LOOK, most) if plan.tolerance is not None else most
     while True:

@@ -19,7 +19,9 @@ Array = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Lead:
-    """Of resamples, how many have the same first ``count`` columns, how many the same first one, and who else is there."""
+    """Of resamples, how many have the same first ``count`` columns, how many the same first
+    one, and who else is there.
+    """
 
     count: int
     same: float
@@ -34,7 +36,9 @@ class Lead:
 
 @dataclass(frozen=True, eq=False)
 class Spread:
-    """Mean |share| of each column, its standard error, and the same in resamples of rows and backgrounds together."""
+    """Mean |share| of each column, its standard error, and the same in resamples of rows and
+    backgrounds together.
+    """
 
     importance: Array
     error: Array
@@ -51,7 +55,9 @@ class Spread:
         return len(self.drawn)
 
     def lead(self) -> Lead | None:
-        """Whether the first three columns stay the first; None where there is nothing to compare."""
+        """Whether the first three columns stay the first; None where there is nothing to
+        compare.
+        """
         counting = int((self.importance > _COUNTS * self.importance.max()).sum())
         count = min(_FIRST, counting, len(self.importance) - 1)
         if count < 1:
@@ -59,16 +65,23 @@ class Spread:
         top, first = set(self.order[:count]), self.order[0]
         ranked = np.argsort(-self.drawn, axis=1, kind="stable")
         same = np.mean([set(row[:count]) == top for row in ranked])
-        present = np.bincount(ranked[:, :count].ravel(), minlength=len(self.importance)) / len(ranked)
-        others = [int(i) for i in np.argsort(-present, kind="stable") if present[i] >= _CONTENDS and i not in top]
+        present = np.bincount(ranked[:, :count].ravel(), minlength=len(self.importance)) / len(
+            ranked
+        )
+        others = [
+            int(i)
+            for i in np.argsort(-present, kind="stable")
+            if present[i] >= _CONTENDS and i not in top
+        ]
         return Lead(count, float(same), float((ranked[:, 0] == first).mean()), tuple(others))
 
 
 def spread_of(values: Array, seed: int, resamples: int = RESAMPLES) -> Spread:
     """Of shares (backgrounds, rows, columns): mean over backgrounds, then |·|, then mean over rows.
 
-    The mean over backgrounds of equal size is the share against all of them together, since a share is linear in the
-    background. Standard errors are those of the bootstrap: rows and backgrounds are drawn anew, each with replacement.
+    The mean over backgrounds of equal size is the share against all of them together, since a share
+    is linear in the background. Standard errors are those of the bootstrap: rows and backgrounds
+    are drawn anew, each with replacement.
     """
     rng, (backgrounds, rows, columns) = np.random.default_rng(seed), values.shape
     flat = values.reshape(backgrounds, -1)

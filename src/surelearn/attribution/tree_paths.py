@@ -1,10 +1,11 @@
 """Exact interventional values of trees, without coalitions.
 
-For an explained row x and a background row b, a leaf is reached by the coalition S iff S holds all players U whose x leads
-there and none of the players V whose b does. Its share in the value of i is leaf·Σ_k C(n − u − v, k)·p_{u−1+k} for i ∈ U
-and −leaf·Σ_k C(n − u − v, k)·p_{u+k} for i ∈ V, with u = |U| and v = |V|; for Shapley's weights (u−1)!v!/(u+v)! and
-u!(v−1)!/(u+v)!. One walk over the leaves that x and b can reach together gives all of it
-(S. M. Lundberg et al., Nature Machine Intelligence 2 (2020), Algorithm 3, for Shapley's weights).
+For an explained row x and a background row b, a leaf is reached by the coalition S iff S holds all
+players U whose x leads there and none of the players V whose b does. Its share in the value of i is
+leaf·Σ_k C(n − u − v, k)·p_{u−1+k} for i ∈ U and −leaf·Σ_k C(n − u − v, k)·p_{u+k} for i ∈ V, with u
+= |U| and v = |V|; for Shapley's weights (u−1)!v!/(u+v)! and u!(v−1)!/(u+v)!. One walk over the
+leaves that x and b can reach together gives all of it (S. M. Lundberg et al., Nature Machine
+Intelligence 2 (2020), Algorithm 3, for Shapley's weights).
 """
 
 from __future__ import annotations
@@ -24,9 +25,17 @@ Array = npt.NDArray[np.float64]
 
 
 def tree_parts(
-    nodes: Nodes, column: Any, X: Any, background: Any, columns: list[list[int]], weights: Weights, keep: bool
+    nodes: Nodes,
+    column: Any,
+    X: Any,
+    background: Any,
+    columns: list[list[int]],
+    weights: Weights,
+    keep: bool,
 ) -> Array:
-    """Values (rows, background, players) against each background row; (rows, 1, players), their mean, unless ``keep``."""
+    """Values (rows, background, players) against each background row; (rows, 1, players), their
+    mean, unless ``keep``.
+    """
     X, background = nodes.prepared(X), nodes.prepared(background)
     player = np.full(X.shape[1], -1)
     for i, held in enumerate(columns):
@@ -76,7 +85,11 @@ def _walker() -> Callable[..., None]:
         side = np.zeros(n, np.int8)  # 1: in U, −1: in V
         path = np.zeros(n, np.int64)
         nodes = np.zeros(depth + 2, np.int64)
-        lengths, players, sides = np.zeros(depth + 2, np.int64), np.zeros(depth + 2, np.int64), np.zeros(depth + 2, np.int8)
+        lengths, players, sides = (
+            np.zeros(depth + 2, np.int64),
+            np.zeros(depth + 2, np.int64),
+            np.zeros(depth + 2, np.int8),
+        )
         for r in range(X.shape[0]):
             for b in range(background.shape[0]):
                 out = parts[r, b if parts.shape[1] > 1 else 0]
@@ -102,7 +115,10 @@ def _walker() -> Callable[..., None]:
                             x_left = missing_left[at] if np.isnan(x) else x <= threshold[at]
                             y_left = missing_left[at] if np.isnan(y) else y <= threshold[at]
                             if x_left != y_left and side[i] == 0:
-                                nodes[waiting], lengths[waiting] = left[at] if y_left else right[at], length
+                                nodes[waiting], lengths[waiting] = (
+                                    left[at] if y_left else right[at],
+                                    length,
+                                )
                                 players[waiting], sides[waiting] = i, -1
                                 waiting += 1
                                 side[i] = 1

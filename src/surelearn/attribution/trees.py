@@ -1,7 +1,9 @@
-"""The trees of a fitted scikit-learn ensemble as one table of nodes, where the explained output is a sum over them.
+"""The trees of a fitted scikit-learn ensemble as one table of nodes, where the explained output is
+a sum over them.
 
-Decision trees, forests and extra trees: value or mean probability. Gradient boosting, histogram or not: value, or the raw
-score of a class, never its probability, which is no sum of trees. What is read is compared with the model before it is used.
+Decision trees, forests and extra trees: value or mean probability. Gradient boosting, histogram or
+not: value, or the raw score of a class, never its probability, which is no sum of trees. What is
+read is compared with the model before it is used.
 """
 
 from __future__ import annotations
@@ -45,7 +47,9 @@ class Nodes:
     def prepared(self, X: Any) -> Array:
         """Rows as the trees compare them."""
         X = np.asarray(X)
-        return np.ascontiguousarray(X.astype(np.float32).astype(np.float64) if self.single else X.astype(np.float64))
+        return np.ascontiguousarray(
+            X.astype(np.float32).astype(np.float64) if self.single else X.astype(np.float64)
+        )
 
     def total(self, X: Any) -> Array:
         """Sum of the leaves that rows fall into, (rows, outputs)."""
@@ -62,7 +66,9 @@ class Nodes:
 
 
 def trees_of(output: Output, X: Any, background: Any) -> tuple[Nodes, Any] | None:
-    """The trees and the explained column of their values (or one for each row); None if the output is no sum of trees."""
+    """The trees and the explained column of their values (or one for each row); None if the
+    output is no sum of trees.
+    """
     if output.model is None or hasattr(X, "columns") or np.asarray(X).dtype.kind not in "fiub":
         return None
     nodes = _read(output)
@@ -85,15 +91,32 @@ def _read(output: Output) -> Nodes | None:
         return None
     if hasattr(model, "tree_") and output.kind in ("probability", "value"):
         return _stack([_from_tree(model.tree_, 1.0, 0, None)], single=True)
-    if hasattr(model, "_predictors") and output.kind in ("score", "value") and not _has_categories(model):
-        pieces = [_from_nodes(p.nodes, k, len(ps)) for ps in model._predictors for k, p in enumerate(ps)]
+    if (
+        hasattr(model, "_predictors")
+        and output.kind in ("score", "value")
+        and not _has_categories(model)
+    ):
+        pieces = [
+            _from_nodes(p.nodes, k, len(ps)) for ps in model._predictors for k, p in enumerate(ps)
+        ]
         return _stack(pieces, single=False)
     if kind.startswith("GradientBoosting") and output.kind in ("score", "value"):
         outputs, rate = model.estimators_.shape[1], model.learning_rate
-        pieces = [_from_tree(t.tree_, rate, k, outputs) for stage in model.estimators_ for k, t in enumerate(stage)]
+        pieces = [
+            _from_tree(t.tree_, rate, k, outputs)
+            for stage in model.estimators_
+            for k, t in enumerate(stage)
+        ]
         return _stack(pieces, single=True)
-    if kind.startswith(("RandomForest", "ExtraTrees")) and hasattr(model, "estimators_") and output.kind != "score":
-        return _stack([_from_tree(t.tree_, 1 / len(model.estimators_), 0, None) for t in model.estimators_], single=True)
+    if (
+        kind.startswith(("RandomForest", "ExtraTrees"))
+        and hasattr(model, "estimators_")
+        and output.kind != "score"
+    ):
+        return _stack(
+            [_from_tree(t.tree_, 1 / len(model.estimators_), 0, None) for t in model.estimators_],
+            single=True,
+        )
     return None
 
 
@@ -106,14 +129,28 @@ def _from_tree(tree: Any, factor: float, column: int, outputs: int | None) -> Pi
     value = tree.value[:, 0, :] * factor
     if outputs is not None:
         value = value * np.eye(outputs)[column]
-    return tree.children_left, tree.children_right, tree.feature, tree.threshold, tree.missing_go_to_left, value
+    return (
+        tree.children_left,
+        tree.children_right,
+        tree.feature,
+        tree.threshold,
+        tree.missing_go_to_left,
+        value,
+    )
 
 
 def _from_nodes(nodes: Any, column: int, outputs: int) -> Piece:
     leaf = nodes["is_leaf"].astype(bool)
     left, right = (np.where(leaf, -1, nodes[side].astype(np.int64)) for side in ("left", "right"))
     value = nodes["value"][:, None] * np.eye(outputs)[column]
-    return left, right, nodes["feature_idx"], nodes["num_threshold"], nodes["missing_go_to_left"], value
+    return (
+        left,
+        right,
+        nodes["feature_idx"],
+        nodes["num_threshold"],
+        nodes["missing_go_to_left"],
+        value,
+    )
 
 
 def _has_categories(model: Any) -> bool:
@@ -131,7 +168,9 @@ def _stack(pieces: Sequence[Piece | None], *, single: bool) -> Nodes | None:
             yield np.where(piece[side] < 0, -1, piece[side] + start)
 
     left, right = (np.concatenate(list(children(side))).astype(np.int64) for side in (0, 1))
-    feature, threshold, missing, value = (np.concatenate([piece[i] for piece in found]) for i in (2, 3, 4, 5))
+    feature, threshold, missing, value = (
+        np.concatenate([piece[i] for piece in found]) for i in (2, 3, 4, 5)
+    )
     return Nodes(
         starts[:-1].astype(np.int64),
         left,

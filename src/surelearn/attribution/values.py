@@ -1,7 +1,8 @@
-"""Values of players in coalition games (course §20): Shapley, Banzhaf, beta-Shapley, leave-one-out, random order, any.
+"""Values of players in coalition games (course §20): Shapley, Banzhaf, beta-Shapley, leave-one-out,
+random order, any.
 
-A game is a function u of a tuple of players, numbered from 0, or of a batch of boolean masks (coalitions, n). u(∅) need
-not be 0: only gains u(S ∪ i) − u(S) count.
+A game is a function u of a tuple of players, numbered from 0, or of a batch of boolean masks
+(coalitions, n). u(∅) need not be 0: only gains u(S ∪ i) − u(S) count.
 """
 
 from __future__ import annotations
@@ -61,9 +62,14 @@ def banzhaf(game: Callable[[Any], Any], n: int, **options: Unpack[Options]) -> A
 
 
 def beta_shapley(
-    game: Callable[[Any], Any], n: int, alpha: float = 16, beta: float = 1, **options: Unpack[Options]
+    game: Callable[[Any], Any],
+    n: int,
+    alpha: float = 16,
+    beta: float = 1,
+    **options: Unpack[Options],
 ) -> Attribution:
-    """The beta-Shapley value, p_s = B(s + β, n − 1 − s + α)/B(α, β); α > β looks at small coalitions, where noise is larger.
+    """The beta-Shapley value, p_s = B(s + β, n − 1 − s + α)/B(α, β); α > β looks at small
+    coalitions, where noise is larger.
 
     Examples
     --------
@@ -87,7 +93,9 @@ def probabilistic_value(
     return value_of(game, weights_of(weights, _players(n)), **options)
 
 
-def leave_one_out(game: Callable[[Any], Any], n: int, *, names: Any = None, masks: bool | None = None) -> Attribution:
+def leave_one_out(
+    game: Callable[[Any], Any], n: int, *, names: Any = None, masks: bool | None = None
+) -> Attribution:
     """What is lost without each player, u(all) − u(all but i): n + 1 coalitions.
 
     Examples
@@ -99,7 +107,9 @@ def leave_one_out(game: Callable[[Any], Any], n: int, *, names: Any = None, mask
     table = asked.numbers(np.concatenate([np.ones((1, n), bool), ~np.eye(n, dtype=bool)]))
     empty = asked.numbers(np.zeros((1, n), bool))
     values = (table[0] - table[1:]).T
-    return _result(asked, weights, values, names, empty[0], table[0], method="exact, n + 2 coalitions")
+    return _result(
+        asked, weights, values, names, empty[0], table[0], method="exact, n + 2 coalitions"
+    )
 
 
 def random_order(
@@ -114,7 +124,8 @@ def random_order(
     Parameters
     ----------
     game, n : as for `shapley`
-    orders : orders of the players; None draws all orders with the same probability, which estimates the Shapley value
+    orders : orders of the players; None draws all orders with the same probability, which estimates
+        the Shapley value
     probabilities : of the orders; None makes them equal
     options : as for `shapley`, for drawn orders
 
@@ -126,12 +137,20 @@ def random_order(
     if orders is None:
         return value_of(game, shapley_weights(_players(n)), **{**options, "method": "sampling"})
     asked, total = Game(game, _players(n), options.get("masks")), None
-    shares = [Fraction(1, len(orders))] * len(orders) if probabilities is None else list(probabilities)
-    if len(shares) != len(orders) or any(share < 0 for share in shares) or abs(float(sum(shares)) - 1) > 1e-9:
+    shares = (
+        [Fraction(1, len(orders))] * len(orders) if probabilities is None else list(probabilities)
+    )
+    if (
+        len(shares) != len(orders)
+        or any(share < 0 for share in shares)
+        or abs(float(sum(shares)) - 1) > 1e-9
+    ):
         raise ValueError("probabilities must be one for each order, of at least 0, with sum 1")
     for order, share in zip(orders, shares, strict=True):
         if sorted(order) != list(range(n)):
-            raise ValueError(f"orders must hold each of the players 0 … {n - 1} once, not {tuple(order)}")
+            raise ValueError(
+                f"orders must hold each of the players 0 … {n - 1} once, not {tuple(order)}"
+            )
         rank = np.argsort(order)
         steps = asked.numbers(rank < np.arange(n + 1)[:, None])
         share = share if steps.dtype == object else float(share)
@@ -141,22 +160,36 @@ def random_order(
         raise ValueError("orders must hold at least one order of the players")
     ends = asked.numbers(np.array([np.zeros(n, bool), np.ones(n, bool)]))
     weights = Weights("random-order", np.full(n, 1 / n))
-    return _result(asked, weights, total, options.get("names"), *ends, method=f"exact, {len(orders):,} orders")
+    return _result(
+        asked, weights, total, options.get("names"), *ends, method=f"exact, {len(orders):,} orders"
+    )
 
 
-def value_of(game: Callable[[Any], Any], weights: Weights, **options: Unpack[Options]) -> Attribution:
+def value_of(
+    game: Callable[[Any], Any], weights: Weights, **options: Unpack[Options]
+) -> Attribution:
     """The value of these weights, by the method asked for."""
-    method, names, masks = options.pop("method", "auto"), options.pop("names", None), options.pop("masks", None)
+    method, names, masks = (
+        options.pop("method", "auto"),
+        options.pop("names", None),
+        options.pop("masks", None),
+    )
     if method not in METHODS:
         raise ValueError(f"method must be {', '.join(map(repr, METHODS))}, not {method!r}")
     plan = Plan(**cast(dict[str, Any], options))
     asked = Game(game, weights.players, masks, plan.value_range)
     if method == "exact" or (method == "auto" and weights.players <= AUTO):
         values, empty, full = enumerated(asked, weights)
-        return _result(asked, weights, values, names, empty, full, method="exact, every coalition once")
+        return _result(
+            asked, weights, values, names, empty, full, method="exact, every coalition once"
+        )
     if method == "least squares":
         drawn = fitted(asked, weights, plan)
-        weights = weights if weights.name == "Shapley" else replace(weights, name=f"{weights.name} (moved to be efficient)")
+        weights = (
+            weights
+            if weights.name == "Shapley"
+            else replace(weights, name=f"{weights.name} (moved to be efficient)")
+        )
     else:
         drawn = sampled(asked, weights, plan)
     return from_draws(asked, weights, drawn, plan, names)
@@ -166,14 +199,34 @@ def from_draws(asked: Game, weights: Weights, drawn: Drawn, plan: Plan, names: A
     """An attribution from sampled values."""
     exact = not drawn.reach.any() and asked.n == 1
     sure = f"{drawn.interval}; all {drawn.values.size} together with probability {1 - plan.delta:g}"
-    ends = {"low": drawn.values - drawn.reach, "high": drawn.values + drawn.reach, "interval": sure, "delta": plan.delta}
+    ends = {
+        "low": drawn.values - drawn.reach,
+        "high": drawn.values + drawn.reach,
+        "interval": sure,
+        "delta": plan.delta,
+    }
     return _result(
-        asked, weights, drawn.values, names, drawn.empty, drawn.full, method=drawn.method, **({} if exact else ends)
+        asked,
+        weights,
+        drawn.values,
+        names,
+        drawn.empty,
+        drawn.full,
+        method=drawn.method,
+        **({} if exact else ends),
     )
 
 
 def _result(
-    asked: Game, weights: Weights, values: Any, names: Any, empty: Any, full: Any, *, method: str, **more: Any
+    asked: Game,
+    weights: Weights,
+    values: Any,
+    names: Any,
+    empty: Any,
+    full: Any,
+    *,
+    method: str,
+    **more: Any,
 ) -> Attribution:
     if len(values) == 1:
         values, empty, full = values[0], np.ravel(empty)[0], np.ravel(full)[0]

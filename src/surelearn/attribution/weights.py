@@ -1,4 +1,6 @@
-"""The weights p_s that make a probabilistic value (course, Definition 20.3): φ_i = Σ_{S∌i} p_|S|·[u(S ∪ i) − u(S)]."""
+"""The weights p_s that make a probabilistic value (course, Definition 20.3): φ_i = Σ_{S∌i}
+p_|S|·[u(S ∪ i) − u(S)].
+"""
 
 from __future__ import annotations
 
@@ -68,7 +70,11 @@ def shapley_weights(n: int) -> Weights:
     >>> shapley_weights(3).exact()
     [Fraction(1, 3), Fraction(1, 6), Fraction(1, 3)]
     """
-    return Weights("Shapley", np.full(n, 1 / n), lambda: [Fraction(1, n * math.comb(n - 1, s)) for s in range(n)])
+    return Weights(
+        "Shapley",
+        np.full(n, 1 / n),
+        lambda: [Fraction(1, n * math.comb(n - 1, s)) for s in range(n)],
+    )
 
 
 def banzhaf_weights(n: int) -> Weights:
@@ -79,11 +85,14 @@ def banzhaf_weights(n: int) -> Weights:
     >>> banzhaf_weights(3).p.tolist()
     [0.25, 0.25, 0.25]
     """
-    return Weights("Banzhaf", binom.pmf(np.arange(n), n - 1, 0.5), lambda: [Fraction(1, 2 ** (n - 1))] * n)
+    return Weights(
+        "Banzhaf", binom.pmf(np.arange(n), n - 1, 0.5), lambda: [Fraction(1, 2 ** (n - 1))] * n
+    )
 
 
 def beta_shapley_weights(n: int, alpha: float, beta: float) -> Weights:
-    """p_s = B(s + β, n − 1 − s + α)/B(α, β): Beta(1, 1) is Shapley's, a larger α favors small coalitions.
+    """p_s = B(s + β, n − 1 − s + α)/B(α, β): Beta(1, 1) is Shapley's, a larger α favors small
+    coalitions.
 
     Y. Kwon and J. Zou, AISTATS 2022, (5). Exact for whole α and β.
 
@@ -107,14 +116,21 @@ def beta_shapley_weights(n: int, alpha: float, beta: float) -> Weights:
 
 def leave_one_out_weights(n: int) -> Weights:
     """p_{n−1} = 1, all others 0: what is lost without the player."""
-    return Weights("leave-one-out", np.r_[np.zeros(n - 1), 1.0], lambda: [Fraction(0)] * (n - 1) + [Fraction(1)])
+    return Weights(
+        "leave-one-out",
+        np.r_[np.zeros(n - 1), 1.0],
+        lambda: [Fraction(0)] * (n - 1) + [Fraction(1)],
+    )
 
 
 def given_weights(p: Sequence[Any]) -> Weights:
     """Weights as given, p_0 … p_{n−1}, none negative."""
     n = len(p)
     if not n or any(not (w >= 0 and math.isfinite(w)) for w in p):
-        raise ValueError("weights must be numbers p_0 … p_{n−1} of at least 0, one for each number of other players")
+        raise ValueError(
+            "weights must be numbers p_0 … p_{n−1} of at least 0, one for each number of other"
+            " players"
+        )
     sizes = np.array([float(w * math.comb(n - 1, s)) for s, w in enumerate(p)])
     whole = all(isinstance(w, int | Fraction) for w in p)
     return Weights("probabilistic", sizes, (lambda: [Fraction(w) for w in p]) if whole else None)
@@ -122,15 +138,24 @@ def given_weights(p: Sequence[Any]) -> Weights:
 
 def weights_of(value: Kind, n: int) -> Weights:
     """The weights of a value named in words, or given."""
-    known = {"shapley": shapley_weights, "banzhaf": banzhaf_weights, "leave-one-out": leave_one_out_weights}
+    known = {
+        "shapley": shapley_weights,
+        "banzhaf": banzhaf_weights,
+        "leave-one-out": leave_one_out_weights,
+    }
     if isinstance(value, str) and value in known:
         return known[value](n)
     if isinstance(value, tuple) and len(value) == 3 and value[0] == "beta":
         return beta_shapley_weights(n, value[1], value[2])
     if isinstance(value, str):
-        raise ValueError(f"value must be {', '.join(map(repr, known))}, ('beta', alpha, beta) or weights, not {value!r}")
+        raise ValueError(
+            f"value must be {', '.join(map(repr, known))}, ('beta', alpha, beta) or weights, not"
+            f" {value!r}"
+        )
     if len(value) != n:
-        raise ValueError(f"weights must be {n}, one for each number of other players, not {len(value)}")
+        raise ValueError(
+            f"weights must be {n}, one for each number of other players, not {len(value)}"
+        )
     return given_weights(value)
 
 

@@ -1,4 +1,6 @@
-"""The certificate of a page, written once: claims on one δ, bounds beside them, and what may not be claimed, and why."""
+"""The certificate of a page, written once: claims on one δ, bounds beside them, and what may
+not be claimed, and why.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,13 @@ from surelearn.auditing.options import Options
 from surelearn.auditing.single_rows import FEWEST
 from surelearn.bounds import betting_upper, chernoff_kl, empirical_bernstein, hoeffding
 from surelearn.bounds.holdout import ORDER, STATED_RANGE, UNIT_RANGE
-from surelearn.certificate import FIXED_BEFOREHAND, SECOND_MODEL, Certificate, Facts, needs_fixed_parameters
+from surelearn.certificate import (
+    FIXED_BEFOREHAND,
+    SECOND_MODEL,
+    Certificate,
+    Facts,
+    needs_fixed_parameters,
+)
 from surelearn.certification import certify
 from surelearn.claim import Claim, Finding, find_theorem
 from surelearn.data import Table
@@ -44,7 +52,8 @@ class Withholding:
 
     Attributes
     ----------
-    found : what contradicts that rows are independent draws, unless the user vouches for them; then nothing is claimed
+    found : what contradicts that rows are independent draws, unless the user vouches for them; then
+        nothing is claimed
     raised : why the mean loss is not claimed, where its bound was chosen by these rows
     """
 
@@ -54,11 +63,13 @@ class Withholding:
 
 @dataclass(frozen=True, eq=False)
 class Certified:
-    """What a table's certificate is about: the model on the page and, beside a suspected leak, the one with the suspects.
+    """What a table's certificate is about: the model on the page and, beside a suspected leak, the
+    one with the suspects.
 
     Attributes
     ----------
-    including : the model that was given the columns that repeat the target; None where there are none
+    including : the model that was given the columns that repeat the target; None where there are
+        none
     rival : the model that is compared with; None: the best constant answer of the fit rows
     """
 
@@ -77,29 +88,47 @@ class Certified:
 
     def rows_of(self, fitted: Fitted) -> tuple[Any, Any]:
         """The certify rows: features as a model reads them, and targets."""
-        return take(self.table.X[fitted.columns], self.split.certify), self.table.y[self.split.certify]
+        return (
+            take(self.table.X[fitted.columns], self.split.certify),
+            self.table.y[self.split.certify],
+        )
 
 
 def certify_table(about: Certified, options: Options, withheld: Withholding) -> Certificate:
-    """The claims of a table's page, on one δ, with the names of the columns that its rows came from."""
+    """The claims of a table's page, on one δ, with the names of the columns that its rows came
+    from.
+    """
     table, fitted, shared = about.table, about.fitted, _shared(about, options)
     X, y = about.rows_of(fitted)
     names = {"target": table.target} | ({} if table.group is None else {"group": table.group})
     if table.time is not None:
         made = certify(fitted.model, X, y, **shared)
-        why = f"rows are ordered by {table.time!r}: the last ones measure the past, they do not bound the future"
+        why = (
+            f"rows are ordered by {table.time!r}: the last ones measure the past, they do not bound"
+            " the future"
+        )
         absent = _absent(made.claims, why)
-        return replace(made, facts=_with(made.facts, names), claims=(), lacking=_without_raised(absent, withheld.raised))
+        return replace(
+            made,
+            facts=_with(made.facts, names),
+            claims=(),
+            lacking=_without_raised(absent, withheld.raised),
+        )
     more: dict[str, Any] = {"slices": _slices(about, options), "baseline": about.rival}
-    more["novel"] = about.compared.novel if about.compared is not None and about.compared.planned else None
+    more["novel"] = (
+        about.compared.novel if about.compared is not None and about.compared.planned else None
+    )
     learner = own_certificate(fitted.model, fitted.selection, about.dropped)
     if about.including is None:
         made = certify(fitted.model, X, y, **more, **shared)
         return _written(made, learner, withheld, names)
-    # Two models share the headline's half of δ: a quarter each, and the other half for the other claims of the first.
+    # Two models share the headline's half of δ: a quarter each, and the other half for the other
+    # claims of the first.
     delta = options.delta
     made = certify(fitted.model, X, y, **more, **{**shared, "delta": 0.75 * delta}, headline=1 / 3)
-    other = certify(about.including.model, *about.rows_of(about.including), **{**shared, "delta": delta / 2})
+    other = certify(
+        about.including.model, *about.rows_of(about.including), **{**shared, "delta": delta / 2}
+    )
     second = _second(other, delta / 4, about.dropped)
     return _written(replace(made, delta=delta), learner, withheld, names, (second, other.facts))
 
@@ -112,18 +141,23 @@ def certify_rows(
     return _written(made, own_certificate(model, None), withheld, {})
 
 
-def own_certificate(model: Any, selection: Selection | None, dropped: Sequence[str] = ()) -> Certificate | Lacking:
+def own_certificate(
+    model: Any, selection: Selection | None, dropped: Sequence[str] = ()
+) -> Certificate | Lacking:
     """What the learner guarantees from the rows it was fitted on, or why that is void here.
 
-    It is not void if this was the only candidate, no step before the learner learned anything from the rows, and no column
-    was ``dropped`` because of what it says about the labels.
+    It is not void if this was the only candidate, no step before the learner learned anything from
+    the rows, and no column was ``dropped`` because of what it says about the labels.
     """
     void = "claims from the fit rows"
     if selection is None:
         return Lacking(void, "how the model was fitted is not known here")
     if dropped:
         names = ", ".join(map(repr, dropped))
-        why = f"{names} left out because of the fit rows' labels: which columns there are was not fixed beforehand"
+        why = (
+            f"{names} left out because of the fit rows' labels: which columns there are was not"
+            " fixed beforehand"
+        )
         return Lacking(void, why)
     subject = subject_of(model)
     certificate, learned = subject.certificate, subject.learned_steps
@@ -131,12 +165,18 @@ def own_certificate(model: Any, selection: Selection | None, dropped: Sequence[s
         return Lacking(void, PREPARED)
     if subject.cut is not None:
         return Lacking(void, "the decision threshold may have been chosen on them")
-    return Lacking(void, f"the step {learned[0]!r} was fitted on the same rows") if learned else certificate
+    return (
+        Lacking(void, f"the step {learned[0]!r} was fitted on the same rows")
+        if learned
+        else certificate
+    )
 
 
 def _asked(options: Options, task: Task) -> dict[str, Any]:
     """The options that `certify` takes."""
-    names = ("delta", "alpha", "loss", "loss_bound") if task == "regression" else ("delta", "positive")
+    names = (
+        ("delta", "alpha", "loss", "loss_bound") if task == "regression" else ("delta", "positive")
+    )
     asked = {name: getattr(options, name) for name in (*names, "largest_group")}
     return asked if task == "regression" else {**asked, "cost": options.miss}
 
@@ -144,17 +184,26 @@ def _asked(options: Options, task: Task) -> dict[str, Any]:
 def _shared(about: Certified, options: Options) -> dict[str, Any]:
     """What is the same for both models of a table."""
     table, split = about.table, about.split
-    shared: dict[str, Any] = {"groups": None if table.groups is None else table.groups[split.certify], "task": table.task}
+    shared: dict[str, Any] = {
+        "groups": None if table.groups is None else table.groups[split.certify],
+        "task": table.task,
+    }
     shared |= _asked(options, table.task)
     if table.task == "classification":
         train = np.union1d(split.fit, split.select)
-        constant = None if about.rival is not None else best_constant(table.y[train], options.positive, options.miss)
+        constant = (
+            None
+            if about.rival is not None
+            else best_constant(table.y[train], options.positive, options.miss)
+        )
         shared |= {"classes": np.unique(table.y), "majority": constant}
     return shared
 
 
 def _slices(about: Certified, options: Options) -> Any:
-    """Subpopulations, chosen and cut on fit rows; none for a regression without a stated range of its loss."""
+    """Subpopulations, chosen and cut on fit rows; none for a regression without a stated range
+    of its loss.
+    """
     table, fitted = about.table, about.fitted
     if table.task == "regression" and options.loss_bound is None:
         return None
@@ -171,7 +220,9 @@ def _written(
     names: Mapping[str, str],
     second: tuple[Claim, Facts] | None = None,
 ) -> Certificate:
-    """The page's certificate from the claims of `certify`: with what stands beside them, less what may not be claimed."""
+    """The page's certificate from the claims of `certify`: with what stands beside them, less
+    what may not be claimed.
+    """
     claims, facts = list(made.claims), _with(made.facts, names)
     if second is not None:
         claims.append(second[0])
@@ -187,12 +238,16 @@ def _written(
 
 
 def _with(facts: Facts, names: Mapping[str, str]) -> Facts:
-    """The facts with the names of the columns that their rows came from, for those who watch the model later."""
+    """The facts with the names of the columns that their rows came from, for those who watch
+    the model later.
+    """
     return replace(facts, options={**facts.options, **names}) if names else facts
 
 
 def _second(other: Certificate, delta: float, dropped: Sequence[str]) -> Claim:
-    """The headline of the model that was given the suspects, at its quarter of δ, read from facts of its own."""
+    """The headline of the model that was given the suspects, at its quarter of δ, read from
+    facts of its own.
+    """
     headline = other.claims[0]
     if len(other.claims) == 1:
         headline = headline.at(delta, candidates=1)
@@ -203,7 +258,11 @@ def _second(other: Certificate, delta: float, dropped: Sequence[str]) -> Claim:
 def _with_second(facts: Facts, claim: Claim, other: Facts) -> Facts:
     """The facts with those that the second model's headline is read from, and with its hash."""
     read = {key: other[key.removeprefix(f"{SECOND_MODEL}.")] for key in claim.sources.values()}
-    return replace(facts, values={**facts.values, **read}, hashes={**facts.hashes, SECOND_MODEL: other.hashes["model"]})
+    return replace(
+        facts,
+        values={**facts.values, **read},
+        hashes={**facts.hashes, SECOND_MODEL: other.hashes["model"]},
+    )
 
 
 def of_second_model(claim: Claim) -> bool:
@@ -212,16 +271,26 @@ def of_second_model(claim: Claim) -> bool:
 
 
 def _absent(claims: Iterable[Claim], why: str) -> list[Lacking]:
-    return [Lacking(what=claim.quantity, theorem=claim.theorem, reason=f"{claim.label}: {why}") for claim in claims]
+    return [
+        Lacking(what=claim.quantity, theorem=claim.theorem, reason=f"{claim.label}: {why}")
+        for claim in claims
+    ]
 
 
 def _without_raised(lacking: Iterable[Lacking], raised: Lacking | None) -> list[Lacking]:
-    """What is lacking, with the reason of a bound that was chosen by these rows in the place of the usual one."""
-    return list(lacking) if raised is None else [*(item for item in lacking if item.what != raised.what), raised]
+    """What is lacking, with the reason of a bound that was chosen by these rows in the place of
+    the usual one.
+    """
+    return (
+        list(lacking)
+        if raised is None
+        else [*(item for item in lacking if item.what != raised.what), raised]
+    )
 
 
 def _beside(made: Certificate, learner: Certificate | Lacking) -> tuple[list[Claim], list[Lacking]]:
-    """Other bounds on the error, each alone at the δ of the page's, and bounds from the fit rows, or why there are none.
+    """Other bounds on the error, each alone at the δ of the page's, and bounds from the fit rows,
+    or why there are none.
 
     ``learner`` is what its learner guarantees from the rows it was fitted on, or why that is void.
     """
@@ -233,13 +302,19 @@ def _beside(made: Certificate, learner: Certificate | Lacking) -> tuple[list[Cla
     if risk is None:
         return claims, []
     return claims, [
-        Lacking(what="risk from the fit rows", theorem=key, reason=f"{find_theorem(key).name}: {learner.reason}")
+        Lacking(
+            what="risk from the fit rows",
+            theorem=key,
+            reason=f"{find_theorem(key).name}: {learner.reason}",
+        )
         for key in TRAINING_ROW_THEOREMS
     ]
 
 
 def _from_fit_rows(claim: Claim) -> Claim:
-    """A claim of the learner's own certificate; the record that it is read from stays there, with the model."""
+    """A claim of the learner's own certificate; the record that it is read from stays there,
+    with the model.
+    """
     quantity, label = (f"{text} from the fit rows" for text in (claim.quantity, claim.label))
     condition = FIXED_BEFOREHAND if needs_fixed_parameters(claim) else ""
     return replace(claim, sources={}, quantity=quantity, label=f"{label}{condition}")
@@ -249,9 +324,17 @@ def _others(facts: Facts, risk: Claim) -> list[Claim]:
     """Other bounds on the same risk."""
     if risk.theorem != "clopper_pearson":
         return []
-    options: dict[str, Any] = {"delta": risk.delta, "candidates": risk.candidates, "covers": risk.covers}
+    options: dict[str, Any] = {
+        "delta": risk.delta,
+        "candidates": risk.candidates,
+        "covers": risk.covers,
+    }
     options |= {"quantity": "risk", "label": "errors", "met": (UNIT_RANGE, STATED_RANGE, ORDER)}
-    rates = [facts.claim(theorem, {"risk": "risk.rate", "n": "risk.n"}, **options) for theorem in (chernoff_kl, hoeffding)]
+    rates = [
+        facts.claim(theorem, {"risk": "risk.rate", "n": "risk.n"}, **options)
+        for theorem in (chernoff_kl, hoeffding)
+    ]
     return rates + [
-        facts.claim(theorem, {"losses": "risk.losses"}, **options) for theorem in (betting_upper, empirical_bernstein)
+        facts.claim(theorem, {"losses": "risk.losses"}, **options)
+        for theorem in (betting_upper, empirical_bernstein)
     ]

@@ -28,9 +28,10 @@ class Unusable(Exception):  # noqa: N818 - a reason, not an error
 class Context:
     """One model under audit: its data, how it was chosen, and its certificate.
 
-    ``split`` and ``selection`` are None for a model that was fitted elsewhere; then every row of ``X`` is a certify row, and
-    ``seen`` has the rows that it was fitted on, if its user gave them. ``compared`` says which certify rows are like those
-    that it was fitted on. ``looked_in`` are the ledgers; None: none is kept.
+    ``split`` and ``selection`` are None for a model that was fitted elsewhere; then every row of
+    ``X`` is a certify row, and ``seen`` has the rows that it was fitted on, if its user gave them.
+    ``compared`` says which certify rows are like those that it was fitted on. ``looked_in`` are the
+    ledgers; None: none is kept.
     """
 
     title: str
@@ -80,20 +81,32 @@ class Context:
 
     @property
     def classes(self) -> tuple[Any, ...]:
-        """The labels that the model knows, in the order of its scores, as its certificate has them; () for a regressor."""
+        """The labels that the model knows, in the order of its scores, as its certificate has
+        them; () for a regressor.
+        """
         return tuple(self.certificate.facts.options.get("classes", ()))
 
     def rows(self, purpose: str) -> tuple[Any, Any]:
-        """X and y of the rows with one purpose: "fit", "select", "certify", or "train" for fit and select together."""
+        """X and y of the rows with one purpose: "fit", "select", "certify", or "train" for fit
+        and select together.
+        """
         if self.split is None:
-            seen = self.seen if self.seen is not None and purpose in ("fit", "train") else (take(self.X, []), self.y[:0])
+            seen = (
+                self.seen
+                if self.seen is not None and purpose in ("fit", "train")
+                else (take(self.X, []), self.y[:0])
+            )
             return (self.X, self.y) if purpose == "certify" else seen
         split = self.split
-        index = np.union1d(split.fit, split.select) if purpose == "train" else getattr(split, purpose)
+        index = (
+            np.union1d(split.fit, split.select) if purpose == "train" else getattr(split, purpose)
+        )
         return take(self.X, index), self.y[index]
 
     def numbers(self, rows: Any) -> Any:
-        """The numbers, counted from 1, that certify rows have in the table (among those with a target)."""
+        """The numbers, counted from 1, that certify rows have in the table (among those with a
+        target).
+        """
         return 1 + (np.asarray(rows) if self.split is None else self.split.certify[rows])
 
     def seed(self, key: str) -> int:

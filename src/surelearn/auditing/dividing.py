@@ -1,4 +1,6 @@
-"""Which rows of a table do what, checked before anything is fitted; nothing here looks at a certify row's target."""
+"""Which rows of a table do what, checked before anything is fitted; nothing here looks at a
+certify row's target.
+"""
 
 from __future__ import annotations
 
@@ -52,18 +54,33 @@ class Divided:
         """What is odd about the rows to fit on; of certify rows nothing is said."""
         table, train = self.table, self.train
         hashes, grouped = table.row_hashes[train], table.group is not None
-        return find_oddities(table.frame.iloc[train], table.columns, table.y[train], table.task, hashes, grouped=grouped)
+        return find_oddities(
+            table.frame.iloc[train],
+            table.columns,
+            table.y[train],
+            table.task,
+            hashes,
+            grouped=grouped,
+        )
 
     def line(self) -> str:
         """Which rows do what, in one line."""
         split, table, criterion = self.split, self.table, self.options.criterion
-        how = f"select {split.select.size:,}" if split.select.size else f"select by {default_resampling(split.fit.size)}"
+        how = (
+            f"select {split.select.size:,}"
+            if split.select.size
+            else f"select by {default_resampling(split.fit.size)}"
+        )
         if split.order == "time" and not split.select.size:
             how = "select by forward chaining"
         if criterion not in (None, "cross-validation", "holdout"):
             how = f"select by {criterion}"
         held = "the last ones" if split.order == "time" else "held back"
-        groups = "" if table.groups is None else f" ({np.unique(split.keys[split.certify]).size:,} {table.group}s)"
+        groups = (
+            ""
+            if table.groups is None
+            else f" ({np.unique(split.keys[split.certify]).size:,} {table.group}s)"
+        )
         return f"fit {split.fit.size:,} · {how} · certify {split.certify.size:,}{groups} ({held})"
 
 
@@ -87,17 +104,23 @@ def divide(table: Table, keep: Sequence[str], options: Options) -> Divided:
         salt=secret_salt() if options.coins else None,
     )
     if not split.certify.size:
-        raise ValueError(f"{table.name}: no row is held back to certify on: more rows, or a larger --certify, are needed")
+        raise ValueError(
+            f"{table.name}: no row is held back to certify on: more rows, or a larger --certify,"
+            " are needed"
+        )
     used = [column.name for column in table.columns if column.used]
     train = np.union1d(split.fit, split.select)
     options = _in_labels_of(table, train, options)
     _check(table, used, keep, options)
     grouped = table.group is not None
-    told = giveaways(table.frame.iloc[train], table.columns, table.y[train], table.task, grouped=grouped)
+    told = giveaways(
+        table.frame.iloc[train], table.columns, table.y[train], table.task, grouped=grouped
+    )
     suspects = tuple(name for name in told if name not in keep)
     if set(suspects) == set(used):
         raise ValueError(
-            f"{table.name}: every usable column repeats {table.target!r}; pass --keep {suspects[0]} if it is meant"
+            f"{table.name}: every usable column repeats {table.target!r}; pass --keep {suspects[0]}"
+            " if it is meant"
         )
     return Divided(table, split, options, used, suspects)
 
@@ -108,15 +131,16 @@ def _in_labels_of(table: Table, train: Indices, options: Options) -> Options:
         return options
     if table.task != "classification":
         raise ValueError(
-            f"--positive names a class, but {table.target!r} is a number; use --task classification for classes"
+            f"--positive names a class, but {table.target!r} is a number; use --task classification"
+            " for classes"
         )
     labels = np.unique(table.y[train]).tolist()
     same = [label for label in labels if str(label) == str(options.positive)]
     if not same:
         known = ", ".join(map(str, labels[:8]))
         raise ValueError(
-            f"{table.name} has no class {str(options.positive)!r} in column {table.target!r} of the rows to fit on: it has "
-            f"{known}"
+            f"{table.name} has no class {str(options.positive)!r} in column {table.target!r} of the"
+            f" rows to fit on: it has {known}"
         )
     return replace(options, positive=same[0])
 
@@ -128,7 +152,13 @@ def _check(table: Table, used: list[str], keep: Sequence[str], options: Options)
     for name in options.slices:
         if name not in used:
             near = difflib.get_close_matches(name, used, n=3) or used[:8]
-            raise ValueError(f"{table.name} has no usable column {name!r} to slice by: it has {', '.join(map(repr, near))}")
+            raise ValueError(
+                f"{table.name} has no usable column {name!r} to slice by: it has"
+                f" {', '.join(map(repr, near))}"
+            )
     if table.groups is not None and (groups := np.unique(table.groups).size) < LEAST_GROUPS:
-        raise ValueError(f"{table.name} has {groups} groups in column {table.group!r}: at least {LEAST_GROUPS} are needed")
+        raise ValueError(
+            f"{table.name} has {groups} groups in column {table.group!r}: at least {LEAST_GROUPS}"
+            " are needed"
+        )
     check_largest_group(options.largest_group, table.groups, f"{table.name}: --largest-group")

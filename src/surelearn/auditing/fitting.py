@@ -25,7 +25,8 @@ from surelearn.selection.selector import Selection, select
 from surelearn.selection.split import Split
 from surelearn.subject import Task, subject_of
 
-OF_FAMILIES = ("srm", "adjusted-srm", "margin")  # criteria that need a capacity or margins, which few candidates have
+# criteria that need a capacity or margins, which few candidates have
+OF_FAMILIES = ("srm", "adjusted-srm", "margin")
 OF_LIKELIHOODS = ("aic", "aicc", "bic")
 ROUNDS = tuple(2**k for k in range(9))
 
@@ -42,7 +43,13 @@ class Fitted:
 
 
 def fit(
-    table: Table, split: Split, columns: list[str], models: Any, options: Options, runner: Runner, prefix: str = ""
+    table: Table,
+    split: Split,
+    columns: list[str],
+    models: Any,
+    options: Options,
+    runner: Runner,
+    prefix: str = "",
 ) -> Fitted:
     """Select among candidates on fit and select rows, then fit the chosen one on all of them."""
     train = np.union1d(split.fit, split.select)
@@ -50,16 +57,24 @@ def fit(
     groups = None if table.groups is None else table.groups[train]
     if table.task == "classification" and np.unique(y).size < 2:
         raise ValueError(
-            f"{table.name}: all rows to fit on have the same {table.target!r}; more rows of the others are needed"
+            f"{table.name}: all rows to fit on have the same {table.target!r}; more rows of the"
+            " others are needed"
         )
     costs = costs_asked(options, y)
     kinds = {column.name: column.kind for column in table.columns if column.name in columns}
     held_out = np.searchsorted(train, split.select) if split.select.size else None
-    criterion = as_criterion(options.criterion or ("cross-validation" if held_out is None else "holdout"))
+    criterion = as_criterion(
+        options.criterion or ("cross-validation" if held_out is None else "holdout")
+    )
     if criterion.name == "holdout" and held_out is None:
-        raise ValueError("--criterion holdout needs select rows: pass --select, the fraction of rows to compare on")
+        raise ValueError(
+            "--criterion holdout needs select rows: pass --select, the fraction of rows to"
+            " compare on"
+        )
     candidates: list[Any]
-    if criterion.name in OF_FAMILIES and (models is None or candidate_names(models) == ["boosted stumps"]):
+    if criterion.name in OF_FAMILIES and (
+        models is None or candidate_names(models) == ["boosted stumps"]
+    ):
         candidates = [_boosted_stumps(kinds, X)]
     elif models is None and criterion.name in OF_LIKELIHOODS:
         candidates = _with_likelihood(table.task, kinds, X)
@@ -82,17 +97,24 @@ def fit(
         progress=runner.progress(f"{len(candidates)} candidates"),
         prefix=prefix,
     )
-    without = selection.scores is None and (options.threshold is None or selection.costs is not None)
+    without = selection.scores is None and (
+        options.threshold is None or selection.costs is not None
+    )
     if costs is not None and without:
         raise ValueError(
-            f"--cost needs probabilities of rows not fitted on, which the criterion {criterion.name!r} does not give here"
+            "--cost needs probabilities of rows not fitted on, which the criterion"
+            f" {criterion.name!r} does not give here"
         )
     unfitted, threshold = apply_threshold(selection.model, costs, selection.scores, y)
     return Fitted(selection, unfitted, fit_quietly(unfitted, X, y), threshold, columns)
 
 
-def _candidates(models: Any, task: Task, kinds: dict[str, str], n: int, classes: int, options: Options) -> list[Candidate]:
-    """The default candidates, or the user's; a model that is not a pipeline gets its columns prepared."""
+def _candidates(
+    models: Any, task: Task, kinds: dict[str, str], n: int, classes: int, options: Options
+) -> list[Candidate]:
+    """The default candidates, or the user's; a model that is not a pipeline gets its columns
+    prepared.
+    """
     from sklearn.pipeline import Pipeline, make_pipeline
 
     from surelearn.selection.preparation import preparation
@@ -103,7 +125,11 @@ def _candidates(models: Any, task: Task, kinds: dict[str, str], n: int, classes:
         made = named_candidates(names, task, kinds, n, options.seed, classes)
     else:
         made = [
-            c if isinstance(c.model, Pipeline) else replace(c, model=make_pipeline(preparation(kinds), c.model))
+            (
+                c
+                if isinstance(c.model, Pipeline)
+                else replace(c, model=make_pipeline(preparation(kinds), c.model))
+            )
             for c in as_candidates(models)
         ]
     if options.cost is not None or options.threshold is not None:
@@ -114,7 +140,8 @@ def _candidates(models: Any, task: Task, kinds: dict[str, str], n: int, classes:
 
 
 def _with_likelihood(task: Task, kinds: dict[str, str], X: Any) -> list[Candidate]:
-    """A constant, and a linear model without a penalty on the first 1, 2, 4, … principal components of the columns.
+    """A constant, and a linear model without a penalty on the first 1, 2, 4, … principal components
+    of the columns.
 
     As many as leave twenty rows a component, and no more than there are.
     """
@@ -134,12 +161,19 @@ def _with_likelihood(task: Task, kinds: dict[str, str], X: Any) -> list[Candidat
     found = [Candidate(name="constant", model=make_pipeline(preparation(kinds), constant))]
     for size in (2**k for k in range(12) if 2**k <= most):
         steps = (preparation(kinds), PCA(size, svd_solver="full"), linear)
-        found.append(Candidate(name=f"linear, {size} component{'s' if size > 1 else ''}", model=make_pipeline(*steps)))
+        found.append(
+            Candidate(
+                name=f"linear, {size} component{'s' if size > 1 else ''}",
+                model=make_pipeline(*steps),
+            )
+        )
     return found
 
 
 def _boosted_stumps(kinds: dict[str, str], X: Any) -> NestedFamily:
-    """Boosted stumps after 1, 2, 4, … rounds, with the capacity of their votes over the prepared columns."""
+    """Boosted stumps after 1, 2, 4, … rounds, with the capacity of their votes over the
+    prepared columns.
+    """
     from sklearn.pipeline import make_pipeline
 
     from surelearn.boosting import AdaBoostClassifier
@@ -152,10 +186,14 @@ def _boosted_stumps(kinds: dict[str, str], X: Any) -> NestedFamily:
         return {"rounds": float(model[-1].n_rounds), "vc_dimension": stumps}
 
     model = make_pipeline(preparation(kinds), AdaBoostClassifier())
-    return NestedFamily(model, ROUNDS, "adaboostclassifier__n_rounds", name="boosted stumps", capacity=capacity)
+    return NestedFamily(
+        model, ROUNDS, "adaboostclassifier__n_rounds", name="boosted stumps", capacity=capacity
+    )
 
 
-def fit_rival(table: Table, split: Split, columns: list[str], against: Any, options: Options, runner: Runner) -> Any:
+def fit_rival(
+    table: Table, split: Split, columns: list[str], against: Any, options: Options, runner: Runner
+) -> Any:
     """The other model, fitted on the same rows."""
     first = (candidate_names(against) or as_candidates(against))[:1]
     return fit(table, split, columns, first, options, runner, "against/").model
@@ -166,12 +204,20 @@ def costs_asked(options: Options, y: Any) -> Costs | None:
     if options.cost is None and options.threshold is None:
         return None
     if np.unique(y).size != 2:
-        raise ValueError("--cost and --threshold need two classes and --positive, the class that matters")
-    return Costs(positive=options.positive, miss=float(options.miss or 0.0), threshold=options.threshold)
+        raise ValueError(
+            "--cost and --threshold need two classes and --positive, the class that matters"
+        )
+    return Costs(
+        positive=options.positive, miss=float(options.miss or 0.0), threshold=options.threshold
+    )
 
 
-def apply_threshold(model: Any, costs: Costs | None, scores: Any, y: Any) -> tuple[Any, float | None]:
-    """The model with its decision threshold, stated or the cheapest for ``scores``, probabilities of rows not fitted on."""
+def apply_threshold(
+    model: Any, costs: Costs | None, scores: Any, y: Any
+) -> tuple[Any, float | None]:
+    """The model with its decision threshold, stated or the cheapest for ``scores``,
+    probabilities of rows not fitted on.
+    """
     if costs is None:
         return model, None
     threshold = costs.threshold
@@ -180,5 +226,7 @@ def apply_threshold(model: Any, costs: Costs | None, scores: Any, y: Any) -> tup
         threshold = choose_threshold(scores[:, column], y, costs.positive, costs.miss)
     from sklearn.model_selection import FixedThresholdClassifier
 
-    made = FixedThresholdClassifier(model, threshold=threshold, pos_label=costs.positive, response_method="predict_proba")
+    made = FixedThresholdClassifier(
+        model, threshold=threshold, pos_label=costs.positive, response_method="predict_proba"
+    )
     return made, threshold

@@ -15,7 +15,14 @@ from surelearn.auditing.context import Context
 from surelearn.auditing.dividing import Divided, as_table, divide
 from surelearn.auditing.fitting import fit, fit_rival
 from surelearn.auditing.independence import comparable, unlabelled_differ
-from surelearn.auditing.looks import describe_look, keep_losses, known_rows, known_table, open_ledger, raised_bound
+from surelearn.auditing.looks import (
+    describe_look,
+    keep_losses,
+    known_rows,
+    known_table,
+    open_ledger,
+    raised_bound,
+)
 from surelearn.auditing.options import Options
 from surelearn.auditing.sections import ENTRIES
 from surelearn.auditing.sections.novelty import compare_rows, compare_table
@@ -95,30 +102,37 @@ def audit(
     dry_run: bool = False,
     **options: Any,
 ) -> Audit | Divided:
-    """Audit a table (fit, select, certify, audit) or a fitted model on rows it has not seen (certify, audit).
+    """Audit a table (fit, select, certify, audit) or a fitted model on rows it has not seen
+    (certify, audit).
 
     Parameters
     ----------
-    source : a file, a built-in set's name, a DataFrame, a table that `surelearn.data.read_table` read, or a fitted model,
-        then with ``X`` and ``y``; nothing: breast cancer
+    source : a file, a built-in set's name, a DataFrame, a table that `surelearn.data.read_table`
+        read, or a fitted model, then with ``X`` and ``y``; nothing: breast cancer
     target, header, drop, group, time, task : how to read the table, see `surelearn.data.read_table`
     keep : columns that look like the target but are known when a prediction is made
-    models : candidates by name, such as ``["perceptron", "naive Bayes"]`` or ``"all"``; or your own, from simple to complex,
-        unfitted: a model, list, or mapping of names
-    against : another model whose risk is compared with on the same rows (unfitted for a table, fitted for a fitted model)
-    seen : for a fitted model: ``(X_seen, y_seen)``, the rows that it was fitted on, with the columns of ``X``. With them the
-        page attacks membership, poisons the fit (again, if the model can be cloned), and takes units, the majority and
-        backgrounds from them; rows that are also in ``X`` and ``y`` are refused, but for copies where rows repeat anyway
+    models : candidates by name, such as ``["perceptron", "naive Bayes"]`` or ``"all"``; or your
+        own, from simple to complex, unfitted: a model, list, or mapping of names
+    against : another model whose risk is compared with on the same rows (unfitted for a table,
+        fitted for a fitted model)
+    seen : for a fitted model: ``(X_seen, y_seen)``, the rows that it was fitted on, with the
+        columns of ``X``. With them the page attacks membership, poisons the fit (again, if the
+        model can be cloned), and takes units, the majority and backgrounds from them; rows that are
+        also in ``X`` and ``y`` are refused, but for copies where rows repeat anyway
     groups, classes : for a fitted model: one label per row; its labels, if it has no ``classes_``
-    ledger : where uses of certify rows are recorded; by default beside the data, or in the user's state folder; False keeps
-        none, and the page says so
+    ledger : where uses of certify rows are recorded; by default beside the data, or in the user's
+        state folder; False keeps none, and the page says so
     n_jobs : parallel tasks; results do not depend on it
-    journal, runner : where finished tasks are kept, so that a killed audit goes on where it stopped; or all of how tasks run
-    dry_run : of a table: only say which rows do what and what is odd about those to fit on; use no certify row
-    **options : ``delta``, ``positive``, ``cost``, ``threshold``, ``slices``, ``alpha``, ``loss_bound``, ``largest_group``,
-        ``seed``, … as in `surelearn.auditing.options.Options`; ``independent=True`` vouches for rows that look dependent,
-        ``population="labelled"`` says that rows without a label do not matter; ``show_rows=True`` prints values of
-        single rows; ``skip=("poisoning", …)`` leaves out sections, ``effort=0.1`` gives them a tenth of their work
+    journal, runner : where finished tasks are kept, so that a killed audit goes on where it
+        stopped; or all of how tasks run
+    dry_run : of a table: only say which rows do what and what is odd about those to fit on; use no
+        certify row
+    **options : ``delta``, ``positive``, ``cost``, ``threshold``, ``slices``, ``alpha``,
+        ``loss_bound``, ``largest_group``, ``seed``, … as in `surelearn.auditing.options.Options`;
+        ``independent=True`` vouches for rows that look dependent, ``population="labelled"`` says
+        that rows without a label do not matter; ``show_rows=True`` prints values of single rows;
+        ``skip=("poisoning", …)`` leaves out sections, ``effort=0.1`` gives them a tenth of their
+        work
 
     Examples
     --------
@@ -131,24 +145,45 @@ def audit(
     asked = Options(**options)
     runner = runner or Runner(n_jobs=n_jobs, journal=journal)
     if hasattr(source, "predict") or (callable(source) and not isinstance(source, type)):
-        table_only = {"target": target, "drop": drop, "keep": keep, "group": group, "time": time, "models": models}
+        table_only = {
+            "target": target,
+            "drop": drop,
+            "keep": keep,
+            "group": group,
+            "time": time,
+            "models": models,
+        }
         table_only |= {name: getattr(asked, name) for name in ("slices", "threshold")}
         table_only["dry_run"] = dry_run or None
         if given := [name for name, value in table_only.items() if value not in (None, (), [])]:
             raise ValueError(f"{given[0]} goes with a table, not with a fitted model")
-        return _audit_fitted(source, X, y, task, seen, groups, classes, against, ledger, asked, runner)
+        return _audit_fitted(
+            source, X, y, task, seen, groups, classes, against, ledger, asked, runner
+        )
     if X is not None or y is not None or seen is not None:
-        raise ValueError("X, y and seen go with a fitted model; for a table pass the file or DataFrame and target=")
-    table = as_table(source, target=target, header=header, drop=drop, group=group, time=time, task=task)
+        raise ValueError(
+            "X, y and seen go with a fitted model; for a table pass the file or DataFrame and"
+            " target="
+        )
+    table = as_table(
+        source, target=target, header=header, drop=drop, group=group, time=time, task=task
+    )
     open_ledger(ledger, table.path)  # one that cannot be read is refused before the work, not after
     if dry_run:
         return divide(table, keep, asked)
     return _audit_table(table, keep, models, against, ledger, asked, runner)
 
 
-@limits.one_thread()  # PyTorch's sums depend on its threads, and those on whether it was loaded here or in a task
+# PyTorch's sums depend on its threads, and those on whether it was loaded here or in a task
+@limits.one_thread()
 def _audit_table(
-    table: Table, keep: Sequence[str], models: Any, against: Any, ledger: LedgerArgument, options: Options, runner: Runner
+    table: Table,
+    keep: Sequence[str],
+    models: Any,
+    against: Any,
+    ledger: LedgerArgument,
+    options: Options,
+    runner: Runner,
 ) -> Audit:
     """Split, select, fit, certify and audit; see `audit`."""
     divided = divide(table, keep, options)
@@ -156,27 +191,54 @@ def _audit_table(
     runner.say(divided.line())
     fitted = fit(table, split, divided.columns, models, options, runner)
     runner.say(f"{fitted.selection.name} chosen among {len(fitted.selection.names)}")
-    including = fit(table, split, divided.used, models, options, runner, "with suspects/") if divided.suspects else None
-    rival = None if against is None else fit_rival(table, split, fitted.columns, against, options, runner)
-    about = Certified(table, split, fitted, including, rival, compare_table(table, split, fitted.columns))
+    including = (
+        fit(table, split, divided.used, models, options, runner, "with suspects/")
+        if divided.suspects
+        else None
+    )
+    rival = (
+        None
+        if against is None
+        else fit_rival(table, split, fitted.columns, against, options, runner)
+    )
+    about = Certified(
+        table, split, fitted, including, rival, compare_table(table, split, fitted.columns)
+    )
     models_here = [fitted.model] if including is None else [fitted.model, including.model]
-    with fixed_models(*models_here, subject_of(fitted.model).last.model, *([] if rival is None else [rival])):
+    with fixed_models(
+        *models_here, subject_of(fitted.model).last.model, *([] if rival is None else [rival])
+    ):
         return _page_of_table(about, divided, ledger, runner)
 
 
-def _page_of_table(about: Certified, divided: Divided, ledger: LedgerArgument, runner: Runner) -> Audit:
+def _page_of_table(
+    about: Certified, divided: Divided, ledger: LedgerArgument, runner: Runner
+) -> Audit:
     """Certify and audit models that stay as they are now."""
     table, split, fitted, options = about.table, about.split, about.fitted, divided.options
     X, y = about.rows_of(fitted)
-    book, known, search = open_ledger(ledger, table.path), known_table(table, split), search_table(table)
-    both = [(one.model, about.rows_of(one)[0]) for one in (fitted, about.including) if one is not None]
-    look = describe_look(both, about.rival, y, table.groups, options, name=table.name, target=table.target)
+    book, known, search = (
+        open_ledger(ledger, table.path),
+        known_table(table, split),
+        search_table(table),
+    )
+    both = [
+        (one.model, about.rows_of(one)[0]) for one in (fitted, about.including) if one is not None
+    ]
+    look = describe_look(
+        both, about.rival, y, table.groups, options, name=table.name, target=table.target
+    )
     contradicted = () if options.independent else search.found
-    certificate, turn = _looked(book, look, known, options, contradicted, partial(certify_table, about))
+    certificate, turn = _looked(
+        book, look, known, options, contradicted, partial(certify_table, about)
+    )
     train = np.union1d(split.fit, split.select)
     schema = Schema.of(table, fitted.columns, train)
-    kinds = {c.name: c.kind for c in table.columns if c.name in fitted.columns and c.kind != "date"}  # dates move on
-    reference = Reference.from_rows(take(table.X[fitted.columns], train), X, kinds, scores_of(fitted.model, X))
+    # dates move on
+    kinds = {c.name: c.kind for c in table.columns if c.name in fitted.columns and c.kind != "date"}
+    reference = Reference.from_rows(
+        take(table.X[fitted.columns], train), X, kinds, scores_of(fitted.model, X)
+    )
     differ = unlabelled_differ(table, schema, reference, fitted.model)
     context = Context(
         title=table.name,
@@ -205,7 +267,9 @@ def _page_of_table(about: Certified, divided: Divided, ledger: LedgerArgument, r
         unlabelled_compared=comparable(table),
     )
     numbers = {"reading": table.reading, "columns": fitted.columns}
-    return _document(context, table.frame.shape[1] - 1, numbers, schema=schema, reference=reference.to_dict())
+    return _document(
+        context, table.frame.shape[1] - 1, numbers, schema=schema, reference=reference.to_dict()
+    )
 
 
 @limits.one_thread()
@@ -227,7 +291,11 @@ def _audit_fitted(
         raise ValueError("a fitted model needs X and y, rows it has not seen")
     task = task_of(model, task)
     X, y = in_rows(X if hasattr(X, "shape") else np.asarray(X)), np.asarray(y)
-    fit_rows = None if seen is None else check_seen(seen, model, X, y, task, classes, jobs.seed_for("seen", options.seed))
+    fit_rows = (
+        None
+        if seen is None
+        else check_seen(seen, model, X, y, task, classes, jobs.seed_for("seen", options.seed))
+    )
     shared = {"groups": groups, "classes": classes, "baseline": against}
     if fit_rows is not None and task == "classification" and against is None:
         shared["majority"] = best_constant(fit_rows.y, options.positive, options.miss)
@@ -236,7 +304,9 @@ def _audit_fitted(
         shared["novel"] = compared.novel
     book, search = open_ledger(ledger, None), search_rows(X, groups)
     with fixed_models(model, *([] if against is None else [against])):
-        look = describe_look([(model, X)], against, y, groups, options, seen=fit_rows, name=describe(model))
+        look = describe_look(
+            [(model, X)], against, y, groups, options, seen=fit_rows, name=describe(model)
+        )
         known = known_rows(X, y, hash_arrays(X, y))
         contradicted = () if options.independent else search.found
         make = partial(certify_rows, model, X, y, task=task, **shared)
@@ -274,7 +344,9 @@ def _looked(
     contradicted: tuple[Finding, ...],
     make: Callable[[Options, Withholding], Certificate],
 ) -> tuple[Certificate, int]:
-    """The certificate at the confidence that this look at the rows has, and which look it is; on disk before it is made."""
+    """The certificate at the confidence that this look at the rows has, and which look it is;
+    on disk before it is made.
+    """
     if book is None:
         with uncounted():
             return make(options, Withholding(found=contradicted)), 1
@@ -293,23 +365,42 @@ def _looked(
 
 
 def _document(
-    context: Context, columns: int, read: Mapping[str, Any], *, schema: Any = None, reference: Any = None
+    context: Context,
+    columns: int,
+    read: Mapping[str, Any],
+    *,
+    schema: Any = None,
+    reference: Any = None,
 ) -> Audit:
-    """The audit as a document: its sections, its verdict, and the numbers that they were made of."""
+    """The audit as a document: its sections, its verdict, and the numbers that they were made
+    of.
+    """
     facts, selection = context.certificate.facts, context.selection
     chips = []
     if selection is not None:
         chips.append(f"{selection.name}, chosen among {len(selection.names)}")
     held = (
-        "rows measured on" if context.time_name else "rows held back for this page" if selection else "rows it had not seen"
+        "rows measured on"
+        if context.time_name
+        else "rows held back for this page"
+        if selection
+        else "rows it had not seen"
     )
     chips.append(f"{facts['rows']:,} {held}")
-    later = f"{ordinal(context.turn)} audit of these rows" if context.turn > 1 else "no earlier audit known here"
+    later = (
+        f"{ordinal(context.turn)} audit of these rows"
+        if context.turn > 1
+        else "no earlier audit known here"
+    )
     chips.append("no ledger kept" if context.looked_in is None else later)
     chips += ["shows values of single rows"] if context.options.show_rows else []
     chips.append("statistical, not regulatory")
     sections = write_sections(ENTRIES, context)
-    numbers: dict[str, Any] = {"options": asdict(context.options), "turn": context.turn, "threshold": context.threshold}
+    numbers: dict[str, Any] = {
+        "options": asdict(context.options),
+        "turn": context.turn,
+        "threshold": context.threshold,
+    }
     if context.split is not None:
         numbers["split"] = {"rule": context.split.rule}
     if context.seen is not None:

@@ -1,9 +1,11 @@
-"""`gate`: may this model pass? For people who improve a model against the same held-back rows until it does.
+"""`gate`: may this model pass? For people who improve a model against the same held-back rows until
+it does.
 
-Until the first pass the only answers are "fail", so the k-th model is a function of the rows to fit on and of k alone: it
-was as good as fixed before the held-back rows were looked at, however it was developed. The k-th try has δ_k = 6δ/(π²k²),
-and since Σ δ_k = δ, a model whose risk is above the limit passes in any of the tries with probability at most δ. Nothing
-else that depends on the held-back rows is told: no bound, no finding, and what goes wrong on them is a fail. This holds if
+Until the first pass the only answers are "fail", so the k-th model is a function of the rows to fit
+on and of k alone: it was as good as fixed before the held-back rows were looked at, however it was
+developed. The k-th try has δ_k = 6δ/(π²k²), and since Σ δ_k = δ, a model whose risk is above the
+limit passes in any of the tries with probability at most δ. Nothing else that depends on the
+held-back rows is told: no bound, no finding, and what goes wrong on them is a fail. This holds if
 no number about these rows was shown before, and if nobody trains on or looks at them.
 """
 
@@ -57,7 +59,8 @@ class Gate:
     passed : whether a risk of at most ``max_risk`` is guaranteed
     number, delta : which try on these rows it was, and the failure probability it had
     repeated : whether the same model had been answered before
-    error : the chosen candidate's error on the rows to fit on, by cross-validation (or on the select rows)
+    error : the chosen candidate's error on the rows to fit on, by cross-validation (or on the
+        select rows)
     rows : how many rows were held back
     certificate, model, schema, reference : of a pass only
     """
@@ -100,17 +103,20 @@ def gate(
 
     Parameters
     ----------
-    source, target, header, drop, keep, group, task, models : the table and the candidates, as in `surelearn.audit`
-    max_risk : the largest risk to be guaranteed (with ``cost``: mean cost; of numbers: the distance of the interval)
+    source, target, header, drop, keep, group, task, models : the table and the candidates, as in
+        `surelearn.audit`
+    max_risk : the largest risk to be guaranteed (with ``cost``: mean cost; of numbers: the distance
+        of the interval)
     ledger : where tries are counted: by default in the user's state folder and beside the data
-    number : which try this is, where no ledger outlives a run; with a ledger that knows more tries, theirs counts
+    number : which try this is, where no ledger outlives a run; with a ledger that knows more tries,
+        theirs counts
     **options : as in `surelearn.audit`; ``delta`` is that of all tries together
 
     Raises
     ------
     ValueError
-        where numbers about these rows were shown before, where a model passed already, under ``CI`` without ``ledger`` or
-        ``number``, and without ``number`` where no ledger is kept
+        where numbers about these rows were shown before, where a model passed already, under ``CI``
+        without ``ledger`` or ``number``, and without ``number`` where no ledger is kept
 
     Examples
     --------
@@ -118,9 +124,15 @@ def gate(
     >>> bool(gate("breast_cancer", max_risk=0.15, models=LogisticRegression(max_iter=5000), ledger=False, number=1))
     True
     """
-    if isinstance(max_risk, bool) or not isinstance(max_risk, int | float) or not 0 <= max_risk < math.inf:
+    if (
+        isinstance(max_risk, bool)
+        or not isinstance(max_risk, int | float)
+        or not 0 <= max_risk < math.inf
+    ):
         raise ValueError(f"max_risk must be a number that is not negative, not {max_risk!r}")
-    if number is not None and (isinstance(number, bool) or not isinstance(number, int) or number < 1):
+    if number is not None and (
+        isinstance(number, bool) or not isinstance(number, int) or number < 1
+    ):
         raise ValueError(f"number must be a whole number of at least 1, not {number!r}")
     asked = Options(**options)
     check_counted(ledger, number)
@@ -136,8 +148,8 @@ def check_counted(ledger: LedgerArgument, number: int | None) -> None:
     """A pipeline begins with no ledger of its own, so that every try would be the first one."""
     if os.environ.get("CI") and ledger in (None, False) and number is None:
         raise ValueError(
-            "CI is set, and a ledger in a fresh checkout counts no earlier try: pass --try K, which try on these rows this "
-            "is, or --ledger FILE, one that outlives the run"
+            "CI is set, and a ledger in a fresh checkout counts no earlier try: pass --try K, which"
+            " try on these rows this is, or --ledger FILE, one that outlives the run"
         )
 
 
@@ -155,24 +167,28 @@ def _try_table(
 ) -> Gate:
     """Fit on the rows that are for it, count the try, and answer it; see `gate`."""
     if table.time is not None:
-        raise ValueError("a gate needs rows in no order of time: the last ones do not bound the future")
+        raise ValueError(
+            "a gate needs rows in no order of time: the last ones do not bound the future"
+        )
     divided = divide(table, keep, options)
     if divided.suspects:
         name = divided.suspects[0]
         raise ValueError(
-            f"{table.name}: column {name!r} repeats the target on the rows to fit on: pass --drop or --keep {name}"
+            f"{table.name}: column {name!r} repeats the target on the rows to fit on: pass --drop"
+            f" or --keep {name}"
         )
     train = np.union1d(divided.split.fit, divided.split.select)
     if not options.independent and (found := contradictions(table, train)):
         raise ValueError(
-            f"{table.name}: {found[0].text[:160].rstrip('.')}: say --group COLUMN, or --independent to vouch for the rows"
+            f"{table.name}: {found[0].text[:160].rstrip('.')}: say --group COLUMN, or --independent"
+            " to vouch for the rows"
         )
     book, known = open_ledger(ledger, table.path), known_table(table, divided.split)
     if book is None:
         if number is None:
             raise ValueError(
-                "no ledger is kept here, so every try would be the first: pass --try K, which try on these rows this is, or "
-                "--ledger FILE, one that can be written"
+                "no ledger is kept here, so every try would be the first: pass --try K, which try"
+                " on these rows this is, or --ledger FILE, one that can be written"
             )
         book = Ledger()
     usual = open_ledger(None, table.path)  # numbers were shown, whichever ledger knows it
@@ -190,10 +206,16 @@ def _try_table(
     recorded = book.record(replace(look, turn=number or 1), known)
     delta = 6 * options.delta / (math.pi * recorded.turn) ** 2
     raised = raised_bound(recorded, book.at(known))
-    asked = replace(divided.options, delta=delta, loss_bound=divided.options.loss_bound if raised is None else None)
+    asked = replace(
+        divided.options,
+        delta=delta,
+        loss_bound=divided.options.loss_bound if raised is None else None,
+    )
     certificate = _certificate(divided, fitted, asked, Withholding(raised=raised))
     headline = None if certificate is None else next(iter(certificate.together), None)
-    passed = headline is not None and isinstance(headline.value, float) and headline.value <= max_risk
+    passed = (
+        headline is not None and isinstance(headline.value, float) and headline.value <= max_risk
+    )
     book.amend(recorded.audit, answer="pass" if passed else "fail")
     answer = Gate(
         passed=passed,
@@ -205,7 +227,11 @@ def _try_table(
         chosen=fitted.selection.name,
         repeated=bool(recorded.answer),
     )
-    return _with_certificate(answer, divided, fitted, certificate) if passed and certificate is not None else answer
+    return (
+        _with_certificate(answer, divided, fitted, certificate)
+        if passed and certificate is not None
+        else answer
+    )
 
 
 def _refuse_shown(earlier: Sequence[Look], table: Table) -> None:
@@ -214,8 +240,9 @@ def _refuse_shown(earlier: Sequence[Look], table: Table) -> None:
         look = shown[0]
         what = f"an audit of {look.name} on {look.when[:10]}" if look.name else "an audit"
         raise ValueError(
-            f"{table.name}: {what} showed numbers about these rows, so a gate on them guarantees nothing: hold back rows "
-            "that nobody has seen numbers of (`surelearn ledger` lists the looks)"
+            f"{table.name}: {what} showed numbers about these rows, so a gate on them guarantees"
+            " nothing: hold back rows that nobody has seen numbers of (`surelearn ledger` lists"
+            " the looks)"
         )
 
 
@@ -223,13 +250,17 @@ def _refuse_closed(earlier: Sequence[Look], look: Look, table: Table) -> None:
     passed = [one for one in earlier if one.answer == "pass" and one.audit != look.audit]
     if passed:
         raise ValueError(
-            f"{table.name}: a model passed on these rows on {passed[0].when[:10]}, and its certificate was shown: the gate "
-            "is closed, so hold back new rows for the next model"
+            f"{table.name}: a model passed on these rows on {passed[0].when[:10]}, and its"
+            " certificate was shown: the gate is closed, so hold back new rows for the next model"
         )
 
 
-def _certificate(divided: Divided, fitted: Fitted, options: Options, withheld: Withholding) -> Certificate | None:
-    """The certificate at this try's δ; whatever goes wrong on the held-back rows is a fail, and says nothing else."""
+def _certificate(
+    divided: Divided, fitted: Fitted, options: Options, withheld: Withholding
+) -> Certificate | None:
+    """The certificate at this try's δ; whatever goes wrong on the held-back rows is a fail, and
+    says nothing else.
+    """
     try:
         with _silence(), uncounted():
             if not options.independent and contradictions(divided.table):
@@ -258,20 +289,32 @@ def _unlabelled_differ(divided: Divided, fitted: Fitted) -> bool:
 
 
 def _summaries(divided: Divided, fitted: Fitted) -> tuple[Schema, Reference]:
-    """The columns that the model reads, and a summary of the held-back rows for those who watch it later."""
+    """The columns that the model reads, and a summary of the held-back rows for those who watch
+    it later.
+    """
     table, split = divided.table, divided.split
     train = np.union1d(split.fit, split.select)
     kinds = {c.name: c.kind for c in table.columns if c.name in fitted.columns and c.kind != "date"}
     X = take(table.X[fitted.columns], split.certify)
-    reference = Reference.from_rows(take(table.X[fitted.columns], train), X, kinds, scores_of(fitted.model, X))
+    reference = Reference.from_rows(
+        take(table.X[fitted.columns], train), X, kinds, scores_of(fitted.model, X)
+    )
     return Schema.of(table, fitted.columns, train), reference
 
 
-def _with_certificate(answer: Gate, divided: Divided, fitted: Fitted, certificate: Certificate) -> Gate:
+def _with_certificate(
+    answer: Gate, divided: Divided, fitted: Fitted, certificate: Certificate
+) -> Gate:
     """The answer of a pass, with what may now be shown."""
-    setting = f"{certificate.facts.setting}, by try {answer.number} of a gate at {answer.max_risk:g}"
-    claims = [replace(claim, assumptions=(*claim.assumptions, UNSEEN)) for claim in certificate.claims]
-    certificate = replace(certificate, facts=replace(certificate.facts, setting=setting), claims=tuple(claims))
+    setting = (
+        f"{certificate.facts.setting}, by try {answer.number} of a gate at {answer.max_risk:g}"
+    )
+    claims = [
+        replace(claim, assumptions=(*claim.assumptions, UNSEEN)) for claim in certificate.claims
+    ]
+    certificate = replace(
+        certificate, facts=replace(certificate.facts, setting=setting), claims=tuple(claims)
+    )
     keep_losses(certificate)
     schema, reference = _summaries(divided, fitted)
     kept = {"schema": schema, "reference": reference.to_dict(), "model": fitted.model}

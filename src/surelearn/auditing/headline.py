@@ -1,4 +1,6 @@
-"""What the verdict is about, errors or mean cost, beside the constant answer or the model that it is compared with."""
+"""What the verdict is about, errors or mean cost, beside the constant answer or the model that
+it is compared with.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,8 @@ class Headline:
     Attributes
     ----------
     claim : the bound on the error or, where a cost was stated, on the mean cost
-    gain : how much smaller that is, at least, than another predictor's (of several constants: the least gain)
+    gain : how much smaller that is, at least, than another predictor's (of several constants: the
+        least gain)
     baseline : how large the other's is, at least
     miss : what a missed positive costs, if the claim is about the mean cost
     """
@@ -46,7 +49,9 @@ class Headline:
 
     @property
     def improvement(self) -> float | None:
-        """How much better than the other at least: by the paired claim or, where that proves nothing, by the two bounds."""
+        """How much better than the other at least: by the paired claim or, where that proves
+        nothing, by the two bounds.
+        """
         if self.gain is None or self.baseline is None:
             return None
         paired = number(self.gain)
@@ -59,11 +64,15 @@ class Headline:
 
     @property
     def seems_to_improve(self) -> bool:
-        """Whether an improvement was measured, by more than two standard errors, though too few rows guarantee it."""
+        """Whether an improvement was measured, by more than two standard errors, though too few
+        rows guarantee it.
+        """
         if self.gain is None:
             return False
         differences = np.subtract(self.gain.inputs["baseline_losses"], self.gain.inputs["losses"])
-        return differences.size > 1 and differences.mean() > 2 * differences.std(ddof=1) / math.sqrt(differences.size)
+        return differences.size > 1 and differences.mean() > 2 * differences.std(
+            ddof=1
+        ) / math.sqrt(differences.size)
 
     @property
     def rival(self) -> str:
@@ -71,7 +80,9 @@ class Headline:
         answer = None if self.baseline is None else self.baseline.about("constant")
         if self.baseline is None or answer is None:
             return "the other model"
-        return "any constant answer" if self.baseline.family else f"always answering {quoted(answer)}"
+        return (
+            "any constant answer" if self.baseline.family else f"always answering {quoted(answer)}"
+        )
 
     @property
     def at_most(self) -> str:
@@ -79,10 +90,15 @@ class Headline:
         bound = show(number(self.claim), self.claim.unit, "<=")
         if self.miss is None:
             return f"at most **{bound} errors**"
-        return f"a mean cost of at most **{bound}** per row (a miss counts {show(self.miss, 'number')}, a false alarm 1)"
+        return (
+            f"a mean cost of at most **{bound}** per row (a miss counts"
+            f" {show(self.miss, 'number')}, a false alarm 1)"
+        )
 
     def gained(self, errors: str = "") -> str:
-        """The guaranteed improvement in words, where ``errors`` names what there are fewer of, if nothing before did."""
+        """The guaranteed improvement in words, where ``errors`` names what there are fewer of,
+        if nothing before did.
+        """
         value = self.improvement or 0.0
         if self.miss is not None:
             return f"at least **{show(value, 'number', '>=')} less** than {self.rival}"
@@ -94,10 +110,16 @@ class Headline:
     @property
     def measured(self) -> str:
         """What was measured of both, in words."""
-        own, other = (0.0 if c is None or c.measured is None else c.measured for c in (self.claim, self.baseline))
+        own, other = (
+            0.0 if c is None or c.measured is None else c.measured
+            for c in (self.claim, self.baseline)
+        )
         if self.miss is not None:
             counts = f"(a miss counts {show(self.miss, 'number')}, a false alarm 1)"
-            return f"a mean cost of {show(own, 'number')} {counts} measured, {show(other, 'number')} for {self.rival}"
+            return (
+                f"a mean cost of {show(own, 'number')} {counts} measured, {show(other, 'number')}"
+                f" for {self.rival}"
+            )
         return f"{show(own, 'rate')} errors measured, {show(other, 'rate')} for {self.rival}"
 
 
@@ -122,7 +144,11 @@ def plural(group: str) -> str:
     >>> plural("patient"), plural("g")
     ('patients', 'values of g')
     """
-    return f"{group}s" if group.isalpha() and len(group) > 2 and not group.endswith("s") else f"values of {group}"
+    return (
+        f"{group}s"
+        if group.isalpha() and len(group) > 2 and not group.endswith("s")
+        else f"values of {group}"
+    )
 
 
 def quoted(label: Any) -> str:

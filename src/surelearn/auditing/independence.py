@@ -1,4 +1,6 @@
-"""Where the table contradicts that rows are independent draws, or rows without a label are others: claims and words."""
+"""Where the table contradicts that rows are independent draws, or rows without a label are
+others: claims and words.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ UNLABELLED = "SL119"  # rows without a label are others
 
 
 def no_verdict(context: Context) -> Verdict | None:
-    """No verdict, with what was seen and what to say, where independence is contradicted and nobody vouches for it."""
+    """No verdict, with what was seen and what to say, where independence is contradicted and
+    nobody vouches for it.
+    """
     found = context.contradicted
     if not found:
         return None
@@ -30,34 +34,64 @@ def no_verdict(context: Context) -> Verdict | None:
         say = "Pass `groups=` if rows belong together, or `independent=True` to vouch for them."
     elif named:
         option, column = named[0].numbers["option"], _short(named[0].numbers["column"])
-        say = f"Say `{option} {column}`, or `--independent` to vouch that rows are independent draws."
+        say = (
+            f"Say `{option} {column}`, or `--independent` to vouch that rows are independent draws."
+        )
     else:
-        say = "Say `--group COLUMN` or `--time COLUMN`, or `--independent` to vouch that rows are independent draws."
-    return Verdict(kind="no verdict", sentence=f"No verdict: {found[0].text[0].lower()}{found[0].text[1:]} {say}")
+        say = (
+            "Say `--group COLUMN` or `--time COLUMN`, or `--independent` to vouch that rows are"
+            " independent draws."
+        )
+    return Verdict(
+        kind="no verdict",
+        sentence=f"No verdict: {found[0].text[0].lower()}{found[0].text[1:]} {say}",
+    )
 
 
 def about_labelled(context: Context, verdict: Verdict) -> Verdict:
-    """The verdict, which says first that it is about labeled rows where those without a label differ."""
-    if not any(finding.code == UNLABELLED for finding in context.findings) or verdict.kind == "no verdict":
+    """The verdict, which says first that it is about labeled rows where those without a label
+    differ.
+    """
+    if (
+        not any(finding.code == UNLABELLED for finding in context.findings)
+        or verdict.kind == "no verdict"
+    ):
         return verdict
     return replace(verdict, sentence=f"Labeled rows only: {verdict.sentence}")
 
 
-def unlabelled_differ(table: Table, schema: Schema, reference: Reference, model: Any) -> tuple[Finding, ...]:
-    """SL119 where rows without a target differ from the certify rows, in a feature or in what the model says of them.
+def unlabelled_differ(
+    table: Table, schema: Schema, reference: Reference, model: Any
+) -> tuple[Finding, ...]:
+    """SL119 where rows without a target differ from the certify rows, in a feature or in what the
+    model says of them.
 
-    Chi-square tests of every column and score, with Holm's correction: a false alarm in about 1% of tables.
+    Chi-square tests of every column and score, with Holm's correction: a false alarm in about 1% of
+    tables.
     """
     if not comparable(table):
         return ()
-    rows = schema.conform(pa.Table.from_pandas(table.unlabelled, preserve_index=False), table.name, Notes())
-    moved = [found for found in drift(reference, rows, scores_of(model, rows)) if "p" in found.numbers]
+    rows = schema.conform(
+        pa.Table.from_pandas(table.unlabelled, preserve_index=False), table.name, Notes()
+    )
+    moved = [
+        found for found in drift(reference, rows, scores_of(model, rows)) if "p" in found.numbers
+    ]
     if not moved:
         return ()
-    said = moved[0].text.replace("of rows", "of rows without a label", 1).replace("the certify rows", "labeled rows")
+    said = (
+        moved[0]
+        .text.replace("of rows", "of rows without a label", 1)
+        .replace("the certify rows", "labeled rows")
+    )
     text = f"The {len(rows):,} rows without a label differ from the labeled ones. {said}"
     columns = [found.numbers["column"] for found in moved]
-    numbers = {"columns": columns, "rows": len(rows), "p": moved[0].numbers["p"], "false alarms": FAMILYWISE}
+    numbers = {
+        "columns": columns,
+        "rows": len(rows),
+        "p": moved[0].numbers["p"],
+        "false alarms": FAMILYWISE,
+    }
     return (Finding(code=UNLABELLED, text=text, severity="serious", numbers=numbers),)
 
 
@@ -69,7 +103,10 @@ def comparable(table: Table) -> bool:
 def assumed_independent(context: Context) -> str:
     """The assumption of independent rows, what was looked for, and what was not."""
     search = context.search
-    said = [f"Rows are independent{'' if context.groups is None else f' between {context.group_name} values'}."]
+    said = [
+        "Rows are"
+        f" independent{'' if context.groups is None else f' between {context.group_name} values'}."
+    ]
     if context.groups is not None:
         said.append(f"Rows of the same {context.group_name} need not be.")
     if search.found:
@@ -86,8 +123,13 @@ def assumed_independent(context: Context) -> str:
     if search.looked_for:
         nothing = "" if search.found else ", and found nothing"
         said.append(f"The audit looked for {', '.join(search.looked_for)}{nothing}.")
-    said += [f"It did not look for {', '.join(search.not_looked_for)}."] * bool(search.not_looked_for)
-    said.append("Groups that no column names and no clump shows cannot be found: if rows belong together, use `--group`.")
+    said += [f"It did not look for {', '.join(search.not_looked_for)}."] * bool(
+        search.not_looked_for
+    )
+    said.append(
+        "Groups that no column names and no clump shows cannot be found: if rows belong together,"
+        " use `--group`."
+    )
     return " ".join(said)
 
 
@@ -95,13 +137,23 @@ def assumed_population(context: Context) -> str:
     """What is known of rows without a label; "" where there are none."""
     codes = {finding.code: finding for finding in context.findings}
     if UNLABELLED in codes:
-        said = "said with `--population labelled`" if context.options.population else "checks fail until that is said"
+        said = (
+            "said with `--population labelled`"
+            if context.options.population
+            else "checks fail until that is said"
+        )
         return f"{codes[UNLABELLED].text} So the page is about labeled rows only ({said})."
     if "SL110" not in codes:
         return ""
     if context.unlabelled_compared:
-        return f"Rows without a label were compared with labeled ones: no difference (false alarms: about {FAMILYWISE:.0%})."
-    return "Whether rows without a label are others was not looked for: the page is about labeled rows."
+        return (
+            "Rows without a label were compared with labeled ones: no difference (false alarms:"
+            f" about {FAMILYWISE:.0%})."
+        )
+    return (
+        "Whether rows without a label are others was not looked for: the page is about labeled"
+        " rows."
+    )
 
 
 def _short(name: str) -> str:

@@ -1,4 +1,6 @@
-"""Which look at these rows an audit is: recorded on disk before anything about the certify rows is computed."""
+"""Which look at these rows an audit is: recorded on disk before anything about the certify rows
+is computed.
+"""
 
 from __future__ import annotations
 
@@ -22,21 +24,44 @@ from surelearn.documents import check_format, read_json, reading
 from surelearn.fingerprint import UNHASHED, fingerprint_model, fingerprint_rows
 from surelearn.lacking import Lacking
 from surelearn.plain import sample_hash
-from surelearn.selection.ledger import Known, Ledger, LedgerArgument, Look, ledger_paths, state_folder
+from surelearn.selection.ledger import (
+    Known,
+    Ledger,
+    LedgerArgument,
+    Look,
+    ledger_paths,
+    state_folder,
+)
 from surelearn.selection.sketch import sketch
 from surelearn.selection.split import Split, row_keys
 from surelearn.subject import predict_with
 
 # What changes nothing that is claimed; to vouch for rows is not to look at them.
-UNCOUNTED = ("refits", "curve_repeats", "seed", "skip", "effort", "show_rows", "independent", "population")
+UNCOUNTED = (
+    "refits",
+    "curve_repeats",
+    "seed",
+    "skip",
+    "effort",
+    "show_rows",
+    "independent",
+    "population",
+)
 LOSSES_FORMAT = "surelearn-losses"
 
 
 def known_table(table: Table, split: Split) -> Known:
-    """How ledgers know a table: by all its columns but the target, and by the sequence of its targets."""
-    features = [table.frame[name].to_numpy() for name in table.frame.columns if name != table.target]
+    """How ledgers know a table: by all its columns but the target, and by the sequence of its
+    targets.
+    """
+    features = [
+        table.frame[name].to_numpy() for name in table.frame.columns if name != table.target
+    ]
     targets = fingerprint_rows(np.sort(table.y), table.y[:0])
-    names = {name: hashlib.sha256(name.encode()).hexdigest()[:12] for name in map(str, table.frame.columns)}
+    names = {
+        name: hashlib.sha256(name.encode()).hexdigest()[:12]
+        for name in map(str, table.frame.columns)
+    }
     return Known(
         sketch(hash_contents(features), table.y),
         np.unique(split.keys),
@@ -64,18 +89,23 @@ def describe_look(
     kind: str = "audit",
     more: Iterable[str] = (),
 ) -> Look:
-    """An audit of these models, each with the certify rows as it reads them, as the ledger will know it.
+    """An audit of these models, each with the certify rows as it reads them, as the ledger will
+    know it.
 
-    ``models`` share the page's δ, as the two of a suspected leak do: auditing one of them alone later is not charged.
+    ``models`` share the page's δ, as the two of a suspected leak do: auditing one of them alone
+    later is not charged.
     """
     asked = json.dumps(_counted(options), sort_keys=True, default=str)
     beside = [] if rival is None else [fingerprint_model(rival), _answers(rival, models[0][1])]
     beside.append("" if groups is None else fingerprint_rows(np.asarray(groups), y[:0]))
-    beside += [] if seen is None else [fingerprint_rows(seen.X, seen.y)]  # they decide on units and on the majority
+    # they decide on units and on the majority
+    beside += [] if seen is None else [fingerprint_rows(seen.X, seen.y)]
     hashes = [fingerprint_model(model) for model, _ in models]
-    if UNHASHED in (*hashes, *beside):  # a function cannot be recognized, so every look is a new one
+    # a function cannot be recognized, so every look is a new one
+    if UNHASHED in (*hashes, *beside):
         beside.append(uuid.uuid4().hex)
-    rows = [fingerprint_rows(X, y) for _, X in models]  # the same model on other rows, or on changed ones, is another look
+    # the same model on other rows, or on changed ones, is another look
+    rows = [fingerprint_rows(X, y) for _, X in models]
     answers = [_answers(model, X) for model, X in models]
     kept = tuple(_sha(*one, asked, *beside) for one in zip(hashes, rows, answers, strict=True))
     audit = _sha(kind, *kept, *more)
@@ -93,7 +123,9 @@ def describe_look(
 
 
 def _answers(model: Any, X: Any) -> str:
-    """A hash of what a model answers, which may change with code of its own while its state stays as it was."""
+    """A hash of what a model answers, which may change with code of its own while its state
+    stays as it was.
+    """
     try:
         return fingerprint_rows(np.empty(0), np.asarray(predict_with(model)(X)))
     except (Exception, SystemExit):  # what is wrong with it is said where its answers are used
@@ -107,7 +139,8 @@ def open_ledger(ledger: LedgerArgument, path: Path | None) -> Ledger | None:
 
 
 def raised_bound(look: Look, earlier: Iterable[Look]) -> Lacking | None:
-    """Why a stated loss bound is not used, if these rows have contradicted a smaller one before: they chose it then.
+    """Why a stated loss bound is not used, if these rows have contradicted a smaller one before:
+    they chose it then.
 
     A gate that failed does not say why, so that its bound counts as contradicted.
     """
@@ -118,18 +151,27 @@ def raised_bound(look: Look, earlier: Iterable[Look]) -> Lacking | None:
     below = [bound for bound in smaller if bound < look.loss_bound]
     if not below:
         return None
-    said = f"the bound {look.loss_bound:g} was stated after these rows had contradicted {max(below):g}"
-    return Lacking(what="mean_loss", theorem="betting_upper", reason=f"{said}, or a gate with it had failed")
+    said = (
+        f"the bound {look.loss_bound:g} was stated after these rows had contradicted {max(below):g}"
+    )
+    return Lacking(
+        what="mean_loss", theorem="betting_upper", reason=f"{said}, or a gate with it had failed"
+    )
 
 
 def keep_losses(certificate: Certificate) -> None:
-    """Write the losses per row, which are not published, where the user's ledger lies, if that can be written."""
+    """Write the losses per row, which are not published, where the user's ledger lies, if that
+    can be written.
+    """
     samples = certificate.samples()
     if samples:
         plain = {
             "format": LOSSES_FORMAT,
             "version": 1,
-            "note": "losses per certify row: whoever has them can build a model that looks better on these rows than it is",
+            "note": (
+                "losses per certify row: whoever has them can build a model that looks better on"
+                " these rows than it is"
+            ),
             "certificate": certificate.published().hash,
             "samples": {key: list(values) for key, values in samples.items()},
         }
@@ -146,19 +188,26 @@ def kept_losses(certificate: Certificate) -> Mapping[str, tuple[float, ...]]:
         plain = read_json(path, "it")
         with reading("it"):
             check_format(plain, "a file of losses", LOSSES_FORMAT, 1)
-            samples = {str(key): tuple(map(float, values)) for key, values in plain["samples"].items()}
+            samples = {
+                str(key): tuple(map(float, values)) for key, values in plain["samples"].items()
+            }
         if any(sample_hash(values) != key for key, values in samples.items()):
             raise ValueError("its losses are not those of their hashes")
     except ValueError as error:
         raise ValueError(
-            f"{path} cannot be read ({str(error)[:80]}): put it back, or delete it to verify without losses per row"
+            f"{path} cannot be read ({str(error)[:80]}): put it back, or delete it to verify"
+            " without losses per row"
         ) from None
     return samples
 
 
 def losses_path(certificate: Certificate) -> Path:
     """The file of the losses per row behind a certificate."""
-    return state_folder() / "losses" / f"{certificate.published().hash.removeprefix('sha256:')[:32]}.json"
+    return (
+        state_folder()
+        / "losses"
+        / f"{certificate.published().hash.removeprefix('sha256:')[:32]}.json"
+    )
 
 
 def _counted(options: Options) -> dict[str, Any]:

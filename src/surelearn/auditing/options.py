@@ -15,7 +15,8 @@ LABELLED = "labelled"  # what ``population`` may be
 class OptionError(ValueError):
     """An option that no audit can have; ``say`` puts the names of the options into the sentence.
 
-    Python's own names stand in its text. The command line asks for the sentence with the names that it gives them.
+    Python's own names stand in its text. The command line asks for the sentence with the names that
+    it gives them.
     """
 
     def __init__(self, say: Callable[..., str], *names: str) -> None:
@@ -29,7 +30,9 @@ class OptionError(ValueError):
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """Everything a user may ask of an audit; all of it is fixed before the certify rows are looked at."""
+    """Everything a user may ask of an audit; all of it is fixed before the certify rows are
+    looked at.
+    """
 
     delta: float = 0.05
     positive: Any = None
@@ -64,12 +67,20 @@ class Options:
         for name in ("cost", "loss_bound"):
             self._check(name, lambda x: 0 < x < float("inf"), "be a positive number")
         self._check("effort", lambda x: 0 < x < float("inf"), "be a finite number above 0")
-        self._check("largest_group", lambda x: x >= 1 and x == int(x), "be a whole number of at least 1")
+        self._check(
+            "largest_group", lambda x: x >= 1 and x == int(x), "be a whole number of at least 1"
+        )
         if self.population not in (None, LABELLED):
-            raise OptionError(lambda name: f"{name} must be {LABELLED!r} or nothing, not {self.population!r}", "population")
+            raise OptionError(
+                lambda name: f"{name} must be {LABELLED!r} or nothing, not {self.population!r}",
+                "population",
+            )
         if (self.cost is not None or self.threshold is not None) and self.positive is None:
             raise OptionError(
-                lambda *names: "{} and {} need {}, the class that matters".format(*names), "cost", "threshold", "positive"
+                lambda *names: "{} and {} need {}, the class that matters".format(*names),
+                "cost",
+                "threshold",
+                "positive",
             )
         self._check_names()
 
@@ -93,9 +104,20 @@ class Options:
             as_criterion(self.criterion)
         known = skippable()
         if unknown := sorted(set(self.skip) - set(known)):
-            raise OptionError(lambda name: f"{name} must name sections among {', '.join(known)}, not {unknown[0]!r}", "skip")
+            raise OptionError(
+                lambda name: (
+                    f"{name} must name sections among {', '.join(known)}, not {unknown[0]!r}"
+                ),
+                "skip",
+            )
 
     @property
     def miss(self) -> float | None:
-        """What a missed positive costs when a false alarm costs 1: as stated, or as a stated threshold implies."""
-        return self.cost if self.cost is not None or self.threshold is None else cost_of_threshold(self.threshold)
+        """What a missed positive costs when a false alarm costs 1: as stated, or as a stated
+        threshold implies.
+        """
+        return (
+            self.cost
+            if self.cost is not None or self.threshold is None
+            else cost_of_threshold(self.threshold)
+        )

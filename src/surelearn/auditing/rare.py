@@ -1,4 +1,6 @@
-"""The rare class that few errors hide: which one it is, how much of it may be missed, and what to ask next."""
+"""The rare class that few errors hide: which one it is, how much of it may be missed, and what
+to ask next.
+"""
 
 from __future__ import annotations
 
@@ -16,11 +18,13 @@ EXAMPLE_COST = 10
 
 
 def missed_class(context: Context, headline: Headline) -> tuple[str, str]:
-    """The rare class of which most may be missed, and that in words; empty where none is rare or it is missed no more.
+    """The rare class of which most may be missed, and that in words; empty where none is rare or it
+    is missed no more.
 
-    A class is rare if it has less than 0.4 of an equal share of the rows fitted on (of the certify rows, if those are not
-    known). Only without ``--positive``, which names the class that matters, are there claims about every class, and only
-    they are used: they hold together with the headline, whatever class is picked.
+    A class is rare if it has less than 0.4 of an equal share of the rows fitted on (of the certify
+    rows, if those are not known). Only without ``--positive``, which names the class that matters,
+    are there claims about every class, and only they are used: they hold together with the
+    headline, whatever class is picked.
     """
     if context.options.positive is not None:
         return "", ""
@@ -28,7 +32,9 @@ def missed_class(context: Context, headline: Headline) -> tuple[str, str]:
     labels, counts = np.unique(y, return_counts=True)
     seen = dict(zip(labels.tolist(), counts.tolist(), strict=True))
     most = RARE * len(y) / max(len(context.classes), 1)
-    bounds = {c.about("class"): c for c in context.certificate.together if c.quantity == "class_error"}
+    bounds = {
+        c.about("class"): c for c in context.certificate.together if c.quantity == "class_error"
+    }
     found: list[tuple[float, str, str]] = []
     for label in context.classes:
         if seen.get(label, 0) >= most:
@@ -38,7 +44,13 @@ def missed_class(context: Context, headline: Headline) -> tuple[str, str]:
             found.append((1.0, str(label), f"nothing is guaranteed about {quoted(label)} rows"))
         elif number(claim) > FAR * number(headline.claim):
             share = show(number(claim), "rate", "<=")
-            found.append((number(claim), str(label), f"up to **{share}** of {quoted(label)} rows may be missed"))
+            found.append(
+                (
+                    number(claim),
+                    str(label),
+                    f"up to **{share}** of {quoted(label)} rows may be missed",
+                )
+            )
     return max(found, key=lambda item: item[0])[1:] if found else ("", "")
 
 

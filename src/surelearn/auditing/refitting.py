@@ -13,7 +13,10 @@ from surelearn.subject import subject_of
 
 def refit(model: Any, X: Any, y: Any, rows: Any, new: Any) -> dict[str, Any]:
     """Fit a copy on some rows and predict the new ones: one task."""
-    fitted, new = fit_quietly(model, take_for(model, X, rows), y[rows]), columns_for(model, new, rows)
+    fitted, new = (
+        fit_quietly(model, take_for(model, X, rows), y[rows]),
+        columns_for(model, new, rows),
+    )
     result = {"predictions": np.asarray(fitted.predict(new))}
     probabilities = subject_of(fitted).probabilities
     if not isinstance(probabilities, Lacking):

@@ -1,4 +1,6 @@
-"""The rows that a model fitted elsewhere was fitted on, as its user gives them: checked, and kept apart from the others."""
+"""The rows that a model fitted elsewhere was fitted on, as its user gives them: checked, and
+kept apart from the others.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,8 @@ from surelearn.subject import Task, classes_of, subject_of
 LEAST_CHANCE = 0.001  # copies in both that an honest draw gives so seldom are rows used twice
 _SELDOM = 0.05  # copies that an honest draw gives so seldom are a warning
 _DRAWS = (49, 150, 1800)  # more of them where no draw so far has as many copies
-_FAR, _MANY = 10.0, 1000  # standard deviations, and sets of equal rows, from which few draws say enough
+# standard deviations, and sets of equal rows, from which few draws say enough
+_FAR, _MANY = 10.0, 1000
 _AT_ONCE = 2_000_000  # counts drawn at once
 
 
@@ -42,13 +45,20 @@ class Seen:
 def check_seen(seen: Any, model: Any, X: Any, y: Any, task: Task, classes: Any, seed: int) -> Seen:
     """The rows ``seen``, if they can be those that the model was fitted on, and X and y others."""
     if not isinstance(seen, tuple | list) or len(seen) != 2:
-        raise ValueError("seen must be a pair (X_seen, y_seen): the rows that the model was fitted on")
+        raise ValueError(
+            "seen must be a pair (X_seen, y_seen): the rows that the model was fitted on"
+        )
     X = in_rows(X)
     rows, targets = _same_columns(in_rows(seen[0]), X), np.asarray(seen[1])
     if targets.ndim != 1 or len(targets) != rows.shape[0]:
-        raise ValueError(f"seen must have one target per row: it has {rows.shape[0]:,} rows and targets of {targets.shape}")
+        raise ValueError(
+            f"seen must have one target per row: it has {rows.shape[0]:,} rows and targets of"
+            f" {targets.shape}"
+        )
     if len(targets) < 2:
-        raise ValueError(f"seen must hold all rows that the model was fitted on, not {len(targets)}")
+        raise ValueError(
+            f"seen must hold all rows that the model was fitted on, not {len(targets)}"
+        )
     if pd.isna(targets).any():
         raise ValueError("seen must have a target in every row: leave out rows without one")
     if task == "classification":
@@ -59,13 +69,17 @@ def check_seen(seen: Any, model: Any, X: Any, y: Any, task: Task, classes: Any, 
 
 
 def unfitted_of(model: Any, seed: int) -> Any:
-    """The model as it was before it was fitted, its open seeds set; None where nobody can tell: a function, a module."""
+    """The model as it was before it was fitted, its open seeds set; None where nobody can tell:
+    a function, a module.
+    """
     unfitted = subject_of(model).refit
     return None if isinstance(unfitted, Lacking) else with_seeds(unfitted, seed)
 
 
 def with_seeds(model: Any, seed: int) -> Any:
-    """The model, or a copy whose every ``random_state`` that was left open is the seed: refits come out the same again."""
+    """The model, or a copy whose every ``random_state`` that was left open is the seed: refits
+    come out the same again.
+    """
     if not hasattr(model, "get_params"):
         return model
     unset = [name for name, value in model.get_params().items() if value is None]
@@ -81,8 +95,13 @@ def stack(first: Any, second: Any) -> Any:
         first, second = first.copy(deep=False), second.copy(deep=False)
         for name in first.columns:
             kinds = first[name].dtype, second[name].dtype
-            if all(isinstance(kind, pd.CategoricalDtype) for kind in kinds) and kinds[0] != kinds[1]:
-                union = pd.CategoricalDtype(kinds[0].categories.union(kinds[1].categories, sort=False))
+            if (
+                all(isinstance(kind, pd.CategoricalDtype) for kind in kinds)
+                and kinds[0] != kinds[1]
+            ):
+                union = pd.CategoricalDtype(
+                    kinds[0].categories.union(kinds[1].categories, sort=False)
+                )
                 first[name], second[name] = first[name].astype(union), second[name].astype(union)
         return pd.concat([first, second], ignore_index=True)
     if hasattr(first, "tocsr"):
@@ -105,7 +124,9 @@ def hash_arrays(X: Any, y: Any) -> Any:
 def columns_of(X: Any, y: Any, which: str) -> list[Any]:
     """Each column as an array, the target last."""
     if X.shape[0] != len(y):
-        raise ValueError(f"X and y must have the same length: X has {X.shape[0]:,} rows, y has {len(y):,}")
+        raise ValueError(
+            f"X and y must have the same length: X has {X.shape[0]:,} rows, y has {len(y):,}"
+        )
     if hasattr(X, "columns"):
         _refuse_twins(X, which)
         return [*(np.asarray(X[name]) for name in X.columns), np.asarray(y)]
@@ -117,7 +138,9 @@ def _refuse_twins(X: Any, which: str) -> None:
     names = pd.Index(list(X.columns))
     if names.has_duplicates:
         twin = names[names.duplicated()][0]
-        raise ValueError(f"{which} has two columns named {twin!r}: give every column a name of its own")
+        raise ValueError(
+            f"{which} has two columns named {twin!r}: give every column a name of its own"
+        )
 
 
 def _hashed(columns: list[Any]) -> Any:
@@ -125,7 +148,9 @@ def _hashed(columns: list[Any]) -> Any:
 
 
 def _alike(one: Any, other: Any) -> tuple[Any, Any]:
-    """Two columns in one type of number, the coarser of both, where both hold numbers; others as they are."""
+    """Two columns in one type of number, the coarser of both, where both hold numbers; others
+    as they are.
+    """
     if "O" in (one.dtype.kind, other.dtype.kind):
         if all(pd.api.types.infer_dtype(part, skipna=True) == "string" for part in (one, other)):
             return one, other
@@ -158,18 +183,30 @@ def _in_numbers(values: Any) -> Any:
 def _same_columns(seen: Any, X: Any) -> Any:
     """The rows seen with the columns of X, in their order."""
     seen = seen if hasattr(seen, "shape") else np.asarray(seen)
-    if (named := hasattr(X, "columns")) != hasattr(seen, "columns") or hasattr(X, "tocsr") != hasattr(seen, "tocsr"):
-        raise ValueError(f"seen must come as X does: X is {type(X).__name__}, seen is {type(seen).__name__}")
+    if (named := hasattr(X, "columns")) != hasattr(seen, "columns") or hasattr(
+        X, "tocsr"
+    ) != hasattr(seen, "tocsr"):
+        raise ValueError(
+            f"seen must come as X does: X is {type(X).__name__}, seen is {type(seen).__name__}"
+        )
     if named:
         for table, which in ((seen, "seen"), (X, "X")):
             _refuse_twins(table, which)
         ours, theirs = list(seen.columns), list(X.columns)
-        for one, other, names, lacking in (("X", "seen", theirs, ours), ("seen", "X", ours, theirs)):
+        for one, other, names, lacking in (
+            ("X", "seen", theirs, ours),
+            ("seen", "X", ours, theirs),
+        ):
             if missing := [name for name in names if name not in lacking]:
-                raise ValueError(f"seen must have the columns of X: {one} has {missing[0]!r}, {other} has not")
+                raise ValueError(
+                    f"seen must have the columns of X: {one} has {missing[0]!r}, {other} has not"
+                )
         return seen if ours == theirs else seen[theirs]
     if len(seen.shape) != len(X.shape) or tuple(seen.shape[1:]) != tuple(X.shape[1:]):
-        raise ValueError(f"seen must have the columns of X: it has the shape {tuple(seen.shape)}, X {tuple(X.shape)}")
+        raise ValueError(
+            f"seen must have the columns of X: it has the shape {tuple(seen.shape)}, X"
+            f" {tuple(X.shape)}"
+        )
     return seen
 
 
@@ -179,32 +216,45 @@ def _same_classes(targets: Any, model: Any, classes: Any) -> None:
         return
     found = pd.unique(targets).tolist()
     if unknown := [label for label in found if label not in known]:
-        raise ValueError(f"seen has the label {unknown[0]!r}, which the model does not know: pass what it was fitted on")
+        raise ValueError(
+            f"seen has the label {unknown[0]!r}, which the model does not know: pass what it was"
+            " fitted on"
+        )
     own = classes_of(model) or ()
     if missing := [label for label in own if label not in found]:
-        raise ValueError(f"seen has no row of class {missing[0]!r}, which the model knows: pass all rows it was fitted on")
+        raise ValueError(
+            f"seen has no row of class {missing[0]!r}, which the model knows: pass all rows it was"
+            " fitted on"
+        )
 
 
 def _copies(seen: Any, targets: Any, X: Any, y: Any) -> tuple[Finding, ...]:
-    """Certify rows that are equal to a row seen: a finding where rows repeat anyway, refused where rows were used twice.
+    """Certify rows that are equal to a row seen: a finding where rows repeat anyway, refused where
+    rows were used twice.
 
-    Where rows repeat, an honest draw puts copies on both sides, and certify rows without them would not be a uniform draw.
-    So the count is compared with that of random draws from all rows together.
+    Where rows repeat, an honest draw puts copies on both sides, and certify rows without them would
+    not be a uniform draw. So the count is compared with that of random draws from all rows
+    together.
     """
     pairs = zip(columns_of(seen, targets, "seen"), columns_of(X, y, "X"), strict=True)
-    first, second = (_hashed(list(columns)) for columns in zip(*(_alike(*pair) for pair in pairs), strict=True))
+    first, second = (
+        _hashed(list(columns)) for columns in zip(*(_alike(*pair) for pair in pairs), strict=True)
+    )
     both = int(np.isin(second, first).sum())
     if not both:
         return ()
     chance = _chance(np.concatenate([first, second]), len(second), both)
     if chance < LEAST_CHANCE:
         raise ValueError(
-            f"{both:,} of the {len(second):,} rows of X and y are in seen as well, more than are equal by chance: rows that "
-            "the model was fitted on certify nothing, so pass others"
+            f"{both:,} of the {len(second):,} rows of X and y are in seen as well, more than are"
+            " equal by chance: rows that the model was fitted on certify nothing, so pass others"
         )
     often = "no more than a random draw from rows that repeat would give."
     if seldom := chance < _SELDOM:
-        often = "more than a random draw from rows that repeat gives but seldom: see that none was used twice."
+        often = (
+            "more than a random draw from rows that repeat gives but seldom: see that none was used"
+            " twice."
+        )
     equal = f"{'is' if both == 1 else 'are'} equal to a row that the model was fitted on"
     return (
         Finding(
@@ -225,16 +275,21 @@ def _chance(hashes: Any, certified: int, both: int) -> float:
     step = max(1, _AT_ONCE // (len(repeated) + 1))
     for more in _DRAWS:
         drawn = [min(step, more - done) for done in range(0, more, step)]
-        counts = np.concatenate([counts, *(_shared(generator, repeated, alone, certified, size) for size in drawn)])
+        counts = np.concatenate(
+            [counts, *(_shared(generator, repeated, alone, certified, size) for size in drawn)]
+        )
         if len(counts) > _DRAWS[0] and counts.max() >= both:
             break
         far = (both - counts.mean()) / max(float(counts.std()), 0.5)
-        if far > _FAR or (len(counts) > _DRAWS[0] and len(repeated) >= _MANY):  # a sum of so many is near a normal one
+        # a sum of so many is near a normal one
+        if far > _FAR or (len(counts) > _DRAWS[0] and len(repeated) >= _MANY):
             return float(ndtr(-far))
     return (1 + int((counts >= both).sum())) / (1 + len(counts))
 
 
 def _shared(generator: Any, repeated: Any, alone: int, certified: int, size: int) -> Any:
     """How many rows of each draw are equal to a row that was not drawn."""
-    held = generator.multivariate_hypergeometric([*repeated, alone], certified, size=size, method="marginals")[:, :-1]
+    held = generator.multivariate_hypergeometric(
+        [*repeated, alone], certified, size=size, method="marginals"
+    )[:, :-1]
     return (held * (held < repeated)).sum(axis=1)

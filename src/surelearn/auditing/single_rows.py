@@ -1,4 +1,5 @@
-"""What a page says of single rows: their numbers, and their values and labels only where that was asked for.
+"""What a page says of single rows: their numbers, and their values and labels only where that was
+asked for.
 
 A page is made to be passed on, and a row is often a person.
 """
@@ -14,7 +15,10 @@ from surelearn.auditing.context import Context
 from surelearn.report import Section
 
 HIDDEN = "Values of single rows are not shown (`--show-rows` prints them)."
-SHOWN = "Values of single rows are shown (`--show-rows`): pass the page on only to those who may see them."
+SHOWN = (
+    "Values of single rows are shown (`--show-rows`): pass the page on only to those who may see"
+    " them."
+)
 FEWEST = 5  # fit rows of a category before a slice is named after it
 _MESSAGE = re.compile(r"\b([Ii]t raised \w+): .*", re.DOTALL)
 
@@ -30,7 +34,9 @@ def row_name(context: Context, number: int, label: Any) -> str:
 
 
 def raised(error: Exception) -> str:
-    """What a model raised, as a reason; `without_messages` leaves the message out again, because it may quote a row."""
+    """What a model raised, as a reason; `without_messages` leaves the message out again,
+    because it may quote a row.
+    """
     message = " ".join(str(error).split())
     return f"it raised {type(error).__name__}" + (f": {message}" if message else "")
 
@@ -40,4 +46,7 @@ def without_messages(context: Context, sections: Sequence[Section]) -> list[Sect
     if context.options.show_rows:
         return list(sections)
     said = r"\1 (its message may quote a row: `--show-rows` prints it)."
-    return [replace(section, notes=tuple(_MESSAGE.sub(said, note) for note in section.notes)) for section in sections]
+    return [
+        replace(section, notes=tuple(_MESSAGE.sub(said, note) for note in section.notes))
+        for section in sections
+    ]

@@ -45,12 +45,14 @@ def _first_that_applies(context: Context) -> Verdict:
 
 
 def _later(context: Context) -> str:
-    """What a later look at the same rows rests on: the model may have been changed because of an earlier one."""
+    """What a later look at the same rows rests on: the model may have been changed because of
+    an earlier one.
+    """
     if context.turn == 1:
         return ""
     return (
-        f" It is the {ordinal(context.turn)} look at these rows: this holds only if the model was not changed because of "
-        "what an earlier page showed."
+        f" It is the {ordinal(context.turn)} look at these rows: this holds only if the model was"
+        " not changed because of what an earlier page showed."
     )
 
 
@@ -66,7 +68,9 @@ def _claim(context: Context, quantity: str) -> Claim | None:
 def _guaranteed(context: Context) -> Verdict:
     headline = Headline.of(context.certificate)
     if headline is None:
-        return Verdict(kind="nothing useful", sentence="Nothing can be guaranteed about this model.")
+        return Verdict(
+            kind="nothing useful", sentence="Nothing can be guaranteed about this model."
+        )
     label, missed = missed_class(context, headline)
     if missed:
         return _rare(context, headline, label, missed)
@@ -74,7 +78,9 @@ def _guaranteed(context: Context) -> Verdict:
     gained = f", {headline.gained()}" if headline.improves else ""
     if context.groups is not None:
         said = f"{said} as a mean over {plural(context.group_name)}{_by_rows(context)}{gained}"
-        sentence = f"For a new {context.group_name}, {said} ({confidence(context)}; {_counted(context)})."
+        sentence = (
+            f"For a new {context.group_name}, {said} ({confidence(context)}; {_counted(context)})."
+        )
         return Verdict(kind="guaranteed", sentence=sentence + _doubt(headline))
     sensitivity = _claim(context, "sensitivity")
     also = ""
@@ -83,8 +89,15 @@ def _guaranteed(context: Context) -> Verdict:
         positive = str(context.options.positive)
         name = positive if positive.replace(" ", "").isalpha() else quoted(positive)
         also = f"{',' if gained else ''} and at most **{share} of {name} cases missed**"
-    several = ("; both hold together", "; all three hold together")[bool(gained and also)] if gained or also else ""
-    sentence = f"On new rows like these, {said}{gained}{also}{several} with {confidence(context)} confidence."
+    several = (
+        ("; both hold together", "; all three hold together")[bool(gained and also)]
+        if gained or also
+        else ""
+    )
+    sentence = (
+        f"On new rows like these, {said}{gained}{also}{several} with {confidence(context)}"
+        " confidence."
+    )
     return Verdict(kind="guaranteed", sentence=sentence + _doubt(headline))
 
 
@@ -108,16 +121,25 @@ def _doubt(headline: Headline) -> str:
 
 def _counted(context: Context) -> str:
     facts = context.certificate.facts
-    return f"{facts['groups']:,} held-back {plural(context.group_name)} count, not {facts['rows']:,} rows"
+    return (
+        f"{facts['groups']:,} held-back {plural(context.group_name)} count, not {facts['rows']:,}"
+        " rows"
+    )
 
 
 def _by_rows(context: Context) -> str:
     """What is guaranteed where every row counts the same, if the largest group was stated."""
     cost, errors = (_claim(context, f"row_weighted_{name}") for name in ("cost", "risk"))
     if cost is not None:
-        return f", and at most **{show(number(cost), 'number', '<=')}** where every row counts the same"
+        return (
+            f", and at most **{show(number(cost), 'number', '<=')}** where every row counts the"
+            " same"
+        )
     if errors is not None:
-        return f", and at most **{show(number(errors), 'rate', '<=')} errors** where every row counts the same"
+        return (
+            f", and at most **{show(number(errors), 'rate', '<=')} errors** where every row counts"
+            " the same"
+        )
     return ""
 
 
@@ -128,7 +150,10 @@ def _nothing_useful(context: Context) -> Verdict | None:
     if context.options.miss is not None:
         return _nothing_useful_of_cost(context)
     grouped = context.groups is not None
-    n, units = context.certificate.facts["groups" if grouped else "rows"], plural(context.group_name) if grouped else "rows"
+    n, units = (
+        context.certificate.facts["groups" if grouped else "rows"],
+        plural(context.group_name) if grouped else "rows",
+    )
 
     def least(m: int) -> float:
         """What zero errors among m would prove."""
@@ -139,8 +164,8 @@ def _nothing_useful(context: Context) -> Verdict | None:
         return None
     needed = _least_that(lambda m: least(m) <= GOAL, n)
     sentence = (
-        f"Nothing useful can be guaranteed: with {n} held-back {units} even zero errors proves only "
-        f"{show(least(n), 'rate', '<=')}; label at least {needed} to reach {GOAL:.0%}."
+        f"Nothing useful can be guaranteed: with {n} held-back {units} even zero errors proves only"
+        f" {show(least(n), 'rate', '<=')}; label at least {needed} to reach {GOAL:.0%}."
     )
     return Verdict(kind="nothing useful", sentence=sentence)
 
@@ -159,12 +184,17 @@ def _nothing_useful_of_cost(context: Context) -> Verdict | None:
     if headline is None or headline.baseline is None or headline.miss is None:
         return None
     facts, grouped = context.certificate.facts, context.groups is not None
-    n, units = facts["groups" if grouped else "rows"], plural(context.group_name) if grouped else "rows"
-    constant = "baseline" not in facts.hashes  # else the best constant costs less than miss/(1 + miss), whatever the rows
+    n, units = (
+        facts["groups" if grouped else "rows"],
+        plural(context.group_name) if grouped else "rows",
+    )
+    # else the best constant costs less than miss/(1 + miss), whatever the rows
+    constant = "baseline" not in facts.hashes
     goal = headline.baseline.measured or 0.0 if constant else headline.miss / (1 + headline.miss)
     if goal <= 0:
         sentence = (
-            f"Nothing useful can be guaranteed: {headline.rival} costs nothing on the {n} held-back {units}; label more."
+            f"Nothing useful can be guaranteed: {headline.rival} costs nothing on the {n} held-back"
+            f" {units}; label more."
         )
         return Verdict(kind="nothing useful", sentence=sentence)
     delta, bound = headline.claim.inputs["delta"], headline.claim.inputs["loss_bound"]
@@ -176,10 +206,15 @@ def _nothing_useful_of_cost(context: Context) -> Verdict | None:
     if least(n) <= goal:
         return None
     needed = _least_that(lambda m: least(m) <= goal / 2, n)
-    than = f"{headline.rival} costs {show(goal, 'number')}" if constant else "some constant answer costs less"
+    than = (
+        f"{headline.rival} costs {show(goal, 'number')}"
+        if constant
+        else "some constant answer costs less"
+    )
     sentence = (
-        f"Nothing useful can be guaranteed: with {n} held-back {units} even answers without an error prove only a mean cost "
-        f"of at most {show(least(n), 'number', '<=')}, and {than}; label at least {needed:,}."
+        f"Nothing useful can be guaranteed: with {n} held-back {units} even answers without an"
+        f" error prove only a mean cost of at most {show(least(n), 'number', '<=')}, and {than};"
+        f" label at least {needed:,}."
     )
     return Verdict(kind="nothing useful", sentence=sentence)
 
@@ -201,25 +236,42 @@ def _regression(context: Context) -> Verdict:
     if claim is None or math.isinf(number(claim)):
         delta = context.certificate.delta if claim is None else claim.inputs["delta"]
         n = len(facts["residuals"])
-        needed = math.ceil(math.log(delta) / math.log1p(-context.options.alpha))  # the largest residual covers
+        # the largest residual covers
+        needed = math.ceil(math.log(delta) / math.log1p(-context.options.alpha))
         what = plural(context.group_name) if context.groups is not None else "rows"
-        sentence = f"Nothing useful can be guaranteed with {n} held-back {what}; label at least {needed}."
+        sentence = (
+            f"Nothing useful can be guaranteed with {n} held-back {what}; label at least {needed}."
+        )
         return Verdict(kind="nothing useful", sentence=sentence)
     share = f"{100 * (1 - context.options.alpha):g}%"
     grouped = context.groups is not None
-    whose = f"predictions for one random row of a new {context.group_name}" if grouped else "new predictions"
+    whose = (
+        f"predictions for one random row of a new {context.group_name}"
+        if grouped
+        else "new predictions"
+    )
     radius = show(number(claim), "number", "<=")
-    sentence = f"At least {share} of {whose} fall within **{radius} of the truth** ({confidence(context)} confidence); "
+    sentence = (
+        f"At least {share} of {whose} fall within **{radius} of the truth** ({confidence(context)}"
+        " confidence); "
+    )
     mean = _claim(context, "mean_loss")
     kind = "mean absolute error" if context.options.loss == "absolute" else "mean squared error"
     if mean is not None:
         sentence += f"the {kind} is at most **{show(number(mean), 'number', '<=')}**."
     else:
         measured = show(facts["mean loss"], "number")
-        sentence += f"the {kind}, {measured}, is only measured, because the target has no stated range."
-    if context.selection is not None and context.selection.chosen == 0 and context.selection.name == "median":
+        sentence += (
+            f"the {kind}, {measured}, is only measured, because the target has no stated range."
+        )
+    if (
+        context.selection is not None
+        and context.selection.chosen == 0
+        and context.selection.name == "median"
+    ):
         return Verdict(
-            kind="do not ship", sentence="Do not ship: no candidate predicts better than always answering the median."
+            kind="do not ship",
+            sentence="Do not ship: no candidate predicts better than always answering the median.",
         )
     return Verdict(kind="guaranteed", sentence=sentence)
 
@@ -236,9 +288,9 @@ def _leak(context: Context) -> Verdict:
         headline, f" off for {100 * (1 - context.options.alpha):g}% of rows"
     )
     sentence = (
-        f"No verdict: {columns} {verb} `{context.target}`; with {pronoun} at most "
-        f"{show(number(including), including.unit, '<=')}{what}, without {pronoun} at most "
-        f"{show(number(without), without.unit, '<=')}; confirm with `{drops}`, or `{drops.replace('--drop', '--keep')}` if "
-        "it is known when a prediction is made."
+        f"No verdict: {columns} {verb} `{context.target}`; with {pronoun} at most"
+        f" {show(number(including), including.unit, '<=')}{what}, without {pronoun} at most"
+        f" {show(number(without), without.unit, '<=')}; confirm with `{drops}`, or"
+        f" `{drops.replace('--drop', '--keep')}` if it is known when a prediction is made."
     )
     return Verdict(kind="no verdict", sentence=sentence)

@@ -1,4 +1,6 @@
-"""`verify_folder`: is everything in an audit's folder what its facts, its model and its data give?"""
+"""`verify_folder`: is everything in an audit's folder what its facts, its model and its data
+give?
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,8 @@ from surelearn.version import __version__
 
 
 def verify_folder(folder: str | Path, data: Any = None) -> Verification:
-    """Recompute every claim of an audit's folder from its facts; given the data, the facts from model and data.
+    """Recompute every claim of an audit's folder from its facts; given the data, the facts from
+    model and data.
 
     Parameters
     ----------
@@ -53,26 +56,37 @@ def verify_folder(folder: str | Path, data: Any = None) -> Verification:
     saved = _check_model(folder, certificate, checked, unchecked, differences)
     if data is not None:
         if audit is None or "reading" not in audit.numbers:
-            raise ValueError(f"{folder} does not say how its data were read: only an audit of a table is verified from data")
+            raise ValueError(
+                f"{folder} does not say how its data were read: only an audit of a table is"
+                " verified from data"
+            )
         _check_data(data, audit, certificate, saved, checked, unchecked, differences)
-    return Verification(checked=tuple(checked), differences=tuple(differences), unchecked=tuple(unchecked))
+    return Verification(
+        checked=tuple(checked), differences=tuple(differences), unchecked=tuple(unchecked)
+    )
 
 
 def _text(folder: Path, name: str) -> str:
     try:
         return files.read(folder / name, most=MOST_BYTES).decode()
     except (OSError, UnicodeDecodeError):
-        raise ValueError(f"{folder} has no {name}: name the folder that `surelearn audit` wrote") from None
+        raise ValueError(
+            f"{folder} has no {name}: name the folder that `surelearn audit` wrote"
+        ) from None
 
 
-def _check_numbers(folder: Path, certificate: Certificate, checked: list[str], differences: list[str]) -> Audit:
+def _check_numbers(
+    folder: Path, certificate: Certificate, checked: list[str], differences: list[str]
+) -> Audit:
     try:
         audit = Audit.from_json(_text(folder, "audit.json"))
     except ValueError as error:
         raise ValueError(f"{folder / 'audit.json'}: {error}") from None
     checked.append("audit.json")
     if audit.altered:
-        differences.append("audit.json: it was changed after it was written: its hash is not that of its content")
+        differences.append(
+            "audit.json: it was changed after it was written: its hash is not that of its content"
+        )
     if audit.certificate != certificate:
         differences.append("audit.json: its certificate is not that of certificate.json")
     if audit.proved:
@@ -82,7 +96,9 @@ def _check_numbers(folder: Path, certificate: Certificate, checked: list[str], d
     return audit
 
 
-def _check_pages(folder: Path, audit: Audit, checked: list[str], unchecked: list[str], differences: list[str]) -> None:
+def _check_pages(
+    folder: Path, audit: Audit, checked: list[str], unchecked: list[str], differences: list[str]
+) -> None:
     for name, render in (("report.html", audit.to_html), ("report.md", audit.to_markdown)):
         if not (folder / name).is_file():
             continue
@@ -97,7 +113,11 @@ def _check_pages(folder: Path, audit: Audit, checked: list[str], unchecked: list
 
 
 def _check_model(
-    folder: Path, certificate: Certificate, checked: list[str], unchecked: list[str], differences: list[str]
+    folder: Path,
+    certificate: Certificate,
+    checked: list[str],
+    unchecked: list[str],
+    differences: list[str],
 ) -> Saved | None:
     if not (folder / "model" / MANIFEST).is_file():
         unchecked.append("the model: it is not in the folder")
@@ -127,7 +147,10 @@ def _check_data(
     rule = audit.numbers["split"]["rule"] if "split" in audit.numbers else 1
     salt = None if rule else secret_salt(make=False)
     if rule == 0 and salt is None:
-        unchecked.append("everything from the data: each row's purpose was its own coin, and the secret salt is not here")
+        unchecked.append(
+            "everything from the data: each row's purpose was its own coin, and the secret salt is"
+            " not here"
+        )
         return
     split = split_rows(
         table.row_hashes,
@@ -144,9 +167,15 @@ def _check_data(
         return
     X, y = take(table.X[columns], split.certify), table.y[split.certify]
     groups = None if table.groups is None else table.groups[split.certify]
-    compared = compare_table(table, split, columns) if {"novel.n", "novel.losses"} & {*certificate.facts.values} else None
+    compared = (
+        compare_table(table, split, columns)
+        if {"novel.n", "novel.losses"} & {*certificate.facts.values}
+        else None
+    )
     novel = None if compared is None else compared.novel
-    found = certificate.verify(None if saved is None else saved.model, X, y, groups=groups, novel=novel)
+    found = certificate.verify(
+        None if saved is None else saved.model, X, y, groups=groups, novel=novel
+    )
     checked += [line for line in found.checked if line not in checked]
     unchecked += found.unchecked
     new = [line for line in found.differences if f"certificate.json: {line}" not in differences]
@@ -158,5 +187,6 @@ def _check_data(
     if audit.proved:
         unchecked.append("the inputs of what is proved in sections: they were not measured again")
     for claim in certificate.together:
-        if not claim.sources or of_second_model(claim):  # until 0.2 the facts of a second model were not kept
+        # until 0.2 the facts of a second model were not kept
+        if not claim.sources or of_second_model(claim):
             unchecked.append(f"{claim.label}: it is about a model that is not in the folder")

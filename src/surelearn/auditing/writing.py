@@ -1,7 +1,9 @@
-"""How sections of the page are made: the work of all of them side by side, each within a budget, then what each one says.
+"""How sections of the page are made: the work of all of them side by side, each within a budget,
+then what each one says.
 
-Work is counted in units, about a second of one core each at ``effort=1``, never in time: results do not depend on the
-machine. Where a model cannot be refitted or attacked, or raises, its section says so and the others go on.
+Work is counted in units, about a second of one core each at ``effort=1``, never in time: results do
+not depend on the machine. Where a model cannot be refitted or attacked, or raises, its section says
+so and the others go on.
 """
 
 from __future__ import annotations
@@ -27,9 +29,10 @@ class Entry:
     ----------
     key : its stable name, for ``skip`` and in the file
     title : what stands above it
-    write : from the context to what the page says, or None where there is nothing to say; with ``tasks``, from the context
-        and their results, in their order
-    tasks : from the context to its work, as independent tasks, or why it cannot be done; None: it has none
+    write : from the context to what the page says, or None where there is nothing to say; with
+        ``tasks``, from the context and their results, in their order
+    tasks : from the context to its work, as independent tasks, or why it cannot be done; None: it
+        has none
     place : where it stands on the page
     required : whether the page's claims rest on what it says, so that it cannot be skipped
     """
@@ -68,7 +71,10 @@ def write_sections(entries: Sequence[Entry], context: Context) -> tuple[Section,
     asked = [entry for entry in entries if entry.key not in context.options.skip]
     plans = {entry.key: _planned(entry, context) for entry in asked}
     tasks = [task for plan in plans.values() if not isinstance(plan, Lacking) for task in plan]
-    done = {task.key: result for task, result in zip(tasks, context.runner.run(tasks, "sections"), strict=True)}
+    done = {
+        task.key: result
+        for task, result in zip(tasks, context.runner.run(tasks, "sections"), strict=True)
+    }
     made = [_written(entry, context, plans[entry.key], done) for entry in asked]
     return tuple(without_messages(context, [section for section in made if section is not None]))
 
@@ -90,10 +96,15 @@ def _planned(entry: Entry, context: Context) -> list[jobs.Task] | Lacking:
         return _reason(error)
     if isinstance(tasks, Lacking):
         return tasks
-    return [jobs.Task(task.key, attempt, {"function": task.function, "arguments": dict(task.arguments)}) for task in tasks]
+    return [
+        jobs.Task(task.key, attempt, {"function": task.function, "arguments": dict(task.arguments)})
+        for task in tasks
+    ]
 
 
-def _written(entry: Entry, context: Context, plan: list[jobs.Task] | Lacking, done: Mapping[str, Any]) -> Section | None:
+def _written(
+    entry: Entry, context: Context, plan: list[jobs.Task] | Lacking, done: Mapping[str, Any]
+) -> Section | None:
     if entry.tasks is None:
         return entry.write(context)
     results = [plan] if isinstance(plan, Lacking) else [done[task.key] for task in plan]
@@ -107,4 +118,7 @@ def _written(entry: Entry, context: Context, plan: list[jobs.Task] | Lacking, do
 
 
 def _reason(error: Exception) -> Lacking:
-    return Lacking("measurement", " ".join(str(error).split()) if isinstance(error, Unusable) else raised(error))
+    return Lacking(
+        "measurement",
+        " ".join(str(error).split()) if isinstance(error, Unusable) else raised(error),
+    )

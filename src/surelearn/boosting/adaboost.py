@@ -1,4 +1,6 @@
-"""AdaBoost over decision stumps (thesis, Algorithm 1), with its certificate; several classes by SAMME."""
+"""AdaBoost over decision stumps (thesis, Algorithm 1), with its certificate; several classes by
+SAMME.
+"""
 
 from __future__ import annotations
 
@@ -24,19 +26,21 @@ _STOPPED = ("rounds", "perfect stump", "no edge")
 
 
 class AdaBoostClassifier(ClassifierMixin, Learner):
-    """The vote Σ α_t·h_t(x) of decision stumps, each the best on rows weighted by how the vote so far fares on them.
+    """The vote Σ α_t·h_t(x) of decision stumps, each the best on rows weighted by how the vote so
+    far fares on them.
 
-    h_t minimizes the weighted error ε_t over all stumps (feature, threshold, class on either side) and the two constants;
-    α_t = ½·ln((1 − ε_t)/ε_t), and rows that h_t gets wrong grow by (1 − ε_t)/ε_t relative to the others. With K > 2 classes
-    (SAMME) α_t = ln((1 − ε_t)/ε_t) + ln(K − 1).
+    h_t minimizes the weighted error ε_t over all stumps (feature, threshold, class on either side)
+    and the two constants; α_t = ½·ln((1 − ε_t)/ε_t), and rows that h_t gets wrong grow by (1 −
+    ε_t)/ε_t relative to the others. With K > 2 classes (SAMME) α_t = ln((1 − ε_t)/ε_t) + ln(K − 1).
 
     Parameters
     ----------
-    n_rounds : T, the most rounds; fewer are made where a stump is perfect or none is better than chance
-    method : "exact" tries the cuts half-way between all neighboring values, "binned" at most 254 per feature (all, where
-        there are no more); "auto" is exact up to 5,000 rows
-    thresholds : the only cuts to try, (k,) for all features or (d, k), k ≤ 255; stated before seeing the rows they make
-        the stumps a finite class, which has claims of its own
+    n_rounds : T, the most rounds; fewer are made where a stump is perfect or none is better than
+        chance
+    method : "exact" tries the cuts half-way between all neighboring values, "binned" at most 254
+        per feature (all, where there are no more); "auto" is exact up to 5,000 rows
+    thresholds : the only cuts to try, (k,) for all features or (d, k), k ≤ 255; stated before
+        seeing the rows they make the stumps a finite class, which has claims of its own
     delta : failure probability of each claim
 
     Attributes
@@ -45,16 +49,18 @@ class AdaBoostClassifier(ClassifierMixin, Learner):
     features_, thresholds_ : which feature each stump cuts, and where; a constant cuts at infinity
     below_, above_ : index in ``classes_`` of its answer where x ≤ threshold, and where not
     estimator_weights_, estimator_errors_ : α_t and ε_t
-    margin_counts_ : (rounds, 50), two classes: rows fitted whose normalized margin y·f(x)/Σα is at most 1/50, 2/50, …, 1
+    margin_counts_ : (rounds, 50), two classes: rows fitted whose normalized margin y·f(x)/Σα is at
+        most 1/50, 2/50, …, 1
     n_rounds_, stopped_ : rounds made, and why they ended
     feature_importances_ : the share of Σα that stumps on each feature have
 
     Notes
     -----
-    Errors that differ by less than 1e-10 are ties: the first feature's lowest threshold wins, and a constant only beats cuts
-    that are all worse. A vote of 0 is for the first class. A stump that is perfect on the rows, which only the first can be,
-    is the whole vote, and so is the first stump where none is better than chance; its weight is 1. There is no
-    ``predict_proba``: votes are not probabilities.
+    Errors that differ by less than 1e-10 are ties: the first feature's lowest threshold wins, and a
+    constant only beats cuts that are all worse. A vote of 0 is for the first class. A stump that is
+    perfect on the rows, which only the first can be, is the whole vote, and so is the first stump
+    where none is better than chance; its weight is 1. There is no ``predict_proba``: votes are not
+    probabilities.
 
     Examples
     --------
@@ -99,11 +105,15 @@ class AdaBoostClassifier(ClassifierMixin, Learner):
         yield cls(n_rounds=10, thresholds=(-1.0, 0.0, 1.0))
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> AdaBoostClassifier:
-        """Run Algorithm 1 on rows X (n, d) with labels y (n,), from weights that are equal or as given."""
+        """Run Algorithm 1 on rows X (n, d) with labels y (n,), from weights that are equal or
+        as given.
+        """
         from surelearn.boosting.search import run
 
         if not isinstance(self.n_rounds, (int, np.integer)) or self.n_rounds < 1:
-            raise ValueError(f"n_rounds must be a whole number of at least 1, not {self.n_rounds!r}")
+            raise ValueError(
+                f"n_rounds must be a whole number of at least 1, not {self.n_rounds!r}"
+            )
         rows = fit_rows(self, X, y, sample_weight)
         columns = number_columns(rows.X, self.method, self.thresholds)
         made = run(columns, rows.labels, rows.classes.size, rows.weights, int(self.n_rounds))
@@ -124,16 +134,29 @@ class AdaBoostClassifier(ClassifierMixin, Learner):
         return self
 
     def measure_again(self, X: Any, y: Any = None, sample_weight: Any = None) -> dict[str, Any]:
-        """The record's fields that the fitted model and the rows it was fitted on tell, measured again."""
+        """The record's fields that the fitted model and the rows it was fitted on tell,
+        measured again.
+        """
         from surelearn.boosting.search import replay
 
         rows = fit_rows(self, X, y, sample_weight, reset=False)
-        stumps = (self.features_, self.thresholds_, self.below_, self.above_, self.estimator_weights_)
-        errors, wrong, margins = replay(rows.X, rows.labels, rows.classes.size, rows.weights, *stumps)
+        stumps = (
+            self.features_,
+            self.thresholds_,
+            self.below_,
+            self.above_,
+            self.estimator_weights_,
+        )
+        errors, wrong, margins = replay(
+            rows.X, rows.labels, rows.classes.size, rows.weights, *stumps
+        )
         two, edges = rows.classes.size == 2, 0.5 - errors
         alone = self.n_rounds_ == 1 and self.estimator_weights_[0] == 1
-        if two and not alone and np.abs(np.tanh(self.estimator_weights_) / 2 - edges).max() > 1e-9:  # α = artanh 2γ
-            raise ValueError("the stumps' weights are not those that AdaBoost gives them on these rows")
+        # α = artanh 2γ
+        if two and not alone and np.abs(np.tanh(self.estimator_weights_) / 2 - edges).max() > 1e-9:
+            raise ValueError(
+                "the stumps' weights are not those that AdaBoost gives them on these rows"
+            )
         return {
             **shared_facts(self, rows),
             "most_rounds": int(self.n_rounds),
@@ -144,17 +167,28 @@ class AdaBoostClassifier(ClassifierMixin, Learner):
 
     @property
     def record_(self) -> AdaBoostRecord:
-        """What happened in the fit; models of version 0.2 kept the number of stumps, and the margins beside the facts."""
+        """What happened in the fit; models of version 0.2 kept the number of stumps, and the
+        margins beside the facts.
+        """
         check_is_fitted(self, "facts_")
         counts = self.margin_counts_[-1] if self.classes_.size == 2 else None
         earlier = {"thresholds": count_thresholds(self.thresholds), "margin_counts": counts}
         return AdaBoostRecord.read({**earlier, **self.facts_}, strict=False)
 
     def staged_decision_function(self, X: Any) -> Iterator[Array]:
-        """Yield f(x) after 1, 2, … rounds: of the second of two classes (n,), else votes for every class (n, K)."""
+        """Yield f(x) after 1, 2, … rounds: of the second of two classes (n,), else votes for
+        every class (n, K).
+        """
         X = predict_rows(self, X)
         scores = np.zeros((X.shape[0], self.classes_.size))
-        stumps = zip(self.features_, self.thresholds_, self.below_, self.above_, self.estimator_weights_, strict=True)
+        stumps = zip(
+            self.features_,
+            self.thresholds_,
+            self.below_,
+            self.above_,
+            self.estimator_weights_,
+            strict=True,
+        )
         for feature, threshold, below, above, alpha in stumps:
             is_below = X[:, feature] <= threshold
             if self.classes_.size == 2:
@@ -166,7 +200,9 @@ class AdaBoostClassifier(ClassifierMixin, Learner):
                 yield scores.copy()
 
     def decision_function(self, X: Any) -> Array:
-        """f(x) = Σ α_t·h_t(x), h = 1 for the second of two classes and −1 for the first; else votes for every class."""
+        """f(x) = Σ α_t·h_t(x), h = 1 for the second of two classes and −1 for the first; else
+        votes for every class.
+        """
         *_, scores = self.staged_decision_function(X)
         return scores
 
@@ -182,7 +218,8 @@ class AdaBoostClassifier(ClassifierMixin, Learner):
     def staged_margins(self, X: Any, y: Any) -> Iterator[Array]:
         """Yield normalized margins in [−1, 1] after 1, 2, … rounds: y·f(x)/Σα (eq. 3.12).
 
-        For several classes: the share of the vote that the row's class has, less the largest share of another.
+        For several classes: the share of the vote that the row's class has, less the largest share
+        of another.
         """
         y = np.asarray(y)
         check_is_fitted(self)
@@ -198,8 +235,12 @@ class AdaBoostClassifier(ClassifierMixin, Learner):
             np.put_along_axis(scores, label[:, None], -np.inf, axis=1)
             yield (mine - scores.max(axis=1)) / alphas
 
-    def plot_margins(self, X: Any, y: Any, rounds: Sequence[int] | None = None, ax: Any = None) -> Any:
-        """Draw which fraction of rows has at most which margin, after each of ``rounds`` (by default 1, 2, 5, 10, …)."""
+    def plot_margins(
+        self, X: Any, y: Any, rounds: Sequence[int] | None = None, ax: Any = None
+    ) -> Any:
+        """Draw which fraction of rows has at most which margin, after each of ``rounds`` (by
+        default 1, 2, 5, 10, …).
+        """
         if ax is None:
             from matplotlib.figure import Figure
 
@@ -208,7 +249,10 @@ class AdaBoostClassifier(ClassifierMixin, Learner):
             steps = [step * 10**power for power in range(9) for step in (1, 2, 5)]
             rounds = [*(t for t in steps if t < self.n_rounds_), self.n_rounds_]
         elif not len(rounds) or not all(1 <= t <= self.n_rounds_ for t in rounds):
-            raise ValueError(f"rounds must be numbers from 1 to {self.n_rounds_}, as many as were made, not {list(rounds)}")
+            raise ValueError(
+                f"rounds must be numbers from 1 to {self.n_rounds_}, as many as were made, not"
+                f" {list(rounds)}"
+            )
         for t, margins in enumerate(self.staged_margins(X, y), 1):
             if t in rounds:
                 ax.ecdf(margins, label=f"{t} rounds" if t > 1 else "1 round")
@@ -218,7 +262,9 @@ class AdaBoostClassifier(ClassifierMixin, Learner):
         return ax
 
     def prefix_bounds(self, delta: float | None = None) -> dict[str, Array]:
-        """Bounds on the risk of the vote after 1, 2, … rounds, made with all of them in view; see `AdaBoostRecord`."""
+        """Bounds on the risk of the vote after 1, 2, … rounds, made with all of them in view;
+        see `AdaBoostRecord`.
+        """
         check_is_fitted(self)
         delta = self.delta if delta is None else delta
         if not 0 < delta < 1:
@@ -230,11 +276,15 @@ class AdaBoostClassifier(ClassifierMixin, Learner):
         """The share of Σα that stumps on each feature have; constants are on none."""
         check_is_fitted(self)
         cut = np.isfinite(self.thresholds_)
-        shares = np.bincount(self.features_[cut], self.estimator_weights_[cut], minlength=self.n_features_in_)
+        shares = np.bincount(
+            self.features_[cut], self.estimator_weights_[cut], minlength=self.n_features_in_
+        )
         return shares / max(shares.sum(), np.finfo(float).tiny)
 
     def _decide(self, scores: Array) -> Array:
-        return self.classes_[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)]
+        return self.classes_[
+            (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
+        ]
 
     def _describe(self) -> Parts:
         return replace(of_trees(self), staged_margins=self.staged_margins)

@@ -1,9 +1,10 @@
 """Where stumps may cut: every column as whole numbers whose order is that of its values.
 
-A *cut* c of column j is the stump x_j ≤ thresholds[j][c], which holds exactly where the column's number is at most c.
-*Exact*: one number per distinct value, cuts half-way between neighbors. *Binned*: at most 255 numbers per column, so that a
-row's column is one byte; where a column has more distinct values, the bins hold about equally many rows. Bins chosen from
-the rows still are stumps: what holds for every stump holds for them. *Given*: thresholds that were stated beforehand.
+A *cut* c of column j is the stump x_j ≤ thresholds[j][c], which holds exactly where the column's
+number is at most c. *Exact*: one number per distinct value, cuts half-way between neighbors.
+*Binned*: at most 255 numbers per column, so that a row's column is one byte; where a column has
+more distinct values, the bins hold about equally many rows. Bins chosen from the rows still are
+stumps: what holds for every stump holds for them. *Given*: thresholds that were stated beforehand.
 """
 
 from __future__ import annotations
@@ -49,11 +50,18 @@ def is_binned(n: int, method: str, thresholds: Any) -> bool:
 def number_columns(X: Array, method: str, thresholds: Any = None) -> Columns:
     """Number the columns of X (n, d); ``method`` is "exact", "binned" or "auto".
 
-    "auto" tries every cut of at most 5,000 rows, and bins more. Columns of at most 255 distinct values lose nothing by it.
+    "auto" tries every cut of at most 5,000 rows, and bins more. Columns of at most 255 distinct
+    values lose nothing by it.
     """
     n, d = X.shape
     if thresholds is not None:
-        return _binned(X, [np.unique(given) for given in np.broadcast_to(thresholds, (d, np.shape(thresholds)[-1]))])
+        return _binned(
+            X,
+            [
+                np.unique(given)
+                for given in np.broadcast_to(thresholds, (d, np.shape(thresholds)[-1]))
+            ],
+        )
     if is_binned(n, method, thresholds):
         return _binned(X, [_edges(column) for column in X.T])
     numbers, edges = np.empty((d, n), dtype=np.int32), []

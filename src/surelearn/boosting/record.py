@@ -18,7 +18,9 @@ from surelearn.record import Record, Writer
 Array = npt.NDArray[Any]
 
 GRID = "thresholds= was stated before seeing the rows"
-NOT_GIVEN = "the thresholds were not fixed beforehand: state thresholds= for a finite class of stumps"
+NOT_GIVEN = (
+    "the thresholds were not fixed beforehand: state thresholds= for a finite class of stumps"
+)
 _FINITE = (bounds.finite_class, bounds.boosting_finite, bounds.boosting_margin_finite)
 
 
@@ -31,7 +33,8 @@ class StumpsRecord(Record):
     classes : different labels
     uniform : whether all rows weigh the same
     method : "exact" or "binned", as of `AdaBoostClassifier`
-    thresholds : how many were stated beforehand for each feature; None where the cuts were found on the rows
+    thresholds : how many were stated beforehand for each feature; None where the cuts were found on
+        the rows
     """
 
     classes: int
@@ -65,8 +68,9 @@ class StumpsRecord(Record):
 
     def few_rows(self) -> str:
         """Why a theorem about the VC dimension of stumps does not apply, or ""."""
-        return f"the theorem needs at least {self.vc_dimension} rows, the VC dimension of stumps" * (
-            self.n < self.vc_dimension
+        return (
+            f"the theorem needs at least {self.vc_dimension} rows, the VC dimension of stumps"
+            * (self.n < self.vc_dimension)
         )
 
 
@@ -84,7 +88,9 @@ class StumpRecord(StumpsRecord):
     training_errors: int
 
     def write(self, writer: Writer) -> None:
-        """Risk by the VC dimension of all stumps, or by the number of those that were stated; or why not."""
+        """Risk by the VC dimension of all stumps, or by the number of those that were stated;
+        or why not.
+        """
         theorem = bounds.hypergeometric_tail_inversion
         if reason := self.lacks(theorem):
             writer.lacks("risk", reason, theorem.key)
@@ -95,12 +101,16 @@ class StumpRecord(StumpsRecord):
         if reason := self.lacks(bounds.vc) or self.few_rows():
             writer.lacks("risk", reason, bounds.vc.key)
         else:
-            writer.claim(bounds.vc, {"n": "n"}, risk=risk, vc_dimension=self.vc_dimension, met=(BINARY,))
+            writer.claim(
+                bounds.vc, {"n": "n"}, risk=risk, vc_dimension=self.vc_dimension, met=(BINARY,)
+            )
         if reason := self.lacks(bounds.finite_class):
             writer.lacks("risk", reason, bounds.finite_class.key)
         else:
             options: dict[str, Any] = {"met": ("the class is finite",), "assumptions": (GRID,)}
-            writer.claim(bounds.finite_class, {"n": "n"}, risk=risk, size=self.class_size, **options)
+            writer.claim(
+                bounds.finite_class, {"n": "n"}, risk=risk, size=self.class_size, **options
+            )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,8 +122,8 @@ class AdaBoostRecord(StumpsRecord):
     most_rounds : the most rounds that there could have been
     staged_errors : rows that the vote gets wrong after 1, 2, … rounds
     edges : ½ − ε_t, ε_t the weighted error of each round's stump; None for more than two classes
-    margin_counts : rows whose normalized margin after the last round is at most 1/k, 2/k, …, 1, k their number; None for
-        more than two classes
+    margin_counts : rows whose normalized margin after the last round is at most 1/k, 2/k, …, 1, k
+        their number; None for more than two classes
     """
 
     key: ClassVar[str] = "adaboost/1"
@@ -136,24 +146,39 @@ class AdaBoostRecord(StumpsRecord):
     def write(self, writer: Writer) -> None:
         """Training error and risk of a vote, or why not.
 
-        The last of at most ``most_rounds`` prefixes is one that was chosen, where the rounds ended early by what the rows
-        were: bounds that are about a fixed number of rounds pay for all of them (``candidates``). Bounds by margins hold for
-        votes of any length at once and pay nothing.
+        The last of at most ``most_rounds`` prefixes is one that was chosen, where the rounds ended
+        early by what the rows were: bounds that are about a fixed number of rounds pay for all of
+        them (``candidates``). Bounds by margins hold for votes of any length at once and pay
+        nothing.
         """
         self._write_training_error(writer)
         v, rounds, errors = self.vc_dimension, self.rounds, self.training_errors
-        pays: dict[str, Any] = {"candidates": self.most_rounds, "met": (BINARY, FIXED_ROUNDS), "rounds": rounds}
-        self._write_risk(writer, boosting_tail_inversion, {"n": "n", "d": "d"}, errors=errors, **pays)
-        self._write_risk(writer, bounds.boosting_vc, {"n": "n"}, risk=errors / self.n, vc_dimension=v, **pays)
+        pays: dict[str, Any] = {
+            "candidates": self.most_rounds,
+            "met": (BINARY, FIXED_ROUNDS),
+            "rounds": rounds,
+        }
+        self._write_risk(
+            writer, boosting_tail_inversion, {"n": "n", "d": "d"}, errors=errors, **pays
+        )
+        self._write_risk(
+            writer, bounds.boosting_vc, {"n": "n"}, risk=errors / self.n, vc_dimension=v, **pays
+        )
         best = self._best_margin(bounds.boosting_margin_vc, writer.delta)
-        self._write_risk(writer, bounds.boosting_margin_vc, {"n": "n"}, vc_dimension=v, met=(BINARY,), **best)
+        self._write_risk(
+            writer, bounds.boosting_margin_vc, {"n": "n"}, vc_dimension=v, met=(BINARY,), **best
+        )
         size: dict[str, Any] = {"size": self.class_size, "assumptions": (GRID,)}
-        self._write_risk(writer, bounds.boosting_finite, {"n": "n"}, risk=errors / self.n, **pays, **size)
+        self._write_risk(
+            writer, bounds.boosting_finite, {"n": "n"}, risk=errors / self.n, **pays, **size
+        )
         met = (BINARY, "the class of weak learners is finite")
         best = self._best_margin(bounds.boosting_margin_finite, writer.delta)
         self._write_risk(writer, bounds.boosting_margin_finite, {"n": "n"}, met=met, **best, **size)
 
-    def _write_risk(self, writer: Writer, theorem: Theorem[..., Any], read: Mapping[str, str], **inputs: Any) -> None:
+    def _write_risk(
+        self, writer: Writer, theorem: Theorem[..., Any], read: Mapping[str, str], **inputs: Any
+    ) -> None:
         if reason := self.lacks(theorem):
             writer.lacks("risk", reason, theorem.key)
         else:
@@ -162,7 +187,11 @@ class AdaBoostRecord(StumpsRecord):
     def _write_training_error(self, writer: Writer) -> None:
         theorem = bounds.adaboost_training_error
         if self.classes > 2:
-            writer.lacks("training error", f"Theorem 3.1 is about two classes, here are {self.classes}", theorem.key)
+            writer.lacks(
+                "training error",
+                f"Theorem 3.1 is about two classes, here are {self.classes}",
+                theorem.key,
+            )
             return
         label = "training error" if self.uniform else "weighted training error"
         writer.claim(theorem, {"edges": "edges"}, label=label, met=theorem.assumes)
@@ -172,18 +201,28 @@ class AdaBoostRecord(StumpsRecord):
         if reason := super().lacks(theorem):
             return reason
         if theorem in (bounds.boosting_vc, bounds.boosting_finite) and self.n < self.rounds:
-            return f"the theorem needs at least as many rows as rounds, here are {self.n} and {self.rounds}"
-        if theorem in (bounds.boosting_vc, bounds.boosting_margin_vc) and (reason := self.few_rows()):
+            return (
+                f"the theorem needs at least as many rows as rounds, here are {self.n} and"
+                f" {self.rounds}"
+            )
+        if theorem in (bounds.boosting_vc, bounds.boosting_margin_vc) and (
+            reason := self.few_rows()
+        ):
             return reason
         if (
             theorem is bounds.boosting_margin_vc
             and not _speaks(len(self.margin_counts or ()), self.n, self.vc_dimension).any()
         ):
-            return "Theorem 3.5 speaks of margins above √(8V·ln(en/V)/n), which is more than 1 with so few rows"
+            return (
+                "Theorem 3.5 speaks of margins above √(8V·ln(en/V)/n), which is more than 1 with so"
+                " few rows"
+            )
         return ""
 
     def _best_margin(self, theorem: Theorem[..., Any], delta: float) -> dict[str, float]:
-        """The margin at which a theorem says most, and how many rows have at most it; it holds for all margins at once."""
+        """The margin at which a theorem says most, and how many rows have at most it; it holds
+        for all margins at once.
+        """
         if self.lacks(theorem):
             return {}
         errors = np.array(self.margin_counts) / self.n
@@ -191,17 +230,22 @@ class AdaBoostRecord(StumpsRecord):
         if theorem is bounds.boosting_margin_vc:
             k = int(np.nanargmin(_margin_vc(errors, self.n, delta, self.vc_dimension)))
         else:
-            k = int(np.argmin(bounds.boosting_margin_finite(errors, self.n, delta, theta, self.class_size)))
+            k = int(
+                np.argmin(
+                    bounds.boosting_margin_finite(errors, self.n, delta, theta, self.class_size)
+                )
+            )
         return {"margin": float(theta[k]), "margin_error": float(errors[k])}
 
     def prefix_bounds(self, margin_counts: Array, delta: float) -> dict[str, Array]:
         """Bounds on the risk after 1, 2, … rounds, one array a theorem, NaN where it is silent.
 
-        Each array holds for all prefixes at once with probability 1 − δ, so that the number of rounds may be chosen by it.
-        Bounds for a fixed number of rounds are taken at δ/``most_rounds``, a union over the prefixes that there could have
-        been; bounds by margins hold for every vote and every margin at once, and the best margin is taken. Choosing by the
-        smallest of several arrays is a further choice: divide δ by their number. ``training_error_bound`` (3.2) holds
-        always.
+        Each array holds for all prefixes at once with probability 1 − δ, so that the number of
+        rounds may be chosen by it. Bounds for a fixed number of rounds are taken at
+        δ/``most_rounds``, a union over the prefixes that there could have been; bounds by margins
+        hold for every vote and every margin at once, and the best margin is taken. Choosing by the
+        smallest of several arrays is a further choice: divide δ by their number.
+        ``training_error_bound`` (3.2) holds always.
 
         Parameters
         ----------
@@ -215,14 +259,20 @@ class AdaBoostRecord(StumpsRecord):
             "rounds": t,
             "training_error": wrong / n,
             "training_error_bound": np.cumprod(np.sqrt(1 - 4 * np.asarray(self.edges) ** 2)),
-            boosting_tail_inversion.key: np.asarray(boosting_tail_inversion(wrong, n, share, t, self.d or 0)),
+            boosting_tail_inversion.key: np.asarray(
+                boosting_tail_inversion(wrong, n, share, t, self.d or 0)
+            ),
         }
         last = min(n, t.size) if n >= v else 0
-        found["boosting_vc"] = _padded(bounds.boosting_vc(wrong[:last] / n, n, share, t[:last], v), t.size)
+        found["boosting_vc"] = _padded(
+            bounds.boosting_vc(wrong[:last] / n, n, share, t[:last], v), t.size
+        )
         found["boosting_margin_vc"] = _smallest(_margin_vc(margin_counts / n, n, delta, v))
         if self.thresholds is not None:
             size, last = self.class_size, min(n, t.size)
-            found["boosting_finite"] = _padded(bounds.boosting_finite(wrong[:last] / n, n, share, t[:last], size), t.size)
+            found["boosting_finite"] = _padded(
+                bounds.boosting_finite(wrong[:last] / n, n, share, t[:last], size), t.size
+            )
             theta = thetas(margin_counts.shape[1])
             slack = bounds.boosting_margin_finite(np.zeros(theta.size), n, delta, theta, size)
             found["boosting_margin_finite"] = (margin_counts / n + slack).min(axis=1)
@@ -244,7 +294,9 @@ def _margin_vc(errors: Array, n: int, delta: float, v: int) -> Array:
     theta, speaks = thetas(errors.shape[-1]), _speaks(errors.shape[-1], n, v)
     values = np.full(errors.shape, np.nan)
     if speaks.any():
-        values[..., speaks] = bounds.boosting_margin_vc(errors[..., speaks], n, delta, theta[speaks], v)
+        values[..., speaks] = bounds.boosting_margin_vc(
+            errors[..., speaks], n, delta, theta[speaks], v
+        )
     return values
 
 

@@ -18,7 +18,9 @@ METHODS = ("auto", "exact", "binned")
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows of positive weight: X (n, d), labels 0 … K − 1 of ``classes``, weights, and whether they are all equal."""
+    """Rows of positive weight: X (n, d), labels 0 … K − 1 of ``classes``, weights, and whether
+    they are all equal.
+    """
 
     X: Array
     labels: Array
@@ -28,9 +30,13 @@ class Rows:
 
 
 def fit_rows(learner: Any, X: Any, y: Any, sample_weight: Any, *, reset: bool = True) -> Rows:
-    """What to fit to; rows of weight 0 count as absent. Unless ``reset`` they must be like those that were fitted."""
+    """What to fit to; rows of weight 0 count as absent. Unless ``reset`` they must be like
+    those that were fitted.
+    """
     check_method(learner)
-    X, y = validate_data(learner, X, y, dtype=np.float64, order="C", ensure_all_finite=False, reset=reset)
+    X, y = validate_data(
+        learner, X, y, dtype=np.float64, order="C", ensure_all_finite=False, reset=reset
+    )
     _refuse_missing(learner, X)
     check_classification_targets(y)
     weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
@@ -40,7 +46,9 @@ def fit_rows(learner: Any, X: Any, y: Any, sample_weight: Any, *, reset: bool = 
     if classes.size < 2:
         raise ValueError("y holds one class only: a classifier needs rows of at least two classes")
     if not (reset or np.array_equal(classes, learner.classes_)):
-        raise ValueError(f"y holds the classes {classes.tolist()}, fitted were {learner.classes_.tolist()}")
+        raise ValueError(
+            f"y holds the classes {classes.tolist()}, fitted were {learner.classes_.tolist()}"
+        )
     _check_thresholds(learner.thresholds, X.shape[1])
     return Rows(X, labels, classes, weights, bool((weights == weights[0]).all()))
 
@@ -58,7 +66,9 @@ def check_method(learner: Any) -> None:
     if learner.method not in METHODS:
         raise ValueError(f"method must be 'auto', 'exact' or 'binned', not {learner.method!r}")
     if learner.method == "exact" and learner.thresholds is not None:
-        raise ValueError("method='exact' tries every cut, but thresholds= names the cuts: leave one of them out")
+        raise ValueError(
+            "method='exact' tries every cut, but thresholds= names the cuts: leave one of them out"
+        )
 
 
 def count_thresholds(thresholds: Any) -> int | None:
@@ -86,8 +96,12 @@ def _refuse_missing(learner: Any, X: Array) -> None:
     names = getattr(learner, "feature_names_in_", None)
     name = column if names is None else repr(names[column])
     if np.isnan(X[:, column]).any():
-        raise ValueError(f"X has missing values (NaN) in column {name}: fill them in or leave the rows out first")
-    raise ValueError(f"X has infinite values (inf) in column {name}: replace them by finite numbers first")
+        raise ValueError(
+            f"X has missing values (NaN) in column {name}: fill them in or leave the rows out first"
+        )
+    raise ValueError(
+        f"X has infinite values (inf) in column {name}: replace them by finite numbers first"
+    )
 
 
 def _check_thresholds(thresholds: Any, d: int) -> None:
@@ -95,6 +109,9 @@ def _check_thresholds(thresholds: Any, d: int) -> None:
         return
     given = np.asarray(thresholds, dtype=float)
     if given.ndim not in (1, 2) or given.size == 0 or (given.ndim == 2 and given.shape[0] != d):
-        raise ValueError(f"thresholds must be an array (k,) for all columns or ({d}, k), not of shape {given.shape}")
+        raise ValueError(
+            f"thresholds must be an array (k,) for all columns or ({d}, k), not of shape"
+            f" {given.shape}"
+        )
     if given.shape[-1] > BINS or not np.isfinite(given).all():
         raise ValueError(f"thresholds must be at most {BINS} finite numbers per column")

@@ -1,14 +1,16 @@
 """AdaBoost's rounds, compiled: imported when a learner is fitted, never before.
 
-After a round the weights of the rows that its stump gets wrong grow by (1 − ε)/ε (times K − 1 for K classes) and the others
-stay: only those rows are touched, and the sum W of all weights grows. *Binned*: the sums of weights in every bin are kept
-from round to round and only changed by the rows touched, a byte a row and column. *Sorted*: rows stand presorted by every
-column, and each round sums along all of them.
+After a round the weights of the rows that its stump gets wrong grow by (1 − ε)/ε (times K − 1 for K
+classes) and the others stay: only those rows are touched, and the sum W of all weights grows.
+*Binned*: the sums of weights in every bin are kept from round to round and only changed by the rows
+touched, a byte a row and column. *Sorted*: rows stand presorted by every column, and each round
+sums along all of them.
 
-For two classes, weights are signed by the label: a cut with the signed sum s below it errs on (W − |2s − S|)/2, S being the
-signed sum of all. For more, sums are kept class by class, and a cut errs on all but the heaviest class of either side.
-Errors that differ by less than 1e-10·W are ties; the first column's lowest cut wins them, and predicting one class
-everywhere wins only where every cut is worse.
+For two classes, weights are signed by the label: a cut with the signed sum s below it errs on (W −
+|2s − S|)/2, S being the signed sum of all. For more, sums are kept class by class, and a cut errs
+on all but the heaviest class of either side. Errors that differ by less than 1e-10·W are ties; the
+first column's lowest cut wins them, and predicting one class everywhere wins only where every cut
+is worse.
 """
 
 from __future__ import annotations
@@ -71,7 +73,9 @@ def run(columns: Columns, labels: Array, classes: int, weights: Array, rounds: i
     labels = labels.astype(np.int64)
     weights = weights / weights.sum()
     signed = np.where(labels == 1, weights, -weights) if classes == 2 else weights
-    return Rounds(*_boost(numbers, rows, order, ends, first, last, bins, labels, classes, signed, rounds))
+    return Rounds(
+        *_boost(numbers, rows, order, ends, first, last, bins, labels, classes, signed, rounds)
+    )
 
 
 def replay(
@@ -85,9 +89,13 @@ def replay(
     above: Array,
     alphas: Array,
 ) -> tuple[Array, Array, Array]:
-    """The ``errors``, ``wrong`` and ``margins`` of `Rounds`, told by the stumps and rows X (n, d) of positive weight."""
+    """The ``errors``, ``wrong`` and ``margins`` of `Rounds`, told by the stumps and rows X (n,
+    d) of positive weight.
+    """
     stumps = (features, thresholds, below, above, alphas)
-    return _replay(np.asfortranarray(X), labels.astype(np.int64), classes, weights / weights.sum(), *stumps)
+    return _replay(
+        np.asfortranarray(X), labels.astype(np.int64), classes, weights / weights.sum(), *stumps
+    )
 
 
 @numba.njit(cache=True)
@@ -100,7 +108,9 @@ def _replay(X, labels, classes, weights, features, thresholds, below, above, alp
         votes += alphas[t]
         stump = (X[:, features[t]], thresholds[t], below[t], above[t])
         if classes == 2:
-            wrong[t], count = _vote_of_two(scores[0], stump, alphas[t], labels, touched, MARGINS / votes, margins[t])
+            wrong[t], count = _vote_of_two(
+                scores[0], stump, alphas[t], labels, touched, MARGINS / votes, margins[t]
+            )
         else:
             wrong[t], count = _vote(scores, stump, alphas[t], labels, touched)
         errors[t] = weights[touched[:count]].sum()
@@ -111,7 +121,9 @@ def _replay(X, labels, classes, weights, features, thresholds, below, above, alp
 
 @numba.njit(cache=True)
 def find_bins(X, edges):
-    """(n, d) uint8: how many of a column's edges (d, 255), padded by infinity, lie below each value."""
+    """(n, d) uint8: how many of a column's edges (d, 255), padded by infinity, lie below each
+    value.
+    """
     bins = np.empty(X.shape, dtype=np.uint8)
     for i in range(X.shape[0]):
         for j in range(X.shape[1]):
@@ -162,12 +174,20 @@ def _boost(numbers, rows, order, ends, first, last, bins, labels, classes, signe
         if t == 0 and not has_edge:
             alpha, stopped = 1.0, NO_EDGE
         stump = (numbers[j], c if c >= 0 else last[j], below[t], above[t])
-        if t == 0 and epsilon <= LEAST_ERROR and _errors(stump, labels) == 0:  # not so if rows weigh next to nothing
+        # not so if rows weigh next to nothing
+        if t == 0 and epsilon <= LEAST_ERROR and _errors(stump, labels) == 0:
             alpha, stopped = 1.0, PERFECT
-        features[t], cuts[t], errors[t], alphas[t] = j, c, epsilon if stopped != PERFECT else 0.0, alpha
+        features[t], cuts[t], errors[t], alphas[t] = (
+            j,
+            c,
+            epsilon if stopped != PERFECT else 0.0,
+            alpha,
+        )
         made, votes = t + 1, votes + alpha
         if classes == 2:
-            wrong[t], count = _vote_of_two(scores[0], stump, alpha, labels, touched, MARGINS / votes, margins[t])
+            wrong[t], count = _vote_of_two(
+                scores[0], stump, alpha, labels, touched, MARGINS / votes, margins[t]
+            )
         else:
             wrong[t], count = _vote(scores, stump, alpha, labels, touched)
         if stopped != ROUNDS:
@@ -193,7 +213,9 @@ def _errors(stump, labels):
 
 @numba.njit(cache=True)
 def _add(sums, totals, rows, touched, changes, kind):
-    """Add the changes of the rows touched to the totals and to the bins they are in; the sum of the weights' changes."""
+    """Add the changes of the rows touched to the totals and to the bins they are in; the sum of
+    the weights' changes.
+    """
     grown = 0.0
     for k in range(touched.shape[0]):
         totals[kind[touched[k]]] += changes[k]
@@ -220,7 +242,9 @@ def _error(left, totals, weight):
 
 @numba.njit(cache=True)
 def _best_bin(sums, first, last, totals, best_left, weight):
-    """Error, column and cut of the best stump, from the sums of bins; leaves the sums below it in ``best_left``."""
+    """Error, column and cut of the best stump, from the sums of bins; leaves the sums below it
+    in ``best_left``.
+    """
     best, feature, cut, left = np.inf, 0, -1, np.empty_like(totals)
     for j in range(sums.shape[1]):
         left[:] = 0.0
@@ -253,7 +277,9 @@ def _best_sorted(order, ends, signed, kind, totals, best_left, weight):
 
 @numba.njit(cache=True)
 def _best_sorted_of_two(order, ends, signed, totals, best_left, weight):
-    """The best stump for two classes, along the presorted rows: the largest |2s − S|, without arrays."""
+    """The best stump for two classes, along the presorted rows: the largest |2s − S|, without
+    arrays.
+    """
     best, feature, cut, total = -np.inf, 0, -1, totals[0]
     for j in range(order.shape[0]):
         s, c = 0.0, 0
@@ -287,9 +313,11 @@ def _heaviest(sums):
 
 @numba.njit(cache=True)
 def _vote_of_two(scores, stump, alpha, labels, touched, scale, counts):
-    """Add a stump's vote to the scores; count the rows that the vote now gets wrong, and list those that the stump does.
+    """Add a stump's vote to the scores; count the rows that the vote now gets wrong, and list those
+    that the stump does.
 
-    ``counts`` gets the rows whose margin is at most θ, for every θ; a margin within 1e-9 of θ counts as at most θ.
+    ``counts`` gets the rows whose margin is at most θ, for every θ; a margin within 1e-9 of θ
+    counts as at most θ.
     """
     column, level, below, above = stump
     wrong, count = 0, 0
@@ -309,7 +337,9 @@ def _vote_of_two(scores, stump, alpha, labels, touched, scale, counts):
 
 @numba.njit(cache=True)
 def _vote(scores, stump, alpha, labels, touched):
-    """Add a stump's votes to the scores (K, n) of more than two classes, and count errors, without margins."""
+    """Add a stump's votes to the scores (K, n) of more than two classes, and count errors,
+    without margins.
+    """
     column, level, below, above = stump
     wrong, count = 0, 0
     for i in range(labels.shape[0]):

@@ -21,7 +21,8 @@ Array = npt.NDArray[Any]
 
 
 class DecisionStump(ClassifierMixin, Learner):
-    """One class where x_j ≤ b and one where x_j > b, or the same everywhere: what errs least on the weighted rows.
+    """One class where x_j ≤ b and one where x_j > b, or the same everywhere: what errs least on the
+    weighted rows.
 
     Parameters
     ----------
@@ -52,7 +53,11 @@ class DecisionStump(ClassifierMixin, Learner):
     saved_as = "decision-stump/1"
 
     def __init__(
-        self, *, method: Literal["auto", "exact", "binned"] = "auto", thresholds: Any = None, delta: float = 0.05
+        self,
+        *,
+        method: Literal["auto", "exact", "binned"] = "auto",
+        thresholds: Any = None,
+        delta: float = 0.05,
     ) -> None:
         self.method = method
         self.thresholds = thresholds
@@ -84,14 +89,20 @@ class DecisionStump(ClassifierMixin, Learner):
         columns = number_columns(rows.X, self.method, self.thresholds)
         made = run(columns, rows.labels, rows.classes.size, rows.weights, 1)
         self.classes_ = rows.classes
-        self.feature_, self.below_, self.above_ = int(made.features[0]), int(made.below[0]), int(made.above[0])
+        self.feature_, self.below_, self.above_ = (
+            int(made.features[0]),
+            int(made.below[0]),
+            int(made.above[0]),
+        )
         self.threshold_ = columns.threshold(self.feature_, int(made.cuts[0]))
         self.error_ = float(made.errors[0])
         self.facts_ = {**shared_facts(self, rows), "training_errors": self._training_errors(rows)}
         return self
 
     def measure_again(self, X: Any, y: Any = None, sample_weight: Any = None) -> dict[str, Any]:
-        """The record's fields that the fitted model and the rows it was fitted on tell, measured again."""
+        """The record's fields that the fitted model and the rows it was fitted on tell,
+        measured again.
+        """
         rows = fit_rows(self, X, y, sample_weight, reset=False)
         return {**shared_facts(self, rows), "training_errors": self._training_errors(rows)}
 
@@ -100,12 +111,18 @@ class DecisionStump(ClassifierMixin, Learner):
 
     @property
     def record_(self) -> StumpRecord:
-        """What happened in the fit; models of version 0.2 kept the number of stumps, not of thresholds."""
+        """What happened in the fit; models of version 0.2 kept the number of stumps, not of
+        thresholds.
+        """
         check_is_fitted(self, "facts_")
-        return StumpRecord.read({"thresholds": count_thresholds(self.thresholds), **self.facts_}, strict=False)
+        return StumpRecord.read(
+            {"thresholds": count_thresholds(self.thresholds), **self.facts_}, strict=False
+        )
 
     def decision_function(self, X: Any) -> Array:
-        """1 for the second of two classes and −1 for the first (n,); else 1 for the class answered, and 0 (n, K)."""
+        """1 for the second of two classes and −1 for the first (n,); else 1 for the class
+        answered, and 0 (n, K).
+        """
         answers = self._answer(X)
         if self.classes_.size == 2:
             return 2.0 * answers - 1.0

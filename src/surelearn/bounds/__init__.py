@@ -1,7 +1,7 @@
 """Theorems: numbers in, numbers out.
 
-Every bound is a pure function with its reference and assumptions attached: ``hoeffding(0.03, 1000, 0.05)`` is a number,
-``hoeffding.certify(0.03, 1000, 0.05)`` a claim. `theorems()` lists them all.
+Every bound is a pure function with its reference and assumptions attached: ``hoeffding(0.03, 1000,
+0.05)`` is a number, ``hoeffding.certify(0.03, 1000, 0.05)`` a claim. `theorems()` lists them all.
 """
 
 from __future__ import annotations
@@ -59,7 +59,12 @@ from surelearn.bounds.holdout import (
     paired_difference,
 )
 from surelearn.bounds.logistic import logistic_lipschitz, logistic_loss_bound, sgd_lipschitz
-from surelearn.bounds.margin import boosting_margin_finite, boosting_margin_vc, rademacher_margin, smallest_margin
+from surelearn.bounds.margin import (
+    boosting_margin_finite,
+    boosting_margin_vc,
+    rademacher_margin,
+    smallest_margin,
+)
 from surelearn.bounds.optimality import (
     beta_near_minimizer,
     distance_from_gap,
@@ -97,7 +102,12 @@ from surelearn.bounds.privacy import (
     laplace_mechanism,
     randomized_response,
 )
-from surelearn.bounds.ridge import beta_ridge_removed, padded_norm, ridge_loss_bound, ridge_loss_change
+from surelearn.bounds.ridge import (
+    beta_ridge_removed,
+    padded_norm,
+    ridge_loss_bound,
+    ridge_loss_change,
+)
 from surelearn.bounds.robust_regression import (
     beta_huber,
     column_perturbations,

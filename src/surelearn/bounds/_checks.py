@@ -1,4 +1,6 @@
-"""What the bounds ask of their inputs; every refusal names the argument and says what it must be."""
+"""What the bounds ask of their inputs; every refusal names the argument and says what it must
+be.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,10 @@ def confidence(value: npt.ArrayLike, name: str = "delta") -> npt.NDArray[np.floa
     if ((array > 0) & (array < 1e-305)).any():
         raise ValueError(f"{name} must be at least 1e-305, not {array[array > 0].min():g}")
     if (array <= 0).any() or (array >= 1).any():
-        raise ValueError(f"{name} must lie strictly between 0 and 1, not {array.flat[np.argmax(abs(array - 0.5))]:g}")
+        raise ValueError(
+            f"{name} must lie strictly between 0 and 1, not"
+            f" {array.flat[np.argmax(abs(array - 0.5))]:g}"
+        )
     return array
 
 
@@ -79,16 +84,22 @@ def count(name: str, value: npt.ArrayLike, least: int = 0) -> npt.NDArray[np.flo
 def terms(size: float) -> None:
     """Refuse a sum that would take all memory."""
     if size > MOST_TERMS:
-        raise ValueError(f"this takes a sum of {size:g} terms, and more than {MOST_TERMS:g} are not added")
+        raise ValueError(
+            f"this takes a sum of {size:g} terms, and more than {MOST_TERMS:g} are not added"
+        )
 
 
-def sample(name: str, value: npt.ArrayLike, low: float = 0.0, high: float = 1.0, least: int = 1) -> npt.NDArray[np.float64]:
+def sample(
+    name: str, value: npt.ArrayLike, low: float = 0.0, high: float = 1.0, least: int = 1
+) -> npt.NDArray[np.float64]:
     """A one-dimensional sample of at least ``least`` numbers in [low, high]."""
     array = between(name, value, low, high)
     if array.ndim != 1:
         raise ValueError(f"{name} must be one-dimensional, not {array.ndim}-dimensional")
     if array.size < least:
-        raise ValueError(f"{name} must hold at least {least} number{'s' * (least != 1)}, not {array.size}")
+        raise ValueError(
+            f"{name} must hold at least {least} number{'s' * (least != 1)}, not {array.size}"
+        )
     return array
 
 

@@ -46,4 +46,5 @@ def mean_gain(inputs: Mapping[str, Any]) -> float | None:
 
 
 def _mean(losses: Any) -> float:
-    return float(np.mean(cast("npt.NDArray[np.float64]", losses)))  # asks losses that are kept apart for their mean
+    # asks losses that are kept apart for their mean
+    return float(np.mean(cast("npt.NDArray[np.float64]", losses)))

@@ -1,4 +1,6 @@
-"""The five documents that surelearn implements, as theorems cite them; docs/bibliography.rst has them in full."""
+"""The five documents that surelearn implements, as theorems cite them; docs/bibliography.rst
+has them in full.
+"""
 
 STABILITY = "L. Wang, Lecture 8: Algorithm Stability and Generalization"
 REGULARIZATION = "A. Grissom II, Prediction and Logistic Regression (2022)"

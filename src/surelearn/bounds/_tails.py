@@ -1,6 +1,7 @@
 """Tails of the binomial and hypergeometric distributions, and their inversion, in log space.
 
-Unions over many subsets or labelings push δ far below the smallest float, so everything here takes ``log_delta``.
+Unions over many subsets or labelings push δ far below the smallest float, so everything here takes
+``log_delta``.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from surelearn.bounds import _checks as check
 from surelearn.bounds._special import betainccinv, gammaln, rel_entr
 
 _STEPS = 64  # halvings of [0, 1]: past the spacing of floats
-_SMALLEST = math.log(1e-80)  # below about 1e-107 SciPy's inverse beta function errs, also to the unsound side
+# below about 1e-107 SciPy's inverse beta function errs, also to the unsound side
+_SMALLEST = math.log(1e-80)
 
 
 def log_choose(n: npt.ArrayLike, k: npt.ArrayLike) -> Any:
@@ -33,8 +35,12 @@ def log_sum_exp(terms: npt.NDArray[np.float64]) -> float:
 
 
 def kl_inverse(risk: npt.ArrayLike, budget: npt.ArrayLike) -> Any:
-    """The largest p with kl(risk ‖ p) ≤ budget, by halving; the upper end of the last bracket, so never too small."""
-    risk, budget = np.broadcast_arrays(np.asarray(risk, dtype=float), np.asarray(budget, dtype=float))
+    """The largest p with kl(risk ‖ p) ≤ budget, by halving; the upper end of the last bracket,
+    so never too small.
+    """
+    risk, budget = np.broadcast_arrays(
+        np.asarray(risk, dtype=float), np.asarray(budget, dtype=float)
+    )
     low, high = np.array(risk), np.ones(risk.shape)
     for _ in range(_STEPS):
         middle = (low + high) / 2
@@ -51,7 +57,9 @@ def log_binomial_cdf(k: int, n: int, p: float) -> float:
 
 
 def log_hypergeometric_cdf(k: int, total: int, marked: int, drawn: int) -> float:
-    """Natural logarithm of P(at most k of those drawn are marked), drawing from ``total`` of which ``marked`` are."""
+    """Natural logarithm of P(at most k of those drawn are marked), drawing from ``total`` of
+    which ``marked`` are.
+    """
     check.terms(min(k, marked, drawn) - max(0, drawn - (total - marked)))
     i = np.arange(max(0, drawn - (total - marked)), min(k, marked, drawn) + 1)
     if i.size == 0:
@@ -61,7 +69,9 @@ def log_hypergeometric_cdf(k: int, total: int, marked: int, drawn: int) -> float
 
 
 def binomial_tail_inversion(errors: int, n: int, log_delta: float) -> float:
-    """The largest p with P(Binomial(n, p) ≤ errors) ≥ e^{log_delta}: Clopper and Pearson's upper end."""
+    """The largest p with P(Binomial(n, p) ≤ errors) ≥ e^{log_delta}: Clopper and Pearson's
+    upper end.
+    """
     if errors >= n:
         return 1.0
     if errors == 0:
@@ -79,7 +89,9 @@ def binomial_tail_inversion(errors: int, n: int, log_delta: float) -> float:
 
 
 def hypergeometric_tail_inversion(errors: int, n: int, total: int, log_delta: float) -> int:
-    """The largest K with P(at most ``errors`` of n drawn are marked | K of ``total`` marked) ≥ e^{log_delta}."""
+    """The largest K with P(at most ``errors`` of n drawn are marked | K of ``total`` marked) ≥
+    e^{log_delta}.
+    """
     low, high = errors, total + 1  # the probability is 1 at K = errors and falls with K
     while high - low > 1:
         middle = (low + high) // 2

@@ -20,12 +20,13 @@ FIXED_ROUNDS = "the number of rounds was fixed beforehand"
 
 
 def log_growth_of_stump_votes(n: npt.ArrayLike, rounds: npt.ArrayLike, d: npt.ArrayLike) -> Value:
-    """The logarithm of how many labelings of n points in R^d the signs of Σ_{t ≤ T} α_t·h_t can realize, h_t stumps.
+    """The logarithm of how many labelings of n points in R^d the signs of Σ_{t ≤ T} α_t·h_t can
+    realize, h_t stumps.
 
-    Stumps and constants label n points in at most N = d(n − 1) + 1 ways up to sign; signs go into the α's,
-    equal labelings into one. So a vote is a halfspace through 0 over some T of N labelings:
-    ln C(N, T) + ln Σ_{i ≤ T} C(n, i), and never more than n·ln 2. The growth function behind Theorem 3.3,
-    (en/T)^T·Π_H(n)^T, also counts repetitions, orders and signs.
+    Stumps and constants label n points in at most N = d(n − 1) + 1 ways up to sign; signs go into
+    the α's, equal labelings into one. So a vote is a halfspace through 0 over some T of N
+    labelings: ln C(N, T) + ln Σ_{i ≤ T} C(n, i), and never more than n·ln 2. The growth function
+    behind Theorem 3.3, (en/T)^T·Π_H(n)^T, also counts repetitions, orders and signs.
 
     Examples
     --------
@@ -40,7 +41,8 @@ def log_growth_of_stump_votes(n: npt.ArrayLike, rounds: npt.ArrayLike, d: npt.Ar
 
 @theorem(
     "boosting, tail inversion",
-    "J.-S. Leboeuf, F. LeBlanc and M. Marchand, arXiv:2111.00062 (2021), Theorem 8, for votes of stumps",
+    "J.-S. Leboeuf, F. LeBlanc and M. Marchand, arXiv:2111.00062 (2021), Theorem 8, for votes of"
+    " stumps",
     assumes=(IID, FIXED_CLASS, BINARY, FIXED_ROUNDS),
     claims=at_most("risk", measured=measured.error_rate),
     example={"errors": 600, "n": 6000, "delta": 0.05, "rounds": 10, "d": 12},
@@ -53,15 +55,17 @@ def boosting_tail_inversion(
     d: npt.ArrayLike,
     ghost: npt.ArrayLike | None = None,
 ) -> Value:
-    """Risk of a vote of T stumps in R^d: `hypergeometric_tail_inversion` with the growth function of such votes.
+    """Risk of a vote of T stumps in R^d: `hypergeometric_tail_inversion` with the growth function
+    of such votes.
 
-    With a ghost sample of g rows, M = n + g and δ' = δ/(4·Π(M)), Π by `log_growth_of_stump_votes`, let K be the largest
-    number of errors among M rows that shows at most ``errors`` among n of them with probability ≥ δ'. Then
-    R ≤ max(1, K − errors)/g.
+    With a ghost sample of g rows, M = n + g and δ' = δ/(4·Π(M)), Π by `log_growth_of_stump_votes`,
+    let K be the largest number of errors among M rows that shows at most ``errors`` among n of them
+    with probability ≥ δ'. Then R ≤ max(1, K − errors)/g.
 
     Parameters
     ----------
-    ghost : rows of the ghost sample, fixed before seeing ``errors`` (it may depend on n, T, d and δ); by default 4n
+    ghost : rows of the ghost sample, fixed before seeing ``errors`` (it may depend on n, T, d and
+        δ); by default 4n
 
     Examples
     --------

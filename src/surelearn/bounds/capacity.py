@@ -1,7 +1,8 @@
 """Bounds that hold for every predictor of a class at once, and the sizes of classes.
 
-They need no held-back rows: the class, not the sample, is what was fixed beforehand. They pay for its richness and are
-often vacuous; they are kept because the thesis compares them and because they explain why held-back rows are worth more.
+They need no held-back rows: the class, not the sample, is what was fixed beforehand. They pay for
+its richness and are often vacuous; they are kept because the thesis compares them and because they
+explain why held-back rows are worth more.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ from surelearn.bounds._tails import log_choose, log_sum_exp
 from surelearn.bounds.holdout import IID
 from surelearn.claim import ALWAYS, at_most, equal, theorem
 
-FIXED_CLASS = "the class of predictors and every choice of preprocessing were fixed before seeing the rows"
+FIXED_CLASS = (
+    "the class of predictors and every choice of preprocessing were fixed before seeing the rows"
+)
 BINARY = "two classes, unweighted rows"
 
 
@@ -32,7 +35,9 @@ BINARY = "two classes, unweighted rows"
     claims=at_most("risk", measured=measured.risk),
     example={"risk": 0.05, "n": 1000, "delta": 0.05, "size": 100},
 )
-def finite_class(risk: npt.ArrayLike, n: npt.ArrayLike, delta: npt.ArrayLike, size: npt.ArrayLike) -> Value:
+def finite_class(
+    risk: npt.ArrayLike, n: npt.ArrayLike, delta: npt.ArrayLike, size: npt.ArrayLike
+) -> Value:
     """Risk of any member of a finite class: risk + √((ln size + ln(1/δ)) / 2n).
 
     Examples
@@ -52,8 +57,11 @@ def finite_class(risk: npt.ArrayLike, n: npt.ArrayLike, delta: npt.ArrayLike, si
     claims=at_most("risk", measured=measured.risk),
     example={"risk": 0.05, "n": 60000, "delta": 0.05, "log_growth": 50.0},
 )
-def growth_function_bound(risk: npt.ArrayLike, n: npt.ArrayLike, delta: npt.ArrayLike, log_growth: npt.ArrayLike) -> Value:
-    """Risk of any member of a class whose growth function at n is e^log_growth: risk + √(32(ln(8/δ) + ln Π(n)) / n).
+def growth_function_bound(
+    risk: npt.ArrayLike, n: npt.ArrayLike, delta: npt.ArrayLike, log_growth: npt.ArrayLike
+) -> Value:
+    """Risk of any member of a class whose growth function at n is e^log_growth: risk + √(32(ln(8/δ)
+    + ln Π(n)) / n).
 
     Examples
     --------
@@ -72,11 +80,16 @@ def growth_function_bound(risk: npt.ArrayLike, n: npt.ArrayLike, delta: npt.Arra
     claims=at_most("growth function", holds=ALWAYS, trivial=None, unit="number"),
     example={"n": 10, "vc_dimension": 3},
 )
-def sauer(n: npt.ArrayLike, vc_dimension: npt.ArrayLike, form: Literal["sum", "power"] = "sum", log: bool = False) -> Value:
+def sauer(
+    n: npt.ArrayLike,
+    vc_dimension: npt.ArrayLike,
+    form: Literal["sum", "power"] = "sum",
+    log: bool = False,
+) -> Value:
     """How many labelings of n points a class of VC dimension d can realize at most.
 
-    ``form="sum"`` is Σ_{i ≤ d} C(n, i); ``form="power"`` the weaker (en/d)^d, for n ≥ d ≥ 1. ``log=True`` gives the
-    natural logarithm, which does not overflow.
+    ``form="sum"`` is Σ_{i ≤ d} C(n, i); ``form="power"`` the weaker (en/d)^d, for n ≥ d ≥ 1.
+    ``log=True`` gives the natural logarithm, which does not overflow.
 
     Examples
     --------
@@ -122,8 +135,11 @@ def _log_sauer_sum(n: float, d: float) -> float:
     claims=at_most("risk", measured=measured.risk),
     example={"risk": 0.05, "n": 600, "delta": 0.05, "vc_dimension": 7},
 )
-def vc(risk: npt.ArrayLike, n: npt.ArrayLike, delta: npt.ArrayLike, vc_dimension: npt.ArrayLike) -> Value:
-    """Risk of any member of a class of VC dimension d: risk + √(32(ln(8/δ) + d·ln(en/d)) / n), for n ≥ d ≥ 1.
+def vc(
+    risk: npt.ArrayLike, n: npt.ArrayLike, delta: npt.ArrayLike, vc_dimension: npt.ArrayLike
+) -> Value:
+    """Risk of any member of a class of VC dimension d: risk + √(32(ln(8/δ) + d·ln(en/d)) / n), for
+    n ≥ d ≥ 1.
 
     Examples
     --------
@@ -135,15 +151,20 @@ def vc(risk: npt.ArrayLike, n: npt.ArrayLike, delta: npt.ArrayLike, vc_dimension
 
 @theorem(
     "Vapnik, relative deviation",
-    f"V. Vapnik, Statistical Learning Theory (1998), Theorem 4.4 with (4.24); the form behind Table 5.2 of {THESIS}",
+    "V. Vapnik, Statistical Learning Theory (1998), Theorem 4.4 with (4.24); the form behind Table"
+    f" 5.2 of {THESIS}",
     assumes=(IID, FIXED_CLASS, BINARY),
     claims=at_most("risk", measured=measured.risk),
     example={"risk": 0.05, "n": 6000, "delta": 0.05, "vc_dimension": 7},
 )
-def vapnik(risk: npt.ArrayLike, n: npt.ArrayLike, delta: npt.ArrayLike, vc_dimension: npt.ArrayLike) -> Value:
-    """Risk of any member of a class of VC dimension d, by relative deviation: tighter than `vc` at small risks.
+def vapnik(
+    risk: npt.ArrayLike, n: npt.ArrayLike, delta: npt.ArrayLike, vc_dimension: npt.ArrayLike
+) -> Value:
+    """Risk of any member of a class of VC dimension d, by relative deviation: tighter than `vc` at
+    small risks.
 
-    With E = 4(d(ln(2n/d) + 1) + ln(4/δ))/n, from (R − risk)² ≤ E·R: risk + (E/2)(1 + √(1 + 4·risk/E)).
+    With E = 4(d(ln(2n/d) + 1) + ln(4/δ))/n, from (R − risk)² ≤ E·R: risk + (E/2)(1 + √(1 +
+    4·risk/E)).
 
     Examples
     --------
@@ -173,14 +194,16 @@ def hypergeometric_tail_inversion(
 ) -> Value:
     """Risk of any member of a class of VC dimension d, without relaxing the ghost-sample argument.
 
-    With a ghost sample of g rows, M = n + g and δ' = δ/(4·Σ_{i ≤ d} C(M, i)), let K be the largest number of errors
-    among M rows that shows at most ``errors`` among n of them with probability ≥ δ'. Then R ≤ max(1, K − errors)/g: some
-    bad predictor has at least g·R ghost errors with probability > ¼ (Greenberg and Mohri 2014, for R > 1/g), and then
-    more than K among M, which for one labeling has probability < δ'.
+    With a ghost sample of g rows, M = n + g and δ' = δ/(4·Σ_{i ≤ d} C(M, i)), let K be the largest
+    number of errors among M rows that shows at most ``errors`` among n of them with probability ≥
+    δ'. Then R ≤ max(1, K − errors)/g: some bad predictor has at least g·R ghost errors with
+    probability > ¼ (Greenberg and Mohri 2014, for R > 1/g), and then more than K among M, which for
+    one labeling has probability < δ'.
 
     Parameters
     ----------
-    ghost : rows of the ghost sample, fixed before seeing ``errors`` (it may depend on n, d and δ); by default 4n
+    ghost : rows of the ghost sample, fixed before seeing ``errors`` (it may depend on n, d and δ);
+        by default 4n
 
     Examples
     --------
@@ -215,11 +238,13 @@ def structural_risk(
     vc_dimension: npt.ArrayLike,
     index: npt.ArrayLike,
 ) -> Value:
-    """`vc` for the index-th of a sequence of classes, valid for whichever class is chosen: δ_j = 6δ/(π²j²).
+    """`vc` for the index-th of a sequence of classes, valid for whichever class is chosen: δ_j =
+    6δ/(π²j²).
 
-    Choosing among classes costs a union over them, which the thesis' step 4 leaves out; Σ δ_j = δ pays it. The choice
-    that minimizes this bound is strongly universally consistent (Theorem 2.5) if the classes' best risks tend to the
-    Bayes risk and Σ_j e^{−V_j} < ∞: the dimensions must grow, and fast enough.
+    Choosing among classes costs a union over them, which the thesis' step 4 leaves out; Σ δ_j = δ
+    pays it. The choice that minimizes this bound is strongly universally consistent (Theorem 2.5)
+    if the classes' best risks tend to the Bayes risk and Σ_j e^{−V_j} < ∞: the dimensions must
+    grow, and fast enough.
 
     Parameters
     ----------
@@ -236,15 +261,17 @@ def structural_risk(
 
 @theorem(
     "VC dimension of stumps",
-    "S. Gey, Statist. Probab. Lett. 138 (2018), Vapnik–Chervonenkis dimension of axis-parallel cuts",
+    "S. Gey, Statist. Probab. Lett. 138 (2018), Vapnik–Chervonenkis dimension of axis-parallel"
+    " cuts",
     claims=equal("VC dimension"),
     example={"d": 12},
 )
 def vc_dimension_of_stumps(d: npt.ArrayLike) -> Value:
     """Exact VC dimension of decision stumps in R^d: the largest k with C(k, ⌊k/2⌋) ≤ 2d.
 
-    Sets of size ⌊k/2⌋ form the largest antichain of labelings, and one axis shows at most two of them. The thesis'
-    counting argument (eq. 3.4) gives only an upper bound, 7 in R¹² where 6 is exact.
+    Sets of size ⌊k/2⌋ form the largest antichain of labelings, and one axis shows at most two of
+    them. The thesis' counting argument (eq. 3.4) gives only an upper bound, 7 in R¹² where 6 is
+    exact.
 
     Examples
     --------
@@ -309,7 +336,8 @@ def vc_dimension_of_halfspaces(d: npt.ArrayLike, intercept: bool = True) -> Valu
 def vc_dimension_of_sigmoid_network(
     parameters: npt.ArrayLike, operations: npt.ArrayLike, exponentials: npt.ArrayLike | None = None
 ) -> Value:
-    """VC dimension of functions computed from w parameters in t operations (arithmetic, jumps, exponentials).
+    """VC dimension of functions computed from w parameters in t operations (arithmetic, jumps,
+    exponentials).
 
     t²w(w + 19·log₂(9w)); with at most q exponentials (w(q + 1))² + 11w(q + 1)(t + log₂(9w(q + 1))).
 
@@ -328,19 +356,28 @@ def vc_dimension_of_sigmoid_network(
 @theorem(
     "VC dimension of two-layer sigmoid networks on integers",
     f"{THESIS}, Theorem 4.2; M. Anthony and P. Bartlett (1999), Theorem 8.11",
-    assumes=("inputs are whole numbers in {−k, …, k}", "two layers, sigmoid units, a linear threshold output"),
+    assumes=(
+        "inputs are whole numbers in {−k, …, k}",
+        "two layers, sigmoid units, a linear threshold output",
+    ),
     claims=at_most("VC dimension", holds=ALWAYS, trivial=None, unit="number"),
     example={"parameters": 1000, "inputs_per_unit": 784, "k": 128},
 )
-def vc_dimension_of_two_layer_sigmoid(parameters: npt.ArrayLike, inputs_per_unit: npt.ArrayLike, k: npt.ArrayLike) -> Value:
-    """VC dimension of a two-layer sigmoid network on integer inputs of size at most k: 2W·log₂(60·N·k).
+def vc_dimension_of_two_layer_sigmoid(
+    parameters: npt.ArrayLike, inputs_per_unit: npt.ArrayLike, k: npt.ArrayLike
+) -> Value:
+    """VC dimension of a two-layer sigmoid network on integer inputs of size at most k:
+    2W·log₂(60·N·k).
 
     Examples
     --------
     >>> round(vc_dimension_of_two_layer_sigmoid(1000, 784, 128))
     45043
     """
-    w, fan_in = check.count("parameters", parameters, 1), check.count("inputs_per_unit", inputs_per_unit, 1)
+    w, fan_in = (
+        check.count("parameters", parameters, 1),
+        check.count("inputs_per_unit", inputs_per_unit, 1),
+    )
     return check.plain(2 * w * np.log2(60 * fan_in * check.count("k", k, 1)))
 
 
@@ -352,9 +389,14 @@ def vc_dimension_of_two_layer_sigmoid(parameters: npt.ArrayLike, inputs_per_unit
     example={"risk": 0.0, "n": 60000, "delta": 0.05, "rounds": 10, "size": 1000},
 )
 def boosting_finite(
-    risk: npt.ArrayLike, n: npt.ArrayLike, delta: npt.ArrayLike, rounds: npt.ArrayLike, size: npt.ArrayLike
+    risk: npt.ArrayLike,
+    n: npt.ArrayLike,
+    delta: npt.ArrayLike,
+    rounds: npt.ArrayLike,
+    size: npt.ArrayLike,
 ) -> Value:
-    """Risk of a vote of T members of a finite class: risk + √(32(T·ln(en·size/T) + ln(8/δ)) / n), for n ≥ T.
+    """Risk of a vote of T members of a finite class: risk + √(32(T·ln(en·size/T) + ln(8/δ)) / n),
+    for n ≥ T.
 
     Examples
     --------
@@ -363,7 +405,9 @@ def boosting_finite(
     """
     n, t = check.count("n", n, 1), check.count("rounds", rounds, 1)
     check.require(n >= t, "n must be at least rounds")
-    return growth_function_bound(risk, n, delta, t * (1 + np.log(n * check.count("size", size, 1) / t)))
+    return growth_function_bound(
+        risk, n, delta, t * (1 + np.log(n * check.count("size", size, 1) / t))
+    )
 
 
 @theorem(
@@ -374,12 +418,17 @@ def boosting_finite(
     example={"risk": 0.0, "n": 600, "delta": 0.05, "rounds": 10, "vc_dimension": 7},
 )
 def boosting_vc(
-    risk: npt.ArrayLike, n: npt.ArrayLike, delta: npt.ArrayLike, rounds: npt.ArrayLike, vc_dimension: npt.ArrayLike
+    risk: npt.ArrayLike,
+    n: npt.ArrayLike,
+    delta: npt.ArrayLike,
+    rounds: npt.ArrayLike,
+    vc_dimension: npt.ArrayLike,
 ) -> Value:
     """Risk of a vote of T members of a class of VC dimension V, for n ≥ max(T, V).
 
-    risk + √(32(T(ln(en/T) + V·ln(en/V)) + ln(8/δ)) / n). The thesis' Table 5.1 leaves out both e's; this does not, and
-    gives 4.8310 where the table prints 4.3671 (`surelearn.papers.thesis` has the table's form).
+    risk + √(32(T(ln(en/T) + V·ln(en/V)) + ln(8/δ)) / n). The thesis' Table 5.1 leaves out both e's;
+    this does not, and gives 4.8310 where the table prints 4.3671 (`surelearn.papers.thesis` has the
+    table's form).
 
     Examples
     --------

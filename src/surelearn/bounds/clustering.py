@@ -21,7 +21,8 @@ PLAIN_SEEDING = "plain D² seeding, one candidate a step (greedy seeding is not 
     example={"k": 10},
 )
 def kmeans_plus_plus_ratio(k: npt.ArrayLike) -> Value:
-    """Expected cost of k-means++ seeds over the optimal cost: 8(ln k + 2), over the seeding's randomness.
+    """Expected cost of k-means++ seeds over the optimal cost: 8(ln k + 2), over the seeding's
+    randomness.
 
     Examples
     --------
@@ -33,15 +34,18 @@ def kmeans_plus_plus_ratio(k: npt.ArrayLike) -> Value:
 
 @theorem(
     "k-means optimum, from seedings",
-    "Markov's inequality on D. Arthur and S. Vassilvitskii, SODA 2007, Theorem 3.1, for independent seedings",
+    "Markov's inequality on D. Arthur and S. Vassilvitskii, SODA 2007, Theorem 3.1, for independent"
+    " seedings",
     assumes=(PLAIN_SEEDING, "the seedings are independent"),
     claims=at_least("optimal cost", unit="number"),
     example={"costs": (120.0, 100.0, 110.0), "k": 10, "delta": 0.05},
 )
 def kmeans_optimum_lower_bound(costs: npt.ArrayLike, k: int, delta: float) -> float:
-    """Lower bound on the optimal k-means cost from R independent seedings: δ^{1/R}·min(costs) / (8(ln k + 2)).
+    """Lower bound on the optimal k-means cost from R independent seedings: δ^{1/R}·min(costs) /
+    (8(ln k + 2)).
 
-    Each cost exceeds δ^{−1/R} times its expectation's bound with probability at most δ^{1/R}, all R of them with at most δ.
+    Each cost exceeds δ^{−1/R} times its expectation's bound with probability at most δ^{1/R}, all R
+    of them with at most δ.
 
     Parameters
     ----------
@@ -53,7 +57,9 @@ def kmeans_optimum_lower_bound(costs: npt.ArrayLike, k: int, delta: float) -> fl
     1.07
     """
     costs = check.sample("costs", costs, 0.0, np.inf)
-    return float(float(check.confidence(delta)) ** (1 / costs.size) * costs.min() / kmeans_plus_plus_ratio(k))
+    return float(
+        float(check.confidence(delta)) ** (1 / costs.size) * costs.min() / kmeans_plus_plus_ratio(k)
+    )
 
 
 @theorem(
@@ -64,9 +70,11 @@ def kmeans_optimum_lower_bound(costs: npt.ArrayLike, k: int, delta: float) -> fl
     example={"singular_values": (10.0, 5.0, 2.0, 1.0), "k": 3},
 )
 def kmeans_spectral_lower_bound(singular_values: npt.ArrayLike, k: int) -> float:
-    """Lower bound on the optimal k-means cost: the PCA tail Σ_{i ≥ k} σ_i² of the centred data, sorted from large.
+    """Lower bound on the optimal k-means cost: the PCA tail Σ_{i ≥ k} σ_i² of the centred data,
+    sorted from large.
 
-    Replacing rows by their centres gives a matrix of rank at most k − 1 once the mean is removed; no such matrix is nearer.
+    Replacing rows by their centres gives a matrix of rank at most k − 1 once the mean is removed;
+    no such matrix is nearer.
 
     Examples
     --------
@@ -85,7 +93,8 @@ def kmeans_spectral_lower_bound(singular_values: npt.ArrayLike, k: int) -> float
     example={"cost": 8.0, "singular_values": (10.0, 5.0, 2.0, 1.0), "k": 3},
 )
 def kmeans_spectral_ratio(cost: float, singular_values: npt.ArrayLike, k: int) -> float:
-    """How many times the optimum a clustering can cost: its cost over the PCA tail, 1 for a cost of 0.
+    """How many times the optimum a clustering can cost: its cost over the PCA tail, 1 for a cost of
+    0.
 
     Examples
     --------
@@ -97,17 +106,34 @@ def kmeans_spectral_ratio(cost: float, singular_values: npt.ArrayLike, k: int) -
 
 @theorem(
     "k-means ratio, from seedings",
-    "Markov's inequality on D. Arthur and S. Vassilvitskii, SODA 2007, Theorem 3.1, and the PCA tail, divided into the cost",
-    assumes=(PLAIN_SEEDING, "the seedings are independent", "the singular values, if given, are those of the centred data"),
+    "Markov's inequality on D. Arthur and S. Vassilvitskii, SODA 2007, Theorem 3.1, and the PCA"
+    " tail, divided into the cost",
+    assumes=(
+        PLAIN_SEEDING,
+        "the seedings are independent",
+        "the singular values, if given, are those of the centred data",
+    ),
     claims=at_most("cost / optimum", trivial=None, unit="number"),
-    example={"cost": 90.0, "costs": (120.0, 100.0, 110.0), "k": 10, "delta": 0.05, "singular_values": (10.0, 5.0)},
+    example={
+        "cost": 90.0,
+        "costs": (120.0, 100.0, 110.0),
+        "k": 10,
+        "delta": 0.05,
+        "singular_values": (10.0, 5.0),
+    },
 )
 def kmeans_ratio(
-    cost: float, costs: npt.ArrayLike, k: int, delta: float, singular_values: npt.ArrayLike | None = None
+    cost: float,
+    costs: npt.ArrayLike,
+    k: int,
+    delta: float,
+    singular_values: npt.ArrayLike | None = None,
 ) -> float:
-    """How many times the optimum a clustering can cost: its cost over the larger of the two lower bounds.
+    """How many times the optimum a clustering can cost: its cost over the larger of the two lower
+    bounds.
 
-    Only the bound from the seedings can fail, with probability δ: the larger of it and the PCA tail fails no more often.
+    Only the bound from the seedings can fail, with probability δ: the larger of it and the PCA tail
+    fails no more often.
 
     Parameters
     ----------
@@ -120,7 +146,14 @@ def kmeans_ratio(
     84.1
     """
     seeded = kmeans_optimum_lower_bound(costs, k, delta)
-    return _ratio(cost, seeded if singular_values is None else max(seeded, kmeans_spectral_lower_bound(singular_values, k)))
+    return _ratio(
+        cost,
+        (
+            seeded
+            if singular_values is None
+            else max(seeded, kmeans_spectral_lower_bound(singular_values, k))
+        ),
+    )
 
 
 def _ratio(cost: float, optimum: float) -> float:

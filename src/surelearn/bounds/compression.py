@@ -1,4 +1,6 @@
-"""Bounds for learners whose result is determined by a few of the rows: support vectors, the perceptron's mistakes."""
+"""Bounds for learners whose result is determined by a few of the rows: support vectors, the
+perceptron's mistakes.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,10 @@ def _rest_error(inputs: Mapping[str, Any]) -> float:
     assumes=(
         IID,
         FIXED_BEFORE,
-        "compression is preferent: rows outside the compressed set can be removed without changing it",
+        (
+            "compression is preferent: rows outside the compressed set can be removed without"
+            " changing it"
+        ),
         "an error on a new row would change the compression of the compressed set and that row",
     ),
     claims=at_most("risk"),
@@ -36,8 +41,9 @@ def _rest_error(inputs: Mapping[str, Any]) -> float:
 def campi_garatti(size: npt.ArrayLike, n: npt.ArrayLike, delta: npt.ArrayLike) -> Value:
     """Risk of a learner that compressed n rows to ``size`` of them and errs on none of the others.
 
-    The root ε of (δ/n)·Σ_{m=k}^{n−1} C(m, k)/C(n, k)·(1 − ε)^{−(n−m)} = 1 with k = ``size``; 1 at k = n. It holds for all
-    sizes at once, and pays for that about twice the smallest conceivable value.
+    The root ε of (δ/n)·Σ_{m=k}^{n−1} C(m, k)/C(n, k)·(1 − ε)^{−(n−m)} = 1 with k = ``size``; 1 at k
+    = n. It holds for all sizes at once, and pays for that about twice the smallest conceivable
+    value.
 
     Examples
     --------
@@ -46,7 +52,9 @@ def campi_garatti(size: npt.ArrayLike, n: npt.ArrayLike, delta: npt.ArrayLike) -
     """
     k, n = np.broadcast_arrays(check.count("size", size), check.count("n", n, 1))
     check.require(k <= n, "size must not exceed n")
-    return check.plain(np.vectorize(_campi_garatti_root, otypes=[float])(k, n, check.confidence(delta)))
+    return check.plain(
+        np.vectorize(_campi_garatti_root, otypes=[float])(k, n, check.confidence(delta))
+    )
 
 
 def _campi_garatti_root(k: float, n: float, delta: float) -> float:
@@ -67,8 +75,13 @@ def _campi_garatti_root(k: float, n: float, delta: float) -> float:
 
 @theorem(
     "Floyd–Warmuth compression",
-    "S. Floyd and M. Warmuth, Machine Learning 21 (1995), Theorem 6; with errors: J. Langford, JMLR 6 (2005), Section 6",
-    assumes=(IID, FIXED_BEFORE, "the predictor can be rebuilt from the compressed rows and the message alone"),
+    "S. Floyd and M. Warmuth, Machine Learning 21 (1995), Theorem 6; with errors: J. Langford, JMLR"
+    " 6 (2005), Section 6",
+    assumes=(
+        IID,
+        FIXED_BEFORE,
+        "the predictor can be rebuilt from the compressed rows and the message alone",
+    ),
     claims=at_most("risk", measured=_rest_error),
     example={"size": 38, "n": 398, "delta": 0.05},
 )
@@ -81,21 +94,25 @@ def floyd_warmuth(
 ) -> Value:
     """Risk of a predictor that ``size`` of the n rows determine, from its errors on the other rows.
 
-    `clopper_pearson` on the n − k rows that were not used, at δ / ((n + 1)·C(n, k)·messages): a union over which rows, how
-    many, and which message. With no errors 1 − (δ/((n + 1)·C(n, k)))^{1/(n−k)}.
+    `clopper_pearson` on the n − k rows that were not used, at δ / ((n + 1)·C(n, k)·messages): a
+    union over which rows, how many, and which message. With no errors 1 − (δ/((n + 1)·C(n,
+    k)))^{1/(n−k)}.
 
     Parameters
     ----------
     size : how many distinct rows determine the predictor
     errors : errors among the other rows (0: the consistent form; else the agnostic one)
-    messages : how many values the further information has that is needed to rebuild it, such as a step count
+    messages : how many values the further information has that is needed to rebuild it, such as a
+        step count
 
     Examples
     --------
     >>> round(floyd_warmuth(38, 398, 0.05), 3)
     0.306
     """
-    k, n, errors = np.broadcast_arrays(check.count("size", size), check.count("n", n, 1), check.count("errors", errors))
+    k, n, errors = np.broadcast_arrays(
+        check.count("size", size), check.count("n", n, 1), check.count("errors", errors)
+    )
     check.require(k + errors <= n, "size and errors together must not exceed n")
     log_delta = np.log(check.confidence(delta)) - np.log(n + 1) - log_choose(n, k)
     log_delta = log_delta - np.log(check.count("messages", messages, 1))

@@ -1,4 +1,6 @@
-"""How far an algorithm can still be from its goal: mistakes, training error, gradient descent, single-pass SGD."""
+"""How far an algorithm can still be from its goal: mistakes, training error, gradient descent,
+single-pass SGD.
+"""
 
 from __future__ import annotations
 
@@ -22,11 +24,18 @@ def _always(quantity: str, trivial: float | None = None) -> Statement:
 @theorem(
     "perceptron convergence",
     f"{COURSE}, Theorem 2.8",
-    assumes=("the perceptron starts at w = 0", "radius and margin belong to the padded vectors (x, 1)"),
-    claims=at_most("mistakes", holds=ALWAYS, trivial=None, unit="number", measured=measured.mistakes),
+    assumes=(
+        "the perceptron starts at w = 0",
+        "radius and margin belong to the padded vectors (x, 1)",
+    ),
+    claims=at_most(
+        "mistakes", holds=ALWAYS, trivial=None, unit="number", measured=measured.mistakes
+    ),
     example={"radius": 2.0, "margin": 0.1, "mistakes": 150},
 )
-def perceptron_mistakes(radius: npt.ArrayLike, margin: npt.ArrayLike, mistakes: npt.ArrayLike | None = None) -> Value:
+def perceptron_mistakes(
+    radius: npt.ArrayLike, margin: npt.ArrayLike, mistakes: npt.ArrayLike | None = None
+) -> Value:
     """Mistakes the perceptron makes in all before it separates the rows: (C/γ)².
 
     Parameters
@@ -72,7 +81,10 @@ def adaboost_training_error(edges: npt.ArrayLike) -> float:
     example={"distance": 10.0, "step": 0.1, "iterations": 1000, "smoothness": 10.0},
 )
 def gradient_descent_convex(
-    distance: npt.ArrayLike, step: npt.ArrayLike, iterations: npt.ArrayLike, smoothness: npt.ArrayLike
+    distance: npt.ArrayLike,
+    step: npt.ArrayLike,
+    iterations: npt.ArrayLike,
+    smoothness: npt.ArrayLike,
 ) -> Value:
     """f(x_k) − f* after k steps t ≤ 1/L from distance D of a minimizer: D²/(2tk).
 
@@ -82,7 +94,10 @@ def gradient_descent_convex(
     0.5
     """
     distance, t = check.nonnegative("distance", distance), check.positive("step", step)
-    check.require(t * check.positive("smoothness", smoothness) <= 1 + 1e-12, "step must be at most 1/smoothness")
+    check.require(
+        t * check.positive("smoothness", smoothness) <= 1 + 1e-12,
+        "step must be at most 1/smoothness",
+    )
     return check.plain(distance**2 / (2 * t * check.count("iterations", iterations, 1)))
 
 
@@ -91,7 +106,13 @@ def gradient_descent_convex(
     f"{COURSE}, Theorem 8.7, with γ = 1 − 2tmL/(m + L); Y. Nesterov (2004), Theorem 2.1.15",
     assumes=("the objective is strongly convex as stated", SMOOTH),
     claims=_always("suboptimality"),
-    example={"distance": 10.0, "step": 0.1, "iterations": 100, "smoothness": 10.0, "strong_convexity": 1.0},
+    example={
+        "distance": 10.0,
+        "step": 0.1,
+        "iterations": 100,
+        "smoothness": 10.0,
+        "strong_convexity": 1.0,
+    },
 )
 def gradient_descent_strongly_convex(
     distance: npt.ArrayLike,
@@ -108,9 +129,14 @@ def gradient_descent_strongly_convex(
     9.6e-07
     """
     distance, t = check.nonnegative("distance", distance), check.positive("step", step)
-    big, m = check.positive("smoothness", smoothness), check.positive("strong_convexity", strong_convexity)
+    big, m = (
+        check.positive("smoothness", smoothness),
+        check.positive("strong_convexity", strong_convexity),
+    )
     check.require(m <= big, "strong_convexity must not exceed smoothness")
-    check.require(t * (m + big) <= 2 + 1e-12, "step must be at most 2/(strong_convexity + smoothness)")
+    check.require(
+        t * (m + big) <= 2 + 1e-12, "step must be at most 2/(strong_convexity + smoothness)"
+    )
     gamma = np.maximum(0.0, 1 - 2 * t * m * big / (m + big))
     return check.plain(gamma ** check.count("iterations", iterations) * big / 2 * distance**2)
 
@@ -137,19 +163,31 @@ def gradient_descent_nonconvex(
     0.447
     """
     gap, t = check.nonnegative("gap", gap), check.positive("step", step)
-    check.require(t * check.positive("smoothness", smoothness) <= 1 + 1e-12, "step must be at most 1/smoothness")
+    check.require(
+        t * check.positive("smoothness", smoothness) <= 1 + 1e-12,
+        "step must be at most 1/smoothness",
+    )
     return check.plain(np.sqrt(2 * gap / (t * (check.count("iterations", iterations) + 1))))
 
 
 @theorem(
     "SGD learnability",
-    f"{REGULARIZATION}; S. Shalev-Shwartz and S. Ben-David (2014), Theorem 14.8 and Corollary 14.12",
-    assumes=(IID, "a single pass: a fresh row each step", "the averaged iterate", "convex loss, Lipschitz as stated"),
+    f"{REGULARIZATION}; S. Shalev-Shwartz and S. Ben-David (2014), Theorem 14.8 and Corollary"
+    " 14.12",
+    assumes=(
+        IID,
+        "a single pass: a fresh row each step",
+        "the averaged iterate",
+        "convex loss, Lipschitz as stated",
+    ),
     claims=at_most("excess risk", holds=IN_EXPECTATION, trivial=None, unit="number"),
     example={"norm_bound": 1.0, "lipschitz": 1.0, "iterations": 10000},
 )
 def sgd_learnability(
-    norm_bound: npt.ArrayLike, lipschitz: npt.ArrayLike, iterations: npt.ArrayLike, step: npt.ArrayLike | None = None
+    norm_bound: npt.ArrayLike,
+    lipschitz: npt.ArrayLike,
+    iterations: npt.ArrayLike,
+    step: npt.ArrayLike | None = None,
 ) -> Value:
     """Expected risk of averaged single-pass SGD above the best ‖w‖ ≤ B: B²/(2ηT) + ηρ²/2.
 

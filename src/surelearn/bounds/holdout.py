@@ -1,7 +1,8 @@
-"""One fixed predictor on fresh rows: binomial, kl, Hoeffding, empirical Bernstein, betting and conformal bounds.
+"""One fixed predictor on fresh rows: binomial, kl, Hoeffding, empirical Bernstein, betting and
+conformal bounds.
 
-None of these looks at how the predictor was found. They need rows that it has not seen, drawn independently from the
-population that the claim is about.
+None of these looks at how the predictor was found. They need rows that it has not seen, drawn
+independently from the population that the claim is about.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ from surelearn.claim import IN_EXPECTATION, Statement, Theorem, at_least, at_mos
 IID = "rows are independent and identically distributed"
 GROUPS_IID = "groups are independent and identically distributed; rows within a group need not be"
 CONTENTS_IID = (
-    "contents (near copies are one) are independent and identically distributed, and how often one stands in the table "
-    "says nothing about its errors"
+    "contents (near copies are one) are independent and identically distributed, and how often one"
+    " stands in the table says nothing about its errors"
 )
 UNSEEN = "the model did not see these rows"
 BASELINE_UNSEEN = "the baseline did not see these rows"
@@ -33,7 +34,9 @@ UNIT_RANGE = "the loss lies in [0, 1]"
 ORDER = "the order of the rows does not depend on their losses"
 
 
-def _errors_of(n: npt.ArrayLike, errors: npt.ArrayLike, name: str = "errors") -> tuple[npt.NDArray[np.float64], ...]:
+def _errors_of(
+    n: npt.ArrayLike, errors: npt.ArrayLike, name: str = "errors"
+) -> tuple[npt.NDArray[np.float64], ...]:
     n, errors = np.broadcast_arrays(check.count("n", n), check.count(name, errors))
     check.require(errors <= n, f"{name} must not exceed n")
     return n, errors
@@ -47,10 +50,12 @@ def _errors_of(n: npt.ArrayLike, errors: npt.ArrayLike, name: str = "errors") ->
     example={"errors": 30, "n": 1000, "delta": 0.05},
 )
 def clopper_pearson(errors: npt.ArrayLike, n: npt.ArrayLike, delta: npt.ArrayLike) -> Value:
-    """Upper bound on an error probability from a count of errors: the largest p with P(Bin(n, p) ≤ errors) ≥ δ.
+    """Upper bound on an error probability from a count of errors: the largest p with P(Bin(n, p) ≤
+    errors) ≥ δ.
 
-    It is the Beta(errors + 1, n − errors) quantile at 1 − δ. No upper bound that uses only the count is smaller for
-    every count; its coverage exceeds 1 − δ only because counts are whole numbers.
+    It is the Beta(errors + 1, n − errors) quantile at 1 − δ. No upper bound that uses only the
+    count is smaller for every count; its coverage exceeds 1 − δ only because counts are whole
+    numbers.
 
     Parameters
     ----------
@@ -76,7 +81,9 @@ def clopper_pearson(errors: npt.ArrayLike, n: npt.ArrayLike, delta: npt.ArrayLik
     claims=at_least("rate", measured=measured.success_rate),
     example={"successes": 60, "n": 63, "delta": 0.05},
 )
-def clopper_pearson_lower(successes: npt.ArrayLike, n: npt.ArrayLike, delta: npt.ArrayLike) -> Value:
+def clopper_pearson_lower(
+    successes: npt.ArrayLike, n: npt.ArrayLike, delta: npt.ArrayLike
+) -> Value:
     """Lower bound on a success probability: the smallest p with P(Bin(n, p) ≥ successes) ≥ δ.
 
     The Beta(successes, n − successes + 1) quantile at δ; 0 where nothing succeeded.
@@ -91,8 +98,14 @@ def clopper_pearson_lower(successes: npt.ArrayLike, n: npt.ArrayLike, delta: npt
 
 
 def _binomial_upper(errors: Any, n: Any, delta: Any) -> Any:
-    """The Beta(errors + 1, n − errors) quantile at 1 − δ; in log space where δ is too small for SciPy."""
-    upper = np.where(errors == n, 1.0, betainccinv(errors + 1, np.maximum(n - errors, 1), np.maximum(delta, 1e-80)))
+    """The Beta(errors + 1, n − errors) quantile at 1 − δ; in log space where δ is too small for
+    SciPy.
+    """
+    upper = np.where(
+        errors == n,
+        1.0,
+        betainccinv(errors + 1, np.maximum(n - errors, 1), np.maximum(delta, 1e-80)),
+    )
     if np.any(delta < 1e-80):
         exact = np.vectorize(_exact_upper, otypes=[float])
         upper = np.where(delta < 1e-80, exact(errors, n, np.minimum(delta, 1e-80)), upper)
@@ -105,10 +118,16 @@ def _exact_upper(errors: float, n: float, delta: float) -> float:
 
 def _binomial_lower(successes: Any, n: Any, delta: Any) -> Any:
     """The Beta(successes, n − successes + 1) quantile at δ."""
-    lower = np.where(successes == 0, 0.0, betaincinv(np.maximum(successes, 1), n - successes + 1, np.maximum(delta, 1e-80)))
+    lower = np.where(
+        successes == 0,
+        0.0,
+        betaincinv(np.maximum(successes, 1), n - successes + 1, np.maximum(delta, 1e-80)),
+    )
     if np.any(delta < 1e-80):
         lower = np.where(
-            delta < 1e-80, np.maximum(0.0, 1 - _binomial_upper(n - successes, n, np.minimum(delta, 1e-80))), lower
+            delta < 1e-80,
+            np.maximum(0.0, 1 - _binomial_upper(n - successes, n, np.minimum(delta, 1e-80))),
+            lower,
         )
     return lower
 
@@ -120,7 +139,9 @@ def _binomial_lower(successes: Any, n: Any, delta: Any) -> Any:
     claims=between("risk", measured=measured.error_rate),
     example={"errors": 30, "n": 1000, "delta": 0.05},
 )
-def clopper_pearson_interval(errors: npt.ArrayLike, n: npt.ArrayLike, delta: npt.ArrayLike) -> Value:
+def clopper_pearson_interval(
+    errors: npt.ArrayLike, n: npt.ArrayLike, delta: npt.ArrayLike
+) -> Value:
     """Two-sided interval for an error probability, each end at δ/2.
 
     Examples
@@ -131,12 +152,15 @@ def clopper_pearson_interval(errors: npt.ArrayLike, n: npt.ArrayLike, delta: npt
     """
     half = check.confidence(delta) / 2
     n, errors = _errors_of(n, errors)
-    return check.plain(_binomial_lower(errors, n, half)), check.plain(_binomial_upper(errors, n, half))
+    return check.plain(_binomial_lower(errors, n, half)), check.plain(
+        _binomial_upper(errors, n, half)
+    )
 
 
 @theorem(
     "Chernoff–kl",
-    "W. Hoeffding, J. Amer. Statist. Assoc. 58 (1963), Theorem 1 (2.1); J. Langford, JMLR 6 (2005), Corollary 3.7",
+    "W. Hoeffding, J. Amer. Statist. Assoc. 58 (1963), Theorem 1 (2.1); J. Langford, JMLR 6 (2005),"
+    " Corollary 3.7",
     assumes=(IID, UNSEEN, UNIT_RANGE),
     claims=at_most("risk", measured=measured.risk),
     example={"risk": 0.03, "n": 1000, "delta": 0.05},
@@ -184,7 +208,8 @@ def hoeffding(risk: npt.ArrayLike, n: npt.ArrayLike, delta: npt.ArrayLike) -> Va
 def empirical_bernstein(losses: npt.ArrayLike, delta: npt.ArrayLike) -> Value:
     """Upper bound on a mean of losses in [0, 1] that profits from a small variance.
 
-    mean + √(2 V ln(2/δ) / n) + 7 ln(2/δ) / (3(n − 1)), with V the sample variance (divisor n − 1); ∞ at n = 1.
+    mean + √(2 V ln(2/δ) / n) + 7 ln(2/δ) / (3(n − 1)), with V the sample variance (divisor n − 1);
+    ∞ at n = 1.
 
     Examples
     --------
@@ -215,18 +240,20 @@ STATED_RANGE = "the loss lies in [0, loss_bound], as stated"
 def betting_interval(
     losses: npt.ArrayLike, delta: float, anytime: bool = False, loss_bound: float = 1.0
 ) -> tuple[float, float]:
-    """Interval for a mean of losses in [0, M], from a gambler who bets against every candidate mean.
+    """Interval for a mean of losses in [0, M], from a gambler who bets against every candidate
+    mean.
 
-    With M = 1, for a candidate mean m the capital K⁺ₜ(m) = ∏ᵢ (1 + λᵢ(xᵢ − m)) is a fair game if m is the mean, so by
-    Ville's inequality it ever reaches 2/δ with probability at most δ/2; likewise K⁻ with −λᵢ. The means that neither
-    gambler could refute form the interval. The bets λᵢ follow the variance seen so far.
+    With M = 1, for a candidate mean m the capital K⁺ₜ(m) = ∏ᵢ (1 + λᵢ(xᵢ − m)) is a fair game if m
+    is the mean, so by Ville's inequality it ever reaches 2/δ with probability at most δ/2; likewise
+    K⁻ with −λᵢ. The means that neither gambler could refute form the interval. The bets λᵢ follow
+    the variance seen so far.
 
     Parameters
     ----------
     losses : losses in an order fixed beforehand
     delta : failure probability, half for each end
-    anytime : False bets for this n (tightest at n); True spreads the bets, so that the interval may be looked at
-        after every row and the claim holds for all looks together
+    anytime : False bets for this n (tightest at n); True spreads the bets, so that the interval may
+        be looked at after every row and the claim holds for all looks together
     loss_bound : M, stated beforehand
 
     Examples
@@ -236,7 +263,9 @@ def betting_interval(
     (0.0653, 0.1048)
     """
     half = float(check.confidence(delta)) / 2
-    return betting_lower(losses, half, anytime, loss_bound), betting_upper(losses, half, anytime, loss_bound)
+    return betting_lower(losses, half, anytime, loss_bound), betting_upper(
+        losses, half, anytime, loss_bound
+    )
 
 
 @theorem(
@@ -246,7 +275,9 @@ def betting_interval(
     claims=at_most("risk", trivial="loss_bound", measured=measured.mean_loss),
     example=_LOSSES,
 )
-def betting_upper(losses: npt.ArrayLike, delta: float, anytime: bool = False, loss_bound: float = 1.0) -> float:
+def betting_upper(
+    losses: npt.ArrayLike, delta: float, anytime: bool = False, loss_bound: float = 1.0
+) -> float:
     """Upper end alone of `betting_interval`, with all of δ.
 
     Examples
@@ -266,7 +297,9 @@ def betting_upper(losses: npt.ArrayLike, delta: float, anytime: bool = False, lo
     claims=at_least("mean", measured=measured.mean_loss),
     example=_LOSSES,
 )
-def betting_lower(losses: npt.ArrayLike, delta: float, anytime: bool = False, loss_bound: float = 1.0) -> float:
+def betting_lower(
+    losses: npt.ArrayLike, delta: float, anytime: bool = False, loss_bound: float = 1.0
+) -> float:
     """Lower end alone of `betting_interval`, with all of δ.
 
     Examples
@@ -279,7 +312,9 @@ def betting_lower(losses: npt.ArrayLike, delta: float, anytime: bool = False, lo
     return bound * _bet_lower(losses / bound, float(check.confidence(delta)), anytime)
 
 
-def predictable_bets(x: npt.NDArray[np.float64], delta: float, anytime: bool) -> npt.NDArray[np.float64]:
+def predictable_bets(
+    x: npt.NDArray[np.float64], delta: float, anytime: bool
+) -> npt.NDArray[np.float64]:
     """Bet sizes λₜ that depend on x₁ … xₜ₋₁ only: √(2 ln(1/δ) / (σ̂²ₜ₋₁ · horizon)).
 
     The horizon is n for an interval at this n, and t·ln(t + 1) for one that holds at all times.
@@ -295,7 +330,8 @@ def predictable_bets(x: npt.NDArray[np.float64], delta: float, anytime: bool) ->
 def _bet_lower(x: npt.NDArray[np.float64], delta: float, anytime: bool) -> float:
     """The largest mean that the gambler betting on larger x has refuted.
 
-    Each factor 1 + min(λ, ¾/m)(x − m) falls with m, so the refuted means are an interval [0, L] and halving finds L.
+    Each factor 1 + min(λ, ¾/m)(x − m) falls with m, so the refuted means are an interval [0, L] and
+    halving finds L.
     """
     bets = predictable_bets(x, delta, anytime)
     low, high = 0.0, float(x.mean())
@@ -316,13 +352,21 @@ def _bet_lower(x: npt.NDArray[np.float64], delta: float, anytime: bool) -> float
     _BETTING,
     assumes=(IID, UNSEEN, BASELINE_UNSEEN, STATED_RANGE, ORDER),
     claims=at_least("gain", trivial=None, measured=measured.mean_gain),
-    example={"losses": (0.0, 0.0, 0.0, 1.0) * 25, "baseline_losses": (1.0, 0.0, 0.0, 1.0) * 25, "delta": 0.05},
+    example={
+        "losses": (0.0, 0.0, 0.0, 1.0) * 25,
+        "baseline_losses": (1.0, 0.0, 0.0, 1.0) * 25,
+        "delta": 0.05,
+    },
 )
-def paired_difference(losses: npt.ArrayLike, baseline_losses: npt.ArrayLike, delta: float, loss_bound: float = 1.0) -> float:
-    """Lower bound on how much smaller one model's risk is than another's, from both on the same rows.
+def paired_difference(
+    losses: npt.ArrayLike, baseline_losses: npt.ArrayLike, delta: float, loss_bound: float = 1.0
+) -> float:
+    """Lower bound on how much smaller one model's risk is than another's, from both on the same
+    rows.
 
-    Bets on (1 + (baselineᵢ − lossᵢ)/M)/2 ∈ [0, 1]. Rows on which both agree cost almost nothing, so that a gain is seen
-    far earlier than by comparing two separate intervals. Negative values mean that the model may be worse.
+    Bets on (1 + (baselineᵢ − lossᵢ)/M)/2 ∈ [0, 1]. Rows on which both agree cost almost nothing, so
+    that a gain is seen far earlier than by comparing two separate intervals. Negative values mean
+    that the model may be worse.
 
     Examples
     --------
@@ -332,17 +376,22 @@ def paired_difference(losses: npt.ArrayLike, baseline_losses: npt.ArrayLike, del
     bound = float(check.positive("loss_bound", loss_bound))
     losses = check.sample("losses", losses, 0.0, bound)
     baseline_losses = check.sample("baseline_losses", baseline_losses, 0.0, bound)
-    check.require(losses.size == baseline_losses.size, "losses and baseline_losses must have the same length")
+    check.require(
+        losses.size == baseline_losses.size, "losses and baseline_losses must have the same length"
+    )
     centred = (1 + (baseline_losses - losses) / bound) / 2
     return bound * (2 * _bet_lower(centred, float(check.confidence(delta)), anytime=False) - 1)
 
 
-def after_selection(bound: Callable[..., Any] | Theorem[..., Any], candidates: int, **inputs: Any) -> Any:
-    """The bound for the best of several candidates that were compared on these same rows: the theorem at δ/candidates.
+def after_selection(
+    bound: Callable[..., Any] | Theorem[..., Any], candidates: int, **inputs: Any
+) -> Any:
+    """The bound for the best of several candidates that were compared on these same rows: the
+    theorem at δ/candidates.
 
-    A union bound. It repairs a holdout comparison of candidates that were fixed before these rows were seen; it cannot
-    repair cross-validation or a penalized criterion, which need untouched rows. As a claim:
-    ``theorem.certify(..., candidates=M)``.
+    A union bound. It repairs a holdout comparison of candidates that were fixed before these rows
+    were seen; it cannot repair cross-validation or a penalized criterion, which need untouched
+    rows. As a claim: ``theorem.certify(..., candidates=M)``.
 
     Examples
     --------
@@ -355,16 +404,20 @@ def after_selection(bound: Callable[..., Any] | Theorem[..., Any], candidates: i
 
 @theorem(
     "split conformal",
-    "V. Vovk, A. Gammerman and G. Shafer, Algorithmic Learning in a Random World (2005), Proposition 4.1",
+    "V. Vovk, A. Gammerman and G. Shafer, Algorithmic Learning in a Random World (2005),"
+    " Proposition 4.1",
     assumes=("calibration and new rows are exchangeable", UNSEEN),
-    claims=Statement(quantity="rank that covers", relation="=", holds=IN_EXPECTATION, unit="number"),
+    claims=Statement(
+        quantity="rank that covers", relation="=", holds=IN_EXPECTATION, unit="number"
+    ),
     example={"n": 171, "alpha": 0.1},
 )
 def conformal_rank(n: npt.ArrayLike, alpha: npt.ArrayLike) -> Value:
-    """Which smallest of n calibration scores covers a new one with probability ≥ 1 − α *on average*: ⌈(n + 1)(1 − α)⌉.
+    """Which smallest of n calibration scores covers a new one with probability ≥ 1 − α *on
+    average*: ⌈(n + 1)(1 − α)⌉.
 
-    The probability is over calibration rows and new row together; for the coverage of this calibrated model see
-    `conformal_rank_pac`. ∞ when n is too small: no finite rank covers.
+    The probability is over calibration rows and new row together; for the coverage of this
+    calibrated model see `conformal_rank_pac`. ∞ when n is too small: no finite rank covers.
 
     Examples
     --------
@@ -375,22 +428,25 @@ def conformal_rank(n: npt.ArrayLike, alpha: npt.ArrayLike) -> Value:
     """
     n, alpha = check.count("n", n, 1), check.confidence(alpha, "alpha")
     exact = (n + 1) * (1 - alpha)
-    rank = np.maximum(1.0, np.ceil(exact - 1e-12 * n))  # 0.9 is not a float: (n + 1)·0.9 may land just above a whole number
+    # 0.9 is not a float: (n + 1)·0.9 may land just above a whole number
+    rank = np.maximum(1.0, np.ceil(exact - 1e-12 * n))
     return check.plain(np.where(rank > n, np.inf, rank))
 
 
 @theorem(
     "PAC conformal",
-    "V. Vovk, Machine Learning 92 (2013), Proposition 2a; S. S. Wilks, Ann. Math. Statist. 12 (1941), 91–96",
+    "V. Vovk, Machine Learning 92 (2013), Proposition 2a; S. S. Wilks, Ann. Math. Statist. 12"
+    " (1941), 91–96",
     assumes=(IID, UNSEEN),
     claims=Statement(quantity="rank that covers", relation="=", unit="number"),
     example={"n": 171, "alpha": 0.1, "delta": 0.05},
 )
 def conformal_rank_pac(n: npt.ArrayLike, alpha: npt.ArrayLike, delta: npt.ArrayLike) -> Value:
-    """Which smallest of n calibration scores covers at least 1 − α of new ones with confidence 1 − δ.
+    """Which smallest of n calibration scores covers at least 1 − α of new ones with confidence 1 −
+    δ.
 
-    The k-th smallest covers less than 1 − α with probability at most P(Bin(n, 1 − α) ≥ k); the smallest k for which that is
-    ≤ δ is returned, ∞ if not even k = n is enough.
+    The k-th smallest covers less than 1 − α with probability at most P(Bin(n, 1 − α) ≥ k); the
+    smallest k for which that is ≤ δ is returned, ∞ if not even k = n is enough.
 
     Examples
     --------
@@ -399,7 +455,11 @@ def conformal_rank_pac(n: npt.ArrayLike, alpha: npt.ArrayLike, delta: npt.ArrayL
     >>> conformal_rank_pac(28, 0.1, 0.05), conformal_rank_pac(29, 0.1, 0.05)
     (inf, 29.0)
     """
-    n, alpha, delta = check.count("n", n, 1), check.confidence(alpha, "alpha"), check.confidence(delta)
+    n, alpha, delta = (
+        check.count("n", n, 1),
+        check.confidence(alpha, "alpha"),
+        check.confidence(delta),
+    )
     rank = binomial_isf(delta, n, 1 - alpha) + 1  # isf: the smallest j with P(Bin > j) ≤ δ
     tied = binomial_sf(rank - 2, n, 1 - alpha) <= delta * (1 + 1e-13)  # exactly, which isf misses
     rank = np.where(tied, rank - 1, rank)
@@ -412,13 +472,15 @@ def _coverage_of_radius(inputs: Mapping[str, Any]) -> float:
 
 @theorem(
     "PAC conformal radius",
-    "V. Vovk, Machine Learning 92 (2013), Proposition 2a; S. S. Wilks, Ann. Math. Statist. 12 (1941), 91–96",
+    "V. Vovk, Machine Learning 92 (2013), Proposition 2a; S. S. Wilks, Ann. Math. Statist. 12"
+    " (1941), 91–96",
     assumes=(IID, UNSEEN),
     claims=at_most("error_quantile", trivial=None, unit="number", measured=_coverage_of_radius),
     example={"residuals": tuple(range(1, 101)), "alpha": 0.1, "delta": 0.05},
 )
 def conformal_radius(residuals: npt.ArrayLike, alpha: float, delta: float) -> float:
-    """A distance from the prediction within which at least 1 − α of new targets fall, with confidence 1 − δ.
+    """A distance from the prediction within which at least 1 − α of new targets fall, with
+    confidence 1 − δ.
 
     The residual of rank `conformal_rank_pac`; ∞ when there are too few.
 

@@ -1,7 +1,8 @@
-"""Logistic regression, (1/n)·Σ loss + λ‖W‖²: the slope and the range of its loss, and how steep its steps can become.
+"""Logistic regression, (1/n)·Σ loss + λ‖W‖²: the slope and the range of its loss, and how steep its
+steps can become.
 
-The loss is ln(1 + e^{−y⟨w, x⟩}) for two classes and −ln softmax(Wx)_y for several. ``x_bound`` is about rows as the weights
-meet them: padded with a 1 where there is an intercept (`padded_norm`).
+The loss is ln(1 + e^{−y⟨w, x⟩}) for two classes and −ln softmax(Wx)_y for several. ``x_bound`` is
+about rows as the weights meet them: padded with a 1 where there is an intercept (`padded_norm`).
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ FROM_ZERO = "plain steps of a constant size below 1/(2·regularization), from we
     example={"x_bound": 2.0, "classes": 3},
 )
 def logistic_lipschitz(x_bound: npt.ArrayLike, classes: npt.ArrayLike = 2) -> Value:
-    """ρ of the logistic loss in the weights: X for two classes, whose gradient is a number below 1 times x; √2·X for more.
+    """ρ of the logistic loss in the weights: X for two classes, whose gradient is a number below 1
+    times x; √2·X for more.
 
     Examples
     --------
@@ -45,8 +47,11 @@ def logistic_lipschitz(x_bound: npt.ArrayLike, classes: npt.ArrayLike = 2) -> Va
     claims=at_most("logarithmic loss of the minimizer", holds=ALWAYS, trivial=None, unit="number"),
     example={"x_bound": 1.0, "classes": 2, "regularization": 0.1},
 )
-def logistic_loss_bound(x_bound: npt.ArrayLike, classes: npt.ArrayLike, regularization: npt.ArrayLike) -> Value:
-    """No loss of the minimizer exceeds ln(1 + (K − 1)·e^{ρ√(ln K/λ)}), on any sample and row; ρ of `logistic_lipschitz`.
+def logistic_loss_bound(
+    x_bound: npt.ArrayLike, classes: npt.ArrayLike, regularization: npt.ArrayLike
+) -> Value:
+    """No loss of the minimizer exceeds ln(1 + (K − 1)·e^{ρ√(ln K/λ)}), on any sample and row; ρ of
+    `logistic_lipschitz`.
 
     Two classes: |⟨w, x⟩| ≤ X‖w‖. Several: the scores of two classes differ by at most √2·X‖W‖.
 
@@ -65,19 +70,28 @@ def logistic_loss_bound(x_bound: npt.ArrayLike, classes: npt.ArrayLike, regulari
     "slope along stochastic gradient descent",
     "a step is w ← (1 − 2ηλ)w − ηg with ‖g‖ ≤ ρ: ‖w‖ ≤ min(ηρT, ρ/(2λ)) after T of them",
     assumes=(FROM_ZERO, "the loss is Lipschitz as stated"),
-    claims=at_most("Lipschitz constant of the regularized loss", holds=ALWAYS, trivial=None, unit="number"),
+    claims=at_most(
+        "Lipschitz constant of the regularized loss", holds=ALWAYS, trivial=None, unit="number"
+    ),
     example={"lipschitz": 1.0, "regularization": 0.01, "step": 0.1, "iterations": 100},
 )
 def sgd_lipschitz(
-    lipschitz: npt.ArrayLike, regularization: npt.ArrayLike, step: npt.ArrayLike, iterations: npt.ArrayLike
+    lipschitz: npt.ArrayLike,
+    regularization: npt.ArrayLike,
+    step: npt.ArrayLike,
+    iterations: npt.ArrayLike,
 ) -> Value:
-    """How long a gradient of loss + λ‖w‖² can be in T steps of size η from w = 0: ρ + 2λ‖w‖ ≤ ρ(1 + min(1, 2ληT)).
+    """How long a gradient of loss + λ‖w‖² can be in T steps of size η from w = 0: ρ + 2λ‖w‖ ≤ ρ(1 +
+    min(1, 2ληT)).
 
     Examples
     --------
     >>> round(sgd_lipschitz(1.0, 0.01, 0.1, 100), 6)
     1.2
     """
-    rho, lam = check.nonnegative("lipschitz", lipschitz), check.positive("regularization", regularization)
+    rho, lam = (
+        check.nonnegative("lipschitz", lipschitz),
+        check.positive("regularization", regularization),
+    )
     eta, t = check.positive("step", step), check.count("iterations", iterations)
     return check.plain(rho * (1 + np.minimum(1.0, 2 * lam * eta * t)))

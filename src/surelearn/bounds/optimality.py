@@ -1,7 +1,9 @@
-"""How far from the minimizer a run stopped, and what that costs: bounds for minimizers carried over to what was found.
+"""How far from the minimizer a run stopped, and what that costs: bounds for minimizers carried over
+to what was found.
 
-Learners minimize F(w) = (1/n)·Σ loss + λ‖w‖² over weights without an unregularized intercept. F is 2λ-strongly convex, so
-its gradient at the weights found says how far they are; where F has kinks, a point of the dual problem does.
+Learners minimize F(w) = (1/n)·Σ loss + λ‖w‖² over weights without an unregularized intercept. F is
+2λ-strongly convex, so its gradient at the weights found says how far they are; where F has kinks, a
+point of the dual problem does.
 """
 
 from __future__ import annotations
@@ -14,18 +16,27 @@ from surelearn.bounds import _measured as measured
 from surelearn.bounds._checks import Value
 from surelearn.bounds._sources import COURSE, STABILITY
 from surelearn.bounds.holdout import IID
-from surelearn.bounds.stability import FIXED_BEFORE, LOSS_NONNEGATIVE, UNIFORM, beta_tikhonov, uniform_stability_nonnegative
+from surelearn.bounds.stability import (
+    FIXED_BEFORE,
+    LOSS_NONNEGATIVE,
+    UNIFORM,
+    beta_tikhonov,
+    uniform_stability_nonnegative,
+)
 from surelearn.claim import ALWAYS, at_most, equal, theorem
 
 CONVEX = "the loss is convex in the weights, all of which are regularized"
-CONVEX_LIPSCHITZ = "the loss is convex in the weights, all of which are regularized, and Lipschitz as stated"
+CONVEX_LIPSCHITZ = (
+    "the loss is convex in the weights, all of which are regularized, and Lipschitz as stated"
+)
 DUAL_FEASIBLE = "the dual point is feasible"
 GAP_ROUNDED = "primal minus dual is computed to within rounding"
 
 
 @theorem(
     "strong convexity gap",
-    f"{COURSE}, section 8 (m-strong convexity, with m = 2λ); S. Boyd and L. Vandenberghe (2004), (9.9)",
+    f"{COURSE}, section 8 (m-strong convexity, with m = 2λ); S. Boyd and L. Vandenberghe (2004),"
+    " (9.9)",
     assumes=(CONVEX,),
     claims=at_most("suboptimality", holds=ALWAYS, trivial=None, unit="number"),
     example={"gradient_norm": 1e-4, "regularization": 0.01},
@@ -38,26 +49,34 @@ def strong_convexity_gap(gradient_norm: npt.ArrayLike, regularization: npt.Array
     >>> round(strong_convexity_gap(1e-4, 0.01), 12)
     2.5e-07
     """
-    norm, lam = check.nonnegative("gradient_norm", gradient_norm), check.positive("regularization", regularization)
+    norm, lam = (
+        check.nonnegative("gradient_norm", gradient_norm),
+        check.positive("regularization", regularization),
+    )
     return check.plain(norm**2 / (4 * lam))
 
 
 @theorem(
     "distance to the minimizer",
-    "S. Boyd and L. Vandenberghe (2004), (9.11), without its factor 2: the gradient is strongly monotone",
+    "S. Boyd and L. Vandenberghe (2004), (9.11), without its factor 2: the gradient is strongly"
+    " monotone",
     assumes=(CONVEX,),
     claims=at_most("distance to the minimizer", holds=ALWAYS, trivial=None, unit="number"),
     example={"gradient_norm": 1e-4, "regularization": 0.01},
 )
 def distance_to_minimizer(gradient_norm: npt.ArrayLike, regularization: npt.ArrayLike) -> Value:
-    """‖w − w*‖ from the gradient of F = (1/n)·Σ loss + λ‖w‖² at w: ‖∇F(w)‖/(2λ); a parabola attains it.
+    """‖w − w*‖ from the gradient of F = (1/n)·Σ loss + λ‖w‖² at w: ‖∇F(w)‖/(2λ); a parabola attains
+    it.
 
     Examples
     --------
     >>> round(distance_to_minimizer(1e-4, 0.01), 12)
     0.005
     """
-    norm, lam = check.nonnegative("gradient_norm", gradient_norm), check.positive("regularization", regularization)
+    norm, lam = (
+        check.nonnegative("gradient_norm", gradient_norm),
+        check.positive("regularization", regularization),
+    )
     return check.plain(norm / (2 * lam))
 
 
@@ -71,14 +90,17 @@ def distance_to_minimizer(gradient_norm: npt.ArrayLike, regularization: npt.Arra
 def distance_from_gap(gap: npt.ArrayLike, regularization: npt.ArrayLike) -> Value:
     """‖w − w*‖ from F(w) − min F ≤ gap, F = (1/n)·Σ loss + λ‖w‖²: √(gap/λ); a parabola attains it.
 
-    F is 2λ-strongly convex, smooth or not: F(w) ≥ F(w*) + λ‖w − w*‖². The penalty ½‖w‖² beside a sum has λ = ½.
+    F is 2λ-strongly convex, smooth or not: F(w) ≥ F(w*) + λ‖w − w*‖². The penalty ½‖w‖² beside a
+    sum has λ = ½.
 
     Examples
     --------
     >>> round(distance_from_gap(1e-6, 0.01), 12)
     0.01
     """
-    return check.plain(np.sqrt(check.nonnegative("gap", gap) / check.positive("regularization", regularization)))
+    return check.plain(
+        np.sqrt(check.nonnegative("gap", gap) / check.positive("regularization", regularization))
+    )
 
 
 @theorem(
@@ -107,10 +129,11 @@ def regularization_of_price(c: npt.ArrayLike, n: npt.ArrayLike) -> Value:
     example={"primal": 1.0, "dual": 0.8, "rounding": 1e-9},
 )
 def duality_gap(primal: npt.ArrayLike, dual: npt.ArrayLike, rounding: npt.ArrayLike = 0.0) -> Value:
-    """P(w) − min P from any feasible point α of the dual problem: P(w) − D(α) + rounding, as D(α) ≤ min P.
+    """P(w) − min P from any feasible point α of the dual problem: P(w) − D(α) + rounding, as D(α) ≤
+    min P.
 
-    Nothing is asked of w, of P's smoothness or of how either point was found. A dual value above the primal one is refused:
-    α cannot be feasible.
+    Nothing is asked of w, of P's smoothness or of how either point was found. A dual value above
+    the primal one is refused: α cannot be feasible.
 
     Parameters
     ----------
@@ -124,9 +147,15 @@ def duality_gap(primal: npt.ArrayLike, dual: npt.ArrayLike, rounding: npt.ArrayL
     """
     p, d = check.number("primal", primal), check.number("dual", dual)
     error = check.nonnegative("rounding", rounding)
-    check.require(d < np.inf, "dual must be finite: an infinite dual value says that the primal problem is infeasible")
+    check.require(
+        d < np.inf,
+        "dual must be finite: an infinite dual value says that the primal problem is infeasible",
+    )
     check.require(p > -np.inf, "primal must not be −∞: the problem has no minimum")
-    check.require(d <= p + error, "dual must not exceed primal by more than rounding: the dual point is not feasible")
+    check.require(
+        d <= p + error,
+        "dual must not exceed primal by more than rounding: the dual point is not feasible",
+    )
     return check.plain(np.maximum(p - d, 0.0) + error)
 
 
@@ -150,8 +179,8 @@ def stability_near_minimizer(
 ) -> Value:
     """Risk of weights within r of the minimizer w* of (1/n)·Σ loss + λ‖w‖², 0 ≤ loss ≤ M for w*.
 
-    risk + 2ρr + β + (2nβ + M)·√(ln(1/δ) / 2n), β = ρ²/(λn). The theorem is about w*; ρr is lost on the way there in the
-    training risk and on the way back in the risk, whichever way w was found.
+    risk + 2ρr + β + (2nβ + M)·√(ln(1/δ) / 2n), β = ρ²/(λn). The theorem is about w*; ρr is lost on
+    the way there in the training risk and on the way back in the risk, whichever way w was found.
 
     Parameters
     ----------
@@ -166,18 +195,29 @@ def stability_near_minimizer(
     """
     rho, r = check.nonnegative("lipschitz", lipschitz), check.nonnegative("distance", distance)
     beta = beta_tikhonov(rho, regularization, n)
-    return check.plain(uniform_stability_nonnegative(risk, beta, n, delta, loss_bound) + 2 * rho * r)
+    return check.plain(
+        uniform_stability_nonnegative(risk, beta, n, delta, loss_bound) + 2 * rho * r
+    )
 
 
 @theorem(
     "stability of a stopped minimization",
-    "S. Shalev-Shwartz and S. Ben-David (2014), Section 13.3, as in `beta_tikhonov`, plus the tolerance twice",
-    assumes=(FIXED_BEFORE, UNIFORM, CONVEX_LIPSCHITZ, "on every sample the learner stops within the stated distance"),
+    "S. Shalev-Shwartz and S. Ben-David (2014), Section 13.3, as in `beta_tikhonov`, plus the"
+    " tolerance twice",
+    assumes=(
+        FIXED_BEFORE,
+        UNIFORM,
+        CONVEX_LIPSCHITZ,
+        "on every sample the learner stops within the stated distance",
+    ),
     claims=at_most("uniform stability", holds=ALWAYS, trivial=None, unit="number"),
     example={"lipschitz": 1.0, "regularization": 0.1, "n": 1000, "distance": 1e-4},
 )
 def beta_near_minimizer(
-    lipschitz: npt.ArrayLike, regularization: npt.ArrayLike, n: npt.ArrayLike, distance: npt.ArrayLike
+    lipschitz: npt.ArrayLike,
+    regularization: npt.ArrayLike,
+    n: npt.ArrayLike,
+    distance: npt.ArrayLike,
 ) -> Value:
     """β of a learner that stops within r of the minimizer of (1/n)·Σ loss + λ‖w‖²: ρ²/(λn) + 2ρr.
 

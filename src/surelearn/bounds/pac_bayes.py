@@ -1,7 +1,9 @@
-"""PAC-Bayes: the risk of a predictor drawn from a posterior, from its divergence to a prior fixed beforehand.
+"""PAC-Bayes: the risk of a predictor drawn from a posterior, from its divergence to a prior fixed
+beforehand.
 
-All of them bound the *Gibbs* predictor, which draws anew for every row, and hold for every posterior at once. The vote of
-the same posterior errs at most twice as often (`deterministic_linear_classifier`).
+All of them bound the *Gibbs* predictor, which draws anew for every row, and hold for every
+posterior at once. The vote of the same posterior errs at most twice as often
+(`deterministic_linear_classifier`).
 """
 
 from __future__ import annotations
@@ -40,7 +42,9 @@ def _complexity(kl: npt.ArrayLike, n: npt.ArrayLike, delta: npt.ArrayLike) -> An
     claims=at_most("risk", measured=measured.risk),
     example={"risk": 0.05, "kl": 5.0, "n": 1000, "delta": 0.05},
 )
-def pac_bayes_kl(risk: npt.ArrayLike, kl: npt.ArrayLike, n: npt.ArrayLike, delta: npt.ArrayLike) -> Value:
+def pac_bayes_kl(
+    risk: npt.ArrayLike, kl: npt.ArrayLike, n: npt.ArrayLike, delta: npt.ArrayLike
+) -> Value:
     """Gibbs risk: the largest p with kl(risk ‖ p) ≤ (KL + ln(2√n/δ)) / n.
 
     Parameters
@@ -58,13 +62,17 @@ def pac_bayes_kl(risk: npt.ArrayLike, kl: npt.ArrayLike, n: npt.ArrayLike, delta
 
 @theorem(
     "PAC-Bayes, quadratic",
-    "M. Pérez-Ortiz, O. Rivasplata, J. Shawe-Taylor and C. Szepesvári, JMLR 22 (2021), Theorem 1 (6)",
+    "M. Pérez-Ortiz, O. Rivasplata, J. Shawe-Taylor and C. Szepesvári, JMLR 22 (2021), Theorem"
+    " 1 (6)",
     assumes=(IID, UNIT_RANGE, PRIOR),
     claims=at_most("risk", measured=measured.risk),
     example={"risk": 0.05, "kl": 5.0, "n": 1000, "delta": 0.05},
 )
-def pac_bayes_quadratic(risk: npt.ArrayLike, kl: npt.ArrayLike, n: npt.ArrayLike, delta: npt.ArrayLike) -> Value:
-    """Gibbs risk: (√(risk + c) + √c)² with c = (KL + ln(2√n/δ)) / 2n, from kl(p ‖ q) ≥ (q − p)²/(2q).
+def pac_bayes_quadratic(
+    risk: npt.ArrayLike, kl: npt.ArrayLike, n: npt.ArrayLike, delta: npt.ArrayLike
+) -> Value:
+    """Gibbs risk: (√(risk + c) + √c)² with c = (KL + ln(2√n/δ)) / 2n, from kl(p ‖ q) ≥ (q −
+    p)²/(2q).
 
     Examples
     --------
@@ -77,12 +85,15 @@ def pac_bayes_quadratic(risk: npt.ArrayLike, kl: npt.ArrayLike, n: npt.ArrayLike
 
 @theorem(
     "PAC-Bayes, McAllester",
-    "D. McAllester, COLT 1999, with the constant of A. Maurer, arXiv:cs/0411099 (2004), by Pinsker's inequality",
+    "D. McAllester, COLT 1999, with the constant of A. Maurer, arXiv:cs/0411099 (2004), by"
+    " Pinsker's inequality",
     assumes=(IID, UNIT_RANGE, PRIOR),
     claims=at_most("risk", measured=measured.risk),
     example={"risk": 0.05, "kl": 5.0, "n": 1000, "delta": 0.05},
 )
-def mcallester(risk: npt.ArrayLike, kl: npt.ArrayLike, n: npt.ArrayLike, delta: npt.ArrayLike) -> Value:
+def mcallester(
+    risk: npt.ArrayLike, kl: npt.ArrayLike, n: npt.ArrayLike, delta: npt.ArrayLike
+) -> Value:
     """Gibbs risk: risk + √((KL + ln(2√n/δ)) / 2n).
 
     Examples
@@ -100,8 +111,11 @@ def mcallester(risk: npt.ArrayLike, kl: npt.ArrayLike, n: npt.ArrayLike, delta: 
     claims=at_most("risk", measured=measured.risk),
     example={"risk": 0.05, "kl": 5.0, "n": 1000, "delta": 0.05, "c": 0.5},
 )
-def catoni(risk: npt.ArrayLike, kl: npt.ArrayLike, n: npt.ArrayLike, delta: npt.ArrayLike, c: npt.ArrayLike) -> Value:
-    """Gibbs risk: (1 − exp(−c·risk − (KL + ln(1/δ))/n)) / (1 − e^{−c}), for one c > 0 fixed beforehand.
+def catoni(
+    risk: npt.ArrayLike, kl: npt.ArrayLike, n: npt.ArrayLike, delta: npt.ArrayLike, c: npt.ArrayLike
+) -> Value:
+    """Gibbs risk: (1 − exp(−c·risk − (KL + ln(1/δ))/n)) / (1 − e^{−c}), for one c > 0 fixed
+    beforehand.
 
     Examples
     --------
@@ -120,11 +134,15 @@ def catoni(risk: npt.ArrayLike, kl: npt.ArrayLike, n: npt.ArrayLike, delta: npt.
     claims=at_most("risk", measured=_training_error),
     example={"margins": (0.5, 0.3, 0.4, -0.1, 0.6) * 200, "delta": 0.05},
 )
-def gibbs_linear_classifier(margins: npt.ArrayLike, delta: float, scale: float | None = None) -> float:
-    """Risk of the Gibbs classifier around a linear one, from its normalized margins y⟨w, x⟩/(‖w‖‖x‖).
+def gibbs_linear_classifier(
+    margins: npt.ArrayLike, delta: float, scale: float | None = None
+) -> float:
+    """Risk of the Gibbs classifier around a linear one, from its normalized margins y⟨w,
+    x⟩/(‖w‖‖x‖).
 
-    A weight drawn from N(μ·w/‖w‖, I) errs on a row of normalized margin g with probability Φ(−μg), and its divergence
-    from N(0, I) is μ²/2; `pac_bayes_kl` does the rest. It holds for all μ at once, so the best may be chosen.
+    A weight drawn from N(μ·w/‖w‖, I) errs on a row of normalized margin g with probability Φ(−μg),
+    and its divergence from N(0, I) is μ²/2; `pac_bayes_kl` does the rest. It holds for all μ at
+    once, so the best may be chosen.
 
     Parameters
     ----------
@@ -139,7 +157,8 @@ def gibbs_linear_classifier(margins: npt.ArrayLike, delta: float, scale: float |
     margins = check.sample("margins", margins, -1.0, 1.0)
     delta = float(check.confidence(delta))
     # KL = μ²/2 beyond n·ln 2 leaves nothing of the bound, so the grid ends there.
-    grid = 0.01 * np.sqrt(2e4 * margins.size) ** np.linspace(0.0, 1.0, 200)  # to √(2n), by equal factors
+    # to √(2n), by equal factors
+    grid = 0.01 * np.sqrt(2e4 * margins.size) ** np.linspace(0.0, 1.0, 200)
     if scale is not None:
         grid = check.positive("scale", [scale])
     risks = [float(ndtr(-mu * margins).mean()) for mu in grid]
@@ -148,12 +167,15 @@ def gibbs_linear_classifier(margins: npt.ArrayLike, delta: float, scale: float |
 
 @theorem(
     "PAC-Bayes, linear vote",
-    "J. Langford and J. Shawe-Taylor, NIPS 2002: a vote errs only where at least half of the posterior errs",
+    "J. Langford and J. Shawe-Taylor, NIPS 2002: a vote errs only where at least half of the"
+    " posterior errs",
     assumes=(IID, PRIOR, GAUSSIAN, "two classes"),
     claims=at_most("risk", measured=_training_error),
     example={"margins": (0.9, 0.8, 0.7, 0.9, 0.6) * 200, "delta": 0.05},
 )
-def deterministic_linear_classifier(margins: npt.ArrayLike, delta: float, scale: float | None = None) -> float:
+def deterministic_linear_classifier(
+    margins: npt.ArrayLike, delta: float, scale: float | None = None
+) -> float:
     """Risk of the linear classifier sign⟨w, x⟩ itself: twice `gibbs_linear_classifier`.
 
     Examples

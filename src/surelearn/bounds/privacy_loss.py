@@ -1,9 +1,10 @@
-"""Privacy loss distributions: the (ε, dp_delta) of a mechanism run many times, numerically and from above.
+"""Privacy loss distributions: the (ε, dp_delta) of a mechanism run many times, numerically and from
+above.
 
-The privacy loss ℓ = ln(P/Q) of two adjacent data sets is put on a grid such that dp_delta at every grid point stays exact
-and grows in between (V. Doroshenko and others, "Connect the Dots", PoPETs 2022); sums of independent losses are
-powers of its Fourier transform (A. Koskela, J. Jälkö and A. Honkela, AISTATS 2020). What leaves the window, and rounding,
-are added.
+The privacy loss ℓ = ln(P/Q) of two adjacent data sets is put on a grid such that dp_delta at every
+grid point stays exact and grows in between (V. Doroshenko and others, "Connect the Dots", PoPETs
+2022); sums of independent losses are powers of its Fourier transform (A. Koskela, J. Jälkö and A.
+Honkela, AISTATS 2020). What leaves the window, and rounding, are added.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ _REACH = 9.0  # standard deviations of noise beyond which the loss counts as inf
 
 @dataclass(frozen=True)
 class LossDistribution:
-    """Losses ``(first + j)·step`` with probabilities ``masses[j]`` under P, and the probability of an infinite loss."""
+    """Losses ``(first + j)·step`` with probabilities ``masses[j]`` under P, and the probability
+    of an infinite loss.
+    """
 
     first: int
     step: float
@@ -37,18 +40,26 @@ class LossDistribution:
         return np.asarray((self.first + np.arange(len(self.masses))) * self.step, dtype=np.float64)
 
     def compose(self, times: int, tail: float) -> LossDistribution:
-        """The loss of so many independent runs; what is improbable beyond ``tail`` is counted as infinite."""
+        """The loss of so many independent runs; what is improbable beyond ``tail`` is counted
+        as infinite.
+        """
         low, high = self._window(times, tail)
         first = int(np.floor(low / self.step))
         size = int(2 ** np.ceil(np.log2(max(2, np.ceil(high / self.step) - first + 1))))
-        folded = np.bincount((self.first + np.arange(len(self.masses))) % size, weights=self.masses, minlength=size)
+        folded = np.bincount(
+            (self.first + np.arange(len(self.masses))) % size, weights=self.masses, minlength=size
+        )
         together = np.fft.irfft(np.fft.rfft(folded) ** times, size)
         masses = np.maximum(np.roll(together, -(first % size)), 0.0)
         rounding = 1e-13 + 1e-15 * times
-        return LossDistribution(first, self.step, masses, min(1.0, times * self.infinite + tail + rounding))
+        return LossDistribution(
+            first, self.step, masses, min(1.0, times * self.infinite + tail + rounding)
+        )
 
     def _window(self, times: int, tail: float) -> tuple[float, float]:
-        """Between what sums of losses stay, except with probability ``tail`` above: Chernoff's bound."""
+        """Between what sums of losses stay, except with probability ``tail`` above: Chernoff's
+        bound.
+        """
         losses, known = self.losses, self.masses > 0
         losses, logs = losses[known], np.log(self.masses[known])
         if times == 1:
@@ -65,7 +76,10 @@ class LossDistribution:
     def delta(self, epsilon: npt.ArrayLike) -> Array:
         """The dp_delta at which ε holds: E[(1 − e^{ε − ℓ})₊], infinite losses counted."""
         epsilon = np.atleast_1d(np.asarray(epsilon, dtype=float))
-        gains = [self.masses @ np.maximum(-np.expm1(np.minimum(e - self.losses, 0.0)), 0.0) for e in epsilon]
+        gains = [
+            self.masses @ np.maximum(-np.expm1(np.minimum(e - self.losses, 0.0)), 0.0)
+            for e in epsilon
+        ]
         return np.minimum(1.0, np.array(gains) + self.infinite)
 
     def epsilon(self, dp_delta: float) -> float:
@@ -84,11 +98,15 @@ class LossDistribution:
         return float(min(starts[first], np.log((above[first - 1] - dp_delta) / scaled[first - 1])))
 
 
-def subsampled_gaussian_losses(noise_multiplier: float, sample_rate: float, steps: int) -> tuple[LossDistribution, ...]:
-    """Losses of one step of DP-SGD, its row removed and its row added, on a grid that is fine enough for ``steps``.
+def subsampled_gaussian_losses(
+    noise_multiplier: float, sample_rate: float, steps: int
+) -> tuple[LossDistribution, ...]:
+    """Losses of one step of DP-SGD, its row removed and its row added, on a grid that is fine
+    enough for ``steps``.
 
-    P = (1 − q)·N(0, σ²) + q·N(1, σ²) and Q = N(0, σ²), and the other way round: the pair that dominates every step of
-    DP-SGD on Poisson samples, add-or-remove-one (Y. Zhu, J. Dong and Y.-X. Wang, AISTATS 2022, Theorem 11).
+    P = (1 − q)·N(0, σ²) + q·N(1, σ²) and Q = N(0, σ²), and the other way round: the pair that
+    dominates every step of DP-SGD on Poisson samples, add-or-remove-one (Y. Zhu, J. Dong and Y.-X.
+    Wang, AISTATS 2022, Theorem 11).
 
     Examples
     --------
@@ -96,7 +114,10 @@ def subsampled_gaussian_losses(noise_multiplier: float, sample_rate: float, step
     >>> round(removed.compose(1000, 1e-12).epsilon(1e-5), 2)
     1.83
     """
-    sigma, q = float(check.positive("noise_multiplier", noise_multiplier)), float(check.rate("sample_rate", sample_rate))
+    sigma, q = (
+        float(check.positive("noise_multiplier", noise_multiplier)),
+        float(check.rate("sample_rate", sample_rate)),
+    )
     check.require(q > 0, "sample_rate must be above 0")
     reach = _loss(np.array([1 + _REACH * sigma]), sigma, q)[0]
     bottom = _loss(np.array([-_REACH * sigma]), sigma, q)[0]
@@ -109,7 +130,9 @@ def subsampled_gaussian_losses(noise_multiplier: float, sample_rate: float, step
 
 
 def _dots(p: Array, q: Array, first: int, step: float) -> LossDistribution:
-    """Each cell's mass on its two ends, such that P and Q keep their masses; outer cells go upwards."""
+    """Each cell's mass on its two ends, such that P and Q keep their masses; outer cells go
+    upwards.
+    """
     inner_p, inner_q = p[1:-1], q[1:-1]
     ratio = np.exp(np.clip((first + np.arange(len(inner_p))) * step, -700, 700))
     up = np.clip((inner_p - ratio * inner_q) / -np.expm1(-step), 0.0, inner_p)
@@ -121,7 +144,9 @@ def _dots(p: Array, q: Array, first: int, step: float) -> LossDistribution:
 
 
 def _grid_step(sigma: float, q: float, steps: int, width: float) -> float:
-    """A fiftieth of one step's standard deviation, unless the grids of one or of all steps get too large."""
+    """A fiftieth of one step's standard deviation, unless the grids of one or of all steps get
+    too large.
+    """
     spread = min(q * np.sqrt(np.expm1(min(1 / sigma**2, 50.0))), 1 / sigma)
     return float(max(spread / 50, width / 2**18, 30 * spread * np.sqrt(steps) / _LARGEST, 1e-7))
 
@@ -136,7 +161,11 @@ def _point(loss: Array, sigma: float, q: float) -> Array:
     """Where the loss is taken: the inverse of `_loss`, −∞ below its range."""
     part = np.exp(loss) - (1 - q) if q < 1 else np.exp(loss)
     with np.errstate(divide="ignore", invalid="ignore"):
-        inside = np.where(loss > 1, loss + np.log1p(-(1 - q) * np.exp(-np.maximum(loss, 1))), np.log(np.maximum(part, 0.0)))
+        inside = np.where(
+            loss > 1,
+            loss + np.log1p(-(1 - q) * np.exp(-np.maximum(loss, 1))),
+            np.log(np.maximum(part, 0.0)),
+        )
     return sigma**2 * (inside - np.log(q)) + 0.5
 
 

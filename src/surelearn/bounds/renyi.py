@@ -1,7 +1,7 @@
 """Rényi differential privacy: curves ε(α) of mechanisms, and what they say as (ε, dp_delta).
 
-D_α(P‖Q) = ln E_Q[(P/Q)^α]/(α − 1) for orders α > 1 (course, Definition 19.3). Curves of mechanisms run one after the other
-add up. Adjacent data sets differ in one row that was added or removed.
+D_α(P‖Q) = ln E_Q[(P/Q)^α]/(α − 1) for orders α > 1 (course, Definition 19.3). Curves of mechanisms
+run one after the other add up. Adjacent data sets differ in one row that was added or removed.
 """
 
 from __future__ import annotations
@@ -15,15 +15,20 @@ from surelearn.bounds._special import gammaln, logsumexp
 
 Array = npt.NDArray[np.float64]
 
-ORDERS: Array = np.concatenate([1 + np.arange(1, 100) / 10, np.arange(11, 65), [80, 96, 128, 192, 256, 512, 1024]])
+ORDERS: Array = np.concatenate(
+    [1 + np.arange(1, 100) / 10, np.arange(11, 65), [80, 96, 128, 192, 256, 512, 1024]]
+)
 _ROUNDING = 1e-13  # added to ln A, above what quadrature and rounding may lose
 _LEAST_NOISE = 0.1  # below it the integrand of fractional orders is too rough: whole orders only
 
 
-def gaussian_renyi(orders: npt.ArrayLike, sensitivity: npt.ArrayLike, noise: npt.ArrayLike) -> Value:
+def gaussian_renyi(
+    orders: npt.ArrayLike, sensitivity: npt.ArrayLike, noise: npt.ArrayLike
+) -> Value:
     """Rényi curve of the Gaussian mechanism: αΔ²/(2σ²).
 
-    I. Mironov, CSF 2017, Proposition 7. The course (Example 19.5) calls the *squared* sensitivity Δ₂f.
+    I. Mironov, CSF 2017, Proposition 7. The course (Example 19.5) calls the *squared* sensitivity
+    Δ₂f.
 
     Examples
     --------
@@ -31,11 +36,16 @@ def gaussian_renyi(orders: npt.ArrayLike, sensitivity: npt.ArrayLike, noise: npt
     [0.25, 1.0]
     """
     alpha = _orders(orders)
-    return check.plain(alpha * check.positive("sensitivity", sensitivity) ** 2 / (2 * check.positive("noise", noise) ** 2))
+    return check.plain(
+        alpha
+        * check.positive("sensitivity", sensitivity) ** 2
+        / (2 * check.positive("noise", noise) ** 2)
+    )
 
 
 def laplace_renyi(orders: npt.ArrayLike, sensitivity: float, scale: float) -> Value:
-    """Rényi curve of the Laplace mechanism, with t = Δ/b: ln(α/(2α−1)·e^{(α−1)t} + (α−1)/(2α−1)·e^{−αt})/(α − 1).
+    """Rényi curve of the Laplace mechanism, with t = Δ/b: ln(α/(2α−1)·e^{(α−1)t} +
+    (α−1)/(2α−1)·e^{−αt})/(α − 1).
 
     I. Mironov, CSF 2017, Proposition 6.
 
@@ -46,12 +56,16 @@ def laplace_renyi(orders: npt.ArrayLike, sensitivity: float, scale: float) -> Va
     """
     alpha = _orders(orders)
     t = check.positive("sensitivity", sensitivity) / check.positive("scale", scale)
-    up, down = np.log(alpha / (2 * alpha - 1)) + (alpha - 1) * t, np.log((alpha - 1) / (2 * alpha - 1)) - alpha * t
+    up, down = (
+        np.log(alpha / (2 * alpha - 1)) + (alpha - 1) * t,
+        np.log((alpha - 1) / (2 * alpha - 1)) - alpha * t,
+    )
     return check.plain(np.logaddexp(up, down) / (alpha - 1))
 
 
 def randomized_response_renyi(orders: npt.ArrayLike, keep: float) -> Value:
-    """Rényi curve of answering the truth of two with probability p: ln(p^α(1−p)^{1−α} + (1−p)^α p^{1−α})/(α − 1).
+    """Rényi curve of answering the truth of two with probability p: ln(p^α(1−p)^{1−α} + (1−p)^α
+    p^{1−α})/(α − 1).
 
     I. Mironov, CSF 2017.
 
@@ -63,22 +77,27 @@ def randomized_response_renyi(orders: npt.ArrayLike, keep: float) -> Value:
     alpha, p = _orders(orders), check.between("keep", keep, 0.0, 1.0)
     check.require((p > 0) & (p < 1), f"keep must lie strictly between 0 and 1, not {keep}")
     yes, no = np.log(p), np.log1p(-p)
-    return check.plain(np.logaddexp(alpha * yes + (1 - alpha) * no, alpha * no + (1 - alpha) * yes) / (alpha - 1))
+    return check.plain(
+        np.logaddexp(alpha * yes + (1 - alpha) * no, alpha * no + (1 - alpha) * yes) / (alpha - 1)
+    )
 
 
-def subsampled_gaussian_renyi(orders: npt.ArrayLike, noise_multiplier: float, sample_rate: float) -> Value:
+def subsampled_gaussian_renyi(
+    orders: npt.ArrayLike, noise_multiplier: float, sample_rate: float
+) -> Value:
     """Rényi curve of the Gaussian mechanism on a Poisson sample: ln A_α/(α − 1).
 
-    A_α = E[(1 − q + q·e^{(2x−1)/(2σ²)})^α] over x ~ N(0, σ²): a binomial sum for whole α, the trapezoid rule, which
-    converges exponentially for this integrand, for the others. I. Mironov, K. Talwar and L. Zhang, 2019
-    (arXiv:1908.10530), Section 3.3: this direction, the row removed, is the larger one. With
-    noise below 0.1 fractional orders are not computed: infinity.
+    A_α = E[(1 − q + q·e^{(2x−1)/(2σ²)})^α] over x ~ N(0, σ²): a binomial sum for whole α, the
+    trapezoid rule, which converges exponentially for this integrand, for the others. I. Mironov, K.
+    Talwar and L. Zhang, 2019 (arXiv:1908.10530), Section 3.3: this direction, the row removed, is
+    the larger one. With noise below 0.1 fractional orders are not computed: infinity.
 
     Parameters
     ----------
     orders : α > 1
     noise_multiplier : σ, the noise's standard deviation in units of the sensitivity
-    sample_rate : q, the probability with which each row is in the sample, independently of the others
+    sample_rate : q, the probability with which each row is in the sample, independently of the
+        others
 
     Examples
     --------
@@ -86,7 +105,10 @@ def subsampled_gaussian_renyi(orders: npt.ArrayLike, noise_multiplier: float, sa
     [0.00017181, 0.00021758]
     """
     alpha = np.atleast_1d(_orders(orders))
-    sigma, q = float(check.positive("noise_multiplier", noise_multiplier)), float(check.rate("sample_rate", sample_rate))
+    sigma, q = (
+        float(check.positive("noise_multiplier", noise_multiplier)),
+        float(check.rate("sample_rate", sample_rate)),
+    )
     if q == 0:
         found = np.zeros_like(alpha)
     elif q == 1:
@@ -100,12 +122,14 @@ def subsampled_gaussian_renyi(orders: npt.ArrayLike, noise_multiplier: float, sa
     return check.plain(np.maximum(found, 0.0).reshape(np.shape(orders)))
 
 
-def epsilon_from_renyi(orders: npt.ArrayLike, renyi: npt.ArrayLike, dp_delta: float, tight: bool = True) -> float:
+def epsilon_from_renyi(
+    orders: npt.ArrayLike, renyi: npt.ArrayLike, dp_delta: float, tight: bool = True
+) -> float:
     """The least ε over the orders of a Rényi curve ρ(α), for a given dp_delta.
 
-    ρ + ln(1 − 1/α) − ln(α·dp_delta)/(α − 1): C. Canonne, G. Kamath and T. Steinke, NeurIPS 2020 (arXiv:2004.00010v4),
-    Proposition 12; B. Balle and others, AISTATS 2020, Theorem 21. It replaces ρ + ln(1/dp_delta)/(α − 1) of
-    I. Mironov, CSF 2017 (arXiv:1702.07476v3), Proposition 3.
+    ρ + ln(1 − 1/α) − ln(α·dp_delta)/(α − 1): C. Canonne, G. Kamath and T. Steinke, NeurIPS 2020
+    (arXiv:2004.00010v4), Proposition 12; B. Balle and others, AISTATS 2020, Theorem 21. It replaces
+    ρ + ln(1/dp_delta)/(α − 1) of I. Mironov, CSF 2017 (arXiv:1702.07476v3), Proposition 3.
 
     Parameters
     ----------
@@ -136,12 +160,20 @@ def _binomial(alpha: float, sigma: float, q: float) -> float:
     """Ln Σ_k C(α, k)(1 − q)^{α−k} q^k e^{(k² − k)/(2σ²)}."""
     k = np.arange(alpha + 1)
     ways = gammaln(alpha + 1) - gammaln(k + 1) - gammaln(alpha - k + 1)
-    return logsumexp(ways + (alpha - k) * np.log1p(-q) + k * np.log(q) + (k * k - k) / (2 * sigma**2))
+    return logsumexp(
+        ways + (alpha - k) * np.log1p(-q) + k * np.log(q) + (k * k - k) / (2 * sigma**2)
+    )
 
 
 def _integral(alpha: float, sigma: float, q: float) -> float:
-    """Ln of the integral of N(x; 0, σ²)·(1 − q + q·e^{(2x−1)/(2σ²)})^α; its mass lies between 0 and α."""
+    """Ln of the integral of N(x; 0, σ²)·(1 − q + q·e^{(2x−1)/(2σ²)})^α; its mass lies between 0
+    and α.
+    """
     step = min(sigma / 24, sigma**2 / 2)
     x = np.arange(-10 * sigma, alpha + 10 * sigma, step)
     loss = np.logaddexp(np.log1p(-q), np.log(q) + (2 * x - 1) / (2 * sigma**2))
-    return float(logsumexp(alpha * loss - x**2 / (2 * sigma**2)) + np.log(step / sigma) - 0.5 * np.log(2 * np.pi))
+    return float(
+        logsumexp(alpha * loss - x**2 / (2 * sigma**2))
+        + np.log(step / sigma)
+        - 0.5 * np.log(2 * np.pi)
+    )

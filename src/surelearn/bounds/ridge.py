@@ -1,4 +1,5 @@
-"""Ridge regression, (1/n)·Σ‖⟨w, x⟩ − y‖² + λ‖w‖²: the range of its loss, and what stopping early costs.
+"""Ridge regression, (1/n)·Σ‖⟨w, x⟩ − y‖² + λ‖w‖²: the range of its loss, and what stopping early
+costs.
 
 For kernels read ‖φ(x)‖ for ‖x‖. With several targets |y| is their Euclidean norm.
 """
@@ -42,7 +43,9 @@ def padded_norm(x_bound: npt.ArrayLike) -> Value:
     claims=at_most("squared loss of the minimizer", holds=ALWAYS, trivial=None, unit="number"),
     example={"x_bound": 1.0, "y_bound": 1.0, "regularization": 0.25},
 )
-def ridge_loss_bound(x_bound: npt.ArrayLike, y_bound: npt.ArrayLike, regularization: npt.ArrayLike) -> Value:
+def ridge_loss_bound(
+    x_bound: npt.ArrayLike, y_bound: npt.ArrayLike, regularization: npt.ArrayLike
+) -> Value:
     """No loss of the minimizer exceeds M = Y²(1 + X/(2√λ))², on any sample and row.
 
     Examples
@@ -51,12 +54,15 @@ def ridge_loss_bound(x_bound: npt.ArrayLike, y_bound: npt.ArrayLike, regularizat
     4.0
     """
     x, y = check.nonnegative("x_bound", x_bound), check.nonnegative("y_bound", y_bound)
-    return check.plain((y * (1 + x / (2 * np.sqrt(check.positive("regularization", regularization))))) ** 2)
+    return check.plain(
+        (y * (1 + x / (2 * np.sqrt(check.positive("regularization", regularization))))) ** 2
+    )
 
 
 @theorem(
     "what stopping early changes of ridge regression's loss",
-    "S. Boyd and L. Vandenberghe (2004), (9.11), without its factor 2, and |a² − b²| = |a − b|·|a + b|",
+    "S. Boyd and L. Vandenberghe (2004), (9.11), without its factor 2, and |a² − b²| = |a − b|·|a"
+    " + b|",
     assumes=(BOUNDED,),
     claims=at_most("change of a loss", holds=ALWAYS, trivial=None, unit="number"),
     example={"x_bound": 1.0, "y_bound": 1.0, "regularization": 0.25, "gradient_norm": 0.05},
@@ -68,10 +74,12 @@ def ridge_loss_change(
     gradient_norm: npt.ArrayLike,
     value_error: npt.ArrayLike = 0.0,
 ) -> Value:
-    """How far a loss of the weights found may lie from the minimizer's: o(2√M + o), o = X‖∇F‖/(2λ) + v.
+    """How far a loss of the weights found may lie from the minimizer's: o(2√M + o), o = X‖∇F‖/(2λ)
+    + v.
 
-    The weights are within ‖∇F‖/(2λ) of the minimizer's, so a prediction is off by at most o, v the rounding of a value; the
-    minimizer's residual is at most √M (`ridge_loss_bound`), and the other's at most √M + o.
+    The weights are within ‖∇F‖/(2λ) of the minimizer's, so a prediction is off by at most o, v the
+    rounding of a value; the minimizer's residual is at most √M (`ridge_loss_bound`), and the
+    other's at most √M + o.
 
     Parameters
     ----------
@@ -85,13 +93,16 @@ def ridge_loss_change(
     """
     root = np.sqrt(ridge_loss_bound(x_bound, y_bound, regularization))
     distance = distance_to_minimizer(gradient_norm, regularization)
-    off = np.asarray(x_bound, dtype=float) * distance + check.nonnegative("value_error", value_error)
+    off = np.asarray(x_bound, dtype=float) * distance + check.nonnegative(
+        "value_error", value_error
+    )
     return check.plain(off * (2 * root + off))
 
 
 @theorem(
     "stability of ridge regression, a row removed",
-    "O. Bousquet and A. Elisseeff, JMLR 2 (2002), Theorem 22, with 1/n and so nλ kept when a row is left out",
+    "O. Bousquet and A. Elisseeff, JMLR 2 (2002), Theorem 22, with 1/n and so nλ kept when a row is"
+    " left out",
     assumes=(FIXED_BEFORE, UNIFORM, EXACT, BOUNDED),
     claims=at_most("remove-one stability", holds=ALWAYS, trivial=None, unit="number"),
     example={"x_bound": 1.0, "y_bound": 1.0, "regularization": 0.1, "n": 1000},
@@ -99,7 +110,8 @@ def ridge_loss_change(
 def beta_ridge_removed(
     x_bound: npt.ArrayLike, y_bound: npt.ArrayLike, regularization: npt.ArrayLike, n: npt.ArrayLike
 ) -> Value:
-    """Half of `beta_ridge`: leaving a row out moves the minimizer half as far as replacing it, of n rows as of n − 1.
+    """Half of `beta_ridge`: leaving a row out moves the minimizer half as far as replacing it, of n
+    rows as of n − 1.
 
     Examples
     --------

@@ -1,8 +1,9 @@
-"""Algorithmic stability: bounds on the risk from a stability constant β, and the constants of common learners.
+"""Algorithmic stability: bounds on the risk from a stability constant β, and the constants of
+common learners.
 
-β is *replace-one* uniform stability: exchanging any one training row changes the loss at any point by at most β. Learners
-minimize (1/n)·Σ loss + λ‖w‖² over weights without an unregularized intercept; ``regularization`` is that λ, fixed before
-seeing the rows.
+β is *replace-one* uniform stability: exchanging any one training row changes the loss at any point
+by at most β. Learners minimize (1/n)·Σ loss + λ‖w‖² over weights without an unregularized
+intercept; ``regularization`` is that λ, fixed before seeing the rows.
 """
 
 from __future__ import annotations
@@ -31,7 +32,11 @@ def _stability(holds: str = ALWAYS) -> Statement:
 
 
 def _checked(
-    risk: npt.ArrayLike, beta: npt.ArrayLike, n: npt.ArrayLike, delta: npt.ArrayLike, loss_bound: npt.ArrayLike
+    risk: npt.ArrayLike,
+    beta: npt.ArrayLike,
+    n: npt.ArrayLike,
+    delta: npt.ArrayLike,
+    loss_bound: npt.ArrayLike,
 ) -> tuple[npt.NDArray[np.float64], ...]:
     return (
         check.number("risk", risk),
@@ -50,7 +55,11 @@ def _checked(
     example={"risk": 0.1, "beta": 0.001, "n": 1000, "delta": 0.05, "loss_bound": 1.0},
 )
 def uniform_stability(
-    risk: npt.ArrayLike, beta: npt.ArrayLike, n: npt.ArrayLike, delta: npt.ArrayLike, loss_bound: npt.ArrayLike
+    risk: npt.ArrayLike,
+    beta: npt.ArrayLike,
+    n: npt.ArrayLike,
+    delta: npt.ArrayLike,
+    loss_bound: npt.ArrayLike,
 ) -> Value:
     """Risk of a β-stable learner with |loss| ≤ M: risk + β + (nβ + M)·√(2 ln(1/δ) / n).
 
@@ -73,11 +82,16 @@ def uniform_stability(
     example={"risk": 0.1, "beta": 0.001, "n": 1000, "delta": 0.05, "loss_bound": 1.0},
 )
 def uniform_stability_nonnegative(
-    risk: npt.ArrayLike, beta: npt.ArrayLike, n: npt.ArrayLike, delta: npt.ArrayLike, loss_bound: npt.ArrayLike
+    risk: npt.ArrayLike,
+    beta: npt.ArrayLike,
+    n: npt.ArrayLike,
+    delta: npt.ArrayLike,
+    loss_bound: npt.ArrayLike,
 ) -> Value:
     """Risk of a β-stable learner with 0 ≤ loss ≤ M: risk + β + (2nβ + M)·√(ln(1/δ) / 2n).
 
-    One row moves the empirical risk by at most β + M/n when losses share a sign, not by β + 2M/n as in Lemma 8.5.
+    One row moves the empirical risk by at most β + M/n when losses share a sign, not by β + 2M/n as
+    in Lemma 8.5.
 
     Examples
     --------
@@ -104,11 +118,13 @@ def bousquet_elisseeff(
     loss_bound: npt.ArrayLike,
     leave_one_out: bool = False,
 ) -> Value:
-    """Risk from *remove-one* stability β, with 0 ≤ loss ≤ M, from the training or the leave-one-out risk.
+    """Risk from *remove-one* stability β, with 0 ≤ loss ≤ M, from the training or the leave-one-out
+    risk.
 
-    risk + 2β + (4nβ + M)·√(ln(1/δ)/2n); from the leave-one-out risk with β in place of 2β, where β must hold for samples
-    of n − 1 rows too. Minimizing (1/n)·Σ loss + λ‖w‖² has half of `beta_tikhonov` as its remove-one constant, the removed
-    row's loss being dropped from the sum and 1/n kept.
+    risk + 2β + (4nβ + M)·√(ln(1/δ)/2n); from the leave-one-out risk with β in place of 2β, where β
+    must hold for samples of n − 1 rows too. Minimizing (1/n)·Σ loss + λ‖w‖² has half of
+    `beta_tikhonov` as its remove-one constant, the removed row's loss being dropped from the sum
+    and 1/n kept.
 
     Parameters
     ----------
@@ -147,16 +163,19 @@ def expected_gap(beta: npt.ArrayLike) -> Value:
 
 @theorem(
     "stability of Tikhonov regularization",
-    "S. Shalev-Shwartz and S. Ben-David (2014), Section 13.3, with strong convexity used at both minimizers",
+    "S. Shalev-Shwartz and S. Ben-David (2014), Section 13.3, with strong convexity used at both"
+    " minimizers",
     assumes=(FIXED_BEFORE, UNIFORM, EXACT, "the loss is convex, and Lipschitz as stated"),
     claims=_stability(),
     example={"lipschitz": 1.0, "regularization": 0.1, "n": 1000},
 )
-def beta_tikhonov(lipschitz: npt.ArrayLike, regularization: npt.ArrayLike, n: npt.ArrayLike, slides: bool = False) -> Value:
+def beta_tikhonov(
+    lipschitz: npt.ArrayLike, regularization: npt.ArrayLike, n: npt.ArrayLike, slides: bool = False
+) -> Value:
     """β of minimizing (1/n)·Σ loss + λ‖w‖² with a convex ρ-Lipschitz loss: ρ²/(λn).
 
-    Both objectives are 2λ-strongly convex; adding their inequalities at each other's minimizer gives
-    2λ‖w − w'‖² ≤ 2ρ‖w − w'‖/n, so ‖w − w'‖ ≤ ρ/(λn). A linear loss attains it.
+    Both objectives are 2λ-strongly convex; adding their inequalities at each other's minimizer
+    gives 2λ‖w − w'‖² ≤ 2ρ‖w − w'‖/n, so ‖w − w'‖ ≤ ρ/(λn). A linear loss attains it.
 
     Parameters
     ----------
@@ -167,24 +186,36 @@ def beta_tikhonov(lipschitz: npt.ArrayLike, regularization: npt.ArrayLike, n: np
     >>> round(beta_tikhonov(1.0, 0.1, 1000), 6), round(beta_tikhonov(1.0, 0.1, 1000, slides=True), 6)
     (0.01, 0.02)
     """
-    rho, lam = check.nonnegative("lipschitz", lipschitz), check.positive("regularization", regularization)
+    rho, lam = (
+        check.nonnegative("lipschitz", lipschitz),
+        check.positive("regularization", regularization),
+    )
     return check.plain((2 if slides else 1) * rho**2 / (lam * check.count("n", n, 1)))
 
 
 @theorem(
     "stability of ridge regression",
-    "O. Bousquet and A. Elisseeff, JMLR 2 (2002), Theorem 22 and Example 3, for replaced rows, the range derived from λ",
-    assumes=(FIXED_BEFORE, UNIFORM, EXACT, "‖x‖ ≤ x_bound and |y| ≤ y_bound for every row, as stated"),
+    "O. Bousquet and A. Elisseeff, JMLR 2 (2002), Theorem 22 and Example 3, for replaced rows, the"
+    " range derived from λ",
+    assumes=(
+        FIXED_BEFORE,
+        UNIFORM,
+        EXACT,
+        "‖x‖ ≤ x_bound and |y| ≤ y_bound for every row, as stated",
+    ),
     claims=_stability(),
     example={"x_bound": 1.0, "y_bound": 1.0, "regularization": 0.1, "n": 1000},
 )
-def beta_ridge(x_bound: npt.ArrayLike, y_bound: npt.ArrayLike, regularization: npt.ArrayLike, n: npt.ArrayLike) -> Value:
+def beta_ridge(
+    x_bound: npt.ArrayLike, y_bound: npt.ArrayLike, regularization: npt.ArrayLike, n: npt.ArrayLike
+) -> Value:
     """β of ridge regression, (1/n)·Σ(⟨w, x⟩ − y)² + λ‖w‖²: ρ²/(λn) with ρ = 2XY(1 + X/(2√λ)).
 
-    With the rows/√n decomposed as U·diag(s)·Vᵀ the minimizer is V·diag(s/(s² + λ))·Uᵀ(y/√n), and s/(s² + λ) ≤ 1/(2√λ): so
-    ‖w‖ ≤ Y/(2√λ), attained where every row is √λ and every target Y. No residual on the segment between two minimizers
-    exceeds Y(1 + X/(2√λ)), and the loss is ρ-Lipschitz there, all that the proof of `beta_tikhonov` asks of it. Up to 4
-    times smaller than with λ‖w‖² ≤ Y², from the cost of w = 0. It also holds for several targets,
+    With the rows/√n decomposed as U·diag(s)·Vᵀ the minimizer is V·diag(s/(s² + λ))·Uᵀ(y/√n), and
+    s/(s² + λ) ≤ 1/(2√λ): so ‖w‖ ≤ Y/(2√λ), attained where every row is √λ and every target Y. No
+    residual on the segment between two minimizers exceeds Y(1 + X/(2√λ)), and the loss is
+    ρ-Lipschitz there, all that the proof of `beta_tikhonov` asks of it. Up to 4 times smaller than
+    with λ‖w‖² ≤ Y², from the cost of w = 0. It also holds for several targets,
     |y| their Euclidean norm.
 
     Examples
@@ -219,13 +250,15 @@ def beta_hinge(x_bound: npt.ArrayLike, regularization: npt.ArrayLike, n: npt.Arr
 
 @theorem(
     "stability of the logistic loss",
-    "S. Shalev-Shwartz and S. Ben-David (2014), Section 13.3, with strong convexity used at both minimizers",
+    "S. Shalev-Shwartz and S. Ben-David (2014), Section 13.3, with strong convexity used at both"
+    " minimizers",
     assumes=(FIXED_BEFORE, UNIFORM, EXACT, "‖x‖ ≤ x_bound for every row, as stated"),
     claims=_stability(),
     example={"x_bound": 1.0, "regularization": 0.1, "n": 1000},
 )
 def beta_logistic(x_bound: npt.ArrayLike, regularization: npt.ArrayLike, n: npt.ArrayLike) -> Value:
-    """β of logistic regression, (1/n)·Σ ln(1 + e^{−y⟨w, x⟩}) + λ‖w‖²: X²/(λn), for the logarithmic loss.
+    """β of logistic regression, (1/n)·Σ ln(1 + e^{−y⟨w, x⟩}) + λ‖w‖²: X²/(λn), for the logarithmic
+    loss.
 
     Examples
     --------
@@ -238,12 +271,19 @@ def beta_logistic(x_bound: npt.ArrayLike, regularization: npt.ArrayLike, n: npt.
 @theorem(
     "stability of SGD, convex",
     "M. Hardt, B. Recht and Y. Singer, ICML 2016, Theorem 3.8",
-    assumes=(FIXED_BEFORE, UNIFORM, CONVEX_SMOOTH, "every step is at most 2/smoothness", "one random row a step"),
+    assumes=(
+        FIXED_BEFORE,
+        UNIFORM,
+        CONVEX_SMOOTH,
+        "every step is at most 2/smoothness",
+        "one random row a step",
+    ),
     claims=_stability(IN_EXPECTATION),
     example={"lipschitz": 1.0, "total_step": 10.0, "n": 1000},
 )
 def beta_sgd_convex(lipschitz: npt.ArrayLike, total_step: npt.ArrayLike, n: npt.ArrayLike) -> Value:
-    """β of stochastic gradient descent on a convex smooth ρ-Lipschitz loss, in expectation over the rows drawn.
+    """β of stochastic gradient descent on a convex smooth ρ-Lipschitz loss, in expectation over the
+    rows drawn.
 
     (2ρ²/n)·Σ_t η_t. Being in expectation, it may enter `expected_gap`, never `uniform_stability`.
 
@@ -256,19 +296,30 @@ def beta_sgd_convex(lipschitz: npt.ArrayLike, total_step: npt.ArrayLike, n: npt.
     >>> round(beta_sgd_convex(1.0, 10.0, 1000), 6)
     0.02
     """
-    rho, total = check.nonnegative("lipschitz", lipschitz), check.nonnegative("total_step", total_step)
+    rho, total = (
+        check.nonnegative("lipschitz", lipschitz),
+        check.nonnegative("total_step", total_step),
+    )
     return check.plain(2 * rho**2 * total / check.count("n", n, 1))
 
 
 @theorem(
     "stability of SGD, strongly convex",
     "M. Hardt, B. Recht and Y. Singer, ICML 2016, Theorem 3.9",
-    assumes=(FIXED_BEFORE, UNIFORM, CONVEX_SMOOTH, "constant step of at most 1/smoothness, projected on a ball"),
+    assumes=(
+        FIXED_BEFORE,
+        UNIFORM,
+        CONVEX_SMOOTH,
+        "constant step of at most 1/smoothness, projected on a ball",
+    ),
     claims=_stability(IN_EXPECTATION),
     example={"lipschitz": 1.0, "strong_convexity": 0.1, "n": 1000},
 )
-def beta_sgd_strongly_convex(lipschitz: npt.ArrayLike, strong_convexity: npt.ArrayLike, n: npt.ArrayLike) -> Value:
-    """β of stochastic gradient descent on a γ-strongly convex loss, in expectation, for any number of steps: 2ρ²/(γn).
+def beta_sgd_strongly_convex(
+    lipschitz: npt.ArrayLike, strong_convexity: npt.ArrayLike, n: npt.ArrayLike
+) -> Value:
+    """β of stochastic gradient descent on a γ-strongly convex loss, in expectation, for any number
+    of steps: 2ρ²/(γn).
 
     Examples
     --------
@@ -276,21 +327,27 @@ def beta_sgd_strongly_convex(lipschitz: npt.ArrayLike, strong_convexity: npt.Arr
     0.02
     """
     rho = check.nonnegative("lipschitz", lipschitz)
-    return check.plain(2 * rho**2 / (check.positive("strong_convexity", strong_convexity) * check.count("n", n, 1)))
+    return check.plain(
+        2 * rho**2 / (check.positive("strong_convexity", strong_convexity) * check.count("n", n, 1))
+    )
 
 
 @theorem(
     "stability of SGD, permuted passes",
-    "M. Hardt, B. Recht and Y. Singer, ICML 2016, Lemmas 2.5 and 3.7.1, for a permutation fixed beforehand",
+    "M. Hardt, B. Recht and Y. Singer, ICML 2016, Lemmas 2.5 and 3.7.1, for a permutation fixed"
+    " beforehand",
     assumes=(FIXED_BEFORE, UNIFORM, CONVEX_SMOOTH, PERMUTED),
     claims=_stability(),
     example={"lipschitz": 1.0, "step": 1e-5, "passes": 5},
 )
-def beta_sgd_permuted(lipschitz: npt.ArrayLike, step: npt.ArrayLike, passes: npt.ArrayLike) -> Value:
+def beta_sgd_permuted(
+    lipschitz: npt.ArrayLike, step: npt.ArrayLike, passes: npt.ArrayLike
+) -> Value:
     """β of stochastic gradient descent in K permuted passes over the rows, for every seed: 2ρ²ηK.
 
-    Gradient steps with η ≤ 2/L on a convex L-smooth loss do not expand distances; the replaced row is met once a pass
-    and adds at most 2ηρ. The only SGD constant here that may enter `uniform_stability`; small only if η is of order 1/n.
+    Gradient steps with η ≤ 2/L on a convex L-smooth loss do not expand distances; the replaced row
+    is met once a pass and adds at most 2ηρ. The only SGD constant here that may enter
+    `uniform_stability`; small only if η is of order 1/n.
 
     Examples
     --------

@@ -1,7 +1,7 @@
 """Dense rows for k-means: nearest centers by 4-byte matrix products, as exact as in 8 bytes.
 
-Where the rounding of a 4-byte product could decide between two centers, or could hide that a center is nearer, distances are
-computed again in 8 bytes.
+Where the rounding of a 4-byte product could decide between two centers, or could hide that a center
+is nearer, distances are computed again in 8 bytes.
 """
 
 from __future__ import annotations
@@ -41,7 +41,9 @@ class DenseRows:
 
     @property
     def low(self) -> Matrix:
-        """The rows in 4 bytes, or in 8 where 4 do not hold them or cannot tell the centers apart."""
+        """The rows in 4 bytes, or in 8 where 4 do not hold them or cannot tell the centers
+        apart.
+        """
         if self._low is None:
             self._low = self.X.astype(np.float32) if fits_four_bytes(self.norms) else self.X
         return self._low
@@ -55,8 +57,12 @@ class DenseRows:
         """Some of the rows."""
         return DenseRows(self.X[rows])
 
-    def decide(self, chosen: Matrix, centers: Matrix, upper: Matrix, lower: Matrix) -> npt.NDArray[np.int32]:
-        """The nearest centers of the ``chosen`` rows, the first of equals; bounds on all distances are written."""
+    def decide(
+        self, chosen: Matrix, centers: Matrix, upper: Matrix, lower: Matrix
+    ) -> npt.NDArray[np.int32]:
+        """The nearest centers of the ``chosen`` rows, the first of equals; bounds on all
+        distances are written.
+        """
         low = self.low
         ready = Centers(centers, low.dtype)
         buffer = np.empty((BLOCK, self.shape[1]), dtype=low.dtype)
@@ -66,18 +72,25 @@ class DenseRows:
             rows = chosen[start : start + BLOCK]
             block = buffer[: len(rows)]
             _gather(low, rows, block)
-            close += ready.decide(block, rows, self.norms, self.X, found[start : start + BLOCK], upper, lower)
+            close += ready.decide(
+                block, rows, self.norms, self.X, found[start : start + BLOCK], upper, lower
+            )
         if close > CLOSE * len(chosen):
             self._low = self.X
         return found
 
     def lower(self, centers: Matrix, squares: Matrix) -> None:
-        """Lower ‖x − c‖² of each row and set of centers, (sets, n), by new centers, (sets, b, d)."""
+        """Lower ‖x − c‖² of each row and set of centers, (sets, n), by new centers, (sets, b,
+        d).
+        """
         sets, b, d = centers.shape
         rows, dtype = self.low, self.low.dtype
         flat = centers.reshape(sets * b, d)
         lengths = np.einsum("ij,ij->i", flat, flat)
-        factors, rounding = np.ascontiguousarray((-2 * flat.T).astype(dtype)), 1.01 * float(np.finfo(dtype).eps)
+        factors, rounding = (
+            np.ascontiguousarray((-2 * flat.T).astype(dtype)),
+            1.01 * float(np.finfo(dtype).eps),
+        )
         low, longest = lengths.astype(dtype), float(np.sqrt(lengths.max()))
         scores = np.empty((min(BLOCK, len(self)), sets * b), dtype=dtype)
         for start in range(0, len(self), BLOCK):
@@ -87,7 +100,9 @@ class DenseRows:
             _lower(part, low, self.norms, self.X, centers, rounding, longest, start, squares)
 
     def squared_distances(self, centers: Matrix) -> Matrix:
-        """‖x − c‖² of every row and center; where the expanded square cancels, from the coordinates."""
+        """‖x − c‖² of every row and center; where the expanded square cancels, from the
+        coordinates.
+        """
         scale = self.norms[:, None] + np.einsum("ij,ij->i", centers, centers)
         squares = scale - self.X @ (2 * centers).T
         i, j = np.nonzero(squares < 1e-6 * scale)
@@ -107,7 +122,9 @@ def _lower(  # pragma: no cover - compiled
     start: int,
     squares: Matrix,
 ) -> None:
-    """Lower the squares of a block by the centers whose scores −2⟨x, c⟩, off by rounding, do not rule them out."""
+    """Lower the squares of a block by the centers whose scores −2⟨x, c⟩, off by rounding, do
+    not rule them out.
+    """
     sets, b, d = centers.shape
     for r in range(scores.shape[0]):
         i = start + r
@@ -133,7 +150,9 @@ def _lower(  # pragma: no cover - compiled
 def _scan(
     scores: Matrix, squares: Matrix, best: Matrix, second: Matrix, found: Matrix
 ) -> None:  # pragma: no cover - compiled
-    """Add ‖c‖² to the scores −2⟨x, c⟩ of a block, (k, rows), and find each row's smallest and second smallest."""
+    """Add ‖c‖² to the scores −2⟨x, c⟩ of a block, (k, rows), and find each row's smallest and
+    second smallest.
+    """
     for r in range(best.size):
         best[r] = scores[0, r] + squares[0]
         scores[0, r] = best[r]
@@ -141,7 +160,8 @@ def _scan(
     second[:] = np.finfo(second.dtype).max
     for c in range(1, squares.size):
         square, place = squares[c], np.int32(c)
-        for r in range(best.size):  # as wide as the machine's registers: neighboring rows are neighbors in memory
+        # as wide as the machine's registers: neighboring rows are neighbors in memory
+        for r in range(best.size):
             value = scores[c, r] + square
             scores[c, r] = value
             lead, runner = best[r], second[r]
@@ -199,14 +219,24 @@ class Centers:
         self.factors = (-2 * centers).astype(dtype)
         self.squares = squares.astype(dtype)
         self.longest = float(np.sqrt(squares.max()))
-        self.rounding = 1.01 * float(np.finfo(dtype).eps)  # twice the unit roundoff: scores carry the factor 2
+        # twice the unit roundoff: scores carry the factor 2
+        self.rounding = 1.01 * float(np.finfo(dtype).eps)
         self.scores = np.empty(k * BLOCK, dtype=dtype)
         self.best, self.second = np.empty(BLOCK, dtype=dtype), np.empty(BLOCK, dtype=dtype)
 
     def decide(
-        self, block: Matrix, rows: Matrix, norms: Matrix, X: Matrix, found: Matrix, upper: Matrix, lower: Matrix
+        self,
+        block: Matrix,
+        rows: Matrix,
+        norms: Matrix,
+        X: Matrix,
+        found: Matrix,
+        upper: Matrix,
+        lower: Matrix,
     ) -> int:
-        """Find the nearest centers of the rows ``rows`` of X, whose coordinates ``block`` holds; count the close calls."""
+        """Find the nearest centers of the rows ``rows`` of X, whose coordinates ``block``
+        holds; count the close calls.
+        """
         m, k = len(rows), len(self.squares)
         scores = self.scores[: k * m].reshape(k, m)
         best, second = self.best[:m], self.second[:m]
@@ -223,7 +253,8 @@ def fits_four_bytes(norms: Matrix) -> bool:
 
 
 def nearest(X: Matrix, centers: Matrix) -> tuple[npt.NDArray[np.int32], Matrix]:
-    """Each row's nearest center, the first of equals, and the squared distance to it, as in 8-byte arithmetic.
+    """Each row's nearest center, the first of equals, and the squared distance to it, as in 8-byte
+    arithmetic.
 
     Examples
     --------
@@ -240,7 +271,11 @@ def nearest(X: Matrix, centers: Matrix) -> tuple[npt.NDArray[np.int32], Matrix]:
     for start in range(0, len(X), BLOCK):
         block = np.ascontiguousarray(X[start : start + BLOCK] - origin)
         rows, norms = np.arange(len(block)), np.einsum("ij,ij->i", block, block)
-        found, upper, lower = np.empty(len(block), dtype=np.int32), np.empty(len(block)), np.empty(len(block))
+        found, upper, lower = (
+            np.empty(len(block), dtype=np.int32),
+            np.empty(len(block)),
+            np.empty(len(block)),
+        )
         close = len(block)
         if quick and fits_four_bytes(norms):
             close = quick.decide(block.astype(np.float32), rows, norms, block, found, upper, lower)

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 Matrix = npt.NDArray[Any]
 
-RULES = {1: 1, 2: 16}  # how seedings are drawn: the most centers between two walks over the rows, by the record's rule
+# how seedings are drawn: the most centers between two walks over the rows, by the record's rule
+RULES = {1: 1, 2: 16}
 PART = 4096  # rows that are worked on at a time, in the cache
 INITS = ("k-means++", "greedy", "random")
 
@@ -32,25 +33,29 @@ INITS = ("k-means++", "greedy", "random")
 class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Learner):
     """Lloyd's k-means from k-means++ seeds, with a certified ratio to the optimal cost.
 
-    The cost is Σ w‖x − c‖² over the rows, c a row's nearest center. The certificate bounds the optimal cost from below, by
-    the spectrum of the rows (always, where it is computed) and by the costs of independent seedings (with probability
-    1 − δ), and so bounds ``inertia_`` over the optimum. Nothing is assumed of the rows: the claims are about these rows, not
-    about new ones.
+    The cost is Σ w‖x − c‖² over the rows, c a row's nearest center. The certificate bounds the
+    optimal cost from below, by the spectrum of the rows (always, where it is computed) and by the
+    costs of independent seedings (with probability 1 − δ), and so bounds ``inertia_`` over the
+    optimum. Nothing is assumed of the rows: the claims are about these rows, not about new ones.
 
     Parameters
     ----------
     n_clusters : k
-    init : "k-means++", plain D² seeding, the one that the theorem 8(ln k + 2) is about; "greedy", the best of a few
-        candidates a step, without a claim; "random", different rows; or an array of centers, (k, d)
-    seedings : independent plain seedings drawn for each start of "k-means++"; the cheapest is improved by swaps on a
-        weighted sample of the rows before Lloyd starts from it, and all of them, as they were drawn, bound the optimum:
-        with R in all, OPT ≥ δ^{1/R}·min(costs) / (8(ln k + 2))
+    init : "k-means++", plain D² seeding, the one that the theorem 8(ln k + 2) is about; "greedy",
+        the best of a few candidates a step, without a claim; "random", different rows; or an array
+        of centers, (k, d)
+    seedings : independent plain seedings drawn for each start of "k-means++"; the cheapest is
+        improved by swaps on a weighted sample of the rows before Lloyd starts from it, and all of
+        them, as they were drawn, bound the optimum: with R in all, OPT ≥ δ^{1/R}·min(costs) / (8(ln
+        k + 2))
     n_init : starts; the clustering of least cost is kept
     max_iter : the most iterations of a start over all rows
-    tol : stop when the centers' squared moves add up to at most this part of the mean variance of a feature
-    spectrum : whether to bound the optimum by the spectrum of the rows. It takes the eigenvalues of a matrix of min(n, d)
-        rows: None computes them where that is quick or costs at most a quarter of the clustering (counted in operations,
-        not timed), True always, False never; the certificate says where they are missing
+    tol : stop when the centers' squared moves add up to at most this part of the mean variance of a
+        feature
+    spectrum : whether to bound the optimum by the spectrum of the rows. It takes the eigenvalues of
+        a matrix of min(n, d) rows: None computes them where that is quick or costs at most a
+        quarter of the clustering (counted in operations, not timed), True always, False never; the
+        certificate says where they are missing
     delta : failure probability of the claims from seedings
     random_state : for the seeds
 
@@ -63,10 +68,11 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Le
 
     Notes
     -----
-    Up to rounding the result does not depend on the order of the rows, and a row of weight 2 is a row given twice. A cluster
-    that runs empty is given the row that costs most; with fewer different rows than clusters some stay empty, and
-    ``facts_["used"]`` counts the others. The guarantee 8(ln k + 2) is for the cost of a plain seeding, before swaps and
-    Lloyd, in expectation (stability notes, Section 8.3); ``inertia_`` is never above the cheapest seeding's cost. Sparse
+    Up to rounding the result does not depend on the order of the rows, and a row of weight 2 is a
+    row given twice. A cluster that runs empty is given the row that costs most; with fewer
+    different rows than clusters some stay empty, and ``facts_["used"]`` counts the others. The
+    guarantee 8(ln k + 2) is for the cost of a plain seeding, before swaps and Lloyd, in expectation
+    (stability notes, Section 8.3); ``inertia_`` is never above the cheapest seeding's cost. Sparse
     rows are never filled in; the centers, (k, d), are dense.
 
     Examples
@@ -113,7 +119,9 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Le
 
     @classmethod
     def examples(cls) -> Iterator[Self]:
-        """With seedings that can be drawn again and not, without the spectrum, and without a bound on the optimum."""
+        """With seedings that can be drawn again and not, without the spectrum, and without a
+        bound on the optimum.
+        """
         yield cls(3)
         yield cls(2, random_state=0, n_init=2)
         yield cls(4, random_state=0, spectrum=False)
@@ -127,7 +135,9 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Le
         X, weights, rows, weights_of_rows, mean = self._read(X, sample_weight)
         d = X.shape[1]
         origin = np.zeros(d) if sparse.issparse(X) else mean
-        spread = float(weights_of_rows @ rows.norms) / weights.sum() - float((mean - origin) @ (mean - origin))
+        spread = float(weights_of_rows @ rows.norms) / weights.sum() - float(
+            (mean - origin) @ (mean - origin)
+        )
         tol = self.tol * max(spread, 0.0) / d
         random = check_random_state(self.random_state)
         drawn = self._seedings(rows, weights_of_rows, random)
@@ -144,36 +154,56 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Le
                 self.n_iter_, self.stopped_ = result.iterations, result.reason
             return result.iterations
 
-        walks = len(costs) + sum(run(start) for start in self._starts(rows, weights_of_rows, origin, drawn, tol, random))
-        if self.inertia_ > costs.min(initial=np.inf):  # never worse than the seedings that the theorem is about
+        walks = len(costs) + sum(
+            run(start) for start in self._starts(rows, weights_of_rows, origin, drawn, tol, random)
+        )
+        # never worse than the seedings that the theorem is about
+        if self.inertia_ > costs.min(initial=np.inf):
             walks += run(rows[min(drawn, key=lambda seedings: seedings.costs.min()).cheapest])
-        wanted = affordable(X, int(self.n_clusters), walks) if self.spectrum is None else bool(self.spectrum)
+        wanted = (
+            affordable(X, int(self.n_clusters), walks)
+            if self.spectrum is None
+            else bool(self.spectrum)
+        )
         facts = self._facts(rows, weights_of_rows, self.labels_, self.inertia_, wanted)
         self.facts_ = facts | {"seeding_costs": costs, "rule": max(RULES)}
         return self
 
     def measure_again(self, X: Any, y: Any = None, sample_weight: Any = None) -> dict[str, Any]:  # noqa: ARG002
-        """The record's fields that the fitted model and the rows it was fitted on tell, measured again."""
+        """The record's fields that the fitted model and the rows it was fitted on tell,
+        measured again.
+        """
         from surelearn.cluster.spectrum import ROUNDINGS
 
         X, weights, rows, weights_of_rows, _ = self._read(X, sample_weight, reset=False)
         labels, squares = nearest_centers(X, self.cluster_centers_)
-        wanted = len(self.record_.singular_values) > 0 if self.spectrum is None else bool(self.spectrum)
+        wanted = (
+            len(self.record_.singular_values) > 0 if self.spectrum is None else bool(self.spectrum)
+        )
         facts = self._facts(rows, weights_of_rows, labels, float(weights @ squares), wanted)
         values = facts["singular_values"]
         off = ROUNDINGS * sum(X.shape) * np.finfo(float).eps * float(values @ values)
-        facts["singular_values"] = tuple(Within(value, off / max(value, off**0.5)) for value in values.tolist() if off)
+        facts["singular_values"] = tuple(
+            Within(value, off / max(value, off**0.5)) for value in values.tolist() if off
+        )
         rule = getattr(self, "facts_", {}).get("rule", 1)  # version 0.2 kept none
         facts["rule"] = rule if rule in RULES else max(RULES)
         if facts["init"] != "k-means++":
             facts["seeding_costs"] = ()
-        elif isinstance(self.random_state, Integral):  # else only the fit knew how the seedings were drawn
+        # else only the fit knew how the seedings were drawn
+        elif isinstance(self.random_state, Integral):
             random = check_random_state(self.random_state)
-            facts["seeding_costs"] = costs_of(self._seedings(rows, weights_of_rows, random, facts["rule"]))
+            facts["seeding_costs"] = costs_of(
+                self._seedings(rows, weights_of_rows, random, facts["rule"])
+            )
         return facts
 
-    def _facts(self, rows: Any, weights: Matrix, labels: Matrix, cost: float, wanted: bool) -> dict[str, Any]:
-        """What rows, labels and parameters tell of the record; the spectrum where it is ``wanted``."""
+    def _facts(
+        self, rows: Any, weights: Matrix, labels: Matrix, cost: float, wanted: bool
+    ) -> dict[str, Any]:
+        """What rows, labels and parameters tell of the record; the spectrum where it is
+        ``wanted``.
+        """
         from surelearn.cluster.spectrum import singular_values
 
         n, d = rows.shape
@@ -185,12 +215,16 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Le
             "spectrum": None if self.spectrum is None else bool(self.spectrum),
             "used": len(np.unique(labels)),
             "cost": cost,
-            "singular_values": singular_values(rows, weights, int(self.n_clusters)) if wanted else np.empty(0),
+            "singular_values": (
+                singular_values(rows, weights, int(self.n_clusters)) if wanted else np.empty(0)
+            ),
         }
 
     @property
     def record_(self) -> KMeansRecord:
-        """What happened in the fit; models of version 0.2 did not record whether the spectrum was asked for."""
+        """What happened in the fit; models of version 0.2 did not record whether the spectrum
+        was asked for.
+        """
         check_is_fitted(self, "facts_")
         asked = None if self.spectrum is None else bool(self.spectrum)
         return KMeansRecord.read({"spectrum": asked, **self.facts_}, strict=False)
@@ -218,8 +252,12 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Le
     def _n_features_out(self) -> int:
         return len(self.cluster_centers_)
 
-    def _read(self, X: Any, sample_weight: Any, *, reset: bool = True) -> tuple[Any, Matrix, Rows, Matrix, Matrix]:
-        """Rows and weights as given, rows about their mean and weights in an order of the rows' values, and the mean."""
+    def _read(
+        self, X: Any, sample_weight: Any, *, reset: bool = True
+    ) -> tuple[Any, Matrix, Rows, Matrix, Matrix]:
+        """Rows and weights as given, rows about their mean and weights in an order of the rows'
+        values, and the mean.
+        """
         X = self._validated(X, reset=reset)
         self._check(X.shape[0])
         weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
@@ -233,7 +271,9 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Le
 
     def _validated(self, X: Any, *, reset: bool = False) -> Any:
         """Dense rows in 4 or 8 bytes as they come, or sparse ones in 8."""
-        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], order="C", reset=reset)
+        X = validate_data(
+            self, X, accept_sparse="csr", dtype=[np.float64, np.float32], order="C", reset=reset
+        )
         return X.astype(np.float64) if sparse.issparse(X) and X.dtype != np.float64 else X
 
     def _check(self, n: int) -> None:
@@ -246,12 +286,19 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Le
         if self.spectrum is not None and not isinstance(self.spectrum, bool | np.bool_):
             raise ValueError(f"spectrum must be None, True or False, not {self.spectrum!r}")
         if self.n_clusters > n:
-            raise ValueError(f"n_clusters={self.n_clusters} exceeds n_samples={n}: ask for at most as many clusters as rows")
+            raise ValueError(
+                f"n_clusters={self.n_clusters} exceeds n_samples={n}: ask for at most as many"
+                " clusters as rows"
+            )
         if isinstance(self.init, str) and self.init not in INITS:
-            raise ValueError(f"init must be one of {', '.join(INITS)} or an array of centers, not {self.init!r}")
+            raise ValueError(
+                f"init must be one of {', '.join(INITS)} or an array of centers, not {self.init!r}"
+            )
 
     def _center(self, X: Any, mean: Matrix, weights: Matrix) -> tuple[Rows, Matrix]:
-        """Rows about their mean, sparse ones as they are, in an order of their values only: seeds are drawn along it."""
+        """Rows about their mean, sparse ones as they are, in an order of their values only:
+        seeds are drawn along it.
+        """
         from surelearn.cluster.dense import DenseRows
         from surelearn.cluster.sparse import SparseRows
 
@@ -264,7 +311,9 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Le
         largest = max(entries.max(initial=0.0), -entries.min(initial=0.0))
         with np.errstate(over="ignore"):
             if not np.isfinite(weights.max() * np.square(largest) * X.shape[0] * X.shape[1]):
-                raise ValueError("X has entries so large that squared distances overflow: rescale its columns")
+                raise ValueError(
+                    "X has entries so large that squared distances overflow: rescale its columns"
+                )
         return (SparseRows(rows) if sparse.issparse(X) else DenseRows(rows)), weights
 
     def _order(self, X: Any, mean: Matrix) -> npt.NDArray[np.int64]:
@@ -275,17 +324,28 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Le
         along = [(X[part] - mean) @ direction for part in gen_batches(len(X), PART)]
         return np.argsort(np.concatenate(along), kind="stable")
 
-    def _seedings(self, rows: Rows, weights: Matrix, random: Any, rule: int = max(RULES)) -> list[Seedings]:
+    def _seedings(
+        self, rows: Rows, weights: Matrix, random: Any, rule: int = max(RULES)
+    ) -> list[Seedings]:
         """The plain seedings of every start, drawn before anything else; none for other starts."""
         from surelearn.cluster import seeding
 
         if not isinstance(self.init, str) or self.init != "k-means++":
             return []
         k, runs = int(self.n_clusters), int(self.seedings)
-        return [seeding.plain(rows, weights, k, runs, random, most=RULES[rule]) for _ in range(self.n_init)]
+        return [
+            seeding.plain(rows, weights, k, runs, random, most=RULES[rule])
+            for _ in range(self.n_init)
+        ]
 
     def _starts(
-        self, rows: Rows, weights: Matrix, origin: Matrix, drawn: list[Seedings], tol: float, random: Any
+        self,
+        rows: Rows,
+        weights: Matrix,
+        origin: Matrix,
+        drawn: list[Seedings],
+        tol: float,
+        random: Any,
     ) -> Iterator[Matrix]:
         """Centers to start from, (k, d) each."""
         from surelearn.cluster import search, seeding
@@ -294,7 +354,9 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Le
         if not isinstance(self.init, str):
             yield self._given_centers(rows.shape[1]) - origin
         elif self.init == "k-means++":
-            yield from (search.better_start(rows, weights, seedings, tol, random) for seedings in drawn)
+            yield from (
+                search.better_start(rows, weights, seedings, tol, random) for seedings in drawn
+            )
         else:
             draw = seeding.greedy if self.init == "greedy" else seeding.uniform
             yield from (rows[draw(rows, weights, k, random)] for _ in range(self.n_init))
@@ -303,7 +365,8 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Le
         centers = np.asarray(self.init, dtype=np.float64)
         if centers.shape != (self.n_clusters, d):
             raise ValueError(
-                f"init must hold {self.n_clusters} centers of {d} features, not an array of shape {centers.shape}"
+                f"init must hold {self.n_clusters} centers of {d} features, not an array of shape"
+                f" {centers.shape}"
             )
         if not np.isfinite(centers).all():
             raise ValueError("init must hold finite numbers: it contains NaN or infinity")
@@ -319,7 +382,9 @@ def costs_of(drawn: list[Seedings]) -> Matrix:
 
 
 def nearest_centers(X: Any, centers: Matrix) -> tuple[npt.NDArray[np.int32], Matrix]:
-    """Each row's nearest center, the first of equals, and the squared distance to it, for dense or sparse rows."""
+    """Each row's nearest center, the first of equals, and the squared distance to it, for dense
+    or sparse rows.
+    """
     from surelearn.cluster import dense
     from surelearn.cluster import sparse as sparse_rows
 
@@ -329,7 +394,9 @@ def nearest_centers(X: Any, centers: Matrix) -> tuple[npt.NDArray[np.int32], Mat
 
 
 def distances(X: Any, centers: Matrix) -> Matrix:
-    """‖x − c‖ for every row and center, (n, k); where the expanded square cancels, from the coordinates."""
+    """‖x − c‖ for every row and center, (n, k); where the expanded square cancels, from the
+    coordinates.
+    """
     from surelearn.cluster.dense import DenseRows
     from surelearn.cluster.sparse import SparseRows
 

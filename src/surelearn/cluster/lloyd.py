@@ -1,8 +1,9 @@
 """Lloyd's iterations, exact and with little arithmetic, on dense and on sparse rows.
 
-Two savings, neither of which changes the result. A row is visited only where its center may have changed: an upper bound on
-the distance to its center and a lower bound on the distance to all others move with the centers (G. Hamerly, SDM 2010). Sums
-of clusters change by the rows that moved. How the rows' own classes find nearest centers is in `dense` and `sparse`.
+Two savings, neither of which changes the result. A row is visited only where its center may have
+changed: an upper bound on the distance to its center and a lower bound on the distance to all
+others move with the centers (G. Hamerly, SDM 2010). Sums of clusters change by the rows that moved.
+How the rows' own classes find nearest centers is in `dense` and `sparse`.
 
 This module compiles with numba and is imported when something is fitted or predicted.
 """
@@ -17,7 +18,15 @@ import numpy as np
 import numpy.typing as npt
 
 from surelearn.cluster.dense import DenseRows
-from surelearn.cluster.rows import FAST, HUGE, NEARER, Layout, add_row, distance_at_most, own_squares
+from surelearn.cluster.rows import (
+    FAST,
+    HUGE,
+    NEARER,
+    Layout,
+    add_row,
+    distance_at_most,
+    own_squares,
+)
 from surelearn.cluster.sparse import SparseRows
 from surelearn.optim.stopping import Stopper
 
@@ -44,7 +53,9 @@ def _select(  # pragma: no cover - compiled
     tighten: bool,
     chosen: Matrix,
 ) -> int:
-    """Move the bounds with the centers and collect the rows whose center may no longer be the nearest."""
+    """Move the bounds with the centers and collect the rows whose center may no longer be the
+    nearest.
+    """
     count = 0
     for i in range(labels.size):
         own: int = labels[i]
@@ -64,7 +75,14 @@ def _select(  # pragma: no cover - compiled
 
 @numba.njit(cache=True)
 def _move(  # pragma: no cover - compiled
-    rows: Layout, weights: Matrix, chosen: Matrix, found: Matrix, labels: Matrix, sums: Matrix, mass: Matrix, sizes: Matrix
+    rows: Layout,
+    weights: Matrix,
+    chosen: Matrix,
+    found: Matrix,
+    labels: Matrix,
+    sums: Matrix,
+    mass: Matrix,
+    sizes: Matrix,
 ) -> int:
     """Take rows out of their old clusters and put them into the new ones; how many changed."""
     changes = 0
@@ -95,17 +113,25 @@ class Result:
 
 
 class Lloyd:
-    """Lloyd's iterations on dense rows about their (weighted) mean, or on sparse rows where they are."""
+    """Lloyd's iterations on dense rows about their (weighted) mean, or on sparse rows where
+    they are.
+    """
 
     def __init__(self, rows: Rows, weights: Matrix) -> None:
         self.rows, self.weights = rows, weights
 
     def run(self, centers: Matrix, max_iter: int, tol: float) -> Result:
-        """Iterate from ``centers`` until no row moves, the squared moves add up to at most ``tol``, or ``max_iter``."""
+        """Iterate from ``centers`` until no row moves, the squared moves add up to at most
+        ``tol``, or ``max_iter``.
+        """
         n, d = self.rows.shape
         k = len(centers)
         self.labels = np.full(n, -1, dtype=np.int32)
-        self.sums, self.mass, self.sizes = np.zeros((k, d)), np.zeros(k), np.zeros(k, dtype=np.int64)
+        self.sums, self.mass, self.sizes = (
+            np.zeros((k, d)),
+            np.zeros(k),
+            np.zeros(k, dtype=np.int64),
+        )
         self.upper, self.lower = np.zeros(n), np.zeros(n)
         self.chosen = np.arange(n)
         count, stopper = n, Stopper(passes=max_iter)
@@ -118,20 +144,33 @@ class Lloyd:
             means = self._means(centers)
             moved = np.sqrt(np.einsum("ij,ij->i", means - centers, means - centers))
             centers = means
-            if not stopper.after(converged=final or (not relocated and float(moved @ moved) <= tol)):
+            if not stopper.after(
+                converged=final or (not relocated and float(moved @ moved) <= tol)
+            ):
                 count = n if relocated else self._select(centers, moved, tighten=count < 0.9 * n)
                 if relocated:
                     self.chosen = np.arange(n)
         return Result(centers, stopper.done, stopper.reason)
 
     def _assign(self, centers: Matrix, count: int) -> int:
-        """Assign the first ``count`` chosen rows to their nearest centers; how many changed cluster."""
+        """Assign the first ``count`` chosen rows to their nearest centers; how many changed
+        cluster.
+        """
         chosen = self.chosen[:count]
         return self._put(chosen, self.rows.decide(chosen, centers, self.upper, self.lower))
 
     def _put(self, chosen: Matrix, found: Matrix) -> int:
         """Put rows into the clusters ``found``; how many were elsewhere."""
-        return _move(self.rows.layout, self.weights, chosen, found, self.labels, self.sums, self.mass, self.sizes)
+        return _move(
+            self.rows.layout,
+            self.weights,
+            chosen,
+            found,
+            self.labels,
+            self.sums,
+            self.mass,
+            self.sizes,
+        )
 
     def _select(self, centers: Matrix, moved: Matrix, tighten: bool) -> int:
         """Choose the rows whose center may have changed; how many."""
@@ -149,12 +188,16 @@ class Lloyd:
         )  # fmt: skip
 
     def _fill_empty(self, centers: Matrix) -> bool:
-        """Give each empty cluster the row that costs most where it is; whether any row was moved."""
+        """Give each empty cluster the row that costs most where it is; whether any row was
+        moved.
+        """
         empty = np.flatnonzero(self.sizes == 0)
         if not len(empty):
             return False
         lengths = np.einsum("ij,ij->i", centers, centers)
-        costs = self.weights * own_squares(self.rows.layout, self.rows.norms, centers, lengths, self.labels)
+        costs = self.weights * own_squares(
+            self.rows.layout, self.rows.norms, centers, lengths, self.labels
+        )
         relocated = False
         for cluster in empty:
             costs[self.sizes[self.labels] <= 1] = 0.0
@@ -177,7 +220,9 @@ class Lloyd:
 
 
 def halfway(centers: Matrix) -> Matrix:
-    """Half of each center's distance to the nearest other one, less its rounding: nearer rows belong to it."""
+    """Half of each center's distance to the nearest other one, less its rounding: nearer rows
+    belong to it.
+    """
     squares = np.einsum("ij,ij->i", centers, centers)
     gaps = squares[:, None] + squares - 2 * centers @ centers.T
     gaps -= 4 * (centers.shape[1] + 3) * np.finfo(float).eps * squares.max()

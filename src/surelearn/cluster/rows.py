@@ -1,7 +1,8 @@
 """What k-means needs of one row, dense or sparse, compiled into the same loops.
 
-Compiled loops take rows as an array, (n, d), or as the three parts of a CSR matrix, and call the functions below; which of
-the two implementations is meant is settled by the type when a loop is compiled, so that the choice costs nothing.
+Compiled loops take rows as an array, (n, d), or as the three parts of a CSR matrix, and call the
+functions below; which of the two implementations is meant is settled by the type when a loop is
+compiled, so that the choice costs nothing.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ Layout = Matrix | tuple[Matrix, Matrix, Matrix]
 FAST = {"reassoc", "contract", "nsz", "arcp", "nnan", "ninf"}
 HUGE = 1e300  # compiled code assumes that nothing is infinite
 EPS = float(np.finfo(float).eps)
-NEARER = 1 - 1e-12  # a later center must be nearer by more than rounding: texts of unit length tie by the thousand
+# a later center must be nearer by more than rounding: texts of unit length tie by the thousand
+NEARER = 1 - 1e-12
 CANCELS = 1e-4  # below this part of ‖x‖² + ‖c‖², the expanded square has lost too many digits
 
 
@@ -31,11 +33,17 @@ def squared_distance(rows: Layout, i: int, c: Matrix) -> float:
 
 def quick_distance(rows: Layout, i: int, norm: float, c: Matrix, square: float) -> float:
     """‖x − c‖² of row i at the price of its entries; ``norm`` is ‖x‖² and ``square`` is ‖c‖²."""
-    return (_dense_quick if isinstance(rows, np.ndarray) else _sparse_quick)(rows, i, norm, c, square)
+    return (_dense_quick if isinstance(rows, np.ndarray) else _sparse_quick)(
+        rows, i, norm, c, square
+    )
 
 
-def distance_at_most(rows: Layout, i: int, norm: float, c: Matrix, square: float, longest: float) -> float:
-    """An upper bound on ‖x − c‖ of row i with its rounding, at the price of its entries; ``longest`` is at least ‖c‖."""
+def distance_at_most(
+    rows: Layout, i: int, norm: float, c: Matrix, square: float, longest: float
+) -> float:
+    """An upper bound on ‖x − c‖ of row i with its rounding, at the price of its entries;
+    ``longest`` is at least ‖c‖.
+    """
     bound = _bound_dense(rows.dtype.type) if isinstance(rows, np.ndarray) else _bound_sparse
     return bound(rows, i, norm, c, square, longest)
 
@@ -56,7 +64,13 @@ def _dense_distance(rows: Any, i: int, c: Matrix) -> float:  # pragma: no cover 
     return total
 
 
-def _dense_quick(rows: Any, i: int, norm: float, c: Matrix, square: float) -> float:  # pragma: no cover - compiled  # noqa: ARG001
+def _dense_quick(
+    rows: Any,
+    i: int,
+    norm: float,  # noqa: ARG001
+    c: Matrix,
+    square: float,  # noqa: ARG001
+) -> float:  # pragma: no cover - compiled
     total = 0.0
     for j in range(c.size):
         gap = rows[i, j] - c[j]
@@ -65,7 +79,9 @@ def _dense_quick(rows: Any, i: int, norm: float, c: Matrix, square: float) -> fl
 
 
 def _bound_dense(number: Any) -> Any:
-    """For 4- or 8-byte rows, roundoff u: a distance is off by at most u·((d + 4)·distance + 2(‖x‖ + ‖c‖))."""
+    """For 4- or 8-byte rows, roundoff u: a distance is off by at most u·((d + 4)·distance +
+    2(‖x‖ + ‖c‖)).
+    """
     zero, roundoff = number(0), float(np.finfo(number).eps)
 
     def bound(  # pragma: no cover - compiled
@@ -86,7 +102,9 @@ def _bound_dense(number: Any) -> Any:
     return bound
 
 
-def _dense_add(rows: Any, i: int, weight: float, into: Matrix) -> None:  # pragma: no cover - compiled
+def _dense_add(
+    rows: Any, i: int, weight: float, into: Matrix
+) -> None:  # pragma: no cover - compiled
     for j in range(into.size):
         into[j] += weight * rows[i, j]
 
@@ -109,7 +127,9 @@ def _sparse_distance(rows: Any, i: int, c: Matrix) -> float:  # pragma: no cover
     return total
 
 
-def _sparse_quick(rows: Any, i: int, norm: float, c: Matrix, square: float) -> float:  # pragma: no cover - compiled
+def _sparse_quick(
+    rows: Any, i: int, norm: float, c: Matrix, square: float
+) -> float:  # pragma: no cover - compiled
     data, indices, indptr = rows
     product = 0.0
     for p in range(indptr[i], indptr[i + 1]):
@@ -126,11 +146,15 @@ def _bound_sparse(
     product = 0.0
     for p in range(indptr[i], indptr[i + 1]):
         product += data[p] * c[indices[p]]
-    error = EPS * ((indptr[i + 1] - indptr[i] + 3) * 2 * np.sqrt(norm) * longest + 32 * longest * longest)
+    error = EPS * (
+        (indptr[i + 1] - indptr[i] + 3) * 2 * np.sqrt(norm) * longest + 32 * longest * longest
+    )
     return np.sqrt(max(0.0, norm + square - 2 * product + error + 4 * EPS * norm))
 
 
-def _sparse_add(rows: Any, i: int, weight: float, into: Matrix) -> None:  # pragma: no cover - compiled
+def _sparse_add(
+    rows: Any, i: int, weight: float, into: Matrix
+) -> None:  # pragma: no cover - compiled
     data, indices, indptr = rows
     for p in range(indptr[i], indptr[i + 1]):
         into[indices[p]] += weight * data[p]
@@ -178,10 +202,12 @@ def settle(  # pragma: no cover - compiled
     upper: Matrix,
     lower: Matrix,
 ) -> int:
-    """Row i's nearest center, and bounds on the distances to it and to all others, from scores ‖c‖² − 2⟨x, c⟩.
+    """Row i's nearest center, and bounds on the distances to it and to all others, from scores ‖c‖²
+    − 2⟨x, c⟩.
 
-    Scores are off by at most ``error``; ``best``, at ``place``, and ``second`` are the two smallest. Centers within
-    twice the error of the best are compared by their distances, the first of equals winning.
+    Scores are off by at most ``error``; ``best``, at ``place``, and ``second`` are the two
+    smallest. Centers within twice the error of the best are compared by their distances, the first
+    of equals winning.
     """
     upper[i] = np.sqrt(max(0.0, best + norm + error))
     lower[i] = np.sqrt(max(0.0, second + norm - error))

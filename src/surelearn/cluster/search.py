@@ -1,11 +1,12 @@
 """A better start than a seeding: swaps of centers on a small weighted sample of the rows.
 
-A seeding of k centers misses some clusters and puts two centers into others, which Lloyd's iterations cannot mend. Local
-search can (S. Lattanzi and C. Sohler, "A better k-means++ algorithm via local search", ICML 2019): a row drawn by w·D²
-replaces the center that is missed least, where that lowers the cost. It runs on a coreset, rows drawn partly by weight and
-partly by their share of the seeding's cost (O. Bachem, M. Lucic and A. Krause, "Scalable k-means clustering via lightweight
-coresets", KDD 2018), so that its price does not grow with the number of rows and far rows are not lost. Nothing is claimed
-of the result: the certificate's seedings are plain ones, drawn before.
+A seeding of k centers misses some clusters and puts two centers into others, which Lloyd's
+iterations cannot mend. Local search can (S. Lattanzi and C. Sohler, "A better k-means++ algorithm
+via local search", ICML 2019): a row drawn by w·D² replaces the center that is missed least, where
+that lowers the cost. It runs on a coreset, rows drawn partly by weight and partly by their share of
+the seeding's cost (O. Bachem, M. Lucic and A. Krause, "Scalable k-means clustering via lightweight
+coresets", KDD 2018), so that its price does not grow with the number of rows and far rows are not
+lost. Nothing is claimed of the result: the certificate's seedings are plain ones, drawn before.
 """
 
 from __future__ import annotations
@@ -28,8 +29,12 @@ PATIENCE = 4  # rounds without a swap after which the search ends
 ITERATIONS = 20  # of Lloyd on the coreset
 
 
-def better_start(X: Rows, weights: Matrix, seedings: Seedings, tol: float, random: np.random.RandomState) -> Matrix:
-    """Centers to start Lloyd's iterations from, (k, d): the cheapest seeding after swaps and iterations on a coreset."""
+def better_start(
+    X: Rows, weights: Matrix, seedings: Seedings, tol: float, random: np.random.RandomState
+) -> Matrix:
+    """Centers to start Lloyd's iterations from, (k, d): the cheapest seeding after swaps and
+    iterations on a coreset.
+    """
     k = seedings.rows.shape[1]
     rows, masses = coreset(weights, seedings.squares, max(PER_CENTER * k, FEWEST), random)
     some = X.take(rows)
@@ -40,17 +45,20 @@ def better_start(X: Rows, weights: Matrix, seedings: Seedings, tol: float, rando
 def coreset(
     weights: Matrix, squares: Matrix, draws: int, random: np.random.RandomState
 ) -> tuple[npt.NDArray[np.int64], Matrix]:
-    """Positions and weights of rows whose weighted cost is, for all centers, about that of all rows.
+    """Positions and weights of rows whose weighted cost is, for all centers, about that of all
+    rows.
 
-    Row i has the share q = (w/Σw + w·D²/Σw·D²)/2 of the draws, which lie evenly along the running sum of q, and weighs w/q
-    per draw: a row of weight 2 is drawn as a row given twice.
+    Row i has the share q = (w/Σw + w·D²/Σw·D²)/2 of the draws, which lie evenly along the running
+    sum of q, and weighs w/q per draw: a row of weight 2 is drawn as a row given twice.
     """
     shares = weights / weights.sum()
     costs = weights * squares
     if (total := costs.sum()) > 0:
         shares = (shares + costs / total) / 2
     ends = np.cumsum(shares)
-    places = np.searchsorted(ends, (np.arange(draws) + random.random_sample()) * (ends[-1] / draws), side="right")
+    places = np.searchsorted(
+        ends, (np.arange(draws) + random.random_sample()) * (ends[-1] / draws), side="right"
+    )
     rows, counts = np.unique(np.minimum(places, np.flatnonzero(shares)[-1]), return_counts=True)
     return rows, counts * weights[rows] / (draws * shares[rows])
 
@@ -59,9 +67,11 @@ def coreset(
 def _gains(
     tried: Matrix, weights: Matrix, first: Matrix, second: Matrix, labels: Matrix, k: int
 ) -> tuple[Matrix, Matrix]:  # pragma: no cover - compiled
-    """For each candidate, (candidates, n) squared distances, the best center to replace and how much the cost falls then.
+    """For each candidate, (candidates, n) squared distances, the best center to replace and how
+    much the cost falls then.
 
-    Rows that stay with a center lose their distance to it for the second nearest, or the candidate's, where it is replaced.
+    Rows that stay with a center lose their distance to it for the second nearest, or the
+    candidate's, where it is replaced.
     """
     gains, places = np.empty(tried.shape[0]), np.empty(tried.shape[0], dtype=np.int64)
     for c in range(tried.shape[0]):

@@ -1,7 +1,8 @@
-"""Starting centers: k-means++ as its theorem has it, several seedings at once, and greedy k-means++ without a claim.
+"""Starting centers: k-means++ as its theorem has it, several seedings at once, and greedy k-means++
+without a claim.
 
-Squared distances are kept in 8 bytes, and those that cancel are computed from the coordinates: the theorem is about
-probabilities proportional to the squared distance.
+Squared distances are kept in 8 bytes, and those that cancel are computed from the coordinates: the
+theorem is about probabilities proportional to the squared distance.
 """
 
 from __future__ import annotations
@@ -54,8 +55,12 @@ def _totals(squares: Matrix, weights: Matrix) -> Matrix:  # pragma: no cover - c
 
 
 @numba.njit(cache=True)
-def _propose(squares: Matrix, weights: Matrix, totals: Matrix, u: float) -> int:  # pragma: no cover - compiled
-    """A row with probability proportional to w·D², from u uniform on [0, 1); -1 where nothing costs anything."""
+def _propose(
+    squares: Matrix, weights: Matrix, totals: Matrix, u: float
+) -> int:  # pragma: no cover - compiled
+    """A row with probability proportional to w·D², from u uniform on [0, 1); -1 where nothing
+    costs anything.
+    """
     target, block = u * totals.sum(), -1
     for b in range(totals.size):
         if totals[b] <= 0:
@@ -79,7 +84,9 @@ def _propose(squares: Matrix, weights: Matrix, totals: Matrix, u: float) -> int:
 
 
 @numba.njit(cache=True, fastmath=FAST)
-def _to_nearest(rows: Layout, i: int, norm: float, centers: Matrix, lengths: Matrix) -> float:  # pragma: no cover - compiled
+def _to_nearest(
+    rows: Layout, i: int, norm: float, centers: Matrix, lengths: Matrix
+) -> float:  # pragma: no cover - compiled
     """Row i's squared distance to the nearest of some centers."""
     nearest = HUGE
     for c in range(centers.shape[0]):
@@ -94,34 +101,51 @@ def pick(masses: Matrix, u: float) -> int:
     return min(place, int(np.flatnonzero(masses)[-1]))
 
 
-def plain(X: Rows, weights: Matrix, k: int, runs: int, random: np.random.RandomState, *, most: int) -> Seedings:
+def plain(
+    X: Rows, weights: Matrix, k: int, runs: int, random: np.random.RandomState, *, most: int
+) -> Seedings:
     """Draw ``runs`` independent k-means++ seedings: Algorithm 8.3.2 of the stability notes.
 
-    The first center is drawn by weight, every further one with probability proportional to w·D², D the distance to the
-    nearest center so far. D² is brought up to date for up to ``most`` centers of every seeding in one walk over the rows. In
-    between, a row is proposed by its old D² and taken with probability D² / old D². As D² only falls, this draws from the
-    same distribution. A seeding waits for the next walk after as many rejections as it may take centers: only rejected rows
-    decide that, so that it changes nothing about those that are taken.
+    The first center is drawn by weight, every further one with probability proportional to w·D², D
+    the distance to the nearest center so far. D² is brought up to date for up to ``most`` centers
+    of every seeding in one walk over the rows. In between, a row is proposed by its old D² and
+    taken with probability D² / old D². As D² only falls, this draws from the same distribution. A
+    seeding waits for the next walk after as many rejections as it may take centers: only rejected
+    rows decide that, so that it changes nothing about those that are taken.
     """
     taken = [[pick(weights, u)] for u in random.random_sample(runs)]
     squares, done = np.full((runs, len(X)), HUGE), [0] * runs
     while True:
         longest = max(len(rows) - before for rows, before in zip(taken, done, strict=True))
         # A seeding that took fewer centers than another repeats its last one, which lowers nothing.
-        last = [(rows[before:] + [rows[-1]] * longest)[:longest] for rows, before in zip(taken, done, strict=True)]
+        last = [
+            (rows[before:] + [rows[-1]] * longest)[:longest]
+            for rows, before in zip(taken, done, strict=True)
+        ]
         X.lower(X[np.ravel(last)].reshape(runs, longest, -1), squares)
         totals = _totals(squares, weights)
         done = [len(rows) for rows in taken]
         if min(done) == k:
             break
         for s, rows in enumerate(taken):
-            rows += _take(X, weights, squares[s], totals[s], min(most, len(rows), k - len(rows)), random)
+            rows += _take(
+                X, weights, squares[s], totals[s], min(most, len(rows), k - len(rows)), random
+            )
     costs = totals.sum(axis=1)
     return Seedings(np.array(taken), costs, squares[np.argmin(costs)])
 
 
-def _take(X: Rows, weights: Matrix, squares: Matrix, totals: Matrix, most: int, random: np.random.RandomState) -> list[int]:
-    """Up to ``most`` further centers of a seeding, one after the other, from D² to the centers before them."""
+def _take(
+    X: Rows,
+    weights: Matrix,
+    squares: Matrix,
+    totals: Matrix,
+    most: int,
+    random: np.random.RandomState,
+) -> list[int]:
+    """Up to ``most`` further centers of a seeding, one after the other, from D² to the centers
+    before them.
+    """
     taken: list[int] = []
     centers, lengths, rejected = np.empty((most, X.shape[1])), np.empty(most), 0
     while len(taken) < most and rejected <= most:
@@ -140,11 +164,15 @@ def _take(X: Rows, weights: Matrix, squares: Matrix, totals: Matrix, most: int, 
     return taken
 
 
-def greedy(X: Rows, weights: Matrix, k: int, random: np.random.RandomState) -> npt.NDArray[np.int64]:
-    """Rows of a greedy k-means++ seeding: of 2 + ⌊ln k⌋ candidates per step the one that lowers the cost most.
+def greedy(
+    X: Rows, weights: Matrix, k: int, random: np.random.RandomState
+) -> npt.NDArray[np.int64]:
+    """Rows of a greedy k-means++ seeding: of 2 + ⌊ln k⌋ candidates per step the one that lowers the
+    cost most.
 
-    It is what scikit-learn calls k-means++. The bound 8(ln k + 2) does not hold for it: A. Bhattacharya, J. Eube, H. Röglin
-    and M. Schmidt (ESA 2020) give an example with ratio Ω(ℓ·log k) for ℓ candidates.
+    It is what scikit-learn calls k-means++. The bound 8(ln k + 2) does not hold for it: A.
+    Bhattacharya, J. Eube, H. Röglin and M. Schmidt (ESA 2020) give an example with ratio Ω(ℓ·log k)
+    for ℓ candidates.
     """
     candidates = 2 + int(math.log(k))
     rows = [pick(weights, random.random_sample())]
@@ -165,7 +193,9 @@ def greedy(X: Rows, weights: Matrix, k: int, random: np.random.RandomState) -> n
     return np.array(rows)
 
 
-def uniform(X: Rows, weights: Matrix, k: int, random: np.random.RandomState) -> npt.NDArray[np.int64]:
+def uniform(
+    X: Rows, weights: Matrix, k: int, random: np.random.RandomState
+) -> npt.NDArray[np.int64]:
     """Different rows drawn by weight, as long as there are such; equal rows are neighbors in X."""
     left = weights.copy()
     rows = np.empty(k, dtype=np.int64)

@@ -1,7 +1,8 @@
-"""Sparse rows for k-means: the steps of dense ones at the price of the entries, without ever filling a row in.
+"""Sparse rows for k-means: the steps of dense ones at the price of the entries, without ever
+filling a row in.
 
-Rows stay where they are, as moving them about their mean would fill them. ‖x − c‖² is ‖x‖² + ‖c‖² − 2⟨x, c⟩ in 8 bytes, and
-from the coordinates where that cancels or could decide between two centers.
+Rows stay where they are, as moving them about their mean would fill them. ‖x − c‖² is ‖x‖² + ‖c‖² −
+2⟨x, c⟩ in 8 bytes, and from the coordinates where that cancels or could decide between two centers.
 
 This module compiles with numba and is imported when something is clustered.
 """
@@ -41,23 +42,33 @@ class SparseRows:
 
     @property
     def quick_layout(self) -> Parts:
-        """What compiled loops read where bounds allow for rounding: the same, as 8 bytes are exact enough."""
+        """What compiled loops read where bounds allow for rounding: the same, as 8 bytes are
+        exact enough.
+        """
         return self.layout
 
     def take(self, rows: Matrix) -> SparseRows:
         """Some of the rows."""
         return SparseRows(self.csr[rows])
 
-    def decide(self, chosen: Matrix, centers: Matrix, upper: Matrix, lower: Matrix) -> npt.NDArray[np.int32]:
-        """The nearest centers of the ``chosen`` rows, the first of equals; bounds on all distances are written."""
+    def decide(
+        self, chosen: Matrix, centers: Matrix, upper: Matrix, lower: Matrix
+    ) -> npt.NDArray[np.int32]:
+        """The nearest centers of the ``chosen`` rows, the first of equals; bounds on all
+        distances are written.
+        """
         squares = np.square(centers).sum(axis=1)
         found = np.empty(len(chosen), dtype=np.int32)
         factors, longest = np.ascontiguousarray(-2 * centers.T), float(np.sqrt(squares.max()))
-        _decide(self.layout, chosen, self.norms, factors, squares, longest, centers, found, upper, lower)
+        _decide(
+            self.layout, chosen, self.norms, factors, squares, longest, centers, found, upper, lower
+        )
         return found
 
     def lower(self, centers: Matrix, squares: Matrix) -> None:
-        """Lower ‖x − c‖² of each row and set of centers, (sets, n), by new centers, (sets, b, d)."""
+        """Lower ‖x − c‖² of each row and set of centers, (sets, n), by new centers, (sets, b,
+        d).
+        """
         sets, b, d = centers.shape
         flat = centers.reshape(sets * b, d)
         columns = np.ascontiguousarray(flat.T)
@@ -142,8 +153,12 @@ def _decide(  # pragma: no cover - compiled
                 best, second, place = scores[c], best, c
             elif scores[c] < second:
                 second = scores[c]
-        error: float = EPS * ((indptr[i + 1] - indptr[i] + 3) * np.sqrt(norms[i]) * longest + 32 * longest * longest)
-        found[r] = settle(scores, best, second, place, error, rows, i, norms[i], centers, upper, lower)
+        error: float = EPS * (
+            (indptr[i + 1] - indptr[i] + 3) * np.sqrt(norms[i]) * longest + 32 * longest * longest
+        )
+        found[r] = settle(
+            scores, best, second, place, error, rows, i, norms[i], centers, upper, lower
+        )
 
 
 def nearest(X: SparseRows, centers: Matrix) -> tuple[npt.NDArray[np.int32], Matrix]:
@@ -162,7 +177,9 @@ def nearest(X: SparseRows, centers: Matrix) -> tuple[npt.NDArray[np.int32], Matr
 
 
 def centered_gram(X: SparseRows, weights: Matrix) -> tuple[Matrix, float]:
-    """Inner products of the columns (or rows, if fewer) of √w·(x − mean), and how far its eigenvalues can be off."""
+    """Inner products of the columns (or rows, if fewer) of √w·(x − mean), and how far its
+    eigenvalues can be off.
+    """
     n, d = X.shape
     roots, mean = np.sqrt(weights), np.asarray(X.csr.T @ (weights / weights.sum()))
     scaled = X.csr.multiply(roots[:, None]).tocsr()

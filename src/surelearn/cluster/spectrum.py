@@ -1,4 +1,6 @@
-"""The spectrum of the rows, which bounds the cost of every clustering from below, and when it is worth its price."""
+"""The spectrum of the rows, which bounds the cost of every clustering from below, and when it
+is worth its price.
+"""
 
 from __future__ import annotations
 
@@ -10,17 +12,22 @@ from scipy import sparse
 
 Matrix = npt.NDArray[Any]
 
-EIGENVALUES = 5.0  # operations of the eigenvalues of an m × m matrix, over m³, counted at the speed of a matrix product
+# operations of the eigenvalues of an m × m matrix, over m³, counted at the speed of a matrix
+# product
+EIGENVALUES = 5.0
 QUICK, DEAREST = 2e9, 2e11  # operations: a twentieth of a second, and a few seconds
 SHARE = 0.25  # of the operations of the clustering
-ROUNDINGS = 16.0  # eigenvalues computed twice agree within so many (n + d)·ε·trace, sparse rows' too
+# eigenvalues computed twice agree within so many (n + d)·ε·trace, sparse rows' too
+ROUNDINGS = 16.0
 
 
 def singular_values(rows: Any, weights: Matrix, k: int) -> Matrix:
-    """Singular values of the centered rows scaled by √w, each lowered by its rounding; none where they would say nothing.
+    """Singular values of the centered rows scaled by √w, each lowered by its rounding; none where
+    they would say nothing.
 
-    Eigenvalues of a sum of n products are off by at most about (n + d)·ε·trace, which is taken off: the PCA tail stays a
-    lower bound. Sparse rows are centered within their products only, which costs four times as much rounding.
+    Eigenvalues of a sum of n products are off by at most about (n + d)·ε·trace, which is taken off:
+    the PCA tail stays a lower bound. Sparse rows are centered within their products only, which
+    costs four times as much rounding.
     """
     from surelearn.cluster.sparse import SparseRows, centered_gram
 
@@ -38,7 +45,8 @@ def singular_values(rows: Any, weights: Matrix, k: int) -> Matrix:
 
 
 def affordable(X: Any, k: int, walks: int) -> bool:
-    """Whether the spectrum is quick, or costs at most a quarter of ``walks`` assignments of all rows to k centers.
+    """Whether the spectrum is quick, or costs at most a quarter of ``walks`` assignments of all
+    rows to k centers.
 
     Examples
     --------

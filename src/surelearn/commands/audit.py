@@ -31,53 +31,141 @@ Examples:
 
 @click.command("audit", epilog=EXAMPLES)
 @click.argument("source", required=False)
-@click.option("--target", help="Column to predict, by name or by position: 1 is the first column, -1 the last.")
+@click.option(
+    "--target",
+    help="Column to predict, by name or by position: 1 is the first column, -1 the last.",
+)
 @click.option("--header/--no-header", default=None, help="Whether the first line holds the names of the columns"
               " (default: yes, and a line that looks like data is refused).")  # fmt: skip
 @click.option("--drop", multiple=True, metavar="COLUMN", help="Leave a column out (repeatable).")
-@click.option("--keep", multiple=True, metavar="COLUMN", help="Vouch for a column that looks like the target (repeatable).")
-@click.option("--group", metavar="COLUMN", help="Rows with the same value belong together, such as one patient's visits.")
+@click.option(
+    "--keep",
+    multiple=True,
+    metavar="COLUMN",
+    help="Vouch for a column that looks like the target (repeatable).",
+)
+@click.option(
+    "--group",
+    metavar="COLUMN",
+    help="Rows with the same value belong together, such as one patient's visits.",
+)
 @click.option("--largest-group", type=int, metavar="ROWS",
               help="No group has more rows: adds the risk with every row counting the same.")  # fmt: skip
 @click.option("--time", metavar="COLUMN", help="Rows are ordered in time: measure on the last ones, with --group on the last"
               " new groups; guarantee nothing.")  # fmt: skip
-@click.option("--independent", is_flag=True, help="Vouch that rows are independent draws where the table contradicts it.")
+@click.option(
+    "--independent",
+    is_flag=True,
+    help="Vouch that rows are independent draws where the table contradicts it.",
+)
 @click.option("--population", type=click.Choice(["labelled"]),
               help="Say that the page is about labeled rows, where those without a label differ.")  # fmt: skip
-@click.option("--task", type=click.Choice(["classification", "regression"]), help="If the target's kind is misread.")
+@click.option(
+    "--task",
+    type=click.Choice(["classification", "regression"]),
+    help="If the target's kind is misread.",
+)
 @click.option("--positive", metavar="CLASS", help="The class that matters.")
 @click.option("--cost", type=float, help="Cost of a missed --positive when a false alarm costs 1: the page is then about the"
               " mean cost, at the threshold that suits it.")  # fmt: skip
-@click.option("--threshold", type=float, help="Answer --positive from this probability t on; implies --cost (1 − t)/t.")
-@click.option("--slice", "slices", multiple=True, metavar="COLUMN", help="Report subpopulations of a column (repeatable).")
+@click.option(
+    "--threshold",
+    type=float,
+    help="Answer --positive from this probability t on; implies --cost (1 − t)/t.",
+)
+@click.option(
+    "--slice",
+    "slices",
+    multiple=True,
+    metavar="COLUMN",
+    help="Report subpopulations of a column (repeatable).",
+)
 @click.option("--skip", multiple=True, metavar="SECTION",
               help="Leave out a section: robustness, poisoning, membership, attribution, … (repeatable).")  # fmt: skip
-@click.option("--effort", type=float, default=1.0, show_default=True, help="Work for these four, times their usual budget.")
-@click.option("--show-rows", is_flag=True, help="Print values and labels of single rows on the page, not only row numbers.")
-@click.option("--alpha", type=float, default=0.1, show_default=True, help="Regression: share that an interval may miss.")
 @click.option(
-    "--loss-bound", type=float, help="Regression: the absolute error is never larger; its mean is then guaranteed."
+    "--effort",
+    type=float,
+    default=1.0,
+    show_default=True,
+    help="Work for these four, times their usual budget.",
+)
+@click.option(
+    "--show-rows",
+    is_flag=True,
+    help="Print values and labels of single rows on the page, not only row numbers.",
+)
+@click.option(
+    "--alpha",
+    type=float,
+    default=0.1,
+    show_default=True,
+    help="Regression: share that an interval may miss.",
+)
+@click.option(
+    "--loss-bound",
+    type=float,
+    help="Regression: the absolute error is never larger; its mean is then guaranteed.",
 )
 @click.option("--model", "models", metavar="NAMES|MODULE:FACTORY",
               help="Candidates by name, with commas, or all; or your own; instead of the default ones.")  # fmt: skip
-@click.option("--against", metavar="NAME|MODULE:FACTORY", help="Another model to compare with on the same rows.")
+@click.option(
+    "--against",
+    metavar="NAME|MODULE:FACTORY",
+    help="Another model to compare with on the same rows.",
+)
 @click.option("--prefer", type=click.Choice(["simplest", "best"]), default="simplest", show_default=True,
               help="The simplest candidate within one standard error of the best, or the best.")  # fmt: skip
 @click.option("--criterion", metavar="NAME", help="What candidates are compared by: cross-validation (default), holdout"
               " (default with --select), leave-one-out, aic, bic, srm, adjusted-srm, margin, stability, …")  # fmt: skip
-@click.option("--certify", "certify_fraction", type=float, help="Fraction of rows held back (default follows their number).")
 @click.option(
-    "--select", "select_fraction", type=float, help="Fraction of rows that compare candidates (0: cross-validation)."
+    "--certify",
+    "certify_fraction",
+    type=float,
+    help="Fraction of rows held back (default follows their number).",
+)
+@click.option(
+    "--select",
+    "select_fraction",
+    type=float,
+    help="Fraction of rows that compare candidates (0: cross-validation).",
 )
 @click.option("--coins", is_flag=True, help="Each row's purpose is its own coin, with a secret salt: ε and counts of"
               " poisoned rows are then about the whole table.")  # fmt: skip
-@click.option("--delta", type=float, default=0.05, show_default=True, help="The page may be wrong with this probability.")
-@click.option("--seed", type=int, default=0, show_default=True, help="For folds and random models; never for the split.")
-@click.option("--jobs", type=int, default=None, help="Parallel tasks (default: all cores); results do not depend on it.")
-@click.option("--ledger", type=click.Path(dir_okay=False, path_type=Path), help="Where uses of held-back rows are recorded.")
+@click.option(
+    "--delta",
+    type=float,
+    default=0.05,
+    show_default=True,
+    help="The page may be wrong with this probability.",
+)
+@click.option(
+    "--seed",
+    type=int,
+    default=0,
+    show_default=True,
+    help="For folds and random models; never for the split.",
+)
+@click.option(
+    "--jobs",
+    type=int,
+    default=None,
+    help="Parallel tasks (default: all cores); results do not depend on it.",
+)
+@click.option(
+    "--ledger",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Where uses of held-back rows are recorded.",
+)
 @click.option("--out", type=click.Path(path_type=Path), default=Path("surelearn-audit"), show_default=True,
               help="Folder for the page, the numbers and the certificate.")  # fmt: skip
-@click.option("--format", "formats", multiple=True, type=click.Choice(["html", "md"]), default=["html"], show_default=True)
+@click.option(
+    "--format",
+    "formats",
+    multiple=True,
+    type=click.Choice(["html", "md"]),
+    default=["html"],
+    show_default=True,
+)
 @click.option("--max-risk", type=float,
               help="A check: exit with 1 if the guaranteed bound (on errors; with --cost on the mean cost) is above. It"
               " covers one model, fixed before any page about these rows was read; see surelearn gate.")  # fmt: skip
@@ -95,15 +183,25 @@ _NOT_ON_THE_PAGE = ("jobs", "quiet", "out", "ledger", "max_risk", "formats", "dr
 
 
 def _command(context: click.Context) -> str:
-    """The command that gives this page again: what was asked, without where it goes and how it runs."""
+    """The command that gives this page again: what was asked, without where it goes and how it
+    runs.
+    """
     words = ["surelearn", "audit"]
     for parameter in context.command.params:
         value = context.params[parameter.name or ""]
-        if parameter.name in _NOT_ON_THE_PAGE or value is None or value == parameter.get_default(context):
+        if (
+            parameter.name in _NOT_ON_THE_PAGE
+            or value is None
+            or value == parameter.get_default(context)
+        ):
             continue
         name = [] if isinstance(parameter, click.Argument) else [parameter.opts[0]]
         for item in value if isinstance(value, tuple) else (value,):
-            words += parameter.secondary_opts[:1] if item is False else [*name, *([] if item is True else [str(item)])]
+            words += (
+                parameter.secondary_opts[:1]
+                if item is False
+                else [*name, *([] if item is True else [str(item)])]
+            )
     return shlex.join(words)
 
 
@@ -124,7 +222,9 @@ def _audit(
     from surelearn.data import read_table
     from surelearn.jobs import Runner, rich_progress
 
-    reading = {name: given.pop(name) for name in ("target", "header", "drop", "group", "time", "task")}
+    reading = {
+        name: given.pop(name) for name in ("target", "header", "drop", "group", "time", "task")
+    }
     models, against, ledger = (given.pop(name) for name in ("models", "against", "ledger"))
     asked = {name: value for name, value in given.items() if name != "keep"}
     if source is None and reading["target"] is None and asked["positive"] is None:
@@ -150,7 +250,9 @@ def _audit(
             say=tell,
             command=reproduce,
         )
-        result = audit(table, models=candidates, against=rival, ledger=ledger, runner=runner, **given)
+        result = audit(
+            table, models=candidates, against=rival, ledger=ledger, runner=runner, **given
+        )
         with named_out():
             paths = result.write(out, formats)
         journal.delete()
@@ -160,10 +262,15 @@ def _audit(
 
 
 def check_options(given: dict[str, Any], jobs: int | None, max_risk: float | None) -> Any:
-    """The options of an audit or a gate; what cannot be is refused in the names of the command line."""
+    """The options of an audit or a gate; what cannot be is refused in the names of the command
+    line.
+    """
     from surelearn.auditing.options import OptionError, Options
 
-    flags = {str(parameter.name): parameter.opts[0] for parameter in click.get_current_context().command.params}
+    flags = {
+        str(parameter.name): parameter.opts[0]
+        for parameter in click.get_current_context().command.params
+    }
     try:
         options = Options(**given)
     except OptionError as error:
@@ -171,12 +278,16 @@ def check_options(given: dict[str, Any], jobs: int | None, max_risk: float | Non
     if max_risk is not None and not max_risk >= 0:
         raise ValueError(f"--max-risk must be a number that is not negative, not {max_risk:g}")
     if jobs == 0:
-        raise ValueError("--jobs must not be 0: say 1 for one task at a time, or nothing for all cores")
+        raise ValueError(
+            "--jobs must not be 0: say 1 for one task at a time, or nothing for all cores"
+        )
     return options
 
 
 def load_models(option: str, text: str | None) -> Any:
-    """Names of candidates, or those of ``module:factory``, also in the working folder; what goes wrong is the user's."""
+    """Names of candidates, or those of ``module:factory``, also in the working folder; what
+    goes wrong is the user's.
+    """
     from surelearn.selection.candidates import load_factory
 
     if text is None:
@@ -191,12 +302,18 @@ def load_models(option: str, text: str | None) -> Any:
     except Exception as error:
         if os.environ.get("SURELEARN_DEBUG"):
             raise
-        said = str(error) if isinstance(error, ValueError | TypeError) else f"{type(error).__name__}: {error}"
+        said = (
+            str(error)
+            if isinstance(error, ValueError | TypeError)
+            else f"{type(error).__name__}: {error}"
+        )
         raise ValueError(said if said.startswith(option) else f"{option} {text}: {said}") from None
 
 
 def _identity(text: str | None, candidates: Any) -> tuple[str, ...]:
-    """What a journal must know of candidates: their parameters, and the code of the module that makes them."""
+    """What a journal must know of candidates: their parameters, and the code of the module that
+    makes them.
+    """
     import joblib
 
     if text is None:
@@ -211,12 +328,16 @@ def _identity(text: str | None, candidates: Any) -> tuple[str, ...]:
 
 
 def _dry_run(divided: Any, asked: str | None) -> int:
-    """What was read, and what is odd about the rows to fit on; of held-back rows nothing but their number."""
+    """What was read, and what is odd about the rows to fit on; of held-back rows nothing but
+    their number.
+    """
     import numpy as np
 
     table, split = divided.table, divided.split
     targets = table.y[np.union1d(split.fit, split.select)]
-    for line in _table_lines(table, asked, targets, "rows to fit on: ", show_rows=divided.options.show_rows):
+    for line in _table_lines(
+        table, asked, targets, "rows to fit on: ", show_rows=divided.options.show_rows
+    ):
         say(line)
     say(divided.line())
     for finding in divided.oddities():
@@ -225,21 +346,35 @@ def _dry_run(divided: Any, asked: str | None) -> int:
     return 0
 
 
-def _table_lines(table: Any, asked: str | None, y: Any, whose: str = "", *, show_rows: bool) -> Iterator[str]:
-    """What was read; ``asked`` is the target as it was given, maybe its position; ``y`` are the targets to summarize."""
+def _table_lines(
+    table: Any, asked: str | None, y: Any, whose: str = "", *, show_rows: bool
+) -> Iterator[str]:
+    """What was read; ``asked`` is the target as it was given, maybe its position; ``y`` are the
+    targets to summarize.
+    """
     import numpy as np
 
     columns = table.frame.shape[1] - 1
     target = f"target {shorten(table.target)}"
     if asked not in (None, table.target):
-        target += f", column {list(table.frame.columns).index(table.target) + 1:,} of {columns + 1:,} (--target {asked})"
+        target += (
+            f", column {list(table.frame.columns).index(table.target) + 1:,} of {columns + 1:,}"
+            f" (--target {asked})"
+        )
     if table.task == "classification":
         labels, counts = np.unique(y, return_counts=True)
-        shown = ", ".join(f"{shorten(label)}: {count:,}" for label, count in list(zip(labels, counts, strict=True))[:6])
+        shown = ", ".join(
+            f"{shorten(label)}: {count:,}"
+            for label, count in list(zip(labels, counts, strict=True))[:6]
+        )
         target += f" ({whose}{shown}{', …' if labels.size > 6 else ''})"
     else:  # the extremes are values of single rows
         low, high = (y.min(), y.max()) if show_rows else np.quantile(y, [0.1, 0.9])
-        range_ = f"{low:,.6g} to {high:,.6g}" if show_rows else f"four in five from {low:,.4g} to {high:,.4g}"
+        range_ = (
+            f"{low:,.6g} to {high:,.6g}"
+            if show_rows
+            else f"four in five from {low:,.4g} to {high:,.4g}"
+        )
         target += f" ({whose}{range_})"
     yield f"{table.name}  {len(table.y):,} rows, {columns:,} columns, {target}"
     for column in table.columns:
@@ -255,21 +390,36 @@ def _result_lines(result: Any, paths: dict[str, str], *, quiet: bool) -> Iterato
         return
     yield result.verdict.text
     yield ""
-    rows = [(claim, shorten(label)) for claim, label in result.certificate.rows() if claim.standing == "together"]
+    rows = [
+        (claim, shorten(label))
+        for claim, label in result.certificate.rows()
+        if claim.standing == "together"
+    ]
     if rows:
         width = max(len(label) for _, label in rows)
-        yield f"{f'Guaranteed together, {percent_sure(result.certificate.delta)}':<{width + 2}}   measured   bound"
+        yield (
+            f"{f'Guaranteed together, {percent_sure(result.certificate.delta)}':<{width + 2}}  "
+            " measured   bound"
+        )
         for claim, label in rows:
             measured = "" if claim.measured is None else show(claim.measured, claim.unit)
             mark = result.certificate.mark(claim)
-            yield f"  {label:<{width}}   {measured:>8}   {claim.bound()}" + (f"  ({shorten(mark)})" if mark else "")
-    proved = [[claim for claim in section.claims if not claim.vacuous] for section in result.sections]
+            yield f"  {label:<{width}}   {measured:>8}   {claim.bound()}" + (
+                f"  ({shorten(mark)})" if mark else ""
+            )
+    proved = [
+        [claim for claim in section.claims if not claim.vacuous] for section in result.sections
+    ]
     if any(proved):
         yield "Proved, each alone at its own confidence"
         for first, *more in filter(None, proved):
             rest = f", and {len(more)} more on the page" if more else ""
             yield f"  {shorten(first.label, 120)}  {first.bound()} ({first.surely()}){rest}"
-    findings = [finding for finding in result.findings if finding.severity != "info" or finding.code.startswith("SL4")]
+    findings = [
+        finding
+        for finding in result.findings
+        if finding.severity != "info" or finding.code.startswith("SL4")
+    ]
     if findings:
         yield "Measured"
         yield from (f"  {shorten(finding.text, 500)} ({finding.code})" for finding in findings)
@@ -277,21 +427,30 @@ def _result_lines(result: Any, paths: dict[str, str], *, quiet: bool) -> Iterato
 
 
 def _check(result: Any, max_risk: float | None, tell: Callable[[str], None]) -> int:
-    """Whether the page guarantees the risk; of a model that was fixed before any page about these rows was read."""
+    """Whether the page guarantees the risk; of a model that was fixed before any page about
+    these rows was read.
+    """
     if max_risk is None:
         return 0
     headline = next((claim for claim in result.certificate.together), None)
     if result.verdict.kind in ("do not ship", "no verdict"):
         failed = f"the verdict is {result.verdict.kind!r}"
-    elif result.numbers["options"]["population"] is None and any(one.code == "SL119" for one in result.findings):
-        failed = "rows without a label differ; say --population labelled if only labeled ones matter"
+    elif result.numbers["options"]["population"] is None and any(
+        one.code == "SL119" for one in result.findings
+    ):
+        failed = (
+            "rows without a label differ; say --population labelled if only labeled ones matter"
+        )
     elif headline is None:
         failed = f"nothing is guaranteed, so a risk of at most {max_risk:g} is not"
     elif headline.value > max_risk:
         what = "mean cost" if headline.quantity == "mean_cost" else "bound"
         failed = f"the guaranteed {what} {headline.value:.4g} is above --max-risk {max_risk:g}"
     else:
-        tell(f"check: at most {max_risk:g}, for one model that was fixed before any page about these rows was read")
+        tell(
+            f"check: at most {max_risk:g}, for one model that was fixed before any page about these"
+            " rows was read"
+        )
         return 0
     click.echo(f"check: {failed}", err=True)
     return 1
@@ -300,7 +459,15 @@ def _check(result: Any, max_risk: float | None, tell: Callable[[str], None]) -> 
 def _run_key(table: Any, *parts: Any) -> str:
     digest = hashlib.sha256(table.row_hashes.tobytes())
     digest.update(
-        repr((table.target, table.task, table.group, table.time, [c.name for c in table.columns if c.used])).encode()
+        repr(
+            (
+                table.target,
+                table.task,
+                table.group,
+                table.time,
+                [c.name for c in table.columns if c.used],
+            )
+        ).encode()
     )
     digest.update(repr((*parts, __version__)).encode())
     return digest.hexdigest()

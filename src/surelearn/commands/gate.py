@@ -1,4 +1,6 @@
-"""`surelearn gate`: pass or fail, for people who improve a model against the same held-back rows."""
+"""`surelearn gate`: pass or fail, for people who improve a model against the same held-back
+rows.
+"""
 
 from __future__ import annotations
 
@@ -27,31 +29,107 @@ Where that is not trusted, they must lie where developers cannot read them.
 
 @click.command("gate", epilog=EXAMPLES)
 @click.argument("source", required=False)
-@click.option("--max-risk", type=float, required=True, help="Pass if this risk (with --cost: mean cost) is guaranteed.")
-@click.option("--target", help="Column to predict, by name or by position: 1 is the first column, -1 the last.")
-@click.option("--header/--no-header", default=None, help="Whether the first line holds the names of the columns.")
+@click.option(
+    "--max-risk",
+    type=float,
+    required=True,
+    help="Pass if this risk (with --cost: mean cost) is guaranteed.",
+)
+@click.option(
+    "--target",
+    help="Column to predict, by name or by position: 1 is the first column, -1 the last.",
+)
+@click.option(
+    "--header/--no-header",
+    default=None,
+    help="Whether the first line holds the names of the columns.",
+)
 @click.option("--drop", multiple=True, metavar="COLUMN", help="Leave a column out (repeatable).")
-@click.option("--keep", multiple=True, metavar="COLUMN", help="Vouch for a column that looks like the target (repeatable).")
-@click.option("--group", metavar="COLUMN", help="Rows with the same value belong together, such as one patient's visits.")
-@click.option("--independent", is_flag=True, help="Vouch that rows are independent draws, whatever they look like.")
-@click.option("--population", type=click.Choice(["labelled"]), help="Only labeled rows matter, where others differ.")
-@click.option("--task", type=click.Choice(["classification", "regression"]), help="If the target's kind is misread.")
+@click.option(
+    "--keep",
+    multiple=True,
+    metavar="COLUMN",
+    help="Vouch for a column that looks like the target (repeatable).",
+)
+@click.option(
+    "--group",
+    metavar="COLUMN",
+    help="Rows with the same value belong together, such as one patient's visits.",
+)
+@click.option(
+    "--independent",
+    is_flag=True,
+    help="Vouch that rows are independent draws, whatever they look like.",
+)
+@click.option(
+    "--population",
+    type=click.Choice(["labelled"]),
+    help="Only labeled rows matter, where others differ.",
+)
+@click.option(
+    "--task",
+    type=click.Choice(["classification", "regression"]),
+    help="If the target's kind is misread.",
+)
 @click.option("--positive", metavar="CLASS", help="The class that matters.")
 @click.option("--cost", type=float, help="Cost of a missed --positive when a false alarm costs 1.")
-@click.option("--threshold", type=float, help="Answer --positive from this probability t on; implies --cost (1 − t)/t.")
-@click.option("--model", "models", metavar="NAMES|MODULE:FACTORY", help="Candidates by name, with commas; or your own.")
-@click.option("--prefer", type=click.Choice(["simplest", "best"]), default="simplest", show_default=True)
-@click.option("--certify", "certify_fraction", type=float, help="Fraction of rows held back (default follows their number).")
-@click.option("--delta", type=float, default=0.05, show_default=True, help="All tries together pass falsely with this.")
-@click.option("--seed", type=int, default=0, show_default=True, help="For folds and random models; never for the split.")
-@click.option("--jobs", type=int, default=None, help="Parallel tasks (default: all cores); results do not depend on it.")
-@click.option("--try", "number", type=click.IntRange(min=1), metavar="K", help="Which try on these rows this is.")
-@click.option("--ledger", type=click.Path(dir_okay=False, path_type=Path), help="Where tries are counted.")
+@click.option(
+    "--threshold",
+    type=float,
+    help="Answer --positive from this probability t on; implies --cost (1 − t)/t.",
+)
+@click.option(
+    "--model",
+    "models",
+    metavar="NAMES|MODULE:FACTORY",
+    help="Candidates by name, with commas; or your own.",
+)
+@click.option(
+    "--prefer", type=click.Choice(["simplest", "best"]), default="simplest", show_default=True
+)
+@click.option(
+    "--certify",
+    "certify_fraction",
+    type=float,
+    help="Fraction of rows held back (default follows their number).",
+)
+@click.option(
+    "--delta",
+    type=float,
+    default=0.05,
+    show_default=True,
+    help="All tries together pass falsely with this.",
+)
+@click.option(
+    "--seed",
+    type=int,
+    default=0,
+    show_default=True,
+    help="For folds and random models; never for the split.",
+)
+@click.option(
+    "--jobs",
+    type=int,
+    default=None,
+    help="Parallel tasks (default: all cores); results do not depend on it.",
+)
+@click.option(
+    "--try",
+    "number",
+    type=click.IntRange(min=1),
+    metavar="K",
+    help="Which try on these rows this is.",
+)
+@click.option(
+    "--ledger", type=click.Path(dir_okay=False, path_type=Path), help="Where tries are counted."
+)
 @click.option("--out", type=click.Path(path_type=Path), default=Path("surelearn-gate"), show_default=True,
               help="Folder for the certificate and the model of a pass; a fail writes nothing.")  # fmt: skip
 @click.option("--quiet", is_flag=True, help="Print the answer only.")
 def command(source: str | None, **given: Any) -> None:
-    """Let a model pass if a risk of at most --max-risk is guaranteed; of held-back rows nothing else is told."""
+    """Let a model pass if a risk of at most --max-risk is guaranteed; of held-back rows nothing
+    else is told.
+    """
     with no_exit("the model"):
         code = _gate(source, **given)
     sys.exit(code)
@@ -77,21 +155,37 @@ def _gate(
     from surelearn.plain import percent_sure, show
 
     reading = {name: given.pop(name) for name in ("target", "header", "drop", "group", "task")}
-    options = check_options({name: value for name, value in given.items() if name != "keep"}, jobs, max_risk)
+    options = check_options(
+        {name: value for name, value in given.items() if name != "keep"}, jobs, max_risk
+    )
     check_counted(ledger, number)
     check_out(out)
     candidates = load_models("--model", models)
     table = read_table(source, **reading)
     open_ledger(ledger, table.path)  # one that cannot be read is refused before anything is said
     tell = (lambda line: None) if quiet else say  # noqa: ARG005
-    tell(f"{table.name}  {len(table.y):,} rows, {table.frame.shape[1] - 1:,} columns, target {shorten(table.target)}")
+    tell(
+        f"{table.name}  {len(table.y):,} rows, {table.frame.shape[1] - 1:,} columns, target"
+        f" {shorten(table.target)}"
+    )
     runner = Runner(
         n_jobs=jobs if jobs is not None else -1,
         progress=(lambda label: None) if quiet else rich_progress,  # noqa: ARG005
         say=tell,
     )
-    answer = gate(table, max_risk=max_risk, models=candidates, ledger=ledger, number=number, runner=runner, **given)
-    error = show(answer.error, "rate" if table.task == "classification" and options.miss is None else "number")
+    answer = gate(
+        table,
+        max_risk=max_risk,
+        models=candidates,
+        ledger=ledger,
+        number=number,
+        runner=runner,
+        **given,
+    )
+    error = show(
+        answer.error,
+        "rate" if table.task == "classification" and options.miss is None else "number",
+    )
     tell(f"{shorten(answer.chosen)} chosen; {error} on the rows to fit on, by which it was chosen")
     again = ", answered before" if answer.repeated else ""
     tell(f"try {answer.number} on these rows{again}, at {percent_sure(answer.delta)} confidence")
@@ -100,9 +194,15 @@ def _gate(
         return 1
     say("gate: pass")
     texts = {"certificate.json": answer.certificate.published().to_json() + "\n"}
-    kept = {"certificate": answer.certificate.published(), "schema": answer.schema, "reference": answer.reference}
+    kept = {
+        "certificate": answer.certificate.published(),
+        "schema": answer.schema,
+        "reference": answer.reference,
+    }
     with named_out():
-        paths = write_folder(out, texts, answer.model, kept, {"certificate": "certificate.json", "model": "model"})
+        paths = write_folder(
+            out, texts, answer.model, kept, {"certificate": "certificate.json", "model": "model"}
+        )
     for line in "" if quiet else str(answer.certificate).splitlines():
         say(line)
     tell("The gate of these rows is closed now: hold back new ones for the next model.")

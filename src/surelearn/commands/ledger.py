@@ -19,9 +19,15 @@ Examples:
 
 @click.command("ledger", epilog=EXAMPLES)
 @click.argument("source", required=False, type=click.Path(path_type=Path))
-@click.option("--ledger", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="A ledger that was named.")
+@click.option(
+    "--ledger",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="A ledger that was named.",
+)
 def command(source: Path | None, ledger: Path | None) -> None:
-    """List the recorded looks at held-back rows: each of them makes the next one at the same rows stricter."""
+    """List the recorded looks at held-back rows: each of them makes the next one at the same
+    rows stricter.
+    """
     from surelearn.selection.ledger import Ledger, ledger_paths
 
     for path in ledger_paths(source, ledger):

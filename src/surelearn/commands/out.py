@@ -30,7 +30,9 @@ def check_out(out: Path) -> None:
 
 @contextmanager
 def journal_beside(out: Path, run_key: str) -> Iterator[Any]:
-    """The journal beside the folder: it outlives a kill, an interrupt and a full disk; a refusal leaves nothing behind."""
+    """The journal beside the folder: it outlives a kill, an interrupt and a full disk; a
+    refusal leaves nothing behind.
+    """
     from surelearn.jobs import Journal, TaskError
 
     place = absolute(out)
@@ -40,7 +42,9 @@ def journal_beside(out: Path, run_key: str) -> Iterator[Any]:
     except OSError as error:
         raise ValueError(f"--out {out} cannot be written: {error.strerror or error}") from None
     except RuntimeError:
-        raise ValueError(f"--out {out} is being written by another run: wait for it, or name another folder") from None
+        raise ValueError(
+            f"--out {out} is being written by another run: wait for it, or name another folder"
+        ) from None
     if journal.notice:
         click.echo(journal.notice, err=True)
     ctrl_c.under_way = True

@@ -23,30 +23,66 @@ Examples:
 
 @click.command("plan", epilog=EXAMPLES)
 @click.option("--max-risk", type=float, help="Certify at most this part of errors.")
-@click.option("--expected-risk", type=float, help="The errors that you expect in truth (default: none).")
 @click.option(
-    "--interval", type=float, metavar="ALPHA", help="Certify an interval that misses at most this part of targets."
+    "--expected-risk", type=float, help="The errors that you expect in truth (default: none)."
 )
-@click.option("--min-sensitivity", type=float, help="Certify that at least this part of positives is recognized.")
-@click.option("--expected-sensitivity", type=float, help="The part that you expect in truth (default: all).")
-@click.option("--prevalence", type=float, help="The part of rows that are positive; the answer is then in rows.")
-@click.option("--min-gain", type=float, help="Certify that so much smaller a part of rows is wrong than by another model.")
-@click.option("--expected-gain", type=float, help="The difference that you expect in truth.")
-@click.option("--disagreement", type=float, help="The part of rows on which exactly one of the two models errs.")
 @click.option(
-    "--delta", type=float, default=0.05, show_default=True, help="The certificate may be wrong with this probability."
+    "--interval",
+    type=float,
+    metavar="ALPHA",
+    help="Certify an interval that misses at most this part of targets.",
+)
+@click.option(
+    "--min-sensitivity",
+    type=float,
+    help="Certify that at least this part of positives is recognized.",
+)
+@click.option(
+    "--expected-sensitivity", type=float, help="The part that you expect in truth (default: all)."
+)
+@click.option(
+    "--prevalence",
+    type=float,
+    help="The part of rows that are positive; the answer is then in rows.",
+)
+@click.option(
+    "--min-gain",
+    type=float,
+    help="Certify that so much smaller a part of rows is wrong than by another model.",
+)
+@click.option("--expected-gain", type=float, help="The difference that you expect in truth.")
+@click.option(
+    "--disagreement",
+    type=float,
+    help="The part of rows on which exactly one of the two models errs.",
+)
+@click.option(
+    "--delta",
+    type=float,
+    default=0.05,
+    show_default=True,
+    help="The certificate may be wrong with this probability.",
 )
 @click.option("--candidates", type=int, default=1, show_default=True,
               help="Models compared on these same rows; an audit compares them on others, so there it is 1.")  # fmt: skip
-@click.option("--power", type=float, default=0.8, show_default=True, help="Wished chance that it is certified.")
+@click.option(
+    "--power",
+    type=float,
+    default=0.8,
+    show_default=True,
+    help="Wished chance that it is certified.",
+)
 @click.option("--rows", type=int, help="Also say what an audit of a table of so many rows can do.")
 @click.option(
-    "--plot", type=click.Path(dir_okay=False, path_type=Path), help="Draw the chance for every number of rows (.png, .svg)."
+    "--plot",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Draw the chance for every number of rows (.png, .svg).",
 )
 def command(plot: Path | None, **given: Any) -> None:
     """How many labeled rows to hold back, so that a model's quality can be certified.
 
-    Ask one of --max-risk, --interval, --min-sensitivity and --min-gain. The numbers are for single rows, not for --group.
+    Ask one of --max-risk, --interval, --min-sensitivity and --min-gain. The numbers are for single
+    rows, not for --group.
     """
     from surelearn.planning import plan
 
@@ -64,9 +100,13 @@ def command(plot: Path | None, **given: Any) -> None:
 
 
 def _as_options(sentence: str, names: list[str]) -> str:
-    """Arguments of `plan` as the command line calls them; "rows" also is a word, but not at the beginning."""
+    """Arguments of `plan` as the command line calls them; "rows" also is a word, but not at the
+    beginning.
+    """
     names = [name if name != "rows" else "^rows" for name in names]
-    return re.sub(rf"\b(?:{'|'.join(names)})\b", lambda match: "--" + match[0].replace("_", "-"), sentence)
+    return re.sub(
+        rf"\b(?:{'|'.join(names)})\b", lambda match: "--" + match[0].replace("_", "-"), sentence
+    )
 
 
 def _draw(answer: Any, path: Path) -> None:
@@ -80,7 +120,13 @@ def _draw(answer: Any, path: Path) -> None:
     FigureCanvasAgg(figure)
     axes = figure.add_subplot()
     for curve, need, color in zip(answer.curves, answer.needs, ("#0f766e", "#59626c"), strict=True):
-        axes.plot(curve.rows, curve.values, color=color, linewidth=1.5, label=f"{need.label}: {need.rows:,}")
+        axes.plot(
+            curve.rows,
+            curve.values,
+            color=color,
+            linewidth=1.5,
+            label=f"{need.label}: {need.rows:,}",
+        )
         axes.axvline(need.rows, color=color, linewidth=0.8, linestyle=":")
     axes.axhline(answer.goal, color="#444444", linewidth=0.8, linestyle="--")
     axes.set(xlabel=f"{answer.header[0]} held back", ylabel=answer.measure)
@@ -92,4 +138,6 @@ def _draw(answer: Any, path: Path) -> None:
     axes.spines[["top", "right"]].set_visible(False)
     kind = path.suffix.lower().removeprefix(".")
     with mpl.rc_context({"svg.hashsalt": "surelearn"}), writing(path) as beside:
-        figure.savefig(beside, format=kind, dpi=150, metadata={"Date": None} if kind == "svg" else None)
+        figure.savefig(
+            beside, format=kind, dpi=150, metadata={"Date": None} if kind == "svg" else None
+        )

@@ -24,18 +24,33 @@ Examples:
 @click.argument("model", type=click.Path(path_type=Path))
 @click.argument("source", metavar="FILE")
 @click.option(
-    "--out", type=click.Path(dir_okay=False, path_type=Path), help="Where to write (.csv, .tsv, .csv.gz, .parquet)."
+    "--out",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Where to write (.csv, .tsv, .csv.gz, .parquet).",
 )
 @click.option(
-    "--no-header", is_flag=True, default=None, help="FILE has no line of column names (default: as the audited one)."
+    "--no-header",
+    is_flag=True,
+    default=None,
+    help="FILE has no line of column names (default: as the audited one).",
 )
-@click.option("--header", is_flag=True, default=None, help="FILE has one, though the audited one had none.")
+@click.option(
+    "--header", is_flag=True, default=None, help="FILE has one, though the audited one had none."
+)
 @click.option("--quiet", is_flag=True, help="Say nothing about the rows.")
-def command(model: Path, source: str, out: Path | None, no_header: bool | None, header: bool | None, quiet: bool) -> None:
-    """Predict the rows of FILE ("-": standard input) with a MODEL: the folder of an audit, or the model in it.
+def command(
+    model: Path,
+    source: str,
+    out: Path | None,
+    no_header: bool | None,
+    header: bool | None,
+    quiet: bool,
+) -> None:
+    """Predict the rows of FILE ("-": standard input) with a MODEL: the folder of an audit, or the
+    model in it.
 
-    Adds the prediction, its probability where the model gives one, and for regression the interval that was certified.
-    Files larger than memory are read in pieces.
+    Adds the prediction, its probability where the model gives one, and for regression the interval
+    that was certified. Files larger than memory are read in pieces.
     """
     from surelearn.persistence import find_model, read_model
     from surelearn.prediction import Predictor, same_file
@@ -50,7 +65,12 @@ def command(model: Path, source: str, out: Path | None, no_header: bool | None, 
     started, progress = time.perf_counter(), _Progress(show=out is not None and not quiet)
     ctrl_c.under_way = True
     with progress:
-        rows = predictor.write(source, out, header=header or (None if not no_header else False), advance=progress.advance)
+        rows = predictor.write(
+            source,
+            out,
+            header=header or (None if not no_header else False),
+            advance=progress.advance,
+        )
     seconds = time.perf_counter() - started
     for line in predictor.notes.lines():
         tell(line)
@@ -70,17 +90,23 @@ def _what_was_added(predictor: Any) -> str:
         if claim is None:
             return "added: prediction; no interval, because none was certified"
         return (
-            f"added: prediction ± {claim.bound()[2:]}, which holds "
-            f"{100 * (1 - claim.inputs['alpha']):g}% of new rows like the certified ones ({percent_sure(claim.delta)} sure)"
+            f"added: prediction ± {claim.bound()[2:]}, which holds"
+            f" {100 * (1 - claim.inputs['alpha']):g}% of new rows like the certified ones"
+            f" ({percent_sure(claim.delta)} sure)"
         )
     with_probability = hasattr(saved.model, "predict_proba")
     added = (
-        "added: prediction and its probability" if with_probability else "added: prediction; the model gives no probability"
+        "added: prediction and its probability"
+        if with_probability
+        else "added: prediction; the model gives no probability"
     )
     risk = next((claim for claim in claims if claim.quantity == "risk"), None)
     if risk is None:
         return f"{added}; nothing is guaranteed about it"
-    return f"{added}; errors {risk.bound()} on new rows like the certified ones ({percent_sure(risk.delta)} sure)"
+    return (
+        f"{added}; errors {risk.bound()} on new rows like the certified ones"
+        f" ({percent_sure(risk.delta)} sure)"
+    )
 
 
 class _Progress:

@@ -29,11 +29,24 @@ Examples:
 @click.argument("name", required=False)
 @click.option("--seed", type=int, default=0, show_default=True, help="Of everything that is drawn.")
 @click.option("--problems", type=int, help="How many problems are drawn, where there are problems.")
-@click.option("--set", "given", multiple=True, metavar="SETTING=VALUE", help="Another reading of the paper (repeatable).")
-@click.option("--settings", "listed", is_flag=True, help="List what can be set, and run nothing.")
-@click.option("--jobs", type=int, default=None, help="Parallel tasks (default: all cores); results do not depend on it.")
 @click.option(
-    "--out", type=click.Path(path_type=Path), help="Folder for the page and the numbers  [default: surelearn-NAME]"
+    "--set",
+    "given",
+    multiple=True,
+    metavar="SETTING=VALUE",
+    help="Another reading of the paper (repeatable).",
+)
+@click.option("--settings", "listed", is_flag=True, help="List what can be set, and run nothing.")
+@click.option(
+    "--jobs",
+    type=int,
+    default=None,
+    help="Parallel tasks (default: all cores); results do not depend on it.",
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    help="Folder for the page and the numbers  [default: surelearn-NAME]",
 )
 @click.option("--quiet", is_flag=True, help="Print where the files are only.")
 def command(
@@ -61,8 +74,12 @@ def command(
         return
     settings = found.read(_given(name, problems, given, found))
     if jobs == 0:
-        raise ValueError("--jobs must not be 0: say 1 for one task at a time, or nothing for all cores")
-    _reproduce(name, found, settings, seed, jobs, Path(f"surelearn-{name}") if out is None else out, quiet)
+        raise ValueError(
+            "--jobs must not be 0: say 1 for one task at a time, or nothing for all cores"
+        )
+    _reproduce(
+        name, found, settings, seed, jobs, Path(f"surelearn-{name}") if out is None else out, quiet
+    )
 
 
 def _given(name: str, problems: int | None, given: tuple[str, ...], found: Any) -> dict[str, str]:
@@ -79,14 +96,23 @@ def _given(name: str, problems: int | None, given: tuple[str, ...], found: Any) 
     return values
 
 
-def _reproduce(name: str, found: Any, settings: Any, seed: int, jobs: int | None, out: Path, quiet: bool) -> None:
+def _reproduce(
+    name: str, found: Any, settings: Any, seed: int, jobs: int | None, out: Path, quiet: bool
+) -> None:
     from surelearn.jobs import Runner, rich_progress
     from surelearn.papers.page import Made, to_html, to_json
 
     check_out(out)
     values, meanings = asdict(settings), found.meanings()
-    made = Made(name=name, command=_command(name, seed, values, meanings), seed=seed, settings=values, meanings=meanings)
-    run_key = hashlib.sha256(f"{name}/{seed}/{__version__}".encode()).hexdigest()  # more problems go on from fewer
+    made = Made(
+        name=name,
+        command=_command(name, seed, values, meanings),
+        seed=seed,
+        settings=values,
+        meanings=meanings,
+    )
+    # more problems go on from fewer
+    run_key = hashlib.sha256(f"{name}/{seed}/{__version__}".encode()).hexdigest()
     with journal_beside(out, run_key) as journal:
         runner = Runner(
             n_jobs=jobs if jobs is not None else -1,
@@ -103,12 +129,16 @@ def _reproduce(name: str, found: Any, settings: Any, seed: int, jobs: int | None
     say(f"page  {out / 'report.html'}   numbers  {out / 'results.json'}")
 
 
-def _command(name: str, seed: int, values: dict[str, Any], meanings: dict[str, tuple[Any, str]]) -> str:
+def _command(
+    name: str, seed: int, values: dict[str, Any], meanings: dict[str, tuple[Any, str]]
+) -> str:
     """The command that gives this page again."""
     words = ["surelearn", "reproduce", name, *(["--seed", str(seed)] if seed else [])]
     for key, value in values.items():
         if value != meanings[key][0]:
-            words += ["--problems", str(value)] if key == "problems" else ["--set", f"{key}={value}"]
+            words += (
+                ["--problems", str(value)] if key == "problems" else ["--set", f"{key}={value}"]
+            )
     return shlex.join(words)
 
 

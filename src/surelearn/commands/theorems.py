@@ -18,7 +18,8 @@ def command(name: str | None) -> None:
         width = max(len(theorem.key) for theorem in bounds.theorems())
         for theorem in bounds.theorems():
             click.echo(
-                f"{theorem.key:<{width}}  {theorem.claims.quantity} {theorem.claims.relation} …, {theorem.claims.holds}"
+                f"{theorem.key:<{width}}  {theorem.claims.quantity} {theorem.claims.relation} …,"
+                f" {theorem.claims.holds}"
             )
         return
     theorem = find_theorem(name)
@@ -32,4 +33,8 @@ def command(name: str | None) -> None:
 
 
 def _short(value: Any) -> str:
-    return f"({', '.join(map(str, value[:4]))}, … {len(value)} numbers)" if isinstance(value, tuple) else str(value)
+    return (
+        f"({', '.join(map(str, value[:4]))}, … {len(value)} numbers)"
+        if isinstance(value, tuple)
+        else str(value)
+    )

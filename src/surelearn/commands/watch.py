@@ -43,33 +43,62 @@ SAVE_EVERY = 1000  # rows of standard input
 @click.option("--state", type=click.Path(dir_okay=False, path_type=Path),
               help="Where the evidence is kept from run to run (default: beside the certificate).")  # fmt: skip
 @click.option(
-    "--claim", help="Watch this only: risk, sensitivity, specificity, precision, … (default: every certified claim)."
+    "--claim",
+    help=(
+        "Watch this only: risk, sensitivity, specificity, precision, … (default: every certified"
+        " claim)."
+    ),
 )
 @click.option(
-    "--delta", type=float, help="Probability of ever raising a false alarm, beyond the certificate's (default: 0.05)."
+    "--delta",
+    type=float,
+    help="Probability of ever raising a false alarm, beyond the certificate's (default: 0.05).",
 )
-@click.option("--target", metavar="COLUMN", help="Column of the true labels (default: the audit's target).")
 @click.option(
-    "--prediction", metavar="COLUMN", help="Column of predictions (default: “prediction”, else the model predicts)."
+    "--target", metavar="COLUMN", help="Column of the true labels (default: the audit's target)."
 )
-@click.option("--group", metavar="COLUMN", help="Column that says which rows belong together (default: the audit's).")
-@click.option("--model", type=click.Path(path_type=Path), help="The model's folder (default: beside the certificate).")
 @click.option(
-    "--plot", type=click.Path(dir_okay=False, path_type=Path), help="Draw the evidence over time (.png, .svg, .pdf)."
+    "--prediction",
+    metavar="COLUMN",
+    help="Column of predictions (default: “prediction”, else the model predicts).",
+)
+@click.option(
+    "--group",
+    metavar="COLUMN",
+    help="Column that says which rows belong together (default: the audit's).",
+)
+@click.option(
+    "--model",
+    type=click.Path(path_type=Path),
+    help="The model's folder (default: beside the certificate).",
+)
+@click.option(
+    "--plot",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Draw the evidence over time (.png, .svg, .pdf).",
 )
 def command(certificate: Path, source: str, plot: Path | None, **given: Any) -> None:
-    """Test whether live rows contradict a CERTIFICATE, file by file or row by row ("-": standard input).
+    """Test whether live rows contradict a CERTIFICATE, file by file or row by row ("-": standard
+    input).
 
-    FILE holds a random sample of what the model is used on, with true labels. Every certified claim that labeled rows can
-    contradict is watched; delta is divided among them. However often this is run, an unchanged model raises an alarm with
-    probability at most delta plus the certificate's own. A risk that grew but is still within the certified bound cannot be
-    seen. Inputs, scores and class frequencies are compared with the certify rows.
+    FILE holds a random sample of what the model is used on, with true labels. Every certified claim
+    that labeled rows can contradict is watched; delta is divided among them. However often this is
+    run, an unchanged model raises an alarm with probability at most delta plus the certificate's
+    own. A risk that grew but is still within the certified bound cannot be seen. Inputs, scores and
+    class frequencies are compared with the certify rows.
     """
     sys.exit(_watch(certificate, source, plot, **given))
 
 
 def _watch(
-    path: Path, source: str, plot: Path | None, *, state: Path | None, claim: str | None, delta: float | None, **given: Any
+    path: Path,
+    source: str,
+    plot: Path | None,
+    *,
+    state: Path | None,
+    claim: str | None,
+    delta: float | None,
+    **given: Any,
 ) -> int:
     from surelearn import files
     from surelearn.monitoring import Looks
@@ -81,8 +110,8 @@ def _watch(
     with closing(_Live(path, _read_certificate(path), source, **given)) as live:
         if not live.labelled and (live.counter is None or not live.complete):
             raise ValueError(
-                f"{live.source} has no column {live.target!r} of labels, and no model lies beside {live.path} to compare "
-                "inputs: pass --target COLUMN or --model FOLDER"
+                f"{live.source} has no column {live.target!r} of labels, and no model lies beside"
+                f" {live.path} to compare inputs: pass --target COLUMN or --model FOLDER"
             )
         with files.locked(state):
             looks = Looks.load(_looks_path(state), live.certificate)
@@ -96,11 +125,17 @@ def _watch(
     if live.note:
         say(str(live.note))
     if watch.quantity is not None and claim is None:
-        say(f"{state} was begun to watch {watch.quantity} only: another --state watches every certified claim")
+        say(
+            f"{state} was begun to watch {watch.quantity} only: another --state watches every"
+            " certified claim"
+        )
     for line in str(watch).splitlines():
         say(line)
     if not live.complete and any(each.claim.family == "slice" for each in watch.watched):
-        say("claims about slices got no evidence: that takes the model and every column that it reads")
+        say(
+            "claims about slices got no evidence: that takes the model and every column that it"
+            " reads"
+        )
     if (shift := watch.label_shift) is not None:
         say(f"{shift.text} ({shift.code})")
     for line in found:
@@ -119,7 +154,10 @@ def _begin(live: _Live, state: Path, claim: str | None, delta: float | None) -> 
         return Watch(live.certificate, claim, 0.05 if delta is None else delta)
     watch = Watch.load(state, live.certificate)
     if delta is not None and delta != watch.delta:
-        raise ValueError(f"{state} was begun with --delta {watch.delta:g}: it cannot change; name another --state")
+        raise ValueError(
+            f"{state} was begun with --delta {watch.delta:g}: it cannot change; name another"
+            " --state"
+        )
     if claim is not None and claim != watch.quantity:
         watches = watch.quantity or "every certified claim"
         raise ValueError(f"{state} watches {watches}: name another --state to watch {claim} only")
@@ -127,14 +165,18 @@ def _begin(live: _Live, state: Path, claim: str | None, delta: float | None) -> 
 
 
 def _look(live: _Live, looks: Looks, state: Path) -> list[str]:
-    """Compare inputs and scores with the certify rows, where that can be done, and record the look; what was found."""
+    """Compare inputs and scores with the certify rows, where that can be done, and record the
+    look; what was found.
+    """
     if live.counter is None or not live.complete:
         return []
     before = len(looks.seen)
     findings = looks.look(live.counter)
     if len(looks.seen) > before:
         looks.save(_looks_path(state), live.certificate)
-    lines = [f"{finding.text} ({finding.code})" for finding in findings if finding.severity != "info"]
+    lines = [
+        f"{finding.text} ({finding.code})" for finding in findings if finding.severity != "info"
+    ]
     return [*lines, str(looks)] if lines else []
 
 
@@ -145,14 +187,20 @@ def _looks_path(state: Path) -> Path:
 
 def _drift_only(live: _Live, looks: Looks, state: Path) -> int:
     """Compare unlabeled rows."""
-    say(f"no column {shorten(live.target)!r} of labels, so the certificate is not tested; inputs and scores were compared")
+    say(
+        f"no column {shorten(live.target)!r} of labels, so the certificate is not tested; inputs"
+        " and scores were compared"
+    )
     found = _look(live, looks, state)
     if found:
         lines = found
     elif few := [finding.text for finding in live.counter.findings() if finding.severity == "info"]:
         lines = few
     else:
-        none = f"{live.rows:,} rows: no difference from the certify rows was found, which proves nothing about errors"
+        none = (
+            f"{live.rows:,} rows: no difference from the certify rows was found, which proves"
+            " nothing about errors"
+        )
         lines = [none, str(looks)]
     for line in lines:
         say(line)
@@ -165,7 +213,9 @@ def _read_certificate(path: Path) -> Any:
     try:
         certificate = Certificate.from_json(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError):
-        raise ValueError(f"{path} cannot be read: name a certificate.json, or the folder of an audit") from None
+        raise ValueError(
+            f"{path} cannot be read: name a certificate.json, or the folder of an audit"
+        ) from None
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
     if not (found := certificate.verify()):
@@ -174,9 +224,11 @@ def _read_certificate(path: Path) -> Any:
 
 
 def _take(watch: Watch, live: _Live, state: Path) -> None:
-    """Feed the file, or standard input row by row until it ends or the alarm is raised; keep the evidence.
+    """Feed the file, or standard input row by row until it ends or the alarm is raised; keep the
+    evidence.
 
-    Of a stream with a bad row the rows up to the last that were saved, a thousand at a time, stay taken in.
+    Of a stream with a bad row the rows up to the last that were saved, a thousand at a time, stay
+    taken in.
     """
     if live.source != "-":
         hashes, truths, predictions, groups, rows = live.columns()
@@ -205,7 +257,9 @@ def _take(watch: Watch, live: _Live, state: Path) -> None:
 
 @dataclass
 class _Live:
-    """Live rows: where truth, prediction and group are, and the model that predicts where nothing else does."""
+    """Live rows: where truth, prediction and group are, and the model that predicts where
+    nothing else does.
+    """
 
     path: Path
     certificate: Any
@@ -226,7 +280,9 @@ class _Live:
         options = self.certificate.facts.options
         self.target = self.target or options.get("target")
         if self.target is None:
-            raise ValueError(f"{self.path} does not say which column is predicted: pass --target COLUMN")
+            raise ValueError(
+                f"{self.path} does not say which column is predicted: pass --target COLUMN"
+            )
         self.group = self.group or options.get("group")
         folder = find_model(self.path.parent) if self.model is None else find_model(self.model)
         if self.model is not None or (folder / MANIFEST).is_file():
@@ -240,11 +296,16 @@ class _Live:
             self._lines = _lines_of_standard_input()
             names = tuple(name.strip() for name in next(self._lines, []))
             if len(set(names)) < len(names):
-                raise ValueError("standard input has two columns of the same name: its first line must name each once")
+                raise ValueError(
+                    "standard input has two columns of the same name: its first line must name each"
+                    " once"
+                )
             self.stream: Any = None
         else:
             schema = None if self.predictor is None else self.predictor.schema
-            shape = {} if schema is None else {"header": schema.header, "names_for": schema.names_for}
+            shape = (
+                {} if schema is None else {"header": schema.header, "names_for": schema.names_for}
+            )
             self.stream = open_stream(self.source, **shape)
             names = self.stream.columns
         try:
@@ -268,15 +329,28 @@ class _Live:
             self.prediction = "prediction"
         if self.labelled and self.prediction is None and self.predictor is None:
             said = "pass --prediction COLUMN or --model FOLDER"
-            raise ValueError(f"{self.source} has no column 'prediction', and no model lies beside {self.path}: {said}")
+            raise ValueError(
+                f"{self.source} has no column 'prediction', and no model lies beside {self.path}:"
+                f" {said}"
+            )
         if self.labelled and self.group is not None and self.group not in names:
             said = "the certificate is about groups; pass --group COLUMN"
             raise ValueError(f"{self.source} has no column {self.group!r}: {said}")
         if not self.labelled and self.source == "-":
-            raise ValueError(f"standard input has no column {self.target!r} of labels: pass --target COLUMN")
-        features = [] if self.predictor is None else [feature.name for feature in self.predictor.schema.features]
+            raise ValueError(
+                f"standard input has no column {self.target!r} of labels: pass --target COLUMN"
+            )
+        features = (
+            []
+            if self.predictor is None
+            else [feature.name for feature in self.predictor.schema.features]
+        )
         self.complete = self.predictor is not None and all(name in names for name in features)
-        if self.predictor is not None and not self.complete and (self.prediction is None or not self.labelled):
+        if (
+            self.predictor is not None
+            and not self.complete
+            and (self.prediction is None or not self.labelled)
+        ):
             self.predictor.schema.check(self.source, names)
 
     def _counter(self) -> Any:
@@ -295,10 +369,14 @@ class _Live:
         if options["task"] == "regression":
             return "number"
         first = next(iter(options["classes"]), "")
-        return "truth" if isinstance(first, bool) else "whole" if isinstance(first, int) else "words"
+        return (
+            "truth" if isinstance(first, bool) else "whole" if isinstance(first, int) else "words"
+        )
 
     def columns(self) -> tuple[Any, ...]:
-        """Hashes, truths, predictions, groups and the slices' columns of the file's rows; inputs are counted on the way."""
+        """Hashes, truths, predictions, groups and the slices' columns of the file's rows;
+        inputs are counted on the way.
+        """
         import numpy as np
         import pandas as pd
 
@@ -322,7 +400,9 @@ class _Live:
         return (*made, None if self.group is None else np.concatenate(groups), rows)
 
     def _check_labels(self, truths: Any) -> None:
-        """Refuse a file whose labels are all unknown: they are written in another way, which is no error of the model."""
+        """Refuse a file whose labels are all unknown: they are written in another way, which is
+        no error of the model.
+        """
         classes = set(self.certificate.facts.options["classes"])
         found = [label for label in dict.fromkeys(truths.tolist()) if label is not None]
         if classes and found and not classes & set(found):
@@ -343,7 +423,9 @@ class _Live:
         scores: Any = {}
         rows: Any = None
         if self.complete:
-            rows = self.predictor.schema.conform(table, self.source, self.predictor.notes, decimal=decimal)
+            rows = self.predictor.schema.conform(
+                table, self.source, self.predictor.notes, decimal=decimal
+            )
             scores = scores_of(self.predictor.saved.model, rows)
             if self.counter is not None:
                 self.counter.add(rows, scores)
@@ -365,10 +447,16 @@ class _Live:
             if not "".join(row).strip():
                 continue
             if len(row) != len(self.names):
-                raise ValueError(f"standard input, row {number} has {len(row)} values where the first has {len(self.names)}")
+                raise ValueError(
+                    f"standard input, row {number} has {len(row)} values where the first has"
+                    f" {len(self.names)}"
+                )
             self.rows += 1
             table = pa.table(
-                {name: pa.array([value], pa.large_string()) for name, value in zip(self.names, row, strict=True)}
+                {
+                    name: pa.array([value], pa.large_string())
+                    for name, value in zip(self.names, row, strict=True)
+                }
             )
             truth, predicted, _, rows = self._read(table, None)
             yield truth, predicted, rows
@@ -384,12 +472,20 @@ def _lines_of_standard_input() -> Iterator[list[str]]:
             what = str(error)
             if "field larger" in what:
                 what = f"a value has more than {csv.field_size_limit():,} characters"
-            said = f"standard input, row {number} cannot be read: {what}; check its quotes and delimiters"
+            said = (
+                f"standard input, row {number} cannot be read: {what}; check its quotes and"
+                " delimiters"
+            )
             raise ValueError(said) from None
         except UnicodeDecodeError:
-            raise ValueError(f"standard input, row {number} is not text in UTF-8: pipe a CSV table") from None
+            raise ValueError(
+                f"standard input, row {number} is not text in UTF-8: pipe a CSV table"
+            ) from None
         if row is None:
             return
         if any("\0" in value for value in row):
-            raise ValueError(f"standard input, row {number} has NUL bytes: it is not a text table, pipe a CSV table")
+            raise ValueError(
+                f"standard input, row {number} has NUL bytes: it is not a text table, pipe a CSV"
+                " table"
+            )
         yield row

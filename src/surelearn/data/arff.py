@@ -1,7 +1,9 @@
-"""ARFF, the format of WEKA and OpenML: attributes with their types, then rows of values with commas between them.
+"""ARFF, the format of WEKA and OpenML: attributes with their types, then rows of values with commas
+between them.
 
-Dense files of numeric, nominal, string and date attributes are read. A nominal attribute is a category even where its values
-are numbers. Described in I. H. Witten, E. Frank, M. A. Hall and C. J. Pal, Data Mining (4th ed., 2017), Section 2.4.
+Dense files of numeric, nominal, string and date attributes are read. A nominal attribute is a
+category even where its values are numbers. Described in I. H. Witten, E. Frank, M. A. Hall and C.
+J. Pal, Data Mining (4th ed., 2017), Section 2.4.
 """
 
 from __future__ import annotations
@@ -16,7 +18,9 @@ import pyarrow as pa
 from surelearn.data.columns import DataError, listed, shown, type_text
 from surelearn.data.raw import Raw, check_names, check_width, make_frame
 
-_ATTRIBUTE = re.compile(r"""@attribute\s+('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[^\s'"]+)\s*(\{.*|\S.*)""", re.IGNORECASE)
+_ATTRIBUTE = re.compile(
+    r"""@attribute\s+('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[^\s'"]+)\s*(\{.*|\S.*)""", re.IGNORECASE
+)
 _NUMBERS = ("numeric", "real", "integer")
 _QUOTE = re.compile(r"(?:^|,)\s*(['\"])", re.MULTILINE)
 
@@ -55,13 +59,18 @@ def _attributes(name: str, lines: list[str]) -> Iterator[tuple[str, str]]:
             continue
         found = _ATTRIBUTE.fullmatch(line.strip())
         if found is None:
-            raise DataError(f"{name}, line {number}: {shown(line.strip())} is no attribute; it needs a name and a type.")
+            raise DataError(
+                f"{name}, line {number}: {shown(line.strip())} is no attribute; it needs a name and"
+                " a type."
+            )
         label, kind = found[1], found[2].split()[0].lower()
         if label[0] in "'\"":
             label = re.sub(r"\\(.)", r"\1", label[1:-1])
         if kind not in (*_NUMBERS, "string", "date") and not kind.startswith("{"):
             known = listed(["numeric", "{a,b}", "string", "date"])
-            raise DataError(f"{name}, attribute {shown(label)} is of type {shown(kind)}: only {known} are read.")
+            raise DataError(
+                f"{name}, attribute {shown(label)} is of type {shown(kind)}: only {known} are read."
+            )
         yield label, kind
 
 
@@ -82,9 +91,14 @@ def _rows(name: str, lines: list[str], first: int, width: int) -> Iterator[list[
         for (number, _), row in zip(kept, reader, strict=True):
             if len(row) != width:
                 said = f"{len(row)} value{'s' * (len(row) != 1)} where there are {width} attributes"
-                raise DataError(f"{name}, line {number} has {said}: correct the line, or quote values that hold a comma.")
+                raise DataError(
+                    f"{name}, line {number} has {said}: correct the line, or quote values that hold"
+                    " a comma."
+                )
             yield row
     except (csv.Error, ValueError) as error:
         if isinstance(error, DataError):
             raise
-        raise DataError(f"{name} has a row that cannot be cut into values: check its quotes ({error}).") from None
+        raise DataError(
+            f"{name} has a row that cannot be cut into values: check its quotes ({error})."
+        ) from None

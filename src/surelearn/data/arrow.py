@@ -19,7 +19,14 @@ def arrow_file(name: str, kind: str) -> Iterator[None]:
     """Whatever goes wrong while a file is decoded is a `DataError`."""
     try:
         yield
-    except (pa.ArrowException, OSError, ValueError, IndexError, OverflowError, MemoryError) as error:
+    except (
+        pa.ArrowException,
+        OSError,
+        ValueError,
+        IndexError,
+        OverflowError,
+        MemoryError,
+    ) as error:
         if isinstance(error, DataError):
             raise
         raise DataError(f"{name} is a damaged {kind} file: write it again.") from None
@@ -28,8 +35,15 @@ def arrow_file(name: str, kind: str) -> Iterator[None]:
 def check_columns(name: str, schema: pa.Schema) -> None:
     """Refuse columns that hold no plain values."""
     for column in schema:
-        if pa.types.is_nested(column.type) or pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type):
-            raise DataError(f"{name}, column {shown(column.name)} holds {column.type} values: save plain ones instead.")
+        if (
+            pa.types.is_nested(column.type)
+            or pa.types.is_binary(column.type)
+            or pa.types.is_large_binary(column.type)
+        ):
+            raise DataError(
+                f"{name}, column {shown(column.name)} holds {column.type} values: save plain ones"
+                " instead."
+            )
 
 
 def plain_frame(name: str, table: pa.Table) -> pd.DataFrame:

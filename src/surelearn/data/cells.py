@@ -31,7 +31,8 @@ _LARGEST = LARGEST
 
 _MISSING = tuple(np.frombuffer(word.encode(), dtype=np.uint8) for word in MISSING if word)
 _LONGEST_MISSING = max(map(len, MISSING))
-_MAY_BE_MISSING = np.isin(np.arange(256), [ord(word[0]) for word in MISSING if word])  # by the first letter
+# by the first letter
+_MAY_BE_MISSING = np.isin(np.arange(256), [ord(word[0]) for word in MISSING if word])
 _MAY_BE_NUMBER = np.isin(np.arange(256), list(b"0123456789+-.,nNiI"))
 _NOT_A_NUMBER = (np.frombuffer(b"nan", dtype=np.uint8),)
 _ENDLESS = tuple(np.frombuffer(word, dtype=np.uint8) for word in (b"inf", b"infinity"))
@@ -79,7 +80,9 @@ def _cell_end(text, p, separator, quote):
 
 @numba.njit(cache=True)
 def _unquoted(text, begin, end, quote):
-    """The bytes of a cell that begins with a quote, without those that enclose, a line break after them."""
+    """The bytes of a cell that begins with a quote, without those that enclose, a line break
+    after them.
+    """
     made, size, p, inside = np.empty(end - begin + 1, dtype=np.uint8), 0, begin + 1, True
     while p < end:
         if inside and text[p] == quote:
@@ -97,9 +100,13 @@ def _unquoted(text, begin, end, quote):
 @numba.njit(cache=True)
 def _trimmed(text, begin, end):
     """Where the text of a cell begins and ends without blanks around it."""
-    while begin < end and (text[begin] <= 32 or (text[begin] == 194 and begin + 1 < end and text[begin + 1] == 160)):
+    while begin < end and (
+        text[begin] <= 32 or (text[begin] == 194 and begin + 1 < end and text[begin + 1] == 160)
+    ):
         begin += 2 if text[begin] == 194 else 1
-    while end > begin and (text[end - 1] <= 32 or (text[end - 1] == 160 and end - 2 >= begin and text[end - 2] == 194)):
+    while end > begin and (
+        text[end - 1] <= 32 or (text[end - 1] == 160 and end - 2 >= begin and text[end - 2] == 194)
+    ):
         end -= 2 if text[end - 1] == 160 else 1
     return begin, end
 
@@ -118,16 +125,26 @@ def _without_backslashes(text, begin, end):
 
 @numba.njit(cache=True)
 def _with_commas(text, begin, end, decimal):
-    """The number of a cell that has commas, for the decimal point or between thousands, and whether it is one."""
+    """The number of a cell that has commas, for the decimal point or between thousands, and
+    whether it is one.
+    """
     commas = False
     for k in range(begin, end):
         commas = commas or text[k] == 44
     if not commas:
         return 0.0, False
-    made, size, since, seen, fraction = np.empty(end - begin + 1, dtype=np.uint8), 0, 0, False, False
+    made, size, since, seen, fraction = (
+        np.empty(end - begin + 1, dtype=np.uint8),
+        0,
+        0,
+        False,
+        False,
+    )
     for k in range(begin, end):
         c = text[k]
-        if decimal != 44 and not (48 <= c <= 57 or c == 44 or c == 46 or (k == begin and (c == 43 or c == 45))):
+        if decimal != 44 and not (
+            48 <= c <= 57 or c == 44 or c == 46 or (k == begin and (c == 43 or c == 45))
+        ):
             return 0.0, False
         if c == 44 and decimal != 44:
             if fraction or since == 0 or since > 3 or (seen and since != 3):
@@ -160,8 +177,25 @@ def _is_blank(text, p):
 
 
 @numba.njit(cache=True)
-def _parse(text, separator, quote, decimal, states, kinds, wrapped, shift, names, spans, codes, data, indices, indptr):
-    """Rows and labels read, and 0; or where the first bad line begins, which column is wrong, and why, below 0."""
+def _parse(
+    text,
+    separator,
+    quote,
+    decimal,
+    states,
+    kinds,
+    wrapped,
+    shift,
+    names,
+    spans,
+    codes,
+    data,
+    indices,
+    indptr,
+):
+    """Rows and labels read, and 0; or where the first bad line begins, which column is wrong,
+    and why, below 0.
+    """
     p = rows = entries = count = 0
     last = kinds.size - 1
     while p < text.size:
@@ -260,7 +294,9 @@ def _has(text, begin, end, byte):
 
 @numba.njit(cache=True)
 def odd_quotes(text, odd, quote):
-    """Whether a line has an odd number of quotes, without which no quote encloses a break; and the last line so far."""
+    """Whether a line has an odd number of quotes, without which no quote encloses a break; and
+    the last line so far.
+    """
     for p in range(text.size):
         if text[p] == quote:
             odd = not odd
@@ -274,9 +310,11 @@ AT_START, IN_CELL, IN_QUOTES, AFTER_QUOTE = 0, 1, 2, 3
 
 @numba.njit(cache=True)
 def protect(text, state, separator, quote, changed):
-    """Follow quotes through text, from a state to the next, and whether a quoted value holds a line break.
+    """Follow quotes through text, from a state to the next, and whether a quoted value holds a line
+    break.
 
-    With ``changed``, line breaks within quotes become NUL, and lone carriage returns outside of them line breaks.
+    With ``changed``, line breaks within quotes become NUL, and lone carriage returns outside of
+    them line breaks.
     """
     found = False
     for p in range(text.size):
@@ -312,7 +350,13 @@ class HashedCells:
     """
 
     def __init__(
-        self, dialect: Dialect, columns: Sequence[str], width: int, dtype: str, target: str, categorical: Sequence[str]
+        self,
+        dialect: Dialect,
+        columns: Sequence[str],
+        width: int,
+        dtype: str,
+        target: str,
+        categorical: Sequence[str],
     ) -> None:
         self.dialect, self.columns, self.dtype = dialect, list(columns), dtype
         kind = {**dict.fromkeys(categorical, _CATEGORY), target: _TARGET}
@@ -322,7 +366,15 @@ class HashedCells:
         wrapped = np.array([i in dialect.wrapped for i in range(len(self.columns))])
         quote = 0 if dialect.quote is False else ord(dialect.quote)
         shift = np.uint64(64 - table_bits(width))
-        self._how = (ord(dialect.delimiter), quote, ord(dialect.decimal), states, kinds, wrapped, shift)
+        self._how = (
+            ord(dialect.delimiter),
+            quote,
+            ord(dialect.decimal),
+            states,
+            kinds,
+            wrapped,
+            shift,
+        )
 
     def parse(self, text: Array) -> SparseRows:
         """Rows of whole lines."""
@@ -368,10 +420,17 @@ class HashedCells:
         if wrong == _OPEN_QUOTE:
             return ": a quote is opened and never closed; close it or double it."
         if wrong == _NO_LABEL:
-            return f" has no label in column {shown(self.columns[column])}: fill it, or remove such rows."
+            return (
+                f" has no label in column {shown(self.columns[column])}: fill it, or remove such"
+                " rows."
+            )
         if wrong == _MANY_LABELS:
             return f" has label number {LABELS + 1:,}: a classifier needs rows of a few classes."
-        said = "an infinite number" if wrong == _INFINITE else f"{values[column].strip()}, too large to compute with"
+        said = (
+            "an infinite number"
+            if wrong == _INFINITE
+            else f"{values[column].strip()}, too large to compute with"
+        )
         return f", column {shown(self.columns[column])} holds {said}: correct it."
 
 

@@ -1,4 +1,5 @@
-"""What the columns of a table are: text becomes numbers, truth values and dates where all of it reads so.
+"""What the columns of a table are: text becomes numbers, truth values and dates where all of it
+reads so.
 
 Every column gets a kind and a note that says what is done to it; nothing is dropped silently.
 """
@@ -19,12 +20,39 @@ import pyarrow.compute
 from surelearn.plain import one_sentence
 from surelearn.subject import Task
 
-Kind = Literal["number", "category", "text", "date", "identifier", "constant", "target", "group", "time", "dropped"]
+Kind = Literal[
+    "number",
+    "category",
+    "text",
+    "date",
+    "identifier",
+    "constant",
+    "target",
+    "group",
+    "time",
+    "dropped",
+]
 Values = npt.NDArray[Any]
 
 pc: Any = pyarrow.compute  # its functions are made at import time; type checkers do not see them
 
-MISSING = ("", "?", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "NAN", "NaT", "null", "NULL", "Null", "None")
+MISSING = (
+    "",
+    "?",
+    "NA",
+    "N/A",
+    "n/a",
+    "#N/A",
+    "<NA>",
+    "NaN",
+    "nan",
+    "NAN",
+    "NaT",
+    "null",
+    "NULL",
+    "Null",
+    "None",
+)
 LARGEST = 1e37  # scikit-learn's trees compute in 32 bits, and squares must not overflow
 
 
@@ -78,10 +106,12 @@ def listed(names: Sequence[object], most: int = 5) -> str:
 
 
 def type_text(text: Any, *, decimal: str = ".", words: bool = False) -> Values:
-    """Values of a column of text: truth values, whole numbers, numbers, or text with None for missing.
+    """Values of a column of text: truth values, whole numbers, numbers, or text with None for
+    missing.
 
-    A column is read as numbers only if all its values are: one word makes it text. Codes with leading zeros ("00501") and
-    digits beyond 64 bits stay text, because a number would lose them. ``words``: text whatever it reads as.
+    A column is read as numbers only if all its values are: one word makes it text. Codes with
+    leading zeros ("00501") and digits beyond 64 bits stay text, because a number would lose them.
+    ``words``: text whatever it reads as.
     """
     text = pc.utf8_trim_whitespace(pc.cast(text, pa.large_string()))
     text = pc.if_else(pc.is_in(text, value_set=pa.array(MISSING, pa.large_string())), None, text)
@@ -98,7 +128,9 @@ def type_text(text: Any, *, decimal: str = ".", words: bool = False) -> Values:
 
 
 def in_single_quotes(text: Any) -> bool:
-    """Whether every value of a column of text stands in single quotes, as ARFF writes words; missing ones need not."""
+    """Whether every value of a column of text stands in single quotes, as ARFF writes words;
+    missing ones need not.
+    """
     for part in (text.slice(0, 100), text):  # most columns end with the first hundred
         part = pc.utf8_trim_whitespace(pc.cast(part, pa.large_string()))
         missing = pc.is_in(part, value_set=pa.array(MISSING, pa.large_string()))
@@ -115,7 +147,9 @@ def without_single_quotes(text: Any) -> Any:
 
 
 def _wrapped(text: Any) -> Any:
-    return pc.and_(pc.match_substring_regex(text, r"(?s)^'.*'$"), pc.greater(pc.binary_length(text), 1))
+    return pc.and_(
+        pc.match_substring_regex(text, r"(?s)^'.*'$"), pc.greater(pc.binary_length(text), 1)
+    )
 
 
 def _objects(text: Any) -> Values:
@@ -153,7 +187,8 @@ def _numbers(text: Any, decimal: str) -> Values | None:
     infinite = np.flatnonzero(np.isinf(numbers))
     words = text.take(pa.array(infinite)).to_pylist()
     overflowed = [i for i, word in zip(infinite, words, strict=True) if "inf" not in word.lower()]
-    numbers[overflowed] = np.copysign(np.finfo(float).max, numbers[overflowed])  # to be refused, not called missing
+    # to be refused, not called missing
+    numbers[overflowed] = np.copysign(np.finfo(float).max, numbers[overflowed])
     return numbers
 
 
@@ -162,7 +197,9 @@ def _written_whole(text: Any) -> bool:
 
 
 def _whole_numbers(text: Any, numbers: Values) -> Values | None:
-    """Whole numbers as int64, or as floats beside missing values; None where the text would lose digits."""
+    """Whole numbers as int64, or as floats beside missing values; None where the text would
+    lose digits.
+    """
     if pc.any(pc.and_(pc.starts_with(text, "0"), pc.greater(pc.binary_length(text), 1))).as_py():
         return None
     if text.null_count == 0:
@@ -171,7 +208,9 @@ def _whole_numbers(text: Any, numbers: Values) -> Values | None:
 
 
 def _cast(text: Any, kind: Any) -> Values | None:
-    """Text as numbers, or None; the first hundred values are tried first, because a cast that fails late is slow."""
+    """Text as numbers, or None; the first hundred values are tried first, because a cast that
+    fails late is slow.
+    """
     try:
         pc.cast(text.slice(0, 100), kind)
         return np.array(pc.cast(text, kind).to_numpy(zero_copy_only=False))
@@ -183,18 +222,35 @@ def _all_match(text: Any, pattern: str) -> bool:
     return bool(pc.all(pc.match_substring_regex(text, pattern)).as_py())
 
 
-_DATE_LIKE = re.compile(r"\d{1,4}[-/. ](\d{1,2}|[A-Za-z]{3,9})[-/. ]\d{2,4}|[A-Za-z]{3,9} \d{1,2},? \d{4}")
-_DAYS = [f"{a}{s}{b}{s}%Y" for s, a, b in (("/", "%m", "%d"), ("/", "%d", "%m"), (".", "%d", "%m"), ("-", "%d", "%m"))]
-_DAYS += ["%m-%d-%Y", "%Y/%m/%d", "%Y.%m.%d", "%d %b %Y", "%d %B %Y", "%d-%b-%Y", "%d-%b-%y", "%b %d, %Y", "%B %d, %Y"]
+_DATE_LIKE = re.compile(
+    r"\d{1,4}[-/. ](\d{1,2}|[A-Za-z]{3,9})[-/. ]\d{2,4}|[A-Za-z]{3,9} \d{1,2},? \d{4}"
+)
+_DAYS = [
+    f"{a}{s}{b}{s}%Y"
+    for s, a, b in (("/", "%m", "%d"), ("/", "%d", "%m"), (".", "%d", "%m"), ("-", "%d", "%m"))
+]
+_DAYS += [
+    "%m-%d-%Y",
+    "%Y/%m/%d",
+    "%Y.%m.%d",
+    "%d %b %Y",
+    "%d %B %Y",
+    "%d-%b-%Y",
+    "%d-%b-%y",
+    "%b %d, %Y",
+    "%B %d, %Y",
+]
 _DAYS += ["%m/%d/%y", "%d/%m/%y", "%d.%m.%y"]
 _FORMATS = ["ISO8601", *(day + clock for day in _DAYS for clock in ("", " %H:%M", " %H:%M:%S"))]
 _IN_WORDS = {"%Y": "year", "%y": "year", "%m": "month", "%b": "month", "%B": "month", "%d": "day"}
 
 
 def parse_dates(values: Values) -> tuple[Values, str] | None:
-    """Dates of a column of text and the format they were read by, or None unless one format reads 95% of the values.
+    """Dates of a column of text and the format they were read by, or None unless one format reads
+    95% of the values.
 
-    Where month/day and day/month read equally many, month/day/year is taken for slashes and day first otherwise.
+    Where month/day and day/month read equally many, month/day/year is taken for slashes and day
+    first otherwise.
     """
     codes, words = pd.factorize(values)
     counts = np.bincount(codes[codes >= 0])
@@ -204,14 +260,23 @@ def parse_dates(values: Values) -> tuple[Values, str] | None:
         return None
     best, chosen, dates = 0, "", None
     for form in _FORMATS:
-        if pd.to_datetime(pd.Series(sample, dtype=object), format=form, errors="coerce", utc=True).notna().mean() < 0.5:
+        if (
+            pd.to_datetime(pd.Series(sample, dtype=object), format=form, errors="coerce", utc=True)
+            .notna()
+            .mean()
+            < 0.5
+        ):
             continue
-        parsed = pd.to_datetime(pd.Series(words, dtype=object), format=form, errors="coerce", utc=True)
+        parsed = pd.to_datetime(
+            pd.Series(words, dtype=object), format=form, errors="coerce", utc=True
+        )
         if (read := int(counts[parsed.notna().to_numpy()].sum())) > best:
             best, chosen, dates = read, form, parsed
     if dates is None or best < 0.95 * counts.sum():
         return None
-    known = np.append(dates.dt.tz_localize(None).to_numpy(dtype="datetime64[us]"), np.datetime64("NaT"))
+    known = np.append(
+        dates.dt.tz_localize(None).to_numpy(dtype="datetime64[us]"), np.datetime64("NaT")
+    )
     return known[codes], chosen
 
 
@@ -242,14 +307,20 @@ def describe(name: str, values: Values) -> tuple[Column, Values]:
         return Column(name, "date", _filled(missing), missing, distinct), values
     if values.dtype.kind in "iuf":
         if _numbers_identify(name, values, distinct):
-            return Column(name, "identifier", "dropped: one value per row (SL101)", missing, distinct), values
+            return Column(
+                name, "identifier", "dropped: one value per row (SL101)", missing, distinct
+            ), values
         return Column(name, "number", _filled(missing), missing, distinct), values
     return _describe_text(name, values, missing, distinct)
 
 
 def _describe_text(name: str, values: Values, missing: int, distinct: int) -> tuple[Column, Values]:
     present = len(values) - missing
-    few = distinct <= 2 or (distinct <= 20 and 2 * distinct <= present) or (distinct <= 100 and 20 * distinct <= present)
+    few = (
+        distinct <= 2
+        or (distinct <= 20 and 2 * distinct <= present)
+        or (distinct <= 100 and 20 * distinct <= present)
+    )
     if values.dtype.kind != "b" and (read := parse_dates(values)) is not None:
         dates, form = read
         unread, (missing, distinct) = missing, count_values(dates)
@@ -261,8 +332,12 @@ def _describe_text(name: str, values: Values, missing: int, distinct: int) -> tu
         note = f"{missing:,} missing: a category of their own" if missing else ""
         return Column(name, "category", note, missing, distinct), values
     if _text_identifies(values, present, distinct):
-        return Column(name, "identifier", "dropped: one value per row (SL101)", missing, distinct), values
-    note = "many values: hashed words (SL107)" + (f"; {missing:,} missing: no words" if missing else "")
+        return Column(
+            name, "identifier", "dropped: one value per row (SL101)", missing, distinct
+        ), values
+    note = "many values: hashed words (SL107)" + (
+        f"; {missing:,} missing: no words" if missing else ""
+    )
     return Column(name, "text", note, missing, distinct), values
 
 
@@ -297,11 +372,14 @@ def _text_identifies(values: Values, present: int, distinct: int) -> bool:
 
 def is_whole(values: Values) -> bool:
     """Whether all values are whole numbers, whatever their type; none is missing."""
-    return values.dtype.kind in "iu" or (values.dtype.kind == "f" and bool(np.all(values == np.round(values))))
+    return values.dtype.kind in "iu" or (
+        values.dtype.kind == "f" and bool(np.all(values == np.round(values)))
+    )
 
 
 def infer_task(values: Values) -> Task:
-    """Classification for words, truth values and whole numbers with few values; regression for other numbers.
+    """Classification for words, truth values and whole numbers with few values; regression for
+    other numbers.
 
     Few: at most 20 different values, and at most 10 or at most a tenth of the rows.
     """
@@ -313,9 +391,15 @@ def infer_task(values: Values) -> Task:
 
 
 def labels(values: Values) -> Values:
-    """Class labels as the file says them: whole numbers, truth values or words; 0.0 is 0, and 0.5 is the word "0.5"."""
+    """Class labels as the file says them: whole numbers, truth values or words; 0.0 is 0, and
+    0.5 is the word "0.5".
+    """
     if values.dtype.kind in "iuf":
-        return values.astype(np.int64) if is_whole(values) and np.all(np.abs(values) < 2**53) else values.astype(str)
+        return (
+            values.astype(np.int64)
+            if is_whole(values) and np.all(np.abs(values) < 2**53)
+            else values.astype(str)
+        )
     if values.dtype.kind == "O":
         return values.astype(bool) if isinstance(values[0], bool) else values.astype(str)
     return values

@@ -20,7 +20,9 @@ _LEAST, _MOST = -342, 308  # powers of ten beyond which every number of 19 digit
 
 
 def _powers_of_five() -> np.ndarray:
-    """The 128 first bits of 5^q, q from `_LEAST` to `_MOST`, as two words: cut off, and of reciprocals rounded up."""
+    """The 128 first bits of 5^q, q from `_LEAST` to `_MOST`, as two words: cut off, and of
+    reciprocals rounded up.
+    """
     table = np.empty((_MOST - _LEAST + 1, 2), dtype=np.uint64)
     for q in range(_LEAST, _MOST + 1):
         power = 5 ** abs(q)
@@ -92,7 +94,8 @@ def _long_number(text, p):
     begin, negative = p, text[p] == 45
     if text[p] == 45 or text[p] == 43:
         p += 1
-    whole, digits, power, found = np.uint64(0), 0, 0, False  # digits are counted from the first that is not zero
+    # digits are counted from the first that is not zero
+    whole, digits, power, found = np.uint64(0), 0, 0, False
     while 48 <= text[p] <= 57:
         if digits < 19:
             whole = whole * np.uint64(10) + np.uint64(text[p] - 48)
@@ -138,7 +141,9 @@ def count_of(text, byte):
 
 @numba.njit(cache=True)
 def number(text, p):
-    """The decimal number that begins at p, and where it ends; at p where there is none. The text ends in a line break."""
+    """The decimal number that begins at p, and where it ends; at p where there is none. The
+    text ends in a line break.
+    """
     begin, negative = p, text[p] == 45
     if text[p] == 45 or text[p] == 43:
         p += 1

@@ -32,10 +32,18 @@ from surelearn.data.dialect import (
 from surelearn.data.header import check_header, looks_like_names
 from surelearn.data.raw import Raw, check_names, make_frame
 
-__all__ = ["DelimitedPieces", "check_two", "from_text", "no_rows", "read_delimited", "sniff", "unwrapped"]
+__all__ = [
+    "DelimitedPieces",
+    "check_two",
+    "from_text",
+    "no_rows",
+    "read_delimited",
+    "sniff",
+    "unwrapped",
+]
 
 
-# ----------------------------------------------------------------------------------------------------------------- whole
+# --------------------------------------------------------------------------------------------------
 
 
 def read_delimited(path: Path, text: bytes, header: bool | None) -> Raw:
@@ -57,11 +65,18 @@ def unwrapped(table: pa.Table, columns: Sequence[int]) -> pa.Table:
 def check_two(name: str, dialect: Dialect) -> None:
     """Refuse a table of one column: a target and a feature are needed."""
     if dialect.width < 2:
-        raise DataError(f"{name} has one column: values must be separated by a comma, semicolon, tab, bar or spaces.")
+        raise DataError(
+            f"{name} has one column: values must be separated by a comma, semicolon, tab, bar or"
+            " spaces."
+        )
 
 
-def from_text(name: str, path: Path, table: pa.Table, header: bool | None, *, decimal: str = ".") -> Raw:
-    """A table from cells of text; a first line that looks like data is refused unless ``header`` says what it is."""
+def from_text(
+    name: str, path: Path, table: pa.Table, header: bool | None, *, decimal: str = "."
+) -> Raw:
+    """A table from cells of text; a first line that looks like data is refused unless
+    ``header`` says what it is.
+    """
     if header is None:
         check_header(name, table, decimal)
     names, findings = [f"column {i}" for i in range(1, table.num_columns + 1)], ()
@@ -71,7 +86,12 @@ def from_text(name: str, path: Path, table: pa.Table, header: bool | None, *, de
     elif above := looks_like_names(table, decimal):
         text = "The first line looks like the names of columns: if it is, do not pass --no-header."
         findings = (
-            Finding(code="SL114", text=text, severity="warning", numbers={"columns": [names[i] for i in above[:20]]}),
+            Finding(
+                code="SL114",
+                text=text,
+                severity="warning",
+                numbers={"columns": [names[i] for i in above[:20]]},
+            ),
         )
     check_names(name, names)
     if table.num_rows == 0:
@@ -88,13 +108,18 @@ def no_rows(name: str, header: bool) -> str:
 def _parse(name: str, text: bytes, dialect: Dialect) -> Any:
     """All values as text, the header being the first row.
 
-    Whole text is tried with its quotes as characters, or as single ones, where the first lines did not tell.
+    Whole text is tried with its quotes as characters, or as single ones, where the first lines did
+    not tell.
     """
 
     def lines() -> Iterable[str]:
         return io.StringIO(text.decode(), newline="")
 
-    plain = cut(text, dialect.delimiter, dialect.width, quote=False) if dialect.delimiter == "\t" and b'"' in text else None
+    plain = (
+        cut(text, dialect.delimiter, dialect.width, quote=False)
+        if dialect.delimiter == "\t" and b'"' in text
+        else None
+    )
     if text.count(b'"') % 2 and plain is None:
         unclosed_quote(name, lines(), replace(dialect, quote='"'))
     table = cut(text, dialect.delimiter, dialect.width)
@@ -107,7 +132,7 @@ def _parse(name: str, text: bytes, dialect: Dialect) -> Any:
     return table
 
 
-# ---------------------------------------------------------------------------------------------------------------- pieces
+# --------------------------------------------------------------------------------------------------
 
 
 class DelimitedPieces:
@@ -118,15 +143,20 @@ class DelimitedPieces:
     name : how sentences name it
     stream : text in UTF-8, whole lines at a time
     dialect : how its lines are cut
-    again : the text once more from its beginning, to name the line that is wrong; None where it cannot be read again
+    again : the text once more from its beginning, to name the line that is wrong; None where it
+        cannot be read again
     """
 
-    def __init__(self, name: str, stream: Any, dialect: Dialect, again: Callable[[], Any] | None) -> None:
+    def __init__(
+        self, name: str, stream: Any, dialect: Dialect, again: Callable[[], Any] | None
+    ) -> None:
         self.name, self.dialect, self._again = name, dialect, again
         self._stream = _Watched(stream, dialect)
         self._rows, self._bad = 0, None
 
-    def named(self, header: bool, names: tuple[str, ...] | None) -> tuple[tuple[str, ...], Iterator[pa.Table]]:
+    def named(
+        self, header: bool, names: tuple[str, ...] | None
+    ) -> tuple[tuple[str, ...], Iterator[pa.Table]]:
         """The names of the columns, from the first row or as given, and the rows."""
         tables = self.tables()
         first = next(tables, None)
@@ -137,7 +167,8 @@ class DelimitedPieces:
         if first is None or (first.num_rows == 0 and (first := next(tables, None)) is None):
             raise DataError(no_rows(self.name, header))
         return found, (
-            unwrapped(table, self.dialect.wrapped).rename_columns(list(found)) for table in chain([first], tables)
+            unwrapped(table, self.dialect.wrapped).rename_columns(list(found))
+            for table in chain([first], tables)
         )
 
     def tables(self) -> Iterator[pa.Table]:
@@ -148,14 +179,18 @@ class DelimitedPieces:
         try:
             reader = csv.open_csv(
                 pa.PythonFile(self._stream, "r"),
-                read_options=csv.ReadOptions(autogenerate_column_names=True, block_size=opening.BLOCK, use_threads=False),
+                read_options=csv.ReadOptions(
+                    autogenerate_column_names=True, block_size=opening.BLOCK, use_threads=False
+                ),
                 parse_options=csv.ParseOptions(
                     delimiter=dialect.delimiter,
                     quote_char=dialect.quote,
                     newlines_in_values=dialect.quote == '"',
                     invalid_row_handler=self._invalid,
                 ),
-                convert_options=csv.ConvertOptions(column_types={f"f{i}": pa.large_string() for i in range(dialect.width)}),
+                convert_options=csv.ConvertOptions(
+                    column_types={f"f{i}": pa.large_string() for i in range(dialect.width)}
+                ),
             )
             for batch in reader:
                 self._rows += batch.num_rows
@@ -181,16 +216,25 @@ class DelimitedPieces:
             return what_is_wrong(self.name, self._lines, self.dialect)
         if self._bad is None:
             where = f"after row {self._rows:,}" if self._rows else "at its beginning"
-            return f"{self.name} cannot be cut into columns {where}: check its quotes and delimiters ({error})."
+            return (
+                f"{self.name} cannot be cut into columns {where}: check its quotes and delimiters"
+                f" ({error})."
+            )
         number = self._bad.number if self._bad.number is not None else self._rows + 1
         return ragged(self.name, number, self._bad.actual_columns, self.dialect.width, what="row")
 
 
 class _Watched(io.RawIOBase):
-    """Lines of text on their way to a reader: runs of spaces made tabs where they separate values, and quotes counted."""
+    """Lines of text on their way to a reader: runs of spaces made tabs where they separate
+    values, and quotes counted.
+    """
 
     def __init__(self, stream: Any, dialect: Dialect) -> None:
-        self._stream, self._spaced, self._quote = stream, dialect.spaced, (dialect.quote or '"').encode()
+        self._stream, self._spaced, self._quote = (
+            stream,
+            dialect.spaced,
+            (dialect.quote or '"').encode(),
+        )
         self.quotes = 0
 
     def readable(self) -> bool:

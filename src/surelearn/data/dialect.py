@@ -27,7 +27,8 @@ class Dialect:
 
     Attributes
     ----------
-    delimiter : one character; a tab for ``spaced`` text, whose runs of spaces and tabs are made tabs first
+    delimiter : one character; a tab for ``spaced`` text, whose runs of spaces and tabs are made
+        tabs first
     width : how many values the first row has
     quote : what encloses values: a double or a single quote, or nothing
     spaced : whether runs of spaces and tabs separate values
@@ -73,7 +74,9 @@ def dialect_of(name: str, head: bytes, *, whole: bool) -> Dialect:
 
 
 def names_in(table: pa.Table) -> list[str]:
-    """The names in the first row, without spaces and single quotes around them; "column 3" for one that is empty."""
+    """The names in the first row, without spaces and single quotes around them; "column 3" for
+    one that is empty.
+    """
     firsts = [str(without_single_quotes(column.slice(0, 1))[0]).strip() for column in table.columns]
     return [first or f"column {i}" for i, first in enumerate(firsts, start=1)]
 
@@ -81,15 +84,16 @@ def names_in(table: pa.Table) -> list[str]:
 def sniff(text: bytes) -> tuple[str, int]:
     """The delimiter that cuts the first hundred rows most evenly, and into how many values.
 
-    `SPACES` stands for runs of spaces and tabs; they must cut all these rows evenly, where a single character does not, or
-    where rows that tabs cut have runs of spaces too.
+    `SPACES` stands for runs of spaces and tabs; they must cut all these rows evenly, where a single
+    character does not, or where rows that tabs cut have runs of spaces too.
     """
     sample = text[: 1 << 18]
     whole = sample if len(sample) == len(text) else sample[: sample.rfind(b"\n") + 1] or sample
     lines = whole.decode("utf-8", "replace")
     best, chosen = (0.0, 0), (",", 1)
     for delimiter, quote in [(delimiter, quote) for quote in _QUOTES for delimiter in _DELIMITERS]:
-        if quote == "'" and (best[0] == 1.0 or "'" not in lines):  # only where other quotes do not cut evenly
+        # only where other quotes do not cut evenly
+        if quote == "'" and (best[0] == 1.0 or "'" not in lines):
             break
         widths = [len(row) for row in _rows(lines, delimiter, 100, quote) if row]
         if not widths:
@@ -100,7 +104,9 @@ def sniff(text: bytes) -> tuple[str, int]:
             best, chosen = score, (delimiter, widths[0])
     if best[0] == 1.0 and not (chosen[0] == "\t" and "  " in lines):
         return chosen
-    values = [line.count(b"\t") + 1 for line in spaces_to_tabs(whole).split(b"\n")[:100] if line.strip()]
+    values = [
+        line.count(b"\t") + 1 for line in spaces_to_tabs(whole).split(b"\n")[:100] if line.strip()
+    ]
     even = len(set(values)) == 1 and values[0] > max(1, chosen[1] if best[0] == 1.0 else 1)
     return (SPACES, values[0]) if even else chosen
 
@@ -119,8 +125,12 @@ _BETWEEN = re.compile(rb'(?<![^\s])"[^"\n]*"|[ \t]+')
 
 
 def spaces_to_tabs(text: bytes) -> bytes:
-    """Lines whose values are separated by runs of spaces and tabs, with one tab instead; quoted values keep their spaces."""
-    return _BETWEEN.sub(lambda found: found[0] if found[0][:1] == b'"' else b"\t", _AROUND.sub(b"", text))
+    """Lines whose values are separated by runs of spaces and tabs, with one tab instead; quoted
+    values keep their spaces.
+    """
+    return _BETWEEN.sub(
+        lambda found: found[0] if found[0][:1] == b'"' else b"\t", _AROUND.sub(b"", text)
+    )
 
 
 def cut(text: bytes, delimiter: str, width: int, *, quote: Quote = '"') -> Any:
@@ -137,7 +147,9 @@ def cut(text: bytes, delimiter: str, width: int, *, quote: Quote = '"') -> Any:
                 newlines_in_values=quote == '"',
                 invalid_row_handler=lambda row: "error" if row.text.strip() else "skip",
             ),
-            convert_options=arrow.ConvertOptions(column_types={f"f{i}": pa.large_string() for i in range(width)}),
+            convert_options=arrow.ConvertOptions(
+                column_types={f"f{i}": pa.large_string() for i in range(width)}
+            ),
         )
     except pa.ArrowInvalid:
         return None
@@ -153,7 +165,9 @@ def _closed(head: bytes) -> bytes:
 
 
 def _quote_of(head: bytes, delimiter: str, width: int) -> Quote:
-    """What encloses values: in tab-separated text often nothing, where that makes more rows, all of them complete."""
+    """What encloses values: in tab-separated text often nothing, where that makes more rows,
+    all of them complete.
+    """
     tabs = delimiter == "\t" and b'"' in head
     if not tabs and b"'" not in head:
         return '"'
@@ -164,14 +178,14 @@ def _quote_of(head: bytes, delimiter: str, width: int) -> Quote:
     return "'" if table is None and cut(head, delimiter, width, quote="'") is not None else '"'
 
 
-# ------------------------------------------------------------------------------------------------------------- what is wrong
+# --------------------------------------------------------------------------------------------------
 
 
 def ragged(name: str, line: int, values: int, width: int, *, what: str = "line") -> str:
     """The sentence for a row whose number of values differs from the first row's."""
     return (
-        f"{name}, {what} {line} has {values} value{'s' * (values != 1)} where the first row has {width}: "
-        "correct the line, or quote values that hold a delimiter or a line break."
+        f"{name}, {what} {line} has {values} value{'s' * (values != 1)} where the first row has"
+        f" {width}: correct the line, or quote values that hold a delimiter or a line break."
     )
 
 
@@ -186,14 +200,20 @@ def unclosed_quote(name: str, lines: Iterable[str], dialect: Dialect) -> None:
             start = reader.line_num + 1
     except csv.Error as error:
         if "unexpected end" in str(error):
-            raise DataError(f"{name}, line {start}: a quote is opened and never closed; close it or double it.") from None
+            raise DataError(
+                f"{name}, line {start}: a quote is opened and never closed; close it or double it."
+            ) from None
 
 
 def what_is_wrong(name: str, lines: Callable[[], Iterable[str]], dialect: Dialect) -> str:
-    """The sentence for text that cannot be cut into rows of one width, from a second look at its lines."""
+    """The sentence for text that cannot be cut into rows of one width, from a second look at
+    its lines.
+    """
     unclosed_quote(name, lines(), dialect)
     quoting: Any = csv.QUOTE_NONE if dialect.quote is False else csv.QUOTE_MINIMAL
-    reader = csv.reader(lines(), delimiter=dialect.delimiter, quotechar=dialect.quote or '"', quoting=quoting)
+    reader = csv.reader(
+        lines(), delimiter=dialect.delimiter, quotechar=dialect.quote or '"', quoting=quoting
+    )
     width, line = 0, 1
     try:
         for row in reader:

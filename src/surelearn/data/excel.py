@@ -1,4 +1,6 @@
-"""Excel workbooks: the first sheet that has rows, cell by cell as text; needs python-calamine (the extra ``excel``)."""
+"""Excel workbooks: the first sheet that has rows, cell by cell as text; needs python-calamine
+(the extra ``excel``).
+"""
 
 from __future__ import annotations
 
@@ -22,16 +24,21 @@ _PIECE = 2**20
 
 def looks_like_excel(start: bytes) -> bool:
     """Whether a zip archive begins as a workbook does."""
-    return start[:2] == b"PK" and any(part in start[:65536] for part in (b"xl/workbook", b"xl/_rels", b"xl/worksheets"))
+    return start[:2] == b"PK" and any(
+        part in start[:65536] for part in (b"xl/workbook", b"xl/_rels", b"xl/worksheets")
+    )
 
 
 def read_excel(name: str, content: bytes) -> tuple[pa.Table, tuple[Finding, ...]]:
-    """The cells of the first sheet that has rows, as text, and a finding about sheets that were not read (SL130)."""
+    """The cells of the first sheet that has rows, as text, and a finding about sheets that were
+    not read (SL130).
+    """
     try:
         import python_calamine as calamine  # pyright: ignore[reportMissingImports] - an extra
     except ImportError:
         raise DataError(
-            f"{name} is an Excel workbook: pip install 'surelearn[excel]' to read it, or save the sheet as CSV."
+            f"{name} is an Excel workbook: pip install 'surelearn[excel]' to read it, or save the"
+            " sheet as CSV."
         ) from None
     _check_size(name, content)
     try:
@@ -44,25 +51,32 @@ def read_excel(name: str, content: bytes) -> tuple[pa.Table, tuple[Finding, ...]
         check_width(name, sheet.width)
         if sheet.height * sheet.width > MOST_CELLS:
             raise DataError(
-                f"{name} has {sheet.height * sheet.width:,} cells, more than {MOST_CELLS:,}: save it as Parquet."
+                f"{name} has {sheet.height * sheet.width:,} cells, more than {MOST_CELLS:,}: save"
+                " it as Parquet."
             )
         rows = sheet.to_python(skip_empty_area=True)
     except DataError:
         raise
     except Exception as error:  # a damaged workbook raises whatever its reader meets
         raise DataError(
-            f"{name} is a damaged or protected Excel workbook ({type(error).__name__}): save it again."
+            f"{name} is a damaged or protected Excel workbook ({type(error).__name__}): save it"
+            " again."
         ) from None
     cells = [[_text(cell) for cell in row] for row in rows if any(cell != "" for cell in row)]
     if not cells or len(cells[0]) < 2:
-        raise DataError(f"{name}, sheet {sheet.name!r:.60} has one column or none: a target and a feature are needed.")
+        raise DataError(
+            f"{name}, sheet {sheet.name!r:.60} has one column or none: a target and a feature are"
+            " needed."
+        )
     columns = [pa.array(column, pa.large_string()) for column in zip(*cells, strict=True)]
     table = pa.table(columns, names=[f"f{i}" for i in range(len(columns))])
     return table, tuple(_unread(sheet.name, [other.name for other in filled[1:]]))
 
 
 def _check_size(name: str, content: bytes) -> None:
-    """Refuse an archive that unpacks to too much, whatever sizes it states: the reader of workbooks goes on past them."""
+    """Refuse an archive that unpacks to too much, whatever sizes it states: the reader of
+    workbooks goes on past them.
+    """
     unpacked = 0
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
@@ -74,7 +88,9 @@ def _check_size(name: str, content: bytes) -> None:
                         unpacked += len(piece)
                         check_size(name, unpacked, len(content))
     except (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError):
-        raise DataError(f"{name} is a damaged or protected Excel workbook: save it again.") from None
+        raise DataError(
+            f"{name} is a damaged or protected Excel workbook: save it again."
+        ) from None
     except ValueError as error:
         raise DataError(f"{error}.") from None
 
@@ -95,5 +111,8 @@ def _text(cell: Any) -> str:
 def _unread(read: str, others: list[str]) -> list[Finding]:
     if not others:
         return []
-    text = f"Of the workbook, sheet {listed([read])} was read, not {listed(others)}: save the sheet that is meant by itself."
+    text = (
+        f"Of the workbook, sheet {listed([read])} was read, not {listed(others)}: save the sheet"
+        " that is meant by itself."
+    )
     return [Finding(code="SL130", text=text, severity="notice", numbers={"sheets": others[:20]})]

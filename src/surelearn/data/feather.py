@@ -30,11 +30,15 @@ class FeatherSource:
     def __init__(self, name: str, source: Path | bytes, *, held: bool = False) -> None:
         self.name, self._held = name, held
         with arrow_file(name, "Feather"):
-            self._source: Any = pa.BufferReader(source) if isinstance(source, bytes) else pa.memory_map(str(source))
+            self._source: Any = (
+                pa.BufferReader(source) if isinstance(source, bytes) else pa.memory_map(str(source))
+            )
             self._size = self._source.size()
             is_file = self._source.read(6) == b"ARROW1"
             self._source.seek(0)
-            self._reader: Any = pa.ipc.open_file(self._source) if is_file else pa.ipc.open_stream(self._source)
+            self._reader: Any = (
+                pa.ipc.open_file(self._source) if is_file else pa.ipc.open_stream(self._source)
+            )
             self._is_file = is_file
             self.schema: pa.Schema = self._reader.schema
         check_names(name, self.schema.names)
@@ -46,7 +50,9 @@ class FeatherSource:
         unpacked = 0
         with arrow_file(self.name, "Feather"):
             count = self._reader.num_record_batches if self._is_file else 0
-            for batch in (self._reader.get_batch(i) for i in range(count)) if self._is_file else self._reader:
+            for batch in (
+                (self._reader.get_batch(i) for i in range(count)) if self._is_file else self._reader
+            ):
                 unpacked += batch.nbytes
                 too_much(self.name, unpacked, self._size, held=self._held)
                 yield batch

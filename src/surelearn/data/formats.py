@@ -1,8 +1,8 @@
-"""From a file, a built-in set or a data frame to typed columns: delimited text, JSON lines, ARFF, Parquet, Feather, Excel,
-LIBSVM, npz, gzipped or not.
+"""From a file, a built-in set or a data frame to typed columns: delimited text, JSON lines, ARFF,
+Parquet, Feather, Excel, LIBSVM, npz, gzipped or not.
 
-What a file holds is decided by its first bytes, then by its name. Nothing is written, nothing is unpickled, and whatever
-is wrong becomes one `DataError` sentence.
+What a file holds is decided by its first bytes, then by its name. Nothing is written, nothing is
+unpickled, and whatever is wrong becomes one `DataError` sentence.
 """
 
 from __future__ import annotations
@@ -47,7 +47,9 @@ _NOT_TABLES = (  # first bytes of files that get renamed to .csv or .parquet
 
 
 def load(source: Any, *, header: bool | None, labelled: bool = True) -> Raw:
-    """Read whatever ``source`` is: None, a built-in name, a path, or a data frame; an npz may lack y if not ``labelled``."""
+    """Read whatever ``source`` is: None, a built-in name, a path, or a data frame; an npz may
+    lack y if not ``labelled``.
+    """
     source = "breast_cancer" if source is None else source
     if isinstance(source, (str, Path)):
         path = Path(source)
@@ -75,7 +77,10 @@ def kind_of(name: str, content: bytes) -> str:
         if content.startswith(magic):
             raise DataError(f"{name} is {what}.")
     if suffix in (".parquet", ".npz", ".feather", ".arrow", ".xlsx"):
-        raise DataError(f"{name} is not a {suffix[1:]} file, or is damaged: save it again, or name it .csv if it is text.")
+        raise DataError(
+            f"{name} is not a {suffix[1:]} file, or is damaged: save it again, or name it .csv if"
+            " it is text."
+        )
     start = content[:65536].removeprefix(b"\xef\xbb\xbf")
     if suffix in (".jsonl", ".ndjson") or looks_like_json_lines(start):
         return "json lines"
@@ -83,20 +88,33 @@ def kind_of(name: str, content: bytes) -> str:
         return "arff"
     libsvm = suffix in (".libsvm", ".svm", ".svmlight")
     start = as_utf8(name, whole_lines(content[:HEAD]))
-    return "libsvm" if libsvm or (suffix not in (".csv", ".tsv") and _looks_like_libsvm(start)) else "text"
+    return (
+        "libsvm"
+        if libsvm or (suffix not in (".csv", ".tsv") and _looks_like_libsvm(start))
+        else "text"
+    )
 
 
 def described(kind: str) -> str:
     """What `kind_of` found, for people."""
-    names = {"text": "delimited text", "libsvm": "LIBSVM text", "json lines": "JSON lines", "arff": "ARFF"}
-    return names.get(kind) or {"excel": "an Excel workbook", "npz": "a NumPy archive"}.get(kind, kind.capitalize())
+    names = {
+        "text": "delimited text",
+        "libsvm": "LIBSVM text",
+        "json lines": "JSON lines",
+        "arff": "ARFF",
+    }
+    return names.get(kind) or {"excel": "an Excel workbook", "npz": "a NumPy archive"}.get(
+        kind, kind.capitalize()
+    )
 
 
 _LIBSVM_LINE = re.compile(rb"\s*[^\s:,]+(\s+qid:\d+)?(\s+\d+:[^\s:]+)+\s*(#.*)?")
 
 
 def _looks_like_libsvm(text: bytes) -> bool:
-    lines = [line for line in text[:65536].splitlines()[:5] if line.strip() and not line.startswith(b"#")]
+    lines = [
+        line for line in text[:65536].splitlines()[:5] if line.strip() and not line.startswith(b"#")
+    ]
     return bool(lines) and any(_LIBSVM_LINE.fullmatch(line) for line in lines[:3])
 
 

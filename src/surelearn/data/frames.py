@@ -28,30 +28,43 @@ def to_pandas(source: Any) -> pd.DataFrame:
         return source.to_pandas()
     except (TypeError, AttributeError):
         kind = type(source).__name__
-        raise DataError(f"data of type {kind} cannot be read: pass a path, a built-in name or a data frame.") from None
+        raise DataError(
+            f"data of type {kind} cannot be read: pass a path, a built-in name or a data frame."
+        ) from None
 
 
 def plain(frame: pd.DataFrame, name: str) -> pd.DataFrame:
-    """The columns of a typed source as plain NumPy values, text read as it is in files; the index is not data."""
+    """The columns of a typed source as plain NumPy values, text read as it is in files; the
+    index is not data.
+    """
     names = [str(column) for column in frame.columns]
     check_names(name, names)
     check_width(name, len(names))
     if len(frame) == 0:
         raise DataError(f"{name} is empty: it has {len(names)} columns and no rows.")
-    return make_frame(names, [_plain_values(frame.iloc[:, i], label, name) for i, label in enumerate(names)])
+    return make_frame(
+        names, [_plain_values(frame.iloc[:, i], label, name) for i, label in enumerate(names)]
+    )
 
 
 def _plain_values(series: pd.Series, label: str, name: str) -> Values:
     if isinstance(series.dtype, pd.SparseDtype):
         series = series.sparse.to_dense()
-    if isinstance(series.dtype, np.dtype) and not series.dtype.isnative:  # pandas reads no other order of bytes
-        series = pd.Series(series.to_numpy().astype(series.dtype.newbyteorder("=")), name=series.name)
+    # pandas reads no other order of bytes
+    if isinstance(series.dtype, np.dtype) and not series.dtype.isnative:
+        series = pd.Series(
+            series.to_numpy().astype(series.dtype.newbyteorder("=")), name=series.name
+        )
     kind = getattr(series.dtype, "kind", "O")
     if isinstance(series.dtype, pd.CategoricalDtype):
         words = np.array([*(str(word) for word in series.cat.categories), None], dtype=object)
         return words[series.cat.codes.to_numpy()]
     if kind == "M":
-        dates = series.dt.tz_convert("UTC").dt.tz_localize(None) if getattr(series.dt, "tz", None) else series
+        dates = (
+            series.dt.tz_convert("UTC").dt.tz_localize(None)
+            if getattr(series.dt, "tz", None)
+            else series
+        )
         return dates.to_numpy(dtype="datetime64[us]")
     if kind == "m":
         return series.dt.total_seconds().to_numpy()
@@ -62,7 +75,10 @@ def _plain_values(series: pd.Series, label: str, name: str) -> Values:
         values = series.to_numpy(dtype=plain)
         return values.astype(float) if values.dtype in (np.float16, np.longdouble) else values
     if kind == "c":
-        raise DataError(f"{name}, column {shown(label)} holds complex numbers: split it into two columns of numbers.")
+        raise DataError(
+            f"{name}, column {shown(label)} holds complex numbers: split it into two columns of"
+            " numbers."
+        )
     return _plain_objects(series, label, name)
 
 
@@ -72,8 +88,20 @@ def _plain_objects(series: pd.Series, label: str, name: str) -> Values:
     if inferred == "boolean":
         return objects.to_numpy() if series.hasnans else objects.to_numpy(dtype=bool)
     if inferred in ("datetime", "datetime64", "date"):
-        return pd.to_datetime(objects, utc=True, errors="coerce").dt.tz_localize(None).to_numpy(dtype="datetime64[us]")
-    if inferred == "bytes" or any(isinstance(value, (list, dict, set, tuple, np.ndarray)) for value in objects[:1000]):
-        raise DataError(f"{name}, column {shown(label)} holds lists, dictionaries or bytes: use numbers, text or dates.")
-    words = [None if value is None else str(value).encode("utf-8", "backslashreplace").decode() for value in objects]
+        return (
+            pd.to_datetime(objects, utc=True, errors="coerce")
+            .dt.tz_localize(None)
+            .to_numpy(dtype="datetime64[us]")
+        )
+    if inferred == "bytes" or any(
+        isinstance(value, (list, dict, set, tuple, np.ndarray)) for value in objects[:1000]
+    ):
+        raise DataError(
+            f"{name}, column {shown(label)} holds lists, dictionaries or bytes: use numbers, text"
+            " or dates."
+        )
+    words = [
+        None if value is None else str(value).encode("utf-8", "backslashreplace").decode()
+        for value in objects
+    ]
     return type_text(pa.array(words, pa.large_string()))

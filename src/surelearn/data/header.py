@@ -1,4 +1,6 @@
-"""Whether the first line of a text table holds the names of its columns, or is a row like the others."""
+"""Whether the first line of a text table holds the names of its columns, or is a row like the
+others.
+"""
 
 from __future__ import annotations
 
@@ -20,12 +22,14 @@ _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 
 def check_header(name: str, table: pa.Table, decimal: str) -> None:
-    """Refuse a table of text whose first line looks like data, so that ``--header`` or ``--no-header`` must decide.
+    """Refuse a table of text whose first line looks like data, so that ``--header`` or
+    ``--no-header`` must decide.
 
-    Each column votes. A column of numbers or truth values says "names" if a word stands above it, and "data" if one of its
-    own kind does; a column of words says "data" if its first word stands in a later row again (of another content), and
-    is heard if at least half of the columns of words say so. Numbers that count or rise, such as years, pixels and wave
-    lengths, are names. A line without any value holds none.
+    Each column votes. A column of numbers or truth values says "names" if a word stands above it,
+    and "data" if one of its own kind does; a column of words says "data" if its first word stands
+    in a later row again (of another content), and is heard if at least half of the columns of words
+    say so. Numbers that count or rise, such as years, pixels and wave lengths, are names. A line
+    without any value holds none.
     """
     firsts = [str(column[0]).strip() for column in table.columns] if table.num_rows > 1 else []
     for_data, for_names = _votes(firsts, table.slice(1, LOOKED_AT), decimal)
@@ -37,7 +41,9 @@ def check_header(name: str, table: pa.Table, decimal: str) -> None:
 
 
 def looks_like_names(table: pa.Table, decimal: str) -> list[int]:
-    """The columns of numbers above which a word stands: where there are some, the first line looks like names."""
+    """The columns of numbers above which a word stands: where there are some, the first line
+    looks like names.
+    """
     rest = table.slice(1, LOOKED_AT)
     if rest.num_rows == 0:
         return []
@@ -66,7 +72,9 @@ def _votes(firsts: Sequence[str], rest: pa.Table, decimal: str) -> tuple[int, in
             else:
                 names += 1
         elif values.dtype.kind == "b":
-            data, names = (data + 1, names) if first.lower() in ("true", "false") else (data, names + 1)
+            data, names = (
+                (data + 1, names) if first.lower() in ("true", "false") else (data, names + 1)
+            )
         else:
             words.append(i)
     if not _name_columns(numbers):
@@ -80,7 +88,9 @@ def _is_number(word: str, decimal: str) -> bool:
 
 
 def _name_columns(numbers: Sequence[float]) -> bool:
-    """Whether numbers can be names: a year alone, a count by equal whole steps, or many that all rise or all fall."""
+    """Whether numbers can be names: a year alone, a count by equal whole steps, or many that
+    all rise or all fall.
+    """
     if len(numbers) < 2:
         return all(_is_year(number) for number in numbers)
     steps = [b - a for a, b in pairwise(numbers)]
@@ -97,7 +107,8 @@ def _is_year(number: float) -> bool:
 
 
 def _stand_again(firsts: Sequence[str], rest: pa.Table, columns: Sequence[int]) -> int:
-    """In how many of the columns the first word stands again, in a row that is no copy of the whole first line.
+    """In how many of the columns the first word stands again, in a row that is no copy of the whole
+    first line.
 
     Files that were glued together repeat their line of names, which makes it no data.
     """

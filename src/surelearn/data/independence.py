@@ -1,8 +1,9 @@
-"""What contradicts that rows are independent draws: copies, near copies and clumps, columns that name groups, dates.
+"""What contradicts that rows are independent draws: copies, near copies and clumps, columns that
+name groups, dates.
 
-Everything looks at features alone, never at the target. `search_table` searches a `Table`, `search_rows` the rows of a
-model that was fitted elsewhere. Both say what was looked for and what was not: groups that nothing names or shows cannot
-be found.
+Everything looks at features alone, never at the target. `search_table` searches a `Table`,
+`search_rows` the rows of a model that was fitted elsewhere. Both say what was looked for and what
+was not: groups that nothing names or shows cannot be found.
 """
 
 from __future__ import annotations
@@ -26,14 +27,16 @@ Rows = npt.NDArray[np.intp]
 hash_array: Any = pandas.util.hash_array  # loaded on demand; type checkers do not see it
 
 LEAST_COPIES = 0.01  # of the rows; fewer are a notice, SL104
-DEPENDENCE = 10.0  # columns depend on each other: so much more often may they agree than independent ones would
+# columns depend on each other: so much more often may they agree than independent ones would
+DEPENDENCE = 10.0
 FEW_VALUES = 20
 LONG_TEXT = 10  # words; independent rows have no such text in common
 
 NEIGHBORS = (5, 10, 20, 50)  # k
 RATIOS = (0.03, 0.1, 0.2, 0.3)  # c
 LEAST_EXCESS, LEAST_ERRORS = 0.05, 5.0
-MOST_EXPECTED = 0.5  # where independence predicts more, the local dimension is too uncertain to be held against the rows
+# where independence predicts more, the local dimension is too uncertain to be held against the rows
+MOST_EXPECTED = 0.5
 FEWEST_NUMBERS, FEWEST_ROWS = 3, 100
 MOST_STUDIED, MOST_COMPARED = 2_000, 20_000
 
@@ -44,7 +47,8 @@ class Search:
 
     Attributes
     ----------
-    found : findings SL116 (copies), SL117 (near copies and clumps), SL118 (a column names groups, or holds dates)
+    found : findings SL116 (copies), SL117 (near copies and clumps), SL118 (a column names groups,
+        or holds dates)
     looked_for : what was searched, in words
     not_looked_for : what was not, each with its reason
     """
@@ -55,7 +59,8 @@ class Search:
 
 
 def contradictions(table: Table, rows: Rows | None = None) -> tuple[Finding, ...]:
-    """What contradicts that the rows of a table, or some of them, are independent draws; see `search_table`.
+    """What contradicts that the rows of a table, or some of them, are independent draws; see
+    `search_table`.
 
     Examples
     --------
@@ -74,8 +79,9 @@ def contradictions(table: Table, rows: Rows | None = None) -> tuple[Finding, ...
 def search_table(table: Table, rows: Rows | None = None) -> Search:
     """Search a table, or some of its rows, for what contradicts independence.
 
-    With ``--group`` only copies between groups count, and near copies are looked for among the first rows of the groups;
-    columns are believed to be what the user said. With ``--time`` nothing is looked for: nothing is guaranteed then.
+    With ``--group`` only copies between groups count, and near copies are looked for among the
+    first rows of the groups; columns are believed to be what the user said. With ``--time`` nothing
+    is looked for: nothing is guaranteed then.
 
     Parameters
     ----------
@@ -83,7 +89,11 @@ def search_table(table: Table, rows: Rows | None = None) -> Search:
     rows : positions of the rows to look at; all of them by default
     """
     if table.time is not None:
-        return Search(not_looked_for=("copies and groups (rows are ordered by time, and nothing is guaranteed)",))
+        return Search(
+            not_looked_for=(
+                "copies and groups (rows are ordered by time, and nothing is guaranteed)",
+            )
+        )
     frame = table.frame if rows is None else table.frame.iloc[rows]
     features = table.X if rows is None else table.X.iloc[rows]
     numeric = [column.name for column in table.columns if column.kind == "number"]
@@ -94,19 +104,27 @@ def search_table(table: Table, rows: Rows | None = None) -> Search:
         return search
     if any(finding.code == "SL116" for finding in search.found):  # copies alone make counts equal
         frame = frame.loc[~features.duplicated().to_numpy()]
-    named = [finding for column in table.columns for finding in _about_column(column.name, column.kind, frame)]
+    named = [
+        finding
+        for column in table.columns
+        for finding in _about_column(column.name, column.kind, frame)
+    ]
     said = "columns that name groups by their name or by equal counts", "dates"
     return Search((*search.found, *named), (*search.looked_for, *said), search.not_looked_for)
 
 
 def search_rows(X: Any, groups: Values | None = None) -> Search:
-    """Search the rows of a model that was fitted elsewhere: an array of numbers, or a data frame's numbers and words."""
+    """Search the rows of a model that was fitted elsewhere: an array of numbers, or a data
+    frame's numbers and words.
+    """
     if hasattr(X, "to_pandas"):  # polars
         X = X.to_pandas()
     if not isinstance(X, pd.DataFrame):
         array = None if hasattr(X, "tocsr") else np.asarray(X)
         if array is None or array.ndim != 2 or array.dtype.kind not in "fiub":
-            return Search(not_looked_for=("copies and groups (the rows are not a table of numbers)",))
+            return Search(
+                not_looked_for=("copies and groups (the rows are not a table of numbers)",)
+            )
         X = pd.DataFrame(array)
     X = X.set_axis([str(name) for name in X.columns], axis=1)
     if X.columns.has_duplicates:
@@ -116,7 +134,9 @@ def search_rows(X: Any, groups: Values | None = None) -> Search:
     return _search_features(X, numeric, texts, None if groups is None else np.asarray(groups))
 
 
-def _search_features(features: pd.DataFrame, numeric: Sequence[str], texts: Sequence[str], groups: Values | None) -> Search:
+def _search_features(
+    features: pd.DataFrame, numeric: Sequence[str], texts: Sequence[str], groups: Values | None
+) -> Search:
     codes = {name: _codes(features[name].to_numpy()) for name in features.columns}
     contents = _sum_of_hashes(codes, len(features))
     found, looked_for, not_looked_for = [], [], []
@@ -129,10 +149,12 @@ def _search_features(features: pd.DataFrame, numeric: Sequence[str], texts: Sequ
     if len(varied) >= 2 or long.all():
         looked_for.append("copies of rows")
     else:
-        looked_for += [f"copies of rows with texts of {LONG_TEXT} words and more"] * bool(long.any())
+        looked_for += [f"copies of rows with texts of {LONG_TEXT} words and more"] * bool(
+            long.any()
+        )
         not_looked_for.append(
-            f"copies{' of other rows' * bool(long.any())} (fewer than two numeric columns have over {FEW_VALUES} values: "
-            "rows repeat by chance)"
+            f"copies{' of other rows' * bool(long.any())} (fewer than two numeric columns have over"
+            f" {FEW_VALUES} values: rows repeat by chance)"
         )
     first = ~pd.Series(contents).duplicated().to_numpy()
     if groups is not None:
@@ -140,15 +162,19 @@ def _search_features(features: pd.DataFrame, numeric: Sequence[str], texts: Sequ
     numbers = _continuous(features.loc[first, varied].to_numpy(dtype=float))
     if len(numbers) >= FEWEST_ROWS and numbers.shape[1] >= FEWEST_NUMBERS:
         among = "" if groups is None else " among the first rows of the groups"
-        looked_for.append(f"near copies and clumps of up to {largest_clump(len(numbers))} rows{among}")
+        looked_for.append(
+            f"near copies and clumps of up to {largest_clump(len(numbers))} rows{among}"
+        )
         found += near_copies(numbers)
     else:
-        lacking = f"{FEWEST_NUMBERS} numeric columns with mostly distinct values and {FEWEST_ROWS} rows"
+        lacking = (
+            f"{FEWEST_NUMBERS} numeric columns with mostly distinct values and {FEWEST_ROWS} rows"
+        )
         not_looked_for.append(f"near copies and clumps (they need {lacking})")
     return Search(tuple(found), tuple(looked_for), tuple(not_looked_for))
 
 
-# ---------------------------------------------------------------------------------------------------------------- copies
+# --------------------------------------------------------------------------------------------------
 
 
 def _codes(values: Values) -> Rows:
@@ -173,12 +199,15 @@ def _pairs(values: Values) -> float:
     return float(np.sum(sizes * (sizes - 1)) / 2)
 
 
-def copies(codes: dict[str, Rows], contents: Values, groups: Values | None = None) -> Iterable[Finding]:
+def copies(
+    codes: dict[str, Rows], contents: Values, groups: Values | None = None
+) -> Iterable[Finding]:
     """SL116: rows that repeat another in every feature, more than rows that agree by chance do.
 
-    Rows of few values repeat by chance, and then many more pairs of rows agree in all columns but one. With B_j the pairs
-    that agree in all columns but the j-th, and q_j the share of pairs that agree in the j-th, chance gives about
-    B_j·q_j/(1 − q_j) equal pairs; ten times the largest of these is allowed for, because columns depend on each other.
+    Rows of few values repeat by chance, and then many more pairs of rows agree in all columns but
+    one. With B_j the pairs that agree in all columns but the j-th, and q_j the share of pairs that
+    agree in the j-th, chance gives about B_j·q_j/(1 − q_j) equal pairs; ten times the largest of
+    these is allowed for, because columns depend on each other.
 
     Parameters
     ----------
@@ -201,18 +230,26 @@ def copies(codes: dict[str, Rows], contents: Values, groups: Values | None = Non
     yield _copied(count, n, groups, {"pairs": pairs, "pairs by chance": chance})
 
 
-def copies_of_texts(contents: Values, long: npt.NDArray[np.bool_], groups: Values | None = None) -> Iterable[Finding]:
-    """SL116: rows with texts of ten words and more that repeat another in every feature; chance gives none."""
+def copies_of_texts(
+    contents: Values, long: npt.NDArray[np.bool_], groups: Values | None = None
+) -> Iterable[Finding]:
+    """SL116: rows with texts of ten words and more that repeat another in every feature; chance
+    gives none.
+    """
     count = int((_repeats(contents, groups) & long).sum())
     if count >= max(LEAST_COPIES * len(contents), 2):
         yield _copied(count, len(contents), groups, {})
 
 
 def _long(texts: pd.DataFrame) -> npt.NDArray[np.bool_]:
-    """Which rows have texts of so many words, all columns together, that they do not repeat by chance."""
+    """Which rows have texts of so many words, all columns together, that they do not repeat by
+    chance.
+    """
     words = np.zeros(len(texts), dtype=int)
     for name in texts.columns:
-        words += [len(text.split(None, LONG_TEXT)) if isinstance(text, str) else 0 for text in texts[name]]
+        words += [
+            len(text.split(None, LONG_TEXT)) if isinstance(text, str) else 0 for text in texts[name]
+        ]
     return words >= LONG_TEXT
 
 
@@ -226,15 +263,25 @@ def _repeats(contents: Values, groups: Values | None) -> npt.NDArray[np.bool_]:
 
 def _copied(count: int, n: int, groups: Values | None, more: dict[str, float]) -> Finding:
     between = "" if groups is None else " of another group"
-    text = f"{count:,} of {n:,} rows repeat an earlier row{between} in every feature, far more than chance gives."
-    return Finding(code="SL116", text=text, severity="serious", numbers={"rows": count, "share": count / n, **more})
+    text = (
+        f"{count:,} of {n:,} rows repeat an earlier row{between} in every feature, far more than"
+        " chance gives."
+    )
+    return Finding(
+        code="SL116",
+        text=text,
+        severity="serious",
+        numbers={"rows": count, "share": count / n, **more},
+    )
 
 
-# --------------------------------------------------------------------------------------------------- near copies, clumps
+# --------------------------------------------------------------------------------------------------
 
 
 def _continuous(numbers: Numbers) -> Numbers:
-    """The columns with mostly distinct values and no frequent one, of the rows that have them all, each content once."""
+    """The columns with mostly distinct values and no frequent one, of the rows that have them
+    all, each content once.
+    """
     kept = []
     for values in numbers.T:
         known = values[~np.isnan(values)]
@@ -249,14 +296,16 @@ def _continuous(numbers: Numbers) -> Numbers:
 
 
 def near_copies(numbers: Numbers) -> Iterable[Finding]:
-    """SL117: rows whose nearest neighbor is far nearer than their others, more often than independent rows have it.
+    """SL117: rows whose nearest neighbor is far nearer than their others, more often than
+    independent rows have it.
 
-    Given the distance d_k to a row's k-th neighbor, the k − 1 nearer ones of independent rows lie as if drawn from the ball
-    that reaches there, so P(d₁/d_k < c) = 1 − (1 − c^d)^(k−1) where the density is even and d is the local dimension. Given
-    d_4k, the d·log(d_4k/d_j) are ordered exponential variables; those from j = k on give d by their likelihood, censored
-    beyond d_k, and do not depend on d₁/d_k. (E. Levina and P. J. Bickel, Maximum likelihood estimation of intrinsic
-    dimension, NIPS 2004, has this estimator without censoring.)
-    Found where the share of rows exceeds its prediction by over 5% and over 5 standard errors, for one k and c.
+    Given the distance d_k to a row's k-th neighbor, the k − 1 nearer ones of independent rows lie
+    as if drawn from the ball that reaches there, so P(d₁/d_k < c) = 1 − (1 − c^d)^(k−1) where the
+    density is even and d is the local dimension. Given d_4k, the d·log(d_4k/d_j) are ordered
+    exponential variables; those from j = k on give d by their likelihood, censored beyond d_k, and
+    do not depend on d₁/d_k. (E. Levina and P. J. Bickel, Maximum likelihood estimation of intrinsic
+    dimension, NIPS 2004, has this estimator without censoring.) Found where the share of rows
+    exceeds its prediction by over 5% and over 5 standard errors, for one k and c.
 
     Parameters
     ----------
@@ -274,17 +323,30 @@ def near_copies(numbers: Numbers) -> Iterable[Finding]:
             expected = float(np.mean(1 - (1 - c**dimension) ** (k - 1)))
             share = float(np.mean(ratio < c))
             error = np.sqrt(expected * (1 - expected) / len(distances))
-            found = share - expected > max(LEAST_EXCESS, LEAST_ERRORS * error) and expected <= MOST_EXPECTED
-            if found and (strongest is None or share - expected > strongest["share"] - strongest["expected"]):
-                strongest = {"share": share, "expected": expected, "k": k, "c": c, "dimension": float(np.median(dimension))}
+            found = (
+                share - expected > max(LEAST_EXCESS, LEAST_ERRORS * error)
+                and expected <= MOST_EXPECTED
+            )
+            if found and (
+                strongest is None or share - expected > strongest["share"] - strongest["expected"]
+            ):
+                strongest = {
+                    "share": share,
+                    "expected": expected,
+                    "k": k,
+                    "c": c,
+                    "dimension": float(np.median(dimension)),
+                }
     if strongest is None:
         return
     k, c = strongest["k"], strongest["c"]
     text = (
-        f"{strongest['share']:.0%} of rows have a near copy, {1 / c:.0f} times nearer than their {k}th nearest row; "
-        f"{strongest['expected']:.0%} would if rows were independent."
+        f"{strongest['share']:.0%} of rows have a near copy, {1 / c:.0f} times nearer than their"
+        f" {k}th nearest row; {strongest['expected']:.0%} would if rows were independent."
     )
-    yield Finding(code="SL117", text=text, severity="serious", numbers={**strongest, "rows": len(distances)})
+    yield Finding(
+        code="SL117", text=text, severity="serious", numbers={**strongest, "rows": len(distances)}
+    )
 
 
 def largest_clump(n: int) -> int:
@@ -293,14 +355,20 @@ def largest_clump(n: int) -> int:
 
 
 def _scaled(numbers: Numbers) -> Numbers:
-    """Columns in units of their spread (interquartile range), heavy tails drawn in: arsinh((x − median)/spread)."""
+    """Columns in units of their spread (interquartile range), heavy tails drawn in: arsinh((x −
+    median)/spread).
+    """
     low, middle, high = np.quantile(numbers, [0.25, 0.5, 0.75], axis=0)
     spread = (high - low) / 1.349
-    return np.arcsinh((numbers - middle) / np.where(spread > 0, spread, np.maximum(numbers.std(axis=0), 1e-300)))
+    return np.arcsinh(
+        (numbers - middle) / np.where(spread > 0, spread, np.maximum(numbers.std(axis=0), 1e-300))
+    )
 
 
 def _distances(z: Numbers, most: int) -> Numbers:
-    """Distances of rows to their ``most`` nearest others, nearest first; of long tables some rows, taken at a stride."""
+    """Distances of rows to their ``most`` nearest others, nearest first; of long tables some
+    rows, taken at a stride.
+    """
     n = len(z)
     studied = np.arange(0, n, -(-n // MOST_STUDIED))
     squares = np.einsum("ij,ij->i", z, z)
@@ -314,15 +382,44 @@ def _distances(z: Numbers, most: int) -> Numbers:
     return np.sqrt(np.maximum(np.concatenate(found), 1e-14))
 
 
-# --------------------------------------------------------------------------------------------------------------- columns
+# --------------------------------------------------------------------------------------------------
 
 _UNITS = {
     "patient", "subject", "customer", "client", "user", "person", "participant", "individual", "respondent", "member",
     "player", "student", "pupil", "household", "visitor", "donor", "animal", "driver", "employee", "worker", "mother",
     "account", "device", "machine", "sensor", "session", "encounter",
 }  # fmt: skip
-_NUMBERED = {"id", "uid", "uuid", "guid", "no", "nr", "num", "number", "code", "key", "hash", "name", "idx", "index", "ref"}
-_SHORT = {"pid", "ptid", "patid", "subjid", "sid", "uid", "cid", "custid", "mrn", "ssn", "imei", "vin"}
+_NUMBERED = {
+    "id",
+    "uid",
+    "uuid",
+    "guid",
+    "no",
+    "nr",
+    "num",
+    "number",
+    "code",
+    "key",
+    "hash",
+    "name",
+    "idx",
+    "index",
+    "ref",
+}
+_SHORT = {
+    "pid",
+    "ptid",
+    "patid",
+    "subjid",
+    "sid",
+    "uid",
+    "cid",
+    "custid",
+    "mrn",
+    "ssn",
+    "imei",
+    "vin",
+}
 
 
 def _words(name: str) -> list[str]:
@@ -332,7 +429,8 @@ def _words(name: str) -> list[str]:
 
 
 def _called(name: str) -> str:
-    """What a name says: "unit" for a patient, customer, …; "id" for another identifier; "" for anything else.
+    """What a name says: "unit" for a patient, customer, …; "id" for another identifier; "" for
+    anything else.
 
     Examples
     --------
@@ -352,15 +450,21 @@ def _called(name: str) -> str:
 def names_groups(name: str, values: Values) -> str:
     """How a column shows that its values name groups of rows: in words, or "" where it does not.
 
-    By its name: it is called after a person or thing (patient, customer, device, …) or an id, and most rows share their
-    value. By its counts: values of independent rows appear with multinomial counts N, whose spread Σ(N − m)²/m around their
-    mean m is least for equally likely values, then about chi-square with a degree of freedom less than values; a spread so
-    small that this has probability below 10⁻⁶ comes from a plan, such as five visits of each patient.
+    By its name: it is called after a person or thing (patient, customer, device, …) or an id, and
+    most rows share their value. By its counts: values of independent rows appear with multinomial
+    counts N, whose spread Σ(N − m)²/m around their mean m is least for equally likely values, then
+    about chi-square with a degree of freedom less than values; a spread so small that this has
+    probability below 10⁻⁶ comes from a plan, such as five visits of each patient.
     """
     codes = pd.factorize(values)[0]
     counts = np.bincount(codes[codes >= 0]).astype(float)
     n, distinct = counts.sum(), len(counts)
-    if distinct < 10 or n < 0.5 * len(values) or counts[counts > 1].sum() < n / 2 or values.dtype.kind == "b":
+    if (
+        distinct < 10
+        or n < 0.5 * len(values)
+        or counts[counts > 1].sum() < n / 2
+        or values.dtype.kind == "b"
+    ):
         return ""
     each = n / distinct
     known = values[codes >= 0]
@@ -368,7 +472,9 @@ def names_groups(name: str, values: Values) -> str:
     called = _called(name) if whole else ""
     if called == "unit" or (called == "id" and distinct >= FEW_VALUES and each <= 50):
         return f"has {distinct:,} values in {n:,.0f} rows, {each:.1f} rows each"
-    phrases = known.dtype.kind == "O" and np.mean([" " in str(value) for value in known[:1000]]) > 0.5
+    phrases = (
+        known.dtype.kind == "O" and np.mean([" " in str(value) for value in known[:1000]]) > 0.5
+    )
     if distinct >= FEW_VALUES and each >= 2 and not phrases:
         from scipy.special import gammainc
 
@@ -388,8 +494,18 @@ def _about_column(name: str, kind: str, frame: pd.DataFrame) -> Iterable[Finding
     if values.dtype.kind == "M":
         if not {"birth", "born", "birthday", "birthdate", "dob"} & set(_words(name)):
             text = f"Column {shown(name)} holds dates: rows may depend on when they came."
-            yield Finding(code="SL118", text=text, severity="serious", numbers={"column": name, "option": "--time"})
+            yield Finding(
+                code="SL118",
+                text=text,
+                severity="serious",
+                numbers={"column": name, "option": "--time"},
+            )
         return
     if how := names_groups(name, values):
         text = f"Column {shown(name)} {how}: it seems to name groups of rows."
-        yield Finding(code="SL118", text=text, severity="serious", numbers={"column": name, "option": "--group"})
+        yield Finding(
+            code="SL118",
+            text=text,
+            severity="serious",
+            numbers={"column": name, "option": "--group"},
+        )

@@ -32,11 +32,15 @@ def read_json_lines(name: str, text: bytes) -> pd.DataFrame:
         for values in columns.values():
             if len(values) < rows:
                 values.append(None)
-    return pd.DataFrame({label: pd.Series(values, dtype=_kind(values)) for label, values in columns.items()})
+    return pd.DataFrame(
+        {label: pd.Series(values, dtype=_kind(values)) for label, values in columns.items()}
+    )
 
 
 def looks_like_json_lines(start: bytes) -> bool:
-    """Whether the first line of a file is an object by itself; the first line of other JSON is not."""
+    """Whether the first line of a file is an object by itself; the first line of other JSON is
+    not.
+    """
     first = start.lstrip()[:LONGEST_LINE].split(b"\n", 1)[0].rstrip()
     return first.startswith(b"{") and first.endswith(b"}") and b":" in first
 
@@ -49,16 +53,22 @@ def _row(where: str, line: bytes) -> dict[str, Any]:
     except ValueError as error:
         raise DataError(f"{error}; each line must be one object of names and values.") from None
     if not isinstance(row, dict):
-        raise DataError(f"{where} is not an object: each line must be one object of names and values.")
+        raise DataError(
+            f"{where} is not an object: each line must be one object of names and values."
+        )
     for label, value in row.items():
         if isinstance(value, (dict, list)):
             said = "an object" if isinstance(value, dict) else "a list"
-            raise DataError(f"{where}, {shown(label)} holds {said}: write plain values, one name per value.")
+            raise DataError(
+                f"{where}, {shown(label)} holds {said}: write plain values, one name per value."
+            )
     return row
 
 
 def _kind(values: list[Any]) -> Any:
-    """Numbers beside missing ones become floats by themselves; anything mixed stays as it is, to be read like text."""
+    """Numbers beside missing ones become floats by themselves; anything mixed stays as it is,
+    to be read like text.
+    """
     kinds = {type(value) for value in values if value is not None}
     small = all(abs(value) < 2**53 for value in values if type(value) is int)
     return None if kinds and kinds <= {int, float} and small else object

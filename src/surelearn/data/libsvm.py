@@ -41,7 +41,9 @@ def code_of(label, names, count):
 
 @numba.njit(cache=True)
 def _parse(text, width, shift, names, codes, labels, queries, data, indices, indptr):
-    """Rows and names read, and 0; or where the first line that is no LIBSVM text is wrong, and why, below 0."""
+    """Rows and names read, and 0; or where the first line that is no LIBSVM text is wrong, and
+    why, below 0.
+    """
     p = rows = entries = count = 0
     stop = text.size
     while p < stop:
@@ -125,7 +127,9 @@ def _query(text, p):
 
 @dataclass(frozen=True)
 class _Parsed:
-    """Lines of LIBSVM text: rows, labels and queries (empty where labels have codes), compressed sparse rows."""
+    """Lines of LIBSVM text: rows, labels and queries (empty where labels have codes),
+    compressed sparse rows.
+    """
 
     rows: int
     labels: Array
@@ -140,23 +144,40 @@ class _Parsed:
 def _parsed(text: Array, width: int, shift: int, dtype: str, *, coded: bool) -> _Parsed:
     lines, entries = count_of(text, 10), count_of(text, 58)
     names, codes = np.empty(LABELS if coded else 0), np.empty(lines if coded else 0, dtype=np.int64)
-    labels, queries = np.empty(0 if coded else lines), np.empty(0 if coded else lines, dtype=np.int64)
+    labels, queries = (
+        np.empty(0 if coded else lines),
+        np.empty(0 if coded else lines, dtype=np.int64),
+    )
     data, indices = np.empty(entries, dtype=dtype), np.empty(entries, dtype=np.uint32)
     indptr = np.zeros(lines + 1, dtype=np.int64)
-    rows, count, wrong = _parse(text, width, shift, names, codes, labels, queries, data, indices, indptr)
+    rows, count, wrong = _parse(
+        text, width, shift, names, codes, labels, queries, data, indices, indptr
+    )
     if wrong:
         raise BadLineError(rows, _reason(wrong, text, rows, width))
     used = indptr[rows]
     return _Parsed(
-        rows, labels[:rows], queries[:rows], names[:count], codes[:rows], data[:used], indices[:used], indptr[: rows + 1]
+        rows,
+        labels[:rows],
+        queries[:rows],
+        names[:count],
+        codes[:rows],
+        data[:used],
+        indices[:used],
+        indptr[: rows + 1],
     )
 
 
 def _reason(wrong: int, text: Array, position: int, width: int) -> str:
     """What is wrong with the token at a position, to stand after the name and the line."""
-    token = (text[position : position + 200].tobytes().split() or [b""])[0].decode("utf-8", "replace")
+    token = (text[position : position + 200].tobytes().split() or [b""])[0].decode(
+        "utf-8", "replace"
+    )
     if wrong == _OUT_OF_RANGE and width >= 0:
-        return f": {shown(token)} is a feature outside of 1 to features={width}; raise features= or set hashed=True."
+        return (
+            f": {shown(token)} is a feature outside of 1 to features={width}; raise features= or"
+            " set hashed=True."
+        )
     if wrong == _OUT_OF_RANGE:
         return f": {shown(token)} is a feature beyond 2³² − 2, which is too large."
     if wrong == _MANY_LABELS:
@@ -171,7 +192,8 @@ class LibsvmLines:
 
     Parameters
     ----------
-    width : number of features, counted from 1; with ``hashed`` a power of two up to 2³¹, the size of a table that they share
+    width : number of features, counted from 1; with ``hashed`` a power of two up to 2³¹, the size
+        of a table that they share
     """
 
     def __init__(self, width: int, hashed: bool, dtype: str) -> None:
@@ -184,7 +206,7 @@ class LibsvmLines:
         return SparseRows(read.names, read.codes, read.data, read.indices, read.indptr)
 
 
-# ---------------------------------------------------------------------------------------------------------------- tables
+# --------------------------------------------------------------------------------------------------
 
 
 def read_libsvm(path: Path, text: bytes) -> Raw:
@@ -201,14 +223,20 @@ def read_libsvm(path: Path, text: bytes) -> Raw:
     shape = LibsvmShape.of(read)
     shape.check(name)
     if 8 * read.rows * shape.width > memory() // 2:
-        said = f"{read.rows:,} rows of {shape.width:,} features, which memory does not hold as a table"
-        raise DataError(f"{name} has {said}: take fewer rows, or fit it with LogisticRegression.fit_file.")
+        said = (
+            f"{read.rows:,} rows of {shape.width:,} features, which memory does not hold as a table"
+        )
+        raise DataError(
+            f"{name} has {said}: take fewer rows, or fit it with LogisticRegression.fit_file."
+        )
     return Raw(name, path, _frame(read, shape), target="label")
 
 
 @dataclass(frozen=True)
 class LibsvmShape:
-    """Which columns the lines of a file have: the least and the largest index, and whether none, some or all have a qid."""
+    """Which columns the lines of a file have: the least and the largest index, and whether
+    none, some or all have a qid.
+    """
 
     least: int
     most: int
@@ -240,7 +268,11 @@ class LibsvmShape:
     @property
     def names(self) -> list[str]:
         """The names of all columns."""
-        return ["label", *["qid"] * (self.queries > 0), *(f"feature {j}" for j in range(self.first, self.most + 1))]
+        return [
+            "label",
+            *["qid"] * (self.queries > 0),
+            *(f"feature {j}" for j in range(self.first, self.most + 1)),
+        ]
 
     def check(self, name: str) -> None:
         """Refuse files that are too wide, or whose lines have a qid now and then."""
@@ -261,7 +293,8 @@ def _frame(read: _Parsed, shape: LibsvmShape) -> pd.DataFrame:
 
 
 class LibsvmPieces:
-    """The rows of a LIBSVM file as tables, a few at a time; it is read once before, to know its columns.
+    """The rows of a LIBSVM file as tables, a few at a time; it is read once before, to know its
+    columns.
 
     Parameters
     ----------
@@ -299,5 +332,12 @@ def _some(read: _Parsed, start: int, stop: int) -> _Parsed:
     labels, queries = read.labels[start:stop], read.queries[start:stop]
     indptr = read.indptr[start : stop + 1] - begin
     return _Parsed(
-        stop - start, labels, queries, read.names, read.codes, read.data[begin:end], read.indices[begin:end], indptr
+        stop - start,
+        labels,
+        queries,
+        read.names,
+        read.codes,
+        read.data[begin:end],
+        read.indices[begin:end],
+        indptr,
     )

@@ -1,6 +1,8 @@
-"""What is remarkable about a table, seen without fitting a model: findings SL101 to SL112 of ``docs/findings.rst``.
+"""What is remarkable about a table, seen without fitting a model: findings SL101 to SL112 of
+``docs/findings.rst``.
 
-Everything is deterministic; what is expensive looks at no more than `MAX_STUDIED` rows, taken at a fixed stride.
+Everything is deterministic; what is expensive looks at no more than `MAX_STUDIED` rows, taken at a
+fixed stride.
 """
 
 from __future__ import annotations
@@ -21,9 +23,16 @@ Codes = npt.NDArray[np.intp]
 
 
 def find_oddities(
-    frame: pd.DataFrame, columns: Sequence[Column], y: Values, task: Task, row_hashes: Values, *, grouped: bool
+    frame: pd.DataFrame,
+    columns: Sequence[Column],
+    y: Values,
+    task: Task,
+    row_hashes: Values,
+    *,
+    grouped: bool,
 ) -> list[Finding]:
-    """Everything remarkable about a table that is seen without fitting a model, SL101 to SL112, by code.
+    """Everything remarkable about a table that is seen without fitting a model, SL101 to SL112, by
+    code.
 
     Parameters
     ----------
@@ -38,7 +47,11 @@ def find_oddities(
     used = [column for column in columns if column.used]
     studied = {column.name: frame[column.name].to_numpy()[every] for column in used}
     numbers = {column.name: studied[column.name] for column in used if column.kind == "number"}
-    found = [*_column_findings(columns, len(y)), *_duplicates(row_hashes), *_repeats(studied, numbers)]
+    found = [
+        *_column_findings(columns, len(y)),
+        *_duplicates(row_hashes),
+        *_repeats(studied, numbers),
+    ]
     found += _giveaways(studied, numbers, y[every], task)
     found += _drift(numbers, y[every])
     if task == "classification":
@@ -48,8 +61,12 @@ def find_oddities(
     return sorted(_one_reading(found), key=lambda finding: finding.code)
 
 
-def giveaways(frame: pd.DataFrame, columns: Sequence[Column], y: Values, task: Task, *, grouped: bool) -> list[str]:
-    """The columns that give the target away (SL103), as `find_oddities` finds them: what must be known before a fit."""
+def giveaways(
+    frame: pd.DataFrame, columns: Sequence[Column], y: Values, task: Task, *, grouped: bool
+) -> list[str]:
+    """The columns that give the target away (SL103), as `find_oddities` finds them: what must
+    be known before a fit.
+    """
     every = np.arange(0, len(y), math.ceil(len(y) / MAX_STUDIED))
     used = [column for column in columns if column.used]
     studied = {column.name: frame[column.name].to_numpy()[every] for column in used}
@@ -61,7 +78,9 @@ def giveaways(frame: pd.DataFrame, columns: Sequence[Column], y: Values, task: T
 
 
 def _one_reading(found: Sequence[Finding]) -> Iterable[Finding]:
-    """A column whose values each have one target names groups where values are many, else it gives the target away."""
+    """A column whose values each have one target names groups where values are many, else it
+    gives the target away.
+    """
     rows = {f.numbers["column"]: f.numbers["rows_each"] for f in found if f.code == "SL108"}
     told = {f.numbers["column"] for f in found if f.code == "SL103"}
     for finding in found:
@@ -76,13 +95,26 @@ def _column_findings(columns: Sequence[Column], n: int) -> Iterable[Finding]:
         if those:
             names = [column.name for column in those]
             plural = "Column" if len(names) == 1 else "Columns"
-            yield Finding(code=code, text=f"{plural} {listed(names)}: {text}", severity=severity, numbers={"columns": names})
+            yield Finding(
+                code=code,
+                text=f"{plural} {listed(names)}: {text}",
+                severity=severity,
+                numbers={"columns": names},
+            )
 
-    kinds = {kind: [c for c in columns if c.kind == kind] for kind in ("identifier", "constant", "text")}
-    yield from about("SL101", "info", "one value per row, an identifier; not used.", kinds["identifier"])
+    kinds = {
+        kind: [c for c in columns if c.kind == kind] for kind in ("identifier", "constant", "text")
+    }
+    yield from about(
+        "SL101", "info", "one value per row, an identifier; not used.", kinds["identifier"]
+    )
     yield from about("SL102", "info", "a single value or none; not used.", kinds["constant"])
     yield from about("SL107", "info", "text with many values; used as hashed words.", kinds["text"])
-    mostly = [column for column in columns if column.missing > n / 2 and (column.used or column.kind == "identifier")]
+    mostly = [
+        column
+        for column in columns
+        if column.missing > n / 2 and (column.used or column.kind == "identifier")
+    ]
     yield from about("SL112", "notice", "more than half of the values are missing.", mostly)
 
 
@@ -92,7 +124,9 @@ def _duplicates(row_hashes: Values) -> Iterable[Finding]:
         share = copies / len(row_hashes)
         text = f"{copies:,} of {len(row_hashes):,} rows repeat an earlier row exactly."
         severity = "notice" if share >= 0.01 else "info"
-        yield Finding(code="SL104", text=text, severity=severity, numbers={"rows": copies, "share": share})
+        yield Finding(
+            code="SL104", text=text, severity=severity, numbers={"rows": copies, "share": share}
+        )
 
 
 def _rare_classes(y: Values) -> Iterable[Finding]:
@@ -101,19 +135,30 @@ def _rare_classes(y: Values) -> Iterable[Finding]:
     if rare.any():
         few = dict(zip(names[rare].tolist(), counts[rare].tolist(), strict=True))
         said = ", ".join(f"{shown(name)} ({count})" for name, count in list(few.items())[:5])
-        text = f"{len(few)} of {len(names)} classes have fewer than 10 rows or 1% of them: {said}{', …' * (len(few) > 5)}."
+        text = (
+            f"{len(few)} of {len(names)} classes have fewer than 10 rows or 1% of them:"
+            f" {said}{', …' * (len(few) > 5)}."
+        )
         yield Finding(code="SL105", text=text, severity="warning", numbers={"classes": few})
 
 
 def few_values(target: str, y: Values, task: Task, *, chosen: bool) -> Iterable[Finding]:
-    """SL106: a target of numbers with few values can be meant either way; two values are plainly classes."""
+    """SL106: a target of numbers with few values can be meant either way; two values are
+    plainly classes.
+    """
     if chosen or y.dtype.kind not in "iuf":
         return
     distinct = len(pd.unique(y))
     if task == "classification" and distinct > 2:
-        said = f"has {distinct} different whole numbers, treated as classes; --task regression treats them as amounts."
+        said = (
+            f"has {distinct} different whole numbers, treated as classes; --task regression treats"
+            " them as amounts."
+        )
     elif task == "regression" and distinct <= 20:
-        said = f"has only {distinct} different values, treated as amounts; --task classification treats them as classes."
+        said = (
+            f"has only {distinct} different values, treated as amounts; --task classification"
+            " treats them as classes."
+        )
     else:
         return
     text = f"Target {shown(target)} {said}"
@@ -121,7 +166,9 @@ def few_values(target: str, y: Values, task: Task, *, chosen: bool) -> Iterable[
 
 
 def _codes(values: Values) -> Codes:
-    """Values numbered by first appearance, missing as one more value: equal for two columns that rename each other."""
+    """Values numbered by first appearance, missing as one more value: equal for two columns
+    that rename each other.
+    """
     return pd.factorize(values, use_na_sentinel=False)[0]
 
 
@@ -130,7 +177,8 @@ def _repeats(studied: dict[str, Values], numbers: dict[str, Values]) -> Iterable
     pairs, seen = set(), {}
     for name, values in studied.items():
         codes = _codes(values)
-        if codes.max(initial=0) + 1 <= len(codes) / 2:  # values that never repeat rename each other trivially
+        # values that never repeat rename each other trivially
+        if codes.max(initial=0) + 1 <= len(codes) / 2:
             first = seen.setdefault(codes.tobytes(), name)
             pairs |= {(first, name)} if first != name else set()
     pairs |= _correlated(numbers)
@@ -138,8 +186,16 @@ def _repeats(studied: dict[str, Values], numbers: dict[str, Values]) -> Iterable
         order = {name: i for i, name in enumerate(studied)}
         ordered = sorted(pairs, key=lambda pair: (order[pair[0]], order[pair[1]]))
         said = "; ".join(f"{shown(a)} and {shown(b)}" for a, b in ordered[:3])
-        text = f"{len(pairs):,} pair{'s' * (len(pairs) > 1)} of columns repeat each other: {said}{'; …' * (len(pairs) > 3)}."
-        yield Finding(code="SL111", text=text, severity="info", numbers={"pairs": len(pairs), "columns": ordered[:20]})
+        text = (
+            f"{len(pairs):,} pair{'s' * (len(pairs) > 1)} of columns repeat each other:"
+            f" {said}{'; …' * (len(pairs) > 3)}."
+        )
+        yield Finding(
+            code="SL111",
+            text=text,
+            severity="info",
+            numbers={"pairs": len(pairs), "columns": ordered[:20]},
+        )
 
 
 def _correlated(numbers: dict[str, Values]) -> set[tuple[str, str]]:
@@ -158,7 +214,9 @@ def _correlated(numbers: dict[str, Values]) -> set[tuple[str, str]]:
     return {(names[varies[i]], names[varies[j]]) for i, j in zip(left, right, strict=True)}
 
 
-def _giveaways(studied: dict[str, Values], numbers: dict[str, Values], y: Values, task: Task) -> Iterable[Finding]:
+def _giveaways(
+    studied: dict[str, Values], numbers: dict[str, Values], y: Values, task: Task
+) -> Iterable[Finding]:
     """Columns that alone tell the target almost perfectly."""
     target = _codes(y)
     for name, values in studied.items():
@@ -169,8 +227,13 @@ def _giveaways(studied: dict[str, Values], numbers: dict[str, Values], y: Values
             told = _tells_classes(values, target, is_number=name in numbers)
             measure, said = "accuracy", "alone tells the class almost perfectly"
         if told is not None:
-            text = f"Column {shown(name)} {said}: if it is not known when predicting, pass --drop {shown(name)}."
-            yield Finding(code="SL103", text=text, severity="serious", numbers={"column": name, measure: told})
+            text = (
+                f"Column {shown(name)} {said}: if it is not known when predicting, pass --drop"
+                f" {shown(name)}."
+            )
+            yield Finding(
+                code="SL103", text=text, severity="serious", numbers={"column": name, measure: told}
+            )
 
 
 def _tells_classes(values: Values, y: Codes, *, is_number: bool) -> float | None:
@@ -196,9 +259,11 @@ def _pairs(codes: Codes, y: Codes) -> tuple[Codes, Codes, Codes]:
 
 
 def _errors_by_value(codes: Codes, y: Codes) -> tuple[int, int]:
-    """Errors of "the most frequent class among the other rows with this value", and "among all rows with this value".
+    """Errors of "the most frequent class among the other rows with this value", and "among all rows
+    with this value".
 
-    The first is fair, by leaving one out; no rule from this column alone makes fewer errors than the second.
+    The first is fair, by leaving one out; no rule from this column alone makes fewer errors than
+    the second.
     """
     _, value, counts = _pairs(codes, y)
     largest = np.zeros(codes.max() + 1, dtype=np.int64)
@@ -212,10 +277,12 @@ def _errors_by_value(codes: Codes, y: Codes) -> tuple[int, int]:
 
 
 def _errors_by_interval(x: Values, y: Codes, classes: int, allowed: float) -> int:
-    """Fewest errors of a rule that cuts the number line into at most K + 1 intervals, one class each; missing is its own.
+    """Fewest errors of a rule that cuts the number line into at most K + 1 intervals, one class
+    each; missing is its own.
 
-    With E_c(i) the rows among the first i that are not of class c, the fewest errors with s intervals is
-    f_s(i) = min_c [E_c(i) + min_{j ≤ i} (f_{s−1}(j) − E_c(j))], j a place between two different values.
+    With E_c(i) the rows among the first i that are not of class c, the fewest errors with s
+    intervals is f_s(i) = min_c [E_c(i) + min_{j ≤ i} (f_{s−1}(j) − E_c(j))], j a place between two
+    different values.
     """
     order = np.lexsort((y, x))
     x, y = x[order], y[order]
@@ -234,20 +301,26 @@ def _errors_by_interval(x: Values, y: Codes, classes: int, allowed: float) -> in
 
 
 def _tells_amounts(values: Values, y: Values, *, is_number: bool) -> float | None:
-    """The share of the target's variance told by this column alone, linearly, by rank or by value, if above 0.9998."""
+    """The share of the target's variance told by this column alone, linearly, by rank or by
+    value, if above 0.9998.
+    """
     if is_number:
         x = values.astype(float)
         known = np.isfinite(x)
         if known.mean() < 0.5 or len(np.unique(x[known])) < 10:
             return None
-        r = max(abs(_correlation(x[known], y[known])), abs(_correlation(_ranks(x[known]), _ranks(y[known]))))
+        r = max(
+            abs(_correlation(x[known], y[known])),
+            abs(_correlation(_ranks(x[known]), _ranks(y[known]))),
+        )
         return r * r if r > 0.9999 else None
     codes = _codes(values)
     counts = np.bincount(codes)
     if (counts[codes] > 1).mean() < 0.5:
         return None
     means = np.bincount(codes, weights=y) / counts
-    others = (y - means[codes]) * counts[codes] / np.maximum(counts[codes] - 1, 1)  # the residual without the row itself
+    # the residual without the row itself
+    others = (y - means[codes]) * counts[codes] / np.maximum(counts[codes] - 1, 1)
     explained = 1 - np.mean(others**2) / max(np.var(y), np.finfo(float).tiny)
     return float(explained) if explained > 0.9998 else None
 
@@ -262,8 +335,12 @@ def _correlation(a: Values, b: Values) -> float:
     return float(a @ b) / scale if scale > 0 else 0.0
 
 
-def _grouped(frame: pd.DataFrame, used: Sequence[Column], y: Values, task: Task) -> Iterable[Finding]:
-    """Columns whose rows with the same value share the target far more than chance, as visits of one patient do."""
+def _grouped(
+    frame: pd.DataFrame, used: Sequence[Column], y: Values, task: Task
+) -> Iterable[Finding]:
+    """Columns whose rows with the same value share the target far more than chance, as visits
+    of one patient do.
+    """
     target = y.astype(float) if task == "regression" else _codes(y)
     for column in used:
         if column.kind == "date" or not 20 <= column.distinct <= len(y) / 1.2:
@@ -274,19 +351,29 @@ def _grouped(frame: pd.DataFrame, used: Sequence[Column], y: Values, task: Task)
         codes, words = pd.factorize(values, sort=column.kind == "number")
         few = (codes >= 0) & (codes % math.ceil(len(y) / MAX_STUDIED) == 0)
         alike = _agreement(codes[few], target[few], task) if few.any() else 0.0
-        if alike >= 0.35 and (column.kind != "number" or _smoothness(codes[few], target[few], task) < alike / 2):
+        if alike >= 0.35 and (
+            column.kind != "number" or _smoothness(codes[few], target[few], task) < alike / 2
+        ):
             groups = len(words)
-            said = f"Rows with the same {shown(column.name)} share the target far more often than chance ({groups:,} values)"
+            said = (
+                f"Rows with the same {shown(column.name)} share the target far more often than"
+                f" chance ({groups:,} values)"
+            )
             text = f"{said}: if they belong together, pass --group {shown(column.name)}."
-            numbers = {"column": column.name, "groups": groups, "rows_each": len(y) / groups, "agreement": alike}
+            numbers = {
+                "column": column.name,
+                "groups": groups,
+                "rows_each": len(y) / groups,
+                "agreement": alike,
+            }
             yield Finding(code="SL108", text=text, severity="warning", numbers=numbers)
 
 
 def _agreement(codes: Codes, y: Values, task: Task) -> float:
     """How alike the target is among rows with the same value; 0 is chance and 1 is equality.
 
-    Classes: (A − C)/(1 − C) with A the share of equal pairs of rows and C that of pairs at random. Amounts: the correlation
-    of a row with the mean of the other rows, as a share of the variance.
+    Classes: (A − C)/(1 − C) with A the share of equal pairs of rows and C that of pairs at random.
+    Amounts: the correlation of a row with the mean of the other rows, as a share of the variance.
     """
     sizes = np.bincount(codes)
     shared = int(sizes[sizes > 1].sum())
@@ -311,15 +398,20 @@ def _smoothness(codes: Codes, y: Values, task: Task) -> float:
     z = np.eye(int(y.max()) + 1)[y] if task == "classification" else y[:, None]
     z = z - z.mean(axis=0)
     sizes = np.bincount(codes)
-    means = np.column_stack([np.bincount(codes, weights=part) for part in z.T])[sizes > 0] / sizes[sizes > 0, None]
-    return float(np.mean(np.sum(means[1:] * means[:-1], axis=1))) / float(np.mean(np.sum(z * z, axis=1)))
+    means = (
+        np.column_stack([np.bincount(codes, weights=part) for part in z.T])[sizes > 0]
+        / sizes[sizes > 0, None]
+    )
+    return float(np.mean(np.sum(means[1:] * means[:-1], axis=1))) / float(
+        np.mean(np.sum(z * z, axis=1))
+    )
 
 
 def _drift(numbers: dict[str, Values], y: Values) -> Iterable[Finding]:
     """Numbers, or the target, that differ between the first and the last quarter of the rows.
 
-    Two-sample Kolmogorov–Smirnov with its limiting distribution, which is conservative with ties: a distance of at least
-    0.1 and p below 10⁻⁶ divided by the number of columns.
+    Two-sample Kolmogorov–Smirnov with its limiting distribution, which is conservative with ties: a
+    distance of at least 0.1 and p below 10⁻⁶ divided by the number of columns.
     """
     from scipy.special import kolmogorov
 
@@ -327,7 +419,10 @@ def _drift(numbers: dict[str, Values], y: Values) -> Iterable[Finding]:
     target = y if y.dtype.kind in "iuf" else np.unique(y, return_inverse=True)[1]
     moved = {}
     for name, values in [("the target", target), *numbers.items()]:
-        first, last = (np.sort(part[~pd.isna(part)].astype(float)) for part in (values[:quarter], values[-quarter:]))
+        first, last = (
+            np.sort(part[~pd.isna(part)].astype(float))
+            for part in (values[:quarter], values[-quarter:])
+        )
         if min(len(first), len(last)) == 0:
             continue
         places = np.concatenate([first, last])
@@ -341,8 +436,8 @@ def _drift(numbers: dict[str, Values], y: Values) -> Iterable[Finding]:
         said = ", ".join(name if name == "the target" else shown(name) for name in worst[:3])
         more = f" and {len(worst) - 3:,} more" if len(worst) > 3 else ""
         text = (
-            f"The first and the last quarter of the rows differ in {said}{more}: rows are sorted or change over time; "
-            "if they have a time order, pass --time COLUMN."
+            f"The first and the last quarter of the rows differ in {said}{more}: rows are sorted or"
+            " change over time; if they have a time order, pass --time COLUMN."
         )
         numbers_found = {"columns": worst[:20], "distance": moved[worst[0]]}
         yield Finding(code="SL109", text=text, severity="notice", numbers=numbers_found)

@@ -38,7 +38,7 @@ BUILT_IN = {  # name: the name of its target
 }
 
 
-# ----------------------------------------------------------------------------------------------------------------- bytes
+# --------------------------------------------------------------------------------------------------
 
 
 def content_of(path: Path) -> bytes:
@@ -53,7 +53,9 @@ def content_of(path: Path) -> bytes:
     except IsADirectoryError:
         raise DataError(f"{path} is a directory: name the file inside it.") from None
     except PermissionError:
-        raise DataError(f"{path} may not be read: no permission; change its permissions or copy it.") from None
+        raise DataError(
+            f"{path} may not be read: no permission; change its permissions or copy it."
+        ) from None
     except (OSError, ValueError) as error:
         if isinstance(error, DataError):
             raise
@@ -69,7 +71,10 @@ def _check_fits(name: str, path: Path) -> None:
     except (OSError, ValueError):  # which opening it says better
         return
     if size > memory():
-        raise DataError(f"{name} has {size / 2**30:,.3g} GiB, more than this machine's memory: take a sample of its rows.")
+        raise DataError(
+            f"{name} has {size / 2**30:,.3g} GiB, more than this machine's memory: take a sample of"
+            " its rows."
+        )
 
 
 def rest_of(name: str, head: bytes, stream: Any) -> bytes:
@@ -79,12 +84,16 @@ def rest_of(name: str, head: bytes, stream: Any) -> bytes:
         parts.append(piece)
         size += len(piece)
         if size > memory() // 2:
-            raise DataError(f"{name} is larger than this machine's memory: take a sample of its rows.")
+            raise DataError(
+                f"{name} is larger than this machine's memory: take a sample of its rows."
+            )
     return b"".join(parts)
 
 
 def opened(path: Path, stack: ExitStack) -> tuple[BinaryIO, bytes]:
-    """A file, or standard input ("-"), as a stream of unpacked bytes after its first `HEAD` of them, and those."""
+    """A file, or standard input ("-"), as a stream of unpacked bytes after its first `HEAD` of
+    them, and those.
+    """
     name = name_of(path)
     stream: Any = sys.stdin.buffer
     if str(path) != "-":
@@ -96,9 +105,13 @@ def opened(path: Path, stack: ExitStack) -> tuple[BinaryIO, bytes]:
         except IsADirectoryError:
             raise DataError(f"{path} is a directory: name the file inside it.") from None
         except PermissionError:
-            raise DataError(f"{path} may not be read: no permission; change its permissions or copy it.") from None
+            raise DataError(
+                f"{path} may not be read: no permission; change its permissions or copy it."
+            ) from None
         except OSError as error:
-            raise DataError(f"{shown(path)} cannot be read ({error.strerror or error}): check the path.") from None
+            raise DataError(
+                f"{shown(path)} cannot be read ({error.strerror or error}): check the path."
+            ) from None
         except ValueError as error:
             raise DataError(f"{error}.") from None
     head = read_from(stream, name, HEAD)
@@ -133,7 +146,9 @@ class _After:
     def read(self, size: int = -1) -> bytes:
         if not self._head:
             return self._stream.read(size)
-        piece, self._head = (self._head, b"") if size < 0 else (self._head[:size], self._head[size:])
+        piece, self._head = (
+            (self._head, b"") if size < 0 else (self._head[:size], self._head[size:])
+        )
         return piece
 
 
@@ -143,7 +158,8 @@ def read_from(stream: Any, name: str, size: int = -1) -> bytes:
         if size < 0:
             return stream.read()
         parts = [stream.read(size)]
-        while parts[-1] and (missing := size - sum(map(len, parts))) > 0:  # a pipe gives what it has
+        # a pipe gives what it has
+        while parts[-1] and (missing := size - sum(map(len, parts))) > 0:
             parts.append(stream.read(missing))
         return b"".join(parts)
     except (EOFError, zlib.error, gzip.BadGzipFile):
@@ -175,22 +191,38 @@ def not_found(path: Path) -> str:
         return f"{path} does not exist. Did you mean {' or '.join(map(repr, near))}?"
     if path.suffix or len(path.parts) > 1:
         return f"{path} does not exist: check the path."
-    return f"{path} is neither a file here nor a built-in set: the built-in sets are {', '.join(BUILT_IN)}."
+    return (
+        f"{path} is neither a file here nor a built-in set: the built-in sets are"
+        f" {', '.join(BUILT_IN)}."
+    )
 
 
 def no_column(name: str, names: Sequence[str], wanted: object, hint: str = "") -> str:
     """The sentence for a column that is not there, with near names, or those that are."""
     folded = {label.casefold(): label for label in reversed(names)}
-    near = [folded[label] for label in difflib.get_close_matches(str(wanted).casefold(), folded, n=3, cutoff=0.6)]
+    near = [
+        folded[label]
+        for label in difflib.get_close_matches(str(wanted).casefold(), folded, n=3, cutoff=0.6)
+    ]
     if near:
-        return f"{name} has no column {shown(wanted)}. Did you mean {' or '.join(shown(label) for label in near)}?"
+        return (
+            f"{name} has no column {shown(wanted)}. Did you mean"
+            f" {' or '.join(shown(label) for label in near)}?"
+        )
     return f"{name} has no column {shown(wanted)}. Its columns are {listed(names, 12)}{hint}."
 
 
-# ------------------------------------------------------------------------------------------------------------------ text
+# --------------------------------------------------------------------------------------------------
 
-_MARKS = {b"\xff\xfe\0\0": "utf-32", b"\0\0\xfe\xff": "utf-32", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
-_SEVERAL = re.compile(rb"[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}")
+_MARKS = {
+    b"\xff\xfe\0\0": "utf-32",
+    b"\0\0\xfe\xff": "utf-32",
+    b"\xff\xfe": "utf-16",
+    b"\xfe\xff": "utf-16",
+}
+_SEVERAL = re.compile(
+    rb"[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}"
+)
 _CONTROLS = bytes(code for code in range(32) if chr(code) not in "\t\n\r\f")
 
 
@@ -218,7 +250,9 @@ def lines_as_utf8(name: str, lines: bytes) -> bytes:
     except UnicodeDecodeError:
         try:
             plain = _SEVERAL.search(lines) is None  # then no byte is UTF-8, which is quicker
-            return (lines.decode("cp1252") if plain else lines.decode("utf-8", "surelearn-latin")).encode()
+            return (
+                lines.decode("cp1252") if plain else lines.decode("utf-8", "surelearn-latin")
+            ).encode()
         except UnicodeDecodeError:
             raise DataError(f"{name} {NOT_THERE}") from None
     return lines
@@ -235,7 +269,10 @@ def as_utf8(name: str, content: bytes, *, lines: bool = False) -> bytes:
     _check_no_nul(name, content)
     sample = content[:65536]
     if len(sample) - len(sample.translate(None, _CONTROLS)) > 0.005 * len(sample):
-        raise DataError(f"{name} is binary, not a table: text, Parquet, Feather, Excel, LIBSVM and npz are read.")
+        raise DataError(
+            f"{name} is binary, not a table: text, Parquet, Feather, Excel, LIBSVM and npz are"
+            " read."
+        )
     content = lines_as_utf8(name, content)
     start = content[:200].lstrip().lower()
     if start.startswith((b"<!doctype", b"<html", b"<?xml")):
@@ -247,7 +284,10 @@ def as_utf8(name: str, content: bytes, *, lines: bool = False) -> bytes:
 
 def _check_no_nul(name: str, text: bytes) -> None:
     if b"\0" in text:
-        raise DataError(f"{name} has NUL bytes: it is not a text table, or UTF-16 without its mark; save it as UTF-8.")
+        raise DataError(
+            f"{name} has NUL bytes: it is not a text table, or UTF-16 without its mark; save it as"
+            " UTF-8."
+        )
 
 
 def whole_lines(head: bytes) -> bytes:
@@ -312,4 +352,6 @@ class Utf8(io.RawIOBase):
 def check_line(name: str, length: int) -> None:
     """Refuse a line that has no end in sight."""
     if length > LONGEST_LINE:
-        raise DataError(f"{name} has a line of more than {LONGEST_LINE >> 20} MiB: one line must be one row.")
+        raise DataError(
+            f"{name} has a line of more than {LONGEST_LINE >> 20} MiB: one line must be one row."
+        )

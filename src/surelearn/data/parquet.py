@@ -5,8 +5,8 @@ A footer can state anything; memory goes where pages are unpacked. So before a r
 the headers of its pages are, which state what the decoder allocates and how many values there are:
 beyond the limits of `surelearn.unpacking` the file is refused. Two encodings repeat long text at no
 cost (a dictionary, and common beginnings): where a column has them, so few rows are decoded at a
-time that they fit, whatever they repeat. Columns that stay dictionaries are decoded to indices; they
-count as if written out, which readers do sooner or later.
+time that they fit, whatever they repeat. Columns that stay dictionaries are decoded to indices;
+they count as if written out, which readers do sooner or later.
 
 Reference: the Apache Parquet format, ``parquet.thrift``; headers of pages are in Thrift's compact
 protocol.
@@ -51,10 +51,14 @@ class ParquetSource:
 
         self.name, self._source, self._held = name, source, held
         with arrow_file(name, "Parquet"):
-            self._file = parquet.ParquetFile(pa.BufferReader(source) if isinstance(source, bytes) else source)
+            self._file = parquet.ParquetFile(
+                pa.BufferReader(source) if isinstance(source, bytes) else source
+            )
             self._size = len(source) if isinstance(source, bytes) else source.stat().st_size
             self.schema: pa.Schema = self._file.schema_arrow
-            groups = [self._file.metadata.row_group(i) for i in range(self._file.metadata.num_row_groups)]
+            groups = [
+                self._file.metadata.row_group(i) for i in range(self._file.metadata.num_row_groups)
+            ]
             self.group_rows: list[int] = [group.num_rows for group in groups]
             self.rows: int = self._file.metadata.num_rows
             if sum(self.group_rows) != self.rows or min(self.group_rows, default=0) < 0:
@@ -63,7 +67,9 @@ class ParquetSource:
         check_width(name, len(self.schema.names))
         self._too_much(8 * self.rows * len(self.schema.names))
         self._unpacked, self._longest = 0, dict[int, int]()
-        self._dictionaries = {field.name for field in self.schema if pa.types.is_dictionary(field.type)}
+        self._dictionaries = {
+            field.name for field in self.schema if pa.types.is_dictionary(field.type)
+        }
 
     def close(self) -> None:
         """Let go of the file."""
@@ -89,9 +95,14 @@ class ParquetSource:
         decoded = 0
         with arrow_file(self.name, "Parquet"):
             for group in range(len(self.group_rows)) if groups is None else groups:
-                start, fit = sum(self.group_rows[:group]), self._at_once() // max(1, self._check(group))
+                start, fit = (
+                    sum(self.group_rows[:group]),
+                    self._at_once() // max(1, self._check(group)),
+                )
                 size = max(1, min(most, fit))
-                for batch in self._file.iter_batches(size, row_groups=[group], columns=names, use_threads=threads):
+                for batch in self._file.iter_batches(
+                    size, row_groups=[group], columns=names, use_threads=threads
+                ):
                     decoded += _decoded(batch)
                     self._too_much(decoded)
                     for piece in _cut(batch, self._at_once()):
@@ -111,7 +122,9 @@ class ParquetSource:
             yield pa.Table.from_batches(kept)
 
     def _check(self, group: int) -> int:
-        """How many bytes a value of a row group may have by being repeated; its pages are checked, once."""
+        """How many bytes a value of a row group may have by being repeated; its pages are
+        checked, once.
+        """
         if group not in self._longest:
             described, longest = self._file.metadata.row_group(group), 0
             with _bytes_of(self._source) as view:
@@ -123,13 +136,18 @@ class ParquetSource:
                         values += page.values
                         if values > described.num_rows:
                             raise ValueError("a column has more values than there are rows")
-                        repeats = column.physical_type == "BYTE_ARRAY" and column.path_in_schema not in self._dictionaries
+                        repeats = (
+                            column.physical_type == "BYTE_ARRAY"
+                            and column.path_in_schema not in self._dictionaries
+                        )
                         longest = max(longest, page.repeated if repeats else 0)
             self._longest[group] = longest
         return self._longest[group]
 
     def _at_once(self) -> int:
-        """How many bytes rows may have while they are decoded: no more than the file may have before it is refused."""
+        """How many bytes rows may have while they are decoded: no more than the file may have
+        before it is refused.
+        """
         return min(AT_ONCE, memory() // 8, max(SMALL, RATIO * self._size))
 
     def _too_much(self, unpacked: int) -> None:
@@ -138,7 +156,10 @@ class ParquetSource:
 
 def _decoded(batch: pa.RecordBatch) -> int:
     """How many bytes the rows have once the values of dictionaries are written out."""
-    return sum(_written_out(column) if pa.types.is_dictionary(column.type) else column.nbytes for column in batch.columns)
+    return sum(
+        _written_out(column) if pa.types.is_dictionary(column.type) else column.nbytes
+        for column in batch.columns
+    )
 
 
 def _cut(batch: pa.RecordBatch, most: int) -> Iterator[pa.RecordBatch]:
@@ -153,7 +174,12 @@ def _cut(batch: pa.RecordBatch, most: int) -> Iterator[pa.RecordBatch]:
 
 def _written_out(column: Any) -> int:
     values, indices = column.dictionary, column.indices
-    texts = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
+    texts = (
+        pa.types.is_string,
+        pa.types.is_large_string,
+        pa.types.is_binary,
+        pa.types.is_large_binary,
+    )
     if not any(is_text(values.type) for is_text in texts):
         return 8 * len(indices)
     lengths = pc.cast(pc.binary_length(values), pa.int64()).take(indices)
@@ -165,15 +191,19 @@ def read_parquet(name: str, content: bytes) -> pd.DataFrame:
     source = ParquetSource(name, content, held=True)
     kept = [batch for _, batch in source.batches(1 << 20, threads=True)]
     with arrow_file(name, "Parquet"):
-        return plain_frame(name, pa.Table.from_batches(kept) if kept else source.schema.empty_table())
+        return plain_frame(
+            name, pa.Table.from_batches(kept) if kept else source.schema.empty_table()
+        )
 
 
-# ----------------------------------------------------------------------------------------------------------------- pages
+# --------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class _Page:
-    """What a page's header states: its size unpacked, its values, and how many bytes of text may be repeated for nothing."""
+    """What a page's header states: its size unpacked, its values, and how many bytes of text
+    may be repeated for nothing.
+    """
 
     unpacked: int
     values: int

@@ -57,7 +57,9 @@ class SparseRows:
 
 
 class BadLineError(ValueError):
-    """A line that cannot be read: where it is wrong, in bytes, and a sentence that lacks the name and number of the line."""
+    """A line that cannot be read: where it is wrong, in bytes, and a sentence that lacks the
+    name and number of the line.
+    """
 
     def __init__(self, position: int, reason: str) -> None:
         super().__init__(reason)
@@ -72,11 +74,21 @@ class TextFile:
     path : a text file, not compressed
     name : how sentences name it
     begin : the byte that its first row begins at
-    ours : whether it is a copy of ours, in UTF-8, in which a NUL byte stands for a line break within a value
-    ascii : whether its parser refuses what is not ASCII, so that every line need not be looked at twice
+    ours : whether it is a copy of ours, in UTF-8, in which a NUL byte stands for a line break
+        within a value
+    ascii : whether its parser refuses what is not ASCII, so that every line need not be looked at
+        twice
     """
 
-    def __init__(self, path: Path, name: str, begin: int = 0, *, ours: bool = False, ascii: bool = False) -> None:  # noqa: A002
+    def __init__(
+        self,
+        path: Path,
+        name: str,
+        begin: int = 0,
+        *,
+        ours: bool = False,
+        ascii: bool = False,  # noqa: A002
+    ) -> None:
         self.path, self.name, self.begin, self._ours, self._ascii = path, name, begin, ours, ascii
         self.piece, self.size = PIECE, path.stat().st_size
         self.count = max(1, -(-(self.size - begin) // self.piece))
@@ -94,7 +106,9 @@ class TextFile:
                 begins.append(begin)
                 ends.append(total)
         fraction = read / max(1, self.size - self.begin)
-        return Lines(np.frombuffer(bytearray().join(parts), dtype=np.uint8), begins, ends, min(1.0, fraction))
+        return Lines(
+            np.frombuffer(bytearray().join(parts), dtype=np.uint8), begins, ends, min(1.0, fraction)
+        )
 
     def _piece(self, file: Any, number: int) -> tuple[int, bytes]:
         begin = self.begin + number * self.piece
@@ -104,7 +118,8 @@ class TextFile:
             skipped = len(file.readline(self.piece + 1)) - 1
         else:
             file.seek(begin)
-        text = file.read(self.piece - skipped)  # nothing where one line from before goes all the way through
+        # nothing where one line from before goes all the way through
+        text = file.read(self.piece - skipped)
         if text and not text.endswith(b"\n"):
             rest = file.readline(LONGEST_LINE + 1)
             check_line(self.name, len(rest))
@@ -118,7 +133,9 @@ class TextFile:
         return DataError(f"{self.name}, line {self.line(lines, bad.position)}{bad.reason}")
 
     def line(self, lines: Lines, position: int) -> int:
-        """The number of the line in the file, from 1, that holds this position of ``lines.text``."""
+        """The number of the line in the file, from 1, that holds this position of
+        ``lines.text``.
+        """
         part = int(np.searchsorted(lines.ends, position, side="right"))
         inside = lines.text[lines.ends[part - 1] if part else 0 : position].tobytes()
         number, before = 1 + _breaks(inside), lines.begins[part]
@@ -134,7 +151,8 @@ def _breaks(text: bytes) -> int:
 
 
 def visits(count: int, generator: Any = None) -> Iterator[Array]:
-    """Which pieces are read together: one pass over ``count`` pieces in random order, about `TOGETHER` at a time.
+    """Which pieces are read together: one pass over ``count`` pieces in random order, about
+    `TOGETHER` at a time.
 
     Without a generator, and where all are read at once, they come in the order of the file.
 
@@ -143,7 +161,9 @@ def visits(count: int, generator: Any = None) -> Iterator[Array]:
     >>> [group.tolist() for group in visits(3, np.random.RandomState(0))]
     [[0, 1, 2]]
     """
-    order = np.arange(count) if generator is None or count <= TOGETHER else generator.permutation(count)
+    order = (
+        np.arange(count) if generator is None or count <= TOGETHER else generator.permutation(count)
+    )
     for group in np.array_split(order, -(-count // TOGETHER)):
         yield np.sort(group)
 
@@ -157,5 +177,7 @@ def table_bits(width: int) -> int:
     10
     """
     if width & (width - 1) or not 2 <= width <= 2**31:
-        raise ValueError(f"features must be a power of two from 2 to 2³¹ where they are hashed, not {width}")
+        raise ValueError(
+            f"features must be a power of two from 2 to 2³¹ where they are hashed, not {width}"
+        )
     return width.bit_length() - 1

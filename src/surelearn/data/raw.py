@@ -18,7 +18,8 @@ MAX_COLUMNS = 5_000
 class Raw:
     """A table as read, before anything is decided about its columns.
 
-    ``frame`` has one typed column per column of the source: numbers, truth values, dates, or text with None for missing.
+    ``frame`` has one typed column per column of the source: numbers, truth values, dates, or text
+    with None for missing.
     """
 
     name: str
@@ -38,10 +39,15 @@ def check_names(name: str, names: list[str]) -> None:
     """Refuse names that stand twice."""
     twice = [label for label, count in Counter(names).items() if count > 1]
     if twice:
-        raise DataError(f"{name} has more than one column called {listed(twice)}: rename them, or pass --no-header.")
+        raise DataError(
+            f"{name} has more than one column called {listed(twice)}: rename them, or pass"
+            " --no-header."
+        )
 
 
 def check_width(name: str, width: int) -> None:
     """Refuse a table that is too wide to be studied column by column."""
     if width > MAX_COLUMNS:
-        raise DataError(f"{name} has {width:,} columns, more than {MAX_COLUMNS:,}: select fewer features first.")
+        raise DataError(
+            f"{name} has {width:,} columns, more than {MAX_COLUMNS:,}: select fewer features first."
+        )

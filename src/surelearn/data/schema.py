@@ -1,6 +1,8 @@
-"""What a model reads: names, kinds and forms of its columns, so that a new file is read as the audited one was.
+"""What a model reads: names, kinds and forms of its columns, so that a new file is read as the
+audited one was.
 
-Nothing is inferred from new rows: a chunk of a column that happens to hold only digits is still a category if it was one.
+Nothing is inferred from new rows: a chunk of a column that happens to hold only digits is still a
+category if it was one.
 """
 
 from __future__ import annotations
@@ -50,8 +52,10 @@ class Schema:
     Attributes
     ----------
     features : in the model's order
-    target, task, group : the column it predicts, how, and the one that says which rows belong together
-    labels : how targets are written: as a "number", as labels that are "whole" or "decimal" numbers, "truth" values, "words"
+    target, task, group : the column it predicts, how, and the one that says which rows belong
+        together
+    labels : how targets are written: as a "number", as labels that are "whole" or "decimal"
+        numbers, "truth" values, "words"
     names : all columns of the table, in its order
     header : whether its file named them
     """
@@ -72,10 +76,23 @@ class Schema:
         for name in columns:
             column = described[name]
             truth = column.kind == "category" and _holds_truth(table.frame[name].to_numpy())
-            known = table.X[name].iloc[rows].dropna().unique().tolist() if column.kind == "category" else []
-            features.append(Feature(name, column.kind, "truth" if truth else column.form, tuple(sorted(map(str, known)))))
+            known = (
+                table.X[name].iloc[rows].dropna().unique().tolist()
+                if column.kind == "category"
+                else []
+            )
+            features.append(
+                Feature(
+                    name,
+                    column.kind,
+                    "truth" if truth else column.form,
+                    tuple(sorted(map(str, known))),
+                )
+            )
         numeric = table.frame[table.target].to_numpy().dtype.kind in "iuf"
-        kind = {"i": "whole", "b": "truth", "f": "number"}.get(table.y.dtype.kind, "decimal" if numeric else "words")
+        kind = {"i": "whole", "b": "truth", "f": "number"}.get(
+            table.y.dtype.kind, "decimal" if numeric else "words"
+        )
         names = tuple(map(str, table.frame.columns))
         header = bool(table.reading.get("header", True))
         return cls(tuple(features), table.target, table.task, kind, table.group, names, header)
@@ -88,7 +105,10 @@ class Schema:
     def from_dict(cls, plain: Mapping[str, Any]) -> Schema:
         """Read what `to_dict` wrote."""
         with reading("the list of the model's columns"):
-            features = tuple(checked(Feature(f["name"], f["kind"], f["form"], tuple(f["known"]))) for f in plain["features"])
+            features = tuple(
+                checked(Feature(f["name"], f["kind"], f["form"], tuple(f["known"])))
+                for f in plain["features"]
+            )
             if unknown := {feature.kind for feature in features} - set(_READERS):
                 raise ValueError(f"no column of a model is of the kind {min(unknown)!r:.60}")
             rest = {name: plain[name] for name in ("target", "task", "labels", "group", "header")}
@@ -100,7 +120,10 @@ class Schema:
             return self.names
         if width == len(self.names) - 1:
             return tuple(label for label in self.names if label != self.target)
-        raise DataError(f"{name} has {width} columns and no header, but the model's table had {len(self.names)}.")
+        raise DataError(
+            f"{name} has {width} columns and no header, but the model's table had"
+            f" {len(self.names)}."
+        )
 
     def check(self, name: str, columns: Sequence[str]) -> None:
         """Refuse a table in which a column is missing."""
@@ -108,11 +131,19 @@ class Schema:
         if not missing:
             return
         near = difflib.get_close_matches(missing[0], columns, n=1, cutoff=0.7)
-        said = f" Did you mean {shown(near[0])}?" if near and len(missing) == 1 else " Add them, or name them as they were."
+        said = (
+            f" Did you mean {shown(near[0])}?"
+            if near and len(missing) == 1
+            else " Add them, or name them as they were."
+        )
         raise DataError(f"{name} has no column {listed(missing)}, which the model reads.{said}")
 
-    def conform(self, table: pa.Table, name: str, notes: Notes, *, decimal: str = ".") -> pd.DataFrame:
-        """The model's columns of a table of text or typed columns, as the audit would have read them."""
+    def conform(
+        self, table: pa.Table, name: str, notes: Notes, *, decimal: str = "."
+    ) -> pd.DataFrame:
+        """The model's columns of a table of text or typed columns, as the audit would have read
+        them.
+        """
         made = {}
         for feature in self.features:
             try:
@@ -122,12 +153,15 @@ class Schema:
             except (pa.ArrowException, TypeError) as error:
                 said = f"cannot be read as a {feature.kind}: {str(error).splitlines()[0]}"
                 raise DataError(f"{name}, column {shown(feature.name)} {said}.") from None
-            made[feature.name] = pd.Series(values, dtype=values.dtype)  # else pandas makes NaN of None
+            # else pandas makes NaN of None
+            made[feature.name] = pd.Series(values, dtype=values.dtype)
         notes.rows += table.num_rows
         return pd.DataFrame(made, columns=[feature.name for feature in self.features])
 
     def targets(self, column: Any, *, decimal: str = ".") -> Values:
-        """Targets of new rows, as the audit would have read them, with None or NaN where there is none."""
+        """Targets of new rows, as the audit would have read them, with None or NaN where there
+        is none.
+        """
         return read_labels(column, self.labels, decimal=decimal)
 
 
@@ -147,10 +181,16 @@ class Notes:
             yield f"not read by the model: {listed(self.extra, 8)}"
         for column, counts in self.unseen.items():
             total = sum(counts.values())
-            yield f"{shown(column)} has values it had not when the model was fitted, in {total:,} rows: {_most(counts)}"
+            yield (
+                f"{shown(column)} has values it had not when the model was fitted, in {total:,}"
+                f" rows: {_most(counts)}"
+            )
         for column, counts in self.unread.items():
             total = sum(counts.values())
-            yield f"{shown(column)} cannot be read in {total:,} rows, taken as missing: {_most(counts)}"
+            yield (
+                f"{shown(column)} cannot be read in {total:,} rows, taken as missing:"
+                f" {_most(counts)}"
+            )
         for column, count in self.infinite.items():
             yield f"{shown(column)} is infinite in {count:,} rows, taken as missing"
 
@@ -166,15 +206,21 @@ def _count(into: dict[str, Counter[str]], name: str, values: Any) -> None:
         counter[value if value in counter or len(counter) < MOST_NAMED else "…"] += count
 
 
-# ---------------------------------------------------------------------------------------------------------------- values
+# --------------------------------------------------------------------------------------------------
 
 
 def _holds_truth(values: Values) -> bool:
-    return values.dtype.kind == "b" or any(isinstance(value, bool) for value in values[:1000].tolist())
+    return values.dtype.kind == "b" or any(
+        isinstance(value, bool) for value in values[:1000].tolist()
+    )
 
 
 def _is_text(column: Any) -> bool:
-    return pa.types.is_string(column.type) or pa.types.is_large_string(column.type) or pa.types.is_string_view(column.type)
+    return (
+        pa.types.is_string(column.type)
+        or pa.types.is_large_string(column.type)
+        or pa.types.is_string_view(column.type)
+    )
 
 
 def trimmed(column: Any) -> Any:
@@ -192,13 +238,20 @@ def _plain(column: Any) -> Any:
 
 def _number(column: Any, feature: Feature, notes: Notes, decimal: str) -> Values:
     column = _plain(column)
-    values = _text_numbers(trimmed(column), feature.name, notes, decimal) if _is_text(column) else _floats(column)
+    values = (
+        _text_numbers(trimmed(column), feature.name, notes, decimal)
+        if _is_text(column)
+        else _floats(column)
+    )
     if np.all(np.abs(values) <= LARGEST):
         return values
     endless = np.isinf(values)
     if np.any(np.abs(values[~endless]) > LARGEST):
         largest = values[~endless][np.nanargmax(np.abs(values[~endless]))]
-        raise DataError(f"column {shown(feature.name)} holds {largest:.4g}, too large to compute with: correct it.")
+        raise DataError(
+            f"column {shown(feature.name)} holds {largest:.4g}, too large to compute with:"
+            " correct it."
+        )
     if endless.any():
         notes.infinite[feature.name] += int(endless.sum())
     return np.where(endless, np.nan, values)
@@ -223,7 +276,9 @@ def _text_numbers(text: Any, name: str, notes: Notes, decimal: str) -> Values:
     if decimal == ",":
         text = pc.replace_substring(text, ",", ".")
     else:
-        text = pc.if_else(pc.match_substring_regex(text, _THOUSANDS), pc.replace_substring(text, ",", ""), text)
+        text = pc.if_else(
+            pc.match_substring_regex(text, _THOUSANDS), pc.replace_substring(text, ",", ""), text
+        )
     text = pc.if_else(pc.starts_with(text, "+"), pc.utf8_slice_codeunits(text, 1), text)
     readable = pc.match_substring_regex(text, _NUMBER)
     unread = text.filter(pc.invert(readable).fill_null(False))
@@ -236,12 +291,18 @@ def _text_numbers(text: Any, name: str, notes: Notes, decimal: str) -> Values:
 def _words(column: Any, feature: Feature, notes: Notes, decimal: str) -> Values:  # noqa: ARG001
     column = _plain(column)
     encoded = trimmed(_as_text(column)).dictionary_encode()
-    known = [_truth(word) if feature.form == "truth" else word for word in encoded.dictionary.to_pylist()]
-    values = np.array([*known, None], dtype=object)[encoded.indices.fill_null(len(known)).to_numpy()]
+    known = [
+        _truth(word) if feature.form == "truth" else word for word in encoded.dictionary.to_pylist()
+    ]
+    values = np.array([*known, None], dtype=object)[
+        encoded.indices.fill_null(len(known)).to_numpy()
+    ]
     if feature.kind == "category":
         strange = set(known) - set(feature.known)
         if strange:
-            _count(notes.unseen, feature.name, [value for value in values.tolist() if value in strange])
+            _count(
+                notes.unseen, feature.name, [value for value in values.tolist() if value in strange]
+            )
     return values
 
 
@@ -252,7 +313,9 @@ def _truth(word: str) -> str:
 def _as_text(column: Any) -> Any:
     if pa.types.is_floating(column.type):  # 1.0 stands for 1 beside missing values
         values = column.to_numpy(zero_copy_only=False)
-        words = [None if v != v else str(int(v)) if v == round(v) else repr(v) for v in values.tolist()]
+        words = [
+            None if v != v else str(int(v)) if v == round(v) else repr(v) for v in values.tolist()
+        ]
         return pa.array(words, pa.large_string())
     if pa.types.is_boolean(column.type):
         return pc.if_else(column, "True", "False")
@@ -262,9 +325,17 @@ def _as_text(column: Any) -> Any:
 def _dates(column: Any, feature: Feature, notes: Notes, decimal: str) -> Values:  # noqa: ARG001
     column = _plain(column)
     if not _is_text(column):
-        if not (pa.types.is_timestamp(column.type) or pa.types.is_date(column.type) or pa.types.is_null(column.type)):
+        if not (
+            pa.types.is_timestamp(column.type)
+            or pa.types.is_date(column.type)
+            or pa.types.is_null(column.type)
+        ):
             raise TypeError(f"it holds {column.type}")
-        return pc.cast(column, pa.timestamp("us"), safe=False).to_numpy(zero_copy_only=False).astype("datetime64[us]")
+        return (
+            pc.cast(column, pa.timestamp("us"), safe=False)
+            .to_numpy(zero_copy_only=False)
+            .astype("datetime64[us]")
+        )
     text = trimmed(column)
     words = pd.Series(text.to_pylist(), dtype=object)
     dates: Any = pd.to_datetime(words, format=feature.form or "ISO8601", errors="coerce", utc=True)
@@ -283,13 +354,21 @@ def read_labels(column: Any, kind: str, *, decimal: str = ".") -> Values:
     if kind == "number":
         return _number(column, Feature("the target", "number"), Notes(), decimal)
     words = trimmed(_as_text(column)).to_pylist()
-    read = {"whole": _whole, "decimal": _decimal, "truth": _truth_value}.get(kind, lambda word: word)
+    read = {"whole": _whole, "decimal": _decimal, "truth": _truth_value}.get(
+        kind, lambda word: word
+    )
     return np.array([None if word is None else read(word) for word in words], dtype=object)
 
 
 def _whole(word: str) -> Any:
     try:
-        return int(word) if word.lstrip("+-").isdigit() else int(float(word)) if float(word).is_integer() else word
+        return (
+            int(word)
+            if word.lstrip("+-").isdigit()
+            else int(float(word))
+            if float(word).is_integer()
+            else word
+        )
     except (ValueError, OverflowError):
         return word
 

@@ -42,7 +42,9 @@ class SparseSource:
         self.name, self._file, self._form, self._nothing = file.name, file, form, nothing
 
     def pieces(self, generator: Any = None) -> Iterator[tuple[SparseRows, float]]:
-        """One pass, in the order of the file or a random one: rows, and the part of the file that they are."""
+        """One pass, in the order of the file or a random one: rows, and the part of the file
+        that they are.
+        """
         nothing = True
         for chosen in visits(self._file.count, generator):
             lines = self._file.read(chosen)
@@ -59,14 +61,24 @@ class SparseSource:
 
 @contextmanager
 def sparse_source(
-    path: Any, features: int, dtype: str, hashed: bool = False, target: str | None = None, categorical: Sequence[str] = ()
+    path: Any,
+    features: int,
+    dtype: str,
+    hashed: bool = False,
+    target: str | None = None,
+    categorical: Sequence[str] = (),
 ) -> Iterator[SparseSource]:
-    """A file of LIBSVM text, or of delimited text where ``target`` names the column of the labels."""
+    """A file of LIBSVM text, or of delimited text where ``target`` names the column of the
+    labels.
+    """
     categorical = (categorical,) if isinstance(categorical, str) else tuple(categorical)
     if not isinstance(features, Integral) or not 1 <= features < 2**32 - 1:
         raise ValueError(f"features must be a whole number between 1 and 2³² − 2, not {features!r}")
     if categorical and target is None:
-        raise ValueError("categorical names columns of delimited text: name the column of the labels too, with target=")
+        raise ValueError(
+            "categorical names columns of delimited text: name the column of the labels too, with"
+            " target="
+        )
     form: LibsvmLines | HashedCells
     if target is None:
         form = LibsvmLines(int(features), hashed, dtype)
@@ -86,14 +98,20 @@ def libsvm_file(path: Path) -> Iterator[TextFile]:
             stream, head = _text(path, stack, ("text", "libsvm"))
             plain, ours = path, isinstance(stream, Unzipped) or opening.marked(head) is not None
             if ours:
-                plain = _copied(path.name, opening.Utf8(stream, path.name, head), lambda text: text, copies)
+                plain = _copied(
+                    path.name, opening.Utf8(stream, path.name, head), lambda text: text, copies
+                )
         begin = 0 if ours else len(codecs.BOM_UTF8) * head.startswith(codecs.BOM_UTF8)
         yield TextFile(plain, path.name, begin, ours=ours, ascii=True)
 
 
 @contextmanager
-def _delimited_file(path: Path, target: str, categorical: Sequence[str]) -> Iterator[tuple[TextFile, Dialect, list[str]]]:
-    """The lines after the first of a file of delimited text, its dialect, and its columns, of which some must be there."""
+def _delimited_file(
+    path: Path, target: str, categorical: Sequence[str]
+) -> Iterator[tuple[TextFile, Dialect, list[str]]]:
+    """The lines after the first of a file of delimited text, its dialect, and its columns, of
+    which some must be there.
+    """
     name = path.name
     with ExitStack() as copies:
         with ExitStack() as stack:
@@ -101,12 +119,26 @@ def _delimited_file(path: Path, target: str, categorical: Sequence[str]) -> Iter
             text = opening.as_utf8(name, opening.whole_lines(head))
             dialect = dialect_of(name, text, whole=len(head) < opening.HEAD)
             check_two(name, dialect)
-            plain, ours = path, isinstance(stream, Unzipped) or opening.marked(head) is not None or dialect.spaced
-            ours = ours or _LONE_RETURN.search(text) is not None or _has_quoted_breaks(path, dialect)
+            plain, ours = (
+                path,
+                isinstance(stream, Unzipped) or opening.marked(head) is not None or dialect.spaced,
+            )
+            ours = (
+                ours or _LONE_RETURN.search(text) is not None or _has_quoted_breaks(path, dialect)
+            )
             if ours:
-                plain = _copied(name, opening.Utf8(stream, name, head), _Protected(path, dialect), copies)
+                plain = _copied(
+                    name, opening.Utf8(stream, name, head), _Protected(path, dialect), copies
+                )
         first, begin = _first_line(plain)
-        columns = names_in(cut(opening.lines_as_utf8(name, first), dialect.delimiter, dialect.width, quote=dialect.quote))
+        columns = names_in(
+            cut(
+                opening.lines_as_utf8(name, first),
+                dialect.delimiter,
+                dialect.width,
+                quote=dialect.quote,
+            )
+        )
         check_names(name, columns)
         for missing in (column for column in (target, *categorical) if column not in columns):
             _check_header(name, text, dialect)
@@ -119,7 +151,11 @@ def _text(path: Path, stack: ExitStack, kinds: Sequence[str]) -> tuple[Any, byte
     stream, head = opening.opened(path, stack)
     kind = kind_of(path.name, head)
     if kind not in kinds:
-        said = "LIBSVM text or, with target=, delimited text" if "libsvm" in kinds else "delimited text"
+        said = (
+            "LIBSVM text or, with target=, delimited text"
+            if "libsvm" in kinds
+            else "delimited text"
+        )
         raise DataError(f"{path.name} is {described(kind)}: {said} is needed here.")
     opening.as_utf8(path.name, opening.whole_lines(head))
     return stream, head
@@ -134,22 +170,27 @@ def _check_header(name: str, text: bytes, dialect: Dialect) -> None:
 def _first_line(path: Path) -> tuple[bytes, int]:
     """The first line that is not blank, and where it ends."""
     with path.open("rb") as file:
-        while (line := file.readline(opening.LONGEST_LINE)) and not line.removeprefix(codecs.BOM_UTF8).strip():
+        while (line := file.readline(opening.LONGEST_LINE)) and not line.removeprefix(
+            codecs.BOM_UTF8
+        ).strip():
             pass
         return line.removeprefix(codecs.BOM_UTF8).replace(b"\0", b"\n"), file.tell()
 
 
-# ---------------------------------------------------------------------------------------------------------------- copies
+# --------------------------------------------------------------------------------------------------
 
 
-def _copied(name: str, stream: opening.Utf8, changed: Callable[[bytes], bytes], stack: ExitStack) -> Path:
+def _copied(
+    name: str, stream: opening.Utf8, changed: Callable[[bytes], bytes], stack: ExitStack
+) -> Path:
     """A temporary file of lines in UTF-8, changed on their way; it is removed at the end."""
     folder = stack.enter_context(tempfile.TemporaryDirectory())
     with (Path(folder) / "lines").open("wb") as file:
         while text := stream.read():
             if shutil.disk_usage(folder).free < len(text) + _SPARE:
                 raise DataError(
-                    f"{name} does not fit, unpacked, into the folder of temporary files: set TMPDIR to a larger one."
+                    f"{name} does not fit, unpacked, into the folder of temporary files: set TMPDIR"
+                    " to a larger one."
                 )
             file.write(changed(text))
         changed(b"")
@@ -157,7 +198,9 @@ def _copied(name: str, stream: opening.Utf8, changed: Callable[[bytes], bytes], 
 
 
 class _Protected:
-    """Lines on their way to a copy in which every row is a line: NUL stands for line breaks within quotes."""
+    """Lines on their way to a copy in which every row is a line: NUL stands for line breaks
+    within quotes.
+    """
 
     def __init__(self, path: Path, dialect: Dialect) -> None:
         self._path, self._dialect, self._state = path, dialect, AT_START
@@ -172,11 +215,15 @@ class _Protected:
 
 def _follow(text: bytearray, state: int, dialect: Dialect, *, change: bool) -> tuple[int, bool]:
     quote = 0 if dialect.quote is False else ord(dialect.quote)
-    return protect(np.frombuffer(text, dtype=np.uint8), state, ord(dialect.delimiter), quote, change)
+    return protect(
+        np.frombuffer(text, dtype=np.uint8), state, ord(dialect.delimiter), quote, change
+    )
 
 
 def _has_quoted_breaks(path: Path, dialect: Dialect) -> bool:
-    """Whether a quoted value of a file holds a line break; a quote that is never closed is refused."""
+    """Whether a quoted value of a file holds a line break; a quote that is never closed is
+    refused.
+    """
     if dialect.quote is False or not _has_odd_lines(path, dialect.quote.encode()):
         return False
     state = AT_START
@@ -191,7 +238,9 @@ def _has_quoted_breaks(path: Path, dialect: Dialect) -> bool:
 
 
 def _has_odd_lines(path: Path, quote: bytes) -> bool:
-    """Whether a line of a file has an odd number of quotes, which one with quoted line breaks has."""
+    """Whether a line of a file has an odd number of quotes, which one with quoted line breaks
+    has.
+    """
     found = odd = False
     with path.open("rb") as file:
         while not found and (block := file.read(opening.BLOCK)):

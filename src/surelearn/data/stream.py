@@ -32,8 +32,8 @@ NamesFor = Callable[[int, str], tuple[str, ...]]
 class Stream:
     """A table in pieces.
 
-    ``tables`` gives each piece once, as text or typed columns; ``delimiter`` and ``decimal`` are those of the text it came
-    from, "," and "." for other formats.
+    ``tables`` gives each piece once, as text or typed columns; ``delimiter`` and ``decimal`` are
+    those of the text it came from, "," and "." for other formats.
     """
 
     name: str
@@ -52,14 +52,18 @@ class Stream:
 
 
 def open_stream(source: Any, *, header: bool = True, names_for: NamesFor | None = None) -> Stream:
-    """Read a file, standard input ("-"), a built-in set or a data frame in pieces; to be used as a context.
+    """Read a file, standard input ("-"), a built-in set or a data frame in pieces; to be used as a
+    context.
 
     Parameters
     ----------
     source : as in `read_table`
-    header : whether a text table names its columns; if not, ``names_for`` gives names for so many columns
+    header : whether a text table names its columns; if not, ``names_for`` gives names for so many
+        columns
     """
-    if isinstance(source, (str, Path)) and (str(source) == "-" or Path(source).is_file() or str(source) not in BUILT_IN):
+    if isinstance(source, (str, Path)) and (
+        str(source) == "-" or Path(source).is_file() or str(source) not in BUILT_IN
+    ):
         with ExitStack() as stack:
             stream = _file(Path(source), header, names_for, stack)
             return replace(stream, close=stack.pop_all().close)
@@ -86,13 +90,26 @@ def _file(path: Path, header: bool, names_for: NamesFor | None, stack: ExitStack
         return _libsvm(path, stack)
     raw = from_bytes(Path(name), content, header, labelled=False)
     if kind == "excel" and not header and names_for is not None:
-        raw = replace(raw, frame=raw.frame.set_axis(list(names_for(raw.frame.shape[1], name)), axis=1))
-    return _typed(name, pa.Table.from_pandas(raw.frame, preserve_index=False), sparse=kind == "libsvm")
+        raw = replace(
+            raw, frame=raw.frame.set_axis(list(names_for(raw.frame.shape[1], name)), axis=1)
+        )
+    return _typed(
+        name, pa.Table.from_pandas(raw.frame, preserve_index=False), sparse=kind == "libsvm"
+    )
 
 
-def _delimited(path: Path, stream: Any, head: bytes, header: bool, names_for: NamesFor | None, others: ExitStack) -> Stream:
+def _delimited(
+    path: Path,
+    stream: Any,
+    head: bytes,
+    header: bool,
+    names_for: NamesFor | None,
+    others: ExitStack,
+) -> Stream:
     name = opening.name_of(path)
-    dialect = dialect_of(name, opening.as_utf8(name, opening.whole_lines(head)), whole=len(head) < opening.HEAD)
+    dialect = dialect_of(
+        name, opening.as_utf8(name, opening.whole_lines(head)), whole=len(head) < opening.HEAD
+    )
 
     def again() -> opening.Utf8:
         other, start = opening.opened(path, others)
@@ -102,7 +119,13 @@ def _delimited(path: Path, stream: Any, head: bytes, header: bool, names_for: Na
     pieces = DelimitedPieces(name, text, dialect, None if str(path) == "-" else again)
     names = names_for(dialect.width, name) if names_for is not None and not header else None
     columns, tables = pieces.named(header, names)
-    return Stream(name, columns, (piece for table in tables for piece in _pieces(table)), dialect.written, dialect.decimal)
+    return Stream(
+        name,
+        columns,
+        (piece for table in tables for piece in _pieces(table)),
+        dialect.written,
+        dialect.decimal,
+    )
 
 
 def _libsvm(path: Path, stack: ExitStack) -> Stream:

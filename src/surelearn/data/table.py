@@ -1,7 +1,7 @@
 """Reading a table: which column is the target, what the others are, and what is odd about them.
 
-`read_table` is the one entry. Files become typed columns in `surelearn.data.formats`, columns get their kinds in
-`surelearn.data.columns`, oddities are found in `surelearn.data.oddities`.
+`read_table` is the one entry. Files become typed columns in `surelearn.data.formats`, columns get
+their kinds in `surelearn.data.columns`, oddities are found in `surelearn.data.oddities`.
 """
 
 from __future__ import annotations
@@ -75,12 +75,16 @@ class Table:
 
     @property
     def X(self) -> pd.DataFrame:  # noqa: N802 - scikit-learn's name
-        """The features: numbers as float64, categories and text as str with None for missing, dates as datetime64."""
+        """The features: numbers as float64, categories and text as str with None for missing,
+        dates as datetime64.
+        """
         return self._features.copy(deep=False)
 
     @cached_property
     def _features(self) -> pd.DataFrame:
-        return pd.DataFrame({c.name: _feature(self.frame[c.name], c) for c in self.columns if c.used})
+        return pd.DataFrame(
+            {c.name: _feature(self.frame[c.name], c) for c in self.columns if c.used}
+        )
 
     @property
     def y(self) -> Values:
@@ -108,12 +112,14 @@ def read_table(
 
     Parameters
     ----------
-    source : a path to delimited text (delimiter and encoding are detected), JSON lines, ARFF, Parquet, Feather, Excel (with
-        the extra ``excel``), LIBSVM or npz, gzipped or not; a built-in
-        name ("breast_cancer", the default, "iris", "wine", "digits", "diabetes"); or a pandas or polars data frame
-    target : the column to predict, by name or position: 1 is the first, -1 the last; built-in sets, LIBSVM and npz have one
-    header : whether the first line of a text table holds the names; without, columns are "column 1", "column 2", …; None
-        takes it for names, and refuses a line that looks like data
+    source : a path to delimited text (delimiter and encoding are detected), JSON lines, ARFF,
+        Parquet, Feather, Excel (with the extra ``excel``), LIBSVM or npz, gzipped or not; a
+        built-in name ("breast_cancer", the default, "iris", "wine", "digits", "diabetes"); or a
+        pandas or polars data frame
+    target : the column to predict, by name or position: 1 is the first, -1 the last; built-in sets,
+        LIBSVM and npz have one
+    header : whether the first line of a text table holds the names; without, columns are "column
+        1", "column 2", …; None takes it for names, and refuses a line that looks like data
     drop : columns that must not be used, by name or position
     group : the column that says which rows belong together
     time : the column that orders the rows
@@ -143,7 +149,9 @@ def read_table(
     kept, found = _known_targets(raw, goal)
     frame = raw.frame if kept.all() else raw.frame.loc[kept].reset_index(drop=True)
     if len(frame) < FEWEST_ROWS:
-        raise DataError(f"{raw.name} has {len(frame)} usable rows: at least {FEWEST_ROWS} are needed.")
+        raise DataError(
+            f"{raw.name} has {len(frame)} usable rows: at least {FEWEST_ROWS} are needed."
+        )
     frame, infinite = _without_infinities(frame, roles, raw.name)
     frame, columns = _describe_all(frame, roles, raw.name)
     decided = _task(raw.name, goal, frame[goal].to_numpy(), task)
@@ -169,30 +177,54 @@ def read_table(
         unlabelled=raw.frame.loc[~kept].reset_index(drop=True),
     )
     _check_classes(table)
-    found += [*raw.findings, *infinite, *few_values(goal, frame[goal].to_numpy(), decided, chosen=task is not None)]
-    found += find_oddities(frame, columns, table.y, decided, table.row_hashes, grouped=table.group is not None)
+    found += [
+        *raw.findings,
+        *infinite,
+        *few_values(goal, frame[goal].to_numpy(), decided, chosen=task is not None),
+    ]
+    found += find_oddities(
+        frame, columns, table.y, decided, table.row_hashes, grouped=table.group is not None
+    )
     return replace(table, findings=tuple(sorted(found, key=lambda finding: finding.code)))
 
 
-# ----------------------------------------------------------------------------------------------------------------- roles
+# --------------------------------------------------------------------------------------------------
 
 
-def _roles(raw: Raw, target: Name | None, group: Name | None, time: Name | None, drop: Sequence[Name]) -> dict[str, str]:
+def _roles(
+    raw: Raw, target: Name | None, group: Name | None, time: Name | None, drop: Sequence[Name]
+) -> dict[str, str]:
     """Which column the user gave which role."""
     names = list(raw.frame.columns)
     if len(names) < 2:
-        raise DataError(f"{raw.name} has one column, {shown(names[0])}: a target and at least one feature are needed.")
+        raise DataError(
+            f"{raw.name} has one column, {shown(names[0])}: a target and at least one feature are"
+            " needed."
+        )
     target = raw.target if target is None else target
     if target is None:
-        raise DataError(f"{raw.name}: pass --target COLUMN, the column to predict, one of {listed(names, 12)}. {_POSITIONS}")
-    wanted = [("target", target), ("group", group), ("time", time), *(("dropped", column) for column in drop)]
+        raise DataError(
+            f"{raw.name}: pass --target COLUMN, the column to predict, one of {listed(names, 12)}."
+            f" {_POSITIONS}"
+        )
+    wanted = [
+        ("target", target),
+        ("group", group),
+        ("time", time),
+        *(("dropped", column) for column in drop),
+    ]
     roles: dict[str, str] = {}
     for role, column in wanted:
         if column is None:
             continue
-        name = _column(raw.name, names, column, option="--drop" if role == "dropped" else f"--{role}")
+        name = _column(
+            raw.name, names, column, option="--drop" if role == "dropped" else f"--{role}"
+        )
         if roles.get(name, role) != role:
-            raise DataError(f"column {shown(name)} is named as {roles[name]} and as {role}: it can only be one of them.")
+            raise DataError(
+                f"column {shown(name)} is named as {roles[name]} and as {role}: it can only be one"
+                " of them."
+            )
         roles[name] = role
     return roles
 
@@ -215,49 +247,75 @@ def _named(roles: dict[str, str], wanted: str) -> str | None:
     return next((name for name, role in roles.items() if role == wanted), None)
 
 
-# ------------------------------------------------------------------------------------------------------- rows and values
+# --------------------------------------------------------------------------------------------------
 
 
 def _known_targets(raw: Raw, target: str) -> tuple[npt.NDArray[np.bool_], list[Finding]]:
     """Which rows have a target, and the finding about those that have none."""
     values = raw.frame[target].to_numpy()
     if values.dtype.kind == "M":
-        raise DataError(f"{raw.name}, target {shown(target)} holds dates: a number or a category is needed.")
+        raise DataError(
+            f"{raw.name}, target {shown(target)} holds dates: a number or a category is needed."
+        )
     known = ~pd.isna(values)
     if values.dtype.kind == "f":
         known &= ~np.isinf(values)
     lost = int(np.sum(~known))
     if lost == len(values):
-        raise DataError(f"{raw.name}, target {shown(target)} has no values: choose another with --target.")
+        raise DataError(
+            f"{raw.name}, target {shown(target)} has no values: choose another with --target."
+        )
     if not lost:
         return known, []
     text = f"{lost:,} of {len(values):,} rows have no target and were removed."
     return known, [Finding(code="SL110", text=text, severity="notice", numbers={"rows": lost})]
 
 
-def _without_infinities(frame: pd.DataFrame, roles: dict[str, str], table: str) -> tuple[pd.DataFrame, list[Finding]]:
-    """Infinite values become missing, with a finding; values too large to compute with are refused."""
+def _without_infinities(
+    frame: pd.DataFrame, roles: dict[str, str], table: str
+) -> tuple[pd.DataFrame, list[Finding]]:
+    """Infinite values become missing, with a finding; values too large to compute with are
+    refused.
+    """
     infinite, changed = {}, {}
     for name in frame.columns:
         values = frame[name].to_numpy()
-        if values.dtype.kind != "f" or roles.get(name) == "dropped" or np.all(np.abs(values) <= LARGEST):
+        if (
+            values.dtype.kind != "f"
+            or roles.get(name) == "dropped"
+            or np.all(np.abs(values) <= LARGEST)
+        ):
             continue
         endless = np.isinf(values)
         if np.any(np.abs(values[~endless]) > LARGEST):
             largest = values[~endless][np.nanargmax(np.abs(values[~endless]))]
-            said = "rescale it" if roles.get(name) else "correct it, or leave the column out with --drop"
-            raise DataError(f"{table}, column {shown(name)} holds {largest:.4g}, too large to compute with: {said}.")
+            said = (
+                "rescale it"
+                if roles.get(name)
+                else "correct it, or leave the column out with --drop"
+            )
+            raise DataError(
+                f"{table}, column {shown(name)} holds {largest:.4g}, too large to compute with:"
+                f" {said}."
+            )
         if endless.any():
             infinite[name] = int(endless.sum())
             changed[name] = np.where(endless, np.nan, values)
     if not infinite:
         return frame, []
     total = sum(infinite.values())
-    text = f"{total:,} infinite value{'s' * (total > 1)} in {listed(list(infinite))} treated as missing."
-    return frame.assign(**changed), [Finding(code="SL113", text=text, severity="notice", numbers={"columns": infinite})]
+    text = (
+        f"{total:,} infinite value{'s' * (total > 1)} in {listed(list(infinite))} treated as"
+        " missing."
+    )
+    return frame.assign(**changed), [
+        Finding(code="SL113", text=text, severity="notice", numbers={"columns": infinite})
+    ]
 
 
-def _describe_all(frame: pd.DataFrame, roles: dict[str, str], table: str) -> tuple[pd.DataFrame, tuple[Column, ...]]:
+def _describe_all(
+    frame: pd.DataFrame, roles: dict[str, str], table: str
+) -> tuple[pd.DataFrame, tuple[Column, ...]]:
     """The kind of every column; dates are parsed."""
     columns, changed = [], {}
     for name in frame.columns:
@@ -270,7 +328,10 @@ def _describe_all(frame: pd.DataFrame, roles: dict[str, str], table: str) -> tup
             column, typed = describe(name, values)
         if role == "time":
             if typed.dtype.kind not in "iufM":
-                raise DataError(f"{table}, --time column {shown(name)} holds neither dates nor numbers: choose another.")
+                raise DataError(
+                    f"{table}, --time column {shown(name)} holds neither dates nor numbers: choose"
+                    " another."
+                )
             column = replace(column, kind="time", note="")
         if role in ("group", "time"):
             _check_role(table, column)
@@ -278,14 +339,18 @@ def _describe_all(frame: pd.DataFrame, roles: dict[str, str], table: str) -> tup
         if typed is not values:
             changed[name] = typed
     if not any(column.used for column in columns):
-        raise DataError(f"{table} has no usable feature columns: all are dropped, constant or identifiers.")
+        raise DataError(
+            f"{table} has no usable feature columns: all are dropped, constant or identifiers."
+        )
     return (frame.assign(**changed) if changed else frame), tuple(columns)
 
 
 def _check_role(table: str, column: Column) -> None:
     said = f"{table}, --{column.kind} column {shown(column.name)}"
     if column.missing:
-        raise DataError(f"{said} has {column.missing:,} missing values: fill them or remove the rows.")
+        raise DataError(
+            f"{said} has {column.missing:,} missing values: fill them or remove the rows."
+        )
     if column.distinct < 2:
         raise DataError(f"{said} has one value: choose another column.")
 
@@ -295,7 +360,10 @@ def _task(table: str, target: str, values: Values, wanted: str | None) -> Task:
         return "classification"
     if wanted == "regression":
         if values.dtype.kind not in "iufb":
-            raise DataError(f"{table}, target {shown(target)} holds words: regression needs numbers; use classification.")
+            raise DataError(
+                f"{table}, target {shown(target)} holds words: regression needs numbers; use"
+                " classification."
+            )
         return "regression"
     return infer_task(values)
 
@@ -304,9 +372,15 @@ def _check_classes(table: Table) -> None:
     distinct = next(column.distinct for column in table.columns if column.kind == "target")
     said, n = f"{table.name}, target {shown(table.target)}", len(table.frame)
     if distinct < 2:
-        raise DataError(f"{said} has only one value, {shown(table.y[0])}: there is nothing to predict; choose another.")
+        raise DataError(
+            f"{said} has only one value, {shown(table.y[0])}: there is nothing to predict; choose"
+            " another."
+        )
     if table.task == "classification" and 2 * distinct > n:
-        raise DataError(f"{said} has {distinct:,} classes in {n:,} rows: too many to learn; choose another target.")
+        raise DataError(
+            f"{said} has {distinct:,} classes in {n:,} rows: too many to learn; choose another"
+            " target."
+        )
 
 
 def _feature(series: Any, column: Column) -> pd.Series:
@@ -320,16 +394,17 @@ def _feature(series: Any, column: Column) -> pd.Series:
     return pd.Series(words, index=series.index, dtype=object)
 
 
-# ---------------------------------------------------------------------------------------------------------------- hashes
+# --------------------------------------------------------------------------------------------------
 
 
 def hash_rows(frame: pd.DataFrame) -> npt.NDArray[np.uint64]:
     """A 64-bit hash of each row's content, the same in every process and wherever the row stands.
 
-    Each value is hashed: text by SipHash under the fixed key "surelearn-rows-1", missing text as a fixed token; numbers and
-    truth values by a mix of their 64-bit float, with −0 as 0, one NaN, and the remainder of whole numbers that no float
-    holds. So 1, 1.0 and a column that became float because a value is missing agree. Column by column,
-    h ← mix((h ⊕ value) · 0x9E3779B97F4A7C15) with mix(h) = h ⊕ (h ≫ 32): the order of columns matters.
+    Each value is hashed: text by SipHash under the fixed key "surelearn-rows-1", missing text as a
+    fixed token; numbers and truth values by a mix of their 64-bit float, with −0 as 0, one NaN, and
+    the remainder of whole numbers that no float holds. So 1, 1.0 and a column that became float
+    because a value is missing agree. Column by column, h ← mix((h ⊕ value) · 0x9E3779B97F4A7C15)
+    with mix(h) = h ⊕ (h ≫ 32): the order of columns matters.
 
     Examples
     --------
@@ -346,7 +421,8 @@ def hash_rows(frame: pd.DataFrame) -> npt.NDArray[np.uint64]:
 
 
 def hash_contents(columns: Iterable[Values]) -> npt.NDArray[np.uint64]:
-    """A 64-bit hash of each row's values, whatever the order of the columns; for `surelearn.selection.sketch`.
+    """A 64-bit hash of each row's values, whatever the order of the columns; for
+    `surelearn.selection.sketch`.
 
     Examples
     --------

@@ -20,9 +20,10 @@ _PLAIN = "biufcmMSU"  # kinds of NumPy's types whose bytes are the values
 class Journal:
     """Results of one run in a SQLite file, committed one by one; nothing is ever unpickled.
 
-    Numbers, strings, lists, tuples, dicts and NumPy arrays come back with type, order and bits; a result that holds anything
-    else is not kept and its task runs again at a resume. A file that is damaged or not a journal is moved aside, and
-    ``notice`` says so; the results of another ``run_key`` are dropped.
+    Numbers, strings, lists, tuples, dicts and NumPy arrays come back with type, order and bits; a
+    result that holds anything else is not kept and its task runs again at a resume. A file that is
+    damaged or not a journal is moved aside, and ``notice`` says so; the results of another
+    ``run_key`` are dropped.
 
     Parameters
     ----------
@@ -41,47 +42,68 @@ class Journal:
         try:
             self._connection: sqlite3.Connection | None = self._open()
         except sqlite3.DatabaseError as error:
-            code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF  # the primary code
+            # the primary code
+            code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF
             if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
                 raise RuntimeError(f"the journal {self.path} is in use by another run") from None
-            if code in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL):
+            if code in (
+                sqlite3.SQLITE_CANTOPEN,
+                sqlite3.SQLITE_READONLY,
+                sqlite3.SQLITE_IOERR,
+                sqlite3.SQLITE_FULL,
+            ):
                 raise OSError(f"the journal {self.path} cannot be opened: {error}") from None
             aside = self._move_aside()
-            self.notice = f"{self.path} is damaged or not a journal ({error}): moved to {aside.name}, started anew"
+            self.notice = (
+                f"{self.path} is damaged or not a journal ({error}): moved to {aside.name}, started"
+                " anew"
+            )
             self._connection = self._open()
 
     def _open(self) -> sqlite3.Connection:
-        connection = sqlite3.connect(self.path, timeout=1, isolation_level=None, check_same_thread=False)
+        connection = sqlite3.connect(
+            self.path, timeout=1, isolation_level=None, check_same_thread=False
+        )
 
         def one(statement: str, *values: Any) -> Any:
             return connection.execute(statement, values).fetchone()[0]
 
         try:
             known = one("PRAGMA application_id") == self.APPLICATION
-            if not known and (one("PRAGMA application_id") or one("SELECT count(*) FROM sqlite_master")):
+            if not known and (
+                one("PRAGMA application_id") or one("SELECT count(*) FROM sqlite_master")
+            ):
                 raise sqlite3.DatabaseError("another program's file")
             if (verdict := one("PRAGMA quick_check(1)")) != "ok":
                 raise sqlite3.DatabaseError(verdict)
-            connection.execute("PRAGMA locking_mode = EXCLUSIVE")  # also: no shared memory, so network disks will do
+            # also: no shared memory, so network disks will do
+            connection.execute("PRAGMA locking_mode = EXCLUSIVE")
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = NORMAL")
             if not known or not one("SELECT count(*) FROM run WHERE key = ?", self._run_key):
-                connection.execute("BEGIN IMMEDIATE")  # all or nothing: a kill in between leaves an empty or the old file
+                # all or nothing: a kill in between leaves an empty or the old file
+                connection.execute("BEGIN IMMEDIATE")
                 connection.execute("DROP TABLE IF EXISTS run")
                 connection.execute("DROP TABLE IF EXISTS results")
                 connection.execute("CREATE TABLE run (key TEXT)")
-                connection.execute("CREATE TABLE results (key TEXT PRIMARY KEY, value BLOB, digest BLOB)")
+                connection.execute(
+                    "CREATE TABLE results (key TEXT PRIMARY KEY, value BLOB, digest BLOB)"
+                )
                 connection.execute("INSERT INTO run VALUES (?)", (self._run_key,))
                 connection.execute(f"PRAGMA application_id = {self.APPLICATION}")
                 connection.execute("COMMIT")
-            one("SELECT count(*) FROM results WHERE key = value OR digest IS NULL")  # the columns are there
+            # the columns are there
+            one("SELECT count(*) FROM results WHERE key = value OR digest IS NULL")
         except BaseException:
             connection.close()
             raise
         return connection
 
     def _files(self) -> list[Path]:
-        return [self.path.with_name(self.path.name + suffix) for suffix in ("", "-wal", "-shm", "-journal")]
+        return [
+            self.path.with_name(self.path.name + suffix)
+            for suffix in ("", "-wal", "-shm", "-journal")
+        ]
 
     def _move_aside(self) -> Path:
         number = 1
@@ -101,7 +123,9 @@ class Journal:
         return self._connection.execute(statement, values).fetchall()
 
     def load(self, key: str) -> Any:
-        """Result of a task, or ``MISSING``, also where its bytes do not match their digest or `store` did not write them."""
+        """Result of a task, or ``MISSING``, also where its bytes do not match their digest or
+        `store` did not write them.
+        """
         try:
             rows = self._execute("SELECT value, digest FROM results WHERE key = ?", key)
         except sqlite3.Error:
@@ -110,7 +134,8 @@ class Journal:
             if isinstance(value, bytes) and digest == self._digest(key, value):
                 try:
                     return _decode(json.loads(value))
-                except (ValueError, TypeError, RecursionError, MemoryError):  # another program's, with a digest of its own
+                # another program's, with a digest of its own
+                except (ValueError, TypeError, RecursionError, MemoryError):
                     return MISSING
         return MISSING
 
@@ -118,7 +143,12 @@ class Journal:
         """Keep a result, if it can be written; a full disk stops the journal, not the run."""
         try:
             value = json.dumps(_encode(result)).encode()
-            self._execute("INSERT OR REPLACE INTO results VALUES (?, ?, ?)", key, value, self._digest(key, value))
+            self._execute(
+                "INSERT OR REPLACE INTO results VALUES (?, ?, ?)",
+                key,
+                value,
+                self._digest(key, value),
+            )
         except (TypeError, RecursionError):
             return
         except sqlite3.Error as error:
@@ -144,7 +174,9 @@ class Journal:
 
 
 def _encode(value: Any) -> Any:
-    """JSON for a result; every JSON object has one name, its type, so that nothing has to be escaped."""
+    """JSON for a result; every JSON object has one name, its type, so that nothing has to be
+    escaped.
+    """
     kind = type(value)
     if kind in (bool, float, str, type(None)) or (kind is int and value.bit_length() < 10_000):
         return value
@@ -161,7 +193,14 @@ def _encode(value: Any) -> Any:
     if (kind is np.ndarray or isinstance(value, np.generic)) and value.dtype.kind in _PLAIN:
         order = "F" if value.flags.fnc else "C"
         body = base64.b64encode(value.tobytes(order)).decode()
-        return {"array" if kind is np.ndarray else "scalar": [value.dtype.str, list(value.shape), order, body]}
+        return {
+            "array" if kind is np.ndarray else "scalar": [
+                value.dtype.str,
+                list(value.shape),
+                order,
+                body,
+            ]
+        }
     raise TypeError(f"{kind.__name__} cannot be journaled")
 
 
@@ -181,7 +220,8 @@ def _decode(value: Any) -> Any:
         return Lacking(*map(str, body))
     text_of_dtype, shape, order, text = body
     dtype = np.dtype(text_of_dtype)
-    if kind not in ("array", "scalar") or dtype.kind not in _PLAIN:  # bytes as objects would be taken for addresses
+    # bytes as objects would be taken for addresses
+    if kind not in ("array", "scalar") or dtype.kind not in _PLAIN:
         raise ValueError(f"{kind} of {dtype} is not journaled")
     array = np.ndarray(shape, dtype, buffer=base64.b64decode(text), order=order).copy(order="K")
     return array if kind == "array" else array[()]

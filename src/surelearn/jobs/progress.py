@@ -63,7 +63,11 @@ class _Times(ProgressColumn):
 
     def render(self, task: RichTask) -> Text:
         elapsed, expected = task.elapsed or 0.0, task.fields["expected"]
-        left = "" if expected is None or not task.remaining else f", {_clock(max(expected - elapsed, 0.0))} left"
+        left = (
+            ""
+            if expected is None or not task.remaining
+            else f", {_clock(max(expected - elapsed, 0.0))} left"
+        )
         return Text(f" {_clock(elapsed)}{left}")
 
 

@@ -13,7 +13,9 @@ from surelearn.jobs.tasks import Task, run
 
 @dataclass(frozen=True, kw_only=True)
 class Runner:
-    """How tasks run, never what they compute; ``command`` is the command line that asked, for the next one to try."""
+    """How tasks run, never what they compute; ``command`` is the command line that asked, for
+    the next one to try.
+    """
 
     n_jobs: int | None = None
     journal: Journal | None = None

@@ -32,7 +32,9 @@ LOST_WORKERS = 3  # so often a run goes on after its workers were lost, before i
 
 @dataclass(frozen=True)
 class Task:
-    """One call, under a key that is the same in every run ("cv/forest/fold 3"); it must not write to its arguments."""
+    """One call, under a key that is the same in every run ("cv/forest/fold 3"); it must not
+    write to its arguments.
+    """
 
     key: str
     function: Callable[..., Any]
@@ -60,17 +62,22 @@ def seed_for(key: str, random_state: int) -> int:
 
 
 def run(
-    tasks: Sequence[Task], *, n_jobs: int | None = None, journal: Journal | None = None, progress: Progress | None = None
+    tasks: Sequence[Task],
+    *,
+    n_jobs: int | None = None,
+    journal: Journal | None = None,
+    progress: Progress | None = None,
 ) -> list[Any]:
     """Run tasks and return their results in the order of the tasks.
 
-    Each result is journaled as it comes; results found in the journal are not computed again. Tasks of lost workers (killed,
-    out of memory) are sent again.
+    Each result is journaled as it comes; results found in the journal are not computed again. Tasks
+    of lost workers (killed, out of memory) are sent again.
 
     Parameters
     ----------
     tasks : independent of each other, with different keys
-    n_jobs : as in joblib (None: 1, or what ``joblib.parallel_config`` says); 1 stays in this process
+    n_jobs : as in joblib (None: 1, or what ``joblib.parallel_config`` says); 1 stays in this
+        process
     journal : where results survive a kill
     progress : `rich_progress` on a terminal; None says nothing
 
@@ -104,17 +111,20 @@ def run(
                         key = tasks[i].key
                         if isinstance(result, _Failure):
                             raise TaskError(key, result.error) from result.error
-                        if isinstance(result, _Aligned):  # a run inside a task on dask: nothing traveled
+                        # a run inside a task on dask: nothing traveled
+                        if isinstance(result, _Aligned):
                             result = result.result
                         if journal is not None:
                             journal.store(key, result)
                         results[i] = result
                         progress.advance(key)
-            except (BrokenExecutor, CancelledError, TimeoutError) as error:  # loky's and dask's words for lost workers
+            # loky's and dask's words for lost workers
+            except (BrokenExecutor, CancelledError, TimeoutError) as error:
                 losses += 1
                 if losses > LOST_WORKERS:
                     raise
-                if not isinstance(error, BrokenExecutor):  # dask starts new ones; on one core joblib would stay here
+                # dask starts new ones; on one core joblib would stay here
+                if not isinstance(error, BrokenExecutor):
                     time.sleep(2)
     finally:
         progress.finish()
@@ -124,18 +134,22 @@ def run(
 # ---- on joblib
 
 
-def _outcomes(calls: list[tuple[int, Task]], n_jobs: int | None) -> Generator[tuple[int, Any], None, None]:
+def _outcomes(
+    calls: list[tuple[int, Task]], n_jobs: int | None
+) -> Generator[tuple[int, Any], None, None]:
     """Number and outcome of each call, as they come."""
     if n_jobs == 1:
         yield from (_call(0, i, task.function, **task.arguments) for i, task in calls)
         return
-    # Arguments travel as keywords of the call itself: there joblib's dask backend finds large ones and sends them once.
+    # Arguments travel as keywords of the call itself: there joblib's dask backend finds large ones
+    # and sends them once.
     parts = [delayed(_call)(os.getpid(), i, task.function, **task.arguments) for i, task in calls]
     try:
         streaming: Any = Parallel(n_jobs=n_jobs, return_as="generator_unordered", **_first())
     except ValueError:
         streaming = None
-    if streaming is None:  # multiprocessing only returns lists: a few tasks at a time, so that the journal follows
+    # multiprocessing only returns lists: a few tasks at a time, so that the journal follows
+    if streaming is None:
         size = 4 * effective_n_jobs(n_jobs)  # pyright: ignore[reportArgumentType] None is documented
         with ExitStack() as stack:
             with _ctrl_c_held():
@@ -149,31 +163,41 @@ def _outcomes(calls: list[tuple[int, Task]], n_jobs: int | None) -> Generator[tu
             yield outcome
     finally:
         with warnings.catch_warnings(), _loky_abort_quiet():
-            warnings.simplefilter("ignore")  # joblib: "tasks have been successfully executed but not used"
+            # joblib: "tasks have been successfully executed but not used"
+            warnings.simplefilter("ignore")
             stream.close()
 
 
 def _first() -> dict[str, Any]:
     """What workers do before their first task, unless ``joblib.parallel_config`` says it."""
     stated = getattr(get_active_backend()[0], "backend_kwargs", {})
-    return {} if "initializer" in stated else {"initializer": begin_with, "initargs": (os.getpid(),)}
+    return (
+        {} if "initializer" in stated else {"initializer": begin_with, "initargs": (os.getpid(),)}
+    )
 
 
 @contextmanager
 def _respawns_quiet() -> Iterator[None]:
-    """Loky replaces a worker that grew, as one does by importing PyTorch, and warns: nothing is lost."""
+    """Loky replaces a worker that grew, as one does by importing PyTorch, and warns: nothing is
+    lost.
+    """
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="A worker stopped while some jobs were given to the executor")
+        warnings.filterwarnings(
+            "ignore", message="A worker stopped while some jobs were given to the executor"
+        )
         yield
 
 
 @contextmanager
 def _ctrl_c_held() -> Iterator[None]:
-    """Workers started here leave Ctrl-C to this process: one that dies of it holding a queue's lock hangs the pool."""
+    """Workers started here leave Ctrl-C to this process: one that dies of it holding a queue's
+    lock hangs the pool.
+    """
     if not hasattr(signal, "pthread_sigmask"):  # Windows
         yield
         return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # inherited by workers, only a delay here
+    # inherited by workers, only a delay here
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
     finally:
@@ -182,7 +206,9 @@ def _ctrl_c_held() -> Iterator[None]:
 
 @contextmanager
 def _loky_abort_quiet() -> Iterator[None]:
-    """An aborted loky drops its pending tasks; if one is still queued, its thread then ends with a harmless KeyError."""
+    """An aborted loky drops its pending tasks; if one is still queued, its thread then ends
+    with a harmless KeyError.
+    """
     before = threading.excepthook
 
     def hook(args: threading.ExceptHookArgs, /) -> None:
@@ -197,14 +223,17 @@ def _loky_abort_quiet() -> Iterator[None]:
         threading.excepthook = before
 
 
-def _call(parent: int, i: int, function: Callable[..., Any], /, **arguments: Any) -> tuple[int, Any]:
+def _call(
+    parent: int, i: int, function: Callable[..., Any], /, **arguments: Any
+) -> tuple[int, Any]:
     end_with(parent)
     try:
         with limits.one_thread():
             if not _on_dask():
                 return i, function(**arguments)
             return i, _Aligned(function(**deepcopy(arguments)))
-    except (Exception, SystemExit) as error:  # a value, so that other results of joblib's batch are not lost with it
+    # a value, so that other results of joblib's batch are not lost with it
+    except (Exception, SystemExit) as error:
         return i, _Failure(error)
 
 
@@ -218,8 +247,8 @@ def _on_dask() -> bool:
 class _Aligned:
     """A result on its way from a dask worker, which arrives as the result itself.
 
-    Dask hands over arrays at odd addresses, where NumPy adds in another order: the last bits would depend on the backend.
-    So arguments are copied there and results travel as bytes of their own.
+    Dask hands over arrays at odd addresses, where NumPy adds in another order: the last bits would
+    depend on the backend. So arguments are copied there and results travel as bytes of their own.
     """
 
     def __init__(self, result: Any) -> None:
@@ -232,7 +261,9 @@ class _Aligned:
 
 
 class _Failure:
-    """What a task raised; between processes an error that cannot travel becomes a RuntimeError, the traceback a note."""
+    """What a task raised; between processes an error that cannot travel becomes a RuntimeError,
+    the traceback a note.
+    """
 
     def __init__(self, error: BaseException) -> None:
         self.error = error

@@ -16,11 +16,18 @@ from threadpoolctl import ThreadpoolController
 class Limits:
     """One BLAS and one OpenMP thread while a task runs.
 
-    BLAS counts its threads for the process, so the last of several tasks in one process restores them; OpenMP counts for
-    each thread. The environment does the same for libraries that are first loaded inside a task.
+    BLAS counts its threads for the process, so the last of several tasks in one process restores
+    them; OpenMP counts for each thread. The environment does the same for libraries that are first
+    loaded inside a task.
     """
 
-    VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
+    VARIABLES = (
+        "OMP_NUM_THREADS",
+        "OPENBLAS_NUM_THREADS",
+        "MKL_NUM_THREADS",
+        "BLIS_NUM_THREADS",
+        "VECLIB_MAXIMUM_THREADS",
+    )
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -49,7 +56,9 @@ class Limits:
                     self._restore()
 
     def _look(self) -> list[Any]:
-        """Libraries not known before; looking takes 5 ms, so only where modules were imported since the last look."""
+        """Libraries not known before; looking takes 5 ms, so only where modules were imported
+        since the last look.
+        """
         if len(sys.modules) == self._modules:
             return []
         known = {library.filepath for library in self._libraries}
@@ -58,7 +67,9 @@ class Limits:
 
     def _limited(self, kind: str) -> dict[Any, int]:
         """Limit the libraries of a kind; returns the threads they had."""
-        before = {library: library.num_threads for library in self._libraries if library.user_api == kind}
+        before = {
+            library: library.num_threads for library in self._libraries if library.user_api == kind
+        }
         _set_threads(dict.fromkeys(before, 1))
         return before
 
@@ -68,14 +79,16 @@ class Limits:
             os.environ.pop(name, None)
             if value is not None:
                 os.environ[name] = value
-        newcomers = self._look()  # loaded by a task, with one thread: the rest of this process may have them all
+        # loaded by a task, with one thread: the rest of this process may have them all
+        newcomers = self._look()
         if "OMP_NUM_THREADS" not in os.environ:
             _set_threads(dict.fromkeys(newcomers, cpu_count()))
 
 
 def _set_threads(counts: Mapping[Any, int | None]) -> None:
     for library, count in counts.items():
-        # threadpoolctl 3.8 lets one thread of a process set OpenBLAS's count and silently ignores the others, until cleared
+        # threadpoolctl 3.8 lets one thread of a process set OpenBLAS's count and silently ignores
+        # the others, until cleared
         clear = getattr(library, "clear_controlling_thread", lambda **_: None)
         clear(force=True)
         if count is not None:

@@ -1,14 +1,17 @@
-"""Kernel machines with fewer centers than rows, for data beyond memory: f = Σ_{j≤p} α_j k(z_j, ·), fitted to streamed rows.
+"""Kernel machines with fewer centers than rows, for data beyond memory: f = Σ_{j≤p} α_j k(z_j, ·),
+fitted to streamed rows.
 
-Minimizes (1/n)·Σ‖f(x_i) − y_i‖² + λ‖f‖² over the span of the centers, which is Hα = K_ZX Y with H = K_ZX K_XZ + nλK_ZZ, by
-conjugate gradients: a pass over the rows gives Hd for the next directions d and, from the same kernel blocks, the gradient
-and the risk at α itself, so that rounding does not add up. The step is the minimizer over all directions kept: the objective
-cannot grow, whatever the spectrum is. Directions come from `surelearn.kernel.factors`, which solves the problem on a sample
+Minimizes (1/n)·Σ‖f(x_i) − y_i‖² + λ‖f‖² over the span of the centers, which is Hα = K_ZX Y with H =
+K_ZX K_XZ + nλK_ZZ, by conjugate gradients: a pass over the rows gives Hd for the next directions d
+and, from the same kernel blocks, the gradient and the risk at α itself, so that rounding does not
+add up. The step is the minimizer over all directions kept: the objective cannot grow, whatever the
+spectrum is. Directions come from `surelearn.kernel.factors`, which solves the problem on a sample
 of the rows; the first is its solution there.
 
-EigenPro 3 (Abedsoltan, Belkin and Pandit 2023) and 4 descend on the same objective by steps on batches projected onto the
-span. Its batches bring noise and a step size that depends on the spectrum, and each projection costs as much as our
-directions, which are needed once a pass: a few passes reach the minimizer to within a percent of the objective.
+EigenPro 3 (Abedsoltan, Belkin and Pandit 2023) and 4 descend on the same objective by steps on
+batches projected onto the span. Its batches bring noise and a step size that depends on the
+spectrum, and each projection costs as much as our directions, which are needed once a pass: a few
+passes reach the minimizer to within a percent of the objective.
 """
 
 from __future__ import annotations
@@ -51,7 +54,8 @@ class CentreOptions:
     ----------
     centres : how many random rows, or the centers themselves, an array (p, d)
     sample : rows on which the preconditioner is made; None chooses, from p to 4p
-    passes, tol : stop after so many passes, or when a pass lowers the objective by less than ``tol`` of it
+    passes, tol : stop after so many passes, or when a pass lowers the objective by less than
+        ``tol`` of it
     classify : validation errors are wrong labels
     exact : measure f in one more pass, in float64, for claims
     """
@@ -74,7 +78,9 @@ class CentreOptions:
 
 @dataclass(frozen=True, eq=False)
 class FittedCentres:
-    """Centres (p, d), their coefficients α (p, outputs), the numbers of the rows held out, and the facts."""
+    """Centres (p, d), their coefficients α (p, outputs), the numbers of the rows held out, and
+    the facts.
+    """
 
     centres: np.ndarray
     alpha: Array
@@ -124,7 +130,11 @@ def fit_centres(
         run.start(alpha / scale)
     reason, done = _passes(run, scale, options)
     found = run.alpha.cpu().numpy() * scale
-    facts = {"n": rows.n, "centres": len(drawn.centres), "regularization": float(options.regularization)}
+    facts = {
+        "n": rows.n,
+        "centres": len(drawn.centres),
+        "regularization": float(options.regularization),
+    }
     facts |= {"dtype": options.dtype, "solver": "centres", "leave_one_out_error": None}
     facts |= {"epochs": done, "passes": done, "stopped": reason, **run.facts(scale)}
     facts |= _measure(kernel, stream, drawn.centres, drawn.held, found, options, facts["objective"])
@@ -132,12 +142,28 @@ def fit_centres(
 
 
 def measure_centres(
-    kernel: Kernel, stream: RowStream, centres: np.ndarray, held: npt.NDArray[np.int64], alpha: Array, options: CentreOptions
+    kernel: Kernel,
+    stream: RowStream,
+    centres: np.ndarray,
+    held: npt.NDArray[np.int64],
+    alpha: Array,
+    options: CentreOptions,
 ) -> dict[str, Any]:
-    """The facts that centers, α and the rows tell, measured again; ``held`` are the numbers of the rows held out."""
+    """The facts that centers, α and the rows tell, measured again; ``held`` are the numbers of
+    the rows held out.
+    """
     evaluator = prepare(kernel, centres, resolve_device(options.device), options.dtype)
-    facts = {"n": stream.n - len(held), "centres": len(centres), "regularization": options.regularization}
-    facts |= {"dtype": options.dtype, "solver": "centres", "leave_one_out_error": None, "weighted": False}
+    facts = {
+        "n": stream.n - len(held),
+        "centres": len(centres),
+        "regularization": options.regularization,
+    }
+    facts |= {
+        "dtype": options.dtype,
+        "solver": "centres",
+        "leave_one_out_error": None,
+        "weighted": False,
+    }
     facts |= _measure(kernel, stream, centres, held, alpha, options)
     squares = sum(float((Y**2).sum()) for _, Y in stream.chunks(_CHUNK)) / stream.n
     if not options.exact:  # the objective of the last pass, in its own precision
@@ -147,14 +173,19 @@ def measure_centres(
         import torch
 
         scale = math.sqrt(squares) or 1.0
-        judge = _Judge(evaluator, Rows(stream, evaluator, held, scale, 0.0, 1, None), stream.take(held), options.classify)
+        judge = _Judge(
+            evaluator,
+            Rows(stream, evaluator, held, scale, 0.0, 1, None),
+            stream.take(held),
+            options.classify,
+        )
         error = judge.error(torch.from_numpy(alpha / scale).to(evaluator.device), 0.0)
         error *= 1.0 if options.classify else scale**2
         facts |= {"validation_rows": len(held), "validation_error": Within(error, 1e-3 * error)}
     return facts
 
 
-# --------------------------------------------------------------------------------------------------------------- descent
+# --------------------------------------------------------------------------------------------------
 
 
 class _Descent:
@@ -194,14 +225,21 @@ class _Descent:
         self._best: tuple[float, torch.Tensor] = (math.inf, self.alpha)
         self._largest = float(evaluator.diagonal(evaluator.points).max())
         self.stalled = False
-        self.judge = None if drawn.validation is None else _Judge(evaluator, rows, drawn.validation, options.classify)
+        self.judge = (
+            None
+            if drawn.validation is None
+            else _Judge(evaluator, rows, drawn.validation, options.classify)
+        )
 
     def start(self, alpha: Array) -> None:
         """Begin from α."""
         import torch
 
         if alpha.shape != tuple(self.alpha.shape):
-            raise ValueError(f"alpha must have shape {tuple(self.alpha.shape)} for these centers, not {alpha.shape}")
+            raise ValueError(
+                f"alpha must have shape {tuple(self.alpha.shape)} for these centers, not"
+                f" {alpha.shape}"
+            )
         self.alpha = torch.from_numpy(alpha).to(self.alpha)
 
     def step(self) -> float:
@@ -219,7 +257,9 @@ class _Descent:
         self.risk, n = squares / self._rows.n, self._rows.n
         now = self.risk + self._penalty * squared_norm
         if not math.isfinite(now):
-            raise ValueError("the kernel or the targets overflow: scale the columns, or use dtype='float64'")
+            raise ValueError(
+                "the kernel or the targets overflow: scale the columns, or use dtype='float64'"
+            )
         if now > self._best[0]:
             self.alpha, self.stalled = self._best[1], True
             self.objective = self._best[0]
@@ -227,7 +267,11 @@ class _Descent:
         self._best = now, self.alpha
         c = n * self._penalty
         gradient = back[:, :outputs] - c * applied[:, :outputs]
-        self._keep(D, back[:, outputs:] + c * applied[:, outputs:], inner + c * (D.T @ applied[:, outputs:]))
+        self._keep(
+            D,
+            back[:, outputs:] + c * applied[:, outputs:],
+            inner + c * (D.T @ applied[:, outputs:]),
+        )
         moves = self._directions.T @ gradient
         self.alpha = self.alpha + self._directions @ moves
         self._gradient = gradient - self._images @ moves
@@ -236,7 +280,9 @@ class _Descent:
         return lowered
 
     def _next(self, gradient: torch.Tensor) -> torch.Tensor:
-        """New directions, each orthogonal to those before in the inner product of H, and of norm 1."""
+        """New directions, each orthogonal to those before in the inner product of H, and of
+        norm 1.
+        """
         import torch
 
         _check_finite(gradient)
@@ -249,10 +295,14 @@ class _Descent:
         return (D / D.norm(dim=0).clamp(min=1e-300)).nan_to_num(0.0)
 
     def _keep(self, D: torch.Tensor, image: torch.Tensor, inner: torch.Tensor) -> None:
-        """Keep directions D and HD such that DᵀHD = I, without what is rounding: K_XZ d near 0, or dependent ones."""
+        """Keep directions D and HD such that DᵀHD = I, without what is rounding: K_XZ d near 0,
+        or dependent ones.
+        """
         import torch
 
-        least = (_NOISE * torch.finfo(self._evaluator.dtype).eps * self._largest) ** 2 * self._rows.n
+        least = (
+            _NOISE * torch.finfo(self._evaluator.dtype).eps * self._largest
+        ) ** 2 * self._rows.n
         clear = inner.diagonal() > least
         self.stalled = not bool(clear.any())
         D, image, inner = D[:, clear], image[:, clear], inner[clear][:, clear]
@@ -289,11 +339,16 @@ class _Descent:
         if not self._penalty:
             return V.new_zeros(V.shape)
         evaluator = self._evaluator
-        return evaluator.times(evaluator.points, evaluator.points, V.to(evaluator.dtype), self._piece).double()
+        return evaluator.times(
+            evaluator.points, evaluator.points, V.to(evaluator.dtype), self._piece
+        ).double()
 
     def facts(self, scale: float) -> dict[str, Any]:
         """What was chosen, and the objective as the last pass leaves it."""
-        facts: dict[str, Any] = {"directions": self._flattened, "objective": self.objective * scale**2}
+        facts: dict[str, Any] = {
+            "directions": self._flattened,
+            "objective": self.objective * scale**2,
+        }
         if self.judge is not None:
             error = self.judge.best * (1.0 if self.judge.classify else scale**2)
             facts |= {"validation_rows": len(self.judge.targets), "validation_error": error}
@@ -303,7 +358,9 @@ class _Descent:
 class _Judge:
     """The error on held-out rows, and the best α by it."""
 
-    def __init__(self, evaluator: Evaluator, rows: Rows, held: tuple[np.ndarray, Array], classify: bool) -> None:
+    def __init__(
+        self, evaluator: Evaluator, rows: Rows, held: tuple[np.ndarray, Array], classify: bool
+    ) -> None:
         self._evaluator, self.classify = evaluator, classify
         self._held, self.targets = evaluator.rows(held[0]), rows.targets(held[1])
         self.best, self.alpha, self.objective = math.inf, None, math.inf
@@ -326,11 +383,15 @@ class _Judge:
 def _passes(run: _Descent, scale: float, options: CentreOptions) -> tuple[str, int]:
     """Passes until the stopper says so; the α that is best on held-out rows, else the last."""
     judge = run.judge
-    stopper = Stopper(options.passes, options.time_limit, None if judge is None else options.patience)
+    stopper = Stopper(
+        options.passes, options.time_limit, None if judge is None else options.patience
+    )
     while not stopper.reason:
         lowered = run.step()
         error = None if judge is None else judge.error(run.alpha, run.objective)
-        measured = (run.objective if error is None else error) * (1.0 if judge and judge.classify else scale**2)
+        measured = (run.objective if error is None else error) * (
+            1.0 if judge and judge.classify else scale**2
+        )
         near = lowered <= options.tol * run.objective or run.objective <= options.tol**2
         reached = options.target is not None and measured <= options.target
         stopper.after(training=run.objective, validation=error, converged=reached or near)
@@ -339,7 +400,7 @@ def _passes(run: _Descent, scale: float, options: CentreOptions) -> tuple[str, i
     return "training error stalled" if run.stalled else stopper.reason, stopper.done
 
 
-# --------------------------------------------------------------------------------------------------------------- measure
+# --------------------------------------------------------------------------------------------------
 
 
 def _measure(
@@ -353,7 +414,8 @@ def _measure(
 ) -> dict[str, Any]:
     """‖f‖, the training risk and the share of rows with y·f(x) ≤ ρ, in float64.
 
-    Where no claim reads them and the ``objective`` is known, the risk is what it leaves, without another pass.
+    Where no claim reads them and the ``objective`` is known, the risk is what it leaves, without
+    another pass.
     """
     import torch
 
@@ -361,7 +423,8 @@ def _measure(
     points, coefficients = evaluator.points, torch.from_numpy(alpha).to(evaluator.device)
     applied = evaluator.times(points, points, coefficients, _PIECE)
     most, sizes = float(evaluator.diagonal(points).max()), coefficients.abs().sum(0)
-    errors = (evaluator.error() + (len(points) + 2) * np.finfo(float).eps * most) * sizes  # of a value
+    # of a value
+    errors = (evaluator.error() + (len(points) + 2) * np.finfo(float).eps * most) * sizes
     squared = max(0.0, float((coefficients * applied).sum())) + float((sizes * errors).sum())
     facts: dict[str, Any] = {"norm": math.sqrt(squared)}
     if objective is not None and not options.exact:
@@ -385,4 +448,7 @@ def _square(p: int, item: int) -> int:
 
 def _check_finite(values: torch.Tensor) -> None:
     if not bool(values.isfinite().all()):
-        raise ValueError("X has rows so large that the kernel overflows: scale the columns, or use dtype='float64'")
+        raise ValueError(
+            "X has rows so large that the kernel overflows: scale the columns, or use"
+            " dtype='float64'"
+        )

@@ -1,8 +1,10 @@
-"""Which kernel, which bandwidth, how much regularization: leave-one-out in closed form on growing subsamples.
+"""Which kernel, which bandwidth, how much regularization: leave-one-out in closed form on growing
+subsamples.
 
-One eigendecomposition K = U·diag(w)·Uᵀ of s rows gives the residual of every row when it is left out,
-α_i/((K + cI)⁻¹)_ii, for every penalty c at once. All candidates meet on a few hundred rows; the better ones go on to three
-times as many (successive halving), up to ``rows``. What was so chosen has seen the rows: it voids claims about them.
+One eigendecomposition K = U·diag(w)·Uᵀ of s rows gives the residual of every row when it is left
+out, α_i/((K + cI)⁻¹)_ii, for every penalty c at once. All candidates meet on a few hundred rows;
+the better ones go on to three times as many (successive halving), up to ``rows``. What was so
+chosen has seen the rows: it voids claims about them.
 """
 
 from __future__ import annotations
@@ -21,7 +23,8 @@ from surelearn.kernel.functions import Gaussian, Kernel, Laplace, Matern, kernel
 
 Array = npt.NDArray[np.float64]
 Progress = Callable[[int, int], None]
-FACTORS = {"gaussian": (0.25, 1.0), "laplace": (2.0, 4.0), "matern": (0.5, 2.0)}  # median distances for λ = 0, and λ > 0
+# median distances for λ = 0, and λ > 0
+FACTORS = {"gaussian": (0.25, 1.0), "laplace": (2.0, 4.0), "matern": (0.5, 2.0)}
 _SPREAD = 2.0 ** np.arange(-3.0, 5.0)  # the bandwidths tried, in median distances
 _PENALTIES = np.array([0.0, *10.0 ** np.arange(-6.0, 2.0)])  # c = nλ tried
 _FEWEST = 150  # rows of a rung, unless there are fewer
@@ -87,7 +90,10 @@ class Choice:
 
     def _lines(self) -> Iterator[str]:
         best = next(trial for trial in self.trials if trial.rows == self.rows)
-        yield f"{best}: leave-one-out {self.measure} {self.error:.4g} ± {self.standard_error:.2g} on {self.rows:,} rows"
+        yield (
+            f"{best}: leave-one-out {self.measure} {self.error:.4g} ± {self.standard_error:.2g} on"
+            f" {self.rows:,} rows"
+        )
         for rows in sorted({trial.rows for trial in self.trials}):
             tried = [trial for trial in self.trials if trial.rows == rows]
             yield f"{rows:,} rows, {len(tried)} tried, {sum(trial.kept for trial in tried)} kept"
@@ -108,16 +114,19 @@ def choose_kernel(
     random_state: int | np.random.RandomState | None = None,
     progress: Progress | None = None,
 ) -> Choice:
-    """The kernel, bandwidth and λ with the least leave-one-out error on at most ``rows`` random rows.
+    """The kernel, bandwidth and λ with the least leave-one-out error on at most ``rows`` random
+    rows.
 
     Parameters
     ----------
     X : rows (n, d); scale the columns first
     y : labels (n,), or targets (n,) or (n, t)
-    kernels : names, or kernel objects: of those with a length it is replaced (``Matern(nu=2.5)``), others are tried as given
+    kernels : names, or kernel objects: of those with a length it is replaced (``Matern(nu=2.5)``),
+        others are tried as given
     bandwidths : lengths to try; None tries 1/8 to 16 median distances
-    regularizations : λ to try, beside the *mean* squared loss of all n rows; None tries 0 and 1e-6/n to 10/n.
-        Subsamples have the penalty c = nλ of all rows, which is what carries over best
+    regularizations : λ to try, beside the *mean* squared loss of all n rows; None tries 0 and
+        1e-6/n to 10/n. Subsamples have the penalty c = nλ of all rows, which is what carries over
+        best
     classify : count wrong labels, rather than squares; None: unless y is of a floating type
     rows : of the last subsample; its cube is the cost
     random_state : draws the subsamples
@@ -138,9 +147,15 @@ def choose_kernel(
     rng = check_random_state(random_state)
     unit = median_distance(X, rng)
     order = rng.permutation(len(X))[: int(rows)]
-    field = [Candidate(made, h, unit) for made in map(kernel, kernels) for h in _lengths(made, bandwidths, unit)]
+    field = [
+        Candidate(made, h, unit)
+        for made in map(kernel, kernels)
+        for h in _lengths(made, bandwidths, unit)
+    ]
     if not field:
-        raise ValueError("kernels must name at least one kernel, and bandwidths at least one length")
+        raise ValueError(
+            "kernels must name at least one kernel, and bandwidths at least one length"
+        )
     penalties = len(X) * _grid("regularizations", regularizations, _PENALTIES / len(X), least=0.0)
     sizes, trials = _sizes(len(order)) if len(field) > 1 else [len(order)], []
     for done, size in enumerate(sizes, 1):
@@ -152,12 +167,19 @@ def choose_kernel(
         if progress is not None:
             progress(done, len(sizes))
     best = next(trial for trial in trials if trial.rows == sizes[-1])
-    chosen = {name: getattr(best, name) for name in Choice.__dataclass_fields__ if hasattr(best, name)}
-    return Choice(**chosen, measure="wrong labels" if classes else "squared error", trials=tuple(trials))
+    chosen = {
+        name: getattr(best, name) for name in Choice.__dataclass_fields__ if hasattr(best, name)
+    }
+    return Choice(
+        **chosen, measure="wrong labels" if classes else "squared error", trials=tuple(trials)
+    )
 
 
-def default_bandwidth(which: str | Kernel, X: Any, rng: np.random.RandomState, *, interpolate: bool = True) -> float | None:
-    """A length for a kernel from the rows alone: so many median distances (`FACTORS`); None where it has no length.
+def default_bandwidth(
+    which: str | Kernel, X: Any, rng: np.random.RandomState, *, interpolate: bool = True
+) -> float | None:
+    """A length for a kernel from the rows alone: so many median distances (`FACTORS`); None where
+    it has no length.
 
     Examples
     --------
@@ -165,7 +187,11 @@ def default_bandwidth(which: str | Kernel, X: Any, rng: np.random.RandomState, *
     True
     """
     made = kernel(which)
-    return None if made.name not in FACTORS else FACTORS[made.name][0 if interpolate else 1] * median_distance(X, rng)
+    return (
+        None
+        if made.name not in FACTORS
+        else FACTORS[made.name][0 if interpolate else 1] * median_distance(X, rng)
+    )
 
 
 def with_length(template: Kernel, length: float) -> Kernel:
@@ -176,11 +202,16 @@ def with_length(template: Kernel, length: float) -> Kernel:
     >>> with_length(Gaussian(), 1.0)
     Gaussian(sigma=2.0)
     """
-    return Gaussian.of_bandwidth(length) if isinstance(template, Gaussian) else replace(template, sigma=length)
+    return (
+        Gaussian.of_bandwidth(length)
+        if isinstance(template, Gaussian)
+        else replace(template, sigma=length)
+    )
 
 
 def median_distance(X: Any, rng: np.random.RandomState) -> float:
-    """The median distance of all pairs of at most 500 random rows, copies left out; 1 where all rows are the same.
+    """The median distance of all pairs of at most 500 random rows, copies left out; 1 where all
+    rows are the same.
 
     Examples
     --------
@@ -196,9 +227,11 @@ def median_distance(X: Any, rng: np.random.RandomState) -> float:
 
 
 def left_out(gram: Array, Y: Array, penalties: npt.ArrayLike) -> Array:
-    """Residuals y_i − f₋ᵢ(x_i) of (K + cI)α = y when row i is left out, c held fixed; shape (penalties, n, outputs).
+    """Residuals y_i − f₋ᵢ(x_i) of (K + cI)α = y when row i is left out, c held fixed; shape
+    (penalties, n, outputs).
 
-    α_i/((K + cI)⁻¹)_ii from one eigendecomposition; c = 0 is the limit from above, as far as rounding lets it.
+    α_i/((K + cI)⁻¹)_ii from one eigendecomposition; c = 0 is the limit from above, as far as
+    rounding lets it.
 
     Examples
     --------
@@ -217,7 +250,9 @@ def left_out(gram: Array, Y: Array, penalties: npt.ArrayLike) -> Array:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A kernel, the length it is to have (None: it has none), and the unit of length in which rows are divided first."""
+    """A kernel, the length it is to have (None: it has none), and the unit of length in which
+    rows are divided first.
+    """
 
     template: Kernel
     length: float | None
@@ -269,7 +304,9 @@ class _Result:
         )
 
 
-def _judge(field: list[Candidate], X: Array, Y: Array, penalties: Array, classes: int) -> list[_Result]:
+def _judge(
+    field: list[Candidate], X: Array, Y: Array, penalties: Array, classes: int
+) -> list[_Result]:
     """Every candidate by leave-one-out on these rows, the best first."""
     scale = 1.0 if classes else float(np.abs(Y).max()) or 1.0
     results = []
@@ -281,14 +318,27 @@ def _judge(field: list[Candidate], X: Array, Y: Array, penalties: Array, classes
         squares = (residuals**2).sum(2)  # (penalties, n)
         losses = _wrong(Y - residuals, Y) if classes else squares
         best = min(range(len(penalties)), key=lambda i: (losses[i].mean(), squares[i].mean()))
-        results.append(_Result(candidate, float(penalties[best]), losses[best], float(squares[best].mean()), scale * scale))
+        results.append(
+            _Result(
+                candidate,
+                float(penalties[best]),
+                losses[best],
+                float(squares[best].mean()),
+                scale * scale,
+            )
+        )
     return sorted(results, key=lambda result: result.rank)
 
 
 def _kept(results: list[_Result], *, last: bool) -> list[bool]:
-    """Which go on: the first third, and of the second those within a standard error of the best; in the end the best."""
+    """Which go on: the first third, and of the second those within a standard error of the
+    best; in the end the best.
+    """
     places = 1 if last else math.ceil(len(results) / 3)
-    return [i < places or (not last and i < 2 * places and result.near(results[0])) for i, result in enumerate(results)]
+    return [
+        i < places or (not last and i < 2 * places and result.near(results[0]))
+        for i, result in enumerate(results)
+    ]
 
 
 def _wrong(scores: Array, Y: Array) -> Array:
@@ -303,26 +353,40 @@ def _deviation(losses: Array) -> float:
 
 
 def _sizes(rows: int) -> list[int]:
-    """Rows of each subsample: a ninth, a third and all, without those that are too few to tell anything."""
+    """Rows of each subsample: a ninth, a third and all, without those that are too few to tell
+    anything.
+    """
     return [size for size in (rows // 9, rows // 3) if size >= _FEWEST] + [rows]
 
 
-def _lengths(made: Kernel, bandwidths: Sequence[float] | None, unit: float) -> list[float] | list[None]:
+def _lengths(
+    made: Kernel, bandwidths: Sequence[float] | None, unit: float
+) -> list[float] | list[None]:
     """The lengths that a kernel is tried with."""
     if not isinstance(made, (Gaussian, Laplace, Matern)):
         return [None]
-    return _grid("bandwidths", bandwidths, np.asarray(unit * _SPREAD, dtype=np.float64), least=np.finfo(float).tiny).tolist()
+    return _grid(
+        "bandwidths",
+        bandwidths,
+        np.asarray(unit * _SPREAD, dtype=np.float64),
+        least=np.finfo(float).tiny,
+    ).tolist()
 
 
 def _grid(name: str, given: Sequence[float] | None, otherwise: Array, least: float) -> Array:
     values = otherwise if given is None else np.asarray(given, dtype=float).ravel()
     if not (np.isfinite(values) & (values >= least)).all() or not values.size:
-        raise ValueError(f"{name} must be finite numbers {'above' if least else 'of at least'} 0, at least one, or None")
+        raise ValueError(
+            f"{name} must be finite numbers {'above' if least else 'of at least'} 0, at least one,"
+            " or None"
+        )
     return values
 
 
 def _checked(X: Any, y: Any, classify: bool | None) -> tuple[np.ndarray, Array, int]:
-    """Rows, targets (n, outputs) as the learners code them, and the number of classes: 0 for numbers."""
+    """Rows, targets (n, outputs) as the learners code them, and the number of classes: 0 for
+    numbers.
+    """
     from sklearn.utils import check_array, check_consistent_length
 
     X, y = check_array(X, dtype=(np.float64, np.float32), ensure_min_samples=2), np.asarray(y)

@@ -1,4 +1,6 @@
-"""What all kernels share, and weighted sums and products of them, kernels again (products by Schur's theorem)."""
+"""What all kernels share, and weighted sums and products of them, kernels again (products by
+Schur's theorem).
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,9 @@ class Kernel:
         if not isinstance(other, Real) or isinstance(other, bool):
             return NotImplemented
         terms = _terms(self)
-        return Sum(tuple(part for _, part in terms), tuple(_weight(other) * weight for weight, _ in terms))
+        return Sum(
+            tuple(part for _, part in terms), tuple(_weight(other) * weight for weight, _ in terms)
+        )
 
     __rmul__ = __mul__
 
@@ -64,7 +68,9 @@ class Kernel:
         return X[rows]
 
     def kept(self, X: Any, rows: np.ndarray) -> np.ndarray | None:
-        """What a fitted machine keeps of some training rows: the rows, dense; None where their numbers are enough."""
+        """What a fitted machine keeps of some training rows: the rows, dense; None where their
+        numbers are enough.
+        """
         chosen = X[rows]
         return chosen.toarray() if sparse.issparse(chosen) else chosen
 
@@ -74,7 +80,9 @@ class Kernel:
             yield rows, self(X[rows], Z)
 
     def gram(self, X: Any) -> np.ndarray:
-        """The matrix k(x_i, x_j) of training rows, filled piece by piece, each pair evaluated once; exactly symmetric."""
+        """The matrix k(x_i, x_j) of training rows, filled piece by piece, each pair evaluated
+        once; exactly symmetric.
+        """
         n = X.shape[0]
         out = np.empty((n, n))
         for rows in _slices(n, n):
@@ -84,7 +92,8 @@ class Kernel:
         return out
 
     def sums(self, X: Any, Z: Any, coefficients: np.ndarray) -> np.ndarray:
-        """Σ_j k(x_i, z_j)·c_j for every row x_i, piece by piece; ``coefficients`` (m,) or (m, machines).
+        """Σ_j k(x_i, z_j)·c_j for every row x_i, piece by piece; ``coefficients`` (m,) or (m,
+        machines).
 
         Examples
         --------
@@ -125,7 +134,9 @@ class Sum(Kernel):
         object.__setattr__(self, "parts", _parts(self.parts, self.name))
         weights = self.weights or (1.0,) * len(self.parts)
         if len(weights) != len(self.parts):
-            raise ValueError(f"weights must be one for each of the {len(self.parts)} parts, not {len(weights)}")
+            raise ValueError(
+                f"weights must be one for each of the {len(self.parts)} parts, not {len(weights)}"
+            )
         object.__setattr__(self, "weights", tuple(map(_weight, weights)))
 
     @property
@@ -147,7 +158,11 @@ class Sum(Kernel):
         known = [radius for radius in radii if radius is not None]
         if len(known) < len(radii):
             return None
-        return math.sqrt(math.fsum(weight * radius**2 for weight, radius in zip(self.weights, known, strict=True)))
+        return math.sqrt(
+            math.fsum(
+                weight * radius**2 for weight, radius in zip(self.weights, known, strict=True)
+            )
+        )
 
     def parameters(self) -> dict[str, Any]:
         """The parts' names and parameters, and the weights."""
@@ -155,7 +170,10 @@ class Sum(Kernel):
 
     def __repr__(self) -> str:
         """As it is written."""
-        return " + ".join(_bracketed(part) if w == 1.0 else f"{w!r} * {_bracketed(part)}" for w, part in self.weighted)
+        return " + ".join(
+            _bracketed(part) if w == 1.0 else f"{w!r} * {_bracketed(part)}"
+            for w, part in self.weighted
+        )
 
 
 @dataclass(frozen=True, repr=False)
@@ -216,18 +234,27 @@ def _factors(kernel: Kernel) -> tuple[Kernel, ...]:
 def _parts(parts: Any, name: str) -> tuple[Kernel, ...]:
     made = tuple(parts)
     if not made:
-        raise ValueError(f"a {name} of kernels needs parts, such as Gaussian(2.0) and Linear(): write them with + and *")
+        raise ValueError(
+            f"a {name} of kernels needs parts, such as Gaussian(2.0) and Linear(): write them with"
+            " + and *"
+        )
     for part in made:
         if not isinstance(part, Kernel):
             raise ValueError(f"parts must be kernels, not {part!r}")
         if not part.combines:
-            raise ValueError(f"a {part.name} kernel cannot be part of a {name}: add or multiply the matrices themselves")
+            raise ValueError(
+                f"a {part.name} kernel cannot be part of a {name}: add or multiply the matrices"
+                " themselves"
+            )
     return made
 
 
 def _weight(value: Any) -> float:
     if not isinstance(value, Real) or isinstance(value, bool) or not 0 < float(value) < math.inf:
-        raise ValueError(f"a kernel's weight must be positive and finite, not {value!r}: otherwise the sum is no kernel")
+        raise ValueError(
+            f"a kernel's weight must be positive and finite, not {value!r}: otherwise the sum is no"
+            " kernel"
+        )
     return float(value)
 
 

@@ -1,7 +1,9 @@
-"""(H + εI)⁻¹ of many blocks at once, as the inverse L⁻¹ of a Cholesky factor: what a block of rows is solved with.
+"""(H + εI)⁻¹ of many blocks at once, as the inverse L⁻¹ of a Cholesky factor: what a block of rows
+is solved with.
 
-A block is met every epoch, and products with L⁻¹ are several times quicker than triangular solves. L⁻¹ is built from the
-inverses of small diagonal pieces by matrix products, which a GPU does for all blocks together.
+A block is met every epoch, and products with L⁻¹ are several times quicker than triangular solves.
+L⁻¹ is built from the inverses of small diagonal pieces by matrix products, which a GPU does for all
+blocks together.
 """
 
 from __future__ import annotations
@@ -16,18 +18,24 @@ _PIECE = 256
 
 
 def damped_factors(blocks: torch.Tensor, largest: torch.Tensor, share: float) -> torch.Tensor:
-    """L⁻¹ with LLᵀ = H + εI for each block H of ``blocks`` (b, m, m), overwritten; solve with `solve_damped`.
+    """L⁻¹ with LLᵀ = H + εI for each block H of ``blocks`` (b, m, m), overwritten; solve with
+    `solve_damped`.
 
     Parameters
     ----------
-    largest : (b,), the size of the numbers H was computed from: their rounding must not make it indefinite
+    largest : (b,), the size of the numbers H was computed from: their rounding must not make it
+        indefinite
     share : ε as a share of H's largest diagonal entry
     """
     import torch
 
     diagonals = blocks.diagonal(dim1=1, dim2=2)
     rounding = (
-        10 * torch.finfo(blocks.dtype).eps * blocks.shape[1] * largest * max(1.0, share / SHARE[blocks.element_size()])
+        10
+        * torch.finfo(blocks.dtype).eps
+        * blocks.shape[1]
+        * largest
+        * max(1.0, share / SHARE[blocks.element_size()])
     )
     damping = torch.maximum(share * diagonals.amax(1), rounding)
     damping = torch.where(damping > 0, damping, 1.0)
@@ -47,8 +55,8 @@ def solve_damped(factor: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
 
 
 def inverse_of_triangular(factors: torch.Tensor) -> torch.Tensor:
-    """The inverses of lower triangular matrices (b, m, m): halves are inverted, then joined, as [[A, 0], [B, C]] has the
-    inverse [[A⁻¹, 0], [−C⁻¹BA⁻¹, C⁻¹]].
+    """The inverses of lower triangular matrices (b, m, m): halves are inverted, then joined, as
+    [[A, 0], [B, C]] has the inverse [[A⁻¹, 0], [−C⁻¹BA⁻¹, C⁻¹]].
     """
     import torch
 
@@ -63,7 +71,10 @@ def inverse_of_triangular(factors: torch.Tensor) -> torch.Tensor:
     size = _PIECE
     while size < m:
         for start in range(0, m - size, 2 * size):
-            first, second = slice(start, start + size), slice(start + size, min(start + 2 * size, m))
+            first, second = (
+                slice(start, start + size),
+                slice(start + size, min(start + 2 * size, m)),
+            )
             joined = factors[:, second, first] @ out[:, first, first]
             out[:, second, first] = -(out[:, second, second] @ joined)
         size *= 2

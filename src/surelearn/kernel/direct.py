@@ -1,4 +1,6 @@
-"""Kernel ridge regression and interpolation of small problems by torch's Cholesky, with exact leave-one-out residuals."""
+"""Kernel ridge regression and interpolation of small problems by torch's Cholesky, with exact
+leave-one-out residuals.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,9 @@ if TYPE_CHECKING:
 
 
 class Solution(NamedTuple):
-    """α of (K + cI)α = y, what is left when each row is left out in turn (None: not defined), and the rank of K + cI."""
+    """α of (K + cI)α = y, what is left when each row is left out in turn (None: not defined),
+    and the rank of K + cI.
+    """
 
     alpha: torch.Tensor
     left_out: torch.Tensor | None
@@ -19,7 +23,8 @@ class Solution(NamedTuple):
 def solve(gram: torch.Tensor, Y: torch.Tensor, penalty: float) -> Solution:
     """α = (K + cI)⁻¹Y, or K⁺Y where K is singular; ``gram`` in float64 is overwritten.
 
-    Without row i the residual there, y_i − f₋ᵢ(x_i), is α_i/((K + cI)⁻¹)_ii, with c = nλ held fixed.
+    Without row i the residual there, y_i − f₋ᵢ(x_i), is α_i/((K + cI)⁻¹)_ii, with c = nλ held
+    fixed.
     """
     import torch
 
@@ -29,7 +34,9 @@ def solve(gram: torch.Tensor, Y: torch.Tensor, penalty: float) -> Solution:
     floor = (10 * len(gram) * torch.finfo(gram.dtype).eps) ** 0.5
     if int(info) == 0 and bool(pivots.min() > floor * pivots.max()):
         alpha = torch.cholesky_solve(Y, factor)
-        return Solution(alpha, alpha / torch.cholesky_inverse(factor).diagonal()[:, None], len(gram))
+        return Solution(
+            alpha, alpha / torch.cholesky_inverse(factor).diagonal()[:, None], len(gram)
+        )
     values, vectors = torch.linalg.eigh(gram)
     kept = values > 10 * len(gram) * torch.finfo(gram.dtype).eps * values[-1].clamp(min=0.0)
     inverse = torch.where(kept, 1.0 / torch.where(kept, values, 1.0), 0.0)

@@ -1,4 +1,6 @@
-"""Which rows become centers, sample and held-out rows, and the training rows of a stream as tensors, pass after pass."""
+"""Which rows become centers, sample and held-out rows, and the training rows of a stream as
+tensors, pass after pass.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ _SAMPLING = 3.0  # passes that the sample may cost
 
 @dataclass(frozen=True, eq=False)
 class Drawn:
-    """The centers, the rows of the sample with their targets, whether these are all rows, and the held-out rows."""
+    """The centers, the rows of the sample with their targets, whether these are all rows, and
+    the held-out rows.
+    """
 
     centres: np.ndarray
     sample: tuple[np.ndarray, Array]
@@ -41,12 +45,20 @@ def draw(
     validation_fraction: float | None,
     rng: np.random.RandomState,
 ) -> Drawn:
-    """Draw rows, all different: first those held out, then the centers unless they are given, then the sample."""
+    """Draw rows, all different: first those held out, then the centers unless they are given,
+    then the sample.
+    """
     given = None if isinstance(centres, (int, np.integer)) else np.asarray(centres)
     if given is not None and (
-        given.ndim != 2 or given.shape[1] != stream.d or not np.isfinite(given).all() or not len(given)
+        given.ndim != 2
+        or given.shape[1] != stream.d
+        or not np.isfinite(given).all()
+        or not len(given)
     ):
-        raise ValueError(f"centres must be a number or finite rows (p, {stream.d}), not an array of shape {given.shape}")
+        raise ValueError(
+            f"centres must be a number or finite rows (p, {stream.d}), not an array of shape"
+            f" {given.shape}"
+        )
     if given is None and centres < 1:  # pyright: ignore[reportOperatorIssue]
         raise ValueError(f"centres must be at least 1, not {centres}")
     held = 0
@@ -61,16 +73,22 @@ def draw(
     apart, chosen = np.sort(numbers[:held]), np.sort(numbers[held : held + own])
     sampled = np.sort(numbers[held:] if everything else numbers[held + own :])
     rows = stream.take(chosen)[0] if given is None else np.ascontiguousarray(given)
-    return Drawn(rows, stream.take(sampled), everything, apart, stream.take(apart) if held else None)
+    return Drawn(
+        rows, stream.take(sampled), everything, apart, stream.take(apart) if held else None
+    )
 
 
 def _worth(n: int, d: int, p: int) -> int:
-    """How many rows to sample: from p to 4p, 2p² operations each, beside passes of n·p·(2d + 200)."""
+    """How many rows to sample: from p to 4p, 2p² operations each, beside passes of n·p·(2d +
+    200).
+    """
     return max(p, min(4 * p, int(_SAMPLING * n * (2 * d + 200) / (2 * p))))
 
 
 def _distinct(rng: np.random.RandomState, n: int, count: int) -> npt.NDArray[np.int64]:
-    """``count`` different numbers below n, in random order, without n numbers in memory where count is far below."""
+    """``count`` different numbers below n, in random order, without n numbers in memory where
+    count is far below.
+    """
     if 4 * count > n:
         return rng.permutation(n)[:count]
     found = np.unique(rng.randint(0, n, size=count, dtype=np.int64))
@@ -80,7 +98,9 @@ def _distinct(rng: np.random.RandomState, n: int, count: int) -> npt.NDArray[np.
 
 
 class Rows:
-    """The training rows and scaled targets of a stream as tensors, a chunk at a time; kept on the device where they fit."""
+    """The training rows and scaled targets of a stream as tensors, a chunk at a time; kept on
+    the device where they fit.
+    """
 
     def __init__(
         self,
@@ -95,7 +115,9 @@ class Rows:
         self._stream, self._evaluator, self._held, self._scale = stream, evaluator, held, scale
         self.n = stream.n - len(held)
         self._size = int(min(max(256.0, _CHUNK / (8 * stream.d)), 65_536.0))
-        self.kept = stream.n * (stream.d + stream.outputs) * evaluator.points.element_size() <= 0.2 * budget
+        self.kept = (
+            stream.n * (stream.d + stream.outputs) * evaluator.points.element_size() <= 0.2 * budget
+        )
         self._kept: list[tuple[torch.Tensor, torch.Tensor]] = []
         self._progress, self._visited, self._total = progress, 0, passes * self.n
 

@@ -1,7 +1,7 @@
 """Kernel interpolation and ridge regression by EigenPro, or directly where the problem is small.
 
-Minimizes (1/n)·Σ‖f(x_i) − y_i‖² + λ‖f‖² over the RKHS of a kernel; λ = 0 interpolates. PyTorch is imported when a learner is
-fitted or predicts, not before.
+Minimizes (1/n)·Σ‖f(x_i) − y_i‖² + λ‖f‖² over the RKHS of a kernel; λ = 0 interpolates. PyTorch is
+imported when a learner is fitted or predicts, not before.
 """
 
 from __future__ import annotations
@@ -23,31 +23,41 @@ Array = npt.NDArray[np.float64]
 
 
 class EigenProRegressor(MultiOutputMixin, RegressorMixin, KernelMachine):
-    """Kernel regression: (1/n)·Σ‖f(x_i) − y_i‖² + λ‖f‖², by EigenPro, or directly where there are few rows.
+    """Kernel regression: (1/n)·Σ‖f(x_i) − y_i‖² + λ‖f‖², by EigenPro, or directly where there are
+    few rows.
 
     Parameters
     ----------
     kernel : "laplace", "gaussian", "matern", "polynomial", "linear", "precomputed", or an object of
         `surelearn.kernel.functions` and of sums and products of such
-    bandwidth : the kernel's length h: exp(−‖x − z‖²/2h²), exp(−‖x − z‖/h); None takes a multiple of the median distance of
-        rows, "loo" the best by leave-one-out (`surelearn.kernel.choosing`): both void claims about the training rows
+    bandwidth : the kernel's length h: exp(−‖x − z‖²/2h²), exp(−‖x − z‖/h); None takes a multiple of
+        the median distance of rows, "loo" the best by leave-one-out (`surelearn.kernel.choosing`):
+        both void claims about the training rows
     degree : of the polynomial kernel
-    regularization : λ ≥ 0 beside the *mean* squared loss; 0 interpolates; "loo" takes the best by leave-one-out. None is 0
-        where the kernel's length or x_bound is stated, or it has none. Where nothing is stated it is 0.1/n, and columns are
-        divided by their spread on the rows (`column_spreads`), so that those of any size may be mixed (not those of a file;
-        for images, whose pixels share a unit, state regularization=)
-    centers : the number of random rows that f is built on, or those rows (p, d): all n rows are then read in at most
-        ``epochs`` passes, and p² numbers or fewer are kept. None builds f on every row
-    solver : "direct" (Cholesky in float64, exact leave-one-out), "eigenpro", or "auto": direct up to 2,000 rows
+    regularization : λ ≥ 0 beside the *mean* squared loss; 0 interpolates; "loo" takes the best by
+        leave-one-out. None is 0 where the kernel's length or x_bound is stated, or it has none.
+        Where nothing is stated it is 0.1/n, and columns are divided by their spread on the rows
+        (`column_spreads`), so that those of any size may be mixed (not those of a file; for images,
+        whose pixels share a unit, state regularization=)
+    centers : the number of random rows that f is built on, or those rows (p, d): all n rows are
+        then read in at most ``epochs`` passes, and p² numbers or fewer are kept. None builds f on
+        every row
+    solver : "direct" (Cholesky in float64, exact leave-one-out), "eigenpro", or "auto": direct up
+        to 2,000 rows
     subsample, directions, batch_size : s, q and m of EigenPro; None chooses them
-    step : η of EigenPro 2, made smaller where it would diverge; None solves for each block of rows instead
-    epochs, tol : stop after so many passes, or when the residual is below ``tol`` of the targets' size
-    target : stop when the error (the validation rows', else the training rows' mean squared one) is at most this
+    step : η of EigenPro 2, made smaller where it would diverge; None solves for each block of rows
+        instead
+    epochs, tol : stop after so many passes, or when the residual is below ``tol`` of the targets'
+        size
+    target : stop when the error (the validation rows', else the training rows' mean squared one) is
+        at most this
     time_limit : seconds after which to stop, at the end of an epoch
-    validation_fraction, patience : hold out so many rows, and stop when they have not improved for so many epochs
+    validation_fraction, patience : hold out so many rows, and stop when they have not improved for
+        so many epochs
     device, dtype : "auto" takes CUDA where there is a device; the eigensystem is always in float64
     memory_limit : bytes; kernel blocks are kept when they fit, else computed again each epoch
-    warm_start : whether EigenPro goes on from the α of the fit before, on the same rows; more rows may follow them
+    warm_start : whether EigenPro goes on from the α of the fit before, on the same rows; more rows
+        may follow them
     verbose : whether to say on stderr, after each epoch, how far the fit is
     x_bound, y_bound : bounds on ‖x‖ and ``|y|`` that hold for *every* row, for claims
     delta : the failure probability of each claim
@@ -55,12 +65,14 @@ class EigenProRegressor(MultiOutputMixin, RegressorMixin, KernelMachine):
     Attributes
     ----------
     centers_, coef_ : the training rows (None if the kernel is precomputed) and their coefficients α
-    center_indices_ : which of the rows given to ``fit`` they are: not those held out, nor those of weight 0
+    center_indices_ : which of the rows given to ``fit`` they are: not those held out, nor those of
+        weight 0
     held_out_ : with ``centers``, which of the rows given to ``fit`` were held out
     regularization_ : the λ used
     spreads_ : what columns were divided by before the kernel; None where they are taken as they are
     eigenvalues_ : the leading eigenvalues of K_S/s (empty after a direct solution)
-    facts_ : what was chosen and measured, among others ``norm``: the RKHS norm of f, and ``leave_one_out_error``
+    facts_ : what was chosen and measured, among others ``norm``: the RKHS norm of f, and
+        ``leave_one_out_error``
 
     Examples
     --------
@@ -82,15 +94,19 @@ class EigenProRegressor(MultiOutputMixin, RegressorMixin, KernelMachine):
     def fit(self, X: Any, y: Any, sample_weight: npt.ArrayLike | None = None) -> Self:
         """Fit to rows ``X`` (n, d) and targets ``y`` (n,) or (n, t), arrays or torch tensors.
 
-        With ``sample_weight`` w the loss is Σ w_i‖f(x_i) − y_i‖²/Σw, and no claim about the training rows is made.
+        With ``sample_weight`` w the loss is Σ w_i‖f(x_i) − y_i‖²/Σw, and no claim about the
+        training rows is made.
         """
         X, Y, labels = self._read(X, y, reset=True)
         self._fit(X, Y, sample_weight, labels=labels)
         self.coef_ = self.coef_ if np.asarray(as_array(y)).ndim == 2 else self.coef_[:, 0]
         return self
 
-    def fit_file(self, path: Any, target: str | Sequence[str], *, features: Sequence[str] | None = None) -> Self:
-        """Fit to a Parquet file that need not fit into memory: columns of numbers, all but the target's unless named.
+    def fit_file(
+        self, path: Any, target: str | Sequence[str], *, features: Sequence[str] | None = None
+    ) -> Self:
+        """Fit to a Parquet file that need not fit into memory: columns of numbers, all but the
+        target's unless named.
 
         Needs ``centers=``, the number of random rows that f is built on.
         """
@@ -113,7 +129,12 @@ class EigenProRegressor(MultiOutputMixin, RegressorMixin, KernelMachine):
             self._check_bound("y_bound", self.y_bound, np.linalg.norm(Y, axis=1))
         return X, Y, False
 
-    def _more_facts(self, facts: dict[str, Any], values: Array | None, Y: Array | None) -> dict[str, Any]:  # noqa: ARG002
+    def _more_facts(
+        self,
+        facts: dict[str, Any],  # noqa: ARG002
+        values: Array | None,  # noqa: ARG002
+        Y: Array | None,  # noqa: ARG002
+    ) -> dict[str, Any]:
         return {"y_bound": self.y_bound}
 
     def _describe(self) -> Parts | Around:
@@ -141,18 +162,27 @@ class EigenProClassifier(ClassifierMixin, KernelMachine):
     Record = KernelClassificationRecord
 
     def fit(self, X: Any, y: Any, sample_weight: npt.ArrayLike | None = None) -> Self:
-        """Fit to rows ``X`` (n, d) and labels ``y`` (n,), of two or more classes; ``sample_weight`` as in regression."""
+        """Fit to rows ``X`` (n, d) and labels ``y`` (n,), of two or more classes;
+        ``sample_weight`` as in regression.
+        """
         X, Y, labels = self._read(X, y, reset=True)
         self._fit(X, Y, sample_weight, labels=labels)
         return self
 
     def fit_file(self, path: Any, target: str, *, features: Sequence[str] | None = None) -> Self:
-        """Fit to a Parquet file that need not fit into memory; as `EigenProRegressor.fit_file`, the target holds labels."""
+        """Fit to a Parquet file that need not fit into memory; as `EigenProRegressor.fit_file`,
+        the target holds labels.
+        """
         self._needs_centers()
         self.classes_ = label_values(path, target)
         if len(self.classes_) < 2:
-            raise ValueError(f"{path}, column {target!r} holds one class only: classification needs at least two")
-        stream, self.spreads_ = ParquetRows(path, target, features=features, classes=self.classes_), None
+            raise ValueError(
+                f"{path}, column {target!r} holds one class only: classification needs at least two"
+            )
+        stream, self.spreads_ = (
+            ParquetRows(path, target, features=features, classes=self.classes_),
+            None,
+        )
         self._take_names(stream)
         self._fit_stream(stream, labels=True)
         return self
@@ -165,7 +195,9 @@ class EigenProClassifier(ClassifierMixin, KernelMachine):
     def predict(self, X: Any) -> np.ndarray:
         """The class with the largest score."""
         scores = as_array(self.decision_function(X))
-        return self.classes_[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)]
+        return self.classes_[
+            (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
+        ]
 
     def _read(self, X: Any, y: Any, *, reset: bool) -> tuple[Any, Array, bool]:
         X, y = self._checked(X, y=y, reset=reset)
@@ -180,13 +212,18 @@ class EigenProClassifier(ClassifierMixin, KernelMachine):
         Y = np.where(codes[:, None] == np.arange(len(classes)), 1.0, -1.0)
         return X, Y[:, 1:] if len(classes) == 2 else Y, True
 
-    def _more_facts(self, facts: dict[str, Any], values: Array | None, Y: Array | None) -> dict[str, Any]:
+    def _more_facts(
+        self, facts: dict[str, Any], values: Array | None, Y: Array | None
+    ) -> dict[str, Any]:
         """The classes, and the share of rows with y·f(x) ≤ ρ, f(x) known up to an error."""
         found: dict[str, Any] = {"classes": len(self.classes_)}
         error = facts.get("value_error")
         if len(self.classes_) > 2 or values is None or Y is None or error is None:
             return found
-        return found | {"margin_at": MARGIN, "margin_error": float((Y[:, 0] * values[:, 0] <= MARGIN + error).mean())}
+        return found | {
+            "margin_at": MARGIN,
+            "margin_error": float((Y[:, 0] * values[:, 0] <= MARGIN + error).mean()),
+        }
 
     def _describe(self) -> Parts | Around:
         return self._described()

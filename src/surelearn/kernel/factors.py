@@ -1,14 +1,16 @@
-"""Approximate inverses of H = Σ_i k_Z(x_i)·k_Z(x_i)ᵀ + nλK_ZZ, the matrix of least squares on p centers Z.
+"""Approximate inverses of H = Σ_i k_Z(x_i)·k_Z(x_i)ᵀ + nλK_ZZ, the matrix of least squares on p
+centers Z.
 
-With K_ZZ = LLᵀ, f = Σ α_j k(z_j, ·) has coordinates Lᵀα in which ‖f‖ is the plain norm, and H becomes n(C + λI), C the mean
-of w·wᵀ over the rows, w = L⁻¹k_Z(x). `Sampled` estimates C on random rows. Falkon takes the centers themselves for them:
-w is largest there, C is too large in the many small directions, and three times as many passes are needed in our trials. A
-small weight on the centers helps all the same, since it keeps the estimate of few rows from being too small anywhere.
+With K_ZZ = LLᵀ, f = Σ α_j k(z_j, ·) has coordinates Lᵀα in which ‖f‖ is the plain norm, and H
+becomes n(C + λI), C the mean of w·wᵀ over the rows, w = L⁻¹k_Z(x). `Sampled` estimates C on random
+rows. Falkon takes the centers themselves for them: w is largest there, C is too large in the many
+small directions, and three times as many passes are needed in our trials. A small weight on the
+centers helps all the same, since it keeps the estimate of few rows from being too small anywhere.
 
 Centers whose k(z, ·) lies in the span of those before, to rounding, take no part in the directions.
 
-Both triangles, L and the factor of C + λI, share the memory of one p × p matrix. Where that does not fit, `Leading` flattens
-the q largest eigendirections of K_ZZ as EigenPro does.
+Both triangles, L and the factor of C + λI, share the memory of one p × p matrix. Where that does
+not fit, `Leading` flattens the q largest eigendirections of K_ZZ as EigenPro does.
 """
 
 from __future__ import annotations
@@ -24,18 +26,24 @@ if TYPE_CHECKING:
     import torch
 
 BLOCK = 1024
-_FLOOR = 1000.0  # units of rounding added to the diagonal of K_ZZ, lest rounding make it indefinite or fill directions
+# units of rounding added to the diagonal of K_ZZ, lest rounding make it indefinite or fill
+# directions
+_FLOOR = 1000.0
 _OWN = 0.15  # weight of the centers beside as many sampled rows
 
 
 class Triangle:
-    """A lower triangle in the lower half of a square matrix; its diagonal blocks are apart, so that the rest is free."""
+    """A lower triangle in the lower half of a square matrix; its diagonal blocks are apart, so
+    that the rest is free.
+    """
 
     def __init__(self, store: torch.Tensor, diagonal: list[torch.Tensor]) -> None:
         self._store, self.diagonal, self._cuts = store, diagonal, cuts(len(store))
 
     def factor(self, floor: float) -> None:
-        """L in place of A = LLᵀ; a block that rounding made indefinite gets ``floor``, or ten times as much, and so on."""
+        """L in place of A = LLᵀ; a block that rounding made indefinite gets ``floor``, or ten
+        times as much, and so on.
+        """
         import torch
 
         A = self._store
@@ -43,7 +51,9 @@ class Triangle:
             left, below = A[a:b, :a], A[b:, a:b]
             self.diagonal[i] = _cholesky(self.diagonal[i].addmm_(left, left.T, alpha=-1.0), floor)
             below.addmm_(A[b:, :a], left.T, alpha=-1.0)
-            below.copy_(torch.linalg.solve_triangular(self.diagonal[i].T, below, upper=True, left=False))
+            below.copy_(
+                torch.linalg.solve_triangular(self.diagonal[i].T, below, upper=True, left=False)
+            )
 
     def forward(self, B: torch.Tensor) -> torch.Tensor:
         """L⁻¹B."""
@@ -78,7 +88,14 @@ class Sampled:
     piece : bytes of a kernel block
     """
 
-    def __init__(self, evaluator: Evaluator, rows: torch.Tensor, everything: bool, penalty: float, piece: float) -> None:
+    def __init__(
+        self,
+        evaluator: Evaluator,
+        rows: torch.Tensor,
+        everything: bool,
+        penalty: float,
+        piece: float,
+    ) -> None:
         import torch
 
         evaluator = copy.copy(evaluator)
@@ -118,7 +135,9 @@ class Sampled:
         blocks = []
         for (a, b), lower in zip(cuts(len(A)), self._root.diagonal, strict=True):
             upper = lower.T
-            A[a:b, :a] = weight * (upper @ A[:a, a:b].T + A[a:b, b:] @ A[:a, b:].T) if weight else 0.0
+            A[a:b, :a] = (
+                weight * (upper @ A[:a, a:b].T + A[a:b, b:] @ A[:a, b:].T) if weight else 0.0
+            )
             blocks.append(weight * (upper @ upper.T + A[a:b, b:] @ A[a:b, b:].T))
         return Triangle(A, blocks)
 
@@ -136,7 +155,8 @@ class Sampled:
 
 
 class Leading:
-    """H⁻¹, up to factors, on the span of q leading eigenvectors of K_ZZ and beside it: O(pq) memory.
+    """H⁻¹, up to factors, on the span of q leading eigenvectors of K_ZZ and beside it: O(pq)
+    memory.
 
     Parameters
     ----------
@@ -145,18 +165,29 @@ class Leading:
     rng : draws the subspace
     """
 
-    def __init__(self, evaluator: Evaluator, size: int, penalty: float, piece: float, rng: np.random.RandomState) -> None:
+    def __init__(
+        self,
+        evaluator: Evaluator,
+        size: int,
+        penalty: float,
+        piece: float,
+        rng: np.random.RandomState,
+    ) -> None:
         import torch
 
         points = evaluator.points
         p = len(points)
-        basis = torch.from_numpy(rng.standard_normal((p, min(p, size + 10)))).to(evaluator.device, evaluator.dtype)
+        basis = torch.from_numpy(rng.standard_normal((p, min(p, size + 10)))).to(
+            evaluator.device, evaluator.dtype
+        )
         for _ in range(2):
             basis = torch.linalg.qr(evaluator.times(points, points, basis, piece))[0]
         inner = basis.T.double() @ evaluator.times(points, points, basis, piece).double()
         values, vectors = torch.linalg.eigh((inner + inner.T) / 2)
         self._basis = basis @ vectors.to(basis)
-        values = values.clamp(min=torch.finfo(basis.dtype).eps ** 0.5 * float(values[-1].clamp(min=1e-300)))
+        values = values.clamp(
+            min=torch.finfo(basis.dtype).eps ** 0.5 * float(values[-1].clamp(min=1e-300))
+        )
         self._weights = (1.0 / (values**2 / p + penalty * values)).to(basis)[:, None]
         self._weights /= self._weights.max()
 

@@ -1,4 +1,6 @@
-"""From rows to coefficients: which solver, on which device, until when, and what is measured of the result."""
+"""From rows to coefficients: which solver, on which device, until when, and what is measured of
+the result.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,8 @@ if TYPE_CHECKING:
 
 Array = npt.NDArray[np.float64]
 DIRECT_ROWS = 2000  # up to so many rows "auto" solves directly
-_GROWTH = 1e6  # with a penalty the rows cannot contradict each other, and a residual may grow for a while
+# with a penalty the rows cannot contradict each other, and a residual may grow for a while
+_GROWTH = 1e6
 _JUDGED = 2000  # rows on which the residual is watched
 _PIECE = 2.0**28  # bytes of a kernel block that is not kept
 _MATRICES = 4  # of as many rows and columns as there are rows, that a direct solution holds
@@ -36,8 +39,8 @@ _MATRICES = 4  # of as many rows and columns as there are rows, that a direct so
 class Options:
     """The learner's parameters of those names.
 
-    ``classify``: errors are wrong labels; ``exact``: measure in float64, with room for rounding; ``matrix_error``: how far a
-    kernel matrix that was given may be from one of a kernel.
+    ``classify``: errors are wrong labels; ``exact``: measure in float64, with room for rounding;
+    ``matrix_error``: how far a kernel matrix that was given may be from one of a kernel.
     """
 
     regularization: float
@@ -63,7 +66,8 @@ class Options:
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Rows to fit: X (n, d), an array or a tensor, targets (n, outputs), weights w_i > 0, and each row's number.
+    """Rows to fit: X (n, d), an array or a tensor, targets (n, outputs), weights w_i > 0, and each
+    row's number.
 
     Numbers are the columns of a precomputed kernel matrix that belong to the rows.
     """
@@ -78,7 +82,12 @@ class Rows:
 
     def take(self, which: np.ndarray) -> Rows:
         """Some of the rows."""
-        return Rows(self.X[which], self.Y[which], None if self.weights is None else self.weights[which], self.numbers[which])
+        return Rows(
+            self.X[which],
+            self.Y[which],
+            None if self.weights is None else self.weights[which],
+            self.numbers[which],
+        )
 
     @property
     def total(self) -> float:
@@ -90,7 +99,9 @@ class Rows:
         """√w_i as a column."""
         return np.ones((len(self), 1)) if self.weights is None else np.sqrt(self.weights)[:, None]
 
-    def evaluator(self, kernel: Kernel, device: str, dtype: str, *, weighted: bool = True) -> Evaluator:
+    def evaluator(
+        self, kernel: Kernel, device: str, dtype: str, *, weighted: bool = True
+    ) -> Evaluator:
         """The kernel on these rows, as W^½KW^½ unless told otherwise."""
         weights = self.weights if weighted else None
         return evaluator(kernel, self.X, device, dtype, weights=weights, numbers=self.numbers)
@@ -98,7 +109,9 @@ class Rows:
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """The rows fitted, their α and values f(x_i), (n, outputs) in the rows' order, and the facts."""
+    """The rows fitted, their α and values f(x_i), (n, outputs) in the rows' order, and the
+    facts.
+    """
 
     rows: Rows
     alpha: Array
@@ -108,7 +121,11 @@ class Fitted:
 
 
 def fit_rows(
-    kernel: Kernel, rows: Rows, options: Options, rng: np.random.RandomState, start: tuple[Any, Array] | None = None
+    kernel: Kernel,
+    rows: Rows,
+    options: Options,
+    rng: np.random.RandomState,
+    start: tuple[Any, Array] | None = None,
 ) -> Fitted:
     """Fit f to rows; ``start``: the numbers of rows and their α to begin with."""
     began, held = time.monotonic(), None
@@ -132,7 +149,9 @@ def fit_rows(
     alpha, values, eigenvalues, more = found
     alpha *= scale
     if values is None:
-        values, measured = _measure(kernel, rows, alpha, device, min(_PIECE, budget / 10), options, direct=direct)
+        values, measured = _measure(
+            kernel, rows, alpha, device, min(_PIECE, budget / 10), options, direct=direct
+        )
         more |= {name: getattr(value, "value", value) for name, value in measured.items()}
     else:
         values *= scale
@@ -144,22 +163,34 @@ def fit_rows(
 def measure_rows(
     kernel: Kernel, rows: Rows, held: Rows | None, alpha: Array, options: Options, *, direct: bool
 ) -> tuple[Array, dict[str, Any]]:
-    """f(x_i) of rows that were fitted, and the facts that α, these rows and those held out tell, measured again."""
+    """f(x_i) of rows that were fitted, and the facts that α, these rows and those held out
+    tell, measured again.
+    """
     import torch
 
     device = resolve_device(options.device)
     budget = default_budget(device) if options.memory_limit is None else float(options.memory_limit)
     scale = float(np.abs(rows.Y).max()) or 1.0
-    values, facts = _measure(kernel, rows, alpha, device, min(_PIECE, budget / 10), options, direct=direct)
-    facts |= {"n": len(rows), "regularization": options.regularization, "weighted": rows.weights is not None}
+    values, facts = _measure(
+        kernel, rows, alpha, device, min(_PIECE, budget / 10), options, direct=direct
+    )
+    facts |= {
+        "n": len(rows),
+        "regularization": options.regularization,
+        "weighted": rows.weights is not None,
+    }
     off = facts["value_error"]
     if direct:
-        found = _direct(kernel, rows, held, scale, device, budget, replace(options, solver="direct"))
+        found = _direct(
+            kernel, rows, held, scale, device, budget, replace(options, solver="direct")
+        )
         facts |= {} if found is None else found[3]
         if (left := facts["leave_one_out_error"]) is not None:
             made = rows.evaluator(kernel, device, "float64", weighted=False)
             most = float(made.diagonal(made.points).max())
-            facts["leave_one_out_error"] = Within(left, left * _inverse_error(len(rows), most, options.regularization))
+            facts["leave_one_out_error"] = Within(
+                left, left * _inverse_error(len(rows), most, options.regularization)
+            )
     else:
         facts |= {"solver": "eigenpro", "dtype": options.dtype, "leave_one_out_error": None}
         if held is not None:
@@ -169,12 +200,20 @@ def measure_rows(
             facts |= judge.facts(scale)
             if not options.classify:
                 facts["validation_error"] = _mean_square(facts["validation_error"], 1e-5 * scale)
-        if not options.exact:  # the iteration's own precision: how far it is from float64 says what another order moves
+        # the iteration's own precision: how far it is from float64 says what another order moves
+        if not options.exact:
             exactly = replace(options, exact=True)
-            careful, known = _measure(kernel, rows, alpha, device, min(_PIECE, budget / 10), exactly, direct=False)
-            off = known["value_error"] + 4 * float(np.linalg.norm(values - careful)) / math.sqrt(len(rows))
+            careful, known = _measure(
+                kernel, rows, alpha, device, min(_PIECE, budget / 10), exactly, direct=False
+            )
+            off = known["value_error"] + 4 * float(np.linalg.norm(values - careful)) / math.sqrt(
+                len(rows)
+            )
             norm = _norm(alpha, values)
-            moved = math.sqrt(norm**2 + math.sqrt(len(rows)) * off * float(np.linalg.norm(alpha))) - norm
+            moved = (
+                math.sqrt(norm**2 + math.sqrt(len(rows)) * off * float(np.linalg.norm(alpha)))
+                - norm
+            )
             facts |= {"norm": Within(norm, 1e-6 * norm + moved), "value_error": None}
     facts["training_risk"] = _mean_square(_risk(rows, values), off)
     return values, facts
@@ -196,13 +235,16 @@ def _norm(alpha: Array, values: Array) -> float:
 
 
 def _inverse_error(n: int, most: float, regularization: float) -> float:
-    """By what share other rounding may move a leave-one-out error: n·ε·(1 + max k(x, x)/λ), from 1e-6 to 0.001."""
+    """By what share other rounding may move a leave-one-out error: n·ε·(1 + max k(x, x)/λ),
+    from 1e-6 to 0.001.
+    """
     if regularization == 0:
         return 1e-3
     return min(1e-3, max(1e-6, n * float(np.finfo(float).eps) * (1 + most / regularization)))
 
 
-_Found = tuple[Array, Array | None, Array, dict[str, Any]]  # α, f(x_i) if known already, eigenvalues, facts
+# α, f(x_i) if known already, eigenvalues, facts
+_Found = tuple[Array, Array | None, Array, dict[str, Any]]
 
 
 def _beginning(rows: Rows, numbers: np.ndarray, alpha: Array) -> Array:
@@ -214,7 +256,13 @@ def _beginning(rows: Rows, numbers: np.ndarray, alpha: Array) -> Array:
 
 
 def _direct(
-    kernel: Kernel, rows: Rows, held: Rows | None, scale: float, device: str, budget: float, options: Options
+    kernel: Kernel,
+    rows: Rows,
+    held: Rows | None,
+    scale: float,
+    device: str,
+    budget: float,
+    options: Options,
 ) -> _Found | None:
     """The direct solution; None where it was not asked for and memory runs out."""
     import torch
@@ -230,15 +278,26 @@ def _direct(
             raise
         if options.solver == "auto":
             return None
-        raise MemoryError(f"solver='direct' holds {len(rows):,}² numbers, too many here: use solver='eigenpro'") from None
+        raise MemoryError(
+            f"solver='direct' holds {len(rows):,}² numbers, too many here: use solver='eigenpro'"
+        ) from None
     if found.rank <= 1 < len(rows):
         warnings.warn(
-            f"the kernel matrix of {len(rows)} rows has rank {found.rank}: f is a multiple of one function; check the"
-            " bandwidth and the columns",
+            f"the kernel matrix of {len(rows)} rows has rank {found.rank}: f is a multiple of one"
+            " function; check the bandwidth and the columns",
             stacklevel=5,
         )
-    left = None if found.left_out is None else float(found.left_out.square().sum()) / rows.total * scale**2
-    facts = {"solver": "direct", "dtype": "float64", "rank": found.rank, "leave_one_out_error": left}
+    left = (
+        None
+        if found.left_out is None
+        else float(found.left_out.square().sum()) / rows.total * scale**2
+    )
+    facts = {
+        "solver": "direct",
+        "dtype": "float64",
+        "rank": found.rank,
+        "leave_one_out_error": left,
+    }
     if held is not None:
         judge = _Judge(made, held, scale, options.classify, budget)
         judge.error(found.alpha)
@@ -280,13 +339,24 @@ def _iterate(
     judge = None if held is None else _Judge(made, held, scale, options.classify, budget)
     reason, done = _epochs(run, judge, options, scale, rng, began)
     if run.capped:
-        warnings.warn(f"step={options.step:g} would diverge on some blocks: a smaller one was taken there", stacklevel=4)
-    facts = {"solver": "eigenpro", "dtype": options.dtype, "epochs": done, "stopped": reason, "leave_one_out_error": None}
+        warnings.warn(
+            f"step={options.step:g} would diverge on some blocks: a smaller one was taken there",
+            stacklevel=4,
+        )
+    facts = {
+        "solver": "eigenpro",
+        "dtype": options.dtype,
+        "epochs": done,
+        "stopped": reason,
+        "leave_one_out_error": None,
+    }
     facts |= run.facts()
     if judge is not None:
         facts |= judge.facts(scale)
     eigenvalues = run.spectrum.eigenvalues[: run.directions + 1].copy()
-    values = None if options.exact else _in_order(run.apply(slice(0, len(rows))), order) / rows.roots
+    values = (
+        None if options.exact else _in_order(run.apply(slice(0, len(rows))), order) / rows.roots
+    )
     return rows.roots * _in_order(run.alpha, order), values, eigenvalues, facts
 
 
@@ -305,13 +375,24 @@ def _in_order(values: torch.Tensor, order: torch.Tensor) -> Array:
 
 
 def _epochs(
-    run: Iteration, judge: _Judge | None, options: Options, scale: float, rng: np.random.RandomState, began: float
+    run: Iteration,
+    judge: _Judge | None,
+    options: Options,
+    scale: float,
+    rng: np.random.RandomState,
+    began: float,
 ) -> tuple[str, int]:
-    """Epochs until the stopper says so; the best α is kept, and steps are damped where the residual grows.
+    """Epochs until the stopper says so; the best α is kept, and steps are damped where the residual
+    grows.
 
-    The residual is that of at least 2,000 rows: of the blocks that were met first, which all later ones have pulled at.
+    The residual is that of at least 2,000 rows: of the blocks that were met first, which all later
+    ones have pulled at.
     """
-    limit = None if options.time_limit is None else max(0.0, options.time_limit - (time.monotonic() - began))
+    limit = (
+        None
+        if options.time_limit is None
+        else max(0.0, options.time_limit - (time.monotonic() - began))
+    )
     stopper = Stopper(options.epochs, limit, None if judge is None else options.patience)
     began = time.monotonic()
     size = float(run.Y.double().square().sum(1).mean())
@@ -331,10 +412,17 @@ def _epochs(
         least = min(least, residual)
         reached = options.target is not None and error * unit <= options.target
         near = residual <= options.tol**2 * size
-        stopper.after(training=residual, validation=None if judge is None else error, converged=reached or near)
+        stopper.after(
+            training=residual,
+            validation=None if judge is None else error,
+            converged=reached or near,
+        )
         if options.verbose:
             left = (time.monotonic() - began) / stopper.done * (options.epochs - stopper.done)
-            line = f"epoch {stopper.done} of {options.epochs}: error {error * unit:.4g}, at most {left:.0f} s left"
+            line = (
+                f"epoch {stopper.done} of {options.epochs}: error {error * unit:.4g}, at most"
+                f" {left:.0f} s left"
+            )
             sys.stderr.write(line + "\n")
     if judge is not None or not run.penalty:
         run.alpha = best
@@ -344,7 +432,9 @@ def _epochs(
 class _Judge:
     """The error on validation rows: the share of wrong labels, or the mean squared error."""
 
-    def __init__(self, made: Evaluator, held: Rows, scale: float, classify: bool, budget: float) -> None:
+    def __init__(
+        self, made: Evaluator, held: Rows, scale: float, classify: bool, budget: float
+    ) -> None:
         import torch
 
         self._evaluator, self._rows, self._classify = made, made.rows(held.X), classify
@@ -359,7 +449,10 @@ class _Judge:
 
     def facts(self, scale: float) -> dict[str, Any]:
         """How many rows, and the least error."""
-        return {"validation_rows": len(self.targets), "validation_error": self.best * self.unit(scale)}
+        return {
+            "validation_rows": len(self.targets),
+            "validation_error": self.best * self.unit(scale),
+        }
 
     def error(self, alpha: torch.Tensor) -> float:
         """The error of α, and whether it is the best so far."""
@@ -377,19 +470,37 @@ class _Judge:
 
 
 def _measure(
-    kernel: Kernel, rows: Rows, alpha: Array, device: str, piece: float, options: Options, *, direct: bool
+    kernel: Kernel,
+    rows: Rows,
+    alpha: Array,
+    device: str,
+    piece: float,
+    options: Options,
+    *,
+    direct: bool,
 ) -> tuple[Array, dict[str, Any]]:
-    """f(x_i), ‖f‖, and for λ > 0 ‖∇F(f)‖ = (2/Σw)·√ρᵀKρ, ρ_i = w_i(f(x_i) − y_i) + λΣw·α_i; upper bounds in float64.
+    """f(x_i), ‖f‖, and for λ > 0 ‖∇F(f)‖ = (2/Σw)·√ρᵀKρ, ρ_i = w_i(f(x_i) − y_i) + λΣw·α_i; upper
+    bounds in float64.
 
-    A sum Σ_j k(x, x_j)c_j is off by at most E·‖c‖₁, E = an entry's error + (n + 2)·ε·max k(x, x); where ρ_i is off by r_i,
-    √ρᵀKρ is by at most √max k(x, x)·Σr_i.
+    A sum Σ_j k(x, x_j)c_j is off by at most E·‖c‖₁, E = an entry's error + (n + 2)·ε·max k(x, x);
+    where ρ_i is off by r_i, √ρᵀKρ is by at most √max k(x, x)·Σr_i.
     """
     import torch
 
-    made = rows.evaluator(kernel, device, "float64" if direct or options.exact else options.dtype, weighted=False)
-    points, penalty, eps = made.points, options.regularization * rows.total, torch.finfo(made.dtype).eps
+    made = rows.evaluator(
+        kernel, device, "float64" if direct or options.exact else options.dtype, weighted=False
+    )
+    points, penalty, eps = (
+        made.points,
+        options.regularization * rows.total,
+        torch.finfo(made.dtype).eps,
+    )
     most = float(made.diagonal(points).max())
-    off = (made.error() + options.matrix_error + (len(points) + 2) * eps * most) if options.exact or direct else 0.0
+    off = (
+        (made.error() + options.matrix_error + (len(points) + 2) * eps * most)
+        if options.exact or direct
+        else 0.0
+    )
     c = torch.from_numpy(alpha).to(made.device, made.dtype)
     values = made.times(points, points, c, piece)
     errors = off * c.abs().sum(0)
@@ -397,21 +508,28 @@ def _measure(
     facts: dict[str, Any] = {"norm": math.sqrt(float(squared)), "value_error": float(errors.max())}
     if penalty > 0:
         weights, targets = (
-            torch.from_numpy(np.require(part, requirements="W")).to(values) for part in (rows.roots**2, rows.Y)
+            torch.from_numpy(np.require(part, requirements="W")).to(values)
+            for part in (rows.roots**2, rows.Y)
         )
         rest = weights * (values - targets) + penalty * c
-        rounded = weights * errors + 4 * eps * (weights * (values.abs() + targets.abs()) + penalty * c.abs())
+        rounded = weights * errors + 4 * eps * (
+            weights * (values.abs() + targets.abs()) + penalty * c.abs()
+        )
         squared = (rest * made.times(points, points, rest, piece)).sum().clamp(min=0)
         squared = squared + off * rest.abs().sum(0).square().sum()
         further = math.sqrt(most) * float(rounded.sum(0).norm()) if off else 0.0
         slope = 2.0 / rows.total * (float(squared.sqrt()) + further)
-        facts["gradient_norm"] = Within(slope, 1e-6 * slope + 0.5 / rows.total * further)  # far from the worst case
+        # far from the worst case
+        facts["gradient_norm"] = Within(slope, 1e-6 * slope + 0.5 / rows.total * further)
     return values.cpu().double().numpy(), facts
 
 
 def _check_finite(values: torch.Tensor) -> None:
     if not bool(values.isfinite().all()):
-        raise ValueError("X has rows so large that the kernel overflows: scale the columns, or use dtype='float64'")
+        raise ValueError(
+            "X has rows so large that the kernel overflows: scale the columns, or use"
+            " dtype='float64'"
+        )
 
 
 def resolve_device(device: str) -> str:
@@ -419,16 +537,23 @@ def resolve_device(device: str) -> str:
     try:
         import torch
     except ModuleNotFoundError:
-        raise ModuleNotFoundError("EigenPro needs PyTorch: pip install 'surelearn[torch]'", name="torch") from None
+        raise ModuleNotFoundError(
+            "EigenPro needs PyTorch: pip install 'surelearn[torch]'", name="torch"
+        ) from None
 
     here = torch.cuda.is_available()
     if device == "cuda" and not here:
-        raise ValueError("device='cuda' needs a GPU and a PyTorch that is built for it, and there is none here: use 'auto'")
+        raise ValueError(
+            "device='cuda' needs a GPU and a PyTorch that is built for it, and there is none here:"
+            " use 'auto'"
+        )
     return device if device != "auto" else "cuda" if here else "cpu"
 
 
 def default_budget(device: str) -> float:
-    """Bytes that kernel blocks may take unless told: half of the memory, or most of what the device has free."""
+    """Bytes that kernel blocks may take unless told: half of the memory, or most of what the
+    device has free.
+    """
     if device == "cuda":
         import torch
 

@@ -14,9 +14,16 @@ _OURS = {*KERNELS.values(), Sum, Product}
 
 
 def sum_form(
-    made: Kernel, centers: Any, coefficients: Any, intercepts: Any = None, classes: int | None = None, *, votes: bool = False
+    made: Kernel,
+    centers: Any,
+    coefficients: Any,
+    intercepts: Any = None,
+    classes: int | None = None,
+    *,
+    votes: bool = False,
 ) -> Closed | Lacking:
-    """Σ_j c_jm·k(x, z_j) + b_m; a kernel of a class of the user's own may compute otherwise than the one it inherits from.
+    """Σ_j c_jm·k(x, z_j) + b_m; a kernel of a class of the user's own may compute otherwise than
+    the one it inherits from.
 
     Examples
     --------
@@ -28,4 +35,6 @@ def sum_form(
         return PRECOMPUTED
     if type(made) not in _OURS or replaced(made):
         return no_kernel(made)
-    return kernel_form(made.name, made.parameters(), centers, coefficients, intercepts, classes, votes=votes)
+    return kernel_form(
+        made.name, made.parameters(), centers, coefficients, intercepts, classes, votes=votes
+    )

@@ -1,9 +1,11 @@
-"""Reproducing kernels as the course defines them (Section 7, Example 7.7): one definition each for the whole project.
+"""Reproducing kernels as the course defines them (Section 7, Example 7.7): one definition each for
+the whole project.
 
-A kernel is frozen plain data, called on two arrays of rows: ``Gaussian(sigma=2.0)(X, Z)`` is the matrix k(x_i, z_j). The
-course's σ is not everyone's: it divides ‖x − z‖² itself, so that its Gaussian with σ = 2h² is the usual one of width h, and
-scikit-learn's ``gamma`` is 1/σ. Kernels add, multiply, and take positive weights: ``Gaussian(2.0) + 0.5 * Linear()`` is a
-kernel again, of `surelearn.kernel.composites`.
+A kernel is frozen plain data, called on two arrays of rows: ``Gaussian(sigma=2.0)(X, Z)`` is the
+matrix k(x_i, z_j). The course's σ is not everyone's: it divides ‖x − z‖² itself, so that its
+Gaussian with σ = 2h² is the usual one of width h, and scikit-learn's ``gamma`` is 1/σ. Kernels add,
+multiply, and take positive weights: ``Gaussian(2.0) + 0.5 * Linear()`` is a kernel again, of
+`surelearn.kernel.composites`.
 """
 
 from __future__ import annotations
@@ -20,8 +22,11 @@ from scipy.spatial.distance import cdist
 from surelearn import profiles
 from surelearn.kernel.composites import Kernel, Product, Sum
 
-UNBOUNDED = "a precomputed kernel is known at the rows fitted alone: nothing bounds k(x, x) at new ones"
-_CLOSE = 1e-4  # below this share of ‖x‖² + ‖z‖², ‖x‖² + ‖z‖² − 2⟨x, z⟩ has lost more than four digits
+UNBOUNDED = (
+    "a precomputed kernel is known at the rows fitted alone: nothing bounds k(x, x) at new ones"
+)
+# below this share of ‖x‖² + ‖z‖², ‖x‖² + ‖z‖² − 2⟨x, z⟩ has lost more than four digits
+_CLOSE = 1e-4
 
 
 @dataclass(frozen=True)
@@ -77,7 +82,8 @@ class Polynomial(Kernel):
 
 @dataclass(frozen=True)
 class Gaussian(Kernel):
-    """k(x, z) = exp(−‖x − z‖² / σ). The usual exp(−‖x − z‖²/2h²) has σ = 2h², scikit-learn's ``gamma`` is 1/σ.
+    """k(x, z) = exp(−‖x − z‖² / σ). The usual exp(−‖x − z‖²/2h²) has σ = 2h², scikit-learn's
+    ``gamma`` is 1/σ.
 
     Examples
     --------
@@ -119,7 +125,8 @@ class Gaussian(Kernel):
 
 @dataclass(frozen=True)
 class Laplace(Kernel):
-    """k(x, z) = exp(−‖x − z‖ / σ), with the Euclidean distance (scikit-learn's laplacian_kernel takes the ℓ₁ distance).
+    """k(x, z) = exp(−‖x − z‖ / σ), with the Euclidean distance (scikit-learn's laplacian_kernel
+    takes the ℓ₁ distance).
 
     Examples
     --------
@@ -154,7 +161,8 @@ class Laplace(Kernel):
 
 @dataclass(frozen=True)
 class Matern(Kernel):
-    """k(x, z) = p(t)·e^{−t} with t = √(2ν)·‖x − z‖/σ and p = 1 + t for ν = 3/2, 1 + t + t²/3 for ν = 5/2; σ is a length.
+    """k(x, z) = p(t)·e^{−t} with t = √(2ν)·‖x − z‖/σ and p = 1 + t for ν = 3/2, 1 + t + t²/3 for ν
+    = 5/2; σ is a length.
 
     Examples
     --------
@@ -192,9 +200,11 @@ class Matern(Kernel):
 
 @dataclass(frozen=True)
 class Precomputed(Kernel):
-    """Rows are rows of a kernel matrix, as scikit-learn has it: fit on k(X, X), (n, n), and predict from k(test, X), (m, n).
+    """Rows are rows of a kernel matrix, as scikit-learn has it: fit on k(X, X), (n, n), and predict
+    from k(test, X), (m, n).
 
-    A row holds its values at the training rows alone: ``Z`` is all of them, in their order, or the numbers of some.
+    A row holds its values at the training rows alone: ``Z`` is all of them, in their order, or the
+    numbers of some.
 
     Examples
     --------
@@ -210,13 +220,16 @@ class Precomputed(Kernel):
     saved_as = "precomputed-kernel/1"
 
     def __call__(self, X: Any, Z: Any) -> np.ndarray:
-        """X itself, where Z is the whole matrix of the training rows, or the columns that it numbers."""
+        """X itself, where Z is the whole matrix of the training rows, or the columns that it
+        numbers.
+        """
         if Z.ndim == 1:
             return _array(X[:, Z])
         if Z.shape[0] != Z.shape[1] or X.shape[1] != Z.shape[0]:
             raise ValueError(
-                f"a precomputed kernel is known at all {Z.shape[1]} training rows together, not at a selection of"
-                f" {Z.shape[0]}: give X of shape (m, n), n the rows fitted, to a learner that keeps them all"
+                f"a precomputed kernel is known at all {Z.shape[1]} training rows together, not at"
+                f" a selection of {Z.shape[0]}: give X of shape (m, n), n the rows fitted, to a"
+                " learner that keeps them all"
             )
         return _array(X)
 
@@ -238,7 +251,10 @@ class Precomputed(Kernel):
     def diagonal(self, X: Any) -> np.ndarray:
         """The diagonal of the training rows' matrix."""
         if X.shape[0] != X.shape[1]:
-            raise ValueError(f"X must be the square matrix k(x_i, x_j) of the rows fitted, not of shape {X.shape}")
+            raise ValueError(
+                "X must be the square matrix k(x_i, x_j) of the rows fitted, not of shape"
+                f" {X.shape}"
+            )
         return np.array(X.diagonal(), dtype=float)
 
     def radius(self, x_bound: float | None) -> float | None:  # noqa: ARG002 - ‖x‖ is not known
@@ -246,7 +262,9 @@ class Precomputed(Kernel):
         return None
 
 
-KERNELS: dict[str, type[Kernel]] = {made.name: made for made in (Linear, Polynomial, Gaussian, Laplace, Matern, Precomputed)}
+KERNELS: dict[str, type[Kernel]] = {
+    made.name: made for made in (Linear, Polynomial, Gaussian, Laplace, Matern, Precomputed)
+}
 _COMPOSITES: dict[str, type[Kernel]] = {made.name: made for made in (Sum, Product)}
 
 
@@ -263,11 +281,15 @@ def kernel(which: str | Kernel, **parameters: Any) -> Kernel:
     if isinstance(which, Kernel):
         return which
     if not isinstance(which, str) or which not in KERNELS | _COMPOSITES:
-        raise ValueError(f"kernel must be one of {', '.join(KERNELS)} or a kernel object, not {which!r}")
+        raise ValueError(
+            f"kernel must be one of {', '.join(KERNELS)} or a kernel object, not {which!r}"
+        )
     made = (KERNELS | _COMPOSITES)[which]
     known = {name: value for name, value in parameters.items() if name in made.__dataclass_fields__}
     if "parts" in known:
-        known["parts"] = tuple(kernel(**part) if isinstance(part, Mapping) else part for part in known["parts"])
+        known["parts"] = tuple(
+            kernel(**part) if isinstance(part, Mapping) else part for part in known["parts"]
+        )
     return made(**known)
 
 
@@ -289,9 +311,11 @@ def squared_norms(X: Any) -> np.ndarray:
 
 
 def squared_distances(X: Any, Z: Any) -> np.ndarray:
-    """‖x_i − z_j‖², never negative, and accurate also for rows that are close together but far from the origin.
+    """‖x_i − z_j‖², never negative, and accurate also for rows that are close together but far from
+    the origin.
 
-    ‖x‖² + ‖z‖² − 2⟨x, z⟩ costs one matrix product but cancels where x ≈ z; those pairs are computed again from x − z.
+    ‖x‖² + ‖z‖² − 2⟨x, z⟩ costs one matrix product but cancels where x ≈ z; those pairs are computed
+    again from x − z.
 
     Examples
     --------
@@ -315,5 +339,9 @@ def squared_distances(X: Any, Z: Any) -> np.ndarray:
 
 
 def _positive(sigma: float) -> None:
-    if not (isinstance(sigma, (int, float, np.number)) and not isinstance(sigma, bool) and 0 < sigma < math.inf):
+    if not (
+        isinstance(sigma, (int, float, np.number))
+        and not isinstance(sigma, bool)
+        and 0 < sigma < math.inf
+    ):
         raise ValueError(f"sigma must be positive and finite, not {sigma!r}")

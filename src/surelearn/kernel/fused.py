@@ -1,9 +1,11 @@
 # pyright: reportInvalidTypeForm=false, reportIndexIssue=false
-"""Distance, kernel and product in one CUDA kernel (Triton), so that kernel values never travel through memory.
+"""Distance, kernel and product in one CUDA kernel (Triton), so that kernel values never travel
+through memory.
 
-Inner products are taken on tensor cores in float16: each float32 number is split into two, x = high + low, and three of the
-four products are summed in float32. What is left out is 2⁻²² of the product, the error is that of float32 and not of float16
-(`benchmarks/bench_eigenpro.py --precision` compares with float64). Triton comes with PyTorch's CUDA builds.
+Inner products are taken on tensor cores in float16: each float32 number is split into two, x = high
++ low, and three of the four products are summed in float32. What is left out is 2⁻²² of the
+product, the error is that of float32 and not of float16 (`benchmarks/bench_eigenpro.py --precision`
+compares with float64). Triton comes with PyTorch's CUDA builds.
 """
 
 from __future__ import annotations
@@ -22,18 +24,22 @@ tl: Any = importlib.import_module("triton.language") if _INSTALLED else None
 if TYPE_CHECKING:
     import torch
 
-_TILE, _DEPTH = 128, 64  # a program's square of the kernel matrix, and the columns it takes at a time
+# a program's square of the kernel matrix, and the columns it takes at a time
+_TILE, _DEPTH = 128, 64
 _PROGRAMS = 8 * 132  # fills an H200 several times over
 ROUNDING = 4.0  # how many times that of one float32 product a squared distance of copies can be off
 MOST_OUTPUTS = 64  # a program holds a tile of them
 _LARGEST = 6e4  # of a float16, nearly
-_SCALE = 1024.0  # rows are within ten lengths or so of the center: scaled so, their low parts are far from underflow
+# rows are within ten lengths or so of the center: scaled so, their low parts are far from underflow
+_SCALE = 1024.0
 UNIT = 2.0 / _SCALE**2
 
 
 @dataclass(frozen=True, eq=False)
 class Halves:
-    """Rows split into float16 parts, as factors on the left [high, high, low] and on the right [high, low, high]."""
+    """Rows split into float16 parts, as factors on the left [high, high, low] and on the right
+    [high, low, high].
+    """
 
     left: torch.Tensor
     right: torch.Tensor
@@ -51,7 +57,9 @@ def split(rows: torch.Tensor) -> Halves:
     high = scaled.half()
     low = (scaled - high).half()
     padding = high.new_zeros(len(rows), -3 * rows.shape[1] % _DEPTH)
-    left, right = (torch.cat((*parts, padding), 1) for parts in ((high, high, low), (high, low, high)))
+    left, right = (
+        torch.cat((*parts, padding), 1) for parts in ((high, high, low), (high, low, high))
+    )
     return Halves(left, right, rows.square().sum(1))
 
 
@@ -66,10 +74,17 @@ def available(rows: torch.Tensor, kernel: Kernel) -> bool:
     """Whether these rows and this kernel can be fused."""
     import torch
 
-    return triton is not None and rows.is_cuda and rows.dtype == torch.float32 and shape_of(kernel) is not None
+    return (
+        triton is not None
+        and rows.is_cuda
+        and rows.dtype == torch.float32
+        and shape_of(kernel) is not None
+    )
 
 
-def times(A: Halves, B: Halves, coefficients: torch.Tensor, kernel: Kernel, rounding: float) -> torch.Tensor:
+def times(
+    A: Halves, B: Halves, coefficients: torch.Tensor, kernel: Kernel, rounding: float
+) -> torch.Tensor:
     """Σ_j k(a_i, b_j)·c_j; squared distances up to ``rounding`` are 0."""
     n, m, outputs = len(A), len(B), coefficients.shape[1]
     tiles = triton.cdiv(n, _TILE)
@@ -114,13 +129,16 @@ if triton is not None:
         return (1.0 + t + t * t / 3.0) * tl.exp(-t)
 
     @triton.jit
-    def _twice_inner(A, B, i, j, n, m, unit, COLUMNS: tl.constexpr, DEPTH: tl.constexpr, TILE: tl.constexpr):
+    def _twice_inner(
+        A, B, i, j, n, m, unit, COLUMNS: tl.constexpr, DEPTH: tl.constexpr, TILE: tl.constexpr
+    ):
         k = tl.arange(0, DEPTH)
         a_at = A + (i % n)[:, None] * COLUMNS + k[None, :]
         b_at = B + (j % m)[None, :] * COLUMNS + k[:, None]
         inner = tl.zeros((TILE, TILE), dtype=tl.float32)
         for _ in range(0, COLUMNS, DEPTH):
-            inner += unit * tl.dot(tl.load(a_at), tl.load(b_at))  # a tensor core truncates its own sum: keep it short
+            # a tensor core truncates its own sum: keep it short
+            inner += unit * tl.dot(tl.load(a_at), tl.load(b_at))
             a_at += DEPTH
             b_at += DEPTH
         return inner
@@ -138,7 +156,9 @@ if triton is not None:
         for start in range(part * share, min((part + 1) * share, m), TILE):
             j = start + tl.arange(0, TILE)
             b2 = tl.load(B2 + j, mask=j < m, other=0.0)
-            values = _values(_twice_inner(A, B, i, j, n, m, unit, COLUMNS, DEPTH, TILE), a2, b2, rounding, SHAPE)
+            values = _values(
+                _twice_inner(A, B, i, j, n, m, unit, COLUMNS, DEPTH, TILE), a2, b2, rounding, SHAPE
+            )
             if WIDTH == 1:
                 c = tl.load(C + j, mask=j < m, other=0.0)
                 total += tl.sum(values * c[None, :], axis=1)[:, None]
@@ -162,7 +182,9 @@ if triton is not None:
         i = row.to(tl.int64) * TILE + tl.arange(0, TILE)
         j = column.to(tl.int64) * TILE + tl.arange(0, TILE)
         a2, b2 = tl.load(A2 + i, mask=i < n, other=0.0), tl.load(A2 + j, mask=j < n, other=0.0)
-        values = _values(_twice_inner(A, B, i, j, n, n, unit, COLUMNS, DEPTH, TILE), a2, b2, rounding, SHAPE)
+        values = _values(
+            _twice_inner(A, B, i, j, n, n, unit, COLUMNS, DEPTH, TILE), a2, b2, rounding, SHAPE
+        )
         values = tl.where(i[:, None] == j[None, :], 1.0, values)
         inside = (i[:, None] < n) & (j[None, :] <= i[:, None])
         tl.store(out + i[:, None] * n + j[None, :], values, mask=inside)

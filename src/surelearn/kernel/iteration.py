@@ -1,10 +1,12 @@
-"""The EigenPro iteration: gradient steps on blocks of rows, the leading eigendirections of a subsample flattened.
+"""The EigenPro iteration: gradient steps on blocks of rows, the leading eigendirections of a
+subsample flattened.
 
-Solves (K + cI)α = y, c = nλ. In the RKHS the preconditioner is P = I − Σ_{i≤q} (1 − τ_i)·e_i⊗e_i with the subsample's
-eigenfunctions e_i. A step on a block B with residual g is α_B ← α_B − h and α_S ← α_S + V·D·F_Bᵀh, F_B the e_i at the
-block's rows up to a factor. EigenPro 2 takes h = (η/m)·g. Unless a step size is given we take h = (H_B + εI)⁻¹g, H_B the
-preconditioned kernel matrix of the block: it fits the block nearly exactly, and as 0 ≤ H_B(H_B + εI)⁻¹ < I no step moves
-away from a solution, in the norm of P⁻¹, whatever the spectrum is.
+Solves (K + cI)α = y, c = nλ. In the RKHS the preconditioner is P = I − Σ_{i≤q} (1 − τ_i)·e_i⊗e_i
+with the subsample's eigenfunctions e_i. A step on a block B with residual g is α_B ← α_B − h and
+α_S ← α_S + V·D·F_Bᵀh, F_B the e_i at the block's rows up to a factor. EigenPro 2 takes h = (η/m)·g.
+Unless a step size is given we take h = (H_B + εI)⁻¹g, H_B the preconditioned kernel matrix of the
+block: it fits the block nearly exactly, and as 0 ≤ H_B(H_B + εI)⁻¹ < I no step moves away from a
+solution, in the norm of P⁻¹, whatever the spectrum is.
 """
 
 from __future__ import annotations
@@ -26,12 +28,14 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 _FLATTEST = {4: 1e-5, 8: 1e-9}  # the smallest τ that rounding allows, by bytes per number
 _TOGETHER = {"cuda": 32, "cpu": 1}  # blocks solved for in one go
-_MANY, _SUBSAMPLE, _BATCH = 50_000, (1000, 1500), (1000, 2000)  # s and m where memory allows, below and from so many rows
+# s and m where memory allows, below and from so many rows
+_MANY, _SUBSAMPLE, _BATCH = 50_000, (1000, 1500), (1000, 2000)
 _USED = 0.8  # of a batch's rows, by which q is chosen
 
 
 class Iteration:
-    """One run on prepared rows, whose first ``size`` are the subsample: they must be in random order.
+    """One run on prepared rows, whose first ``size`` are the subsample: they must be in random
+    order.
 
     Parameters
     ----------
@@ -55,12 +59,20 @@ class Iteration:
         step: float | None,
         budget: float,
     ) -> None:
-        self.evaluator, self.Y, self.penalty, self.step, self.budget = evaluator, Y, penalty, step, budget
+        self.evaluator, self.Y, self.penalty, self.step, self.budget = (
+            evaluator,
+            Y,
+            penalty,
+            step,
+            budget,
+        )
         n, item = len(Y), Y.element_size()
         self.size = min(n, size or _within(budget, _SUBSAMPLE[n >= _MANY], 8))
         self.batch_size = min(n, batch_size or _within(budget, _BATCH[n >= _MANY], item))
         self.alpha = Y.new_zeros(Y.shape)
-        self.gram = self._gram() if (n + self.batch_size + self.size) * n * item <= 0.8 * budget else None
+        self.gram = (
+            self._gram() if (n + self.batch_size + self.size) * n * item <= 0.8 * budget else None
+        )
         self._keep_factors = self.cached or n * self.batch_size * item <= 0.3 * budget
         self._factors: dict[int, torch.Tensor] = {}
         self.capped, self._damping = False, SHARE[item]
@@ -82,7 +94,8 @@ class Iteration:
             return None
 
     def _with_room(self, work: Callable[[], T]) -> T:
-        """What ``work`` returns; where memory runs out it is done again with less kept, then with blocks half as long.
+        """What ``work`` returns; where memory runs out it is done again with less kept, then with
+        blocks half as long.
 
         First what blocks are solved with is no longer kept, then the kernel matrix.
         """
@@ -127,7 +140,9 @@ class Iteration:
         self.spectrum = Spectrum(values / s, float(self.evaluator.diagonal(points).max()))
         self.directions = q = self._choose(directions, values)
         c = self.penalty
-        curvature = (n / s * values**2 + 2 * c * values + c**2) / np.maximum(values + c, np.finfo(float).tiny)
+        curvature = (n / s * values**2 + 2 * c * values + c**2) / np.maximum(
+            values + c, np.finfo(float).tiny
+        )
         flattened = curvature[q] / curvature[:q] if q else np.zeros(0)
         weights = torch.from_numpy((1.0 - flattened) / (values[:q] + c)).to(vectors)
         kept = vectors[:, :q]
@@ -141,16 +156,18 @@ class Iteration:
         self._weights = weights.to(self.Y.dtype)
 
     def _choose(self, directions: int | None, values: np.ndarray) -> int:
-        """q: as many as m needs (`Spectrum.directions`), where a quarter of the memory holds the eigenfunctions at all rows.
+        """q: as many as m needs (`Spectrum.directions`), where a quarter of the memory holds the
+        eigenfunctions at all rows.
 
-        At most a fifth of the subsample, of whose eigenvectors the later ones are not those of all rows, unless told; and
-        never more than have an eigenvalue above rounding, less one.
+        At most a fifth of the subsample, of whose eigenvectors the later ones are not those of all
+        rows, unless told; and never more than have an eigenvalue above rounding, less one.
         """
         usable = int((values > _FLATTEST[self.Y.element_size()] * values[0]).sum())
         if usable <= 1 and self.size > 1:
             warnings.warn(
-                f"the kernel matrix of {self.size} rows has {usable} eigenvalue(s) above rounding: there is no direction to"
-                " flatten, and the fit uses steps without preconditioner; check the bandwidth and the columns",
+                f"the kernel matrix of {self.size} rows has {usable} eigenvalue(s) above rounding:"
+                " there is no direction to flatten, and the fit uses steps without preconditioner;"
+                " check the bandwidth and the columns",
                 stacklevel=6,
             )
         held = int(self.budget / 4 / (len(self.Y) * self.Y.element_size()))
@@ -165,13 +182,17 @@ class Iteration:
     def preconditioned(self, rows: slice) -> tuple[torch.Tensor, torch.Tensor]:
         """K_BB + cI and H_B of a block."""
         own = self.evaluator.points[rows]
-        plain = self.evaluator.block(own, own) if self.gram is None else self.gram[rows, rows].clone()
+        plain = (
+            self.evaluator.block(own, own) if self.gram is None else self.gram[rows, rows].clone()
+        )
         plain.diagonal().add_(self.penalty)
         features = self._features[rows]
         return plain, plain - (features * self._weights) @ features.T
 
     def epoch(self, order: Iterable[int]) -> None:
-        """A step on every block in that order; where blocks must become shorter on the way, on all of those in turn."""
+        """A step on every block in that order; where blocks must become shorter on the way, on
+        all of those in turn.
+        """
         size = self.batch_size
         for index in order:
             self._with_room(partial(self._take_step, int(index)))
@@ -202,7 +223,9 @@ class Iteration:
         return rest.add_(self.alpha[rows], alpha=self.penalty) if self.penalty else rest
 
     def dampen(self) -> None:
-        """Take smaller steps from here on: rows contradict each other, and the blocks pull α about."""
+        """Take smaller steps from here on: rows contradict each other, and the blocks pull α
+        about.
+        """
         self._damping *= 10.0
         self.step = None if self.step is None else self.step / 10.0
         self._factors.clear()
@@ -219,7 +242,9 @@ class Iteration:
         return residual * factor if self.step is not None else solve_damped(factor, residual)
 
     def _factor(self, index: int) -> torch.Tensor:
-        """What a block's residual is multiplied by; kept, and prepared with other blocks', where memory allows."""
+        """What a block's residual is multiplied by; kept, and prepared with other blocks',
+        where memory allows.
+        """
         if index in self._factors:
             return self._factors[index]
         blocks = self.blocks()
@@ -227,8 +252,16 @@ class Iteration:
             made = {index: self._safe_step(self.preconditioned(blocks[index])[1])}
         else:
             size = _length(blocks[index])
-            alike = [i for i, rows in enumerate(blocks) if _length(rows) == size and i not in self._factors and i != index]
-            group = [index, *alike[: _TOGETHER[self.Y.device.type] - 1]] if self._keep_factors else [index]
+            alike = [
+                i
+                for i, rows in enumerate(blocks)
+                if _length(rows) == size and i not in self._factors and i != index
+            ]
+            group = (
+                [index, *alike[: _TOGETHER[self.Y.device.type] - 1]]
+                if self._keep_factors
+                else [index]
+            )
             made = dict(zip(group, self._solvers([blocks[i] for i in group]), strict=True))
         if self._keep_factors:
             self._factors |= made
@@ -250,7 +283,9 @@ class Iteration:
         return reduced.new_tensor(wanted if wanted * top <= 1.9 else 1.0 / top)
 
     def facts(self) -> dict[str, Any]:
-        """What was chosen, and the acceleration predicted and measured, on the last block if it is outside the subsample."""
+        """What was chosen, and the acceleration predicted and measured, on the last block if it
+        is outside the subsample.
+        """
         last, q, measured = self.blocks()[-1], self.directions, None
         if last.start >= self.size:
             top, flattened = (largest_eigenvalue(matrix) for matrix in self.preconditioned(last))
@@ -271,7 +306,9 @@ class Iteration:
 
 
 def largest_eigenvalue(matrix: torch.Tensor, iterations: int = 20) -> float:
-    """λ₁ of a positive semidefinite matrix by power iteration, from below and within a few percent."""
+    """λ₁ of a positive semidefinite matrix by power iteration, from below and within a few
+    percent.
+    """
     import torch
 
     start = torch.ones(len(matrix), 1, dtype=matrix.dtype, device=matrix.device)
@@ -285,7 +322,9 @@ def largest_eigenvalue(matrix: torch.Tensor, iterations: int = 20) -> float:
 
 
 def _within(budget: float, wanted: int, item: int) -> int:
-    """``wanted`` rows, or as many whose square matrices, four at a time, take a quarter of the memory; at least 100."""
+    """``wanted`` rows, or as many whose square matrices, four at a time, take a quarter of the
+    memory; at least 100.
+    """
     return min(wanted, max(100, int((budget / (16 * item)) ** 0.5)))
 
 

@@ -1,4 +1,5 @@
-"""Exact leave-one-out for kernel machines that were solved directly: every row left out, and what that changes elsewhere.
+"""Exact leave-one-out for kernel machines that were solved directly: every row left out, and what
+that changes elsewhere.
 
 With G = K + cI, c = nλ held fixed, α₋ᵢ = α − (G⁻¹)_{·i}·α_i/(G⁻¹)_ii: one inverse gives all n fits.
 """
@@ -48,7 +49,8 @@ class LeftOut:
 
 
 def left_out(learner: Any, points: Any) -> LeftOut | None:
-    """Every fit of a fitted EigenPro learner without one row, at ``points``; None where there is no closed form.
+    """Every fit of a fitted EigenPro learner without one row, at ``points``; None where there is no
+    closed form.
 
     It needs a direct solution, no singular kernel matrix, and at most 5,000 rows.
 
@@ -79,7 +81,12 @@ def has_closed_fits(learner: Any) -> bool:
     if learner.centers_ is None:
         return False
     facts, n = learner.facts_, len(learner.centers_)
-    return facts["solver"] == "direct" and facts["leave_one_out_error"] is not None and n == facts["n"] and n <= MOST_ROWS
+    return (
+        facts["solver"] == "direct"
+        and facts["leave_one_out_error"] is not None
+        and n == facts["n"]
+        and n <= MOST_ROWS
+    )
 
 
 def kernel_of(learner: Any) -> Kernel:

@@ -1,4 +1,6 @@
-"""Linear regression by EigenPro: weights in R^d instead of a coefficient for each row (see `linear_iteration`)."""
+"""Linear regression by EigenPro: weights in R^d instead of a coefficient for each row (see
+`linear_iteration`).
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,8 @@ class LinearFormRecord(Record):
     outputs : targets of a row
     regularization : λ
     free_intercept : whether b was fitted, which the penalty does not count
-    relative : whether the penalty, ``norm`` and ``gradient_norm`` are of columns divided by their spread on the rows
+    relative : whether the penalty, ``norm`` and ``gradient_norm`` are of columns divided by their
+        spread on the rows
     dtype : the precision of the rows and of the steps
     norm, training_risk : ‖w‖ and the mean squared error, in float64
     gradient_norm : ‖∇F(w)‖, F minimized over b, and what rounding can add
@@ -68,25 +71,33 @@ class LinearFormRecord(Record):
         """The distance to the minimizer, and why the risk is not claimed."""
         units = ["columns are in units of their spread on these rows"] if self.relative else []
         write_distance(writer, self.regularization, assumptions=units)
-        writer.lacks("risk", "this learner asks for no bounds on ‖x‖ and |y|: EigenProRegressor(kernel='linear') does")
+        writer.lacks(
+            "risk",
+            "this learner asks for no bounds on ‖x‖ and |y|: EigenProRegressor(kernel='linear')"
+            " does",
+        )
 
 
 class LinearEigenProRegressor(MultiOutputMixin, RegressorMixin, Learner):
     """Linear regression, (1/n)·Σ‖⟨w, x_i⟩ + b − y_i‖² + λ‖w‖², by EigenPro steps on w.
 
-    Without b, `EigenProRegressor` with the linear kernel has the same minimizer; this form costs O(d) memory beside the
-    rows. With λ = 0 and many minimizers it tends to the shortest one.
+    Without b, `EigenProRegressor` with the linear kernel has the same minimizer; this form costs
+    O(d) memory beside the rows. With λ = 0 and many minimizers it tends to the shortest one.
 
     Parameters
     ----------
-    regularization : λ ≥ 0 beside the *mean* squared loss. None is 10/n of the weights of columns divided by their spread
-        (`column_spreads`), λ·Σ(s_j·w_j)², so that columns of any size may be mixed; without an intercept it is 0
+    regularization : λ ≥ 0 beside the *mean* squared loss. None is 10/n of the weights of columns
+        divided by their spread (`column_spreads`), λ·Σ(s_j·w_j)², so that columns of any size may
+        be mixed; without an intercept it is 0
     fit_intercept : whether to add b, by centering rows and targets; it is not penalized
-    subsample, directions : s rows whose covariance gives the q directions that are flattened; None chooses: 2,000 rows and
-        every direction above rounding, or a tenth of s where that is not all rows
-    batch_size : m rows per step at first, more where the rows contradict each other; None takes the critical batch size
+    subsample, directions : s rows whose covariance gives the q directions that are flattened; None
+        chooses: 2,000 rows and every direction above rounding, or a tenth of s where that is not
+        all rows
+    batch_size : m rows per step at first, more where the rows contradict each other; None takes the
+        critical batch size
     step : η, made smaller where it would diverge; None takes the largest safe step of each block
-    epochs, tol : stop after so many passes, or when the gradient (in the norm of P) is ``tol`` of that at w = 0
+    epochs, tol : stop after so many passes, or when the gradient (in the norm of P) is ``tol`` of
+        that at w = 0
     delta : the failure probability of each claim
 
     Attributes
@@ -136,7 +147,9 @@ class LinearEigenProRegressor(MultiOutputMixin, RegressorMixin, Learner):
         self.delta = delta
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Fit to rows ``X`` (n, d), in their float32 or float64, and targets ``y`` (n,) or (n, t)."""
+        """Fit to rows ``X`` (n, d), in their float32 or float64, and targets ``y`` (n,) or (n,
+        t).
+        """
         self._check()
         X, Y = self._read(X, y, reset=True)
         rng = check_random_state(self.random_state)
@@ -157,17 +170,30 @@ class LinearEigenProRegressor(MultiOutputMixin, RegressorMixin, Learner):
         first_batch = run.batch_size
         reason, self.epochs_ = minimize(run, self.epochs, self.tol, rng)
         if run.capped:
-            warnings.warn(f"step={self.step:g} would diverge on some blocks: a smaller one was taken there", stacklevel=2)
+            warnings.warn(
+                f"step={self.step:g} would diverge on some blocks: a smaller one was taken there",
+                stacklevel=2,
+            )
         with np.errstate(over="ignore"):
-            coef = np.ldexp(run.weights.astype(np.float64), powers[1] - powers[0]) / self.spreads_[:, None]
-            self.eigenvalues_ = np.ldexp(run.spectrum.eigenvalues[: run.directions + 1], 2 * powers[0])
+            coef = (
+                np.ldexp(run.weights.astype(np.float64), powers[1] - powers[0])
+                / self.spreads_[:, None]
+            )
+            self.eigenvalues_ = np.ldexp(
+                run.spectrum.eigenvalues[: run.directions + 1], 2 * powers[0]
+            )
         if not np.isfinite(coef).all():
             raise ValueError("the weights overflow, as X is so small beside y: scale the columns")
         constant = _mean(Y) - _mean(X) @ coef if self.fit_intercept else np.zeros(Y.shape[1])
         single = np.asarray(y).ndim == 1
         self.coef_ = coef[:, 0].copy() if single else np.ascontiguousarray(coef.T)
         self.intercept_ = float(constant[0]) if single else constant
-        self.facts_ = {"epochs": self.epochs_, "stopped": reason, "batch_size": first_batch, **_chosen(run, self.step)}
+        self.facts_ = {
+            "epochs": self.epochs_,
+            "stopped": reason,
+            "batch_size": first_batch,
+            **_chosen(run, self.step),
+        }
         measured = self._measured(X, Y, coef)
         self.facts_ |= {name: getattr(value, "value", value) for name, value in measured.items()}
         return self
@@ -185,7 +211,9 @@ class LinearEigenProRegressor(MultiOutputMixin, RegressorMixin, Learner):
         yield cls(random_state=0)
 
     def measure_again(self, X: Any, y: Any = None, sample_weight: Any = None) -> dict[str, Any]:
-        """The record's fields that the fitted model and the rows it was fitted on tell, measured again."""
+        """The record's fields that the fitted model and the rows it was fitted on tell,
+        measured again.
+        """
         if sample_weight is not None:
             raise ValueError("this learner takes no sample_weight")
         check_is_fitted(self)
@@ -203,22 +231,40 @@ class LinearEigenProRegressor(MultiOutputMixin, RegressorMixin, Learner):
         return float(self.regularization)
 
     def _solved(self, X: Array, Y: Doubles) -> tuple[Doubles, Array, Doubles]:
-        """What columns are divided by (1 where λ was stated), and rows and targets as they are solved."""
+        """What columns are divided by (1 where λ was stated), and rows and targets as they are
+        solved.
+        """
         spreads = column_spreads(X) if self._is_relative() else np.ones(X.shape[1])
         if not self.fit_intercept:
             return spreads, X, Y
         rows = X - _mean(X)
         return spreads, rows / spreads if self._is_relative() else rows, Y - _mean(Y)
 
-    def _measured(self, X: Array, Y: npt.NDArray[np.float64], coef: npt.NDArray[np.float64]) -> dict[str, Any]:
+    def _measured(
+        self, X: Array, Y: npt.NDArray[np.float64], coef: npt.NDArray[np.float64]
+    ) -> dict[str, Any]:
         (spreads, rows, targets), lam = self._solved(X, Y), self._penalty(len(X))
-        told = {"dtype": X.dtype.name, "free_intercept": bool(self.fit_intercept), "relative": self._is_relative()}
+        told = {
+            "dtype": X.dtype.name,
+            "free_intercept": bool(self.fit_intercept),
+            "relative": self._is_relative(),
+        }
         powers = _powers(rows, targets, lam)
-        return told | _measured(rows, targets, coef * spreads[:, None], lam, powers, bool(self.fit_intercept))
+        return told | _measured(
+            rows, targets, coef * spreads[:, None], lam, powers, bool(self.fit_intercept)
+        )
 
     def _read(self, X: Any, y: Any, *, reset: bool) -> tuple[Array, npt.NDArray[np.float64]]:
         """Checked rows and targets (n, outputs)."""
-        X, y = validate_data(self, X, y, multi_output=True, y_numeric=True, dtype=(np.float64, np.float32), reset=reset)
+        X, y = validate_data(
+            self,
+            X,
+            y,
+            multi_output=True,
+            y_numeric=True,
+            dtype=(np.float64, np.float32),
+            reset=reset,
+        )
         return X, np.asarray(y, dtype=np.float64).reshape(len(y), -1)
 
     def predict(self, X: Any) -> npt.NDArray[np.float64]:
@@ -230,8 +276,12 @@ class LinearEigenProRegressor(MultiOutputMixin, RegressorMixin, Learner):
     def _check(self) -> None:
         for name, least in (("subsample", 1), ("directions", 0), ("batch_size", 1), ("epochs", 1)):
             value = getattr(self, name)
-            if value is not None and (isinstance(value, bool) or value != int(value) or value < least):
-                raise ValueError(f"{name} must be a whole number of at least {least}, not {value!r}")
+            if value is not None and (
+                isinstance(value, bool) or value != int(value) or value < least
+            ):
+                raise ValueError(
+                    f"{name} must be a whole number of at least {least}, not {value!r}"
+                )
         if self.step is not None and not (math.isfinite(self.step) and self.step > 0):
             raise ValueError(f"step must be a finite number above 0 or None, not {self.step!r}")
         for name, value in (("regularization", self.regularization or 0.0), ("tol", self.tol)):
@@ -243,8 +293,14 @@ class LinearEigenProRegressor(MultiOutputMixin, RegressorMixin, Learner):
         if not self.facts_.get("relative"):
             return self._parts()
         inside = copy(self)
-        inside.regularization, inside.coef_ = self._penalty(self.facts_["n"]), self.coef_ * self.spreads_
-        inside.spreads_, inside.facts_ = np.ones(len(self.spreads_)), self.facts_ | {"relative": False}
+        inside.regularization, inside.coef_ = (
+            self._penalty(self.facts_["n"]),
+            self.coef_ * self.spreads_,
+        )
+        inside.spreads_, inside.facts_ = (
+            np.ones(len(self.spreads_)),
+            self.facts_ | {"relative": False},
+        )
         return around_spreads(inside, self.spreads_)
 
     def _parts(self) -> Parts:
@@ -308,9 +364,10 @@ def _measured(
 ) -> dict[str, Any]:
     """Norm, training risk, and ‖∇F‖ with what rounding can add, in float64 and the rows' own units.
 
-    Each of the sums of k products in Xw and Xᵀr is within k·eps times the lengths of its vectors; ``centered`` numbers are
-    each within 3 eps of their own size, and the residuals' mean, which b takes away, within n·eps of theirs. Rounding moves
-    what is measured again by far less than this worst case.
+    Each of the sums of k products in Xw and Xᵀr is within k·eps times the lengths of its vectors;
+    ``centered`` numbers are each within 3 eps of their own size, and the residuals' mean, which b
+    takes away, within n·eps of theirs. Rounding moves what is measured again by far less than this
+    worst case.
     """
     n, (x_power, y_power), eps = len(X), powers, float(np.finfo(float).eps)
     weights, scaled_lam = np.ldexp(coef, x_power - y_power), _times(lam, -2 * x_power)
@@ -322,8 +379,13 @@ def _measured(
     sums = (X.shape[1] + 2) * length * size
     if centered:
         sums = (X.shape[1] + 8) * length * size + 4 * float(np.linalg.norm(targets))
-    rounding = eps * (length * (sums + ((2 * n + 10) if centered else (n + 4)) * left) / n + 4 * scaled_lam * size)
-    slope, off = 2.0 * (float(np.linalg.norm(gradient)) + rounding), eps * (sums + 4 * float(np.linalg.norm(targets)))
+    rounding = eps * (
+        length * (sums + ((2 * n + 10) if centered else (n + 4)) * left) / n + 4 * scaled_lam * size
+    )
+    slope, off = (
+        2.0 * (float(np.linalg.norm(gradient)) + rounding),
+        eps * (sums + 4 * float(np.linalg.norm(targets))),
+    )
     risk = float((residual**2).sum(1).mean())
     return {
         "n": n,
@@ -331,6 +393,10 @@ def _measured(
         "outputs": Y.shape[1],
         "regularization": lam,
         "norm": _times(size, y_power - x_power),
-        "training_risk": Within(_times(risk, 2 * y_power), _times(1e-6 * risk + off * (2 * left + off) / n, 2 * y_power)),
-        "gradient_norm": Within(_times(slope, x_power + y_power), _times(1e-6 * slope + rounding / 2, x_power + y_power)),
+        "training_risk": Within(
+            _times(risk, 2 * y_power), _times(1e-6 * risk + off * (2 * left + off) / n, 2 * y_power)
+        ),
+        "gradient_norm": Within(
+            _times(slope, x_power + y_power), _times(1e-6 * slope + rounding / 2, x_power + y_power)
+        ),
     }

@@ -1,11 +1,12 @@
 """EigenPro steps on the weights of a linear model.
 
-Minimizes F(w) = (1/n)·Σ‖⟨w, x_i⟩ − y_i‖² + λ‖w‖². A step on a block B of m rows is w ← w − η·P·g with the preconditioner
-P = I − Σ_{i≤q} (1 − μ_{q+1}/μ_i)·e_i e_iᵀ, μ_i = λ_i + λ from the eigensystem of a subsample's covariance, and with
-g = X_Bᵀr/m + λw: *half* the gradient, as the EigenPro notes print it (line 6 of their algorithm lacks the 2 of H). With
-H_B = X_BᵀX_B/m + λI, η‖PH_B‖ < 2 suffices (the notes ask for 1); unless η is given it is 1/‖PH_B‖ for every block. Blocks
-that contradict each other pull w about near the minimum: then they are made larger, until a block is all rows, on which no
-such step increases √(gᵀPg).
+Minimizes F(w) = (1/n)·Σ‖⟨w, x_i⟩ − y_i‖² + λ‖w‖². A step on a block B of m rows is w ← w − η·P·g
+with the preconditioner P = I − Σ_{i≤q} (1 − μ_{q+1}/μ_i)·e_i e_iᵀ, μ_i = λ_i + λ from the
+eigensystem of a subsample's covariance, and with g = X_Bᵀr/m + λw: *half* the gradient, as the
+EigenPro notes print it (line 6 of their algorithm lacks the 2 of H). With H_B = X_BᵀX_B/m + λI,
+η‖PH_B‖ < 2 suffices (the notes ask for 1); unless η is given it is 1/‖PH_B‖ for every block. Blocks
+that contradict each other pull w about near the minimum: then they are made larger, until a block
+is all rows, on which no such step increases √(gᵀPg).
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from surelearn.kernel.spectrum import Spectrum, clean
 from surelearn.optim.stopping import Stopper
 
 Array = npt.NDArray[np.floating]
-_FLATTEST = {4: 1e-5, 8: 1e-12}  # the smallest λ_i/λ₁ that counts as a direction, by bytes per number
+# the smallest λ_i/λ₁ that counts as a direction, by bytes per number
+_FLATTEST = {4: 1e-5, 8: 1e-12}
 _SUBSAMPLE = 2000
 _LEAST_BATCH = 256
 _GROWTH = 4
@@ -55,10 +57,14 @@ class LinearIteration:
         self.capped, self._steps = False, dict[tuple[int, int], float]()
         self._precondition(directions)
         m = self.spectrum.critical_batch_size(self.directions)
-        self.batch_size = min(len(X), batch_size or (max(_LEAST_BATCH, math.ceil(m)) if m < len(X) else len(X)))
+        self.batch_size = min(
+            len(X), batch_size or (max(_LEAST_BATCH, math.ceil(m)) if m < len(X) else len(X))
+        )
 
     def _precondition(self, directions: int | None) -> None:
-        """E and 1 − μ_{q+1}/μ_i, and the spectrum that the blocks' Hessians have in the norm of P⁻¹."""
+        """E and 1 − μ_{q+1}/μ_i, and the spectrum that the blocks' Hessians have in the norm of
+        P⁻¹.
+        """
         own, wanted = self.X[: self.size], directions
         if wanted is None:
             wanted = self.size if self.size == len(self.X) else self.size // 10
@@ -68,7 +74,9 @@ class LinearIteration:
         curvature = values + self.regularization
         self._kept = vectors[:, :q].astype(self.X.dtype)
         self._shares = (1.0 - curvature[q] / curvature[:q])[:, None].astype(self.X.dtype)
-        beta = float(np.einsum("ij,ji->i", own, self.precondition(own.T)).max()) + self.regularization
+        beta = (
+            float(np.einsum("ij,ji->i", own, self.precondition(own.T)).max()) + self.regularization
+        )
         self.spectrum = Spectrum(curvature, beta)
 
     def precondition(self, V: Array) -> Array:
@@ -81,14 +89,21 @@ class LinearIteration:
         return [slice(start, min(start + m, n)) for start in range(0, n, m)]
 
     def half_gradient(self, rows: slice) -> Array:
-        """G of the rows of a block: X_Bᵀ(X_B w − y_B)/m + λw, for a shorter last block in proportion."""
+        """G of the rows of a block: X_Bᵀ(X_B w − y_B)/m + λw, for a shorter last block in
+        proportion.
+        """
         X, m = self.X[rows], self.batch_size
-        return X.T @ (X @ self.weights - self.Y[rows]) / m + len(X) / m * self.regularization * self.weights
+        return (
+            X.T @ (X @ self.weights - self.Y[rows]) / m
+            + len(X) / m * self.regularization * self.weights
+        )
 
     def full_gradient(self) -> tuple[Array, float]:
         """G of all rows, and √(gᵀPg)."""
         n = len(self.X)
-        gradient = sum((self.half_gradient(rows) for rows in self.blocks()), np.zeros_like(self.weights))
+        gradient = sum(
+            (self.half_gradient(rows) for rows in self.blocks()), np.zeros_like(self.weights)
+        )
         gradient *= self.batch_size / n
         squared = float((gradient * self.precondition(gradient)).sum(dtype=np.float64))
         return gradient, math.sqrt(max(0.0, squared)) if math.isfinite(squared) else math.inf
@@ -141,8 +156,11 @@ class LinearIteration:
         self._steps.clear()
 
 
-def covariance_eigensystem(X: Array, most: int) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """All min(s, d) eigenvalues of XᵀX/s, descending, and the leading orthonormal eigenvectors as columns, in float64.
+def covariance_eigensystem(
+    X: Array, most: int
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """All min(s, d) eigenvalues of XᵀX/s, descending, and the leading orthonormal eigenvectors as
+    columns, in float64.
 
     Examples
     --------
@@ -157,11 +175,13 @@ def covariance_eigensystem(X: Array, most: int) -> tuple[npt.NDArray[np.float64]
     return clean(values[::-1]), np.linalg.qr(rows.T @ left[:, ::-1][:, :most])[0]
 
 
-def minimize(run: LinearIteration, epochs: int, tol: float, rng: np.random.RandomState) -> tuple[str, int]:
+def minimize(
+    run: LinearIteration, epochs: int, tol: float, rng: np.random.RandomState
+) -> tuple[str, int]:
     """Epochs until √(gᵀPg) is ``tol`` of what it was at w = 0; why it stopped, and after how many.
 
-    The best weights are kept. An epoch that does not halve that number makes the blocks larger; one that doubles it is
-    taken back.
+    The best weights are kept. An epoch that does not halve that number makes the blocks larger; one
+    that doubles it is taken back.
     """
     stopper, n = Stopper(epochs, patience=_PATIENCE), len(run.X)
     gradient, size = run.full_gradient()

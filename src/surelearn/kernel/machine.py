@@ -1,4 +1,6 @@
-"""What the regressor and the classifier of `surelearn.kernel.eigenpro` share: parameters, fitting, scores."""
+"""What the regressor and the classifier of `surelearn.kernel.eigenpro` share: parameters,
+fitting, scores.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,14 @@ from sklearn.utils.validation import (
 from surelearn.base import WEIGHTED_CHECKS, Learner
 from surelearn.kernel.centres import CentreOptions, fit_centres, measure_centres
 from surelearn.kernel.choosing import choose_kernel, default_bandwidth, with_length
-from surelearn.kernel.fitting import Options, Rows, default_budget, fit_rows, measure_rows, resolve_device
+from surelearn.kernel.fitting import (
+    Options,
+    Rows,
+    default_budget,
+    fit_rows,
+    measure_rows,
+    resolve_device,
+)
 from surelearn.kernel.form import sum_form
 from surelearn.kernel.functions import Gaussian, Kernel, Laplace, Matern, Precomputed, kernel
 from surelearn.kernel.left_out import has_closed_fits, left_out
@@ -48,7 +57,9 @@ _LARGEST = 1e140  # of a target
 PENALTY = 0.1  # nλ where neither λ nor the kernel's length is stated
 _CHUNK = 20_000  # rows of a stream at a time
 _LOOKED_AT = 2000  # rows of a stream on which a kernel is chosen
-_NO_WEIGHTS = "sample_weight goes with centers=None: a model with fewer centers counts each row once"
+_NO_WEIGHTS = (
+    "sample_weight goes with centers=None: a model with fewer centers counts each row once"
+)
 
 
 class KernelMachine(Learner):
@@ -113,42 +124,78 @@ class KernelMachine(Learner):
 
     @classmethod
     def examples(cls) -> Iterator[Self]:
-        """Solved directly, by EigenPro and on fewer centers; with what each claim needs, and without."""
+        """Solved directly, by EigenPro and on fewer centers; with what each claim needs, and
+        without.
+        """
         yield cls(device="cpu")
         yield cls(bandwidth=1.0, regularization=0.1, y_bound=1.0, device="cpu")
-        yield cls("polynomial", degree=2, regularization=0.1, x_bound=1.0, y_bound=1.0, solver="eigenpro", device="cpu")
-        yield cls(bandwidth=1.0, solver="eigenpro", validation_fraction=0.25, random_state=0, device="cpu")
-        yield cls(bandwidth=1.0, regularization=0.01, centers=20, validation_fraction=0.25, random_state=0, device="cpu")
+        yield cls(
+            "polynomial",
+            degree=2,
+            regularization=0.1,
+            x_bound=1.0,
+            y_bound=1.0,
+            solver="eigenpro",
+            device="cpu",
+        )
+        yield cls(
+            bandwidth=1.0, solver="eigenpro", validation_fraction=0.25, random_state=0, device="cpu"
+        )
+        yield cls(
+            bandwidth=1.0,
+            regularization=0.01,
+            centers=20,
+            validation_fraction=0.25,
+            random_state=0,
+            device="cpu",
+        )
 
     @classmethod
     def checked(cls) -> Iterator[Self]:
-        """Solved directly, and by EigenPro in double precision, as the checks' tolerances ask for."""
+        """Solved directly, and by EigenPro in double precision, as the checks' tolerances ask
+        for.
+        """
         yield cls(regularization=1e-3, random_state=0, device="cpu")
-        yield cls(regularization=1e-3, solver="eigenpro", dtype="float64", random_state=0, device="cpu")
+        yield cls(
+            regularization=1e-3, solver="eigenpro", dtype="float64", random_state=0, device="cpu"
+        )
 
     def expected_failures(self) -> dict[str, str]:
-        """EigenPro stops at a tolerance, and not at the same point for a row of weight 2 as for two rows."""
+        """EigenPro stops at a tolerance, and not at the same point for a row of weight 2 as for
+        two rows.
+        """
         stops = self.solver == "eigenpro"
-        return {WEIGHTED_CHECKS[0]: "a stopped iteration is not equivalent to repeated rows"} if stops else {}
+        return (
+            {WEIGHTED_CHECKS[0]: "a stopped iteration is not equivalent to repeated rows"}
+            if stops
+            else {}
+        )
 
     @property
     def record_(self) -> Record:
-        """What happened in the fit; models of version 0.2 kept the kernel's parameters and x_bound beside their facts."""
+        """What happened in the fit; models of version 0.2 kept the kernel's parameters and
+        x_bound beside their facts.
+        """
         check_is_fitted(self, "facts_")
         told = {"x_bound": self.x_bound, "kernel_parameters": self.kernel_parameters_}
         return self.Record.read(told | self.facts_, strict=False)
 
     def measure_again(self, X: Any, y: Any = None, sample_weight: Any = None) -> dict[str, Any]:
-        """The record's fields that the fitted model and the rows it was fitted on tell, measured again."""
+        """The record's fields that the fitted model and the rows it was fitted on tell,
+        measured again.
+        """
         check_is_fitted(self, "coef_")
         X, Y, labels = self._read(X, y, reset=False)
         X = self.in_spreads(X)
         self._check()
         made = kernel(self.kernel_name_, **self.kernel_parameters_)
-        lam = float(getattr(self, "regularization_", self.facts_["regularization"]))  # version 0.2 had it in facts alone
+        # version 0.2 had it in facts alone
+        lam = float(getattr(self, "regularization_", self.facts_["regularization"]))
         alpha = self.coef_.reshape(len(self.coef_), -1)
         if self.center_indices_ is None:
-            found = self._measure_centres(made, ArrayRows(as_array(X), Y), alpha, lam, sample_weight, labels=labels)
+            found = self._measure_centres(
+                made, ArrayRows(as_array(X), Y), alpha, lam, sample_weight, labels=labels
+            )
             return found | self._told(made, X.shape[1], Y.shape[1])
         X, error, every = self._training_rows(X, Y, sample_weight)
         rows, held = self._apart(every)
@@ -160,11 +207,20 @@ class KernelMachine(Learner):
         return found | self._more_facts(found, values, rows.Y)
 
     def _measure_centres(
-        self, made: Kernel, stream: RowStream, alpha: Array, lam: float, sample_weight: Any, *, labels: bool
+        self,
+        made: Kernel,
+        stream: RowStream,
+        alpha: Array,
+        lam: float,
+        sample_weight: Any,
+        *,
+        labels: bool,
     ) -> dict[str, Any]:
         if sample_weight is not None:
             raise ValueError(_NO_WEIGHTS)
-        held = getattr(self, "held_out_", None if self.validation_fraction else np.zeros(0, dtype=np.int64))
+        held = getattr(
+            self, "held_out_", None if self.validation_fraction else np.zeros(0, dtype=np.int64)
+        )
         if held is None:
             raise ValueError("version 0.2 did not keep which rows were held out: fit again")
         self._check_rows(stream)
@@ -174,12 +230,18 @@ class KernelMachine(Learner):
         return found | self._more_facts(found, None, None)
 
     def _training_rows(self, X: Any, Y: Array, sample_weight: Any) -> tuple[Any, float, Rows]:
-        """Rows or the kernel matrix, how far that may be from one of a kernel, and the rows of positive weight."""
+        """Rows or the kernel matrix, how far that may be from one of a kernel, and the rows of
+        positive weight.
+        """
         error = 0.0
         if self._precomputed():
             X, error = _kernel_matrix(X)
         elif self.x_bound is not None:
-            self._check_bound("x_bound", self.x_bound, np.linalg.norm(as_array(X).astype(float, copy=False), axis=1))
+            self._check_bound(
+                "x_bound",
+                self.x_bound,
+                np.linalg.norm(as_array(X).astype(float, copy=False), axis=1),
+            )
         return X, error, _rows(X, Y, sample_weight)
 
     def _apart(self, every: Rows) -> tuple[Rows, Rows | None]:
@@ -196,16 +258,25 @@ class KernelMachine(Learner):
 
     def _told(self, made: Kernel, d: int, outputs: int) -> dict[str, Any]:
         """What the parameters and the kernel tell."""
-        found: dict[str, Any] = {"d": d, "outputs": outputs, "kernel": made.name, "kernel_parameters": made.parameters()}
+        found: dict[str, Any] = {
+            "d": d,
+            "outputs": outputs,
+            "kernel": made.name,
+            "kernel_parameters": made.parameters(),
+        }
         return found | {"tuned": self._tuned(), "x_bound": self.x_bound}
 
     def _options(self, lam: float, outputs: int, error: float, *, labels: bool) -> Options:
-        settings: dict[str, Any] = {n: getattr(self, n) for n in Options.__dataclass_fields__ if hasattr(self, n)}
+        settings: dict[str, Any] = {
+            n: getattr(self, n) for n in Options.__dataclass_fields__ if hasattr(self, n)
+        }
         settings["regularization"] = lam
         exact = lam > 0 or (labels and outputs == 1 and not self._tuned())
         return Options(**settings, classify=labels, exact=exact, matrix_error=error)
 
-    def _centre_options(self, centres: Any, lam: float, outputs: int, *, labels: bool) -> CentreOptions:
+    def _centre_options(
+        self, centres: Any, lam: float, outputs: int, *, labels: bool
+    ) -> CentreOptions:
         names = set(CentreOptions.__dataclass_fields__) & set(self.get_params())
         settings: dict[str, Any] = {name: getattr(self, name) for name in names}
         settings |= {"regularization": lam, "device": resolve_device(self.device)}
@@ -217,7 +288,8 @@ class KernelMachine(Learner):
         self._check()
         if np.abs(Y).max() > _LARGEST:
             raise ValueError(
-                f"y holds numbers up to {np.abs(Y).max():.3g}, whose squares are too large: give it in other units"
+                f"y holds numbers up to {np.abs(Y).max():.3g}, whose squares are too large: give it"
+                " in other units"
             )
         resolve_device(self.device)
         if not (self.warm_start and hasattr(self, "facts_")):
@@ -230,34 +302,59 @@ class KernelMachine(Learner):
             return
         rng = check_random_state(self.random_state)
         X, error, rows = self._training_rows(X, Y, sample_weight)
-        total = float(len(Y) if sample_weight is None else np.sum(np.asarray(sample_weight, dtype=float)))
+        total = float(
+            len(Y) if sample_weight is None else np.sum(np.asarray(sample_weight, dtype=float))
+        )
         made, lam = self._choose(rows, rng, total, labels=labels)
         options = self._options(lam, Y.shape[1], error, labels=labels)
         fitted = fit_rows(made, rows, options, rng, self._start(X, Y.shape[1]))
-        self.kernel_name_, self.kernel_parameters_, self.regularization_ = made.name, made.parameters(), lam
+        self.kernel_name_, self.kernel_parameters_, self.regularization_ = (
+            made.name,
+            made.parameters(),
+            lam,
+        )
         self.centers_ = None if isinstance(made, Precomputed) else as_array(fitted.rows.X)
         self.center_indices_, self.coef_ = fitted.rows.numbers, fitted.alpha
         self.eigenvalues_ = fitted.eigenvalues
         more = {"matrix_rows": len(X)} if self._precomputed() else {}
         more |= self._told(made, X.shape[1], Y.shape[1])
-        self._keep(fitted.facts | more | self._more_facts(fitted.facts, fitted.values, fitted.rows.Y))
+        self._keep(
+            fitted.facts | more | self._more_facts(fitted.facts, fitted.values, fitted.rows.Y)
+        )
 
     def _fit_stream(self, stream: RowStream, *, labels: bool) -> None:
         """Fit a model with fewer centers than rows, the rows read in passes."""
         self._check()
         rng = check_random_state(self.random_state)
-        some = stream.take(rng.permutation(stream.n)[:_LOOKED_AT] if stream.n > _LOOKED_AT else np.arange(stream.n))
+        some = stream.take(
+            rng.permutation(stream.n)[:_LOOKED_AT] if stream.n > _LOOKED_AT else np.arange(stream.n)
+        )
         made, lam = self._choose(_rows(*some, None), rng, float(stream.n), labels=labels)
         if isinstance(made, Precomputed):
-            raise ValueError("kernel='precomputed' has a row and a column for every row: give centers=None")
+            raise ValueError(
+                "kernel='precomputed' has a row and a column for every row: give centers=None"
+            )
         self._check_rows(stream)
         centres, start = self._centres(stream)
         if self.spreads_ is not None and not isinstance(centres, int):
-            centres = self.in_spreads(np.asarray(centres, dtype=float)) if start is None else centres
+            centres = (
+                self.in_spreads(np.asarray(centres, dtype=float)) if start is None else centres
+            )
         options = self._centre_options(centres, lam, stream.outputs, labels=labels)
-        fitted = fit_centres(made, stream, options, rng, alpha=start, progress=Said() if self.verbose else None)
-        self.centers_, self.coef_, self.center_indices_, self.held_out_ = fitted.centres, fitted.alpha, None, fitted.held
-        self.kernel_name_, self.kernel_parameters_, self.regularization_ = made.name, made.parameters(), lam
+        fitted = fit_centres(
+            made, stream, options, rng, alpha=start, progress=Said() if self.verbose else None
+        )
+        self.centers_, self.coef_, self.center_indices_, self.held_out_ = (
+            fitted.centres,
+            fitted.alpha,
+            None,
+            fitted.held,
+        )
+        self.kernel_name_, self.kernel_parameters_, self.regularization_ = (
+            made.name,
+            made.parameters(),
+            lam,
+        )
         self.eigenvalues_ = np.zeros(0)
         more = {"weighted": False, **self._told(made, stream.d, stream.outputs)}
         self._keep(fitted.facts | more | self._more_facts(fitted.facts, None, None))
@@ -265,15 +362,24 @@ class KernelMachine(Learner):
     def _check_rows(self, stream: RowStream) -> None:
         if self.x_bound is not None:
             for chunk in stream.chunks(_CHUNK):
-                self._check_bound("x_bound", self.x_bound, np.linalg.norm(chunk[0].astype(float, copy=False), axis=1))
+                self._check_bound(
+                    "x_bound",
+                    self.x_bound,
+                    np.linalg.norm(chunk[0].astype(float, copy=False), axis=1),
+                )
 
     def _needs_centers(self) -> None:
         if self.centers is None:
-            raise ValueError("a file is fitted with fewer centers than rows: give centers=, for example 5000")
+            raise ValueError(
+                "a file is fitted with fewer centers than rows: give centers=, for example 5000"
+            )
 
     def _take_names(self, stream: ParquetRows) -> None:
         """The names and number of the columns, for rows that come with names later."""
-        self.feature_names_in_, self.n_features_in_ = np.asarray(stream.features, dtype=object), stream.d
+        self.feature_names_in_, self.n_features_in_ = (
+            np.asarray(stream.features, dtype=object),
+            stream.d,
+        )
 
     def _centres(self, stream: RowStream) -> tuple[Any, Array | None]:
         """The number of centers or the centers themselves, and the α to start with."""
@@ -288,14 +394,21 @@ class KernelMachine(Learner):
         self.epochs_ = int(found["epochs"])
 
     def _start(self, X: Any, outputs: int) -> tuple[np.ndarray, Array] | None:
-        """The rows' numbers and α of the fit before, where it is to go on and had as many columns and outputs."""
+        """The rows' numbers and α of the fit before, where it is to go on and had as many
+        columns and outputs.
+        """
         numbers = getattr(self, "center_indices_", None)
         if not self.warm_start or numbers is None:
             return None
         alpha = self.coef_.reshape(len(self.coef_), -1)
         fits = alpha.shape[1] == outputs and len(X) > numbers.max()
-        if not fits or (self.centers_ is not None and not np.array_equal(as_array(X)[numbers], self.centers_)):
-            raise ValueError("warm_start=True goes on with the same rows (more may follow) and outputs: these are others")
+        if not fits or (
+            self.centers_ is not None and not np.array_equal(as_array(X)[numbers], self.centers_)
+        ):
+            raise ValueError(
+                "warm_start=True goes on with the same rows (more may follow) and outputs: these"
+                " are others"
+            )
         return numbers, alpha
 
     def _described(self) -> Parts | Around:
@@ -308,7 +421,11 @@ class KernelMachine(Learner):
 
     def _parts(self) -> Parts:
         facts, count = self.facts_, len(self.classes_) if hasattr(self, "classes_") else None
-        made = self.kernel if isinstance(self.kernel, Kernel) else kernel(self.kernel_name_, **self.kernel_parameters_)
+        made = (
+            self.kernel
+            if isinstance(self.kernel, Kernel)
+            else kernel(self.kernel_name_, **self.kernel_parameters_)
+        )
         objective = Objective(
             "squared",
             float(facts["regularization"]),
@@ -328,7 +445,9 @@ class KernelMachine(Learner):
     def _expansion(self) -> Expansion | Lacking:
         if self.centers_ is None:
             return Lacking("expansion", PRECOMPUTED.reason)
-        return Expansion(kernel(self.kernel_name_, **self.kernel_parameters_), self.centers_, self.facts_)
+        return Expansion(
+            kernel(self.kernel_name_, **self.kernel_parameters_), self.centers_, self.facts_
+        )
 
     def _without(self, X: Any, y: Any, points: Any, rows: Any = None) -> Without:  # noqa: ARG002 - it holds its rows
         fits = left_out(self, points)
@@ -347,26 +466,46 @@ class KernelMachine(Learner):
         """Checked rows, their targets (n, outputs), and whether these are labels."""
         raise NotImplementedError
 
-    def _more_facts(self, facts: dict[str, Any], values: Array | None, Y: Array | None) -> dict[str, Any]:
+    def _more_facts(
+        self, facts: dict[str, Any], values: Array | None, Y: Array | None
+    ) -> dict[str, Any]:
         """What else the record of this learner has, of the values f(x_i) where they are known."""
         raise NotImplementedError
 
     def _unfitted(self) -> tuple[Kernel, float | str | None]:
-        """The kernel as it was given, and its length: a number, "loo", or None where it is to be chosen."""
-        made = self.kernel if isinstance(self.kernel, Kernel) else kernel(self.kernel, degree=self.degree)
+        """The kernel as it was given, and its length: a number, "loo", or None where it is to
+        be chosen.
+        """
+        made = (
+            self.kernel
+            if isinstance(self.kernel, Kernel)
+            else kernel(self.kernel, degree=self.degree)
+        )
         return made, getattr(self.kernel, "bandwidth", self.bandwidth)
 
     def _tuned(self) -> bool:
-        """Whether the kernel or λ was chosen on the rows: by leave-one-out, or a bandwidth by their distances."""
+        """Whether the kernel or λ was chosen on the rows: by leave-one-out, or a bandwidth by
+        their distances.
+        """
         made, length = self._unfitted()
-        by_distances = isinstance(self.kernel, str) and isinstance(made, (Gaussian, Laplace, Matern)) and length is None
+        by_distances = (
+            isinstance(self.kernel, str)
+            and isinstance(made, (Gaussian, Laplace, Matern))
+            and length is None
+        )
         return by_distances or "loo" in (self.regularization, length)
 
     def _relative(self) -> bool:
-        """Whether columns are divided by their spread: neither the kernel's length, nor λ, nor a bound is stated."""
+        """Whether columns are divided by their spread: neither the kernel's length, nor λ, nor
+        a bound is stated.
+        """
         made, length = self._unfitted()
         unstated = length is None and self.regularization is None and self.x_bound is None
-        return unstated and isinstance(self.kernel, str) and isinstance(made, (Gaussian, Laplace, Matern))
+        return (
+            unstated
+            and isinstance(self.kernel, str)
+            and isinstance(made, (Gaussian, Laplace, Matern))
+        )
 
     def _spreads(self, X: Any, sample_weight: Any) -> Array | None:
         """What to divide the columns of training rows by; None where they are taken as they are."""
@@ -379,14 +518,18 @@ class KernelMachine(Learner):
         return column_spreads(as_array(X), weights)
 
     def in_spreads(self, X: Any) -> Any:
-        """Rows as the kernel is given them: each column divided by its spread on the training rows, or as it is."""
+        """Rows as the kernel is given them: each column divided by its spread on the training
+        rows, or as it is.
+        """
         if self.spreads_ is None:
             return X
         if _is_tensor(X):
             return X / X.new_tensor(self.spreads_)
         return (X / self.spreads_).astype(X.dtype, copy=False)
 
-    def _choose(self, rows: Rows, rng: np.random.RandomState, total: float, *, labels: bool) -> tuple[Kernel, float]:
+    def _choose(
+        self, rows: Rows, rng: np.random.RandomState, total: float, *, labels: bool
+    ) -> tuple[Kernel, float]:
         """The kernel, and λ for rows of this total weight."""
         made, length = self._unfitted()
         if self.centers is None and (length in (None, "loo") or self.regularization == "loo"):
@@ -397,7 +540,9 @@ class KernelMachine(Learner):
                 _labels(rows.Y) if labels else rows.Y,
                 kernels=[made],
                 bandwidths=None if length in (None, "loo") else [float(length)],
-                regularizations=None if self.regularization == "loo" else [float(self.regularization or 0.0)],
+                regularizations=(
+                    None if self.regularization == "loo" else [float(self.regularization or 0.0)]
+                ),
                 classify=labels,
                 random_state=rng,
             )
@@ -410,17 +555,26 @@ class KernelMachine(Learner):
         return with_length(made, float(length or 1.0)), lam
 
     def _checked(self, X: Any, *, reset: bool = False, **rest: Any) -> Any:
-        """Rows, and targets if y is given, as arrays; torch tensors stay where they are. `Evaluator` looks for NaN."""
+        """Rows, and targets if y is given, as arrays; torch tensors stay where they are.
+        `Evaluator` looks for NaN.
+        """
         if not _is_tensor(X):
             dtypes = (np.float64, np.float32)
-            return validate_data(self, X, **rest, reset=reset, dtype=dtypes, ensure_all_finite=False)
+            return validate_data(
+                self, X, **rest, reset=reset, dtype=dtypes, ensure_all_finite=False
+            )
         if X.ndim != 2 or not X.is_floating_point():
-            raise ValueError(f"X must be a tensor of floating-point numbers with two axes, not {X.dtype} with {X.ndim}")
+            raise ValueError(
+                f"X must be a tensor of floating-point numbers with two axes, not {X.dtype} with"
+                f" {X.ndim}"
+            )
         X = X if X.element_size() >= 4 else X.float()
         if reset:
             self.n_features_in_ = int(X.shape[1])
         elif X.shape[1] != self.n_features_in_:
-            raise ValueError(f"X has {X.shape[1]} columns, but the model was fitted to {self.n_features_in_}")
+            raise ValueError(
+                f"X has {X.shape[1]} columns, but the model was fitted to {self.n_features_in_}"
+            )
         if "y" not in rest:
             return X.detach()
         rest["y"] = as_array(rest["y"])
@@ -440,24 +594,48 @@ class KernelMachine(Learner):
         device = resolve_device(self.device)
         evaluator = prepare(made, self.centers_, device, self.facts_["dtype"])
         scale = float(np.abs(self.coef_).max(initial=0.0)) or 1.0  # single precision ends at 1e38
-        alpha = torch.from_numpy(self.coef_.reshape(len(self.coef_), -1) / scale).to(evaluator.device, evaluator.dtype)
+        alpha = torch.from_numpy(self.coef_.reshape(len(self.coef_), -1) / scale).to(
+            evaluator.device, evaluator.dtype
+        )
         budget = default_budget(device) if self.memory_limit is None else self.memory_limit
         scores = evaluator.times(evaluator.rows(X), evaluator.points, alpha, min(2.0**28, budget))
-        return scores.mul_(scale).to(X.device) if _is_tensor(X) else scores.cpu().double().numpy() * scale
+        return (
+            scores.mul_(scale).to(X.device)
+            if _is_tensor(X)
+            else scores.cpu().double().numpy() * scale
+        )
 
     def _check(self) -> None:
         for name, allowed in (("solver", _SOLVERS), ("device", _DEVICES), ("dtype", _DTYPES)):
             if (value := getattr(self, name)) not in allowed:
-                raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, not {value!r}")
+                raise ValueError(
+                    f"{name} must be one of {', '.join(map(repr, allowed))}, not {value!r}"
+                )
         for name in ("bandwidth", "step", "memory_limit", "time_limit", "x_bound", "y_bound"):
             value = getattr(self, name)
             loo = " or 'loo'" if name == "bandwidth" else ""
-            if value is not None and not (loo and value == "loo") and not _is_number(value, above=0):
-                raise ValueError(f"{name} must be a finite number above 0 or None{loo}, not {value!r}")
-        for name, least in (("subsample", 1), ("directions", 0), ("batch_size", 1), ("epochs", 1), ("patience", 1)):
+            if (
+                value is not None
+                and not (loo and value == "loo")
+                and not _is_number(value, above=0)
+            ):
+                raise ValueError(
+                    f"{name} must be a finite number above 0 or None{loo}, not {value!r}"
+                )
+        for name, least in (
+            ("subsample", 1),
+            ("directions", 0),
+            ("batch_size", 1),
+            ("epochs", 1),
+            ("patience", 1),
+        ):
             value = getattr(self, name)
-            if (value is None and name in ("epochs", "patience")) or (value is not None and not _is_count(value, least)):
-                raise ValueError(f"{name} must be a whole number of at least {least}, not {value!r}")
+            if (value is None and name in ("epochs", "patience")) or (
+                value is not None and not _is_count(value, least)
+            ):
+                raise ValueError(
+                    f"{name} must be a whole number of at least {least}, not {value!r}"
+                )
         if not _is_number(self.tol, at_least=0):
             raise ValueError(f"tol must be a finite number of at least 0, not {self.tol!r}")
         if self.target is not None and not _is_number(self.target):
@@ -465,20 +643,43 @@ class KernelMachine(Learner):
         if not (_is_number(self.delta, above=0) and self.delta < 1):
             raise ValueError(f"delta must be between 0 and 1, not {self.delta!r}")
         if self.x_bound is not None and self._precomputed():
-            raise ValueError("x_bound is about rows, and a precomputed kernel has none: leave it out")
+            raise ValueError(
+                "x_bound is about rows, and a precomputed kernel has none: leave it out"
+            )
         stated = self.regularization not in (None, "loo")
         if stated and not _is_number(self.regularization, at_least=0):
-            raise ValueError(f"regularization must be a finite number of at least 0 or 'loo', not {self.regularization!r}")
-        counted = isinstance(self.centers, (int, np.integer)) and not isinstance(self.centers, bool) and self.centers >= 1
+            raise ValueError(
+                "regularization must be a finite number of at least 0 or 'loo', not"
+                f" {self.regularization!r}"
+            )
+        counted = (
+            isinstance(self.centers, (int, np.integer))
+            and not isinstance(self.centers, bool)
+            and self.centers >= 1
+        )
         if self.centers is not None and not counted and np.ndim(self.centers) != 2:
-            raise ValueError(f"centers must be a whole number of at least 1, rows (p, d), or None, not {self.centers!r}")
-        others = {"solver": "auto", "subsample": None, "directions": None, "batch_size": None, "step": None}
+            raise ValueError(
+                "centers must be a whole number of at least 1, rows (p, d), or None, not"
+                f" {self.centers!r}"
+            )
+        others = {
+            "solver": "auto",
+            "subsample": None,
+            "directions": None,
+            "batch_size": None,
+            "step": None,
+        }
         given = [name for name, usual in others.items() if getattr(self, name) != usual]
         if self.centers is not None and given:
-            raise ValueError(f"{given[0]} goes with centers=None: a model with fewer centers is found in another way")
+            raise ValueError(
+                f"{given[0]} goes with centers=None: a model with fewer centers is found in"
+                " another way"
+            )
         fraction = self.validation_fraction
         if fraction is not None and not (_is_number(fraction, above=0) and fraction < 1):
-            raise ValueError(f"validation_fraction must be between 0 and 1, not {self.validation_fraction!r}")
+            raise ValueError(
+                f"validation_fraction must be between 0 and 1, not {self.validation_fraction!r}"
+            )
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -486,12 +687,17 @@ class KernelMachine(Learner):
         return tags
 
     def _precomputed(self) -> bool:
-        return isinstance(self.kernel, Precomputed) or (isinstance(self.kernel, str) and self.kernel == "precomputed")
+        return isinstance(self.kernel, Precomputed) or (
+            isinstance(self.kernel, str) and self.kernel == "precomputed"
+        )
 
     @staticmethod
     def _check_bound(name: str, bound: float, seen: Array) -> None:
         if seen.max() > bound * (1 + 1e-12):
-            raise ValueError(f"{name}={bound:g} but a row has {seen.max():g}: state a bound that holds for every row")
+            raise ValueError(
+                f"{name}={bound:g} but a row has {seen.max():g}: state a bound that holds for"
+                " every row"
+            )
 
 
 def _labels(Y: Array) -> np.ndarray:
@@ -500,7 +706,11 @@ def _labels(Y: Array) -> np.ndarray:
 
 
 def _is_number(value: Any, above: float = -math.inf, at_least: float = -math.inf) -> bool:
-    number = isinstance(value, (int, float, np.number)) and not isinstance(value, bool) and math.isfinite(value)
+    number = (
+        isinstance(value, (int, float, np.number))
+        and not isinstance(value, bool)
+        and math.isfinite(value)
+    )
     return number and bool(value > above and value >= at_least)
 
 
@@ -513,7 +723,9 @@ def _is_tensor(X: Any) -> bool:
 
 
 def _kernel_matrix(X: Any) -> tuple[Any, float]:
-    """A matrix of training rows, made exactly symmetric, and how far it may be from one of a kernel."""
+    """A matrix of training rows, made exactly symmetric, and how far it may be from one of a
+    kernel.
+    """
     check_rows(X)
     matrix, error = check_matrix(as_array(X))
     if not _is_tensor(X):

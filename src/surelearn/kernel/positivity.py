@@ -1,7 +1,8 @@
-"""Is it a kernel? The condition of Moore and Aronszajn (course, Theorem 7.6), checked on a sample of rows.
+"""Is it a kernel? The condition of Moore and Aronszajn (course, Theorem 7.6), checked on a sample
+of rows.
 
-k is a kernel if and only if every matrix k(x_i, x_j) is symmetric and positive semidefinite. One matrix that is not refutes
-it; a sample on which all is well proves nothing.
+k is a kernel if and only if every matrix k(x_i, x_j) is symmetric and positive semidefinite. One
+matrix that is not refutes it; a sample on which all is well proves nothing.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ import numpy.typing as npt
 from scipy import sparse
 from sklearn.utils import check_random_state
 
-_LOST = 1e4  # digits that a computed k(x, z) may have lost: squared distances keep a ten-thousandth at worst
+# digits that a computed k(x, z) may have lost: squared distances keep a ten-thousandth at worst
+_LOST = 1e4
 _SHOWN = 6
 
 
@@ -29,8 +31,8 @@ class Positivity:
     symmetric : whether k(x, z) = k(z, x), up to rounding
     smallest : the smallest eigenvalue of their matrix (of its symmetric part)
     tolerance : how far below 0 rounding can bring it
-    rows, coefficients : where the condition fails, few rows of X and c_i of length 1 with Σ c_i c_j k(x_i, x_j) < 0, or
-        without symmetry the two rows; else empty
+    rows, coefficients : where the condition fails, few rows of X and c_i of length 1 with Σ c_i c_j
+        k(x_i, x_j) < 0, or without symmetry the two rows; else empty
     value : that sum, or k(x, z) − k(z, x) of the two rows; else 0
     """
 
@@ -48,10 +50,16 @@ class Positivity:
     def __str__(self) -> str:
         if self:
             least = f"smallest eigenvalue {self.smallest:.2g}, rounding ±{self.tolerance:.2g}"
-            return f"no sign against a kernel on {self.size} rows ({least}); a sample can refute it, not prove it"
+            return (
+                f"no sign against a kernel on {self.size} rows ({least}); a sample can refute it,"
+                " not prove it"
+            )
         if not self.symmetric:
             one, other = self.rows
-            return f"not a kernel: k(x, z) − k(z, x) = {_signed(self.value)} for rows {one} and {other}: it is not symmetric"
+            return (
+                f"not a kernel: k(x, z) − k(z, x) = {_signed(self.value)} for rows {one} and"
+                f" {other}: it is not symmetric"
+            )
         some = " …" if self.rows.size > _SHOWN else ""
         rows = ", ".join(map(str, self.rows[:_SHOWN])) + some
         coefficients = ", ".join(_signed(c) for c in self.coefficients[:_SHOWN]) + some
@@ -60,13 +68,18 @@ class Positivity:
 
 
 def check_positive(
-    kernel: Callable[[Any, Any], Any], X: Any, *, rows: int = 500, random_state: int | np.random.RandomState | None = None
+    kernel: Callable[[Any, Any], Any],
+    X: Any,
+    *,
+    rows: int = 500,
+    random_state: int | np.random.RandomState | None = None,
 ) -> Positivity:
     """Look for rows of X that show that ``kernel`` is none.
 
     Parameters
     ----------
-    kernel : a kernel object, or any function of two arrays of rows that returns the matrix of its values
+    kernel : a kernel object, or any function of two arrays of rows that returns the matrix of its
+        values
     X : rows, dense or sparse
     rows : how many of them to look at, at most; drawn without replacement
 
@@ -83,11 +96,16 @@ def check_positive(
         raise ValueError(f"rows must be a whole number of at least 1, not {rows!r}")
     X = X.tocsr() if sparse.issparse(X) else np.asarray(X)
     if X.ndim != 2 or X.shape[0] == 0:
-        raise ValueError(f"X must be rows, an array (n, d) with n of at least 1, not of shape {X.shape}")
+        raise ValueError(
+            f"X must be rows, an array (n, d) with n of at least 1, not of shape {X.shape}"
+        )
     chosen = np.sort(check_random_state(random_state).permutation(X.shape[0])[:rows])
     K = np.asarray(kernel(X[chosen], X[chosen]))
     if K.shape != (chosen.size, chosen.size):
-        raise ValueError(f"kernel must return the matrix of {chosen.size} × {chosen.size} values, not shape {K.shape}")
+        raise ValueError(
+            f"kernel must return the matrix of {chosen.size} × {chosen.size} values, not shape"
+            f" {K.shape}"
+        )
     eps = float(np.finfo(K.dtype if K.dtype.kind == "f" else float).eps)
     K = K.astype(float)
     if not np.isfinite(K).all():
@@ -112,7 +130,9 @@ def _judge(K: np.ndarray, chosen: np.ndarray, off: float) -> Positivity:
 
 
 def _witness(K: np.ndarray, tolerance: float) -> tuple[np.ndarray, np.ndarray, float]:
-    """Few rows whose matrix has an eigenvalue well below 0: those with the largest |c_i|, more of them until it has."""
+    """Few rows whose matrix has an eigenvalue well below 0: those with the largest |c_i|, more
+    of them until it has.
+    """
     all_values, all_vectors = np.linalg.eigh(K)
     order = np.argsort(-np.abs(all_vectors[:, 0]), kind="stable")
     enough, size = min(-tolerance, 0.1 * float(all_values[0])), 1

@@ -1,8 +1,10 @@
-"""Random features: maps φ with E⟨φ(x), φ(z)⟩ = k(x, z), and minimum-norm least squares on them, in time linear in n.
+"""Random features: maps φ with E⟨φ(x), φ(z)⟩ = k(x, z), and minimum-norm least squares on them, in
+time linear in n.
 
-Bochner's theorem writes k(x, z) = E cos⟨ω, x − z⟩: for our Gaussian exp(−‖x − z‖²/σ), ω has the distribution N(0, (2/σ)·I);
-for our Laplace exp(−‖x − z‖/σ), that of g/(σ|u|) with g and u standard normal (multivariate Cauchy). A frequency gives a
-cosine and a sine of the same angle, so that ‖φ(x)‖ = 1 exactly, as √k(x, x), for an even number of features.
+Bochner's theorem writes k(x, z) = E cos⟨ω, x − z⟩: for our Gaussian exp(−‖x − z‖²/σ), ω has the
+distribution N(0, (2/σ)·I); for our Laplace exp(−‖x − z‖/σ), that of g/(σ|u|) with g and u standard
+normal (multivariate Cauchy). A frequency gives a cosine and a sine of the same angle, so that
+‖φ(x)‖ = 1 exactly, as √k(x, x), for an even number of features.
 """
 
 from __future__ import annotations
@@ -28,7 +30,14 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from surelearn.base import Learner
 from surelearn.kernel.choosing import default_bandwidth, with_length
-from surelearn.kernel.functions import Gaussian, Kernel, Laplace, inner_products, kernel, squared_norms
+from surelearn.kernel.functions import (
+    Gaussian,
+    Kernel,
+    Laplace,
+    inner_products,
+    kernel,
+    squared_norms,
+)
 from surelearn.optim.spread import column_spreads, divided
 from surelearn.record import Record, Within, Writer
 from surelearn.subject import Parts
@@ -36,7 +45,8 @@ from surelearn.subject import Parts
 Array = npt.NDArray[np.float64]
 FEATURES = ("gaussian", "laplace", "relu")
 _INTERCEPTS = ("free", "none")
-_PENALTIES = 10.0 ** np.linspace(-8.0, 0.0, 17)  # λ to choose from, fixed before any rows: features have length 1
+# λ to choose from, fixed before any rows: features have length 1
+_PENALTIES = 10.0 ** np.linspace(-8.0, 0.0, 17)
 _LOOKED_AT = 2000  # rows whose distances are looked at
 _PIECE = 2**22  # numbers in a piece of the features: 32 MB
 
@@ -77,18 +87,21 @@ class _Features(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 
 
 class FourierFeatures(_Features):
-    """φ(x) = √(2/D)·(cos(⟨ω_j, x⟩ + b_j), sin(⟨ω_j, x⟩ + b_j)), j = 1 … D/2, after Rahimi and Recht (2007).
+    """φ(x) = √(2/D)·(cos(⟨ω_j, x⟩ + b_j), sin(⟨ω_j, x⟩ + b_j)), j = 1 … D/2, after Rahimi and Recht
+    (2007).
 
-    ⟨φ(x), φ(z)⟩ is unbiased for k(x, z); its standard error for independent frequencies is `fourier_standard_error`. The
-    phases b_j, uniform on (0, 2π), cancel within a pair; for odd D the last cosine has no sine and needs its phase.
+    ⟨φ(x), φ(z)⟩ is unbiased for k(x, z); its standard error for independent frequencies is
+    `fourier_standard_error`. The phases b_j, uniform on (0, 2π), cancel within a pair; for odd D
+    the last cosine has no sine and needs its phase.
 
     Parameters
     ----------
     kernel : "gaussian", "laplace", or a Gaussian or Laplace kernel object
     sigma : the kernel's σ, as `surelearn.kernel.functions` defines it, where ``kernel`` is a name
     n_components : D
-    orthogonal : frequencies orthogonal within each block of d, with lengths as if independent (Yu et al. 2016): each
-        has the same distribution as before, their sum a lower variance (where d > 1)
+    orthogonal : frequencies orthogonal within each block of d, with lengths as if independent (Yu
+        et al. 2016): each has the same distribution as before, their sum a lower variance (where d
+        > 1)
     random_state : seed of the frequencies
 
     Attributes
@@ -123,7 +136,9 @@ class FourierFeatures(_Features):
     def _draw(self, d: int, random: np.random.RandomState) -> Array:
         _check_count(self.n_components)
         count = -(-self.n_components // 2)
-        frequencies = draw_frequencies(_stationary(self.kernel, self.sigma), d, count, self.orthogonal, random)
+        frequencies = draw_frequencies(
+            _stationary(self.kernel, self.sigma), d, count, self.orthogonal, random
+        )
         return np.vstack([frequencies, random.uniform(0, 2 * np.pi, count)])
 
     def _map(self, X: Any) -> Array:
@@ -133,7 +148,8 @@ class FourierFeatures(_Features):
 
 
 class ReluFeatures(_Features):
-    """φ(x) = √(2/D)·max(0, ⟨w_j, (x, b)⟩), w_j standard normal, whose ⟨φ(x), φ(z)⟩ is unbiased for `arc_cosine`.
+    """φ(x) = √(2/D)·max(0, ⟨w_j, (x, b)⟩), w_j standard normal, whose ⟨φ(x), φ(z)⟩ is unbiased for
+    `arc_cosine`.
 
     Parameters
     ----------
@@ -153,7 +169,9 @@ class ReluFeatures(_Features):
 
     saved_as = "relu-features/1"
 
-    def __init__(self, n_components: int = 500, *, bias: float = 1.0, random_state: Any = None) -> None:
+    def __init__(
+        self, n_components: int = 500, *, bias: float = 1.0, random_state: Any = None
+    ) -> None:
         self.n_components = n_components
         self.bias = bias
         self.random_state = random_state
@@ -179,7 +197,8 @@ class RandomFeaturesRecord(Record):
     relative : whether the features' scale was taken from the rows
     outputs : targets of a row
     components, features, intercept : D, the kind of features, and "free" or "none"
-    rank, condition_number : of the features of the training rows, without singular values that are rounding
+    rank, condition_number : of the features of the training rows, without singular values that are
+        rounding
     weight_norm, training_risk : ‖w‖ and the mean squared error
     """
 
@@ -200,37 +219,41 @@ class RandomFeaturesRecord(Record):
     def write(self, writer: Writer) -> None:
         """Nothing is claimed, and why."""
         reason = (
-            "least squares without a penalty is not uniformly stable, and its weights have no norm bounded beforehand: fit"
-            " surelearn.linear.Ridge with a regularization fixed beforehand to the transformed rows"
+            "least squares without a penalty is not uniformly stable, and its weights have no norm"
+            " bounded beforehand: fit surelearn.linear.Ridge with a regularization fixed beforehand"
+            " to the transformed rows"
         )
         if self.chosen_by or self.relative:
             reason = (
-                "the features' scale or the penalty was taken from the rows: fit surelearn.linear.Ridge with x_bound=1 and"
-                " y_bound= to rows transformed by FourierFeatures with a stated sigma="
+                "the features' scale or the penalty was taken from the rows: fit"
+                " surelearn.linear.Ridge with x_bound=1 and y_bound= to rows transformed by"
+                " FourierFeatures with a stated sigma="
             )
         writer.lacks("uniform stability", reason)
         writer.lacks("risk", reason + ", or certify on rows kept apart")
         writer.lacks(
             "distance to the kernel's interpolant",
-            "random features replace the kernel by another of finite rank; how far predictions move is not bounded here",
+            "random features replace the kernel by another of finite rank; how far predictions move"
+            " is not bounded here",
         )
 
 
 class RandomFeaturesRegressor(MultiOutputMixin, RegressorMixin, Learner):
     """Ridge regression on random features: (1/n)·Σ‖⟨w, φ(x_i)⟩ + b − y_i‖² + λ‖w‖².
 
-    With λ = 0 the best weights of smallest norm: up to as many features as rows ordinary least squares, with more the
-    interpolant of smallest norm. Rows are read in pieces into one triangular factor: time O(n·D²), memory O(D²) beside the
-    rows.
+    With λ = 0 the best weights of smallest norm: up to as many features as rows ordinary least
+    squares, with more the interpolant of smallest norm. Rows are read in pieces into one triangular
+    factor: time O(n·D²), memory O(D²) beside the rows.
 
     Parameters
     ----------
     features : "gaussian" or "laplace" (`FourierFeatures`) or "relu" (`ReluFeatures`)
-    sigma : the kernel's σ; unused by "relu". None divides columns by their spread on the rows (`column_spreads`), and takes
-        the σ of a length that is a multiple of the rows' median distance (`default_bandwidth`)
+    sigma : the kernel's σ; unused by "relu". None divides columns by their spread on the rows
+        (`column_spreads`), and takes the σ of a length that is a multiple of the rows' median
+        distance (`default_bandwidth`)
     n_components : D, the number of features
-    regularization : λ ≥ 0 beside the *mean* squared loss; 0 is least squares. None is 0 where σ is stated, and else the one
-        of 17 from 10⁻⁸ to 1 with the least generalized cross-validation
+    regularization : λ ≥ 0 beside the *mean* squared loss; 0 is least squares. None is 0 where σ is
+        stated, and else the one of 17 from 10⁻⁸ to 1 with the least generalized cross-validation
     orthogonal : of Fourier features; unused by "relu"
     intercept : "free" (features and targets are centered) or "none"
     random_state : seed of the features
@@ -306,7 +329,9 @@ class RandomFeaturesRegressor(MultiOutputMixin, RegressorMixin, Learner):
         yield cls("relu", n_components=31, intercept="none", random_state=0)
 
     def measure_again(self, X: Any, y: Any = None, sample_weight: Any = None) -> dict[str, Any]:
-        """The record's fields that the fitted model and the rows it was fitted on tell, measured again."""
+        """The record's fields that the fitted model and the rows it was fitted on tell,
+        measured again.
+        """
         if sample_weight is not None:
             raise ValueError("this learner takes no sample_weight")
         check_is_fitted(self, "coef_")
@@ -316,23 +341,36 @@ class RandomFeaturesRegressor(MultiOutputMixin, RegressorMixin, Learner):
     def _read(self, X: Any, y: Any, *, reset: bool) -> tuple[Any, Array, bool]:
         """Checked rows and targets (n, t), and whether there is one target."""
         X, y = validate_data(
-            self, X, y, accept_sparse="csr", multi_output=True, y_numeric=True, dtype=np.float64, reset=reset
+            self,
+            X,
+            y,
+            accept_sparse="csr",
+            multi_output=True,
+            y_numeric=True,
+            dtype=np.float64,
+            reset=reset,
         )
         return X, np.asarray(y, dtype=float).reshape(len(y), -1), np.ndim(y) == 1
 
     def _solve(self, X: Any, Y: Array) -> tuple[Array, Array, dict[str, Any]]:
-        """The weights of smallest norm (D, t), the intercepts (t,), and the facts of the features' matrix."""
+        """The weights of smallest norm (D, t), the intercepts (t,), and the facts of the
+        features' matrix.
+        """
         mapping = self._mapping()
         mapping.weights_ = self.weights_
         free, D = self.intercept == "free", self.n_components
         R = _triangle(mapping, X, Y, free)
         means, R = (R[0, 1:] / R[0, 0], R[1:, 1:]) if free else (np.zeros(R.shape[1]), R)
-        stated = 0.0 if self.regularization is None and self.sigma is not None else self.regularization
+        stated = (
+            0.0 if self.regularization is None and self.sigma is not None else self.regularization
+        )
         coef, facts = penalized(R[:, :D], R[:, D:], len(Y), stated, free)
         return coef, means[D:] - means[:D] @ coef, facts
 
     def _draw(self, X: Any, random: np.random.RandomState) -> Array:
-        """The features' random weights; of columns in units of their spread where no σ was stated."""
+        """The features' random weights; of columns in units of their spread where no σ was
+        stated.
+        """
         if self.sigma is not None:
             return self._mapping()._draw(X.shape[1], random)
         spreads, mapping = column_spreads(X), self._mapping()
@@ -341,7 +379,9 @@ class RandomFeaturesRegressor(MultiOutputMixin, RegressorMixin, Learner):
             looked = divided(looked, spreads)
             made = kernel(self.features)
             dense = looked.toarray() if hasattr(looked, "toarray") else looked
-            mapping.kernel = with_length(made, default_bandwidth(made, dense, random, interpolate=False) or 1.0)
+            mapping.kernel = with_length(
+                made, default_bandwidth(made, dense, random, interpolate=False) or 1.0
+            )
         drawn = mapping._draw(X.shape[1], random)
         return np.vstack([drawn[:-1] / spreads[:, None], drawn[-1:]])
 
@@ -356,7 +396,9 @@ class RandomFeaturesRegressor(MultiOutputMixin, RegressorMixin, Learner):
             "features": self.features,
             "intercept": self.intercept,
             "rank": found["rank"],
-            "condition_number": Within(condition, condition * (1e-6 + float(np.finfo(float).eps) * condition)),
+            "condition_number": Within(
+                condition, condition * (1e-6 + float(np.finfo(float).eps) * condition)
+            ),
             "weight_norm": float(np.linalg.norm(self.coef_)),
             "regularization": found["regularization"],
             "chosen_by": "gcv" if self.regularization is None and self.sigma is None else "",
@@ -370,21 +412,30 @@ class RandomFeaturesRegressor(MultiOutputMixin, RegressorMixin, Learner):
         X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
         mapping = self._mapping()
         mapping.weights_ = self.weights_
-        parts = [mapping._map(X[rows]) @ self.coef_.T + self.intercept_ for rows in _pieces(X.shape[0], self.n_components)]
+        parts = [
+            mapping._map(X[rows]) @ self.coef_.T + self.intercept_
+            for rows in _pieces(X.shape[0], self.n_components)
+        ]
         return np.concatenate(parts)
 
     def _mapping(self) -> FourierFeatures | ReluFeatures:
         if self.features == "relu":
             return ReluFeatures(self.n_components)
         sigma = 1.0 if self.sigma is None else self.sigma
-        return FourierFeatures(self.features, sigma=sigma, n_components=self.n_components, orthogonal=self.orthogonal)
+        return FourierFeatures(
+            self.features, sigma=sigma, n_components=self.n_components, orthogonal=self.orthogonal
+        )
 
     def _describe(self) -> Parts:
         return Parts()
 
 
-def draw_frequencies(k: Kernel, d: int, count: int, orthogonal: bool, random: np.random.RandomState) -> Array:
-    """``count`` frequencies ω from the spectral distribution of a Gaussian or Laplace kernel on R^d; shape (d, count)."""
+def draw_frequencies(
+    k: Kernel, d: int, count: int, orthogonal: bool, random: np.random.RandomState
+) -> Array:
+    """``count`` frequencies ω from the spectral distribution of a Gaussian or Laplace kernel on
+    R^d; shape (d, count).
+    """
     normal = random.standard_normal((d, count))
     if orthogonal:
         directions = np.hstack([_haar(d, random) for _ in range(-(-count // d))])[:, :count]
@@ -395,7 +446,8 @@ def draw_frequencies(k: Kernel, d: int, count: int, orthogonal: bool, random: np
 
 
 def fourier_standard_error(k: Kernel, X: Array, Z: Array, n_components: int) -> Array:
-    """√((1 + k(2x, 2z) − 2k(x, z)²)/D) of ⟨φ(x), φ(z)⟩, D even, frequencies independent: cos² a = (1 + cos 2a)/2.
+    """√((1 + k(2x, 2z) − 2k(x, z)²)/D) of ⟨φ(x), φ(z)⟩, D even, frequencies independent: cos² a =
+    (1 + cos 2a)/2.
 
     Examples
     --------
@@ -406,9 +458,13 @@ def fourier_standard_error(k: Kernel, X: Array, Z: Array, n_components: int) -> 
 
 
 def arc_cosine(X: Any, Z: Any, bias: float = 1.0) -> Array:
-    """‖x̃‖‖z̃‖·(sin θ + (π − θ) cos θ)/π with x̃ = (x, b) and θ the angle of x̃ and z̃ (Cho and Saul 2009, order 1)."""
+    """‖x̃‖‖z̃‖·(sin θ + (π − θ) cos θ)/π with x̃ = (x, b) and θ the angle of x̃ and z̃ (Cho and
+    Saul 2009, order 1).
+    """
     lengths = np.sqrt(np.multiply.outer(squared_norms(X) + bias**2, squared_norms(Z) + bias**2))
-    cosine = np.clip((inner_products(X, Z) + bias**2) / np.where(lengths > 0, lengths, 1.0), -1.0, 1.0)
+    cosine = np.clip(
+        (inner_products(X, Z) + bias**2) / np.where(lengths > 0, lengths, 1.0), -1.0, 1.0
+    )
     angle = np.arccos(cosine)
     return lengths * (np.sin(angle) + (np.pi - angle) * cosine) / np.pi
 
@@ -419,14 +475,22 @@ def minimum_norm(A: Array, B: Array, size: int) -> tuple[Array, dict[str, Any]]:
     kept = s > size * np.finfo(float).eps * (s[0] if s.size else 0.0)
     W = Vt[kept].T @ ((U[:, kept].T @ B) / s[kept, None])
     condition = float(s[0] / s[kept][-1]) if kept.any() else 1.0
-    return W, {"rank": int(kept.sum()), "condition_number": condition, "weight_norm": float(np.linalg.norm(W))}
+    return W, {
+        "rank": int(kept.sum()),
+        "condition_number": condition,
+        "weight_norm": float(np.linalg.norm(W)),
+    }
 
 
-def penalized(A: Array, B: Array, n: int, regularization: float | None, free: bool) -> tuple[Array, dict[str, Any]]:
-    """Weights that minimize (‖Aw − B‖² + nλ‖w‖²)/n for a triangular factor of n rows, and their facts.
+def penalized(
+    A: Array, B: Array, n: int, regularization: float | None, free: bool
+) -> tuple[Array, dict[str, Any]]:
+    """Weights that minimize (‖Aw − B‖² + nλ‖w‖²)/n for a triangular factor of n rows, and their
+    facts.
 
-    λ = None is the one of a grid with the least generalized cross-validation, (‖Aw − B‖²/n)/(1 − trace/n)², the trace that
-    of the map from targets to predictions, an intercept included. λ = 0 is `minimum_norm`.
+    λ = None is the one of a grid with the least generalized cross-validation, (‖Aw − B‖²/n)/(1 −
+    trace/n)², the trace that of the map from targets to predictions, an intercept included. λ = 0
+    is `minimum_norm`.
     """
     if regularization == 0 or not len(A):
         coef, facts = minimum_norm(A, B, max(n, A.shape[1]))
@@ -446,11 +510,18 @@ def penalized(A: Array, B: Array, n: int, regularization: float | None, free: bo
     W = Vt.T @ ((s / (s**2 + n * lam))[:, None] * T)
     low, high = math.sqrt(float(s[-1]) ** 2 + n * lam), math.sqrt(float(s[0]) ** 2 + n * lam)
     rank = int((s > max(n, A.shape[1]) * np.finfo(float).eps * s[0]).sum())
-    return W, {"rank": rank, "condition_number": high / low, "weight_norm": float(np.linalg.norm(W)), "regularization": lam}
+    return W, {
+        "rank": rank,
+        "condition_number": high / low,
+        "weight_norm": float(np.linalg.norm(W)),
+        "regularization": lam,
+    }
 
 
 def _triangle(mapping: FourierFeatures | ReluFeatures, X: Any, Y: Array, ones: bool) -> Array:
-    """R of a QR decomposition of (1, Φ, Y), piece by piece; without its first row and column it belongs to the centered."""
+    """R of a QR decomposition of (1, Φ, Y), piece by piece; without its first row and column it
+    belongs to the centered.
+    """
     R = np.empty((0, ones + mapping.n_components + Y.shape[1]))
     for rows in _pieces(len(Y), mapping.n_components):
         phi = mapping._map(X[rows])
@@ -470,15 +541,23 @@ def _haar(d: int, random: np.random.RandomState) -> Array:
 
 
 def _stationary(which: str | Kernel, sigma: float) -> Kernel:
-    made = kernel(which, sigma=sigma) if which in ("gaussian", "laplace") or isinstance(which, Kernel) else None
+    made = (
+        kernel(which, sigma=sigma)
+        if which in ("gaussian", "laplace") or isinstance(which, Kernel)
+        else None
+    )
     if not isinstance(made, (Gaussian, Laplace)):
-        raise ValueError(f"kernel must be 'gaussian', 'laplace' or such a kernel object, not {which!r}")
+        raise ValueError(
+            f"kernel must be 'gaussian', 'laplace' or such a kernel object, not {which!r}"
+        )
     return made
 
 
 def _check_penalty(regularization: Any) -> None:
     if not isinstance(regularization, Real) or not 0 <= float(regularization) < math.inf:
-        raise ValueError(f"regularization must be a finite number of at least 0 or None, not {regularization!r}")
+        raise ValueError(
+            f"regularization must be a finite number of at least 0 or None, not {regularization!r}"
+        )
 
 
 def _check_count(n_components: Any) -> None:

@@ -1,4 +1,6 @@
-"""What happened in a fit of a kernel machine, what may be claimed about it, and why not where it may not."""
+"""What happened in a fit of a kernel machine, what may be claimed about it, and why not where
+it may not.
+"""
 
 from __future__ import annotations
 
@@ -16,13 +18,18 @@ from surelearn.record import Record, Writer, run
 
 MARGIN = 0.5  # rows with y·f(x) ≤ ρ = ½ count as margin errors
 _TUNED = (
-    "the bandwidth or λ was chosen on the rows: give bandwidth= (or a kernel object) and regularization= fixed beforehand"
+    "the bandwidth or λ was chosen on the rows: give bandwidth= (or a kernel object) and"
+    " regularization= fixed beforehand"
 )
 _WEIGHTED = "the rows were weighted: the theorem is about rows drawn alike, each counted once"
-_CENTRES = "f is built on fewer centers than rows: the theorem is about the minimizer over all of the RKHS"
+_CENTRES = (
+    "f is built on fewer centers than rows: the theorem is about the minimizer over all of the RKHS"
+)
 _STATE_X = "state x_bound=, a bound on ‖x‖ that holds for every row"
 _RISKS = (bounds.uniform_stability_nonnegative, bounds.bousquet_elisseeff)
-ON_THE_WAY = "EigenPro's way to the coefficients, which are judged wherever it led; no claim reads it"
+ON_THE_WAY = (
+    "EigenPro's way to the coefficients, which are judged wherever it led; no claim reads it"
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,14 +46,17 @@ class KernelMachineRecord(Record):
     regularization : λ
     solver, dtype : "direct", "eigenpro" or "centres", and the precision it worked in
     norm : ‖f‖ in the RKHS; an upper bound, rounding included, where claims read it
-    training_risk, leave_one_out_error : mean squared errors; None where the latter needs an inverse that is not known
+    training_risk, leave_one_out_error : mean squared errors; None where the latter needs an inverse
+        that is not known
     value_error : how far rounding moves a value f(x_i); None where no claim reads it
     gradient_norm : an upper bound on ‖∇F(f)‖ in the RKHS; None for λ = 0 and for centers
     centres : how many rows f is built on, where they are fewer
     rank : of the kernel matrix, where it was factored
     matrix_rows : rows of a kernel matrix that was given
-    validation_rows, validation_error : rows held out, and the share of wrong labels or the mean squared error on them
-    epochs, stopped, … : how EigenPro ran; critical batch sizes and accelerations as in Ma and Belkin (2019)
+    validation_rows, validation_error : rows held out, and the share of wrong labels or the mean
+        squared error on them
+    epochs, stopped, … : how EigenPro ran; critical batch sizes and accelerations as in Ma and
+        Belkin (2019)
     """
 
     outputs: int
@@ -84,19 +94,28 @@ class KernelMachineRecord(Record):
 
     @property
     def radius(self) -> float | None:
-        """A bound on √k(x, x) for every row, from the stated one on ‖x‖; None where there is none."""
+        """A bound on √k(x, x) for every row, from the stated one on ‖x‖; None where there is
+        none.
+        """
         return kernel(self.kernel, **self.kernel_parameters).radius(self.x_bound)
 
     def write(self, writer: Writer) -> None:
-        """The distance to the minimizer, and why there is no leave-one-out error, where there is none."""
+        """The distance to the minimizer, and why there is no leave-one-out error, where there
+        is none.
+        """
         if self.centres is not None:
             writer.lacks("distance to the minimizer", _CENTRES, bounds.distance_to_minimizer.key)
         else:
             positive = [POSITIVE] if (self.matrix_rows or 0) > MOST_ROWS else []
-            write_distance(writer, self.regularization, weighted=self.weighted, assumptions=positive)
+            write_distance(
+                writer, self.regularization, weighted=self.weighted, assumptions=positive
+            )
         if self.leave_one_out_error is None:
             iterative = "it needs the inverse of the kernel matrix: solver='direct' gives it"
-            writer.lacks("leave-one-out error", iterative if self.solver != "direct" else "the kernel matrix is singular")
+            writer.lacks(
+                "leave-one-out error",
+                iterative if self.solver != "direct" else "the kernel matrix is singular",
+            )
 
     def no_radius(self) -> str:
         """Why k(x, x) is not bounded for every row."""
@@ -105,50 +124,79 @@ class KernelMachineRecord(Record):
 
 @dataclass(frozen=True, kw_only=True)
 class KernelRegressionRecord(KernelMachineRecord):
-    """A fit of `surelearn.kernel.EigenProRegressor`; ``y_bound`` as stated for every row, or None."""
+    """A fit of `surelearn.kernel.EigenProRegressor`; ``y_bound`` as stated for every row, or
+    None.
+    """
 
     key: ClassVar[str] = "eigenpro-regressor/1"
 
     y_bound: float | None
 
     def write(self, writer: Writer) -> None:
-        """The distance to the minimizer, uniform stability and the bounds on the risk that follow, or why not."""
+        """The distance to the minimizer, uniform stability and the bounds on the risk that
+        follow, or why not.
+        """
         super().write(writer)
         radius, y_bound, lam = self.radius, self.y_bound, self.regularization
         if (reason := self.no_stability()) or radius is None or y_bound is None:
-            for quantity, theorem in (("uniform stability", bounds.beta_ridge), *(("risk", risk) for risk in _RISKS)):
+            for quantity, theorem in (
+                ("uniform stability", bounds.beta_ridge),
+                *(("risk", risk) for risk in _RISKS),
+            ):
                 writer.lacks(quantity, reason, theorem.key)
             return
         read = {name: name for name in ("y_bound", "regularization", "n")}
         writer.claim(bounds.beta_ridge, read, x_bound=radius, loss="squared", met=(UNIFORM,))
         stated = "k(x, x) ≤ radius² and |y| ≤ y_bound for every row, as stated"
-        common: dict[str, Any] = {"loss": "squared", "met": (UNIFORM, LOSS_NONNEGATIVE), "assumptions": [stated]}
+        common: dict[str, Any] = {
+            "loss": "squared",
+            "met": (UNIFORM, LOSS_NONNEGATIVE),
+            "assumptions": [stated],
+        }
         common["loss_bound"] = bounds.ridge_loss_bound(radius, y_bound, lam)
         slope, off = self.gradient_norm or 0.0, self.value_error or 0.0
         change = 2 * float(bounds.ridge_loss_change(radius, y_bound, lam, slope, off))
         beta = bounds.beta_ridge(radius, y_bound, lam, self.n)
         risk = self.training_risk + change
-        writer.claim(bounds.uniform_stability_nonnegative, {"n": "n"}, risk=risk, beta=beta, **common)
+        writer.claim(
+            bounds.uniform_stability_nonnegative, {"n": "n"}, risk=risk, beta=beta, **common
+        )
         if self.leave_one_out_error is None:
-            writer.lacks("risk", "the leave-one-out error is not known", bounds.bousquet_elisseeff.key)
+            writer.lacks(
+                "risk", "the leave-one-out error is not known", bounds.bousquet_elisseeff.key
+            )
             return
         beta = bounds.beta_ridge_removed(radius, y_bound, lam, self.n)
         risk = self.leave_one_out_error + change
-        writer.claim(bounds.bousquet_elisseeff, {"n": "n"}, risk=risk, beta=beta, leave_one_out=True, **common)
+        writer.claim(
+            bounds.bousquet_elisseeff,
+            {"n": "n"},
+            risk=risk,
+            beta=beta,
+            leave_one_out=True,
+            **common,
+        )
 
     def no_stability(self) -> str:
         """Why no stability is claimed, or ""."""
         if self.centres is not None:
             return _CENTRES
         if self.regularization == 0:
-            return "without a penalty interpolation is not uniformly stable: set regularization= beforehand"
+            return (
+                "without a penalty interpolation is not uniformly stable: set regularization="
+                " beforehand"
+            )
         if self.weighted:
             return _WEIGHTED
         if self.tuned:
             return _TUNED
         if self.radius is None:
             return self.no_radius()
-        return "state y_bound=, a bound on |y| that holds for every row" if self.y_bound is None else ""
+        return (
+            "state y_bound=, a bound on |y| that holds for every row"
+            if self.y_bound is None
+            else ""
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -158,8 +206,8 @@ class KernelClassificationRecord(KernelMachineRecord):
     Attributes
     ----------
     classes : how many
-    margin_at, margin_error : ρ, and the share of rows with y·f(x) ≤ ρ, rounding included, where there are two classes; None
-        where a model with fewer centers was not measured for claims
+    margin_at, margin_error : ρ, and the share of rows with y·f(x) ≤ ρ, rounding included, where
+        there are two classes; None where a model with fewer centers was not measured for claims
     """
 
     key: ClassVar[str] = "eigenpro-classifier/1"
@@ -169,14 +217,17 @@ class KernelClassificationRecord(KernelMachineRecord):
     margin_error: float | None = None
 
     def write(self, writer: Writer) -> None:
-        """The distance to the minimizer, and the Rademacher margin bound, uniform over norms, or why not.
+        """The distance to the minimizer, and the Rademacher margin bound, uniform over norms, or
+        why not.
 
         The margin bound holds for any f of a kernel fixed beforehand, however found.
         """
         super().write(writer)
         theorem, radius = bounds.rademacher_margin, self.radius
         if self.classes > 2:
-            writer.lacks("risk", f"the theorem is about two classes, here are {self.classes}", theorem.key)
+            writer.lacks(
+                "risk", f"the theorem is about two classes, here are {self.classes}", theorem.key
+            )
         elif self.weighted:
             writer.lacks("risk", _WEIGHTED, theorem.key)
         elif self.tuned:
@@ -185,18 +236,31 @@ class KernelClassificationRecord(KernelMachineRecord):
             writer.lacks("risk", self.no_radius(), theorem.key)
         else:
             read = {"margin_error": "margin_error", "n": "n", "norm": "norm", "margin": "margin_at"}
-            met = tuple(line for line in theorem.assumes if line in ("no unregularized intercept", BINARY))
+            met = tuple(
+                line for line in theorem.assumes if line in ("no unregularized intercept", BINARY)
+            )
             writer.claim(theorem, read, radius=radius, met=met)
 
 
 def write_distance(
-    writer: Writer, regularization: float, *, weighted: bool = False, assumptions: list[str] | None = None
+    writer: Writer,
+    regularization: float,
+    *,
+    weighted: bool = False,
+    assumptions: list[str] | None = None,
 ) -> None:
-    """‖f − f*‖ ≤ ‖∇F(f)‖/(2λ) in the RKHS, f* the ridge solution, of a record's ``gradient_norm`` and λ."""
+    """‖f − f*‖ ≤ ‖∇F(f)‖/(2λ) in the RKHS, f* the ridge solution, of a record's
+    ``gradient_norm`` and λ.
+    """
     if regularization == 0:
-        reason = "without a penalty the residual bounds the distance only by the smallest eigenvalue: set regularization="
+        reason = (
+            "without a penalty the residual bounds the distance only by the smallest eigenvalue:"
+            " set regularization="
+        )
         writer.lacks("distance to the minimizer", reason, bounds.distance_to_minimizer.key)
         return
     read = {"gradient_norm": "gradient_norm", "regularization": "regularization"}
     loss = ("Σw‖f(x) − y‖²/Σw" if weighted else "(1/n)·Σ‖f(x) − y‖²") + " + λ‖f‖²"
-    writer.claim(bounds.distance_to_minimizer, read, loss=loss, met=(CONVEX,), assumptions=assumptions or [])
+    writer.claim(
+        bounds.distance_to_minimizer, read, loss=loss, met=(CONVEX,), assumptions=assumptions or []
+    )

@@ -1,8 +1,10 @@
-"""The spectrum of a kernel's operator, estimated from a subsample, and what it says about gradient descent.
+"""The spectrum of a kernel's operator, estimated from a subsample, and what it says about gradient
+descent.
 
-The operator f ↦ (1/n)·Σ f(x_i)·k(x_i, ·) has the eigenvalues of K/n; those of K_S/s for a random subsample S of s rows
-estimate them, and k(x, S)·v/(s·λ) extends an eigenvector v to any x (Nyström). All eigenvalues come from a dense solver; a
-few of a large matrix from a block Lanczos method with a random start, where that is quicker (see `leading_eigensystem`).
+The operator f ↦ (1/n)·Σ f(x_i)·k(x_i, ·) has the eigenvalues of K/n; those of K_S/s for a random
+subsample S of s rows estimate them, and k(x, S)·v/(s·λ) extends an eigenvector v to any x
+(Nyström). All eigenvalues come from a dense solver; a few of a large matrix from a block Lanczos
+method with a random start, where that is quicker (see `leading_eigensystem`).
 """
 
 from __future__ import annotations
@@ -30,7 +32,8 @@ class Decay:
 
     Attributes
     ----------
-    kind : "power" or "exponential", whichever fits better; "none" with fewer than three positive eigenvalues
+    kind : "power" or "exponential", whichever fits better; "none" with fewer than three positive
+        eigenvalues
     exponent, rate : p and r
     power_error, exponential_error : root mean squared errors of ln λ_i
     first, last : the indices i fitted, from 1
@@ -45,13 +48,18 @@ class Decay:
     last: int
 
     def __str__(self) -> str:
-        words = {"power": f"λ_i ~ i^−{self.exponent:.2f}", "exponential": f"λ_i ~ e^(−{self.rate:.3g}·i)"}
+        words = {
+            "power": f"λ_i ~ i^−{self.exponent:.2f}",
+            "exponential": f"λ_i ~ e^(−{self.rate:.3g}·i)",
+        }
         return words.get(self.kind, "too few positive eigenvalues to tell")
 
 
 @dataclass(frozen=True, eq=False)
 class Extension:
-    """What carries eigenvectors to new rows: the kernel, the subsample's rows (s, d) and eigenvectors (s, r) as columns."""
+    """What carries eigenvectors to new rows: the kernel, the subsample's rows (s, d) and
+    eigenvectors (s, r) as columns.
+    """
 
     kernel: Kernel
     rows: np.ndarray
@@ -74,18 +82,21 @@ class Spectrum:
     extension: Extension | None = field(default=None, repr=False)
 
     def critical_batch_size(self, q: int = 0) -> float:
-        """m* = β/λ_{q+1}: up to about it, doubling the batch halves the iterations (Ma, Bassily and Belkin 2018).
+        """m* = β/λ_{q+1}: up to about it, doubling the batch halves the iterations (Ma, Bassily and
+        Belkin 2018).
 
-        With η of `step_size`, an iteration on m rows moves as far as m/(1 + (m − 1)/m*) iterations on one: half of m at
-        m* + 1, which other texts call m*, and never more than m*.
+        With η of `step_size`, an iteration on m rows moves as far as m/(1 + (m − 1)/m*) iterations
+        on one: half of m at m* + 1, which other texts call m*, and never more than m*.
         """
         top = self.eigenvalues[q] if q < len(self.eigenvalues) else 0.0
         return float(self.beta / top) if top > 0 else float("inf")
 
     def directions(self, batch_size: int, share: float = 0.8) -> int:
-        """The fewest directions q to flatten for which an iteration on m rows moves as far as share·m iterations on one.
+        """The fewest directions q to flatten for which an iteration on m rows moves as far as
+        share·m iterations on one.
 
-        By `critical_batch_size` that is m* ≥ (m − 1)·share/(1 − share): EigenPro 2 chooses q by m* = m, half of m.
+        By `critical_batch_size` that is m* ≥ (m − 1)·share/(1 − share): EigenPro 2 chooses q by m*
+        = m, half of m.
 
         Examples
         --------
@@ -105,12 +116,15 @@ class Spectrum:
         return float(self.eigenvalues[0] / top) if top > 0 else float("inf")
 
     def effective_dimension(self, regularization: float) -> float:
-        """Σ λ_i/(λ_i + λ); of leading eigenvalues only, too little by at most (the sum of the others)/λ."""
+        """Σ λ_i/(λ_i + λ); of leading eigenvalues only, too little by at most (the sum of the
+        others)/λ.
+        """
         values = self.eigenvalues[self.eigenvalues > 0]
         return float((values / (values + regularization)).sum())
 
     def computational_reach(self, iterations: int, epsilon: float) -> int:
-        """How many directions T gradient steps with η = 1/λ₁ fit to a share ε: (1 − λ_i/λ₁)^T ≤ ε (the exponent is T).
+        """How many directions T gradient steps with η = 1/λ₁ fit to a share ε: (1 − λ_i/λ₁)^T ≤ ε
+        (the exponent is T).
 
         Examples
         --------
@@ -123,17 +137,22 @@ class Spectrum:
         return int(((1.0 - self.eigenvalues / top) ** iterations <= epsilon).sum())
 
     def decay(self, first: int = 1, last: int | None = None) -> Decay:
-        """The power law and the exponential nearest to λ_first … λ_last, least squares of ln λ_i over i.
+        """The power law and the exponential nearest to λ_first … λ_last, least squares of ln λ_i
+        over i.
 
-        By default all down to 1e-10·λ₁, where rounding begins. The last of a subsample's eigenvalues are too small: fit
-        no more than its first tenth where the operator itself is meant.
+        By default all down to 1e-10·λ₁, where rounding begins. The last of a subsample's
+        eigenvalues are too small: fit no more than its first tenth where the operator itself is
+        meant.
 
         Examples
         --------
         >>> Spectrum(1.0 / np.arange(1.0, 50) ** 2, 1.0).decay().kind
         'power'
         """
-        index = np.arange(first, len(self.eigenvalues) + 1 if last is None else min(last, len(self.eigenvalues)) + 1)
+        index = np.arange(
+            first,
+            len(self.eigenvalues) + 1 if last is None else min(last, len(self.eigenvalues)) + 1,
+        )
         values = self.eigenvalues[index - 1]
         index = index[(values > 0) & (values >= 1e-10 * self.eigenvalues[0])]
         if len(index) < 3:
@@ -144,19 +163,27 @@ class Spectrum:
         return Decay(kind, exponent, rate, power, exponential, int(index[0]), int(index[-1]))
 
     def eigenfunctions(self, X: Any) -> Array:
-        """The operator's eigenfunctions at new rows, k(x, S)·v_i/(√s·λ_i), with mean square 1 on S; shape (n, r).
+        """The operator's eigenfunctions at new rows, k(x, S)·v_i/(√s·λ_i), with mean square 1 on S;
+        shape (n, r).
 
         One column for each eigenvector kept whose eigenvalue is above rounding.
         """
         if self.extension is None:
-            raise ValueError("this spectrum has eigenvalues only: call kernel_spectrum(..., top=...) for eigenfunctions")
+            raise ValueError(
+                "this spectrum has eigenvalues only: call kernel_spectrum(..., top=...) for"
+                " eigenfunctions"
+            )
         kept = self.eigenvalues[: self.extension.vectors.shape[1]] > 0
         rows, values = self.extension.rows, self.eigenvalues[: len(kept)][kept]
         X = np.asarray(X, dtype=float)
-        return self.extension.kernel.sums(X, rows, self.extension.vectors[:, kept] / (np.sqrt(len(rows)) * values))
+        return self.extension.kernel.sums(
+            X, rows, self.extension.vectors[:, kept] / (np.sqrt(len(rows)) * values)
+        )
 
     def plot(self, ax: Any = None) -> Any:
-        """Draw the positive eigenvalues over their index, both logarithmic, with the nearest decay; the axes."""
+        """Draw the positive eigenvalues over their index, both logarithmic, with the nearest
+        decay; the axes.
+        """
         if ax is None:
             from matplotlib.figure import Figure
 
@@ -176,8 +203,9 @@ class Spectrum:
     def __str__(self) -> str:
         top = float(self.eigenvalues[0]) if len(self.eigenvalues) else 0.0
         return (
-            f"{len(self.eigenvalues):,} eigenvalues, {int((self.eigenvalues > 0).sum()):,} above rounding: λ₁ = {top:.4g},"
-            f" β = {self.beta:.4g}, critical batch size {self.critical_batch_size():.4g}; {self.decay()}"
+            f"{len(self.eigenvalues):,} eigenvalues, {int((self.eigenvalues > 0).sum()):,} above"
+            f" rounding: λ₁ = {top:.4g}, β = {self.beta:.4g}, critical batch size"
+            f" {self.critical_batch_size():.4g}; {self.decay()}"
         )
 
     def _repr_html_(self) -> str:
@@ -187,7 +215,8 @@ class Spectrum:
 def kernel_spectrum(
     kernel: Kernel, X: Any, size: int = 2000, random_state: Any = None, *, top: int | None = None
 ) -> Spectrum:
-    """The spectrum of ``kernel`` on at most ``size`` random rows of X, in NumPy; with ``top`` the leading ones and vectors.
+    """The spectrum of ``kernel`` on at most ``size`` random rows of X, in NumPy; with ``top`` the
+    leading ones and vectors.
 
     Examples
     --------
@@ -212,18 +241,25 @@ def kernel_spectrum(
 
 
 def leading_eigensystem(
-    matrix: npt.ArrayLike, top: int, *, method: str = "auto", tolerance: float = 1e-8, random_state: Any = 0
+    matrix: npt.ArrayLike,
+    top: int,
+    *,
+    method: str = "auto",
+    tolerance: float = 1e-8,
+    random_state: Any = 0,
 ) -> tuple[Array, Array]:
-    """The ``top`` largest eigenvalues of a symmetric positive semidefinite matrix, descending, and vectors as columns.
+    """The ``top`` largest eigenvalues of a symmetric positive semidefinite matrix, descending, and
+    vectors as columns.
 
     Parameters
     ----------
     matrix : (n, n)
     top : at most n
-    method : "dense" (LAPACK), "randomized" (block Lanczos from a random start, all vectors kept orthogonal), or "auto":
-        randomized from 1,000 rows on and for at most n/50 directions, about where it becomes quicker on a CPU
-    tolerance : randomized stops when every ‖Av − λv‖ ≤ tolerance·λ₁; then each λ is that near to an eigenvalue. It gives
-        way to dense where that takes half as many vectors as rows
+    method : "dense" (LAPACK), "randomized" (block Lanczos from a random start, all vectors kept
+        orthogonal), or "auto": randomized from 1,000 rows on and for at most n/50 directions, about
+        where it becomes quicker on a CPU
+    tolerance : randomized stops when every ‖Av − λv‖ ≤ tolerance·λ₁; then each λ is that near to an
+        eigenvalue. It gives way to dense where that takes half as many vectors as rows
 
     Examples
     --------
@@ -236,7 +272,9 @@ def leading_eigensystem(
     if method not in _METHODS:
         raise ValueError(f"method must be one of {', '.join(map(repr, _METHODS))}, not {method!r}")
     if A.ndim != 2 or A.shape[0] != A.shape[1] or not np.isfinite(A).all():
-        raise ValueError("matrix must be square and finite: check the rows, and scale columns that are huge")
+        raise ValueError(
+            "matrix must be square and finite: check the rows, and scale columns that are huge"
+        )
     if not 1 <= top <= len(A):
         raise ValueError(f"top must be between 1 and the {len(A)} rows of the matrix, not {top!r}")
     found = None
@@ -250,12 +288,18 @@ def _dense(A: Array, top: int) -> tuple[Array, Array]:
     from scipy.linalg import eigh
 
     n = len(A)
-    values, vectors = eigh(A, subset_by_index=(n - top, n - 1)) if 2 * top < n else np.linalg.eigh(A)
+    values, vectors = (
+        eigh(A, subset_by_index=(n - top, n - 1)) if 2 * top < n else np.linalg.eigh(A)
+    )
     return values[::-1][:top].copy(), vectors[:, ::-1][:, :top].copy()
 
 
-def _block_lanczos(A: Array, top: int, tolerance: float, rng: np.random.RandomState) -> tuple[Array, Array] | None:
-    """Ritz pairs of span(Ω, AΩ, A²Ω, …), Ω random with half as many columns as are wanted; None: not near enough."""
+def _block_lanczos(
+    A: Array, top: int, tolerance: float, rng: np.random.RandomState
+) -> tuple[Array, Array] | None:
+    """Ritz pairs of span(Ω, AΩ, A²Ω, …), Ω random with half as many columns as are wanted;
+    None: not near enough.
+    """
     n, width = len(A), max(8, (top + 1) // 2)
     basis = np.linalg.qr(rng.standard_normal((n, width)))[0]
     images = A @ basis
@@ -270,7 +314,9 @@ def _block_lanczos(A: Array, top: int, tolerance: float, rng: np.random.RandomSt
         values, turn = np.linalg.eigh((small + small.T) / 2)
         values, turn = values[::-1][:top].copy(), turn[:, ::-1][:, :top]
         vectors = basis @ turn
-        if np.linalg.norm(images @ turn - vectors * values, axis=0).max() <= tolerance * max(values[0], 0.0):
+        if np.linalg.norm(images @ turn - vectors * values, axis=0).max() <= tolerance * max(
+            values[0], 0.0
+        ):
             return values, vectors
     return None
 
@@ -282,13 +328,17 @@ def _fall(x: Array, y: Array) -> tuple[float, float]:
 
 
 def clean(values: Array, size: int | None = None) -> Array:
-    """Eigenvalues of a matrix of ``size`` rows (as many as values unless told) with what is rounding made 0."""
+    """Eigenvalues of a matrix of ``size`` rows (as many as values unless told) with what is
+    rounding made 0.
+    """
     floor = (size or len(values)) * np.finfo(float).eps * max(float(values[0]), 0.0)
     return np.where(values > floor, values, 0.0)
 
 
 def eigensystem(gram: torch.Tensor) -> tuple[Array, torch.Tensor]:
-    """Eigenvalues of K_S, descending, and its eigenvectors as columns, both from float64; always dense."""
+    """Eigenvalues of K_S, descending, and its eigenvectors as columns, both from float64;
+    always dense.
+    """
     import torch
 
     values, vectors = torch.linalg.eigh(gram.double())

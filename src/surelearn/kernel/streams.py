@@ -1,8 +1,10 @@
-"""Rows in chunks for kernel machines, from arrays, memory-mapped arrays and Parquet files larger than memory.
+"""Rows in chunks for kernel machines, from arrays, memory-mapped arrays and Parquet files larger
+than memory.
 
-A source knows how many rows and columns there are without reading them. Every pass gives the rows in their own order, cut at
-the same places whatever the source is: a fit sums over all rows, so that their order does not matter, and rows are drawn at
-random by their numbers. What cannot be used is refused in one sentence that names the file, the column and the row.
+A source knows how many rows and columns there are without reading them. Every pass gives the rows
+in their own order, cut at the same places whatever the source is: a fit sums over all rows, so that
+their order does not matter, and rows are drawn at random by their numbers. What cannot be used is
+refused in one sentence that names the file, the column and the row.
 """
 
 from __future__ import annotations
@@ -27,7 +29,9 @@ _READ = 1 << 13  # rows read from Parquet at a time
 
 
 class RowStream(Protocol):
-    """Rows and targets: ``n`` rows of ``d`` columns with ``outputs`` targets, as often as they are asked for."""
+    """Rows and targets: ``n`` rows of ``d`` columns with ``outputs`` targets, as often as they
+    are asked for.
+    """
 
     name: str
     n: int
@@ -44,12 +48,14 @@ class RowStream(Protocol):
 
 
 class ArrayRows:
-    """Rows of an array (n, d), in memory or mapped from a file, and their targets (n,) or (n, outputs).
+    """Rows of an array (n, d), in memory or mapped from a file, and their targets (n,) or (n,
+    outputs).
 
     Parameters
     ----------
     X, y : arrays; those of ``np.load(path, mmap_mode="r")`` are read a chunk at a time
-    classes : labels in order, where y are labels: targets are then ±1, one output a class (two classes: one output)
+    classes : labels in order, where y are labels: targets are then ±1, one output a class (two
+        classes: one output)
 
     Examples
     --------
@@ -58,13 +64,21 @@ class ArrayRows:
     [[-1.0, 1.0], [-1.0]]
     """
 
-    def __init__(self, X: np.ndarray, y: np.ndarray, *, classes: Any = None, name: str = "X") -> None:
+    def __init__(
+        self, X: np.ndarray, y: np.ndarray, *, classes: Any = None, name: str = "X"
+    ) -> None:
         if X.ndim != 2 or X.dtype.kind not in "biuf":
-            raise ValueError(f"{name} must be an array (n, d) of numbers, not {X.dtype} of shape {X.shape}")
+            raise ValueError(
+                f"{name} must be an array (n, d) of numbers, not {X.dtype} of shape {X.shape}"
+            )
         if len(y) != len(X) or y.ndim not in (1, 2):
-            raise ValueError(f"y must have one row for each of the {len(X)} rows of {name}, not shape {y.shape}")
+            raise ValueError(
+                f"y must have one row for each of the {len(X)} rows of {name}, not shape {y.shape}"
+            )
         if X.size == 0:
-            raise ValueError(f"{name} is empty: it has shape {X.shape}; rows and columns are needed")
+            raise ValueError(
+                f"{name} is empty: it has shape {X.shape}; rows and columns are needed"
+            )
         self.name, (self.n, self.d) = name, X.shape
         self._X, self._y, self._labels = X, y, _Labels.of(classes)
         self.outputs = self._labels.outputs if self._labels else int(np.prod(y.shape[1:]))
@@ -72,7 +86,9 @@ class ArrayRows:
     def chunks(self, size: int) -> Iterator[Chunk]:
         """One pass: ``size`` rows at a time, the last fewer."""
         for start in range(0, self.n, size):
-            yield self._chunk(slice(start, start + size), np.arange(start, min(start + size, self.n)))
+            yield self._chunk(
+                slice(start, start + size), np.arange(start, min(start + size, self.n))
+            )
 
     def take(self, rows: npt.NDArray[np.int64]) -> Chunk:
         """The rows of those numbers, in that order."""
@@ -99,24 +115,35 @@ class ParquetRows:
     path : the file
     target : the name of the target's column, or names of several
     features : the columns to use, in order; None takes all others
-    classes : labels in order (`label_values` lists them), where the target holds labels: targets are then ±1, one output a
-        class (two classes: one output)
+    classes : labels in order (`label_values` lists them), where the target holds labels: targets
+        are then ±1, one output a class (two classes: one output)
     """
 
     def __init__(
-        self, path: Any, target: str | Sequence[str], *, features: Sequence[str] | None = None, classes: Any = None
+        self,
+        path: Any,
+        target: str | Sequence[str],
+        *,
+        features: Sequence[str] | None = None,
+        classes: Any = None,
     ) -> None:
         self.path, self.name = Path(path), Path(path).name
         self._file = _open(self.path)
         names = self._file.schema.names
         self.targets = [target] if isinstance(target, str) else list(target)
-        self.features = [name for name in names if name not in self.targets] if features is None else list(features)
+        self.features = (
+            [name for name in names if name not in self.targets]
+            if features is None
+            else list(features)
+        )
         self._labels = _Labels.of(classes)
         self._check(names)
         self.n, self.d = self._file.rows, len(self.features)
         self.outputs = self._labels.outputs if self._labels else len(self.targets)
         if self.n == 0 or self.d == 0:
-            raise ValueError(f"{self.name} is empty: it has {self.n} rows and {self.d} columns of features")
+            raise ValueError(
+                f"{self.name} is empty: it has {self.n} rows and {self.d} columns of features"
+            )
         kinds = {str(self._file.schema.field(name).type) for name in self.features}
         self._dtype = np.float32 if kinds <= {"float", "halffloat"} else np.float64
 
@@ -124,17 +151,24 @@ class ParquetRows:
         import pyarrow as pa
 
         if not self.targets or (self._labels and len(self.targets) > 1):
-            raise ValueError("target must name one column, or several columns of numbers without classes=")
+            raise ValueError(
+                "target must name one column, or several columns of numbers without classes="
+            )
         for name in (*self.targets, *self.features):
             if name in self.targets and name in self.features:
                 raise ValueError(f"features must not name {name!r}, which is the target")
             if name not in names:
                 raise ValueError(_no_column(self.name, names, name))
             kind = self._file.schema.field(name).type
-            number = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)
+            number = (
+                pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)
+            )
             number = number or pa.types.is_decimal(kind)
             if not number and not (self._labels and name in self.targets):
-                raise ValueError(f"{self.name}, column {name!r} holds {kind}: numbers are needed; encode it or leave it out")
+                raise ValueError(
+                    f"{self.name}, column {name!r} holds {kind}: numbers are needed; encode it or"
+                    " leave it out"
+                )
 
     def chunks(self, size: int) -> Iterator[Chunk]:
         """One pass: ``size`` rows at a time, the last fewer."""
@@ -178,7 +212,11 @@ class ParquetRows:
         self._check_large(X)
         if self._labels:
             labels = np.asarray(batch.column(self.targets[0]).to_pylist(), dtype=object)
-            return X, self._labels.targets(labels, f"{self.name}, column {self.targets[0]!r}"), start
+            return (
+                X,
+                self._labels.targets(labels, f"{self.name}, column {self.targets[0]!r}"),
+                start,
+            )
         Y = np.column_stack([_column(batch, name) for name in self.targets]).astype(np.float64)
         _check_finite(Y, numbers, lambda j: f"{self.name}, column {self.targets[j]!r}")
         return X, Y, start
@@ -205,7 +243,9 @@ def label_values(path: Any, target: str) -> np.ndarray:
     for _, batch in file.batches(_READ, columns=[target]):
         found |= set(pc.unique(batch.column(0)).to_pylist())  # pyright: ignore[reportAttributeAccessIssue]
     if None in found or any(value != value for value in found):
-        raise ValueError(f"{file.name}, column {target!r} has rows without a label: fill or remove them")
+        raise ValueError(
+            f"{file.name}, column {target!r} has rows without a label: fill or remove them"
+        )
     return np.array(sorted(found))
 
 
@@ -215,7 +255,9 @@ class _Labels:
     def __init__(self, classes: Any) -> None:
         self._codes = {label: code for code, label in enumerate(np.asarray(classes).tolist())}
         if len(self._codes) < 2:
-            raise ValueError(f"classes must hold at least two different labels, not {list(self._codes)}")
+            raise ValueError(
+                f"classes must hold at least two different labels, not {list(self._codes)}"
+            )
         self.outputs = 1 if len(self._codes) == 2 else len(self._codes)
 
     @classmethod
@@ -226,7 +268,9 @@ class _Labels:
         codes = np.array([self._codes.get(label, -1) for label in labels.tolist()])
         if codes.min(initial=0) < 0:
             strange = labels.tolist()[int(codes.argmin())]
-            raise ValueError(f"{where} holds the label {strange!r}, which classes= does not: name all labels")
+            raise ValueError(
+                f"{where} holds the label {strange!r}, which classes= does not: name all labels"
+            )
         Y = np.where(codes[:, None] == np.arange(len(self._codes)), 1.0, -1.0)
         return Y[:, 1:] if len(self._codes) == 2 else Y
 
@@ -242,8 +286,12 @@ def _open(path: Path) -> ParquetSource:
         stream, head = opening.opened(path, stack)
         kind = kind_of(path.name, head)
         if kind != "parquet":
-            raise DataError(f"{path.name} is {described(kind)}: Parquet is needed here; save it so.")
-        content = path if isinstance(stream, BufferedReader) else opening.rest_of(path.name, head, stream)
+            raise DataError(
+                f"{path.name} is {described(kind)}: Parquet is needed here; save it so."
+            )
+        content = (
+            path if isinstance(stream, BufferedReader) else opening.rest_of(path.name, head, stream)
+        )
     return ParquetSource(path.name, content)
 
 
@@ -275,4 +323,7 @@ def _check_finite(values: np.ndarray, numbers: npt.NDArray[np.int64], where: Any
         row, column = np.argwhere(~finite)[0]
         bad = values[row, column]
         said = "a missing value" if np.isnan(bad) else f"{bad}"
-        raise ValueError(f"{where(int(column))} has {said} in row {numbers[row]} (counted from 0): fill or remove such rows")
+        raise ValueError(
+            f"{where(int(column))} has {said} in row {numbers[row]} (counted from 0): fill or"
+            " remove such rows"
+        )

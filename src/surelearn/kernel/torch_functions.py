@@ -1,8 +1,10 @@
-"""The kernels of `surelearn.kernel.functions` on torch tensors: the same objects, on any device, in blocks.
+"""The kernels of `surelearn.kernel.functions` on torch tensors: the same objects, on any device, in
+blocks.
 
-Rows are centered and divided by the kernel's length first, so that ‖x‖² + ‖z‖² − 2⟨x, z⟩ cancels as little as it can.
-Distances of near rows, where it cancels all the same, are taken again from differences. Where rows lie so many lengths apart
-that float32 would not do, the products are taken in float64, and where that is not enough either, all from differences.
+Rows are centered and divided by the kernel's length first, so that ‖x‖² + ‖z‖² − 2⟨x, z⟩ cancels as
+little as it can. Distances of near rows, where it cancels all the same, are taken again from
+differences. Where rows lie so many lengths apart that float32 would not do, the products are taken
+in float64, and where that is not enough either, all from differences.
 """
 
 from __future__ import annotations
@@ -19,12 +21,15 @@ from surelearn.kernel.functions import Gaussian, Kernel, Laplace, Linear, Matern
 if TYPE_CHECKING:
     import torch
 
-_FINE = {4: 1e-4, 8: 1e-12}  # the largest error of a squared distance, in squared lengths, by bytes per number
-_NEAR = {4: 1e-4, 8: 1e-2}  # squared lengths below which distances are taken from differences, or 100 times the error
+# the largest error of a squared distance, in squared lengths, by bytes per number
+_FINE = {4: 1e-4, 8: 1e-12}
+# squared lengths below which distances are taken from differences, or 100 times the error
+_NEAR = {4: 1e-4, 8: 1e-2}
 _MANY = 32  # one pair in so many that is so near: take all from differences
 _PAIRS = 2**16  # taken so at a time
 _NO_MEMORY = ("out of memory", "allocate memory", "not enough memory", "ALLOC_FAILED")
-_FARTHEST = {4: 1e15, 8: 1e140}  # lengths from the center beyond which a square would overflow, by bytes per number
+# lengths from the center beyond which a square would overflow, by bytes per number
+_FARTHEST = {4: 1e15, 8: 1e140}
 
 
 class Evaluator:
@@ -52,10 +57,15 @@ class Evaluator:
             self._refine(raw)
 
     def _refine(self, raw: torch.Tensor) -> None:
-        """Take distances in float64, or from differences, where the rows are too many lengths apart."""
+        """Take distances in float64, or from differences, where the rows are too many lengths
+        apart.
+        """
         import torch
 
-        size, fine = 8.0 * float(self.points.square().sum(1, dtype=torch.float64).max()), _FINE[self.dtype.itemsize]
+        size, fine = (
+            8.0 * float(self.points.square().sum(1, dtype=torch.float64).max()),
+            _FINE[self.dtype.itemsize],
+        )
         if size * torch.finfo(self._rows_dtype).eps > fine:
             self._rows_dtype = torch.float64
             self._direct = size * torch.finfo(torch.float64).eps > fine
@@ -63,7 +73,9 @@ class Evaluator:
         self._rounding = size * torch.finfo(self._rows_dtype).eps
 
     def rows(self, X: np.ndarray | torch.Tensor) -> torch.Tensor:
-        """Rows as `block` takes them: on the device, centered and in units of the kernel's length."""
+        """Rows as `block` takes them: on the device, centered and in units of the kernel's
+        length.
+        """
         return self._prepare(self._raw(X))
 
     def _raw(self, X: np.ndarray | torch.Tensor) -> torch.Tensor:
@@ -85,7 +97,11 @@ class Evaluator:
         """The matrix k(a_i, b_j) of prepared rows; shape (len(A), len(B))."""
         if self._length is None:
             inner = A @ B.T
-            return inner.add_(1.0).pow_(self.kernel.degree) if isinstance(self.kernel, Polynomial) else inner
+            return (
+                inner.add_(1.0).pow_(self.kernel.degree)
+                if isinstance(self.kernel, Polynomial)
+                else inner
+            )
         shape = _SHAPES[type(self.kernel)]
         values = shape(self._squared_distances(A, B), self.kernel).to(self.dtype)
         return values.fill_diagonal_(1.0) if A is B else values
@@ -111,11 +127,13 @@ class Evaluator:
         return max(_NEAR[self._rows_dtype.itemsize], 100.0 * self._rounding)
 
     def error(self) -> float:
-        """The most by which an entry of the training rows' matrix can be off, whatever the rounding was.
+        """The most by which an entry of the training rows' matrix can be off, whatever the rounding
+        was.
 
-        A squared distance from products, used where it is above `_near`, is off by e = (d + 3)·ε·(‖a‖ + ‖b‖)²: the distance
-        by e/√near. Radial kernels change by at most 1 a length, and all but Laplace's by at most 3/2 a squared length.
-        Centering and scaling move each row by 2ε of its distance from the center.
+        A squared distance from products, used where it is above `_near`, is off by e = (d +
+        3)·ε·(‖a‖ + ‖b‖)²: the distance by e/√near. Radial kernels change by at most 1 a length, and
+        all but Laplace's by at most 3/2 a squared length. Centering and scaling move each row by 2ε
+        of its distance from the center.
         """
         import torch
 
@@ -123,7 +141,12 @@ class Evaluator:
         size = float(self.points.square().sum(1, dtype=torch.float64).max())
         if self._length is None:
             degree = self.kernel.degree if isinstance(self.kernel, Polynomial) else 1
-            return degree * (d + 4) * eps * (1.0 + size if isinstance(self.kernel, Polynomial) else size) ** degree
+            return (
+                degree
+                * (d + 4)
+                * eps
+                * (1.0 + size if isinstance(self.kernel, Polynomial) else size) ** degree
+            )
         own = torch.finfo(self._rows_dtype).eps
         slope = 1.0 / math.sqrt(self._near) if isinstance(self.kernel, Laplace) else 1.5
         products = 0.0 if self._direct else 4 * (d + 3) * own * size * slope
@@ -133,11 +156,19 @@ class Evaluator:
         """k(a_i, a_i) for every prepared row."""
         if self._length is None:
             inner = A.square().sum(1)
-            return (inner + 1.0) ** self.kernel.degree if isinstance(self.kernel, Polynomial) else inner
+            return (
+                (inner + 1.0) ** self.kernel.degree
+                if isinstance(self.kernel, Polynomial)
+                else inner
+            )
         return A.new_ones(len(A), dtype=self.dtype)
 
-    def pieces(self, A: torch.Tensor, B: torch.Tensor, budget: float) -> Iterator[tuple[slice, torch.Tensor]]:
-        """k(A, B) in pieces of whole rows within ``budget`` bytes; where memory runs out all the same, in halves."""
+    def pieces(
+        self, A: torch.Tensor, B: torch.Tensor, budget: float
+    ) -> Iterator[tuple[slice, torch.Tensor]]:
+        """k(A, B) in pieces of whole rows within ``budget`` bytes; where memory runs out all
+        the same, in halves.
+        """
         step = max(1, min(len(A), int(budget / (3 * max(1, len(B)) * self._rows_dtype.itemsize))))
         start = 0
         while start < len(A):
@@ -152,10 +183,18 @@ class Evaluator:
             yield rows, values
             start = rows.stop
 
-    def times(self, A: torch.Tensor, B: torch.Tensor, coefficients: torch.Tensor, budget: float) -> torch.Tensor:
+    def times(
+        self, A: torch.Tensor, B: torch.Tensor, coefficients: torch.Tensor, budget: float
+    ) -> torch.Tensor:
         """Σ_j k(a_i, b_j)·c_j without the whole matrix; ``coefficients`` (len(B), outputs)."""
         if self._fuses(A) and coefficients.shape[1] <= fused.MOST_OUTPUTS:
-            return fused.times(self._halves(A), self._halves(B), coefficients, self.kernel, fused.ROUNDING * self._rounding)
+            return fused.times(
+                self._halves(A),
+                self._halves(B),
+                coefficients,
+                self.kernel,
+                fused.ROUNDING * self._rounding,
+            )
         wide = widened(coefficients)
         out = wide.new_empty(len(A), wide.shape[1])
         for rows, values in self.pieces(A, B, budget):
@@ -193,7 +232,9 @@ class Evaluator:
 
 
 def widened(coefficients: torch.Tensor) -> torch.Tensor:
-    """Several columns, on a CPU filled up with zeros to a multiple of 16: products take up to half the time."""
+    """Several columns, on a CPU filled up with zeros to a multiple of 16: products take up to
+    half the time.
+    """
     import torch
 
     columns = coefficients.shape[1]
@@ -208,20 +249,29 @@ def check_rows(X: np.ndarray | torch.Tensor) -> None:
     if bool(rows.sum().isfinite()) or bool(rows.isfinite().all()):
         return
     row, column = (int(at) for at in rows.isfinite().logical_not().nonzero()[0])
-    raise ValueError(f"X holds NaN or infinity, first in row {row}, column {column}: fill it in, or leave the row out")
+    raise ValueError(
+        f"X holds NaN or infinity, first in row {row}, column {column}: fill it in, or leave the"
+        " row out"
+    )
 
 
 def _tensor(X: np.ndarray | torch.Tensor) -> torch.Tensor:
     import torch
 
-    return X if isinstance(X, torch.Tensor) else torch.from_numpy(np.require(X, requirements=("C", "W")))
+    return (
+        X
+        if isinstance(X, torch.Tensor)
+        else torch.from_numpy(np.require(X, requirements=("C", "W")))
+    )
 
 
 def out_of_memory(error: RuntimeError) -> bool:
     """Whether torch ran out of memory, on any device."""
     import torch
 
-    return isinstance(error, torch.OutOfMemoryError) or any(text in str(error) for text in _NO_MEMORY)
+    return isinstance(error, torch.OutOfMemoryError) or any(
+        text in str(error) for text in _NO_MEMORY
+    )
 
 
 def _length(kernel: Kernel) -> float | None:
@@ -231,7 +281,9 @@ def _length(kernel: Kernel) -> float | None:
         return float(kernel.sigma)
     if isinstance(kernel, (Linear, Polynomial)):
         return None
-    raise ValueError(f"kernel must be linear, polynomial, gaussian, laplace or matern, not {kernel!r}")
+    raise ValueError(
+        f"kernel must be linear, polynomial, gaussian, laplace or matern, not {kernel!r}"
+    )
 
 
 def _gaussian(squares: torch.Tensor, kernel: Any) -> torch.Tensor:  # noqa: ARG001 - squares are in units of σ

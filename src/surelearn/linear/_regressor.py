@@ -1,4 +1,6 @@
-"""What the robust linear regressors share: reading rows, predicting, and refusing impossible parameters."""
+"""What the robust linear regressors share: reading rows, predicting, and refusing impossible
+parameters.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,9 @@ class LinearRegressor(RegressorMixin, Learner):
         self, X: Any, y: Any, sample_weight: Any, accept_sparse: str, *, reset: bool = True
     ) -> tuple[Any, Array, Array]:
         """X, y and weights, checked."""
-        X, y = validate_data(self, X, y, accept_sparse=accept_sparse, dtype=np.float64, y_numeric=True, reset=reset)
+        X, y = validate_data(
+            self, X, y, accept_sparse=accept_sparse, dtype=np.float64, y_numeric=True, reset=reset
+        )
         weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         return X, np.asarray(y, dtype=np.float64), weights
 
@@ -60,7 +64,10 @@ def require_bound(name: str, sizes: Array, bound: float | None) -> None:
         return
     require_positive(**{name: bound})
     if (largest := float(np.max(sizes))) > bound * (1 + 1e-12):
-        raise ValueError(f"{name} = {bound:g} must hold for every row, but one has {largest:g}: state a larger bound")
+        raise ValueError(
+            f"{name} = {bound:g} must hold for every row, but one has {largest:g}: state a larger"
+            " bound"
+        )
 
 
 def row_norms(X: Any) -> Array:

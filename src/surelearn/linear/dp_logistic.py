@@ -1,4 +1,6 @@
-"""Logistic regression with differential privacy: DP-SGD from zero weights, with its (ε, dp_delta) in the certificate."""
+"""Logistic regression with differential privacy: DP-SGD from zero weights, with its (ε,
+dp_delta) in the certificate.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,14 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from surelearn.base import Learner
 from surelearn.lacking import Lacking
-from surelearn.optim.accountant import PoissonSampler, PrivacySpent, account, account_sampler, generator_from, noise_for
+from surelearn.optim.accountant import (
+    PoissonSampler,
+    PrivacySpent,
+    account,
+    account_sampler,
+    generator_from,
+    noise_for,
+)
 from surelearn.optim.dp_claims import PrivacyRecord, facts_of, told_again
 from surelearn.optim.dp_sgd import Recipe, private_descent, softmax_slopes
 from surelearn.subject import Closed, Parts, linear_form
@@ -23,19 +32,22 @@ Array = npt.NDArray[np.float64]
 
 
 class DPLogisticRegression(ClassifierMixin, Learner):
-    """Logistic regression by DP-SGD: nobody can tell from its weights, beyond (ε, dp_delta), whether a row was there.
+    """Logistic regression by DP-SGD: nobody can tell from its weights, beyond (ε, dp_delta),
+    whether a row was there.
 
-    Every row longer than ``x_bound`` is shortened to it, in fitting and predicting alike, and every row's gradient clipped.
-    ε covers the weights: not a scaler or encoder fitted on the same rows (fix their numbers beforehand), not the choice of
-    settings by trying several, and not what is measured on the rows afterwards. The number of rows, the columns and the set
-    of labels count as public.
+    Every row longer than ``x_bound`` is shortened to it, in fitting and predicting alike, and every
+    row's gradient clipped. ε covers the weights: not a scaler or encoder fitted on the same rows
+    (fix their numbers beforehand), not the choice of settings by trying several, and not what is
+    measured on the rows afterwards. The number of rows, the columns and the set of labels count as
+    public.
 
     Parameters
     ----------
     epsilon : ε to spend; the noise that needs is found by bisection
     noise_multiplier : the noise σ in units of ``clip``, in place of ``epsilon``
     dp_delta : privacy's δ, well below 1/n; not the failure probability of a claim
-    x_bound : the length to which rows are shortened; None leaves them as they are, gradients are clipped all the same
+    x_bound : the length to which rows are shortened; None leaves them as they are, gradients are
+        clipped all the same
     clip : the norm C to which each row's gradient is clipped
     batch_size : expected size qN of the Poisson samples
     passes : expected passes over the rows
@@ -44,7 +56,8 @@ class DPLogisticRegression(ClassifierMixin, Learner):
     radius : project the weights onto a ball; None does not
     average : predict with the mean of the second half of the iterates, which costs no privacy
     delta : failure probability of claims (those made here hold always)
-    random_state : int, RandomState or None; a seed that others know voids the guarantee, so it is never saved or hashed
+    random_state : int, RandomState or None; a seed that others know voids the guarantee, so it is
+        never saved or hashed
 
     Attributes
     ----------
@@ -107,22 +120,35 @@ class DPLogisticRegression(ClassifierMixin, Learner):
         check_classification_targets(y)
         self.classes_, codes = np.unique(y, return_inverse=True)
         if self.classes_.size < 2:
-            raise ValueError("y holds one class only: logistic regression needs rows of at least two classes")
+            raise ValueError(
+                "y holds one class only: logistic regression needs rows of at least two classes"
+            )
         rate, recipe = self._plan(len(X))
         self.steps_, self.noise_multiplier_ = recipe.steps, recipe.noise_multiplier
         generator = generator_from(self.random_state)
         sampler = PoissonSampler(len(X), rate, generator)
         outputs = 1 if self.classes_.size == 2 else self.classes_.size
         found = private_descent(
-            self._shortened(X), softmax_slopes(codes, self.classes_.size), outputs, sampler, recipe, generator
+            self._shortened(X),
+            softmax_slopes(codes, self.classes_.size),
+            outputs,
+            sampler,
+            recipe,
+            generator,
         )
         self.coef_, self.intercept_ = np.ascontiguousarray(found[:-1].T), found[-1].copy()
-        spent = account_sampler(sampler, self.noise_multiplier_, self.dp_delta) if self.noise_multiplier_ > 0 else None
+        spent = (
+            account_sampler(sampler, self.noise_multiplier_, self.dp_delta)
+            if self.noise_multiplier_ > 0
+            else None
+        )
         self.facts_ = self._facts(X, recipe, spent) | {"seeded": self.random_state is not None}
         return self
 
     def measure_again(self, X: Any, y: Any = None, sample_weight: Any = None) -> dict[str, Any]:
-        """The record's fields that parameters and rows tell; that so much noise was added, nobody can see in the weights."""
+        """The record's fields that parameters and rows tell; that so much noise was added,
+        nobody can see in the weights.
+        """
         if sample_weight is not None:
             raise ValueError("DPLogisticRegression has no weights of rows: leave sample_weight out")
         X, y = validate_data(self, X, y, dtype=np.float64, reset=False)
@@ -173,12 +199,16 @@ class DPLogisticRegression(ClassifierMixin, Learner):
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """The likeliest class of each row."""
         scores = self.decision_function(X)
-        return self.classes_[(scores > 0).astype(int) if self.classes_.size == 2 else scores.argmax(axis=1)]
+        return self.classes_[
+            (scores > 0).astype(int) if self.classes_.size == 2 else scores.argmax(axis=1)
+        ]
 
     def predict_proba(self, X: Any) -> Array:
         """Probabilities (n, K) of the classes in the order of ``classes_``."""
         scores = self.decision_function(X)
-        return softmax(np.column_stack([np.zeros_like(scores), scores]) if scores.ndim == 1 else scores, axis=1)
+        return softmax(
+            np.column_stack([np.zeros_like(scores), scores]) if scores.ndim == 1 else scores, axis=1
+        )
 
     def predict_log_proba(self, X: Any) -> Array:
         """Logarithms of `predict_proba`."""

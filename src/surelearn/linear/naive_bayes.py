@@ -1,4 +1,6 @@
-"""Naive Bayes, a linear classifier in disguise: log odds are the prior's plus one contribution a feature."""
+"""Naive Bayes, a linear classifier in disguise: log odds are the prior's plus one contribution
+a feature.
+"""
 
 from __future__ import annotations
 
@@ -49,23 +51,31 @@ class NaiveBayesRecord(Record):
 
     def write(self, writer: Writer) -> None:
         """Why nothing is claimed."""
-        reason = "no theorem applies: independence of the features within a class is a model, not a fact; use certify()"
+        reason = (
+            "no theorem applies: independence of the features within a class is a model, not a"
+            " fact; use certify()"
+        )
         writer.lacks("risk", reason)
-        writer.lacks("calibration", "the probabilities are those of the model, which counts related features twice")
+        writer.lacks(
+            "calibration",
+            "the probabilities are those of the model, which counts related features twice",
+        )
 
 
 class NaiveBayes(ClassifierMixin, Learner):
-    """P(y | x) ∝ P(y)·∏_j P(x_j | y): categories by smoothed counts, numbers by a Gaussian for each class.
+    """P(y | x) ∝ P(y)·∏_j P(x_j | y): categories by smoothed counts, numbers by a Gaussian for each
+    class.
 
-    The logarithm of the odds is a sum, so each feature's share in a prediction is exact (course, Example 20.2): see
-    `contributions`. A missing value (also empty text), or a category
-    that no training row had, says nothing: it contributes 0.
+    The logarithm of the odds is a sum, so each feature's share in a prediction is exact (course,
+    Example 20.2): see `contributions`. A missing value (also empty text), or a category that no
+    training row had, says nothing: it contributes 0.
 
     Parameters
     ----------
-    categorical : "auto" (columns of text, booleans or categories, and indicators: numbers that are all 0 or 1), "all", or a
-        list of column names or positions
-    smoothing : α > 0 added to the count of each category (Laplace's is 1): P(v | y) = (N_vy + α)/(N_y + α·#categories)
+    categorical : "auto" (columns of text, booleans or categories, and indicators: numbers that are
+        all 0 or 1), "all", or a list of column names or positions
+    smoothing : α > 0 added to the count of each category (Laplace's is 1): P(v | y) = (N_vy +
+        α)/(N_y + α·#categories)
     variance_floor : > 0, the part of a column's variance below which a class's variance is not let
     delta : failure probability of claims (none is made)
 
@@ -75,7 +85,8 @@ class NaiveBayes(ClassifierMixin, Learner):
     prior_ : array (K,), log P(class) − log P(first class)
     kinds_ : "categorical" or "number" for each feature
     categories_ : for each feature, its categories as text (none for a number)
-    tables_ : for each categorical feature log P(category | class), (#categories, K); for a number mean and variance, (2, K)
+    tables_ : for each categorical feature log P(category | class), (#categories, K); for a number
+        mean and variance, (2, K)
 
     Examples
     --------
@@ -114,7 +125,9 @@ class NaiveBayes(ClassifierMixin, Learner):
         require_positive(smoothing=self.smoothing, variance_floor=self.variance_floor)
         columns, y = self._columns(X, y)
         check_classification_targets(y)
-        weights = _check_sample_weight(sample_weight, np.empty((len(y), 1)), dtype=np.float64, ensure_non_negative=True)
+        weights = _check_sample_weight(
+            sample_weight, np.empty((len(y), 1)), dtype=np.float64, ensure_non_negative=True
+        )
         rows, counted = len(y), weights > 0
         columns, y, weights = [column[counted] for column in columns], y[counted], weights[counted]
         self.classes_, codes = np.unique(y, return_inverse=True)
@@ -142,29 +155,41 @@ class NaiveBayes(ClassifierMixin, Learner):
         return self
 
     def measure_again(self, X: Any, y: Any = None, sample_weight: Any = None) -> dict[str, Any]:
-        """The record's fields, by counting again; a `ValueError` where the rows give other tables than the model's."""
+        """The record's fields, by counting again; a `ValueError` where the rows give other
+        tables than the model's.
+        """
         again = clone(self)
-        again.categorical = [j for j, kind in enumerate(self.kinds_) if kind == "categorical"]  # as the fit decided
+        # as the fit decided
+        again.categorical = [j for j, kind in enumerate(self.kinds_) if kind == "categorical"]
         again.fit(X, y, sample_weight=sample_weight)
         pairs = [(self.prior_, again.prior_), *zip(self.tables_, again.tables_, strict=False)]
-        same = np.array_equal(self.classes_, again.classes_) and len(self.tables_) == len(again.tables_)
-        if not same or not all(a.shape == b.shape and np.allclose(a, b, rtol=1e-9, atol=1e-12) for a, b in pairs):
+        same = np.array_equal(self.classes_, again.classes_) and len(self.tables_) == len(
+            again.tables_
+        )
+        if not same or not all(
+            a.shape == b.shape and np.allclose(a, b, rtol=1e-9, atol=1e-12) for a, b in pairs
+        ):
             raise ValueError("counting them gives other tables than the model's")
         return again.facts_
 
     def contributions(self, X: Any) -> Array:
         """What each feature adds to the log odds: log P(x_j | y) − log P(x_j | first class).
 
-        For two classes, shape (n, d), of the second class against the first: ``prior_[1]`` plus a row's sum is its log odds,
-        ``decision_function``. For several, shape (n, d, K), of each class against the first.
+        For two classes, shape (n, d), of the second class against the first: ``prior_[1]`` plus a
+        row's sum is its log odds, ``decision_function``. For several, shape (n, d, K), of each
+        class against the first.
         """
         check_is_fitted(self)
         columns, _ = self._columns(X)
         parts = [
-            _category_scores(_as_text(column), categories, table)
-            if kind == "categorical"
-            else _number_scores(_as_numbers(column), table)
-            for column, kind, categories, table in zip(columns, self.kinds_, self.categories_, self.tables_, strict=True)
+            (
+                _category_scores(_as_text(column), categories, table)
+                if kind == "categorical"
+                else _number_scores(_as_numbers(column), table)
+            )
+            for column, kind, categories, table in zip(
+                columns, self.kinds_, self.categories_, self.tables_, strict=True
+            )
         ]
         against = np.stack([part - part[:, :1] for part in parts], axis=1)
         return against[:, :, 1] if len(self.classes_) == 2 else against
@@ -178,7 +203,11 @@ class NaiveBayes(ClassifierMixin, Learner):
     def predict_proba(self, X: Any) -> Array:
         """P(class | x), if features are independent within each class."""
         odds = self.decision_function(X)
-        return np.column_stack([expit(-odds), expit(odds)]) if odds.ndim == 1 else softmax(odds, axis=1)
+        return (
+            np.column_stack([expit(-odds), expit(odds)])
+            if odds.ndim == 1
+            else softmax(odds, axis=1)
+        )
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """The likeliest class."""
@@ -221,8 +250,14 @@ class NaiveBayes(ClassifierMixin, Learner):
         """Which columns are categorical."""
         if isinstance(self.categorical, str):
             if self.categorical not in ("auto", "all"):
-                raise ValueError(f"categorical must be 'auto', 'all' or a list of columns, not {self.categorical!r}")
-            return [self.categorical == "all" or not _is_numeric(column) or _is_indicator(column) for column in columns]
+                raise ValueError(
+                    "categorical must be 'auto', 'all' or a list of columns, not"
+                    f" {self.categorical!r}"
+                )
+            return [
+                self.categorical == "all" or not _is_numeric(column) or _is_indicator(column)
+                for column in columns
+            ]
         names = list(getattr(self, "feature_names_in_", ()))
         chosen = [False] * len(columns)
         for entry in self.categorical:
@@ -241,14 +276,18 @@ class NaiveBayes(ClassifierMixin, Learner):
 
 
 def _count(values: npt.NDArray[Any], shares: Array, smoothing: float) -> tuple[list[str], Array]:
-    """Categories, and log P(category | class) by smoothed counts over the rows that have a value."""
+    """Categories, and log P(category | class) by smoothed counts over the rows that have a
+    value.
+    """
     known = values != ""
     categories, codes = np.unique(values[known].astype(str), return_inverse=True)
     counts = np.zeros((len(categories), shares.shape[1]))
     np.add.at(counts, codes, shares[known])
     if not len(categories):
         return [], counts
-    return categories.tolist(), np.log(counts + smoothing) - np.log(counts.sum(axis=0) + smoothing * len(categories))
+    return categories.tolist(), np.log(counts + smoothing) - np.log(
+        counts.sum(axis=0) + smoothing * len(categories)
+    )
 
 
 def _category_scores(values: npt.NDArray[Any], categories: list[str], table: Array) -> Array:
@@ -263,7 +302,9 @@ def _category_scores(values: npt.NDArray[Any], categories: list[str], table: Arr
 
 
 def _moments(values: Array, shares: Array, floor: float) -> Array:
-    """Mean and variance of a number in each class, (2, K); those of all rows for a class without values."""
+    """Mean and variance of a number in each class, (2, K); those of all rows for a class
+    without values.
+    """
     known = ~np.isnan(values)
     values, shares = values[known], shares[known]
     everything = shares.sum(axis=1)
@@ -292,17 +333,23 @@ def _as_numbers(column: npt.NDArray[Any]) -> Array:
         values = (
             column.astype(np.float64)
             if column.dtype.kind in "biuf"
-            else np.array([np.nan if _is_missing(v) else v for v in column.tolist()], dtype=np.float64)
+            else np.array(
+                [np.nan if _is_missing(v) else v for v in column.tolist()], dtype=np.float64
+            )
         )
     except (TypeError, ValueError):
-        raise ValueError("a column of numbers holds something else: name it in categorical=, or mend it") from None
+        raise ValueError(
+            "a column of numbers holds something else: name it in categorical=, or mend it"
+        ) from None
     if np.isinf(values).any():
         raise ValueError("X must not hold infinite numbers")
     return values
 
 
 def _as_text(column: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Values as text, "" where missing; whole numbers look alike, however they are stored (3, 3.0)."""
+    """Values as text, "" where missing; whole numbers look alike, however they are stored (3,
+    3.0).
+    """
     return np.array([_text(value) for value in column.tolist()], dtype=object)
 
 
@@ -313,18 +360,28 @@ def _text(value: Any) -> str:
 
 
 def _is_missing(value: Any) -> bool:
-    return value is None or value is np.ma.masked or type(value).__name__ in ("NAType", "NaTType") or value != value
+    return (
+        value is None
+        or value is np.ma.masked
+        or type(value).__name__ in ("NAType", "NaTType")
+        or value != value
+    )
 
 
 def _is_numeric(column: npt.NDArray[Any]) -> bool:
     """Whether a column holds numbers only: booleans and text do not count as such."""
     if column.dtype != object:
         return column.dtype.kind in "iuf"
-    return all(_is_missing(v) or (isinstance(v, Real) and not isinstance(v, (bool, np.bool_))) for v in column.tolist())
+    return all(
+        _is_missing(v) or (isinstance(v, Real) and not isinstance(v, (bool, np.bool_)))
+        for v in column.tolist()
+    )
 
 
 def _is_indicator(column: npt.NDArray[Any]) -> bool:
-    """Whether a column of numbers is 0 or 1 wherever it is known, and both occur: a Gaussian of such is no model of it."""
+    """Whether a column of numbers is 0 or 1 wherever it is known, and both occur: a Gaussian of
+    such is no model of it.
+    """
     values = _as_numbers(column)
     known = values[~np.isnan(values)]
     return bool(np.isin(known, (0.0, 1.0)).all()) and 0.0 in known and 1.0 in known
@@ -332,9 +389,14 @@ def _is_indicator(column: npt.NDArray[Any]) -> bool:
 
 def _mixed(X: list[Any]) -> bool:
     """Whether nested lists hold text beside other things, which NumPy would turn into text."""
-    return any(isinstance(value, str) for row in X if isinstance(row, (list, tuple)) for value in row)
+    return any(
+        isinstance(value, str) for row in X if isinstance(row, (list, tuple)) for value in row
+    )
 
 
 def _require_rows(X: Any, columns: list[npt.NDArray[Any]]) -> None:
     if _num_samples(X) < 1 or not columns:
-        raise ValueError(f"Found array with {_num_samples(X)} sample(s) and {len(columns)} feature(s) while 1 is required.")
+        raise ValueError(
+            f"Found array with {_num_samples(X)} sample(s) and {len(columns)} feature(s) while 1 is"
+            " required."
+        )

@@ -1,4 +1,6 @@
-"""Whether a certified model still keeps its promise: betting tests on labeled rows, label shift, drift of inputs."""
+"""Whether a certified model still keeps its promise: betting tests on labeled rows, label
+shift, drift of inputs.
+"""
 
 from surelearn.monitoring.looks import Looks
 from surelearn.monitoring.reference import Counter, Reference, drift

@@ -1,4 +1,6 @@
-"""Evidence against a bound as it grows: the game's capital after every round, its highest, and when it reached 1/δ."""
+"""Evidence against a bound as it grows: the game's capital after every round, its highest, and
+when it reached 1/δ.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,8 @@ class Evidence:
     ----------
     units : losses taken so far
     lost : their sum
-    highest, highest_at : ln of the largest capital after any loss (at least 0, the start), and after how many losses
+    highest, highest_at : ln of the largest capital after any loss (at least 0, the start), and
+        after how many losses
     alarm_at : after how many losses the capital first reached 1/δ, or None
 
     Examples
@@ -55,12 +58,16 @@ class Evidence:
 
     @property
     def history(self) -> tuple[tuple[int, float], ...]:
-        """(losses taken, ln capital) from the start to now, at most about ``points``, the highest among them."""
+        """(losses taken, ln capital) from the start to now, at most about ``points``, the
+        highest among them.
+        """
         ends = {0: 0.0, self.highest_at: self.highest, self.units: self.log_capital}
         return tuple(sorted({**dict(self._points), **ends}.items()))
 
     def take(self, losses: npt.NDArray[np.float64]) -> None:
-        """Play with these losses. Of the way, every 2ᵏ-th point is kept, with the smallest k that is enough."""
+        """Play with these losses. Of the way, every 2ᵏ-th point is kept, with the smallest k
+        that is enough.
+        """
         if not losses.size:
             return
         self._capitals, totals = self.game.play(self._capitals, self.units, losses)
@@ -92,15 +99,22 @@ class Evidence:
         }
 
     @classmethod
-    def from_dict(cls, plain: Mapping[str, Any], bound: float, delta: float, points: int = MOST_POINTS) -> Evidence:
+    def from_dict(
+        cls, plain: Mapping[str, Any], bound: float, delta: float, points: int = MOST_POINTS
+    ) -> Evidence:
         """Read what `to_dict` wrote; a `ValueError` names the part that cannot be right."""
         made = cls(bound, delta, points)
         check_entries(plain, made.to_dict())
-        made.units, made.highest_at = whole("units", plain["units"]), whole("highest_at", plain["highest_at"])
+        made.units, made.highest_at = (
+            whole("units", plain["units"]),
+            whole("highest_at", plain["highest_at"]),
+        )
         made.lost, made.highest = real("lost", plain["lost"]), real("highest", plain["highest"])
         made.alarm_at = None if plain["alarm_at"] is None else whole("alarm_at", plain["alarm_at"])
         made._capitals = np.array([real("capitals", value) for value in plain["capitals"]])
-        made._points = [(whole("history", n), real("history", value)) for n, value in plain["history"]]
+        made._points = [
+            (whole("history", n), real("history", value)) for n, value in plain["history"]
+        ]
         made._check()
         return made
 
@@ -111,7 +125,10 @@ class Evidence:
         require("lost", 0 <= self.lost <= self.units * (1 + 1e-9))
         require("highest_at", self.highest_at <= self.units)
         require(
-            "history", at == sorted(set(at)) and len(at) <= self.points and (not at or 0 < at[0] <= at[-1] <= self.units)
+            "history",
+            at == sorted(set(at))
+            and len(at) <= self.points
+            and (not at or 0 < at[0] <= at[-1] <= self.units),
         )
         require("highest", self.highest >= max(0.0, self.log_capital - 1e-9))
         require("alarm_at", (self.alarm_at is not None) == (self.highest >= -math.log(self.delta)))
@@ -130,7 +147,8 @@ def capital(logarithm: float) -> float:
 
 
 def words(logarithm: float, relation: str = ">=") -> str:
-    """The capital that has this logarithm, for people; rounded down, so that nothing seems to have reached the alarm.
+    """The capital that has this logarithm, for people; rounded down, so that nothing seems to have
+    reached the alarm.
 
     Examples
     --------
@@ -155,19 +173,26 @@ def check_entries(plain: Any, like: Mapping[str, Any]) -> None:
 
 
 def name_of(certificate: Certificate) -> str:
-    """The hash by which a state knows its certificate: the same with losses per row and, as published, without them."""
+    """The hash by which a state knows its certificate: the same with losses per row and, as
+    published, without them.
+    """
     return certificate.published().hash
 
 
 def check_certificate(kept: Any, certificate: Certificate) -> None:
     """Refuse what was kept for another certificate, by its name.
 
-    States of earlier releases have the hash with losses per row, and it covers the version of the certificate's format.
+    States of earlier releases have the hash with losses per row, and it covers the version of the
+    certificate's format.
     """
     plain = certificate.to_dict()
-    earlier = (content_hash({**plain, "version": version}) for version in range(plain["version"], 0, -1))
+    earlier = (
+        content_hash({**plain, "version": version}) for version in range(plain["version"], 0, -1)
+    )
     if kept != name_of(certificate) and kept not in earlier:
-        raise ValueError("this is the watch of another certificate: its evidence says nothing about this one")
+        raise ValueError(
+            "this is the watch of another certificate: its evidence says nothing about this one"
+        )
 
 
 def whole(name: str, value: Any) -> int:

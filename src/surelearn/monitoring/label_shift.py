@@ -1,8 +1,10 @@
-"""Label shift: whether the classes' frequencies among live rows can be those of the certify rows. A finding.
+"""Label shift: whether the classes' frequencies among live rows can be those of the certify rows. A
+finding.
 
-The certify rows' counts bound each class's frequency from both sides (Clopper–Pearson), and gamblers bet against both
-bounds on every labeled live row (`surelearn.monitoring.betting`). Half of the false-alarm rate of 1% is for the bounds,
-half for the bets; each half is shared equally by all sides of all classes. So it holds however often one looks.
+The certify rows' counts bound each class's frequency from both sides (Clopper–Pearson), and
+gamblers bet against both bounds on every labeled live row (`surelearn.monitoring.betting`). Half of
+the false-alarm rate of 1% is for the bounds, half for the bets; each half is shared equally by all
+sides of all classes. So it holds however often one looks.
 """
 
 from __future__ import annotations
@@ -44,8 +46,10 @@ overall errors, precision and mean cost need not: with the certify rows' errors 
 
     def __init__(self, names: list[str], certified: list[int], errors: list[int]) -> None:
         self.names, self.certified, self.errors = names, certified, errors
-        self.counts = np.zeros(len(names) + 1, dtype=np.int64)  # the last one: labels the model never saw
-        watched = [int(np.argmin(certified))] if len(names) == 2 else range(len(names))  # of two, one tells the other
+        # the last one: labels the model never saw
+        self.counts = np.zeros(len(names) + 1, dtype=np.int64)
+        # of two, one tells the other
+        watched = [int(np.argmin(certified))] if len(names) == 2 else range(len(names))
         level = FALSE_ALARMS / 2 / (2 * len(watched))
         n = sum(certified)
         self._tests: list[tuple[int, bool, Evidence]] = []
@@ -60,17 +64,23 @@ overall errors, precision and mean cost need not: with the certify rows' errors 
 
     @classmethod
     def of(cls, certificate: Certificate) -> LabelShift | None:
-        """The test for a certificate; None for a regression, for groups, and without counts by class."""
+        """The test for a certificate; None for a regression, for groups, and without counts by
+        class.
+        """
         facts = certificate.facts
         names = [str(label) for label in facts.options.get("classes") or ()]
         keys = [f"class[{name}]" for name in names]
         if len(names) < 2 or "groups" in facts or any(f"{key}.n" not in facts for key in keys):
             return None
-        return cls(names, [facts[f"{key}.n"] for key in keys], [facts[f"{key}.count"] for key in keys])
+        return cls(
+            names, [facts[f"{key}.n"] for key in keys], [facts[f"{key}.count"] for key in keys]
+        )
 
     def take(self, truth: npt.NDArray[np.int64]) -> None:
         """Take in labels, as positions among the classes; −1 is one that the model never saw."""
-        self.counts += np.bincount(np.where(truth < 0, len(self.names), truth), minlength=self.counts.size)
+        self.counts += np.bincount(
+            np.where(truth < 0, len(self.names), truth), minlength=self.counts.size
+        )
         for i, more, evidence in self._tests:
             evidence.take(((truth == i) == more).astype(float))
 
@@ -81,7 +91,11 @@ overall errors, precision and mean cost need not: with the certify rows' errors 
 
     def finding(self) -> Finding | None:
         """SL503, if some class's evidence ever reached its alarm; it stays."""
-        found = [(evidence.alarm_at, i) for i, _, evidence in self._tests if evidence.alarm_at is not None]
+        found = [
+            (evidence.alarm_at, i)
+            for i, _, evidence in self._tests
+            if evidence.alarm_at is not None
+        ]
         if not found:
             return None
         live, before = self.counts / self.rows, np.append(self.certified, 0) / sum(self.certified)
@@ -93,9 +107,11 @@ overall errors, precision and mean cost need not: with the certify rows' errors 
         distance = float(np.abs(live - before).sum() / 2)
         return Finding(
             code="SL503",
-            text=f"Label shift: {_percent(live[most])} of live rows are {self.names[most]!r:.60}, "
-            f"{_percent(before[most])} of the certify rows were. Error rates per class may still hold; overall errors, "
-            f"precision and mean cost need not{follows}.",
+            text=(
+                f"Label shift: {_percent(live[most])} of live rows are {self.names[most]!r:.60},"
+                f" {_percent(before[most])} of the certify rows were. Error rates per class may"
+                f" still hold; overall errors, precision and mean cost need not{follows}."
+            ),
             severity="warning" if distance >= LARGE else "notice",
             numbers={
                 "class": self.names[most],
@@ -109,21 +125,38 @@ overall errors, precision and mean cost need not: with the certify rows' errors 
         )
 
     def _overall(self, shares: npt.NDArray[np.float64]) -> float:
-        """The error rate if each class kept that of the certify rows (an unknown label is an error)."""
-        rates = [wrong / n if n else 1.0 for wrong, n in zip(self.errors, self.certified, strict=True)]
+        """The error rate if each class kept that of the certify rows (an unknown label is an
+        error).
+        """
+        rates = [
+            wrong / n if n else 1.0 for wrong, n in zip(self.errors, self.certified, strict=True)
+        ]
         return float(shares @ np.array([*rates, 1.0]))
 
     def to_dict(self) -> dict[str, Any]:
         """A plain dictionary, ready for JSON."""
-        return {"counts": self.counts.tolist(), "evidence": [evidence.to_dict() for _, _, evidence in self._tests]}
+        return {
+            "counts": self.counts.tolist(),
+            "evidence": [evidence.to_dict() for _, _, evidence in self._tests],
+        }
 
     def restore(self, plain: Mapping[str, Any]) -> None:
         """Take over a state; a `ValueError` says which part of it cannot be right."""
         check_entries(plain, self.to_dict())
-        self.counts = np.array([whole("counts", count) for count in plain["counts"]], dtype=np.int64)
-        require("counts", self.counts.shape == (len(self.names) + 1,) and len(plain["evidence"]) == len(self._tests))
+        self.counts = np.array(
+            [whole("counts", count) for count in plain["counts"]], dtype=np.int64
+        )
+        require(
+            "counts",
+            self.counts.shape == (len(self.names) + 1,)
+            and len(plain["evidence"]) == len(self._tests),
+        )
         self._tests = [
-            (i, more, Evidence.from_dict(kept, evidence.game.bound, evidence.delta, evidence.points))
+            (
+                i,
+                more,
+                Evidence.from_dict(kept, evidence.game.bound, evidence.delta, evidence.points),
+            )
             for (i, more, evidence), kept in zip(self._tests, plain["evidence"], strict=True)
         ]
         require("evidence", all(evidence.units == self.rows for _, _, evidence in self._tests))

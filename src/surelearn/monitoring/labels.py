@@ -10,8 +10,14 @@ import numpy.typing as npt
 
 
 def one_dimensional(values: Any, name: str) -> npt.NDArray[Any]:
-    """A column as an array; a list keeps its values as they are (NumPy would make a word of a NaN among words)."""
-    array = np.asarray(values, dtype=object) if isinstance(values, (list, tuple)) else np.asarray(values)
+    """A column as an array; a list keeps its values as they are (NumPy would make a word of a
+    NaN among words).
+    """
+    array = (
+        np.asarray(values, dtype=object)
+        if isinstance(values, (list, tuple))
+        else np.asarray(values)
+    )
     if array.ndim != 1:
         raise ValueError(f"{name} must be one-dimensional, not of shape {array.shape}")
     return array
@@ -27,7 +33,8 @@ def missing(values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
 
 
 def word(label: Any) -> str:
-    """A label as text; 1.0 is "1", because a column of whole numbers becomes float beside a missing value.
+    """A label as text; 1.0 is "1", because a column of whole numbers becomes float beside a missing
+    value.
 
     Examples
     --------

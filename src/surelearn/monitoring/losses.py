@@ -19,7 +19,8 @@ from surelearn.plain import show
 RATES = ("sensitivity", "specificity", "precision")
 AMOUNTS = ("mean_cost", "mean_loss", "slice_loss")
 SLICES = ("slice_risk", "slice_loss")
-EVERY_ROW = ("risk", "mean_cost", "error_quantile", "mean_loss")  # the others are about some rows only
+# the others are about some rows only
+EVERY_ROW = ("risk", "mean_cost", "error_quantile", "mean_loss")
 WATCHABLE = ("risk", *RATES, "class_error", "slice_risk", "error_quantile", *AMOUNTS)
 HEADLINE = 0.5  # the first claim's part of delta, where several are watched
 
@@ -30,7 +31,8 @@ class LiveRows:
 
     Attributes
     ----------
-    truth, answer : positions among the model's classes (a truth of −1 is a label it never saw), or a regression's numbers
+    truth, answer : positions among the model's classes (a truth of −1 is a label it never saw), or
+        a regression's numbers
     slices : which rows are in which slice; empty where the rows' columns were not given
     """
 
@@ -43,7 +45,8 @@ class LiveRows:
 class Losses:
     """Losses of labeled rows in [0, 1]: NaN where the claim is not about the row.
 
-    ``unknown`` marks labels the model never saw, ``beyond`` losses above the stated bound, which count as the bound.
+    ``unknown`` marks labels the model never saw, ``beyond`` losses above the stated bound, which
+    count as the bound.
     """
 
     values: npt.NDArray[np.float64]
@@ -52,23 +55,32 @@ class Losses:
 
 
 def find_claims(certificate: Certificate, quantity: str | None = None) -> tuple[Claim, ...]:
-    """The claims that live rows can contradict, the headline first; a `ValueError` says why there are none.
+    """The claims that live rows can contradict, the headline first; a `ValueError` says why there
+    are none.
 
     Parameters
     ----------
-    certificate : its claims about the certified model that hold together are looked at. The headline is the one with the
-        largest part of the certificate's δ
+    certificate : its claims about the certified model that hold together are looked at. The
+        headline is the one with the largest part of the certificate's δ
     quantity : only the claims about this
     """
     options = certificate.facts.options
     if options.get("task") == "losses":
-        raise ValueError("a certificate of losses per unit is not watched: certify the live units' losses instead")
+        raise ValueError(
+            "a certificate of losses per unit is not watched: certify the live units' losses"
+            " instead"
+        )
     if options.get("weight_bound") is not None:
-        raise ValueError("the certificate is about a shifted population, which live rows as they come say nothing about")
+        raise ValueError(
+            "the certificate is about a shifted population, which live rows as they come say"
+            " nothing about"
+        )
     model = certificate.facts.hashes.get("model")
     made = [claim for claim in certificate.together if claim.covers.predictor == model]
     if not made:
-        raise ValueError("nothing was guaranteed, so there is nothing to watch: the certificate makes no claims")
+        raise ValueError(
+            "nothing was guaranteed, so there is nothing to watch: the certificate makes no claims"
+        )
     headline = max(made, key=lambda claim: claim.delta)
     made.sort(key=lambda claim: claim is not headline)
     possible = [claim for claim in made if _is_watchable(claim, certificate)]
@@ -78,19 +90,32 @@ def find_claims(certificate: Certificate, quantity: str | None = None) -> tuple[
     found = tuple(claim for claim in asked if _says_something(claim))
     if not found:
         said = asked[0] if asked else headline
-        raise ValueError(f"{said.label} {said.bound()} cannot be contradicted by any live row: there is nothing to watch")
+        raise ValueError(
+            f"{said.label} {said.bound()} cannot be contradicted by any live row: there is nothing"
+            " to watch"
+        )
     return found
 
 
-def _check_quantity(certificate: Certificate, quantity: str, made: Sequence[Claim], possible: Sequence[Claim]) -> None:
+def _check_quantity(
+    certificate: Certificate, quantity: str, made: Sequence[Claim], possible: Sequence[Claim]
+) -> None:
     """Refuse a quantity that is not claimed, or that live rows do not speak about."""
     names = [name for name in WATCHABLE if any(claim.quantity == name for claim in possible)]
     these = f"of this certificate's claims, {', '.join(names) or 'none'} can be watched"
     if quantity not in {claim.quantity for claim in made}:
         reasons = [absent.reason for absent in certificate.lacking if absent.what == quantity]
-        raise ValueError(f"no claim about {quantity!r:.60}" + (f" ({reasons[0]})" if reasons else "") + f": {these}")
+        raise ValueError(
+            f"no claim about {quantity!r:.60}"
+            + (f" ({reasons[0]})" if reasons else "")
+            + f": {these}"
+        )
     if quantity not in names:
-        why = "which live rows alone cannot contradict" if quantity == "gain" else "not one loss of the model on live rows"
+        why = (
+            "which live rows alone cannot contradict"
+            if quantity == "gain"
+            else "not one loss of the model on live rows"
+        )
         raise ValueError(f"{quantity!r} is not watched, {why}: {these}")
 
 
@@ -106,7 +131,9 @@ def _says_something(claim: Claim) -> bool:
 
 
 def part(claim: Claim) -> str:
-    """The class or slice that a claim is about, from the name of its fact: ``class[yes].count``; else nothing."""
+    """The class or slice that a claim is about, from the name of its fact:
+    ``class[yes].count``; else nothing.
+    """
     fact = next(iter(claim.sources.values()), "")
     return fact[fact.index("[") + 1 : fact.rindex("]")] if "[" in fact and "]" in fact else ""
 
@@ -129,12 +156,17 @@ def divide(claims: Sequence[Claim], delta: float) -> list[float]:
     others = len(set(quantities)) - 1
     if not others:
         return [delta / len(claims)] * len(claims)
-    share = {**dict.fromkeys(quantities, delta * (1 - HEADLINE) / others), quantities[0]: delta * HEADLINE}
+    share = {
+        **dict.fromkeys(quantities, delta * (1 - HEADLINE) / others),
+        quantities[0]: delta * HEADLINE,
+    }
     return [share[name] / quantities.count(name) for name in quantities]
 
 
 def unit_bound(claim: Claim) -> float:
-    """B: what the mean of `unit_losses` was certified not to exceed; 0 is replaced by a larger, tiny bound."""
+    """B: what the mean of `unit_losses` was certified not to exceed; 0 is replaced by a larger,
+    tiny bound.
+    """
     value = math.nan if isinstance(claim.value, tuple) else float(claim.value)
     if claim.quantity == "error_quantile":
         value = float(claim.inputs["alpha"]) if math.isfinite(value) else math.inf
@@ -149,7 +181,9 @@ def scale(claim: Claim) -> float:
 
 
 def read_rows(what: Measurement, y_true: Any, y_pred: Any, slices: Mapping[str, Mask]) -> LiveRows:
-    """Truths and predictions of labeled rows as positions or numbers; a `ValueError` names one that is neither."""
+    """Truths and predictions of labeled rows as positions or numbers; a `ValueError` names one
+    that is neither.
+    """
     if what.task == "regression":
         truth, answer = _numbers(y_true, "y_true"), _numbers(y_pred, "y_pred")
         if not np.isfinite(answer).all():
@@ -158,13 +192,18 @@ def read_rows(what: Measurement, y_true: Any, y_pred: Any, slices: Mapping[str, 
     truth, answer = _codes(y_true, what.classes, "y_true"), _codes(y_pred, what.classes, "y_pred")
     if (answer < 0).any():
         strange = y_pred[int(np.argmax(answer < 0))]
-        raise ValueError(f"y_pred holds {_plain(strange)!r}, which is no answer of this model: {_knows(what.classes)}")
+        raise ValueError(
+            f"y_pred holds {_plain(strange)!r}, which is no answer of this model:"
+            f" {_knows(what.classes)}"
+        )
     return LiveRows(truth, answer, slices)
 
 
 def unit_losses(claim: Claim, what: Measurement, rows: LiveRows) -> Losses:
     """Losses in [0, 1] of labeled rows, as this claim counts them."""
-    unknown = np.zeros(rows.truth.shape, dtype=bool) if what.task == "regression" else rows.truth < 0
+    unknown = (
+        np.zeros(rows.truth.shape, dtype=bool) if what.task == "regression" else rows.truth < 0
+    )
     lost = _lost(claim, what, rows) / scale(claim)
     values = np.where(_concerned(claim, what, rows), np.minimum(lost, 1.0), math.nan)
     return Losses(values, unknown, lost > 1)
@@ -175,7 +214,9 @@ def _lost(claim: Claim, what: Measurement, rows: LiveRows) -> npt.NDArray[np.flo
     if what.task == "regression":
         error = rows.truth - rows.answer
         return (
-            (np.abs(error) > claim.value).astype(float) if claim.quantity == "error_quantile" else LOSSES[what.loss](error)
+            (np.abs(error) > claim.value).astype(float)
+            if claim.quantity == "error_quantile"
+            else LOSSES[what.loss](error)
         )
     if claim.quantity not in (*RATES, "mean_cost"):
         return (rows.truth != rows.answer).astype(float)
@@ -206,12 +247,15 @@ def _is(what: Measurement, codes: npt.NDArray[Any]) -> Mask:
 def _codes(labels: Any, classes: tuple[Any, ...], name: str) -> npt.NDArray[np.int64]:
     """Labels as positions among the model's; −1 for one that it does not know."""
     position = {label: i for i, label in enumerate(classes)}
-    found = {label: position.get(label, -1) for label in dict.fromkeys(map(_plain, labels.tolist()))}
+    found = {
+        label: position.get(label, -1) for label in dict.fromkeys(map(_plain, labels.tolist()))
+    }
     spelled = {str(label): label for label in classes}
     for label, code in found.items():
         if code < 0 and str(label) in spelled:
             raise ValueError(
-                f"{name} holds {label!r}, the model knows {spelled[str(label)]!r}: give labels of the model's own type"
+                f"{name} holds {label!r}, the model knows {spelled[str(label)]!r}: give labels of"
+                " the model's own type"
             )
     return np.array([found[_plain(label)] for label in labels.tolist()], dtype=np.int64)
 

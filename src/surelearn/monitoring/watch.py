@@ -1,4 +1,6 @@
-"""`Watch`: whether live rows still bear out everything that was certified, looked at as often as one likes."""
+"""`Watch`: whether live rows still bear out everything that was certified, looked at as often
+as one likes.
+"""
 
 from __future__ import annotations
 
@@ -18,10 +20,25 @@ from surelearn.certificate import Certificate
 from surelearn.claim import Claim, Finding
 from surelearn.documents import check_format, read_json
 from surelearn.measurement import Mask, Measurement
-from surelearn.monitoring.evidence import MOST_POINTS, check_certificate, check_entries, name_of, real, require, whole
+from surelearn.monitoring.evidence import (
+    MOST_POINTS,
+    check_certificate,
+    check_entries,
+    name_of,
+    real,
+    require,
+    whole,
+)
 from surelearn.monitoring.label_shift import LabelShift
 from surelearn.monitoring.labels import group_hash, missing, one_dimensional
-from surelearn.monitoring.losses import EVERY_ROW, SLICES, divide, find_claims, read_rows, unit_losses
+from surelearn.monitoring.losses import (
+    EVERY_ROW,
+    SLICES,
+    divide,
+    find_claims,
+    read_rows,
+    unit_losses,
+)
 from surelearn.monitoring.watched import COUNTS, WatchedClaim, some
 from surelearn.plain import percent_sure, show
 from surelearn.slicing import Cuts
@@ -33,7 +50,9 @@ FEWER_POINTS = 100  # of the way of the evidence against a claim that is not the
 
 @dataclass(frozen=True)
 class Fed:
-    """What became of a file: so many rows were new, so many had been fed ``before``, in the file called ``name``."""
+    """What became of a file: so many rows were new, so many had been fed ``before``, in the
+    file called ``name``.
+    """
 
     new: int
     before: int = 0
@@ -57,30 +76,35 @@ class _File:
 
 
 class Watch:
-    """Anytime-valid tests of "what was certified is still true", by betting (`surelearn.monitoring.betting`).
+    """Anytime-valid tests of "what was certified is still true", by betting
+    (`surelearn.monitoring.betting`).
 
-    Every certified claim that live rows can contradict is watched at once: errors, sensitivity, specificity, precision,
-    class errors, slices, mean cost, prediction intervals, mean loss. One δ is divided among them before any live row is
-    seen: half for the headline, the rest in equal parts for the other quantities, and a quantity's part equally for its
-    classes or slices. If nothing has changed, an alarm is ever raised with probability at most δ plus the δ of the
-    watched claims (which is part of the certificate's), however often and however long one looks; live rows must be a
-    random labeled sample of what the model is used on, and none of the rows it was certified on. A change for the worse
-    that stays within the certified bounds cannot be seen.
+    Every certified claim that live rows can contradict is watched at once: errors, sensitivity,
+    specificity, precision, class errors, slices, mean cost, prediction intervals, mean loss. One δ
+    is divided among them before any live row is seen: half for the headline, the rest in equal
+    parts for the other quantities, and a quantity's part equally for its classes or slices. If
+    nothing has changed, an alarm is ever raised with probability at most δ plus the δ of the
+    watched claims (which is part of the certificate's), however often and however long one looks;
+    live rows must be a random labeled sample of what the model is used on, and none of the rows it
+    was certified on. A change for the worse that stays within the certified bounds cannot be seen.
 
-    Class frequencies are compared as well, see `label_shift`: a finding, with a false-alarm rate of its own.
+    Class frequencies are compared as well, see `label_shift`: a finding, with a false-alarm rate of
+    its own.
 
     Parameters
     ----------
     certificate : what was certified
-    claim : watch one quantity only, with all of δ: "risk", "sensitivity", "specificity", "precision", "class_error",
-        "slice_risk", "mean_cost", "error_quantile", "mean_loss" or "slice_loss"; by default all that were certified
+    claim : watch one quantity only, with all of δ: "risk", "sensitivity", "specificity",
+        "precision", "class_error", "slice_risk", "mean_cost", "error_quantile", "mean_loss" or
+        "slice_loss"; by default all that were certified
     delta : probability of ever raising an alarm, if everything certified is true
 
     Attributes
     ----------
     certificate, delta : as given
     quantity : ``claim`` as given
-    watched : a `WatchedClaim` for each claim, with its part of δ and its evidence; the headline is the first
+    watched : a `WatchedClaim` for each claim, with its part of δ and its evidence; the headline is
+        the first
     unlabelled : rows left out because they have no label
 
     Examples
@@ -99,7 +123,9 @@ class Watch:
     Unchanged models ever get here with probability ≤ 7.5%.
     """
 
-    def __init__(self, certificate: Certificate, claim: str | None = None, delta: float = 0.05) -> None:
+    def __init__(
+        self, certificate: Certificate, claim: str | None = None, delta: float = 0.05
+    ) -> None:
         if not isinstance(delta, (int, float)) or not 1e-300 <= delta < 1:
             raise ValueError(f"delta must lie strictly between 0 and 1, not {delta!r:.60}")
         self.certificate, self.quantity, self.delta = certificate, claim, float(delta)
@@ -131,7 +157,9 @@ class Watch:
 
     @property
     def label_shift(self) -> Finding | None:
-        """SL503: class frequencies differ from the certify rows'; 1% false alarms, however often one looks."""
+        """SL503: class frequencies differ from the certify rows'; 1% false alarms, however
+        often one looks.
+        """
         return None if self.labels is None else self.labels.finding()
 
     @property
@@ -141,7 +169,9 @@ class Watch:
 
     @property
     def rows(self) -> int:
-        """Labelled rows that the headline is about: all of them, unless a rate within a class was asked for."""
+        """Labelled rows that the headline is about: all of them, unless a rate within a class
+        was asked for.
+        """
         return self.headline.rows
 
     def update(self, y_true: Any, y_pred: Any, groups: Any = None, X: Any = None) -> Watch:
@@ -151,10 +181,10 @@ class Watch:
         ----------
         y_true : labels; rows without one (None, NaN) are left out and counted
         y_pred : the model's predictions
-        groups : one label per row, for a certificate made with groups: a group's rows count once, as their mean, and a group
-            that counted in an earlier update is left out
-        X : the rows themselves, as the model reads them: they say which slices a row is in. Without them the claims about
-            slices get no evidence
+        groups : one label per row, for a certificate made with groups: a group's rows count once,
+            as their mean, and a group that counted in an earlier update is left out
+        X : the rows themselves, as the model reads them: they say which slices a row is in. Without
+            them the claims about slices get no evidence
 
         Raises
         ------
@@ -163,19 +193,27 @@ class Watch:
         """
         y_true, y_pred = one_dimensional(y_true, "y_true"), one_dimensional(y_pred, "y_pred")
         if y_true.size != y_pred.size:
-            raise ValueError(f"y_true has {y_true.size} rows and y_pred has {y_pred.size}: they must describe the same rows")
+            raise ValueError(
+                f"y_true has {y_true.size} rows and y_pred has {y_pred.size}: they must describe"
+                " the same rows"
+            )
         self._update(y_true, y_pred, groups, self._slices(X, y_true.size))
         return self
 
     def _update(self, y_true: Any, y_pred: Any, groups: Any, slices: Mapping[str, Mask]) -> None:
         labels = self._labels(groups, y_true.size)
         if missing(y_pred).any():
-            raise ValueError(f"y_pred must not be missing: {int(missing(y_pred).sum())} of {y_pred.size} predictions are")
+            raise ValueError(
+                f"y_pred must not be missing: {int(missing(y_pred).sum())} of {y_pred.size}"
+                " predictions are"
+            )
         labelled = ~missing(y_true)
         inside = {name: mask[labelled] for name, mask in slices.items()}
         rows = read_rows(self._what, y_true[labelled], y_pred[labelled], inside)
         losses = [unit_losses(each.claim, self._what, rows) for each in self.watched]
-        hashes = None if labels is None else [group_hash(label) for label in labels[labelled].tolist()]
+        hashes = (
+            None if labels is None else [group_hash(label) for label in labels[labelled].tolist()]
+        )
         for each, lost in zip(self.watched, losses, strict=True):
             each.take(lost, hashes)
         if self.labels is not None:
@@ -191,21 +229,33 @@ class Watch:
         except (KeyError, IndexError, TypeError, ValueError):
             columns = ", ".join(repr(cut.column) for cut in self._cuts.cuts)
             raise ValueError(
-                f"X must have the columns that slices are made of, as the model reads them: {columns}"
+                "X must have the columns that slices are made of, as the model reads them:"
+                f" {columns}"
             ) from None
         if any(mask.shape != (n,) for mask in found.values()):
             raise ValueError(f"X must have one row for each of the {n} labels")
         return found
 
-    def feed(self, row_hashes: Any, y_true: Any, y_pred: Any, groups: Any = None, name: str = "", X: Any = None) -> Fed:
-        """`update` with those rows of a file that were not fed before: a file may grow at its end and be fed again.
+    def feed(
+        self,
+        row_hashes: Any,
+        y_true: Any,
+        y_pred: Any,
+        groups: Any = None,
+        name: str = "",
+        X: Any = None,
+    ) -> Fed:
+        """`update` with those rows of a file that were not fed before: a file may grow at its end
+        and be fed again.
 
-        Rows were fed before if a file that was fed is the beginning of this one, row for row; the longest such file
-        counts. A file whose earlier rows were changed, moved or only later labeled is taken for new rows.
+        Rows were fed before if a file that was fed is the beginning of this one, row for row; the
+        longest such file counts. A file whose earlier rows were changed, moved or only later
+        labeled is taken for new rows.
 
         Parameters
         ----------
-        row_hashes : a 64-bit hash of each row's content with its target, see `surelearn.data.table.hash_rows`
+        row_hashes : a 64-bit hash of each row's content with its target, see
+            `surelearn.data.table.hash_rows`
         y_true, y_pred, groups, X : of all rows, see `update`
         name : what to call the file
         """
@@ -214,7 +264,9 @@ class Watch:
         labels = None if groups is None else one_dimensional(groups, "groups")
         shapes = {column.shape for column in (truth, answer, labels) if column is not None}
         if hashes.dtype != np.uint64 or shapes != {hashes.shape}:
-            raise ValueError("row_hashes must hold one unsigned 64-bit number for each row of the other columns")
+            raise ValueError(
+                "row_hashes must hold one unsigned 64-bit number for each row of the other columns"
+            )
         longest, digest = self._longest_beginning(hashes)
         new = slice(longest.rows, None)
         slices = {part: mask[new] for part, mask in self._slices(X, hashes.size).items()}
@@ -224,7 +276,9 @@ class Watch:
         return Fed(new=int(hashes.size) - longest.rows, before=longest.rows, name=longest.name)
 
     def _longest_beginning(self, hashes: npt.NDArray[np.uint64]) -> tuple[_File, str]:
-        """The longest file among those fed that these rows begin with (an empty one, if none), and the rows' own SHA-256."""
+        """The longest file among those fed that these rows begin with (an empty one, if none),
+        and the rows' own SHA-256.
+        """
         digest, read, longest = hashlib.sha256(), 0, _File("", 0, "")
         for file in sorted(self._files, key=lambda file: file.rows):
             if file.rows <= hashes.size:
@@ -237,15 +291,24 @@ class Watch:
         """The group of each row, or None for a certificate about rows."""
         if groups is None:
             if self._grouped:
-                raise ValueError("the certificate is about the mean of a new group: pass groups=, one label per row")
+                raise ValueError(
+                    "the certificate is about the mean of a new group: pass groups=, one label"
+                    " per row"
+                )
             return None
         if not self._grouped:
-            raise ValueError("the certificate was made without groups: it is about rows, so leave groups= out")
+            raise ValueError(
+                "the certificate was made without groups: it is about rows, so leave groups= out"
+            )
         labels = one_dimensional(groups, "groups")
         if labels.size != n:
-            raise ValueError(f"groups must name one group a row: it has {labels.size} values, y_true has {n}")
+            raise ValueError(
+                f"groups must name one group a row: it has {labels.size} values, y_true has {n}"
+            )
         if missing(labels).any():
-            raise ValueError("groups must not be missing: give rows of an unknown group one of their own")
+            raise ValueError(
+                "groups must not be missing: give rows of an unknown group one of their own"
+            )
         return labels
 
     def __repr__(self) -> str:
@@ -257,65 +320,114 @@ class Watch:
         for each in self.contradicted:
             such = "" if each.claim.quantity in EVERY_ROW else "such "
             after = f"Alarm after {some(each.alarm_at or 0, such + each.unit)}"
-            lines.append(f"{after}: the live rows contradict {each.claim.label} {each.claim.bound()}.")
+            lines.append(
+                f"{after}: the live rows contradict {each.claim.label} {each.claim.bound()}."
+            )
         if self.alarm:
             chance = min(1.0, math.fsum([self.delta, *(each.claim.delta for each in self.watched)]))
             rare = show(float(f"{chance:.12g}"), "rate", "<=")
             lines.append(f"Unchanged models ever get here with probability ≤ {rare}.")
         if not self.alarm and self.headline.units:
-            lines.append("No alarm. A change for the worse that stays within the certified bound cannot be seen this way.")
+            lines.append(
+                "No alarm. A change for the worse that stays within the certified bound cannot be"
+                " seen this way."
+            )
         return "\n".join(lines)
 
     def _one(self) -> list[str]:
         each = self.headline
         seen = each.live() if each.units else "no labeled rows yet"
         return [
-            f"Watching {each.claim.label}, certified {each.claim.bound()} ({percent_sure(each.claim.delta)} sure): {seen}.",
-            f"Evidence against it: {each.now} now, {each.most} at most; the alarm is at {each.limit}.",
+            (
+                f"Watching {each.claim.label}, certified {each.claim.bound()}"
+                f" ({percent_sure(each.claim.delta)} sure): {seen}."
+            ),
+            (
+                f"Evidence against it: {each.now} now, {each.most} at most; the alarm is at"
+                f" {each.limit}."
+            ),
         ]
 
     def _several(self) -> list[str]:
-        """A line for every claim; of classes and slices the one with the most evidence, and all that are contradicted."""
+        """A line for every claim; of classes and slices the one with the most evidence, and all
+        that are contradicted.
+        """
         shown = [("", "certified", "live", "evidence", "at most", "alarm at")]
         for quantity in dict.fromkeys(each.claim.quantity for each in self.watched):
             members = [each for each in self.watched if each.claim.quantity == quantity]
             worst = max(members, key=lambda each: each.closeness)
             for each in [each for each in members if each.alarm_at is not None] or [worst]:
-                note = f", most evidence of {len(members)}" if each is worst and len(members) > 1 else ""
-                shown.append((each.claim.label + note, each.claim.bound(), each.live(), each.now, each.most, each.limit))
+                note = (
+                    f", most evidence of {len(members)}"
+                    if each is worst and len(members) > 1
+                    else ""
+                )
+                shown.append(
+                    (
+                        each.claim.label + note,
+                        each.claim.bound(),
+                        each.live(),
+                        each.now,
+                        each.most,
+                        each.limit,
+                    )
+                )
         widths = [max(len(row[i]) for row in shown) for i in range(len(shown[0]))]
-        table = ["  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in shown]
-        rows = some(self.rows, "labeled row") + (f" of {some(self.headline.units, 'group')}" if self._grouped else "")
+        table = [
+            "  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+            for row in shown
+        ]
+        rows = some(self.rows, "labeled row") + (
+            f" of {some(self.headline.units, 'group')}" if self._grouped else ""
+        )
         seen = rows if self.headline.units else "no labeled rows yet"
-        lines = [f"Watching {len(self.watched)} certified claims, {seen}; evidence against each:", *map(str.rstrip, table)]
-        unwatched = {claim.quantity: None for claim in self.certificate.together if not claim.vacuous}
+        lines = [
+            f"Watching {len(self.watched)} certified claims, {seen}; evidence against each:",
+            *map(str.rstrip, table),
+        ]
+        unwatched = {
+            claim.quantity: None for claim in self.certificate.together if not claim.vacuous
+        }
         for each in self.watched:
             unwatched.pop(each.claim.quantity, None)
-        return lines + ([f"Certified and not watched: {', '.join(unwatched)}."] if unwatched else [])
+        return lines + (
+            [f"Certified and not watched: {', '.join(unwatched)}."] if unwatched else []
+        )
 
     def _notes(self) -> list[str]:
         """What was left out, or is strange."""
         unknown, beyond, repeated = (
-            max(getattr(each, name) for each in self.watched) for name in ("unknown", "beyond", "repeated")
+            max(getattr(each, name) for each in self.watched)
+            for name in ("unknown", "beyond", "repeated")
         )
         notes = {
             f"{some(self.unlabelled, 'row')} without a label left out": self.unlabelled,
             f"{some(repeated, 'group')} seen before left out": repeated,
             f"{some(unknown, 'row')} with a label the model never saw, counted as wrong": unknown,
-            f"{some(beyond, 'row')} with a loss above the stated bound, counted as the bound": beyond,
+            f"{some(beyond, 'row')} with a loss above the stated bound, counted as the bound": (
+                beyond
+            ),
         }
         return [note for note, count in notes.items() if count]
 
     def plot(self, path: str | Path) -> None:
-        """Draw the evidence over time against the headline and every contradicted claim, as part of what raises the alarm.
+        """Draw the evidence over time against the headline and every contradicted claim, as part of
+        what raises the alarm.
 
         PNG, SVG or PDF by the file's name.
         """
         from surelearn.monitoring.plot import draw
 
         shown = [self.headline, *(each for each in self.contradicted if each is not self.headline)]
-        paths = {f"{each.claim.label} {each.claim.bound()}": (each.history, each.delta) for each in shown}
-        draw(Path(path), paths, title="Evidence against what was certified", counted=f"labeled {self.headline.unit}s")
+        paths = {
+            f"{each.claim.label} {each.claim.bound()}": (each.history, each.delta) for each in shown
+        }
+        draw(
+            Path(path),
+            paths,
+            title="Evidence against what was certified",
+            counted=f"labeled {self.headline.unit}s",
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """A plain dictionary, ready for JSON."""
@@ -333,7 +445,8 @@ class Watch:
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any], certificate: Certificate) -> Watch:
-        """Read what `to_dict` wrote for this certificate; anything else is refused with a `ValueError` that says why.
+        """Read what `to_dict` wrote for this certificate; anything else is refused with a
+        `ValueError` that says why.
 
         A state of version 1, which watched one claim, goes on with that claim and its δ.
         """
@@ -365,13 +478,18 @@ class Watch:
             check_entries(file, _File("", 0, "").__dict__)
             require(
                 "files",
-                whole("files", file["rows"]) > 0 and isinstance(file["name"], str) and isinstance(file["sha256"], str),
+                whole("files", file["rows"]) > 0
+                and isinstance(file["name"], str)
+                and isinstance(file["sha256"], str),
             )
         self._files = [_File(**file) for file in plain["files"]]
 
     def save(self, path: str | Path) -> None:
         """Write the state as JSON; the file is replaced as a whole or not at all."""
-        files.write(Path(path), json.dumps(self.to_dict(), indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+        files.write(
+            Path(path),
+            json.dumps(self.to_dict(), indent=1, ensure_ascii=False, allow_nan=False) + "\n",
+        )
 
     @classmethod
     def load(cls, path: str | Path, certificate: Certificate) -> Watch:
@@ -389,7 +507,10 @@ class Watch:
 def _from_version_1(plain: Mapping[str, Any], claim: WatchedClaim) -> dict[str, Any]:
     """A state that watched one claim with all of δ, as one of version 2 that does."""
     own = {name: plain[name] for name in (*COUNTS, "evidence", "groups")}
-    kept = {name: plain[name] for name in ("format", "certificate", "claim", "delta", "unlabelled", "files")}
+    kept = {
+        name: plain[name]
+        for name in ("format", "certificate", "claim", "delta", "unlabelled", "files")
+    }
     check_entries(plain, {**own, **kept, "version": 1})
     watched = {"claim": claim.claim.label, "delta": plain["delta"], **own}
     return {**kept, "version": VERSION, "watched": [watched], "labels": None}

@@ -1,4 +1,6 @@
-"""One certified claim under watch: its part of δ, the evidence against it, and what it says for people."""
+"""One certified claim under watch: its part of δ, the evidence against it, and what it says for
+people.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,15 @@ import numpy as np
 import numpy.typing as npt
 
 from surelearn.claim import Claim
-from surelearn.monitoring.evidence import MOST_POINTS, Evidence, capital, check_entries, require, whole, words
+from surelearn.monitoring.evidence import (
+    MOST_POINTS,
+    Evidence,
+    capital,
+    check_entries,
+    require,
+    whole,
+    words,
+)
 from surelearn.monitoring.losses import Losses, live_value, scale, unit_bound
 from surelearn.plain import show
 
@@ -19,7 +29,8 @@ COUNTS = ("rows", "unknown", "beyond", "repeated")
 
 
 class WatchedClaim:
-    """The betting test of one claim: if it is true, its alarm is ever raised with probability at most ``delta``.
+    """The betting test of one claim: if it is true, its alarm is ever raised with probability at
+    most ``delta``.
 
     Parameters
     ----------
@@ -37,7 +48,9 @@ class WatchedClaim:
     repeated : groups left out because an earlier update had them
     """
 
-    def __init__(self, claim: Claim, delta: float, *, grouped: bool = False, points: int = MOST_POINTS) -> None:
+    def __init__(
+        self, claim: Claim, delta: float, *, grouped: bool = False, points: int = MOST_POINTS
+    ) -> None:
         self.claim, self.delta, self.grouped = claim, delta, grouped
         self.rows = self.unknown = self.beyond = self.repeated = 0
         self._evidence = Evidence(unit_bound(claim), delta, points)
@@ -70,7 +83,9 @@ class WatchedClaim:
 
     @property
     def errors(self) -> float:
-        """The sum of the losses (of the groups' mean losses); for a rate of successes, of the failures."""
+        """The sum of the losses (of the groups' mean losses); for a rate of successes, of the
+        failures.
+        """
         return self._evidence.lost * scale(self.claim)
 
     @property
@@ -94,10 +109,16 @@ class WatchedClaim:
         self.unknown += int((losses.unknown & used).sum())
         self.beyond += int((losses.beyond & used).sum())
 
-    def _take_groups(self, losses: Any, concerned: Any, groups: Sequence[bytes]) -> npt.NDArray[np.bool_]:
+    def _take_groups(
+        self, losses: Any, concerned: Any, groups: Sequence[bytes]
+    ) -> npt.NDArray[np.bool_]:
         """Take in the groups' means; returns which rows that were."""
-        present = dict.fromkeys(name for name, about in zip(groups, concerned, strict=True) if about)
-        unit = {name: i for i, name in enumerate(name for name in present if name not in self._groups)}
+        present = dict.fromkeys(
+            name for name, about in zip(groups, concerned, strict=True) if about
+        )
+        unit = {
+            name: i for i, name in enumerate(name for name in present if name not in self._groups)
+        }
         index = np.array([unit.get(name, -1) for name in groups], dtype=int)
         used = concerned & (index >= 0)
         sums, counts = np.bincount(index[used], losses[used]), np.bincount(index[used])
@@ -128,7 +149,9 @@ class WatchedClaim:
 
     @property
     def closeness(self) -> float:
-        """How near the evidence ever came to the alarm, on a logarithmic scale; 0 and above is an alarm."""
+        """How near the evidence ever came to the alarm, on a logarithmic scale; 0 and above is
+        an alarm.
+        """
         return self._evidence.highest + math.log(self.delta)
 
     def live(self) -> str:
@@ -141,7 +164,10 @@ class WatchedClaim:
             return f"{value} of {rows} further away, ≤ {show(self.bound, 'rate')} certified"
         if self.grouped or self.claim.unit == "number":
             return f"{value} in {rows}"
-        return f"{self.errors if self.claim.relation == '<=' else self.units - self.errors:,.0f} of {self.units:,}, {value}"
+        return (
+            f"{self.errors if self.claim.relation == '<=' else self.units - self.errors:,.0f} of"
+            f" {self.units:,}, {value}"
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """A plain dictionary, ready for JSON; the claim is named by its label."""
@@ -158,7 +184,9 @@ class WatchedClaim:
         check_entries(plain, self.to_dict())
         for name in COUNTS:
             setattr(self, name, whole(name, plain[name]))
-        self._evidence = Evidence.from_dict(plain["evidence"], self._evidence.game.bound, self.delta, self._evidence.points)
+        self._evidence = Evidence.from_dict(
+            plain["evidence"], self._evidence.game.bound, self.delta, self._evidence.points
+        )
         packed = base64.b64decode(plain["groups"], validate=True)
         self._groups = {packed[i : i + 8] for i in range(0, len(packed), 8)}
         require("groups", len(packed) == 8 * len(self._groups) == 8 * self.units * self.grouped)

@@ -1,4 +1,6 @@
-"""Optimization with its certificates: descent, stochastic descent, when to stop, and DP-SGD of torch modules."""
+"""Optimization with its certificates: descent, stochastic descent, when to stop, and DP-SGD of
+torch modules.
+"""
 
 from surelearn.optim.dp_module import DPModule, PrivateFit, fit_private
 

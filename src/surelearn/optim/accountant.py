@@ -1,7 +1,9 @@
-"""What DP-SGD spent: ε from privacy loss distributions, Rényi beside it, for the sampler that really ran.
+"""What DP-SGD spent: ε from privacy loss distributions, Rényi beside it, for the sampler that
+really ran.
 
-Two accountants look at the same steps where dp-accounting is installed (``pip install 'surelearn[privacy]'``), and the
-larger ε counts. Only Poisson samples are accounted: with shuffled batches of fixed size the formulas do not hold.
+Two accountants look at the same steps where dp-accounting is installed (``pip install
+'surelearn[privacy]'``), and the larger ε counts. Only Poisson samples are accounted: with shuffled
+batches of fixed size the formulas do not hold.
 """
 
 from __future__ import annotations
@@ -19,7 +21,10 @@ import numpy.typing as npt
 from surelearn.bounds.privacy import LARGEST, dp_sgd_epsilon, dp_sgd_renyi
 
 ADJACENCY = "add or remove one row"
-NOT_POISSON = "the batches were not drawn by PoissonSampler, each row with the same probability: no ε is known for them"
+NOT_POISSON = (
+    "the batches were not drawn by PoissonSampler, each row with the same probability: no ε is"
+    " known for them"
+)
 ALONE = "install dp-accounting (pip install 'surelearn[privacy]') for a second accountant"
 
 
@@ -29,7 +34,8 @@ class PrivacySpent:
 
     Attributes
     ----------
-    epsilon : at ``dp_delta``, the larger of ours and dp-accounting's, both from privacy loss distributions
+    epsilon : at ``dp_delta``, the larger of ours and dp-accounting's, both from privacy loss
+        distributions
     renyi_epsilon : the looser ε of Rényi accounting
     accounted : dp-accounting's ε; 0 where it is not installed
     by : which accountants looked
@@ -48,12 +54,19 @@ class PrivacySpent:
     adjacency: str = ADJACENCY
 
     def __str__(self) -> str:
-        what = f"noise {self.noise_multiplier:.4g}, sample rate {self.sample_rate:.4g}, {self.steps:,} steps"
-        return f"ε ≤ {self.epsilon:.4g} at dp_delta = {self.dp_delta:g} ({self.adjacency}; {what}; {self.by})"
+        what = (
+            f"noise {self.noise_multiplier:.4g}, sample rate {self.sample_rate:.4g}, {self.steps:,}"
+            " steps"
+        )
+        return (
+            f"ε ≤ {self.epsilon:.4g} at dp_delta = {self.dp_delta:g} ({self.adjacency}; {what};"
+            f" {self.by})"
+        )
 
 
 class PoissonSampler:
-    """Batches in which each of n rows is with probability ``sample_rate``, independently; counts what it drew.
+    """Batches in which each of n rows is with probability ``sample_rate``, independently; counts
+    what it drew.
 
     Parameters
     ----------
@@ -83,7 +96,8 @@ class PoissonSampler:
             return np.arange(self.n)
         if self.sample_rate > 0.1:
             return np.flatnonzero(self._generator.random(self.n) < self.sample_rate)
-        size = self._generator.binomial(self.n, self.sample_rate)  # a binomial size, then rows without replacement
+        # a binomial size, then rows without replacement
+        size = self._generator.binomial(self.n, self.sample_rate)
         return np.sort(self._generator.choice(self.n, size, replace=False, shuffle=False))
 
     def batches(self, steps: int) -> Iterator[npt.NDArray[np.intp]]:
@@ -100,10 +114,14 @@ def generator_from(random_state: Any) -> np.random.Generator:
         return random_state
     if isinstance(random_state, np.random.RandomState):
         return np.random.default_rng(random_state.randint(0, 2**32, size=8, dtype=np.uint32))
-    raise ValueError(f"random_state must be an int, a RandomState, a Generator or None, not {random_state!r}")
+    raise ValueError(
+        f"random_state must be an int, a RandomState, a Generator or None, not {random_state!r}"
+    )
 
 
-def account(noise_multiplier: float, sample_rate: float, steps: int, dp_delta: float) -> PrivacySpent:
+def account(
+    noise_multiplier: float, sample_rate: float, steps: int, dp_delta: float
+) -> PrivacySpent:
     """What so many steps of DP-SGD on Poisson samples spend.
 
     Examples
@@ -117,7 +135,9 @@ def account(noise_multiplier: float, sample_rate: float, steps: int, dp_delta: f
 
 
 @functools.lru_cache(maxsize=256)
-def _account(noise_multiplier: float, sample_rate: float, steps: int, dp_delta: float, installed: bool) -> PrivacySpent:
+def _account(
+    noise_multiplier: float, sample_rate: float, steps: int, dp_delta: float, installed: bool
+) -> PrivacySpent:
     renyi = dp_sgd_renyi(noise_multiplier, sample_rate, steps, dp_delta)
     accounted, by = 0.0, f"privacy loss distribution; {ALONE}"
     if renyi > LARGEST:
@@ -138,13 +158,16 @@ def _account(noise_multiplier: float, sample_rate: float, steps: int, dp_delta: 
 
 
 def account_sampler(sampler: Any, noise_multiplier: float, dp_delta: float) -> PrivacySpent:
-    """What the batches that a sampler really drew have spent; a sampler that is not Poisson is refused."""
+    """What the batches that a sampler really drew have spent; a sampler that is not Poisson is
+    refused.
+    """
     if not isinstance(sampler, PoissonSampler):
         raise TypeError(NOT_POISSON)
     if dp_delta >= 1 / sampler.n:
         warnings.warn(
-            f"dp_delta={dp_delta:g} is not below 1/n with n = {sampler.n}: publishing one row at random would satisfy it, "
-            "so that ε promises next to nothing; choose it well below 1/n",
+            f"dp_delta={dp_delta:g} is not below 1/n with n = {sampler.n}: publishing one row at"
+            " random would satisfy it, so that ε promises next to nothing; choose it well"
+            " below 1/n",
             stacklevel=3,
         )
     return account(noise_multiplier, sampler.sample_rate, sampler.drawn, dp_delta)
@@ -152,7 +175,8 @@ def account_sampler(sampler: Any, noise_multiplier: float, dp_delta: float) -> P
 
 @functools.lru_cache(maxsize=256)
 def noise_for(epsilon: float, dp_delta: float, sample_rate: float, steps: int) -> float:
-    """The least noise multiplier, to a thousandth, with which `account` stays at or below ε: by bisection.
+    """The least noise multiplier, to a thousandth, with which `account` stays at or below ε: by
+    bisection.
 
     Examples
     --------
@@ -170,7 +194,10 @@ def noise_for(epsilon: float, dp_delta: float, sample_rate: float, steps: int) -
     while spends(high) > epsilon:
         low, high = high, 2 * high
         if high > 1e6:
-            raise ValueError(f"epsilon={epsilon:g} is too small for {steps} steps at sample_rate={sample_rate:g}: raise it")
+            raise ValueError(
+                f"epsilon={epsilon:g} is too small for {steps} steps at"
+                f" sample_rate={sample_rate:g}: raise it"
+            )
     while low == high or spends(low) <= epsilon:
         high, low = low, low / 2
         if low < 1e-2:
@@ -183,7 +210,9 @@ def noise_for(epsilon: float, dp_delta: float, sample_rate: float, steps: int) -
     return high
 
 
-def _dp_accounting(noise_multiplier: float, sample_rate: float, steps: int, dp_delta: float) -> float:
+def _dp_accounting(
+    noise_multiplier: float, sample_rate: float, steps: int, dp_delta: float
+) -> float:
     """The ε of dp-accounting's privacy loss distributions."""
     import dp_accounting
     from dp_accounting import pld

@@ -1,4 +1,6 @@
-"""Gradient descent and its stochastic form, with the theorem's bound at every iteration beside what was measured."""
+"""Gradient descent and its stochastic form, with the theorem's bound at every iteration beside
+what was measured.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,10 @@ from surelearn.optim.losses import LinearObjective
 
 Vector = npt.NDArray[np.float64]
 
-PROJECTED = "iterates are projected onto a ball that holds the minimizer (A. Beck 2017, Theorem 10.21: the same rate)"
+PROJECTED = (
+    "iterates are projected onto a ball that holds the minimizer (A. Beck 2017, Theorem 10.21: the"
+    " same rate)"
+)
 
 
 class Smooth(Protocol):
@@ -37,13 +42,15 @@ class Smooth(Protocol):
 
 @dataclass(frozen=True)
 class Descent:
-    """A run of an iterative method: iterate by iterate, what was measured and what the theorem guarantees.
+    """A run of an iterative method: iterate by iterate, what was measured and what the theorem
+    guarantees.
 
     Attributes
     ----------
     solution : the last iterate; for stochastic descent the average
     measured : (k + 1,), what the theorem bounds, after 0 … k steps; NaN where it is not known
-    bound : (k + 1,), the theorem's bound; infinite before the first step where the theorem says nothing
+    bound : (k + 1,), the theorem's bound; infinite before the first step where the theorem says
+        nothing
     quantity : what is measured and bounded
     step : the step size
     theorem, inputs : by which bound, and what it was given besides the number of iterations
@@ -67,10 +74,14 @@ class Descent:
 
     def claim(self) -> Claim:
         """The theorem's claim about the last iterate."""
-        return self.theorem.certify(**self.inputs, iterations=len(self.bound) - 1, assumptions=self.assumptions)
+        return self.theorem.certify(
+            **self.inputs, iterations=len(self.bound) - 1, assumptions=self.assumptions
+        )
 
     def plot(self, ax: Any = None) -> Any:
-        """Draw measured numbers and bounds over the iterations, on a logarithmic scale; the axes."""
+        """Draw measured numbers and bounds over the iterations, on a logarithmic scale; the
+        axes.
+        """
         if ax is None:
             from matplotlib.figure import Figure
 
@@ -94,7 +105,8 @@ def gradient_descent(
     minimizer: npt.ArrayLike | None = None,
     radius: float | None = None,
 ) -> Descent:
-    """Gradient descent, x ← x − t∇f(x), with the rate of Theorems 8.5 (convex), 8.7 (strongly convex) or 8.8 (else).
+    """Gradient descent, x ← x − t∇f(x), with the rate of Theorems 8.5 (convex), 8.7 (strongly
+    convex) or 8.8 (else).
 
     | f | step t by default | bounded |
     |---|---|---|
@@ -102,16 +114,19 @@ def gradient_descent(
     | strongly convex | 2/(m + L) | f(x_k) − f* ≤ γ^k·(L/2)·D², γ = 1 − 2tmL/(m + L) |
     | not convex | 1/L | min ‖∇f(x_i)‖ ≤ √(2(f(x_0) − f*)/(t(k + 1))) |
 
-    The theorems are the course's, which leaves γ open and prints strong convexity as convexity of f − m‖x‖²; it is that of
-    f − (m/2)‖x‖².
+    The theorems are the course's, which leaves γ open and prints strong convexity as convexity of f
+    − m‖x‖²; it is that of f − (m/2)‖x‖².
 
     Parameters
     ----------
     f : with ``value``, ``gradient``, ``smoothness``, ``strong_convexity``, ``convex`` and ``lower``
     start : x_0
-    step : at most 1/L, or 2/(m + L) for strong convexity; larger ones are refused, since no theorem covers them
-    minimizer : x*, for D and the measured gap. Without it, D ≤ ‖∇f(x_0)‖/m where m > 0, and the gap is not known
-    radius : project every iterate onto ‖x‖ ≤ radius; x* is then the minimizer in the ball, and the convex rate is claimed
+    step : at most 1/L, or 2/(m + L) for strong convexity; larger ones are refused, since no theorem
+        covers them
+    minimizer : x*, for D and the measured gap. Without it, D ≤ ‖∇f(x_0)‖/m where m > 0, and the gap
+        is not known
+    radius : project every iterate onto ‖x‖ ≤ radius; x* is then the minimizer in the ball, and the
+        convex rate is claimed
 
     Examples
     --------
@@ -154,21 +169,24 @@ def stochastic_gradient_descent(
     comparator: npt.ArrayLike | None = None,
     random_state: int | None = None,
 ) -> Descent:
-    """Stochastic gradient descent, w ← Π(w − η∇ℓ_I(w)) from w = 0, Π onto ‖w‖ ≤ B; the average of the iterates.
+    """Stochastic gradient descent, w ← Π(w − η∇ℓ_I(w)) from w = 0, Π onto ‖w‖ ≤ B; the average of
+    the iterates.
 
-    For every u with ‖u‖ ≤ B the average regret (1/k)Σ ℓ_t(w_t) − ℓ_t(u) is at most B²/(2ηk) + ηρ²/2, whatever the rows
-    (S. Shalev-Shwartz and S. Ben-David 2014, Lemma 14.1); that is what ``measured`` and ``bound`` hold. In expectation over
-    the draws, the same number bounds the risk of the average above the best u: the claim. The step is constant, η = B/(ρ√T)
-    by default: the course's table prints t = 1/k for convex functions, which wants strong convexity; 1/√k is right.
+    For every u with ‖u‖ ≤ B the average regret (1/k)Σ ℓ_t(w_t) − ℓ_t(u) is at most B²/(2ηk) +
+    ηρ²/2, whatever the rows (S. Shalev-Shwartz and S. Ben-David 2014, Lemma 14.1); that is what
+    ``measured`` and ``bound`` hold. In expectation over the draws, the same number bounds the risk
+    of the average above the best u: the claim. The step is constant, η = B/(ρ√T) by default: the
+    course's table prints t = 1/k for convex functions, which wants strong convexity; 1/√k is right.
 
     Parameters
     ----------
     norm_bound : B
     iterations : T
-    lipschitz : ρ, the largest gradient of a row's loss in the ball; by default computed from the rows
-    fresh : False draws rows with replacement: the risk is the mean over these rows. True takes each row once, in random
-        order, as a fresh sample: the risk is that of the population, and ρ must be stated, since the largest row seen is not
-        the largest there is
+    lipschitz : ρ, the largest gradient of a row's loss in the ball; by default computed from the
+        rows
+    fresh : False draws rows with replacement: the risk is the mean over these rows. True takes each
+        row once, in random order, as a fresh sample: the risk is that of the population, and ρ must
+        be stated, since the largest row seen is not the largest there is
     comparator : u, for the measured regret; without it, it is not known
 
     Examples
@@ -182,17 +200,32 @@ def stochastic_gradient_descent(
     rng = np.random.default_rng(random_state)
     if fresh:
         if lipschitz is None:
-            raise ValueError("fresh=True needs lipschitz=, a bound on the gradient of every row's loss that there can be")
+            raise ValueError(
+                "fresh=True needs lipschitz=, a bound on the gradient of every row's loss that"
+                " there can be"
+            )
         if iterations > n:
-            raise ValueError(f"fresh=True takes each row once: iterations must be at most {n}, not {iterations}")
-    rows = rng.permutation(n)[: _count(iterations)] if fresh else rng.integers(n, size=_count(iterations))
+            raise ValueError(
+                f"fresh=True takes each row once: iterations must be at most {n}, not {iterations}"
+            )
+    rows = (
+        rng.permutation(n)[: _count(iterations)]
+        if fresh
+        else rng.integers(n, size=_count(iterations))
+    )
     rho = f.lipschitz(norm_bound) if lipschitz is None else float(lipschitz)
     if fresh and rho < f.lipschitz(norm_bound) * (1 - 1e-12):
-        raise ValueError(f"lipschitz={rho:g} is exceeded by a row: state a bound that holds for every row")
+        raise ValueError(
+            f"lipschitz={rho:g} is exceeded by a row: state a bound that holds for every row"
+        )
     eta = norm_bound / (rho * math.sqrt(iterations)) if step is None else float(step)
     best = None if comparator is None else np.asarray(comparator, dtype=float)
     _check_ball(norm_bound, best)
-    w, total, regret = np.zeros(f.dimension), np.zeros(f.dimension), np.full(iterations + 1, math.nan)
+    w, total, regret = (
+        np.zeros(f.dimension),
+        np.zeros(f.dimension),
+        np.full(iterations + 1, math.nan),
+    )
     lost = 0.0
     for t, i in enumerate(rows, start=1):
         total += w
@@ -201,20 +234,32 @@ def stochastic_gradient_descent(
             regret[t] = lost / t
         w = project(w - eta * f.gradient_of_row(i, w), norm_bound)
     inputs = {"norm_bound": float(norm_bound), "lipschitz": rho, "step": eta}
-    guaranteed = np.asarray(bounds.sgd_learnability(**inputs, iterations=np.arange(1, iterations + 1)))
+    guaranteed = np.asarray(
+        bounds.sgd_learnability(**inputs, iterations=np.arange(1, iterations + 1))
+    )
     bound = np.concatenate([[math.inf], guaranteed])
     whose = () if fresh else ("the risk is the mean over the given rows, drawn with replacement",)
-    return Descent(total / iterations, regret, bound, "average regret", eta, bounds.sgd_learnability, inputs, whose)
+    return Descent(
+        total / iterations,
+        regret,
+        bound,
+        "average regret",
+        eta,
+        bounds.sgd_learnability,
+        inputs,
+        whose,
+    )
 
 
 def soft_margin_descent(
     X: npt.ArrayLike, y: npt.ArrayLike, C: float = 1.0, *, iterations: int = 1000, step: float = 1.0
 ) -> tuple[Vector, float, Vector]:
-    """The course's subgradient descent for the soft-margin SVM: min ½‖w‖² + C·Σ (1 − y(⟨x, w⟩ + b))⁺. A teaching form.
+    """The course's subgradient descent for the soft-margin SVM: min ½‖w‖² + C·Σ (1 − y(⟨x, w⟩ +
+    b))⁺. A teaching form.
 
-    w ← w − t[w + C·Σ ℓ′(yŷ)·y·x], b ← b − t[C·Σ ℓ′(yŷ)·y], where ℓ′ is −1 below 1 and 0 above, with t = step/k: the
-    objective is strongly convex in w. (The course prints ℓ_hinge(1 − yŷ) for the loss; it is ℓ_hinge(yŷ).) For use, take
-    `surelearn.linear.SupportVectorMachine`.
+    w ← w − t[w + C·Σ ℓ′(yŷ)·y·x], b ← b − t[C·Σ ℓ′(yŷ)·y], where ℓ′ is −1 below 1 and 0 above, with
+    t = step/k: the objective is strongly convex in w. (The course prints ℓ_hinge(1 − yŷ) for the
+    loss; it is ℓ_hinge(yŷ).) For use, take `surelearn.linear.SupportVectorMachine`.
 
     Returns
     -------
@@ -266,11 +311,21 @@ def _rate(
     """The theorem that covers f, and its inputs but for the number of iterations."""
     big, m = float(f.smoothness), float(f.strong_convexity)
     if not 0 < big < math.inf:
-        raise ValueError(f"the gradient must be Lipschitz, smoothness positive and finite, not {big:g}: use a smooth loss")
+        raise ValueError(
+            f"the gradient must be Lipschitz, smoothness positive and finite, not {big:g}: use a"
+            " smooth loss"
+        )
     if not f.convex:
         if projected or f.lower == -math.inf:
-            raise ValueError("a function that is not convex needs lower=, a number it never falls below, and no radius=")
-        inputs = {"gap": f.value(start) - f.lower, "step": 1 / big if step is None else step, "smoothness": big}
+            raise ValueError(
+                "a function that is not convex needs lower=, a number it never falls below, and no"
+                " radius="
+            )
+        inputs = {
+            "gap": f.value(start) - f.lower,
+            "step": 1 / big if step is None else step,
+            "smoothness": big,
+        }
         return bounds.gradient_descent_nonconvex, inputs
     inputs = {"distance": _distance(f, start, minimizer, m), "smoothness": big}
     if m > 0 and not projected:
@@ -282,10 +337,14 @@ def _rate(
 def _distance(f: Smooth, start: Vector, minimizer: Vector | None, m: float) -> float:
     if minimizer is not None:
         if minimizer.shape != start.shape:
-            raise ValueError(f"minimizer must have the shape of start, {start.shape}, not {minimizer.shape}")
+            raise ValueError(
+                f"minimizer must have the shape of start, {start.shape}, not {minimizer.shape}"
+            )
         return float(np.linalg.norm(start - minimizer))
     if m <= 0:
-        raise ValueError("minimizer= is needed for the distance to it: the function is not strongly convex")
+        raise ValueError(
+            "minimizer= is needed for the distance to it: the function is not strongly convex"
+        )
     return float(np.linalg.norm(f.gradient(start))) / m
 
 
@@ -293,7 +352,10 @@ def _check_ball(radius: float, inside: Vector | None) -> None:
     if not 0 < radius < math.inf:
         raise ValueError(f"the ball's radius must be positive and finite, not {radius!r}")
     if inside is not None and np.linalg.norm(inside) > radius * (1 + 1e-12):
-        raise ValueError(f"the minimizer or comparator has norm {np.linalg.norm(inside):g}, outside the ball of {radius:g}")
+        raise ValueError(
+            f"the minimizer or comparator has norm {np.linalg.norm(inside):g}, outside the ball of"
+            f" {radius:g}"
+        )
 
 
 def _count(iterations: int) -> int:

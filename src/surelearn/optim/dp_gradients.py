@@ -1,8 +1,10 @@
-"""Sums of clipped per-example gradients of a torch module, in closed form where its layers allow, else by ``torch.func``.
+"""Sums of clipped per-example gradients of a torch module, in closed form where its layers allow,
+else by ``torch.func``.
 
-For a linear layer used once on inputs (B, d) an example's gradient is b·aᵀ, with a its input and b the gradient at its
-output: its norm is ‖a‖‖b‖, and the clipped sum Σ c_i·b_i·a_iᵀ is one matrix product (I. Goodfellow, 2015; X. Li and others,
-ICLR 2022). On sequences and in convolutions the same holds summed over positions, where ‖a‖‖b‖ would be wrong.
+For a linear layer used once on inputs (B, d) an example's gradient is b·aᵀ, with a its input and b
+the gradient at its output: its norm is ‖a‖‖b‖, and the clipped sum Σ c_i·b_i·a_iᵀ is one matrix
+product (I. Goodfellow, 2015; X. Li and others, ICLR 2022). On sequences and in convolutions the
+same holds summed over positions, where ‖a‖‖b‖ would be wrong.
 """
 
 from __future__ import annotations
@@ -21,7 +23,9 @@ _NUMBERS = 2**25  # at most so many numbers of per-example gradients at once
 
 @dataclass
 class Layer:
-    """A layer whose per-example gradients have a closed form, and what went through it in this batch."""
+    """A layer whose per-example gradients have a closed form, and what went through it in this
+    batch.
+    """
 
     module: Any
     kind: str
@@ -44,7 +48,8 @@ class Layer:
 
 
 class ClosedForm:
-    """Clipped sums from inputs and output gradients of linear and convolutional layers: one forward, one backward pass.
+    """Clipped sums from inputs and output gradients of linear and convolutional layers: one
+    forward, one backward pass.
 
     ``lacking`` says why a module has no such form; None if it has.
     """
@@ -55,8 +60,13 @@ class ClosedForm:
         self.layers = [Layer(child, kind) for child in module.modules() if (kind := _kind(child))]
         covered = [id(p) for layer in self.layers for p in _own(layer.module)]
         self.lacking: Lacking | None = None
-        if len(covered) != len(set(covered)) or set(covered) != {id(p) for p in self.parameters.values()}:
-            self.lacking = Lacking(_FORM, "it has parameters outside of linear and convolutional layers, or shares them")
+        if len(covered) != len(set(covered)) or set(covered) != {
+            id(p) for p in self.parameters.values()
+        }:
+            self.lacking = Lacking(
+                _FORM,
+                "it has parameters outside of linear and convolutional layers, or shares them",
+            )
         self._handles = [layer.watch() for layer in self.layers] if self.lacking is None else []
 
     def close(self) -> None:
@@ -78,7 +88,9 @@ class ClosedForm:
         usable, factors = squares.isfinite(), clip / squares.sqrt().clamp(min=clip)
         sums: dict[Any, Any] = {}
         for (layer, a, b), (_, each) in zip(parts, kept, strict=True):
-            sums |= _weighted(layer, *(_without(values, usable) for values in (a, b, each, factors)))
+            sums |= _weighted(
+                layer, *(_without(values, usable) for values in (a, b, each, factors))
+            )
         return sums
 
     def _parts(self, X: Any, y: Any) -> list[tuple[Layer, Any, Any]]:
@@ -91,7 +103,9 @@ class ClosedForm:
         if any(len(layer.outputs) != 1 for layer in self.layers):
             raise NotOnceError("a layer was used several times, or not at all")
         grads = torch.autograd.grad(losses.sum(), [layer.outputs[0] for layer in self.layers])
-        return [(layer, *_flat(layer, grad)) for layer, grad in zip(self.layers, grads, strict=True)]
+        return [
+            (layer, *_flat(layer, grad)) for layer, grad in zip(self.layers, grads, strict=True)
+        ]
 
 
 class NotOnceError(ValueError):
@@ -99,7 +113,9 @@ class NotOnceError(ValueError):
 
 
 class Vectorized:
-    """Clipped sums by ``torch.func.vmap`` of the gradient, for any module that ``torch.func`` can run."""
+    """Clipped sums by ``torch.func.vmap`` of the gradient, for any module that ``torch.func``
+    can run.
+    """
 
     def __init__(self, module: Any, loss: PerExample) -> None:
         self.module, self.loss = module, loss
@@ -113,7 +129,9 @@ class Vectorized:
         """Each example's gradient by parameter, (B, …)."""
         from torch.func import functional_call, grad, vmap
 
-        fixed = {n: p.detach() for n, p in self.module.named_parameters() if n not in self.parameters}
+        fixed = {
+            n: p.detach() for n, p in self.module.named_parameters() if n not in self.parameters
+        }
         fixed |= dict(self.module.named_buffers())
 
         def one(parameters: Any, x: Any, target: Any) -> Any:
@@ -156,7 +174,10 @@ def trainable(module: Any) -> dict[str, Any]:
 def checked_losses(losses: Any, count: int) -> Any:
     """One loss an example, or a refusal."""
     if tuple(losses.shape) != (count,):
-        raise ValueError(f"loss must return one number for each of {count} examples, not shape {tuple(losses.shape)}")
+        raise ValueError(
+            f"loss must return one number for each of {count} examples, not shape"
+            f" {tuple(losses.shape)}"
+        )
     return losses
 
 
@@ -184,7 +205,9 @@ def _kind(module: Any) -> str:
 
 
 def _flat(layer: Layer, grad: Any) -> tuple[Any, Any]:
-    """Inputs and output gradients: (B, d) and (B, k), or (B, d, T) and (B, k, T) with T positions."""
+    """Inputs and output gradients: (B, d) and (B, k), or (B, d, T) and (B, k, T) with T
+    positions.
+    """
     from torch.nn.functional import unfold
 
     a = layer.inputs[0]
@@ -201,10 +224,15 @@ def _squares(layer: Layer, a: Any, b: Any) -> Any:
 
 
 def _squares_keeping(layer: Layer, a: Any, b: Any) -> tuple[Any, Any]:
-    """‖g_i‖² of this layer's parameters, and the weights' per-example gradients where they were formed."""
+    """‖g_i‖² of this layer's parameters, and the weights' per-example gradients where they were
+    formed.
+    """
     import torch
 
-    weight, bias = layer.module.weight.requires_grad, layer.module.bias is not None and layer.module.bias.requires_grad
+    weight, bias = (
+        layer.module.weight.requires_grad,
+        layer.module.bias is not None and layer.module.bias.requires_grad,
+    )
     each = None
     if a.dim() == 2:
         out = torch.linalg.vector_norm(b, dim=1).square_()
@@ -215,8 +243,13 @@ def _squares_keeping(layer: Layer, a: Any, b: Any) -> tuple[Any, Any]:
         each = torch.bmm(b, a.transpose(1, 2)).flatten(1)
         squares = squares + each.square().sum(1)
     elif weight:
-        inner = (torch.bmm(a.transpose(1, 2), a) * torch.bmm(b.transpose(1, 2), b)).sum((1, 2)).clamp_(min=0)
-        rounding = 8 * torch.finfo(a.dtype).eps * (a.shape[1] + b.shape[1] + a.shape[2])  # the terms may cancel
+        inner = (
+            (torch.bmm(a.transpose(1, 2), a) * torch.bmm(b.transpose(1, 2), b))
+            .sum((1, 2))
+            .clamp_(min=0)
+        )
+        # the terms may cancel
+        rounding = 8 * torch.finfo(a.dtype).eps * (a.shape[1] + b.shape[1] + a.shape[2])
         squares = squares + inner + rounding * a.square().sum((1, 2)) * b.square().sum((1, 2))
     return squares + b.sum(2).square().sum(1) if bias else squares, each
 
@@ -251,7 +284,9 @@ def _weighted(layer: Layer, a: Any, b: Any, each: Any, factors: Any) -> dict[Any
 
 
 def choose(module: Any, loss: PerExample, X: Any, y: Any) -> tuple[Any, str]:
-    """The closed form if it gives the gradient that autograd gives on these few rows, else `Vectorized`; and which."""
+    """The closed form if it gives the gradient that autograd gives on these few rows, else
+    `Vectorized`; and which.
+    """
     closed = ClosedForm(module, loss)
     was_training = module.training
     module.eval()  # without dropout, so that two passes agree
@@ -275,5 +310,8 @@ def _differs(closed: ClosedForm, X: Any, y: Any) -> Lacking | None:
         return Lacking(_FORM, str(error))
     parameters = list(closed.parameters.values())
     true = torch.autograd.grad(closed.loss(closed.module(X), y).sum(), parameters)
-    close = all(torch.allclose(found[p], t, rtol=1e-3, atol=1e-4) for p, t in zip(parameters, true, strict=True))
+    close = all(
+        torch.allclose(found[p], t, rtol=1e-3, atol=1e-4)
+        for p, t in zip(parameters, true, strict=True)
+    )
     return None if close else Lacking(_FORM, "the weights of some layer are used outside of it too")

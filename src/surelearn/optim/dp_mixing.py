@@ -1,4 +1,6 @@
-"""Whether a row's loss, or its gradient, depends on other rows of the batch: then clipping row by row bounds nothing."""
+"""Whether a row's loss, or its gradient, depends on other rows of the batch: then clipping row
+by row bounds nothing.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +12,14 @@ import numpy as np
 
 from surelearn.optim.dp_gradients import PerExample, checked_losses, trainable
 
-SEPARATE = "module and loss treat each row by itself; rows were compared with themselves alone, which is no proof"
+SEPARATE = (
+    "module and loss treat each row by itself; rows were compared with themselves alone, which is"
+    " no proof"
+)
 _RANDOM = (
-    "module or loss draws random numbers of its own, so that nobody can see whether it mixes examples: use layers "
-    "nn.Dropout in place of functional.dropout or of a layer's own dropout=, and leave out other noise"
+    "module or loss draws random numbers of its own, so that nobody can see whether it mixes"
+    " examples: use layers nn.Dropout in place of functional.dropout or of a layer's own dropout=,"
+    " and leave out other noise"
 )
 _TRIED = 8  # rows that are compared
 _MOST = 4096  # rows of the largest batch that is tried
@@ -22,10 +28,11 @@ Seen = tuple[Any, Any, list[Any]]
 
 
 def refuse_mixing(module: Any, loss: PerExample, X: Any, y: Any, expected: float) -> None:
-    """Refuse a module or a loss that gives a row another value, or another gradient, among others than alone.
+    """Refuse a module or a loss that gives a row another value, or another gradient, among others
+    than alone.
 
-    Some rows are compared, in the mode in which the module will be trained, in a small batch and in one as large as those to
-    come.
+    Some rows are compared, in the mode in which the module will be trained, in a small batch and in
+    one as large as those to come.
 
     Parameters
     ----------
@@ -36,10 +43,14 @@ def refuse_mixing(module: Any, loss: PerExample, X: Any, y: Any, expected: float
 
     for name, child in module.named_modules():
         if isinstance(child, nn.modules.batchnorm._BatchNorm):
-            raise ValueError(f"module.{name} is a {type(child).__name__}, which mixes examples: use GroupNorm or LayerNorm")
+            raise ValueError(
+                f"module.{name} is a {type(child).__name__}, which mixes examples: use GroupNorm or"
+                " LayerNorm"
+            )
     few = min(_TRIED, len(X))
     size = max(few, min(len(X), _MOST, math.ceil(expected + 3 * math.sqrt(expected))))
-    rows = np.random.default_rng(0).permutation(len(X))[:size]  # the first rows of a table are often of one class
+    # the first rows of a table are often of one class
+    rows = np.random.default_rng(0).permutation(len(X))[:size]
     module, X, y = _in_double(module, loss, X[rows], y[rows])
     tried = _ready(module)
     before = [buffer.clone() for buffer in tried.buffers()]
@@ -48,7 +59,10 @@ def refuse_mixing(module: Any, loss: PerExample, X: Any, y: Any, expected: float
         if mixes := _differ(_seen(tried, loss, X[:count], y[:count], range(few)), alone):
             raise ValueError(_RANDOM if _differ(_alone(tried, loss, X, y, few), alone) else mixes)
     if not all((old == new).all() for old, new in zip(before, tried.buffers(), strict=True)):
-        raise ValueError("module keeps statistics of the rows in a buffer, without noise: use layers that keep none")
+        raise ValueError(
+            "module keeps statistics of the rows in a buffer, without noise: use layers that keep"
+            " none"
+        )
 
 
 def _ready(module: Any) -> Any:
@@ -63,9 +77,14 @@ def _ready(module: Any) -> Any:
 
 
 def _in_double(module: Any, loss: PerExample, X: Any, y: Any) -> tuple[Any, Any, Any]:
-    """In double precision, where all of it runs: else rounding may switch a unit on, and its gradient with it."""
+    """In double precision, where all of it runs: else rounding may switch a unit on, and its
+    gradient with it.
+    """
     try:
-        tried, X2, y2 = copy.deepcopy(module).double(), *(v.double() if v.is_floating_point() else v for v in (X, y))
+        tried, X2, y2 = (
+            copy.deepcopy(module).double(),
+            *(v.double() if v.is_floating_point() else v for v in (X, y)),
+        )
         loss(_ready(tried)(X2[:1]), y2[:1])
     except (RuntimeError, TypeError):
         return module, X, y
@@ -73,12 +92,16 @@ def _in_double(module: Any, loss: PerExample, X: Any, y: Any) -> tuple[Any, Any,
 
 
 def _seen(module: Any, loss: PerExample, X: Any, y: Any, which: Any) -> Seen:
-    """Outputs and losses of the first rows, and the gradient of a sum of these losses with weights of their own."""
+    """Outputs and losses of the first rows, and the gradient of a sum of these losses with
+    weights of their own.
+    """
     import torch
 
     outputs, parameters = module(X), list(trainable(module).values())
     losses = checked_losses(loss(outputs, y), len(X))[: len(which)]
-    weights = torch.tensor([math.cos(1.0 + i) for i in which], dtype=losses.dtype, device=losses.device)
+    weights = torch.tensor(
+        [math.cos(1.0 + i) for i in which], dtype=losses.dtype, device=losses.device
+    )
     grads = torch.autograd.grad(weights @ losses, parameters, allow_unused=True)
     kept = [torch.zeros_like(p) if g is None else g for p, g in zip(parameters, grads, strict=True)]
     return outputs[: len(which)].detach(), losses.detach(), kept

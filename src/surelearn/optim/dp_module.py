@@ -1,4 +1,6 @@
-"""DP-SGD for torch modules: `fit_private` trains one in place, `DPModule` is a scikit-learn estimator around one."""
+"""DP-SGD for torch modules: `fit_private` trains one in place, `DPModule` is a scikit-learn
+estimator around one.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,8 @@ class PrivateFit:
     Attributes
     ----------
     module : the module, trained in place
-    spent : what it cost; None where the batches were not Poisson samples or no noise was added, ``reason`` says so
+    spent : what it cost; None where the batches were not Poisson samples or no noise was added,
+        ``reason`` says so
     engine : "closed form", or "torch.func.vmap: …" with why there is none
     recipe : how it stepped
     assumptions : what ε takes for granted beyond Poisson samples, clipping and noise
@@ -76,25 +79,29 @@ def fit_private(
 ) -> PrivateFit:
     """Train a torch module on rows X and targets y by DP-SGD, in place.
 
-    Gradients of linear layers and 2-D convolutions are clipped in closed form, at about the cost of plain SGD; of any other
-    module by ``torch.func``. ε holds if module and loss treat each row by itself; where one is seen to mix rows, as batch
-    normalization does, it is refused.
+    Gradients of linear layers and 2-D convolutions are clipped in closed form, at about the cost of
+    plain SGD; of any other module by ``torch.func``. ε holds if module and loss treat each row by
+    itself; where one is seen to mix rows, as batch normalization does, it is refused.
 
     Parameters
     ----------
     module : its parameters must not come from these rows (a network trained on public rows is fine)
     X, y : tensors or arrays, one row an example
-    epsilon : find the noise that spends this much; or give ``noise_multiplier``, σ in units of ``clip``
+    epsilon : find the noise that spends this much; or give ``noise_multiplier``, σ in units of
+        ``clip``
     dp_delta : privacy's δ, well below 1/n
     clip : C, the norm to which each example's gradient is clipped
     batch_size : the expected size qN; batches are Poisson samples, their sizes differ
     passes : expected passes over the rows; there are ⌈passes/q⌉ steps
     step : η of plain SGD
     radius : project all parameters together onto a ball
-    loss : "cross_entropy", "squared", or a function of outputs and targets that gives one loss an example
+    loss : "cross_entropy", "squared", or a function of outputs and targets that gives one loss an
+        example
     optimizer : makes a torch optimizer of the parameters, in place of plain SGD; costs no privacy
-    batches : batches of row numbers of your own, in place of Poisson samples: then no ε is known, and none is given
-    random_state : a seed that others know voids the guarantee; None takes one from the operating system
+    batches : batches of row numbers of your own, in place of Poisson samples: then no ε is known,
+        and none is given
+    random_state : a seed that others know voids the guarantee; None takes one from the operating
+        system
     """
     import torch
 
@@ -112,7 +119,9 @@ def fit_private(
         engine = _descend(module, X, y, _loss(loss), recipe, sampler.batches(recipe.steps) if batches is None else batches,
                           rate * len(X), noise, optimizer)  # fmt: skip
     if batches is not None:
-        return PrivateFit(module=module, spent=None, reason=NOT_POISSON, engine=engine, recipe=recipe)
+        return PrivateFit(
+            module=module, spent=None, reason=NOT_POISSON, engine=engine, recipe=recipe
+        )
     if recipe.noise_multiplier == 0:
         return PrivateFit(module=module, spent=None, reason=NO_NOISE, engine=engine, recipe=recipe)
     spent = account_sampler(sampler, recipe.noise_multiplier, dp_delta)
@@ -139,7 +148,9 @@ def _plan(
     rate = min(1.0, batch_size / n)
     steps = int(np.ceil(passes / rate))
     noise = _noise(epsilon, noise_multiplier, dp_delta, rate, steps)
-    return rate, Recipe(steps=steps, step=step, clip=clip, radius=radius, average=False, noise_multiplier=noise)
+    return rate, Recipe(
+        steps=steps, step=step, clip=clip, radius=radius, average=False, noise_multiplier=noise
+    )
 
 
 def _descend(
@@ -168,7 +179,9 @@ def _descend(
             sums = engine.clipped_sum(X[index], y[index], recipe.clip) if len(index) else {}
             with torch.no_grad():
                 for p in parameters:
-                    total = torch.randn(p.shape, generator=noise, dtype=p.dtype, device=p.device).mul_(scale)
+                    total = torch.randn(
+                        p.shape, generator=noise, dtype=p.dtype, device=p.device
+                    ).mul_(scale)
                     if p in sums:
                         total += sums[p]
                     if update is None:
@@ -191,7 +204,9 @@ def _project(parameters: list[Any], radius: float) -> None:
             p.mul_(radius / norm)
 
 
-def _noise(epsilon: float | None, noise_multiplier: float | None, dp_delta: float, rate: float, steps: int) -> float:
+def _noise(
+    epsilon: float | None, noise_multiplier: float | None, dp_delta: float, rate: float, steps: int
+) -> float:
     if (epsilon is None) == (noise_multiplier is None):
         raise ValueError("give either epsilon= or noise_multiplier=")
     if noise_multiplier is not None:
@@ -207,9 +222,14 @@ def _tensors(module: Any, X: Any, y: Any, loss: Any) -> tuple[Any, Any]:
     if not isinstance(module, nn.Module):
         raise TypeError(f"module must be a torch.nn.Module, not {type(module).__name__}")
     like = next(module.parameters(), torch.zeros(1))
-    X, y = (torch.as_tensor(v if isinstance(v, torch.Tensor) else np.asarray(v)).to(like.device) for v in (X, y))
+    X, y = (
+        torch.as_tensor(v if isinstance(v, torch.Tensor) else np.asarray(v)).to(like.device)
+        for v in (X, y)
+    )
     if len(X) != len(y) or not len(X):
-        raise ValueError(f"X and y must have the same number of rows, at least 1, not {len(X)} and {len(y)}")
+        raise ValueError(
+            f"X and y must have the same number of rows, at least 1, not {len(X)} and {len(y)}"
+        )
     X = X.to(like.dtype) if X.is_floating_point() else X
     return X, y.to(like.dtype) if loss == "squared" or y.is_floating_point() else y
 
@@ -222,7 +242,9 @@ def _loss(loss: Any) -> Any:
     if loss == "cross_entropy":
         return lambda outputs, targets: functional.cross_entropy(outputs, targets, reduction="none")
     if loss == "squared":
-        return lambda outputs, targets: (outputs.flatten(1) - targets.view(len(targets), -1)).square().sum(1)
+        return lambda outputs, targets: (
+            (outputs.flatten(1) - targets.view(len(targets), -1)).square().sum(1)
+        )
     raise ValueError(f'loss must be "cross_entropy", "squared" or a function, not {loss!r}')
 
 
@@ -233,7 +255,8 @@ def _refuse_odd_numbers(module: Any) -> None:
             value.flatten()[:0].cpu().detach().numpy()
         except TypeError:
             raise ValueError(
-                f"module must have weights that arrays can keep: {name} is of {value.dtype}, convert it with .float()"
+                f"module must have weights that arrays can keep: {name} is of {value.dtype},"
+                " convert it with .float()"
             ) from None
 
 
@@ -245,15 +268,21 @@ class ModuleRecord(PrivacyRecord):
 
 
 def _refuse_odd_rows(X: Any, y: Any) -> None:
-    """Refuse what would be trained on without a word: numbers that are not finite, sparse rows, no targets."""
+    """Refuse what would be trained on without a word: numbers that are not finite, sparse rows,
+    no targets.
+    """
     if y is None:
         raise ValueError("DPModule requires y to be passed, but the target y is None")
     for name, values in (("X", X), ("y", y)):
         if sparse.issparse(values):
-            raise TypeError(f"{name} is sparse, and a module takes dense rows: use {name}.toarray()")
+            raise TypeError(
+                f"{name} is sparse, and a module takes dense rows: use {name}.toarray()"
+            )
         array = np.asarray(values.detach().cpu() if hasattr(values, "detach") else values)
         if array.dtype.kind in "fc" and not np.isfinite(array).all():
-            raise ValueError(f"{name} contains NaN or infinity: a module would learn from it without a word")
+            raise ValueError(
+                f"{name} contains NaN or infinity: a module would learn from it without a word"
+            )
 
 
 def _classifies(learner: Any) -> bool:
@@ -261,18 +290,21 @@ def _classifies(learner: Any) -> bool:
 
 
 class DPModule(Learner):
-    """A torch module trained by DP-SGD, as a scikit-learn estimator whose certificate states (ε, dp_delta).
+    """A torch module trained by DP-SGD, as a scikit-learn estimator whose certificate states (ε,
+    dp_delta).
 
     Parameters
     ----------
     module : a torch.nn.Module; `fit` trains a copy
-    epsilon, noise_multiplier, dp_delta, clip, batch_size, passes, step, radius, loss, optimizer, random_state : see
-        `fit_private`; with "cross_entropy" it classifies, otherwise it predicts the module's outputs
+    epsilon, noise_multiplier, dp_delta, clip, batch_size, passes, step, radius, loss, optimizer,
+        random_state : see `fit_private`; with "cross_entropy" it classifies, otherwise it predicts
+        the module's outputs
     delta : failure probability of claims (those made here hold always)
 
     Attributes
     ----------
-    weights_ : what was learned, arrays by name (the state of the module), of which predictions and the model's hash are made
+    weights_ : what was learned, arrays by name (the state of the module), of which predictions and
+        the model's hash are made
     classes_ : the labels, where it classifies
     engine_ : how gradients were clipped
     """
@@ -314,7 +346,9 @@ class DPModule(Learner):
 
     @classmethod
     def examples(cls) -> Iterator[Self]:
-        """Around a linear layer of three features, with an ε to spend, and without noise; none without torch."""
+        """Around a linear layer of three features, with an ε to spend, and without noise; none
+        without torch.
+        """
         try:
             import torch
         except ImportError:
@@ -327,7 +361,9 @@ class DPModule(Learner):
 
     @classmethod
     def checked(cls) -> Iterator[Self]:
-        """None: scikit-learn's checks make tables of 1 to 10 features and 2 or 3 classes, and a module fixes both."""
+        """None: scikit-learn's checks make tables of 1 to 10 features and 2 or 3 classes, and a
+        module fixes both.
+        """
         yield from ()
 
     def __sklearn_tags__(self) -> Any:
@@ -348,27 +384,48 @@ class DPModule(Learner):
         if self.loss == "cross_entropy":
             check_classification_targets(y)
             self.classes_, targets = np.unique(np.asarray(y), return_inverse=True)
-        names = ("dp_delta", "clip", "batch_size", "passes", "step", "radius", "loss", "optimizer", "random_state")
+        names = (
+            "dp_delta",
+            "clip",
+            "batch_size",
+            "passes",
+            "step",
+            "radius",
+            "loss",
+            "optimizer",
+            "random_state",
+        )
         options = {name: getattr(self, name) for name in names}
         module = copy.deepcopy(self.module)
         done = fit_private(module, X, targets, **self._noise(), **options)
-        self.weights_ = {name: value.cpu().numpy().copy() for name, value in module.state_dict().items()}
+        self.weights_ = {
+            name: value.cpu().numpy().copy() for name, value in module.state_dict().items()
+        }
         self.engine_ = done.engine
         width, seeded = int(np.prod(np.shape(X)[1:])), self.random_state is not None
         self.facts_ = facts_of(len(X), width, done.recipe, done.spent, done.reason, seeded=seeded)
         return self
 
     def measure_again(self, X: Any, y: Any = None, sample_weight: Any = None) -> dict[str, Any]:
-        """The record's fields that parameters and rows tell; that so much noise was added, nobody can see in the weights."""
+        """The record's fields that parameters and rows tell; that so much noise was added,
+        nobody can see in the weights.
+        """
         if sample_weight is not None:
             raise ValueError("DPModule has no weights of rows: leave sample_weight out")
-        if self.loss == "cross_entropy" and not np.array_equal(np.unique(np.asarray(y)), self.classes_):
+        if self.loss == "cross_entropy" and not np.array_equal(
+            np.unique(np.asarray(y)), self.classes_
+        ):
             raise ValueError("y does not hold the classes that the model was fitted on")
-        options = {name: getattr(self, name) for name in ("dp_delta", "clip", "batch_size", "passes", "step", "radius")}
+        options = {
+            name: getattr(self, name)
+            for name in ("dp_delta", "clip", "batch_size", "passes", "step", "radius")
+        }
         rate, recipe = _plan(len(X), **self._noise(), **options)
         noise, width = recipe.noise_multiplier, int(np.prod(np.shape(X)[1:]))
         spent = account(noise, rate, recipe.steps, self.dp_delta) if noise > 0 else None
-        return told_again(facts_of(len(X), width, recipe, spent, "" if spent else NO_NOISE), self.facts_)
+        return told_again(
+            facts_of(len(X), width, recipe, spent, "" if spent else NO_NOISE), self.facts_
+        )
 
     def _noise(self) -> dict[str, float | None]:
         """The ε to spend, or the noise where it is stated."""
@@ -382,7 +439,9 @@ class DPModule(Learner):
 
         check_is_fitted(self, "facts_")
         module = copy.deepcopy(self.module)
-        module.load_state_dict({name: torch.as_tensor(value) for name, value in self.weights_.items()})
+        module.load_state_dict(
+            {name: torch.as_tensor(value) for name, value in self.weights_.items()}
+        )
         return module.eval()
 
     def _outputs(self, X: Any) -> Any:
@@ -415,4 +474,6 @@ class DPModule(Learner):
         check_is_fitted(self, "facts_")
         head = "outputs" if self.loss == "cross_entropy" else "each"
         why = "noise was added to every step: the weights are near no minimizer that is known"
-        return Parts(lambda: Closed(ModuleForm(self.module_), None, head), Lacking("objective", why))
+        return Parts(
+            lambda: Closed(ModuleForm(self.module_), None, head), Lacking("objective", why)
+        )

@@ -1,11 +1,13 @@
-"""DP-SGD: clip every row's gradient, add noise to their sum, divide by the expected batch size, project.
+"""DP-SGD: clip every row's gradient, add noise to their sum, divide by the expected batch size,
+project.
 
-w ← P(w − η·(Σ_i g_i·min(1, C/‖g_i‖) + σC·ξ)/(qN)) with ξ ~ N(0, I) (M. Abadi and others, CCS 2016, Algorithm 1). The
-course's Algorithm 2 adds the noise after dividing by b, which makes it b times larger. Dividing by the batch's own size
-would leak it: qN is fixed. Torch modules are in `surelearn.optim.dp_module`.
+w ← P(w − η·(Σ_i g_i·min(1, C/‖g_i‖) + σC·ξ)/(qN)) with ξ ~ N(0, I) (M. Abadi and others, CCS 2016,
+Algorithm 1). The course's Algorithm 2 adds the noise after dividing by b, which makes it b times
+larger. Dividing by the batch's own size would leak it: qN is fixed. Torch modules are in
+`surelearn.optim.dp_module`.
 
-Noise comes from NumPy's and torch's generators, which are not cryptographic, and floating-point numbers are not reals
-(I. Mironov, CCS 2012): the guarantee takes them for ideal.
+Noise comes from NumPy's and torch's generators, which are not cryptographic, and floating-point
+numbers are not reals (I. Mironov, CCS 2012): the guarantee takes them for ideal.
 """
 
 from __future__ import annotations
@@ -56,7 +58,9 @@ class Recipe:
                 raise ValueError(f"{name} must be positive and finite, not {getattr(self, name)}")
         for name in ("noise_multiplier", "regularization"):
             if not 0 <= getattr(self, name) < np.inf:
-                raise ValueError(f"{name} must be finite and not negative, not {getattr(self, name)}")
+                raise ValueError(
+                    f"{name} must be finite and not negative, not {getattr(self, name)}"
+                )
         if self.radius is not None and not 0 < self.radius < np.inf:
             raise ValueError(f"radius must be None or positive and finite, not {self.radius}")
 
@@ -86,7 +90,9 @@ def project(weights: Array, radius: float | None) -> Array:
 
 
 def softmax_slopes(codes: Any, classes: int) -> Slopes:
-    """Derivatives of the logarithmic loss by the scores: (B, 1) for two classes, (B, K) for more."""
+    """Derivatives of the logarithmic loss by the scores: (B, 1) for two classes, (B, K) for
+    more.
+    """
     codes = np.asarray(codes)
 
     def slopes(scores: Array, rows: Any) -> Array:
@@ -100,12 +106,18 @@ def softmax_slopes(codes: Any, classes: int) -> Slopes:
 
 
 def loss_slopes(targets: Any, loss: str | Loss) -> Slopes:
-    """Derivatives of a loss of `surelearn.optim.losses` by the score, (B, 1); targets are ±1 for losses of a margin."""
+    """Derivatives of a loss of `surelearn.optim.losses` by the score, (B, 1); targets are ±1
+    for losses of a margin.
+    """
     known, targets = find_loss(loss), np.asarray(targets, dtype=np.float64)
 
     def slopes(scores: Array, rows: Any) -> Array:
         y = targets[rows, None]
-        return y * known.derivative(y * scores) if known.of == "margin" else known.derivative(scores - y)
+        return (
+            y * known.derivative(y * scores)
+            if known.of == "margin"
+            else known.derivative(scores - y)
+        )
 
     return slopes
 
@@ -113,7 +125,8 @@ def loss_slopes(targets: Any, loss: str | Loss) -> Slopes:
 def clipped_sum(X: Array, slopes: Array, clip: float, intercept: bool = True) -> Array:
     """Σ_i of clipped gradients of a linear predictor, (d + 1, K), its last row the intercept's.
 
-    Row i's gradient is (x_i, 1)·s_iᵀ, so its norm is ‖(x_i, 1)‖·‖s_i‖: no gradient of a single row is ever formed.
+    Row i's gradient is (x_i, 1)·s_iᵀ, so its norm is ‖(x_i, 1)‖·‖s_i‖: no gradient of a single row
+    is ever formed.
     """
     squares = np.einsum("ij,ij->i", X, X) + intercept
     norms = np.sqrt(squares * np.einsum("ij,ij->i", slopes, slopes))
@@ -122,14 +135,20 @@ def clipped_sum(X: Array, slopes: Array, clip: float, intercept: bool = True) ->
 
 
 def private_descent(
-    X: Array, slopes: Slopes, outputs: int, sampler: PoissonSampler, recipe: Recipe, generator: np.random.Generator
+    X: Array,
+    slopes: Slopes,
+    outputs: int,
+    sampler: PoissonSampler,
+    recipe: Recipe,
+    generator: np.random.Generator,
 ) -> Array:
     """DP-SGD for a linear predictor with ``outputs`` scores, from zero weights: (d + 1, outputs).
 
     Parameters
     ----------
     X : rows, (n, d)
-    slopes : derivatives of the loss by the scores, of scores (B, outputs) and the rows they belong to
+    slopes : derivatives of the loss by the scores, of scores (B, outputs) and the rows they belong
+        to
     sampler : draws the batches, and knows afterwards how many
 
     Examples

@@ -1,4 +1,6 @@
-"""Losses of linear predictors and what theorems ask of them: smoothness L, strong convexity m, the Lipschitz constant ρ."""
+"""Losses of linear predictors and what theorems ask of them: smoothness L, strong convexity m,
+the Lipschitz constant ρ.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,8 @@ EXACT = 2000  # up to so many columns (or rows) eigenvalues are computed, beyond
 
 @dataclass(frozen=True)
 class Loss:
-    """A convex loss of one number: the margin t = y·ŷ of a classifier, or the residual t = ŷ − y of a regression.
+    """A convex loss of one number: the margin t = y·ŷ of a classifier, or the residual t = ŷ − y of
+    a regression.
 
     Attributes
     ----------
@@ -42,7 +45,8 @@ class Loss:
 
 
 def huber(threshold: float = 1.0) -> Loss:
-    """Huber's loss of a residual, the Moreau envelope min_s ½(s − t)² + η|s|: ½t² up to η, then η|t| − ½η².
+    """Huber's loss of a residual, the Moreau envelope min_s ½(s − t)² + η|s|: ½t² up to η, then
+    η|t| − ½η².
 
     The course prints η|t| − ½t² for the outer branch, a misprint: it would not be continuous.
 
@@ -59,7 +63,16 @@ def huber(threshold: float = 1.0) -> Loss:
         size = np.abs(t)
         return np.where(size <= eta, 0.5 * np.square(t), eta * size - 0.5 * eta**2)
 
-    return Loss(f"huber({eta:g})", "residual", value, lambda t: np.clip(t, -eta, eta), 1.0, 0.0, eta, (0.0, 0.0))
+    return Loss(
+        f"huber({eta:g})",
+        "residual",
+        value,
+        lambda t: np.clip(t, -eta, eta),
+        1.0,
+        0.0,
+        eta,
+        (0.0, 0.0),
+    )
 
 
 LOSSES = {
@@ -106,7 +119,8 @@ def find_loss(loss: str | Loss) -> Loss:
 class Function:
     """A differentiable function with the constants that theorems ask for.
 
-    ``smoothness`` is L, ``strong_convexity`` m (0: merely convex); ``lower`` is a number that f never falls below.
+    ``smoothness`` is L, ``strong_convexity`` m (0: merely convex); ``lower`` is a number that f
+    never falls below.
     """
 
     value: Callable[[Vector], float]
@@ -120,8 +134,9 @@ class Function:
 class LinearObjective:
     """f(w) = (1/n) Σ ℓ(⟨w, x_i⟩, y_i) + λ‖w‖², with its L and m: H = (1/n) Xᵀdiag(ℓ″)X + 2λI.
 
-    L = sup ℓ″·λ_max(XᵀX)/n + 2λ and m = inf ℓ″·λ_min(XᵀX)/n + 2λ, rounded outward; for more than 2,000 rows and columns
-    λ_max is bounded by ‖X‖_F² and λ_min by 0, so that steps are smaller than they could be, never too large.
+    L = sup ℓ″·λ_max(XᵀX)/n + 2λ and m = inf ℓ″·λ_min(XᵀX)/n + 2λ, rounded outward; for more than
+    2,000 rows and columns λ_max is bounded by ‖X‖_F² and λ_min by 0, so that steps are smaller than
+    they could be, never too large.
 
     Parameters
     ----------
@@ -146,11 +161,18 @@ class LinearObjective:
         self.loss = find_loss(loss)
         self.regularization = float(regularization)
         if self.X.ndim != 2 or self.y.shape != (self.X.shape[0],) or not len(self.y):
-            raise ValueError(f"X must be (n, d) and y (n,) with n ≥ 1, not {self.X.shape} and {self.y.shape}")
+            raise ValueError(
+                f"X must be (n, d) and y (n,) with n ≥ 1, not {self.X.shape} and {self.y.shape}"
+            )
         if not 0 <= self.regularization < math.inf:
-            raise ValueError(f"regularization must be a number of at least 0, not {regularization!r}")
+            raise ValueError(
+                f"regularization must be a number of at least 0, not {regularization!r}"
+            )
         if self.loss.of == "margin" and not np.isin(self.y, (-1.0, 1.0)).all():
-            raise ValueError(f"y must be −1 and 1 for the {self.loss.name} loss: write 2*y - 1 for labels 0 and 1")
+            raise ValueError(
+                f"y must be −1 and 1 for the {self.loss.name} loss: write 2*y - 1 for labels 0"
+                " and 1"
+            )
         low, high = eigenvalue_range(self.X)
         n, ridge = len(self.y), 2 * self.regularization
         self.smoothness = self.loss.curvature * high / n + ridge if high > 0 else ridge
@@ -173,7 +195,9 @@ class LinearObjective:
     def gradient(self, w: Vector) -> Vector:
         """∇f(w), or a subgradient where the loss has a kink."""
         t, sign = self._inner(self.X @ w, self.y)
-        return self.X.T @ (self.loss.derivative(t) * sign) / len(self.y) + 2 * self.regularization * w
+        return (
+            self.X.T @ (self.loss.derivative(t) * sign) / len(self.y) + 2 * self.regularization * w
+        )
 
     def value_of_row(self, i: int, w: Vector) -> float:
         """ℓ(⟨w, x_i⟩, y_i) + λ‖w‖²."""
@@ -187,13 +211,21 @@ class LinearObjective:
         return float(self.loss.derivative(t) * sign) * x + 2 * self.regularization * w
 
     def lipschitz(self, radius: float) -> float:
-        """The largest gradient of a single row's loss over ‖w‖ ≤ radius: max_i |ℓ′|·‖x_i‖ + 2λ·radius."""
-        squares = self.X.multiply(self.X).sum(axis=1) if sparse.issparse(self.X) else np.square(self.X).sum(axis=1)
+        """The largest gradient of a single row's loss over ‖w‖ ≤ radius: max_i |ℓ′|·‖x_i‖ +
+        2λ·radius.
+        """
+        squares = (
+            self.X.multiply(self.X).sum(axis=1)
+            if sparse.issparse(self.X)
+            else np.square(self.X).sum(axis=1)
+        )
         norms = np.sqrt(np.asarray(squares, dtype=float).ravel())
         slopes: Any = self.loss.lipschitz
         if math.isinf(slopes):  # convex: |ℓ′| is largest at the ends of the range of t
             reach = norms * radius
-            ends = (-reach, reach) if self.loss.of == "margin" else (-reach - self.y, reach - self.y)
+            ends = (
+                (-reach, reach) if self.loss.of == "margin" else (-reach - self.y, reach - self.y)
+            )
             slopes = np.maximum(*(np.abs(self.loss.derivative(end)) for end in ends))
         return float(np.max(slopes * norms) + 2 * self.regularization * radius)
 
@@ -209,4 +241,6 @@ def eigenvalue_range(X: Any) -> tuple[float, float]:
     gram = X.T @ X if d <= n else X @ X.T
     values = np.linalg.eigvalsh(gram.toarray() if sparse.issparse(gram) else gram)
     rounding = float((n + d) * np.finfo(float).eps * values.sum())
-    return max(0.0, float(values[0]) - rounding) if d <= n else 0.0, max(0.0, float(values[-1]) + rounding)
+    return max(0.0, float(values[0]) - rounding) if d <= n else 0.0, max(
+        0.0, float(values[-1]) + rounding
+    )

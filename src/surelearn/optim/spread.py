@@ -1,8 +1,10 @@
-"""How far each column spreads: the unit of parameters that are about columns, where nobody stated them in the columns' own.
+"""How far each column spreads: the unit of parameters that are about columns, where nobody stated
+them in the columns' own.
 
-A penalty or a kernel's width that suits columns of size 1 suits none of a table as it comes. Learners take such a
-parameter, where it is left out, in units of the columns' spread on the rows. That looks at the rows: their records say so,
-and claims that need everything fixed beforehand are not made.
+A penalty or a kernel's width that suits columns of size 1 suits none of a table as it comes.
+Learners take such a parameter, where it is left out, in units of the columns' spread on the rows.
+That looks at the rows: their records say so, and claims that need everything fixed beforehand are
+not made.
 """
 
 from __future__ import annotations
@@ -16,13 +18,17 @@ from scipy import sparse
 from surelearn.subject import Around
 
 Array = npt.NDArray[np.float64]
-TAIL = 10.0  # a column's range counts as so many spreads at most: rare values (an indicator, a pixel) are not blown up
+# a column's range counts as so many spreads at most: rare values (an indicator, a pixel) are not
+# blown up
+TAIL = 10.0
 
 
 def column_spreads(X: Any, weights: Array | None = None) -> Array:
-    """s_j = max(σ_j, (max_j − min_j)/10) of the columns of rows (n, d), dense or sparse; 1 for a constant column.
+    """s_j = max(σ_j, (max_j − min_j)/10) of the columns of rows (n, d), dense or sparse; 1 for a
+    constant column.
 
-    σ_j is the standard deviation, of rows with ``weights`` (n,) the weighted one; rows of weight 0 do not count.
+    σ_j is the standard deviation, of rows with ``weights`` (n,) the weighted one; rows of weight 0
+    do not count.
 
     Examples
     --------
@@ -49,7 +55,9 @@ def _sparse_spreads(X: Any, weights: Array | None) -> Array:
     rows = X.tocsr()
     low, high = min_max_axis(rows, axis=0)
     variance = mean_variance_axis(rows, axis=0, weights=weights)[1]
-    return _spreads(np.sqrt(np.maximum(variance, 0.0)), np.asarray(low, float), np.asarray(high, float))
+    return _spreads(
+        np.sqrt(np.maximum(variance, 0.0)), np.asarray(low, float), np.asarray(high, float)
+    )
 
 
 def _spreads(deviation: Array, low: Array, high: Array) -> Array:
@@ -63,10 +71,17 @@ def divided(X: Any, spreads: Array) -> Any:
 
 
 def around_spreads(inside: Any, spreads: Array) -> Around:
-    """A model as the rest of the library sees it: ``inside``, of columns divided by their spreads, behind that step."""
+    """A model as the rest of the library sees it: ``inside``, of columns divided by their
+    spreads, behind that step.
+    """
     from sklearn.preprocessing import StandardScaler
 
     step = StandardScaler(with_mean=False)
-    step.mean_, step.scale_, step.var_, step.n_features_in_ = None, spreads, spreads**2, len(spreads)
+    step.mean_, step.scale_, step.var_, step.n_features_in_ = (
+        None,
+        spreads,
+        spreads**2,
+        len(spreads),
+    )
     vars(inside).pop("feature_names_in_", None)  # the step gives arrays
     return Around(inside, steps=(("spread", step),))

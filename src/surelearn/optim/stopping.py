@@ -7,7 +7,9 @@ import time
 from dataclasses import dataclass, field
 from typing import Literal
 
-Reason = Literal["", "converged", "passes", "time", "training error stalled", "validation error stalled"]
+Reason = Literal[
+    "", "converged", "passes", "time", "training error stalled", "validation error stalled"
+]
 
 
 @dataclass
@@ -18,7 +20,8 @@ class Stopper:
     ----------
     passes : the most passes over the rows
     seconds : the most time
-    patience : passes without an improvement of more than ``tolerance`` after which to stop; None never does
+    patience : passes without an improvement of more than ``tolerance`` after which to stop; None
+        never does
     tolerance : what counts as an improvement
 
     Examples
@@ -38,8 +41,16 @@ class Stopper:
     _since: int = field(default=0, init=False)
     _started: float = field(default_factory=time.monotonic, init=False)
 
-    def after(self, *, training: float | None = None, validation: float | None = None, converged: bool = False) -> Reason:
-        """Count a pass; the reason to stop now, or "". Validation error decides where it is given, else training error."""
+    def after(
+        self,
+        *,
+        training: float | None = None,
+        validation: float | None = None,
+        converged: bool = False,
+    ) -> Reason:
+        """Count a pass; the reason to stop now, or "". Validation error decides where it is
+        given, else training error.
+        """
         self.done += 1
         error = validation if validation is not None else training
         if error is not None:
@@ -49,7 +60,9 @@ class Stopper:
         if converged:
             self.reason = "converged"
         elif self.patience is not None and error is not None and self._since >= self.patience:
-            self.reason = "training error stalled" if validation is None else "validation error stalled"
+            self.reason = (
+                "training error stalled" if validation is None else "validation error stalled"
+            )
         elif self.done >= self.passes:
             self.reason = "passes"
         elif self.seconds is not None and time.monotonic() - self._started >= self.seconds:

@@ -1,6 +1,8 @@
-"""Reproductions of published numbers, with the misprints and conjectures that are needed to meet them.
+"""Reproductions of published numbers, with the misprints and conjectures that are needed to meet
+them.
 
-A reproduction is one file with a `Reproduction` in it and one line below; nothing is imported before it is asked for.
+A reproduction is one file with a `Reproduction` in it and one line below; nothing is imported
+before it is asked for.
 """
 
 from __future__ import annotations
@@ -12,7 +14,10 @@ if TYPE_CHECKING:
     from surelearn.papers.reproduction import Outcome, Reproduction
 
 REPRODUCTIONS = {
-    "thesis-table-5.1": ("thesis_tables:BOOSTING", "The bound on boosted stumps: as printed, as theorem, and the misprint."),
+    "thesis-table-5.1": (
+        "thesis_tables:BOOSTING",
+        "The bound on boosted stumps: as printed, as theorem, and the misprint.",
+    ),
     "thesis-table-5.2": (
         "thesis_tables:NETWORKS",
         "The bound on neural networks: as printed, and a conjecture that meets it.",
@@ -25,12 +30,30 @@ REPRODUCTIONS = {
         "thesis_boosting:SIZES_CHOSEN",
         "How many rounds each criterion chooses, beside the oracle's own number.",
     ),
-    "criteria-on-tables": ("criteria_tables:TABLES", "Which criterion to choose by, at which n: real tables, paired."),
-    "shallows-heaviside": ("kernel_heaviside:HEAVISIDE", "A step function, a smooth kernel, 100 and 1,000,000 iterations."),
-    "double-descent": ("kernel_double_descent:DOUBLE_DESCENT", "Random features across the interpolation threshold."),
-    "rkhs-norm": ("kernel_rkhs_norm:RKHS_NORM", "The norm of kernel interpolants as rows and label noise grow."),
-    "critical-batch-size": ("kernel_batch_size:BATCH_SIZE", "How far larger batches save iterations, and EigenPro's part."),
-    "gaussian-or-laplace": ("kernel_gaussian_or_laplace:WHICH_KERNEL", "Which kernel fits random labels quickly, and why."),
+    "criteria-on-tables": (
+        "criteria_tables:TABLES",
+        "Which criterion to choose by, at which n: real tables, paired.",
+    ),
+    "shallows-heaviside": (
+        "kernel_heaviside:HEAVISIDE",
+        "A step function, a smooth kernel, 100 and 1,000,000 iterations.",
+    ),
+    "double-descent": (
+        "kernel_double_descent:DOUBLE_DESCENT",
+        "Random features across the interpolation threshold.",
+    ),
+    "rkhs-norm": (
+        "kernel_rkhs_norm:RKHS_NORM",
+        "The norm of kernel interpolants as rows and label noise grow.",
+    ),
+    "critical-batch-size": (
+        "kernel_batch_size:BATCH_SIZE",
+        "How far larger batches save iterations, and EigenPro's part.",
+    ),
+    "gaussian-or-laplace": (
+        "kernel_gaussian_or_laplace:WHICH_KERNEL",
+        "Which kernel fits random labels quickly, and why.",
+    ),
     "eigenpro-acceleration": (
         "kernel_acceleration:ACCELERATION",
         "Epochs of EigenPro against SGD, beside what is predicted.",
@@ -58,8 +81,8 @@ def reproduce(name: str, *, seed: int = 0, runner: Any = None, **settings: Any) 
     ----------
     name : one of `REPRODUCTIONS`
     seed : of everything random
-    runner : a `surelearn.jobs.Runner`, with n_jobs, journal and progress; by default one task at a time, or what
-        ``joblib.parallel_config`` says
+    runner : a `surelearn.jobs.Runner`, with n_jobs, journal and progress; by default one task at a
+        time, or what ``joblib.parallel_config`` says
     settings : what the paper leaves open, see the reproduction's ``settings``
 
     Examples

@@ -1,4 +1,6 @@
-"""The real tables on which criteria are compared: four shipped with scikit-learn, others from a folder."""
+"""The real tables on which criteria are compared: four shipped with scikit-learn, others from a
+folder.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ Rows = tuple[npt.NDArray[np.float64], npt.NDArray[Any]]
 
 @dataclass(frozen=True)
 class Source:
-    """Where a table comes from: the file in the folder ("" ships with scikit-learn), and how it becomes numbers."""
+    """Where a table comes from: the file in the folder ("" ships with scikit-learn), and how it
+    becomes numbers.
+    """
 
     file: str
     read: Callable[[Path], Rows]
@@ -33,8 +37,15 @@ class Source:
 def available(folder: str) -> list[str]:
     """The tables that can be read: the built-in ones, and those whose file is in the folder."""
     if folder and not Path(folder).is_dir():
-        raise ValueError(f"data must be a folder with tables, and {folder!r} is none: leave it out for the built-in ones")
-    return [name for name, source in SOURCES.items() if not source.file or (folder and Path(folder, source.file).exists())]
+        raise ValueError(
+            f"data must be a folder with tables, and {folder!r} is none: leave it out for the"
+            " built-in ones"
+        )
+    return [
+        name
+        for name, source in SOURCES.items()
+        if not source.file or (folder and Path(folder, source.file).exists())
+    ]
 
 
 @lru_cache(maxsize=2)
@@ -54,7 +65,8 @@ def content_of(X: Any, y: Any) -> str:
 
 
 def sizes_of(rows: int, most: int) -> list[int]:
-    """Which n a table of so many rows allows: at least 75 rows and a quarter of n remain to test on.
+    """Which n a table of so many rows allows: at least 75 rows and a quarter of n remain to test
+    on.
 
     Examples
     --------
@@ -99,14 +111,20 @@ def _adult(folder: Path) -> Rows:
     import pandas as pd
 
     frame = pd.read_csv(folder / "adult_train.csv", header=None, skipinitialspace=True)
-    return _numbers(frame.iloc[:, :-1].rename(columns=str)), (frame.iloc[:, -1] == ">50K").to_numpy()
+    return (
+        _numbers(frame.iloc[:, :-1].rename(columns=str)),
+        (frame.iloc[:, -1] == ">50K").to_numpy(),
+    )
 
 
 def _titanic(folder: Path) -> Rows:
     import pandas as pd
 
     frame = pd.read_csv(folder / "titanic.csv")
-    return _numbers(frame[["Pclass", "Sex", "Age", "SibSp", "Parch", "Fare", "Embarked"]]), frame["Survived"].to_numpy()
+    return (
+        _numbers(frame[["Pclass", "Sex", "Age", "SibSp", "Parch", "Fare", "Embarked"]]),
+        frame["Survived"].to_numpy(),
+    )
 
 
 def _housing(folder: Path) -> Rows:
@@ -132,15 +150,22 @@ def _mnist(folder: Path) -> Rows:
 def _sst2(folder: Path) -> Rows:
     from surelearn.selection.preparation import HashedWords
 
-    texts = [(folder / "sst2" / f"sst2_{part}.tsv").read_text(encoding="utf-8") for part in ("train", "dev", "test")]
+    texts = [
+        (folder / "sst2" / f"sst2_{part}.tsv").read_text(encoding="utf-8")
+        for part in ("train", "dev", "test")
+    ]
     pairs = [line.rsplit("\t", 1) for line in "\n".join(texts).splitlines() if "\t" in line]
     words = np.array([[sentence] for sentence, _ in pairs], dtype=object)
-    return HashedWords(_WORDS).fit(words).transform(words), np.array([int(label) for _, label in pairs])
+    return HashedWords(_WORDS).fit(words).transform(words), np.array(
+        [int(label) for _, label in pairs]
+    )
 
 
 SOURCES: Mapping[str, Source] = {
     "breast cancer": Source("", _shipped("breast_cancer", lambda y: y), "benign"),
-    "diabetes": Source("", _shipped("diabetes", lambda y: y > np.median(y)), "progression above the median"),
+    "diabetes": Source(
+        "", _shipped("diabetes", lambda y: y > np.median(y)), "progression above the median"
+    ),
     "digits": Source("", _shipped("digits", lambda y: y % 2), "odd"),
     "wine": Source("", _shipped("wine", lambda y: y == 1), "the second cultivar"),
     "adult": Source("adult_train.csv", _adult, "income above 50,000"),

@@ -1,4 +1,6 @@
-"""Families to choose from: rounds of AdaBoost, principal components of a logistic regression, the audit's candidates."""
+"""Families to choose from: rounds of AdaBoost, principal components of a logistic regression,
+the audit's candidates.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,8 @@ class Family:
 
 
 def components(X: Array) -> Array:
-    """Rows in the coordinates of the first 32 principal components of all rows, each scaled to spread 1.
+    """Rows in the coordinates of the first 32 principal components of all rows, each scaled to
+    spread 1.
 
     Examples
     --------
@@ -75,7 +78,8 @@ class Leading(TransformerMixin, BaseEstimator):
 class MaximumLikelihood(ClassifierMixin, BaseEstimator):
     """Logistic regression without a penalty, by Newton's method with halved steps; labels 0 and 1.
 
-    Where classes can be separated there is no maximum: it ends after 25 steps, with probabilities near 0 and 1.
+    Where classes can be separated there is no maximum: it ends after 25 steps, with probabilities
+    near 0 and 1.
     """
 
     fit_intercept = True
@@ -110,7 +114,9 @@ def _sigmoid(scores: Array) -> Array:
     return 1 / (1 + np.exp(-np.clip(scores, -500, 500)))
 
 
-def _halved(design: Array, y: Array, weights: Array, step: Array, value: float) -> tuple[Array, float]:
+def _halved(
+    design: Array, y: Array, weights: Array, step: Array, value: float
+) -> tuple[Array, float]:
     """The first of the step, its half, its quarter, … that lowers Σ ln(1 + exp(−±score))."""
     signs = 1 - 2 * y
     for _ in range(30):
@@ -132,7 +138,12 @@ def _components(d: int, n: int) -> Any:
     from sklearn.pipeline import make_pipeline
 
     sizes = [k for k in COMPONENTS if k <= d and k < n / 2]
-    return NestedFamily(make_pipeline(Leading(), MaximumLikelihood()), sizes, "leading__columns", capacity=_halfspaces)
+    return NestedFamily(
+        make_pipeline(Leading(), MaximumLikelihood()),
+        sizes,
+        "leading__columns",
+        capacity=_halfspaces,
+    )
 
 
 def _halfspaces(model: Any, d: int, n: int) -> float:  # noqa: ARG001

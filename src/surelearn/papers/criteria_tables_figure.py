@@ -1,4 +1,6 @@
-"""The figure of the documentation: ``python -m surelearn.papers.criteria_tables_figure results.json figure.svg``."""
+"""The figure of the documentation: ``python -m surelearn.papers.criteria_tables_figure
+results.json figure.svg``.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,8 @@ LEFT, PANEL, GAP, TOP, ROW, LANE = 150, 112, 24, 62, 42, 11
 LOW, HIGH = -2.0, 4.0
 COLOURS = ("#1d5fd0", "#c2570c", "#0b7a5b")
 STYLE = (
-    "text{font:12px system-ui,sans-serif;fill:#222}.tick{font-size:10px;fill:#555}.head{font-weight:600}"
+    "text{font:12px"
+    " system-ui,sans-serif;fill:#222}.tick{font-size:10px;fill:#555}.head{font-weight:600}"
     ".rule{stroke:#ddd}.zero{stroke:#777}.interval{stroke-width:1.6}"
 )
 
@@ -29,18 +32,26 @@ Summary = Mapping[str, Mapping[str, Mapping[str, Any]]]
 
 
 def figure(summary: Summary) -> str:
-    """Mean differences to the reference with Student's intervals over tables: criteria down, n across, a color per family.
+    """Mean differences to the reference with Student's intervals over tables: criteria down, n
+    across, a color per family.
 
-    A filled mark is a settled difference, a bare mark has too few tables for an interval; what lies beyond the axis is
-    written at its edge.
+    A filled mark is a settled difference, a bare mark has too few tables for an interval; what lies
+    beyond the axis is written at its edge.
     """
     sizes = list(dict.fromkeys(at for by_n in summary.values() for at in by_n if at != EVERY))
-    names = [name for name in CRITERIA if any(name in _shown(summary, family) for family in summary)]
+    names = [
+        name for name in CRITERIA if any(name in _shown(summary, family) for family in summary)
+    ]
     width, height = LEFT + len(sizes) * (PANEL + GAP), TOP + ROW * len(names) + 44
-    parts = [element("style", Markup(STYLE)), element("rect", width=width, height=height, fill="#fff")]  # noqa: S704 - ours
+    parts = [
+        element("style", Markup(STYLE)),  # noqa: S704
+        element("rect", width=width, height=height, fill="#fff"),
+    ]
     parts += _legend(list(summary))
     for i, name in enumerate(names):
-        parts.append(element("text", name, x=LEFT - 12, y=TOP + ROW * i + ROW / 2 + 4, text_anchor="end"))
+        parts.append(
+            element("text", name, x=LEFT - 12, y=TOP + ROW * i + ROW / 2 + 4, text_anchor="end")
+        )
     for j, size in enumerate(sizes):
         start = LEFT + j * (PANEL + GAP)
         parts += _panel(summary, size, names, Axis(LOW, HIGH, start, start + PANEL))
@@ -68,12 +79,25 @@ def _legend(families: Sequence[str]) -> list[Markup]:
 
 def _panel(summary: Summary, size: str, names: Sequence[str], axis: Axis) -> list[Markup]:
     bottom = TOP + ROW * len(names)
-    parts = [element("text", size, class_="head", x=(axis.start + axis.end) / 2, y=TOP - 14, text_anchor="middle")]
+    parts = [
+        element(
+            "text",
+            size,
+            class_="head",
+            x=(axis.start + axis.end) / 2,
+            y=TOP - 14,
+            text_anchor="middle",
+        )
+    ]
     for tick in (-2, 0, 2, 4):
         x = axis.at(tick)
-        parts.append(element("line", class_="rule" if tick else "zero", x1=x, x2=x, y1=TOP - 6, y2=bottom))
+        parts.append(
+            element("line", class_="rule" if tick else "zero", x1=x, x2=x, y1=TOP - 6, y2=bottom)
+        )
         label = f"{tick:+d}".replace("-", "−") if tick else "0"
-        parts.append(element("text", label, class_="tick", x=x, y=bottom + 14, text_anchor="middle"))
+        parts.append(
+            element("text", label, class_="tick", x=x, y=bottom + 14, text_anchor="middle")
+        )
     for i, name in enumerate(names):
         for k, (family, by_n) in enumerate(summary.items()):
             if name in _shown(summary, family) and name in by_n.get(size, {}):
@@ -88,7 +112,17 @@ def _difference(name: str, difference: Mapping[str, Any], k: int, y: float, axis
     marks = [element("title", tip)]
     if mean > axis.high:
         text = f"{signed(mean)}{' *' if difference['settled'] else ''} ›"
-        marks.append(element("text", text, class_="tick", x=axis.end, y=y + 3, text_anchor="end", style=f"fill:{colour}"))
+        marks.append(
+            element(
+                "text",
+                text,
+                class_="tick",
+                x=axis.end,
+                y=y + 3,
+                text_anchor="end",
+                style=f"fill:{colour}",
+            )
+        )
         return element("g", *marks)
     if ends:
         x1, x2 = axis.at(ends[0]), axis.at(ends[1])
@@ -105,7 +139,9 @@ def _mark(x: float, y: float, colour: str, k: int, filled: bool) -> Markup:
     if k == 1:
         return element("rect", x=x - 3.2, y=y - 3.2, width=6.4, height=6.4, **look)
     corners = [(x, y - 4.6), (x + 4.6, y), (x, y + 4.6), (x - 4.6, y)]
-    return element("path", d="M" + "L".join(f"{written(a)} {written(b)}" for a, b in corners) + "Z", **look)
+    return element(
+        "path", d="M" + "L".join(f"{written(a)} {written(b)}" for a, b in corners) + "Z", **look
+    )
 
 
 def main(results: str, out: str) -> None:

@@ -1,4 +1,6 @@
-"""One subsample of one table: what every criterion chooses from a family, and what each choice is worth."""
+"""One subsample of one table: what every criterion chooses from a family, and what each choice
+is worth.
+"""
 
 from __future__ import annotations
 
@@ -42,9 +44,11 @@ Answer = dict[str, Any]  # "chosen", "fits" and "seconds"; or "refused", with th
 
 
 def judge(table: str, folder: str, family: str, n: int, seed: int) -> dict[str, Any]:
-    """One task: choose on n rows by every criterion, fit every member on them, and test on other rows.
+    """One task: choose on n rows by every criterion, fit every member on them, and test on other
+    rows.
 
-    Returns ``errors``, of each member on the test rows, their number ``tested`` and, for each criterion, its answer.
+    Returns ``errors``, of each member on the test rows, their number ``tested`` and, for each
+    criterion, its answer.
     """
     made = FAMILIES[family]
     X, y = _prepared(table, folder, family)
@@ -99,16 +103,26 @@ def _resampled(compare: _Compare, n: int, family: Family) -> dict[str, Answer]:
         found, cost = made[how]
         answers[name] = {"chosen": found.chosen, **cost}
         if name in BOTH:
-            answers[BOTH[name]] = {"chosen": choose(found.errors, found.standard_errors, "simplest"), **cost}
+            answers[BOTH[name]] = {
+                "chosen": choose(found.errors, found.standard_errors, "simplest"),
+                **cost,
+            }
     return answers
 
 
 def _others(compare: _Compare, n: int) -> dict[str, Answer]:
-    asked: dict[str, Any] = {"SRM": StructuralRisk(), "adjusted SRM": AdjustedStructuralRisk(), "margin": Margin()}
+    asked: dict[str, Any] = {
+        "SRM": StructuralRisk(),
+        "adjusted SRM": AdjustedStructuralRisk(),
+        "margin": Margin(),
+    }
     if n <= MOST_ROWS["stability"]:
         asked["stability"] = Stability()
     answers = {name: _asked(compare, criterion) for name, criterion in asked.items()}
-    return answers | {name: _by_likelihood(compare, criterion) for name, criterion in {"AIC": AIC(), "BIC": BIC()}.items()}
+    return answers | {
+        name: _by_likelihood(compare, criterion)
+        for name, criterion in {"AIC": AIC(), "BIC": BIC()}.items()
+    }
 
 
 def _asked(compare: _Compare, criterion: Any, first: int | None = None) -> Answer:
@@ -141,7 +155,8 @@ def _test_errors(candidates: Any, X: Any, y: Any, test_X: Any, test_y: Any) -> l
 
 
 def excess(result: Mapping[str, Any], criterion: str) -> float | None:
-    """Test error of what a criterion chose less the least of the family, in points; None where it was refused or not asked.
+    """Test error of what a criterion chose less the least of the family, in points; None where it
+    was refused or not asked.
 
     Examples
     --------

@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from surelearn.papers.criteria_tables import AUDIT, EVERY, LEAST_TABLES, Cell, Settings, summarize, table_means
+from surelearn.papers.criteria_tables import (
+    AUDIT,
+    EVERY,
+    LEAST_TABLES,
+    Cell,
+    Settings,
+    summarize,
+    table_means,
+)
 from surelearn.papers.criteria_tables_data import SOURCES, load
 from surelearn.papers.criteria_tables_families import FAMILIES
 from surelearn.papers.criteria_tables_judging import CRITERIA, MOST_ROWS
@@ -38,18 +46,32 @@ def describe(settings: Settings, cells: Sequence[Cell]) -> Outcome:
 
 
 NOTES = (
-    "A table's columns are prepared once, without labels: gaps filled, categories as columns of 0 and 1, all standardized;"
-    " words are hashed to 64 columns, images averaged to 7 × 7. Families are judged on the same rows.",
-    "The score is the test error of the chosen member, fitted on all n rows, on up to 4,000 other rows of the table; its"
-    " excess is over the least test error in the family, which is itself chosen on these rows and so a little too low, for"
-    " every criterion alike.",
-    "Subsamples of a table share rows. So each table counts once, and the intervals over tables draw whole tables again"
-    " (10,000 times) or take Student's quantile for the tables' means; a difference is called settled (*) where both exclude"
-    f" 0. Below {LEAST_TABLES} tables none is given. A table's own interval is about other subsamples of that table only.",
+    (
+        "A table's columns are prepared once, without labels: gaps filled, categories as columns of"
+        " 0 and 1, all standardized; words are hashed to 64 columns, images averaged to 7 × 7."
+        " Families are judged on the same rows."
+    ),
+    (
+        "The score is the test error of the chosen member, fitted on all n rows, on up to 4,000"
+        " other rows of the table; its excess is over the least test error in the family, which is"
+        " itself chosen on these rows and so a little too low, for every criterion alike."
+    ),
+    (
+        "Subsamples of a table share rows. So each table counts once, and the intervals over"
+        " tables draw whole tables again (10,000 times) or take Student's quantile for the tables'"
+        f" means; a difference is called settled (*) where both exclude 0. Below {LEAST_TABLES}"
+        " tables none is given. A table's own interval is about other subsamples of that table"
+        " only."
+    ),
     "Intervals are 95% each: among a hundred of them some exclude 0 by chance.",
     "AIC and BIC choose among the members, from the smallest on, whose likelihood has a maximum.",
-    "CPU seconds are those of this run, without the refit that every criterion needs; all other numbers come back.",
-    "Left out for their cost: " + ", ".join(f"{name} beyond n = {most}" for name, most in MOST_ROWS.items()) + ".",
+    (
+        "CPU seconds are those of this run, without the refit that every criterion needs; all other"
+        " numbers come back."
+    ),
+    "Left out for their cost: "
+    + ", ".join(f"{name} beyond n = {most}" for name, most in MOST_ROWS.items())
+    + ".",
 )
 
 
@@ -57,14 +79,19 @@ NOTES = (
 
 
 def _headline(found: Summary) -> str:
-    if not any(each["difference"]["student"] for by_n in found.values() for each in by_n[EVERY].values()):
+    if not any(
+        each["difference"]["student"] for by_n in found.values() for each in by_n[EVERY].values()
+    ):
         return f"Nothing is settled by fewer than {LEAST_TABLES} tables: give a folder with more."
     better = [
         f"{name} by {-found[family][EVERY][name]['difference']['mean']:.2f} points ({family})"
         for family in found
         for name in _which(found[family][EVERY], family, -1)
     ]
-    return f"Over all n, settled better than the best by cross-validation: {', '.join(better) if better else 'nothing'}."
+    return (
+        "Over all n, settled better than the best by cross-validation:"
+        f" {', '.join(better) if better else 'nothing'}."
+    )
 
 
 def _which(at: Mapping[str, Any], family: str, sign: int) -> list[str]:
@@ -72,7 +99,9 @@ def _which(at: Mapping[str, Any], family: str, sign: int) -> list[str]:
     return [
         name
         for name, each in at.items()
-        if name != FAMILIES[family].reference and each["difference"]["settled"] and sign * each["difference"]["mean"] > 0
+        if name != FAMILIES[family].reference
+        and each["difference"]["settled"]
+        and sign * each["difference"]["mean"] > 0
     ]
 
 
@@ -91,23 +120,31 @@ def _settled(found: Summary) -> tuple[str, ...]:
             told = [f"{name} ({', '.join(_where(by_n, name, family, sign))})" for name in CRITERIA
                     if _where(by_n, name, family, sign)]  # fmt: skip
             parts.append(f"{word} {'; '.join(told) if told else 'none'}")
-        sentences.append(f"Among {family}, settled against {FAMILIES[family].reference}: {' · '.join(parts)}.")
+        sentences.append(
+            f"Among {family}, settled against {FAMILIES[family].reference}: {' · '.join(parts)}."
+        )
     return tuple(sentences)
 
 
 def _where(by_n: Mapping[str, Any], name: str, family: str, sign: int) -> list[str]:
-    return [at.removeprefix("n = ") for at, each in by_n.items() if name in _which(each, family, sign)]
+    return [
+        at.removeprefix("n = ") for at, each in by_n.items() if name in _which(each, family, sign)
+    ]
 
 
 def _audit(found: Summary) -> tuple[str, ...]:
     """What the one-standard-error rule costs, in the audit's own folds."""
     told = [
-        f"{family} {written(by_n[EVERY][AUDIT][AUDIT_RULE])}, a simpler choice in {100 * by_n[EVERY][AUDIT]['simpler']:.0f}%"
+        f"{family} {written(by_n[EVERY][AUDIT][AUDIT_RULE])}, a simpler choice in"
+        f" {100 * by_n[EVERY][AUDIT]['simpler']:.0f}%"
         for family, by_n in found.items()
     ]
     return (
-        "The audit's default takes the simplest candidate within one standard error of the best. Against the best of the"
-        f" same folds that adds, in points of test error over all n: {'; '.join(told)}.",
+        (
+            "The audit's default takes the simplest candidate within one standard error of the"
+            " best. Against the best of the same folds that adds, in points of test error over all"
+            f" n: {'; '.join(told)}."
+        ),
     )
 
 
@@ -118,7 +155,11 @@ def _unsettled(found: Summary) -> str:
         for at, by in by_n.items()
         if max(each["difference"]["tables"] for each in by.values()) < LEAST_TABLES
     ]
-    return f"Not settled for want of tables: {'; '.join(few)}." if few else f"Every n had {LEAST_TABLES} tables or more."
+    return (
+        f"Not settled for want of tables: {'; '.join(few)}."
+        if few
+        else f"Every n had {LEAST_TABLES} tables or more."
+    )
 
 
 # ---- tables
@@ -136,7 +177,9 @@ def written(difference: Mapping[str, Any]) -> str:
     """
     mean = signed(difference["mean"])
     if difference["student"] is None:
-        return f"{mean} ({difference['tables']} {'table' if difference['tables'] == 1 else 'tables'})"
+        return (
+            f"{mean} ({difference['tables']} {'table' if difference['tables'] == 1 else 'tables'})"
+        )
     return f"{mean} {_interval(difference['student'])}{' *' if difference['settled'] else ''}"
 
 
@@ -181,7 +224,10 @@ def _audit_part(found: Summary) -> Part:
         for family, by_n in found.items()
     ]
     return Part(
-        title="The audit's default: the simplest within one standard error, less the best of the same folds, in points",
+        title=(
+            "The audit's default: the simplest within one standard error, less the best of the same"
+            " folds, in points"
+        ),
         table=Table(header=("", *sizes), rows=tuple(rows)),
         note="Folds follow n: three times five below 300 rows, ten up to 5,000, five beyond.",
     )
@@ -191,16 +237,27 @@ def _costs(family: str, by_n: Mapping[str, Any]) -> Part:
     at = {name: by for name, by in by_n.items() if name != EVERY}
     return Part(
         title=f"{_titled(family)}: excess over the best member, and cost",
-        table=_grid(at, lambda each: f"{each['excess']:.2f} · {each['fits']:g} · {each['cpu_seconds']:.2g} s"),
-        note="Mean excess in points of test error · fits · CPU seconds (medians); boosting is fitted once for all sizes.",
+        table=_grid(
+            at,
+            lambda each: f"{each['excess']:.2f} · {each['fits']:g} · {each['cpu_seconds']:.2g} s",
+        ),
+        note=(
+            "Mean excess in points of test error · fits · CPU seconds (medians); boosting is fitted"
+            " once for all sizes."
+        ),
     )
 
 
 def _by_table(family: str, by_n: Mapping[str, Any]) -> Part:
     every = by_n[EVERY]
     names = [name for name in every if name != FAMILIES[family].reference]
-    tables = list(dict.fromkeys(table for name in names for table in every[name]["difference"]["by table"]))
-    rows = [(table, *(_own(every[name]["difference"]["by table"].get(table)) for name in names)) for table in tables]
+    tables = list(
+        dict.fromkeys(table for name in names for table in every[name]["difference"]["by table"])
+    )
+    rows = [
+        (table, *(_own(every[name]["difference"]["by table"].get(table)) for name in names))
+        for table in tables
+    ]
     return Part(
         title=f"{_titled(family)}: every table by itself, over its n",
         table=Table(header=("", *names), rows=tuple(rows)),
@@ -226,7 +283,10 @@ def _refused(cells: Sequence[Cell]) -> Part:
             reasons = [answer["refused"] for answer in asked if "refused" in answer]
             if reasons:
                 rows.append((family, name, reasons[0], f"{len(reasons):,} of {len(asked):,}"))
-    return Part(title="Refused, and why", table=Table(header=("", "criterion", "reason", "subsamples"), rows=tuple(rows)))
+    return Part(
+        title="Refused, and why",
+        table=Table(header=("", "criterion", "reason", "subsamples"), rows=tuple(rows)),
+    )
 
 
 def _figure(family: str, cells: Sequence[Cell]) -> Figure:
@@ -236,8 +296,13 @@ def _figure(family: str, cells: Sequence[Cell]) -> Figure:
     for name in CRITERIA:
         answered = [cell for cell in of if "chosen" in cell["result"]["answers"].get(name, {})]
         if answered and name != reference:
-            at = [[cell for cell in answered if cell["n"] == n] for n in sorted({cell["n"] for cell in answered})]
-            groups[name] = tuple(mean for each in at for mean in table_means(each, name, reference).values())
+            at = [
+                [cell for cell in answered if cell["n"] == n]
+                for n in sorted({cell["n"] for cell in answered})
+            ]
+            groups[name] = tuple(
+                mean for each in at for mean in table_means(each, name, reference).values()
+            )
     return Figure(
         kind="boxes",
         title=f"{_titled(family)}: test error above that of {reference}",
@@ -251,5 +316,10 @@ def _rows(settings: Settings, cells: Sequence[Cell]) -> dict[str, Any]:
     found = {}
     for table in dict.fromkeys(cell["table"] for cell in cells):
         X, y = load(table, settings.data)
-        found[table] = {"rows": len(y), "columns": X.shape[1], "target": SOURCES[table].target, "positive": float(y.mean())}
+        found[table] = {
+            "rows": len(y),
+            "columns": X.shape[1],
+            "target": SOURCES[table].target,
+            "positive": float(y.mean()),
+        }
     return found

@@ -1,4 +1,6 @@
-"""What flattening q eigendirections saves: epochs of EigenPro and SGD to the same loss, beside the predicted λ₁/λ_{q+1}."""
+"""What flattening q eigendirections saves: epochs of EigenPro and SGD to the same loss, beside
+the predicted λ₁/λ_{q+1}.
+"""
 
 from __future__ import annotations
 
@@ -32,11 +34,17 @@ class Settings:
     data: str = setting("", FOLDER)
     rows: int = setting(1000, "n, training rows, 100 to 1700 (4000 of MNIST)")
     kernel: str = setting("gaussian", "gaussian, exp(−‖x − z‖²/2h²), or laplace, exp(−‖x − z‖/h)")
-    bandwidth: float = setting(0.0, "h; 0 takes 2.5 for digits, 5 for MNIST, and twice that for laplace")
+    bandwidth: float = setting(
+        0.0, "h; 0 takes 2.5 for digits, 5 for MNIST, and twice that for laplace"
+    )
     subsample: int = setting(500, "s, the rows that the preconditioner is made from")
-    directions: str = setting("10,40,160", "the q tried, one to three numbers below s, ascending, with commas between")
+    directions: str = setting(
+        "10,40,160", "the q tried, one to three numbers below s, ascending, with commas between"
+    )
     batch: int = setting(100, "m, the rows of a step")
-    target: float = setting(0.01, "the training loss to reach, as a share of the loss of f = 0, 0.0001 to 0.5")
+    target: float = setting(
+        0.01, "the training loss to reach, as a share of the loss of f = 0, 0.0001 to 0.5"
+    )
     epochs: int = setting(2000, "where to stop at the latest, at least 2")
     repeats: int = setting(3, "draws of rows, at least 2")
 
@@ -44,12 +52,18 @@ class Settings:
         check_rows(self.data, self.rows)
         one_of("kernel", self.kernel, ("gaussian", "laplace"))
         if not 0 <= self.bandwidth < np.inf:
-            raise ValueError(f"bandwidth must be a number above 0, or 0 for the usual one, not {self.bandwidth:g}")
+            raise ValueError(
+                "bandwidth must be a number above 0, or 0 for the usual one, not"
+                f" {self.bandwidth:g}"
+            )
         if not 2 <= self.batch <= self.rows // 2:
-            raise ValueError(f"batch must lie between 2 and half of rows, {self.rows // 2}, not {self.batch}")
+            raise ValueError(
+                f"batch must lie between 2 and half of rows, {self.rows // 2}, not {self.batch}"
+            )
         if not 20 <= self.subsample <= self.rows - self.batch:
             raise ValueError(
-                f"subsample must lie between 20 and rows less batch, {self.rows - self.batch}, not {self.subsample}"
+                f"subsample must lie between 20 and rows less batch, {self.rows - self.batch}, not"
+                f" {self.subsample}"
             )
         if not 0.0001 <= self.target <= 0.5:
             raise ValueError(f"target must lie between 0.0001 and 0.5, not {self.target:g}")
@@ -62,23 +76,33 @@ class Settings:
         """The q tried."""
         words = [word.strip() for word in self.directions.split(",")]
         q = [int(word) for word in words if word.isdigit()]
-        if len(q) < len(words) or len(q) > 3 or q != sorted(set(q)) or not 1 <= q[0] <= q[-1] < self.subsample:
+        if (
+            len(q) < len(words)
+            or len(q) > 3
+            or q != sorted(set(q))
+            or not 1 <= q[0] <= q[-1] < self.subsample
+        ):
             raise ValueError(
-                f"directions must be one to three numbers, ascending, from 1 to below subsample, {self.subsample}, such as"
-                f" 10,40, not {self.directions!r}"
+                "directions must be one to three numbers, ascending, from 1 to below subsample,"
+                f" {self.subsample}, such as 10,40, not {self.directions!r}"
             )
         return q
 
     def made(self) -> Kernel:
         """The kernel."""
-        return kernel_of(self.kernel, self.bandwidth or USUAL[name_of(self.data)][self.kernel], self.data)
+        return kernel_of(
+            self.kernel, self.bandwidth or USUAL[name_of(self.data)][self.kernel], self.data
+        )
 
 
-def prepared(k: Kernel, X: np.ndarray, Y: np.ndarray, *, q: int, m: int, s: int, classical: bool) -> Iteration:
-    """The iteration on rows in random order; ``classical``: with the largest constant step that is safe on every block.
+def prepared(
+    k: Kernel, X: np.ndarray, Y: np.ndarray, *, q: int, m: int, s: int, classical: bool
+) -> Iteration:
+    """The iteration on rows in random order; ``classical``: with the largest constant step that is
+    safe on every block.
 
-    A step on a block may move away from a solution where (η/m)·λ₁(H_B) exceeds 2; it is 1 on the worst block here, whose λ₁
-    is found by power iteration.
+    A step on a block may move away from a solution where (η/m)·λ₁(H_B) exceeds 2; it is 1 on the
+    worst block here, whose λ₁ is found by power iteration.
     """
     import torch
 
@@ -86,12 +110,16 @@ def prepared(k: Kernel, X: np.ndarray, Y: np.ndarray, *, q: int, m: int, s: int,
     targets = torch.from_numpy(Y).to(evaluator.dtype)
 
     def iteration(step: float | None) -> Iteration:
-        return Iteration(evaluator, targets, 0.0, size=s, directions=q, batch_size=m, step=step, budget=BUDGET)
+        return Iteration(
+            evaluator, targets, 0.0, size=s, directions=q, batch_size=m, step=step, budget=BUDGET
+        )
 
     if not classical:
         return iteration(None)
     trial = iteration(1.0)
-    return iteration(m / max(largest_eigenvalue(trial.preconditioned(rows)[1]) for rows in trial.blocks()))
+    return iteration(
+        m / max(largest_eigenvalue(trial.preconditioned(rows)[1]) for rows in trial.blocks())
+    )
 
 
 def signs(labels: np.ndarray) -> np.ndarray:
@@ -99,8 +127,20 @@ def signs(labels: np.ndarray) -> np.ndarray:
     return np.where(labels[:, None] == np.arange(10), 1.0, -1.0)
 
 
-def measure(seed: int, data: str, rows: int, k: Kernel, s: int, tried: list[int], m: int, target: float, epochs: int) -> Any:
-    """Epochs to both targets, the loss after each epoch and what was predicted, for every way; one draw of rows."""
+def measure(
+    seed: int,
+    data: str,
+    rows: int,
+    k: Kernel,
+    s: int,
+    tried: list[int],
+    m: int,
+    target: float,
+    epochs: int,
+) -> Any:
+    """Epochs to both targets, the loss after each epoch and what was predicted, for every way;
+    one draw of rows.
+    """
     X, y = images(data)
     order = np.random.RandomState(seed).permutation(len(y))
     fit, held = order[:rows], order[rows : rows + HELD_OUT]
@@ -111,7 +151,10 @@ def measure(seed: int, data: str, rows: int, k: Kernel, s: int, tried: list[int]
     found = {}
     for way, (q, classical) in ways.items():
         run = prepared(k, X, Y, q=q, m=m, s=s, classical=classical)
-        found[way] = _rounded(_epochs(run, Z, V, target, goal, epochs, np.random.RandomState(seed)) | _predictions(run))
+        found[way] = _rounded(
+            _epochs(run, Z, V, target, goal, epochs, np.random.RandomState(seed))
+            | _predictions(run)
+        )
     return found
 
 
@@ -125,9 +168,18 @@ def _rounded(value: Any) -> Any:
 
 
 def _epochs(
-    run: Iteration, Z: np.ndarray, V: np.ndarray, target: float, goal: float, most: int, random: np.random.RandomState
+    run: Iteration,
+    Z: np.ndarray,
+    V: np.ndarray,
+    target: float,
+    goal: float,
+    most: int,
+    random: np.random.RandomState,
 ) -> dict[str, Any]:
-    cross, size = run.evaluator.block(run.evaluator.rows(Z), run.evaluator.points), float(run.Y.square().sum(1).mean())
+    cross, size = (
+        run.evaluator.block(run.evaluator.rows(Z), run.evaluator.points),
+        float(run.Y.square().sum(1).mean()),
+    )
     found: dict[str, Any] = {"training": None, "validation": None, "history": []}
     for t in range(1, most + 1):
         run.epoch(random.permutation(len(run.blocks())))
@@ -143,7 +195,9 @@ def _epochs(
 
 
 def _predictions(run: Iteration) -> dict[str, Any]:
-    """λ₁/λ_{q+1} of the subsample, the ratio of best steps for this batch, and λ₁'s fall on a block outside it."""
+    """λ₁/λ_{q+1} of the subsample, the ratio of best steps for this batch, and λ₁'s fall on a
+    block outside it.
+    """
     facts, spectrum, m = run.facts(), run.spectrum, run.batch_size
     return {
         "directions": run.directions,
@@ -172,7 +226,10 @@ def run(settings: Settings, seed: int, runner: Any) -> Outcome:
         for i in range(settings.repeats)
     ]  # fmt: skip
     answers = runner.run(tasks, "draws of rows")
-    found = {way: {key: [each[way][key] for each in answers] for key in answers[0][way]} for way in answers[0]}
+    found = {
+        way: {key: [each[way][key] for each in answers] for key in answers[0][way]}
+        for way in answers[0]
+    }
     return describe(settings, found)
 
 
@@ -196,7 +253,9 @@ def fewer(slow: float, quick: float, most: int) -> str:
     """How many times fewer epochs, as far as it is known."""
     if math.isinf(quick):
         return "not known how many times"
-    return f"more than {most / quick:.1f} times" if math.isinf(slow) else f"{slow / quick:.1f} times"
+    return (
+        f"more than {most / quick:.1f} times" if math.isinf(slow) else f"{slow / quick:.1f} times"
+    )
 
 
 def describe(settings: Settings, found: Mapping[str, Mapping[str, Any]]) -> Outcome:
@@ -206,10 +265,14 @@ def describe(settings: Settings, found: Mapping[str, Mapping[str, Any]]) -> Outc
     slow, quick = middle(found[SGD]["training"]), middle(flat[best]["training"])
     effect = "fewer" if quick < slow else "fewer, which is no gain"
     return Outcome(
-        source="Ma and Belkin 2017, Diving into the shallows: the acceleration of EigenPro over SGD",
-        headline=f"{best} needs {count(quick, settings.epochs)} epochs to a loss for which SGD needs"
-        f" {count(slow, settings.epochs)}: {fewer(slow, quick, settings.epochs)} {effect};"
-        f" λ₁/λ_(q+1) predicts {_mean(flat[best]['predicted']):.0f}",
+        source=(
+            "Ma and Belkin 2017, Diving into the shallows: the acceleration of EigenPro over SGD"
+        ),
+        headline=(
+            f"{best} needs {count(quick, settings.epochs)} epochs to a loss for which SGD needs"
+            f" {count(slow, settings.epochs)}: {fewer(slow, quick, settings.epochs)} {effect};"
+            f" λ₁/λ_(q+1) predicts {_mean(flat[best]['predicted']):.0f}"
+        ),
         findings=(
             *(_sentence(settings, way, of, found[SGD]) for way, of in flat.items()),
             _overstated(settings, flat, found[SGD]),
@@ -219,14 +282,26 @@ def describe(settings: Settings, found: Mapping[str, Mapping[str, Any]]) -> Outc
         figures=(_figure(settings, found), *_spread(settings, found)),
         parts=(_part(settings, found),),
         notes=(
-            f"{settings.rows:,} rows of {name_of(settings.data)}, ten targets of ±1, {settings.made()}, the preconditioner"
-            f" from {settings.subsample} rows, steps on {settings.batch} rows, in float64; {settings.repeats} draws of rows,"
-            " the same for all ways.",
-            f"Targets: a training loss of {settings.target:g} of that of f = 0, and a validation loss of at most {NEAR:g}"
-            " times the exact interpolant's, on up to 1,000 other rows. Medians of repeats.",
-            "SGD and EigenPro take the same kind of step: constant, and safe on every block, η/m = 1/max λ₁(H_B).",
-            "The block step, the default of EigenProRegressor and EigenProClassifier, solves (H_B + εI)h = residual on each"
-            f" block instead; with its default q, a tenth of the subsample ({settings.subsample // 10}), and with q = 0.",
+            (
+                f"{settings.rows:,} rows of {name_of(settings.data)}, ten targets of ±1,"
+                f" {settings.made()}, the preconditioner from {settings.subsample} rows, steps on"
+                f" {settings.batch} rows, in float64; {settings.repeats} draws of rows, the same"
+                " for all ways."
+            ),
+            (
+                f"Targets: a training loss of {settings.target:g} of that of f = 0, and a"
+                f" validation loss of at most {NEAR:g} times the exact interpolant's, on up to"
+                " 1,000 other rows. Medians of repeats."
+            ),
+            (
+                "SGD and EigenPro take the same kind of step: constant, and safe on every block,"
+                " η/m = 1/max λ₁(H_B)."
+            ),
+            (
+                "The block step, the default of EigenProRegressor and EigenProClassifier, solves"
+                " (H_B + εI)h = residual on each block instead; with its default q, a tenth of the"
+                f" subsample ({settings.subsample // 10}), and with q = 0."
+            ),
         ),
         numbers=found,
     )
@@ -243,40 +318,69 @@ def _sentence(settings: Settings, way: str, of: Mapping[str, Any], sgd: Mapping[
         times = f"{fewer(slow, quick, most)} fewer than SGD ({count(slow, most)})"
         parts.append(f"{count(quick, most)} epochs to the {kind} target, {times}")
     return (
-        f"{way}: {parts[0]}, and {parts[1]}. λ₁/λ_(q+1) predicts {_mean(of['predicted']):.0f} for steps on all rows, and"
-        f" {_mean(of['predicted_batch']):.0f} for batches of {settings.batch}; on a block outside the subsample λ₁ falls"
-        f" {_mean(of['measured']):.0f} times."
+        f"{way}: {parts[0]}, and {parts[1]}. λ₁/λ_(q+1) predicts {_mean(of['predicted']):.0f} for"
+        f" steps on all rows, and {_mean(of['predicted_batch']):.0f} for batches of"
+        f" {settings.batch}; on a block outside the subsample λ₁ falls {_mean(of['measured']):.0f}"
+        " times."
     )
 
 
-def _overstated(settings: Settings, flat: Mapping[str, Mapping[str, Any]], sgd: Mapping[str, Any]) -> str:
+def _overstated(
+    settings: Settings, flat: Mapping[str, Mapping[str, Any]], sgd: Mapping[str, Any]
+) -> str:
     slow = middle(sgd["training"])
     if any(math.isinf(middle(of["training"])) for of in (sgd, *flat.values())):
-        return f"Not every way reached the training target in {settings.epochs:,} epochs: predictions cannot be compared."
+        return (
+            f"Not every way reached the training target in {settings.epochs:,} epochs: predictions"
+            " cannot be compared."
+        )
     over = [_mean(of["predicted"]) / (slow / middle(of["training"])) for of in flat.values()]
     outside = [_mean(of["predicted"]) / _mean(of["measured"]) for of in flat.values()]
-    limits = f"batches of {settings.batch} cannot use all of it, and eigenvectors of {settings.subsample} rows are not exact"
+    limits = (
+        f"batches of {settings.batch} cannot use all of it, and eigenvectors of"
+        f" {settings.subsample} rows are not exact"
+    )
     why = f": {limits}" if max(over) > 1.5 else ""
     return (
-        f"The acceleration predicted from the subsample is {min(over):.1f} to {max(over):.1f} times the one in epochs, and"
-        f" {min(outside):.1f} to {max(outside):.1f} times the fall of λ₁ outside the subsample{why}."
+        f"The acceleration predicted from the subsample is {min(over):.1f} to {max(over):.1f} times"
+        f" the one in epochs, and {min(outside):.1f} to {max(outside):.1f} times the fall of λ₁"
+        f" outside the subsample{why}."
     )
 
 
-def _directions_sentence(settings: Settings, flat: Mapping[str, Mapping[str, Any]]) -> tuple[str, ...]:
+def _directions_sentence(
+    settings: Settings, flat: Mapping[str, Mapping[str, Any]]
+) -> tuple[str, ...]:
     epochs = [count(middle(of["training"]), settings.epochs) for of in flat.values()]
     if len(epochs) < 2:
         return ()
-    return (f"From q = {settings.tried()[0]} to {settings.tried()[-1]} the epochs go {', '.join(epochs)}.",)
+    return (
+        (
+            f"From q = {settings.tried()[0]} to {settings.tried()[-1]} the epochs go"
+            f" {', '.join(epochs)}."
+        ),
+    )
 
 
-def _block_sentence(settings: Settings, found: Mapping[str, Mapping[str, Any]], best: Sequence[float | None]) -> str:
-    most, block, alone = settings.epochs, middle(found[BLOCK]["training"]), middle(found[BLOCK_ALONE]["training"])
-    than = "fewer than" if block < middle(best) else "as many as" if block == middle(best) else "more than"
+def _block_sentence(
+    settings: Settings, found: Mapping[str, Mapping[str, Any]], best: Sequence[float | None]
+) -> str:
+    most, block, alone = (
+        settings.epochs,
+        middle(found[BLOCK]["training"]),
+        middle(found[BLOCK_ALONE]["training"]),
+    )
+    than = (
+        "fewer than"
+        if block < middle(best)
+        else "as many as"
+        if block == middle(best)
+        else "more than"
+    )
     return (
         f"Our default, a damped solve on each block, needs {count(block, most)} epochs (validation:"
-        f" {count(middle(found[BLOCK]['validation']), most)}), {than} the best constant step with EigenPro; without any"
-        f" direction flattened {count(alone, most)}."
+        f" {count(middle(found[BLOCK]['validation']), most)}), {than} the best constant step with"
+        f" EigenPro; without any direction flattened {count(alone, most)}."
     )
 
 
@@ -290,7 +394,14 @@ def _figure(settings: Settings, found: Mapping[str, Mapping[str, Any]]) -> Figur
         title="Training loss by epoch",
         groups={
             way: tuple(
-                float(np.mean([math.log10(history[min(e, len(history)) - 1]) for history in found[way]["history"]]))
+                float(
+                    np.mean(
+                        [
+                            math.log10(history[min(e, len(history)) - 1])
+                            for history in found[way]["history"]
+                        ]
+                    )
+                )
                 for e in at
             )
             for way in ways
@@ -298,7 +409,10 @@ def _figure(settings: Settings, found: Mapping[str, Mapping[str, Any]]) -> Figur
         axis="log₁₀ of the loss, that of f = 0 being 0",
         at=tuple(math.log2(e) for e in at),
         across="log₂ of the epochs (5 is 32 epochs)",
-        note=f"Means of {settings.repeats} repeats. A line is flat where both targets are met: no more epochs were run.",
+        note=(
+            f"Means of {settings.repeats} repeats. A line is flat where both targets are met: no"
+            " more epochs were run."
+        ),
     )
 
 
@@ -316,7 +430,10 @@ def _spread(settings: Settings, found: Mapping[str, Mapping[str, Any]]) -> tuple
             title="How many times fewer epochs than SGD to the training target",
             groups=groups,
             axis=f"times fewer, {settings.repeats} repeats",
-            note="Boxes: quartiles and median; whiskers: farthest within 1.5 box lengths; rings: beyond; diamond: mean.",
+            note=(
+                "Boxes: quartiles and median; whiskers: farthest within 1.5 box lengths; rings:"
+                " beyond; diamond: mean."
+            ),
         ),
     )
 
@@ -332,12 +449,22 @@ def _part(settings: Settings, found: Mapping[str, Mapping[str, Any]]) -> Part:
         )
         for way, of in found.items()
     )  # fmt: skip
-    header = ("", "epochs, training", "validation", "λ₁/λ_(q+1)", "for this batch", "outside the subsample", "step η")
+    header = (
+        "",
+        "epochs, training",
+        "validation",
+        "λ₁/λ_(q+1)",
+        "for this batch",
+        "outside the subsample",
+        "step η",
+    )
     return Part(
         title="Epochs, and the acceleration predicted",
         table=Table(header=header, rows=rows),
-        note="For this batch: η(m) with q directions over η(m) without, by the subsample's spectrum. Outside: how many times"
-        " λ₁ of the last block falls.",
+        note=(
+            "For this batch: η(m) with q directions over η(m) without, by the subsample's spectrum."
+            " Outside: how many times λ₁ of the last block falls."
+        ),
     )
 
 

@@ -1,11 +1,14 @@
-"""Gradient descent on the circle, exactly: the periodic Gaussian kernel is diagonal in the Fourier basis.
+"""Gradient descent on the circle, exactly: the periodic Gaussian kernel is diagonal in the Fourier
+basis.
 
-K(x, z) = Σ_j exp(−(x − z + 2πj)²/σ) acts on functions on (0, 2π) with the uniform distribution. Its eigenfunctions are 1,
-cos kx and sin kx; unfolding the sum, λ_k = (1/2π)·∫ exp(−u²/σ) cos(ku) du = √(πσ)/(2π)·exp(−σk²/4), once for k = 0, twice
-for k ≥ 1. With the step η = s/λ₁(H) of eq. (5), t iterations leave (1 − s·λ_k/λ_0)^t of frequency k. EigenPro's
-preconditioner lowers the first q eigenvalues to λ_{q+1} and divides by that instead: (1 − s·min(1, λ_k/λ_{q+1}))^t.
+K(x, z) = Σ_j exp(−(x − z + 2πj)²/σ) acts on functions on (0, 2π) with the uniform distribution. Its
+eigenfunctions are 1, cos kx and sin kx; unfolding the sum, λ_k = (1/2π)·∫ exp(−u²/σ) cos(ku) du =
+√(πσ)/(2π)·exp(−σk²/4), once for k = 0, twice for k ≥ 1. With the step η = s/λ₁(H) of eq. (5), t
+iterations leave (1 − s·λ_k/λ_0)^t of frequency k. EigenPro's preconditioner lowers the first q
+eigenvalues to λ_{q+1} and divides by that instead: (1 − s·min(1, λ_k/λ_{q+1}))^t.
 
-The step function g, 1 on (0, π) and −1 on (π, 2π), is Σ (4/πk)·sin kx over odd k, and ‖g‖² = Σ 8/(πk)² = 1.
+The step function g, 1 on (0, π) and −1 on (π, 2π), is Σ (4/πk)·sin kx over odd k, and ‖g‖² = Σ
+8/(πk)² = 1.
 """
 
 from __future__ import annotations
@@ -29,14 +32,20 @@ def eigenvalues(sigma: float, k: npt.ArrayLike) -> Array:
     >>> eigenvalues(2.0, [0, 1, 2]).round(4)
     array([0.3989, 0.242 , 0.054 ])
     """
-    return math.sqrt(math.pi * sigma) / (2 * math.pi) * np.exp(-sigma * np.asarray(k, dtype=float) ** 2 / 4)
+    return (
+        math.sqrt(math.pi * sigma)
+        / (2 * math.pi)
+        * np.exp(-sigma * np.asarray(k, dtype=float) ** 2 / 4)
+    )
 
 
 def periodic_matrix(sigma: float, x: Array) -> Array:
     """K(x_i, x_j), the sum over all images of a point that are near enough to matter."""
     images = 2 + math.ceil(math.sqrt(40 * sigma) / (2 * math.pi))
     k = Gaussian(sigma)
-    return np.sum([k(x[:, None], x[:, None] + 2 * math.pi * j) for j in range(-images, images + 1)], axis=0)
+    return np.sum(
+        [k(x[:, None], x[:, None] + 2 * math.pi * j) for j in range(-images, images + 1)], axis=0
+    )
 
 
 def last_frequency(directions: int) -> int:
@@ -45,15 +54,21 @@ def last_frequency(directions: int) -> int:
 
 
 def log_rate(sigma: float, k: Array, step: float, directions: int = 0) -> Array:
-    """ln(−ln(1 − s·min(1, λ_k/λ_{q+1}))): frequency k falls as exp(−t·e^this); infinite where one step is enough."""
-    log_ratio = math.log(step) + np.minimum(-sigma * (k**2 - last_frequency(directions) ** 2) / 4, 0.0)
+    """ln(−ln(1 − s·min(1, λ_k/λ_{q+1}))): frequency k falls as exp(−t·e^this); infinite where
+    one step is enough.
+    """
+    log_ratio = math.log(step) + np.minimum(
+        -sigma * (k**2 - last_frequency(directions) ** 2) / 4, 0.0
+    )
     with np.errstate(divide="ignore"):
         exact = np.log(-np.log1p(-np.exp(log_ratio)))
     return np.where(log_ratio < -30, log_ratio, exact)
 
 
 def learned(sigma: float, k: Array, log_t: float, step: float, directions: int = 0) -> Array:
-    """1 − (1 − s·min(1, λ_k/λ_{q+1}))^t, the share of frequency k that t iterations have learned; ``log_t`` is ln t."""
+    """1 − (1 − s·min(1, λ_k/λ_{q+1}))^t, the share of frequency k that t iterations have
+    learned; ``log_t`` is ln t.
+    """
     return -np.expm1(-np.exp(np.minimum(log_t + log_rate(sigma, k, step, directions), 700.0)))
 
 
@@ -76,14 +91,20 @@ def squared_error(sigma: float, log_t: float, step: float = 1.0, directions: int
     return float(1 - np.sum(8 / (math.pi * k) ** 2 * share * (2 - share)))
 
 
-def approximation(x: Array, sigma: float, log_t: float, step: float = 1.0, directions: int = 0) -> Array:
+def approximation(
+    x: Array, sigma: float, log_t: float, step: float = 1.0, directions: int = 0
+) -> Array:
     """f_t(x) = Σ (4/πk)·(1 − r_k)·sin kx over odd k."""
     k = odd_frequencies(sigma, log_t, directions)
-    return np.sin(np.multiply.outer(x, k)) @ (4 / (math.pi * k) * learned(sigma, k, log_t, step, directions))
+    return np.sin(np.multiply.outer(x, k)) @ (
+        4 / (math.pi * k) * learned(sigma, k, log_t, step, directions)
+    )
 
 
 def log_iterations_to(error: float, sigma: float, step: float = 1.0, directions: int = 0) -> float:
-    """Ln of the iterations after which ‖g − f_t‖² ≤ ``error``, by bisection; 0 if the first is enough."""
+    """Ln of the iterations after which ‖g − f_t‖² ≤ ``error``, by bisection; 0 if the first is
+    enough.
+    """
     low, high = 0.0, 1.0
     if squared_error(sigma, low, step, directions) <= error:
         return 0.0
@@ -91,18 +112,28 @@ def log_iterations_to(error: float, sigma: float, step: float = 1.0, directions:
         low, high = high, 2 * high
     while high - low > 1e-10 * high:
         middle = (low + high) / 2
-        low, high = (middle, high) if squared_error(sigma, middle, step, directions) > error else (low, middle)
+        low, high = (
+            (middle, high)
+            if squared_error(sigma, middle, step, directions) > error
+            else (low, middle)
+        )
     return high
 
 
 def discretised(sigma: float, points: int) -> tuple[Array, Array, Array]:
-    """Equispaced points, and eigenvalues (falling) and eigenvectors of K/n on them: the operator without its formula."""
+    """Equispaced points, and eigenvalues (falling) and eigenvectors of K/n on them: the
+    operator without its formula.
+    """
     x = 2 * math.pi * (np.arange(points) + 0.5) / points
     values, vectors = np.linalg.eigh(periodic_matrix(sigma, x) / points)
     return x, values[::-1], vectors[:, ::-1]
 
 
-def discretised_descent(values: Array, vectors: Array, g: Array, t: int, step: float, directions: int = 0) -> Array:
-    """T iterations on the points themselves, with the computed eigenvectors and all the rounding in their eigenvalues."""
+def discretised_descent(
+    values: Array, vectors: Array, g: Array, t: int, step: float, directions: int = 0
+) -> Array:
+    """T iterations on the points themselves, with the computed eigenvectors and all the
+    rounding in their eigenvalues.
+    """
     rates = step * np.minimum(values / values[directions], 1.0)
     return vectors @ ((1 - (1 - rates) ** t) * (vectors.T @ g))

@@ -1,4 +1,6 @@
-"""Double descent: test error of minimum-norm least squares on random features, across the interpolation threshold D = n."""
+"""Double descent: test error of minimum-norm least squares on random features, across the
+interpolation threshold D = n.
+"""
 
 from __future__ import annotations
 
@@ -26,9 +28,14 @@ class Settings:
     """What can be set."""
 
     rows: int = setting(200, "n, rows to fit, 50 to 600; the others test")
-    noise: float = setting(0.2, "share of fitted labels replaced by another class, beside the run without; 0 to 0.9")
+    noise: float = setting(
+        0.2, "share of fitted labels replaced by another class, beside the run without; 0 to 0.9"
+    )
     repeats: int = setting(10, "draws of rows, noise and features, at least 2")
-    sigma: float = setting(10.0, "σ of the Gaussian kernel exp(−‖x − z‖²/σ) of the Fourier features, pixels from 0 to 1")
+    sigma: float = setting(
+        10.0,
+        "σ of the Gaussian kernel exp(−‖x − z‖²/σ) of the Fourier features, pixels from 0 to 1",
+    )
 
     def __post_init__(self) -> None:
         if not 50 <= self.rows <= 600:
@@ -52,8 +59,12 @@ def flipped(labels: np.ndarray, noise: float, random: np.random.RandomState) -> 
     return np.where(hit, (labels + random.randint(1, CLASSES, size=len(labels))) % CLASSES, labels)
 
 
-def measure(seed: int, features: str, rows: int, noise: float, sigma: float) -> dict[str, list[float]]:
-    """Errors, squared loss, norm of the weights and rank for every D; one draw of rows, noise and features."""
+def measure(
+    seed: int, features: str, rows: int, noise: float, sigma: float
+) -> dict[str, list[float]]:
+    """Errors, squared loss, norm of the weights and rank for every D; one draw of rows, noise
+    and features.
+    """
     X, y = load_digits(return_X_y=True)
     X, random = X / 16.0, np.random.RandomState(seed)
     order = random.permutation(len(y))
@@ -61,7 +72,9 @@ def measure(seed: int, features: str, rows: int, noise: float, sigma: float) -> 
     labels = flipped(y[fit], noise, random)
     found: dict[str, list[float]] = {key: [] for key in MEASURED}
     for D in sizes(rows):
-        model = RandomFeaturesRegressor(features, sigma=sigma, n_components=D, intercept="none", random_state=drawn)
+        model = RandomFeaturesRegressor(
+            features, sigma=sigma, n_components=D, intercept="none", random_state=drawn
+        )
         model.fit(X[fit], np.eye(CLASSES)[labels])
         scores = model.predict(X[test])
         found["test"].append(float(np.mean(scores.argmax(1) != y[test])))
@@ -90,7 +103,10 @@ def run(settings: Settings, seed: int, runner: Any) -> Outcome:
     answers = runner.run(tasks, "fits")
     found = {
         _name(*which): {
-            key: [answer[key] for answer in answers[j * settings.repeats : (j + 1) * settings.repeats]] for key in MEASURED
+            key: [
+                answer[key] for answer in answers[j * settings.repeats : (j + 1) * settings.repeats]
+            ]
+            for key in MEASURED
         }
         for j, which in enumerate(asked)
     }
@@ -99,12 +115,19 @@ def run(settings: Settings, seed: int, runner: Any) -> Outcome:
 
 def describe(settings: Settings, found: Mapping[str, Mapping[str, Any]]) -> Outcome:
     """Sentences, figures and tables; ``found`` has a list over repeats of lists over D."""
-    families = {name.partition(",")[0]: of for name, of in found.items()}  # ranks do not depend on labels
+    # ranks do not depend on labels
+    families = {name.partition(",")[0]: of for name, of in found.items()}
     at_threshold = sum(_at_worst(of["test"]) == _threshold(settings, of) for of in found.values())
     return Outcome(
-        source="EigenPro notes, task list: double descent of random features (after Belkin et al. 2019)",
-        headline=f"In {at_threshold} of {len(found)} cases the test error is largest at the interpolation threshold, and in"
-        f" {_recovered(found)} it is lower at D = {RATIOS[-1]:g}n than at any D below n",
+        source=(
+            "EigenPro notes, task list: double descent of random features (after Belkin et al."
+            " 2019)"
+        ),
+        headline=(
+            f"In {at_threshold} of {len(found)} cases the test error is largest at the"
+            f" interpolation threshold, and in {_recovered(found)} it is lower at D ="
+            f" {RATIOS[-1]:g}n than at any D below n"
+        ),
         findings=(
             *(_sentence(name, of) for name, of in found.items()),
             *(_threshold_sentence(settings, name, of) for name, of in families.items()),
@@ -113,18 +136,30 @@ def describe(settings: Settings, found: Mapping[str, Mapping[str, Any]]) -> Outc
         figures=tuple(_figure(settings, name, of) for name, of in found.items()),
         parts=tuple(_part(settings, name, of) for name, of in found.items()),
         notes=(
-            f"Handwritten digits of scikit-learn: {settings.rows} rows fit, the other {1797 - settings.rows:,} test; ten"
-            " one-hot targets, the largest prediction is the class; test labels are never changed.",
-            "Least squares without intercept or penalty, of smallest norm where D > n. Repeat i has the same rows and the"
-            " same seed of features in every case, so that differences are paired.",
-            "The best D below n is the best on the test rows themselves, which favors it over what a user could choose.",
+            (
+                f"Handwritten digits of scikit-learn: {settings.rows} rows fit, the other"
+                f" {1797 - settings.rows:,} test; ten one-hot targets, the largest prediction is"
+                " the class; test labels are never changed."
+            ),
+            (
+                "Least squares without intercept or penalty, of smallest norm where D > n. Repeat i"
+                " has the same rows and the same seed of features in every case, so that"
+                " differences are paired."
+            ),
+            (
+                "The best D below n is the best on the test rows themselves, which favors it over"
+                " what a user could choose."
+            ),
         ),
         numbers={"sizes": sizes(settings.rows), "ratios": RATIOS, **found},
     )
 
 
 def _name(features: str, noise: float) -> str:
-    return f"{FAMILIES[features]}, {f'{100 * noise:g}% of labels changed' if noise else 'labels as they are'}"
+    return (
+        f"{FAMILIES[features]},"
+        f" {f'{100 * noise:g}% of labels changed' if noise else 'labels as they are'}"
+    )
 
 
 def _mean(values: Sequence[Sequence[float]]) -> np.ndarray:
@@ -136,7 +171,9 @@ def _at_worst(test: Sequence[Sequence[float]]) -> int:
 
 
 def _threshold(settings: Settings, of: Mapping[str, Any]) -> int | None:
-    """The first D whose features have rank n, so that every label can be met, in the median repeat."""
+    """The first D whose features have rank n, so that every label can be met, in the median
+    repeat.
+    """
     full = np.median(of["rank"], axis=0) >= settings.rows
     return int(np.argmax(full)) if full.any() else None
 
@@ -149,8 +186,15 @@ def _recovered(found: Mapping[str, Mapping[str, Any]]) -> int:
 def _threshold_sentence(settings: Settings, name: str, of: Mapping[str, Any]) -> str:
     at, rank = _threshold(settings, of), np.median(of["rank"], axis=0)[RATIOS.index(1.0)]
     where = "at no D tried" if at is None else f"from D = {RATIOS[at]:g}n"
-    why = " (features that are 0 on all rows add none)" if rank < settings.rows and name.startswith("ReLU") else ""
-    return f"{name} have the rank n {where}; at D = n the median rank is {rank:g} of {settings.rows}{why}."
+    why = (
+        " (features that are 0 on all rows add none)"
+        if rank < settings.rows and name.startswith("ReLU")
+        else ""
+    )
+    return (
+        f"{name} have the rank n {where}; at D = n the median rank is {rank:g} of"
+        f" {settings.rows}{why}."
+    )
 
 
 def _sentence(name: str, of: Mapping[str, Any]) -> str:
@@ -161,17 +205,20 @@ def _sentence(name: str, of: Mapping[str, Any]) -> str:
     kind = "better" if versus["high"] < 0 else "worse" if versus["low"] > 0 else "not settled"
     low, high, last = (f"{100 * mean[i]:.1f}% at D = {RATIOS[i]:g}n" for i in (below, worst, -1))
     return (
-        f"{name}: test error {low}, the best below n, {high}, the worst, {last}; the last"
-        f" less the first is {versus['mean']:+.1f} points (two standard errors: {versus['low']:+.1f} to"
+        f"{name}: test error {low}, the best below n, {high}, the worst, {last}; the last less the"
+        f" first is {versus['mean']:+.1f} points (two standard errors: {versus['low']:+.1f} to"
         f" {versus['high']:+.1f}): {kind}."
     ).replace("-", "−")
 
 
 def _norm_sentence(found: Mapping[str, Mapping[str, Any]]) -> str:
-    same = sum(int(np.argmax(np.median(of["norm"], axis=0))) == RATIOS.index(1.0) for of in found.values())
+    same = sum(
+        int(np.argmax(np.median(of["norm"], axis=0))) == RATIOS.index(1.0) for of in found.values()
+    )
     return (
-        f"The median norm of the weights is largest at D = n in {same} of {len(found)} cases: near the threshold there is"
-        " hardly a choice among interpolants, and beyond it ever smaller ones to choose from."
+        f"The median norm of the weights is largest at D = n in {same} of {len(found)} cases: near"
+        " the threshold there is hardly a choice among interpolants, and beyond it ever smaller"
+        " ones to choose from."
     )
 
 
@@ -180,9 +227,15 @@ def _figure(settings: Settings, name: str, of: Mapping[str, Any]) -> Figure:
     return Figure(
         kind="boxes",
         title=f"{name}: test error by number of features, n = {settings.rows}",
-        groups={f"D = {ratio:g}n": tuple(column.tolist()) for ratio, column in zip(RATIOS, columns, strict=True)},
+        groups={
+            f"D = {ratio:g}n": tuple(column.tolist())
+            for ratio, column in zip(RATIOS, columns, strict=True)
+        },
         axis=f"test error in percent, {settings.repeats} repeats",
-        note="The model grows downwards. Boxes: quartiles and median; rings: beyond 1.5 box lengths; diamond: mean.",
+        note=(
+            "The model grows downwards. Boxes: quartiles and median; rings: beyond 1.5 box lengths;"
+            " diamond: mean."
+        ),
     )
 
 
@@ -199,8 +252,20 @@ def _part(settings: Settings, name: str, of: Mapping[str, Any]) -> Part:
         )
         for i, D in enumerate(sizes(settings.rows))
     )
-    header = ("D", "D/n", "rank", "training error", "test error", "squared loss", "norm of the weights")
-    return Part(title=name, table=Table(header=header, rows=rows), note="Errors are means, the others medians of repeats.")
+    header = (
+        "D",
+        "D/n",
+        "rank",
+        "training error",
+        "test error",
+        "squared loss",
+        "norm of the weights",
+    )
+    return Part(
+        title=name,
+        table=Table(header=header, rows=rows),
+        note="Errors are means, the others medians of repeats.",
+    )
 
 
 DOUBLE_DESCENT = Reproduction(run=run, settings=Settings)

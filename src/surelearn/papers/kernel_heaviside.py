@@ -1,4 +1,6 @@
-"""What gradient descent with a smooth kernel cannot learn: the step function of "Diving into the shallows"."""
+"""What gradient descent with a smooth kernel cannot learn: the step function of "Diving into
+the shallows".
+"""
 
 from __future__ import annotations
 
@@ -22,9 +24,16 @@ SINGLE, DOUBLE = float(np.finfo(np.float32).eps), float(np.finfo(np.float64).eps
 class Settings:
     """What the text leaves open."""
 
-    bandwidth: float = setting(1.0, "h of the Gaussian kernel exp(−(x − z)²/2h²), made periodic; 0.25 to 4")
-    directions: int = setting(13, "q, the eigendirections that EigenPro's preconditioner lowers, 1 to 60")
-    step: float = setting(1.0, "the step size times the largest eigenvalue of what it multiplies, above 0 and at most 1")
+    bandwidth: float = setting(
+        1.0, "h of the Gaussian kernel exp(−(x − z)²/2h²), made periodic; 0.25 to 4"
+    )
+    directions: int = setting(
+        13, "q, the eigendirections that EigenPro's preconditioner lowers, 1 to 60"
+    )
+    step: float = setting(
+        1.0,
+        "the step size times the largest eigenvalue of what it multiplies, above 0 and at most 1",
+    )
     points: int = setting(600, "equispaced points on which the expansion is checked, 100 to 2000")
 
     def __post_init__(self) -> None:
@@ -65,16 +74,31 @@ def run(settings: Settings, seed: int, runner: Any) -> Outcome:  # noqa: ARG001 
     few, many, eigenpro = found["ways"].values()
     return Outcome(
         source="EigenPro notes, Section 1.1.1 (after Ma and Belkin 2017)",
-        headline=f"Root mean squared error of the step function: gradient descent {few['rms']:.3f} after {FEW:,} iterations,"
-        f" {many['rms']:.3f} after {MANY:,}; EigenPro {eigenpro['rms']:.3f} after {FEW:,}",
+        headline=(
+            f"Root mean squared error of the step function: gradient descent {few['rms']:.3f} after"
+            f" {FEW:,} iterations, {many['rms']:.3f} after {MANY:,}; EigenPro {eigenpro['rms']:.3f}"
+            f" after {FEW:,}"
+        ),
         findings=_findings(settings, found),
         figures=_figures(found),
-        parts=(_ways_part(found), _iterations_part(settings, found), _directions_part(settings, found)),
+        parts=(
+            _ways_part(found),
+            _iterations_part(settings, found),
+            _directions_part(settings, found),
+        ),
         notes=(
-            "Nothing is random: infinitely many rows, the kernel's exact eigenvalues, so that the seed changes nothing.",
-            "λ_k = √(πσ)/(2π)·exp(−σk²/4) with σ = 2h², once for k = 0 and twice for k ≥ 1; the step function is"
-            " Σ (4/πk)·sin kx over odd k.",
-            "EigenPro is τ = 1 of the notes, with the exact eigenfunctions instead of a subsample's.",
+            (
+                "Nothing is random: infinitely many rows, the kernel's exact eigenvalues, so that"
+                " the seed changes nothing."
+            ),
+            (
+                "λ_k = √(πσ)/(2π)·exp(−σk²/4) with σ = 2h², once for k = 0 and twice for k ≥ 1; the"
+                " step function is Σ (4/πk)·sin kx over odd k."
+            ),
+            (
+                "EigenPro is τ = 1 of the notes, with the exact eigenfunctions instead of a"
+                " subsample's."
+            ),
         ),
         numbers=found,
     )
@@ -91,7 +115,9 @@ def _step_function(x: np.ndarray) -> np.ndarray:
 def _way(settings: Settings, t: int, q: int) -> dict[str, Any]:
     asked = (settings.sigma, math.log(t), settings.step, q)
     squared = circle.squared_error(*asked)
-    share = circle.learned(settings.sigma, np.array(SHOWN, dtype=float), math.log(t), settings.step, q)
+    share = circle.learned(
+        settings.sigma, np.array(SHOWN, dtype=float), math.log(t), settings.step, q
+    )
     return {
         "iterations": t,
         "directions": q,
@@ -103,7 +129,9 @@ def _way(settings: Settings, t: int, q: int) -> dict[str, Any]:
 
 
 def _iterations(settings: Settings, error: float) -> dict[str, float]:
-    """Ln t against its leading term: the frequencies up to K ≈ 4/(π²ε) are needed, the last at the rate λ_K/λ_0."""
+    """Ln t against its leading term: the frequencies up to K ≈ 4/(π²ε) are needed, the last at
+    the rate λ_K/λ_0.
+    """
     needed = circle.log_iterations_to(error, settings.sigma, settings.step)
     leading = settings.sigma / 4 * (4 / (math.pi**2 * error)) ** 2
     eigenpro = circle.log_iterations_to(error, settings.sigma, settings.step, settings.directions)
@@ -117,7 +145,9 @@ def _direction(settings: Settings, q: int) -> dict[str, float]:
 
 
 def _check(settings: Settings) -> dict[str, Any]:
-    """The expansion against the matrix K/n on equispaced points, whose eigenvectors are computed."""
+    """The expansion against the matrix K/n on equispaced points, whose eigenvectors are
+    computed.
+    """
     x, values, vectors = circle.discretised(settings.sigma, settings.points)
     exact = circle.eigenvalues(settings.sigma, (np.arange(settings.points) + 1) // 2)
     large = exact > 1e-10 * exact[0]
@@ -127,7 +157,9 @@ def _check(settings: Settings) -> dict[str, Any]:
         "compared": int(large.sum()),
     }
     for name, t, directions in (("few", FEW, 0), ("many", MANY, 0), ("eigenpro", FEW, q)):
-        descended = circle.discretised_descent(values, vectors, _step_function(x), t, settings.step, directions)
+        descended = circle.discretised_descent(
+            values, vectors, _step_function(x), t, settings.step, directions
+        )
         expanded = circle.approximation(x, settings.sigma, math.log(t), settings.step, directions)
         found[name] = float(np.max(np.abs(descended - expanded)))
     return found | {"directions": q}
@@ -135,24 +167,38 @@ def _check(settings: Settings) -> dict[str, Any]:
 
 def _findings(settings: Settings, found: dict[str, Any]) -> tuple[str, ...]:
     few, many, eigenpro = found["ways"].values()
-    gain = circle.log_iterations_to(eigenpro["squared"], settings.sigma, settings.step) / math.log(10)
+    gain = circle.log_iterations_to(eigenpro["squared"], settings.sigma, settings.step) / math.log(
+        10
+    )
     check = found["check"]
     return (
-        f"{MANY // FEW:,} times as many iterations of gradient descent lower the root mean squared error from"
-        f" {few['rms']:.3f} to {many['rms']:.3f}: at least half is learned of the frequencies {_half(few)} before, and"
-        f" {_half(many)} after.",
-        f"EigenPro with q = {settings.directions} directions learns {_half(eigenpro)} in {FEW:,} iterations; gradient"
-        f" descent needs about 10^{gain:.1f} iterations for the same error.",
-        f"Gradient descent needs exp(O(1/ε²)) iterations for the mean squared error ε, as the notes say, that is"
-        f" exp(O(1/ε⁴)) for a root mean squared error ε: ln t over its leading term σ·(2/π²ε)² is"
-        f" {_ratios(found)} for ε = {ERRORS[0]:g} to {ERRORS[-1]:g}.",
-        "The limit of EigenPro is arithmetic: directions whose eigenvalue is below rounding cannot be found from a kernel"
-        f" matrix. Of those tried, {_resolved(found, SINGLE)} are the most that float32 resolves, {_resolved(found, DOUBLE)}"
-        " float64.",
-        f"The formula's {check['compared']} largest eigenvalues differ from those of the kernel matrix on {settings.points}"
-        f" points by at most {check['eigenvalues']:.0e} of each; the curves from {FEW:,} and {MANY:,} iterations and from"
-        f" EigenPro (q = {check['directions']}) on these points differ from the expansion's by at most {check['few']:.0e},"
-        f" {check['many']:.0e} and {check['eigenpro']:.0e}.",
+        (
+            f"{MANY // FEW:,} times as many iterations of gradient descent lower the root mean"
+            f" squared error from {few['rms']:.3f} to {many['rms']:.3f}: at least half is learned"
+            f" of the frequencies {_half(few)} before, and {_half(many)} after."
+        ),
+        (
+            f"EigenPro with q = {settings.directions} directions learns {_half(eigenpro)} in"
+            f" {FEW:,} iterations; gradient descent needs about 10^{gain:.1f} iterations for the"
+            " same error."
+        ),
+        (
+            "Gradient descent needs exp(O(1/ε²)) iterations for the mean squared error ε, as the"
+            " notes say, that is exp(O(1/ε⁴)) for a root mean squared error ε: ln t over its"
+            f" leading term σ·(2/π²ε)² is {_ratios(found)} for ε = {ERRORS[0]:g} to {ERRORS[-1]:g}."
+        ),
+        (
+            "The limit of EigenPro is arithmetic: directions whose eigenvalue is below rounding"
+            f" cannot be found from a kernel matrix. Of those tried, {_resolved(found, SINGLE)} are"
+            f" the most that float32 resolves, {_resolved(found, DOUBLE)} float64."
+        ),
+        (
+            f"The formula's {check['compared']} largest eigenvalues differ from those of the kernel"
+            f" matrix on {settings.points} points by at most {check['eigenvalues']:.0e} of each;"
+            f" the curves from {FEW:,} and {MANY:,} iterations and from EigenPro (q ="
+            f" {check['directions']}) on these points differ from the expansion's by at most"
+            f" {check['few']:.0e}, {check['many']:.0e} and {check['eigenpro']:.0e}."
+        ),
     )
 
 
@@ -162,17 +208,25 @@ def _half(way: dict[str, Any]) -> str:
 
 
 def _ratios(found: dict[str, Any]) -> str:
-    return ", ".join(f"{each['log_iterations'] / each['leading']:.2f}" for each in found["iterations"])
+    return ", ".join(
+        f"{each['log_iterations'] / each['leading']:.2f}" for each in found["iterations"]
+    )
 
 
 def _resolved(found: dict[str, Any], rounding: float) -> str:
-    known = [each["directions"] for each in found["by_directions"] if each["relative_eigenvalue"] > rounding]
+    known = [
+        each["directions"]
+        for each in found["by_directions"]
+        if each["relative_eigenvalue"] > rounding
+    ]
     return f"q = {known[-1]}" if known else "none"
 
 
 def _figures(found: dict[str, Any]) -> tuple[Figure, ...]:
     g = _step_function(_curve_points())
-    curves = {"the step function": tuple(g.tolist())} | {name: tuple(way["curve"]) for name, way in found["ways"].items()}
+    curves = {"the step function": tuple(g.tolist())} | {
+        name: tuple(way["curve"]) for name, way in found["ways"].items()
+    }
     return (
         Figure(
             kind="lines",
@@ -185,17 +239,29 @@ def _figures(found: dict[str, Any]) -> tuple[Figure, ...]:
         Figure(
             kind="bars",
             title="How much of each odd frequency of the step function is learned, in percent",
-            groups={name: tuple(round(100 * s, 1) for s in way["learned"]) for name, way in found["ways"].items()},
+            groups={
+                name: tuple(round(100 * s, 1) for s in way["learned"])
+                for name, way in found["ways"].items()
+            },
             axis="percent learned",
             labels=tuple(f"k = {k}" for k in SHOWN),
-            note="Without a bar less than 0.1% is learned. The step function has (4/πk)·sin kx for every odd k.",
+            note=(
+                "Without a bar less than 0.1% is learned. The step function has (4/πk)·sin kx for"
+                " every odd k."
+            ),
         ),
         Figure(
             kind="boxes",
             title="Distance to the step function at 200 points of (0, 2π)",
-            groups={name: tuple(np.abs(np.array(way["curve"]) - g).tolist()) for name, way in found["ways"].items()},
+            groups={
+                name: tuple(np.abs(np.array(way["curve"]) - g).tolist())
+                for name, way in found["ways"].items()
+            },
             axis="|f(x) − g(x)|; near the jumps it is always 1",
-            note="Boxes: quartiles and median; whiskers: farthest within 1.5 box lengths; rings: beyond; diamond: mean.",
+            note=(
+                "Boxes: quartiles and median; whiskers: farthest within 1.5 box lengths; rings:"
+                " beyond; diamond: mean."
+            ),
         ),
     )
 
@@ -217,14 +283,26 @@ def _iterations_part(settings: Settings, found: dict[str, Any]) -> Part:
         )
         for each in found["iterations"]
     )
-    header = ("mean squared error", "gradient descent", "its leading term", f"EigenPro, q = {settings.directions}")
-    note = "The leading term is exp(σ·(2/π²ε)²): the frequencies above K = 4/(π²ε) hold the share ε of the step function."
+    header = (
+        "mean squared error",
+        "gradient descent",
+        "its leading term",
+        f"EigenPro, q = {settings.directions}",
+    )
+    note = (
+        "The leading term is exp(σ·(2/π²ε)²): the frequencies above K = 4/(π²ε) hold the share ε of"
+        " the step function."
+    )
     return Part(title="Iterations to an error", table=Table(header=header, rows=rows), note=note)
 
 
 def _count(log_t: float) -> str:
     """A number of iterations, or its power of ten where that is all one wants to know."""
-    return f"{math.ceil(round(math.exp(log_t), 6)):,}" if log_t < math.log(1e6) else f"10^{log_t / math.log(10):.1f}"
+    return (
+        f"{math.ceil(round(math.exp(log_t), 6)):,}"
+        if log_t < math.log(1e6)
+        else f"10^{log_t / math.log(10):.1f}"
+    )
 
 
 def _directions_part(settings: Settings, found: dict[str, Any]) -> Part:
@@ -246,7 +324,13 @@ def _directions_part(settings: Settings, found: dict[str, Any]) -> Part:
 
 
 def _precision(relative: float) -> str:
-    return "float32 and float64" if relative > SINGLE else "float64" if relative > DOUBLE else "neither"
+    return (
+        "float32 and float64"
+        if relative > SINGLE
+        else "float64"
+        if relative > DOUBLE
+        else "neither"
+    )
 
 
 HEAVISIDE = Reproduction(run=run, settings=Settings)

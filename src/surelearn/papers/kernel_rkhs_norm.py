@@ -1,8 +1,10 @@
-"""The RKHS norm of kernel interpolants as rows and label noise grow, and its estimate from a subsample.
+"""The RKHS norm of kernel interpolants as rows and label noise grow, and its estimate from a
+subsample.
 
-The interpolant of n rows has ‖f_n‖² = yᵀK⁻¹y. With K = LLᵀ and z = L⁻¹y it is z₁² + … + z_n², and since the factor of the
-first m rows is a corner of L, one factorization gives the norms of all prefixes: f_m has z₁² + … + z_m², which never falls.
-Likewise f_m(x) = Σ_{i ≤ m} z_i·b_i(x) with b = L⁻¹k(·, x). So a subsample's norm is a lower bound of the whole norm.
+The interpolant of n rows has ‖f_n‖² = yᵀK⁻¹y. With K = LLᵀ and z = L⁻¹y it is z₁² + … + z_n², and
+since the factor of the first m rows is a corner of L, one factorization gives the norms of all
+prefixes: f_m has z₁² + … + z_m², which never falls. Likewise f_m(x) = Σ_{i ≤ m} z_i·b_i(x) with b =
+L⁻¹k(·, x). So a subsample's norm is a lower bound of the whole norm.
 """
 
 from __future__ import annotations
@@ -32,8 +34,13 @@ MEASURED = ("norm", "test", "residual", "lower", "estimate")
 class Settings:
     """What can be set."""
 
-    rows: int = setting(1200, "the most rows to interpolate, 160 to 1500; the others test, and n is halved four times")
-    gaussian: float = setting(1.5, "bandwidth h of the Gaussian kernel exp(−‖x − z‖²/2h²), pixels from 0 to 1")
+    rows: int = setting(
+        1200,
+        "the most rows to interpolate, 160 to 1500; the others test, and n is halved four times",
+    )
+    gaussian: float = setting(
+        1.5, "bandwidth h of the Gaussian kernel exp(−‖x − z‖²/2h²), pixels from 0 to 1"
+    )
     laplace: float = setting(3.0, "bandwidth σ of the Laplace kernel exp(−‖x − z‖/σ)")
     repeats: int = setting(5, "draws of rows and noise, at least 2")
 
@@ -45,7 +52,8 @@ class Settings:
         for name in ("gaussian", "laplace"):
             if not 0 < getattr(self, name) <= 3:
                 raise ValueError(
-                    f"{name} must be above 0 and at most 3, where float64 suffices, not {getattr(self, name):g}"
+                    f"{name} must be above 0 and at most 3, where float64 suffices, not"
+                    f" {getattr(self, name):g}"
                 )
 
     def kernel(self, name: str) -> Kernel:
@@ -58,15 +66,20 @@ def sizes(rows: int) -> list[int]:
     return [rows // 2**i for i in range(HALVINGS, -1, -1)]
 
 
-def interpolate(k: Kernel, X: np.ndarray, Y: np.ndarray, Z: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """‖f_m‖² for every prefix m (n,), z (n, t) and b (n, rows of Z), so that f_m(Z) = b[:m]ᵀ z[:m]."""
+def interpolate(
+    k: Kernel, X: np.ndarray, Y: np.ndarray, Z: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """‖f_m‖² for every prefix m (n,), z (n, t) and b (n, rows of Z), so that f_m(Z) = b[:m]ᵀ
+    z[:m].
+    """
     L = np.linalg.cholesky(k(X, X))
     z = solve_triangular(L, Y, lower=True)
     return np.cumsum((z**2).sum(1)), z, solve_triangular(L, k(X, Z), lower=True)
 
 
 def extrapolated(squared: np.ndarray, rows: int) -> float:
-    """‖f_n‖ from ‖f_m‖² for m up to ``len(squared)``: the power of m through its last value and that at half as many rows.
+    """‖f_n‖ from ‖f_m‖² for m up to ``len(squared)``: the power of m through its last value and
+    that at half as many rows.
 
     Examples
     --------
@@ -79,7 +92,9 @@ def extrapolated(squared: np.ndarray, rows: int) -> float:
 
 
 def measure(seed: int, k: Kernel, rows: int, noise: float) -> dict[str, list[float]]:
-    """Norm, test error, largest residual, and the subsample's lower bound and estimate for every n; one draw."""
+    """Norm, test error, largest residual, and the subsample's lower bound and estimate for
+    every n; one draw.
+    """
     X, y = load_digits(return_X_y=True)
     X, random = X / 16.0, np.random.RandomState(seed)
     order = random.permutation(len(y))
@@ -120,23 +135,44 @@ def run(settings: Settings, seed: int, runner: Any) -> Outcome:
 
 
 def describe(settings: Settings, found: Mapping[str, Mapping[str, Any]]) -> Outcome:
-    """Sentences, figures and tables; ``found`` has, for each kernel and noise, lists over repeats of lists over n."""
+    """Sentences, figures and tables; ``found`` has, for each kernel and noise, lists over
+    repeats of lists over n.
+    """
     ends = {name: _mean(of["norm"])[-1] for name, of in found.items()}
     times = {name: ends[_name(name, NOISES[-1])] / ends[_name(name, 0.0)] for name in KERNELS}
     changed = f"{100 * NOISES[-1]:g}% of labels changed"
     return Outcome(
-        source="EigenPro notes, task list: RKHS norm by subsampling (after Belkin, Ma and Mandal 2018, Figure 4)",
-        headline=f"At n = {settings.rows:,} the norm of the interpolant with {changed} is {times['Gaussian']:.1f} times that"
-        f" without for the Gaussian kernel, {times['Laplace']:.1f} times for the Laplace kernel",
-        findings=(*(_sentence(name, of) for name, of in found.items()), *_estimate_sentences(found), _exact(found)),
+        source=(
+            "EigenPro notes, task list: RKHS norm by subsampling (after Belkin, Ma and Mandal 2018,"
+            " Figure 4)"
+        ),
+        headline=(
+            f"At n = {settings.rows:,} the norm of the interpolant with {changed} is"
+            f" {times['Gaussian']:.1f} times that without for the Gaussian kernel,"
+            f" {times['Laplace']:.1f} times for the Laplace kernel"
+        ),
+        findings=(
+            *(_sentence(name, of) for name, of in found.items()),
+            *_estimate_sentences(found),
+            _exact(found),
+        ),
         figures=tuple(_figure(settings, name, found) for name in KERNELS),
         parts=(*(_part(settings, name, of) for name, of in found.items()),),
         notes=(
-            f"Handwritten digits of scikit-learn, ten one-hot targets, no penalty; test on the other"
-            f" {1797 - settings.rows:,} rows, whose labels are never changed. ‖f‖² is the sum over the ten outputs.",
-            "One Cholesky factorization in float64 gives the norms and predictions of all prefixes of the rows.",
-            f"A subsample holds the first n/{SHARE} rows: its norm is a lower bound, and the power law through n/{2 * SHARE}"
-            f" and n/{SHARE} rows the estimate, at 1/{SHARE**3} of the factorization's cost.",
+            (
+                "Handwritten digits of scikit-learn, ten one-hot targets, no penalty; test on the"
+                f" other {1797 - settings.rows:,} rows, whose labels are never changed. ‖f‖² is the"
+                " sum over the ten outputs."
+            ),
+            (
+                "One Cholesky factorization in float64 gives the norms and predictions of all"
+                " prefixes of the rows."
+            ),
+            (
+                f"A subsample holds the first n/{SHARE} rows: its norm is a lower bound, and the"
+                f" power law through n/{2 * SHARE} and n/{SHARE} rows the estimate, at 1/{SHARE**3}"
+                " of the factorization's cost."
+            ),
         ),
         numbers={"sizes": sizes(settings.rows), **found},
     )
@@ -158,21 +194,34 @@ def _power(norm: np.ndarray) -> float:
 def _sentence(name: str, of: Mapping[str, Any]) -> str:
     norm, test = _mean(of["norm"]), 100 * _mean(of["test"])
     return (
-        f"{name}: ‖f‖ grows from {norm[0]:.1f} to {norm[-1]:.1f}, as n^{_power(norm):.2f}, and the test error goes from"
-        f" {test[0]:.1f}% to {test[-1]:.1f}%."
+        f"{name}: ‖f‖ grows from {norm[0]:.1f} to {norm[-1]:.1f}, as n^{_power(norm):.2f}, and the"
+        f" test error goes from {test[0]:.1f}% to {test[-1]:.1f}%."
     )
 
 
 def _estimate_sentences(found: Mapping[str, Mapping[str, Any]]) -> tuple[str, str]:
-    last = {key: np.array([np.asarray(of[key], float)[:, -1] for of in found.values()]) for key in MEASURED}
+    last = {
+        key: np.array([np.asarray(of[key], float)[:, -1] for of in found.values()])
+        for key in MEASURED
+    }
     share, low = last["estimate"] / last["norm"], last["lower"] / last["norm"]
     powers = {name: _power(_mean(of["norm"])) for name, of in found.items()}
     fast = [name for name, power in powers.items() if power > 0.5]
-    grow = f"‖f‖ grows faster than √n for {'; '.join(fast)}" if fast else "‖f‖ grows no faster than √n in any case"
+    grow = (
+        f"‖f‖ grows faster than √n for {'; '.join(fast)}"
+        if fast
+        else "‖f‖ grows no faster than √n in any case"
+    )
     return (
-        f"At the largest n the norm estimated from a quarter of the rows is {share.min():.2f} to {share.max():.2f} times the"
-        f" true one over all cases and repeats; the quarter's own norm, a lower bound, {low.min():.2f} to {low.max():.2f}.",
-        f"A bound on the risk that pays ‖f‖/√n can only fall with n where ‖f‖ grows slower than √n: {grow}.",
+        (
+            f"At the largest n the norm estimated from a quarter of the rows is {share.min():.2f}"
+            f" to {share.max():.2f} times the true one over all cases and repeats; the quarter's"
+            f" own norm, a lower bound, {low.min():.2f} to {low.max():.2f}."
+        ),
+        (
+            "A bound on the risk that pays ‖f‖/√n can only fall with n where ‖f‖ grows slower than"
+            f" √n: {grow}."
+        ),
     )
 
 
@@ -192,7 +241,10 @@ def _figure(settings: Settings, kernel: str, found: Mapping[str, Mapping[str, An
         title=f"{kernel} kernel: norm of the interpolant by n and noise",
         groups=groups,
         axis=f"‖f‖, {settings.repeats} repeats",
-        note="Boxes: quartiles and median; whiskers: farthest within 1.5 box lengths; rings: beyond; diamond: mean.",
+        note=(
+            "Boxes: quartiles and median; whiskers: farthest within 1.5 box lengths; rings: beyond;"
+            " diamond: mean."
+        ),
     )
 
 

@@ -1,4 +1,6 @@
-"""A reproduction's page and its numbers: self-contained, no script, the same bytes for the same outcome."""
+"""A reproduction's page and its numbers: self-contained, no script, the same bytes for the same
+outcome.
+"""
 
 from __future__ import annotations
 
@@ -95,7 +97,9 @@ TABLE = """{% macro table(table, label) %}
 
 @dataclass(frozen=True, kw_only=True)
 class Made:
-    """What made an outcome: the name, the command that gives it again, the seed, the settings and what they mean."""
+    """What made an outcome: the name, the command that gives it again, the seed, the settings
+    and what they mean.
+    """
 
     name: str
     command: str
@@ -127,10 +131,15 @@ def to_json(outcome: Outcome, made: Made) -> str:
         "headline": outcome.headline,
         "findings": outcome.findings,
         "notes": outcome.notes,
-        "tables": [{"title": p.title, "header": p.table.header, "rows": p.table.rows} for p in outcome.parts],
+        "tables": [
+            {"title": p.title, "header": p.table.header, "rows": p.table.rows}
+            for p in outcome.parts
+        ],
         "numbers": outcome.numbers,
     }
-    return json.dumps(to_plain(freeze(content)), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    return (
+        json.dumps(to_plain(freeze(content)), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    )
 
 
 @cache
@@ -140,7 +149,9 @@ def _template() -> jinja2.Template:
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        finalize=lambda value: clean(value) if isinstance(value, str) and not isinstance(value, Markup) else value,
+        finalize=lambda value: (
+            clean(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+        ),
     )
     environment.filters |= {"draw": draw, "prose": prose, "clip": clip}
     shared = files("surelearn.report").joinpath("page.css").read_text(encoding="utf-8")

@@ -1,4 +1,6 @@
-"""What a reproduction is asked and what it answers: plain data, drawn by `surelearn.papers.page`."""
+"""What a reproduction is asked and what it answers: plain data, drawn by
+`surelearn.papers.page`.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +17,8 @@ class Figure:
 
     Attributes
     ----------
-    kind : "boxes" (``groups``: name → values), "bars" (``groups``: name → counts, one for each of ``labels``) or "lines"
-        (``groups``: name → heights, one for each of ``at``; at most four)
+    kind : "boxes" (``groups``: name → values), "bars" (``groups``: name → counts, one for each of
+        ``labels``) or "lines" (``groups``: name → heights, one for each of ``at``; at most four)
     labels : of the bars, from left to right
     mark : which of the bars is marked, by its position
     axis : what is measured
@@ -46,7 +48,9 @@ class Part:
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """What came out: the source, sentences, figures, tables, and every number for ``results.json``."""
+    """What came out: the source, sentences, figures, tables, and every number for
+    ``results.json``.
+    """
 
     source: str
     headline: str
@@ -68,8 +72,10 @@ class Reproduction:
 
     Parameters
     ----------
-    run : ``run(settings, seed, runner)``, an `Outcome`; tasks go through the runner, seeds come from `jobs.seed_for`
-    settings : a frozen dataclass whose fields hold their meaning, made by `setting`; its constructor refuses bad values
+    run : ``run(settings, seed, runner)``, an `Outcome`; tasks go through the runner, seeds come
+        from `jobs.seed_for`
+    settings : a frozen dataclass whose fields hold their meaning, made by `setting`; its
+        constructor refuses bad values
     """
 
     run: Callable[[Any, int, Any], Outcome]
@@ -77,16 +83,22 @@ class Reproduction:
 
     def meanings(self) -> dict[str, tuple[Any, str]]:
         """Each setting's default and meaning."""
-        return {each.name: (each.default, each.metadata["meaning"]) for each in fields(self.settings)}
+        return {
+            each.name: (each.default, each.metadata["meaning"]) for each in fields(self.settings)
+        }
 
     def read(self, given: Mapping[str, Any]) -> Any:
         """The settings, from values or from texts as a command line has them."""
         known = self.meanings()
         for name in given:
             if name not in known:
-                can = f"what can be set is {', '.join(known)}" if known else "nothing can be set here"
+                can = (
+                    f"what can be set is {', '.join(known)}" if known else "nothing can be set here"
+                )
                 raise ValueError(f"there is no setting {name!r}: {can}")
-        return self.settings(**{name: _as_kind(name, value, type(known[name][0])) for name, value in given.items()})
+        return self.settings(
+            **{name: _as_kind(name, value, type(known[name][0])) for name, value in given.items()}
+        )
 
 
 def setting(default: Any, meaning: str) -> Any:
@@ -108,5 +120,7 @@ def _as_kind(name: str, value: Any, kind: type) -> Any:
     except (TypeError, ValueError):
         read = None
     if read is None or (kind is int and str(read) != str(value)) or read != read:
-        raise ValueError(f"{name} must be a {'whole number' if kind is int else 'number'}, not {value!r}")
+        raise ValueError(
+            f"{name} must be a {'whole number' if kind is int else 'number'}, not {value!r}"
+        )
     return read

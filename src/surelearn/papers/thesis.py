@@ -1,4 +1,6 @@
-"""Tables 5.1 and 5.2 of the model-selection thesis: as printed, and beside them what the theorems say."""
+"""Tables 5.1 and 5.2 of the model-selection thesis: as printed, and beside them what the
+theorems say.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,8 @@ TABLE_5_2 = {
 
 
 def counting_bound_on_stumps(d: int) -> int:
-    """The thesis' bound on the VC dimension of stumps: the largest k with 2^k ≤ 2dk (eq. 3.4); 7 in R¹², 6 is exact.
+    """The thesis' bound on the VC dimension of stumps: the largest k with 2^k ≤ 2dk (eq. 3.4); 7 in
+    R¹², 6 is exact.
 
     Examples
     --------
@@ -36,7 +39,8 @@ def counting_bound_on_stumps(d: int) -> int:
 
 
 def boosting_vc_without_e(n: int, delta: float, rounds: int, vc_dimension: int) -> float:
-    """Equation 3.11 without its two e's, at zero training error: what Table 5.1 holds. Not a theorem.
+    """Equation 3.11 without its two e's, at zero training error: what Table 5.1 holds. Not a
+    theorem.
 
     Examples
     --------

@@ -1,4 +1,6 @@
-"""Figures 5.1 and 5.3 of the thesis: criteria that choose AdaBoost's number of rounds, on problems with a known answer."""
+"""Figures 5.1 and 5.3 of the thesis: criteria that choose AdaBoost's number of rounds, on
+problems with a known answer.
+"""
 
 from __future__ import annotations
 
@@ -22,17 +24,31 @@ class Settings:
     """What the thesis leaves open, each with our reading."""
 
     problems: int = setting(100, "oracles drawn")
-    variant_problems: int = setting(50, "oracles drawn for each reading that needs other oracles; 0: none")
+    variant_problems: int = setting(
+        50, "oracles drawn for each reading that needs other oracles; 0: none"
+    )
     thresholds: str = setting(
-        "1", "the oracle's thresholds are uniform on [−r, r] for a number r, or over the range of the data"
+        "1",
+        "the oracle's thresholds are uniform on [−r, r] for a number r, or over the range of the"
+        " data",
     )
-    reject_above: float = setting(0.8, "an oracle with a larger fraction of points in one class is drawn again, 0.6 to 0.97")
-    ties: str = setting("smallest", "among sizes that are equally good, the smallest or the largest is taken")
+    reject_above: float = setting(
+        0.8, "an oracle with a larger fraction of points in one class is drawn again, 0.6 to 0.97"
+    )
+    ties: str = setting(
+        "smallest", "among sizes that are equally good, the smallest or the largest is taken"
+    )
     formula: str = setting(
-        "with e", "equation 3.11 as the theorem has it (with e), or as Table 5.1 was computed (without e)"
+        "with e",
+        "equation 3.11 as the theorem has it (with e), or as Table 5.1 was computed (without e)",
     )
-    dimension: str = setting("counted", "VC dimension of stumps: 7 as the thesis counted, or 6, exact")
-    margin: str = setting("least", "margin threshold: the least that Theorem 3.5 allows for V = 7, or the best of a hundred")
+    dimension: str = setting(
+        "counted", "VC dimension of stumps: 7 as the thesis counted, or 6, exact"
+    )
+    margin: str = setting(
+        "least",
+        "margin threshold: the least that Theorem 3.5 allows for V = 7, or the best of a hundred",
+    )
     constant: float = setting(2.0**-9, "C of adjusted SRM; the thesis found 2⁻⁹ on a holdout")
 
     def __post_init__(self) -> None:
@@ -44,10 +60,13 @@ class Settings:
             except ValueError:
                 known = False
             if not known:
-                raise ValueError(f"thresholds must be a positive number or data, not {self.thresholds!r}")
+                raise ValueError(
+                    f"thresholds must be a positive number or data, not {self.thresholds!r}"
+                )
         if not LEAST_MAJORITY <= self.reject_above <= MOST_MAJORITY:
             raise ValueError(
-                f"reject_above must lie between {LEAST_MAJORITY} and {MOST_MAJORITY}, not {self.reject_above:g}"
+                f"reject_above must lie between {LEAST_MAJORITY} and {MOST_MAJORITY}, not"
+                f" {self.reject_above:g}"
             )
         if not 0 <= self.constant < np.inf:
             raise ValueError(f"constant must be a number of at least 0, not {self.constant:g}")
@@ -61,7 +80,9 @@ Problems = Sequence[Mapping[str, Any]]
 
 
 def _tasks(settings: Settings, seed: int, count: int) -> list[Task]:
-    """Problem i has the same seed in every reading, so that readings are compared on the same points where they can be."""
+    """Problem i has the same seed in every reading, so that readings are compared on the same
+    points where they can be.
+    """
     asked = {"thresholds": settings.thresholds, "reject_above": settings.reject_above}
     return [
         Task(
@@ -85,13 +106,23 @@ def _oracle_variants(settings: Settings) -> dict[str, Settings]:
 
 def _judging_variants(settings: Settings) -> dict[str, Settings]:
     """Readings of the same problems."""
-    other = {"with e": "without e", "without e": "with e", "counted": "exact", "exact": "counted", "least": "best"}
+    other = {
+        "with e": "without e",
+        "without e": "with e",
+        "counted": "exact",
+        "exact": "counted",
+        "least": "best",
+    }
     other |= {"best": "least", "smallest": "largest", "largest": "smallest"}
     dimension = other[settings.dimension]
     return {
-        f"equation 3.11 {other[settings.formula]}": replace(settings, formula=other[settings.formula]),
+        f"equation 3.11 {other[settings.formula]}": replace(
+            settings, formula=other[settings.formula]
+        ),
         f"V = {DIMENSIONS[dimension]}": replace(settings, dimension=dimension),
-        f"the {other[settings.margin]} margin threshold": replace(settings, margin=other[settings.margin]),
+        f"the {other[settings.margin]} margin threshold": replace(
+            settings, margin=other[settings.margin]
+        ),
         f"ties to the {other[settings.ties]} size": replace(settings, ties=other[settings.ties]),
     }
 
@@ -105,7 +136,10 @@ def judge(problems: Problems, settings: Settings) -> dict[str, Any]:
     return {
         "chosen": {name: [each[name] for each in chosen] for name in chosen[0]},
         "relative": {
-            name: [relative_error(problem["test"], each[name]) for problem, each in zip(problems, chosen, strict=True)]
+            name: [
+                relative_error(problem["test"], each[name])
+                for problem, each in zip(problems, chosen, strict=True)
+            ]
             for name in CRITERIA
         },
         "rejected": sum(problem["rejected"] for problem in problems),
@@ -113,7 +147,8 @@ def judge(problems: Problems, settings: Settings) -> dict[str, Any]:
 
 
 def difference(a: Sequence[float], b: Sequence[float]) -> dict[str, float]:
-    """The mean of a − b over problems, with an approximate 95% interval: two standard errors either side.
+    """The mean of a − b over problems, with an approximate 95% interval: two standard errors either
+    side.
 
     Examples
     --------
@@ -126,7 +161,9 @@ def difference(a: Sequence[float], b: Sequence[float]) -> dict[str, float]:
 
 
 def compute(settings: Settings, seed: int, runner: Any) -> dict[str, Any]:
-    """All problems, of all readings, in one run; and what the settings' own and every other reading make of them."""
+    """All problems, of all readings, in one run; and what the settings' own and every other
+    reading make of them.
+    """
     others = _oracle_variants(settings) if settings.variant_problems >= 2 else {}
     count = min(settings.variant_problems, settings.problems)
     tasks = [task for each in others.values() for task in _tasks(each, seed, count)]
@@ -138,10 +175,23 @@ def compute(settings: Settings, seed: int, runner: Any) -> dict[str, Any]:
     for i, (name, each) in enumerate(others.items()):
         start = settings.problems + i * count
         readings[name] = (count, judge(found[start : start + count], each))
-    readings |= {name: (len(problems), judge(problems, each)) for name, each in _judging_variants(settings).items()}
-    constants = {c: judge(problems, replace(settings, constant=c))["relative"]["adjusted SRM"] for c in CONSTANTS}
-    calibrated = [relative_error(problem["test"], problem["calibrated"]["chosen"]) for problem in problems]
-    return {"problems": problems, "readings": readings, "constants": constants, "calibrated": calibrated}
+    readings |= {
+        name: (len(problems), judge(problems, each))
+        for name, each in _judging_variants(settings).items()
+    }
+    constants = {
+        c: judge(problems, replace(settings, constant=c))["relative"]["adjusted SRM"]
+        for c in CONSTANTS
+    }
+    calibrated = [
+        relative_error(problem["test"], problem["calibrated"]["chosen"]) for problem in problems
+    ]
+    return {
+        "problems": problems,
+        "readings": readings,
+        "constants": constants,
+        "calibrated": calibrated,
+    }
 
 
 def errors(settings: Settings, seed: int, runner: Any) -> Outcome:

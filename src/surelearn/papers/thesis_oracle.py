@@ -1,4 +1,6 @@
-"""The oracle of the thesis' AdaBoost experiments (Section 5.1.1): four clouds, labeled by a random vote of stumps."""
+"""The oracle of the thesis' AdaBoost experiments (Section 5.1.1): four clouds, labeled by a
+random vote of stumps.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,8 @@ MOST_DRAWS = 10_000
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Oracle:
-    """Points and the vote Σ α_t·h_t that labels them, h_t = 1 where direction·x ≤ direction·threshold and −1 elsewhere.
+    """Points and the vote Σ α_t·h_t that labels them, h_t = 1 where direction·x ≤
+    direction·threshold and −1 elsewhere.
 
     Attributes
     ----------
@@ -43,16 +46,22 @@ class Oracle:
     @property
     def y(self) -> Array:
         """The labels −1 and 1."""
-        stumps = np.where(self.X[:, self.features] * self.directions <= self.thresholds * self.directions, 1.0, -1.0)
+        stumps = np.where(
+            self.X[:, self.features] * self.directions <= self.thresholds * self.directions,
+            1.0,
+            -1.0,
+        )
         return np.where(stumps @ self.weights > 0, 1, -1)
 
 
 def draw_oracle(seed: int, *, thresholds: str = "1", reject_above: float = 0.8) -> Oracle:
-    """Points, then votes until one has no more than the fraction ``reject_above`` of points in a class.
+    """Points, then votes until one has no more than the fraction ``reject_above`` of points in a
+    class.
 
     Parameters
     ----------
-    thresholds : r for thresholds uniform on [−r, r], or "data": uniform over the feature's range among all points
+    thresholds : r for thresholds uniform on [−r, r], or "data": uniform over the feature's range
+        among all points
     """
     rng = np.random.default_rng(seed)
     centres = _different_centres(rng)
@@ -71,7 +80,10 @@ def draw_oracle(seed: int, *, thresholds: str = "1", reject_above: float = 0.8) 
         positive = np.mean(oracle.y == 1)
         if max(positive, 1 - positive) <= reject_above:
             return oracle
-    raise ValueError(f"none of {MOST_DRAWS} votes has at most {reject_above:g} of the points in a class: raise reject_above")
+    raise ValueError(
+        f"none of {MOST_DRAWS} votes has at most {reject_above:g} of the points in a class: raise"
+        " reject_above"
+    )
 
 
 def _different_centres(rng: np.random.Generator) -> Array:

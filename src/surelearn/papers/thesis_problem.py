@@ -1,4 +1,6 @@
-"""One problem of the thesis' AdaBoost experiments: eight sizes, what every criterion says of them, and the truth."""
+"""One problem of the thesis' AdaBoost experiments: eight sizes, what every criterion says of
+them, and the truth.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,10 @@ from surelearn.jobs import seed_for
 from surelearn.papers.thesis import counting_bound_on_stumps
 from surelearn.papers.thesis_oracle import FEATURES, TRAINING, draw_oracle
 
-DIMENSIONS = {"counted": counting_bound_on_stumps(FEATURES), "exact": int(vc_dimension_of_stumps(FEATURES))}
+DIMENSIONS = {
+    "counted": counting_bound_on_stumps(FEATURES),
+    "exact": int(vc_dimension_of_stumps(FEATURES)),
+}
 """The VC dimension of stumps in R¹²: by the thesis' counting argument, and the exact one."""
 
 SIZES = 8
@@ -35,8 +40,9 @@ def sizes_for(rounds: int) -> list[int]:
 def solve(seed: int, thresholds: str, reject_above: float) -> dict[str, Any]:
     """One task: draw an oracle, fit AdaBoost on 600 points, and judge each size by every criterion.
 
-    Returns T*, ``sizes``, ``test`` errors on the other 10,400 points, ``training`` errors, 10-fold ``cv`` errors, SRM's
-    ``penalties`` by formula and dimension, the ``margin`` bounds by threshold, and what calibrated adjusted SRM chose.
+    Returns T*, ``sizes``, ``test`` errors on the other 10,400 points, ``training`` errors, 10-fold
+    ``cv`` errors, SRM's ``penalties`` by formula and dimension, the ``margin`` bounds by threshold,
+    and what calibrated adjusted SRM chose.
     """
     from surelearn.boosting import AdaBoostClassifier
     from surelearn.selection import NestedFamily
@@ -51,15 +57,22 @@ def solve(seed: int, thresholds: str, reject_above: float) -> dict[str, Any]:
         for formula in ("with e", "without e")
         for name, v in DIMENSIONS.items()
     }
-    calibrated = compare(AdjustedStructuralRisk(capacity=_Capacity("with e", DIMENSIONS["counted"])))
-    at_least = Margin(threshold=float(smallest_margin(TRAINING, DIMENSIONS["counted"])) * (1 + 1e-6))
+    calibrated = compare(
+        AdjustedStructuralRisk(capacity=_Capacity("with e", DIMENSIONS["counted"]))
+    )
+    at_least = Margin(
+        threshold=float(smallest_margin(TRAINING, DIMENSIONS["counted"])) * (1 + 1e-6)
+    )
     return {
         "rounds": oracle.rounds,
         "sizes": sizes,
         "positive": float(np.mean(y == 1)),
         "rejected": oracle.rejected,
         "test": _staged_errors(
-            AdaBoostClassifier(sizes[-1]).fit(X[:TRAINING], y[:TRAINING]), sizes, X[TRAINING:], y[TRAINING:]
+            AdaBoostClassifier(sizes[-1]).fit(X[:TRAINING], y[:TRAINING]),
+            sizes,
+            X[TRAINING:],
+            y[TRAINING:],
         ),
         "training": list(srm["with e, counted"].details["training errors"]),
         "cv": list(compare(KFold(folds=10)).errors),
@@ -85,7 +98,9 @@ class _Compare:
 
 
 class _Capacity:
-    """The capacity of a vote, as `StructuralRisk` asks for it: by Theorem 3.3, or by its growth function without the e's."""
+    """The capacity of a vote, as `StructuralRisk` asks for it: by Theorem 3.3, or by its growth
+    function without the e's.
+    """
 
     def __init__(self, formula: str, dimension: int) -> None:
         self.formula, self.dimension = formula, dimension
@@ -115,7 +130,11 @@ def first_least(values: Any, ties: Ties = "smallest") -> int:
     (1, 2)
     """
     values = np.asarray(values)
-    return int(np.argmin(values)) if ties == "smallest" else int(values.size - 1 - np.argmin(values[::-1]))
+    return (
+        int(np.argmin(values))
+        if ties == "smallest"
+        else int(values.size - 1 - np.argmin(values[::-1]))
+    )
 
 
 def relative_error(test: Any, chosen: int) -> float:
@@ -131,7 +150,12 @@ def relative_error(test: Any, chosen: int) -> float:
 
 
 def choices(
-    problem: Mapping[str, Any], *, penalty: str, constant: float, margin: str = "least", ties: Ties = "smallest"
+    problem: Mapping[str, Any],
+    *,
+    penalty: str,
+    constant: float,
+    margin: str = "least",
+    ties: Ties = "smallest",
 ) -> dict[str, int]:
     """Which of the eight sizes each criterion chooses, and which is best."""
     training, penalties = np.asarray(problem["training"]), np.asarray(problem["penalties"][penalty])

@@ -25,13 +25,27 @@ def _boosting(settings: Any, seed: int, runner: Any) -> Outcome:  # noqa: ARG001
     met = _met(cells, "without e")
     return Outcome(
         source="Model-selection thesis, Table 5.1",
-        headline=f"{met} of {len(cells)} printed cells are met by equation 3.11 without its e's, none by the theorem",
+        headline=(
+            f"{met} of {len(cells)} printed cells are met by equation 3.11 without its e's, none by"
+            " the theorem"
+        ),
         findings=(
-            f"The table holds √(32(T(ln(m/T) + V·ln(m/V)) + ln(8/δ))/m) with V = {v}; the theorem has em in both logs.",
-            f"The theorem is {_excess(cells)} larger than what is printed; a bound without the e's is not proved.",
-            f"V = {v} is the thesis' counting argument (eq. 3.4); stumps in R¹² have the VC dimension {exact}"
-            " (Gey 2018), which makes the bound smaller.",
-            f"{sum(cell['theorem'] > 1 for cell in cells)} of the theorem's {len(cells)} cells are above 1 and say nothing.",
+            (
+                f"The table holds √(32(T(ln(m/T) + V·ln(m/V)) + ln(8/δ))/m) with V = {v}; the"
+                " theorem has em in both logs."
+            ),
+            (
+                f"The theorem is {_excess(cells)} larger than what is printed; a bound without the"
+                " e's is not proved."
+            ),
+            (
+                f"V = {v} is the thesis' counting argument (eq. 3.4); stumps in R¹² have the VC"
+                f" dimension {exact} (Gey 2018), which makes the bound smaller."
+            ),
+            (
+                f"{sum(cell['theorem'] > 1 for cell in cells)} of the theorem's {len(cells)} cells"
+                " are above 1 and say nothing."
+            ),
         ),
         parts=(_part("Stumps in R¹², no training errors, δ = 0.05", ("T", "m"), cells),),
         numbers={"cells": cells, "vc_dimension": v, "exact_vc_dimension": exact},
@@ -46,14 +60,29 @@ def _networks(settings: Any, seed: int, runner: Any) -> Outcome:  # noqa: ARG001
     met = _met(cells, "conjecture")
     return Outcome(
         source="Model-selection thesis, Table 5.2",
-        headline=f"{met} of {len(cells)} printed cells are met by Vapnik's bound with a conjectured, attenuated dimension",
+        headline=(
+            f"{met} of {len(cells)} printed cells are met by Vapnik's bound with a conjectured,"
+            " attenuated dimension"
+        ),
         findings=(
-            "The bound is Vapnik's 4(d(ln(2m/d) + 1) + ln(4/δ))/m with d = W·log₂(60·W·128)/2¹² and W = 786·neurons.",
-            "The dimension is a conjecture that meets the printed numbers: the thesis only says “a modified estimate”.",
-            "Theorem 4.2 gives a dimension about 2¹³ times larger, at which the bound says nothing for any of these sizes.",
+            (
+                "The bound is Vapnik's 4(d(ln(2m/d) + 1) + ln(4/δ))/m with d = W·log₂(60·W·128)/2¹²"
+                " and W = 786·neurons."
+            ),
+            (
+                "The dimension is a conjecture that meets the printed numbers: the thesis only says"
+                " “a modified estimate”."
+            ),
+            (
+                "Theorem 4.2 gives a dimension about 2¹³ times larger, at which the bound says"
+                " nothing for any of these sizes."
+            ),
         ),
         parts=(_part("784 inputs, no training errors, δ = 0.05", ("neurons", "m"), cells),),
-        numbers={"cells": cells, "dimensions": {str(k): thesis.attenuated_vc_dimension(k) for k in (80, 100, 120)}},
+        numbers={
+            "cells": cells,
+            "dimensions": {str(k): thesis.attenuated_vc_dimension(k) for k in (80, 100, 120)},
+        },
     )
 
 
@@ -69,7 +98,8 @@ def _excess(cells: list[dict[str, Any]]) -> str:
 def _part(title: str, keys: tuple[str, str], cells: list[dict[str, Any]]) -> Part:
     values = list(cells[0])[2:]
     rows = tuple(
-        (*(f"{n:,}" for n in list(cell.values())[:2]), *(f"{cell[value]:.4f}" for value in values)) for cell in cells
+        (*(f"{n:,}" for n in list(cell.values())[:2]), *(f"{cell[value]:.4f}" for value in values))
+        for cell in cells
     )
     return Part(title=title, table=Table(header=(*keys, *values), rows=rows))
 

@@ -1,4 +1,6 @@
-"""What the thesis' AdaBoost experiments gave, in sentences, tables and figures; every word follows from the numbers."""
+"""What the thesis' AdaBoost experiments gave, in sentences, tables and figures; every word
+follows from the numbers.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,10 @@ from surelearn.report.document import Table
 
 SIZE_NAMES = tuple(f"{name}T*" for name in ("¼", "½", "¾", "", "1¼", "1½", "1¾", "2"))
 _POWERS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
-_READ = "Boxes: quartiles and median; whiskers: farthest within 1.5 box lengths; rings: beyond; diamond: mean."
+_READ = (
+    "Boxes: quartiles and median; whiskers: farthest within 1.5 box lengths; rings: beyond;"
+    " diamond: mean."
+)
 
 
 def describe_errors(settings: Settings, found: Mapping[str, Any]) -> Outcome:
@@ -31,21 +36,32 @@ def describe_errors(settings: Settings, found: Mapping[str, Any]) -> Outcome:
             f"At C = {_constant(settings.constant)} {_order(versus)}",
             _constants_sentence(found, relative),
             _largest_sentence(relative),
-            f"Margins choose ¼T* in {_share(main, 'margins', 0)} of problems, SRM without a constant in"
-            f" {_share(main, 'SRM', 0)}.",
-            f"The best size is 2T*, the largest tried, in {_share(main, 'best', SIZES - 1)} of problems.",
+            (
+                f"Margins choose ¼T* in {_share(main, 'margins', 0)} of problems, SRM without a"
+                f" constant in {_share(main, 'SRM', 0)}."
+            ),
+            (
+                f"The best size is 2T*, the largest tried, in {_share(main, 'best', SIZES - 1)} of"
+                " problems."
+            ),
             _moves_sentence(found["readings"]),
         ),
         figures=(
             Figure(
                 kind="boxes",
-                title=f"Error of the chosen size relative to the best, {settings.problems} problems",
+                title=(
+                    f"Error of the chosen size relative to the best, {settings.problems} problems"
+                ),
                 groups={name: tuple(relative[name]) for name in CRITERIA},
                 axis="0: the best of eight sizes, 100: the worst (eq. 5.5)",
                 note=_READ,
             ),
         ),
-        parts=(_summary(found), _readings_part(found["readings"]), _constants_part(found, relative)),
+        parts=(
+            _summary(found),
+            _readings_part(found["readings"]),
+            _constants_part(found, relative),
+        ),
         notes=_notes(found["problems"]),
         numbers=_numbers(found),
     )
@@ -55,19 +71,31 @@ def describe_sizes(settings: Settings, found: Mapping[str, Any]) -> Outcome:
     """Figure 5.3: how often each size is chosen."""
     _, main = found["readings"]["as set"]
     names = ("best", *CRITERIA[:-1])
-    counts = {name: tuple(np.bincount(main["chosen"][name], minlength=SIZES).tolist()) for name in names}
+    counts = {
+        name: tuple(np.bincount(main["chosen"][name], minlength=SIZES).tolist()) for name in names
+    }
     larger = {name: float(np.mean(np.asarray(main["chosen"][name]) > 3)) for name in names}
     return Outcome(
         source="Model-selection thesis, Figure 5.3",
-        headline=f"The best of eight sizes is 2T*, the largest, in {_share(main, 'best', SIZES - 1)} of problems",
+        headline=(
+            f"The best of eight sizes is 2T*, the largest, in {_share(main, 'best', SIZES - 1)} of"
+            " problems"
+        ),
         findings=(
-            f"More stumps than the oracle has are best in {100 * larger['best']:.0f}% of problems;"
-            f" 10-fold CV chooses more in {100 * larger['10-fold CV']:.0f}%, adjusted SRM in"
-            f" {100 * larger['adjusted SRM']:.0f}%.",
-            f"10-fold CV chooses 2T* in {_share(main, '10-fold CV', SIZES - 1)}, adjusted SRM in"
-            f" {_share(main, 'adjusted SRM', SIZES - 1)} of problems, at C = {_constant(settings.constant)}.",
-            f"Margins choose ¼T* in {_share(main, 'margins', 0)} of problems, SRM without a constant in"
-            f" {_share(main, 'SRM', 0)}.",
+            (
+                f"More stumps than the oracle has are best in {100 * larger['best']:.0f}% of"
+                f" problems; 10-fold CV chooses more in {100 * larger['10-fold CV']:.0f}%, adjusted"
+                f" SRM in {100 * larger['adjusted SRM']:.0f}%."
+            ),
+            (
+                f"10-fold CV chooses 2T* in {_share(main, '10-fold CV', SIZES - 1)}, adjusted SRM"
+                f" in {_share(main, 'adjusted SRM', SIZES - 1)} of problems, at C ="
+                f" {_constant(settings.constant)}."
+            ),
+            (
+                f"Margins choose ¼T* in {_share(main, 'margins', 0)} of problems, SRM without a"
+                f" constant in {_share(main, 'SRM', 0)}."
+            ),
             _sizes_move(found["readings"]),
         ),
         figures=(
@@ -85,7 +113,8 @@ def describe_sizes(settings: Settings, found: Mapping[str, Any]) -> Outcome:
             Part(
                 title="Problems in which a size is chosen",
                 table=Table(
-                    header=("", *SIZE_NAMES), rows=tuple((name, *map(str, values)) for name, values in counts.items())
+                    header=("", *SIZE_NAMES),
+                    rows=tuple((name, *map(str, values)) for name, values in counts.items()),
                 ),
             ),
             _largest_part(found["readings"]),
@@ -99,17 +128,27 @@ def describe_sizes(settings: Settings, found: Mapping[str, Any]) -> Outcome:
 
 
 def _order(versus: Mapping[str, float]) -> str:
-    gap = f"{abs(versus['mean']):.1f} points (95%: {_signed(versus['low'])} to {_signed(versus['high'])})"
+    gap = (
+        f"{abs(versus['mean']):.1f} points (95%: {_signed(versus['low'])} to"
+        f" {_signed(versus['high'])})"
+    )
     if versus["high"] < 0:
         return f"adjusted SRM is better than 10-fold CV by {gap}, against the thesis' order."
     if versus["low"] > 0:
         return f"adjusted SRM is worse than 10-fold CV by {gap}, as in the thesis."
-    return f"adjusted SRM and 10-fold CV differ by {gap}, which is no difference at this number of problems."
+    return (
+        f"adjusted SRM and 10-fold CV differ by {gap}, which is no difference at this number of"
+        " problems."
+    )
 
 
 def _constant(constant: float) -> str:
     power = np.log2(constant) if constant > 0 else 0.5
-    return f"2{str(int(power)).translate(_POWERS)}" if power == int(power) and power else f"{constant:g}"
+    return (
+        f"2{str(int(power)).translate(_POWERS)}"
+        if power == int(power) and power
+        else f"{constant:g}"
+    )
 
 
 def _constants_sentence(found: Mapping[str, Any], relative: Mapping[str, Any]) -> str:
@@ -118,8 +157,9 @@ def _constants_sentence(found: Mapping[str, Any], relative: Mapping[str, Any]) -
     better = [_constant(c) for c, gap in gaps.items() if gap["high"] < 0]
     worse = [_constant(c) for c, gap in gaps.items() if gap["low"] > 0]
     return (
-        f"Of the constants tried adjusted SRM is better than 10-fold CV for C in {_listed(better)}, worse for"
-        f" {_listed(worse)}; calibrated on a quarter of the rows it has the mean {np.mean(found['calibrated']):.1f}."
+        f"Of the constants tried adjusted SRM is better than 10-fold CV for C in {_listed(better)},"
+        f" worse for {_listed(worse)}; calibrated on a quarter of the rows it has the mean"
+        f" {np.mean(found['calibrated']):.1f}."
     )
 
 
@@ -129,7 +169,11 @@ def _listed(names: Sequence[str]) -> str:
 
 def _largest_sentence(relative: Mapping[str, Any]) -> str:
     largest = float(np.mean(relative["always the largest"]))
-    beaten = [name for name in CRITERIA[:-1] if difference(relative[name], relative["always the largest"])["low"] > 0]
+    beaten = [
+        name
+        for name in CRITERIA[:-1]
+        if difference(relative[name], relative["always the largest"])["low"] > 0
+    ]
     return (
         f"Always taking the largest size has the mean {largest:.1f} without looking at the data;"
         f" worse than that: {', '.join(beaten) or 'no criterion'}."
@@ -150,20 +194,31 @@ def _sign(gap: Mapping[str, float]) -> str:
 
 def _moves_sentence(readings: Mapping[str, Any]) -> str:
     signs = {name: _sign(_gap(judged)) for name, (_, judged) in readings.items()}
-    moved = [f"{name} ({sign})" for name, sign in signs.items() if sign != signs["as set"] and not name.startswith("as set")]
+    moved = [
+        f"{name} ({sign})"
+        for name, sign in signs.items()
+        if sign != signs["as set"] and not name.startswith("as set")
+    ]
     if not moved:
-        return "Whether adjusted SRM is better or worse than 10-fold CV is the same in every reading tried."
-    return f"Adjusted SRM against 10-fold CV is {signs['as set']} as set, but not with: {'; '.join(moved)}."
+        return (
+            "Whether adjusted SRM is better or worse than 10-fold CV is the same in every reading"
+            " tried."
+        )
+    return (
+        f"Adjusted SRM against 10-fold CV is {signs['as set']} as set, but not with:"
+        f" {'; '.join(moved)}."
+    )
 
 
 def _sizes_move(readings: Mapping[str, Any]) -> str:
     shares = {
-        name: float(np.mean(np.asarray(judged["chosen"]["best"]) == SIZES - 1)) for name, (_, judged) in readings.items()
+        name: float(np.mean(np.asarray(judged["chosen"]["best"]) == SIZES - 1))
+        for name, (_, judged) in readings.items()
     }
     low, high = min(shares, key=shares.__getitem__), max(shares, key=shares.__getitem__)
     return (
-        f"Over all readings tried 2T* is best in {100 * shares[low]:.0f}% ({low}) to {100 * shares[high]:.0f}% ({high})"
-        " of problems."
+        f"Over all readings tried 2T* is best in {100 * shares[low]:.0f}% ({low}) to"
+        f" {100 * shares[high]:.0f}% ({high}) of problems."
     )
 
 
@@ -172,13 +227,24 @@ def _notes(problems: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
     rejected = sum(problem["rejected"] for problem in problems)
     last = [problem["test"][-1] for problem in problems]
     return (
-        f"Oracles: {rejected} votes were rejected for {len(problems)} kept; the larger class has"
-        f" {100 * np.mean(majority):.0f}% of points on average. The largest vote errs on"
-        f" {100 * np.mean(last):.1f}% of new points, a number that the thesis left blank.",
-        "By default thresholds are uniform on [−1, 1]: the thesis does not say, but saw both labels in roughly the same"
-        " proportions without rejecting votes; how many each reading rejects stands in the table.",
-        "SRM takes δ/8 for each of eight sizes, since choosing among them costs a union; the thesis took δ.",
-        "These are measurements on drawn problems; intervals are approximate and not adjusted for how many there are.",
+        (
+            f"Oracles: {rejected} votes were rejected for {len(problems)} kept; the larger class"
+            f" has {100 * np.mean(majority):.0f}% of points on average. The largest vote errs on"
+            f" {100 * np.mean(last):.1f}% of new points, a number that the thesis left blank."
+        ),
+        (
+            "By default thresholds are uniform on [−1, 1]: the thesis does not say, but saw both"
+            " labels in roughly the same proportions without rejecting votes; how many each reading"
+            " rejects stands in the table."
+        ),
+        (
+            "SRM takes δ/8 for each of eight sizes, since choosing among them costs a union; the"
+            " thesis took δ."
+        ),
+        (
+            "These are measurements on drawn problems; intervals are approximate and not adjusted"
+            " for how many there are."
+        ),
     )
 
 
@@ -202,7 +268,9 @@ def _summary(found: Mapping[str, Any]) -> Part:
         against = "" if name == "10-fold CV" else _interval(gap)
         rows.append((name, f"{np.mean(values):.1f}", *(f"{q:.1f}" for q in quartiles), against))
     header = ("criterion", "mean", "quartile", "median", "quartile", "less 10-fold CV (95%)")
-    return Part(title="Relative error of each criterion", table=Table(header=header, rows=tuple(rows)))
+    return Part(
+        title="Relative error of each criterion", table=Table(header=header, rows=tuple(rows))
+    )
 
 
 def _readings_part(readings: Mapping[str, Any]) -> Part:
@@ -221,21 +289,37 @@ def _readings_part(readings: Mapping[str, Any]) -> Part:
         )
     return Part(
         title="How the means move with what the thesis leaves open",
-        note="One setting differs at a time; readings that need other oracles are tried on fewer problems.",
+        note=(
+            "One setting differs at a time; readings that need other oracles are tried on fewer"
+            " problems."
+        ),
         table=Table(
-            header=("reading", "problems", "votes rejected", *CRITERIA, "adjusted SRM less CV (95%)"), rows=tuple(rows)
+            header=(
+                "reading",
+                "problems",
+                "votes rejected",
+                *CRITERIA,
+                "adjusted SRM less CV (95%)",
+            ),
+            rows=tuple(rows),
         ),
     )
 
 
 def _constants_part(found: Mapping[str, Any], relative: Mapping[str, Any]) -> Part:
     rows = []
-    for name, values in [*((_constant(c), v) for c, v in found["constants"].items()), ("calibrated", found["calibrated"])]:
+    for name, values in [
+        *((_constant(c), v) for c, v in found["constants"].items()),
+        ("calibrated", found["calibrated"]),
+    ]:
         gap = difference(values, relative["10-fold CV"])
         rows.append((name, f"{np.mean(values):.1f}", _interval(gap)))
     return Part(
         title="Adjusted SRM at other constants",
-        note="Calibrated: C chosen on a held-out quarter of each problem's 600 points; the thesis chose one C for all.",
+        note=(
+            "Calibrated: C chosen on a held-out quarter of each problem's 600 points; the thesis"
+            " chose one C for all."
+        ),
         table=Table(header=("C", "mean", "less 10-fold CV (95%)"), rows=tuple(rows)),
     )
 
@@ -254,9 +338,19 @@ def _largest_part(readings: Mapping[str, Any]) -> Part:
     )
     return Part(
         title="How this moves with what the thesis leaves open",
-        note="One setting differs at a time; readings that need other oracles are tried on fewer problems.",
+        note=(
+            "One setting differs at a time; readings that need other oracles are tried on fewer"
+            " problems."
+        ),
         table=Table(
-            header=("reading", "problems", "votes rejected", *(f"{name}: 2T*" for name in names), "margins: ¼T*"), rows=rows
+            header=(
+                "reading",
+                "problems",
+                "votes rejected",
+                *(f"{name}: 2T*" for name in names),
+                "margins: ¼T*",
+            ),
+            rows=rows,
         ),
     )
 
@@ -264,7 +358,10 @@ def _largest_part(readings: Mapping[str, Any]) -> Part:
 def _numbers(found: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "problems": found["problems"],
-        "readings": {name: {"problems": count, **judged} for name, (count, judged) in found["readings"].items()},
+        "readings": {
+            name: {"problems": count, **judged}
+            for name, (count, judged) in found["readings"].items()
+        },
         "constants": {_constant(c): values for c, values in found["constants"].items()},
         "calibrated": found["calibrated"],
     }

@@ -1,7 +1,7 @@
 """scikit-learn models in skops' format, whose types must all be on a fixed list.
 
-skops names types by their modules. Those of surelearn are named by their keys in what is written, ``surelearn.ridge/1``, and
-by the modules where they live today in what skops reads.
+skops names types by their modules. Those of surelearn are named by their keys in what is written,
+``surelearn.ridge/1``, and by the modules where they live today in what skops reads.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ def encode_archive(model: Any, trusted: Sequence[str]) -> bytes:
         raise ValueError(f"the model cannot be saved without pickle: {first_line(error)}") from None
     if untrusted:
         raise ValueError(
-            f"the model holds {untrusted[0]}, which is not on the list of types that are loaded: pass trusted=[...] to "
-            "surelearn.save and surelearn.load if you vouch for it"
+            f"the model holds {untrusted[0]}, which is not on the list of types that are loaded:"
+            " pass trusted=[...] to surelearn.save and surelearn.load if you vouch for it"
         )
     return content
 
@@ -48,13 +48,16 @@ def _untrusted(content: bytes, trusted: Sequence[str]) -> list[str]:
 
 
 def _with_keys(content: bytes) -> tuple[bytes, set[str]]:
-    """An archive as skops writes it with keys in the place of surelearn's modules, and the names that then stand in it."""
+    """An archive as skops writes it with keys in the place of surelearn's modules, and the
+    names that then stand in it.
+    """
     keys = {path_of(cls): f"surelearn.{key}" for key, cls in known_classes().items()}
     return _renamed(content, _schema(content), keys)
 
 
 def _with_modules(content: bytes, schema: Any) -> tuple[bytes, set[str]]:
-    """An archive as skops reads it: keys, and the modules that earlier versions wrote, give way to today's modules.
+    """An archive as skops reads it: keys, and the modules that earlier versions wrote, give way to
+    today's modules.
 
     What is neither keeps its name, and is refused as any other type that is not on the list.
     """
@@ -67,7 +70,9 @@ def _with_modules(content: bytes, schema: Any) -> tuple[bytes, set[str]]:
 
 
 def _renamed(content: bytes, schema: Any, names: Mapping[str, str]) -> tuple[bytes, set[str]]:
-    """An archive, and its schema in place, with other names of types; and those of them that now stand in it."""
+    """An archive, and its schema in place, with other names of types; and those of them that
+    now stand in it.
+    """
     given = set()
     for node in _nodes(schema):
         if (name := names.get(_name(node))) is not None:
@@ -78,7 +83,9 @@ def _renamed(content: bytes, schema: Any, names: Mapping[str, str]) -> tuple[byt
     buffer = io.BytesIO()
     with zipfile.ZipFile(io.BytesIO(content)) as source, zipfile.ZipFile(buffer, "w") as into:
         for entry in dict.fromkeys(source.namelist()):
-            into.writestr(entry, json.dumps(schema) if entry == "schema.json" else source.read(entry))
+            into.writestr(
+                entry, json.dumps(schema) if entry == "schema.json" else source.read(entry)
+            )
     return buffer.getvalue(), given
 
 
@@ -101,7 +108,8 @@ def _nodes(schema: Any) -> list[Any]:
 
 
 def _check_expansion(schema: Any) -> None:
-    """Refuse parts that share parts that share parts …: few as they are written, they are many to whoever walks through.
+    """Refuse parts that share parts that share parts …: few as they are written, they are many to
+    whoever walks through.
 
     skops takes the first part of a number for all of this number; here the largest counts.
     """
@@ -133,18 +141,28 @@ def _misused(schema: Any, ours: set[str]) -> list[str]:
     nodes, ways = _nodes(schema), {**TRUSTED, **dict.fromkeys(ours, OURS)}
     numbers = Counter(node.get("__id__") for node in nodes)
     named = [(_name(node), node) for node in nodes]
-    return [name for name, node in named if name in ways and not _as_written(node, *ways[name], numbers)]
+    return [
+        name for name, node in named if name in ways and not _as_written(node, *ways[name], numbers)
+    ]
 
 
-def _as_written(node: Mapping[str, Any], loader: str, length: int | None, numbers: Mapping[Any, int]) -> bool:
+def _as_written(
+    node: Mapping[str, Any], loader: str, length: int | None, numbers: Mapping[Any, int]
+) -> bool:
     if node["__loader__"] != loader or length is None:
         return node["__loader__"] == loader
     state = node["content"]  # skops takes the first part of a number for all of this number
-    return state["__loader__"] == "TupleNode" and len(state["content"]) == length and numbers[state["__id__"]] == 1
+    return (
+        state["__loader__"] == "TupleNode"
+        and len(state["content"]) == length
+        and numbers[state["__id__"]] == 1
+    )
 
 
 def decode_archive(file: Path, content: bytes, trusted: Sequence[str]) -> Any:
-    """The model in an archive, of which nothing is made unless every type is trusted and as skops writes it."""
+    """The model in an archive, of which nothing is made unless every type is trusted and as
+    skops writes it.
+    """
     import skops.io
 
     try:
@@ -157,10 +175,13 @@ def decode_archive(file: Path, content: bytes, trusted: Sequence[str]) -> Any:
         raise ValueError(f"{file} is {what(content)} as a model ({first_line(error)})") from None
     if untrusted:
         raise ValueError(
-            f"{file} holds {shown(untrusted[0])}, which is not on the list of types that are loaded: nothing was"
+            f"{file} holds {shown(untrusted[0])}, which is not on the list of types that are"
+            " loaded: nothing was"
         )
     if misused:
-        raise ValueError(f"{file} holds {misused[0]} in another way than it was written: nothing was loaded")
+        raise ValueError(
+            f"{file} holds {misused[0]} in another way than it was written: nothing was loaded"
+        )
     try:
         return skops.io.loads(content, trusted=[*TRUSTED, *ours, *trusted])
     except Exception as error:

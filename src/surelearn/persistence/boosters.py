@@ -1,7 +1,9 @@
-"""LightGBM's, XGBoost's and CatBoost's models in their own formats: model text, JSON and cbm, with plain data beside them.
+"""LightGBM's, XGBoost's and CatBoost's models in their own formats: model text, JSON and cbm, with
+plain data beside them.
 
-Their libraries read these formats in compiled code that believes them, so each is checked first. A model comes back as the
-class of a fixed list with the attributes that it had; no method that a file names is called.
+Their libraries read these formats in compiled code that believes them, so each is checked first. A
+model comes back as the class of a fixed list with the attributes that it had; no method that a file
+names is called.
 """
 
 from __future__ import annotations
@@ -29,7 +31,9 @@ _MOST_JOBS = 1024
 
 @dataclass(frozen=True)
 class Native:
-    """What is kept of a booster: its content in the library's own format, None where it has none, and its attributes."""
+    """What is kept of a booster: its content in the library's own format, None where it has
+    none, and its attributes.
+    """
 
     kind: str
     content: bytes | None
@@ -37,7 +41,9 @@ class Native:
 
 
 def kind_of(value: Any) -> str | None:
-    """The name of exactly this class on the list; None for others, and for classes derived from it."""
+    """The name of exactly this class on the list; None for others, and for classes derived from
+    it.
+    """
     made = type(value)
     library = made.__module__.partition(".")[0]
     name = f"{library}.{made.__name__}"
@@ -59,7 +65,8 @@ def take_apart(value: Any) -> Native:
         return Native(kind, bytes(value.save_raw("json")), state)
     if kind.startswith("catboost."):
         state = value.__getstate__()
-        for name in ("__model", "_test_evals"):  # the answers on the rows that stopped it are not the model's
+        # the answers on the rows that stopped it are not the model's
+        for name in ("__model", "_test_evals"):
             state.pop(name, None)
         found = {"state": state, "columns": getattr(value, "_n_features_in", None)}
         return Native(kind, canonical_cbm(value) if value.is_fitted() else None, found)
@@ -121,4 +128,7 @@ def _content(native: Native) -> bytes:
     return native.content
 
 
-_BY_KIND: dict[str, Callable[[Any, Native], Any]] = {"lightgbm.Booster": _lightgbm, "xgboost.Booster": _xgboost}
+_BY_KIND: dict[str, Callable[[Any, Native], Any]] = {
+    "lightgbm.Booster": _lightgbm,
+    "xgboost.Booster": _xgboost,
+}

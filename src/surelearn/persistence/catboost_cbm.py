@@ -1,6 +1,7 @@
 """CatBoost's binary form, tried out in a process of its own before CatBoost reads it in this one.
 
-Nothing but CatBoost reads it: its own checks find most damage, and what they do not find ends the other process.
+Nothing but CatBoost reads it: its own checks find most damage, and what they do not find ends the
+other process.
 """
 
 from __future__ import annotations
@@ -41,5 +42,8 @@ def check_cbm(content: bytes) -> None:
             check=False,
         )
     if tried.returncode != 0:
-        last = (tried.stderr.decode(errors="replace").strip().splitlines() or ["it ended the process that tried it"])[-1]
+        last = (
+            tried.stderr.decode(errors="replace").strip().splitlines()
+            or ["it ended the process that tried it"]
+        )[-1]
         raise ValueError(f"CatBoost does not read it: {last}")

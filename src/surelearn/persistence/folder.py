@@ -1,4 +1,6 @@
-"""A folder of texts and a model that is written as a whole: an interrupted run leaves no half file."""
+"""A folder of texts and a model that is written as a whole: an interrupted run leaves no half
+file.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,11 @@ from surelearn.persistence.models import save
 
 
 def write_folder(
-    folder: str | Path, texts: Mapping[str, str], model: Any, kept: Mapping[str, Any], names: Mapping[str, str]
+    folder: str | Path,
+    texts: Mapping[str, str],
+    model: Any,
+    kept: Mapping[str, Any],
+    names: Mapping[str, str],
 ) -> dict[str, str]:
     """Write texts and a model beside the folder, then rename them into it.
 
@@ -23,14 +29,17 @@ def write_folder(
     folder : made if it does not exist
     texts : by the names of their files
     model, kept : what `save` is given, for the folder's ``model``
-    names : what is called how in the folder; what an earlier run left under one of these names is removed
+    names : what is called how in the folder; what an earlier run left under one of these names is
+        removed
 
     Returns
     -------
-    where what is, or why it is not: a model may have parts that cannot be kept, and the texts stand without it
+    where what is, or why it is not: a model may have parts that cannot be kept, and the texts stand
+    without it
     """
     place = absolute(folder)
-    beside = place.with_name(f".{place.name}.part")  # one name: what a killed run left is taken away by the next one
+    # one name: what a killed run left is taken away by the next one
+    beside = place.with_name(f".{place.name}.part")
     made = not place.exists()
     try:
         shutil.rmtree(beside, ignore_errors=True)

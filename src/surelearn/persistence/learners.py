@@ -1,7 +1,7 @@
 """surelearn's own learners, torch modules and boosters, as arrays (safetensors) and JSON.
 
-A learner is made again by the class with its key, a scikit-learn model inside it as everywhere (`persistence.archives`), a
-booster from its library's own format (`persistence.boosters`).
+A learner is made again by the class with its key, a scikit-learn model inside it as everywhere
+(`persistence.archives`), a booster from its library's own format (`persistence.boosters`).
 """
 
 from __future__ import annotations
@@ -21,22 +21,31 @@ from surelearn.keys import EARLIER, find_class, key_of, path_of
 from surelearn.lacking import Lacking
 from surelearn.persistence.archives import decode_archive, encode_archive
 from surelearn.persistence.boosters import Native, kind_of, put_together, take_apart
-from surelearn.persistence.modules import ModuleMismatchError, decode_module, encode_module, is_module
+from surelearn.persistence.modules import (
+    ModuleMismatchError,
+    decode_module,
+    encode_module,
+    is_module,
+)
 from surelearn.persistence.words import first_line, shown
 from surelearn.subject import state_of
 from surelearn.unpacking import check_size
 
 LONGEST_HEADER = 16 * 2**20  # bytes of names and shapes of arrays
-# scikit-learn's models around others, which are taken apart where skops does not keep what is inside
+# scikit-learn's models around others, which are taken apart where skops does not keep what is
+# inside
 AROUND = {
-    "sklearn.compose._target.TransformedTargetRegressor": "sklearn.compose:TransformedTargetRegressor",
+    "sklearn.compose._target.TransformedTargetRegressor": (
+        "sklearn.compose:TransformedTargetRegressor"
+    ),
     "sklearn.frozen._frozen.FrozenEstimator": "sklearn.frozen:FrozenEstimator",
     "sklearn.model_selection._classification_threshold.FixedThresholdClassifier": (
         "sklearn.model_selection:FixedThresholdClassifier"
     ),
     "sklearn.pipeline.Pipeline": "sklearn.pipeline:Pipeline",
 }
-_NEEDS = {"torch": "torch", "lightgbm": "boosters", "xgboost": "boosters", "catboost": "boosters"}  # extra
+# extra
+_NEEDS = {"torch": "torch", "lightgbm": "boosters", "xgboost": "boosters", "catboost": "boosters"}
 
 
 class _RefusedPartError(ValueError):
@@ -60,7 +69,9 @@ class Encoded:
 
 
 def is_taken_apart(model: Any) -> bool:
-    """Whether it is kept as arrays and JSON: learners of ours, torch modules, boosters, and what holds one of these two."""
+    """Whether it is kept as arrays and JSON: learners of ours, torch modules, boosters, and
+    what holds one of these two.
+    """
     return key_of(type(model)) is not None or _is_foreign(model) or _is_around_foreign(model)
 
 
@@ -69,14 +80,22 @@ def encode_learner(model: Any, trusted: Sequence[str] = ()) -> Encoded:
     from safetensors.numpy import save as to_bytes
 
     writing = _Writing(trusted)
-    parameters = writing.encode(model, "model") if key_of(type(model)) is None else writing.state(model)
+    parameters = (
+        writing.encode(model, "model") if key_of(type(model)) is None else writing.state(model)
+    )
     return Encoded(parameters, to_bytes(writing.arrays), writing.foreign)
 
 
 def decode_learner(
-    path: Path, manifest: Mapping[str, Any], content: bytes, into: Any = None, trusted: Sequence[str] = ()
+    path: Path,
+    manifest: Mapping[str, Any],
+    content: bytes,
+    into: Any = None,
+    trusted: Sequence[str] = (),
 ) -> Any:
-    """The model that `encode_learner` took apart; a module whose layers are not known is ``into`` with its weights."""
+    """The model that `encode_learner` took apart; a module whose layers are not known is
+    ``into`` with its weights.
+    """
     from safetensors.numpy import load as from_bytes
 
     name: str = manifest["class"]
@@ -108,7 +127,9 @@ _WHOLE = ({"module"}, {"pipeline"}, {"around", "state"}, {"booster", "content", 
 
 
 def libraries_of(parameters: Any, *, whole: bool) -> set[str]:
-    """The libraries beside scikit-learn that a model's parameters, as they were encoded, need (``whole``: a model's)."""
+    """The libraries beside scikit-learn that a model's parameters, as they were encoded, need
+    (``whole``: a model's).
+    """
     if not isinstance(parameters, dict):
         return set()
     return set().union(*map(_libraries, [parameters] if whole else parameters.values()))
@@ -136,7 +157,9 @@ def _is_foreign(value: Any) -> bool:
 
 
 def _is_around_foreign(value: Any) -> bool:
-    """Whether it is a model of scikit-learn around others, with a torch module or a booster somewhere inside."""
+    """Whether it is a model of scikit-learn around others, with a torch module or a booster
+    somewhere inside.
+    """
     return path_of(type(value)) in AROUND and _holds_foreign(value, set())
 
 
@@ -155,9 +178,15 @@ def _check_installed(path: Path, libraries: set[str]) -> None:
         try:
             importlib.import_module(library)
         except ModuleNotFoundError:
-            what = "a torch module, which needs PyTorch" if library == "torch" else f"a model that needs {library}"
+            what = (
+                "a torch module, which needs PyTorch"
+                if library == "torch"
+                else f"a model that needs {library}"
+            )
             extra = _NEEDS[library]
-            raise ModuleNotFoundError(f"{path} holds {what}: pip install 'surelearn[{extra}]'", name=library) from None
+            raise ModuleNotFoundError(
+                f"{path} holds {what}: pip install 'surelearn[{extra}]'", name=library
+            ) from None
 
 
 class _Writing:
@@ -175,18 +204,30 @@ class _Writing:
         return {name: self.encode(part, name) for name, part in values.items()}
 
     def encode(self, value: Any, name: str) -> Any:
-        """Plain data that `_Reading.decode` makes the value of; ``name`` is the attribute it belongs to."""
+        """Plain data that `_Reading.decode` makes the value of; ``name`` is the attribute it
+        belongs to.
+        """
         kind = type(value)  # a subclass would come back as its base
         if value is None or kind in (bool, int, str):
             return value
         if kind is float:
             return value if math.isfinite(value) else {"number": repr(value)}
-        if issubclass(kind, np.generic) and not isinstance(value.item(), np.generic):  # a long double has no other form
+        # a long double has no other form
+        if issubclass(kind, np.generic) and not isinstance(value.item(), np.generic):
             return {"scalar": self.encode(value.item(), name), "type": value.dtype.str}
-        if kind is np.ndarray and value.dtype.kind in "biuf" and value.dtype.itemsize <= 8 and value.dtype.isnative:
+        if (
+            kind is np.ndarray
+            and value.dtype.kind in "biuf"
+            and value.dtype.itemsize <= 8
+            and value.dtype.isnative
+        ):
             return {"array": self._keep(value, name)}
         if kind is np.ndarray and all(isinstance(item, str) for item in value.ravel().tolist()):
-            return {"words": value.ravel().tolist(), "shape": list(value.shape), "type": value.dtype.str}
+            return {
+                "words": value.ravel().tolist(),
+                "shape": list(value.shape),
+                "type": value.dtype.str,
+            }
         if kind in (list, tuple):
             return {kind.__name__: [self.encode(item, name) for item in value]}
         if kind is dict and all(type(key) is str for key in value):
@@ -194,7 +235,12 @@ class _Writing:
         if kind is dict and all(type(key) is int for key in value):
             return {"pairs": [[key, self.encode(item, name)] for key, item in value.items()]}
         if (named := _mapping_name(value)) is not None:
-            return {"items": [[self.encode(key, name), self.encode(item, name)] for key, item in value.items()], "of": named}
+            return {
+                "items": [
+                    [self.encode(key, name), self.encode(item, name)] for key, item in value.items()
+                ],
+                "of": named,
+            }
         if kind is Certificate:
             return {"certificate": value.to_dict()}
         return self._part(value, name)
@@ -217,17 +263,25 @@ class _Writing:
             return {"object": key, "state": self.state(value)}
         if kind_of(value) is not None:
             native = take_apart(value)
-            kept = native.content and self._keep(np.frombuffer(native.content, dtype=np.uint8), name)
+            kept = native.content and self._keep(
+                np.frombuffer(native.content, dtype=np.uint8), name
+            )
             state = {part: self.encode(item, part) for part, item in native.state.items()}
             return {"booster": native.kind, "content": kept, "state": state}
         if _is_around_foreign(value):
             place = AROUND[path_of(type(value))]
             state = self.state(value)
-            return {"pipeline": state} if place == "sklearn.pipeline:Pipeline" else {"around": place, "state": state}
+            return (
+                {"pipeline": state}
+                if place == "sklearn.pipeline:Pipeline"
+                else {"around": place, "state": state}
+            )
         if hasattr(value, "get_params") and not isinstance(value, type):
             archive = np.frombuffer(encode_archive(value, self._trusted), dtype=np.uint8)
             return {"archive": self._keep(archive, name)}
-        raise ValueError(f"the model's {name} is a {type(value).__name__}, which cannot be saved without pickle")
+        raise ValueError(
+            f"the model's {name} is a {type(value).__name__}, which cannot be saved without pickle"
+        )
 
 
 def _mapping_name(value: Any) -> str | None:
@@ -236,7 +290,11 @@ def _mapping_name(value: Any) -> str | None:
         return "ordered"
     if type(value) is defaultdict and value.default_factory is OrderedDict:
         return "default ordered"
-    return "dict" if type(value) is dict and all(isinstance(key, np.generic) for key in value) else None
+    return (
+        "dict"
+        if type(value) is dict and all(isinstance(key, np.generic) for key in value)
+        else None
+    )
 
 
 def _is_kernel(value: Any) -> bool:
@@ -247,7 +305,9 @@ def _is_kernel(value: Any) -> bool:
 
 @dataclass(frozen=True)
 class _Reading:
-    """Makes a model again of plain data and arrays, given a module where one is not made of layers of the list."""
+    """Makes a model again of plain data and arrays, given a module where one is not made of
+    layers of the list.
+    """
 
     path: Path
     arrays: Mapping[str, Any]
@@ -268,7 +328,8 @@ class _Reading:
         if kind == "array":
             return self.arrays[value["array"]]
         if kind == "scalar":
-            if (dtype := np.dtype(value["type"])).kind not in "biufUO":  # np.void(n) would make n bytes
+            # np.void(n) would make n bytes
+            if (dtype := np.dtype(value["type"])).kind not in "biufUO":
                 raise ValueError(f"no number is of type {dtype}")
             return dtype.type(self.decode(value["scalar"]))
         if kind == "number":
@@ -310,7 +371,9 @@ class _Reading:
             return self.made(Pipeline, value["pipeline"])
         if kind == "around":
             if value["around"] not in AROUND.values():
-                raise ValueError(f"{value['around']!r:.60} is no model around others that is made again")
+                raise ValueError(
+                    f"{value['around']!r:.60} is no model around others that is made again"
+                )
             module, _, name = value["around"].partition(":")
             return self.made(getattr(importlib.import_module(module), name), value["state"])
         if kind == "booster":
@@ -319,7 +382,9 @@ class _Reading:
             return put_together(Native(value["booster"], kept, state))
         if kind == "archive":
             try:
-                return decode_archive(self.path, self.arrays[value["archive"]].tobytes(), self.trusted)
+                return decode_archive(
+                    self.path, self.arrays[value["archive"]].tobytes(), self.trusted
+                )
             except ValueError as error:
                 raise _RefusedPartError(str(error)) from None
         raise ValueError(f"unknown kind of value {kind!r}")

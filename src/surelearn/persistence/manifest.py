@@ -22,18 +22,25 @@ from surelearn.version import __version__
 FORMAT = "surelearn-model"
 VERSION = 2  # 1 named classes of surelearn by their modules
 MANIFEST = "manifest.json"
-LIBRARIES = frozenset(("torch", "lightgbm", "xgboost", "catboost"))  # those of which a model may hold something
+# those of which a model may hold something
+LIBRARIES = frozenset(("torch", "lightgbm", "xgboost", "catboost"))
 _VERSIONS_OF = ("numpy", "scikit-learn", "skops", "safetensors")
 _DATA = r"model-[0-9a-f]{16}\.(skops|safetensors)"
 _DATA_FILE = re.compile(_DATA)
-_LEFT_BEHIND = re.compile(rf"{_DATA}|\.({_DATA}|{re.escape(MANIFEST)})\.\d+\.part")  # by an earlier save, or a killed one
+# by an earlier save, or a killed one
+_LEFT_BEHIND = re.compile(rf"{_DATA}|\.({_DATA}|{re.escape(MANIFEST)})\.\d+\.part")
 
 
 def check_folder(path: Path) -> list[Path]:
     """The folders that were made, the innermost first; one that holds something else is refused."""
     if path.exists() and not path.is_dir():
         raise ValueError(f"{path} is a file: name a folder for the model")
-    if path.is_dir() and any(path.iterdir()) and not left_behind(path) and not names_in_manifest(path, FORMAT):
+    if (
+        path.is_dir()
+        and any(path.iterdir())
+        and not left_behind(path)
+        and not names_in_manifest(path, FORMAT)
+    ):
         raise ValueError(f"{path} holds other files: name a folder of its own for the model")
     made = [folder for folder in (path, *path.parents) if not folder.exists()]
     path.mkdir(parents=True, exist_ok=True)
@@ -51,7 +58,9 @@ def names_in_manifest(path: Path, text: str) -> bool:
 
 
 def tidy(path: Path, name: str, made: Sequence[Path]) -> None:
-    """After a save that failed: no data that the manifest does not name, no folder that was not there."""
+    """After a save that failed: no data that the manifest does not name, no folder that was not
+    there.
+    """
     if not names_in_manifest(path, name):  # an interrupt may come when all is written
         (path / name).unlink(missing_ok=True)
     with suppress(OSError):  # one that is not empty
@@ -62,14 +71,17 @@ def tidy(path: Path, name: str, made: Sequence[Path]) -> None:
 def read_manifest(path: Path) -> dict[str, Any]:
     """The manifest, complete and as it was written; else one sentence that says what is wrong."""
     if path.is_file():
-        raise ValueError(f"{path} is {what_file(path)}: a folder written by surelearn.save is needed")
+        raise ValueError(
+            f"{path} is {what_file(path)}: a folder written by surelearn.save is needed"
+        )
     if not path.is_dir():
         raise ValueError(f"{path} does not exist: name a folder written by surelearn.save")
     try:
         content = files.read(path / MANIFEST, most=MOST_BYTES)
     except OSError:
         raise ValueError(
-            f"{path} has no {MANIFEST} that can be read: it is not a folder written by surelearn.save"
+            f"{path} has no {MANIFEST} that can be read: it is not a folder written by"
+            " surelearn.save"
         ) from None
     try:
         manifest = parse_json(content, str(path / MANIFEST))
@@ -86,12 +98,26 @@ def read_manifest(path: Path) -> dict[str, Any]:
     except (ValueError, RecursionError):  # NaN, or nested too deeply
         intact = False
     if not intact:
-        raise ValueError(f"{path / MANIFEST} was changed after it was written: its hash is not that of its content")
-    needed = ("class", "parameters", "fingerprint", "versions", "files", "columns", "reference", "certificate")
+        raise ValueError(
+            f"{path / MANIFEST} was changed after it was written: its hash is not that of its"
+            " content"
+        )
+    needed = (
+        "class",
+        "parameters",
+        "fingerprint",
+        "versions",
+        "files",
+        "columns",
+        "reference",
+        "certificate",
+    )
     if missing := [name for name in needed if name not in manifest]:
         raise ValueError(f"{path / MANIFEST} is incomplete: it has no {missing[0]!r}")
     if not isinstance(manifest["class"], str) or not isinstance(manifest["versions"], dict):
-        raise ValueError(f"{path / MANIFEST} is damaged: class must be a name, and versions must be named")
+        raise ValueError(
+            f"{path / MANIFEST} is damaged: class must be a name, and versions must be named"
+        )
     return manifest
 
 
@@ -113,14 +139,18 @@ def read_data(path: Path, manifest: Mapping[str, Any]) -> tuple[str, bytes]:
 
 
 def versions(libraries: Collection[str] = ()) -> dict[str, str | None]:
-    """Of this surelearn, Python and the libraries that a saved model depends on, with the ``libraries`` that it holds."""
+    """Of this surelearn, Python and the libraries that a saved model depends on, with the
+    ``libraries`` that it holds.
+    """
     found = {name: importlib.metadata.version(name) for name in _VERSIONS_OF}
     found |= {name: _version_of(name) for name in sorted(libraries)}
     return {"surelearn": __version__, "python": platform.python_version(), **found}
 
 
 def _version_of(library: str) -> str | None:
-    """As the module says, whatever package it came in (xgboost or xgboost-cpu); None where it is not installed."""
+    """As the module says, whatever package it came in (xgboost or xgboost-cpu); None where it
+    is not installed.
+    """
     try:
         return str(importlib.import_module(library).__version__)
     except ModuleNotFoundError:

@@ -1,4 +1,6 @@
-"""Torch modules as data: layers from a closed list with their settings, and arrays; other modules are given again."""
+"""Torch modules as data: layers from a closed list with their settings, and arrays; other
+modules are given again.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,8 @@ _POOL = ("kernel_size", "stride", "padding", "ceil_mode")
 _CONVOLUTION = (
     "in_channels", "out_channels", "kernel_size", "stride", "padding", "dilation", "groups", "padding_mode", "bias",
 )  # fmt: skip
-# Layers of torch.nn that are made again, with the settings they are made from; making one runs nothing that a file says.
+# Layers of torch.nn that are made again, with the settings they are made from; making one runs
+# nothing that a file says.
 LAYERS: dict[str, tuple[str, ...]] = {
     "AdaptiveAvgPool2d": ("output_size",),
     "AvgPool1d": (*_POOL, "count_include_pad"),
@@ -50,17 +53,24 @@ class ModuleMismatchError(ValueError):
 
 def is_module(value: Any) -> bool:
     """Whether it is a torch module, without importing torch."""
-    return any(f"{kind.__module__}.{kind.__qualname__}" == "torch.nn.modules.module.Module" for kind in type(value).__mro__)
+    return any(
+        f"{kind.__module__}.{kind.__qualname__}" == "torch.nn.modules.module.Module"
+        for kind in type(value).__mro__
+    )
 
 
 def encode_module(module: Any) -> dict[str, Any]:
-    """Layers (None where not all are on the list), weights as arrays, which of them are frozen, which parts evaluate."""
+    """Layers (None where not all are on the list), weights as arrays, which of them are frozen,
+    which parts evaluate.
+    """
     made: dict[str, Any] = {
         "layers": _described(module),
         "class": _class_of(module),
         "weights": {name: _array(name, value) for name, value in module.state_dict().items()},
         "frozen": [name for name, value in module.named_parameters() if not value.requires_grad],
-        "evaluates": [name for name, part in module.named_modules(remove_duplicate=False) if not part.training],
+        "evaluates": [
+            name for name, part in module.named_modules(remove_duplicate=False) if not part.training
+        ],
     }
     if made["layers"] is not None and not _comes_back(made, module):
         made["layers"] = None
@@ -72,12 +82,15 @@ def _array(name: str, value: Any) -> Any:
         return value.detach().cpu().numpy().copy()
     except TypeError:  # numbers that NumPy has not
         raise ValueError(
-            f"the module's {name} is of {value.dtype}, which cannot be saved: convert the module first, with .float()"
+            f"the module's {name} is of {value.dtype}, which cannot be saved: convert the module"
+            " first, with .float()"
         ) from None
 
 
 def _comes_back(made: Mapping[str, Any], module: Any) -> bool:
-    """Whether the layers say all there is: not where a user gave one an attribute, or torch makes it in another way now."""
+    """Whether the layers say all there is: not where a user gave one an attribute, or torch
+    makes it in another way now.
+    """
     try:
         return fingerprint_model(decode_module(made, None)) == fingerprint_model(module) != UNHASHED
     except Exception:  # whatever torch says of settings it reads but does not take
@@ -85,15 +98,19 @@ def _comes_back(made: Mapping[str, Any], module: Any) -> bool:
 
 
 def decode_module(made: Mapping[str, Any], into: Any) -> Any:
-    """The module that `encode_module` took apart; a copy of ``into`` with the weights, where its layers are not known."""
+    """The module that `encode_module` took apart; a copy of ``into`` with the weights, where
+    its layers are not known.
+    """
     import torch
 
     if into is None and made["layers"] is None:
         raise ModuleMismatchError(
-            f"the layers of its {made['class']} are not on the list: pass into= with a module made like it"
+            f"the layers of its {made['class']} are not on the list: pass into= with a module made"
+            " like it"
         )
     if into is None:
-        with torch.device("meta"):  # nothing is drawn or kept until the weights, which are there, take their place
+        # nothing is drawn or kept until the weights, which are there, take their place
+        with torch.device("meta"):
             module = _made(made["layers"])
     elif not is_module(into):
         raise ModuleMismatchError(f"into= must be a torch module, not a {type(into).__name__}")
@@ -114,15 +131,21 @@ def decode_module(made: Mapping[str, Any], into: Any) -> Any:
 def _check_shapes(module: Any, weights: Mapping[str, Any]) -> None:
     needed = module.state_dict()
     if others := sorted(set(needed) ^ set(weights)):
-        raise ModuleMismatchError(f"the module has other weights than were saved: {others[0]} is in one of the two only")
+        raise ModuleMismatchError(
+            f"the module has other weights than were saved: {others[0]} is in one of the two only"
+        )
     for name, value in needed.items():
         if value.shape != weights[name].shape:
             shapes = f"{tuple(weights[name].shape)} was saved, the module has {tuple(value.shape)}"
-            raise ModuleMismatchError(f"the module has other weights than were saved: of {name}, {shapes}")
+            raise ModuleMismatchError(
+                f"the module has other weights than were saved: of {name}, {shapes}"
+            )
 
 
 def _described(module: Any) -> Any:
-    """Name, settings and parts of a layer; None where one is not of the list, or weights are used twice."""
+    """Name, settings and parts of a layer; None where one is not of the list, or weights are
+    used twice.
+    """
     from torch import nn
 
     kinds = {type(part) for part in module.modules()}
@@ -136,7 +159,11 @@ def _layer(module: Any) -> dict[str, Any]:
     settings = {key: getattr(module, key) for key in LAYERS[name]}
     if "bias" in settings:
         settings["bias"] = settings["bias"] is not None
-    return {"layer": name, "settings": settings, "parts": {key: _layer(part) for key, part in module._modules.items()}}
+    return {
+        "layer": name,
+        "settings": settings,
+        "parts": {key: _layer(part) for key, part in module._modules.items()},
+    }
 
 
 def _made(described: Mapping[str, Any]) -> Any:

@@ -1,9 +1,13 @@
-"""Which types a saved model may hold, beside classes of surelearn that have a key (`surelearn.keys`)."""
+"""Which types a saved model may hold, beside classes of surelearn that have a key
+(`surelearn.keys`).
+"""
 
 from __future__ import annotations
 
-# Types beyond skops' own list that the default candidates are made of; making one runs nothing that a file says. Each with
-# the one way in which skops writes it, and the length of its state where compiled code takes that for granted.
+# Types beyond skops' own list that the default candidates are made of; making one runs nothing that
+# a file says. Each with
+# the one way in which skops writes it, and the length of its state where compiled code takes that
+# for granted.
 TRUSTED: dict[str, tuple[str, int | None]] = {
     "numpy.dtype": ("DTypeNode", None),
     "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor": ("ObjectNode", None),
@@ -12,4 +16,5 @@ TRUSTED: dict[str, tuple[str, int | None]] = {
     "sklearn.neighbors._kd_tree.KDTree": ("ObjectNode", 13),
     "sklearn.tree._tree.Tree": ("TreeNode", None),
 }
-OURS: tuple[str, int | None] = ("ObjectNode", None)  # the one way in which skops writes a class with a key
+# the one way in which skops writes a class with a key
+OURS: tuple[str, int | None] = ("ObjectNode", None)

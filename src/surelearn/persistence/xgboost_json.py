@@ -1,4 +1,6 @@
-"""XGBoost's JSON, checked before XGBoost reads it: a child or category that does not exist would end the process."""
+"""XGBoost's JSON, checked before XGBoost reads it: a child or category that does not exist
+would end the process.
+"""
 
 from __future__ import annotations
 
@@ -22,24 +24,39 @@ _CATEGORIES = ("categories", "categories_nodes", "categories_segments", "categor
 def check_json(content: bytes) -> None:
     """Refuse a text whose trees are no trees; a sentence says what is wrong with it."""
     learner = parse_json(content, "XGBoost's text")["learner"]
-    facts = {name: int(learner["learner_model_param"].get(name, 0)) for name in ("num_class", "num_feature", "num_target")}
+    facts = {
+        name: int(learner["learner_model_param"].get(name, 0))
+        for name in ("num_class", "num_feature", "num_target")
+    }
     features, outputs = facts["num_feature"], max(1, facts["num_class"], facts["num_target"])
     _check(0 < features <= _MOST_FEATURES, "it has no columns, or too many")
-    _check(facts["num_class"] >= 0 and facts["num_target"] >= 0, "its classes or targets are fewer than none")
+    _check(
+        facts["num_class"] >= 0 and facts["num_target"] >= 0,
+        "its classes or targets are fewer than none",
+    )
     start = parse_json(learner["learner_model_param"]["base_score"], "its base_score")
     _check(
-        len(_numbers(start if isinstance(start, list) else [start], "base_score", None)) in (1, outputs), "its base_score"
+        len(_numbers(start if isinstance(start, list) else [start], "base_score", None))
+        in (1, outputs),
+        "its base_score",
     )
     for name in ("feature_names", "feature_types"):
-        _check(len(learner.get(name) or [0] * features) == features, f"its {name} are not {features}")
+        _check(
+            len(learner.get(name) or [0] * features) == features, f"its {name} are not {features}"
+        )
     for part in learner["objective"].values():
         stated = part.get("num_class") if isinstance(part, dict) else None
-        _check(stated in (None, str(facts["num_class"])), "its objective has another number of classes")
+        _check(
+            stated in (None, str(facts["num_class"])), "its objective has another number of classes"
+        )
     booster = learner["gradient_booster"]
     _check(booster["name"] in ("gbtree", "dart", "gblinear"), f"it is a {booster['name']!r:.40}")
     if booster["name"] == "gblinear":
         weights = _numbers(booster["model"]["weights"], "weights", None)
-        _check(len(weights) == (features + 1) * outputs, "its weights are not one for every column and output")
+        _check(
+            len(weights) == (features + 1) * outputs,
+            "its weights are not one for every column and output",
+        )
         return
     if booster["name"] == "dart":
         _numbers(booster["weight_drop"], "weight_drop", len(booster["gbtree"]["model"]["trees"]))
@@ -53,8 +70,13 @@ def _check(kept: bool, otherwise: str) -> None:
         raise ValueError(f"XGBoost's text is not as it writes it: {otherwise}")
 
 
-def _numbers(values: Any, name: str, count: int | None, low: float = -np.inf, most: float = np.inf) -> Any:
-    _check(isinstance(values, list) and all(type(v) in (int, float) for v in values), f"{name} are not numbers")
+def _numbers(
+    values: Any, name: str, count: int | None, low: float = -np.inf, most: float = np.inf
+) -> Any:
+    _check(
+        isinstance(values, list) and all(type(v) in (int, float) for v in values),
+        f"{name} are not numbers",
+    )
     found = np.array(values, dtype=float)
     _check(count is None or len(found) == count, f"{name} are {len(found)}, not {count}")
     _check(bool(((found >= low) & (found <= most)).all()), f"{name} are out of range")
@@ -62,17 +84,31 @@ def _numbers(values: Any, name: str, count: int | None, low: float = -np.inf, mo
 
 
 def _whole(values: Any, name: str, count: int | None, low: float, most: float) -> Any:
-    _check(isinstance(values, list) and all(type(value) is int for value in values), f"{name} are not whole numbers")
+    _check(
+        isinstance(values, list) and all(type(value) is int for value in values),
+        f"{name} are not whole numbers",
+    )
     return _numbers(values, name, count, low, most).astype(np.int64)
 
 
 def _check_model(model: Mapping[str, Any], features: int, outputs: int) -> None:
     trees, facts = model["trees"], model["gbtree_model_param"]
-    _check(int(facts["num_trees"]) == len(trees) >= outputs, "its trees are not as many as it says, or fewer than outputs")
-    _check(1 <= int(facts.get("num_parallel_tree", 1)) <= len(trees), "its rounds have more trees than there are")
+    _check(
+        int(facts["num_trees"]) == len(trees) >= outputs,
+        "its trees are not as many as it says, or fewer than outputs",
+    )
+    _check(
+        1 <= int(facts.get("num_parallel_tree", 1)) <= len(trees),
+        "its rounds have more trees than there are",
+    )
     _whole(model["tree_info"], "tree_info", len(trees), 0, outputs - 1)
-    rounds = _whole(model.get("iteration_indptr", [0, len(trees)]), "iteration_indptr", None, 0, len(trees))
-    _check(len(rounds) > 1 and rounds[0] == 0 and rounds[-1] == len(trees), "its rounds are not all of its trees")
+    rounds = _whole(
+        model.get("iteration_indptr", [0, len(trees)]), "iteration_indptr", None, 0, len(trees)
+    )
+    _check(
+        len(rounds) > 1 and rounds[0] == 0 and rounds[-1] == len(trees),
+        "its rounds are not all of its trees",
+    )
     _check(bool((np.diff(rounds) >= 0).all()), "its rounds do not follow each other")
     if (categories := model.get("cats")) is not None:
         _check_names(categories, features)
@@ -82,7 +118,9 @@ def _check_model(model: Mapping[str, Any], features: int, outputs: int) -> None:
 
 
 def _check_names(found: Mapping[str, Any], features: int) -> None:
-    """The categories of columns by name: for every column where its names begin in one text, or numbers."""
+    """The categories of columns by name: for every column where its names begin in one text, or
+    numbers.
+    """
     parts = found["enc"]
     _check(len(parts) in (0, features), "it has categories of columns that are not there")
     counts = []
@@ -91,43 +129,75 @@ def _check_names(found: Mapping[str, Any], features: int) -> None:
         if "offsets" in part:
             _whole(values, "names of categories", None, -128, 255)
             edges = _whole(part["offsets"], "offsets of names", None, 0, len(values))
-            good = len(edges) == 0 or (edges[0] == 0 and edges[-1] == len(values) and bool((np.diff(edges) >= 0).all()))
-            _check(good and (len(edges) > 0 or not values), "names of categories do not follow each other")
+            good = len(edges) == 0 or (
+                edges[0] == 0 and edges[-1] == len(values) and bool((np.diff(edges) >= 0).all())
+            )
+            _check(
+                good and (len(edges) > 0 or not values),
+                "names of categories do not follow each other",
+            )
             counts.append(max(len(edges) - 1, 0))
         else:
             _numbers(values, "categories", None)
             counts.append(len(values))
-    edges = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)]) if parts else np.zeros(0, dtype=np.int64)
+    edges = (
+        np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
+        if parts
+        else np.zeros(0, dtype=np.int64)
+    )
     given = _whole(found["feature_segments"], "feature_segments", None, 0, int(sum(counts)))
-    _check(np.array_equal(given, edges) or (len(given) == 0 and sum(counts) == 0), "its categories do not follow")
-    order = _whole(found["sorted_idx"], "sorted_idx", int(sum(counts)), 0, max(int(sum(counts)) - 1, 0))
+    _check(
+        np.array_equal(given, edges) or (len(given) == 0 and sum(counts) == 0),
+        "its categories do not follow",
+    )
+    order = _whole(
+        found["sorted_idx"], "sorted_idx", int(sum(counts)), 0, max(int(sum(counts)) - 1, 0)
+    )
     for low, high in pairwise(edges.tolist()):
-        _check(np.array_equal(np.sort(order[low:high]), np.arange(high - low)), "its categories are not in an order")
+        _check(
+            np.array_equal(np.sort(order[low:high]), np.arange(high - low)),
+            "its categories are not in an order",
+        )
 
 
 def _check_tree(tree: Mapping[str, Any], features: int, where: str) -> None:
-    """Nodes of which each but the first is the child of one other; children that come after it, or later nodes reused."""
+    """Nodes of which each but the first is the child of one other; children that come after it,
+    or later nodes reused.
+    """
     facts = {name: int(value) for name, value in tree["tree_param"].items()}
     count = facts["num_nodes"]
-    _check(facts.get("size_leaf_vector", 1) in (0, 1), f"{where} answers several outputs at once, which is not saved here")
     _check(
-        facts.get("num_feature", features) == features and 0 <= facts.get("num_deleted", 0) < count, f"{where} has odd sizes"
+        facts.get("size_leaf_vector", 1) in (0, 1),
+        f"{where} answers several outputs at once, which is not saved here",
+    )
+    _check(
+        facts.get("num_feature", features) == features and 0 <= facts.get("num_deleted", 0) < count,
+        f"{where} has odd sizes",
     )
     for name in _NODES:
-        _check(isinstance(tree[name], list) and len(tree[name]) == count, f"{where}: {name} are not {count}")
+        _check(
+            isinstance(tree[name], list) and len(tree[name]) == count,
+            f"{where}: {name} are not {count}",
+        )
     for name in ("base_weights", "loss_changes", "split_conditions", "sum_hessian"):
         _numbers(tree[name], name, count)
     for name in ("default_left", "split_type"):
         _whole(tree[name], name, count, 0, 1)
     _whole(tree["split_indices"], "split_indices", count, 0, features - 1)
-    left, right = (_whole(tree[name], name, count, -1, count - 1) for name in ("left_children", "right_children"))
+    left, right = (
+        _whole(tree[name], name, count, -1, count - 1)
+        for name in ("left_children", "right_children")
+    )
     parents = _whole(tree["parents"], "parents", count, -1, _ROOT)
     inner = np.flatnonzero(left >= 0)
     _check(np.array_equal(inner, np.flatnonzero(right >= 0)), f"{where} has a node with one child")
     children = np.concatenate([left[inner], right[inner]])
     reached = len(np.unique(children)) == len(children) and 0 not in children
     _check(reached and bool((parents[children] == np.tile(inner, 2)).all()), f"{where} is no tree")
-    _check(parents[0] in (-1, _ROOT) and _is_acyclic(children, np.tile(inner, 2)), f"{where} is no tree")
+    _check(
+        parents[0] in (-1, _ROOT) and _is_acyclic(children, np.tile(inner, 2)),
+        f"{where} is no tree",
+    )
     _check_sets(tree, count, where)
 
 
@@ -148,9 +218,13 @@ def _check_sets(tree: Mapping[str, Any], count: int, where: str) -> None:
     """Nodes that split by a set of categories, each with its own part of one list."""
     given = tree.get("categories", [])
     nodes = _whole(tree.get("categories_nodes", []), "categories_nodes", None, 0, count - 1)
-    starts = _whole(tree.get("categories_segments", []), "categories_segments", len(nodes), 0, len(given))
+    starts = _whole(
+        tree.get("categories_segments", []), "categories_segments", len(nodes), 0, len(given)
+    )
     sizes = _whole(tree.get("categories_sizes", []), "categories_sizes", len(nodes), 0, len(given))
     _whole(given, "categories", None, 0, 2**24)
     _check(bool((starts + sizes <= len(given)).all()), f"{where} has categories that are not there")
-    split = np.flatnonzero((np.array(tree["split_type"]) == 1) & (np.array(tree["left_children"]) >= 0))
+    split = np.flatnonzero(
+        (np.array(tree["split_type"]) == 1) & (np.array(tree["left_children"]) >= 0)
+    )
     _check(np.array_equal(np.sort(nodes), split), f"{where} has a split without its categories")

@@ -15,7 +15,9 @@ from surelearn.planning.tables import Allotment
 
 @dataclass(frozen=True, kw_only=True)
 class Need:
-    """One answer: as which claim, at which δ, how many held-back rows, and the power that they have."""
+    """One answer: as which claim, at which δ, how many held-back rows, and the power that they
+    have.
+    """
 
     label: str
     delta: float
@@ -63,7 +65,9 @@ class Plan:
         for need in self.needs:
             n = self.asked.points(need.rows, self.rows)
             values = self.asked.values(n, need.delta)
-            curves.append(Curve(label=need.label, rows=tuple(map(int, n)), values=tuple(map(float, values))))
+            curves.append(
+                Curve(label=need.label, rows=tuple(map(int, n)), values=tuple(map(float, values)))
+            )
         return tuple(curves)
 
     @property
@@ -79,16 +83,25 @@ class Plan:
 
     def _lines(self) -> Iterator[str]:
         yield f"{self.question}, hold back"
-        labels, counts = max(len(need.label) for need in self.needs), max(len(f"{need.rows:,}") for need in self.needs)
+        labels, counts = (
+            max(len(need.label) for need in self.needs),
+            max(len(f"{need.rows:,}") for need in self.needs),
+        )
         for need in self.needs:
             yield f"  {need.label:<{labels}}   {need.rows:>{counts},} {need.text}"
         yield ""
-        cells = [[f"{value:,.0f}" if value >= 0 else "–" for value in row[:-1]] for row in self.table]
+        cells = [
+            [f"{value:,.0f}" if value >= 0 else "–" for value in row[:-1]] for row in self.table
+        ]
         widths = [max(map(len, column)) for column in zip(self.header[:-1], *cells, strict=True)]
-        heads = "   ".join(f"{name:>{width}}" for name, width in zip(self.header[:-1], widths, strict=True))
+        heads = "   ".join(
+            f"{name:>{width}}" for name, width in zip(self.header[:-1], widths, strict=True)
+        )
         yield f"  {heads}   {self.header[-1]}"
         for texts, row in zip(cells, self.table, strict=True):
-            numbers = "   ".join(f"{text:>{width}}" for text, width in zip(texts, widths, strict=True))
+            numbers = "   ".join(
+                f"{text:>{width}}" for text, width in zip(texts, widths, strict=True)
+            )
             yield f"  {numbers}   {bar(row[-1])} {show(row[-1], 'rate', '>='):>6}"
         if self.allotment is not None:
             yield from ("", *str(self.allotment).split("\n"))

@@ -28,10 +28,14 @@ def check_rate(name: str, value: Any, low: float = 0.0) -> float:
 def check_counts(value: Any, least: int = 0, name: str = "n") -> Array:
     """Whole numbers of rows."""
     array = np.asarray(value)
-    whole = array.dtype.kind in "iuf" and (array >= least) & (array == np.floor(array)) & (array <= MOST_ROWS)
+    whole = array.dtype.kind in "iuf" and (array >= least) & (array == np.floor(array)) & (
+        array <= MOST_ROWS
+    )
     if not np.all(whole):
         bad = value if whole is False else array[~np.asarray(whole)].tolist()[0]
-        raise ValueError(f"{name} must be a whole number from {least} to {MOST_ROWS:,}, not {bad!r}")
+        raise ValueError(
+            f"{name} must be a whole number from {least} to {MOST_ROWS:,}, not {bad!r}"
+        )
     return array.astype(float)
 
 
@@ -48,7 +52,10 @@ def check_level(delta: Any, candidates: Any = 1, share: Any = 1.0) -> float:
 def not_above(name: str, value: float, other: str, limit: float) -> str:
     """The sentence for an expectation that no number of rows can certify."""
     side, sense = ("below", "less") if other == "max_risk" else ("above", "more")
-    return f"{name} must be {side} {other} {limit:g}, not {value:g}: no number of rows certifies {sense} than the truth"
+    return (
+        f"{name} must be {side} {other} {limit:g}, not {value:g}: no number of rows certifies"
+        f" {sense} than the truth"
+    )
 
 
 def in_percent(part: float) -> str:

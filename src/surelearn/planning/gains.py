@@ -12,7 +12,13 @@ from scipy.stats import norm
 
 from surelearn.bounds import clopper_pearson_interval
 from surelearn.bounds.holdout import predictable_bets
-from surelearn.planning.checks import check_counts, check_fraction, check_level, check_rate, not_above
+from surelearn.planning.checks import (
+    check_counts,
+    check_fraction,
+    check_level,
+    check_rate,
+    not_above,
+)
 from surelearn.planning.rates import SHARES
 
 MOST_SIMULATED = 50_000
@@ -30,7 +36,8 @@ def gain_power(
     share: float = SHARES["gain"],
     repeats: int = REPEATS,
 ) -> float:
-    """How often n held-back rows certify that a model errs on ``min_gain`` fewer rows than another: a simulation.
+    """How often n held-back rows certify that a model errs on ``min_gain`` fewer rows than another:
+    a simulation.
 
     The seed is fixed, and numbers of rows are compared on the same draws. The theorem is
     `surelearn.bounds.paired_difference`.
@@ -61,21 +68,24 @@ def gain_rows(
     share: float = SHARES["gain"],
     power: float = 0.8,
 ) -> int:
-    """About the fewest rows with which `gain_power` reaches ``power``, to 1% of the rows and the simulation's error.
+    """About the fewest rows with which `gain_power` reaches ``power``, to 1% of the rows and the
+    simulation's error.
 
     Examples
     --------
     >>> 1300 < gain_rows(0.02, 0.05, 0.1) < 1600
     True
     """
-    return gain_game(min_gain, expected_gain, disagreement, check_level(delta, candidates, share)).rows(
-        check_fraction("power", power)
-    )
+    return gain_game(
+        min_gain, expected_gain, disagreement, check_level(delta, candidates, share)
+    ).rows(check_fraction("power", power))
 
 
 @dataclass(frozen=True, kw_only=True)
 class GainGame:
-    """The bets of `paired_difference` against a gain of ``least``, where in truth it is ``expected``."""
+    """The bets of `paired_difference` against a gain of ``least``, where in truth it is
+    ``expected``.
+    """
 
     least: float
     expected: float
@@ -112,7 +122,9 @@ class GainGame:
         return (high - low) / 2
 
     def rows(self, power: float) -> int:
-        """From a normal approximation in steps of a quarter to a bracket, then by halving the bracket."""
+        """From a normal approximation in steps of a quarter to a bracket, then by halving the
+        bracket.
+        """
         spread = math.sqrt(max(self.disagreement - self.expected**2, 1e-3))
         effort = math.sqrt(2 * math.log(1 / self.delta)) + max(float(norm.ppf(power)), -1.0)
         low = high = max(1, round((effort * spread / (self.expected - self.least)) ** 2))
@@ -120,12 +132,14 @@ class GainGame:
             while low > 1 and self.power(low := max(1, low * 4 // 5)) >= power:
                 high = low
         else:
-            while high <= MOST_SIMULATED and self.power(high := max(high + 1, high * 5 // 4)) < power:
+            while (
+                high <= MOST_SIMULATED and self.power(high := max(high + 1, high * 5 // 4)) < power
+            ):
                 low = high
         if high > MOST_SIMULATED:
             raise ValueError(
-                f"min_gain and expected_gain are so close that more than {MOST_SIMULATED:,} rows would have to be "
-                "simulated: state a wider gap"
+                f"min_gain and expected_gain are so close that more than {MOST_SIMULATED:,} rows"
+                " would have to be simulated: state a wider gap"
             )
         while high - low > max(1, high // 100):
             middle = (low + high) // 2
@@ -135,7 +149,10 @@ class GainGame:
 
 def gain_game(min_gain: Any, expected_gain: Any, disagreement: Any, delta: float) -> GainGame:
     """The game of a gain, checked."""
-    least, expected = check_rate("min_gain", min_gain, -1.0), check_rate("expected_gain", expected_gain, -1.0)
+    least, expected = (
+        check_rate("min_gain", min_gain, -1.0),
+        check_rate("expected_gain", expected_gain, -1.0),
+    )
     differ = check_rate("disagreement", disagreement)
     if least == -1:
         raise ValueError("min_gain must be above -1: that much is always true")
@@ -143,7 +160,7 @@ def gain_game(min_gain: Any, expected_gain: Any, disagreement: Any, delta: float
         raise ValueError(not_above("expected_gain", expected, "min_gain", least))
     if differ == 0 or abs(expected) > differ:
         raise ValueError(
-            f"disagreement must be above 0 and at least the expected gain {expected:g}, not {differ:g}: "
-            "a gain comes from rows on which exactly one of the two models errs"
+            f"disagreement must be above 0 and at least the expected gain {expected:g}, not"
+            f" {differ:g}: a gain comes from rows on which exactly one of the two models errs"
         )
     return GainGame(least=least, expected=expected, disagreement=differ, delta=delta)

@@ -12,7 +12,14 @@ from scipy.stats import binom
 from surelearn.bounds import conformal_rank_pac
 from surelearn.plain import percent_sure, show
 from surelearn.planning.answers import Need, Plan
-from surelearn.planning.checks import Array, check_counts, check_fraction, check_level, in_errors, in_percent
+from surelearn.planning.checks import (
+    Array,
+    check_counts,
+    check_fraction,
+    check_level,
+    in_errors,
+    in_percent,
+)
 from surelearn.planning.gains import GainGame, gain_game
 from surelearn.planning.rates import (
     SHARES,
@@ -73,16 +80,26 @@ class _Question:
         """What so many held-back rows can do, and how many would be enough."""
         level = needs[0].delta
         enough = self.values(np.array([float(held)]), level)[0] >= self.goal
-        says = f"{self.room(held, level)}chance {self.chance(held, level)}, {'enough' if enough else 'not enough'}"
+        says = (
+            f"{self.room(held, level)}chance {self.chance(held, level)},"
+            f" {'enough' if enough else 'not enough'}"
+        )
         return says, held if enough else self.more(held, needs[0])
 
     def points(self, rows: int, most: int) -> Array:  # noqa: ARG002
-        """Numbers of rows at which the curve of one answer is drawn; ``most`` is the largest answer."""
+        """Numbers of rows at which the curve of one answer is drawn; ``most`` is the largest
+        answer.
+        """
         return np.unique(np.linspace(1, 2 * most, 400).round())
 
     def table_rows(self, rows: int) -> Array:
         """A few numbers of rows around the answer, to two digits."""
-        return np.unique([rows, *(max(1.0, float(f"{rows * factor:.1e}")) for factor in (0.25, 0.5, 0.75, 1.5, 2))]).round()
+        return np.unique(
+            [
+                rows,
+                *(max(1.0, float(f"{rows * factor:.1e}")) for factor in (0.25, 0.5, 0.75, 1.5, 2)),
+            ]
+        ).round()
 
 
 @dataclass(frozen=True)
@@ -114,13 +131,23 @@ class _Errors(_Question):
         yield "The headline has half of delta; the page's other claims share the rest."
         if self.expected:
             goal = in_percent(self.goal)
-            yield f"Errors are whole numbers, so the chance goes up and down; with more rows it stays at {goal} or more."
+            yield (
+                "Errors are whole numbers, so the chance goes up and down; with more rows it stays"
+                f" at {goal} or more."
+            )
         else:
-            yield "No error is allowed among so few rows: expect a risk above 0 to leave room for some."
+            yield (
+                "No error is allowed among so few rows: expect a risk above 0 to leave room for"
+                " some."
+            )
 
     def room(self, n: int, delta: float) -> str:
         count = int(self.test(delta).allowed(n))
-        return "too few even without an error; " if count < 0 else f"up to {count:,} of them may be wrong; "
+        return (
+            "too few even without an error; "
+            if count < 0
+            else f"up to {count:,} of them may be wrong; "
+        )
 
     def more(self, held: int, need: Need) -> int:
         return self.test(need.delta).next_rows(held, self.goal)
@@ -137,14 +164,21 @@ class _Recognized(_Question):
 
     def words(self, sure: str) -> str:
         expecting = in_percent(self.expected) if self.expected < 1 else "all"
-        return f"that at least {in_percent(self.least)} of positives are recognized, {sure}, expecting {expecting}"
+        return (
+            f"that at least {in_percent(self.least)} of positives are recognized, {sure}, expecting"
+            f" {expecting}"
+        )
 
     def test(self, delta: float) -> RateTest:
         return sensitivity_test(self.least, self.expected, delta)
 
     def rows(self, delta: float) -> int:
         positives = self.test(delta).rows(self.goal)
-        return positives if self.prevalence is None else rows_holding(positives, self.prevalence, self.goal)
+        return (
+            positives
+            if self.prevalence is None
+            else rows_holding(positives, self.prevalence, self.goal)
+        )
 
     def values(self, n: Array, delta: float) -> Array:
         test = self.test(delta)
@@ -161,20 +195,28 @@ class _Recognized(_Question):
         yield "The headline has half of delta; sensitivity is one of six items that share the rest."
         if self.prevalence is not None:
             yield (
-                f"If {in_percent(self.prevalence)} of rows are positive, so many hold enough positive ones with probability "
-                f"{in_percent(self.goal)};\nthe chance counts both: how many are positive, and how many of those are missed."
+                f"If {in_percent(self.prevalence)} of rows are positive, so many hold enough"
+                f" positive ones with probability {in_percent(self.goal)};\nthe chance counts both:"
+                " how many are positive, and how many of those are missed."
             )
 
     def text(self, n: int, delta: float) -> str:
         if self.prevalence is None:
             return f"positive rows   (chance {self.chance(n, delta)})"
-        return f"labeled rows for {self.test(delta).rows(self.goal):,} positive ones   (chance {self.chance(n, delta)})"
+        return (
+            f"labeled rows for {self.test(delta).rows(self.goal):,} positive ones   (chance"
+            f" {self.chance(n, delta)})"
+        )
 
     def room(self, n: int, delta: float) -> str:  # noqa: ARG002
         return f"about {n * (self.prevalence or 0):,.0f} of them positive; "
 
     def points(self, rows: int, most: int) -> Array:
-        return super().points(rows, most) if self.prevalence is None else np.unique(np.linspace(1, 2 * most, 60).round())
+        return (
+            super().points(rows, most)
+            if self.prevalence is None
+            else np.unique(np.linspace(1, 2 * most, 60).round())
+        )
 
 
 def _mixed_power(test: RateTest, n: float, prevalence: float) -> float:
@@ -182,7 +224,8 @@ def _mixed_power(test: RateTest, n: float, prevalence: float) -> float:
     if n < 1:
         return 0.0
     low, high = binom.ppf(1e-9, n, prevalence), binom.isf(1e-9, n, prevalence)
-    positives = np.arange(low, high + 1, 1 + (high - low) // 4000)  # from thousands on, every second, third, … is enough
+    # from thousands on, every second, third, … is enough
+    positives = np.arange(low, high + 1, 1 + (high - low) // 4000)
     weights = binom.pmf(positives, n, prevalence)
     return float(weights @ test.power(positives) / weights.sum())
 
@@ -193,7 +236,10 @@ class _Interval(_Question):
     goal: float
 
     share = SHARES["interval"]
-    labels = ("as the audit's headline, with --loss-bound", "as the only claim, as in an audit without it")
+    labels = (
+        "as the audit's headline, with --loss-bound",
+        "as the only claim, as in an audit without it",
+    )
     measure = "share of them that the interval must contain"
 
     def words(self, sure: str) -> str:
@@ -219,7 +265,10 @@ class _Interval(_Question):
         says = []
         for need, case in zip(needs, ("with --loss-bound", "without"), strict=True):
             rank = conformal_rank_pac(held, self.alpha, need.delta) if held >= need.rows else 0
-            must = f"the interval must contain {rank:,.0f} of them ({show(rank / max(held, 1), 'rate')})"
+            must = (
+                f"the interval must contain {rank:,.0f} of them"
+                f" ({show(rank / max(held, 1), 'rate')})"
+            )
             says.append(f"{case}, {must if rank else 'too few for an interval'}")
         return "\n  ".join(says), max(held, needs[0].rows)
 
@@ -255,10 +304,13 @@ class _Gain(_Question):
         return np.array([game.power(int(each)) if each >= 1 else 0.0 for each in n])
 
     def notes(self) -> Iterator[str]:
-        yield "The headline has half of delta; a gain is one of four items (six with a positive class) that share the rest."
         yield (
-            f"Exactly one of the two models errs on {in_percent(self.disagreement)} of rows. Chances are simulated, with a "
-            "fixed seed; rows are found to 1%."
+            "The headline has half of delta; a gain is one of four items (six with a positive"
+            " class) that share the rest."
+        )
+        yield (
+            f"Exactly one of the two models errs on {in_percent(self.disagreement)} of rows."
+            " Chances are simulated, with a fixed seed; rows are found to 1%."
         )
 
     def chance(self, n: int, delta: float) -> str:
@@ -289,15 +341,20 @@ def plan(
     power: float = 0.8,
     rows: int | None = None,
 ) -> Plan:
-    """How many labeled rows to hold back; exactly one of ``max_risk``, ``interval``, ``min_sensitivity``, ``min_gain``.
+    """How many labeled rows to hold back; exactly one of ``max_risk``, ``interval``,
+    ``min_sensitivity``, ``min_gain``.
 
     Parameters
     ----------
-    max_risk, expected_risk : certify errors of at most the first, expecting the second (none); see `rows_needed`
-    interval : certify a prediction interval that misses at most this part α of new targets; see `interval_rows`
-    min_sensitivity, expected_sensitivity, prevalence : certify that so many positives are recognized, expecting the second
-        (all); with the part of rows that are positive the answer is in rows; see `sensitivity_rows`, `rows_holding`
-    min_gain, expected_gain, disagreement : certify so many fewer errors than another model's; see `gain_power`
+    max_risk, expected_risk : certify errors of at most the first, expecting the second (none); see
+        `rows_needed`
+    interval : certify a prediction interval that misses at most this part α of new targets; see
+        `interval_rows`
+    min_sensitivity, expected_sensitivity, prevalence : certify that so many positives are
+        recognized, expecting the second (all); with the part of rows that are positive the answer
+        is in rows; see `sensitivity_rows`, `rows_holding`
+    min_gain, expected_gain, disagreement : certify so many fewer errors than another model's; see
+        `gain_power`
     delta, candidates, power : see `rows_needed`
     rows : also say what an audit of a table of so many rows can do
 
@@ -314,7 +371,11 @@ def plan(
     asked = _question(
         {"max_risk": max_risk, "expected_risk": expected_risk},
         {"interval": interval},
-        {"min_sensitivity": min_sensitivity, "expected_sensitivity": expected_sensitivity, "prevalence": prevalence},
+        {
+            "min_sensitivity": min_sensitivity,
+            "expected_sensitivity": expected_sensitivity,
+            "prevalence": prevalence,
+        },
         {"min_gain": min_gain, "expected_gain": expected_gain, "disagreement": disagreement},
         power=check_fraction("power", power),
     )
@@ -331,8 +392,8 @@ def plan(
     needs, notes = tuple(answers), list(asked.notes())
     if candidates > 1:
         notes.append(
-            f"For the best of {candidates:,} models compared on these same rows delta is divided by {candidates:,}.\n"
-            "An audit compares them on other rows: there it is 1."
+            f"For the best of {candidates:,} models compared on these same rows delta is divided by"
+            f" {candidates:,}.\nAn audit compares them on other rows: there it is 1."
         )
     n, level = asked.table_rows(needs[0].rows), needs[0].delta
     columns = {**asked.columns(n, level), asked.measure: asked.values(n, level)}
@@ -352,12 +413,20 @@ def plan(
 def _allot(asked: _Question, rows: int, needs: tuple[Need, ...]) -> Allotment:
     fit, select, certify = allotment(rows)
     says, enough = asked.in_audit(certify, needs)
-    more = {} if enough == certify else {"fraction": fraction_for(enough, rows), "total": total_for(needs[0].rows)}
-    return Allotment(rows=rows, fit=fit, select=select, certify=certify, says=says, enough=not more, **more)
+    more = (
+        {}
+        if enough == certify
+        else {"fraction": fraction_for(enough, rows), "total": total_for(needs[0].rows)}
+    )
+    return Allotment(
+        rows=rows, fit=fit, select=select, certify=certify, says=says, enough=not more, **more
+    )
 
 
 def _question(*groups: dict[str, Any], power: float) -> _Question:
-    """The one question that was asked; each group's first name asks it, the others only belong to it."""
+    """The one question that was asked; each group's first name asks it, the others only belong
+    to it.
+    """
     asked = [group for group in groups if next(iter(group.values())) is not None]
     names = [next(iter(group)) for group in asked]
     if len(asked) > 1:
@@ -365,12 +434,20 @@ def _question(*groups: dict[str, Any], power: float) -> _Question:
     for group in groups:
         for name, value in group.items():
             if value is not None and group not in asked:
-                raise ValueError(f"{name} belongs to {next(iter(group))}: state that, or leave {name} out")
+                raise ValueError(
+                    f"{name} belongs to {next(iter(group))}: state that, or leave {name} out"
+                )
     if not asked:
-        raise ValueError("say what to certify: state max_risk, interval, min_sensitivity or min_gain")
+        raise ValueError(
+            "say what to certify: state max_risk, interval, min_sensitivity or min_gain"
+        )
     given = asked[0]
     if names == ["max_risk"]:
-        test = risk_test(given["max_risk"], 0.0 if given["expected_risk"] is None else given["expected_risk"], 0.5)
+        test = risk_test(
+            given["max_risk"],
+            0.0 if given["expected_risk"] is None else given["expected_risk"],
+            0.5,
+        )
         return _Errors(test.most, test.expected, power)
     if names == ["interval"]:
         alpha = check_fraction("interval", given["interval"])
@@ -379,8 +456,15 @@ def _question(*groups: dict[str, Any], power: float) -> _Question:
         least, expected, prevalence = given.values()
         expected = 1.0 if expected is None else expected
         sensitivity_test(least, expected, 0.5)
-        return _Recognized(least, expected, power, None if prevalence is None else check_fraction("prevalence", prevalence))
+        return _Recognized(
+            least,
+            expected,
+            power,
+            None if prevalence is None else check_fraction("prevalence", prevalence),
+        )
     if missing := [name for name, value in given.items() if value is None]:
-        raise ValueError(f"min_gain needs {' and '.join(missing)}: state what you expect of the two models")
+        raise ValueError(
+            f"min_gain needs {' and '.join(missing)}: state what you expect of the two models"
+        )
     game = gain_game(given["min_gain"], given["expected_gain"], given["disagreement"], 0.5)
     return _Gain(game.least, game.expected, power, game.disagreement)

@@ -13,18 +13,31 @@ from scipy.special import betaincc
 from scipy.stats import binom
 
 from surelearn.bounds import clopper_pearson, clopper_pearson_lower, conformal_rank_pac
-from surelearn.planning.checks import MOST_ROWS, Array, check_counts, check_fraction, check_level, check_rate, not_above
+from surelearn.planning.checks import (
+    MOST_ROWS,
+    Array,
+    check_counts,
+    check_fraction,
+    check_level,
+    check_rate,
+    not_above,
+)
 
-#: A claim's part of δ on an audit's page (`surelearn.certification`). The headline, errors or interval, has half; the other
-#: items divide the other half equally. With a positive class of two these are sensitivity, specificity, precision, gain,
-#: the baseline's errors and the slices: a twelfth each. Without one they are the classes, gain, the baseline's errors and
-#: the slices: an eighth. An interval without a stated loss bound is a page's only claim and has all of δ.
+# : A claim's part of δ on an audit's page (`surelearn.certification`). The headline, errors or
+# interval, has half; the other
+# : items divide the other half equally. With a positive class of two these are sensitivity,
+# specificity, precision, gain,
+# : the baseline's errors and the slices: a twelfth each. Without one they are the classes, gain,
+# the baseline's errors and
+# : the slices: an eighth. An interval without a stated loss bound is a page's only claim and has
+# all of δ.
 SHARES = {"risk": 1 / 2, "interval": 1 / 2, "sensitivity": 1 / 12, "gain": 1 / 8}
 
 
 @dataclass(frozen=True, kw_only=True)
 class RateTest:
-    """A binomial claim: failures of at most ``most`` at level δ, where in truth a part ``expected`` of rows fails.
+    """A binomial claim: failures of at most ``most`` at level δ, where in truth a part ``expected``
+    of rows fails.
 
     With ``least`` the claim is a success rate of at least that, and ``most`` is 1 − least.
     """
@@ -35,7 +48,9 @@ class RateTest:
     least: float | None = None
 
     def holds(self, failures: Array, n: Array) -> npt.NDArray[np.bool_]:
-        """Whether the bound from so many failures among n rows is the wished one, as the theorem computes it."""
+        """Whether the bound from so many failures among n rows is the wished one, as the
+        theorem computes it.
+        """
         valid = (failures >= 0) & (failures < n)
         k, n = np.where(valid, failures, 0.0), np.maximum(n, 1.0)
         if self.least is None:
@@ -55,7 +70,9 @@ class RateTest:
         """The probability that n rows certify the claim."""
         n = np.asarray(n, dtype=float)
         k = self.allowed(n)
-        return np.where(k < 0, 0.0, binom.cdf(np.maximum(k, 0.0), np.maximum(n, 1.0), self.expected))
+        return np.where(
+            k < 0, 0.0, binom.cdf(np.maximum(k, 0.0), np.maximum(n, 1.0), self.expected)
+        )
 
     def first_rows(self, k: Array) -> Array:
         """n_k, the fewest rows that may contain k failures."""
@@ -68,12 +85,15 @@ class RateTest:
     def rows(self, power: float) -> int:
         """The fewest rows from which on the power never falls below ``power``.
 
-        From n_k to n_{k+1} − 1 rows, k failures are allowed and the power P(Bin(n, expected) ≤ k) falls with n. So the
-        answer is n_{k+1} for the last k whose power at n_{k+1} − 1 is too small. That lowest power is at least
-        P(Bin(ν, expected) ≤ k) at the real number ν ≥ n_{k+1} − 1 with P(Bin(ν, most) ≤ k + 1) = δ, which grows with k:
-        the first k where this suffices is found by halving, and then the counts before it are looked at downwards.
+        From n_k to n_{k+1} − 1 rows, k failures are allowed and the power P(Bin(n, expected) ≤ k)
+        falls with n. So the answer is n_{k+1} for the last k whose power at n_{k+1} − 1 is too
+        small. That lowest power is at least P(Bin(ν, expected) ≤ k) at the real number ν ≥ n_{k+1}
+        − 1 with P(Bin(ν, most) ≤ k + 1) = δ, which grows with k: the first k where this suffices is
+        found by halving, and then the counts before it are looked at downwards.
         """
-        end = self._first(lambda k: betaincc(k + 1, self._turning(k + 1) - k, self.expected) >= power)
+        end = self._first(
+            lambda k: betaincc(k + 1, self._turning(k + 1) - k, self.expected) >= power
+        )
         failing, size = -1, 16
         while end > 0 and failing < 0:
             counts = np.arange(max(end - size, 0), end, dtype=float)
@@ -83,11 +103,18 @@ class RateTest:
         return self._checked(self.first_rows(np.array(failing + 1.0)))
 
     def next_rows(self, n: int, power: float) -> int:
-        """The fewest rows, more than n, that reach ``power``, where n do not; with a few more it may be lost again.
+        """The fewest rows, more than n, that reach ``power``, where n do not; with a few more it
+        may be lost again.
 
-        It is reached at some n_k, where the power is at most that at the real number ν_k ≤ n_k, which grows with k.
+        It is reached at some n_k, where the power is at most that at the real number ν_k ≤ n_k,
+        which grows with k.
         """
-        start = self._first(lambda k: betaincc(k + 1, np.maximum(self._turning(k) - 0.02 - k, 1e-9), self.expected) >= power)
+        start = self._first(
+            lambda k: (
+                betaincc(k + 1, np.maximum(self._turning(k) - 0.02 - k, 1e-9), self.expected)
+                >= power
+            )
+        )
         start, size = max(start, int(self.allowed(n)) + 1), 16
         while True:
             rows = self.first_rows(np.arange(start, start + size, dtype=float))
@@ -97,7 +124,9 @@ class RateTest:
             start, size = start + size, 2 * size
 
     def _first(self, true: Callable[[Array], Any]) -> int:
-        """The first count for which a condition is true that stays true from there on, by doubling and halving."""
+        """The first count for which a condition is true that stays true from there on, by
+        doubling and halving.
+        """
         low, high = -1, 0
         while not true(np.array(float(high))):
             self._checked(self._turning(np.array(float(high))))
@@ -112,11 +141,17 @@ class RateTest:
             return int(rows)
         claim = f"max_risk {self.most:g} when expected_risk is {self.expected:g}"
         if self.least is not None:
-            claim = f"min_sensitivity {self.least:g} when expected_sensitivity is {1 - self.expected:g}"
-        raise ValueError(f"more than {MOST_ROWS:,} rows are needed to certify {claim}: state a wider gap")
+            claim = (
+                f"min_sensitivity {self.least:g} when expected_sensitivity is {1 - self.expected:g}"
+            )
+        raise ValueError(
+            f"more than {MOST_ROWS:,} rows are needed to certify {claim}: state a wider gap"
+        )
 
     def _turning(self, k: Array) -> Array:
-        """The real n with P(Bin(n, most) ≤ k) = δ, or up to 0.01 more; the bracket's end is a Chernoff bound."""
+        """The real n with P(Bin(n, most) ≤ k) = δ, or up to 0.01 more; the bracket's end is a
+        Chernoff bound.
+        """
         log = math.log(1 / self.delta)
         low, high = k, (k + log + np.sqrt(log**2 + 2 * k * log)) / self.most + 1
         while np.any(high - low > 0.01):
@@ -135,16 +170,19 @@ def rows_needed(
     share: float = 0.5,
     power: float = 0.8,
 ) -> int:
-    """The fewest held-back rows from which on errors of at most ``max_risk`` are certified with probability ``power``.
+    """The fewest held-back rows from which on errors of at most ``max_risk`` are certified with
+    probability ``power``.
 
-    Exact: the power is a sawtooth in the number of rows, and with the answer or any larger number it is at least ``power``.
+    Exact: the power is a sawtooth in the number of rows, and with the answer or any larger number
+    it is at least ``power``.
 
     Parameters
     ----------
     max_risk : the error rate to certify, by `surelearn.bounds.clopper_pearson`
     expected_risk : the error rate that the model in truth has
     delta : failure probability of the whole certificate
-    candidates : models compared by their errors *on these rows*; an audit compares on other rows, so there it is 1
+    candidates : models compared by their errors *on these rows*; an audit compares on other rows,
+        so there it is 1
     share : the claim's part of δ: half for an audit's headline, 1 for a certificate's only claim
 
     Examples
@@ -154,7 +192,9 @@ def rows_needed(
     >>> rows_needed(0.05, 0.02)
     338
     """
-    return risk_test(max_risk, expected_risk, check_level(delta, candidates, share)).rows(check_fraction("power", power))
+    return risk_test(max_risk, expected_risk, check_level(delta, candidates, share)).rows(
+        check_fraction("power", power)
+    )
 
 
 def power(
@@ -166,7 +206,8 @@ def power(
     candidates: int = 1,
     share: float = 0.5,
 ) -> Any:
-    """The probability that n held-back rows certify errors of at most ``max_risk``; see `rows_needed`.
+    """The probability that n held-back rows certify errors of at most ``max_risk``; see
+    `rows_needed`.
 
     Examples
     --------
@@ -175,7 +216,9 @@ def power(
     >>> round(power(338, 0.05, 0.02), 4)
     0.8561
     """
-    chances = risk_test(max_risk, expected_risk, check_level(delta, candidates, share)).power(check_counts(n))
+    chances = risk_test(max_risk, expected_risk, check_level(delta, candidates, share)).power(
+        check_counts(n)
+    )
     return chances.item() if chances.ndim == 0 else chances
 
 
@@ -188,9 +231,11 @@ def sensitivity_rows(
     share: float = SHARES["sensitivity"],
     power: float = 0.8,
 ) -> int:
-    """The fewest held-back *positive* rows from which on a sensitivity of ``min_sensitivity`` is certified.
+    """The fewest held-back *positive* rows from which on a sensitivity of ``min_sensitivity`` is
+    certified.
 
-    Any rate of successes, with `surelearn.bounds.clopper_pearson_lower`; otherwise as `rows_needed`.
+    Any rate of successes, with `surelearn.bounds.clopper_pearson_lower`; otherwise as
+    `rows_needed`.
 
     Examples
     --------
@@ -199,12 +244,15 @@ def sensitivity_rows(
     >>> sensitivity_rows(0.9, 0.95)
     381
     """
-    test = sensitivity_test(min_sensitivity, expected_sensitivity, check_level(delta, candidates, share))
+    test = sensitivity_test(
+        min_sensitivity, expected_sensitivity, check_level(delta, candidates, share)
+    )
     return test.rows(check_fraction("power", power))
 
 
 def rows_holding(positives: int, prevalence: float, power: float = 0.8) -> int:
-    """The fewest rows that hold so many positives with probability ``power``, where a part ``prevalence`` is positive.
+    """The fewest rows that hold so many positives with probability ``power``, where a part
+    ``prevalence`` is positive.
 
     Examples
     --------
@@ -216,18 +264,26 @@ def rows_holding(positives: int, prevalence: float, power: float = 0.8) -> int:
     while binom.sf(positives - 1, high, prevalence) < power:
         low, high = high, 2 * high
         if low > MOST_ROWS:
-            raise ValueError(f"prevalence {prevalence:g} is so small that more than {MOST_ROWS:,} rows are needed")
+            raise ValueError(
+                f"prevalence {prevalence:g} is so small that more than {MOST_ROWS:,} rows are"
+                " needed"
+            )
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (middle, high) if binom.sf(positives - 1, middle, prevalence) < power else (low, middle)
+        low, high = (
+            (middle, high) if binom.sf(positives - 1, middle, prevalence) < power else (low, middle)
+        )
     return high
 
 
-def interval_rows(alpha: float = 0.1, *, delta: float = 0.05, candidates: int = 1, share: float = 0.5) -> int:
-    """The fewest held-back rows for a prediction interval that contains at least 1 − α of new targets.
+def interval_rows(
+    alpha: float = 0.1, *, delta: float = 0.05, candidates: int = 1, share: float = 0.5
+) -> int:
+    """The fewest held-back rows for a prediction interval that contains at least 1 − α of new
+    targets.
 
-    With n rows even the largest error seen covers too little with probability (1 − α)ⁿ, which must not exceed δ; with
-    fewer rows `surelearn.bounds.conformal_rank_pac` is infinite.
+    With n rows even the largest error seen covers too little with probability (1 − α)ⁿ, which must
+    not exceed δ; with fewer rows `surelearn.bounds.conformal_rank_pac` is infinite.
 
     Examples
     --------
@@ -237,13 +293,26 @@ def interval_rows(alpha: float = 0.1, *, delta: float = 0.05, candidates: int = 
     alpha, level = check_fraction("interval", alpha), check_level(delta, candidates, share)
     near = math.ceil(math.log(level) / math.log1p(-alpha))
     if near > MOST_ROWS:
-        raise ValueError(f"interval {alpha:g} is so small that more than {MOST_ROWS:,} rows are needed: state a larger one")
-    return next((n for n in (near - 1, near) if n > 0 and math.isfinite(conformal_rank_pac(n, alpha, level))), near + 1)
+        raise ValueError(
+            f"interval {alpha:g} is so small that more than {MOST_ROWS:,} rows are needed: state a"
+            " larger one"
+        )
+    return next(
+        (
+            n
+            for n in (near - 1, near)
+            if n > 0 and math.isfinite(conformal_rank_pac(n, alpha, level))
+        ),
+        near + 1,
+    )
 
 
 def risk_test(max_risk: Any, expected_risk: Any, delta: float) -> RateTest:
     """The test of an error rate, checked."""
-    most, expected = check_fraction("max_risk", max_risk), check_rate("expected_risk", expected_risk)
+    most, expected = (
+        check_fraction("max_risk", max_risk),
+        check_rate("expected_risk", expected_risk),
+    )
     if expected >= most:
         raise ValueError(not_above("expected_risk", expected, "max_risk", most))
     return RateTest(most=most, expected=expected, delta=delta)

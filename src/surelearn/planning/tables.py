@@ -17,7 +17,8 @@ class Allotment:
     rows, fit, select, certify : numbers of rows
     says : what these certify rows can do
     enough : whether the wished power is reached
-    fraction : the smallest ``--certify`` that holds back enough rows, None where that leaves none to fit on
+    fraction : the smallest ``--certify`` that holds back enough rows, None where that leaves none
+        to fit on
     total : rows in all that are enough with the default split
     """
 
@@ -33,12 +34,15 @@ class Allotment:
     def __str__(self) -> str:
         compares = f", compares candidates on {self.select:,}" if self.select else ""
         text = (
-            f"Of {self.rows:,} rows the audit fits on {self.fit:,}{compares} and holds back {self.certify:,}:\n  {self.says}"
+            f"Of {self.rows:,} rows the audit fits on {self.fit:,}{compares} and holds back"
+            f" {self.certify:,}:\n  {self.says}"
         )
         if self.enough:
             return text
         more = f"{self.total:,} rows in all"
-        return f"{text}\n  enough would be " + (more if self.fraction is None else f"--certify {self.fraction}, or {more}")
+        return f"{text}\n  enough would be " + (
+            more if self.fraction is None else f"--certify {self.fraction}, or {more}"
+        )
 
 
 def allotment(rows: int) -> tuple[int, int, int]:
@@ -54,16 +58,24 @@ def allotment(rows: int) -> tuple[int, int, int]:
 
 
 def fraction_for(held: int, rows: int) -> float | None:
-    """The smallest fraction, to the digits that tell rows apart, of which `split_rows` makes at least so many rows."""
+    """The smallest fraction, to the digits that tell rows apart, of which `split_rows` makes at
+    least so many rows.
+    """
     if held + allotment(rows)[1] >= rows:
         return None
     digits = max(2, math.ceil(math.log10(rows)))
     steps = math.floor((held - 1) / rows * 10**digits)
-    return next(f for i in range(steps, 10**digits) if round((f := round(i / 10**digits, digits)) * rows) >= held)
+    return next(
+        f
+        for i in range(steps, 10**digits)
+        if round((f := round(i / 10**digits, digits)) * rows) >= held
+    )
 
 
 def total_for(held: int) -> int:
-    """The smallest table of which the default split holds back so many rows; the held-back rows grow with the table."""
+    """The smallest table of which the default split holds back so many rows; the held-back rows
+    grow with the table.
+    """
     low, high = 0, 6 * held + 10
     while high - low > 1:
         middle = (low + high) // 2

@@ -18,7 +18,8 @@ _FORMATS = ("html", "md")
 
 
 class Audit(Document):
-    """What `surelearn.audit` returns: claims and findings about one model, as data, and as the page that is drawn from them.
+    """What `surelearn.audit` returns: claims and findings about one model, as data, and as the page
+    that is drawn from them.
 
     Its attributes are those of `surelearn.report.document.Document`.
     """
@@ -45,14 +46,18 @@ class Audit(Document):
 
         Returns
         -------
-        where what is, or why it is not: a model of a class of your own may have parts that cannot be kept
+        where what is, or why it is not: a model of a class of your own may have parts that cannot
+        be kept
         """
         from surelearn.persistence.folder import write_folder
 
         if unknown := sorted({*formats} - {*_FORMATS}):
             raise ValueError(f"formats must be among {', '.join(_FORMATS)}, not {unknown[0]!r}")
         certificate = self.certificate.published()
-        texts = {"audit.json": self.to_json() + "\n", "certificate.json": certificate.to_json() + "\n"}
+        texts = {
+            "audit.json": self.to_json() + "\n",
+            "certificate.json": certificate.to_json() + "\n",
+        }
         if "html" in formats:
             texts["report.html"] = self.to_html()
         if "md" in formats:

@@ -41,7 +41,9 @@ class Axis:
             ticks = chosen(self.low, self.high, most)
             room = [text_width(self.label(tick)) + 6 for tick in ticks]
             apart = [abs(self.at(b) - self.at(a)) for a, b in pairwise(ticks)]
-            if self.start > self.end or all(gap >= (a + b) / 2 for gap, (a, b) in zip(apart, pairwise(room), strict=True)):
+            if self.start > self.end or all(
+                gap >= (a + b) / 2 for gap, (a, b) in zip(apart, pairwise(room), strict=True)
+            ):
                 break
         return ticks
 
@@ -49,7 +51,12 @@ class Axis:
         """A tick's text, with no more digits than it needs."""
         value, sign = (100 * tick, "%") if self.unit == "rate" else (tick, "")
         if value and not 1e-4 <= abs(value) < 1e7:
-            return f"{value:.3g}{sign}".replace("e+", "e").replace("e0", "e").replace("e-0", "e−").replace("-", "−")
+            return (
+                f"{value:.3g}{sign}".replace("e+", "e")
+                .replace("e0", "e")
+                .replace("e-0", "e−")
+                .replace("-", "−")
+            )
         text = f"{value:,.6f}".rstrip("0").rstrip(".")
         return text.replace("-", "−") + sign
 
@@ -78,15 +85,27 @@ def _log_ticks(low: float, high: float, most: int) -> list[float]:
     return ticks
 
 
-def axis_for(values: Iterable[float | None], start: float, end: float, unit: str, most: int = 5) -> Axis:
-    """A linear axis with round ends: from zero for rates, and for other numbers unless they are all far from it."""
-    finite = [value for value in map(number, values) if value is not None and math.isfinite(value)] or [0.0]
+def axis_for(
+    values: Iterable[float | None], start: float, end: float, unit: str, most: int = 5
+) -> Axis:
+    """A linear axis with round ends: from zero for rates, and for other numbers unless they are
+    all far from it.
+    """
+    finite = [
+        value for value in map(number, values) if value is not None and math.isfinite(value)
+    ] or [0.0]
     low, high = min(finite), max(finite)
-    if unit == "rate" or low <= 0 <= high or min(abs(low), abs(high)) < max(abs(low), abs(high)) / 2:
+    if (
+        unit == "rate"
+        or low <= 0 <= high
+        or min(abs(low), abs(high)) < max(abs(low), abs(high)) / 2
+    ):
         low, high = min(low, 0.0), max(high, 0.0)
     if high - low <= 1e-12 * max(abs(low), abs(high)):
         around = abs(low) / 10
-        low, high = (low - around, low + around) if around else (0.0, 0.1 if unit == "rate" else 1.0)
+        low, high = (
+            (low - around, low + around) if around else (0.0, 0.1 if unit == "rate" else 1.0)
+        )
     step = _step(high - low, most)
     low, high = math.floor(low / step + 1e-9) * step, math.ceil(high / step - 1e-9) * step
     if unit == "rate" and max(finite) <= 1 < high:
@@ -104,4 +123,5 @@ def log_axis_for(values: Iterable[float | None], start: float, end: float, unit:
     return Axis(low, high, start, end, unit, log=True)
 
 
-# ── Rows: one name a line, marks along a common axis ──────────────────────────────────────────────────────────────────
+# ── Rows: one name a line, marks along a common axis
+# ──────────────────────────────────────────────────────────────────

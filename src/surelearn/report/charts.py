@@ -1,4 +1,6 @@
-"""Small quiet SVG charts: colors are the page's CSS classes, exact numbers are native tooltips (``<title>``)."""
+"""Small quiet SVG charts: colors are the page's CSS classes, exact numbers are native tooltips
+(``<title>``).
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,18 @@ from surelearn.claim import Claim
 from surelearn.plain import show
 from surelearn.report.axes import Axis, axis_for, log_axis_for
 from surelearn.report.document import Chart
-from surelearn.report.drawing import clean, element, exact, fit, number, numbers, picture, text_width, told, written
+from surelearn.report.drawing import (
+    clean,
+    element,
+    exact,
+    fit,
+    number,
+    numbers,
+    picture,
+    text_width,
+    told,
+    written,
+)
 
 WIDTH = 400  # of a chart's coordinates; the page scales it
 WIDE = 480  # with long names
@@ -37,7 +50,9 @@ def _label_room(names: Iterable[str], most: float = 178) -> float:
     return max([text_width(fit(name, most)) for name in names], default=0) + 12
 
 
-def _rows_picture(title: str, axis: Axis, lines: Sequence[Line], left_out: int, *, width: float = WIDTH) -> Markup:
+def _rows_picture(
+    title: str, axis: Axis, lines: Sequence[Line], left_out: int, *, width: float = WIDTH
+) -> Markup:
     vacuous = axis.log and axis.unit == "rate" and axis.high > 1.3
     top = 18 if vacuous else 0
     bottom = top + 8 + ROW * len(lines)
@@ -45,14 +60,32 @@ def _rows_picture(title: str, axis: Axis, lines: Sequence[Line], left_out: int, 
     parts += _vertical_grid(axis, top + 4, bottom)
     for i, line in enumerate(lines):
         name = fit(line.name, (axis.start - 11.9) / (1.1 if line.css else 1))
-        label = element("text", name, class_=f"lab {line.css}".strip(), x=axis.start - 10.0, y=4, text_anchor="end")
+        label = element(
+            "text",
+            name,
+            class_=f"lab {line.css}".strip(),
+            x=axis.start - 10.0,
+            y=4,
+            text_anchor="end",
+        )
         tip = element("title", line.tip)
         hit = element("rect", x=0, y=-ROW / 2, width=width, height=ROW, class_="hit")
-        parts.append(element("g", tip, hit, label, line.marks, transform=f"translate(0,{top + 6 + ROW * i + ROW // 2})"))
+        parts.append(
+            element(
+                "g",
+                tip,
+                hit,
+                label,
+                line.marks,
+                transform=f"translate(0,{top + 6 + ROW * i + ROW // 2})",
+            )
+        )
     height = bottom + 24
     if left_out:
         height += 20
-        parts.append(element("text", f"{left_out} more not drawn", class_="tick", x=axis.start, y=height - 6))
+        parts.append(
+            element("text", f"{left_out} more not drawn", class_="tick", x=axis.start, y=height - 6)
+        )
     return picture(title, width, height, *parts, css="chart wide" if width > WIDTH else "chart")
 
 
@@ -60,7 +93,12 @@ def _vacuous_region(axis: Axis, width: float, bottom: float) -> list[Markup]:
     """Where a bound on a rate says nothing: beyond 100%."""
     x = axis.at(1.0)
     region = element("rect", class_="vac", x=x, y=0, width=width - 4 - x, height=bottom)
-    return [region, element("text", "vacuous", class_="tick", x=(x + width - 4) / 2, y=13, text_anchor="middle")]
+    return [
+        region,
+        element(
+            "text", "vacuous", class_="tick", x=(x + width - 4) / 2, y=13, text_anchor="middle"
+        ),
+    ]
 
 
 def _vertical_grid(axis: Axis, top: float, bottom: float) -> list[Markup]:
@@ -68,12 +106,18 @@ def _vertical_grid(axis: Axis, top: float, bottom: float) -> list[Markup]:
     for tick in axis.ticks:
         x = axis.at(tick)
         parts.append(element("line", class_="rule", x1=x, x2=x, y1=top, y2=bottom))
-        parts.append(element("text", axis.label(tick), class_="tick", x=x, y=bottom + 16, text_anchor="middle"))
+        parts.append(
+            element(
+                "text", axis.label(tick), class_="tick", x=x, y=bottom + 16, text_anchor="middle"
+            )
+        )
     return parts
 
 
 def _most_telling(keys: Sequence[float], always: Iterable[int] = ()) -> list[int]:
-    """Positions of the rows that are drawn, in their given order: the smallest keys, and some always."""
+    """Positions of the rows that are drawn, in their given order: the smallest keys, and some
+    always.
+    """
     always = set(always)
     ranked = sorted(range(len(keys)), key=lambda i: (i not in always, keys[i], i))
     return sorted(ranked[:MOST_ROWS])
@@ -84,20 +128,31 @@ def _dot(axis: Axis, value: float | None, css: str, radius: float = 4.5) -> Mark
     if value is None:
         return element("text", "no value", class_="tick", x=axis.start + 6.0, y=4)
     x = axis.at(value)
-    if value > axis.high * (1 + 1e-9) or value < axis.low - 1e-9 * abs(axis.low) or (axis.log and value <= 0):
+    if (
+        value > axis.high * (1 + 1e-9)
+        or value < axis.low - 1e-9 * abs(axis.low)
+        or (axis.log and value <= 0)
+    ):
         tip = 6 if value > axis.high else -6
-        return element("path", class_=css, d=f"M{written(x + tip)} 0L{written(x)} -5.5L{written(x)} 5.5Z")
+        return element(
+            "path", class_=css, d=f"M{written(x + tip)} 0L{written(x)} -5.5L{written(x)} 5.5Z"
+        )
     return element("circle", class_=css, cx=x, cy=0, r=radius)
 
 
 def _candidates(chart: Chart, unit: str) -> Markup:
     data, chosen = chart.data, chart.data.get("chosen")
     rows = _together(data, "names", "values", "errors")
-    shown = _most_telling([_or(value, math.inf) for _, value, _ in rows], [] if chosen is None else [chosen])
+    shown = _most_telling(
+        [_or(value, math.inf) for _, value, _ in rows], [] if chosen is None else [chosen]
+    )
     ends = [value + sign * _or(error, 0) for _, value, error in (rows[i] for i in shown) if value is not None
             for sign in (-1, 1)]  # fmt: skip
     ends = [max(end, 0.0) for end in ends] if all(_or(rows[i][1], 0) >= 0 for i in shown) else ends
-    room = max(_label_room(rows[i][0] for i in shown), 1.1 * _label_room(rows[i][0] for i in shown if i == chosen))
+    room = max(
+        _label_room(rows[i][0] for i in shown),
+        1.1 * _label_room(rows[i][0] for i in shown if i == chosen),
+    )
     axis = axis_for(ends, min(room, 190), WIDTH - 18, unit)
     lines = []
     for i in shown:
@@ -109,22 +164,38 @@ def _candidates(chart: Chart, unit: str) -> Markup:
             low, high = axis.at(value - error), axis.at(value + error)
             marks = element("line", class_=f"se {css}", x1=low, x2=high, y1=0, y2=0) + marks
             tip += f" ± {show(error, unit)}"
-        lines.append(Line(name, tip + (", chosen" if i == chosen else ""), marks, "chosen" if i == chosen else ""))
+        lines.append(
+            Line(
+                name,
+                tip + (", chosen" if i == chosen else ""),
+                marks,
+                "chosen" if i == chosen else "",
+            )
+        )
     return _rows_picture(chart.title, axis, lines, len(rows) - len(shown))
 
 
 def _bars(chart: Chart, unit: str) -> Markup:
     rows = _together(chart.data, "names", "measured", "bounds")
-    shown = _most_telling([-max(_or(measured, -math.inf), _or(bound, -math.inf)) for _, measured, bound in rows])
+    shown = _most_telling(
+        [-max(_or(measured, -math.inf), _or(bound, -math.inf)) for _, measured, bound in rows]
+    )
     drawn = [rows[i] for i in shown]
-    axis = axis_for([v for row in drawn for v in row[1:]], _label_room(row[0] for row in drawn), WIDTH - 18, unit)
+    axis = axis_for(
+        [v for row in drawn for v in row[1:]],
+        _label_room(row[0] for row in drawn),
+        WIDTH - 18,
+        unit,
+    )
     lines = []
     for name, measured, bound in drawn:
         upper = bound is None or measured is None or bound >= measured
         tip = f"{name}: measured {told(measured, unit)}"
         marks = Markup("")
         if bound is not None:
-            tip += f", at {'most' if upper else 'least'} {told(bound, unit, '<=' if upper else '>=')}"
+            tip += (
+                f", at {'most' if upper else 'least'} {told(bound, unit, '<=' if upper else '>=')}"
+            )
             marks = _reach(axis, bound, upper)
         if measured is not None or bound is None:
             marks += _dot(axis, measured, "mea", 4.0)
@@ -137,7 +208,9 @@ def _reach(axis: Axis, bound: float, upper: bool, half: float = 5.0, cap: float 
     zero = axis.at(0.0) if bound >= 0 else axis.start
     x = axis.at(bound)
     low, high = (zero, x) if upper else (x, axis.end)
-    marks = element("rect", class_="reach", x=low, y=-half, width=max(high - low, 0.0), height=2 * half, rx=2)
+    marks = element(
+        "rect", class_="reach", x=low, y=-half, width=max(high - low, 0.0), height=2 * half, rx=2
+    )
     if math.isfinite(bound):
         marks += element("line", class_="cap", x1=x, x2=x, y1=-cap, y2=cap)
     return marks
@@ -163,13 +236,18 @@ def _bounds(chart: Chart, unit: str) -> Markup:
     return _rows_picture(chart.title, axis, lines, len(rows) - len(shown), width=WIDE)
 
 
-# ── Planes: points in two dimensions ──────────────────────────────────────────────────────────────────────────────────
+# ── Planes: points in two dimensions
+# ──────────────────────────────────────────────────────────────────────────────────
 
 
 def _curve(chart: Chart, unit: str) -> Markup:
     log, level = bool(chart.data.get("log")), number(chart.data.get("level"))
     level = level if _drawable(level) and not (log and _or(level, 0.0) <= 0) else None
-    rows = [row for row in _together(chart.data, "x", "y", "low", "high", name=False) if _drawable(*row[:2])]
+    rows = [
+        row
+        for row in _together(chart.data, "x", "y", "low", "high", name=False)
+        if _drawable(*row[:2])
+    ]
     rows = [row for row in rows if not log or min(row[:2]) > 0]
     label = str(chart.data.get("x_label", ""))
     make = log_axis_for if log else axis_for
@@ -180,7 +258,9 @@ def _curve(chart: Chart, unit: str) -> Markup:
     band = [row for row in rows if _drawable(*row[2:])]
     parts = _plane(x_axis, y_axis, label)
     if len(band) > 1:
-        around = [(x, high) for x, _, _, high in band] + [(x, low) for x, _, low, _ in reversed(band)]
+        around = [(x, high) for x, _, _, high in band] + [
+            (x, low) for x, _, low, _ in reversed(band)
+        ]
         parts.append(element("polygon", class_="band", points=_points(around, x_axis, y_axis)))
     if len(band) > 1 and chart.data.get("proved"):
         lower = [(x, low) for x, _, low, _ in band]
@@ -188,17 +268,36 @@ def _curve(chart: Chart, unit: str) -> Markup:
     if level is not None:
         parts += _level(level, str(chart.data.get("level_label", "")), x_axis, y_axis)
     if len(rows) > 1:
-        parts.append(element("polyline", class_="ln", points=_points([row[:2] for row in rows], x_axis, y_axis)))
+        parts.append(
+            element(
+                "polyline", class_="ln", points=_points([row[:2] for row in rows], x_axis, y_axis)
+            )
+        )
     for x, y, low, high in rows[:: math.ceil(len(rows) / 60) or 1]:
-        tip = f"{show(x, 'number')} {label}".strip() + f": {show(y, unit)}" + _between(low, high, unit)
-        parts.append(element("circle", element("title", tip), class_="mea", cx=x_axis.at(x), cy=y_axis.at(y), r=3.5))
+        tip = (
+            f"{show(x, 'number')} {label}".strip()
+            + f": {show(y, unit)}"
+            + _between(low, high, unit)
+        )
+        parts.append(
+            element(
+                "circle",
+                element("title", tip),
+                class_="mea",
+                cx=x_axis.at(x),
+                cy=y_axis.at(y),
+                r=3.5,
+            )
+        )
     return picture(chart.title, WIDTH, 196 if label else 178, *parts)
 
 
 def _level(level: float, label: str, x_axis: Axis, y_axis: Axis) -> list[Markup]:
     """A dashed line across, named above its left end."""
     y = y_axis.at(level)
-    text = element("text", fit(label, 150), class_="tick", x=x_axis.start + 4.0, y=y - 5 if y > 24 else y + 14)
+    text = element(
+        "text", fit(label, 150), class_="tick", x=x_axis.start + 4.0, y=y - 5 if y > 24 else y + 14
+    )
     return [element("line", class_="diagonal", x1=x_axis.start, x2=x_axis.end, y1=y, y2=y), text]
 
 
@@ -217,9 +316,17 @@ def _reliability(chart: Chart, unit: str) -> Markup:
         at = x_axis.at(x)
         marks = element("title", tip)
         if low is not None and high is not None:
-            marks += element("line", class_="se mea", x1=at, x2=at, y1=y_axis.at(low), y2=y_axis.at(high))
-        radius = 3 + 3 * math.sqrt((count or 0) / largest) if largest and 0 <= (count or 0) <= largest else 4.0
-        parts.append(element("g", marks, element("circle", class_="mea", cx=at, cy=y_axis.at(y), r=radius)))
+            marks += element(
+                "line", class_="se mea", x1=at, x2=at, y1=y_axis.at(low), y2=y_axis.at(high)
+            )
+        radius = (
+            3 + 3 * math.sqrt((count or 0) / largest)
+            if largest and 0 <= (count or 0) <= largest
+            else 4.0
+        )
+        parts.append(
+            element("g", marks, element("circle", class_="mea", cx=at, cy=y_axis.at(y), r=radius))
+        )
     return picture(chart.title, WIDTH, 196, *parts)
 
 
@@ -228,14 +335,36 @@ def _plane(x_axis: Axis, y_axis: Axis, x_label: str) -> list[Markup]:
     for tick in y_axis.ticks:
         y = y_axis.at(tick)
         parts.append(element("line", class_="rule", x1=x_axis.start, x2=x_axis.end, y1=y, y2=y))
-        parts.append(element("text", y_axis.label(tick), class_="tick", x=x_axis.start - 6.0, y=y + 4, text_anchor="end"))
+        parts.append(
+            element(
+                "text",
+                y_axis.label(tick),
+                class_="tick",
+                x=x_axis.start - 6.0,
+                y=y + 4,
+                text_anchor="end",
+            )
+        )
     for tick in x_axis.ticks:
         text = x_axis.label(tick)
-        parts.append(element("text", text, class_="tick", x=x_axis.at(tick), y=y_axis.start + 18, text_anchor="middle"))
+        parts.append(
+            element(
+                "text",
+                text,
+                class_="tick",
+                x=x_axis.at(tick),
+                y=y_axis.start + 18,
+                text_anchor="middle",
+            )
+        )
     if x_label:
         middle = (x_axis.start + x_axis.end) / 2
         label = fit(x_label, x_axis.end - x_axis.start)
-        parts.append(element("text", label, class_="tick", x=middle, y=y_axis.start + 38, text_anchor="middle"))
+        parts.append(
+            element(
+                "text", label, class_="tick", x=middle, y=y_axis.start + 38, text_anchor="middle"
+            )
+        )
     return parts
 
 
@@ -276,16 +405,24 @@ def draw(chart: Chart) -> Markup:
     painter, first = _PAINTERS[chart.kind]
     if not chart.data.get(first):
         return Markup('<p class="note">{}: no data.</p>').format(clean(chart.title))
-    return painter(chart, str(chart.data.get("unit", "rate" if chart.kind == "reliability" else "number")))
+    return painter(
+        chart, str(chart.data.get("unit", "rate" if chart.kind == "reliability" else "number"))
+    )
 
 
-# ── The interval bar of a claim ───────────────────────────────────────────────────────────────────────────────────────
+# ── The interval bar of a claim
+# ───────────────────────────────────────────────────────────────────────────────────────
 
 
 def bar_axis(claims: Sequence[Claim]) -> Axis:
-    """One axis from zero for the bars of claims of one kind; rates that are bounded from below can reach 100%."""
+    """One axis from zero for the bars of claims of one kind; rates that are bounded from below
+    can reach 100%.
+    """
     unit = claims[0].unit
-    values = [0.0, *(number(value) for claim in claims for value in (*_ends(claim), claim.measured))]
+    values = [
+        0.0,
+        *(number(value) for claim in claims for value in (*_ends(claim), claim.measured)),
+    ]
     if unit == "rate" and any(claim.relation == ">=" for claim in claims):
         values.append(1.0)
     axis = axis_for(values, 0, 1, unit, most=4)
@@ -303,10 +440,14 @@ def interval_bar(claim: Claim, axis: Axis) -> Markup:
     parts = [element("line", class_="rule", x1=axis.start, x2=axis.end, y1=0, y2=0)]
     if isinstance(value, tuple):
         low, high = (axis.at(v) for v in value)
-        parts.append(element("rect", class_="reach", x=low, y=-5, width=high - low, height=10, rx=2))
+        parts.append(
+            element("rect", class_="reach", x=low, y=-5, width=high - low, height=10, rx=2)
+        )
         parts += [element("line", class_="cap", x1=x, x2=x, y1=-9, y2=9) for x in (low, high)]
     elif claim.relation == "=":
-        parts.append(element("line", class_="cap", x1=axis.at(value), x2=axis.at(value), y1=-9, y2=9))
+        parts.append(
+            element("line", class_="cap", x1=axis.at(value), x2=axis.at(value), y1=-9, y2=9)
+        )
     else:
         parts.append(_reach(axis, value, claim.relation == "<=", cap=9.0))
     if measured is not None and math.isfinite(measured):
@@ -318,9 +459,16 @@ def interval_bar(claim: Claim, axis: Axis) -> Markup:
 
 
 def _bar_title(claim: Claim) -> str:
-    seen = "" if claim.measured is None else f"measured {show(claim.measured, claim.unit)} ({exact(claim.measured)}), "
+    seen = (
+        ""
+        if claim.measured is None
+        else f"measured {show(claim.measured, claim.unit)} ({exact(claim.measured)}), "
+    )
     if isinstance(claim.value, tuple):
         low, high = claim.value
         return f"{seen}guaranteed {claim.bound()} ({exact(low, '>=')} to {exact(high, '<=')})"
     words = {"<=": "at most", ">=": "at least"}.get(claim.relation, "exactly")
-    return f"{seen}guaranteed {words} {show(claim.value, claim.unit, claim.relation)} ({exact(claim.value, claim.relation)})"
+    return (
+        f"{seen}guaranteed {words} {show(claim.value, claim.unit, claim.relation)}"
+        f" ({exact(claim.value, claim.relation)})"
+    )

@@ -1,4 +1,6 @@
-"""An audit as data: verdict, certificate, sections of claims, findings, notes, tables and charts. Rendering comes last."""
+"""An audit as data: verdict, certificate, sections of claims, findings, notes, tables and
+charts. Rendering comes last.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ VERSION = 3
 
 ChartKind = Literal["candidates", "curve", "reliability", "bars", "bounds"]
 Place = Literal["costs", "measured", "assumptions", "details"]
-VerdictKind = Literal["guaranteed", "warning", "do not ship", "nothing useful", "measured only", "no verdict"]
+VerdictKind = Literal[
+    "guaranteed", "warning", "do not ship", "nothing useful", "measured only", "no verdict"
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,8 +63,8 @@ class Table:
 class Section:
     """One part of the page: claims, findings, sentences, tables and charts, at one of its places.
 
-    Its ``claims`` hold each alone, at their own confidence: they have no share of the certificate's δ. All that they follow
-    from stands in their inputs.
+    Its ``claims`` hold each alone, at their own confidence: they have no share of the certificate's
+    δ. All that they follow from stands in their inputs.
     """
 
     key: str
@@ -78,9 +82,14 @@ class Section:
             object.__setattr__(self, name, tuple(getattr(self, name)))
         for claim in self.claims:
             if claim.standing != "alone":
-                raise ValueError(f"the claim {claim.label!r} of a section must stand alone: it has no share of δ")
+                raise ValueError(
+                    f"the claim {claim.label!r} of a section must stand alone: it has no share of δ"
+                )
             if claim.sources:
-                raise ValueError(f"the claim {claim.label!r} of a section must not read facts: only a certificate has some")
+                raise ValueError(
+                    f"the claim {claim.label!r} of a section must not read facts: only a"
+                    " certificate has some"
+                )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,8 +121,8 @@ class Document:
     reproduce : the command that gives this page again
     numbers : options, selection errors, and what else sections were drawn from
     version : of the surelearn that made it
-    model, schema, reference : the fitted model itself, the columns it reads, and a summary of its certify rows (for
-        `surelearn.save`); not part of the file
+    model, schema, reference : the fitted model itself, the columns it reads, and a summary of its
+        certify rows (for `surelearn.save`); not part of the file
     altered : whether the file it was read from does not have the content that its hash was made of
     """
 
@@ -157,10 +166,14 @@ class Document:
         for section in self.sections:
             if section.key == key:
                 return section
-        raise KeyError(f"the audit has no section {key!r}: it has {', '.join(s.key for s in self.sections)}")
+        raise KeyError(
+            f"the audit has no section {key!r}: it has {', '.join(s.key for s in self.sections)}"
+        )
 
     def published(self) -> Self:
-        """The audit as it is written and drawn: without losses per row, see `Certificate.published`."""
+        """The audit as it is written and drawn: without losses per row, see
+        `Certificate.published`.
+        """
         return replace(self, certificate=self.certificate.published())
 
     def to_dict(self) -> dict[str, Any]:
@@ -186,7 +199,12 @@ class Document:
     def from_dict(cls, plain: Mapping[str, Any]) -> Self:
         """Read what `to_dict` wrote; anything else is refused with a `ValueError` that says why."""
         version = check_format(plain, "an audit", FORMAT, VERSION)
-        names = {f.name for f in fields(cls) if f.compare} - {"verdict", "sections", "certificate", "version"}
+        names = {f.name for f in fields(cls) if f.compare} - {
+            "verdict",
+            "sections",
+            "certificate",
+            "version",
+        }
         with reading("the audit"):
             made = cls(
                 **{name: from_plain(plain[name]) for name in names},
@@ -194,7 +212,8 @@ class Document:
                 verdict=checked(Verdict(**plain["verdict"])),
                 sections=tuple(_section_from_dict(section) for section in plain["sections"]),
                 certificate=Certificate.from_dict(plain["certificate"]),
-                altered=version > 1 and content_hash(plain) != plain["hash"],  # version 1 had no hash
+                # version 1 had no hash
+                altered=version > 1 and content_hash(plain) != plain["hash"],
             )
             return checked(made)
 
@@ -215,8 +234,12 @@ def _section_to_dict(section: Section) -> dict[str, Any]:
         "notes": list(section.notes),
         "claims": [claim.to_dict() for claim in section.claims],
         "findings": [finding.to_dict() for finding in section.findings],
-        "charts": [{"kind": c.kind, "title": c.title, "data": to_plain(c.data)} for c in section.charts],
-        "tables": [{"header": to_plain(t.header), "rows": to_plain(t.rows)} for t in section.tables],
+        "charts": [
+            {"kind": c.kind, "title": c.title, "data": to_plain(c.data)} for c in section.charts
+        ],
+        "tables": [
+            {"header": to_plain(t.header), "rows": to_plain(t.rows)} for t in section.tables
+        ],
     }
 
 
@@ -226,11 +249,19 @@ def _section_from_dict(plain: Mapping[str, Any]) -> Section:
         title=plain["title"],
         place=plain["place"],
         notes=tuple(plain["notes"]),
-        claims=tuple(Claim.from_dict(claim) for claim in plain.get("claims", ())),  # version 2 had none
+        # version 2 had none
+        claims=tuple(Claim.from_dict(claim) for claim in plain.get("claims", ())),
         findings=tuple(Finding.from_dict(finding) for finding in plain["findings"]),
-        charts=tuple(checked(Chart(kind=c["kind"], title=c["title"], data=from_plain(c["data"]))) for c in plain["charts"]),
-        tables=tuple(checked(Table(header=tuple(t["header"]), rows=t["rows"])) for t in plain["tables"]),
+        charts=tuple(
+            checked(Chart(kind=c["kind"], title=c["title"], data=from_plain(c["data"])))
+            for c in plain["charts"]
+        ),
+        tables=tuple(
+            checked(Table(header=tuple(t["header"]), rows=t["rows"])) for t in plain["tables"]
+        ),
     )
     if any(len(row) != len(table.header) for table in made.tables for row in table.rows):
-        raise ValueError(f"a row of a table of the section {made.key!r:.60} has another length than its header")
+        raise ValueError(
+            f"a row of a table of the section {made.key!r:.60} has another length than its header"
+        )
     return checked(made)

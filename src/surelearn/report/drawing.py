@@ -13,21 +13,29 @@ from markupsafe import Markup, escape
 from surelearn.plain import show
 
 HUGE = 1e150  # drawn like infinity, and its inverse like zero, so that no arithmetic overflows
-_DIRECTION_AND_WIDTH = "\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff"  # they make a text look like another
-_UNWRITABLE = re.compile(f"[\x00-\x08\x0b-\x1f\x7f-\x9f{_DIRECTION_AND_WIDTH}\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
+# they make a text look like another
+_DIRECTION_AND_WIDTH = "\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff"
+_UNWRITABLE = re.compile(
+    f"[\x00-\x08\x0b-\x1f\x7f-\x9f{_DIRECTION_AND_WIDTH}\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]"
+)
 
 
 def clean(text: Any) -> str:
-    """A text without the characters that XML and HTML forbid, and controls of direction and width."""
+    """A text without the characters that XML and HTML forbid, and controls of direction and
+    width.
+    """
     return _UNWRITABLE.sub("\ufffd", str(text))
 
 
 def element(tag: str, *children: Any, **attributes: Any) -> Markup:
     """An SVG element; plain texts and attribute values are escaped, numbers written to a tenth."""
     pairs = "".join(
-        f' {name.rstrip("_").replace("_", "-")}="{escape(written(value))}"' for name, value in attributes.items()
+        f' {name.rstrip("_").replace("_", "-")}="{escape(written(value))}"'
+        for name, value in attributes.items()
     )
-    inside = Markup("").join(child if isinstance(child, Markup) else escape(clean(child)) for child in children)
+    inside = Markup("").join(
+        child if isinstance(child, Markup) else escape(clean(child)) for child in children
+    )
     return Markup(f"<{tag}{pairs}>{inside}</{tag}>")  # noqa: S704 - all parts are escaped
 
 

@@ -1,4 +1,6 @@
-"""An `Audit` as one self-contained page: no script, no request, nothing from the data that is not escaped."""
+"""An `Audit` as one self-contained page: no script, no request, nothing from the data that is
+not escaped.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,8 @@ from surelearn.report.rows import MOST_MEMBERS, Part, claim_rows, lacking_once, 
 from surelearn.version import __version__
 
 LONGEST = 140  # characters of a name or a value
-_MARKED = re.compile(r"\*\*(?=\S)([^*]*\d[^*]*)(?<=\S)\*\*")  # what is guaranteed holds a digit; a name like a**b does not
+# what is guaranteed holds a digit; a name like a**b does not
+_MARKED = re.compile(r"\*\*(?=\S)([^*]*\d[^*]*)(?<=\S)\*\*")
 _ENDLESS = re.compile(r"(\S{100})\S{20,}")
 _CODE = re.compile(r"`([^`\n]+)`")
 _NUMERIC = re.compile(r"[\s\d.,%+±×≤≥=<>–−∞eE-]*\d[\s\d.,%+±×≤≥=<>–−∞eE-]*|[–—−-]?|∞")
@@ -46,14 +49,19 @@ def _template() -> jinja2.Template:
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        finalize=lambda value: clean(value) if isinstance(value, str) and not isinstance(value, Markup) else value,
+        finalize=lambda value: (
+            clean(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+        ),
     )
     environment.filters |= {"draw": draw, "prose": prose, "lead": lead, "clip": clip}
-    environment.globals["css"] = Markup(files("surelearn.report").joinpath("page.css").read_text(encoding="utf-8"))  # noqa: S704
+    environment.globals["css"] = Markup(  # noqa: S704
+        files("surelearn.report").joinpath("page.css").read_text(encoding="utf-8")
+    )
     return environment.get_template("page.html.jinja")
 
 
-# ── Words ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── Words
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def marked(sentence: str) -> list[tuple[str, bool]]:
@@ -71,24 +79,31 @@ def marked(sentence: str) -> list[tuple[str, bool]]:
 def prose(text: Any) -> Markup:
     """An escaped text in which ```code``` is set as code; endless words are cut."""
     pieces = _CODE.split(_ENDLESS.sub(r"\1…", clean(text)))
-    return Markup("").join(Markup("<code>{}</code>").format(p) if i % 2 else escape(p) for i, p in enumerate(pieces))
+    return Markup("").join(
+        Markup("<code>{}</code>").format(p) if i % 2 else escape(p) for i, p in enumerate(pieces)
+    )
 
 
 def lead(text: Any) -> Markup:
     """`prose` whose first sentence stands out, if more follow."""
     first, stop, rest = clean(text).partition(". ")
-    return Markup("<b>{}.</b> {}").format(prose(first), prose(rest)) if stop and rest else prose(text)
+    return (
+        Markup("<b>{}.</b> {}").format(prose(first), prose(rest)) if stop and rest else prose(text)
+    )
 
 
 def clip(text: Any, longest: int = LONGEST) -> Markup:
-    """A name in isolation (right-to-left names stay in place); a very long one is cut, the whole in its tooltip."""
+    """A name in isolation (right-to-left names stay in place); a very long one is cut, the
+    whole in its tooltip.
+    """
     text = clean(text)
     if len(text) <= longest:
         return Markup("<bdi>{}</bdi>").format(text)
     return Markup('<bdi title="{}">{}…</bdi>').format(text[:4000], text[:longest].rstrip())
 
 
-# ── The view: what the template shows ─────────────────────────────────────────────────────────────────────────────────
+# ── The view: what the template shows
+# ─────────────────────────────────────────────────────────────────────────────────
 
 
 def _view(audit: Document) -> dict[str, Any]:
@@ -137,7 +152,11 @@ def _budget(certificate: Certificate) -> Table:
     for row in claim_rows(certificate, "together"):
         several = len(row.members) > 1
         spent = sum(member.claim.delta for member in row.members) if several else row.claim.delta
-        label = f"{row.label} and the other {len(row.members) - 1} of its family" if several else row.label
+        label = (
+            f"{row.label} and the other {len(row.members) - 1} of its family"
+            if several
+            else row.label
+        )
         each = f"{row.share} each" if several else row.share
         rows.append((label, each, show(spent, "number")))
     return Table(header=("claim", "share", "δ spent"), rows=tuple(rows))
@@ -151,13 +170,20 @@ def _facts(certificate: Certificate) -> Table:
     rows += [(name, _plain(value)) for name, value in facts.options.items() if value is not None]
     rows += [(name, _plain(value)) for name, value in facts.values.items()]
     if len(rows) > MOST_MEMBERS:
-        rows = [*rows[:MOST_MEMBERS], ("…", f"{len(rows) - MOST_MEMBERS} more are in the certificate")]
+        rows = [
+            *rows[:MOST_MEMBERS],
+            ("…", f"{len(rows) - MOST_MEMBERS} more are in the certificate"),
+        ]
     return Table(header=("fact", "value"), rows=tuple(rows))
 
 
 def _plain(value: Any) -> str:
     if isinstance(value, tuple):
-        return ", ".join(map(_plain, value)) if len(value) <= 12 else f"{len(value):,} values, in the certificate"
+        return (
+            ", ".join(map(_plain, value))
+            if len(value) <= 12
+            else f"{len(value):,} values, in the certificate"
+        )
     if isinstance(value, Withheld):
         return f"{value['n']:,} values, kept apart"
     if isinstance(value, Mapping):
@@ -167,11 +193,18 @@ def _plain(value: Any) -> str:
 
 def _theorems(audit: Document) -> list[Any]:
     certificate = audit.certificate
-    keys = [claim.theorem for claim in certificate.claims] + [item.theorem for item in certificate.lacking if item.theorem]
-    return [find_theorem(key) for key in dict.fromkeys([*keys, *(claim.theorem for claim in audit.proved)])]
+    keys = [claim.theorem for claim in certificate.claims] + [
+        item.theorem for item in certificate.lacking if item.theorem
+    ]
+    return [
+        find_theorem(key)
+        for key in dict.fromkeys([*keys, *(claim.theorem for claim in audit.proved)])
+    ]
 
 
 def _numeric_columns(table: Table) -> list[bool]:
     """Which columns hold numbers only, and are set to the right."""
-    columns = [[str(row[i]) for row in table.rows if i < len(row)] for i in range(len(table.header))]
+    columns = [
+        [str(row[i]) for row in table.rows if i < len(row)] for i in range(len(table.header))
+    ]
     return [any(column) and all(_NUMERIC.fullmatch(cell) for cell in column) for column in columns]

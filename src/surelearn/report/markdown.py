@@ -9,7 +9,14 @@ from surelearn.plain import percent_sure
 from surelearn.report.document import Document
 from surelearn.report.drawing import clean
 from surelearn.report.html import marked
-from surelearn.report.rows import MOST_MEMBERS, Row, claim_rows, lacking_once, parts_of, sentence_case
+from surelearn.report.rows import (
+    MOST_MEMBERS,
+    Row,
+    claim_rows,
+    lacking_once,
+    parts_of,
+    sentence_case,
+)
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]()#+!|~$])")
 _LINK = re.compile(r"(?i)(?<=[a-z]):(?=//)|(?<=www)\.")
@@ -17,10 +24,26 @@ _LONGEST = 200
 
 
 def render(audit: Document) -> str:
-    """Verdict, guarantees, what else is proved, findings that matter, assumptions and how to reproduce."""
+    """Verdict, guarantees, what else is proved, findings that matter, assumptions and how to
+    reproduce.
+    """
     audit = audit.published()
-    blocks = [_verdict(audit), _guaranteed(audit), _proved(audit), _findings(audit), _assumptions(audit), _reproduce(audit)]
-    return "\n\n".join(block for block in [*blocks, "<sub>surelearn: statistical, not regulatory</sub>"] if block) + "\n"
+    blocks = [
+        _verdict(audit),
+        _guaranteed(audit),
+        _proved(audit),
+        _findings(audit),
+        _assumptions(audit),
+        _reproduce(audit),
+    ]
+    return (
+        "\n\n".join(
+            block
+            for block in [*blocks, "<sub>surelearn: statistical, not regulatory</sub>"]
+            if block
+        )
+        + "\n"
+    )
 
 
 def plain(text: Any, longest: int = _LONGEST) -> str:
@@ -33,12 +56,17 @@ def plain(text: Any, longest: int = _LONGEST) -> str:
     """
     text = " ".join(clean(text).split())
     text = text if len(text) <= longest else text[: longest - 1].rstrip() + "…"
-    text = _SPECIAL.sub(r"\\\1", text.replace("&", "&amp;")).replace("<", "&lt;").replace(">", "&gt;")
+    text = (
+        _SPECIAL.sub(r"\\\1", text.replace("&", "&amp;")).replace("<", "&lt;").replace(">", "&gt;")
+    )
     return _LINK.sub(lambda match: f"&#{ord(match[0])};", text).replace("@", "@\u200b")
 
 
 def _verdict(audit: Document) -> str:
-    pieces = [f"**{plain(piece, 2000)}**" if strong else _spaced(piece) for piece, strong in marked(audit.verdict.sentence)]
+    pieces = [
+        f"**{plain(piece, 2000)}**" if strong else _spaced(piece)
+        for piece, strong in marked(audit.verdict.sentence)
+    ]
     kind = "" if audit.verdict.kind == "guaranteed" else f" ({audit.verdict.kind})"
     target = f", target {plain(audit.target)}" if audit.target else ""
     return f"### surelearn audit: {plain(audit.title)}{target}{kind}\n\n{''.join(pieces)}"
@@ -57,11 +85,24 @@ def _guaranteed(audit: Document) -> str:
             f"- no claim about {plain(item.what.replace('_', ' '))}: {plain(item.reason)}"
             for item in lacking_once(audit.certificate.lacking)
         ]
-        measured = "Everything else is only measured." if _proved(audit) else "Everything is only measured."
+        measured = (
+            "Everything else is only measured."
+            if _proved(audit)
+            else "Everything is only measured."
+        )
         together = " together" if _proved(audit) else ""
-        return "\n".join([f"**Nothing is guaranteed{together}.** {measured}", *([""] if reasons else []), *reasons])
+        return "\n".join(
+            [
+                f"**Nothing is guaranteed{together}.** {measured}",
+                *([""] if reasons else []),
+                *reasons,
+            ]
+        )
     head = [
-        f"| Guaranteed, {percent_sure(audit.certificate.delta)} together | measured | bound | why |",
+        (
+            f"| Guaranteed, {percent_sure(audit.certificate.delta)} together | measured | bound |"
+            " why |"
+        ),
         "|---|--:|--:|---|",
     ]
     return "\n".join(head + [_line(row) for row in rows])
@@ -78,9 +119,15 @@ def _proved(audit: Document) -> str:
     """The claims of the sections, as far as they say something."""
     rows = [row for part in parts_of(audit) for row in part.proved]
     lines = [
-        f"- {plain(row.label)}: {row.word} **{row.bound}** ({row.claim.surely()}, {plain(row.theorem)})" for row in rows
+        f"- {plain(row.label)}: {row.word} **{row.bound}** ({row.claim.surely()},"
+        f" {plain(row.theorem)})"
+        for row in rows
     ]
-    more = [f"- {len(lines) - MOST_MEMBERS} more are in audit.json"] if len(lines) > MOST_MEMBERS else []
+    more = (
+        [f"- {len(lines) - MOST_MEMBERS} more are in audit.json"]
+        if len(lines) > MOST_MEMBERS
+        else []
+    )
     head = ["**Also proved**, each alone at its own confidence", ""]
     return "\n".join([*head, *lines[:MOST_MEMBERS], *more]) if lines else ""
 
@@ -90,12 +137,20 @@ def _findings(audit: Document) -> str:
         (finding for finding in audit.findings if finding.severity in ("warning", "serious")),
         key=lambda finding: finding.severity != "serious",
     )
-    lines = [f"- **{finding.severity}** {plain(finding.text, 600)} ({plain(finding.code)})" for finding in grave]
+    lines = [
+        f"- **{finding.severity}** {plain(finding.text, 600)} ({plain(finding.code)})"
+        for finding in grave
+    ]
     return "\n".join(["**Findings**, measured, no guarantee", "", *lines]) if lines else ""
 
 
 def _assumptions(audit: Document) -> str:
-    notes = [note for section in audit.sections if section.place == "assumptions" for note in section.notes]
+    notes = [
+        note
+        for section in audit.sections
+        if section.place == "assumptions"
+        for note in section.notes
+    ]
     claims = audit.certificate.together or audit.certificate.claims
     assumed = [sentence_case(line) for claim in claims for line in claim.assumptions]
     lines = [f"- {plain(line, 600)}" for line in dict.fromkeys([*notes, *assumed])]

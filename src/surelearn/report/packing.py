@@ -1,4 +1,6 @@
-"""Cards in two columns of about the same height, without a script: their heights are estimated from what they hold."""
+"""Cards in two columns of about the same height, without a script: their heights are estimated
+from what they hold.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +11,16 @@ from surelearn.report.charts import MOST_ROWS, ROW
 from surelearn.report.document import Chart, Section, Table
 from surelearn.report.rows import Part
 
-# Pixels and characters per line of a card in two columns, as `page.css` sets them at a width of 960 pixels.
+# Pixels and characters per line of a card in two columns, as `page.css` sets them at a width of 960
+# pixels.
 _FRAME, _LINE, _SMALL = 70, 25, 21
 _TEXT, _NOTE, _TABLE = 52, 62, 58
 _PLANE = 218
 
 
 def two_columns(parts: Sequence[Part]) -> tuple[list[Part], list[Part]]:
-    """The parts in two columns, each in the page's order: the tallest first, always to the shorter column.
+    """The parts in two columns, each in the page's order: the tallest first, always to the shorter
+    column.
 
     The column that holds the first part of the page is the left one.
     """
@@ -29,10 +33,13 @@ def two_columns(parts: Sequence[Part]) -> tuple[list[Part], list[Part]]:
 
 
 def height_of(section: Section, proved: int = 0) -> float:
-    """About how many pixels a card of the section takes; ``proved`` is how many of its claims are shown."""
+    """About how many pixels a card of the section takes; ``proved`` is how many of its claims
+    are shown.
+    """
     height = _FRAME + sum(map(_chart, section.charts)) + sum(map(_table, section.tables))
     height += sum(
-        _lines(f"{finding.severity}    {finding.text} {finding.code}", _TEXT) * _LINE + 6 for finding in section.findings
+        _lines(f"{finding.severity}    {finding.text} {finding.code}", _TEXT) * _LINE + 6
+        for finding in section.findings
     )
     height += sum(_lines(note, _NOTE) * _SMALL + 6 for note in section.notes)
     height += sum(_lines(claim.label, _TEXT - 20) * _LINE + 6 for claim in section.claims[:proved])
@@ -55,5 +62,8 @@ def _table(table: Table) -> float:
     longest = [max(len(row[i]) for row in rows if i < len(row)) for i in range(len(table.header))]
     room = _TABLE - 3 * len(longest)  # cells have a margin
     widths = [max(6.0, room * size / max(sum(longest), room)) for size in longest]
-    wrapped = (max((_lines(cell, width) for cell, width in zip(row, widths, strict=False)), default=1) for row in rows)
+    wrapped = (
+        max((_lines(cell, width) for cell, width in zip(row, widths, strict=False)), default=1)
+        for row in rows
+    )
     return 12 + sum(11 + 22 * lines for lines in wrapped)

@@ -1,4 +1,6 @@
-"""Claims as rows for people: a bound in words, its share of δ or its own confidence, and what it was computed from."""
+"""Claims as rows for people: a bound in words, its share of δ or its own confidence, and what
+it was computed from.
+"""
 
 from __future__ import annotations
 
@@ -63,7 +65,9 @@ class Proof:
 
 @dataclass(frozen=True, kw_only=True)
 class Part:
-    """A section with its claims as rows, the proofs behind them, the name of its place on the page, and its question."""
+    """A section with its claims as rows, the proofs behind them, the name of its place on the
+    page, and its question.
+    """
 
     section: Section
     anchor: str
@@ -73,7 +77,8 @@ class Part:
     proofs: tuple[Proof, ...]
 
 
-# ── Words ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── Words
+# ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def sentence_case(text: str) -> str:
@@ -82,7 +87,9 @@ def sentence_case(text: str) -> str:
 
 
 def bound_words(claim: Claim) -> tuple[str, str]:
-    """A claim's bound as a word and a number, rounded in the direction that keeps it true: ``("at most", "6.7%")``."""
+    """A claim's bound as a word and a number, rounded in the direction that keeps it true:
+    ``("at most", "6.7%")``.
+    """
     if isinstance(claim.value, tuple):
         return "", claim.bound()
     return _WORDS[claim.relation], show(claim.value, claim.unit, claim.relation)
@@ -103,9 +110,13 @@ def counts_of(claim: Claim, certificate: Certificate) -> str:
     n = inputs.get("n", inputs.get("m"))
     if isinstance(n, int):
         if isinstance(inputs.get("successes"), int):
-            return f"{inputs['successes']:,} of {_counted(n, 'noise' if 'noise' in inputs else unit)}"
+            return (
+                f"{inputs['successes']:,} of {_counted(n, 'noise' if 'noise' in inputs else unit)}"
+            )
         errors = inputs.get("errors")
-        return _counted(n, unit) + (f", {_counted(errors, 'error')}" if isinstance(errors, int) else "")
+        return _counted(n, unit) + (
+            f", {_counted(errors, 'error')}" if isinstance(errors, int) else ""
+        )
     samples = [inputs[name] for name in _SAMPLES if isinstance(inputs.get(name), tuple | Withheld)]
     sizes = [sample["n"] if isinstance(sample, Withheld) else len(sample) for sample in samples]
     return _counted(sizes[0], unit) if sizes else ""
@@ -115,7 +126,8 @@ def _counted(n: int, noun: str) -> str:
     return f"{n:,} {noun}" + ("" if n == 1 else "s")
 
 
-# ── The certificate's claims ──────────────────────────────────────────────────────────────────────────────────────────
+# ── The certificate's claims
+# ──────────────────────────────────────────────────────────────────────────────────────────
 
 
 def claim_rows(certificate: Certificate, standing: str) -> list[Row]:
@@ -123,9 +135,13 @@ def claim_rows(certificate: Certificate, standing: str) -> list[Row]:
     rows = []
     for worst, _ in certificate.rows():
         if worst.standing == standing:
-            family = [c for c in certificate.claims if worst.family and _family(c) == _family(worst)]
+            family = [
+                c for c in certificate.claims if worst.family and _family(c) == _family(worst)
+            ]
             members = sorted(family, key=_badness, reverse=True) if len(family) > 1 else []
-            rows.append(_row(worst, certificate, tuple(_row(member, certificate) for member in members)))
+            rows.append(
+                _row(worst, certificate, tuple(_row(member, certificate) for member in members))
+            )
     return rows
 
 
@@ -156,35 +172,59 @@ def _row(claim: Claim, certificate: Certificate, members: tuple[Row, ...] = ()) 
 
 
 def with_bars(rows: Iterable[Row]) -> list[Row]:
-    """Rows with their bars: rates bounded from one side share an axis, other numbers have one per family."""
+    """Rows with their bars: rates bounded from one side share an axis, other numbers have one
+    per family.
+    """
     rows = list(rows)
     everything = [row.claim for top in rows for row in (top, *top.members)]
-    rates = {relation: [c for c in everything if (c.unit, c.relation) == ("rate", relation)] for relation in _WORDS}
+    rates = {
+        relation: [c for c in everything if (c.unit, c.relation) == ("rate", relation)]
+        for relation in _WORDS
+    }
     shared = {relation: bar_axis(claims) for relation, claims in rates.items() if claims}
     drawn = []
     for row in rows:
         own = bar_axis([row.claim, *(member.claim for member in row.members)])
         axis = shared[row.claim.relation] if row.claim.unit == "rate" else own
-        members = tuple(replace(member, bar=interval_bar(member.claim, axis)) for member in row.members[:MOST_MEMBERS])
-        drawn.append(replace(row, members=members + row.members[MOST_MEMBERS:], bar=interval_bar(row.claim, axis)))
+        members = tuple(
+            replace(member, bar=interval_bar(member.claim, axis))
+            for member in row.members[:MOST_MEMBERS]
+        )
+        drawn.append(
+            replace(
+                row, members=members + row.members[MOST_MEMBERS:], bar=interval_bar(row.claim, axis)
+            )
+        )
     return drawn
 
 
-# ── The sections' claims ──────────────────────────────────────────────────────────────────────────────────────────────
+# ── The sections' claims
+# ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def parts_of(audit: Document) -> list[Part]:
-    """The audit's sections, each with its claims; those that say nothing apart, and a note that repeats said once."""
-    return [_part(section, f"section-{i}", audit.certificate) for i, section in enumerate(_said_once(audit.sections), 1)]
+    """The audit's sections, each with its claims; those that say nothing apart, and a note that
+    repeats said once.
+    """
+    return [
+        _part(section, f"section-{i}", audit.certificate)
+        for i, section in enumerate(_said_once(audit.sections), 1)
+    ]
 
 
 def _said_once(sections: Iterable[Section]) -> list[Section]:
-    """The sections without the notes of an earlier one; where nothing else is left, that one is named instead."""
+    """The sections without the notes of an earlier one; where nothing else is left, that one is
+    named instead.
+    """
     said: dict[str, str] = {}
     made = []
     for section in sections:
         kept = tuple(note for note in section.notes if note not in said)
-        if section.notes and not kept and not (section.claims or section.findings or section.charts or section.tables):
+        if (
+            section.notes
+            and not kept
+            and not (section.claims or section.findings or section.charts or section.tables)
+        ):
             kept = (f"The note on {said[section.notes[0]]} applies here too.",)
         said |= {note: section.title for note in section.notes if note not in said}
         made.append(replace(section, notes=kept))
@@ -203,12 +243,17 @@ def lacking_once(lacking: Iterable[Lacking]) -> list[Lacking]:
     alike: dict[str, list[Lacking]] = {}
     for item in lacking:
         alike.setdefault(item.reason.partition(": ")[2] or item.reason, []).append(item)
-    return [items[0] if len(items) == 1 else _joined(items, reason) for reason, items in alike.items()]
+    return [
+        items[0] if len(items) == 1 else _joined(items, reason) for reason, items in alike.items()
+    ]
 
 
 def _joined(items: Iterable[Lacking], reason: str) -> Lacking:
     items = list(items)
-    what, heads = (_said(item.what for item in items), _said(item.reason.removesuffix(reason)[:-2] for item in items))
+    what, heads = (
+        _said(item.what for item in items),
+        _said(item.reason.removesuffix(reason)[:-2] for item in items),
+    )
     return Lacking(f"{what} ({heads})" if heads else what, reason)
 
 
@@ -218,7 +263,12 @@ def _part(section: Section, anchor: str, certificate: Certificate) -> Part:
     nothing = tuple(row for row in rows if row.vacuous)
     asked = _QUESTIONS.get(section.key, "")
     return Part(
-        section=section, anchor=anchor, question=asked, proved=useful, vacuous=nothing, proofs=_proofs(section.claims)
+        section=section,
+        anchor=anchor,
+        question=asked,
+        proved=useful,
+        vacuous=nothing,
+        proofs=_proofs(section.claims),
     )
 
 
@@ -232,7 +282,10 @@ def _proofs(claims: Iterable[Claim]) -> tuple[Proof, ...]:
             labels=tuple(sentence_case(claim.label) for claim in some),
             assumptions=assumptions,
             met=met,
-            covers=tuple((name, _said(getattr(claim.covers, name) for claim in some)) for name in vars(some[0].covers)),
+            covers=tuple(
+                (name, _said(getattr(claim.covers, name) for claim in some))
+                for name in vars(some[0].covers)
+            ),
         )
         for (key, assumptions, met), some in alike.items()
     )

@@ -1,10 +1,18 @@
-"""Learners that withstand changed rows: smoothed, trained on attacks, or voting over partitions; and proofs."""
+"""Learners that withstand changed rows: smoothed, trained on attacks, or voting over
+partitions; and proofs.
+"""
 
 from surelearn.robust.adversarial import AdversarialLinearClassifier, train_adversarially
 from surelearn.robust.adversarial_classifier import AdversarialClassifier
 from surelearn.robust.certified import NotCertified, Radii, certified_radii, radii_of
 from surelearn.robust.changes import attack_table, move_predictions, substitute_categories
-from surelearn.robust.curve import RobustnessCurve, Tradeoff, certify_robustness, robustness_curve, tradeoff
+from surelearn.robust.curve import (
+    RobustnessCurve,
+    Tradeoff,
+    certify_robustness,
+    robustness_curve,
+    tradeoff,
+)
 from surelearn.robust.partition import PartitionClassifier
 from surelearn.robust.poisoning import Flipping, Threshold, cancel_answers, poisoning_thresholds
 from surelearn.robust.smoothing import SmoothedClassifier, SmoothedLabels, SmoothedRadii

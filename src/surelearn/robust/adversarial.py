@@ -1,7 +1,7 @@
 """Training against changed rows (course, Section 17): min_w mean max_{‖Δ‖ ≤ r} ℓ(x + Δ; w).
 
-For a linear classifier the inner maximum is known: the margin y·f(x) falls by exactly r·‖w‖_*, the dual norm. For a torch
-module it is searched for by projected gradient.
+For a linear classifier the inner maximum is known: the margin y·f(x) falls by exactly r·‖w‖_*, the
+dual norm. For a torch module it is searched for by projected gradient.
 """
 
 from __future__ import annotations
@@ -31,9 +31,11 @@ LinearLoss = Literal["logistic", "squared_hinge"]
 
 
 class AdversarialLinearClassifier(ClassifierMixin, Learner):
-    """Minimizes (1/n)·Σ ℓ(y_i f(x_i) − r·‖w‖_*) + λ‖w‖², exactly the worst case over changes of radius r of every row.
+    """Minimizes (1/n)·Σ ℓ(y_i f(x_i) − r·‖w‖_*) + λ‖w‖², exactly the worst case over changes of
+    radius r of every row.
 
-    Convex: ℓ falls with the margin, and the margin less r·‖w‖_* is concave in w. Several classes: one against the others.
+    Convex: ℓ falls with the margin, and the margin less r·‖w‖_* is concave in w. Several classes:
+    one against the others.
 
     Parameters
     ----------
@@ -111,13 +113,17 @@ class AdversarialLinearClassifier(ClassifierMixin, Learner):
         return self
 
     def measure_again(self, X: Any, y: Any = None, sample_weight: Any = None) -> dict[str, Any]:  # noqa: ARG002
-        """The record's fields that the fitted model and the rows it was fitted on tell, measured again."""
+        """The record's fields that the fitted model and the rows it was fitted on tell,
+        measured again.
+        """
         X, y = validate_data(self, X, y, dtype=np.float64, reset=False)
         if not np.array_equal(np.unique(y), self.classes_):
             raise ValueError("y does not hold the classes that were fitted")
         facts = self._facts(X, y)
         if facts["dual"] is not None:
-            facts |= {name: Within(facts[name], facts["gap_rounding"]) for name in ("primal", "dual")}
+            facts |= {
+                name: Within(facts[name], facts["gap_rounding"]) for name in ("primal", "dual")
+            }
         return facts
 
     def _facts(self, X: Array, y: Any) -> dict[str, Any]:
@@ -132,26 +138,41 @@ class AdversarialLinearClassifier(ClassifierMixin, Learner):
             **dict.fromkeys(("primal", "dual", "gap_rounding")),
         }
         if self.regularization > 0:
-            scale, lam = np.broadcast_to(np.asarray(self.scale, dtype=float), X.shape[1]), float(self.regularization)
+            scale, lam = (
+                np.broadcast_to(np.asarray(self.scale, dtype=float), X.shape[1]),
+                float(self.regularization),
+            )
             machines = (
                 Machine(w, b, float(self.radius), self.norm, scale, self.loss, lam)
                 for w, b in zip(self.coef_, self.intercept_, strict=True)
             )
-            gaps = [gap(machine, X, side) for machine, side in zip(machines, self._signs(y), strict=True)]
+            gaps = [
+                gap(machine, X, side)
+                for machine, side in zip(machines, self._signs(y), strict=True)
+            ]
             worst = max(gaps, key=lambda found: found.value)
             if math.isfinite(worst.value):
-                facts |= {"primal": worst.primal, "dual": worst.dual, "gap_rounding": worst.rounding}
+                facts |= {
+                    "primal": worst.primal,
+                    "dual": worst.dual,
+                    "gap_rounding": worst.rounding,
+                }
         return facts
 
     def _signs(self, y: Any) -> list[Array]:
-        """±1 for every row, of every machine: the second of two classes, or each against the others."""
+        """±1 for every row, of every machine: the second of two classes, or each against the
+        others.
+        """
         which = self.classes_[1:] if len(self.classes_) == 2 else self.classes_
         return [np.where(y == label, 1.0, -1.0) for label in which]
 
     def _describe(self) -> Parts:
         check_is_fitted(self)
         why = "its loss is that at the worst change of every row, which no objective here describes"
-        return Parts(lambda: linear_form(self.coef_, self.intercept_, len(self.classes_)), Lacking("objective", why))
+        return Parts(
+            lambda: linear_form(self.coef_, self.intercept_, len(self.classes_)),
+            Lacking("objective", why),
+        )
 
     def decision_function(self, X: Any) -> Array:
         """f(x): for two classes one number per row, positive for the second; else one per class."""
@@ -163,7 +184,9 @@ class AdversarialLinearClassifier(ClassifierMixin, Learner):
     def predict(self, X: Any) -> np.ndarray:
         """The class of every row."""
         scores = self.decision_function(X)
-        return self.classes_[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)]
+        return self.classes_[
+            (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
+        ]
 
     def _check(self) -> None:
         for name in ("radius", "regularization"):
@@ -176,7 +199,9 @@ class AdversarialLinearClassifier(ClassifierMixin, Learner):
             raise ValueError(f"loss must be 'logistic' or 'squared_hinge', not {self.loss!r}")
 
     def _machine(self, X: Array, signs: Array, scale: Array) -> tuple[Array, float, float, int]:
-        """w, b, the objective and the iterations; w = p − q with p, q ≥ 0, so that ‖w‖₁ is smooth."""
+        """w, b, the objective and the iterations; w = p − q with p, q ≥ 0, so that ‖w‖₁ is
+        smooth.
+        """
         d = X.shape[1]
 
         def objective(v: Array) -> tuple[float, Any]:
@@ -192,8 +217,15 @@ class AdversarialLinearClassifier(ClassifierMixin, Learner):
         limits = [(0.0, None)] * (2 * d) + [(None, None)]
         options = {"maxiter": self.max_iter, "ftol": self.tol * 1e-4, "gtol": self.tol}
         start = np.concatenate([np.full(2 * d, 1e-3), [0.0]])
-        found = minimize(objective, start, jac=True, method="L-BFGS-B", bounds=limits, options=options)
-        return found.x[:d] - found.x[d : 2 * d], float(found.x[-1]), float(found.fun), int(found.nit)
+        found = minimize(
+            objective, start, jac=True, method="L-BFGS-B", bounds=limits, options=options
+        )
+        return (
+            found.x[:d] - found.x[d : 2 * d],
+            float(found.x[-1]),
+            float(found.fun),
+            int(found.nit),
+        )
 
     def _dual(self, absolute: Array, w: Array, scale: Array) -> tuple[float, Array]:
         """‖w·scale‖_* and its slopes in p and q."""
@@ -218,7 +250,8 @@ def train_adversarially(
     learning_rate: float = 1e-3,
     random_state: Any = None,
 ) -> Any:
-    """A copy of a torch module that gives logits, trained by Adam on rows that projected gradient changes in every batch.
+    """A copy of a torch module that gives logits, trained by Adam on rows that projected gradient
+    changes in every batch.
 
     Parameters
     ----------
@@ -230,7 +263,9 @@ def train_adversarially(
 
     X, y = np.array(X, dtype=np.float64, ndmin=2), np.asarray(y)
     if y.shape != (len(X),) or y.dtype.kind not in "iub":
-        raise ValueError("y must hold a whole number, 0, 1, …, for every row: the number of its class")
+        raise ValueError(
+            "y must hold a whole number, 0, 1, …, for every row: the number of its class"
+        )
     if not (math.isfinite(radius) and radius >= 0):
         raise ValueError(f"radius must be a finite number of at least 0, not {radius!r}")
     module = copy.deepcopy(module)

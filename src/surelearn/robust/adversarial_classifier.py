@@ -1,4 +1,6 @@
-"""Adversarial training of any classifier with a gradient, as a game of the learner against the rows' changes."""
+"""Adversarial training of any classifier with a gradient, as a game of the learner against the
+rows' changes.
+"""
 
 from __future__ import annotations
 
@@ -30,32 +32,40 @@ def _has(name: str) -> Any:
 
 
 class AdversarialClassifier(MetaEstimatorMixin, ClassifierMixin, Learner):
-    """Trains a classifier on rows changed to hurt it (course, Section 17): min over models, max over changes.
+    """Trains a classifier on rows changed to hurt it (course, Section 17): min over models, max
+    over changes.
 
-    Fictitious play: in every round the learner is fitted to the rows as given and as they were worst for the models of all
-    rounds before, each counting alike; then the worst rows for the new model are found, for linear models exactly. Where
-    the learner minimizes a convex loss plus λ‖w‖², these are Frank–Wolfe steps of length 1/(t + 1) on the game's dual, and
-    the worst-case objective approaches its least value; fitting to the last worst rows alone goes round in circles.
+    Fictitious play: in every round the learner is fitted to the rows as given and as they were
+    worst for the models of all rounds before, each counting alike; then the worst rows for the new
+    model are found, for linear models exactly. Where the learner minimizes a convex loss plus
+    λ‖w‖², these are Frank–Wolfe steps of length 1/(t + 1) on the game's dual, and the worst-case
+    objective approaches its least value; fitting to the last worst rows alone goes round in
+    circles.
 
     Parameters
     ----------
-    estimator : a classifier with a gradient that `surelearn.subject.score_function` knows: linear, kernel, network, also at
-        the end of a pipeline. Where it takes ``sample_weight``, the weights add up to the number of rows, so that its
-        regularization keeps its strength. ``warm_start=True`` is used
-    radius, norm, where : of the changes: in units of the domain's scale, "linf" or "l2", and the `Domain` of changed rows
-    rounds : how many times it is fitted again; the last fit has rounds + 1 times as many rows. A kernel machine needs few,
-        a linear learner with a small λ many
+    estimator : a classifier with a gradient that `surelearn.subject.score_function` knows: linear,
+        kernel, network, also at the end of a pipeline. Where it takes ``sample_weight``, the
+        weights add up to the number of rows, so that its regularization keeps its strength.
+        ``warm_start=True`` is used
+    radius, norm, where : of the changes: in units of the domain's scale, "linf" or "l2", and the
+        `Domain` of changed rows
+    rounds : how many times it is fitted again; the last fit has rounds + 1 times as many rows. A
+        kernel machine needs few, a linear learner with a small λ many
     steps : of projected gradient, where the worst rows have no closed form
-    held_out : the share of rows of every class that are not trained on and choose the round: that with the largest robust
-        accuracy, the last of equal ones. None lets the rows trained on choose
-    random_state : of the rows held out, of where attacks start, and of the estimator where it has None
+    held_out : the share of rows of every class that are not trained on and choose the round: that
+        with the largest robust accuracy, the last of equal ones. None lets the rows trained on
+        choose
+    random_state : of the rows held out, of where attacks start, and of the estimator where it has
+        None
 
     Attributes
     ----------
     estimator_ : the classifier of the round that was kept
     round_ : its number; 0 is the classifier fitted to unchanged rows
-    accuracy_, robust_accuracy_ : (rounds + 1,) of every round, with radius 0 of the only one, on the rows that choose; the
-        second under the attack that makes the rows, for linear models exact, else an upper bound
+    accuracy_, robust_accuracy_ : (rounds + 1,) of every round, with radius 0 of the only one, on
+        the rows that choose; the second under the attack that makes the rows, for linear models
+        exact, else an upper bound
     classes_ : the labels
 
     Examples
@@ -97,7 +107,9 @@ class AdversarialClassifier(MetaEstimatorMixin, ClassifierMixin, Learner):
 
     @classmethod
     def examples(cls) -> Iterator[Self]:
-        """Around a classifier without a certificate, and around one with claims; rows held out or not."""
+        """Around a classifier without a certificate, and around one with claims; rows held out
+        or not.
+        """
         from sklearn.linear_model import LogisticRegression
 
         yield cls(LogisticRegression(), rounds=2)
@@ -105,7 +117,9 @@ class AdversarialClassifier(MetaEstimatorMixin, ClassifierMixin, Learner):
 
     @classmethod
     def checked(cls) -> Iterator[Self]:
-        """Around a linear classifier, whose worst rows are exact, and around one that is attacked step by step."""
+        """Around a linear classifier, whose worst rows are exact, and around one that is
+        attacked step by step.
+        """
         from sklearn.linear_model import LogisticRegression
         from sklearn.svm import SVC
 
@@ -136,7 +150,9 @@ class AdversarialClassifier(MetaEstimatorMixin, ClassifierMixin, Learner):
         return self
 
     def measure_again(self, X: Any, y: Any = None, sample_weight: Any = None) -> dict[str, Any]:  # noqa: ARG002
-        """The record's fields that the fitted model and the rows it was fitted on tell, measured again."""
+        """The record's fields that the fitted model and the rows it was fitted on tell,
+        measured again.
+        """
         X, y = validate_data(self, X, y, dtype=np.float64, reset=False)
         classes, counts = np.unique(y, return_counts=True)
         if not np.array_equal(classes, self.classes_):
@@ -156,22 +172,36 @@ class AdversarialClassifier(MetaEstimatorMixin, ClassifierMixin, Learner):
 
     @property
     def record_(self) -> AdversarialRecord:
-        """What happened in the fit, with the names of the claims that the classifier's own certificate makes."""
+        """What happened in the fit, with the names of the claims that the classifier's own
+        certificate makes.
+        """
         check_is_fitted(self, "facts_")
-        return AdversarialRecord.read({"estimator_claims": self._estimator_claims(), **self.facts_}, strict=False)
+        return AdversarialRecord.read(
+            {"estimator_claims": self._estimator_claims(), **self.facts_}, strict=False
+        )
 
     def _estimator_claims(self) -> tuple[tuple[str, str], ...]:
         inner = getattr(self.estimator_, "certificate_", None)
-        return () if inner is None else tuple((claim.quantity, claim.theorem) for claim in inner.claims)
+        return (
+            ()
+            if inner is None
+            else tuple((claim.quantity, claim.theorem) for claim in inner.claims)
+        )
 
-    def _play(self, learner: Any, X: Array, y: Any, watched: tuple[Array, Any] | None, random: Any) -> None:
+    def _play(
+        self, learner: Any, X: Array, y: Any, watched: tuple[Array, Any] | None, random: Any
+    ) -> None:
         rows, measured, best = [X], [], -1.0
         for played in range(self.rounds + 1 if self.radius > 0 else 1):
             _fit(learner, rows, y)
             if not played:
                 self._check_attack(learner)
             rows.append(self._worst(learner, X, y, random))
-            seen = (X, y, rows[-1]) if watched is None else (*watched, self._worst(learner, *watched, random))
+            seen = (
+                (X, y, rows[-1])
+                if watched is None
+                else (*watched, self._worst(learner, *watched, random))
+            )
             measured.append(_measured(learner, *seen))
             if measured[-1][1] >= best:
                 best, self.round_, self.estimator_ = measured[-1][1], played, copy.deepcopy(learner)
@@ -206,8 +236,14 @@ class AdversarialClassifier(MetaEstimatorMixin, ClassifierMixin, Learner):
 
     def _check(self) -> None:
         if not (hasattr(self.estimator, "fit") and is_classifier(self.estimator)):
-            raise ValueError(f"estimator must be a scikit-learn classifier, not {type(self.estimator).__name__}")
-        if not (isinstance(self.radius, numbers.Real) and math.isfinite(self.radius) and self.radius >= 0):
+            raise ValueError(
+                f"estimator must be a scikit-learn classifier, not {type(self.estimator).__name__}"
+            )
+        if not (
+            isinstance(self.radius, numbers.Real)
+            and math.isfinite(self.radius)
+            and self.radius >= 0
+        ):
             raise ValueError(f"radius must be a finite number of at least 0, not {self.radius!r}")
         if self.norm not in ("linf", "l2"):
             raise ValueError(f"norm must be 'linf' or 'l2', not {self.norm!r}")
@@ -216,19 +252,24 @@ class AdversarialClassifier(MetaEstimatorMixin, ClassifierMixin, Learner):
             if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < 1:
                 raise ValueError(f"{name} must be a whole number of at least 1, not {value!r}")
         if self.held_out is not None and not 0 < self.held_out < 1:
-            raise ValueError(f"held_out must be None or lie strictly between 0 and 1, not {self.held_out!r}")
+            raise ValueError(
+                f"held_out must be None or lie strictly between 0 and 1, not {self.held_out!r}"
+            )
 
     def _check_attack(self, learner: Any) -> None:
         f = score_function(learner)
         if isinstance(f.pullback, Lacking):
             raise ValueError(
-                f"{f.name} has no gradient ({f.pullback.reason}), so projected gradient cannot find rows to train it on:"
-                " PartitionClassifier and SmoothedClassifier take any classifier"
+                f"{f.name} has no gradient ({f.pullback.reason}), so projected gradient cannot find"
+                " rows to train it on: PartitionClassifier and SmoothedClassifier take any"
+                " classifier"
             )
 
 
 def _fit(learner: Any, rows: list[Array], y: Any) -> None:
-    """Fit to all versions of the rows, each counting alike; weights, where they are taken, add up to one version's."""
+    """Fit to all versions of the rows, each counting alike; weights, where they are taken, add
+    up to one version's.
+    """
     steps = getattr(learner, "steps", None)
     last, prefix = (steps[-1][1], f"{steps[-1][0]}__") if isinstance(steps, list) else (learner, "")
     weights = {}
@@ -252,7 +293,9 @@ def _held_out(codes: np.ndarray, share: float | None, random: Any) -> npt.NDArra
         rows = random.permutation(np.flatnonzero(codes == label))
         held[rows[: _share(len(rows), share)]] = True
     if not held.any():
-        raise ValueError(f"held_out={share!r} holds out no row of {len(codes)}: give a larger share, or None")
+        raise ValueError(
+            f"held_out={share!r} holds out no row of {len(codes)}: give a larger share, or None"
+        )
     return held
 
 
@@ -264,6 +307,8 @@ def _share(rows: int, share: float | None) -> int:
 def _seeded(learner: Any, random: Any) -> Any:
     """The learner with a number for every ``random_state`` that is None."""
     names = [
-        n for n, value in learner.get_params(deep=True).items() if n.split("__")[-1] == "random_state" and value is None
+        n
+        for n, value in learner.get_params(deep=True).items()
+        if n.split("__")[-1] == "random_state" and value is None
     ]
     return learner.set_params(**{name: int(random.randint(2**31 - 1)) for name in sorted(names)})

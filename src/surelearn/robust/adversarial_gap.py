@@ -1,7 +1,9 @@
-"""How far the worst-case objective of a linear classifier can be above its minimum: weak duality, rounding included.
+"""How far the worst-case objective of a linear classifier can be above its minimum: weak duality,
+rounding included.
 
-P(w, b) = (1/n)·Σ ℓ(y_i(⟨w, x_i⟩ + b) − r·‖s∘w‖_*) + λ‖w‖². For a_i ≥ 0, ℓ(m) ≥ −a_i·m − ℓ*(−a_i); for z in the unit ball of
-the changes, ‖s∘w‖_* ≥ ⟨s∘w, z⟩. With Σ a_i y_i = 0, so that b drops out, and the least value over w,
+P(w, b) = (1/n)·Σ ℓ(y_i(⟨w, x_i⟩ + b) − r·‖s∘w‖_*) + λ‖w‖². For a_i ≥ 0, ℓ(m) ≥ −a_i·m − ℓ*(−a_i);
+for z in the unit ball of the changes, ‖s∘w‖_* ≥ ⟨s∘w, z⟩. With Σ a_i y_i = 0, so that b drops out,
+and the least value over w,
 
     P ≥ D(a, z) = −(1/n)·Σ ℓ*(−a_i) − ‖v − A·r·s∘z‖²/(4λ),   v = (1/n)·Σ a_i y_i x_i,   A = (1/n)·Σ a_i.
 
@@ -73,7 +75,12 @@ def gap(machine: Machine, X: Array, signs: Array) -> Gap:
     left = v - mean * reach * z
     value = _conjugate(a, machine.loss)
     dual = float(value.mean() - left @ left / (4 * lam))
-    blur = 2 * (d + 8) * _EPS * (np.abs(X) @ np.abs(machine.w) + abs(machine.b) + machine.radius * machine.dual_norm())
+    blur = (
+        2
+        * (d + 8)
+        * _EPS
+        * (np.abs(X) @ np.abs(machine.w) + abs(machine.b) + machine.radius * machine.dual_norm())
+    )
     moved = 2 * (n + d + 8) * _EPS
     off = moved * float(np.linalg.norm(a @ np.abs(X) / n + mean * reach))
     rounding = (
@@ -93,7 +100,9 @@ def _balanced(a: Array, signs: Array) -> Array:
 
 
 def _best_change(norm: str, v: Array, reach: Array) -> Array:
-    """The z in the unit ball with the shortest v − reach∘z; for L2, z = reach∘v/(reach² + μ) with the μ ≥ 0 that fits."""
+    """The z in the unit ball with the shortest v − reach∘z; for L2, z = reach∘v/(reach² + μ)
+    with the μ ≥ 0 that fits.
+    """
     squares = reach**2
     moves = squares > 0
     wanted = np.divide(reach * v, squares, where=moves, out=np.zeros_like(v))
@@ -102,7 +111,9 @@ def _best_change(norm: str, v: Array, reach: Array) -> Array:
     if np.linalg.norm(wanted) > 1 + 1e-9:
         pull, squares = (reach * v)[moves], squares[moves]
         most = 2 * float(np.linalg.norm(pull))
-        mu = brentq(lambda m: float(np.linalg.norm(pull / (squares + m))) - 1.0, 0.0, most, xtol=1e-300)
+        mu = brentq(
+            lambda m: float(np.linalg.norm(pull / (squares + m))) - 1.0, 0.0, most, xtol=1e-300
+        )
         wanted[moves] = pull / (squares + mu)
     return wanted / max(1.0, float(np.linalg.norm(wanted))) * (1.0 - 8 * (len(v) + 4) * _EPS)
 
@@ -113,7 +124,9 @@ def _conjugate(a: Array, loss: str) -> Array:
 
 
 def _conjugate_blur(moved: float, a: Array, loss: str) -> float:
-    """How far the mean of −ℓ*(−a) moves when every a moves by the share ``moved``; |H(p) − H(q)| ≤ H(|p − q|)."""
+    """How far the mean of −ℓ*(−a) moves when every a moves by the share ``moved``; |H(p) −
+    H(q)| ≤ H(|p − q|).
+    """
     if loss == "logistic":
         return float(entr(moved) + entr(1.0 - moved))
     return moved * float((a + a**2).mean())

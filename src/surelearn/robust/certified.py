@@ -1,4 +1,6 @@
-"""Certified radii of a model at rows: linear models, kernel machines, and networks with known Lipschitz constants."""
+"""Certified radii of a model at rows: linear models, kernel machines, and networks with known
+Lipschitz constants.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,12 @@ from typing import Any, Literal
 import numpy as np
 
 from surelearn.attacks.domains import Domain
-from surelearn.bounds.robustness import kernel_radius, linear_radius, lipschitz_radius, polynomial_radius
+from surelearn.bounds.robustness import (
+    kernel_radius,
+    linear_radius,
+    lipschitz_radius,
+    polynomial_radius,
+)
 from surelearn.claim import Claim, Covers, Theorem, find_theorem
 from surelearn.lacking import Lacking
 from surelearn.robust.lipschitz import Slopes, matrix_norm, slopes
@@ -29,14 +36,22 @@ from surelearn.subject.forms import (
 )
 
 RadiusNorm = Literal["l2", "linf", "l1"]
-ARITHMETIC = "the model's scores are those of exact arithmetic: rounding in its own precision is not covered"
+ARITHMETIC = (
+    "the model's scores are those of exact arithmetic: rounding in its own precision is not covered"
+)
 CHOICES = "columns of choices, and columns without a scale, keep their values"
-UNITS = "the radius, and the scale of each column that it is measured in, were fixed without a look at these rows"
+UNITS = (
+    "the radius, and the scale of each column that it is measured in, were fixed without a look at"
+    " these rows"
+)
 _EPSILON = float(np.finfo(np.float64).eps)
 _RADIAL = {"gaussian": "gaussian", "laplace": "laplace", 1.5: "matern 3/2", 2.5: "matern 5/2"}
 
 
-_NO_THEOREM = {GaussianForm: "scores that are quadratic in a row", VoteForm: "a vote of models, each with its own radius"}
+_NO_THEOREM = {
+    GaussianForm: "scores that are quadratic in a row",
+    VoteForm: "a vote of models, each with its own radius",
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,9 +78,16 @@ class Radii:
     def claim(self, row: int, **options: Any) -> Claim:
         """The claim about one row, through the theorem."""
         theorem: Theorem[..., Any] = find_theorem(self.theorem)
-        given = {name: value if isinstance(value, str) else float(value[row]) for name, value in self.inputs.items()}
+        given = {
+            name: value if isinstance(value, str) else float(value[row])
+            for name, value in self.inputs.items()
+        }
         given = {name: int(value) if name == "degree" else value for name, value in given.items()}
-        options = {"covers": Covers(rows=f"row {row}"), "label": f"{self.norm} radius of row {row}", **options}
+        options = {
+            "covers": Covers(rows=f"row {row}"),
+            "label": f"{self.norm} radius of row {row}",
+            **options,
+        }
         return theorem.certify(**given, **{"assumptions": (ARITHMETIC, CHOICES), **options})
 
 
@@ -73,12 +95,15 @@ class NotCertified(ValueError):  # noqa: N818 - a reason
     """Why a model has no certified radius, in a sentence; `radii_of` returns it as a value."""
 
 
-def certified_radii(model: Any, X: Any, *, norm: RadiusNorm = "l2", where: Domain | None = None) -> Radii:
+def certified_radii(
+    model: Any, X: Any, *, norm: RadiusNorm = "l2", where: Domain | None = None
+) -> Radii:
     """How far each row may move, in units of the domain's scale, without the prediction changing.
 
-    Linear models exactly; machines with Gaussian, Laplace, Matérn or polynomial kernels by their RKHS norm; networks by the
-    product of their layers' norms. One machine for every pair of classes (votes): where a class wins all its pairs, as
-    long as it does. Columns with scale 0 do not move. `NotCertified` says why there is no radius.
+    Linear models exactly; machines with Gaussian, Laplace, Matérn or polynomial kernels by their
+    RKHS norm; networks by the product of their layers' norms. One machine for every pair of classes
+    (votes): where a class wins all its pairs, as long as it does. Columns with scale 0 do not move.
+    `NotCertified` says why there is no radius.
 
     Examples
     --------
@@ -93,7 +118,9 @@ def certified_radii(model: Any, X: Any, *, norm: RadiusNorm = "l2", where: Domai
     return found
 
 
-def radii_of(model: Any, X: Any, *, norm: RadiusNorm = "l2", where: Domain | None = None) -> Radii | Lacking:
+def radii_of(
+    model: Any, X: Any, *, norm: RadiusNorm = "l2", where: Domain | None = None
+) -> Radii | Lacking:
     """As `certified_radii`, with a value that says why there is no radius.
 
     Examples
@@ -108,7 +135,10 @@ def radii_of(model: Any, X: Any, *, norm: RadiusNorm = "l2", where: Domain | Non
     if not len(X):
         raise ValueError("X must hold at least one row")
     if not np.isfinite(X).all():
-        raise ValueError(f"X must hold finite numbers: row {int((~np.isfinite(X)).any(axis=1).argmax())} has another")
+        raise ValueError(
+            f"X must hold finite numbers: row {int((~np.isfinite(X)).any(axis=1).argmax())} has"
+            " another"
+        )
     if isinstance(f.closed, Closed) and f.classes is None and f.module is None:
         return _no_radius(f, "it predicts numbers, and radii are about classes")
     f = trusted(f, X)
@@ -121,7 +151,9 @@ def radii_of(model: Any, X: Any, *, norm: RadiusNorm = "l2", where: Domain | Non
     agreed = (labels[made.best] == said) & made.won
     values = np.where(agreed, made.theorem(**made.inputs), 0.0)
     inputs = {**made.inputs, "score_gap": np.where(agreed, made.inputs["score_gap"], 0.0)}
-    full = {name: v if isinstance(v, str) else np.broadcast_to(v, len(X)) for name, v in inputs.items()}
+    full = {
+        name: v if isinstance(v, str) else np.broadcast_to(v, len(X)) for name, v in inputs.items()
+    }
     exact = made.theorem is linear_radius and made.head != "pairs"
     return Radii(norm, values, said, made.theorem.key, full, exact)
 
@@ -131,7 +163,8 @@ def _no_radius(f: ScoreFunction, why: str) -> Lacking:
 
 
 def own_units(X: Array, scale: Any) -> Lacking | None:
-    """Why units that are a spread of the rows X themselves void a claim from X about new rows; None where they are not.
+    """Why units that are a spread of the rows X themselves void a claim from X about new rows; None
+    where they are not.
 
     Examples
     --------
@@ -145,7 +178,8 @@ def own_units(X: Array, scale: Any) -> Lacking | None:
     scale = np.broadcast_to(np.asarray(scale, dtype=float), X.shape[1])
     moves = scale > 0
     several, first = moves.sum() > 1, scale[moves][:1]
-    if (scale[moves] == first).all() and (several or (first == np.round(first)).all()):  # one number, as people state it
+    # one number, as people state it
+    if (scale[moves] == first).all() and (several or (first == np.round(first)).all()):
         return None
     low, high = np.quantile(X, [0.25, 0.75], axis=0)
     spreads = {
@@ -170,7 +204,9 @@ def _proportional(spread: Array, scale: Array) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class _Made:
-    """A theorem with its inputs for every row, the class predicted, and whether it won all its pairs."""
+    """A theorem with its inputs for every row, the class predicted, and whether it won all its
+    pairs.
+    """
 
     theorem: Theorem[..., Any]
     inputs: dict[str, Any]
@@ -192,17 +228,28 @@ def _certify(f: ScoreFunction, X: Array, norm: RadiusNorm, scale: Array) -> _Mad
     if isinstance(form, LinearForm):
         weights = prepare.back(form.weights) * scale
         size = Affine(np.abs(prepare.matrix), np.abs(prepare.shift))(np.abs(X))
-        error = 8 * (X.shape[1] + inner.shape[1] + 4) * _EPSILON * (size @ np.abs(form.weights).T + np.abs(form.intercepts))
+        error = (
+            8
+            * (X.shape[1] + inner.shape[1] + 4)
+            * _EPSILON
+            * (size @ np.abs(form.weights).T + np.abs(form.intercepts))
+        )
         duels = _duels(form.values(inner), error, closed.head)
-        return duels.least(linear_radius, {"dual_norm": duels.of_pairs(lambda a, b: _dual(weights, a, b, norm))})
+        return duels.least(
+            linear_radius, {"dual_norm": duels.of_pairs(lambda a, b: _dual(weights, a, b, norm))}
+        )
     if not isinstance(form, KernelForm):
-        return _no_radius(f, f"no theorem here is about {_NO_THEOREM.get(type(form), 'such scores')}")
+        return _no_radius(
+            f, f"no theorem here is about {_NO_THEOREM.get(type(form), 'such scores')}"
+        )
     return _kernel(form, inner, closed.head, _operator(prepare.dense() * scale, norm))
 
 
 def _kernel(form: KernelForm, inner: Array, head: str, stretch: float) -> _Made | Lacking:
     count = len(form.centers)
-    duels = _duels(form.values(inner), 8 * (count + inner.shape[1] + 4) * _EPSILON * _sizes(form, inner), head)
+    duels = _duels(
+        form.values(inner), 8 * (count + inner.shape[1] + 4) * _EPSILON * _sizes(form, inner), head
+    )
     gram = form.coefficients.T @ (form.values(form.centers) - form.intercepts)
     slack = 8 * (count + 4) * _EPSILON * np.abs(form.coefficients).T @ _sizes(form, form.centers)
 
@@ -210,13 +257,20 @@ def _kernel(form: KernelForm, inner: Array, head: str, stretch: float) -> _Made 
         if b is None:
             return float(np.sqrt(max(0.0, gram[a, a] + slack[a, a])))
         squared = gram[a, a] + gram[b, b] - gram[a, b] - gram[b, a]
-        return float(np.sqrt(max(0.0, squared + slack[a, a] + slack[b, b] + slack[a, b] + slack[b, a])))
+        return float(
+            np.sqrt(max(0.0, squared + slack[a, a] + slack[b, b] + slack[a, b] + slack[b, a]))
+        )
 
     norms = duels.of_pairs(rkhs)
     if form.name == "polynomial":
         p, gamma, offset = (form.parameters[name] for name in ("degree", "gamma", "offset"))
         x_norm = np.linalg.norm(inner, axis=1) / max(stretch, 1e-300) * (1 + 1e-12)
-        rest = {"x_norm": x_norm[:, None], "degree": int(p), "gamma": max(gamma * stretch**2, 1e-300), "offset": offset}
+        rest = {
+            "x_norm": x_norm[:, None],
+            "degree": int(p),
+            "gamma": max(gamma * stretch**2, 1e-300),
+            "offset": offset,
+        }
         if gamma <= 0 or offset < 0:
             why = "no radius is certified for a polynomial kernel with γ ≤ 0 or a negative offset"
             return Lacking("radius", why)
@@ -231,7 +285,9 @@ def _sizes(form: KernelForm, X: Array) -> Array:
     """Σ_j |c_jm|·|k(x, z_j)| + |b_m|, or more: what rounding errors are shares of."""
     signed = form.name == "polynomial"
     centers = np.abs(form.centers) if signed else form.centers
-    form = KernelForm(form.name, form.parameters, centers, np.abs(form.coefficients), np.abs(form.intercepts))
+    form = KernelForm(
+        form.name, form.parameters, centers, np.abs(form.coefficients), np.abs(form.intercepts)
+    )
     return form.values(np.abs(X) if signed else X)
 
 
@@ -244,7 +300,9 @@ def _network(f: ScoreFunction, X: Array, norm: RadiusNorm, scale: Array) -> _Mad
         found = slopes(f, layers)
         if isinstance(found, Lacking):
             return _no_radius(f, found.reason)
-        stretch = _operator(matrix, norm) if layers == "l2" else float(np.abs(matrix).sum(axis=1).max())
+        stretch = (
+            _operator(matrix, norm) if layers == "l2" else float(np.abs(matrix).sum(axis=1).max())
+        )
         scores = f.scores(X).astype(np.float64)
         if len(found.weights) not in (1, scores.shape[1]):
             return _no_radius(f, "its last layer does not give a score a class")
@@ -254,17 +312,25 @@ def _network(f: ScoreFunction, X: Array, norm: RadiusNorm, scale: Array) -> _Mad
         error = 64 * float(np.finfo(f.dtype).eps) * (1.0 + np.abs(machines))
         duels = _duels(machines, error, head)
         dual = duels.of_pairs(lambda a, b, W=found.weights, kind=layers: _dual(W, a, b, kind))
-        made.append(duels.least(lipschitz_radius, {"dual_norm": dual, "slope": found.before * stretch}))
+        made.append(
+            duels.least(lipschitz_radius, {"dual_norm": dual, "slope": found.before * stretch})
+        )
     return max(made, key=lambda one: float(np.sum(one.theorem(**one.inputs))))
 
 
 def _outermost(found: Slopes, layers: Any) -> float:
     """At least the Lipschitz constant of every difference of two scores, also after a softmax."""
-    return (2.0 if layers == "linf" else np.sqrt(2.0)) * matrix_norm(found.weights, layers) * found.before
+    return (
+        (2.0 if layers == "linf" else np.sqrt(2.0))
+        * matrix_norm(found.weights, layers)
+        * found.before
+    )
 
 
 def _faster(f: ScoreFunction, X: Array, scale: Array, norm: RadiusNorm, constant: float) -> bool:
-    """Whether differences of scores change by more than the constant allows, from rows to mixtures of them."""
+    """Whether differences of scores change by more than the constant allows, from rows to
+    mixtures of them.
+    """
     start, mixed, near = np.split(mixtures(X), 3)
     order = {"l2": 2, "linf": np.inf, "l1": 1}[norm]
     for end in (mixed, near):
@@ -272,14 +338,18 @@ def _faster(f: ScoreFunction, X: Array, scale: Array, norm: RadiusNorm, constant
         before, after = (f.scores(rows).astype(np.float64) for rows in (start, end))
         step = np.abs((after - after[:, :1]) - (before - before[:, :1])).max(axis=1)
         distance = np.linalg.norm((end - start) / np.where(scale > 0, scale, 1.0), order, axis=1)
-        if (step > constant * distance + 1e-4 * (1.0 + np.abs(before).max() + np.abs(after).max())).any():
+        if (
+            step > constant * distance + 1e-4 * (1.0 + np.abs(before).max() + np.abs(after).max())
+        ).any():
             return True
     return False
 
 
 @dataclass(frozen=True, eq=False)
 class _Duels:
-    """The predicted class against every other: gaps (n, others), pairs of machines (n, others, 2), -1 for none."""
+    """The predicted class against every other: gaps (n, others), pairs of machines (n, others,
+    2), -1 for none.
+    """
 
     gaps: Array
     pairs: np.ndarray
@@ -290,7 +360,9 @@ class _Duels:
     def of_pairs(self, number: Any) -> Array:
         """A number for every duel, from its machine or two."""
         kinds, which = np.unique(self.pairs.reshape(-1, 2), axis=0, return_inverse=True)
-        numbers = np.array([number(int(a), None if b < 0 else int(b)) for a, b in kinds], dtype=float)
+        numbers = np.array(
+            [number(int(a), None if b < 0 else int(b)) for a, b in kinds], dtype=float
+        )
         return numbers[which.ravel()].reshape(self.gaps.shape)
 
     def least(self, theorem: Theorem[..., Any], inputs: dict[str, Any]) -> _Made:
@@ -298,7 +370,11 @@ class _Duels:
         radius = np.reshape(theorem(score_gap=self.gaps, **inputs), self.gaps.shape)
         at = radius.argmin(axis=1)[:, None]
         taken = {
-            name: v if isinstance(v, str) else np.take_along_axis(np.broadcast_to(v, self.gaps.shape), at, axis=1)[:, 0]
+            name: (
+                v
+                if isinstance(v, str)
+                else np.take_along_axis(np.broadcast_to(v, self.gaps.shape), at, axis=1)[:, 0]
+            )
             for name, v in {"score_gap": self.gaps, **inputs}.items()
         }
         return _Made(theorem, taken, self.best, self.won, self.head)
@@ -314,7 +390,9 @@ def _duels(machines: Array, error: Array, head: str) -> _Duels:
     if head == "each":
         best = machines.argmax(axis=1)
         others = np.array([[b for b in range(count) if b != a] for a in range(count)])[best]
-        own = np.take_along_axis(machines, best[:, None], axis=1) - 2 * np.take_along_axis(error, best[:, None], axis=1)
+        own = np.take_along_axis(machines, best[:, None], axis=1) - 2 * np.take_along_axis(
+            error, best[:, None], axis=1
+        )
         gaps = np.maximum(0.0, own - np.take_along_axis(machines + 2 * error, others, axis=1))
         pairs = np.stack([np.broadcast_to(best[:, None], others.shape), others], axis=2)
         return _Duels(gaps, pairs, best, np.ones(n, dtype=bool), head)
@@ -325,8 +403,14 @@ def _duels(machines: Array, error: Array, head: str) -> _Duels:
         wins[:, high] += machines[:, column] > 0
         wins[:, low] += machines[:, column] <= 0
     best = wins.argmax(axis=1)
-    mine = np.array([[column for column, pair in enumerate(meets) if label in pair] for label in range(classes)])[best]
-    gaps = np.maximum(0.0, np.abs(np.take_along_axis(machines, mine, axis=1)) - 2 * np.take_along_axis(error, mine, axis=1))
+    mine = np.array(
+        [[column for column, pair in enumerate(meets) if label in pair] for label in range(classes)]
+    )[best]
+    gaps = np.maximum(
+        0.0,
+        np.abs(np.take_along_axis(machines, mine, axis=1))
+        - 2 * np.take_along_axis(error, mine, axis=1),
+    )
     pairs = np.stack([mine, np.full_like(mine, -1)], axis=2)
     return _Duels(gaps, pairs, best, wins.max(axis=1) == classes - 1, head)
 
@@ -335,13 +419,19 @@ def _dual(weights: Array, a: int, b: int | None, norm: str) -> float:
     """‖w_a − w_b‖ in the dual norm, rounded up."""
     w = weights[a] if b is None else weights[a] - weights[b]
     rounding = 1.0 + 4 * (len(w) + 4) * _EPSILON
-    slack = 0.0 if b is None else 2 * _EPSILON * float(np.abs(weights[a]).sum() + np.abs(weights[b]).sum())
+    slack = (
+        0.0
+        if b is None
+        else 2 * _EPSILON * float(np.abs(weights[a]).sum() + np.abs(weights[b]).sum())
+    )
     order = {"l2": 2, "linf": 1, "l1": np.inf}[norm]
     return float(np.linalg.norm(w, order)) * rounding + slack
 
 
 def _operator(A: Array, norm: RadiusNorm) -> float:
-    """At least the largest ‖Ax‖₂ over ‖x‖ ≤ 1 in the norm, rounded up; exact for diagonal matrices."""
+    """At least the largest ‖Ax‖₂ over ‖x‖ ≤ 1 in the norm, rounded up; exact for diagonal
+    matrices.
+    """
     if norm == "l2":
         value = np.linalg.norm(A, 2)
     elif norm == "l1":

@@ -1,7 +1,9 @@
-"""What small changes of a table's rows do to a model's answers, in the user's columns and units; found, never proved.
+"""What small changes of a table's rows do to a model's answers, in the user's columns and units;
+found, never proved.
 
-The smallest change of numbers that turns an answer, another category in one column, how far a regressor's predictions move.
-What cannot be attacked is `Lacking`, with the reason. `surelearn.robust.tables.table_radii` proves the other side.
+The smallest change of numbers that turns an answer, another category in one column, how far a
+regressor's predictions move. What cannot be attacked is `Lacking`, with the reason.
+`surelearn.robust.tables.table_radii` proves the other side.
 """
 
 from __future__ import annotations
@@ -45,7 +47,8 @@ class RowChange:
     row : its position
     distance : the largest change of any number that the attack needed, in standard deviations
     before, after : what the model answers
-    columns : those that change, with the old and the new number; few, so that each may change by more than ``distance``
+    columns : those that change, with the old and the new number; few, so that each may change by
+        more than ``distance``
     """
 
     row: int
@@ -61,7 +64,8 @@ class TableAttack:
 
     Attributes
     ----------
-    distance : (n,) in standard deviations; 0 where the answer is wrong as it is, ∞ where no change was found
+    distance : (n,) in standard deviations; 0 where the answer is wrong as it is, ∞ where no change
+        was found
     method : how it was found
     gradients : why none were used; None where they were
     changes : of the rows that turn first, for each pattern of missing numbers
@@ -92,9 +96,18 @@ class MovedPredictions:
 
 
 def attack_table(
-    model: Any, X: Any, y: Any, moves: Moves, *, pool: Any, classes: Any = None, budget: int = 200, random_state: int = 0
+    model: Any,
+    X: Any,
+    y: Any,
+    moves: Moves,
+    *,
+    pool: Any,
+    classes: Any = None,
+    budget: int = 200,
+    random_state: int = 0,
 ) -> TableAttack | Lacking:
-    """The smallest change found for every row: by gradients, or else by predictions, moving towards rows of ``pool``.
+    """The smallest change found for every row: by gradients, or else by predictions, moving towards
+    rows of ``pool``.
 
     Parameters
     ----------
@@ -121,7 +134,9 @@ def attack_table(
         return Lacking("attack", str(reason))
 
 
-def _attack(model: Any, X: Any, y: Any, moves: Moves, pool: Any, labels: Any, budget: int, seed: int) -> TableAttack:
+def _attack(
+    model: Any, X: Any, y: Any, moves: Moves, pool: Any, labels: Any, budget: int, seed: int
+) -> TableAttack:
     said = _checked(predicting(model, labels)(X), len(X))
     if missing(said).any():
         raise Unanswered("the model predicts NaN")
@@ -131,23 +146,35 @@ def _attack(model: Any, X: Any, y: Any, moves: Moves, pool: Any, labels: Any, bu
         kept = moves.only(present)
         if not kept.names:
             continue
-        rows = rows[right[rows]] if right[rows].any() else rows[:1]  # the others are wrong as they are
+        # the others are wrong as they are
+        rows = rows[right[rows]] if right[rows].any() else rows[:1]
         useful = np.isfinite(numbers_of(pool, kept.positions)).all(axis=1)
-        view = view_of(model, _joined(_rows(X, rows), _rows(pool, np.flatnonzero(useful))), kept, labels)
+        view = view_of(
+            model, _joined(_rows(X, rows), _rows(pool, np.flatnonzero(useful))), kept, labels
+        )
         view, others = replace(view, rows=view.rows[: len(rows)]), view.rows[len(rows) :]
         found = _smallest(view, said[rows], others, budget, seed)
         turned = view.truth(found.rows) != said[rows]
         distance[rows] = np.where(right[rows], np.where(turned, found.distance, np.inf), 0.0)
-        method, gradients = found.method, view.f.pullback if isinstance(view.f.pullback, Lacking) else None
+        method, gradients = (
+            found.method,
+            view.f.pullback if isinstance(view.f.pullback, Lacking) else None,
+        )
         turned = np.flatnonzero(np.isfinite(distance[rows]) & (distance[rows] > 0))
         nearest = turned[np.argsort(distance[rows][turned], kind="stable")[: 3 * SHOWN]]
-        for i, change in zip(nearest, _few_columns(view, found, said[rows], nearest, kept, seed), strict=True):
+        for i, change in zip(
+            nearest, _few_columns(view, found, said[rows], nearest, kept, seed), strict=True
+        ):
             after, columns = change
-            changes.append(RowChange(int(rows[i]), float(distance[rows[i]]), said[rows[i]], after, columns))
+            changes.append(
+                RowChange(int(rows[i]), float(distance[rows[i]]), said[rows[i]], after, columns)
+            )
     return TableAttack(distance, method, gradients, tuple(changes), said)
 
 
-def substitute_categories(model: Any, X: Any, y: Any, choices: Mapping[str, Sequence[Any]]) -> Substitutions | Lacking:
+def substitute_categories(
+    model: Any, X: Any, y: Any, choices: Mapping[str, Sequence[Any]]
+) -> Substitutions | Lacking:
     """Rows turned by another category in one column, the others as they are.
 
     Parameters
@@ -180,7 +207,8 @@ def _substitute(model: Any, X: Any, y: Any, choices: Mapping[str, Sequence[Any]]
 def move_predictions(
     model: Any, X: Any, moves: Moves, radii: Sequence[float], classes: Any = None
 ) -> MovedPredictions | Lacking:
-    """How far a regressor's predictions move at most, as found column by column, within every radius.
+    """How far a regressor's predictions move at most, as found column by column, within every
+    radius.
 
     Parameters
     ----------
@@ -193,7 +221,9 @@ def move_predictions(
         return Lacking("attack", str(reason))
 
 
-def _move(model: Any, X: Any, moves: Moves, radii: Sequence[float], labels: Any) -> MovedPredictions:
+def _move(
+    model: Any, X: Any, moves: Moves, radii: Sequence[float], labels: Any
+) -> MovedPredictions:
     predict, numbers = predicting(model, labels), numbers_of(X, moves.positions)
     before = _checked(predict(X), len(X)).astype(float)
     if not np.isfinite(before).all():
@@ -236,7 +266,9 @@ def _patterns(numbers: Array) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         yield present, np.flatnonzero(which.ravel() == i)
 
 
-def _smallest(view: View, y: Any, others: Array, budget: int, seed: int, norm: Any = "linf") -> Evasion:
+def _smallest(
+    view: View, y: Any, others: Array, budget: int, seed: int, norm: Any = "linf"
+) -> Evasion:
     if isinstance(view.f.pullback, Lacking):
         options = {"others": others, "budget": budget, "radius": LARGEST, "random_state": seed}
         found = decision_attack(view.f, view.rows, y, norm=norm, where=view.where, **options)
@@ -247,17 +279,22 @@ def _smallest(view: View, y: Any, others: Array, budget: int, seed: int, norm: A
 
 
 def _at_random(view: View, y: Any, found: Evasion, seed: int) -> Evasion:
-    """Rows not turned by moving towards others, which columns that stay may forbid: the nearest random change, shortened."""
+    """Rows not turned by moving towards others, which columns that stay may forbid: the nearest
+    random change, shortened.
+    """
     left = np.flatnonzero(~np.isfinite(found.distance))
     if not left.size:
         return found
     random, where, some = np.random.default_rng(seed), view.where, np.repeat(left, _DRAWS)
     X, best, near = view.rows, found.rows.copy(), found.distance.copy()
     for radius in _RADII:
-        step = np.clip(random.uniform(-2.0, 2.0, (len(some), X.shape[1])), -1.0, 1.0)  # every second one as far as it may
+        # every second one as far as it may
+        step = np.clip(random.uniform(-2.0, 2.0, (len(some), X.shape[1])), -1.0, 1.0)
         tried = np.clip(X[some] + step * radius * where.scale, where.low, where.high)
         turned = (view.f.predict(tried) != y[some]).reshape(-1, _DRAWS)
-        reached = np.where(turned, where.distance(tried, X[some], found.norm).reshape(-1, _DRAWS), np.inf)
+        reached = np.where(
+            turned, where.distance(tried, X[some], found.norm).reshape(-1, _DRAWS), np.inf
+        )
         nearest = tried.reshape(len(left), _DRAWS, -1)[np.arange(len(left)), reached.argmin(axis=1)]
         better = reached.min(axis=1) < near[left]
         best[left[better]], near[left[better]] = nearest[better], reached.min(axis=1)[better]
@@ -280,7 +317,9 @@ def _shortened(view: View, labels: Any, X: Array, Z: Array) -> Array:
 def _few_columns(
     view: View, found: Evasion, y: Any, which: np.ndarray, moves: Moves, seed: int
 ) -> list[tuple[Any, Columns]]:
-    """Changes of rows that a person can read: few columns, no larger than needed, whole numbers where they are."""
+    """Changes of rows that a person can read: few columns, no larger than needed, whole numbers
+    where they are.
+    """
     if not which.size:
         return []
     some, labels, count = replace(view, rows=view.rows[which]), y[which], len(moves.names)
@@ -317,7 +356,9 @@ def _written(x: Array, z: Array, moves: Moves) -> Columns:
 
 
 def _climb(predict: Any, X: Any, moves: Moves, numbers: Array, radius: float, sign: float) -> Array:
-    """The largest sign·prediction found: every column alone to both ends, then all that helped together; twice."""
+    """The largest sign·prediction found: every column alone to both ends, then all that helped
+    together; twice.
+    """
     low = np.maximum(numbers - radius * moves.scale, moves.low)
     high = np.minimum(numbers + radius * moves.scale, moves.high)
     n, count = numbers.shape

@@ -1,4 +1,6 @@
-"""Robust accuracy against the radius: what attacks leave (from above) and what theorems prove (from below), on one plot."""
+"""Robust accuracy against the radius: what attacks leave (from above) and what theorems prove
+(from below), on one plot.
+"""
 
 from __future__ import annotations
 
@@ -47,20 +49,32 @@ class RobustnessCurve:
     calls: int
 
     def plot(self, ax: Any = None) -> Any:
-        """Draw robust accuracy against the radius: what the attack leaves, and what is certified."""
+        """Draw robust accuracy against the radius: what the attack leaves, and what is
+        certified.
+        """
         ax = _axes(ax)
         ax.plot(self.radii, self.attacked, marker="o", label=f"after the attack ({self.attack})")
         if not isinstance(self.certified, Lacking):
-            ax.plot(self.radii, self.certified, marker="s", linestyle="--", label=f"certified ({self.theorem})")
+            ax.plot(
+                self.radii,
+                self.certified,
+                marker="s",
+                linestyle="--",
+                label=f"certified ({self.theorem})",
+            )
         ax.set(xlabel=f"radius ({self.norm})", ylabel="robust accuracy", ylim=(-0.02, 1.02))
         ax.legend()
         return ax
 
     def __str__(self) -> str:
-        certified = (None,) * len(self.radii) if isinstance(self.certified, Lacking) else self.certified
+        certified = (
+            (None,) * len(self.radii) if isinstance(self.certified, Lacking) else self.certified
+        )
         head = f"robust accuracy of {self.n:,} rows ({self.norm}); {self.attack}"
         return _table(
-            head, ("radius", "after the attack", "certified"), zip(self.radii, self.attacked, certified, strict=True)
+            head,
+            ("radius", "after the attack", "certified"),
+            zip(self.radii, self.attacked, certified, strict=True),
         )
 
     def _repr_html_(self) -> str:
@@ -81,12 +95,14 @@ def robustness_curve(
     restarts: int = 1,
     random_state: Any = None,
 ) -> RobustnessCurve:
-    """Attack and certificate at the same radii; a row turned within one radius is turned within every larger one.
+    """Attack and certificate at the same radii; a row turned within one radius is turned within
+    every larger one.
 
     Parameters
     ----------
     radii : at which; they are sorted
-    others, budget : for a model without a gradient: rows to begin from, and queries per row (`decision_attack`)
+    others, budget : for a model without a gradient: rows to begin from, and queries per row
+        (`decision_attack`)
     steps, restarts : for one with a gradient (`projected_gradient`)
     model, X, y, norm, where, random_state : as for those
 
@@ -103,33 +119,55 @@ def robustness_curve(
     at = tuple(sorted(float(radius) for radius in radii))
     if isinstance(f.pullback, Lacking):
         if others is None:
-            raise ValueError(f"{f.name} has no gradient ({f.pullback.reason}): give others=, rows to begin from")
-        found = decision_attack(f, X, y, others=others, budget=budget, norm=norm, where=where, random_state=random_state)
-        attacked, calls, attack = [float((found.distance > r).mean()) for r in at], found.calls, found.method
+            raise ValueError(
+                f"{f.name} has no gradient ({f.pullback.reason}): give others=, rows to begin from"
+            )
+        found = decision_attack(
+            f, X, y, others=others, budget=budget, norm=norm, where=where, random_state=random_state
+        )
+        attacked, calls, attack = (
+            [float((found.distance > r).mean()) for r in at],
+            found.calls,
+            found.method,
+        )
     else:
         attacked, calls, attack = _attacked(f, X, y, at, norm, where, steps, restarts, random_state)
     proved = radii_of(f, X, norm=norm, where=where)
     if isinstance(proved, Lacking):
         return RobustnessCurve(norm, at, tuple(attacked), proved, len(X), attack, "", calls)
     certified = tuple(float(_stays(proved, y, r).mean()) for r in at)
-    return RobustnessCurve(norm, at, tuple(attacked), certified, len(X), attack, proved.theorem, calls)
+    return RobustnessCurve(
+        norm, at, tuple(attacked), certified, len(X), attack, proved.theorem, calls
+    )
 
 
 def _attacked(
-    f: Any, X: Any, y: Any, radii: Any, norm: Any, where: Any, steps: int, restarts: int, random_state: Any
+    f: Any,
+    X: Any,
+    y: Any,
+    radii: Any,
+    norm: Any,
+    where: Any,
+    steps: int,
+    restarts: int,
+    random_state: Any,
 ) -> tuple[list[float], int, str]:
     standing, shares, calls, attack = np.arange(len(X)), [], 0, ""
     for radius in radii:
         if standing.size:
             options = {"steps": steps, "restarts": restarts, "random_state": random_state}
-            found = projected_gradient(f, X[standing], y[standing], radius=radius, norm=norm, where=where, **options)
+            found = projected_gradient(
+                f, X[standing], y[standing], radius=radius, norm=norm, where=where, **options
+            )
             standing, calls, attack = standing[~found.success], calls + found.calls, found.method
         shares.append(standing.size / len(X))
     return shares, calls, attack
 
 
 def _stays(proved: Radii | SmoothedRadii, y: np.ndarray, radius: float) -> np.ndarray:
-    """Rows that are right and certified at the radius; at a radius of 0, right (and not abstained from)."""
+    """Rows that are right and certified at the radius; at a radius of 0, right (and not
+    abstained from).
+    """
     said = proved.labels if isinstance(proved, SmoothedRadii) else proved.predicted
     held = proved.values >= radius if radius > 0 or isinstance(proved, Radii) else ~proved.abstained
     return (said == y) & held
@@ -145,16 +183,18 @@ def certify_robustness(
     where: Domain | None = None,
     delta: float = 0.05,
 ) -> Certificate:
-    """A certificate from fresh rows: at least this share of new rows is classified right and stays so within the radius.
+    """A certificate from fresh rows: at least this share of new rows is classified right and stays
+    so within the radius.
 
     ``model`` may be a `SmoothedClassifier`: then the claim is about it, in L2, and pays its α.
 
     Parameters
     ----------
     X, y : rows that the model has not seen
-    radius, norm, where : fixed without a look at X. Units in ``where.scale`` that come from these rows, such as their own
-        standard deviations, void the claim: take them from the rows the model was fitted on, or state them. Where they are
-        the spread of X itself, the certificate claims nothing and says so
+    radius, norm, where : fixed without a look at X. Units in ``where.scale`` that come from these
+        rows, such as their own standard deviations, void the claim: take them from the rows the
+        model was fitted on, or state them. Where they are the spread of X itself, the certificate
+        claims nothing and says so
     delta : the failure probability
 
     Examples
@@ -177,12 +217,21 @@ def certify_robustness(
     if proved is None:
         proved = model.certify(X) if smoothed else radii_of(model, X, norm=norm, where=where)
     inner = model.model if smoothed else model
-    values: dict[str, Any] = {"n": len(X), "radius": float(radius), "norm": norm, "alpha": model.alpha if smoothed else 0.0}
+    values: dict[str, Any] = {
+        "n": len(X),
+        "radius": float(radius),
+        "norm": norm,
+        "alpha": model.alpha if smoothed else 0.0,
+    }
     if not isinstance(proved, Lacking):
         values["certified"] = int(_stays(proved, y, radius).sum())
     facts = Facts(
-        subject=f"{describe(inner)}, smoothed with σ = {model.sigma:g}" if smoothed else describe(inner),
-        setting=f"checked on {len(X):,} rows it had not seen, changed by at most {radius:g} ({norm})",
+        subject=(
+            f"{describe(inner)}, smoothed with σ = {model.sigma:g}" if smoothed else describe(inner)
+        ),
+        setting=(
+            f"checked on {len(X):,} rows it had not seen, changed by at most {radius:g} ({norm})"
+        ),
         hashes={"model": fingerprint_model(inner), "rows": fingerprint_rows(X, y)},
         options={"delta": delta},
         values=values,
@@ -194,7 +243,9 @@ def certify_robustness(
         robust_accuracy,
         {"successes": "certified", "n": "n", "alpha": "alpha"},
         delta=delta,
-        covers=Covers(predictor="smoothed" if smoothed else facts.hashes["model"], rows=facts.hashes["rows"]),
+        covers=Covers(
+            predictor="smoothed" if smoothed else facts.hashes["model"], rows=facts.hashes["rows"]
+        ),
         label=f"robust accuracy within {radius:g} ({norm})",
         met=(PER_ROW,),
         assumptions=(CHOICES, UNITS) if smoothed else (ARITHMETIC, CHOICES, UNITS),
@@ -204,7 +255,8 @@ def certify_robustness(
 
 @dataclass(frozen=True)
 class Tradeoff:
-    """Accuracy against robustness: a model for every training radius, judged on the same rows at one radius.
+    """Accuracy against robustness: a model for every training radius, judged on the same rows at
+    one radius.
 
     ``certified`` is None where no theorem applies.
     """
@@ -231,7 +283,9 @@ class Tradeoff:
     def __str__(self) -> str:
         columns = ("training radius", "accuracy", "after the attack", "certified")
         rows = zip(self.training_radii, self.accuracy, self.attacked, self.certified, strict=True)
-        return _table(f"accuracy, and robust accuracy at radius {self.radius:g} ({self.norm})", columns, rows)
+        return _table(
+            f"accuracy, and robust accuracy at radius {self.radius:g} ({self.norm})", columns, rows
+        )
 
     def _repr_html_(self) -> str:
         return f"<pre>{html.escape(str(self))}</pre>"
@@ -248,12 +302,13 @@ def tradeoff(
     train: tuple[Any, Any] | None = None,
     **options: Any,
 ) -> Tradeoff:
-    """What robustness costs: a model trained against changes of every radius, judged on rows X, y at one.
+    """What robustness costs: a model trained against changes of every radius, judged on rows X, y
+    at one.
 
     Parameters
     ----------
-    fit : a function from a training radius to a fitted model; or a learner with a parameter ``radius``, as
-        `AdversarialClassifier`, which is then fitted to ``train``
+    fit : a function from a training radius to a fitted model; or a learner with a parameter
+        ``radius``, as `AdversarialClassifier`, which is then fitted to ``train``
     training_radii : at which
     X, y, radius, norm : rows to judge on, best not those trained on, and the changes to judge by
     train : (X, y) for a learner
@@ -270,13 +325,19 @@ def tradeoff(
         radii,
         tuple(curve.attacked[0] for curve in curves),
         tuple(curve.attacked[-1] for curve in curves),
-        tuple(None if isinstance(curve.certified, Lacking) else curve.certified[-1] for curve in curves),
+        tuple(
+            None if isinstance(curve.certified, Lacking) else curve.certified[-1]
+            for curve in curves
+        ),
     )
 
 
 def _trained(learner: Any, train: tuple[Any, Any] | None) -> Callable[[float], Any]:
     if not hasattr(learner, "get_params") or "radius" not in learner.get_params(deep=False):
-        raise ValueError(f"fit must be a function of the radius or a learner with radius=, not {type(learner).__name__}")
+        raise ValueError(
+            "fit must be a function of the radius or a learner with radius=, not"
+            f" {type(learner).__name__}"
+        )
     if train is None:
         raise ValueError("give train=(X, y), the rows that the learner is fitted to")
     return lambda radius: clone(learner).set_params(radius=radius).fit(*train)
@@ -292,6 +353,12 @@ def _axes(ax: Any) -> Any:
 
 def _table(head: str, columns: tuple[str, ...], rows: Iterable[Iterable[float | None]]) -> str:
     """A heading and lines of numbers under the names of their columns; – for what there is not."""
-    words = [list(columns), *(["–" if value is None else f"{value:.4g}" for value in row] for row in rows)]
-    lines = ("  ".join(f"{word:>{len(name)}}" for word, name in zip(line, columns, strict=True)) for line in words)
+    words = [
+        list(columns),
+        *(["–" if value is None else f"{value:.4g}" for value in row] for row in rows),
+    ]
+    lines = (
+        "  ".join(f"{word:>{len(name)}}" for word, name in zip(line, columns, strict=True))
+        for line in words
+    )
     return "\n".join([head, *lines])

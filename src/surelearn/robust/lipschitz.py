@@ -1,8 +1,9 @@
 """Upper bounds on the Lipschitz constants of networks, layer by layer: never estimates from below.
 
-Norms of matrices by their singular values in float64, rounded up. A convolution is a sum of shifts, one a place of its
-kernel, each followed by a matrix: its norm is at most the sum of theirs, and at most the square root of how many patches
-share an input times the norm of the matrix that maps a patch; the smaller counts.
+Norms of matrices by their singular values in float64, rounded up. A convolution is a sum of shifts,
+one a place of its kernel, each followed by a matrix: its norm is at most the sum of theirs, and at
+most the square root of how many patches share an input times the norm of the matrix that maps a
+patch; the smaller counts.
 """
 
 from __future__ import annotations
@@ -22,8 +23,22 @@ from surelearn.subject.registry import is_the, replaced
 LayerNorm = Literal["l2", "linf"]
 _UP = 1.0 + 1e-9
 _SLOPES = {  # the largest slope, rounded up
-    **dict.fromkeys(("ReLU", "ReLU6", "Tanh", "Softplus", "Hardtanh", "LogSigmoid", "Softsign", "Identity", "Flatten"), 1.0),
-    **dict.fromkeys(("Dropout", "Dropout1d", "Dropout2d", "AlphaDropout"), 1.0),  # nothing, where a model predicts
+    **dict.fromkeys(
+        (
+            "ReLU",
+            "ReLU6",
+            "Tanh",
+            "Softplus",
+            "Hardtanh",
+            "LogSigmoid",
+            "Softsign",
+            "Identity",
+            "Flatten",
+        ),
+        1.0,
+    ),
+    # nothing, where a model predicts
+    **dict.fromkeys(("Dropout", "Dropout1d", "Dropout2d", "AlphaDropout"), 1.0),
     "Sigmoid": 0.25,
     "GELU": 1.13,
     "SiLU": 1.1,
@@ -41,7 +56,8 @@ class Slopes:
 
     Attributes
     ----------
-    before : at least the Lipschitz constant of everything before the last layer, in the norm asked for
+    before : at least the Lipschitz constant of everything before the last layer, in the norm asked
+        for
     weights : of the last layer, (classes, width)
     """
 
@@ -85,19 +101,28 @@ def slopes(f: ScoreFunction, norm: LayerNorm) -> Slopes | Lacking:
 
 
 def matrix_norm(W: Array, norm: LayerNorm) -> float:
-    """The largest ‖Wx‖/‖x‖ in L2 (the largest singular value) or L∞ (the largest row sum), rounded up."""
+    """The largest ‖Wx‖/‖x‖ in L2 (the largest singular value) or L∞ (the largest row sum),
+    rounded up.
+    """
     W = np.asarray(W, dtype=np.float64)
     return _UP * float(np.linalg.norm(W, 2) if norm == "l2" else np.abs(W).sum(axis=1).max())
 
 
 def _layers(module: Any) -> list[Any] | Lacking:
-    """The layers in their order, each of a class of ``torch.nn`` itself, and nothing done before, between or after them."""
+    """The layers in their order, each of a class of ``torch.nn`` itself, and nothing done
+    before, between or after them.
+    """
     name = type(module).__name__
     if not is_the(type(module), "torch.nn"):
         return _no_slope(f"the layer {name} is not known here")
     if method := replaced(module):
         return _no_slope(f"the method {method} of its layer {name} was replaced")
-    if module._forward_hooks or module._forward_pre_hooks or module._compiled_call_impl is not None or _hooks_everywhere():
+    if (
+        module._forward_hooks
+        or module._forward_pre_hooks
+        or module._compiled_call_impl is not None
+        or _hooks_everywhere()
+    ):
         return _no_slope(f"a hook on its layer {name} may change what goes in or comes out")
     if name != "Sequential":
         return [module]
@@ -117,7 +142,9 @@ def _hooks_everywhere() -> bool:
 def _keeps_the_largest(layer: Any) -> bool:
     """Whether the largest output is that of the layer before, and is ahead by no more."""
     name = type(layer).__name__
-    return name in ("Identity", "Flatten") or (name in ("Softmax", "LogSoftmax") and layer.dim in (1, -1))
+    return name in ("Identity", "Flatten") or (
+        name in ("Softmax", "LogSoftmax") and layer.dim in (1, -1)
+    )
 
 
 def _slope(layer: Any, norm: LayerNorm) -> float | Lacking:
@@ -141,12 +168,17 @@ def _slope(layer: Any, norm: LayerNorm) -> float | Lacking:
 
 
 def _pooling(layer: Any, norm: LayerNorm) -> float | Lacking:
-    """Of a largest value or a mean over whole windows; in L2 the root of how many windows share an input comes in."""
+    """Of a largest value or a mean over whole windows; in L2 the root of how many windows share
+    an input comes in.
+    """
     mean = type(layer).__name__ == "AvgPool2d"
     size, stride = _pair(layer.kernel_size), _pair(layer.stride or layer.kernel_size)
     if any(d != 1 for d in _pair(getattr(layer, "dilation", 1))):
         return _no_slope("a dilated pooling layer is not known here")
-    if mean and (layer.divisor_override is not None or not (layer.count_include_pad or layer.padding in (0, (0, 0)))):
+    if mean and (
+        layer.divisor_override is not None
+        or not (layer.count_include_pad or layer.padding in (0, (0, 0)))
+    ):
         return _no_slope("an average over other than its whole window is not known here")
     shared = math.prod(math.ceil(k / s) for k, s in zip(size, stride, strict=True))
     return 1.0 if norm == "linf" else _UP * math.sqrt(shared / (math.prod(size) if mean else 1))
@@ -154,17 +186,30 @@ def _pooling(layer: Any, norm: LayerNorm) -> float | Lacking:
 
 def _convolution(layer: Any, norm: LayerNorm) -> float | Lacking:
     if layer.padding_mode == "circular" and not isinstance(layer.padding, str):
-        sizes = zip(_pair(layer.padding), _pair(layer.dilation), _pair(layer.kernel_size), strict=True)
+        sizes = zip(
+            _pair(layer.padding), _pair(layer.dilation), _pair(layer.kernel_size), strict=True
+        )
         if any(2 * padding > dilation * (k - 1) for padding, dilation, k in sizes):
-            return _no_slope("a circular padding wider than the kernel repeats inputs: its slope is not known here")
+            return _no_slope(
+                "a circular padding wider than the kernel repeats inputs: its slope is not known"
+                " here"
+            )
     weight = _array(layer.weight)  # (out, in/groups, height, width)
     groups = np.split(weight, layer.groups)
     if norm == "linf":
         return _UP * float(np.abs(weight).sum(axis=(1, 2, 3)).max())
-    sums = [sum(np.linalg.norm(part[:, :, i, j], 2) for i, j in np.ndindex(*part.shape[2:])) for part in groups]
+    sums = [
+        sum(np.linalg.norm(part[:, :, i, j], 2) for i, j in np.ndindex(*part.shape[2:]))
+        for part in groups
+    ]
     steps = zip(_pair(layer.kernel_size), _pair(layer.stride), strict=True)
-    shared = math.prod(k if d > 1 else math.ceil(k / s) for (k, s), d in zip(steps, _pair(layer.dilation), strict=True))
-    patches = [math.sqrt(shared) * np.linalg.norm(part.reshape(len(part), -1), 2) for part in groups]
+    shared = math.prod(
+        k if d > 1 else math.ceil(k / s)
+        for (k, s), d in zip(steps, _pair(layer.dilation), strict=True)
+    )
+    patches = [
+        math.sqrt(shared) * np.linalg.norm(part.reshape(len(part), -1), 2) for part in groups
+    ]
     return _UP * float(max(min(pair) for pair in zip(sums, patches, strict=True)))
 
 

@@ -1,4 +1,6 @@
-"""A vote of learners on disjoint partitions of the rows: so many rows inserted or deleted cannot change a prediction."""
+"""A vote of learners on disjoint partitions of the rows: so many rows inserted or deleted
+cannot change a prediction.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,8 @@ ANY_ROWS = "the base learner can be fitted to whatever rows a partition may hold
 
 
 def partition_of(X: npt.ArrayLike, partitions: int) -> npt.NDArray[np.intp]:
-    """The partition of each row, by a hash of its features alone: equal rows share one, and no row moves another.
+    """The partition of each row, by a hash of its features alone: equal rows share one, and no row
+    moves another.
 
     Examples
     --------
@@ -41,20 +44,24 @@ def partition_of(X: npt.ArrayLike, partitions: int) -> npt.NDArray[np.intp]:
     """
     rows = np.ascontiguousarray(np.asarray(X, dtype="<f8") + 0.0)  # −0 and 0 are one number
     hashes = (hashlib.blake2b(row.tobytes(), digest_size=8, key=SALT).digest() for row in rows)
-    return np.array([int.from_bytes(digest, "little") % partitions for digest in hashes], dtype=np.intp)
+    return np.array(
+        [int.from_bytes(digest, "little") % partitions for digest in hashes], dtype=np.intp
+    )
 
 
 class PartitionClassifier(ClassifierMixin, Learner):
-    """Deep partition aggregation: one learner a partition, each partition a hash's choice, and a majority vote.
+    """Deep partition aggregation: one learner a partition, each partition a hash's choice, and a
+    majority vote.
 
-    A row lies in one partition, by a hash of its features, and can change that learner's vote only. ⌊(n_a − n_b)/2⌋ rows,
-    inserted or deleted, cannot change a prediction (Levine and Feizi, 2021). Relabeling a row counts one, since it stays
-    where it is; another row in its place counts two.
+    A row lies in one partition, by a hash of its features, and can change that learner's vote only.
+    ⌊(n_a − n_b)/2⌋ rows, inserted or deleted, cannot change a prediction (Levine and Feizi, 2021).
+    Relabeling a row counts one, since it stays where it is; another row in its place counts two.
 
     Parameters
     ----------
-    base : the learner, deterministic given its rows; a decision tree unless told. Every ``random_state`` that is None is
-        set to 0. Steps that learn from rows, such as scalers, belong inside it, in a pipeline
+    base : the learner, deterministic given its rows; a decision tree unless told. Every
+        ``random_state`` that is None is set to 0. Steps that learn from rows, such as scalers,
+        belong inside it, in a pipeline
     partitions : how many; more partitions withstand more rows, and each learner sees fewer
     delta : the failure probability of claims about new rows
 
@@ -67,9 +74,10 @@ class PartitionClassifier(ClassifierMixin, Learner):
 
     Notes
     -----
-    Learners see labels numbered within their partition and rows in an order of their content, so that nothing outside the
-    partition reaches them. An empty partition does not vote, one with a single class votes for it, ties go to the class that
-    sorts first, and a class that no row has yet counts as one that wins ties.
+    Learners see labels numbered within their partition and rows in an order of their content, so
+    that nothing outside the partition reaches them. An empty partition does not vote, one with a
+    single class votes for it, ties go to the class that sorts first, and a class that no row has
+    yet counts as one that wins ties.
 
     Examples
     --------
@@ -108,16 +116,24 @@ class PartitionClassifier(ClassifierMixin, Learner):
     def fit(self, X: Any, y: Any) -> PartitionClassifier:
         """Fit one learner to each partition of rows X (n, d) with labels y (n,)."""
         if not isinstance(self.partitions, numbers.Integral) or self.partitions < 1:
-            raise ValueError(f"partitions must be a whole number of at least 1, not {self.partitions!r}")
-        base = deterministic(DecisionTreeClassifier(random_state=0) if self.base is None else self.base)
+            raise ValueError(
+                f"partitions must be a whole number of at least 1, not {self.partitions!r}"
+            )
+        base = deterministic(
+            DecisionTreeClassifier(random_state=0) if self.base is None else self.base
+        )
         X, y = validate_data(self, X, y, dtype=np.float64)
         X = X + 0.0  # −0 and 0 are one number, as for the hash
         check_classification_targets(y)
         self.classes_, labels = np.unique(y, return_inverse=True)
         if self.classes_.size < 2:
-            raise ValueError("y holds one class only: a classifier needs rows of at least two classes")
+            raise ValueError(
+                "y holds one class only: a classifier needs rows of at least two classes"
+            )
         where = partition_of(X, self.partitions)
-        parts = [_ordered(np.flatnonzero(where == part), X, labels) for part in range(self.partitions)]
+        parts = [
+            _ordered(np.flatnonzero(where == part), X, labels) for part in range(self.partitions)
+        ]
         self.labels_ = [np.unique(labels[part]) for part in parts]
         self.estimators_ = [
             clone(base).fit(X[part], np.searchsorted(held, labels[part])) if held.size > 1 else None
@@ -128,11 +144,15 @@ class PartitionClassifier(ClassifierMixin, Learner):
         return self
 
     def measure_again(self, X: Any, y: Any = None, sample_weight: Any = None) -> dict[str, Any]:  # noqa: ARG002
-        """The record's fields that the fitted model and the rows it was fitted on tell, measured again."""
+        """The record's fields that the fitted model and the rows it was fitted on tell,
+        measured again.
+        """
         X, y = validate_data(self, X, y, dtype=np.float64, reset=False)
         if not np.array_equal(np.unique(y), self.classes_):
             raise ValueError("y does not hold the classes that were fitted")
-        if not np.array_equal(np.bincount(partition_of(X, self.partitions), minlength=self.partitions), self.sizes_):
+        if not np.array_equal(
+            np.bincount(partition_of(X, self.partitions), minlength=self.partitions), self.sizes_
+        ):
             raise ValueError("the rows fall into partitions of other sizes")
         return self._facts(*X.shape)
 
@@ -164,11 +184,15 @@ class PartitionClassifier(ClassifierMixin, Learner):
         return self.classes_[winners]
 
     def unchanged_rows(self, X: Any) -> npt.NDArray[np.intp]:
-        """For each prediction, how many training rows may be inserted or deleted, in all, without changing it."""
+        """For each prediction, how many training rows may be inserted or deleted, in all,
+        without changing it.
+        """
         return np.asarray(partition_radius(*_won_and_rival(self.votes(X))), dtype=np.intp)
 
     def claims(self, X: Any) -> tuple[Claim, ...]:
-        """The claim for each prediction: so many training rows, inserted plus deleted, do not change it."""
+        """The claim for each prediction: so many training rows, inserted plus deleted, do not
+        change it.
+        """
         counts = self.votes(X)
         won, rival = _won_and_rival(counts)
         writer = Writer(self.record_, self.delta, fingerprint_model(self))
@@ -181,15 +205,20 @@ class PartitionClassifier(ClassifierMixin, Learner):
                 rival=int(b),
                 label=label,
                 met=(BY_CONTENT, TIES),
-                assumptions=(ANY_ROWS, f"it is about row {i} of those given, predicted as {self.classes_[best]}"),
+                assumptions=(
+                    ANY_ROWS,
+                    f"it is about row {i} of those given, predicted as {self.classes_[best]}",
+                ),
             )
             for i, (a, b, best) in enumerate(zip(won, rival, counts.argmax(1), strict=True))
         )
 
     def poisoned_accuracy(self, X: Any, y: Any, rows: int, *, delta: float | None = None) -> Claim:
-        """The claim that the accuracy on new rows is at least so much whichever ``rows`` are inserted or deleted, in all.
+        """The claim that the accuracy on new rows is at least so much whichever ``rows`` are
+        inserted or deleted, in all.
 
-        A row of X, y, unseen in fitting, counts as a success where it is predicted right and withstands so many rows.
+        A row of X, y, unseen in fitting, counts as a success where it is predicted right and
+        withstands so many rows.
         """
         if not isinstance(rows, numbers.Integral) or rows < 0:
             raise ValueError(f"rows must be a whole number of at least 0, not {rows!r}")
@@ -212,7 +241,9 @@ class PartitionClassifier(ClassifierMixin, Learner):
         return Parts(self._form)
 
     def _form(self) -> Closed | Lacking:
-        """A smooth stand-in for the votes, where the members have gradients: votes themselves change in steps."""
+        """A smooth stand-in for the votes, where the members have gradients: votes themselves
+        change in steps.
+        """
         members, constant = [], np.zeros(self.classes_.size)
         for held, learner in zip(self.labels_, self.estimators_, strict=True):
             if learner is None:
@@ -220,7 +251,10 @@ class PartitionClassifier(ClassifierMixin, Learner):
                 continue
             closed = closed_form(learner)
             if isinstance(closed, Lacking):
-                return Lacking("closed form", f"PartitionClassifier has no gradient: of its members, {closed.reason}")
+                return Lacking(
+                    "closed form",
+                    f"PartitionClassifier has no gradient: of its members, {closed.reason}",
+                )
             members.append((through(closed)[1], held))
         return Closed(VoteForm(tuple(members), constant), None, "votes")
 
@@ -229,10 +263,17 @@ def deterministic(base: Any) -> Any:
     """A copy of the learner whose every ``random_state`` is a fixed number."""
     if not hasattr(base, "fit") or not hasattr(base, "get_params"):
         raise ValueError(f"base must be a scikit-learn classifier, not {type(base).__name__}")
-    states = {name: value for name, value in base.get_params(deep=True).items() if name.split("__")[-1] == "random_state"}
+    states = {
+        name: value
+        for name, value in base.get_params(deep=True).items()
+        if name.split("__")[-1] == "random_state"
+    }
     for name, value in states.items():
         if value is not None and not isinstance(value, numbers.Integral):
-            raise ValueError(f"base has {name}={value!r}, which moves on with every fit: give a whole number, or None for 0")
+            raise ValueError(
+                f"base has {name}={value!r}, which moves on with every fit: give a whole number, or"
+                " None for 0"
+            )
     return clone(base).set_params(**{name: 0 for name, value in states.items() if value is None})
 
 
@@ -242,7 +283,9 @@ def _ordered(part: Array, X: Array, labels: Array) -> Array:
 
 
 def _won_and_rival(counts: Array) -> tuple[Array, Array]:
-    """Votes of the winner, and the most that another class has, plus one where it sorts before; an unseen class has none."""
+    """Votes of the winner, and the most that another class has, plus one where it sorts before;
+    an unseen class has none.
+    """
     best, rows = counts.argmax(axis=1), np.arange(len(counts))
     won = counts[rows, best]
     others = counts + (np.arange(counts.shape[1]) < best[:, None])

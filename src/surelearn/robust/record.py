@@ -13,9 +13,18 @@ from surelearn.record import Record, Writer, run
 FRESH = "certify_robustness(model, X, y, radius=…) claims it from rows that the model has not seen"
 _NO_RISK = "the intercept is not regularized, and stability is not proved for the worst-case loss"
 _CHANGED = "the rows it was fitted to were changed to hurt it: they are no sample of new rows"
-_OTHER = "the estimator's own claim is about its last fit, to rows changed round after round, not about the rows given"
-_PER_PREDICTION = "the claim is one for each prediction: claims(X) makes them, unchanged_rows(X) gives their numbers"
-_GONE = "a round's model is gone but for the one kept, and where the attacks started was drawn at random"
+_OTHER = (
+    "the estimator's own claim is about its last fit, to rows changed round after round, not about"
+    " the rows given"
+)
+_PER_PREDICTION = (
+    "the claim is one for each prediction: claims(X) makes them, unchanged_rows(X) gives their"
+    " numbers"
+)
+_GONE = (
+    "a round's model is gone but for the one kept, and where the attacks started was drawn at"
+    " random"
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,8 +37,9 @@ class AdversarialLinearRecord(Record):
     radius, norm : r and the norm of the changes
     loss : "logistic" or "squared_hinge"
     regularization : λ
-    primal, dual, gap_rounding : the objective, a lower bound on its minimum and the rounding of their difference, of the
-        machine with the largest difference; None where duality bounds nothing
+    primal, dual, gap_rounding : the objective, a lower bound on its minimum and the rounding of
+        their difference, of the machine with the largest difference; None where duality bounds
+        nothing
     """
 
     key: ClassVar[str] = "adversarial-linear/1"
@@ -44,7 +54,9 @@ class AdversarialLinearRecord(Record):
     gap_rounding: float | None = None
 
     def write(self, writer: Writer) -> None:
-        """How far the worst-case objective can be above its minimum, or why not; nothing is known of the risk."""
+        """How far the worst-case objective can be above its minimum, or why not; nothing is
+        known of the risk.
+        """
         if self.dual is not None:
             several = f", each of {self.machines} machines" if self.machines > 1 else ""
             label = f"worst-case objective above its minimum{several}"
@@ -53,18 +65,24 @@ class AdversarialLinearRecord(Record):
             writer.claim(duality_gap, read, loss=loss, label=label, met=duality_gap.assumes)
         else:
             writer.lacks(
-                "suboptimality", "without regularization, or with next to none, duality bounds nothing", duality_gap.key
+                "suboptimality",
+                "without regularization, or with next to none, duality bounds nothing",
+                duality_gap.key,
             )
         writer.lacks("risk", _NO_RISK)
-        writer.lacks("robust accuracy", f"no theorem is about the rows it was fitted to; {FRESH}", robust_accuracy.key)
+        writer.lacks(
+            "robust accuracy",
+            f"no theorem is about the rows it was fitted to; {FRESH}",
+            robust_accuracy.key,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
 class AdversarialRecord(Record):
     """A game of a classifier against changes of its rows.
 
-    Nothing is claimed of the rows: the record holds what was measured, and names the claims that the classifier's own
-    certificate makes of its last fit, so that each is said not to hold here.
+    Nothing is claimed of the rows: the record holds what was measured, and names the claims that
+    the classifier's own certificate makes of its last fit, so that each is said not to hold here.
 
     Attributes
     ----------
@@ -72,7 +90,8 @@ class AdversarialRecord(Record):
     radius, norm : of the changes
     held_out : rows that chose the round
     accuracy, robust_accuracy : of every round, on the rows that choose
-    estimator_claims : quantity and theorem of each claim in the certificate of the classifier that was kept
+    estimator_claims : quantity and theorem of each claim in the certificate of the classifier that
+        was kept
     """
 
     key: ClassVar[str] = "adversarial/1"

@@ -1,4 +1,6 @@
-"""Randomized smoothing (J. Cohen, E. Rosenfeld and J. Z. Kolter, ICML 2019): what a model says most often under noise."""
+"""Randomized smoothing (J. Cohen, E. Rosenfeld and J. Z. Kolter, ICML 2019): what a model says
+most often under noise.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ _PIECE = 2**22  # numbers in a batch of noisy rows
 
 @dataclass(frozen=True, eq=False)
 class SmoothedLabels:
-    """What the smoothed classifier says of rows: ``labels``, and ``abstained`` where too few noises agree to be sure."""
+    """What the smoothed classifier says of rows: ``labels``, and ``abstained`` where too few
+    noises agree to be sure.
+    """
 
     labels: np.ndarray
     abstained: np.ndarray
@@ -26,7 +30,8 @@ class SmoothedLabels:
 
 @dataclass(frozen=True, eq=False)
 class SmoothedRadii:
-    """Certified L2 radii of the smoothed classifier, each failing with probability at most ``alpha``.
+    """Certified L2 radii of the smoothed classifier, each failing with probability at most
+    ``alpha``.
 
     Attributes
     ----------
@@ -46,21 +51,28 @@ class SmoothedRadii:
     noise: float
 
     def claim(self, row: int, **options: Any) -> Claim:
-        """The claim about one row, alone: the smoothed classifier says the same within the radius."""
+        """The claim about one row, alone: the smoothed classifier says the same within the
+        radius.
+        """
         covers = Covers(predictor="smoothed", rows=f"row {row}")
         options = {"covers": covers, "label": f"l2 radius of row {row}, smoothed", **options}
-        return smoothed_radius.certify(int(self.successes[row]), self.n, self.alpha, self.noise, **options)
+        return smoothed_radius.certify(
+            int(self.successes[row]), self.n, self.alpha, self.noise, **options
+        )
 
 
 class SmoothedClassifier:
-    """Predicts the class that a fitted model gives most often to x + σ·scale·N(0, I), and certifies how far x may move.
+    """Predicts the class that a fitted model gives most often to x + σ·scale·N(0, I), and certifies
+    how far x may move.
 
     Parameters
     ----------
     model : anything that predicts labels, as `surelearn.subject` takes it
     sigma : σ, the noise
-    scale : the unit of every column; a number or one per column (0: no noise, and the column may not move)
-    select, samples : noises that choose a class, and further ones that count how often it is predicted
+    scale : the unit of every column; a number or one per column (0: no noise, and the column may
+        not move)
+    select, samples : noises that choose a class, and further ones that count how often it is
+        predicted
     alpha : the failure probability of a row's answer or radius
     random_state : of the noise; the same for the same seed, whatever else was asked before
 
@@ -93,7 +105,12 @@ class SmoothedClassifier:
         self.model, self.sigma, self.scale = model, float(sigma), np.asarray(scale, dtype=float)
         if np.isnan(self.scale).any() or (self.scale < 0).any():
             raise ValueError("scale must not be negative or NaN")
-        self.select, self.samples, self.alpha, self.random_state = int(select), int(samples), float(alpha), random_state
+        self.select, self.samples, self.alpha, self.random_state = (
+            int(select),
+            int(samples),
+            float(alpha),
+            random_state,
+        )
         self.f = score_function(model)
 
     def predict(self, X: Any) -> np.ndarray:
@@ -101,36 +118,51 @@ class SmoothedClassifier:
         return self.decide(X).labels
 
     def decide(self, X: Any) -> SmoothedLabels:
-        """The most frequent class; it abstains unless a fair coin would rarely favor it so much over the second (α).
+        """The most frequent class; it abstains unless a fair coin would rarely favor it so much
+        over the second (α).
 
-        Where it does not abstain, the answer is not the smoothed classifier's with probability at most α (Proposition 1).
+        Where it does not abstain, the answer is not the smoothed classifier's with probability at
+        most α (Proposition 1).
         """
         labels, counts = self._counts(X, self.samples, self._random())
         order = np.sort(counts, axis=1)
-        first, second = order[:, -1], order[:, -2] if counts.shape[1] > 1 else np.zeros(len(counts), dtype=int)
+        first, second = (
+            order[:, -1],
+            order[:, -2] if counts.shape[1] > 1 else np.zeros(len(counts), dtype=int),
+        )
         tail = np.minimum(1.0, 2 * binom.sf(first - 1, first + second, 0.5))
         return SmoothedLabels(labels[counts.argmax(axis=1)], tail > self.alpha)
 
     def certify(self, X: Any) -> SmoothedRadii:
-        """The class that ``select`` noises choose, and its radius from ``samples`` others (Theorem 1, Proposition 2)."""
+        """The class that ``select`` noises choose, and its radius from ``samples`` others
+        (Theorem 1, Proposition 2).
+        """
         random = self._random()
         labels, chosen = self._counts(X, self.select, random)
         said = labels[chosen.argmax(axis=1)]
         names, counts = self._counts(X, self.samples, random)
         successes = (counts * (names == said[:, None])).sum(axis=1)
-        values = np.asarray(smoothed_radius(successes, self.samples, self.alpha, self.sigma), dtype=float)
-        return SmoothedRadii(said, values, values == 0, successes, self.samples, self.alpha, self.sigma)
+        values = np.asarray(
+            smoothed_radius(successes, self.samples, self.alpha, self.sigma), dtype=float
+        )
+        return SmoothedRadii(
+            said, values, values == 0, successes, self.samples, self.alpha, self.sigma
+        )
 
     def _random(self) -> Any:
         seed = self.random_state
         return seed if isinstance(seed, np.random.RandomState) else np.random.RandomState(seed)
 
     def _counts(self, X: Any, samples: int, random: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Labels that occur, and how often each was predicted for every row under noise; (n, labels)."""
+        """Labels that occur, and how often each was predicted for every row under noise; (n,
+        labels).
+        """
         X = np.array(X, dtype=np.float64, ndmin=2)
         if not np.isfinite(X).all():
             raise ValueError("X must be finite: noise cannot be added to NaN or infinity")
-        said = np.concatenate([self._noisy(X[rows], samples, random) for rows in _pieces(X, samples)])
+        said = np.concatenate(
+            [self._noisy(X[rows], samples, random) for rows in _pieces(X, samples)]
+        )
         labels, codes = np.unique(said, return_inverse=True)
         counts = np.zeros((len(X), len(labels)), dtype=int)
         np.add.at(counts, (np.repeat(np.arange(len(X)), samples), codes.ravel()), 1)

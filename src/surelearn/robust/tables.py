@@ -1,7 +1,9 @@
-"""A model of tables as attacks and radii take it: numbers that move, in the user's columns and units; all else stays.
+"""A model of tables as attacks and radii take it: numbers that move, in the user's columns and
+units; all else stays.
 
-A row becomes (numbers that move, its own number, what the preparation made of all the rest). Where the preparation is affine
-in the numbers, as scaling is, the learner behind it is scored, differentiated and certified through it.
+A row becomes (numbers that move, its own number, what the preparation made of all the rest). Where
+the preparation is affine in the numbers, as scaling is, the learner behind it is scored,
+differentiated and certified through it.
 """
 
 from __future__ import annotations
@@ -15,7 +17,15 @@ import numpy as np
 from surelearn.attacks import Domain, domain
 from surelearn.lacking import Lacking
 from surelearn.robust.certified import Radii, RadiusNorm, radii_of
-from surelearn.subject import Closed, Objective, ScoreFunction, predict_with, score_function, subject_of, trusted
+from surelearn.subject import (
+    Closed,
+    Objective,
+    ScoreFunction,
+    predict_with,
+    score_function,
+    subject_of,
+    trusted,
+)
 from surelearn.subject.columns import column_names
 from surelearn.subject.forms import Affine, Array, LinearForm
 from surelearn.subject.predicting import missing
@@ -23,7 +33,14 @@ from surelearn.subject.registry import Around, Cut, Preparation, described
 from surelearn.subject.torch_modules import is_module
 
 RETURNED_NAN = "the model returned NaN for changed rows"
-_SCALERS = ("StandardScaler", "RobustScaler", "MaxAbsScaler", "MinMaxScaler", "SimpleImputer", "Pipeline")
+_SCALERS = (
+    "StandardScaler",
+    "RobustScaler",
+    "MaxAbsScaler",
+    "MinMaxScaler",
+    "SimpleImputer",
+    "Pipeline",
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +70,9 @@ class Moves:
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """Rows of numbers with their domain, the model as a function of them, and what the model itself predicts for them."""
+    """Rows of numbers with their domain, the model as a function of them, and what the model
+    itself predicts for them.
+    """
 
     f: ScoreFunction
     rows: Array
@@ -79,16 +98,21 @@ def numbers_of(X: Any, positions: Sequence[int]) -> Array:
 
 
 def moves_of(kinds: Mapping[str, str], seen: Any, attacked: Any) -> Moves | Lacking:
-    """Numbers with more than two values; units from the rows ``seen``, ranges from those and the ``attacked``."""
+    """Numbers with more than two values; units from the rows ``seen``, ranges from those and
+    the ``attacked``.
+    """
     for rows in (seen, attacked):
         if not hasattr(rows, "columns") and (hasattr(rows, "toarray") or len(np.shape(rows)) != 2):
             shape = "sparse" if hasattr(rows, "toarray") else f"of shape {np.shape(rows)[1:]}"
-            why = f"each row is {shape}, and small changes are tried on rows with one number per column"
+            why = (
+                f"each row is {shape}, and small changes are tried on rows with one number per"
+                " column"
+            )
             return Lacking("columns that move", why)
     if not hasattr(seen, "columns") and np.asarray(seen).dtype.kind in "iu":
         why = (
-            "rows are arrays of whole numbers, such as tokens, which do not change by a little; numbers that were measured "
-            "go in an array of floats"
+            "rows are arrays of whole numbers, such as tokens, which do not change by a little;"
+            " numbers that were measured go in an array of floats"
         )
         return Lacking("columns that move", why)
     names, kept = names_of(seen), []
@@ -98,9 +122,15 @@ def moves_of(kinds: Mapping[str, str], seen: Any, attacked: Any) -> Moves | Lack
             values = numbers_of(seen, [j])
             kept += [j] if np.unique(values[np.isfinite(values)]).size > 2 else []
     if not kept:
-        why = "no column holds numbers that could change a little; categories, text and dates are kept as they are"
+        why = (
+            "no column holds numbers that could change a little; categories, text and dates are"
+            " kept as they are"
+        )
         return Lacking("columns that move", why)
-    old, both = numbers_of(seen, kept), np.vstack([numbers_of(seen, kept), numbers_of(attacked, kept)])
+    old, both = (
+        numbers_of(seen, kept),
+        np.vstack([numbers_of(seen, kept), numbers_of(attacked, kept)]),
+    )
     both, old = (np.where(np.isfinite(values), values, np.nan) for values in (both, old))
     whole = np.all(np.isnan(old) | (old == np.round(old)), axis=0)
     low, high, scale = np.nanmin(both, axis=0), np.nanmax(both, axis=0), np.nanstd(old, axis=0)
@@ -108,7 +138,9 @@ def moves_of(kinds: Mapping[str, str], seen: Any, attacked: Any) -> Moves | Lack
 
 
 def staying(X: Any, moves: Moves, most: int = 3) -> str:
-    """The columns that do not move, for people: "sex, town, age and 2 more"; "" where all of them move."""
+    """The columns that do not move, for people: "sex, town, age and 2 more"; "" where all of
+    them move.
+    """
     kept = [str(name) for j, name in enumerate(names_of(X)) if j not in moves.positions]
     return ", ".join(kept[:most]) + (f" and {len(kept) - most} more" if len(kept) > most else "")
 
@@ -126,7 +158,9 @@ def with_numbers(X: Any, at: np.ndarray, moves: Moves, numbers: Array) -> Any:
 
 
 def predicting(model: Any, labels: Any = None) -> Callable[[Any], np.ndarray]:
-    """The model's own predictions; ``labels`` name the outputs of a torch module, in their order."""
+    """The model's own predictions; ``labels`` name the outputs of a torch module, in their
+    order.
+    """
     predict = predict_with(model, None if labels is None else tuple(np.asarray(labels).tolist()))
     if not is_module(model):
         return lambda X: np.asarray(predict(X))
@@ -134,9 +168,13 @@ def predicting(model: Any, labels: Any = None) -> Callable[[Any], np.ndarray]:
 
 
 def view_of(model: Any, X: Any, moves: Moves, labels: Any = None) -> View:
-    """The model and rows ``X`` as attacks take them; a missing number is written as the lowest and has no effect."""
+    """The model and rows ``X`` as attacks take them; a missing number is written as the lowest
+    and has no effect.
+    """
     numbers = numbers_of(X, moves.positions)
-    rows: Array = np.column_stack([np.where(np.isfinite(numbers), numbers, moves.low), np.arange(len(X), dtype=float)])
+    rows: Array = np.column_stack(
+        [np.where(np.isfinite(numbers), numbers, moves.low), np.arange(len(X), dtype=float)]
+    )
     truth = _decoding(predicting(model, labels), X, moves, numbers)
     first, rest, cut = _split(model)
     found = _prepared(first, X, moves)
@@ -161,18 +199,19 @@ def table_radii(
     norm: RadiusNorm = "linf",
     classes: Any = None,
 ) -> Radii | Lacking:
-    """How far the numbers of every row of a table may move without the prediction changing, in standard deviations.
+    """How far the numbers of every row of a table may move without the prediction changing, in
+    standard deviations.
 
-    `certified_radii` for a model of whole tables: a pipeline that prepares columns apart (``ColumnTransformer``), scales
-    numbers and encodes categories, also with a decision threshold. Numbers with more than two values move; categories,
-    dates, words and flags stay as they are.
+    `certified_radii` for a model of whole tables: a pipeline that prepares columns apart
+    (``ColumnTransformer``), scales numbers and encodes categories, also with a decision threshold.
+    Numbers with more than two values move; categories, dates, words and flags stay as they are.
 
     Parameters
     ----------
     model : a fitted classifier or pipeline
     X : rows, a data frame or an array, as the model takes them
-    seen : rows whose standard deviations are the units, and whose range the numbers stay in; X unless told. Claims about
-        new rows need rows that are not X
+    seen : rows whose standard deviations are the units, and whose range the numbers stay in; X
+        unless told. Claims about new rows need rows that are not X
     kinds : of columns, by name; only those called "number", or not named, move
     norm : "linf", "l2" or "l1" of the changes in those units
     classes : the labels in the order of the outputs of a torch module
@@ -215,13 +254,19 @@ def _domain(moves: Moves, others: int) -> Domain:
     )
 
 
-def _decoding(predict: Callable[[Any], np.ndarray], X: Any, moves: Moves, numbers: Array) -> Callable[[Array], np.ndarray]:
+def _decoding(
+    predict: Callable[[Any], np.ndarray], X: Any, moves: Moves, numbers: Array
+) -> Callable[[Array], np.ndarray]:
     """From rows of numbers back to the user's table, and what the model says of it."""
     count = len(moves.positions)
 
     def truth(Z: Array) -> np.ndarray:
         at = Z[:, count].astype(int)
-        said = predict(with_numbers(X, at, moves, np.where(np.isfinite(numbers[at]), Z[:, :count], numbers[at])))
+        said = predict(
+            with_numbers(
+                X, at, moves, np.where(np.isfinite(numbers[at]), Z[:, :count], numbers[at])
+            )
+        )
         if missing(said).any():
             raise Unanswered(RETURNED_NAN)
         return said
@@ -234,9 +279,15 @@ def _no_scores(X: Any) -> Any:  # noqa: ARG001
 
 
 def _split(model: Any) -> tuple[Any, Any, Cut | None]:
-    """The transformer of columns, or None; what comes after it; and the threshold on a probability, or None."""
+    """The transformer of columns, or None; what comes after it; and the threshold on a
+    probability, or None.
+    """
     around, cut = described(model), None
-    if isinstance(around, Around) and around.cut is not None and around.cut.response == "predict_proba":
+    if (
+        isinstance(around, Around)
+        and around.cut is not None
+        and around.cut.response == "predict_proba"
+    ):
         cut, model = around.cut, around.inside
         around = described(model)
     if isinstance(around, Around) and around.steps:
@@ -251,22 +302,33 @@ def _prepared(first: Any, X: Any, moves: Moves) -> tuple[Array, Array] | Lacking
     if first is None:
         found = _floats(X)
         if found is None:
-            return Lacking("gradient", "its rows hold more than numbers, and how they are prepared is not known here")
+            return Lacking(
+                "gradient",
+                "its rows hold more than numbers, and how they are prepared is not known here",
+            )
         slopes = np.zeros((found.shape[1], len(moves.positions)))
         slopes[list(moves.positions), range(len(moves.positions))] = 1.0
     else:
         made = described(first)
         for name, step, columns in made.parts if isinstance(made, Preparation) else ():
             if _touches(columns, moves, names_of(X)) and not _scales(step):
-                return Lacking("gradient", f"how the step {name!r} of its preparation moves with a number is not known here")
+                return Lacking(
+                    "gradient",
+                    f"how the step {name!r} of its preparation moves with a number is not known"
+                    " here",
+                )
         low, high = (_moved(X, moves, ends) for ends in (moves.low, moves.high))
         found, bottom, top = (_floats(first.transform(part)) for part in (X, low, high))
         if found is None or bottom is None or top is None:
-            why = "its learner is given categories as they are, and a gradient is about numbers alone"
+            why = (
+                "its learner is given categories as they are, and a gradient is about numbers alone"
+            )
             return Lacking("gradient", why)
         slopes = (top - bottom).T / (moves.high - moves.low)
     if not np.isfinite(found).all():
-        return Lacking("gradient", "its learner is given missing values, which do not move by a little")
+        return Lacking(
+            "gradient", "its learner is given missing values, which do not move by a little"
+        )
     return found, slopes
 
 
@@ -280,7 +342,9 @@ def _moved(X: Any, moves: Moves, ends: Array) -> Any:
 def _floats(prepared: Any) -> Array | None:
     """Rows as dense numbers; None where they are not."""
     try:
-        return np.asarray(prepared.toarray() if hasattr(prepared, "toarray") else prepared, dtype=float)
+        return np.asarray(
+            prepared.toarray() if hasattr(prepared, "toarray") else prepared, dtype=float
+        )
     except (TypeError, ValueError):
         return None
 
@@ -332,7 +396,9 @@ def _through(f: ScoreFunction, rest: Any, slopes: Array) -> ScoreFunction:
     closed = f.closed
     if not isinstance(closed, Lacking):
         whole = Affine(np.hstack([slopes, np.zeros((k, 1)), np.eye(k)]), np.zeros(k))
-        closed = replace(closed, prepare=whole if closed.prepare is None else whole.then(closed.prepare))
+        closed = replace(
+            closed, prepare=whole if closed.prepare is None else whole.then(closed.prepare)
+        )
     return replace(
         f,
         name=subject_of(rest).last.kind,
@@ -345,13 +411,20 @@ def _through(f: ScoreFunction, rest: Any, slopes: Array) -> ScoreFunction:
 
 
 def _shifted(f: ScoreFunction, rest: Any, cut: Cut) -> ScoreFunction:
-    """With a decision threshold: a shift of a logistic regression's score; else by probabilities alone."""
+    """With a decision threshold: a shift of a logistic regression's score; else by
+    probabilities alone.
+    """
     classes = [] if f.classes is None else list(f.classes)
     at = classes.index(cut.positive)
     closed, pull, objective = f.closed, f.pullback, subject_of(rest).objective
     form = closed.form if isinstance(closed, Closed) and closed.head == "two" else None
     logistic = isinstance(objective, Objective) and objective.loss == "logistic"
-    if isinstance(pull, Lacking) or isinstance(closed, Lacking) or not isinstance(form, LinearForm) or not logistic:
+    if (
+        isinstance(pull, Lacking)
+        or isinstance(closed, Lacking)
+        or not isinstance(form, LinearForm)
+        or not logistic
+    ):
         other = classes[1 - at]
 
         def labels(X: Any) -> np.ndarray:
@@ -360,7 +433,9 @@ def _shifted(f: ScoreFunction, rest: Any, cut: Cut) -> ScoreFunction:
         why = "its answers follow a threshold on a probability that has no gradient known here"
         lost = pull if isinstance(pull, Lacking) else Lacking("gradient", why)
         return replace(f, predict=labels, pullback=lost, closed=Lacking("closed form", lost.reason))
-    shift = np.array([0.0, np.log((1 - cut.threshold) / cut.threshold) * (1.0 if at == 1 else -1.0)])
+    shift = np.array(
+        [0.0, np.log((1 - cut.threshold) / cut.threshold) * (1.0 if at == 1 else -1.0)]
+    )
     return replace(
         f,
         scores=lambda X: f.scores(X) + shift,

@@ -12,8 +12,10 @@ from typing import Any
 from surelearn.jobs import seed_for
 from surelearn.subject import Task
 
-DIRECT_KERNEL_ROWS = 5000  # up to here a support vector machine, whose cost grows with the square of n
-EIGENPRO_ROWS = {"classification": (5_000, 2_000), "regression": (15_000, 4_000)}  # beyond so many, so many centers
+# up to here a support vector machine, whose cost grows with the square of n
+DIRECT_KERNEL_ROWS = 5000
+# beyond so many, so many centers
+EIGENPRO_ROWS = {"classification": (5_000, 2_000), "regression": (15_000, 4_000)}
 EIGENPRO = "kernel machine"
 
 
@@ -36,20 +38,27 @@ DEFAULT = {
     ),
 }  # fmt: skip
 """Candidates that take part unless told otherwise; the others of `catalogue` take part by name."""
-_EARLIER = {"nearest neighbours": "nearest neighbors"}  # names of earlier versions, still understood
+# names of earlier versions, still understood
+_EARLIER = {"nearest neighbours": "nearest neighbors"}
 
 
-def catalogue(task: Task, kinds: Mapping[Any, str], n: int, random_state: int = 0, classes: int = 2) -> dict[str, Candidate]:
-    """Every candidate with a name, from simple to complex: surelearn's learners, and scikit-learn's where it has none.
+def catalogue(
+    task: Task, kinds: Mapping[Any, str], n: int, random_state: int = 0, classes: int = 2
+) -> dict[str, Candidate]:
+    """Every candidate with a name, from simple to complex: surelearn's learners, and scikit-learn's
+    where it has none.
 
-    Each is a pipeline that prepares the columns and then fits, so that nothing is learned outside the fit rows.
+    Each is a pipeline that prepares the columns and then fits, so that nothing is learned outside
+    the fit rows.
 
     Parameters
     ----------
     kinds : kind of each column: "number", "category", "text" or "date"
-    n : rows to fit on; beyond 5,000 the kernel SVM gives way to a linear model of 300 random landmarks, and the "kernel
-        machine" (EigenPro; it needs PyTorch, and is not there without) is built on some of the rows
-    classes : labels to tell apart; boosting grows a tree for each in every round, so beyond five it has fewer rounds
+    n : rows to fit on; beyond 5,000 the kernel SVM gives way to a linear model of 300 random
+        landmarks, and the "kernel machine" (EigenPro; it needs PyTorch, and is not there without)
+        is built on some of the rows
+    classes : labels to tell apart; boosting grows a tree for each in every round, so beyond five it
+        has fewer rounds
     """
     from sklearn.pipeline import make_pipeline
 
@@ -62,24 +71,39 @@ def catalogue(task: Task, kinds: Mapping[Any, str], n: int, random_state: int = 
     made = {name: make_pipeline(preparation(kinds), *steps) for name, steps in models.items()}
     if task == "classification":
         made["naive Bayes"] = _naive_bayes(kinds)
-    return {name: Candidate(name=name, model=model) for name, model in made.items() if model is not None}
+    return {
+        name: Candidate(name=name, model=model) for name, model in made.items() if model is not None
+    }
 
 
 def default_candidates(
     task: Task, kinds: Mapping[Any, str], n: int, random_state: int = 0, classes: int = 2
 ) -> list[Candidate]:
     """Those of `catalogue` that take part unless told otherwise."""
-    return [c for c in catalogue(task, kinds, n, random_state, classes).values() if c.name in DEFAULT[task]]
+    return [
+        c
+        for c in catalogue(task, kinds, n, random_state, classes).values()
+        if c.name in DEFAULT[task]
+    ]
 
 
 def candidate_names(models: Any) -> list[str]:
     """The names, if candidates are given by name: ``"all"``, ``"perceptron"`` or a list of them."""
     names = [models] if isinstance(models, str) else models
-    return list(names) if isinstance(names, list | tuple) and all(isinstance(name, str) for name in names) else []
+    return (
+        list(names)
+        if isinstance(names, list | tuple) and all(isinstance(name, str) for name in names)
+        else []
+    )
 
 
 def named_candidates(
-    names: Sequence[str], task: Task, kinds: Mapping[Any, str], n: int, random_state: int = 0, classes: int = 2
+    names: Sequence[str],
+    task: Task,
+    kinds: Mapping[Any, str],
+    n: int,
+    random_state: int = 0,
+    classes: int = 2,
 ) -> list[Candidate]:
     """Those of `catalogue` with the names, in its order; "all" is every one."""
     every = catalogue(task, kinds, n, random_state, classes)
@@ -87,12 +111,17 @@ def named_candidates(
     if EIGENPRO in names and EIGENPRO not in every:
         raise ValueError("EigenPro needs PyTorch: pip install 'surelearn[torch]'")
     if unknown := [name for name in names if name != "all" and name not in every]:
-        raise ValueError(f"there is no candidate {unknown[0]!r} for {task}: there are {', '.join(every)}, and all")
+        raise ValueError(
+            f"there is no candidate {unknown[0]!r} for {task}: there are {', '.join(every)},"
+            " and all"
+        )
     return [candidate for name, candidate in every.items() if name in names or "all" in names]
 
 
 def _naive_bayes(kinds: Mapping[Any, str]) -> Any:
-    """It counts categories itself, and a missing value says nothing; text and dates are left out."""
+    """It counts categories itself, and a missing value says nothing; text and dates are left
+    out.
+    """
     from sklearn.compose import ColumnTransformer
     from sklearn.pipeline import make_pipeline
 
@@ -101,8 +130,13 @@ def _naive_bayes(kinds: Mapping[Any, str]) -> Any:
     plain = {name: kind for name, kind in kinds.items() if kind in ("number", "category")}
     if not plain:
         return None
-    columns = ColumnTransformer([("plain", "passthrough", list(plain))], verbose_feature_names_out=False)
-    return make_pipeline(columns, NaiveBayes(categorical=[i for i, kind in enumerate(plain.values()) if kind == "category"]))
+    columns = ColumnTransformer(
+        [("plain", "passthrough", list(plain))], verbose_feature_names_out=False
+    )
+    return make_pipeline(
+        columns,
+        NaiveBayes(categorical=[i for i, kind in enumerate(plain.values()) if kind == "category"]),
+    )
 
 
 def _has_torch() -> bool:
@@ -110,17 +144,23 @@ def _has_torch() -> bool:
 
 
 def _eigenpro(task: Task, n: int, seed: Callable[[str], int]) -> Any:
-    """Kernel ridge regression by EigenPro, on the CPU so that every machine gives the same page; None without PyTorch.
+    """Kernel ridge regression by EigenPro, on the CPU so that every machine gives the same page;
+    None without PyTorch.
 
-    The bandwidth follows the median distance. A Gaussian kernel and a penalty that grows with √n for classes, whose labels
-    are noisy; a Laplace kernel and a small one for numbers. Many rows: built on some of them, fitted to all.
+    The bandwidth follows the median distance. A Gaussian kernel and a penalty that grows with √n
+    for classes, whose labels are noisy; a Laplace kernel and a small one for numbers. Many rows:
+    built on some of them, fitted to all.
     """
     if not _has_torch():
         return None
     from surelearn.kernel.eigenpro import EigenProClassifier, EigenProRegressor
 
     most, centers = EIGENPRO_ROWS[task]
-    shared: dict[str, Any] = {"device": "cpu", "memory_limit": 2.0**32, "random_state": seed(EIGENPRO)}
+    shared: dict[str, Any] = {
+        "device": "cpu",
+        "memory_limit": 2.0**32,
+        "random_state": seed(EIGENPRO),
+    }
     shared["centers"] = None if n <= most else centers
     if task == "classification":
         return EigenProClassifier("gaussian", regularization=0.005 / math.sqrt(n), **shared)
@@ -135,7 +175,12 @@ def _classifiers(n: int, seed: Callable[[str], int], classes: int) -> dict[str, 
     from sklearn.svm import SVC
 
     from surelearn.boosting import AdaBoostClassifier
-    from surelearn.linear import DPLogisticRegression, LogisticRegression, Perceptron, SupportVectorMachine
+    from surelearn.linear import (
+        DPLogisticRegression,
+        LogisticRegression,
+        Perceptron,
+        SupportVectorMachine,
+    )
 
     rounds = min(100, max(20, 500 // classes))
     finish = "newton" if classes == 2 else "lbfgs"  # the Hessian has (dK)² entries
@@ -152,15 +197,21 @@ def _classifiers(n: int, seed: Callable[[str], int], classes: int) -> dict[str, 
         "majority": (DummyClassifier(),),
         "naive Bayes": (),  # in its place by complexity
         "perceptron": (Perceptron(averaged=True, random_state=seed("perceptron")),),
-        "private logistic regression": (DPLogisticRegression(random_state=seed("private logistic regression")),),
+        "private logistic regression": (
+            DPLogisticRegression(random_state=seed("private logistic regression")),
+        ),
         "logistic regression": (logistic(1 / (2 * n)),),
-        "support vector machine": (SupportVectorMachine(random_state=seed("support vector machine")),),
+        "support vector machine": (
+            SupportVectorMachine(random_state=seed("support vector machine")),
+        ),
         "boosted stumps": (AdaBoostClassifier(n_rounds=rounds),),
         "nearest neighbors": (KNeighborsClassifier(n_neighbors=min(15, max(1, n // 10))),),
         **kernel,
         **({} if eigenpro is None else {EIGENPRO: (eigenpro,)}),
         "boosted trees": (
-            HistGradientBoostingClassifier(max_iter=rounds, early_stopping=False, random_state=seed("boosted trees")),
+            HistGradientBoostingClassifier(
+                max_iter=rounds, early_stopping=False, random_state=seed("boosted trees")
+            ),
         ),
         "random forest": (RandomForestClassifier(200, random_state=seed("random forest")),),
     }
@@ -175,7 +226,13 @@ def _regressors(n: int, seed: Callable[[str], int]) -> dict[str, tuple[Any, ...]
     from sklearn.preprocessing import StandardScaler
     from sklearn.svm import SVR
 
-    from surelearn.linear import HuberRegression, LeastSquares, Ridge, SquareRootLasso, VariationalRegression
+    from surelearn.linear import (
+        HuberRegression,
+        LeastSquares,
+        Ridge,
+        SquareRootLasso,
+        VariationalRegression,
+    )
 
     def scaled(model: Any) -> tuple[Any]:
         return (TransformedTargetRegressor(model, transformer=StandardScaler()),)
@@ -184,7 +241,9 @@ def _regressors(n: int, seed: Callable[[str], int]) -> dict[str, tuple[Any, ...]
     if n > DIRECT_KERNEL_ROWS:
         landmarks = Nystroem(n_components=300, random_state=seed("landmarks"))
         kernel = {"kernel ridge": (landmarks, Ridge(regularization="loo", intercept="free"))}
-    forest = RandomForestRegressor(100, min_samples_leaf=2, max_features=0.5, random_state=seed("random forest"))
+    forest = RandomForestRegressor(
+        100, min_samples_leaf=2, max_features=0.5, random_state=seed("random forest")
+    )
     eigenpro = _eigenpro("regression", n, seed)
     return {
         "median": (DummyRegressor(strategy="median"),),
@@ -196,49 +255,64 @@ def _regressors(n: int, seed: Callable[[str], int]) -> dict[str, tuple[Any, ...]
         "nearest neighbors": (KNeighborsRegressor(n_neighbors=min(10, max(1, n // 10))),),
         **kernel,
         **({} if eigenpro is None else {EIGENPRO: scaled(eigenpro)}),
-        "boosted trees": (HistGradientBoostingRegressor(early_stopping=False, random_state=seed("boosted trees")),),
+        "boosted trees": (
+            HistGradientBoostingRegressor(early_stopping=False, random_state=seed("boosted trees")),
+        ),
         "random forest": (forest,),
     }
 
 
 def as_candidates(models: Any) -> list[Candidate]:
-    """Candidates from what a user gives: candidates, a mapping of names to models, a list of models, or one model."""
+    """Candidates from what a user gives: candidates, a mapping of names to models, a list of
+    models, or one model.
+    """
     if isinstance(models, Mapping):
         return [Candidate(name=str(name), model=model) for name, model in models.items()]
     if not isinstance(models, Sequence):
         models = [models]
-    named = [m if isinstance(m, Candidate) else Candidate(name=type(m).__name__, model=m) for m in models]
+    named = [
+        m if isinstance(m, Candidate) else Candidate(name=type(m).__name__, model=m) for m in models
+    ]
     names = [candidate.name for candidate in named]
     if repeated := [name for name in names if names.count(name) > 1]:
-        raise ValueError(f"two candidates are called {repeated[0]!r}: pass a mapping of names to models")
+        raise ValueError(
+            f"two candidates are called {repeated[0]!r}: pass a mapping of names to models"
+        )
     if not named:
         raise ValueError("there are no candidates to select from")
     for candidate in named:
         if not (hasattr(candidate.model, "fit") and hasattr(candidate.model, "predict")):
             raise TypeError(
-                f"candidate {candidate.name!r} must have fit and predict, {type(candidate.model).__name__} has not"
+                f"candidate {candidate.name!r} must have fit and predict,"
+                f" {type(candidate.model).__name__} has not"
             )
         _check_unfitted(candidate)
     return named
 
 
 def _check_unfitted(candidate: Candidate) -> None:
-    """Refuse a candidate that was fitted before: it would be fitted again, and another model than its owner's judged."""
+    """Refuse a candidate that was fitted before: it would be fitted again, and another model
+    than its owner's judged.
+    """
     part = fitted_part(candidate.model)
     if part is None:
         return
-    what = "is already fitted" if part is candidate.model else f"holds a fitted {type(part).__name__}"
+    what = (
+        "is already fitted" if part is candidate.model else f"holds a fitted {type(part).__name__}"
+    )
     raise ValueError(
-        f"candidate {candidate.name!r} {what}, and would be fitted again: certify it as it is, on rows it has not seen, "
-        "with surelearn.audit(model, X, y) or surelearn.certify(model, X, y), or pass it unfitted"
+        f"candidate {candidate.name!r} {what}, and would be fitted again: certify it as it is, on"
+        " rows it has not seen, with surelearn.audit(model, X, y) or surelearn.certify(model, X,"
+        " y), or pass it unfitted"
     )
 
 
 def fitted_part(model: Any) -> Any:
     """The model itself if it is fitted, else a fitted predictor among its parameters, else None.
 
-    "Fitted" is what `sklearn.utils.validation.check_is_fitted` means by it (a pipeline: its last step). A frozen or prefit
-    predictor inside an unfitted model counts, since which rows it has seen is not known; a transformer does not.
+    "Fitted" is what `sklearn.utils.validation.check_is_fitted` means by it (a pipeline: its last
+    step). A frozen or prefit predictor inside an unfitted model counts, since which rows it has
+    seen is not known; a transformer does not.
 
     Examples
     --------
@@ -251,8 +325,19 @@ def fitted_part(model: Any) -> Any:
     if _is_fitted(model):
         return model
     nested = model.get_params(deep=True).values() if hasattr(model, "get_params") else ()
-    parts = [part for part in nested if hasattr(part, "predict") and hasattr(part, "fit") and not isinstance(part, type)]
-    return next((part for part in parts if (is_classifier(part) or is_regressor(part)) and _is_fitted(part)), None)
+    parts = [
+        part
+        for part in nested
+        if hasattr(part, "predict") and hasattr(part, "fit") and not isinstance(part, type)
+    ]
+    return next(
+        (
+            part
+            for part in parts
+            if (is_classifier(part) or is_regressor(part)) and _is_fitted(part)
+        ),
+        None,
+    )
 
 
 def _is_fitted(model: Any) -> bool:
@@ -264,7 +349,10 @@ def _is_fitted(model: Any) -> bool:
         if not get_tags(model).requires_fit:
             return False
     except AttributeError:  # a class of the user's own, without scikit-learn's tags
-        return any(name.endswith("_") and not name.startswith("__") for name in getattr(model, "__dict__", {}))
+        return any(
+            name.endswith("_") and not name.startswith("__")
+            for name in getattr(model, "__dict__", {})
+        )
     try:
         check_is_fitted(model)
     except NotFittedError:
@@ -273,7 +361,9 @@ def _is_fitted(model: Any) -> bool:
 
 
 def load_factory(text: str, option: str = "--model") -> list[Candidate]:
-    """Candidates from ``package.module:factory``, a function that returns a model, a list or a mapping of them."""
+    """Candidates from ``package.module:factory``, a function that returns a model, a list or a
+    mapping of them.
+    """
     module_name, _, attribute = text.partition(":")
     if not module_name or not attribute:
         raise ValueError(f"{option} must be package.module:factory, not {text!r}")

@@ -17,21 +17,25 @@ PARTS = 10  # of the rows, each judged at a threshold that the others chose
 class Costs:
     """What wrong answers cost: a missed ``positive`` costs ``miss``, a false alarm 1.
 
-    Answering positive is right where its probability p has p·miss ≥ (1 − p)·1, so from the threshold 1/(1 + miss) on if
-    probabilities are exact. They are not, so that a candidate's ``threshold``, unless it is stated, is the cheapest one on
-    rows that it was not fitted on.
+    Answering positive is right where its probability p has p·miss ≥ (1 − p)·1, so from the
+    threshold 1/(1 + miss) on if probabilities are exact. They are not, so that a candidate's
+    ``threshold``, unless it is stated, is the cheapest one on rows that it was not fitted on.
     """
 
     positive: Any
     miss: float
     threshold: float | None = None
 
-    def of_rows(self, p: npt.NDArray[np.float64], y: npt.NDArray[Any], groups: Any = None) -> npt.NDArray[np.float64]:
-        """What each row costs at the stated threshold, or at the cheapest one for the rows of the other parts.
+    def of_rows(
+        self, p: npt.NDArray[np.float64], y: npt.NDArray[Any], groups: Any = None
+    ) -> npt.NDArray[np.float64]:
+        """What each row costs at the stated threshold, or at the cheapest one for the rows of the
+        other parts.
 
         Parameters
         ----------
-        p : (n,), the positive class's probability in rows not fitted on (NaN: not compared on, and so is the cost)
+        p : (n,), the positive class's probability in rows not fitted on (NaN: not compared on, and
+            so is the cost)
         y : (n,), the labels
         groups : rows that stay in one part
         """
@@ -45,14 +49,17 @@ class Costs:
             cuts = np.empty(compared.size)
             for k in np.unique(part):
                 others = part != k if (part != k).any() else part == k
-                cuts[part == k] = choose_threshold(scores[others], is_positive[others], True, self.miss)
+                cuts[part == k] = choose_threshold(
+                    scores[others], is_positive[others], True, self.miss
+                )
         costs = np.full(p.shape, np.nan)
         costs[compared] = costs_of(is_positive, scores >= cuts, self.miss)
         return costs
 
 
 def cost_of_threshold(threshold: float) -> float:
-    """What a miss costs, in false alarms, for whom answering positive from this probability on is right: (1 − t)/t.
+    """What a miss costs, in false alarms, for whom answering positive from this probability on is
+    right: (1 − t)/t.
 
     It is the K of t·K = (1 − t)·1, where both answers cost the same.
 
@@ -65,10 +72,11 @@ def cost_of_threshold(threshold: float) -> float:
 
 
 def choose_threshold(scores: Any, y: Any, positive: Any, cost: float) -> float:
-    """The threshold on the positive class's probability with the smallest cost on rows not fitted on.
+    """The threshold on the positive class's probability with the smallest cost on rows not fitted
+    on.
 
-    ``scores`` are out-of-fold probabilities (or those of select rows), NaN where there are none. A missed positive costs
-    ``cost``, a false alarm 1.
+    ``scores`` are out-of-fold probabilities (or those of select rows), NaN where there are none. A
+    missed positive costs ``cost``, a false alarm 1.
 
     Examples
     --------
@@ -83,14 +91,16 @@ def choose_threshold(scores: Any, y: Any, positive: Any, cost: float) -> float:
     alarms = (~is_positive).sum() - np.concatenate(([0], np.cumsum(~is_positive)))
     total = cost * missed + alarms
     cuts = np.concatenate(([p[0] / 2], (p[1:] + p[:-1]) / 2, [(1 + p[-1]) / 2]))
-    allowed = np.concatenate(([p[0] > 0], p[1:] > p[:-1], [p[-1] < 1]))  # a threshold lies strictly between 0 and 1
+    # a threshold lies strictly between 0 and 1
+    allowed = np.concatenate(([p[0] > 0], p[1:] > p[:-1], [p[-1] < 1]))
     if not allowed.any():
         return 0.5
     return float(cuts[np.argmin(np.where(allowed, total, np.inf))])
 
 
 def best_constant(y: npt.ArrayLike, positive: Any = None, cost: float | None = None) -> Any:
-    """The constant answer with the least mean cost on these rows or, without a cost, with the fewest errors.
+    """The constant answer with the least mean cost on these rows or, without a cost, with the
+    fewest errors.
 
     Examples
     --------
@@ -106,4 +116,5 @@ def best_constant(y: npt.ArrayLike, positive: Any = None, cost: float | None = N
     positives = count.pop(positive, 0)
     if not count or sum(count.values()) < cost * positives:
         return positive
-    return max(count, key=lambda label: count[label])  # all answers but the positive one cost the same
+    # all answers but the positive one cost the same
+    return max(count, key=lambda label: count[label])

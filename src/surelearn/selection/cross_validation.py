@@ -1,4 +1,6 @@
-"""Comparing candidates on rows they were not fitted on: holdout, k-fold, repeated, leave-one-out and forward chaining."""
+"""Comparing candidates on rows they were not fitted on: holdout, k-fold, repeated,
+leave-one-out and forward chaining.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ Pairs = list[tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]]
 
 @dataclass(frozen=True, kw_only=True)
 class Resampling:
-    """How rows are taken in turn: "holdout" (given rows), "k-fold" (repeated), "leave-one-out", or "forward" in time."""
+    """How rows are taken in turn: "holdout" (given rows), "k-fold" (repeated), "leave-one-out",
+    or "forward" in time.
+    """
 
     kind: Literal["holdout", "k-fold", "leave-one-out", "forward"] = "k-fold"
     folds: int = 10
@@ -45,21 +49,31 @@ def default_resampling(n: int) -> Resampling:
     return Resampling(folds=10 if n <= 5000 else 5)
 
 
-def resample(how: Resampling, y: Any, *, groups: Any = None, stratify: bool = False, random_state: int = 0) -> Pairs:
-    """Pairs of fitting and testing positions; groups stay whole, classes are spread evenly if ``stratify``."""
+def resample(
+    how: Resampling, y: Any, *, groups: Any = None, stratify: bool = False, random_state: int = 0
+) -> Pairs:
+    """Pairs of fitting and testing positions; groups stay whole, classes are spread evenly if
+    ``stratify``.
+    """
     from sklearn.model_selection import GroupKFold, KFold, LeaveOneOut, StratifiedKFold
 
     y = np.asarray(y)
     if how.kind == "leave-one-out":
         return list(LeaveOneOut().split(y))
     if how.kind == "holdout":
-        raise ValueError("a holdout's rows are given, not drawn: see surelearn.selection.split_rows")
+        raise ValueError(
+            "a holdout's rows are given, not drawn: see surelearn.selection.split_rows"
+        )
     if how.kind == "forward":
-        raise ValueError("forward chaining needs the time of each row: see surelearn.selection.cross_validation.forward")
+        raise ValueError(
+            "forward chaining needs the time of each row: see"
+            " surelearn.selection.cross_validation.forward"
+        )
     distinct = np.unique(groups).size if groups is not None else y.size
     if not 2 <= how.folds <= distinct:
         raise ValueError(
-            f"folds must lie between 2 and {distinct}, the number of {'groups' if groups is not None else 'rows'}"
+            f"folds must lie between 2 and {distinct}, the number of"
+            f" {'groups' if groups is not None else 'rows'}"
         )
     if stratify:
         stratify = groups is None and np.unique(y, return_counts=True)[1].min() >= how.folds
@@ -67,18 +81,25 @@ def resample(how: Resampling, y: Any, *, groups: Any = None, stratify: bool = Fa
     for repeat in range(how.repeats):
         seed = seed_for(f"fold/{repeat}", random_state)
         if groups is not None:
-            pairs += list(GroupKFold(how.folds, shuffle=True, random_state=seed).split(y, y, np.asarray(groups)))
+            pairs += list(
+                GroupKFold(how.folds, shuffle=True, random_state=seed).split(
+                    y, y, np.asarray(groups)
+                )
+            )
         else:
             kind = StratifiedKFold if stratify else KFold
-            pairs += list(kind(how.folds, shuffle=True, random_state=seed).split(np.zeros(y.size), y))
+            pairs += list(
+                kind(how.folds, shuffle=True, random_state=seed).split(np.zeros(y.size), y)
+            )
     return pairs
 
 
 def forward(time: Any, folds: int, groups: Any = None) -> Pairs:
-    """Pairs of fitting and testing positions in the order of time: each time fit on all rows before, test on the next ones.
+    """Pairs of fitting and testing positions in the order of time: each time fit on all rows
+    before, test on the next ones.
 
-    Rows of the same time are never on both sides. With groups, those that begin in a step are tested on, with all their
-    rows: no group is on both sides, either.
+    Rows of the same time are never on both sides. With groups, those that begin in a step are
+    tested on, with all their rows: no group is on both sides, either.
 
     Examples
     --------
@@ -87,32 +108,48 @@ def forward(time: Any, folds: int, groups: Any = None) -> Pairs:
     """
     time = np.asarray(time)
     unit_of_row = (
-        np.arange(time.size) if groups is None else np.unique(np.asarray(groups).astype(str), return_inverse=True)[1]
+        np.arange(time.size)
+        if groups is None
+        else np.unique(np.asarray(groups).astype(str), return_inverse=True)[1]
     )
     begins = first_times(time, unit_of_row)
     ordered = np.sort(begins)
     starts = np.unique(ordered[np.arange(1, folds + 1) * ordered.size // (folds + 1)])
     starts = starts[starts > ordered[0]]
     step = np.searchsorted(starts, begins, side="right")[unit_of_row]
-    return [(np.flatnonzero(time < start), np.flatnonzero(step == i + 1)) for i, start in enumerate(starts)]
+    return [
+        (np.flatnonzero(time < start), np.flatnonzero(step == i + 1))
+        for i, start in enumerate(starts)
+    ]
 
 
-def fit_and_predict(model: Any, X: Any, y: Any, train: Any, test: Any, proba: bool = False) -> dict[str, Any]:
+def fit_and_predict(
+    model: Any, X: Any, y: Any, train: Any, test: Any, proba: bool = False
+) -> dict[str, Any]:
     """Fit a copy of ``model`` on some rows and predict others: one task of a comparison.
 
     Returns
     -------
-    ``predictions`` and, where asked for and possible, ``scores``: one column of probabilities a class, with ``classes``
+    ``predictions`` and, where asked for and possible, ``scores``: one column of probabilities a
+    class, with ``classes``
     """
-    fitted, new = fit_quietly(model, take_for(model, X, train), y[train]), take_for(model, X, test, train)
+    fitted, new = (
+        fit_quietly(model, take_for(model, X, train), y[train]),
+        take_for(model, X, test, train),
+    )
     result: dict[str, Any] = {"predictions": np.asarray(fitted.predict(new))}
     if proba and hasattr(fitted, "predict_proba"):
-        result |= {"scores": np.asarray(fitted.predict_proba(new)), "classes": np.asarray(fitted.classes_)}
+        result |= {
+            "scores": np.asarray(fitted.predict_proba(new)),
+            "classes": np.asarray(fitted.classes_),
+        }
     return result
 
 
 def fit_quietly(model: Any, X: Any, y: Any) -> Any:
-    """A fitted copy. One that does not converge is still a candidate: its error says what it is worth."""
+    """A fitted copy. One that does not converge is still a candidate: its error says what it is
+    worth.
+    """
     from sklearn.base import clone
 
     with warnings.catch_warnings():
@@ -121,14 +158,18 @@ def fit_quietly(model: Any, X: Any, y: Any) -> Any:
 
 
 def losses_of(predictions: Any, y: Any, task: str) -> npt.NDArray[np.float64]:
-    """The loss of each row that selection compares: 0 or 1 for a class, the absolute error for a number."""
+    """The loss of each row that selection compares: 0 or 1 for a class, the absolute error for
+    a number.
+    """
     if task == "classification":
         return np.asarray(predictions != y, dtype=float)
     return np.abs(np.asarray(predictions, dtype=float) - np.asarray(y, dtype=float))
 
 
 def mean_and_error(losses: npt.NDArray[np.float64], groups: Any = None) -> tuple[float, float]:
-    """Mean of the rows' losses (NaN: not compared on) and its standard error; with groups, over groups."""
+    """Mean of the rows' losses (NaN: not compared on) and its standard error; with groups, over
+    groups.
+    """
     compared = ~np.isnan(losses)
     means = losses[compared]
     if groups is not None:
@@ -139,7 +180,9 @@ def mean_and_error(losses: npt.NDArray[np.float64], groups: Any = None) -> tuple
 
 
 def average(values: list[Any], pairs: Pairs, n: int) -> Any:
-    """Mean over repeats of what each fold gave its test rows; NaN for rows that were never tested on."""
+    """Mean over repeats of what each fold gave its test rows; NaN for rows that were never
+    tested on.
+    """
     total, count = np.zeros((n, *values[0].shape[1:])), np.zeros(n)
     for value, (_, test) in zip(values, pairs, strict=True):
         total[test] += value
@@ -154,7 +197,8 @@ def take(X: Any, rows: Any) -> Any:
 
 
 def take_for(model: Any, X: Any, rows: Any, fitted: Any = None) -> Any:
-    """Rows for a model; of a kernel matrix (scikit-learn's tag ``pairwise``) with the columns of the rows it is fitted on.
+    """Rows for a model; of a kernel matrix (scikit-learn's tag ``pairwise``) with the columns of
+    the rows it is fitted on.
 
     Those are ``fitted``, or ``rows`` themselves.
     """
@@ -162,11 +206,16 @@ def take_for(model: Any, X: Any, rows: Any, fitted: Any = None) -> Any:
 
 
 def columns_for(model: Any, X: Any, fitted: Any) -> Any:
-    """Rows for a model that is fitted on some of the rows that the columns of a kernel matrix stand for."""
+    """Rows for a model that is fitted on some of the rows that the columns of a kernel matrix
+    stand for.
+    """
     if not is_pairwise(model):
         return X
     if np.max(fitted, initial=-1) >= X.shape[1]:
-        raise ValueError("a kernel matrix has columns for the rows fitted on alone, not for others that a refit would take")
+        raise ValueError(
+            "a kernel matrix has columns for the rows fitted on alone, not for others that a refit"
+            " would take"
+        )
     return X.iloc[:, fitted] if hasattr(X, "iloc") else X[:, fitted]
 
 

@@ -1,4 +1,5 @@
-"""What a chosen model's loss will be: the least of several cross-validation errors is too low, these estimates are not.
+"""What a chosen model's loss will be: the least of several cross-validation errors is too low,
+these estimates are not.
 
 They are estimates with approximate intervals, never certified: for that, rows must be held back.
 """
@@ -40,7 +41,8 @@ class Estimate:
     ----------
     value : the estimate
     interval : approximate, at ``confidence``
-    naive : what the chosen candidate's own cross-validation error would have claimed, if it was computed
+    naive : what the chosen candidate's own cross-validation error would have claimed, if it was
+        computed
     chosen : how often each candidate was chosen, in the folds or bootstraps
     how : where the estimate comes from
     """
@@ -70,18 +72,21 @@ def nested_cross_validation(
     progress: jobs.Progress | None = None,
     prefix: str = "",
 ) -> Estimate:
-    """Repeat the whole selection without each outer fold, and try what it chose on that fold (M. Stone, 1974).
+    """Repeat the whole selection without each outer fold, and try what it chose on that fold (M.
+    Stone, 1974).
 
-    No row takes part in the choice that it judges, so the estimate is unbiased for the risk of selecting and fitting on
-    the rows of all folds but one. Folds share rows, so their choices and errors hang together, the more so where several
-    candidates are about as good; the interval is widened for it (C. Nadeau and Y. Bengio, Machine Learning 52, 2003) but has
-    no proof.
+    No row takes part in the choice that it judges, so the estimate is unbiased for the risk of
+    selecting and fitting on the rows of all folds but one. Folds share rows, so their choices and
+    errors hang together, the more so where several candidates are about as good; the interval is
+    widened for it (C. Nadeau and Y. Bengio, Machine Learning 52, 2003) but has no proof.
 
     Parameters
     ----------
     outer : the outer folds, ten once unless told
-    confidence : of the interval, value ± t·√(1 + K/(K − 1))·standard error, t with K − 1 degrees of freedom for K folds
-    candidates, X, y, task, criterion, groups, prefer : see `select`; any criterion that needs no ``held_out``
+    confidence : of the interval, value ± t·√(1 + K/(K − 1))·standard error, t with K − 1 degrees of
+        freedom for K folds
+    candidates, X, y, task, criterion, groups, prefer : see `select`; any criterion that needs no
+        ``held_out``
     random_state, n_jobs, journal, progress, prefix : likewise; each outer fold is a task
 
     Examples
@@ -99,13 +104,25 @@ def nested_cross_validation(
     _check_confidence(confidence)
     by = as_criterion(criterion)
     if by.name == "holdout":
-        raise ValueError("criterion 'holdout' has rows of its own: nest a criterion that needs no held_out")
+        raise ValueError(
+            "criterion 'holdout' has rows of its own: nest a criterion that needs no held_out"
+        )
     y = np.asarray(y)
     units = units_of(candidates)
     if len({is_pairwise(unit.model) for unit in units}) > 1:
-        raise ValueError("candidates must all take rows, or all a kernel matrix (kernel='precomputed'): X is one of them")
+        raise ValueError(
+            "candidates must all take rows, or all a kernel matrix (kernel='precomputed'): X is one"
+            " of them"
+        )
     how = outer or Resampling(folds=min(10, y.size if groups is None else np.unique(groups).size))
-    plan = Problem(units=units, X=X, y=y, task=task, groups=groups, random_state=seed_for("outer", random_state))
+    plan = Problem(
+        units=units,
+        X=X,
+        y=y,
+        task=task,
+        groups=groups,
+        random_state=seed_for("outer", random_state),
+    )
     pairs = as_criterion(how).plan(plan)[1]  # type: ignore[attr-defined]
     options = {"task": task, "criterion": by, "prefer": prefer, "random_state": random_state}
     tasks = [
@@ -120,14 +137,19 @@ def nested_cross_validation(
     ]  # fmt: skip
     results = jobs.run(tasks, n_jobs=n_jobs, journal=journal, progress=progress)
     losses = average(
-        [losses_of(r["predictions"], y[t], task) for r, (_, t) in zip(results, pairs, strict=True)], pairs, y.size
+        [losses_of(r["predictions"], y[t], task) for r, (_, t) in zip(results, pairs, strict=True)],
+        pairs,
+        y.size,
     )
     value, error = mean_and_error(losses, groups)
     k = len(pairs) // how.repeats
     reach = float(t.ppf((1 + confidence) / 2, k - 1)) * math.sqrt(1 + k / (k - 1)) * error
     return Estimate(
         value=value,
-        interval=(max(0.0, value - reach), min(1.0, value + reach) if task == "classification" else value + reach),
+        interval=(
+            max(0.0, value - reach),
+            min(1.0, value + reach) if task == "classification" else value + reach,
+        ),
         confidence=confidence,
         chosen=dict(Counter(result["name"] for result in results)),
         how=f"selection nested in {how}",
@@ -161,7 +183,8 @@ def bias_corrected_cross_validation(
     progress: jobs.Progress | None = None,
     prefix: str = "",
 ) -> Estimate:
-    """Cross-validate once, then repeat only the choice on bootstraps of the rows (`bootstrap_bias_corrected`).
+    """Cross-validate once, then repeat only the choice on bootstraps of the rows
+    (`bootstrap_bias_corrected`).
 
     Costs no fit beyond the cross-validation: a tenth of nesting it in ten folds.
 
@@ -169,11 +192,15 @@ def bias_corrected_cross_validation(
     ----------
     criterion : one that compares losses on rows not fitted on
     bootstraps : how many
-    candidates, X, y, task, groups, prefer, random_state, n_jobs, journal, progress, prefix : see `select`
+    candidates, X, y, task, groups, prefer, random_state, n_jobs, journal, progress, prefix : see
+        `select`
     """
     by = as_criterion(criterion)
     if not isinstance(by, Resampled):
-        raise ValueError(f"criterion {by.name!r} has no losses of rows not fitted on: use nested_cross_validation")
+        raise ValueError(
+            f"criterion {by.name!r} has no losses of rows not fitted on: use"
+            " nested_cross_validation"
+        )
     if by.name == "holdout":
         raise ValueError("criterion 'holdout' compares on few rows: use cross-validation")
     problem = Problem(
@@ -204,11 +231,13 @@ def bootstrap_bias_corrected(
     confidence: float = 0.95,
     random_state: int = 0,
 ) -> Estimate:
-    """BBC-CV: choose on a bootstrap of the rows, judge the choice on the rows that it left out, average.
+    """BBC-CV: choose on a bootstrap of the rows, judge the choice on the rows that it left out,
+    average.
 
-    From I. Tsamardinos, E. Greasidou and G. Borboudakis, Machine Learning 107 (2018), Algorithm 5: the rows' out-of-fold
-    losses are drawn, not the rows refitted. The interval holds the middle of the bootstraps' values. A bootstrap knows only
-    63% of the rows and chooses a little worse than all of them, so the estimate errs upwards.
+    From I. Tsamardinos, E. Greasidou and G. Borboudakis, Machine Learning 107 (2018), Algorithm 5:
+    the rows' out-of-fold losses are drawn, not the rows refitted. The interval holds the middle of
+    the bootstraps' values. A bootstrap knows only 63% of the rows and chooses a little worse than
+    all of them, so the estimate errs upwards.
 
     Parameters
     ----------
@@ -227,7 +256,9 @@ def bootstrap_bias_corrected(
         raise ValueError(f"bootstraps must be at least 1, not {bootstraps!r}")
     losses = np.asarray(losses, dtype=float)
     if losses.ndim != 2:
-        raise ValueError("losses must have a row for each row of the data and a column for each candidate")
+        raise ValueError(
+            "losses must have a row for each row of the data and a column for each candidate"
+        )
     compared = ~np.isnan(losses).any(axis=1)
     losses = losses[compared]
     if groups is not None:
@@ -257,7 +288,11 @@ def bootstrap_bias_corrected(
         value=float(np.mean(values)),
         interval=(float(low), float(high)),
         confidence=confidence,
-        chosen={name: int(count) for name, count in zip(names or map(str, range(m)), picks, strict=True) if count},
+        chosen={
+            name: int(count)
+            for name, count in zip(names or map(str, range(m)), picks, strict=True)
+            if count
+        },
         how=f"{len(values)} bootstraps of out-of-fold losses",
         naive=float(means[choose(means.tolist(), spreads.tolist(), prefer)]),
     )

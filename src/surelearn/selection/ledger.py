@@ -1,13 +1,14 @@
 """Which tables were looked at, when and for what: so that a second look at the same rows pays.
 
-The first audit of a table has δ; the k-th has δ·6/(π²k²), k = 1 + the number of recorded looks at a table that shares rows
-or targets with this one (`surelearn.selection.sketch`). Together they fail in at most 1.4δ, however many there are, as long
-as no later model was built from what an earlier page showed: twenty audits that each learn from the last one's numbers can
-fool this price (`tests/bounds/test_coverage.py` shows it), and `surelearn gate` is for them. Repeating a recorded audit
-unchanged tells nothing new and is not charged.
+The first audit of a table has δ; the k-th has δ·6/(π²k²), k = 1 + the number of recorded looks at a
+table that shares rows or targets with this one (`surelearn.selection.sketch`). Together they fail
+in at most 1.4δ, however many there are, as long as no later model was built from what an earlier
+page showed: twenty audits that each learn from the last one's numbers can fool this price
+(`tests/bounds/test_coverage.py` shows it), and `surelearn gate` is for them. Repeating a recorded
+audit unchanged tells nothing new and is not charged.
 
-Looks are recorded in the user's own ledger, in the state folder, and beside the data; a ledger that is named takes the place
-of both. Every one is read, and a look that stands in several counts once.
+Looks are recorded in the user's own ledger, in the state folder, and beside the data; a ledger that
+is named takes the place of both. Every one is read, and a look that stands in several counts once.
 """
 
 from __future__ import annotations
@@ -48,7 +49,8 @@ class Look:
     turn : which look at this table it was
     table : the key of the table's sketch in the ledger
     kind : "audit" for a page of numbers; "gate" for one that answered pass or fail alone
-    models : hashes of the models that shared the page's δ; a later audit of one of them is not charged
+    models : hashes of the models that shared the page's δ; a later audit of one of them is not
+        charged
     when, name, target, rows : for people
     loss_bound : the stated largest loss, where the certify rows ``contradicted`` it
     answer : of a gate: "" until it was answered
@@ -70,10 +72,11 @@ class Look:
 
 @dataclass(frozen=True, eq=False)
 class Known:
-    """A table as a ledger knows it: by its sketch or, in ledgers of version 1, by certify rows and sorted targets.
+    """A table as a ledger knows it: by its sketch or, in ledgers of version 1, by certify rows and
+    sorted targets.
 
-    ``target`` and ``columns`` are hashes of names: a table that was read with another of its columns as the target asks
-    another question, although its rows are the same.
+    ``target`` and ``columns`` are hashes of names: a table that was read with another of its
+    columns as the target asks another question, although its rows are the same.
     """
 
     sketch: Sketch | None = None
@@ -85,13 +88,20 @@ class Known:
     def shares(self, other: Known) -> bool:
         """Whether two tables are partly the same data, with the same target."""
         if self.sketch is not None and other.sketch is not None:
-            swapped = self.target != other.target and self.target in other.columns and other.target in self.columns
+            swapped = (
+                self.target != other.target
+                and self.target in other.columns
+                and other.target in self.columns
+            )
             return self.sketch.shares(other.sketch, contents=not swapped)
-        return bool(self.targets and self.targets == other.targets) or bool(np.isin(self.rows, other.rows).any())
+        return bool(self.targets and self.targets == other.targets) or bool(
+            np.isin(self.rows, other.rows).any()
+        )
 
 
 def allowance(delta: float, turn: int) -> float:
-    """The failure probability of the turn-th audit of the same rows: δ at first, then δ·6/(π²·turn²).
+    """The failure probability of the turn-th audit of the same rows: δ at first, then
+    δ·6/(π²·turn²).
 
     Examples
     --------
@@ -131,7 +141,8 @@ class _Book:
 
 
 class Ledger:
-    """The record of looks, in one or several small JSON files; without a file, for this object's life only.
+    """The record of looks, in one or several small JSON files; without a file, for this object's
+    life only.
 
     Parameters
     ----------
@@ -157,24 +168,39 @@ class Ledger:
             near += [self._books[i].tables[key] for i, key in same]
             known |= {*same}
             rest = [place for place in rest if place not in known]
-        return self._once(look for i, book in enumerate(self._books) for look in book.looks if (i, look.table) in known)
+        return self._once(
+            look
+            for i, book in enumerate(self._books)
+            for look in book.looks
+            if (i, look.table) in known
+        )
 
     def turn(self, look: Look, table: Known) -> int:
-        """Which look at this table it is; of a recorded one, and of a model that shared the δ of one, that one's turn."""
+        """Which look at this table it is; of a recorded one, and of a model that shared the δ
+        of one, that one's turn.
+        """
         related = self.at(table)
         for known in related:
-            paid = known.kind == look.kind == "audit" and look.models and set(look.models) <= set(known.models)
+            paid = (
+                known.kind == look.kind == "audit"
+                and look.models
+                and set(look.models) <= set(known.models)
+            )
             if known.audit == look.audit or paid:
                 return known.turn
         return 1 + len(related)
 
     def record(self, look: Look, table: Known) -> Look:
-        """Record a look, on disk, before anything is shown; returns it with its turn. A recorded one is left as it is."""
+        """Record a look, on disk, before anything is shown; returns it with its turn. A
+        recorded one is left as it is.
+        """
         with self._held():
             recorded = [known for known in self.looks if known.audit == look.audit]
             if recorded:
                 return recorded[0]
-            look = replace(look, turn=max(look.turn, self.turn(look, table)), when=look.when or _now())
+            look = replace(
+                look, turn=max(look.turn, self.turn(look, table)), when=look.when or _now()
+            )
             for book in self._books:
                 book.add(look, table)
             self._write()
@@ -184,7 +210,9 @@ class Ledger:
         """Add to a recorded look what became of it: the answer of a gate, a contradicted bound."""
         with self._held():
             for book in self._books:
-                book.looks = [replace(look, **changes) if look.audit == audit else look for look in book.looks]
+                book.looks = [
+                    replace(look, **changes) if look.audit == audit else look for look in book.looks
+                ]
             self._write()
 
     @staticmethod
@@ -211,7 +239,9 @@ class Ledger:
 
 
 def ledger_paths(data: Path | None, stated: LedgerArgument = None) -> tuple[Path, ...]:
-    """Where looks are recorded: as stated, else in the user's state folder and beside the data; none for False."""
+    """Where looks are recorded: as stated, else in the user's state folder and beside the data;
+    none for False.
+    """
     if stated is False:
         return ()
     if stated is not None:
@@ -223,15 +253,24 @@ def ledger_paths(data: Path | None, stated: LedgerArgument = None) -> tuple[Path
 
 
 def state_folder() -> Path:
-    """The user's folder for what programs remember: ``$XDG_STATE_HOME/surelearn``, by default in ``~/.local/state``."""
+    """The user's folder for what programs remember: ``$XDG_STATE_HOME/surelearn``, by default
+    in ``~/.local/state``.
+    """
     try:
-        return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "surelearn"
+        return (
+            Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "surelearn"
+        )
     except RuntimeError:
-        raise ValueError("this user has no home folder: set XDG_STATE_HOME to the folder where looks are recorded") from None
+        raise ValueError(
+            "this user has no home folder: set XDG_STATE_HOME to the folder where looks are"
+            " recorded"
+        ) from None
 
 
 def secret_salt(*, make: bool = True) -> bytes | None:
-    """The user's salt for coins, made at its first use and never published; None where there is none to be had."""
+    """The user's salt for coins, made at its first use and never published; None where there is
+    none to be had.
+    """
     path = state_folder() / "salt"
     if not path.exists():
         if not make:
@@ -243,8 +282,9 @@ def secret_salt(*, make: bool = True) -> bytes | None:
     salt = files.read(path, most=2**20)
     if len(salt) != _SALT_BYTES:
         raise ValueError(
-            f"{path} is no salt that surelearn made ({len(salt):,} bytes instead of {_SALT_BYTES}): coins drawn with it "
-            "would not be secret, so put it back or delete it; a new salt is a new look"
+            f"{path} is no salt that surelearn made ({len(salt):,} bytes instead of {_SALT_BYTES}):"
+            " coins drawn with it would not be secret, so put it back or delete it; a new salt is"
+            " a new look"
         )
     return salt
 
@@ -261,7 +301,10 @@ def _now() -> str:
 def _identical(one: Known, other: Known) -> bool:
     if one.sketch is None or other.sketch is None:
         return one is other
-    return (one.target, one.columns) == (other.target, other.columns) and one.sketch.to_dict() == other.sketch.to_dict()
+    return (one.target, one.columns) == (
+        other.target,
+        other.columns,
+    ) and one.sketch.to_dict() == other.sketch.to_dict()
 
 
 def _read(path: Path) -> _Book:
@@ -274,8 +317,9 @@ def _read(path: Path) -> _Book:
             return _read_first_version(plain["audits"]) if version == 1 else _read_looks(plain)
     except (ValueError, OSError) as error:
         raise ValueError(
-            f"{path} is not a ledger that can be read ({str(error)[:80]}): it records which rows "
-            "were certified, so put it back or, if no audit of these data was ever shown to anyone, delete it"
+            f"{path} is not a ledger that can be read ({str(error)[:80]}): it records which rows"
+            " were certified, so put it back or, if no audit of these data was ever shown to"
+            " anyone, delete it"
         ) from None
 
 
@@ -309,7 +353,10 @@ def _write(path: Path, book: _Book) -> None:
     plain: dict[str, Any] = {
         "format": FORMAT,
         "version": VERSION,
-        "note": "tables whose rows certified a model; deleting this file makes later certificates of the same rows untrue",
+        "note": (
+            "tables whose rows certified a model; deleting this file makes later certificates of"
+            " the same rows untrue"
+        ),
         "looks": [asdict(look) for look in book.looks],
         "tables": {key: _write_known(known) for key, known in book.tables.items()},
     }
@@ -318,8 +365,15 @@ def _write(path: Path, book: _Book) -> None:
 
 def _write_known(known: Known) -> dict[str, Any]:
     if known.sketch is not None:
-        return {"target": known.target, "columns": list(known.columns), "sketch": known.sketch.to_dict()}
-    return {"rows": base64.b64encode(np.sort(known.rows).astype("<u8").tobytes()).decode(), "targets": known.targets}
+        return {
+            "target": known.target,
+            "columns": list(known.columns),
+            "sketch": known.sketch.to_dict(),
+        }
+    return {
+        "rows": base64.b64encode(np.sort(known.rows).astype("<u8").tobytes()).decode(),
+        "targets": known.targets,
+    }
 
 
 def _unpack(text: str) -> Hashes:

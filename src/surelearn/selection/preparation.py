@@ -19,7 +19,8 @@ from sklearn.utils.validation import check_is_fitted
 
 
 class HashedWords(TransformerMixin, BaseEstimator):
-    """Bag of words of text columns, hashed to a fixed number of columns each; missing text has no words.
+    """Bag of words of text columns, hashed to a fixed number of columns each; missing text has no
+    words.
 
     Parameters
     ----------
@@ -42,15 +43,23 @@ class HashedWords(TransformerMixin, BaseEstimator):
         texts = np.asarray(X, dtype=object)
         hasher = HashingVectorizer(n_features=self.n_features, alternate_sign=False)
         blocks = [
-            hasher.transform(["" if text is None or text != text else str(text) for text in texts[:, i]]).toarray()
+            hasher.transform(
+                ["" if text is None or text != text else str(text) for text in texts[:, i]]
+            ).toarray()
             for i in range(self.n_columns_)
         ]
         return np.hstack(blocks)
 
     def get_feature_names_out(self, input_features: Any = None) -> Any:
         """Names such as ``Name#17``."""
-        names = input_features if input_features is not None else [f"x{i}" for i in range(self.n_columns_)]
-        return np.array([f"{name}#{i}" for name in names for i in range(self.n_features)], dtype=object)
+        names = (
+            input_features
+            if input_features is not None
+            else [f"x{i}" for i in range(self.n_columns_)]
+        )
+        return np.array(
+            [f"{name}#{i}" for name in names for i in range(self.n_features)], dtype=object
+        )
 
 
 class DateParts(TransformerMixin, BaseEstimator):
@@ -75,24 +84,38 @@ class DateParts(TransformerMixin, BaseEstimator):
 
     def get_feature_names_out(self, input_features: Any = None) -> Any:
         """Names such as ``born day``."""
-        names = input_features if input_features is not None else [f"x{i}" for i in range(self.n_columns_)]
-        return np.array([f"{name} {part}" for name in names for part in ("day", "month", "weekday")], dtype=object)
+        names = (
+            input_features
+            if input_features is not None
+            else [f"x{i}" for i in range(self.n_columns_)]
+        )
+        return np.array(
+            [f"{name} {part}" for name in names for part in ("day", "month", "weekday")],
+            dtype=object,
+        )
 
 
 def preparation(kinds: Mapping[Any, str]) -> ColumnTransformer:
     """The transformer for columns of the given kinds: "number", "category", "text", "date".
 
-    Numbers are filled with the median, with a column that says so, and scaled; categories become one column each, rare and
-    unseen ones share one; text becomes hashed words; dates become numbers.
+    Numbers are filled with the median, with a column that says so, and scaled; categories become
+    one column each, rare and unseen ones share one; text becomes hashed words; dates become
+    numbers.
     """
-    of_kind = {kind: [name for name, k in kinds.items() if k == kind] for kind in ("number", "category", "text", "date")}
+    of_kind = {
+        kind: [name for name, k in kinds.items() if k == kind]
+        for kind in ("number", "category", "text", "date")
+    }
     fill = SimpleImputer(strategy="median", add_indicator=True, keep_empty_features=True)
     steps: list[tuple[str, Any, list[Any]]] = []
     if of_kind["number"]:
         steps.append(("number", make_pipeline(fill, StandardScaler()), of_kind["number"]))
     if of_kind["category"]:
         encoder = OneHotEncoder(
-            handle_unknown="infrequent_if_exist", min_frequency=5, max_categories=30, sparse_output=False
+            handle_unknown="infrequent_if_exist",
+            min_frequency=5,
+            max_categories=30,
+            sparse_output=False,
         )
         steps.append(("category", encoder, of_kind["category"]))
     if of_kind["text"]:

@@ -24,14 +24,15 @@ class Selection:
 
     Attributes
     ----------
-    names, errors, standard_errors : of each candidate, in their order; the mean loss on rows not fitted on, or whatever
-        else the criterion wants least of (its standard error is 0)
+    names, errors, standard_errors : of each candidate, in their order; the mean loss on rows not
+        fitted on, or whatever else the criterion wants least of (its standard error is 0)
     fold_errors : each candidate's mean loss on each fold
     chosen : position of the chosen candidate
     how : by which rows, or by what, candidates were compared
     prefer : "simplest" within one standard error of the best, or "best"
     model : the chosen candidate, unfitted
-    losses : the chosen candidate's loss on each row compared on, averaged over repeats (NaN elsewhere), or None
+    losses : the chosen candidate's loss on each row compared on, averaged over repeats (NaN
+        elsewhere), or None
     scores : likewise its probabilities, one column a class, or None
     details : what the criterion's values are made of: training errors, penalties, parameters
     claim : what is certified of the chosen candidate, paid for by δ over all candidates, or None
@@ -66,7 +67,9 @@ class Selection:
         rate = self.rate and self.task == "classification"
         unit, scale = ("%", 100) if rate else ("", 1)
         lines = [f"{self.name} chosen among {len(self.names)} by {self.how}"]
-        for i, (name, error, spread) in enumerate(zip(self.names, self.errors, self.standard_errors, strict=True)):
+        for i, (name, error, spread) in enumerate(
+            zip(self.names, self.errors, self.standard_errors, strict=True)
+        ):
             mark = "→" if i == self.chosen else " "
             within = f" ± {scale * spread:.2g}{unit}" if any(self.standard_errors) else ""
             lines.append(f"  {mark} {name:<28} {scale * error:9.4g}{unit}{within}")
@@ -92,22 +95,27 @@ def select(
     progress: jobs.Progress | None = None,
     prefix: str = "",
 ) -> Selection:
-    """Compare candidates, listed from simple to complex, by their mean loss on rows they were not fitted on, or otherwise.
+    """Compare candidates, listed from simple to complex, by their mean loss on rows they were not
+    fitted on, or otherwise.
 
-    What this comparison guarantees: by cross-validation nothing. It chooses; rows that took part in it cannot certify the
-    result. What other criteria guarantee, `surelearn.selection.criteria.criteria` says; ``claim`` holds it.
+    What this comparison guarantees: by cross-validation nothing. It chooses; rows that took part in
+    it cannot certify the result. What other criteria guarantee,
+    `surelearn.selection.criteria.criteria` says; ``claim`` holds it.
 
     Parameters
     ----------
     candidates : a list or mapping of unfitted models and `NestedFamily`, from simple to complex
     X, y : rows for fitting and comparing
-    criterion : "cross-validation" (folds follow n), "leave-one-out", "holdout" (with ``held_out``), "aic", "bic", "srm" or
-        another of `surelearn.selection.criteria.criteria`; one with settings of its own; or a `Resampling`
-    held_out : positions of the rows to compare on, for "holdout"; to calibrate on, for "adjusted-srm"
+    criterion : "cross-validation" (folds follow n), "leave-one-out", "holdout" (with ``held_out``),
+        "aic", "bic", "srm" or another of `surelearn.selection.criteria.criteria`; one with settings
+        of its own; or a `Resampling`
+    held_out : positions of the rows to compare on, for "holdout"; to calibrate on, for
+        "adjusted-srm"
     groups : rows that belong together stay together
-    time : one value per row: folds are then steps in time, fitted on what came before (`cross_validation.forward`)
-    costs : what wrong answers cost: criteria that compare losses on rows not fitted on then compare mean costs, each
-        candidate at its own threshold
+    time : one value per row: folds are then steps in time, fitted on what came before
+        (`cross_validation.forward`)
+    costs : what wrong answers cost: criteria that compare losses on rows not fitted on then compare
+        mean costs, each candidate at its own threshold
     prefer : "simplest" candidate within one standard error of the best, or the "best" itself
     delta : the failure probability of a criterion's bounds, for all candidates together
     random_state : seed of the folds
@@ -153,14 +161,18 @@ def select(
         scores=found.scores(chosen),
         details=found.details,
         claim=claim,
-        no_claim="" if claim is not None else found.no_claim or "the class is too rich for these rows",
+        no_claim=(
+            "" if claim is not None else found.no_claim or "the class is too rich for these rows"
+        ),
         rate=by.rate and not by_cost,
         costs=costs if by_cost else None,
     )
 
 
 def _positions(held_out: Any, n: int) -> Any:
-    """Positions of held-out rows, from positions or a mask; a row that is fitted on as well would certify itself."""
+    """Positions of held-out rows, from positions or a mask; a row that is fitted on as well
+    would certify itself.
+    """
     if held_out is None:
         return None
     rows = np.asarray(held_out)
@@ -168,16 +180,23 @@ def _positions(held_out: Any, n: int) -> Any:
         if rows.shape != (n,):
             raise ValueError(f"held_out is a mask of {rows.size} rows, and there are {n}")
         rows = np.flatnonzero(rows)
-    if rows.size and (rows.ndim != 1 or rows.dtype.kind not in "iu" or rows.min() < 0 or rows.max() >= n):
-        raise ValueError(f"held_out must be positions of rows, whole numbers from 0 to {n - 1}, or a mask")
+    if rows.size and (
+        rows.ndim != 1 or rows.dtype.kind not in "iu" or rows.min() < 0 or rows.max() >= n
+    ):
+        raise ValueError(
+            f"held_out must be positions of rows, whole numbers from 0 to {n - 1}, or a mask"
+        )
     rows = np.unique(rows).astype(np.int64)
     if rows.size == n:
         raise ValueError("held_out takes all rows: leave some to fit on")
     return rows
 
 
-def choose(errors: Sequence[float], standard_errors: Sequence[float], prefer: Prefer = "simplest") -> int:
-    """Position of the first (simplest) candidate within one standard error of the best, or of the best.
+def choose(
+    errors: Sequence[float], standard_errors: Sequence[float], prefer: Prefer = "simplest"
+) -> int:
+    """Position of the first (simplest) candidate within one standard error of the best, or of the
+    best.
 
     Examples
     --------
@@ -187,4 +206,6 @@ def choose(errors: Sequence[float], standard_errors: Sequence[float], prefer: Pr
     best = int(np.argmin(errors))
     if prefer == "best":
         return best
-    return next(i for i, error in enumerate(errors) if error <= errors[best] + standard_errors[best])
+    return next(
+        i for i, error in enumerate(errors) if error <= errors[best] + standard_errors[best]
+    )

@@ -1,18 +1,20 @@
-"""A small summary of a table by which it is known again after columns were added, scaled, reordered or retyped.
+"""A small summary of a table by which it is known again after columns were added, scaled, reordered
+or retyped.
 
-A sketch keeps the smallest hashes of three sets, so that the size of what two tables share can be estimated (bottom-k
-sketches: Cohen and Kaplan 2007, "Summarizing data using bottom-k sketches"):
+A sketch keeps the smallest hashes of three sets, so that the size of what two tables share can be
+estimated (bottom-k sketches: Cohen and Kaplan 2007, "Summarizing data using bottom-k sketches"):
 
 - **contents**: the features of each row, whatever the order of columns and rows;
 - **windows**: 16 neighboring runs of equal targets, extended to 32 and 64. A class is coded by how far back it appeared
-  last, so that renamed labels give the same windows. Numbers are coded by their order within 16, 32 and 64 rows, so that a
-  monotone change of units does too;
+  last, so that renamed labels give the same windows. Numbers are coded by their order within 16, 32
+  and 64 rows, so that a monotone change of units does too;
 - **values** of a numeric target whose values are nearly all different, and few of those that it could have: ranks and
   serial numbers are the same in tables that have nothing else in common.
 
-Two tables are taken for the same data where they share more than chance explains. How often chance makes two rows or two
-windows equal is estimated from each table's own repeats: few rows of few categories, targets that are sorted or alternate,
-and class counts alone therefore never tell that two tables are related.
+Two tables are taken for the same data where they share more than chance explains. How often chance
+makes two rows or two windows equal is estimated from each table's own repeats: few rows of few
+categories, targets that are sorted or alternate, and class counts alone therefore never tell that
+two tables are related.
 """
 
 from __future__ import annotations
@@ -33,7 +35,8 @@ KEPT = 512  # hashes of contents and of values
 KEPT_WINDOWS = 256
 THINNED = 20_000  # windows of a long sequence that are hashed to the end
 LENGTHS = (16, 32, 64)
-UNLIKELY = 1e-5  # a coincidence of windows that two unrelated tables of these sizes would show so seldom
+# a coincidence of windows that two unrelated tables of these sizes would show so seldom
+UNLIKELY = 1e-5
 _EMPTY = np.empty(0, dtype=np.uint64)
 
 
@@ -62,26 +65,46 @@ class Smallest:
         distinct, counts = np.unique(mix(hashes), return_counts=True)
         with np.errstate(over="ignore"):
             total = int(np.sum(mix(distinct ^ mix(counts.astype(np.uint64))), dtype=np.uint64))
-        return cls(distinct[:KEPT], hashes.size, chance_equal(counts, hashes.size), distinct.size <= KEPT, total)
+        return cls(
+            distinct[:KEPT],
+            hashes.size,
+            chance_equal(counts, hashes.size),
+            distinct.size <= KEPT,
+            total,
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, ready for JSON."""
-        plain = {"rows": self.rows, "collisions": self.collisions, "whole": self.whole, "total": f"{self.total:016x}"}
+        plain = {
+            "rows": self.rows,
+            "collisions": self.collisions,
+            "whole": self.whole,
+            "total": f"{self.total:016x}",
+        }
         return {**plain, "hashes": _pack(self.hashes)}
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Smallest:
         """Read what `to_dict` wrote."""
-        numbers = int(plain["rows"]), float(plain["collisions"]), bool(plain["whole"]), int(plain["total"], 16)
+        numbers = (
+            int(plain["rows"]),
+            float(plain["collisions"]),
+            bool(plain["whole"]),
+            int(plain["total"], 16),
+        )
         return cls(_unpack(plain["hashes"]), *numbers)
 
     def shares(self, other: Smallest) -> bool:
-        """Whether two sets have more in common than the repeats within them let expect, and at least a twentieth."""
+        """Whether two sets have more in common than the repeats within them let expect, and at
+        least a twentieth.
+        """
         if not self.rows or not other.rows:
             return False
         if (self.total, self.rows) == (other.total, other.rows) and self.hashes.size >= 16:
             return True  # the same contents, equally often; of fewer contents that may be chance
-        last = min((int(one.hashes[-1]) for one in (self, other) if not one.whole), default=2**64 - 1)
+        last = min(
+            (int(one.hashes[-1]) for one in (self, other) if not one.whole), default=2**64 - 1
+        )
         ours, theirs = (one.hashes[one.hashes <= np.uint64(last)] for one in (self, other))
         common = np.intersect1d(ours, theirs, assume_unique=True).size
         estimate = common / ((last + 1) / 2**64)
@@ -93,7 +116,8 @@ class Smallest:
 
 @dataclass(frozen=True, eq=False)
 class Windows:
-    """The smallest hashes of windows of a sequence, each with its longer continuations (0 where the sequence ends).
+    """The smallest hashes of windows of a sequence, each with its longer continuations (0 where the
+    sequence ends).
 
     Attributes
     ----------
@@ -103,7 +127,9 @@ class Windows:
     steps, total : the length of the whole sequence, and its hash
     """
 
-    hashes: npt.NDArray[np.uint64] = field(default_factory=lambda: np.empty((0, len(LENGTHS)), dtype=np.uint64))
+    hashes: npt.NDArray[np.uint64] = field(
+        default_factory=lambda: np.empty((0, len(LENGTHS)), dtype=np.uint64)
+    )
     count: int = 0
     rate: float = 1.0
     steps: int = 0
@@ -111,24 +137,38 @@ class Windows:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, ready for JSON."""
-        plain = {"count": self.count, "rate": self.rate, "steps": self.steps, "total": f"{self.total:016x}"}
+        plain = {
+            "count": self.count,
+            "rate": self.rate,
+            "steps": self.steps,
+            "total": f"{self.total:016x}",
+        }
         return {**plain, "hashes": _pack(self.hashes)}
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Windows:
         """Read what `to_dict` wrote."""
-        numbers = int(plain["count"]), float(plain["rate"]), int(plain["steps"]), int(plain["total"], 16)
+        numbers = (
+            int(plain["count"]),
+            float(plain["rate"]),
+            int(plain["steps"]),
+            int(plain["total"], 16),
+        )
         return cls(_unpack(plain["hashes"]).reshape(-1, len(LENGTHS)), *numbers)
 
     def shares(self, other: Windows) -> bool:
-        """Whether the sequences are equal, or two windows at least are in both, so long that chance does not explain it."""
+        """Whether the sequences are equal, or two windows at least are in both, so long that
+        chance does not explain it.
+        """
         rate = max(self.rate, other.rate)
         if (self.steps, self.total) == (other.steps, other.total) and rate**self.steps <= UNLIKELY:
             return True
         for column, length in enumerate(LENGTHS):
             if self.count * other.count * rate**length > UNLIKELY:
                 continue
-            ours, theirs = (one.hashes[:, column][one.hashes[:, column] > 0] for one in (self, other))
+            ours, theirs = (
+                one.hashes[:, column][one.hashes[:, column] > 0] for one in (self, other)
+            )
             if np.intersect1d(ours, theirs).size >= 2:
                 return True
         return False
@@ -144,13 +184,17 @@ class Sketch:
     order: Windows = field(default_factory=Windows)
 
     def shares(self, other: Sketch, *, contents: bool = True) -> bool:
-        """Whether two tables are, as far as sketches tell, partly the same data; by their targets alone if asked."""
+        """Whether two tables are, as far as sketches tell, partly the same data; by their
+        targets alone if asked.
+        """
         parts = ("contents", "values", "runs", "order") if contents else ("values", "runs", "order")
         return any(getattr(self, part).shares(getattr(other, part)) for part in parts)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, ready for JSON."""
-        return {name: getattr(self, name).to_dict() for name in ("contents", "values", "runs", "order")}
+        return {
+            name: getattr(self, name).to_dict() for name in ("contents", "values", "runs", "order")
+        }
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Sketch:
@@ -164,7 +208,8 @@ class Sketch:
 
 
 def sketch(contents: Hashes, y: Any) -> Sketch:
-    """Sketch a table from one hash of features per row (see `surelearn.data.hash_contents`) and its targets.
+    """Sketch a table from one hash of features per row (see `surelearn.data.hash_contents`) and its
+    targets.
 
     Examples
     --------
@@ -184,7 +229,11 @@ def sketch(contents: Hashes, y: Any) -> Sketch:
     if many and numbers is not None and (steps := _steps(numbers)) >= 10 * numbers.size:
         values = Smallest.of(_of_numbers(numbers))
         values = replace(values, collisions=max(values.collisions, 1 / steps))
-    starts = np.flatnonzero(np.concatenate(([True], codes[1:] != codes[:-1]))) if codes.size else np.empty(0, dtype=np.intp)
+    starts = (
+        np.flatnonzero(np.concatenate(([True], codes[1:] != codes[:-1])))
+        if codes.size
+        else np.empty(0, dtype=np.intp)
+    )
     lengths = np.diff(np.append(starts, codes.size))
     runs = _run_windows(_back(codes[starts]), lengths)
     order = Windows() if numbers is None or codes.max(initial=0) < 10 else _order_windows(numbers)
@@ -201,7 +250,9 @@ def mix(values: Hashes) -> Hashes:
 
 
 def chance_equal(counts: npt.NDArray[Any], n: int) -> float:
-    """The chance that two members are equal: the share of pairs that are, with one pair more than was seen."""
+    """The chance that two members are equal: the share of pairs that are, with one pair more
+    than was seen.
+    """
     equal = float(np.sum(counts.astype(float) * (counts - 1)) / 2)
     return (equal + 1) / (n * (n - 1) / 2 + 1)
 
@@ -209,7 +260,9 @@ def chance_equal(counts: npt.NDArray[Any], n: int) -> float:
 def _steps(values: npt.NDArray[np.float64]) -> float:
     """How many values the range has room for at the smallest distance between two."""
     distinct = np.unique(values[np.isfinite(values)])
-    return float((distinct[-1] - distinct[0]) / np.diff(distinct).min()) if distinct.size > 1 else 1.0
+    return (
+        float((distinct[-1] - distinct[0]) / np.diff(distinct).min()) if distinct.size > 1 else 1.0
+    )
 
 
 def _of_numbers(values: npt.NDArray[np.float64]) -> Hashes:
@@ -228,7 +281,9 @@ def _back(codes: Indices) -> Indices:
 
 
 def _run_windows(back: Indices, lengths: Indices) -> Windows:
-    """Windows of runs: how far back each run's class was met, within the window, and how long the run is."""
+    """Windows of runs: how far back each run's class was met, within the window, and how long
+    the run is.
+    """
 
     def code(at: Indices, offset: int) -> Hashes:
         seen = np.where(back[at + offset] <= offset, back[at + offset], 0)
@@ -238,7 +293,9 @@ def _run_windows(back: Indices, lengths: Indices) -> Windows:
 
 
 def _order_windows(values: npt.NDArray[np.float64]) -> Windows:
-    """Windows of numbers: how many of the window's earlier numbers each one is above, and how many it equals."""
+    """Windows of numbers: how many of the window's earlier numbers each one is above, and how
+    many it equals.
+    """
 
     def code(at: Indices, offset: int) -> Hashes:
         now = values[at + offset]
@@ -252,7 +309,9 @@ def _order_windows(values: npt.NDArray[np.float64]) -> Windows:
 
 
 def _collect(size: int, code: Callable[[Indices, int], Hashes]) -> Windows:
-    """Hash all windows of the first length; of those that occur once keep the smallest, and continue them."""
+    """Hash all windows of the first length; of those that occur once keep the smallest, and
+    continue them.
+    """
     shortest = min(LENGTHS[0], size)
     if size < 4:
         return Windows()
@@ -264,10 +323,13 @@ def _collect(size: int, code: Callable[[Indices, int], Hashes]) -> Windows:
         if offset + 1 in (4, 8, LENGTHS[0]):
             seen = np.unique(hashes, return_counts=True)[1]
             rates.append(chance_equal(seen, at.size) ** (1 / (offset + 1)))
-        if offset + 1 == 8 and count > 2 * THINNED:  # of a long sequence only windows that begin with a small hash
+        # of a long sequence only windows that begin with a small hash
+        if offset + 1 == 8 and count > 2 * THINNED:
             keep = hashes <= np.uint64(2**64 * (THINNED / count))
             at, hashes = at[keep], hashes[keep]
-    whole = int(mix(np.bitwise_xor.reduce(mix(hashes ^ mix(at.astype(np.uint64))), keepdims=True))[0])
+    whole = int(
+        mix(np.bitwise_xor.reduce(mix(hashes ^ mix(at.astype(np.uint64))), keepdims=True))[0]
+    )
     known = {"rate": float(min(rates)), "steps": size, "total": whole}
     _, place, seen = np.unique(hashes, return_index=True, return_counts=True)
     once = place[seen == 1]

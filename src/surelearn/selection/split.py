@@ -1,22 +1,27 @@
 """Every row has one named purpose: fit, select or certify.
 
-The purpose follows from a hash of the row's content and its copy number, with a salt fixed in the library. No seed takes
-part, so that trying twenty seeds does not give twenty tries at the same certify rows.
+The purpose follows from a hash of the row's content and its copy number, with a salt fixed in the
+library. No seed takes part, so that trying twenty seeds does not give twenty tries at the same
+certify rows.
 
-Copies of a row are *not* kept together: the certify rows would then not be a uniform draw. And as soon as any content
-repeats, the draw of every row depends on the whole table. With a fixed salt a content that is frequent in the population
-would fall the same way in every table: its count among the certify rows would no longer be binomial, and the stated
-confidence would hold on average over salts, not for the population at hand. Groups are drawn by the table too, since a
-population may have few of them (states, shops). Only a table without repeats keeps its rows' purposes when rows are added.
+Copies of a row are *not* kept together: the certify rows would then not be a uniform draw. And as
+soon as any content repeats, the draw of every row depends on the whole table. With a fixed salt a
+content that is frequent in the population would fall the same way in every table: its count among
+the certify rows would no longer be binomial, and the stated confidence would hold on average over
+salts, not for the population at hand. Groups are drawn by the table too, since a population may
+have few of them (states, shops). Only a table without repeats keeps its rows' purposes when rows
+are added.
 
-Rules have numbers, recorded with every audit, so that `surelearn.auditing.verification` divides an old table as it was then:
+Rules have numbers, recorded with every audit, so that `surelearn.auditing.verification` divides an
+old table as it was then:
 
 1. first copies and groups by their content alone, later copies by the table (until version 0.1);
 2. as above, but groups by the names of all groups, which are the same in every table that has all states;
 3. as above.
 
-With a ``salt``, a secret of the user's, each row's purpose is its own coin instead: one row more or less changes the fit
-rows by at most that row, as statements about differential privacy and partitions need.
+With a ``salt``, a secret of the user's, each row's purpose is its own coin instead: one row more or
+less changes the fit rows by at most that row, as statements about differential privacy and
+partitions need.
 """
 
 from __future__ import annotations
@@ -38,7 +43,8 @@ COIN_CERTIFY = 0.25  # a fraction that follows the number of rows would let one 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Split:
-    """Which rows do what. ``select`` is empty where candidates are compared by cross-validation on the fit rows.
+    """Which rows do what. ``select`` is empty where candidates are compared by cross-validation on
+    the fit rows.
 
     Attributes
     ----------
@@ -57,7 +63,8 @@ class Split:
 
 
 def certify_fraction(n: int) -> float:
-    """The part of n rows to hold back: a third at 150, 30% at 1,000, a fifth from 50,000 on; linear in ln n between.
+    """The part of n rows to hold back: a third at 150, 30% at 1,000, a fifth from 50,000 on; linear
+    in ln n between.
 
     Examples
     --------
@@ -68,7 +75,9 @@ def certify_fraction(n: int) -> float:
 
 
 def select_fraction(n: int) -> float:
-    """The part of n rows on which candidates are compared: a tenth from 20,000 on, else none (cross-validation)."""
+    """The part of n rows on which candidates are compared: a tenth from 20,000 on, else none
+    (cross-validation).
+    """
     return 0.1 if n >= 20_000 else 0.0
 
 
@@ -88,11 +97,12 @@ def split_rows(
     ----------
     row_hashes : a 64-bit hash of each row as read
     groups : one label per row; groups stay whole
-    time : one value per row; the last rows certify, the ones before them select; with groups, the last groups to begin do,
-        and rows of other groups that are as late as theirs have no purpose
+    time : one value per row; the last rows certify, the ones before them select; with groups, the
+        last groups to begin do, and rows of other groups that are as late as theirs have no purpose
     certify, select : fractions of rows (of groups); by default they follow n
     rule : the number of the rule by which rows are drawn, see above
-    salt : a secret; each row (or group) is then drawn by its own coin, with fractions that do not follow n
+    salt : a secret; each row (or group) is then drawn by its own coin, with fractions that do not
+        follow n
 
     Examples
     --------
@@ -112,18 +122,25 @@ def split_rows(
     if salt is not None:
         if time is not None:
             raise ValueError("rows in the order of time have no coins: leave out the salt")
-        purpose = _coins(units, salt, COIN_CERTIFY if certify is None else certify, select or 0.0)[unit_of_row]
+        purpose = _coins(units, salt, COIN_CERTIFY if certify is None else certify, select or 0.0)[
+            unit_of_row
+        ]
         return _split(purpose, "hash", keys, rule=0)
     held = _count(certify, certify_fraction(n), units.size, "certify")
     compared = _count(select, select_fraction(n), units.size, "select")
     if held + compared >= units.size:
-        raise ValueError(f"certify and select leave no {'group' if groups is not None else 'row'} of {units.size} to fit on")
+        raise ValueError(
+            f"certify and select leave no {'group' if groups is not None else 'row'} of"
+            f" {units.size} to fit on"
+        )
     rank = np.empty(units.size, dtype=np.intp)
     if time is None:
         draws = _draws(units, rows, copies if groups is None else None, rule)
         rank[np.argsort(_mix(draws), kind="stable")] = np.arange(units.size)
     else:
-        rank[np.argsort(first_times(time, unit_of_row), kind="stable")[::-1]] = np.arange(units.size)
+        rank[np.argsort(first_times(time, unit_of_row), kind="stable")[::-1]] = np.arange(
+            units.size
+        )
     purpose = np.digitize(rank, [held, held + compared])[unit_of_row]
     if time is not None and groups is not None and held:
         purpose = _without_late_rows(purpose, np.asarray(time))
@@ -136,7 +153,9 @@ def _split(purpose: Indices, order: Literal["hash", "time"], keys: Hashes, rule:
 
 
 def _draws(units: Hashes, rows: Hashes, copies: Hashes | None, rule: int) -> Hashes:
-    """What each unit is drawn by: its content or, where contents repeat and for groups (no ``copies``), the table too."""
+    """What each unit is drawn by: its content or, where contents repeat and for groups (no
+    ``copies``), the table too.
+    """
     table = units if rule < 3 else rows
     by_table = units ^ _mix(np.bitwise_xor.reduce(_mix(table), keepdims=True))
     if rule == 1:
@@ -145,7 +164,9 @@ def _draws(units: Hashes, rows: Hashes, copies: Hashes | None, rule: int) -> Has
 
 
 def _coins(units: Hashes, salt: bytes, certify: float, select: float) -> Indices:
-    """0 (certify), 1 (select) or 2 (fit) for each unit, from a keyed hash of nothing but the unit."""
+    """0 (certify), 1 (select) or 2 (fit) for each unit, from a keyed hash of nothing but the
+    unit.
+    """
     for name, fraction in (("certify", certify), ("select", select)):
         _count(fraction, fraction, units.size, name)
     if certify + select >= 1:
@@ -170,17 +191,22 @@ def first_times(time: npt.ArrayLike, unit_of_row: Indices) -> npt.NDArray[Any]:
 
 
 def _without_late_rows(purpose: Indices, time: npt.NDArray[Any]) -> Indices:
-    """Rows of earlier groups that are as late as the first certify row are not used: nobody had them when it came."""
+    """Rows of earlier groups that are as late as the first certify row are not used: nobody had
+    them when it came.
+    """
     late = (purpose > 0) & (time >= time[purpose == 0].min())
     if not np.any((purpose == 2) & ~late):
         raise ValueError(
-            "no row came before the first of the last groups, so none is left to fit on: use --group or --time alone"
+            "no row came before the first of the last groups, so none is left to fit on: use"
+            " --group or --time alone"
         )
     return np.where(late, 3, purpose)
 
 
 def row_keys(row_hashes: npt.ArrayLike) -> Hashes:
-    """The hash of each row with its copy number: the first copy, the second copy, … of the same content differ."""
+    """The hash of each row with its copy number: the first copy, the second copy, … of the same
+    content differ.
+    """
     return _keys_and_copies(row_hashes)[0]
 
 
@@ -198,7 +224,10 @@ def _keys_and_copies(row_hashes: npt.ArrayLike) -> tuple[Hashes, Hashes]:
 def group_keys(groups: Any) -> Hashes:
     """A hash of each row's group label."""
     labels, index = np.unique(np.asarray(groups).astype(str), return_inverse=True)
-    digests = [hashlib.blake2b(label.encode(), digest_size=8, salt=b"surelearn").digest() for label in labels.tolist()]
+    digests = [
+        hashlib.blake2b(label.encode(), digest_size=8, salt=b"surelearn").digest()
+        for label in labels.tolist()
+    ]
     return np.frombuffer(b"".join(digests), dtype="<u8").astype(np.uint64)[index]
 
 

@@ -1,4 +1,6 @@
-"""Whether a closed form gives the scores that the model itself gives, on rows and on mixtures of them."""
+"""Whether a closed form gives the scores that the model itself gives, on rows and on mixtures
+of them.
+"""
 
 from __future__ import annotations
 
@@ -19,13 +21,19 @@ def mixtures(X: Any, most: int = _ROWS) -> Any:
     random, spread = np.random.RandomState(0), X.std(axis=0)
     first, second = (X[random.randint(len(X), size=most)] for _ in range(2))
     near = first + random.standard_normal(first.shape) * np.where(spread > 0, spread, 1.0)
-    return np.concatenate([first, np.where(random.random_sample(first.shape) < 0.5, first, second), near])
+    return np.concatenate(
+        [first, np.where(random.random_sample(first.shape) < 0.5, first, second), near]
+    )
 
 
-def apart_of(model: Any, formed: Function, own: Function, predict: Function, classes: Any, votes: bool) -> Function:
-    """Whether scores ``formed`` by a closed form differ from the model's ``own``, as a function of rows.
+def apart_of(
+    model: Any, formed: Function, own: Function, predict: Function, classes: Any, votes: bool
+) -> Function:
+    """Whether scores ``formed`` by a closed form differ from the model's ``own``, as a function of
+    rows.
 
-    Up to what is added to all classes; where a model gives probabilities only, those; where machines vote, labels.
+    Up to what is added to all classes; where a model gives probabilities only, those; where
+    machines vote, labels.
     """
     raw = hasattr(model, "decision_function")
 
@@ -40,7 +48,9 @@ def apart_of(model: Any, formed: Function, own: Function, predict: Function, cla
         if said.shape != found.shape:
             return True
         found, said = (found - found[:, :1], said - said[:, :1]) if raw else (_softmax(found), said)
-        return not bool(np.abs(said - found).max() <= _CLOSE * max(float(np.abs(said).max()), 1e-12))
+        return not bool(
+            np.abs(said - found).max() <= _CLOSE * max(float(np.abs(said).max()), 1e-12)
+        )
 
     return apart
 

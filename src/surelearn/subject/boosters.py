@@ -1,4 +1,6 @@
-"""LightGBM, XGBoost and CatBoost, where they are installed: trees, named without importing any of them."""
+"""LightGBM, XGBoost and CatBoost, where they are installed: trees, named without importing any
+of them.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,11 @@ _LINES = "its leaves are linear functions, with jumps between them"
 def _lightgbm(model: Any) -> Parts:
     if not model.get_params().get("linear_tree"):
         return of_trees(model)
-    return Parts(form=Lacking("closed form", f"{type(model).__name__} has no gradient that is known: {_LINES}"))
+    return Parts(
+        form=Lacking(
+            "closed form", f"{type(model).__name__} has no gradient that is known: {_LINES}"
+        )
+    )
 
 
 @describes(

@@ -1,4 +1,6 @@
-"""The closed form of a whole model: what its learner says of itself, behind the steps that prepare rows for it."""
+"""The closed form of a whole model: what its learner says of itself, behind the steps that
+prepare rows for it.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ Back = Callable[[Any], Any]
 
 
 def closed_form(model: Any) -> Closed | Lacking:
-    """The closed form of a fitted model or pipeline, of the rows that it is given; `Lacking` says why there is none."""
+    """The closed form of a fitted model or pipeline, of the rows that it is given; `Lacking`
+    says why there is none.
+    """
     found = described(model)
     if isinstance(found, Lacking):
         return _no_form(model, found)
@@ -29,20 +33,28 @@ def closed_form(model: Any) -> Closed | Lacking:
     if isinstance(found, Preparation):
         return Lacking("closed form", f"{type(model).__name__} prepares rows and predicts nothing")
     if found.form is NO_FORM:
-        return Lacking("closed form", f"{type(model).__name__} has no gradient that is known: {NO_FORM.reason}")
+        return Lacking(
+            "closed form", f"{type(model).__name__} has no gradient that is known: {NO_FORM.reason}"
+        )
     return made(found.form)
 
 
 def _no_form(model: Any, why: Lacking) -> Lacking:
     if isinstance(getattr(model, "steps", None), list):
-        return Lacking("closed form", f"{type(model).__name__} may pass rows on otherwise than scikit-learn's Pipeline")
+        return Lacking(
+            "closed form",
+            f"{type(model).__name__} may pass rows on otherwise than scikit-learn's Pipeline",
+        )
     return Lacking("closed form", why.reason)
 
 
 def _around(model: Any, found: Around) -> Closed | Lacking:
     name = type(model).__name__
     if found.target is not None:
-        return Lacking("closed form", f"{name} has no gradient that is known: prepared targets come after the scores")
+        return Lacking(
+            "closed form",
+            f"{name} has no gradient that is known: prepared targets come after the scores",
+        )
     inner = closed_form(found.inside)
     if isinstance(inner, Closed) and found.cut is not None:
         inner = _cut(inner, found.cut, model)
@@ -58,7 +70,8 @@ def _around(model: Any, found: Around) -> Closed | Lacking:
 
 
 def _cut(closed: Closed, cut: Cut, model: Any) -> Closed | Lacking:
-    """One machine of two classes, shifted so that it is positive where the second class is answered.
+    """One machine of two classes, shifted so that it is positive where the second class is
+    answered.
 
     A probability is a logistic function of the score of logistic regression alone.
     """
@@ -75,11 +88,15 @@ def _cut(closed: Closed, cut: Cut, model: Any) -> Closed | Lacking:
     if not np.isfinite(level):
         return Lacking("closed form", "its threshold gives one answer to every row")
     second = cut.positive == np.asarray(model.classes_)[1]
-    return replace(closed, form=replace(form, intercepts=form.intercepts - (level if second else -level)))
+    return replace(
+        closed, form=replace(form, intercepts=form.intercepts - (level if second else -level))
+    )
 
 
 def is_logistic(model: Any) -> bool:
-    """Whether the learner inside is a logistic regression, whose probability is the logistic function of its score."""
+    """Whether the learner inside is a logistic regression, whose probability is the logistic
+    function of its score.
+    """
     found = described(model)
     if isinstance(found, Around):
         return is_logistic(found.inside)
@@ -100,7 +117,9 @@ def _affine(step: Any) -> Affine | Lacking | None:
     found = described(step)
     if isinstance(found, Preparation):
         return found.affine if isinstance(found.affine, Lacking) else found.affine()
-    return Lacking("closed form", f"the preparation {type(step).__name__} is not known to be affine")
+    return Lacking(
+        "closed form", f"the preparation {type(step).__name__} is not known to be affine"
+    )
 
 
 def through(closed: Closed) -> tuple[Callable[..., Any], Callable[..., Any]]:
@@ -126,7 +145,9 @@ def through(closed: Closed) -> tuple[Callable[..., Any], Callable[..., Any]]:
 
 
 def headed(machines: Any, head: Head) -> tuple[Any, Back]:
-    """Class scores from machines, and the way back; of pairs, a class has the least of what its pairs say for it."""
+    """Class scores from machines, and the way back; of pairs, a class has the least of what its
+    pairs say for it.
+    """
     if head in ("each", "votes") or (head == "outputs" and machines.shape[1] > 1):
         return machines, lambda weights: weights
     if head in ("two", "outputs"):

@@ -1,7 +1,8 @@
-"""Closed forms of models: machines f_m(x) that are linear, sums of kernels, or small networks, with their gradients.
+"""Closed forms of models: machines f_m(x) that are linear, sums of kernels, or small networks, with
+their gradients.
 
-A form gives ``values(X)``, shape (n, machines), and ``pull(X)``: the values and a function from weights (n, machines) to
-Σ_m weights_m·∇f_m(x), shape (n, d).
+A form gives ``values(X)``, shape (n, machines), and ``pull(X)``: the values and a function from
+weights (n, machines) to Σ_m weights_m·∇f_m(x), shape (n, d).
 """
 
 from __future__ import annotations
@@ -54,7 +55,11 @@ class Affine:
         if self.matrix.ndim == 1:
             matrix = after.matrix * self.matrix
         else:
-            matrix = after.matrix[:, None] * self.matrix if after.matrix.ndim == 1 else after.matrix @ self.matrix
+            matrix = (
+                after.matrix[:, None] * self.matrix
+                if after.matrix.ndim == 1
+                else after.matrix @ self.matrix
+            )
         return Affine(matrix, after(self.shift[None])[0])
 
     def dense(self) -> Array:
@@ -84,7 +89,8 @@ class KernelForm:
 
     Attributes
     ----------
-    name : "gaussian", "laplace", "matern" (functions of the Euclidean distance) or "polynomial": (γ⟨x, z⟩ + offset)^degree
+    name : "gaussian", "laplace", "matern" (functions of the Euclidean distance) or "polynomial":
+        (γ⟨x, z⟩ + offset)^degree
     parameters : σ (and ν) as in `surelearn.kernel.functions`; or degree, gamma and offset
     centers, coefficients, intercepts : (centers, d), (centers, machines), (machines,)
     """
@@ -129,7 +135,11 @@ class KernelForm:
             at = X @ self.centers.T
         else:
             near, far = X - self.centers.mean(axis=0), self.centers - self.centers.mean(axis=0)
-            squared = np.einsum("ij,ij->i", near, near)[:, None] + np.einsum("ij,ij->i", far, far) - 2.0 * near @ far.T
+            squared = (
+                np.einsum("ij,ij->i", near, near)[:, None]
+                + np.einsum("ij,ij->i", far, far)
+                - 2.0 * near @ far.T
+            )
             at = np.maximum(squared, 0.0)
         kernel = self._kernel(at)
         return kernel @ self.coefficients, self._slopes(kernel, at)
@@ -142,7 +152,9 @@ class KernelForm:
         return getattr(profiles, f"{self.name}_slope")(kernel, at, **self._shape())
 
     def _shape(self) -> dict[str, float]:
-        names = {"polynomial": ("degree", "gamma", "offset"), "matern": ("sigma", "nu")}.get(self.name, ("sigma",))
+        names = {"polynomial": ("degree", "gamma", "offset"), "matern": ("sigma", "nu")}.get(
+            self.name, ("sigma",)
+        )
         return {name: self.parameters[name] for name in names}
 
     def _pieces(self, X: Array) -> list[slice]:
@@ -152,7 +164,9 @@ class KernelForm:
 
 @dataclass(frozen=True)
 class GaussianForm:
-    """f_m(x) = c_m − ½·Σ_j (x_j − μ_mj)²/v_mj, as naive Bayes has it of numbers; μ and v of shape (machines, d)."""
+    """f_m(x) = c_m − ½·Σ_j (x_j − μ_mj)²/v_mj, as naive Bayes has it of numbers; μ and v of
+    shape (machines, d).
+    """
 
     means: Array
     variances: Array
@@ -161,7 +175,9 @@ class GaussianForm:
     def values(self, X: Array) -> Array:
         """The logarithm of each class's share."""
         pairs = zip(self.means, self.variances, strict=True)
-        return self.offsets - 0.5 * np.stack([((X - mean) ** 2 / variance).sum(axis=1) for mean, variance in pairs], axis=1)
+        return self.offsets - 0.5 * np.stack(
+            [((X - mean) ** 2 / variance).sum(axis=1) for mean, variance in pairs], axis=1
+        )
 
     def pull(self, X: Array) -> Pull:
         """The gradient of f_m is −(x − μ_m)/v_m."""
@@ -182,7 +198,9 @@ _ACTIVATIONS: dict[str, tuple[Callable[[Array], Array], Callable[[Array], Array]
 
 @dataclass(frozen=True)
 class NetworkForm:
-    """Layers Wx + b with one activation between them, as scikit-learn's ``MLPClassifier`` has them; W of shape (out, in)."""
+    """Layers Wx + b with one activation between them, as scikit-learn's ``MLPClassifier`` has
+    them; W of shape (out, in).
+    """
 
     layers: tuple[tuple[Array, Array], ...] = field(default=())
     activation: str = "relu"
@@ -248,11 +266,13 @@ class ModuleForm:
 
 @dataclass(frozen=True, eq=False)
 class VoteForm:
-    """Shares of the members' softmax for every class: a smooth stand-in for their votes, to be differentiated.
+    """Shares of the members' softmax for every class: a smooth stand-in for their votes, to be
+    differentiated.
 
     Attributes
     ----------
-    members : (values and pull of its class scores, the positions of its classes) for every member that has a form
+    members : (values and pull of its class scores, the positions of its classes) for every member
+        that has a form
     constant : (classes,) votes that no row changes
     """
 
@@ -264,7 +284,9 @@ class VoteForm:
         return self.pull(X)[0]
 
     def pull(self, X: Array) -> Pull:
-        """The gradient of a softmax p of scores s is p_c·(w_c − Σ_k p_k w_k), pulled back through s."""
+        """The gradient of a softmax p of scores s is p_c·(w_c − Σ_k p_k w_k), pulled back
+        through s.
+        """
         total, kept = np.tile(self.constant, (len(X), 1)), []
         for pull, held in self.members:
             scores, back = pull(X)
@@ -291,10 +313,11 @@ class Closed:
     ----------
     form : linear, kernel, network, …
     prepare : the affine steps before it, or None
-    head : how machines become class scores: "each" (a machine an output), "two" (one machine, positive for the second
-        class), "pairs" (a machine for every pair of classes, positive for the second, and votes), "votes" (a smooth
-        stand-in for votes: the class with the largest score need not be the prediction), or "outputs" (those of a torch
-        module: one per class, or a single one that is positive for the second of two)
+    head : how machines become class scores: "each" (a machine an output), "two" (one machine,
+        positive for the second class), "pairs" (a machine for every pair of classes, positive for
+        the second, and votes), "votes" (a smooth stand-in for votes: the class with the largest
+        score need not be the prediction), or "outputs" (those of a torch module: one per class, or
+        a single one that is positive for the second of two)
     """
 
     form: Form
@@ -302,7 +325,9 @@ class Closed:
     head: Head
 
 
-def linear_form(weights: Any, intercepts: Any, classes: int | None = None, *, votes: bool = False) -> Closed | Lacking:
+def linear_form(
+    weights: Any, intercepts: Any, classes: int | None = None, *, votes: bool = False
+) -> Closed | Lacking:
     """⟨w_m, x⟩ + b_m as a closed form.
 
     Parameters
@@ -314,7 +339,9 @@ def linear_form(weights: Any, intercepts: Any, classes: int | None = None, *, vo
     weights = np.atleast_2d(np.asarray(weights, dtype=float))
     intercepts = np.broadcast_to(np.asarray(intercepts, dtype=float).ravel(), (len(weights),))
     head = head_of(len(weights), classes, votes)
-    return head if isinstance(head, Lacking) else Closed(LinearForm(weights, intercepts), None, head)
+    return (
+        head if isinstance(head, Lacking) else Closed(LinearForm(weights, intercepts), None, head)
+    )
 
 
 def kernel_form(
@@ -327,7 +354,8 @@ def kernel_form(
     *,
     votes: bool = False,
 ) -> Closed | Lacking:
-    """Σ_j c_jm·k(x, z_j) + b_m as a closed form, the kernel by its name in `surelearn.kernel.functions`.
+    """Σ_j c_jm·k(x, z_j) + b_m as a closed form, the kernel by its name in
+    `surelearn.kernel.functions`.
 
     Parameters
     ----------
@@ -338,16 +366,27 @@ def kernel_form(
     centers = np.asarray(centers, dtype=float)
     coefficients = np.asarray(coefficients, dtype=float).reshape(len(centers), -1)
     machines = coefficients.shape[1]
-    intercepts = np.zeros(machines) if intercepts is None else np.asarray(intercepts, dtype=float).reshape(machines)
+    intercepts = (
+        np.zeros(machines)
+        if intercepts is None
+        else np.asarray(intercepts, dtype=float).reshape(machines)
+    )
     if name == "linear":
         return linear_form(coefficients.T @ centers, intercepts, classes, votes=votes)
     head = head_of(machines, classes, votes)
     if isinstance(head, Lacking):
         return head
     if name == "polynomial":
-        kept = {"gamma": 1.0, "offset": 1.0, **{key: float(parameters[key]) for key in parameters if key != "sigma"}}
+        kept = {
+            "gamma": 1.0,
+            "offset": 1.0,
+            **{key: float(parameters[key]) for key in parameters if key != "sigma"},
+        }
     elif name in ("gaussian", "laplace", "matern"):
-        kept = {"nu": 1.5, **{key: float(parameters[key]) for key in parameters if key in ("sigma", "nu")}}
+        kept = {
+            "nu": 1.5,
+            **{key: float(parameters[key]) for key in parameters if key in ("sigma", "nu")},
+        }
     else:
         return no_kernel(name)
     return Closed(KernelForm(name, kept, centers, coefficients, intercepts), None, head)

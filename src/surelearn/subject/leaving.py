@@ -1,4 +1,6 @@
-"""All fits without one row, as learners with a closed form hand them over: scores at points, without n refits."""
+"""All fits without one row, as learners with a closed form hand them over: scores at points,
+without n refits.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,8 @@ class Without:
     full : scores of the fit to all rows at the points, (m, outputs)
     own : what the fit without a row says of that row, (k, outputs)
     targets : what it should say, as the fit codes targets: ±1 for classes, (k, outputs)
-    each : makes an iterator over the scores of the fits without a row at the points, each (m, outputs), in turn
+    each : makes an iterator over the scores of the fits without a row at the points, each (m,
+        outputs), in turn
     """
 
     rows: npt.NDArray[np.intp]

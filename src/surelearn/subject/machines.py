@@ -1,4 +1,6 @@
-"""The functions that a fit is made of, each with its norm or its dual solution: what theorems about a minimizer read."""
+"""The functions that a fit is made of, each with its norm or its dual solution: what theorems
+about a minimizer read.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +17,16 @@ from surelearn.subject.forms import Array, Closed, KernelForm, LinearForm
 
 
 def largest(values: Array) -> npt.NDArray[np.intp]:
-    """The machine with the largest value; of a single one, the second class where it is positive."""
+    """The machine with the largest value; of a single one, the second class where it is
+    positive.
+    """
     return (values[:, 0] > 0).astype(np.intp) if values.shape[1] == 1 else values.argmax(axis=1)
 
 
 def votes_of_pairs(values: Array) -> npt.NDArray[np.intp]:
-    """The class with most votes, the first of equal ones; a machine for every pair, positive for the second."""
+    """The class with most votes, the first of equal ones; a machine for every pair, positive
+    for the second.
+    """
     classes = round((1 + np.sqrt(1 + 8 * values.shape[1])) / 2)
     votes = np.zeros((len(values), classes))
     for k, (i, j) in enumerate(combinations(range(classes), 2)):
@@ -35,7 +41,8 @@ class Machines:
 
     Attributes
     ----------
-    values : prepared rows to f_m(x), (n, machines); of two classes or a pair, positive for the second
+    values : prepared rows to f_m(x), (n, machines); of two classes or a pair, positive for the
+        second
     squares : ‖w_m‖² in the space of the kernel, (machines,)
     intercepts : b_m, (machines,)
     choose : values to positions of classes; a regression has none
@@ -78,7 +85,9 @@ class Dual:
 
 @dataclass(frozen=True, eq=False)
 class Expansion:
-    """f = Σ α_j k(x_j, ·): the kernel of two sets of rows, the rows x_j, and what happened in the fit, by name."""
+    """f = Σ α_j k(x_j, ·): the kernel of two sets of rows, the rows x_j, and what happened in
+    the fit, by name.
+    """
 
     kernel: Any  # of surelearn.kernel.functions
     centers: Array
@@ -91,11 +100,20 @@ def machines_of(closed: Closed | Lacking) -> Machines | Lacking:
         return Lacking("machines", closed.reason)
     form, choose = closed.form, votes_of_pairs if closed.head == "pairs" else largest
     if closed.prepare is not None or not isinstance(form, LinearForm | KernelForm):
-        return Lacking("machines", "it is not linear in the space of a kernel, of the rows that it is given")
+        return Lacking(
+            "machines", "it is not linear in the space of a kernel, of the rows that it is given"
+        )
     if isinstance(form, LinearForm):
-        return Machines(lambda Z: form.values(_plain(Z)), (form.weights**2).sum(axis=1), form.intercepts, choose)
+        return Machines(
+            lambda Z: form.values(_plain(Z)), (form.weights**2).sum(axis=1), form.intercepts, choose
+        )
     at = form.values(form.centers) - form.intercepts
-    return Machines(lambda Z: form.values(_plain(Z)), (form.coefficients * at).sum(axis=0), form.intercepts, choose)
+    return Machines(
+        lambda Z: form.values(_plain(Z)),
+        (form.coefficients * at).sum(axis=0),
+        form.intercepts,
+        choose,
+    )
 
 
 def _plain(Z: Any) -> Any:

@@ -15,10 +15,12 @@ Task = Literal["classification", "regression"]
 
 
 def predict_with(model: Any, classes: Any = None) -> Callable[[Any], Any]:
-    """The function that predicts: ``model.predict``, a torch module's answers, or the model itself if it is a function.
+    """The function that predicts: ``model.predict``, a torch module's answers, or the model itself
+    if it is a function.
 
-    A module answers with the class of its largest output; with a single output, with the second of two classes where that is
-    positive. Without ``classes``: with the position of the largest output, or with the value of the single one.
+    A module answers with the class of its largest output; with a single output, with the second of
+    two classes where that is positive. Without ``classes``: with the position of the largest
+    output, or with the value of the single one.
     """
     predict = getattr(model, "predict", None)
     if callable(predict):
@@ -27,7 +29,9 @@ def predict_with(model: Any, classes: Any = None) -> Callable[[Any], Any]:
         return _module_answers(model, classes)
     if callable(model) and not isinstance(model, type):
         return model
-    raise TypeError(f"model must have a predict method or be a function, not {type(model).__name__}")
+    raise TypeError(
+        f"model must have a predict method or be a function, not {type(model).__name__}"
+    )
 
 
 def _module_answers(module: Any, classes: Any) -> Callable[[Any], Any]:
@@ -41,18 +45,27 @@ def _module_answers(module: Any, classes: Any) -> Callable[[Any], Any]:
             return found[:, 0].astype(np.float64) if found.shape[1] == 1 else found.argmax(axis=1)
         if (lost := np.isnan(found).any(axis=1)).any():
             raise ValueError(f"the module's outputs are NaN for {lost.sum()} of {len(found)} rows")
-        return np.asarray(classes)[(found[:, 0] > 0).astype(int) if found.shape[1] == 1 else found.argmax(axis=1)]
+        return np.asarray(classes)[
+            (found[:, 0] > 0).astype(int) if found.shape[1] == 1 else found.argmax(axis=1)
+        ]
 
     return answer
 
 
 def check_outputs(found: Any, classes: Any) -> None:
-    """Refuse outputs (n, k) of a module that are not one per class, nor a single one for two classes."""
-    if classes is None or found.shape[1] == len(classes) or (found.shape[1] == 1 and len(classes) == 2):
+    """Refuse outputs (n, k) of a module that are not one per class, nor a single one for two
+    classes.
+    """
+    if (
+        classes is None
+        or found.shape[1] == len(classes)
+        or (found.shape[1] == 1 and len(classes) == 2)
+    ):
         return
     gives = f"{found.shape[1]} output{'s' if found.shape[1] > 1 else ''}"
     raise ValueError(
-        f"the module gives {gives} for {len(classes)} classes: pass classes= with one label an output, in order"
+        f"the module gives {gives} for {len(classes)} classes: pass classes= with one label an"
+        " output, in order"
     )
 
 
@@ -62,13 +75,18 @@ def missing(values: Any) -> Any:
     if values.dtype.kind == "f":
         return np.isnan(values)
     if values.dtype == object:
-        return np.reshape([value is None or value != value for value in values.ravel()], values.shape).astype(bool)
+        return np.reshape(
+            [value is None or value != value for value in values.ravel()], values.shape
+        ).astype(bool)
     return np.zeros(values.shape, dtype=bool)
 
 
 def scores_of(model: Any, X: Any) -> dict[str, Any]:
-    """What the model says of rows: ``prediction`` and, if it gives one, the ``probability`` of that prediction."""
-    if isinstance(getattr(model, "steps", None), list) and len(model.steps) > 1:  # a pipeline: prepare the columns once
+    """What the model says of rows: ``prediction`` and, if it gives one, the ``probability`` of
+    that prediction.
+    """
+    # a pipeline: prepare the columns once
+    if isinstance(getattr(model, "steps", None), list) and len(model.steps) > 1:
         return scores_of(model[-1], model[:-1].transform(X))
     predicted = np.asarray(predict_with(model)(X))
     if not hasattr(model, "predict_proba") or not hasattr(model, "classes_"):
@@ -76,7 +94,10 @@ def scores_of(model: Any, X: Any) -> dict[str, Any]:
     classes = np.asarray(model.classes_)
     order = np.argsort(classes)
     columns = order[np.searchsorted(classes, predicted, sorter=order)]
-    return {"prediction": predicted, "probability": np.asarray(model.predict_proba(X))[np.arange(len(columns)), columns]}
+    return {
+        "prediction": predicted,
+        "probability": np.asarray(model.predict_proba(X))[np.arange(len(columns)), columns],
+    }
 
 
 def task_of(model: Any, task: Task | None = None) -> Task:
@@ -88,7 +109,9 @@ def task_of(model: Any, task: Task | None = None) -> Task:
 
 
 def known_task(model: Any, task: Task | None = None) -> Task | Lacking:
-    """Classification or regression: as stated, else by scikit-learn's tags, else by ``classes_``."""
+    """Classification or regression: as stated, else by scikit-learn's tags, else by
+    ``classes_``.
+    """
     if task is not None:
         if task not in ("classification", "regression"):
             raise ValueError(f"task must be 'classification' or 'regression', not {task!r}")
@@ -100,14 +123,25 @@ def known_task(model: Any, task: Task | None = None) -> Task | Lacking:
         return "regression"
     if kind == "classifier" or hasattr(model, "classes_"):
         return "classification"
-    why = "the model does not say whether it classifies or regresses: pass task='classification' or 'regression'"
+    why = (
+        "the model does not say whether it classifies or regresses: pass task='classification' or"
+        " 'regression'"
+    )
     return Lacking("task", why)
 
 
 def classes_of(model: Any, classes: Any = None) -> tuple[Any, ...] | None:
-    """The labels a classifier knows: as stated, else its ``classes_``, else None; None with several targets."""
+    """The labels a classifier knows: as stated, else its ``classes_``, else None; None with
+    several targets.
+    """
     own = getattr(model, "classes_", None)
-    known = classes if classes is not None else None if isinstance(own, list) and np.ndim(own[:1]) > 1 else own
+    known = (
+        classes
+        if classes is not None
+        else None
+        if isinstance(own, list) and np.ndim(own[:1]) > 1
+        else own
+    )
     return None if known is None or len(known) == 0 else tuple(np.asarray(known).tolist())
 
 

@@ -1,8 +1,10 @@
-"""The one open registry: what a class says about its fitted models, by the class itself and not by its name.
+"""The one open registry: what a class says about its fitted models, by the class itself and not by
+its name.
 
-A function registered with `describes` takes a fitted model of exactly that class to `Parts`, `Around` (a model around
-another) or `Preparation` (a step that prepares rows). Our own learners have the method ``_describe`` instead. A subclass is
-another class: it may compute otherwise, and inherits nothing here.
+A function registered with `describes` takes a fitted model of exactly that class to `Parts`,
+`Around` (a model around another) or `Preparation` (a step that prepares rows). Our own learners
+have the method ``_describe`` instead. A subclass is another class: it may compute otherwise, and
+inherits nothing here.
 """
 
 from __future__ import annotations
@@ -28,22 +30,29 @@ NO_OBJECTIVE = Lacking("objective", "what its fit minimized is not written down 
 NO_EXPANSION = Lacking("expansion", "it is no sum of kernels that tells how it was fitted")
 NO_ROUNDS = Lacking("margins", "it is no vote that grows round after round")
 NO_DUAL = Lacking("dual", "it is no support vector machine whose dual solution is known here")
-NO_CLOSED_FITS = Lacking("leave-one-out", "no closed form of the fits without one row is known here")
+NO_CLOSED_FITS = Lacking(
+    "leave-one-out", "no closed form of the fits without one row is known here"
+)
 
 
 @dataclass(frozen=True, eq=False)
 class Parts:
-    """What a model knows of itself; each part a value, a function that makes it when it is first asked for, or `Lacking`.
+    """What a model knows of itself; each part a value, a function that makes it when it is first
+    asked for, or `Lacking`.
 
     Attributes
     ----------
     form : the model in closed form, of the rows that it is given itself
     objective : what its fit minimized
-    leave_one_out : from its rows and targets, points, and which rows (None: all) to the fits `Without` one of them
-    machines : f_m(x) with their norms, where that is known of more than closed forms with a gradient; None: of those only
+    leave_one_out : from its rows and targets, points, and which rows (None: all) to the fits
+        `Without` one of them
+    machines : f_m(x) with their norms, where that is known of more than closed forms with a
+        gradient; None: of those only
     dual : the dual solution of support vector machines
-    fixed : makes a copy that refits with what this fit took from its rows (a kernel's width); None: nothing is taken
-    expansion : its kernel and the rows that it is built on, where it says how it was fitted in their space
+    fixed : makes a copy that refits with what this fit took from its rows (a kernel's width); None:
+        nothing is taken
+    expansion : its kernel and the rows that it is built on, where it says how it was fitted in
+        their space
     staged_margins : from rows and labels to the margins of a vote, round after round
     columns : what its columns are called, where that is not in ``feature_names_in_``
     """
@@ -61,7 +70,9 @@ class Parts:
 
 @dataclass(frozen=True)
 class Cut:
-    """A decision threshold: ``positive`` is answered where its response is at least ``threshold``."""
+    """A decision threshold: ``positive`` is answered where its response is at least
+    ``threshold``.
+    """
 
     positive: Any
     threshold: float
@@ -94,7 +105,8 @@ class Preparation:
     ----------
     affine : makes the affine map of rows of numbers that it is
     columnwise : whether every number that is present becomes a multiple of itself plus a constant
-    parts : (name, step, columns) of a step that hands its columns to others, side by side; () otherwise
+    parts : (name, step, columns) of a step that hands its columns to others, side by side; ()
+        otherwise
     """
 
     affine: Callable[[], Affine] | Lacking
@@ -116,7 +128,8 @@ def describes(*kinds: type | str, subclasses: bool = False) -> Callable[[D], D]:
     Parameters
     ----------
     kinds : classes, or their names "module:Class", so that nothing is imported that nobody uses
-    subclasses : whether whatever derives from these (by name) is described so too, as every torch module is by autograd
+    subclasses : whether whatever derives from these (by name) is described so too, as every torch
+        module is by autograd
 
     Examples
     --------
@@ -157,14 +170,22 @@ def described(thing: Any) -> Description | Lacking:
     if found is None:
         parent = next((base.__name__ for base in kind.__mro__[1:] if _registered(base)), "")
         if parent:
-            why = f"{name} has no gradient that is known: it may score otherwise than {parent}, from which it inherits"
+            why = (
+                f"{name} has no gradient that is known: it may score otherwise than {parent}, from"
+                " which it inherits"
+            )
         elif not hasattr(thing, "predict"):
-            why = f"{name} has no gradient that is known: a function gives answers, not how it comes to them"
+            why = (
+                f"{name} has no gradient that is known: a function gives answers, not how it comes"
+                " to them"
+            )
         else:
             why = f"{name} has no gradient that is known: {NO_FORM.reason}"
         return Lacking("description", why)
     if method := replaced(thing):
-        return Lacking("description", f"{name} has no gradient that is known: its method {method} was replaced")
+        return Lacking(
+            "description", f"{name} has no gradient that is known: its method {method} was replaced"
+        )
     return found(thing)
 
 
@@ -187,7 +208,9 @@ def _registered(kind: type) -> Describe | None:
 def _derived(kind: type) -> Describe | None:
     for base in kind.__mro__:
         places = _BY_BASE.get(base.__name__, {})
-        if found := next((function for place, function in places.items() if is_the(base, place)), None):
+        if found := next(
+            (function for place, function in places.items() if is_the(base, place)), None
+        ):
             return found
     return None
 
@@ -198,9 +221,18 @@ def is_the(kind: type, place: str) -> bool:
 
 
 def replaced(thing: Any) -> str:
-    """The first method that the object has of its own instead of its class's; "" where there is none."""
+    """The first method that the object has of its own instead of its class's; "" where there is
+    none.
+    """
     kind, own = type(thing), getattr(thing, "__dict__", {})
-    return next((name for name, value in own.items() if callable(value) and callable(getattr(kind, name, None))), "")
+    return next(
+        (
+            name
+            for name, value in own.items()
+            if callable(value) and callable(getattr(kind, name, None))
+        ),
+        "",
+    )
 
 
 def dense(values: Any) -> np.ndarray:

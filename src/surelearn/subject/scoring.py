@@ -16,7 +16,9 @@ from surelearn.subject.predicting import check_outputs, classes_of, describe, mi
 from surelearn.subject.registry import NO_FORM
 from surelearn.subject.torch_modules import is_module
 
-ONE_CLASS = Lacking("scores", "the model knows one class only: no change of a row can change its prediction")
+ONE_CLASS = Lacking(
+    "scores", "the model knows one class only: no change of a row can change its prediction"
+)
 
 
 @dataclass(frozen=True)
@@ -29,10 +31,13 @@ class ScoreFunction:
     scores : rows to scores (n, classes); a regressor's outputs (n, outputs)
     predict : rows to labels
     classes : the labels in the order of the scores; None where the model does not say
-    pullback : rows to (scores, back), back taking weights (n, classes) to Σ_c weights_c·∇score_c, (n, d)
-    exact : whether the class with the largest score (the first of equal ones) is what ``predict`` says
+    pullback : rows to (scores, back), back taking weights (n, classes) to Σ_c weights_c·∇score_c,
+        (n, d)
+    exact : whether the class with the largest score (the first of equal ones) is what ``predict``
+        says
     closed : the closed form
-    apart : rows to whether the closed form's scores there are not the model's own; None where there is nothing to compare
+    apart : rows to whether the closed form's scores there are not the model's own; None where there
+        is nothing to compare
     """
 
     name: str
@@ -61,16 +66,20 @@ class ScoreFunction:
         if isinstance(self.pullback, Lacking):
             raise ValueError(f"{self.name} has no gradient: {self.pullback.reason}")
         scores, back = self.pullback(_numbers(X))
-        return np.asarray(back(np.broadcast_to(np.asarray(weights, dtype=float), scores.shape)), dtype=float)
+        return np.asarray(
+            back(np.broadcast_to(np.asarray(weights, dtype=float), scores.shape)), dtype=float
+        )
 
 
-def score_function(model: Any, *, classes: Any = None, shape: tuple[int, ...] | None = None) -> ScoreFunction:
+def score_function(
+    model: Any, *, classes: Any = None, shape: tuple[int, ...] | None = None
+) -> ScoreFunction:
     """How to score by a model and to differentiate it.
 
     Parameters
     ----------
-    model : a fitted classifier, pipeline or `Subject`, a torch module that gives logits (n, classes), (n, 1) or (n,), or
-        a function that gives labels (n,) or scores (n, classes)
+    model : a fitted classifier, pipeline or `Subject`, a torch module that gives logits (n,
+        classes), (n, 1) or (n,), or a function that gives labels (n,) or scores (n, classes)
     classes : the labels in the order of the scores, where the model does not know them
     shape : of one row, for a torch module that does not take vectors
 
@@ -100,14 +109,19 @@ def score_function(model: Any, *, classes: Any = None, shape: tuple[int, ...] | 
     if isinstance(closed, Lacking):
         return ScoreFunction(name, own, predict, known, Lacking("gradient", closed.reason))
     values, pull = through(closed)
-    votes, unlike = closed.head == "pairs" or has_cut(model), known is None or closed.head == "votes"
+    votes, unlike = (
+        closed.head == "pairs" or has_cut(model),
+        known is None or closed.head == "votes",
+    )
     apart = None if unlike else apart_of(model, values, own, predict, known, votes)
     exact = closed.head not in ("pairs", "votes")
     return ScoreFunction(name, _guarded(values), predict, known, pull, exact, closed, apart)
 
 
 def trusted(f: ScoreFunction, X: Any) -> ScoreFunction:
-    """The function; without its closed form where that does not give the model's own scores of rows X and their mixtures."""
+    """The function; without its closed form where that does not give the model's own scores of
+    rows X and their mixtures.
+    """
     if f.apart is None or not f.apart(mixtures(np.asarray(X, dtype=float))):
         return f
     why = "its own scores are not those that its class computes"
@@ -119,7 +133,9 @@ def _unknown(X: Any) -> Any:  # noqa: ARG001
     raise ValueError("only predictions are known of this model")
 
 
-def _of_module(module: Any, classes: tuple[Any, ...] | None, shape: tuple[int, ...] | None) -> ScoreFunction:
+def _of_module(
+    module: Any, classes: tuple[Any, ...] | None, shape: tuple[int, ...] | None
+) -> ScoreFunction:
     form = ModuleForm(module, shape)
 
     def scores(X: Any) -> Array:
@@ -129,7 +145,11 @@ def _of_module(module: Any, classes: tuple[Any, ...] | None, shape: tuple[int, .
 
     def pullback(X: Any) -> tuple[Any, Back]:
         found, back = form.pull(X)
-        return (two(found), lambda weights: back(weights[:, 1:])) if found.shape[1] == 1 else (found, back)
+        return (
+            (two(found), lambda weights: back(weights[:, 1:]))
+            if found.shape[1] == 1
+            else (found, back)
+        )
 
     guarded = _guarded(scores)
 
@@ -164,9 +184,13 @@ def _labels(model: Any, classes: tuple[Any, ...] | None) -> Callable[[Any], np.n
     def labels(X: Any) -> np.ndarray:
         said = np.asarray(_called(predict, X))
         if said.ndim == 2 and not hasattr(model, "predict"):
-            said = said.argmax(axis=1) if classes is None else np.asarray(classes)[said.argmax(axis=1)]
+            said = (
+                said.argmax(axis=1) if classes is None else np.asarray(classes)[said.argmax(axis=1)]
+            )
         if said.shape != (np.shape(X)[0],):
-            raise ValueError(f"the model gave predictions of shape {said.shape} for {np.shape(X)[0]} rows")
+            raise ValueError(
+                f"the model gave predictions of shape {said.shape} for {np.shape(X)[0]} rows"
+            )
         if (lost := missing(said)).any():
             raise ValueError(f"the model returned NaN for {lost.sum()} of {len(said)} rows")
         return said
@@ -182,9 +206,14 @@ def _guarded(scores: Callable[[Any], Any]) -> Callable[[Any], Array]:
         if found.ndim == 1:
             found = two(found[:, None])
         if found.ndim != 2 or len(found) != np.shape(X)[0]:
-            raise ValueError(f"the model gave scores of shape {found.shape} for {np.shape(X)[0]} rows")
+            raise ValueError(
+                f"the model gave scores of shape {found.shape} for {np.shape(X)[0]} rows"
+            )
         if np.isnan(found).any():
-            raise ValueError(f"the model's scores are NaN, first in row {int(np.isnan(found).any(axis=1).argmax())}")
+            raise ValueError(
+                "the model's scores are NaN, first in row"
+                f" {int(np.isnan(found).any(axis=1).argmax())}"
+            )
         return found
 
     return checked
@@ -194,7 +223,9 @@ def _called(function: Callable[[Any], Any], X: Any) -> Any:
     try:
         return function(X)
     except Exception as error:
-        raise ValueError(f"the model failed on rows of shape {np.shape(X)}: {type(error).__name__}: {error}") from error
+        raise ValueError(
+            f"the model failed on rows of shape {np.shape(X)}: {type(error).__name__}: {error}"
+        ) from error
 
 
 def _numbers(X: Any) -> Any:

@@ -1,4 +1,6 @@
-"""scikit-learn's models around others (pipelines, searches, thresholds, prepared targets), and steps that prepare rows."""
+"""scikit-learn's models around others (pipelines, searches, thresholds, prepared targets), and
+steps that prepare rows.
+"""
 
 from __future__ import annotations
 
@@ -25,37 +27,57 @@ def _frozen(model: Any) -> Around:
 
 @describes("sklearn.model_selection:GridSearchCV", "sklearn.model_selection:RandomizedSearchCV")
 def _search(model: Any) -> Around | Parts:
-    return Around(model.best_estimator_) if hasattr(model, "best_estimator_") else Parts(form=_NOT_FITTED)
+    return (
+        Around(model.best_estimator_)
+        if hasattr(model, "best_estimator_")
+        else Parts(form=_NOT_FITTED)
+    )
 
 
 @describes("sklearn.compose:TransformedTargetRegressor")
 def _prepared_target(model: Any) -> Around | Parts:
-    return Around(model.regressor_, target=model.transformer_) if hasattr(model, "regressor_") else Parts(form=_NOT_FITTED)
+    return (
+        Around(model.regressor_, target=model.transformer_)
+        if hasattr(model, "regressor_")
+        else Parts(form=_NOT_FITTED)
+    )
 
 
-@describes("sklearn.model_selection:FixedThresholdClassifier", "sklearn.model_selection:TunedThresholdClassifierCV")
+@describes(
+    "sklearn.model_selection:FixedThresholdClassifier",
+    "sklearn.model_selection:TunedThresholdClassifierCV",
+)
 def _threshold(model: Any) -> Around | Parts:
     if not hasattr(model, "estimator_"):
         return Parts(form=_NOT_FITTED)
     response = model.response_method
     if response == "auto":
-        response = "predict_proba" if hasattr(model.estimator_, "predict_proba") else "decision_function"
+        response = (
+            "predict_proba" if hasattr(model.estimator_, "predict_proba") else "decision_function"
+        )
     threshold = getattr(model, "best_threshold_", getattr(model, "threshold", "auto"))
     if threshold == "auto":
         threshold = 0.5 if response == "predict_proba" else 0.0
     scorer = getattr(model, "_curve_scorer", None)  # of a threshold that was tuned
     positive = getattr(model, "pos_label", None) if scorer is None else scorer._get_pos_label()
-    return Around(model.estimator_, cut=Cut(model.classes_[1] if positive is None else positive, float(threshold), response))
+    return Around(
+        model.estimator_,
+        cut=Cut(model.classes_[1] if positive is None else positive, float(threshold), response),
+    )
 
 
 @describes("sklearn.preprocessing:StandardScaler")
 def _standard(step: Any) -> Preparation:
-    return Preparation(lambda: _scaled(step.scale_, step.mean_, step.n_features_in_), columnwise=True)
+    return Preparation(
+        lambda: _scaled(step.scale_, step.mean_, step.n_features_in_), columnwise=True
+    )
 
 
 @describes("sklearn.preprocessing:RobustScaler")
 def _robust(step: Any) -> Preparation:
-    return Preparation(lambda: _scaled(step.scale_, step.center_, step.n_features_in_), columnwise=True)
+    return Preparation(
+        lambda: _scaled(step.scale_, step.center_, step.n_features_in_), columnwise=True
+    )
 
 
 def _scaled(scale: Any, center: Any, width: int) -> Affine:
@@ -93,12 +115,16 @@ def _projected(step: Any) -> Affine:
 @describes("sklearn.impute:SimpleImputer")
 def _imputed(step: Any) -> Preparation:
     """Numbers that are present stay as they are, where what is missing is NaN."""
-    return Preparation(_not_affine(step).affine, columnwise=bool(step.missing_values != step.missing_values))
+    return Preparation(
+        _not_affine(step).affine, columnwise=bool(step.missing_values != step.missing_values)
+    )
 
 
 @describes("sklearn.preprocessing:FunctionTransformer")
 def _function(step: Any) -> Preparation:
-    return Preparation(_not_affine(step).affine, columnwise=step.func is None and step.inverse_func is None)
+    return Preparation(
+        _not_affine(step).affine, columnwise=step.func is None and step.inverse_func is None
+    )
 
 
 @describes("sklearn.compose:ColumnTransformer")
@@ -108,4 +134,6 @@ def _columns(step: Any) -> Preparation:
 
 @describes("sklearn.preprocessing:Normalizer")
 def _not_affine(step: Any) -> Preparation:
-    return Preparation(Lacking("affine map", f"the preparation {type(step).__name__} is not affine"))
+    return Preparation(
+        Lacking("affine map", f"the preparation {type(step).__name__} is not affine")
+    )

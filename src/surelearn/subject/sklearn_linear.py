@@ -12,12 +12,18 @@ from surelearn.subject.objectives import Coding, Objective
 from surelearn.subject.registry import NO_OBJECTIVE, Parts, dense, describes
 
 _REGRESSORS = (
-    "ARDRegression BayesianRidge ElasticNet ElasticNetCV HuberRegressor Lars LarsCV Lasso LassoCV LassoLars LassoLarsCV "
-    "LassoLarsIC MultiTaskElasticNet MultiTaskElasticNetCV MultiTaskLasso MultiTaskLassoCV OrthogonalMatchingPursuit "
-    "OrthogonalMatchingPursuitCV PassiveAggressiveRegressor QuantileRegressor RidgeCV SGDRegressor TheilSenRegressor"
+    "ARDRegression BayesianRidge ElasticNet ElasticNetCV HuberRegressor Lars LarsCV Lasso LassoCV"
+    " LassoLars LassoLarsCV LassoLarsIC MultiTaskElasticNet MultiTaskElasticNetCV MultiTaskLasso"
+    " MultiTaskLassoCV OrthogonalMatchingPursuit OrthogonalMatchingPursuitCV"
+    " PassiveAggressiveRegressor QuantileRegressor RidgeCV SGDRegressor TheilSenRegressor"
 )
-_CLASSIFIERS = "LogisticRegressionCV PassiveAggressiveClassifier Perceptron RidgeClassifier RidgeClassifierCV SGDClassifier"
-_NEGATIVE = Lacking("objective", "its weights were kept from being negative, which is no plain penalty")
+_CLASSIFIERS = (
+    "LogisticRegressionCV PassiveAggressiveClassifier Perceptron RidgeClassifier RidgeClassifierCV"
+    " SGDClassifier"
+)
+_NEGATIVE = Lacking(
+    "objective", "its weights were kept from being negative, which is no plain penalty"
+)
 _EACH_TARGET = Lacking("objective", "each target has a penalty of its own")
 
 
@@ -30,7 +36,9 @@ def class_count(model: Any) -> int | None:
 def weights_of(model: Any, *, votes: bool = False) -> Closed | Lacking:
     """⟨w, x⟩ + b from ``coef_`` and ``intercept_``."""
     if not hasattr(model, "coef_") or not hasattr(model, "intercept_"):
-        return Lacking("closed form", f"{type(model).__name__} has no coefficients: it is not fitted")
+        return Lacking(
+            "closed form", f"{type(model).__name__} has no coefficients: it is not fitted"
+        )
     return linear_form(dense(model.coef_), model.intercept_, class_count(model), votes=votes)
 
 
@@ -73,7 +81,11 @@ def _logistic_objective(model: Any) -> Objective | Lacking:
 @describes("sklearn.linear_model:LinearRegression")
 def _least_squares(model: Any) -> Parts:
     intercept = "free" if model.fit_intercept else "none"
-    objective = _NEGATIVE if model.positive else Objective("squared", 0.0, intercept=intercept, uniform=None)
+    objective = (
+        _NEGATIVE
+        if model.positive
+        else Objective("squared", 0.0, intercept=intercept, uniform=None)
+    )
     return Parts(form=lambda: weights_of(model), objective=objective)
 
 
@@ -82,5 +94,7 @@ def _ridge(model: Any) -> Parts:
     objective = _NEGATIVE if model.positive else _EACH_TARGET
     if not model.positive and np.ndim(model.alpha) == 0:
         intercept = "free" if model.fit_intercept else "none"
-        objective = Objective("squared", float(model.alpha), beside="sum", intercept=intercept, uniform=None)
+        objective = Objective(
+            "squared", float(model.alpha), beside="sum", intercept=intercept, uniform=None
+        )
     return Parts(form=lambda: weights_of(model), objective=objective)

@@ -13,15 +13,19 @@ from surelearn.subject.sklearn_linear import class_count
 
 _TREES = "DecisionTreeClassifier DecisionTreeRegressor ExtraTreeClassifier ExtraTreeRegressor"
 _FORESTS = (
-    "ExtraTreesClassifier ExtraTreesRegressor GradientBoostingClassifier GradientBoostingRegressor "
-    "HistGradientBoostingClassifier HistGradientBoostingRegressor RandomForestClassifier RandomForestRegressor"
+    "ExtraTreesClassifier ExtraTreesRegressor GradientBoostingClassifier GradientBoostingRegressor"
+    " HistGradientBoostingClassifier HistGradientBoostingRegressor RandomForestClassifier"
+    " RandomForestRegressor"
 )
 _MEETINGS = "AdaBoostClassifier AdaBoostRegressor BaggingClassifier BaggingRegressor"
 
 
 def of_trees(model: Any) -> Parts:
     """A model whose answers change in steps."""
-    why = f"{type(model).__name__} has no gradient: it is made of trees, whose answers change in steps"
+    why = (
+        f"{type(model).__name__} has no gradient: it is made of trees, whose answers change in"
+        " steps"
+    )
     return Parts(form=Lacking("closed form", why))
 
 
@@ -31,7 +35,9 @@ def _naive_bayes(model: Any) -> Parts:
 
 
 def normals(means: Any, variances: Any, prior: Any) -> Closed:
-    """Naive Bayes of numbers: classes with these means and variances (classes, d) of every column."""
+    """Naive Bayes of numbers: classes with these means and variances (classes, d) of every
+    column.
+    """
     offsets = prior - 0.5 * np.log(2.0 * np.pi * variances).sum(axis=1)
     return Closed(GaussianForm(means, variances, offsets), None, "each")
 
@@ -46,16 +52,25 @@ def _layers(model: Any) -> Closed | Lacking:
     if not hasattr(model, "coefs_"):
         return Lacking("closed form", f"{name} has no coefficients: it is not fitted")
     if model.out_activation_ not in ("identity", "logistic", "softmax"):
-        return Lacking("closed form", f"{name} passes its last layer through {model.out_activation_}")
+        return Lacking(
+            "closed form", f"{name} passes its last layer through {model.out_activation_}"
+        )
     head = head_of(len(model.intercepts_[-1]), class_count(model))
     layers = tuple(
         (np.asarray(W, dtype=float).T, np.asarray(b, dtype=float))
         for W, b in zip(model.coefs_, model.intercepts_, strict=True)
     )
-    return head if isinstance(head, Lacking) else Closed(NetworkForm(layers, model.activation), None, head)
+    return (
+        head
+        if isinstance(head, Lacking)
+        else Closed(NetworkForm(layers, model.activation), None, head)
+    )
 
 
-@describes(*(f"sklearn.tree:{name}" for name in _TREES.split()), *(f"sklearn.ensemble:{name}" for name in _FORESTS.split()))
+@describes(
+    *(f"sklearn.tree:{name}" for name in _TREES.split()),
+    *(f"sklearn.ensemble:{name}" for name in _FORESTS.split()),
+)
 def _trees(model: Any) -> Parts:
     return of_trees(model)
 
@@ -65,4 +80,6 @@ def _meeting(model: Any) -> Parts:
     """Members of any kind, which vote: made of trees where the first of them is."""
     first = next((described(member) for member in getattr(model, "estimators_", ())), None)
     form = made(first.form) if isinstance(first, Parts) else None
-    return of_trees(model) if isinstance(form, Lacking) and "made of trees" in form.reason else Parts()
+    return (
+        of_trees(model) if isinstance(form, Lacking) and "made of trees" in form.reason else Parts()
+    )

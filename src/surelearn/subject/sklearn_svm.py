@@ -1,4 +1,6 @@
-"""scikit-learn's support vector machines and kernel ridge regression: sums of kernels, and what their fits minimized."""
+"""scikit-learn's support vector machines and kernel ridge regression: sums of kernels, and what
+their fits minimized.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ def _linear(model: Any) -> Parts:
 def _linear_objective(model: Any) -> Objective | Lacking:
     """½(‖w‖² + (b/scale)²) + C·Σ loss, as LIBLINEAR has it."""
     classifies = class_count(model) is not None
-    if (classifies and (model.penalty != "l2" or model.multi_class != "ovr")) or model.loss.startswith("squared_eps"):
+    if (
+        classifies and (model.penalty != "l2" or model.multi_class != "ovr")
+    ) or model.loss.startswith("squared_eps"):
         return NO_OBJECTIVE
     return Objective(
         model.loss,
@@ -72,11 +76,15 @@ def _dual(model: Any) -> Dual | Lacking:
     most = model.C * model.class_weight_[whose]
     machines = []
     for k, (i, j) in enumerate(combinations(range(count), 2)):
-        beta = np.where(whose == i, model.dual_coef_[j - 1], 0.0) + np.where(whose == j, model.dual_coef_[i], 0.0)
+        beta = np.where(whose == i, model.dual_coef_[j - 1], 0.0) + np.where(
+            whose == j, model.dual_coef_[i], 0.0
+        )
         turn = 1.0 if count == 2 else -1.0
         held = np.flatnonzero(beta)
         bias = float(turn * model.intercept_[k])
-        machines.append(DualMachine((i, j), model.support_[held], turn * beta[held], most[held], bias, True))
+        machines.append(
+            DualMachine((i, j), model.support_[held], turn * beta[held], most[held], bias, True)
+        )
     options = {"gamma": model._gamma, "degree": model.degree, "coef0": model.coef0}
     kernel = lambda A, B: pairwise_kernels(A, B, metric=model.kernel, filter_params=True, **options)  # noqa: E731
     return Dual(tuple(machines), kernel)
@@ -127,20 +135,31 @@ def _sums(model: Any) -> Closed | Lacking:
     if model.kernel == "linear":
         if count is None or count == 2:
             return weights_of(model)
-        return linear_form(-dense(model.coef_), -model.intercept_, count, votes=True)  # LIBSVM's favor the first class
+        # LIBSVM's favor the first class
+        return linear_form(-dense(model.coef_), -model.intercept_, count, votes=True)
     if not hasattr(model, "support_vectors_"):
-        return Lacking("closed form", f"{type(model).__name__} has no coefficients: it is not fitted")
+        return Lacking(
+            "closed form", f"{type(model).__name__} has no coefficients: it is not fitted"
+        )
     if model.kernel == "precomputed":
         return PRECOMPUTED
     if not isinstance(model.kernel, str) or model.kernel not in ("rbf", "poly"):
         return no_kernel(model.kernel)
     parameters = {"degree": model.degree, "gamma": model._gamma, "offset": model.coef0}
     parameters = {"sigma": 1.0 / model._gamma} if model.kernel == "rbf" else parameters
-    return kernel_form(kernel_name(model.kernel), parameters, *_machines(model, count), count, votes=count is not None)
+    return kernel_form(
+        kernel_name(model.kernel),
+        parameters,
+        *_machines(model, count),
+        count,
+        votes=count is not None,
+    )
 
 
 def _machines(model: Any, count: int | None) -> tuple[Array, Array, Array]:
-    """Centers, coefficients and intercepts: LIBSVM's packed ones as a column a machine, positive for the second class."""
+    """Centers, coefficients and intercepts: LIBSVM's packed ones as a column a machine,
+    positive for the second class.
+    """
     centers, packed = dense(model.support_vectors_), dense(model.dual_coef_)
     intercepts = np.asarray(model.intercept_, dtype=float)
     if count is None or count == 2:
@@ -161,8 +180,19 @@ def _ridge(model: Any) -> Parts:
     objective = Lacking("objective", "each target has a penalty of its own")
     if np.ndim(model.alpha) == 0:
         kernel = kernel_name(model.kernel)
-        objective = Objective("squared", float(model.alpha), beside="sum", intercept="none", uniform=None, kernel=kernel)
-    return Parts(form=lambda: _ridge_sums(model), objective=objective, machines=lambda: _ridge_machines(model))
+        objective = Objective(
+            "squared",
+            float(model.alpha),
+            beside="sum",
+            intercept="none",
+            uniform=None,
+            kernel=kernel,
+        )
+    return Parts(
+        form=lambda: _ridge_sums(model),
+        objective=objective,
+        machines=lambda: _ridge_machines(model),
+    )
 
 
 def _ridge_machines(model: Any) -> Machines | Lacking:
@@ -178,7 +208,9 @@ def _ridge_machines(model: Any) -> Machines | Lacking:
 
 def _ridge_sums(model: Any) -> Closed | Lacking:
     if not hasattr(model, "dual_coef_"):
-        return Lacking("closed form", f"{type(model).__name__} has no coefficients: it is not fitted")
+        return Lacking(
+            "closed form", f"{type(model).__name__} has no coefficients: it is not fitted"
+        )
     if model.kernel == "precomputed":
         return PRECOMPUTED
     centers = dense(model.X_fit_)
@@ -190,4 +222,6 @@ def _ridge_sums(model: Any) -> Closed | Lacking:
     }
     if not isinstance(model.kernel, str) or model.kernel not in parameters:
         return no_kernel(model.kernel)
-    return kernel_form(kernel_name(model.kernel), parameters[model.kernel], centers, model.dual_coef_)
+    return kernel_form(
+        kernel_name(model.kernel), parameters[model.kernel], centers, model.dual_coef_
+    )

@@ -1,4 +1,6 @@
-"""What a model is made again from: its attributes under a stable key, as `surelearn.save` keeps them."""
+"""What a model is made again from: its attributes under a stable key, as `surelearn.save` keeps
+them.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +23,8 @@ class State:
     Attributes
     ----------
     key : of its class, wherever that lives: "ridge/1"
-    values : its attributes by name: arrays, plain data, and parts with a state of their own (kernels, models inside);
-        without seeds that must stay secret
+    values : its attributes by name: arrays, plain data, and parts with a state of their own
+        (kernels, models inside); without seeds that must stay secret
     """
 
     key: str
@@ -30,7 +32,8 @@ class State:
 
 
 def state_of(model: Any) -> State | Lacking:
-    """The state of a learner of ours; `Lacking` says in which other form `surelearn.save` keeps the model, or why in none.
+    """The state of a learner of ours; `Lacking` says in which other form `surelearn.save` keeps the
+    model, or why in none.
 
     Examples
     --------
@@ -48,4 +51,6 @@ def state_of(model: Any) -> State | Lacking:
         return Lacking("state", f"{name} is no learner of surelearn: only what it answers is known")
     if type(model).__module__.partition(".")[0] in _BOOSTERS:
         return Lacking("state", f"{name} is kept in its own library's format, not under a key")
-    return Lacking("state", f"{name} is kept in skops' format, by its own names of types, not under a key")
+    return Lacking(
+        "state", f"{name} is kept in skops' format, by its own names of types, not under a key"
+    )

@@ -1,4 +1,6 @@
-"""A fitted model as the rest of the library sees it: what it says about itself, asked for part by part."""
+"""A fitted model as the rest of the library sees it: what it says about itself, asked for part
+by part.
+"""
 
 from __future__ import annotations
 
@@ -20,12 +22,16 @@ from surelearn.subject.scoring import ONE_CLASS, ScoreFunction, score_function
 from surelearn.subject.states import State, state_of
 from surelearn.subject.torch_modules import is_module, takes_tokens
 
-_NO_RECORD = "learners of surelearn alone keep one of their fit; surelearn.certificate_of measures one on the rows"
+_NO_RECORD = (
+    "learners of surelearn alone keep one of their fit; surelearn.certificate_of measures one on"
+    " the rows"
+)
 
 
 @dataclass(frozen=True)
 class Inputs:
-    """What a model takes: ``columns`` by name, how many there are, and the ``shape`` of a row that is no vector; or None.
+    """What a model takes: ``columns`` by name, how many there are, and the ``shape`` of a row that
+    is no vector; or None.
 
     ``kind`` is "tokens" for a torch module that looks up whole numbers, as an embedding does.
     """
@@ -38,7 +44,8 @@ class Inputs:
 
 @dataclass(frozen=True, eq=False)
 class Subject:
-    """A fitted model, and what it knows of itself. Every part is computed when it is first asked for.
+    """A fitted model, and what it knows of itself. Every part is computed when it is first asked
+    for.
 
     Attributes
     ----------
@@ -69,7 +76,10 @@ class Subject:
         names = getattr(self.model, "feature_names_in_", None)
         count = getattr(self.model, "n_features_in_", None)
         told = self.description.columns if isinstance(self.description, Parts) else None
-        columns, width = told if names is None else tuple(map(str, names)), None if count is None else int(count)
+        columns, width = (
+            told if names is None else tuple(map(str, names)),
+            None if count is None else int(count),
+        )
         tokens = is_module(self.model) and takes_tokens(self.model)
         return Inputs(columns, width, self.shape, "tokens" if tokens else "numbers")
 
@@ -80,7 +90,9 @@ class Subject:
 
     @cached_property
     def scores(self) -> ScoreFunction | Lacking:
-        """Class scores with their gradients, or a regressor's outputs with theirs; `Lacking` where no gradient is known."""
+        """Class scores with their gradients, or a regressor's outputs with theirs; `Lacking`
+        where no gradient is known.
+        """
         if self.classes is not None and len(self.classes) < 2:
             return ONE_CLASS
         found = score_function(self.model, classes=self.classes, shape=self.shape)
@@ -99,10 +111,16 @@ class Subject:
 
     @cached_property
     def decisions(self) -> Callable[[Any], Any] | Lacking:
-        """Rows to the model's own scores: (n,) of the second of two classes, or (n, classes); not votes of pairs."""
+        """Rows to the model's own scores: (n,) of the second of two classes, or (n, classes);
+        not votes of pairs.
+        """
         found = getattr(self.model, "decision_function", None)
         apart = getattr(self.model, "decision_function_shape", "") == "ovo"
-        return found if callable(found) and not apart else Lacking("scores", f"{self.kind} gives none, a class each")
+        return (
+            found
+            if callable(found) and not apart
+            else Lacking("scores", f"{self.kind} gives none, a class each")
+        )
 
     @property
     def kind(self) -> str:
@@ -116,7 +134,9 @@ class Subject:
 
     @cached_property
     def size(self) -> int | None:
-        """How many numbers its centers or support vectors are, where it is a sum of kernels; None otherwise."""
+        """How many numbers its centers or support vectors are, where it is a sum of kernels;
+        None otherwise.
+        """
         form = None if isinstance(self.form, Lacking) else self.form.form
         if isinstance(form, KernelForm):
             return int(form.centers.size)
@@ -134,7 +154,9 @@ class Subject:
 
     @cached_property
     def learner(self) -> Subject:
-        """The innermost model: behind steps that prepare rows or targets, searches and decision thresholds."""
+        """The innermost model: behind steps that prepare rows or targets, searches and decision
+        thresholds.
+        """
         if self.around is None:
             return self
         return subject_of(self.around.inside, task=self.stated_task, shape=self.shape).learner
@@ -154,7 +176,9 @@ class Subject:
 
     @cached_property
     def last(self) -> Subject:
-        """The model that prepared rows are fitted to: behind steps and decision thresholds, not behind prepared targets."""
+        """The model that prepared rows are fitted to: behind steps and decision thresholds, not
+        behind prepared targets.
+        """
         return self if self._whole else subject_of(self.around.inside, task=self.stated_task).last  # type: ignore[union-attr]
 
     def rows_for_last(self, X: Any) -> Any:
@@ -170,7 +194,9 @@ class Subject:
 
     @cached_property
     def bare(self) -> Any:
-        """The model inside decision thresholds, searches and the like: it scores rows just so, columns as they are."""
+        """The model inside decision thresholds, searches and the like: it scores rows just so,
+        columns as they are.
+        """
         if self.around is None or self.around.steps or self.around.target is not None:
             return self.model
         return subject_of(self.around.inside).bare
@@ -182,22 +208,40 @@ class Subject:
             return ()
         from sklearn.utils import get_tags
 
-        steps = [(name, step) for name, step in self.around.steps if step is not None and not isinstance(step, str)]
+        steps = [
+            (name, step)
+            for name, step in self.around.steps
+            if step is not None and not isinstance(step, str)
+        ]
         learned = tuple(name for name, step in steps if get_tags(step).requires_fit)
         return learned + subject_of(self.around.inside).learned_steps
 
     @property
     def _whole(self) -> bool:
         """Whether it is fitted as a whole, whatever it does inside."""
-        return self.around is None or self.around.target is not None or not (self.around.steps or self.around.cut)
+        return (
+            self.around is None
+            or self.around.target is not None
+            or not (self.around.steps or self.around.cut)
+        )
 
     def prepared_names(self, count: int) -> tuple[str, ...]:
-        """What the prepared columns are called, by the steps that made them; else their numbers, from 1."""
+        """What the prepared columns are called, by the steps that made them; else their
+        numbers, from 1.
+        """
         names = None if self.around is None else self.around.steps and self.inputs.columns
         try:
             for _, step in () if self.around is None else self.around.steps:
-                names = names if step is None or isinstance(step, str) else step.get_feature_names_out(names)
-            if self.around is not None and names is not None and subject_of(self.around.inside).around is not None:
+                names = (
+                    names
+                    if step is None or isinstance(step, str)
+                    else step.get_feature_names_out(names)
+                )
+            if (
+                self.around is not None
+                and names is not None
+                and subject_of(self.around.inside).around is not None
+            ):
                 names = None  # prepared further inside, by steps of their own
         except Exception:  # steps of any kind may have none, or fail
             names = None
@@ -216,7 +260,11 @@ class Subject:
     def objective(self) -> Objective | Lacking:
         """What the innermost learner's fit minimized, in the coordinates after `prepared`."""
         found = self.learner.description
-        return made(found.objective) if isinstance(found, Parts) else Lacking("objective", _reason(found))
+        return (
+            made(found.objective)
+            if isinstance(found, Parts)
+            else Lacking("objective", _reason(found))
+        )
 
     @cached_property
     def machines(self) -> Machines | Lacking:
@@ -228,9 +276,15 @@ class Subject:
 
     @cached_property
     def leave_one_out(self) -> LeaveOneOut | Lacking:
-        """From prepared rows, targets, prepared points and which rows (None: all) to the learner's fits without a row."""
+        """From prepared rows, targets, prepared points and which rows (None: all) to the
+        learner's fits without a row.
+        """
         found = self.learner.description
-        return found.leave_one_out if isinstance(found, Parts) else Lacking("leave-one-out", _reason(found))
+        return (
+            found.leave_one_out
+            if isinstance(found, Parts)
+            else Lacking("leave-one-out", _reason(found))
+        )
 
     @cached_property
     def dual(self) -> Dual | Lacking:
@@ -240,9 +294,15 @@ class Subject:
 
     @cached_property
     def expansion(self) -> Expansion | Lacking:
-        """The innermost learner's kernel and the rows that it is built on, with how it was fitted."""
+        """The innermost learner's kernel and the rows that it is built on, with how it was
+        fitted.
+        """
         found = self.learner.description
-        return made(found.expansion) if isinstance(found, Parts) else Lacking("expansion", _reason(found))
+        return (
+            made(found.expansion)
+            if isinstance(found, Parts)
+            else Lacking("expansion", _reason(found))
+        )
 
     @cached_property
     def certificate(self) -> Any:
@@ -254,11 +314,15 @@ class Subject:
     def staged_margins(self) -> Callable[[Any, Any], Any] | Lacking:
         """From rows for `last` and labels to the margins of a vote, round after round."""
         found = self.last.description
-        return found.staged_margins if isinstance(found, Parts) else Lacking("margins", _reason(found))
+        return (
+            found.staged_margins if isinstance(found, Parts) else Lacking("margins", _reason(found))
+        )
 
     @cached_property
     def fixed(self) -> Any:
-        """The model, with what its fit took from the rows beside the weights (a kernel's width) fixed for refits."""
+        """The model, with what its fit took from the rows beside the weights (a kernel's width)
+        fixed for refits.
+        """
         found = self.description
         return self.model if not isinstance(found, Parts) or found.fixed is None else found.fixed()
 
@@ -268,7 +332,9 @@ class Subject:
         from sklearn.frozen import FrozenEstimator
 
         if not (hasattr(self.model, "get_params") and hasattr(self.model, "fit")):
-            return Lacking("refit", "a model without get_params and fit cannot be cloned and fitted again")
+            return Lacking(
+                "refit", "a model without get_params and fit cannot be cloned and fitted again"
+            )
         from sklearn.base import clone
 
         try:
@@ -287,12 +353,18 @@ class Subject:
 
     @property
     def state(self) -> State | Lacking:
-        """What it is made again from, under a stable key: the attributes that `surelearn.save` writes."""
+        """What it is made again from, under a stable key: the attributes that `surelearn.save`
+        writes.
+        """
         return state_of(self.model)
 
 
 def subject_of(
-    model: Any, *, classes: Any = None, task: Task | None = None, shape: tuple[int, ...] | None = None
+    model: Any,
+    *,
+    classes: Any = None,
+    task: Task | None = None,
+    shape: tuple[int, ...] | None = None,
 ) -> Subject:
     """A fitted model as a `Subject`; a model that declares nothing still predicts.
 

@@ -1,4 +1,6 @@
-"""Scores and gradients of a torch module, by autograd; PyTorch is imported when a module is given, not before."""
+"""Scores and gradients of a torch module, by autograd; PyTorch is imported when a module is
+given, not before.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +16,18 @@ from surelearn.subject.registry import Parts, describes
 
 @describes("torch.nn:Module", subclasses=True)
 def _module(model: Any) -> Parts:
-    """Of whatever class: its outputs are what ``forward`` gives, and autograd goes back through it."""
+    """Of whatever class: its outputs are what ``forward`` gives, and autograd goes back through
+    it.
+    """
     return Parts(form=Closed(ModuleForm(model), None, "outputs"))
 
 
 def is_module(model: Any) -> bool:
     """Whether the model is a ``torch.nn.Module``, without importing torch."""
-    return any(kind.__name__ == "Module" and kind.__module__.startswith("torch.nn") for kind in type(model).__mro__)
+    return any(
+        kind.__name__ == "Module" and kind.__module__.startswith("torch.nn")
+        for kind in type(model).__mro__
+    )
 
 
 def takes_tokens(module: Any) -> bool:
@@ -28,17 +35,23 @@ def takes_tokens(module: Any) -> bool:
     return any(type(part).__name__ in ("Embedding", "EmbeddingBag") for part in module.modules())
 
 
-def module_functions(module: Any, shape: tuple[int, ...] | None) -> tuple[Callable[..., Any], Callable[..., Any], Any]:
-    """``values(X)`` and ``pull(X)`` as a closed form has them, and the NumPy type the module computes in.
+def module_functions(
+    module: Any, shape: tuple[int, ...] | None
+) -> tuple[Callable[..., Any], Callable[..., Any], Any]:
+    """``values(X)`` and ``pull(X)`` as a closed form has them, and the NumPy type the module
+    computes in.
 
-    Rows are (n, d), or of any shape that the module takes; ``shape`` is what it wants for one row where that is another.
-    Whole numbers stay whole where the module looks tokens up (`takes_tokens`). Its mode (training or not) is put back.
+    Rows are (n, d), or of any shape that the module takes; ``shape`` is what it wants for one row
+    where that is another. Whole numbers stay whole where the module looks tokens up
+    (`takes_tokens`). Its mode (training or not) is put back.
     """
     import torch
 
     parameter = next(iter(module.parameters()), None)
     device = torch.device("cpu") if parameter is None else parameter.device
-    dtype = torch.float32 if parameter is None or not parameter.is_floating_point() else parameter.dtype
+    dtype = (
+        torch.float32 if parameter is None or not parameter.is_floating_point() else parameter.dtype
+    )
     kind = np.float64 if dtype == torch.float64 else np.float32
 
     tokens = takes_tokens(module)

@@ -134,7 +134,9 @@ QUICK = f"--model models_of_cli_tests:quick --jobs 1 --ledger ledger.json {SKIP}
 
 
 def words(*parts):
-    return [word for part in parts for word in (shlex.split(part) if isinstance(part, str) else part)]
+    return [
+        word for part in parts for word in (shlex.split(part) if isinstance(part, str) else part)
+    ]
 
 
 def surelearn(*parts):
@@ -150,7 +152,11 @@ def audit(*parts, table="t.csv"):
 
 def program(*parts, **environment):
     return subprocess.run(  # noqa: S603
-        [PROGRAM, *words(*parts)], capture_output=True, text=True, env={**os.environ, **environment}, timeout=120
+        [PROGRAM, *words(*parts)],
+        capture_output=True,
+        text=True,
+        env={**os.environ, **environment},
+        timeout=120,
     )
 
 
@@ -174,7 +180,9 @@ def names(folder):
 
 def leftovers(folder):
     return [
-        str(path.relative_to(folder)) for path in folder.rglob("*") if re.search(r"\.part$|journal|sqlite|aside", path.name)
+        str(path.relative_to(folder))
+        for path in folder.rglob("*")
+        if re.search(r"\.part$|journal|sqlite|aside", path.name)
     ]
 
 

@@ -12,7 +12,9 @@ def test_a_gate(most, code, place):
     assert result.exit_code == code
     assert set(WRITTEN) <= set(names(place / "surelearn-audit"))
     assert leftovers(place) == []
-    value = Certificate.from_json((place / "surelearn-audit" / "certificate.json").read_text(encoding="utf-8"))["risk"].value
+    value = Certificate.from_json(
+        (place / "surelearn-audit" / "certificate.json").read_text(encoding="utf-8")
+    )["risk"].value
     assert (value > float(most)) == bool(code)
     assert (result.stderr == "") == (code == 0)
     if code:
@@ -21,6 +23,8 @@ def test_a_gate(most, code, place):
 
 def test_a_gate_on_its_very_bound(place):
     audit("--out first")
-    value = Certificate.from_json((place / "first" / "certificate.json").read_text(encoding="utf-8"))["risk"].value
+    value = Certificate.from_json(
+        (place / "first" / "certificate.json").read_text(encoding="utf-8")
+    )["risk"].value
     assert audit(f"--max-risk {value!r}").exit_code == 0
     assert audit(f"--max-risk {value * (1 - 1e-12)!r}").exit_code == 1

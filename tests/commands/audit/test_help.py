@@ -51,7 +51,9 @@ def test_help_has_examples():
 
 def test_every_example_names_real_options():
     text = surelearn("audit --help").stdout.partition("Examples:")[2]
-    known = {option for p in main.commands["audit"].params for option in (*p.opts, *p.secondary_opts)}
+    known = {
+        option for p in main.commands["audit"].params for option in (*p.opts, *p.secondary_opts)
+    }
     used = set(re.findall(r"--[a-z-]+", text))
     assert used
     assert used <= known

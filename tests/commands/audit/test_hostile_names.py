@@ -5,7 +5,15 @@ import re
 import shutil
 
 import pytest
-from tests.commands.audit.steps import QUICK, Page, audit, page_text, prepare, surelearn, write_table
+from tests.commands.audit.steps import (
+    QUICK,
+    Page,
+    audit,
+    page_text,
+    prepare,
+    surelearn,
+    write_table,
+)
 
 from surelearn.data import read_table
 from surelearn.report import Audit
@@ -29,13 +37,17 @@ def write_hostile(path, columns, label):
     """The good table with other names of columns and another name of the class "yes"."""
     quoted = '"{}"'.format(label.replace('"', '""'))
     text = write_table(path, columns).read_text(encoding="utf-8")
-    path.write_text(re.sub(r"\byes$", lambda _: quoted, text, flags=re.M), encoding="utf-8", newline="")
+    path.write_text(
+        re.sub(r"\byes$", lambda _: quoted, text, flags=re.M), encoding="utf-8", newline=""
+    )
 
 
 def check_inert(place, tame, result):
     assert result.exit_code == 0, result.output
     out = place / "surelearn-audit"
-    text, markdown = ((out / name).read_text(encoding="utf-8") for name in ("report.html", "report.md"))
+    text, markdown = (
+        (out / name).read_text(encoding="utf-8") for name in ("report.html", "report.md")
+    )
     page = Page(text)
     assert page.tags <= tame.tags
     assert page.attributes <= tame.attributes
@@ -47,7 +59,10 @@ def check_inert(place, tame, result):
     assert not re.search(r"<(?!/?sub>)", outside)
     assert "](" not in outside
     document = Audit.from_json((out / "audit.json").read_text(encoding="utf-8"))
-    assert max(len(line) for line in result.stdout.splitlines() if "new rows like these" not in line) < 1000
+    assert (
+        max(len(line) for line in result.stdout.splitlines() if "new rows like these" not in line)
+        < 1000
+    )
     assert document.verdict.text.startswith("On new rows like these")
     assert document.certificate.verify()
 
@@ -58,8 +73,12 @@ def tame(tmp_path_factory):
     folder = tmp_path_factory.mktemp("tame")
     with pytest.MonkeyPatch.context() as monkeypatch:
         for _ in prepare(folder, monkeypatch):
-            write_hostile(folder / "u.csv", ("`x` " + "long " * 100, "z", "c", "y"), "`yes` " + "long " * 100)
-            result = audit("--slice c", ["--positive", ("`yes` " + "long " * 100).strip()], table="u.csv")
+            write_hostile(
+                folder / "u.csv", ("`x` " + "long " * 100, "z", "c", "y"), "`yes` " + "long " * 100
+            )
+            result = audit(
+                "--slice c", ["--positive", ("`yes` " + "long " * 100).strip()], table="u.csv"
+            )
             assert result.exit_code == 0, result.output
     return Page((folder / "surelearn-audit" / "report.html").read_text(encoding="utf-8"))
 
@@ -71,7 +90,9 @@ def test_a_hostile_name_is_inert(case, place, tame):
     table = read_table(place / "u.csv", target="y")  # which strips names
     column, label = table.columns[0].name, (set(table.y.tolist()) - {"no"}).pop()
     assert column[:3] == name.strip()[:3]
-    result = audit("--format html --format md", ["--positive", label, "--slice", column], table="u.csv")
+    result = audit(
+        "--format html --format md", ["--positive", label, "--slice", column], table="u.csv"
+    )
     check_inert(place, tame, result)
 
 
@@ -80,11 +101,16 @@ def test_all_hostile_names_at_once(place, tame):
     few = [HOSTILE[case] for case in ("script", "line break", "stars", "backticks")]
     write_hostile(place / "u.csv", few, HOSTILE["closing"])
     target = read_table(place / "u.csv", target=-1).target
-    models = "--format html --format md --model models_of_cli_tests:prepared --jobs 1 --ledger ledger.json"
+    models = (
+        "--format html --format md --model models_of_cli_tests:prepared --jobs 1 --ledger"
+        " ledger.json"
+    )
     check_inert(place, tame, surelearn(["audit", "u.csv", "--target", target], models))
 
 
-@pytest.mark.parametrize("file", ["<i>&.csv", "a b'c\".csv", "größe.csv", os.fsdecode(b"not-utf8-\xff.csv")])
+@pytest.mark.parametrize(
+    "file", ["<i>&.csv", "a b'c\".csv", "größe.csv", os.fsdecode(b"not-utf8-\xff.csv")]
+)
 def test_a_hostile_file_name(file, place, tame):
     shutil.copy(place / "t.csv", place / file)
     result = surelearn(["audit", file], "--target y --format html --format md", QUICK)

@@ -28,7 +28,9 @@ UNHURRIED = f"--model models_of_cli_tests:unhurried --jobs 1 --ledger ledger.jso
 
 
 def start(*parts):
-    """The program in a session of its own, where Ctrl-C is heard even if this process ignores it."""
+    """The program in a session of its own, where Ctrl-C is heard even if this process ignores
+    it.
+    """
     arguments = ["audit", "t.csv", "--target", "y", *words(*parts)]
     code = (
         "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); "
@@ -77,7 +79,8 @@ def uninterrupted(tmp_path_factory):
 def test_killed_at_ten_moments_it_ends_the_same(place, uninterrupted):
     whole, total = uninterrupted
     draw = random.Random(1)  # noqa: S311
-    moments = [None, None, *sorted(draw.randrange(1, total) for _ in range(8))]  # None: by the clock, while things load
+    # None: by the clock, while things load
+    moments = [None, None, *sorted(draw.randrange(1, total) for _ in range(8))]
     for moment in moments:
         process = start(UNHURRIED, "--out out")
         if moment is None:
@@ -93,7 +96,8 @@ def test_killed_at_ten_moments_it_ends_the_same(place, uninterrupted):
     assert result.exit_code == 0, result.output
     assert content(place / "out") == whole
     assert leftovers(place) == []
-    assert fits(place) < total + 2 * len(moments)  # each kill costs the fit that it hit, not those before
+    # each kill costs the fit that it hit, not those before
+    assert fits(place) < total + 2 * len(moments)
     assert fits(place) > done
     assert "no earlier audit known here" in page_text(place / "out")
 
@@ -101,7 +105,9 @@ def test_killed_at_ten_moments_it_ends_the_same(place, uninterrupted):
 @pytest.mark.slow
 @pytest.mark.parametrize("victim", ["report.html", "audit.json"])
 def test_killed_between_the_files_it_ends_the_same(victim, place, uninterrupted):
-    """The narrowest moments, which no clock finds: while the files are put in their place, and inside the ledger."""
+    """The narrowest moments, which no clock finds: while the files are put in their place, and
+    inside the ledger.
+    """
     whole, _ = uninterrupted
     code = f"""
         import os, signal
@@ -117,7 +123,9 @@ def test_killed_between_the_files_it_ends_the_same(victim, place, uninterrupted)
         main()
     """
     arguments = ["audit", "t.csv", "--target", "y", *words(UNHURRIED, "--out out")]
-    process = subprocess.run([sys.executable, "-c", textwrap.dedent(code), *arguments], capture_output=True)  # noqa: S603
+    process = subprocess.run(  # noqa: S603
+        [sys.executable, "-c", textwrap.dedent(code), *arguments], capture_output=True
+    )
     assert process.returncode == -signal.SIGKILL
     assert leftovers(place) != []
     for path in (place / "out").iterdir():
@@ -180,7 +188,10 @@ def test_the_journal_of_another_model_is_not_used(place):
     before = fits(place)
     assert surelearn("audit t.csv --target y", UNHURRIED, "--out out").exit_code == 0
     fresh = fits(place) - before
-    assert surelearn("audit t.csv --target y", UNHURRIED, "--out whole --ledger apart.json").exit_code == 0
+    assert (
+        surelearn("audit t.csv --target y", UNHURRIED, "--out whole --ledger apart.json").exit_code
+        == 0
+    )
     assert fresh == fits(place) - before - fresh
     assert content(place / "out") == content(place / "whole")
 

@@ -5,7 +5,15 @@ import re
 import shutil
 
 import pytest
-from tests.commands.audit.steps import SKIP, audit, content, leftovers, page_text, refusal, surelearn
+from tests.commands.audit.steps import (
+    SKIP,
+    audit,
+    content,
+    leftovers,
+    page_text,
+    refusal,
+    surelearn,
+)
 
 from surelearn.certificate import Certificate
 
@@ -29,7 +37,10 @@ def test_a_second_look_at_the_same_rows_pays(place):
         assert f"{name} audit of these rows" in page_text(place / name)
     assert delta_of(place / "first") == 0.05
     assert delta_of(place / "first") > delta_of(place / "second") > delta_of(place / "third") > 0
-    certificates = [Certificate.from_json((place / name / "certificate.json").read_text()) for name in ("first", "third")]
+    certificates = [
+        Certificate.from_json((place / name / "certificate.json").read_text())
+        for name in ("first", "third")
+    ]
     assert certificates[0]["risk"].value < certificates[1]["risk"].value
 
 

@@ -21,7 +21,9 @@ def test_titanic(place):
     result = surelearn("audit titanic.csv --target Survived", QUICK.replace("quick", "prepared"))
     assert result.exit_code == 0, result.output
     assert re.search(r"identifier +PassengerId +dropped", result.stdout)
-    document = Audit.from_json((place / "surelearn-audit" / "audit.json").read_text(encoding="utf-8"))
+    document = Audit.from_json(
+        (place / "surelearn-audit" / "audit.json").read_text(encoding="utf-8")
+    )
     assert "errors" in document.verdict.text
     identifier = [finding for finding in document.findings if finding.code == "SL101"]
     assert "PassengerId" in " ".join(finding.text for finding in identifier)
@@ -32,8 +34,12 @@ def test_no_arguments_audit_breast_cancer(place):
     result = program("audit")
     assert result.returncode == 0, result.stderr
     assert "breast_cancer  569 rows, 30 columns" in result.stdout
-    assert re.search(r"at most \d+\.\d% errors, .* and at most \d+\.\d% of malignant cases missed", result.stdout)
-    certificate = Certificate.from_json((place / "surelearn-audit" / "certificate.json").read_text(encoding="utf-8"))
+    assert re.search(
+        r"at most \d+\.\d% errors, .* and at most \d+\.\d% of malignant cases missed", result.stdout
+    )
+    certificate = Certificate.from_json(
+        (place / "surelearn-audit" / "certificate.json").read_text(encoding="utf-8")
+    )
     assert certificate["risk"].value < 0.12
     assert leftovers(place) == []
     assert (place / "state" / "surelearn").is_dir()

@@ -64,18 +64,35 @@ BAD_OPTIONS = {
     "--certify 0": "--certify",
     "--certify 0.6 --select 0.6": "leave no row",
     "--select -1": "--select must be at least 0 and below 1, not -1",
-    "--model nonsense": "there is no candidate 'nonsense' for classification: there are majority, naive Bayes, ",
-    "--model no_such_module:factory": "--model no_such_module:factory: no_such_module cannot be imported",
+    "--model nonsense": (
+        "there is no candidate 'nonsense' for classification: there are majority, naive Bayes, "
+    ),
+    "--model no_such_module:factory": (
+        "--model no_such_module:factory: no_such_module cannot be imported"
+    ),
     "--model models_of_cli_tests:missing": "models_of_cli_tests has no 'missing'",
-    "--model models_of_cli_tests:raising": "--model models_of_cli_tests:raising: KeyError: 'parameters'",
+    "--model models_of_cli_tests:raising": (
+        "--model models_of_cli_tests:raising: KeyError: 'parameters'"
+    ),
     "--model models_of_cli_tests:broken": "LookupError: no such branch",
     "--model models_of_cli_tests:word": "must have fit and predict",
-    "--model models_of_cli_tests:fitted": "--model models_of_cli_tests:fitted: candidate 'DecisionTreeClassifier' is already"
-    " fitted, and would be fitted again: certify it as it is, on rows it has not seen, with surelearn.audit(model, X, y)",
-    "--against models_of_cli_tests:fitted": "--against models_of_cli_tests:fitted: candidate 'DecisionTreeClassifier' is",
-    "--against nonsense": "there is no candidate 'nonsense' for classification: there are majority, naive Bayes, ",
-    "--against no_such_module:factory": "--against no_such_module:factory: no_such_module cannot be imported",
-    "--against models_of_cli_tests:raising": "--against models_of_cli_tests:raising: KeyError: 'parameters'",
+    "--model models_of_cli_tests:fitted": (
+        "--model models_of_cli_tests:fitted: candidate 'DecisionTreeClassifier' is already fitted,"
+        " and would be fitted again: certify it as it is, on rows it has not seen, with"
+        " surelearn.audit(model, X, y)"
+    ),
+    "--against models_of_cli_tests:fitted": (
+        "--against models_of_cli_tests:fitted: candidate 'DecisionTreeClassifier' is"
+    ),
+    "--against nonsense": (
+        "there is no candidate 'nonsense' for classification: there are majority, naive Bayes, "
+    ),
+    "--against no_such_module:factory": (
+        "--against no_such_module:factory: no_such_module cannot be imported"
+    ),
+    "--against models_of_cli_tests:raising": (
+        "--against models_of_cli_tests:raising: KeyError: 'parameters'"
+    ),
     "--out t.csv": "--out t.csv is a file: name a folder",
     "--out t.csv/deep/down": "t.csv is a file",
     "--out /": "--out /",
@@ -101,7 +118,8 @@ BAD_OPTIONS = {
 def test_a_bad_option(options, place):
     before = {path.name: path.read_bytes() for path in place.iterdir() if path.is_file()}
     assert BAD_OPTIONS[options] in refusal(audit(options))
-    assert {path.name: path.read_bytes() for path in place.iterdir()} == before  # so no folder either
+    # so no folder either
+    assert {path.name: path.read_bytes() for path in place.iterdir()} == before
 
 
 def test_an_unwritable_folder(place):

@@ -22,9 +22,14 @@ def test_another_seed_certifies_on_the_same_rows(place):
     found = {}
     for seed in (0, 1, 2):
         audit(f"--seed {seed} --out seed{seed} --ledger seed{seed}.json")
-        found[seed] = json.loads((place / f"seed{seed}" / "certificate.json").read_text(encoding="utf-8"))["facts"]["hashes"]
+        found[seed] = json.loads(
+            (place / f"seed{seed}" / "certificate.json").read_text(encoding="utf-8")
+        )["facts"]["hashes"]
     assert found[0]["rows"] == found[1]["rows"] == found[2]["rows"]
-    audits = [Audit.from_json((place / f"seed{seed}" / "audit.json").read_text(encoding="utf-8")) for seed in (0, 1)]
+    audits = [
+        Audit.from_json((place / f"seed{seed}" / "audit.json").read_text(encoding="utf-8"))
+        for seed in (0, 1)
+    ]
     first, second = (document.numbers["selection"]["fold errors"] for document in audits)
     assert first != second  # the seed does reach the folds
 
@@ -33,5 +38,8 @@ def test_other_rows_have_another_hash(place):
     write_table(place / "u.csv", n=240)
     audit("--out t --ledger t.json")
     audit("--out u --ledger u.json", table="u.csv")
-    hashes = [json.loads((place / name / "certificate.json").read_text())["facts"]["hashes"]["rows"] for name in "tu"]
+    hashes = [
+        json.loads((place / name / "certificate.json").read_text())["facts"]["hashes"]["rows"]
+        for name in "tu"
+    ]
     assert hashes[0] != hashes[1]

@@ -3,7 +3,18 @@
 from pathlib import Path
 
 import pytest
-from tests.commands.audit.steps import QUICK, SKIP, WRITTEN, Page, audit, leftovers, names, program, refusal, surelearn
+from tests.commands.audit.steps import (
+    QUICK,
+    SKIP,
+    WRITTEN,
+    Page,
+    audit,
+    leftovers,
+    names,
+    program,
+    refusal,
+    surelearn,
+)
 
 from surelearn import bounds
 from surelearn.certificate import Certificate
@@ -11,7 +22,8 @@ from surelearn.report import Audit
 
 
 def test_an_audit_writes_its_three_files_and_says_the_verdict(place):
-    result = surelearn(["audit", "t.csv"], "--target y", QUICK.removesuffix(SKIP), "--effort 0.1")  # all that ships
+    # all that ships
+    result = surelearn(["audit", "t.csv"], "--target y", QUICK.removesuffix(SKIP), "--effort 0.1")
     assert result.exit_code == 0
     assert result.stderr == ""
     out = place / "surelearn-audit"
@@ -20,7 +32,9 @@ def test_an_audit_writes_its_three_files_and_says_the_verdict(place):
     written = (out / "audit.json").read_text(encoding="utf-8")
     document = Audit.from_json(written)
     assert document.to_json() + "\n" == written
-    assert {"robustness", "poisoning", "membership", "attribution"} <= {section.key for section in document.sections}
+    assert {"robustness", "poisoning", "membership", "attribution"} <= {
+        section.key for section in document.sections
+    }
     assert document.verdict.text in result.stdout
     assert "errors" in document.verdict.text
     assert "nearest mean chosen among 2" in result.stdout
@@ -30,15 +44,27 @@ def test_an_audit_writes_its_three_files_and_says_the_verdict(place):
     page = (out / "report.html").read_text(encoding="utf-8")
     assert len(page.encode()) < 1_000_000
     assert document.verdict.text in Page(page).text
-    assert all(str(path) in result.stdout for path in (Path("surelearn-audit") / name for name in WRITTEN))
-    assert names(place) == ["ledger.json", "models_of_cli_tests.py", "state", "surelearn-audit", "t.csv"]
+    assert all(
+        str(path) in result.stdout for path in (Path("surelearn-audit") / name for name in WRITTEN)
+    )
+    assert names(place) == [
+        "ledger.json",
+        "models_of_cli_tests.py",
+        "state",
+        "surelearn-audit",
+        "t.csv",
+    ]
 
 
 def test_the_verdict_keeps_to_the_numbers(place):
     audit()
-    certificate = Certificate.from_json((place / "surelearn-audit" / "certificate.json").read_text(encoding="utf-8"))
+    certificate = Certificate.from_json(
+        (place / "surelearn-audit" / "certificate.json").read_text(encoding="utf-8")
+    )
     risk = certificate["risk"]
-    assert risk.value == bounds.clopper_pearson(risk.inputs["errors"], risk.inputs["n"], certificate.delta / 2)
+    assert risk.value == bounds.clopper_pearson(
+        risk.inputs["errors"], risk.inputs["n"], certificate.delta / 2
+    )
     assert risk.inputs["n"] == 66  # a third of 200
 
 
@@ -53,7 +79,9 @@ def test_markdown(place):
 
 def test_quiet_prints_the_verdict_only(place):
     result = audit("--quiet")
-    verdict = Audit.from_json((place / "surelearn-audit" / "audit.json").read_text(encoding="utf-8")).verdict
+    verdict = Audit.from_json(
+        (place / "surelearn-audit" / "audit.json").read_text(encoding="utf-8")
+    ).verdict
     assert result.stdout == verdict.text + "\n"
     assert result.stderr == ""
 
@@ -62,7 +90,9 @@ def test_quiet_prints_the_verdict_only(place):
 def test_the_folder_may_be_anywhere(place, monkeypatch, out):
     (place / "here").mkdir()
     monkeypatch.chdir(place / "here")
-    result = surelearn("audit ../t.csv --target y", QUICK.replace("ledger.json", "../ledger.json"), ["--out", out])
+    result = surelearn(
+        "audit ../t.csv --target y", QUICK.replace("ledger.json", "../ledger.json"), ["--out", out]
+    )
     assert result.exit_code == 0, result.output
     assert set(WRITTEN) <= set(names(place / "here" / out))
     assert leftovers(place) == []
@@ -71,7 +101,10 @@ def test_the_folder_may_be_anywhere(place, monkeypatch, out):
 def test_the_page_names_the_command_without_where_and_how_it_ran(place):
     audit("--slice c --seed 3 --out elsewhere --max-risk 0.9")
     document = Audit.from_json((place / "elsewhere" / "audit.json").read_text(encoding="utf-8"))
-    asked = f"surelearn audit t.csv --target y --slice c {SKIP} --model models_of_cli_tests:quick --seed 3"
+    asked = (
+        f"surelearn audit t.csv --target y --slice c {SKIP} --model models_of_cli_tests:quick"
+        " --seed 3"
+    )
     assert document.reproduce == asked
 
 
@@ -88,9 +121,14 @@ def test_a_terminal_that_knows_only_ascii(place):
 
 
 def test_options_reach_the_audit(place):
-    result = audit("--positive yes --cost 5 --slice c --delta 0.2 --prefer best --against models_of_cli_tests:nearest")
+    result = audit(
+        "--positive yes --cost 5 --slice c --delta 0.2 --prefer best --against"
+        " models_of_cli_tests:nearest"
+    )
     assert result.exit_code == 0, result.output
-    document = Audit.from_json((place / "surelearn-audit" / "audit.json").read_text(encoding="utf-8"))
+    document = Audit.from_json(
+        (place / "surelearn-audit" / "audit.json").read_text(encoding="utf-8")
+    )
     quantities = {claim.quantity for claim in document.claims}
     assert {"risk", "sensitivity", "precision", "mean_cost", "gain", "slice_risk"} <= quantities
     assert any("c = a" in claim.label for claim in document.claims)
@@ -114,7 +152,9 @@ def test_group_and_time(place):
 
 
 def test_a_table_without_a_header(place):
-    (place / "n.csv").write_text("".join((place / "t.csv").read_text().splitlines(keepends=True)[1:]))
+    (place / "n.csv").write_text(
+        "".join((place / "t.csv").read_text().splitlines(keepends=True)[1:])
+    )
     result = surelearn("audit n.csv --no-header --target -1", QUICK)
     assert result.exit_code == 0, result.output
     assert "target column 4, column 4 of 4 (--target -1)" in result.stdout
@@ -123,7 +163,9 @@ def test_a_table_without_a_header(place):
 
 
 def test_a_first_line_that_looks_like_data_is_refused_before_any_work(place):
-    (place / "n.csv").write_text("".join((place / "t.csv").read_text().splitlines(keepends=True)[1:]))
+    (place / "n.csv").write_text(
+        "".join((place / "t.csv").read_text().splitlines(keepends=True)[1:])
+    )
     before = names(place)
     result = surelearn("audit n.csv --target -1", QUICK)
     assert "n.csv: its first line looks like data" in refusal(result)
@@ -135,8 +177,12 @@ def test_a_first_line_that_looks_like_data_is_refused_before_any_work(place):
 
 
 def test_positions_of_the_target_are_explained(place):
-    assert "1 is the first column, -1 the last" in refusal(surelearn("audit t.csv --target 9", QUICK))
+    assert "1 is the first column, -1 the last" in refusal(
+        surelearn("audit t.csv --target 9", QUICK)
+    )
     assert "1 is the first column, -1 the last" in refusal(surelearn("audit t.csv", QUICK))
-    assert "1 is the first column, -1 the last" in " ".join(surelearn("audit --help").stdout.split())
+    assert "1 is the first column, -1 the last" in " ".join(
+        surelearn("audit --help").stdout.split()
+    )
     result = surelearn("audit t.csv --target -1", QUICK)
     assert "target y, column 4 of 4 (--target -1)" in result.stdout

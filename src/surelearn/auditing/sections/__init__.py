@@ -1,4 +1,6 @@
-"""The sections of the page. A new one is a file, or a package of work and words, with an `Entry`, added to the list here."""
+"""The sections of the page. A new one is a file, or a package of work and words, with an
+`Entry`, added to the list here.
+"""
 
 from __future__ import annotations
 

@@ -19,12 +19,13 @@ def section(context: Context) -> Section:
     notes = []
     if context.time_name:
         notes.append(
-            "New rows come from the same source as these. This is not assumed, because rows are ordered by "
-            f"{context.time_name}."
+            "New rows come from the same source as these. This is not assumed, because rows are"
+            f" ordered by {context.time_name}."
         )
     elif "SL109" in codes:
         notes.append(
-            f"New rows come from the same source as these. The order of the file contradicts it: {codes['SL109'].text}"
+            "New rows come from the same source as these. The order of the file contradicts it:"
+            f" {codes['SL109'].text}"
         )
     else:
         said = "This cannot be checked from this file; `surelearn watch` checks live rows."
@@ -41,14 +42,15 @@ def _use(context: Context) -> str:
         return "No ledger was kept: whoever made this page vouches for it."
     if context.turn == 1:
         return (
-            f"No earlier audit is known here; the search covered {places(context.looked_in)}. Audits made elsewhere "
-            "are not known."
+            f"No earlier audit is known here; the search covered {places(context.looked_in)}."
+            " Audits made elsewhere are not known."
         )
     delta = allowance(context.options.delta, context.turn)
     return (
-        f"This is the {ordinal(context.turn)} audit of these rows (`surelearn ledger` lists them), so it is held to a "
-        f"stricter confidence, {percent_sure(delta)}: all audits of these rows together fail in at most 1.4 times δ, unless "
-        "the model was changed because of what an earlier audit showed; `surelearn gate` is for those who do that."
+        f"This is the {ordinal(context.turn)} audit of these rows (`surelearn ledger` lists them),"
+        f" so it is held to a stricter confidence, {percent_sure(delta)}: all audits of these rows"
+        " together fail in at most 1.4 times δ, unless the model was changed because of what an"
+        " earlier audit showed; `surelearn gate` is for those who do that."
     )
 
 
@@ -56,14 +58,18 @@ def places(ledgers: Sequence[Path]) -> str:
     """Where looks are recorded, without the names of the user's folders."""
     mine = state_folder() / "ledger.json"
     names = [
-        "the user's ledger"
-        if path == mine
-        else "the ledger beside the data"
-        if path.name.startswith(".")
-        else "the one named"
+        (
+            "the user's ledger"
+            if path == mine
+            else "the ledger beside the data"
+            if path.name.startswith(".")
+            else "the one named"
+        )
         for path in ledgers
     ]
     return " and ".join(names) if names else "no place: none can be written"
 
 
-ENTRY = Entry(key="assumptions", title="Assumptions", write=section, place="assumptions", required=True)
+ENTRY = Entry(
+    key="assumptions", title="Assumptions", write=section, place="assumptions", required=True
+)

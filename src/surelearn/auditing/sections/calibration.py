@@ -32,22 +32,34 @@ def section(context: Context) -> Section | None:
         predicted, happened = scores.max(axis=1), classes[top] == y
         what = "probability of the predicted class"
     data = _bins(predicted, np.asarray(happened, dtype=bool))
-    error = float(np.average(np.abs(np.subtract(data["predicted"], data["observed"])), weights=data["counts"]))
+    error = float(
+        np.average(np.abs(np.subtract(data["predicted"], data["observed"])), weights=data["counts"])
+    )
     off = [i for i, p in enumerate(data["predicted"]) if not data["low"][i] <= p <= data["high"][i]]
     if off:
         share = f"{len(off)} of {len(data['counts'])} bins"
         text = (
-            f"The {what} is miscalibrated beyond chance in {share}; expected calibration error (ECE) "
-            f"{100 * error:.1f} points."
+            f"The {what} is miscalibrated beyond chance in {share}; expected calibration error"
+            f" (ECE) {100 * error:.1f} points."
         )
         severity = "notice" if error < 0.1 else "warning"
     else:
         text, severity = (
-            f"No miscalibration of the {what} was found in {y.size:,} rows; ECE {100 * error:.1f} points.",
+            (
+                f"No miscalibration of the {what} was found in {y.size:,} rows; ECE"
+                f" {100 * error:.1f} points."
+            ),
             "info",
         )
-    finding = Finding(code="SL301", text=text, severity=severity, numbers={"mean difference": error, "bins off": len(off)})
-    chart = Chart(kind="reliability", title=f"Reliability diagram, {what}", data={**data, "unit": "rate"})
+    finding = Finding(
+        code="SL301",
+        text=text,
+        severity=severity,
+        numbers={"mean difference": error, "bins off": len(off)},
+    )
+    chart = Chart(
+        kind="reliability", title=f"Reliability diagram, {what}", data={**data, "unit": "rate"}
+    )
     return ENTRY.says(findings=(finding,), charts=(chart,))
 
 
@@ -56,12 +68,20 @@ def _bins(predicted: Any, happened: Any) -> dict[str, list[float]]:
     bins = int(np.clip(predicted.size // 25, 2, MOST_BINS))
     edges = np.unique(np.quantile(predicted, np.linspace(0, 1, bins + 1)[1:-1]))
     index = np.digitize(predicted, edges)
-    data: dict[str, list[float]] = {"predicted": [], "observed": [], "low": [], "high": [], "counts": []}
+    data: dict[str, list[float]] = {
+        "predicted": [],
+        "observed": [],
+        "low": [],
+        "high": [],
+        "counts": [],
+    }
     for i in np.unique(index):
         inside = index == i
         low, high = clopper_pearson_interval(int(happened[inside].sum()), int(inside.sum()), 0.01)
         for key, value in zip(
-            data, (predicted[inside].mean(), happened[inside].mean(), low, high, inside.sum()), strict=True
+            data,
+            (predicted[inside].mean(), happened[inside].mean(), low, high, inside.sum()),
+            strict=True,
         ):
             data[key].append(float(value))
     return data

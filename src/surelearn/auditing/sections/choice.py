@@ -27,8 +27,18 @@ def section(context: Context) -> Section | None:
         if held and selection.how.kind == "holdout"
         else f"{selection.how} on {context.split.fit.size + held:,} rows"
     )
-    rule = "the simplest within one standard error of the best" if selection.prefer == "simplest" else "the best"
-    measure = "error rate" if rate else "mean absolute error" if selection.costs is None else "mean cost in false alarms"
+    rule = (
+        "the simplest within one standard error of the best"
+        if selection.prefer == "simplest"
+        else "the best"
+    )
+    measure = (
+        "error rate"
+        if rate
+        else "mean absolute error"
+        if selection.costs is None
+        else "mean cost in false alarms"
+    )
     note = f"Candidates were compared by {measure}, {how}; {rule} was chosen."
     return ENTRY.says(notes=(note,), charts=_chart(selection, title, rate))
 
@@ -37,8 +47,8 @@ def _by_criterion(selection: Selection, by: Criterion) -> Section:
     rate = by.rate and selection.task == "classification"
     title = f"{str(by).capitalize()}, of {len(selection.names)} candidates"
     note = (
-        f"The criterion {by.name} chose the candidate with the smallest {by}. It guarantees nothing: the guarantees rest on "
-        "the certify rows."
+        f"The criterion {by.name} chose the candidate with the smallest {by}. It guarantees"
+        " nothing: the guarantees rest on the certify rows."
     )
     return ENTRY.says(notes=(note,), charts=_chart(selection, title, rate))
 

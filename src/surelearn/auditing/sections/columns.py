@@ -8,7 +8,9 @@ from surelearn.report import Section, Table
 
 
 def data(context: Context) -> Section | None:
-    """The findings about the data; the table with one row per column stands in the details (`section`)."""
+    """The findings about the data; the table with one row per column stands in the details
+    (`section`).
+    """
     if not context.columns and not context.search.found:
         return None
     seen = context.findings if context.columns else context.search.found
@@ -21,8 +23,13 @@ def section(context: Context) -> Section | None:
     """Every column with what was done to it."""
     if not context.columns:
         return None
-    rows = [(c.name, c.kind, f"{c.missing:,}", f"{c.distinct:,}", c.note or "as it is") for c in context.columns]
-    table = Table(header=("column", "kind", "missing", "distinct", "what was done"), rows=tuple(rows))
+    rows = [
+        (c.name, c.kind, f"{c.missing:,}", f"{c.distinct:,}", c.note or "as it is")
+        for c in context.columns
+    ]
+    table = Table(
+        header=("column", "kind", "missing", "distinct", "what was done"), rows=tuple(rows)
+    )
     minor = tuple(finding for finding in context.findings if finding.severity == "info")
     return ENTRY.says(tables=(table,), findings=minor)
 

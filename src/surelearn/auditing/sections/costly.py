@@ -13,7 +13,9 @@ SHOWN = ("mean_cost", "gain", "baseline_cost", "sensitivity", "specificity", "pr
 
 
 def section(context: Context) -> Section | None:
-    """The error that matters, at the chosen operating point: what is caught, what is not, and what that costs."""
+    """The error that matters, at the chosen operating point: what is caught, what is not, and
+    what that costs.
+    """
     positive, miss = context.options.positive, context.options.miss
     if positive is None or context.task != "classification":
         return None
@@ -22,11 +24,28 @@ def section(context: Context) -> Section | None:
         implied = "" if context.options.cost is not None else ", as the stated threshold implies"
         notes.append(f"A missed {positive} costs {show(miss, 'number')}, a false alarm 1{implied}.")
     if context.threshold is not None:
-        how = "as stated" if context.options.threshold is not None else "the cheapest by out-of-fold predictions"
-        notes.append(f"Decision threshold: {positive} from a probability of {context.threshold:.3f} on ({how}).")
-    rows = {claim.quantity: (claim, label) for claim, label in reversed(context.certificate.rows()) if _together(claim)}
-    shown = [rows[name] for name in SHOWN if name in rows and (miss is not None or name not in ("gain", "risk"))]
-    table = Table(header=("metric", "measured", "guaranteed"), rows=tuple(_cells(*row) for row in shown))
+        how = (
+            "as stated"
+            if context.options.threshold is not None
+            else "the cheapest by out-of-fold predictions"
+        )
+        notes.append(
+            f"Decision threshold: {positive} from a probability of {context.threshold:.3f} on"
+            f" ({how})."
+        )
+    rows = {
+        claim.quantity: (claim, label)
+        for claim, label in reversed(context.certificate.rows())
+        if _together(claim)
+    }
+    shown = [
+        rows[name]
+        for name in SHOWN
+        if name in rows and (miss is not None or name not in ("gain", "risk"))
+    ]
+    table = Table(
+        header=("metric", "measured", "guaranteed"), rows=tuple(_cells(*row) for row in shown)
+    )
     if not notes and not shown:
         return None
     return ENTRY.says(notes=notes, tables=(table,) if shown else ())
@@ -41,4 +60,6 @@ def _cells(claim: Claim, label: str) -> tuple[str, ...]:
     return sentence_case(label), measured, " ".join(bound_words(claim))
 
 
-ENTRY = Entry(key="costly", title="Operating point: what it costs to be wrong", write=section, place="costs")
+ENTRY = Entry(
+    key="costly", title="Operating point: what it costs to be wrong", write=section, place="costs"
+)

@@ -1,4 +1,6 @@
-"""Section: the interval of a regression holds on average; how often it does for small and for large predictions."""
+"""Section: the interval of a regression holds on average; how often it does for small and for
+large predictions.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ CHANCE = 0.01  # that a fifth is called far below although none is
 
 @dataclass(frozen=True)
 class Fifth:
-    """The rows whose prediction lies between two cut points: how many, and how often the interval holds the truth."""
+    """The rows whose prediction lies between two cut points: how many, and how often the
+    interval holds the truth.
+    """
 
     low: float
     high: float
@@ -34,11 +38,17 @@ class Fifth:
         """The range of its predictions, for people."""
         if np.isinf(self.low):
             return f"up to {self.high:,.4g}"
-        return f"above {self.low:,.4g}" if np.isinf(self.high) else f"{self.low:,.4g} to {self.high:,.4g}"
+        return (
+            f"above {self.low:,.4g}"
+            if np.isinf(self.high)
+            else f"{self.low:,.4g} to {self.high:,.4g}"
+        )
 
 
 def section(context: Context) -> Section | None:
-    """Coverage of the certified interval by fifths of the prediction, measured; nothing where no interval is certified."""
+    """Coverage of the certified interval by fifths of the prediction, measured; nothing where
+    no interval is certified.
+    """
     claims = [claim for claim in context.certificate.together if claim.quantity == "error_quantile"]
     if not claims or isinstance(claims[0].value, tuple) or not np.isfinite(claims[0].value):
         return None
@@ -53,16 +63,25 @@ def section(context: Context) -> Section | None:
         return None
     shares = [part.covered / part.rows for part in parts]
     promised, worst = f"{100 * (1 - alpha):g}%", int(np.argmin(shares))
-    low = [part for part in parts if clopper_pearson(part.covered, part.rows, CHANCE / len(parts)) < 1 - alpha]
-    text = f"Coverage of ±{show(radius, 'number')} by fifths of the prediction: {', '.join(show(s, 'rate') for s in shares)}"
+    low = [
+        part
+        for part in parts
+        if clopper_pearson(part.covered, part.rows, CHANCE / len(parts)) < 1 - alpha
+    ]
+    text = (
+        f"Coverage of ±{show(radius, 'number')} by fifths of the prediction:"
+        f" {', '.join(show(s, 'rate') for s in shares)}"
+    )
     if low:
         text += (
-            f". Coverage of {promised} holds on average over all rows (marginal coverage), not for predictions "
-            f"{parts[worst].where}, of which {show(shares[worst], 'rate')} are covered."
+            f". Coverage of {promised} holds on average over all rows (marginal coverage), not for"
+            f" predictions {parts[worst].where}, of which {show(shares[worst], 'rate')} are"
+            " covered."
         )
     else:
         text += (
-            f". Coverage of {promised} is certified on average over all rows, and no fifth is below it by more than chance."
+            f". Coverage of {promised} is certified on average over all rows, and no fifth is below"
+            " it by more than chance."
         )
     finding = Finding(
         code="SL302",
@@ -77,8 +96,8 @@ def section(context: Context) -> Section | None:
     )
     cut = "fit rows'" if len(targets) else "held-back rows'"
     note = (
-        f"Coverage was measured on {len(y):,} held-back rows, cut at fifths of the {cut} predictions. The certified "
-        "width is constant."
+        f"Coverage was measured on {len(y):,} held-back rows, cut at fifths of the {cut}"
+        " predictions. The certified width is constant."
     )
     return ENTRY.says(findings=(finding,), notes=(note,), tables=(Table(header=header, rows=rows),))
 
@@ -90,7 +109,8 @@ def fifths(
     radius: float,
     alpha: float,
 ) -> list[Fifth]:
-    """Rows with predictions (n,) and absolute errors (n,) by fifths of the ``known`` predictions; empty ones are left out.
+    """Rows with predictions (n,) and absolute errors (n,) by fifths of the ``known`` predictions;
+    empty ones are left out.
 
     Examples
     --------
@@ -105,9 +125,17 @@ def fifths(
         off = errors[index == i]
         low, high = float(edges[i]), float(edges[i + 1])
         made.append(
-            Fifth(low, high, off.size, int((off <= radius).sum()), float(np.quantile(off, 1 - alpha, method="higher")))
+            Fifth(
+                low,
+                high,
+                off.size,
+                int((off <= radius).sum()),
+                float(np.quantile(off, 1 - alpha, method="higher")),
+            )
         )
     return made
 
 
-ENTRY = Entry(key="coverage", title="Prediction interval: coverage by size of the prediction", write=section)
+ENTRY = Entry(
+    key="coverage", title="Prediction interval: coverage by size of the prediction", write=section
+)

@@ -1,4 +1,6 @@
-"""Sections: the spectrum of a kernel machine's kernel; in the details what was chosen, measured and guaranteed."""
+"""Sections: the spectrum of a kernel machine's kernel; in the details what was chosen, measured
+and guaranteed.
+"""
 
 from __future__ import annotations
 
@@ -21,11 +23,17 @@ from surelearn.subject.machines import Expansion
 
 _SHOWN = 40  # eigenvalues drawn
 _NAMES = {"gaussian": "Gaussian", "laplace": "Laplace", "matern": "Matérn"}
-_STOPPED = {"passes": "as many as allowed", "time": "as many as the time allowed", "converged": "then it had converged"}
+_STOPPED = {
+    "passes": "as many as allowed",
+    "time": "as many as the time allowed",
+    "converged": "then it had converged",
+}
 
 
 def section(context: Context) -> Section | None:
-    """What a prediction is, and how many directions it was fitted in; nothing for a model that is no EigenPro learner."""
+    """What a prediction is, and how many directions it was fitted in; nothing for a model that
+    is no EigenPro learner.
+    """
     machine = subject_of(context.model).expansion
     if isinstance(machine, Lacking):
         return None
@@ -66,8 +74,14 @@ def _what(machine: Expansion) -> str:
         stopped = _STOPPED.get(facts["stopped"], f"then the {facts['stopped']}")
         how = f"found by EigenPro in {facts['epochs']} passes ({stopped})"
     some = f"{len(machine.centers):,} of " if "centres" in facts else ""
-    rows, tuned = f"{some}{facts['n']:,} fit rows", ", from the median distance of rows" if facts["tuned"] else ""
-    return f"The model is a kernel expansion over {rows} with a {_kernel_words(machine)}{tuned}; {how}."
+    rows, tuned = (
+        f"{some}{facts['n']:,} fit rows",
+        ", from the median distance of rows" if facts["tuned"] else "",
+    )
+    return (
+        f"The model is a kernel expansion over {rows} with a {_kernel_words(machine)}{tuned};"
+        f" {how}."
+    )
 
 
 def _freedom(machine: Expansion, spectrum: Any) -> str:
@@ -75,10 +89,12 @@ def _freedom(machine: Expansion, spectrum: Any) -> str:
     penalty, rows = machine.facts["regularization"], machine.facts["n"]
     if penalty == 0:
         return "There is no penalty: every eigendirection is fitted, noise as well."
-    least = "" if len(spectrum.eigenvalues) == rows else "at least "  # that of a subsample is smaller, in expectation
+    # that of a subsample is smaller, in expectation
+    least = "" if len(spectrum.eigenvalues) == rows else "at least "
     return (
-        "Eigendirections above the penalty are fitted, those far below it are not. The effective dimension is "
-        f"{least}about {_about(spectrum.effective_dimension(penalty))} for {rows:,} rows."
+        "Eigendirections above the penalty are fitted, those far below it are not. The effective"
+        f" dimension is {least}about {_about(spectrum.effective_dimension(penalty))} for {rows:,}"
+        " rows."
     )
 
 
@@ -101,18 +117,29 @@ def _decay(machine: Expansion, eigenvalues: Any) -> Chart:
     if penalty > 0:
         data |= {"level": penalty, "level_label": f"penalty {_about(penalty)}"}
     where = "the fit rows" if len(eigenvalues) == rows else f"{len(eigenvalues):,} of the fit rows"
-    return Chart(kind="curve", title=f"Eigenvalues of the kernel matrix of {where}, divided by their number", data=data)
+    return Chart(
+        kind="curve",
+        title=f"Eigenvalues of the kernel matrix of {where}, divided by their number",
+        data=data,
+    )
 
 
 def _chosen(machine: Expansion) -> Table:
     facts = machine.facts
     by = "from the median distance of rows" if facts["tuned"] else "as stated"
-    rows = [("kernel", f"{_kernel_words(machine)} ({by})"), ("penalty λ", show(facts["regularization"], "number"))]
+    rows = [
+        ("kernel", f"{_kernel_words(machine)} ({by})"),
+        ("penalty λ", show(facts["regularization"], "number")),
+    ]
     if facts["solver"] == "direct":
         rows.append(("solver", "direct: Cholesky"))
     else:
         rows.append(("solver", f"EigenPro, {facts['dtype']}, {facts['epochs']} passes"))
-        sizes = {"subsampled rows s": "subsample", "preconditioned directions q": "directions", "batch size m": "batch_size"}
+        sizes = {
+            "subsampled rows s": "subsample",
+            "preconditioned directions q": "directions",
+            "batch size m": "batch_size",
+        }
         sizes |= {"centers": "centres"}
         rows += [(words, f"{facts[name]:,}") for words, name in sizes.items() if name in facts]
     return Table(header=("chosen", "value"), rows=tuple(rows))
@@ -128,11 +155,21 @@ def _measured(subject: Subject, machine: Expansion, spectrum: Any) -> Table:
     rows.append(("critical batch size of plain SGD", _about(spectrum.critical_batch_size())))
     if facts["solver"] != "direct":
         names = {
-            "critical_batch_size_preconditioned": "critical batch size with q directions preconditioned",
-            "acceleration_predicted": "acceleration by the preconditioner, predicted from the spectrum",
-            "acceleration_measured": "acceleration by the preconditioner, measured on rows outside the sample",
+            "critical_batch_size_preconditioned": (
+                "critical batch size with q directions preconditioned"
+            ),
+            "acceleration_predicted": (
+                "acceleration by the preconditioner, predicted from the spectrum"
+            ),
+            "acceleration_measured": (
+                "acceleration by the preconditioner, measured on rows outside the sample"
+            ),
         }
-        rows += [(words, _about(facts[name])) for name, words in names.items() if facts.get(name) is not None]
+        rows += [
+            (words, _about(facts[name]))
+            for name, words in names.items()
+            if facts.get(name) is not None
+        ]
     return Table(header=("measured", "value"), rows=tuple(rows))
 
 
@@ -140,7 +177,8 @@ def _left_out(subject: Subject, machine: Expansion) -> str:
     """The exact leave-one-out error in the task's own measure, or ""."""
     if isinstance(fits_of := subject.leave_one_out, Lacking):
         return ""
-    fits = fits_of(machine.centers, None, machine.centers[:1], None)  # it holds its rows and targets
+    # it holds its rows and targets
+    fits = fits_of(machine.centers, None, machine.centers[:1], None)
     if subject.learner.classes is not None:
         return show(float((classes_of(fits.own) != classes_of(fits.targets)).mean()), "rate")
     own, targets = (in_units(part, subject.target) for part in (fits.own, fits.targets))
@@ -148,18 +186,31 @@ def _left_out(subject: Subject, machine: Expansion) -> str:
 
 
 def _guaranteed(context: Context, subject: Subject, machine: Expansion) -> tuple[Claim, ...]:
-    """The learner's own claims, as far as they are not void here; how near the minimizer it came holds on any rows."""
+    """The learner's own claims, as far as they are not void here; how near the minimizer it
+    came holds on any rows.
+    """
     certificate = subject.learner.certificate
     claims = [] if isinstance(certificate, Lacking) else list(certificate.claims)
-    if not isinstance(own_certificate(context.model, context.selection, context.suspects), Certificate):
+    if not isinstance(
+        own_certificate(context.model, context.selection, context.suspects), Certificate
+    ):
         claims = [claim for claim in claims if claim.quantity == "distance to the minimizer"]
-    return tuple(replace(claim, sources={}) for claim in claims if not _says_nothing(claim, machine))
+    return tuple(
+        replace(claim, sources={}) for claim in claims if not _says_nothing(claim, machine)
+    )
 
 
 def _says_nothing(claim: Any, machine: Expansion) -> bool:
     """Vacuous, or farther from the minimizer than the fitted function from nothing."""
-    return claim.vacuous or (claim.quantity == "distance to the minimizer" and claim.value >= machine.facts["norm"])
+    return claim.vacuous or (
+        claim.quantity == "distance to the minimizer" and claim.value >= machine.facts["norm"]
+    )
 
 
 ENTRY = Entry(key="kernel", title="Kernel spectrum", write=section)
-NUMBERS = Entry(key="kernel_numbers", title="Kernel machine: settings and measurements", write=numbers, place="details")
+NUMBERS = Entry(
+    key="kernel_numbers",
+    title="Kernel machine: settings and measurements",
+    write=numbers,
+    place="details",
+)

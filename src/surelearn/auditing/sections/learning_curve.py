@@ -21,7 +21,9 @@ TEST_SHARE = 0.2
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """One refit of the curve: its key, the rows fitted on and the rows compared on, among fit and select rows."""
+    """One refit of the curve: its key, the rows fitted on and the rows compared on, among fit
+    and select rows.
+    """
 
     key: str
     rows: Any
@@ -29,11 +31,17 @@ class Step:
 
 
 def tasks(context: Context) -> list[jobs.Task]:
-    """Refits on growing shares of the fit rows, a fifth of them held out in turn; never on certify rows."""
+    """Refits on growing shares of the fit rows, a fifth of them held out in turn; never on
+    certify rows.
+    """
     X, y = context.rows("train")
     shared = {"model": context.unfitted, "X": X, "y": y}
     return [
-        jobs.Task(key=step.key, function=refit, arguments={**shared, "rows": step.rows, "new": take(X, step.test)})
+        jobs.Task(
+            key=step.key,
+            function=refit,
+            arguments={**shared, "rows": step.rows, "new": take(X, step.test)},
+        )
         for step in _steps(context)
     ]
 
@@ -49,7 +57,9 @@ def _steps(context: Context) -> list[Step]:
         test, rest = order[: int(TEST_SHARE * len(y))], order[int(TEST_SHARE * len(y)) :]
         for share in SHARES:
             size = max(least, round(share * rest.size))
-            if size > rest.size or (context.task == "classification" and np.unique(y[rest[:size]]).size < 2):
+            if size > rest.size or (
+                context.task == "classification" and np.unique(y[rest[:size]]).size < 2
+            ):
                 continue
             steps.append(Step(f"curve/{repeat}/{share}", rest[:size], test))
     return steps
@@ -84,10 +94,13 @@ def _advice(x: list[int], mean: list[float], half: list[float]) -> str:
     before = max((i for i in range(len(x)) if x[i] <= x[-1] / 2), default=0)
     drop = mean[before] - mean[-1]
     if drop > max(half[before], half[-1], 0.05 * mean[before]):
-        return f"The error still falls from {x[before]:,} to {x[-1]:,} training rows: more rows would improve the model."
+        return (
+            f"The error still falls from {x[before]:,} to {x[-1]:,} training rows: more rows would"
+            " improve the model."
+        )
     return (
-        f"The curve is flat from {x[before]:,} training rows on: more rows would tighten the guarantee, not improve "
-        "the model."
+        f"The curve is flat from {x[before]:,} training rows on: more rows would tighten the"
+        " guarantee, not improve the model."
     )
 
 

@@ -1,4 +1,6 @@
-"""Section: errors on what the fit rows have nothing like, beside the error on all held-back rows."""
+"""Section: errors on what the fit rows have nothing like, beside the error on all held-back
+rows.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ from surelearn.subject import predict_with
 
 
 def compare_table(table: Read, split: Split, columns: list[str]) -> Compared | None:
-    """Which certify rows are like fit or select rows; None with groups, which are held back as a whole."""
+    """Which certify rows are like fit or select rows; None with groups, which are held back as
+    a whole.
+    """
     if table.groups is not None:
         return None
     X = table.X[columns]
@@ -50,7 +54,9 @@ def section(context: Context) -> Section | None:
     rows.append(line("without copies", ~compared.copies))
     rows.append(line(f"{NOVEL}, each counted once", compared.novel, novel))
     error = "errors" if unit == "rate" else f"mean {context.options.loss} loss"
-    table = Table(header=("held-back rows", "rows", f"{error}, measured", "guaranteed"), rows=tuple(rows))
+    table = Table(
+        header=("held-back rows", "rows", f"{error}, measured", "guaranteed"), rows=tuple(rows)
+    )
     return ENTRY.says(notes=_notes(compared, claimed=novel is not None), tables=(table,))
 
 
@@ -59,22 +65,38 @@ def nothing_near(context: Context) -> tuple[str, ...]:
     compared = context.compared
     if compared is None or compared.near.any():
         return ()
-    return (f"No held-back row has a {'near copy' if compared.looks_near else 'copy'} among the fit rows.",)
+    return (
+        (
+            f"No held-back row has a {'near copy' if compared.looks_near else 'copy'} among the fit"
+            " rows."
+        ),
+    )
 
 
 def sentence(context: Context) -> str:
-    """What the verdict adds where copies are frequent among the fit rows, with a space before it; else nothing."""
+    """What the verdict adds where copies are frequent among the fit rows, with a space before
+    it; else nothing.
+    """
     compared = context.compared
     if compared is None or not compared.frequent:
         return ""
     what = "near copy" if compared.looks_near else "copy"
-    said = f" {show(float(compared.near.mean()), 'rate')} of the held-back rows have a {what} among the fit rows; "
+    said = (
+        f" {show(float(compared.near.mean()), 'rate')} of the held-back rows have a {what} among"
+        " the fit rows; "
+    )
     if not compared.novel.any():
-        return f"{said}nothing can be said about contents without one, because no such row was held back."
+        return (
+            f"{said}nothing can be said about contents without one, because no such row was held"
+            " back."
+        )
     claim = _claim(context)
     if claim is not None:
         what = "errors" if claim.quantity == "novel_risk" else f"mean {context.options.loss} loss"
-        return f"{said}at most **{show(_number(claim), claim.unit, '<=')} {what} on contents without one**."
+        return (
+            f"{said}at most **{show(_number(claim), claim.unit, '<=')} {what} on contents without"
+            " one**."
+        )
     if not compared.planned:
         return f"{said}too few have none to guarantee anything about contents without one."
     measured = float(_losses(context)[compared.novel].mean())
@@ -84,25 +106,35 @@ def sentence(context: Context) -> str:
 
 
 def _notes(compared: Compared, *, claimed: bool) -> list[str]:
-    notes = ["A copy has the features of a fit row: a model that memorizes rows cannot err on it, if labels agree."]
+    notes = [
+        "A copy has the features of a fit row: a model that memorizes rows cannot err on it, if"
+        " labels agree."
+    ]
     if compared.looks_near:
         notes.append(
-            "A near copy agrees in categories and lies closer to a fit row than one independent row in a hundred would, "
-            "seen from the density of the fit rows."
+            "A near copy agrees in categories and lies closer to a fit row than one independent row"
+            " in a hundred would, seen from the density of the fit rows."
         )
     else:
         notes.append(
-            "Near copies were not looked for, because too few columns are continuous or there are too many rows to compare."
+            "Near copies were not looked for, because too few columns are continuous or there are"
+            " too many rows to compare."
         )
     if claimed:
-        notes.append(f"The guarantee in the last row is about {NOVEL}, each counted once, not about new patients.")
-        notes.append("Contents with many copies are rarely held back with all of them: they are assumed to be no harder.")
+        notes.append(
+            f"The guarantee in the last row is about {NOVEL}, each counted once, not about new"
+            " patients."
+        )
+        notes.append(
+            "Contents with many copies are rarely held back with all of them: they are assumed to"
+            " be no harder."
+        )
     elif compared.planned:
         notes.append(f"What was measured on {NOVEL} guarantees nothing here.")
     else:
         notes.append(
-            "Too few fit rows have a near copy, or too few have none, to set a share of δ aside: the last row is "
-            "only measured."
+            "Too few fit rows have a near copy, or too few have none, to set a share of δ aside:"
+            " the last row is only measured."
         )
     return notes
 
@@ -116,11 +148,16 @@ def _losses(context: Context) -> Any:
 
 
 def _claim(context: Context) -> Claim | None:
-    return next((c for c in context.certificate.together if c.quantity in ("novel_risk", "novel_loss")), None)
+    return next(
+        (c for c in context.certificate.together if c.quantity in ("novel_risk", "novel_loss")),
+        None,
+    )
 
 
 def _headline(context: Context) -> Claim | None:
-    return next((c for c in context.certificate.together if c.quantity in ("risk", "mean_loss")), None)
+    return next(
+        (c for c in context.certificate.together if c.quantity in ("risk", "mean_loss")), None
+    )
 
 
 def _number(claim: Claim) -> float:

@@ -1,4 +1,6 @@
-"""What one row does to the model: left out exactly where there is a closed form, else by refits; β where it is certified."""
+"""What one row does to the model: left out exactly where there is a closed form, else by
+refits; β where it is certified.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,8 @@ from surelearn.selection.cross_validation import take
 from surelearn.subject import Closed, subject_of
 from surelearn.subject.forms import LinearForm
 
-_MOST_WORK = 2e9  # multiplications for all fits without one row; beyond, a sample of rows is left out
+# multiplications for all fits without one row; beyond, a sample of rows is left out
+_MOST_WORK = 2e9
 _MOST_POINTS = 2000  # rows at which predictions are compared
 _REPLACEMENTS = 3
 _MANY = 0.05  # a row that changes so many predictions is one too many
@@ -30,7 +33,9 @@ _MANY = 0.05  # a row that changes so many predictions is one too many
 
 @dataclass(frozen=True, eq=False)
 class Changes:
-    """How predictions change without one row: a number by at most ``largest``, ``share`` of the classes; over ``rows``."""
+    """How predictions change without one row: a number by at most ``largest``, ``share`` of the
+    classes; over ``rows``.
+    """
 
     largest: float
     share: float | None
@@ -45,8 +50,14 @@ def tasks(context: Context) -> list[jobs.Task]:
     X, y = context.rows("train")
     shared = {"model": context.unfitted, "X": X, "y": y, "new": _points(context)}
     return [
-        jobs.Task(key=f"one row/{r}", function=refit, arguments={**shared, "rows": np.delete(np.arange(len(y)), r)})
-        for r in np.random.default_rng(context.seed("one row/refits")).permutation(len(y))[: context.options.refits]
+        jobs.Task(
+            key=f"one row/{r}",
+            function=refit,
+            arguments={**shared, "rows": np.delete(np.arange(len(y)), r)},
+        )
+        for r in np.random.default_rng(context.seed("one row/refits")).permutation(len(y))[
+            : context.options.refits
+        ]
     ]
 
 
@@ -58,12 +69,21 @@ def measure(context: Context, refits: Sequence[Any]) -> Changes:
 def _points(context: Context) -> Any:
     """The certify rows at which predictions are compared."""
     new, _ = context.rows("certify")
-    return take(new, np.sort(np.random.default_rng(context.seed("one row/points")).permutation(len(new))[:_MOST_POINTS]))
+    return take(
+        new,
+        np.sort(
+            np.random.default_rng(context.seed("one row/points")).permutation(len(new))[
+                :_MOST_POINTS
+            ]
+        ),
+    )
 
 
 def _has_closed_form(context: Context) -> bool:
     subject = subject_of(context.model)
-    return not isinstance(subject.leave_one_out, Lacking) and not isinstance(subject.objective, Lacking)
+    return not isinstance(subject.leave_one_out, Lacking) and not isinstance(
+        subject.objective, Lacking
+    )
 
 
 def _in_closed_form(context: Context) -> Changes:
@@ -76,23 +96,33 @@ def _in_closed_form(context: Context) -> Changes:
     if objective.kernel == "linear":
         size = max(np.size(subject.prepared(part)) for part in (X, new))
         rows = min(len(y), int(_MOST_WORK / size))
-        which = np.sort(np.random.default_rng(context.seed("one row/rows")).permutation(len(y))[:rows])
+        which = np.sort(
+            np.random.default_rng(context.seed("one row/rows")).permutation(len(y))[:rows]
+        )
     fits = leave_one_out(subject, X, y, new, rows=which)
     if isinstance(fits, Lacking):
         raise Unusable(fits.reason)
     if context.task == "regression":
         before = in_units(fits.full, subject.target)
-        largest = max(float(np.abs(in_units(values, subject.target) - before).max()) for values in fits.each())
+        largest = max(
+            float(np.abs(in_units(values, subject.target) - before).max()) for values in fits.each()
+        )
         return Changes(largest=largest, share=None, rows=len(which), exact=True)
     if objective.loss != "logistic":
         before = classes_of(fits.full)
         share = max(float((classes_of(values) != before).mean()) for values in fits.each())
         return Changes(largest=float("nan"), share=share, rows=len(which), exact=True)
-    cut = 0.0 if context.threshold is None else float(np.log(context.threshold / (1 - context.threshold)))
+    cut = (
+        0.0
+        if context.threshold is None
+        else float(np.log(context.threshold / (1 - context.threshold)))
+    )
     classes = subject.learner.classes or ()
     cut *= 1.0 if context.options.positive in (None, *classes[1:]) else -1.0
     return Changes(
-        largest=max(float(np.abs(expit(values) - expit(fits.full)).max()) for values in fits.each()),
+        largest=max(
+            float(np.abs(expit(values) - expit(fits.full)).max()) for values in fits.each()
+        ),
         share=max(float(((values > cut) != (fits.full > cut)).mean()) for values in fits.each()),
         rows=len(which),
         exact=True,
@@ -118,9 +148,15 @@ def _by_refits(context: Context, results: Sequence[Any]) -> Changes:
     moved: list[float] = []
     if subject_of(context.model).gives_probabilities:
         scores = np.asarray(context.model.predict_proba(new))
-        moved = [float(np.abs(r["scores"] - scores).max()) for r in results if r["scores"].shape == scores.shape]
+        moved = [
+            float(np.abs(r["scores"] - scores).max())
+            for r in results
+            if r["scores"].shape == scores.shape
+        ]
     share = max(float(np.mean(r["predictions"] != predicted)) for r in results)
-    return Changes(largest=max(moved, default=float("nan")), share=share, rows=len(results), exact=False)
+    return Changes(
+        largest=max(moved, default=float("nan")), share=share, rows=len(results), exact=False
+    )
 
 
 def finding(context: Context, changes: Changes) -> Finding:
@@ -131,42 +167,78 @@ def finding(context: Context, changes: Changes) -> Finding:
         if changes.rows == fitted
         else f"one of {changes.rows:,} sampled training rows"
     )
-    how = "in closed form, preprocessing unchanged" if changes.exact else f"by {changes.rows} refits"
+    how = (
+        "in closed form, preprocessing unchanged" if changes.exact else f"by {changes.rows} refits"
+    )
     if changes.share is None:
-        text = f"Leave-one-out: removing {which} ({how}) moves a prediction by at most {show(changes.largest, 'number')}."
+        text = (
+            f"Leave-one-out: removing {which} ({how}) moves a prediction by at most"
+            f" {show(changes.largest, 'number')}."
+        )
     else:
-        text = f"Leave-one-out: removing {which} ({how}) changes at most {show(changes.share, 'rate')} of predictions"
-        text += f" and a probability by at most {changes.largest:.2g}." if np.isfinite(changes.largest) else "."
-    numbers = {"largest change": changes.largest, "share": changes.share, "rows left out": changes.rows}
-    numbers = {name: value for name, value in numbers.items() if value is not None and np.isfinite(value)}
+        text = (
+            f"Leave-one-out: removing {which} ({how}) changes at most {show(changes.share, 'rate')}"
+            " of predictions"
+        )
+        text += (
+            f" and a probability by at most {changes.largest:.2g}."
+            if np.isfinite(changes.largest)
+            else "."
+        )
+    numbers = {
+        "largest change": changes.largest,
+        "share": changes.share,
+        "rows left out": changes.rows,
+    }
+    numbers = {
+        name: value for name, value in numbers.items() if value is not None and np.isfinite(value)
+    }
     severity = "warning" if (changes.share or 0.0) > _MANY else "info"
     return Finding(code="SL402", text=text, severity=severity, numbers=numbers)
 
 
 def beside_certified(context: Context) -> tuple[Table | None, str]:
-    """The certified β beside the largest change of the loss that was found, or a sentence that says why there is none."""
+    """The certified β beside the largest change of the loss that was found, or a sentence that
+    says why there is none.
+    """
     own = own_certificate(context.model, context.selection, context.suspects)
     if isinstance(own, Lacking):
         return None, f"No uniform stability constant β is certified: {own.reason}."
     beta = next((claim for claim in own.claims if claim.quantity == "uniform stability"), None)
     if beta is None:
         reasons = [absent.reason for absent in own.lacking if absent.what == "uniform stability"]
-        return None, f"No uniform stability constant β is certified: {reasons[0]}." if reasons else ""
+        return (
+            None,
+            f"No uniform stability constant β is certified: {reasons[0]}." if reasons else "",
+        )
     rows = [(f"certified uniform stability β of the {beta.covers.loss} loss", f"{beta.value:.3g}")]
     found = _largest_loss_change(context, beta)
     if found is not None:
         rows.append((f"largest change measured, {found[1]:,} replacements", f"{found[0]:.3g}"))
-    return Table(header=("one training row replaced by another", "change of the loss"), rows=tuple(rows)), ""
+    return (
+        Table(
+            header=("one training row replaced by another", "change of the loss"), rows=tuple(rows)
+        ),
+        "",
+    )
 
 
 def _largest_loss_change(context: Context, beta: Claim) -> tuple[float, int] | None:
-    """Every fit row replaced by a few certify rows, the loss compared at certify rows; and how many replacements."""
+    """Every fit row replaced by a few certify rows, the loss compared at certify rows; and how
+    many replacements.
+    """
     from surelearn.linear.leave_one_out import largest_change
 
     subject = subject_of(context.model)
     objective, classes = subject.objective, subject.learner.classes
-    linear = isinstance(subject.learner.form, Closed) and isinstance(subject.learner.form.form, LinearForm)
-    if isinstance(objective, Lacking) or not linear or objective.loss not in ("squared", "logistic"):
+    linear = isinstance(subject.learner.form, Closed) and isinstance(
+        subject.learner.form.form, LinearForm
+    )
+    if (
+        isinstance(objective, Lacking)
+        or not linear
+        or objective.loss not in ("squared", "logistic")
+    ):
         return None
     (X, y), (new, truth) = context.rows("train"), context.rows("certify")
     Z, points = (np.asarray(subject.prepared(part), dtype=float) for part in (X, new))
@@ -174,7 +246,9 @@ def _largest_loss_change(context: Context, beta: Claim) -> tuple[float, int] | N
         Z, points = (np.column_stack([part, np.ones(len(part))]) for part in (Z, points))
     if classes is not None:
         y, truth = (np.where(labels == classes[1], 1.0, -1.0) for labels in (y, truth))
-    picked = np.random.default_rng(context.seed("one row/replacements")).permutation(len(points))[:_MOST_POINTS]
+    picked = np.random.default_rng(context.seed("one row/replacements")).permutation(len(points))[
+        :_MOST_POINTS
+    ]
     rows = np.arange(min(len(Z), int(_MOST_WORK / max(Z.size, points.size))))
     others = picked[:_REPLACEMENTS]
     change = largest_change(

@@ -1,4 +1,6 @@
-"""Rows in the order of time: the error on the last ones beside a constant answer's, measured, with no guarantee."""
+"""Rows in the order of time: the error on the last ones beside a constant answer's, measured,
+with no guarantee.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ from surelearn.selection.costs import best_constant
 
 @dataclass(frozen=True)
 class _Measured:
-    """What is compared over time: errors, mean cost or mean loss of the model and of the best constant of the fit rows."""
+    """What is compared over time: errors, mean cost or mean loss of the model and of the best
+    constant of the fit rows.
+    """
 
     what: str
     unit: str
@@ -29,26 +33,37 @@ class _Measured:
 
 
 def verdict(context: Context) -> Verdict:
-    """What was measured on the last rows, or on the last groups to begin, and that it bounds nothing."""
+    """What was measured on the last rows, or on the last groups to begin, and that it bounds
+    nothing.
+    """
     facts = context.certificate.facts
     rows = f"{facts['rows']:,} rows"
     if context.groups is None:
         where = f"the last {rows} by {context.time_name}"
     else:
-        where = f"the last {facts['groups']:,} {plural(context.group_name)} to begin by {context.time_name} ({rows})"
+        where = (
+            f"the last {facts['groups']:,} {plural(context.group_name)} to begin by"
+            f" {context.time_name} ({rows})"
+        )
     said = []
     for each in _measured(context):
         model, constant = (show(value, each.unit) for value in (each.model, each.constant))
         if each.what == "errors":
-            said.append(f"the error rate was {model} (measured), against {constant} for {each.answer}")
+            said.append(
+                f"the error rate was {model} (measured), against {constant} for {each.answer}"
+            )
         elif each.what == "mean cost":
-            said.append(f"the mean cost was {model} (measured), against {constant} for {each.answer}")
+            said.append(
+                f"the mean cost was {model} (measured), against {constant} for {each.answer}"
+            )
         else:
-            said.append(f"the {each.what} was {model} (measured), against {constant} for {each.answer}")
+            said.append(
+                f"the {each.what} was {model} (measured), against {constant} for {each.answer}"
+            )
     future = "rows" if context.groups is None else plural(context.group_name)
     sentence = (
-        f"On {where}, {' and '.join(said)}; nothing is guaranteed for the {future} to come, because the data change "
-        "over time."
+        f"On {where}, {' and '.join(said)}; nothing is guaranteed for the {future} to come, because"
+        " the data change over time."
     )
     return Verdict(kind="measured only", sentence=sentence)
 
@@ -61,11 +76,16 @@ def section(context: Context) -> Section | None:
     for each in _measured(context):
         rows.append((each.what, "the model", show(each.model, each.unit)))
         rows.append((each.what, each.answer, show(each.constant, each.unit)))
-    how = "groups that began after every training row" if context.groups is not None else "the last rows"
+    how = (
+        "groups that began after every training row"
+        if context.groups is not None
+        else "the last rows"
+    )
     notes = (
-        f"Both were measured on {how}, in the order of {context.time_name}. The baseline is the best constant "
-        "answer for the "
-        "training rows.",
+        (
+            f"Both were measured on {how}, in the order of {context.time_name}. The baseline is the"
+            " best constant answer for the training rows."
+        ),
     )
     table = Table(header=("metric", "model or baseline", "measured"), rows=tuple(rows))
     return ENTRY.says(notes=notes, tables=(table,))
@@ -74,7 +94,11 @@ def section(context: Context) -> Section | None:
 def _measured(context: Context) -> list[_Measured]:
     (_, fitted), (X, y) = context.rows("train"), context.rows("certify")
     facts, options = context.certificate.facts, context.options
-    groups = None if context.groups is None or context.split is None else np.asarray(context.groups)[context.split.certify]
+    groups = (
+        None
+        if context.groups is None or context.split is None
+        else np.asarray(context.groups)[context.split.certify]
+    )
     if context.task == "classification":
         answer: Any = best_constant(fitted, options.positive, options.miss)
         name = f"always answering {quoted(answer)}"
@@ -92,8 +116,14 @@ def _measured(context: Context) -> list[_Measured]:
         return [_Measured(kind, "number", facts["mean loss"], constant["mean loss"], name)]
     found = [_Measured("errors", "rate", facts["risk.rate"], constant["risk.rate"], name)]
     if options.miss is not None:
-        found.append(_Measured("mean cost", "number", mean_cost(facts.values), mean_cost(constant), name))
+        found.append(
+            _Measured("mean cost", "number", mean_cost(facts.values), mean_cost(constant), name)
+        )
     return found
 
 
-ENTRY = Entry(key="over_time", title="Out-of-time test: the last rows, against a constant baseline", write=section)
+ENTRY = Entry(
+    key="over_time",
+    title="Out-of-time test: the last rows, against a constant baseline",
+    write=section,
+)

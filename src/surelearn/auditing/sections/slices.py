@@ -26,8 +26,8 @@ def section(context: Context) -> Section | None:
         },
     )
     note = (
-        "Dots are measured; bars end at the guaranteed bound, which holds for all slices together. Cut points were "
-        "fixed on fit rows."
+        "Dots are measured; bars end at the guaranteed bound, which holds for all slices together."
+        " Cut points were fixed on fit rows."
     )
     return ENTRY.says(notes=(note, *rare), charts=(chart,))
 
@@ -39,7 +39,12 @@ def _rare(context: Context, column: str) -> str:
         return ""
     few = int((values.value_counts() < FEWEST).sum())
     which = f"{few:,} values of {column} occur" if few > 1 else f"One value of {column} occurs"
-    return f"{which} in fewer than {FEWEST} fit rows: no slice is named after {'them' if few > 1 else 'it'}." if few else ""
+    return (
+        f"{which} in fewer than {FEWEST} fit rows: no slice is named after"
+        f" {'them' if few > 1 else 'it'}."
+        if few
+        else ""
+    )
 
 
 ENTRY = Entry(key="slices", title="Error slices", write=section)

@@ -22,7 +22,9 @@ SHARE = 0.9
 
 
 def tasks(context: Context) -> list[jobs.Task]:
-    """Refits on nine tenths of the fit rows, and on all but one; none for a model fitted elsewhere."""
+    """Refits on nine tenths of the fit rows, and on all but one; none for a model fitted
+    elsewhere.
+    """
     if context.selection is None or context.options.refits == 0:
         return []
     X, y = context.rows("train")
@@ -30,7 +32,9 @@ def tasks(context: Context) -> list[jobs.Task]:
     made = []
     for i in range(context.options.refits):
         key = f"stability/{i}"
-        rows = np.sort(np.random.default_rng(context.seed(key)).permutation(len(y))[: int(SHARE * len(y))])
+        rows = np.sort(
+            np.random.default_rng(context.seed(key)).permutation(len(y))[: int(SHARE * len(y))]
+        )
         made.append(jobs.Task(key=key, function=refit, arguments={**shared, "rows": rows}))
     return [*made, *one_row.tasks(context)]
 
@@ -43,7 +47,9 @@ def section(context: Context, results: Sequence[Any]) -> Section | None:
     new, truth = context.rows("certify")
     predicted = np.asarray(context.model.predict(new))
     risks = [float(losses_of(r["predictions"], truth, context.task).mean()) for r in results]
-    finding = (_classes if context.task == "classification" else _numbers)(context, predicted, results, new, risks)
+    finding = (_classes if context.task == "classification" else _numbers)(
+        context, predicted, results, new, risks
+    )
     table, note = one_row.beside_certified(context)
     return ENTRY.says(
         notes=(note,) if note else (),
@@ -52,28 +58,56 @@ def section(context: Context, results: Sequence[Any]) -> Section | None:
     )
 
 
-def _classes(context: Context, predicted: Any, results: Sequence[Any], new: Any, risks: list[float]) -> Finding:
+def _classes(
+    context: Context, predicted: Any, results: Sequence[Any], new: Any, risks: list[float]
+) -> Finding:
     changed = float(np.mean([np.mean(r["predictions"] != predicted) for r in results]))
     text = f"Refits on 90% of the training rows change {show(changed, 'rate')} of predictions"
-    numbers = {"changed": changed, "lowest error": min(risks), "highest error": max(risks), "refits": len(results)}
+    numbers = {
+        "changed": changed,
+        "lowest error": min(risks),
+        "highest error": max(risks),
+        "refits": len(results),
+    }
     if all("scores" in r for r in results) and subject_of(context.model).gives_probabilities:
         scores = np.asarray(context.model.predict_proba(new))
         same = [r["scores"] for r in results if r["scores"].shape == scores.shape]
-        numbers["largest change"] = max((float(np.abs(other - scores).max()) for other in same), default=0.0)
+        numbers["largest change"] = max(
+            (float(np.abs(other - scores).max()) for other in same), default=0.0
+        )
         text += f"; the largest change of a probability is {numbers['largest change']:.2f}"
-    text += f". Their held-out error is between {show(min(risks), 'rate')} and {show(max(risks), 'rate')}."
-    return Finding(code="SL401", text=text, severity="warning" if changed > 0.1 else "info", numbers=numbers)
+    text += (
+        f". Their held-out error is between {show(min(risks), 'rate')} and"
+        f" {show(max(risks), 'rate')}."
+    )
+    return Finding(
+        code="SL401", text=text, severity="warning" if changed > 0.1 else "info", numbers=numbers
+    )
 
 
-def _numbers(context: Context, predicted: Any, results: Sequence[Any], new: Any, risks: list[float]) -> Finding:  # noqa: ARG001
+def _numbers(
+    context: Context,  # noqa: ARG001
+    predicted: Any,
+    results: Sequence[Any],
+    new: Any,  # noqa: ARG001
+    risks: list[float],
+) -> Finding:
     spread = float(np.mean([np.mean(np.abs(r["predictions"] - predicted)) for r in results]))
     text = (
-        f"Refits on 90% of the training rows move a prediction by {show(spread, 'number')} on average. Their held-out mean "
-        f"absolute error is between {show(min(risks), 'number')} and {show(max(risks), 'number')}."
+        f"Refits on 90% of the training rows move a prediction by {show(spread, 'number')} on"
+        f" average. Their held-out mean absolute error is between {show(min(risks), 'number')} and"
+        f" {show(max(risks), 'number')}."
     )
     unstable = spread > 0.5 * float(np.mean(risks))
-    numbers = {"mean change": spread, "lowest error": min(risks), "highest error": max(risks), "refits": len(results)}
-    return Finding(code="SL401", text=text, severity="warning" if unstable else "info", numbers=numbers)
+    numbers = {
+        "mean change": spread,
+        "lowest error": min(risks),
+        "highest error": max(risks),
+        "refits": len(results),
+    }
+    return Finding(
+        code="SL401", text=text, severity="warning" if unstable else "info", numbers=numbers
+    )
 
 
 ENTRY = Entry(key="stability", title="Stability", write=section, tasks=tasks)

@@ -1,8 +1,9 @@
 """All fits without one row, or with one row replaced, at about the price of one fit.
 
-Leaving row i out drops its loss from the sum and keeps the rest: the total penalty nλ stays. Replacing row i by another is
-leaving it out of the rows with the other added, so one more fit gives all n replacements. `largest_change` measures what a
-replacement does to the loss, to stand beside the certified β of `surelearn.bounds.stability`.
+Leaving row i out drops its loss from the sum and keeps the rest: the total penalty nλ stays.
+Replacing row i by another is leaving it out of the rows with the other added, so one more fit gives
+all n replacements. `largest_change` measures what a replacement does to the loss, to stand beside
+the certified β of `surelearn.bounds.stability`.
 """
 
 from __future__ import annotations
@@ -28,10 +29,12 @@ class LeaveOneOut:
 
     Attributes
     ----------
-    weights : (k, d), or (k, d, t) for several outputs; row by row the fit without that row, None if not asked for
+    weights : (k, d), or (k, d, t) for several outputs; row by row the fit without that row, None if
+        not asked for
     intercepts : (k,) or (k, t); 0 without one
     scores : (k,) or (k, t), each row's score by the fit without it
-    errors : (k,), bounds on the distance of the weights from the exact minimizer; 0 for ridge, which is exact to rounding
+    errors : (k,), bounds on the distance of the weights from the exact minimizer; 0 for ridge,
+        which is exact to rounding
     full_weights, full_intercept : the fit to all rows
     """
 
@@ -43,7 +46,9 @@ class LeaveOneOut:
     full_intercept: Array
 
     def at(self, points: Array, rows: npt.NDArray[np.intp], targets: Array) -> Without:
-        """Scores of these fits at points (m, d); ``targets`` are those of the rows left out, as the fit codes them."""
+        """Scores of these fits at points (m, d); ``targets`` are those of the rows left out, as
+        the fit codes them.
+        """
         if self.weights is None:
             raise ValueError("the weights of the fits were not asked for: pass weights=True")
         fits = list(zip(self.weights, self.intercepts, strict=True))
@@ -58,7 +63,8 @@ class LeaveOneOut:
 
 @dataclass(frozen=True)
 class Change:
-    """The largest change of the loss found, and where: which row, by which replacement, at which point.
+    """The largest change of the loss found, and where: which row, by which replacement, at which
+    point.
 
     ``point`` is −1 where the point was searched for inside ``x_bound``.
     """
@@ -80,8 +86,9 @@ def ridge_leave_one_out(
 ) -> LeaveOneOut:
     """Ridge regression without each row in turn, by Sherman–Morrison: ŷ_i = y_i − e_i/(1 − h_i).
 
-    The objective without row i is (1/n)·Σ_{j≠i}(⟨w, x_j⟩ − y_j)² + λ‖w‖². h_i = x_iᵀ(XᵀX + nλI)⁻¹x_i comes from a
-    Cholesky factor where that loses few digits, else from the singular value decomposition.
+    The objective without row i is (1/n)·Σ_{j≠i}(⟨w, x_j⟩ − y_j)² + λ‖w‖². h_i = x_iᵀ(XᵀX +
+    nλI)⁻¹x_i comes from a Cholesky factor where that loses few digits, else from the singular value
+    decomposition.
 
     Parameters
     ----------
@@ -112,7 +119,13 @@ def ridge_leave_one_out(
 
 
 def ridge_replace_one(
-    X: Any, y: npt.ArrayLike, regularization: float, row: npt.ArrayLike, target: Any, *, intercept: Intercept = "none"
+    X: Any,
+    y: npt.ArrayLike,
+    regularization: float,
+    row: npt.ArrayLike,
+    target: Any,
+    *,
+    intercept: Intercept = "none",
 ) -> LeaveOneOut:
     """Ridge regression with each row in turn replaced by ``(row, target)``, in closed form.
 
@@ -146,12 +159,14 @@ def logistic_leave_one_out(
     intercept: Literal["none", "regularized"] = "none",
     rows: npt.ArrayLike | None = None,
 ) -> LeaveOneOut:
-    """Logistic regression without each row in turn, each within ``tol`` of its exact minimizer, without n separate fits.
+    """Logistic regression without each row in turn, each within ``tol`` of its exact minimizer,
+    without n separate fits.
 
-    The objective without row i is (1/n)·Σ_{j≠i} ln(1 + e^{−y_j⟨w, x_j⟩}) + λ‖w‖². All rows start with the Newton step from
-    the full fit, its Hessian downdated by rank one, and share that Hessian's factor in the corrections; ``errors`` holds
-    proven bounds on the distances that remain. Rows whose removal moves the scores far get Newton's method of their own,
-    still in batches.
+    The objective without row i is (1/n)·Σ_{j≠i} ln(1 + e^{−y_j⟨w, x_j⟩}) + λ‖w‖². All rows start
+    with the Newton step from the full fit, its Hessian downdated by rank one, and share that
+    Hessian's factor in the corrections; ``errors`` holds proven bounds on the distances that
+    remain. Rows whose removal moves the scores far get Newton's method of their own, still in
+    batches.
 
     Parameters
     ----------
@@ -183,7 +198,8 @@ def logistic_replace_one(
     intercept: Literal["none", "regularized"] = "none",
     rows: npt.ArrayLike | None = None,
 ) -> LeaveOneOut:
-    """Logistic regression with each row in turn replaced by ``(row, label)``; parameters as `logistic_leave_one_out`.
+    """Logistic regression with each row in turn replaced by ``(row, label)``; parameters as
+    `logistic_leave_one_out`.
 
     Examples
     --------
@@ -210,7 +226,8 @@ def largest_change(
     y_bound: float | None = None,
     rows: npt.ArrayLike | None = None,
 ) -> Change:
-    """The largest change of the loss at any point, over every row replaced by every replacement: a measurement of β.
+    """The largest change of the loss at any point, over every row replaced by every replacement: a
+    measurement of β.
 
     No certified β may be below it. Without an intercept; pad the rows for a penalized one.
 
@@ -220,8 +237,10 @@ def largest_change(
     regularization : λ > 0
     replacements : rows (m, d) and targets (m,), each to take the place of each row
     loss : "squared" (ridge) or "logistic"
-    points : rows and targets at which the loss is compared; the rows and the replacements unless told
-    x_bound, y_bound : if given, also search the worst point, ‖x‖ = x_bound and ``|y|`` ≤ y_bound (or ±1)
+    points : rows and targets at which the loss is compared; the rows and the replacements unless
+        told
+    x_bound, y_bound : if given, also search the worst point, ‖x‖ = x_bound and ``|y|`` ≤ y_bound
+        (or ±1)
     rows : which rows to replace; all unless told
 
     Examples
@@ -245,9 +264,16 @@ def largest_change(
     best = Change(value=0.0, row=-1, replacement=-1, point=-1)
     for k, (row, target) in enumerate(zip(others, targets, strict=True)):
         fitted = _replaced(rows_, Y, regularization, loss, row, target, which)
-        changes = np.abs(loss_of(at @ fitted.T, labels[:, None]) - loss_of(at @ full, labels)[:, None])  # (m, k)
+        # (m, k)
+        changes = np.abs(
+            loss_of(at @ fitted.T, labels[:, None]) - loss_of(at @ full, labels)[:, None]
+        )
         point, i = np.unravel_index(int(np.argmax(changes)), changes.shape)
-        best = max(best, Change(float(changes[point, i]), int(which[i]), k, int(point)), key=lambda c: c.value)
+        best = max(
+            best,
+            Change(float(changes[point, i]), int(which[i]), k, int(point)),
+            key=lambda c: c.value,
+        )
         if x_bound is not None:
             worst = _worst_inside(full, fitted, loss, x_bound, y_bound)
             i = int(np.argmax(worst))
@@ -266,17 +292,25 @@ def _replaced(
 ) -> npt.NDArray[Any]:
     if loss == "squared":
         return np.asarray(ridge_replace_one(X, y, regularization, row, target).weights)[which]
-    return np.asarray(logistic_replace_one(X, y, regularization, row, target, tol=1e-9, rows=which).weights)
+    return np.asarray(
+        logistic_replace_one(X, y, regularization, row, target, tol=1e-9, rows=which).weights
+    )
 
 
-def _worst_inside(full: Array, fitted: Array, loss: Loss, x_bound: float, y_bound: float | None) -> Array:
-    """For each fit the largest change at 256 points with ‖x‖ = x_bound in the plane of it and the full fit, (k,)."""
+def _worst_inside(
+    full: Array, fitted: Array, loss: Loss, x_bound: float, y_bound: float | None
+) -> Array:
+    """For each fit the largest change at 256 points with ‖x‖ = x_bound in the plane of it and
+    the full fit, (k,).
+    """
     angles = np.linspace(0, np.pi, 256, endpoint=False)  # −x with −y is as bad as x with y
     apart = full - fitted
-    first = apart / np.maximum(np.linalg.norm(apart, axis=1, keepdims=True), 1e-300)  # best when w + w' is small
+    # best when w + w' is small
+    first = apart / np.maximum(np.linalg.norm(apart, axis=1, keepdims=True), 1e-300)
     second = full - (first @ full)[:, None] * first
     size = np.linalg.norm(second, axis=1, keepdims=True)
-    second = np.where(size > 1e-6 * np.linalg.norm(full), second / np.maximum(size, 1e-300), 0.0)  # else rounding only
+    # else rounding only
+    second = np.where(size > 1e-6 * np.linalg.norm(full), second / np.maximum(size, 1e-300), 0.0)
     cos, sin = x_bound * np.cos(angles), x_bound * np.sin(angles)
 
     def scores(w: Array) -> Array:
@@ -288,11 +322,15 @@ def _worst_inside(full: Array, fitted: Array, loss: Loss, x_bound: float, y_boun
             raise ValueError("y_bound must be given with x_bound for the squared loss")
         worst = np.abs(before - after) * (np.abs(before + after) + 2 * y_bound)
     else:
-        worst = np.maximum(*(np.abs(_logistic(before, sign) - _logistic(after, sign)) for sign in (1.0, -1.0)))
+        worst = np.maximum(
+            *(np.abs(_logistic(before, sign) - _logistic(after, sign)) for sign in (1.0, -1.0))
+        )
     return worst.max(1)
 
 
-def _logistic_without(X: Array, signs: Array, total: float, tol: float, intercept: str, rows: Indices) -> LeaveOneOut:
+def _logistic_without(
+    X: Array, signs: Array, total: float, tol: float, intercept: str, rows: Indices
+) -> LeaveOneOut:
     if not tol > 0:
         raise ValueError(f"tol must be above 0, not {tol!r}")
     if len(signs) != len(X):
@@ -302,7 +340,12 @@ def _logistic_without(X: Array, signs: Array, total: float, tol: float, intercep
     scores = np.einsum("ij,ij->i", weights, X[rows])
     intercepts, full_intercept = np.zeros(len(rows)), np.float64(0)
     if intercept == "regularized":
-        weights, intercepts, full, full_intercept = weights[:, :-1], weights[:, -1], full[:-1], full[-1]
+        weights, intercepts, full, full_intercept = (
+            weights[:, :-1],
+            weights[:, -1],
+            full[:-1],
+            full[-1],
+        )
     return LeaveOneOut(
         weights=weights,
         intercepts=intercepts,

@@ -1,15 +1,18 @@
 """Logistic regression without each row in turn: Newton's method for all rows at once.
 
-Write H for the full fit's Hessian, z = H^{−1/2}x and u for the step in those coordinates. Without row i the step solves
+Write H for the full fit's Hessian, z = H^{−1/2}x and u for the step in those coordinates. Without
+row i the step solves
 
     (I − v_i z_i z_iᵀ)u = g_i z_i − Σ_{j≠i} z_j ρ_j(⟨z_j, u⟩),    ρ_j(δ) = σ(m_j + δ) − σ(m_j) − v_j δ,
 
-where m are the full fit's scores, v = σ'(m), and g_i the slope of the row's loss. Solving for u with the last u on the right
-is Newton's method with the Hessian of the start, and costs two matrix products for all rows. ρ is of second order, so
-single precision loses nothing that matters at the usual tolerance.
+where m are the full fit's scores, v = σ'(m), and g_i the slope of the row's loss. Solving for u
+with the last u on the right is Newton's method with the Hessian of the start, and costs two matrix
+products for all rows. ρ is of second order, so single precision loses nothing that matters at the
+usual tolerance.
 
-Since |σ'(m + δ)/σ'(m) − 1| ≤ e^{|δ|} − 1, this is a contraction by q = e^R − 1 in the norm of the downdated Hessian as long
-as |δ| ≤ R, and after a step s the solution is within q/(1 − q)·‖s‖ (Banach): a proven bound, up to rounding.
+Since |σ'(m + δ)/σ'(m) − 1| ≤ e^{|δ|} − 1, this is a contraction by q = e^R − 1 in the norm of the
+downdated Hessian as long as |δ| ≤ R, and after a step s the solution is within q/(1 − q)·‖s‖
+(Banach): a proven bound, up to rounding.
 """
 
 from __future__ import annotations
@@ -27,12 +30,15 @@ from surelearn.linear.ridge.spectrum import Array
 Indices = npt.NDArray[np.intp]
 _ITERATIONS = 12  # with the shared Hessian, before rows get their own
 _ENTRIES = 1 << 18  # scores held at once: small enough for the cache
-_SURE_STEP = 0.1  # of scores, below which a Newton step needs no check: the next is at most e^0.1 − 1 times as long
+# of scores, below which a Newton step needs no check: the next is at most e^0.1 − 1 times as long
+_SURE_STEP = 0.1
 _LARGEST_STEP = 0.4  # of scores, up to which the shared Hessian is used: q < 1/2
 
 
 def newton(X: Array, signs: Array, total: float, iterations: int = 100) -> Array:
-    """The minimizer of Σ ln(1 + e^{−s_j⟨w, x_j⟩}) + total·‖w‖², to rounding, by Newton's method with halved steps."""
+    """The minimizer of Σ ln(1 + e^{−s_j⟨w, x_j⟩}) + total·‖w‖², to rounding, by Newton's method
+    with halved steps.
+    """
     w = np.zeros(X.shape[1])
     scores = X @ w
     for _ in range(iterations):
@@ -43,7 +49,10 @@ def newton(X: Array, signs: Array, total: float, iterations: int = 100) -> Array
         largest = float(np.abs(moved).max())
         if largest > _SURE_STEP:
             value = _value(signs * scores, w, total)
-            while length > 1e-9 and _value(signs * (scores - length * moved), w - length * step, total) > value:
+            while (
+                length > 1e-9
+                and _value(signs * (scores - length * moved), w - length * step, total) > value
+            ):
                 length /= 2
         w = w - length * step
         scores = X @ w
@@ -52,8 +61,12 @@ def newton(X: Array, signs: Array, total: float, iterations: int = 100) -> Array
     return w
 
 
-def leave_out(X: Array, signs: Array, total: float, full: Array, rows: Indices, tol: float) -> tuple[Array, Array]:
-    """Minimizers without each of ``rows``, (k, d), and bounds on their distances from the exact ones, (k,)."""
+def leave_out(
+    X: Array, signs: Array, total: float, full: Array, rows: Indices, tol: float
+) -> tuple[Array, Array]:
+    """Minimizers without each of ``rows``, (k, d), and bounds on their distances from the exact
+    ones, (k,).
+    """
     p = expit(-signs * (X @ full))
     H = _hessian(X, p * (1 - p), total)
     L = cholesky(H, lower=True)
@@ -61,7 +74,8 @@ def leave_out(X: Array, signs: Array, total: float, full: Array, rows: Indices, 
         Z=solve_triangular(L, X.T, lower=True).T,
         p=expit(X @ full),
         slopes=-signs * p,
-        pull=solve_triangular(L, X.T @ (signs * p) - 2 * total * full, lower=True),  # 0 but for rounding
+        # 0 but for rounding
+        pull=solve_triangular(L, X.T @ (signs * p) - 2 * total * full, lower=True),
         smallest=float(eigvalsh(H, subset_by_index=(0, 0))[0]),
     )
     u, errors = problem.first_steps(rows), np.full(len(rows), np.inf)
@@ -71,7 +85,9 @@ def leave_out(X: Array, signs: Array, total: float, full: Array, rows: Indices, 
     weights = full + solve_triangular(L, u.T, lower=True, trans=1).T
     if len(left := np.flatnonzero(errors > tol)):
         weights[left], errors[left] = _own_newton(X, signs, total, full, rows[left], tol)
-    return weights, errors + _rounding(X, total, weights, problem.smallest * problem.downdated(u, rows)[1])
+    return weights, errors + _rounding(
+        X, total, weights, problem.smallest * problem.downdated(u, rows)[1]
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +105,9 @@ class _Problem:
         return self.p * (1 - self.p)
 
     def downdated(self, b: Array, rows: Indices) -> tuple[Array, Array]:
-        """(I − v z zᵀ)⁻¹b for each row, by Sherman–Morrison, and 1 − v‖z‖², the smallest eigenvalue of what is inverted."""
+        """(I − v z zᵀ)⁻¹b for each row, by Sherman–Morrison, and 1 − v‖z‖², the smallest
+        eigenvalue of what is inverted.
+        """
         z, v = self.Z[rows], self.v[rows]
         keep = 1 - v * np.einsum("ij,ij->i", z, z)
         return b + (v * np.einsum("ij,ij->i", z, b) / keep)[:, None] * z, keep
@@ -102,15 +120,19 @@ class _Problem:
         return self.downdated(self.pulls(rows), rows)[0]
 
     def iterate(self, u: Array, rows: Indices, tol: float, dtype: Any) -> tuple[Array, Array]:
-        """Correct the steps ``u`` until each is within ``tol``; rows that move too far, or not surely enough, are not."""
+        """Correct the steps ``u`` until each is within ``tol``; rows that move too far, or not
+        surely enough, are not.
+        """
         sums = _Sums(self.Z, self.p, self.v, dtype)
         u, errors, active = u.copy(), np.full(len(u), np.inf), np.arange(len(u))
         reach = np.sqrt(float(np.einsum("ij,ij->i", self.Z, self.Z).max()))
         for _ in range(_ITERATIONS):
             bent, R = sums.remainder(u[active], rows[active])
             new, keep = self.downdated(self.pulls(rows[active]) - bent, rows[active])
-            moved = np.linalg.norm(new - u[active], axis=1) / np.sqrt(keep)  # at least ‖s‖ in either norm
-            q = np.expm1(np.minimum(R + 2 * reach * moved, 1.0))  # |δ| on the ball of radius ‖s‖ around the new step
+            # at least ‖s‖ in either norm
+            moved = np.linalg.norm(new - u[active], axis=1) / np.sqrt(keep)
+            # |δ| on the ball of radius ‖s‖ around the new step
+            q = np.expm1(np.minimum(R + 2 * reach * moved, 1.0))
             rounding = 64 * sums.eps * q * np.linalg.norm(new, axis=1) / keep
             bound = np.where(q < 0.5, q / np.maximum(1 - q, 0.5) * moved + rounding, np.inf)
             u[active], errors[active] = new, bound / np.sqrt(self.smallest)
@@ -132,7 +154,9 @@ class _Sums:
         self.buffers = np.empty((3, 0, len(Z)), dtype=dtype)
 
     def remainder(self, u: Array, rows: Indices) -> tuple[Array, Array]:
-        """Σ_{j≠i} z_j ρ_j(⟨z_j, u_i⟩), (k, d), and max_{j≠i}|⟨z_j, u_i⟩|, (k,), in pieces that stay in the cache."""
+        """Σ_{j≠i} z_j ρ_j(⟨z_j, u_i⟩), (k, d), and max_{j≠i}|⟨z_j, u_i⟩|, (k,), in pieces that
+        stay in the cache.
+        """
         n = self.Zt.shape[1]
         size = max(1, min(len(u), _ENTRIES // n))
         if self.buffers.shape[1] < size:
@@ -153,8 +177,9 @@ class _Sums:
 def _bend(delta: Array, p: Array, phi: Array, other: Array, largest: float) -> None:
     """Turn δ into ρ/v in place, without cancellation.
 
-    With E = e^δ − 1 = δ(1 + δφ), φ = (E − δ)/δ²: σ(m + δ) − σ(m) = vE/(1 + pE), so ρ/v = δ²(φ − p(1 + δφ))/(1 + pδ(1 + δφ)).
-    φ is a polynomial, as long as δ is small; rows where it is not are done otherwise.
+    With E = e^δ − 1 = δ(1 + δφ), φ = (E − δ)/δ²: σ(m + δ) − σ(m) = vE/(1 + pE), so ρ/v = δ²(φ − p(1
+    + δφ))/(1 + pδ(1 + δφ)). φ is a polynomial, as long as δ is small; rows where it is not are done
+    otherwise.
     """
     terms = _terms(min(largest, _LARGEST_STEP), float(np.finfo(delta.dtype).eps))
     phi.fill(terms[-1])
@@ -181,8 +206,12 @@ def _terms(largest: float, eps: float) -> list[float]:
     return terms
 
 
-def _own_newton(X: Array, signs: Array, total: float, full: Array, rows: Indices, tol: float) -> tuple[Array, Array]:
-    """Newton's method for each of ``rows``, in batches: their own Hessians, halved steps, the same kind of error bound."""
+def _own_newton(
+    X: Array, signs: Array, total: float, full: Array, rows: Indices, tol: float
+) -> tuple[Array, Array]:
+    """Newton's method for each of ``rows``, in batches: their own Hessians, halved steps, the
+    same kind of error bound.
+    """
     n, d = X.shape
     weights, errors = np.empty((len(rows), d)), np.full(len(rows), np.inf)
     size = max(1, (1 << 22) // (n * d))
@@ -192,7 +221,9 @@ def _own_newton(X: Array, signs: Array, total: float, full: Array, rows: Indices
     return weights, errors
 
 
-def _batch(X: Array, signs: Array, total: float, full: Array, rows: Indices, tol: float) -> tuple[Array, Array]:
+def _batch(
+    X: Array, signs: Array, total: float, full: Array, rows: Indices, tol: float
+) -> tuple[Array, Array]:
     W = np.repeat(full[None], len(rows), axis=0)  # (k, d)
     errors = np.full(len(rows), np.inf)
     present = np.ones((len(rows), len(X)))
@@ -212,13 +243,17 @@ def _batch(X: Array, signs: Array, total: float, full: Array, rows: Indices, tol
         eigenvalues = np.linalg.eigvalsh(H)[:, 0]
         reach = np.sqrt((X**2).sum(1).max() / eigenvalues)  # at least ‖x_j‖ in the norm of H⁻¹
         q = np.expm1(np.minimum(2 * reach * decrement, 1.0))
-        errors = np.where(q < 0.5, decrement / np.maximum(1 - q, 0.5), np.inf) / np.sqrt(eigenvalues)
+        errors = np.where(q < 0.5, decrement / np.maximum(1 - q, 0.5), np.inf) / np.sqrt(
+            eigenvalues
+        )
         if (errors <= tol).all():
             break
         length = np.ones(len(rows))
         unsure = np.abs(steps @ X.T).max(1) > _SURE_STEP
         before = values(W)
-        while (worse := unsure & (length > 1e-9) & (values(W - length[:, None] * steps) > before)).any():
+        while (
+            worse := unsure & (length > 1e-9) & (values(W - length[:, None] * steps) > before)
+        ).any():
             length[worse] /= 2
         W = W - length[:, None] * steps
     return W, errors

@@ -9,7 +9,8 @@ from scipy.linalg import blas, lapack
 
 from surelearn.linear.ridge.spectrum import Array, Design, Intercept, Spectrum
 
-CHOLESKY_CONDITION = 1e6  # XᵀX + nλI up to this condition number loses at most six of sixteen digits; beyond, the SVD
+# XᵀX + nλI up to this condition number loses at most six of sixteen digits; beyond, the SVD
+CHOLESKY_CONDITION = 1e6
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +31,8 @@ class Without:
         return values[..., 0] if self.flat else values
 
     def _all(self) -> Array:
-        return self.W[None] - (self.left @ self.right)[:, :, None] * self.missed[:, None, :]  # (n, d, t)
+        # (n, d, t)
+        return self.W[None] - (self.left @ self.right)[:, :, None] * self.missed[:, None, :]
 
     def weights(self) -> Array:
         """(n, d), or (n, d, t)."""
@@ -38,12 +40,16 @@ class Without:
         return self._drop(every[:, :-1] if self.intercept == "regularized" else every)
 
     def intercepts(self) -> Array:
-        """(n,), or (n, t). A free one: the column of ones is orthogonal to the centered rows and has (1ᵀ1)⁻¹ = 1/n."""
+        """(n,), or (n, t). A free one: the column of ones is orthogonal to the centered rows
+        and has (1ᵀ1)⁻¹ = 1/n.
+        """
         if self.intercept == "none":
             return self._drop(np.zeros_like(self.missed))
         if self.intercept == "regularized":
             return self._drop(self.W[-1] - (self.left @ self.right[:, -1])[:, None] * self.missed)
-        along = self.x_mean @ self.W - (self.left @ (self.right @ self.x_mean))[:, None] * self.missed
+        along = (
+            self.x_mean @ self.W - (self.left @ (self.right @ self.x_mean))[:, None] * self.missed
+        )
         return self._drop(self.y_mean - self.missed / len(self.missed) - along)
 
     @property
@@ -59,7 +65,9 @@ class Without:
     @property
     def full_intercept(self) -> Array:
         """Its intercept."""
-        return self._drop(self.W[-1] if self.intercept == "regularized" else self.y_mean - self.x_mean @ self.W)
+        return self._drop(
+            self.W[-1] if self.intercept == "regularized" else self.y_mean - self.x_mean @ self.W
+        )
 
 
 def ridge_without(X: Array, y: Array, total: float, intercept: Intercept) -> Without:
@@ -77,10 +85,14 @@ def ridge_without(X: Array, y: Array, total: float, intercept: Intercept) -> Wit
     return Without(*solution, targets, x_mean, y_mean, intercept, flat)
 
 
-def _cholesky(X: Array, Y: Array, total: float, centred: bool) -> tuple[Array, Array, Array, Array] | None:
-    """Weights, the two factors of (XᵀX + nλI)⁻¹x_i, and e_i/(1 − h_i); None where digits would be lost.
+def _cholesky(
+    X: Array, Y: Array, total: float, centred: bool
+) -> tuple[Array, Array, Array, Array] | None:
+    """Weights, the two factors of (XᵀX + nλI)⁻¹x_i, and e_i/(1 − h_i); None where digits would be
+    lost.
 
-    With XᵀX + nλI = RᵀR, h_i = ‖R⁻ᵀx_i‖²: a product with a triangular matrix, half the work of one with the inverse.
+    With XᵀX + nλI = RᵀR, h_i = ‖R⁻ᵀx_i‖²: a product with a triangular matrix, half the work of one
+    with the inverse.
     """
     G = X.T @ X
     G.flat[:: len(G) + 1] += total
@@ -97,8 +109,12 @@ def _cholesky(X: Array, Y: Array, total: float, centred: bool) -> tuple[Array, A
     return W, whitened, inverse.T, (Y - X @ W) / keep[:, None]
 
 
-def _decomposed(X: Array, Y: Array, total: float, centred: bool) -> tuple[Array, Array, Array, Array]:
-    """Weights and left-out residuals from the singular value decomposition, whatever the condition number."""
+def _decomposed(
+    X: Array, Y: Array, total: float, centred: bool
+) -> tuple[Array, Array, Array, Array]:
+    """Weights and left-out residuals from the singular value decomposition, whatever the
+    condition number.
+    """
     n = len(X)
     root, lam = np.sqrt(1 / n), total / n
     design = Design(
@@ -112,5 +128,13 @@ def _decomposed(X: Array, Y: Array, total: float, centred: bool) -> tuple[Array,
     spectrum = Spectrum.of(design)
     missed = spectrum.leave_one_out(lam)
     if missed is None:
-        raise ValueError("a row determines its own prediction even with this regularization: make regularization larger")
-    return spectrum.weights(lam), root * spectrum.U * (spectrum.s / (spectrum.s**2 + lam)), spectrum.Vt, missed
+        raise ValueError(
+            "a row determines its own prediction even with this regularization: make regularization"
+            " larger"
+        )
+    return (
+        spectrum.weights(lam),
+        root * spectrum.U * (spectrum.s / (spectrum.s**2 + lam)),
+        spectrum.Vt,
+        missed,
+    )

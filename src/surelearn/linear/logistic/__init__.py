@@ -1,1 +1,3 @@
-"""Logistic regression for sparse, streaming data: `learner` fits, `sgd` steps, `record` says what holds."""
+"""Logistic regression for sparse, streaming data: `learner` fits, `sgd` steps, `record` says
+what holds.
+"""

@@ -1,4 +1,6 @@
-"""What a logistic regression records of a fit: what was stated, how the run went, and what the rows fitted measure."""
+"""What a logistic regression records of a fit: what was stated, how the run went, and what the
+rows fitted measure.
+"""
 
 from __future__ import annotations
 
@@ -20,16 +22,24 @@ def stated(learner: Any) -> dict[str, Any]:
         "intercept": learner.intercept,
         "average": bool(learner.average),
         "schedule": learner.schedule,
-        "step_from_rows": learner.step == "auto" or (learner.intercept != "none" and learner.intercept_step == "auto"),
+        "step_from_rows": learner.step == "auto"
+        or (learner.intercept != "none" and learner.intercept_step == "auto"),
         "x_bound": None if learner.x_bound is None else float(learner.x_bound),
         "norm_bound": None if learner.norm_bound is None else float(learner.norm_bound),
     }
 
 
 def known(
-    learner: Any, n: int, uniform: bool, finish: str = "none", streamed: bool = False, rounds: int | None = None
+    learner: Any,
+    n: int,
+    uniform: bool,
+    finish: str = "none",
+    streamed: bool = False,
+    rounds: int | None = None,
 ) -> dict[str, Any]:
-    """Facts without measurements; ``rounds`` is how often each row was seen, None where only the caller knows."""
+    """Facts without measurements; ``rounds`` is how often each row was seen, None where only
+    the caller knows.
+    """
     return stated(learner) | {
         "n": n,
         "step": learner.step_,
@@ -43,7 +53,9 @@ def known(
 
 
 def measured(learner: Any, rows: Rows, found: Array, bias: int) -> tuple[dict[str, Any], float]:
-    """Loss, error, objective and gradient at the weights found (d + 1, K), and how far rounding moves the gradient."""
+    """Loss, error, objective and gradient at the weights found (d + 1, K), and how far rounding
+    moves the gradient.
+    """
     at = measure(rows, found, learner.regularization, bias)
     absolute = np.abs(learner.coef_).sum(dtype=np.float64) if learner.l1_regularization > 0 else 0.0
     if learner.intercept == "regularized":

@@ -1,13 +1,14 @@
-"""One pass of stochastic gradient descent with a counter a feature, as the slides have it: any per-coordinate penalty.
+"""One pass of stochastic gradient descent with a counter a feature, as the slides have it: any
+per-coordinate penalty.
 
-A weight and the counter of the steps that it has seen stand side by side, so that a feature costs one place in memory. What
-skipped steps do is in a table, a row for each step t: 1/P_t with P_t = ∏(1 − 2ηλ), and Q_t = Σ ηλ₁/P. A weight w that has
-seen the steps before s is, before step t,
+A weight and the counter of the steps that it has seen stand side by side, so that a feature costs
+one place in memory. What skipped steps do is in a table, a row for each step t: 1/P_t with P_t =
+∏(1 − 2ηλ), and Q_t = Σ ηλ₁/P. A weight w that has seen the steps before s is, before step t,
 
     sign(w)·max(P_t·(|w|/P_s + Q_s − Q_t), 0).
 
-For averages the table has the sums of P and of P·Q before t too. It begins anew, with all weights caught up, where P gets
-small or the table long.
+For averages the table has the sums of P and of P·Q before t too. It begins anew, with all weights
+caught up, where P gets small or the table long.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ _SMALLEST_PRODUCT = 1e-3  # below it P would underflow and Q cancel
 
 @numba.njit(cache=True)
 def extend(table, now, steps, decay, shrinkage):
-    """Fill the rows of the table after row ``now`` for more steps; how many of them fit. Row 0 is (1, 0, …)."""
+    """Fill the rows of the table after row ``now`` for more steps; how many of them fit. Row 0
+    is (1, 0, …).
+    """
     p, summing = 1.0 / table[now, 0], table.shape[1] > 2
     room = min(steps.size, table.shape[0] - 1 - now)
     for t in range(room):
@@ -41,12 +44,33 @@ def extend(table, now, steps, decay, shrinkage):
 
 
 @numba.njit(cache=True)
-def lazy_binary_pass(w, since, table, now, data, indices, indptr, targets, weights, order, steps, decay, shrinkage, bias):
-    """Two classes; ``w`` (d + 1, 2) and ``since`` are the same memory: weights are w[:, 0], counters since[:, 1]."""
+def lazy_binary_pass(
+    w,
+    since,
+    table,
+    now,
+    data,
+    indices,
+    indptr,
+    targets,
+    weights,
+    order,
+    steps,
+    decay,
+    shrinkage,
+    bias,
+):
+    """Two classes; ``w`` (d + 1, 2) and ``since`` are the same memory: weights are w[:, 0],
+    counters since[:, 1].
+    """
     last = w.shape[0] - 1
     b = float(w[last, 0])
     longest = np.diff(indptr).max() if order.size else 0
-    values, raw, seen = np.empty(longest), np.empty(longest, dtype=w.dtype), np.empty(longest, dtype=since.dtype)
+    values, raw, seen = (
+        np.empty(longest),
+        np.empty(longest, dtype=w.dtype),
+        np.empty(longest, dtype=since.dtype),
+    )
     loss = 0.0
     for t in range(order.size):
         i = order[t]
@@ -57,7 +81,9 @@ def lazy_binary_pass(w, since, table, now, data, indices, indptr, targets, weigh
             raw[k], seen[k] = w[index[k], 0], since[index[k], 1]
         for k in range(index.size):
             value, s = float(raw[k]), seen[k]
-            value = math.copysign(max(p * (abs(value) * table[s, 0] + (table[s, 1] - q)), 0.0), value)
+            value = math.copysign(
+                max(p * (abs(value) * table[s, 0] + (table[s, 1] - q)), 0.0), value
+            )
             values[k] = value
             dot += value * x[k]
         m = targets[i] * (dot + b)
@@ -79,7 +105,9 @@ def lazy_binary_pass(w, since, table, now, data, indices, indptr, targets, weigh
 
 @numba.njit(cache=True)
 def _caught_up(w, table, since, now, summing):
-    """A weight after the steps since..now−1 that skipped it, and the sum of its values before each of them."""
+    """A weight after the steps since..now−1 that skipped it, and the sum of its values before
+    each of them.
+    """
     if since == now or w == 0.0:
         return w, 0.0
     size = abs(w) * table[since, 0] + table[since, 1]
@@ -90,13 +118,33 @@ def _caught_up(w, table, since, now, summing):
         end = since + np.searchsorted(table[since : now + 1, 1], size) if summing else now
     total = 0.0
     if summing:
-        total = math.copysign(size * (table[end, 2] - table[since, 2]) - (table[end, 3] - table[since, 3]), w)
+        total = math.copysign(
+            size * (table[end, 2] - table[since, 2]) - (table[end, 3] - table[since, 3]), w
+        )
     return math.copysign(left, w), total
 
 
 @numba.njit(cache=True)
-def lazy_pass(w, since, total, table, now, data, indices, indptr, targets, weights, order, steps, decay, shrinkage, bias):
-    """Any number K of classes, one column for two; counters are since[:, K]; ``total`` sums the iterates or is empty."""
+def lazy_pass(
+    w,
+    since,
+    total,
+    table,
+    now,
+    data,
+    indices,
+    indptr,
+    targets,
+    weights,
+    order,
+    steps,
+    decay,
+    shrinkage,
+    bias,
+):
+    """Any number K of classes, one column for two; counters are since[:, K]; ``total`` sums the
+    iterates or is empty.
+    """
     last, classes = w.shape[0] - 1, w.shape[1] - 1
     averaging = total.size > 0
     z = np.empty(classes)
@@ -107,7 +155,9 @@ def lazy_pass(w, since, total, table, now, data, indices, indptr, targets, weigh
         for p in range(indptr[i], indptr[i + 1]):
             j, x = indices[p], data[p]
             for k in range(classes):
-                value, passed = _caught_up(float(w[j, k]), table, since[j, classes], now + t, averaging)
+                value, passed = _caught_up(
+                    float(w[j, k]), table, since[j, classes], now + t, averaging
+                )
                 w[j, k] = value
                 z[k] += value * x
                 if averaging:
@@ -150,5 +200,7 @@ def catch_up(w, since, total, table, now):
                 w[j, k], passed = _caught_up(value, table, s, now, True)
                 total[j, k] += passed
             elif value != 0.0:
-                w[j, k] = math.copysign(max(p * (abs(value) * table[s, 0] + (table[s, 1] - q)), 0.0), value)
+                w[j, k] = math.copysign(
+                    max(p * (abs(value) * table[s, 0] + (table[s, 1] - q)), 0.0), value
+                )
         since[j, classes] = 0

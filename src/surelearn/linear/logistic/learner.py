@@ -31,39 +31,46 @@ if TYPE_CHECKING:
 _BIAS = {"none": 0, "regularized": 1, "free": 2}  # as `surelearn.linear.logistic.sgd` counts them
 _FINISH_NONZEROS, _FINISH_WEIGHTS = 2_000_000, 1_000
 
-_NO_CLOSED_FITS = "there is a closed form only for two classes, λ > 0, and a finish at the minimizer"
+_NO_CLOSED_FITS = (
+    "there is a closed form only for two classes, λ > 0, and a finish at the minimizer"
+)
 
 
 class LogisticRegression(ClassifierMixin, Learner):
-    """Logistic regression by stochastic gradient descent whose cost a row is the number of its non-zeros.
+    """Logistic regression by stochastic gradient descent whose cost a row is the number of its
+    non-zeros.
 
-    Minimizes (1/n)·Σ ln(1 + e^{−y⟨w, x⟩}) + λ‖w‖² + λ₁‖w‖₁, for several classes with softmax and one weight vector a class.
-    Rows are visited in blocks of about fifty (``block_order``), so that memory is read in order and a
-    file sorted by label does no harm. The weights equal those of dense SGD to rounding.
+    Minimizes (1/n)·Σ ln(1 + e^{−y⟨w, x⟩}) + λ‖w‖² + λ₁‖w‖₁, for several classes with softmax and
+    one weight vector a class. Rows are visited in blocks of about fifty (``block_order``), so that
+    memory is read in order and a file sorted by label does no harm. The weights equal those of
+    dense SGD to rounding.
 
     Parameters
     ----------
     regularization : λ ≥ 0, the slides' μ
     l1_regularization : λ₁ ≥ 0; above 0 the lazy engine is used and no finish
-    intercept : "regularized" is a padded feature 1 whose weight is in the penalty, as in the notes; "free" is outside of
-        the penalty, and takes the stability claims away; "none"
+    intercept : "regularized" is a padded feature 1 whose weight is in the penalty, as in the notes;
+        "free" is outside of the penalty, and takes the stability claims away; "none"
     passes : the most passes over the rows; 0 leaves everything to ``finish``
-    schedule : step size at update t = 0, 1, …: "constant" η₀, "inverse" η₀/(1 + ct), "sqrt" η₀/√(1 + ct), "steps" η₀·c^p in
-        pass (or call of `partial_fit`) number p = 0, 1, …
+    schedule : step size at update t = 0, 1, …: "constant" η₀, "inverse" η₀/(1 + ct), "sqrt" η₀/√(1
+        + ct), "steps" η₀·c^p in pass (or call of `partial_fit`) number p = 0, 1, …
     step : η₀; "auto" is 4/(mean ‖x‖² + intercept_step), at most 1/(4λ)
-    intercept_step : the intercept moves by so much of a step, at most 1, since it is in every row; "auto" is the mean square
-        of the values that are not zero, at most 1. The minimizer is the same; 1 is plain SGD on padded rows
+    intercept_step : the intercept moves by so much of a step, at most 1, since it is in every row;
+        "auto" is the mean square of the values that are not zero, at most 1. The minimizer is the
+        same; 1 is plain SGD on padded rows
     step_decay : c; None is 2λη₀ + 3/n for "inverse" and "sqrt", and 0.5 for "steps"
     average : predict with the mean of the weights before each step (Polyak)
     engine : "scaled", "lazy", or "auto": scaled unless λ₁ > 0
-    early_stopping : None, "training" or "validation": stop when the logarithmic loss, met on the way or of held-out rows,
-        has not fallen by more than ``tolerance`` for ``patience`` passes
+    early_stopping : None, "training" or "validation": stop when the logarithmic loss, met on the
+        way or of held-out rows, has not fallen by more than ``tolerance`` for ``patience`` passes
     validation_fraction : the part of the rows held out for early stopping
-    finish : "newton" or "lbfgs" goes on to the minimizer with scikit-learn's solvers; None does not; "auto" is "newton" for
-        small data (at most 2,000,000 non-zeros and 1,000 weights) without L1, averaging and early stopping
+    finish : "newton" or "lbfgs" goes on to the minimizer with scikit-learn's solvers; None does
+        not; "auto" is "newton" for small data (at most 2,000,000 non-zeros and 1,000 weights)
+        without L1, averaging and early stopping
     measure : measure objective and gradient at the end, one more pass, which the certificate needs
     dtype : "float64" or "float32", of the weights; 4 bytes are faster
-    x_bound : a bound on ‖x‖ (without the padding) that holds for every row, for claims about the risk
+    x_bound : a bound on ‖x‖ (without the padding) that holds for every row, for claims about the
+        risk
     norm_bound : B, the norm up to which a single averaged pass is compared
     delta : failure probability of each claim
     random_state : of the order of the rows
@@ -149,12 +156,16 @@ class LogisticRegression(ClassifierMixin, Learner):
         X, y, weights, uniform = self._weighted(*self._validated(X, y, reset=True), sample_weight)
         self.classes_, codes = np.unique(y, return_inverse=True)
         if self.classes_.size < 2:
-            raise ValueError("y holds one class only: logistic regression needs rows of at least two classes")
+            raise ValueError(
+                "y holds one class only: logistic regression needs rows of at least two classes"
+            )
         self._fit_rows(self._rows(X, codes, weights), uniform)
         return self
 
     def _weighted(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any, bool]:
-        """Rows that count, their weights of mean 1 (none where all are equal), and whether they are."""
+        """Rows that count, their weights of mean 1 (none where all are equal), and whether they
+        are.
+        """
         if sample_weight is None:
             return X, y, np.empty(0), True
         weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
@@ -187,9 +198,11 @@ class LogisticRegression(ClassifierMixin, Learner):
             self.facts_ |= measured(self, rows, found, _BIAS[self.intercept])[0]
 
     def measure_again(self, X: Any, y: Any = None, sample_weight: Any = None) -> dict[str, Any]:
-        """The record's fields that the fitted model and the rows it was fitted on tell, measured again.
+        """The record's fields that the fitted model and the rows it was fitted on tell, measured
+        again.
 
-        Of a stream pass all rows, in any order. Which rows early stopping held out is told by a seed that is a number.
+        Of a stream pass all rows, in any order. Which rows early stopping held out is told by a
+        seed that is a number.
         """
         from surelearn.linear.logistic.facts import measured, stated
         from surelearn.linear.logistic.rows import held_out_rows, split
@@ -201,7 +214,12 @@ class LogisticRegression(ClassifierMixin, Learner):
             return stated(self) | self._streamed(X, y, sample_weight)
         X, y, weights, uniform = self._weighted(X, y, sample_weight)
         rows = self._rows(X, np.searchsorted(self.classes_, y), weights)
-        told: dict[str, Any] = {"uniform": uniform, "streamed": False, "rounds": self.passes_, "finish": self._finish(rows)}
+        told: dict[str, Any] = {
+            "uniform": uniform,
+            "streamed": False,
+            "rounds": self.passes_,
+            "finish": self._finish(rows),
+        }
         if self.early_stopping == "validation":
             if not isinstance(self.random_state, Integral):
                 n = len(rows) - held_out_rows(len(rows), self.validation_fraction)
@@ -215,15 +233,20 @@ class LogisticRegression(ClassifierMixin, Learner):
             at, rounding = measured(self, rows, found, _BIAS[self.intercept])
             told |= at
             if self.l1_regularization == 0:
-                told["gradient_norm"] = Within(at["gradient_norm"], 2 * rounding + 1e-6 * at["gradient_norm"])
+                told["gradient_norm"] = Within(
+                    at["gradient_norm"], 2 * rounding + 1e-6 * at["gradient_norm"]
+                )
         return stated(self) | told
 
     def _streamed(self, X: Any, y: Any, sample_weight: Any) -> dict[str, Any]:
-        """What all rows of a stream tell; how often they were seen is known to the caller, unless it was once."""
+        """What all rows of a stream tell; how often they were seen is known to the caller,
+        unless it was once.
+        """
         n, record = X.shape[0], self.record_
         if record.rounds <= 1 and record.finish == "none" and self.t_ != n:
             raise ValueError(f"the model made {self.t_:,} steps, and there are {n:,} rows")
-        self._rows(X, np.searchsorted(self.classes_, y), np.empty(0))  # which holds x_bound against them
+        # which holds x_bound against them
+        self._rows(X, np.searchsorted(self.classes_, y), np.empty(0))
         uniform = sample_weight is None or bool((np.asarray(sample_weight) == 1).all())
         return {"n": n, "uniform": uniform, "streamed": True, "updates": self.t_}
 
@@ -235,7 +258,9 @@ class LogisticRegression(ClassifierMixin, Learner):
 
     @classmethod
     def examples(cls) -> Iterator[Self]:
-        """At the minimizer with and without stated bounds, and one averaged pass, whose excess risk is claimed."""
+        """At the minimizer with and without stated bounds, and one averaged pass, whose excess
+        risk is claimed.
+        """
         yield cls(random_state=0)
         yield cls(regularization=0.01, x_bound=1.0, random_state=0)
         yield cls(
@@ -260,11 +285,15 @@ class LogisticRegression(ClassifierMixin, Learner):
         yield cls(early_stopping="validation", l1_regularization=1e-4)
 
     def expected_failures(self) -> dict[str, str]:
-        """SGD that does not go on to the minimizer meets a row of weight 2 once, not twice: it is close, not equal."""
+        """SGD that does not go on to the minimizer meets a row of weight 2 once, not twice: it
+        is close, not equal.
+        """
         finished = self.finish == "auto" and not self.average and self.early_stopping is None
         if finished and self.l1_regularization == 0:
             return {}
-        return dict.fromkeys(WEIGHTED_CHECKS, "a stopped descent is not equivalent to repeated rows")
+        return dict.fromkeys(
+            WEIGHTED_CHECKS, "a stopped descent is not equivalent to repeated rows"
+        )
 
     def _descend(self, descent: Descent, rows: Rows, held_out: Rows | None, generator: Any) -> None:
         from surelearn.linear.logistic.objective import measure
@@ -285,10 +314,14 @@ class LogisticRegression(ClassifierMixin, Learner):
             stopper.after(training=loss if watched else None, validation=validation)
         self.stopped_ = stopper.reason
 
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> LogisticRegression:
-        """One pass over more rows, from the weights so far. The first call names all ``classes``, or y holds them all.
+    def partial_fit(
+        self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
+    ) -> LogisticRegression:
+        """One pass over more rows, from the weights so far. The first call names all ``classes``,
+        or y holds them all.
 
-        A call costs the number of features once, beside the non-zeros of its rows. Weights are taken as they are given.
+        A call costs the number of features once, beside the non-zeros of its rows. Weights are
+        taken as they are given.
         """
         from surelearn.linear.logistic.facts import known
         from surelearn.linear.logistic.sgd import block_order
@@ -299,14 +332,20 @@ class LogisticRegression(ClassifierMixin, Learner):
         self._check_classes(y, classes, first)
         weights, uniform = np.empty(0), True
         if sample_weight is not None:
-            weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+            weights = _check_sample_weight(
+                sample_weight, X, dtype=np.float64, ensure_non_negative=True
+            )
             uniform = bool((weights == 1).all())
         rows = self._rows(X, np.searchsorted(self.classes_, y), weights)
         before = {"n": 0, "uniform": True, "finish": "none", "rounds": 0} if first else self.facts_
         if first:
             self._begin(rows)
         descent = self._descent(first=first)
-        descent.run(rows, block_order(len(rows), check_random_state(self.random_state)), self._steps(len(rows)))
+        descent.run(
+            rows,
+            block_order(len(rows), check_random_state(self.random_state)),
+            self._steps(len(rows)),
+        )
         self.t_ += len(rows)
         self.passes_ += 1
         self._store(descent.average() if self.average else descent.weights(), descent)
@@ -325,22 +364,25 @@ class LogisticRegression(ClassifierMixin, Learner):
         categorical: Any = (),
         classes: Any = None,
     ) -> LogisticRegression:
-        """Fit to LIBSVM or delimited text that need not fit in memory, in ``passes`` passes, 8 MB at a time.
+        """Fit to LIBSVM or delimited text that need not fit in memory, in ``passes`` passes, 8 MB
+        at a time.
 
         Parameters
         ----------
-        path : the file, read by the rules of the audit's reader; what is gzipped, UTF-16, or has line breaks
-            within quotes is first copied to a temporary file
-        features : how many there are; where ``hashed``, and for delimited text, the size of the table they share,
-            a power of two
-        target : None for lines ``label index:value …``, indices from 1; else the column of the labels of delimited
-            text, whose first line names the columns. Numbers are used as they are, other values hashed as
-            ``name=value``; missing ones add nothing
-        categorical : columns of delimited text whose values are names even where they look like numbers
+        path : the file, read by the rules of the audit's reader; what is gzipped, UTF-16, or has
+            line breaks within quotes is first copied to a temporary file
+        features : how many there are; where ``hashed``, and for delimited text, the size of the
+            table they share, a power of two
+        target : None for lines ``label index:value …``, indices from 1; else the column of the
+            labels of delimited text, whose first line names the columns. Numbers are used as they
+            are, other values hashed as ``name=value``; missing ones add nothing
+        categorical : columns of delimited text whose values are names even where they look like
+            numbers
         classes : all labels; by default those of the first 8 MB read
 
-        Pieces of 256 kB come in random order, 32 at once, rows in ``block_order``: a file sorted by label does no harm.
-        No finish, no early stopping, no L1 penalty. `surelearn.linear.logistic.stream.read_rows` reads rows to predict.
+        Pieces of 256 kB come in random order, 32 at once, rows in ``block_order``: a file sorted by
+        label does no harm. No finish, no early stopping, no L1 penalty.
+        `surelearn.linear.logistic.stream.read_rows` reads rows to predict.
         """
         from surelearn.linear.logistic.stream import fit_pieces
 
@@ -353,16 +395,25 @@ class LogisticRegression(ClassifierMixin, Learner):
         if first:
             self.classes_ = np.unique(np.asarray(y if classes is None else classes))
             if self.classes_.size < 2:
-                raise ValueError("classes must name at least two classes: give all of them with the first call")
-        elif classes is not None and not np.array_equal(np.unique(np.asarray(classes)), self.classes_):
+                raise ValueError(
+                    "classes must name at least two classes: give all of them with the first call"
+                )
+        elif classes is not None and not np.array_equal(
+            np.unique(np.asarray(classes)), self.classes_
+        ):
             raise ValueError("classes must be the same in every call of partial_fit")
         if unknown := set(np.unique(y).tolist()) - set(self.classes_.tolist()):
-            raise ValueError(f"y holds classes that the first call of partial_fit did not name: {sorted(unknown)[:3]}")
+            raise ValueError(
+                "y holds classes that the first call of partial_fit did not name:"
+                f" {sorted(unknown)[:3]}"
+            )
 
     # Its parts.
 
     def _validated(self, X: Any, y: Any, reset: bool) -> tuple[Any, Any]:
-        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], reset=reset)
+        X, y = validate_data(
+            self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], reset=reset
+        )
         check_classification_targets(y)
         return X, y
 
@@ -374,10 +425,16 @@ class LogisticRegression(ClassifierMixin, Learner):
         return make_rows(X, codes, self.classes_.size, weights, self.dtype)
 
     def _begin(self, rows: Rows, expected: float | None = None) -> None:
-        """Choose what the steps depend on, before the first of them; ``expected`` is how many rows a pass will have."""
+        """Choose what the steps depend on, before the first of them; ``expected`` is how many
+        rows a pass will have.
+        """
         self.t_, self.passes_, self.stopped_ = 0, 0, ""
         self.step_, self.intercept_step_ = self._first_step(rows)
-        natural = 0.5 if self.schedule == "steps" else 2 * self.regularization * self.step_ + 3 / (expected or len(rows))
+        natural = (
+            0.5
+            if self.schedule == "steps"
+            else 2 * self.regularization * self.step_ + 3 / (expected or len(rows))
+        )
         self.step_decay_ = float(natural if self.step_decay is None else self.step_decay)
 
     def _first_step(self, rows: Rows) -> tuple[float, float]:
@@ -386,7 +443,9 @@ class LogisticRegression(ClassifierMixin, Learner):
 
         norm = mean_squared_norm(rows)
         typical = norm * len(rows) / max(1, rows.data.size)
-        of_intercept = float(min(1.0, typical) or 1.0 if self.intercept_step == "auto" else self.intercept_step)
+        of_intercept = float(
+            min(1.0, typical) or 1.0 if self.intercept_step == "auto" else self.intercept_step
+        )
         norm += of_intercept if self.intercept != "none" else 0.0
         longest = 0.25 / self.regularization if self.regularization > 0 else np.inf
         step = (min(4.0 / norm, longest) if norm > 0 else 1.0) if self.step == "auto" else self.step
@@ -423,7 +482,10 @@ class LogisticRegression(ClassifierMixin, Learner):
     def _finish(self, rows: Rows) -> str:
         if self.finish != "auto":
             return self.finish or "none"
-        small = rows.data.size <= _FINISH_NONZEROS and (self.n_features_in_ + 1) * self.classes_.size <= _FINISH_WEIGHTS
+        small = (
+            rows.data.size <= _FINISH_NONZEROS
+            and (self.n_features_in_ + 1) * self.classes_.size <= _FINISH_WEIGHTS
+        )
         plain = self.l1_regularization == 0 and not self.average and self.early_stopping is None
         return "newton" if small and plain and self.regularization > 0 else "none"
 
@@ -447,25 +509,30 @@ class LogisticRegression(ClassifierMixin, Learner):
     def predict(self, X: Any) -> Any:
         """The likeliest class of each row."""
         scores = self.decision_function(X)
-        return self.classes_[(scores > 0).astype(int) if self.classes_.size == 2 else scores.argmax(axis=1)]
+        return self.classes_[
+            (scores > 0).astype(int) if self.classes_.size == 2 else scores.argmax(axis=1)
+        ]
 
     def predict_proba(self, X: Any) -> Any:
         """Probabilities (n, K) of the classes in the order of ``classes_``."""
         scores = np.asarray(self.decision_function(X), dtype=np.float64)
-        return softmax(np.column_stack([np.zeros_like(scores), scores]) if scores.ndim == 1 else scores, axis=1)
+        return softmax(
+            np.column_stack([np.zeros_like(scores), scores]) if scores.ndim == 1 else scores, axis=1
+        )
 
     def predict_log_proba(self, X: Any) -> Any:
         """Logarithms of `predict_proba`."""
         return np.log(self.predict_proba(X))
 
     def leave_one_out(self, X: Any, y: Any, rows: Any = None) -> LeaveOneOut:
-        """The minimizers without one row of ``X``, ``y``, the rows it was fitted on; see `logistic_leave_one_out`.
+        """The minimizers without one row of ``X``, ``y``, the rows it was fitted on; see
+        `logistic_leave_one_out`.
 
         Raises
         ------
         ValueError
-            if there is no closed form: several classes, λ = 0, an L1 penalty, a free intercept, unequal weights, or weights
-            that no finish brought to the minimizer
+            if there is no closed form: several classes, λ = 0, an L1 penalty, a free intercept,
+            unequal weights, or weights that no finish brought to the minimizer
         """
         check_is_fitted(self)
         if not self._fits_are_closed():
@@ -476,11 +543,18 @@ class LogisticRegression(ClassifierMixin, Learner):
     def _without(self, X: Any, y: Any, points: Any, rows: Any = None) -> Without:
         which = np.arange(len(X)) if rows is None else np.asarray(rows)
         targets = np.where(np.asarray(y)[which] == self.classes_[1], 1.0, -1.0)
-        return self.leave_one_out(X, y, rows=which).at(np.asarray(points, dtype=float), which, targets)
+        return self.leave_one_out(X, y, rows=which).at(
+            np.asarray(points, dtype=float), which, targets
+        )
 
     def _fits_are_closed(self) -> bool:
         facts = self.facts_
-        plain = self.classes_.size == 2 and facts["uniform"] and facts["finish"] != "none" and self.regularization > 0
+        plain = (
+            self.classes_.size == 2
+            and facts["uniform"]
+            and facts["finish"] != "none"
+            and self.regularization > 0
+        )
         return plain and self.intercept != "free"  # with an L1 penalty there is no finish
 
     def _describe(self) -> Parts:
@@ -496,5 +570,7 @@ class LogisticRegression(ClassifierMixin, Learner):
             rows=facts["n"],
             minimized=facts["finish"] != "none",
         )
-        fits = self._without if self._fits_are_closed() else Lacking("leave-one-out", _NO_CLOSED_FITS)
+        fits = (
+            self._without if self._fits_are_closed() else Lacking("leave-one-out", _NO_CLOSED_FITS)
+        )
         return Parts(lambda: linear_form(self.coef_, self.intercept_, count), objective, fits)

@@ -2,8 +2,8 @@
 
     F(W) = (1/n)·Σ s_i·loss_i + λ‖W‖²,    loss = ln(1 + e^{−y⟨w, x⟩}) for two classes, −ln softmax(Wx)_y for several,
 
-with weights s_i of mean 1. W holds the bias in its last row (a padded feature 1), one column for two classes, else one a
-class. Derivations are in the docstrings.
+with weights s_i of mean 1. W holds the bias in its last row (a padded feature 1), one column for
+two classes, else one a class. Derivations are in the docstrings.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ _ANY_ORDER = {"reassoc", "contract"}  # which `_rounding` allows
 
 @dataclass(frozen=True)
 class Measured:
-    """F at some weights: mean loss, objective, a bound on the norm of its gradient (rounding included), and error rate."""
+    """F at some weights: mean loss, objective, a bound on the norm of its gradient (rounding
+    included), and error rate.
+    """
 
     loss: float
     objective: float
@@ -36,7 +38,9 @@ class Measured:
 
 @numba.njit(cache=True, fastmath=_ANY_ORDER)
 def _binary_sums(both, data, indices, indptr, targets, weights):
-    """Sums of losses, of errors and of squared values; ``both`` (d + 1, 2) holds weights, and sums their gradients."""
+    """Sums of losses, of errors and of squared values; ``both`` (d + 1, 2) holds weights, and
+    sums their gradients.
+    """
     last = both.shape[0] - 1
     loss = errors = squares = slopes = 0.0
     b = both[last, 0]
@@ -113,7 +117,8 @@ def _squared_norms(both, n, regularization):
 
 
 def measure(rows: Rows, weights: Array, regularization: float, bias: int) -> Measured:
-    """F and its gradient at ``weights`` (d + 1, K), in one pass over the rows; the penalty is λ‖W‖², no L1.
+    """F and its gradient at ``weights`` (d + 1, K), in one pass over the rows; the penalty is
+    λ‖W‖², no L1.
 
     A weight and its gradient stand side by side: a feature costs one place in memory.
     """
@@ -121,7 +126,9 @@ def measure(rows: Rows, weights: Array, regularization: float, bias: int) -> Mea
     both = np.empty((d, 2 * classes))
     _beside_zeros(weights, both)
     sums = _binary_sums if classes == 1 else _softmax_sums
-    loss, errors, squares = sums(both, rows.data, rows.indices, rows.indptr, rows.targets, rows.weights)
+    loss, errors, squares = sums(
+        both, rows.data, rows.indices, rows.indptr, rows.targets, rows.weights
+    )
     gradients, penalty = _squared_norms(both, n, regularization)
     intercept = both[-1, :classes]
     of_intercept = float(intercept @ intercept)
@@ -134,17 +141,23 @@ def measure(rows: Rows, weights: Array, regularization: float, bias: int) -> Mea
 
 
 def _rounding(rows: Rows, squared: float, norm: float, regularization: float) -> float:
-    """How far the computed gradient is from the true one at most, in norm; N. Higham (2002), (3.5), first order.
+    """How far the computed gradient is from the true one at most, in norm; N. Higham (2002), (3.5),
+    first order.
 
-    A score of m products is off by (m + 2)u·‖W‖‖x‖, and so is the derivative of the loss; a sum of n gradients by n·u times
-    the sum of their norms. Twice that, for the few roundings that are not counted. ``squared`` is the mean of ‖x‖².
+    A score of m products is off by (m + 2)u·‖W‖‖x‖, and so is the derivative of the loss; a sum of
+    n gradients by n·u times the sum of their norms. Twice that, for the few roundings that are not
+    counted. ``squared`` is the mean of ‖x‖².
     """
     n = len(rows)
     unit = float(np.finfo(np.float64).eps)
     heaviest = float(rows.weights.max()) if rows.weights.size else 1.0
     longest = int(np.diff(rows.indptr).max()) + 10
     of_sums = math.sqrt(2.0) * (n + 10) * math.sqrt(squared + 1.0)
-    return 2 * unit * (heaviest * (of_sums + longest * norm * (squared + 1.0)) + 8 * regularization * norm)
+    return (
+        2
+        * unit
+        * (heaviest * (of_sums + longest * norm * (squared + 1.0)) + 8 * regularization * norm)
+    )
 
 
 def finish(rows: Rows, weights: Array, regularization: float, bias: int, how: str) -> Array:
@@ -159,14 +172,20 @@ def finish(rows: Rows, weights: Array, regularization: float, bias: int, how: st
 
     n, (d, classes) = len(rows), weights.shape
     data = rows.data.astype(np.float64)
-    X = sparse.csr_matrix((data, rows.indices.astype(np.int32), rows.indptr.astype(np.int32)), shape=(n, d - 1))
+    X = sparse.csr_matrix(
+        (data, rows.indices.astype(np.int32), rows.indptr.astype(np.int32)), shape=(n, d - 1)
+    )
     if bias == PENALIZED_BIAS:
         X = sparse.hstack([X, np.ones((n, 1))], format="csr")
-    solver = "lbfgs" if how == "lbfgs" else "newton-cholesky" if d * classes <= 1000 else "newton-cg"
+    solver = (
+        "lbfgs" if how == "lbfgs" else "newton-cholesky" if d * classes <= 1000 else "newton-cg"
+    )
     free = bias == FREE_BIAS
     C = 1 / (2 * n * regularization) if regularization > 0 else np.inf
     tol = 1e-8 if how == "lbfgs" else 1e-10
-    peer: Any = Peer(C=C, solver=solver, fit_intercept=free, tol=tol, max_iter=1000, warm_start=True)
+    peer: Any = Peer(
+        C=C, solver=solver, fit_intercept=free, tol=tol, max_iter=1000, warm_start=True
+    )
     start = np.ascontiguousarray(weights, dtype=np.float64)
     peer.coef_ = np.ascontiguousarray((start if bias == PENALIZED_BIAS else start[:-1]).T)
     peer.intercept_ = start[-1].copy() if free else np.zeros(classes)

@@ -36,11 +36,20 @@ def check_parameters(learner: Any) -> None:
     if not 0 < learner.delta < 1:
         raise ValueError(f"delta must lie strictly between 0 and 1, not {learner.delta}")
     if learner.passes < 0 or (learner.passes == 0 and learner.finish not in ("newton", "lbfgs")):
-        raise ValueError(f'passes must be at least 1, or 0 with finish="newton" or "lbfgs", not {learner.passes}')
+        raise ValueError(
+            f'passes must be at least 1, or 0 with finish="newton" or "lbfgs", not {learner.passes}'
+        )
     if not 0 < learner.validation_fraction < 1:
-        raise ValueError(f"validation_fraction must lie strictly between 0 and 1, not {learner.validation_fraction}")
-    if learner.l1_regularization > 0 and (learner.engine == "scaled" or learner.finish in ("newton", "lbfgs")):
-        raise ValueError('l1_regularization needs engine="lazy" (or "auto") and no finish: set finish=None')
+        raise ValueError(
+            "validation_fraction must lie strictly between 0 and 1, not"
+            f" {learner.validation_fraction}"
+        )
+    if learner.l1_regularization > 0 and (
+        learner.engine == "scaled" or learner.finish in ("newton", "lbfgs")
+    ):
+        raise ValueError(
+            'l1_regularization needs engine="lazy" (or "auto") and no finish: set finish=None'
+        )
 
 
 def _is_number(value: Any) -> bool:

@@ -30,7 +30,8 @@ CONVEX_LOSS = "convex loss, Lipschitz as stated"
 
 @dataclass(frozen=True, kw_only=True)
 class LogisticRecord(Record):
-    """A fit of (1/n)·Σ loss + λ‖W‖² + λ₁‖W‖₁ by stochastic gradient descent, and perhaps a finish at the minimizer.
+    """A fit of (1/n)·Σ loss + λ‖W‖² + λ₁‖W‖₁ by stochastic gradient descent, and perhaps a finish
+    at the minimizer.
 
     Attributes
     ----------
@@ -41,12 +42,14 @@ class LogisticRecord(Record):
     step, intercept_step : η₀, and the share of a step by which the intercept moved
     step_from_rows : whether one of them was chosen from the rows
     updates : steps made
-    rounds : how often each row was seen; 0 where only the caller of ``partial_fit`` knows, and where only the finish did
+    rounds : how often each row was seen; 0 where only the caller of ``partial_fit`` knows, and
+        where only the finish did
     uniform : whether rows counted equally
     finish : "none", or which solver went on to the minimizer
     streamed : whether rows came by ``partial_fit`` or from a file
     x_bound, norm_bound : as stated, or None
-    log_loss, training_error, objective : at the weights found, on the rows fitted; None where they were not measured
+    log_loss, training_error, objective : at the weights found, on the rows fitted; None where they
+        were not measured
     gradient_norm : of the objective there, rounding included; None with an L1 penalty, too
     """
 
@@ -75,7 +78,10 @@ class LogisticRecord(Record):
 
     def __post_init__(self) -> None:
         if self.streamed and self.log_loss is not None:
-            raise ValueError("rows that came by partial_fit or from a file are not kept: nothing was measured on them")
+            raise ValueError(
+                "rows that came by partial_fit or from a file are not kept: nothing was measured on"
+                " them"
+            )
 
     def write(self, writer: Writer) -> None:
         """Optimality, stability and the single-pass guarantee, or why not."""
@@ -100,10 +106,14 @@ class LogisticRecord(Record):
         if self.l1_regularization > 0:
             return "with an L1 penalty the objective has no gradient where a weight is zero"
         if self.intercept == "free":
-            return "the intercept is free of regularization: the objective is not strongly convex in it"
+            return (
+                "the intercept is free of regularization: the objective is not strongly convex"
+                " in it"
+            )
         if self.streamed:
             return (
-                "partial_fit and fit_file do not keep the rows: the gradient of the objective over all of them is not known"
+                "partial_fit and fit_file do not keep the rows: the gradient of the objective over"
+                " all of them is not known"
             )
         if self.gradient_norm is None:
             return "the gradient was not measured: fit with measure=True"
@@ -145,7 +155,10 @@ class LogisticRecord(Record):
         if self.finish != "none":
             return "the weights were changed by a finish: fit with finish=None"
         if self.rounds > 1:
-            return f"the rows were seen in {self.rounds} passes: the guarantee is for one, fit with passes=1"
+            return (
+                f"the rows were seen in {self.rounds} passes: the guarantee is for one, fit with"
+                " passes=1"
+            )
         if self.l1_regularization > 0:
             return "the theorem's steps are plain gradient steps, not steps with an L1 penalty"
         if self.schedule != "constant":
@@ -153,7 +166,9 @@ class LogisticRecord(Record):
         if self.step_from_rows:
             return "the steps were chosen from the rows: state step= and intercept_step=1"
         if self.intercept_step != 1:
-            return "the intercept moved by smaller steps than the theorem's: fit with intercept_step=1"
+            return (
+                "the intercept moved by smaller steps than the theorem's: fit with intercept_step=1"
+            )
         if not self.uniform:
             return "rows are weighted unequally"
         if self.x_bound is None:
@@ -163,7 +178,9 @@ class LogisticRecord(Record):
         return ""
 
     def _write_single_pass(self, writer: Writer) -> None:
-        """E F(w̄) − F(u) ≤ B²/(2ηT) + ηρ²/2, for the loss plus λ‖w‖², whose gradients stay below `sgd_lipschitz`."""
+        """E F(w̄) − F(u) ≤ B²/(2ηT) + ηρ²/2, for the loss plus λ‖w‖², whose gradients stay
+        below `sgd_lipschitz`.
+        """
         quantity = "excess risk" if self.regularization == 0 else "excess regularized risk"
         if reason := self._no_single_pass():
             writer.lacks(quantity, reason, sgd_learnability.key)
@@ -177,6 +194,10 @@ class LogisticRecord(Record):
             lipschitz=slope,
             quantity=quantity,
             loss=LOGARITHMIC,
-            met=(SINGLE_PASS, AVERAGED, CONVEX_LOSS) if self.rounds == 1 else (AVERAGED, CONVEX_LOSS),
+            met=(
+                (SINGLE_PASS, AVERAGED, CONVEX_LOSS)
+                if self.rounds == 1
+                else (AVERAGED, CONVEX_LOSS)
+            ),
             assumptions=(X_BOUNDED, "norm_bound and step were fixed before seeing the rows"),
         )

@@ -13,7 +13,9 @@ EQUAL = np.empty(0)  # weights of rows that count the same
 
 
 def sparse_rows(X: Any, dtype: str) -> Any:
-    """Compressed sparse rows without duplicates, of the given type; what is given is not changed."""
+    """Compressed sparse rows without duplicates, of the given type; what is given is not
+    changed.
+    """
     X = sparse.csr_matrix(X) if not sparse.issparse(X) else X.tocsr()
     if not X.has_canonical_format:
         X = X.copy()
@@ -22,11 +24,17 @@ def sparse_rows(X: Any, dtype: str) -> Any:
 
 
 def make_rows(X: Any, codes: Array, classes: int, weights: Array, dtype: str) -> Rows:
-    """Rows of a matrix (n, d) whose labels have the numbers ``codes``; 8-byte indices become 4-byte ones."""
+    """Rows of a matrix (n, d) whose labels have the numbers ``codes``; 8-byte indices become
+    4-byte ones.
+    """
     if X.shape[1] >= 2**32 - 1:
-        raise ValueError(f"X must have fewer than 2³² − 1 features, not {X.shape[1]:,}: hash them to fewer")
+        raise ValueError(
+            f"X must have fewer than 2³² − 1 features, not {X.shape[1]:,}: hash them to fewer"
+        )
     X = sparse_rows(X, dtype)
-    indices = X.indices.view(np.uint32) if X.indices.dtype == np.int32 else X.indices.astype(np.uint32)
+    indices = (
+        X.indices.view(np.uint32) if X.indices.dtype == np.int32 else X.indices.astype(np.uint32)
+    )
     targets = np.where(codes == 1, 1.0, -1.0) if classes == 2 else codes.astype(np.int64)
     return Rows(X.data, indices, X.indptr.astype(np.int64), targets, weights)
 
@@ -50,18 +58,24 @@ def split(rows: Rows, fraction: float, generator: Any) -> tuple[Rows, Rows]:
     n = len(rows)
     held_out = held_out_rows(n, fraction)
     if held_out >= n:
-        raise ValueError(f"validation_fraction={fraction} of {n} rows leaves none to fit: give more rows")
+        raise ValueError(
+            f"validation_fraction={fraction} of {n} rows leaves none to fit: give more rows"
+        )
     order = generator.permutation(n)
     fitted = take(rows, np.sort(order[held_out:]))
     if (fitted.targets == fitted.targets[0]).all():
-        raise ValueError("the rows left to fit hold one class only: lower validation_fraction or give more rows")
+        raise ValueError(
+            "the rows left to fit hold one class only: lower validation_fraction or give more rows"
+        )
     return _mean_one(fitted), _mean_one(take(rows, np.sort(order[:held_out])))
 
 
 def _mean_one(rows: Rows) -> Rows:
     if not rows.weights.size:
         return rows
-    return Rows(rows.data, rows.indices, rows.indptr, rows.targets, rows.weights / rows.weights.mean())
+    return Rows(
+        rows.data, rows.indices, rows.indptr, rows.targets, rows.weights / rows.weights.mean()
+    )
 
 
 def mean_squared_norm(rows: Rows) -> float:
@@ -76,7 +90,9 @@ def check_norms(X: Any, x_bound: float) -> None:
         raise ValueError(f"x_bound={x_bound:g} does not hold: a row of X has norm {found:g}")
 
 
-def step_sizes(schedule: str, step: float, decay: float, start: int, count: int, number: int) -> Array:
+def step_sizes(
+    schedule: str, step: float, decay: float, start: int, count: int, number: int
+) -> Array:
     """η of updates start, …, start + count − 1, in pass ``number`` = 0, 1, ….
 
     Examples

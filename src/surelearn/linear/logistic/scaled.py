@@ -1,4 +1,6 @@
-"""One pass of stochastic gradient descent with w = s·v: a decay of all weights multiplies the one number s."""
+"""One pass of stochastic gradient descent with w = s·v: a decay of all weights multiplies the
+one number s.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +9,30 @@ import math
 import numba
 import numpy as np
 
-FAST = {"reassoc", "contract", "arcp", "nsz"}  # sums in any order; NaN and infinity stay what they are
+# sums in any order; NaN and infinity stay what they are
+FAST = {"reassoc", "contract", "arcp", "nsz"}
 
 _SMALLEST_SCALE = 1e-9
 _SMALLEST_SCALE_AVERAGED = 1e-3  # sums of scales times changes cancel: three digits may go
 
 
 @numba.njit(cache=True, fastmath=FAST)
-def scaled_pass(v, u, state, data, indices, indptr, targets, weights, order, steps, decay, bias, averaging, want_loss):
+def scaled_pass(
+    v,
+    u,
+    state,
+    data,
+    indices,
+    indptr,
+    targets,
+    weights,
+    order,
+    steps,
+    decay,
+    bias,
+    averaging,
+    want_loss,
+):
     """Two classes, w = s·v; ``state`` is (s, sum of the scales met, sum of the biases met)."""
     last = v.size - 1
     scale, scales, biases = state[0], state[1], state[2]
@@ -79,8 +97,12 @@ def gaps(z, target):
 
 
 @numba.njit(cache=True, fastmath=FAST)
-def scaled_softmax_pass(v, u, state, data, indices, indptr, targets, weights, order, steps, decay, bias, averaging):
-    """Several classes, W = s·V with V of shape (d + 1, K); ``state`` is (s, sum of the scales, sums of the biases met)."""
+def scaled_softmax_pass(
+    v, u, state, data, indices, indptr, targets, weights, order, steps, decay, bias, averaging
+):
+    """Several classes, W = s·V with V of shape (d + 1, K); ``state`` is (s, sum of the scales,
+    sums of the biases met).
+    """
     last, classes = v.shape[0] - 1, v.shape[1]
     scale, scales = state[0], state[1]
     bias_step, bias_decay = bias[0], bias[1]

@@ -1,18 +1,22 @@
-"""Stochastic gradient descent whose cost a row is the number of its non-zeros, not the number of features.
+"""Stochastic gradient descent whose cost a row is the number of its non-zeros, not the number of
+features.
 
 One step on row x with step size η, decay λ and shrinkage λ₁ is, for dense weights,
 
     w ← shrink((1 − 2ηλ)·w − η·ℓ'(⟨w, x⟩)·x, ηλ₁),        shrink(a, c) = sign(a)·max(|a| − c, 0),
 
-which touches every weight. Two engines give the same weights to rounding, touching only those with x_j ≠ 0:
+which touches every weight. Two engines give the same weights to rounding, touching only those with
+x_j ≠ 0:
 
 - *scaled* (λ₁ = 0): w = s·v, the decay multiplies the one number s. One random access a feature.
 - *lazy*: a counter a feature says up to which step its weight was decayed; a touched weight is caught up *before* the
-  prediction, then this step's decay and gradient are applied together; all are caught up once more at the end.
+  prediction, then this step's decay and gradient are applied together; all are caught up once more
+  at the end.
 
-Reference: regularization slides, "Lazy Regularized Logistic Regression with SGD", after W. Cohen (2012). As printed, the
-likelihood update is said of x_j = 0 and multiplied by w_j: it is for x_j ≠ 0 and multiplied by x_j, and the catch-up is
-(1 − 2ημ)^m. Decaying first and predicting second, as printed, is another algorithm.
+Reference: regularization slides, "Lazy Regularized Logistic Regression with SGD", after W. Cohen
+(2012). As printed, the likelihood update is said of x_j = 0 and multiplied by w_j: it is for x_j ≠
+0 and multiplied by x_j, and the catch-up is (1 − 2ημ)^m. Decaying first and predicting second, as
+printed, is another algorithm.
 
 The averaged iterate is the mean of the weights *before* each step, as single-pass theorems have it.
 """
@@ -35,7 +39,8 @@ STREAMS = 8  # blocks that are read in turns
 TURN = 5  # rows of a block that are read one after another
 NO_BIAS, PENALIZED_BIAS, FREE_BIAS = 0, 1, 2
 
-_TABLE = 1 << 15  # steps after which lazy weights are caught up, or d/8: then it costs little beside them
+# steps after which lazy weights are caught up, or d/8: then it costs little beside them
+_TABLE = 1 << 15
 
 
 @dataclass(frozen=True)
@@ -59,11 +64,15 @@ class Rows:
         return self.indptr.size - 1
 
 
-def block_order(n: int, generator: Any, block: int = BLOCK, streams: int = STREAMS, turn: int = TURN) -> Array:
-    """An order of n rows: blocks of 50 rows in random order, eight of them read in turns, five rows of each.
+def block_order(
+    n: int, generator: Any, block: int = BLOCK, streams: int = STREAMS, turn: int = TURN
+) -> Array:
+    """An order of n rows: blocks of 50 rows in random order, eight of them read in turns, five rows
+    of each.
 
-    Memory is read almost in order (2.1 ns a non-zero where a permutation of the rows takes 8), yet a file that is sorted by
-    label does no harm: labels change every few rows. Small data get at least 64 blocks; below 128 rows it is a permutation.
+    Memory is read almost in order (2.1 ns a non-zero where a permutation of the rows takes 8), yet
+    a file that is sorted by label does no harm: labels change every few rows. Small data get at
+    least 64 blocks; below 128 rows it is a permutation.
 
     Parameters
     ----------
@@ -89,11 +98,13 @@ class Descent:
 
     Parameters
     ----------
-    weights : (d + 1, K) where to begin, the bias last; K = 1 for two classes. Taken over, not copied
+    weights : (d + 1, K) where to begin, the bias last; K = 1 for two classes. Taken over, not
+        copied
     decay, shrinkage : λ of λ‖w‖² and λ₁ of λ₁‖w‖₁
     bias : `NO_BIAS`, `PENALIZED_BIAS` (a padded feature 1) or `FREE_BIAS`
-    bias_step : the bias moves by so much of a step, at most 1: it is in every row, and with a full step its noise may
-        outweigh that of all other weights. The minimizer is the same. 1 is plain stochastic gradient descent.
+    bias_step : the bias moves by so much of a step, at most 1: it is in every row, and with a full
+        step its noise may outweigh that of all other weights. The minimizer is the same. 1 is plain
+        stochastic gradient descent.
     engine : "scaled" or "lazy"
     summed : (d + 1, K) the sum of the iterates so far, or None not to average
     steps_summed : how many iterates it holds
@@ -124,7 +135,8 @@ class Descent:
         self.steps_summed = steps_summed
         self._before = summed
         d, classes = weights.shape
-        self._u = np.zeros((d if self.averaging else 0, classes))  # 8 bytes: two large numbers are subtracted
+        # 8 bytes: two large numbers are subtracted
+        self._u = np.zeros((d if self.averaging else 0, classes))
         if engine == "lazy":
             self._begin_lazy(weights)
         else:
@@ -134,7 +146,8 @@ class Descent:
 
     def _begin_lazy(self, weights: Array) -> None:
         d, classes = weights.shape
-        self._v = np.empty((d, classes + 1), dtype=weights.dtype)  # weights and a counter side by side
+        # weights and a counter side by side
+        self._v = np.empty((d, classes + 1), dtype=weights.dtype)
         self._v.fill(0)  # zero as a counter too
         if weights.any():
             self._v[:, :classes] = weights
@@ -144,23 +157,39 @@ class Descent:
         self._now = 0  # steps since the table began
 
     def run(self, rows: Rows, order: Array, steps: Array, want_loss: bool = False) -> float:
-        """Visit ``rows[order]`` with these step sizes; the mean loss met on the way (0 where it was not wanted)."""
+        """Visit ``rows[order]`` with these step sizes; the mean loss met on the way (0 where it
+        was not wanted).
+        """
         steps = np.ascontiguousarray(steps, dtype=np.float64)
         if steps.size and 2 * steps.max() * self.decay >= 1:
             raise ValueError(
-                f"step must be below 1/(2·regularization) = {0.5 / self.decay:g}, not {steps.max():g}: "
-                "a longer step would overshoot the penalty"
+                f"step must be below 1/(2·regularization) = {0.5 / self.decay:g}, not"
+                f" {steps.max():g}: a longer step would overshoot the penalty"
             )
         order = np.ascontiguousarray(order, dtype=np.int64)
-        loss = (self._run_lazy if self.engine == "lazy" else self._run_scaled)(rows, order, steps, want_loss)
+        loss = (self._run_lazy if self.engine == "lazy" else self._run_scaled)(
+            rows, order, steps, want_loss
+        )
         self.steps_summed += order.size if self.averaging else 0
         return loss / max(1, order.size)
 
     def _run_scaled(self, rows: Rows, order: Array, steps: Array, want_loss: bool) -> float:
-        where = (rows.data, rows.indices, rows.indptr, rows.targets, rows.weights, order, steps, self.decay, self._bias)
+        where = (
+            rows.data,
+            rows.indices,
+            rows.indptr,
+            rows.targets,
+            rows.weights,
+            order,
+            steps,
+            self.decay,
+            self._bias,
+        )
         if self._v.shape[1] > 1:
             return scaled_softmax_pass(self._v, self._u, self._state, *where, self.averaging)
-        return scaled_pass(self._v[:, 0], self._u[:, 0], self._state, *where, self.averaging, want_loss)
+        return scaled_pass(
+            self._v[:, 0], self._u[:, 0], self._state, *where, self.averaging, want_loss
+        )
 
     def _run_lazy(self, rows: Rows, order: Array, steps: Array, want_loss: bool) -> float:  # noqa: ARG002
         loss, done = 0.0, 0
@@ -173,9 +202,13 @@ class Descent:
                 continue
             now, part = (self._table, self._now), slice(done, done + count)
             if self._v.shape[1] == 2 and not self.averaging:
-                loss += lazy_binary_pass(self._v, self._since, *now, *where, order[part], steps[part], *penalty)
+                loss += lazy_binary_pass(
+                    self._v, self._since, *now, *where, order[part], steps[part], *penalty
+                )
             else:
-                loss += lazy_pass(self._v, self._since, self._u, *now, *where, order[part], steps[part], *penalty)
+                loss += lazy_pass(
+                    self._v, self._since, self._u, *now, *where, order[part], steps[part], *penalty
+                )
             self._now += count
             done += count
         return loss

@@ -1,7 +1,8 @@
 """Rows of text from disk, a few pieces at a time: for data larger than memory.
 
-In every pass the pieces of the file (256 kB each) come in a new random order, 32 of them together, and the rows of those in
-`block_order`: rows that meet come from 32 places of the file, so that a file sorted by label does no harm.
+In every pass the pieces of the file (256 kB each) come in a new random order, 32 of them together,
+and the rows of those in `block_order`: rows that meet come from 32 places of the file, so that a
+file sorted by label does no harm.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ from surelearn.linear.logistic.rows import EQUAL, check_norms, step_sizes
 from surelearn.linear.logistic.sgd import Array, Rows, block_order
 
 
-def read_rows(path: Any, *, features: int, dtype: str = "float64", **options: Any) -> Iterator[tuple[Any, Array]]:
+def read_rows(
+    path: Any, *, features: int, dtype: str = "float64", **options: Any
+) -> Iterator[tuple[Any, Array]]:
     """Sparse rows (n, features) and labels (n,) of a file, a few megabytes at a time, in its order.
 
     Parameters
@@ -55,7 +58,14 @@ def fit_pieces(learner: Any, path: Any, classes: Any, features: int, **options: 
                 if descent is None:
                     learner._begin(rows, expected=len(rows) / fraction)
                     descent = learner._descent(first=True)
-                steps = step_sizes(learner.schedule, learner.step_, learner.step_decay_, learner.t_, len(rows), number)
+                steps = step_sizes(
+                    learner.schedule,
+                    learner.step_,
+                    learner.step_decay_,
+                    learner.t_,
+                    len(rows),
+                    number,
+                )
                 descent.run(rows, block_order(len(rows), generator), steps)
                 learner.t_ += len(rows)
                 n += len(rows)
@@ -69,7 +79,9 @@ def fit_pieces(learner: Any, path: Any, classes: Any, features: int, **options: 
 
 def _check(learner: Any) -> None:
     if learner.engine == "lazy" or learner.l1_regularization > 0:
-        raise ValueError('a file is fitted by the scaled engine: set engine="auto" and l1_regularization=0')
+        raise ValueError(
+            'a file is fitted by the scaled engine: set engine="auto" and l1_regularization=0'
+        )
     if learner.finish in ("newton", "lbfgs") or learner.early_stopping is not None:
         raise ValueError("a file is not kept in memory: set finish=None and early_stopping=None")
 
@@ -87,15 +99,21 @@ def _label(name: Any, numeric: bool, source: SparseSource) -> float | str:
     try:
         return float(name)
     except ValueError:
-        raise DataError(f"{source.name} holds the label {shown(name)} beside numbers: name all with classes=.") from None
+        raise DataError(
+            f"{source.name} holds the label {shown(name)} beside numbers: name all with classes=."
+        ) from None
 
 
 def _classes(piece: SparseRows, source: SparseSource, classes: Any) -> Array:
-    """The labels that were named, or those of the pieces read first; numbers where all of them are."""
+    """The labels that were named, or those of the pieces read first; numbers where all of them
+    are.
+    """
     named = np.asarray(piece.names if classes is None else classes)
     found = np.unique(named.astype(np.float64 if _are_numbers(named) else str))
     if found.size < 2:
-        raise DataError(f"{source.name}: the first rows read are of one class; name all labels with classes=.")
+        raise DataError(
+            f"{source.name}: the first rows read are of one class; name all labels with classes=."
+        )
     check_classification_targets(found)
     return found
 
@@ -107,7 +125,10 @@ def _codes(learner: Any, piece: SparseRows, source: SparseSource) -> Array:
     if -1 in code:
         strange = piece.names[code.index(-1)]
         said = f"{strange:g}" if piece.names.dtype.kind == "f" else shown(strange)
-        raise DataError(f"{source.name} holds the label {said}, which the first rows do not: name all with classes=.")
+        raise DataError(
+            f"{source.name} holds the label {said}, which the first rows do not: name all with"
+            " classes=."
+        )
     return np.array(code, dtype=np.int64)[piece.codes]
 
 
@@ -122,4 +143,6 @@ def _rows(learner: Any, piece: SparseRows, source: SparseSource) -> Rows:
 
 
 def _matrix(piece: SparseRows, features: int) -> Any:
-    return sparse.csr_matrix((piece.data, piece.indices.astype(np.int64), piece.indptr), (piece.codes.size, features))
+    return sparse.csr_matrix(
+        (piece.data, piece.indices.astype(np.int64), piece.indptr), (piece.codes.size, features)
+    )

@@ -1,4 +1,6 @@
-"""The perceptron (course, Section 2): Algorithm 1 on padded vectors, plain, averaged and with a kernel."""
+"""The perceptron (course, Section 2): Algorithm 1 on padded vectors, plain, averaged and with a
+kernel.
+"""
 
 from __future__ import annotations
 
@@ -26,36 +28,48 @@ from surelearn.optim.stopping import Stopper
 from surelearn.record import Within
 from surelearn.subject import Closed, Parts, linear_form
 
-_AFFORDABLE = 1e8  # multiplications after which "auto" leaves the largest margin alone: about a second
-_KEPT = 2**27  # numbers in columns of the kernel matrix that are kept between passes, a gigabyte; others are computed again
+# multiplications after which "auto" leaves the largest margin alone: about a second
+_AFFORDABLE = 1e8
+# numbers in columns of the kernel matrix that are kept between passes, a gigabyte; others are
+# computed again
+_KEPT = 2**27
 
 
 class Perceptron(ClassifierMixin, Learner):
-    """Sign of ⟨x, w⟩ + b, learned by w ← w + y·x, b ← b + y on every mistake, y(⟨x, w⟩ + b) ≤ 0, from w = 0, b = 0.
+    """Sign of ⟨x, w⟩ + b, learned by w ← w + y·x, b ← b + y on every mistake, y(⟨x, w⟩ + b) ≤ 0,
+    from w = 0, b = 0.
 
-    Rows are visited in one order, pass after pass. On rows that can be separated it makes at most C²/γ² mistakes (Theorem
-    2.8; C bounds the padded vectors (x, 1), γ is their largest margin) and stops; on others it never settles (Theorem 2.11).
+    Rows are visited in one order, pass after pass. On rows that can be separated it makes at most
+    C²/γ² mistakes (Theorem 2.8; C bounds the padded vectors (x, 1), γ is their largest margin) and
+    stops; on others it never settles (Theorem 2.11).
 
     Parameters
     ----------
-    multiclass : "one_vs_all" (largest score), or "one_vs_one" (one vote per pair; the course notes print scores for votes)
+    multiclass : "one_vs_all" (largest score), or "one_vs_one" (one vote per pair; the course notes
+        print scores for votes)
     averaged : predict with the average of w over all steps
-    kernel : None, or a name or object of `surelearn.kernel.functions`, with its ``degree`` or ``sigma``; "precomputed": rows
-        are rows of a kernel matrix, (n, n) to fit and k(new, fitted) to predict
+    kernel : None, or a name or object of `surelearn.kernel.functions`, with its ``degree`` or
+        ``sigma``; "precomputed": rows are rows of a kernel matrix, (n, n) to fit and k(new, fitted)
+        to predict
     passes, seconds : the most passes over the rows, the most time
-    patience, tolerance : stop when the error has not fallen by more than ``tolerance`` for so many passes; None never does
-    validation_fraction : the share of rows, drawn at random and not trained on, whose error ``patience`` watches; None
-        watches the training error
+    patience, tolerance : stop when the error has not fallen by more than ``tolerance`` for so many
+        passes; None never does
+    validation_fraction : the share of rows, drawn at random and not trained on, whose error
+        ``patience`` watches; None watches the training error
     shuffle : visit the rows in a random order (drawn once) instead of as given
-    separation : whether to find γ, or prove that there is none: True, False, or "auto" where it takes a second at most
+    separation : whether to find γ, or prove that there is none: True, False, or "auto" where it
+        takes a second at most
     delta : failure probability of each claim
 
     Attributes
     ----------
     coef_, intercept_ : weights of every machine, (machines, d) and (machines,); without a kernel
-    support_vectors_, dual_coef_, intercept_ : mistake rows (None: precomputed) and their coefficients; with a kernel
-    mistake_rows_ : the distinct rows on which some machine was updated: they and the number of passes determine it
-    witness_ : where two classes cannot be separated, {"rows", "weights"} of a convex combination of y·(x, 1) that is 0
+    support_vectors_, dual_coef_, intercept_ : mistake rows (None: precomputed) and their
+        coefficients; with a kernel
+    mistake_rows_ : the distinct rows on which some machine was updated: they and the number of
+        passes determine it
+    witness_ : where two classes cannot be separated, {"rows", "weights"} of a convex combination of
+        y·(x, 1) that is 0
     n_iter_ : passes made
 
     Examples
@@ -112,9 +126,16 @@ class Perceptron(ClassifierMixin, Learner):
         check_classification_targets(y)
         self.classes_, labels = np.unique(y, return_inverse=True)
         if self.classes_.size < 2:
-            raise ValueError("y has only one class: a classifier needs rows of at least two classes")
+            raise ValueError(
+                "y has only one class: a classifier needs rows of at least two classes"
+            )
         X = check_matrix(X)[0] if self._precomputed() else X
-        stopper = Stopper(passes=self.passes, seconds=self.seconds, patience=self.patience, tolerance=self.tolerance)
+        stopper = Stopper(
+            passes=self.passes,
+            seconds=self.seconds,
+            patience=self.patience,
+            tolerance=self.tolerance,
+        )
         run, order = self._descend(X, labels, stopper)
         self.n_iter_ = stopper.done
         self.mistake_rows_ = run.mistake_rows()
@@ -126,7 +147,9 @@ class Perceptron(ClassifierMixin, Learner):
         return self
 
     def _descend(self, X: Any, labels: np.ndarray, stopper: Stopper) -> tuple[_Run, np.ndarray]:
-        """Algorithm 1 until the stopper stops it: its state, and the rows trained on in their order."""
+        """Algorithm 1 until the stopper stops it: its state, and the rows trained on in their
+        order.
+        """
         order, held = self._split(X.shape[0])
         signs = _signs(labels, self.classes_.size, self.multiclass)
         run = _Run.of(X, None if self.kernel is None else self._kernel(), signs, self.averaged)
@@ -148,26 +171,41 @@ class Perceptron(ClassifierMixin, Learner):
         return PerceptronRecord.read(stated | self.facts_, strict=False)
 
     def measure_again(self, X: Any, y: Any = None, sample_weight: Any = None) -> dict[str, Any]:
-        """The record's fields that the fitted model and the rows tell, by as many passes over the rows as it made.
+        """The record's fields that the fitted model and the rows tell, by as many passes over the
+        rows as it made.
 
-        Where a random order (or held-out rows) was drawn without a seed that is a number, few of them.
+        Where a random order (or held-out rows) was drawn without a seed that is a number, few of
+        them.
         """
         if sample_weight is not None:
             raise ValueError("the perceptron has no weights of rows: leave sample_weight out")
         X, y = validate(self, X), np.asarray(y)
         if y.shape != (X.shape[0],) or not np.array_equal(np.unique(y), self.classes_):
-            raise ValueError("y does not hold the classes that the model was fitted on, one for each row")
-        X, labels = check_matrix(X)[0] if self._precomputed() else X, np.searchsorted(self.classes_, y)
-        if (self.shuffle or self.validation_fraction is not None) and not isinstance(self.random_state, Integral):
-            return self._stated(X) | {"passes": self.n_iter_, "mistake_rows": self.mistake_rows_.size}
+            raise ValueError(
+                "y does not hold the classes that the model was fitted on, one for each row"
+            )
+        X, labels = (
+            check_matrix(X)[0] if self._precomputed() else X,
+            np.searchsorted(self.classes_, y),
+        )
+        if (self.shuffle or self.validation_fraction is not None) and not isinstance(
+            self.random_state, Integral
+        ):
+            return self._stated(X) | {
+                "passes": self.n_iter_,
+                "mistake_rows": self.mistake_rows_.size,
+            }
         stopper = Stopper(passes=self.n_iter_, patience=self.patience, tolerance=self.tolerance)
         run, order = self._descend(X, labels, stopper)
         if not self._is_kept(run):
-            raise ValueError(f"{self.n_iter_:,} passes over them lead to other weights than the model's")
+            raise ValueError(
+                f"{self.n_iter_:,} passes over them lead to other weights than the model's"
+            )
         stopped_by_time = stopper.reason == "passes" and self.n_iter_ < self.passes
         told = self._facts(run, "time" if stopped_by_time else stopper.reason, order, labels)
         if told["witness_norm"] is not None:
-            told["witness_norm"] = Within(told["witness_norm"], 1e-7 * told["radius"])  # what rounding left of 0
+            # what rounding left of 0
+            told["witness_norm"] = Within(told["witness_norm"], 1e-7 * told["radius"])
         return told
 
     @classmethod
@@ -192,7 +230,9 @@ class Perceptron(ClassifierMixin, Learner):
         return NOT_KERNEL_MATRICES if self.kernel == "precomputed" else {}
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """The score of the second class, or a score (one-vs-all) or votes (one-vs-one) for every class."""
+        """The score of the second class, or a score (one-vs-all) or votes (one-vs-one) for
+        every class.
+        """
         check_is_fitted(self)
         X = validate(self, X)
         if self.kernel is None:
@@ -215,13 +255,23 @@ class Perceptron(ClassifierMixin, Learner):
 
     def _describe(self) -> Parts:
         check_is_fitted(self)
-        return Parts(self._form, Lacking("objective", "it stops where no row is wrong any more, and minimizes no loss"))
+        return Parts(
+            self._form,
+            Lacking("objective", "it stops where no row is wrong any more, and minimizes no loss"),
+        )
 
     def _form(self) -> Closed | Lacking:
         count, votes = self.classes_.size, self.multiclass == "one_vs_one"
         if self.kernel is None:
             return linear_form(self.coef_, self.intercept_, count, votes=votes)
-        return sum_form(self._kernel(), self.support_vectors_, self.dual_coef_.T, self.intercept_, count, votes=votes)
+        return sum_form(
+            self._kernel(),
+            self.support_vectors_,
+            self.dual_coef_.T,
+            self.intercept_,
+            count,
+            votes=votes,
+        )
 
     def _kernel(self) -> Kernel:
         return kernel(self.kernel or "linear", degree=self.degree, sigma=self.sigma)
@@ -236,17 +286,26 @@ class Perceptron(ClassifierMixin, Learner):
 
     def _check_parameters(self) -> None:
         if self.multiclass not in ("one_vs_all", "one_vs_one"):
-            raise ValueError(f"multiclass must be 'one_vs_all' or 'one_vs_one', not {self.multiclass!r}")
+            raise ValueError(
+                f"multiclass must be 'one_vs_all' or 'one_vs_one', not {self.multiclass!r}"
+            )
         for name, value in (("passes", self.passes), ("patience", self.patience)):
-            if not (value is None and name == "patience") and (not isinstance(value, (int, np.integer)) or value < 1):
+            if not (value is None and name == "patience") and (
+                not isinstance(value, (int, np.integer)) or value < 1
+            ):
                 raise ValueError(f"{name} must be a whole number of at least 1, not {value!r}")
         if self.validation_fraction is not None and not 0 < self.validation_fraction < 1:
-            raise ValueError(f"validation_fraction must lie strictly between 0 and 1, not {self.validation_fraction!r}")
+            raise ValueError(
+                "validation_fraction must lie strictly between 0 and 1, not"
+                f" {self.validation_fraction!r}"
+            )
         if self.separation not in (True, False, "auto"):
             raise ValueError(f"separation must be True, False or 'auto', not {self.separation!r}")
 
     def _split(self, n: int) -> tuple[np.ndarray, np.ndarray]:
-        """The rows to train on, in their order, and those held out; neither depends on the labels."""
+        """The rows to train on, in their order, and those held out; neither depends on the
+        labels.
+        """
         random = check_random_state(self.random_state)
         order, held = np.arange(n), np.empty(0, dtype=np.intp)
         if self.validation_fraction is not None:
@@ -273,7 +332,9 @@ class Perceptron(ClassifierMixin, Learner):
             if self.mistake_rows_.max(initial=0) >= kept.shape[1]:
                 return False
             kept[:, self.mistake_rows_] = self.dual_coef_
-        return bool(np.allclose(weights, kept, rtol=1e-9, atol=1e-9 * np.abs(kept).max(initial=0.0)))
+        return bool(
+            np.allclose(weights, kept, rtol=1e-9, atol=1e-9 * np.abs(kept).max(initial=0.0))
+        )
 
     def _stated(self, X: Any) -> dict[str, Any]:
         return {
@@ -285,7 +346,9 @@ class Perceptron(ClassifierMixin, Learner):
             "most_passes": int(self.passes),
         }
 
-    def _facts(self, run: _Run, stopped: str, order: np.ndarray, labels: np.ndarray) -> dict[str, Any]:
+    def _facts(
+        self, run: _Run, stopped: str, order: np.ndarray, labels: np.ndarray
+    ) -> dict[str, Any]:
         wrong = self._decide(run.scores(np.arange(labels.size))).argmax(1) != labels
         mistakes = run.mistake_rows()
         others = np.ones(wrong.size, dtype=bool)
@@ -304,7 +367,9 @@ class Perceptron(ClassifierMixin, Learner):
         return facts | self._separated(run, order, settled=stopped == "converged")
 
     def _separated(self, run: _Run, order: np.ndarray, *, settled: bool) -> dict[str, Any]:
-        """For two classes: the largest margin of the padded vectors or a witness against it, else the margin reached."""
+        """For two classes: the largest margin of the padded vectors or a witness against it,
+        else the margin reached.
+        """
         nothing: dict[str, Any] = dict.fromkeys(
             ("separable", "margin", "margin_by", "witness_rows", "witness_weights", "witness_norm")
         )
@@ -339,14 +404,17 @@ def _signs(labels: np.ndarray, classes: int, multiclass: str) -> np.ndarray:
 
 @dataclass
 class _Run:
-    """The state of all machines between passes: w with its bias, or with a kernel the number of mistakes on each row."""
+    """The state of all machines between passes: w with its bias, or with a kernel the number of
+    mistakes on each row.
+    """
 
     X: Any
     kernel: Kernel | None
     signs: np.ndarray  # (machines, n)
     averaged: bool
     counts: np.ndarray  # (machines, n)
-    now: np.ndarray  # padded weights (machines, d + 1), or with a kernel the scores of all rows (machines, n)
+    # padded weights (machines, d + 1), or with a kernel the scores of all rows (machines, n)
+    now: np.ndarray
     late: np.ndarray
     steps: np.ndarray
     settled: np.ndarray
@@ -358,7 +426,9 @@ class _Run:
         width = X.shape[1] + 1 if kernel is None else n
         now, late = np.zeros((machines, width)), np.zeros((machines, width))
         counts, steps = np.zeros((machines, n), dtype=np.int64), np.zeros(machines, dtype=np.int64)
-        return cls(X, kernel, signs, averaged, counts, now, late, steps, np.zeros(machines, dtype=bool), {})
+        return cls(
+            X, kernel, signs, averaged, counts, now, late, steps, np.zeros(machines, dtype=bool), {}
+        )
 
     def one_pass(self, order: np.ndarray) -> bool:
         """A pass of every machine that has not settled; whether all have now."""
@@ -368,12 +438,18 @@ class _Run:
             mine = order[self.signs[m, order] != 0]
             state = (self.signs[m], mine, self.now[m])
             if self.kernel is not None:
-                mistakes = passes.kernel_pass(self._column, *state, self.counts[m], self.late[m], int(self.steps[m]))
+                mistakes = passes.kernel_pass(
+                    self._column, *state, self.counts[m], self.late[m], int(self.steps[m])
+                )
             elif sparse.issparse(self.X):
                 arrays = (self.X.data, self.X.indices, self.X.indptr)
-                mistakes = passes.sparse_pass(*arrays, *state, self.late[m], self.counts[m], self.steps[m])
+                mistakes = passes.sparse_pass(
+                    *arrays, *state, self.late[m], self.counts[m], self.steps[m]
+                )
             else:
-                mistakes = passes.dense_pass(self.X, *state, self.late[m], self.counts[m], self.steps[m])
+                mistakes = passes.dense_pass(
+                    self.X, *state, self.late[m], self.counts[m], self.steps[m]
+                )
             self.steps[m] += mine.size
             self.settled[m] = mistakes == 0
         return bool(self.settled.all())
@@ -388,7 +464,9 @@ class _Run:
         return self.columns[i]
 
     def weights(self) -> np.ndarray:
-        """Padded weights, or with a kernel coefficients y_i·counts_i of all rows; averaged if asked for."""
+        """Padded weights, or with a kernel coefficients y_i·counts_i of all rows; averaged if
+        asked for.
+        """
         steps = np.maximum(self.steps, 1)[:, None]
         if self.kernel is None:
             return self.now - self.late / steps if self.averaged else self.now
@@ -410,7 +488,9 @@ class _Run:
         return np.flatnonzero(self.counts.any(axis=0))
 
     def margin(self, order: np.ndarray) -> float:
-        """The margin of the last (not the averaged) w of the one machine, divided by its norm with bias."""
+        """The margin of the last (not the averaged) w of the one machine, divided by its norm
+        with bias.
+        """
         signs = self.signs[0]
         if self.kernel is not None:
             norm = float(np.sqrt(self.counts[0] @ (signs * self.now[0])))

@@ -1,8 +1,9 @@
-"""One pass of Algorithm 1 over the rows, compiled: imported when a perceptron is fitted, never before.
+"""One pass of Algorithm 1 over the rows, compiled: imported when a perceptron is fitted, never
+before.
 
-``order`` holds the rows to visit, ``signs`` their labels ±1, ``weights`` the padded w (its last entry is the bias),
-``late`` Σ (steps before the update)·y·(x, 1), from which the average of all iterates follows, ``counts`` the mistakes on
-each row. Each returns the mistakes of the pass.
+``order`` holds the rows to visit, ``signs`` their labels ±1, ``weights`` the padded w (its last
+entry is the bias), ``late`` Σ (steps before the update)·y·(x, 1), from which the average of all
+iterates follows, ``counts`` the mistakes on each row. Each returns the mistakes of the pass.
 """
 
 from __future__ import annotations
@@ -55,9 +56,17 @@ def sparse_pass(data, indices, indptr, signs, order, weights, late, counts, step
 
 
 def kernel_pass(
-    column: Callable[[int], Any], signs: Any, order: Any, scores: Any, counts: Any, late: Any, steps: int
+    column: Callable[[int], Any],
+    signs: Any,
+    order: Any,
+    scores: Any,
+    counts: Any,
+    late: Any,
+    steps: int,
 ) -> int:
-    """A pass with w = Σ counts_i·y_i·φ(x_i): ``scores`` of all rows are kept, ``column(i)`` is k(·, x_i) + 1."""
+    """A pass with w = Σ counts_i·y_i·φ(x_i): ``scores`` of all rows are kept, ``column(i)`` is
+    k(·, x_i) + 1.
+    """
     mistakes, start = 0, 0
     while start < order.size:
         rest = order[start:]

@@ -24,13 +24,15 @@ class PerceptronRecord(Record):
     passes, most_passes : passes made, and the most that were allowed
     trained_rows : rows that were not held out
     mistakes, mistake_rows : updates of all machines, and the distinct rows that they were made on
-    training_errors, other_errors : errors of the result on the rows trained on, and on those without a mistake
+    training_errors, other_errors : errors of the result on the rows trained on, and on those
+        without a mistake
     radius : the largest norm of a padded vector among the rows trained on
     separable : "yes", "no" or "unknown", of two classes
-    margin, margin_by : the margin of a unit vector that separates the padded vectors, and whether the "svm" or the
-        "perceptron" found it; where the "svm" looked and there is none, it has no margin
-    witness_rows, witness_weights, witness_norm : a convex combination of y·(x, 1) that is 0, and the norm that rounding
-        left of it
+    margin, margin_by : the margin of a unit vector that separates the padded vectors, and whether
+        the "svm" or the "perceptron" found it; where the "svm" looked and there is none, it has no
+        margin
+    witness_rows, witness_weights, witness_norm : a convex combination of y·(x, 1) that is 0, and
+        the norm that rounding left of it
     """
 
     key: ClassVar[str] = "perceptron/1"
@@ -64,17 +66,26 @@ class PerceptronRecord(Record):
         self._write_mistakes(writer)
         known = (CLASSES_KNOWN, FIXED) if self.precomputed else (CLASSES_KNOWN,)
         if self.averaged:
-            reason = "the average counts the steps between mistakes, which the mistake rows do not tell"
+            reason = (
+                "the average counts the steps between mistakes, which the mistake rows do not tell"
+            )
             for theorem in (campi_garatti, floyd_warmuth):
                 writer.lacks("risk", reason, theorem.key)
         elif self.converged:
-            # Rows without a mistake never change w, and a row on which the result errs would have been a mistake: the
-            # mistake rows of all machines together are a preferent compression, whatever the number of classes.
+            # Rows without a mistake never change w, and a row on which the result errs would have
+            # been a mistake: the
+            # mistake rows of all machines together are a preferent compression, whatever the number
+            # of classes.
             read = {"size": "mistake_rows", "n": "trained_rows"}
             writer.claim(campi_garatti, read, assumptions=known, met=campi_garatti.assumes[2:])
         else:
             writer.lacks("risk", f"it did not settle ({self.stopped})", campi_garatti.key)
-            read = {"size": "mistake_rows", "n": "n", "errors": "other_errors", "messages": "most_passes"}
+            read = {
+                "size": "mistake_rows",
+                "n": "n",
+                "errors": "other_errors",
+                "messages": "most_passes",
+            }
             writer.claim(floyd_warmuth, read, assumptions=known, met=floyd_warmuth.assumes[2:])
 
     def _write_mistakes(self, writer: Writer) -> None:
@@ -84,7 +95,13 @@ class PerceptronRecord(Record):
         read = {"radius": "radius", "margin": "margin", "mistakes": "mistakes"}
         label = "mistakes until it settled" if self.converged else "mistakes, however long it runs"
         unseen = [POSITIVE] if self.precomputed and (self.d or 0) > MOST_ROWS else []
-        writer.claim(perceptron_mistakes, read, label=label, met=perceptron_mistakes.assumes, assumptions=unseen)
+        writer.claim(
+            perceptron_mistakes,
+            read,
+            label=label,
+            met=perceptron_mistakes.assumes,
+            assumptions=unseen,
+        )
 
     def _why_no_margin(self) -> str:
         if self.classes > 2:

@@ -1,1 +1,3 @@
-"""Least squares and ridge regression: `learner` fits, `spectrum` factors, `sparse` solves without a factorization."""
+"""Least squares and ridge regression: `learner` fits, `spectrum` factors, `sparse` solves
+without a factorization.
+"""

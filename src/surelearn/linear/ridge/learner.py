@@ -1,7 +1,8 @@
 """Least squares and ridge regression, with what is certain about the fit.
 
-Ridge minimizes (1/n)·Σ‖x_i W − y_i‖² + λ‖W‖² (course notes, Definition 3.4). Its certificate holds the exact leave-one-out
-error, the uniform stability for a λ fixed beforehand, and the condition number that explains the notes' ε-example.
+Ridge minimizes (1/n)·Σ‖x_i W − y_i‖² + λ‖W‖² (course notes, Definition 3.4). Its certificate holds
+the exact leave-one-out error, the uniform stability for a λ fixed beforehand, and the condition
+number that explains the notes' ε-example.
 """
 
 from __future__ import annotations
@@ -30,8 +31,10 @@ from surelearn.record import Within
 from surelearn.subject import Objective, Parts, linear_form
 from surelearn.subject.leaving import Without
 
-GRID = tuple(float(10.0**k) for k in np.linspace(-6, 2, 25))  # fixed before any data, so that δ can be shared among it
-SINCE_0_2 = ("left_out", "slope_rounding")  # fields of the record that models of version 0.2 do not have
+# fixed before any data, so that δ can be shared among it
+GRID = tuple(float(10.0**k) for k in np.linspace(-6, 2, 25))
+# fields of the record that models of version 0.2 do not have
+SINCE_0_2 = ("left_out", "slope_rounding")
 FIXED = 0.01  # λ where none is stated but bounds are
 DENSE_ENTRIES = 10_000_000  # sparse rows are made dense up to so many entries (80 MB)
 _CHOICES = ("loo", "gcv")
@@ -53,13 +56,16 @@ class _LeastSquares(MultiOutputMixin, RegressorMixin, Learner):
     def fit(self, X: Any, y: Any, sample_weight: npt.ArrayLike | None = None) -> Self:
         """Fit to rows ``X`` (n, d), dense or sparse, and targets ``y`` (n,) or (n, t).
 
-        With ``sample_weight`` s the loss is Σ s_i‖x_i W − y_i‖²/Σs, and no claim about the training rows is made.
+        With ``sample_weight`` s the loss is Σ s_i‖x_i W − y_i‖²/Σs, and no claim about the training
+        rows is made.
         """
         _check_choice("intercept", self._intercept(), INTERCEPTS)
         _check_choice("solver", self.solver, _SOLVERS)
         self._candidates(1.0)  # refuses what is no λ before it reads
         X, Y, weights, facts, dense, single = self._read(X, y, sample_weight)
-        regularization, grid = self._candidates(float(X.shape[0]) if weights is None else float(weights.sum()))
+        regularization, grid = self._candidates(
+            float(X.shape[0]) if weights is None else float(weights.sum())
+        )
         if dense:
             coef, intercept = self._fit_dense(_dense(X), Y, weights, regularization, grid, facts)
         else:
@@ -73,8 +79,12 @@ class _LeastSquares(MultiOutputMixin, RegressorMixin, Learner):
         self._check_losses(losses)
         return self
 
-    def measure_again(self, X: Any, y: Any = None, sample_weight: npt.ArrayLike | None = None) -> dict[str, Any]:
-        """The record's fields that the fitted model and the rows it was fitted on tell, measured again."""
+    def measure_again(
+        self, X: Any, y: Any = None, sample_weight: npt.ArrayLike | None = None
+    ) -> dict[str, Any]:
+        """The record's fields that the fitted model and the rows it was fitted on tell,
+        measured again.
+        """
         X, Y, weights, facts, dense, _ = self._read(X, y, sample_weight, reset=False)
         coef = np.atleast_2d(self.coef_).T
         intercept = np.atleast_1d(self.intercept_)
@@ -86,16 +96,25 @@ class _LeastSquares(MultiOutputMixin, RegressorMixin, Learner):
             design = Design.of(_dense(X), Y, weights, kind)
             W = np.vstack([coef, intercept]) if kind == "regularized" else coef
             slope, rounding = _half_slope(design, W, lam)
-            facts |= {**_spectral_facts(Spectrum.of(design, self.tol), lam), "slope_rounding": rounding}
-            size = np.linalg.norm(design.rows) * (np.linalg.norm(design.targets) + np.linalg.norm(design.rows @ W))
+            facts |= {
+                **_spectral_facts(Spectrum.of(design, self.tol), lam),
+                "slope_rounding": rounding,
+            }
+            size = np.linalg.norm(design.rows) * (
+                np.linalg.norm(design.targets) + np.linalg.norm(design.rows @ W)
+            )
         else:
-            shares = np.full(X.shape[0], 1 / X.shape[0]) if weights is None else weights / weights.sum()
+            shares = (
+                np.full(X.shape[0], 1 / X.shape[0]) if weights is None else weights / weights.sum()
+            )
             slope, size = sparse_slope(X, Y, shares, lam, kind, coef, intercept)
             facts |= {"solver": "lsqr", "leave_one_out_error": None}
         facts |= {"regularization": lam, "half_slope": Within(slope, 1e-12 * float(size))}
         facts |= self._errors(X, Y, weights, coef, intercept)[1]
         kept = getattr(self, "facts_", facts)
-        return {name: value for name, value in facts.items() if name in kept or name not in SINCE_0_2}
+        return {
+            name: value for name, value in facts.items() if name in kept or name not in SINCE_0_2
+        }
 
     def _errors(
         self, X: Any, Y: Array, weights: Array | None, coef: Array, intercept: Array
@@ -109,23 +128,42 @@ class _LeastSquares(MultiOutputMixin, RegressorMixin, Learner):
         record = RidgeRecord.read(self.facts_)
         stated = record.stated_loss_bound
         if stated is not None and not record.no_stability() and losses.max() > stated * (1 + 1e-12):
-            raise ValueError(f"loss_bound={stated:g} but a training row has loss {losses.max():g}: state a bound that holds")
+            raise ValueError(
+                f"loss_bound={stated:g} but a training row has loss {losses.max():g}: state a bound"
+                " that holds"
+            )
 
     def _read(
         self, X: Any, y: Any, sample_weight: npt.ArrayLike | None, *, reset: bool = True
     ) -> tuple[Any, Array, Array | None, dict[str, Any], bool, bool]:
-        """Rows, targets and weights, checked; what they and the parameters tell; whether rows are made dense; one target?"""
+        """Rows, targets and weights, checked; what they and the parameters tell; whether rows
+        are made dense; one target?
+        """
         X, y = validate_data(
-            self, X, y, accept_sparse=("csr", "csc"), multi_output=True, y_numeric=True, dtype=np.float64, reset=reset
+            self,
+            X,
+            y,
+            accept_sparse=("csr", "csc"),
+            multi_output=True,
+            y_numeric=True,
+            dtype=np.float64,
+            reset=reset,
         )
         Y = np.asarray(y, dtype=float).reshape(len(y), -1)
         bounds = self._bounds(X, Y)
         weights, weighted = None, False
         if sample_weight is not None:
-            weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+            weights = _check_sample_weight(
+                sample_weight, X, dtype=np.float64, ensure_non_negative=True
+            )
             X, Y, weights = X[weights > 0], Y[weights > 0], weights[weights > 0]
             weighted = bool(np.ptp(weights) > 0)
-        facts: dict[str, Any] = {"n": X.shape[0], "d": X.shape[1], "outputs": Y.shape[1], "weighted": weighted}
+        facts: dict[str, Any] = {
+            "n": X.shape[0],
+            "d": X.shape[1],
+            "outputs": Y.shape[1],
+            "weighted": weighted,
+        }
         facts |= {"intercept": self._intercept(), "chosen_by": "", "candidates": 1, **bounds}
         dense = self.solver == "svd" or not sparse.issparse(X)
         if self.solver == "auto" and sparse.issparse(X):
@@ -139,7 +177,8 @@ class _LeastSquares(MultiOutputMixin, RegressorMixin, Learner):
         return X @ self.coef_.T + self.intercept_
 
     def leave_one_out(self, X: Any, y: Any, rows: Any = None) -> LeaveOneOut:
-        """The fits without one row of ``X``, ``y``, the rows it was fitted on, with this λ; see `ridge_leave_one_out`.
+        """The fits without one row of ``X``, ``y``, the rows it was fitted on, with this λ; see
+        `ridge_leave_one_out`.
 
         Raises
         ------
@@ -150,7 +189,9 @@ class _LeastSquares(MultiOutputMixin, RegressorMixin, Learner):
         if self.facts_["weighted"] or not self.regularization_ > 0:
             raise ValueError(_NO_CLOSED_FITS)
         kind = self._fitted_intercept()
-        return ridge_leave_one_out(X, y, self.regularization_, intercept=kind, weights=True, rows=rows)
+        return ridge_leave_one_out(
+            X, y, self.regularization_, intercept=kind, weights=True, rows=rows
+        )
 
     def _parts(self) -> Parts:
         check_is_fitted(self, "facts_")
@@ -169,15 +210,21 @@ class _LeastSquares(MultiOutputMixin, RegressorMixin, Learner):
 
     def _without(self, X: Any, y: Any, points: Any, rows: Any = None) -> Without:
         which = np.arange(len(X)) if rows is None else np.asarray(rows)
-        return self.leave_one_out(X, y, rows=which).at(np.asarray(points, dtype=float), which, np.asarray(y, float)[which])
+        return self.leave_one_out(X, y, rows=which).at(
+            np.asarray(points, dtype=float), which, np.asarray(y, float)[which]
+        )
 
     def leave_one_out_predictions(self, X: Any, y: Any) -> Array | None:
-        """Each row's prediction by the fit to all others with the same λ beside the mean loss; None if n fits are needed."""
+        """Each row's prediction by the fit to all others with the same λ beside the mean loss;
+        None if n fits are needed.
+        """
         Y = np.asarray(y, dtype=float)
         total = len(Y) - 1.0  # the weight of the rows of each fit
         if sparse.issparse(X) or isinstance(lam := self._candidates(total)[0], str):
             return None
-        design = Design.of(np.asarray(X, dtype=float), Y.reshape(len(Y), -1), None, self._intercept())
+        design = Design.of(
+            np.asarray(X, dtype=float), Y.reshape(len(Y), -1), None, self._intercept()
+        )
         spectrum = Spectrum.of(design, self.tol)
         left = spectrum.leave_one_out(lam * total / len(Y))
         return None if left is None else Y - left.reshape(Y.shape)
@@ -187,9 +234,15 @@ class _LeastSquares(MultiOutputMixin, RegressorMixin, Learner):
         return "free" if self.intercept is None else self.intercept
 
     def _fitted_intercept(self) -> Any:
-        """Which intercept was fitted: one that was left out follows from bounds, whatever has been stated of them since."""
+        """Which intercept was fitted: one that was left out follows from bounds, whatever has
+        been stated of them since.
+        """
         kept = getattr(self, "facts_", {}).get("intercept")
-        return kept if self.intercept is None and kept in ("free", "regularized") else self._intercept()
+        return (
+            kept
+            if self.intercept is None and kept in ("free", "regularized")
+            else self._intercept()
+        )
 
     def _candidates(self, total: float) -> tuple[float | str, Array]:  # noqa: ARG002
         """λ for rows of this total weight or the way to choose it, and the grid to choose from."""
@@ -200,12 +253,22 @@ class _LeastSquares(MultiOutputMixin, RegressorMixin, Learner):
         return {"x_bound": None, "y_bound": None, "stated_loss_bound": None}
 
     def _fit_dense(
-        self, X: Array, Y: Array, weights: Array | None, regularization: float | str, grid: Array, facts: dict[str, Any]
+        self,
+        X: Array,
+        Y: Array,
+        weights: Array | None,
+        regularization: float | str,
+        grid: Array,
+        facts: dict[str, Any],
     ) -> tuple[Array, Array]:
         design = Design.of(X, Y, weights, self._intercept())
         spectrum = Spectrum.of(design, self.tol)
         if isinstance(regularization, str):
-            error = spectrum.leave_one_out_error if regularization == "loo" else spectrum.generalized_cross_validation
+            error = (
+                spectrum.leave_one_out_error
+                if regularization == "loo"
+                else spectrum.generalized_cross_validation
+            )
             self.grid_, self.grid_errors_ = grid, np.array([error(float(lam)) for lam in grid])
             facts |= {"chosen_by": regularization, "candidates": len(grid)}
             regularization = float(grid[np.argmin(self.grid_errors_)])
@@ -216,16 +279,26 @@ class _LeastSquares(MultiOutputMixin, RegressorMixin, Learner):
         return design.split(W)
 
     def _fit_sparse(
-        self, X: Any, Y: Array, weights: Array | None, regularization: float | str, facts: dict[str, Any]
+        self,
+        X: Any,
+        Y: Array,
+        weights: Array | None,
+        regularization: float | str,
+        facts: dict[str, Any],
     ) -> tuple[Array, Array]:
         if isinstance(regularization, str):
             raise ValueError(
-                f"regularization={regularization!r} needs the singular values: give a number, or solver='svd' if the rows"
-                " fit in memory as a dense array"
+                f"regularization={regularization!r} needs the singular values: give a number, or"
+                " solver='svd' if the rows fit in memory as a dense array"
             )
         shares = np.full(X.shape[0], 1 / X.shape[0]) if weights is None else weights / weights.sum()
         coef, intercept, half_slope = solve_sparse(X, Y, shares, regularization, self._intercept())
-        facts |= {"regularization": regularization, "solver": "lsqr", "leave_one_out_error": None, "half_slope": half_slope}
+        facts |= {
+            "regularization": regularization,
+            "solver": "lsqr",
+            "leave_one_out_error": None,
+            "half_slope": half_slope,
+        }
         return coef, intercept
 
 
@@ -234,18 +307,20 @@ class Ridge(_LeastSquares):
 
     Parameters
     ----------
-    regularization : λ > 0 beside the *mean* squared loss (scikit-learn's ``alpha`` is nλ), or "loo" or "gcv": the one of
-        ``grid`` with the least exact leave-one-out error, or the least generalized cross-validation (with
-        ``sample_weight`` a row is left out whole, not one of its copies). None is 0.01 where x_bound or y_bound is stated,
-        and 1/n (1/Σs for weights s) where nothing is: scikit-learn's alpha = 1, little enough for columns of any size
+    regularization : λ > 0 beside the *mean* squared loss (scikit-learn's ``alpha`` is nλ), or "loo"
+        or "gcv": the one of ``grid`` with the least exact leave-one-out error, or the least
+        generalized cross-validation (with ``sample_weight`` a row is left out whole, not one of its
+        copies). None is 0.01 where x_bound or y_bound is stated, and 1/n (1/Σs for weights s) where
+        nothing is: scikit-learn's alpha = 1, little enough for columns of any size
     grid : values of λ to choose from, fixed before seeing the rows; 25 from 1e-6 to 100 unless told
-    intercept : "regularized" (a column of ones, penalized like the others), "free" (centered; no stability claims) or
-        "none". None is "regularized" where x_bound or y_bound is stated, so that its claims can be made, and "free"
-        otherwise
+    intercept : "regularized" (a column of ones, penalized like the others), "free" (centered; no
+        stability claims) or "none". None is "regularized" where x_bound or y_bound is stated, so
+        that its claims can be made, and "free" otherwise
     solver : "svd", "lsqr" (for large sparse rows) or "auto"
-    x_bound, y_bound : bounds on ‖x‖ and on ``|y|`` (its norm if there are several outputs) that hold for *every* row, not
-        only these; the stability claims need them
-    loss_bound : a bound on the squared loss, if a smaller one is known than what x_bound and y_bound imply
+    x_bound, y_bound : bounds on ‖x‖ and on ``|y|`` (its norm if there are several outputs) that
+        hold for *every* row, not only these; the stability claims need them
+    loss_bound : a bound on the squared loss, if a smaller one is known than what x_bound and
+        y_bound imply
     delta : the failure probability of each claim
 
     Attributes
@@ -253,9 +328,11 @@ class Ridge(_LeastSquares):
     coef_ : (d,) or (t, d)
     intercept_ : a number, or (t,)
     regularization_ : the λ used
-    grid_, grid_errors_ : the grid and its leave-one-out or generalized cross-validation errors, where λ was chosen
-    facts_ : among others ``leave_one_out_error``: the mean squared error of all n fits without one row, the total penalty nλ
-        held fixed. A measurement, nearly unbiased for the risk of a fit on n − 1 rows; not a bound.
+    grid_, grid_errors_ : the grid and its leave-one-out or generalized cross-validation errors,
+        where λ was chosen
+    facts_ : among others ``leave_one_out_error``: the mean squared error of all n fits without one
+        row, the total penalty nλ held fixed. A measurement, nearly unbiased for the risk of a fit
+        on n − 1 rows; not a bound.
 
     Examples
     --------
@@ -314,11 +391,17 @@ class Ridge(_LeastSquares):
         return self._parts()
 
     def _bounded(self) -> bool:
-        """Whether something is stated of every row: what is left out is then fixed beforehand, as claims need it."""
+        """Whether something is stated of every row: what is left out is then fixed beforehand,
+        as claims need it.
+        """
         return self.x_bound is not None or self.y_bound is not None
 
     def _intercept(self) -> Any:
-        return ("regularized" if self._bounded() else "free") if self.intercept is None else self.intercept
+        return (
+            ("regularized" if self._bounded() else "free")
+            if self.intercept is None
+            else self.intercept
+        )
 
     def _candidates(self, total: float) -> tuple[float | str, Array]:
         given = self.regularization
@@ -331,10 +414,13 @@ class Ridge(_LeastSquares):
                 raise ValueError("grid must be a list of finite numbers above 0")
             return given, grid
         if self.grid is not None:
-            raise ValueError("grid is for regularization='loo' or 'gcv': give one of them, or leave the grid out")
+            raise ValueError(
+                "grid is for regularization='loo' or 'gcv': give one of them, or leave the grid out"
+            )
         if not (math.isfinite(given) and given > 0):
             raise ValueError(
-                f"regularization must be a number above 0, 'loo' or 'gcv', not {given!r}; for 0 there is LeastSquares"
+                f"regularization must be a number above 0, 'loo' or 'gcv', not {given!r}; for 0"
+                " there is LeastSquares"
             )
         return float(given), np.zeros(0)
 
@@ -343,22 +429,27 @@ class Ridge(_LeastSquares):
         _check_bound("x_bound", self.x_bound, norms, "‖x‖")
         _check_bound("y_bound", self.y_bound, np.linalg.norm(Y, axis=1), "|y|")
         _check_bound("loss_bound", self.loss_bound, np.zeros(1), "loss")
-        return {"x_bound": self.x_bound, "y_bound": self.y_bound, "stated_loss_bound": self.loss_bound}
+        return {
+            "x_bound": self.x_bound,
+            "y_bound": self.y_bound,
+            "stated_loss_bound": self.loss_bound,
+        }
 
 
 class LeastSquares(_LeastSquares):
     """Least squares without a penalty: the solution of smallest norm (course notes, Section 3).
 
-    Its certificate warns where the weights are chaotic, as in the notes' example of rows (0, 1) and (ε, 1) with targets 1
-    and −1, whose solution is (−2/ε, 1).
+    Its certificate warns where the weights are chaotic, as in the notes' example of rows (0, 1) and
+    (ε, 1) with targets 1 and −1, whose solution is (−2/ε, 1).
 
     Parameters
     ----------
     intercept : "free" (centered), "none", or "regularized" (a column of ones)
     solver : "svd", "lsqr" (for large sparse rows) or "auto"
-    tol : singular values below so much of the largest count as 0, as scikit-learn's LinearRegression has it: combinations of
-        columns that hardly vary are left out (the record counts them), which unscaled columns need; 0 leaves out what is
-        rounding, and is least squares to the letter. LSQR leaves out nothing
+    tol : singular values below so much of the largest count as 0, as scikit-learn's
+        LinearRegression has it: combinations of columns that hardly vary are left out (the record
+        counts them), which unscaled columns need; 0 leaves out what is rounding, and is least
+        squares to the letter. LSQR leaves out nothing
     delta : the failure probability of claims; without a penalty there are none
 
     Examples
@@ -373,7 +464,12 @@ class LeastSquares(_LeastSquares):
     saved_as = "least-squares/1"
 
     def __init__(
-        self, *, intercept: Intercept = "free", solver: str = "auto", tol: float = 1e-6, delta: float = 0.05
+        self,
+        *,
+        intercept: Intercept = "free",
+        solver: str = "auto",
+        tol: float = 1e-6,
+        delta: float = 0.05,
     ) -> None:
         self.intercept = intercept
         self.solver = solver
@@ -391,16 +487,23 @@ class LeastSquares(_LeastSquares):
 
 
 def _half_slope(design: Design, W: Array, regularization: float) -> tuple[float, float]:
-    """½‖∇F‖ at W, F minimized over a free intercept, as computed, and the most by which rounding can have hidden more of it.
+    """½‖∇F‖ at W, F minimized over a free intercept, as computed, and the most by which rounding
+    can have hidden more of it.
 
-    Every number of the design is within 4 eps of its own size, each sum of k products within k·eps of the lengths of its
-    vectors. Rows centered by a mean that is rounded have a mean z̄ that is not quite 0: then F has Zᵀ(r − r̄), not Zᵀr.
+    Every number of the design is within 4 eps of its own size, each sum of k products within k·eps
+    of the lengths of its vectors. Rows centered by a mean that is rounded have a mean z̄ that is
+    not quite 0: then F has Zᵀ(r − r̄), not Zᵀr.
     """
     rows, (n, k), eps = design.rows, design.rows.shape, float(np.finfo(float).eps)
     residual = rows @ W - design.targets
     half = float(np.linalg.norm(rows.T @ residual + regularization * W))
-    length, size, left, targets = (float(np.linalg.norm(part)) for part in (rows, W, residual, design.targets))
-    rounding = eps * (length * ((k + 6) * length * size + 6 * targets + (n + 10) * left) + 4 * regularization * size)
+    length, size, left, targets = (
+        float(np.linalg.norm(part)) for part in (rows, W, residual, design.targets)
+    )
+    rounding = eps * (
+        length * ((k + 6) * length * size + 6 * targets + (n + 10) * left)
+        + 4 * regularization * size
+    )
     if design.intercept == "free":
         roots = np.sqrt(design.shares)
         off, mean = float(np.linalg.norm(roots @ rows)), float(np.linalg.norm(roots @ residual))
@@ -433,7 +536,8 @@ def _check_bound(name: str, bound: float | None, seen: Array, what: str) -> None
         raise ValueError(f"{name} must be a finite number above 0, not {bound!r}")
     if (worst := int(np.argmax(seen))) >= 0 and seen[worst] > bound * (1 + 1e-12):
         raise ValueError(
-            f"{name}={bound:g} but row {worst} has {what} = {seen[worst]:g}: state a bound that holds for every row"
+            f"{name}={bound:g} but row {worst} has {what} = {seen[worst]:g}: state a bound that"
+            " holds for every row"
         )
 
 

@@ -38,10 +38,14 @@ class RidgeRecord(Record):
     x_bound, y_bound, stated_loss_bound : as stated for every row, or None
     regularization : λ
     solver : "svd" or "lsqr"
-    half_slope, slope_rounding : ½‖∇F‖ at the weights found, and what rounding can have hidden of it; None for LSQR
-    training_risk, leave_one_out_error : mean squared errors; None where leverages are not known or a row has leverage 1
-    left_out : combinations of columns above rounding that were left out, as LeastSquares' ``tol`` says
-    weight_norm, rank, condition_number, condition_number_unregularized, degrees_of_freedom : of the weights and the spectrum
+    half_slope, slope_rounding : ½‖∇F‖ at the weights found, and what rounding can have hidden of
+        it; None for LSQR
+    training_risk, leave_one_out_error : mean squared errors; None where leverages are not known or
+        a row has leverage 1
+    left_out : combinations of columns above rounding that were left out, as LeastSquares' ``tol``
+        says
+    weight_norm, rank, condition_number, condition_number_unregularized, degrees_of_freedom : of the
+        weights and the spectrum
     """
 
     key: ClassVar[str] = "ridge/1"
@@ -68,11 +72,20 @@ class RidgeRecord(Record):
     slope_rounding: float | None = None
 
     def write(self, writer: Writer) -> None:
-        """The exact leave-one-out error is a fact; uniform stability and two bounds on the risk are claims, or why not."""
+        """The exact leave-one-out error is a fact; uniform stability and two bounds on the risk
+        are claims, or why not.
+        """
         if self.leave_one_out_error is None:
-            why = "LSQR gives no leverages" if self.solver == "lsqr" else "a row determines its own prediction"
+            why = (
+                "LSQR gives no leverages"
+                if self.solver == "lsqr"
+                else "a row determines its own prediction"
+            )
             if self.left_out:
-                why = f"{self.left_out} combinations of columns that hardly vary were left out: tol=0 keeps them"
+                why = (
+                    f"{self.left_out} combinations of columns that hardly vary were left out: tol=0"
+                    " keeps them"
+                )
             writer.lacks("leave-one-out error", why)
         if self.condition_number is not None and self.condition_number > ILL_CONDITIONED:
             writer.lacks("stable weights", _ill_conditioned(self.condition_number))
@@ -86,8 +99,13 @@ class RidgeRecord(Record):
             self._write_optimality(writer)
 
     def _write_optimality(self, writer: Writer) -> None:
-        """How near the minimizer the weights are: that needs no bound on rows, and holds however λ was chosen."""
-        what = ("suboptimality", strong_convexity_gap), ("distance to the minimizer", distance_to_minimizer)
+        """How near the minimizer the weights are: that needs no bound on rows, and holds
+        however λ was chosen.
+        """
+        what = (
+            ("suboptimality", strong_convexity_gap),
+            ("distance to the minimizer", distance_to_minimizer),
+        )
         if self.slope_rounding is None:
             reason = "what rounding hides of LSQR's gradient is not bounded: use solver='svd'"
             for quantity, theorem in what:
@@ -97,45 +115,71 @@ class RidgeRecord(Record):
         loss += ", b as good as any" if self.intercept == "free" else ""
         slope = 2 * (self.half_slope + self.slope_rounding)
         for _, theorem in what:
-            writer.claim(theorem, {"regularization": "regularization"}, gradient_norm=slope, loss=loss, met=(CONVEX,))
+            writer.claim(
+                theorem,
+                {"regularization": "regularization"},
+                gradient_norm=slope,
+                loss=loss,
+                met=(CONVEX,),
+            )
 
     def _write_stability(self, writer: Writer) -> None:
         """Uniform stability of ridge with this λ, and the two bounds on the risk that follow.
 
-        The bounds are about the minimizer: those of the weights found have twice the change of a loss added. With λ chosen
-        on the rows, the learner that chooses is not stable; each λ of the grid is, at its share of δ.
+        The bounds are about the minimizer: those of the weights found have twice the change of a
+        loss added. With λ chosen on the rows, the learner that chooses is not stable; each λ of the
+        grid is, at its share of δ.
         """
         x_bound, y_bound = self.row_bounds()
         slope, lam = 2 * self.half_slope, self.regularization
         distance = float(distance_to_minimizer(slope, lam))
-        further = [BOUNDED, f"the weights are within {distance:.1e} of the minimizer's; the risk includes it"]
+        further = [
+            BOUNDED,
+            f"the weights are within {distance:.1e} of the minimizer's; the risk includes it",
+        ]
         if self.candidates > 1:
             further += [
-                f"of the hyperparameters λ alone was chosen, among {self.candidates} values fixed beforehand, which share δ"
+                f"of the hyperparameters λ alone was chosen, among {self.candidates} values fixed"
+                " beforehand, which share δ"
             ]
         if self.candidates == 1:
             read = {name: name for name in ("y_bound", "regularization", "n")}
             writer.claim(beta_ridge, read, x_bound=x_bound, loss="squared", met=(UNIFORM,))
         else:
-            reason = "λ was chosen on the rows: one row may change the choice, which no stability constant covers"
+            reason = (
+                "λ was chosen on the rows: one row may change the choice, which no stability"
+                " constant covers"
+            )
             writer.lacks("uniform stability", reason, beta_ridge.key)
         derived = float(ridge_loss_bound(x_bound, y_bound, lam))
         stated = self.stated_loss_bound
         common: dict[str, Any] = {
             "loss": "squared",
             "candidates": self.candidates,
-            "met": (UNIFORM,) if stated is not None else (UNIFORM, LOSS_NONNEGATIVE),  # it follows from the bounds on x, y
+            # it follows from the bounds on x, y
+            "met": (UNIFORM,) if stated is not None else (UNIFORM, LOSS_NONNEGATIVE),
             "assumptions": further,
             "loss_bound": derived if stated is None else min(stated, derived),
         }
         change = 2 * float(ridge_loss_change(x_bound, y_bound, lam, slope))
         beta = beta_ridge(x_bound, y_bound, lam, self.n)
-        writer.claim(uniform_stability_nonnegative, {"n": "n"}, risk=self.training_risk + change, beta=beta, **common)
+        writer.claim(
+            uniform_stability_nonnegative,
+            {"n": "n"},
+            risk=self.training_risk + change,
+            beta=beta,
+            **common,
+        )
         if self.leave_one_out_error is None:
             writer.lacks("risk", "the leave-one-out error is not known", bousquet_elisseeff.key)
             return
-        risk, beta = self.leave_one_out_error + change, beta_ridge_removed(x_bound, y_bound, lam, self.n)
-        writer.claim(bousquet_elisseeff, {"n": "n"}, risk=risk, beta=beta, leave_one_out=True, **common)
+        risk, beta = (
+            self.leave_one_out_error + change,
+            beta_ridge_removed(x_bound, y_bound, lam, self.n),
+        )
+        writer.claim(
+            bousquet_elisseeff, {"n": "n"}, risk=risk, beta=beta, leave_one_out=True, **common
+        )
 
     def row_bounds(self) -> tuple[float, float]:
         """Bounds on ‖x‖, with the column of ones if there is one, and on ``|y|``."""
@@ -148,16 +192,20 @@ class RidgeRecord(Record):
             return "rows were weighted unequally, and the theorem weighs them equally"
         if self.regularization == 0:
             return (
-                "without a penalty least squares is not uniformly stable: use Ridge with a regularization fixed beforehand,"
-                " and state x_bound= and y_bound="
+                "without a penalty least squares is not uniformly stable: use Ridge with a"
+                " regularization fixed beforehand, and state x_bound= and y_bound="
             )
         if self.intercept == "free" and self.x_bound is None and self.y_bound is None:
             return (
-                "state x_bound= and y_bound=, bounds on ‖x‖ and |y| that hold for every row; and the intercept is free: use"
-                " intercept='regularized' or 'none', whose stability is known"
+                "state x_bound= and y_bound=, bounds on ‖x‖ and |y| that hold for every row; and"
+                " the intercept is free: use intercept='regularized' or 'none', whose stability is"
+                " known"
             )
         if self.intercept == "free":
-            return "the intercept is free: use intercept='regularized' or 'none', whose stability is known"
+            return (
+                "the intercept is free: use intercept='regularized' or 'none', whose stability is"
+                " known"
+            )
         if self.x_bound is None:
             return "state x_bound=, a bound on ‖x‖ that holds for every row"
         if self.y_bound is None:
@@ -169,6 +217,7 @@ def _ill_conditioned(condition: float) -> str:
     """The warning of the notes' ε-example, with its number."""
     size = "infinite" if math.isinf(condition) else f"{condition:.0e}"
     return (
-        f"the condition number is {size}: a relative change of y may change the weights so many times as much; columns"
-        " depend on each other nearly, or differ in scale: scale them, leave some out, or regularize more"
+        f"the condition number is {size}: a relative change of y may change the weights so many"
+        " times as much; columns depend on each other nearly, or differ in scale: scale them,"
+        " leave some out, or regularize more"
     )

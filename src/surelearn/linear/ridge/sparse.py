@@ -35,8 +35,11 @@ def operator_of(X: Any, shares: Array, x_mean: Array, intercept: Intercept) -> L
     )
 
 
-def solve_sparse(X: Any, Y: Array, shares: Array, regularization: float, intercept: Intercept) -> tuple[Array, Array, float]:
-    """Weights (d, t), intercept (t,) and ‖∇‖/2 at them, by LSQR (C. Paige and M. Saunders, 1982) with √λ as its damping.
+def solve_sparse(
+    X: Any, Y: Array, shares: Array, regularization: float, intercept: Intercept
+) -> tuple[Array, Array, float]:
+    """Weights (d, t), intercept (t,) and ‖∇‖/2 at them, by LSQR (C. Paige and M. Saunders, 1982)
+    with √λ as its damping.
 
     LSQR starts at 0 and so gives the solution of smallest norm where λ = 0.
     """
@@ -51,7 +54,8 @@ def solve_sparse(X: Any, Y: Array, shares: Array, regularization: float, interce
     slope = 0.0
     for j, b in enumerate(B.T):
         w = lsqr(A, b, damp=damp, atol=TOLERANCE, btol=TOLERANCE, conlim=0, iter_lim=limit)[0]
-        # once more on what is left: LSQR's stopping rule is relative to the size of w, the residual's is not
+        # once more on what is left: LSQR's stopping rule is relative to the size of w, the
+        # residual's is not
         left, pull = b - A.matvec(w), A.rmatvec(b - A.matvec(w)) - regularization * w
         if float(np.linalg.norm(pull)) > TOLERANCE * float(np.linalg.norm(A.rmatvec(b))):
             step = _refine(A, left, w, damp, limit)
@@ -66,9 +70,17 @@ def solve_sparse(X: Any, Y: Array, shares: Array, regularization: float, interce
 
 
 def sparse_slope(
-    X: Any, Y: Array, shares: Array, regularization: float, intercept: Intercept, coef: Array, bias: Array
+    X: Any,
+    Y: Array,
+    shares: Array,
+    regularization: float,
+    intercept: Intercept,
+    coef: Array,
+    bias: Array,
 ) -> tuple[float, float]:
-    """‖∇‖/2 at weights (d, t) and intercept (t,), and the size of the terms that it is the difference of."""
+    """‖∇‖/2 at weights (d, t) and intercept (t,), and the size of the terms that it is the
+    difference of.
+    """
     x_mean, y_mean = np.zeros(X.shape[1]), np.zeros(Y.shape[1])
     if intercept == "free":
         x_mean, y_mean = np.asarray(X.T @ shares).ravel(), shares @ Y

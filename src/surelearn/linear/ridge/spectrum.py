@@ -1,4 +1,6 @@
-"""Ridge regression from one singular value decomposition: weights, residuals and leave-one-out residuals for every λ."""
+"""Ridge regression from one singular value decomposition: weights, residuals and leave-one-out
+residuals for every λ.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,14 @@ class Design:
             x_mean, y_mean = shares @ X, shares @ Y
             X, Y = X - x_mean, Y - y_mean
         roots = np.sqrt(shares)[:, None]
-        return cls(rows=roots * X, targets=roots * Y, shares=shares, x_mean=x_mean, y_mean=y_mean, intercept=intercept)
+        return cls(
+            rows=roots * X,
+            targets=roots * Y,
+            shares=shares,
+            x_mean=x_mean,
+            y_mean=y_mean,
+            intercept=intercept,
+        )
 
     def split(self, W: Array) -> tuple[Array, Array]:
         """Weights (d, t) and intercept (t,) from the solver's weights."""
@@ -85,7 +94,9 @@ class Spectrum:
         return len(self.s)
 
     def condition(self, regularization: float) -> float:
-        """σ_max/σ_min of the design augmented by √λ·I (notes, Remark 3.6); infinite for dependent columns and λ = 0."""
+        """σ_max/σ_min of the design augmented by √λ·I (notes, Remark 3.6); infinite for
+        dependent columns and λ = 0.
+        """
         largest = float(self.s[0]) if self.rank else 0.0
         low = float(np.hypot(self.smallest, np.sqrt(regularization)))
         return float(np.hypot(largest, np.sqrt(regularization))) / low if low > 0 else float("inf")
@@ -96,19 +107,25 @@ class Spectrum:
         return self.Vt.T @ (filtered[:, None] * (self.U.T @ self.design.targets))
 
     def complements(self, regularization: float) -> Array:
-        """1 − h_i, h the diagonal of the hat matrix, without the cancellation of subtracting it from 1."""
+        """1 − h_i, h the diagonal of the hat matrix, without the cancellation of subtracting it
+        from 1.
+        """
         return self.outside + self.U**2 @ (regularization / (self.s**2 + regularization))
 
     def residuals(self, regularization: float) -> Array:
         """Targets less predictions, shape (n, t), in the rows' own scale."""
-        shrunk = (regularization / (self.s**2 + regularization))[:, None] * (self.U.T @ self.design.targets)
+        shrunk = (regularization / (self.s**2 + regularization))[:, None] * (
+            self.U.T @ self.design.targets
+        )
         return (self.unreachable + self.U @ shrunk) / np.sqrt(self.design.shares)[:, None]
 
     def leave_one_out(self, regularization: float) -> Array | None:
-        """y_i − ŷ_i of the fit without row i, all rows, the total penalty Σs·λ held fixed: e_i/(1 − h_i).
+        """y_i − ŷ_i of the fit without row i, all rows, the total penalty Σs·λ held fixed: e_i/(1 −
+        h_i).
 
-        None if some row determines its own prediction (h_i = 1), so that the fit without it is not determined, or if
-        combinations of columns above rounding were left out: without a row, others would be.
+        None if some row determines its own prediction (h_i = 1), so that the fit without it is not
+        determined, or if combinations of columns above rounding were left out: without a row,
+        others would be.
         """
         if self.left_out:
             return None
@@ -118,7 +135,9 @@ class Spectrum:
         return self.residuals(regularization) / keep[:, None]
 
     def leave_one_out_error(self, regularization: float) -> float:
-        """Σ s_i‖y_i − ŷ_i‖²/Σs of the leave-one-out predictions; infinite where they are not determined."""
+        """Σ s_i‖y_i − ŷ_i‖²/Σs of the leave-one-out predictions; infinite where they are not
+        determined.
+        """
         left = self.leave_one_out(regularization)
         return float("inf") if left is None else float(self.design.shares @ (left**2).sum(1))
 
@@ -148,8 +167,8 @@ def ridge_path(
 
     Returns
     -------
-    dict with ``grid`` (k,), ``coef`` (k, d) or (k, t, d), ``intercept`` (k,) or (k, t), and ``leave_one_out`` and ``gcv``
-    (k,), the two estimates of the mean squared error
+    dict with ``grid`` (k,), ``coef`` (k, d) or (k, t, d), ``intercept`` (k,) or (k, t), and
+    ``leave_one_out`` and ``gcv`` (k,), the two estimates of the mean squared error
 
     Examples
     --------

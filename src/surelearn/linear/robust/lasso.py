@@ -23,25 +23,28 @@ from surelearn.subject import Parts, linear_form
 
 Array = npt.NDArray[np.float64]
 
-ROUNDING = 1e-12  # by which a dual value is lowered, so that rounding cannot lift it above the optimum
+# by which a dual value is lowered, so that rounding cannot lift it above the optimum
+ROUNDING = 1e-12
 DESCENTS = 8  # trial penalties by coordinate descent before the path is followed
 RELATIVE = 0.5  # the radius where none is stated, in units of each column's spread
 PATH_ENTRIES = 20_000_000  # of X, above which it is not: the path takes a dense matrix
 
 
 class SquareRootLasso(LinearRegressor):
-    """Minimizes ‖Xw + b − y‖₂ + λ‖w‖₁, the worst case of ‖(X + Z)w + b − y‖₂ when no column of Z exceeds λ.
+    """Minimizes ‖Xw + b − y‖₂ + λ‖w‖₁, the worst case of ‖(X + Z)w + b − y‖₂ when no column of Z
+    exceeds λ.
 
-    Course, Section 17. The minimizer is a lasso solution whose penalty is proportional to its own residual,
-    ½‖Xw − y‖₂² + α‖w‖₁ with α = λ‖Xw − y‖₂. Coordinate descent finds the support for a trial α; on a fixed support with
-    fixed signs the fit is solved in closed form; the duality gap decides. Unlike the lasso's, a good λ does not depend on
-    the noise level.
+    Course, Section 17. The minimizer is a lasso solution whose penalty is proportional to its own
+    residual, ½‖Xw − y‖₂² + α‖w‖₁ with α = λ‖Xw − y‖₂. Coordinate descent finds the support for a
+    trial α; on a fixed support with fixed signs the fit is solved in closed form; the duality gap
+    decides. Unlike the lasso's, a good λ does not depend on the noise level.
 
     Parameters
     ----------
-    radius : λ > 0, in the units of a column's Euclidean norm: it grows as √n for features measured with errors. None is half
-        of each column's own spread on the rows (`column_spreads`), λ_j = s_j/2, so that columns of any size may be mixed:
-        ‖Xw + b − y‖₂ + ``Σ λ_j·|w_j|`` is minimized, and column j of Z does not exceed λ_j
+    radius : λ > 0, in the units of a column's Euclidean norm: it grows as √n for features measured
+        with errors. None is half of each column's own spread on the rows (`column_spreads`), λ_j =
+        s_j/2, so that columns of any size may be mixed: ‖Xw + b − y‖₂ + ``Σ λ_j·|w_j|`` is
+        minimized, and column j of Z does not exceed λ_j
     fit_intercept : whether to add b, which is neither penalized nor perturbed
     tolerance : the duality gap to reach, relative to the residual of w = 0
     max_iter : the most trial penalties
@@ -98,7 +101,8 @@ class SquareRootLasso(LinearRegressor):
         self.intercept_ = float(design.target_mean - design.means @ found.weights)
         if found.gap > self.tolerance * design.size:
             warnings.warn(
-                f"the duality gap is {found.gap:.3g} after {found.iterations} trial penalties: raise max_iter",
+                f"the duality gap is {found.gap:.3g} after {found.iterations} trial penalties:"
+                " raise max_iter",
                 ConvergenceWarning,
                 stacklevel=2,
             )
@@ -118,7 +122,9 @@ class SquareRootLasso(LinearRegressor):
         yield cls()
 
     def measure_again(self, X: Any, y: Any = None, sample_weight: Any = None) -> dict[str, Any]:
-        """The record's fields that the fitted model and the rows tell, measured again; the dual vector is found again."""
+        """The record's fields that the fitted model and the rows tell, measured again; the dual
+        vector is found again.
+        """
         check_is_fitted(self)
         X, y, weights = self._rows(X, y, sample_weight, "csc", reset=False)
         design, spreads = self._design(X, y, weights)
@@ -129,11 +135,23 @@ class SquareRootLasso(LinearRegressor):
         return RELATIVE if self.radius is None else float(self.radius)
 
     def _design(self, X: Any, y: Array, weights: Array) -> tuple[_Design, Array]:
-        """Rows as they are solved, and what their columns were divided by: 1 where the radius is in their own units."""
+        """Rows as they are solved, and what their columns were divided by: 1 where the radius
+        is in their own units.
+        """
         spreads = column_spreads(X, weights) if self.radius is None else np.ones(X.shape[1])
-        return _Design(X if self.radius is not None else divided(X, spreads), y, weights, bool(self.fit_intercept)), spreads
+        return (
+            _Design(
+                X if self.radius is not None else divided(X, spreads),
+                y,
+                weights,
+                bool(self.fit_intercept),
+            ),
+            spreads,
+        )
 
-    def _measured(self, X: Any, y: Array, weights: Array, found: _Found, spreads: Array) -> dict[str, Any]:
+    def _measured(
+        self, X: Any, y: Array, weights: Array, found: _Found, spreads: Array
+    ) -> dict[str, Any]:
         design, solved = found.design, self.coef_ * spreads
         l1_norm = float(np.abs(solved).sum())
         left = float(np.linalg.norm(design.b - design.times(solved)))
@@ -154,10 +172,12 @@ class SquareRootLasso(LinearRegressor):
         }
 
     def worst_perturbation(self, X: Any, y: Any) -> Array:
-        """A matrix Z, no column longer than λ, that makes ‖(X + Z)w + b − y‖₂ as large as any does: + λ‖w‖₁.
+        """A matrix Z, no column longer than λ, that makes ‖(X + Z)w + b − y‖₂ as large as any does:
+        + λ‖w‖₁.
 
-        z_j = λ·sgn(w_j)·u with u the residual's direction; where the residual is 0, any u of length 1 does. ``X``, ``y`` are
-        the rows it was fitted on, whose spreads are the units of a radius that was left out.
+        z_j = λ·sgn(w_j)·u with u the residual's direction; where the residual is 0, any u of length
+        1 does. ``X``, ``y`` are the rows it was fitted on, whose spreads are the units of a radius
+        that was left out.
 
         Examples
         --------
@@ -193,11 +213,17 @@ class _Design:
         self.y, self.weights, self.centred = y[kept], weights[kept], centred
         self.root = np.sqrt(self.weights)
         total = self.weights.sum()
-        self.means = np.asarray(self.X.T @ self.weights).ravel() / total if centred else np.zeros(X.shape[1])
+        self.means = (
+            np.asarray(self.X.T @ self.weights).ravel() / total if centred else np.zeros(X.shape[1])
+        )
         self.target_mean = float(self.y @ self.weights / total) if centred else 0.0
         self.b = self.root * (self.y - self.target_mean)
         self.size = float(np.linalg.norm(self.b))
-        self.A = None if sparse.issparse(X) else np.asfortranarray(self.root[:, None] * (self.X - self.means))
+        self.A = (
+            None
+            if sparse.issparse(X)
+            else np.asfortranarray(self.root[:, None] * (self.X - self.means))
+        )
 
     def times(self, w: Array) -> Array:
         """Aw."""
@@ -219,8 +245,11 @@ class _Design:
     def lasso(self, alpha: float, start: Array, tolerance: float) -> Array:
         """The minimizer of ½‖Aw − b‖² + α‖w‖₁ by scikit-learn's coordinate descent."""
         total = len(self.b) if self.A is not None else self.weights.sum()
-        inner = self.A is None and self.centred  # scikit-learn centers sparse columns without filling them
-        solver = Lasso(alpha=alpha / total, fit_intercept=inner, tol=tolerance, max_iter=1000, warm_start=True)
+        # scikit-learn centers sparse columns without filling them
+        inner = self.A is None and self.centred
+        solver = Lasso(
+            alpha=alpha / total, fit_intercept=inner, tol=tolerance, max_iter=1000, warm_start=True
+        )
         solver.coef_ = start.copy()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the duality gap of the whole problem decides
@@ -273,7 +302,9 @@ class _Found:
 
 
 def _solve(design: _Design, radius: float, tolerance: float, max_iter: int) -> _Found:
-    """Find α with α = λ‖r(α)‖ on the lasso's path: ‖r(α)‖/α falls with α, so that trials bracket it."""
+    """Find α with α = λ‖r(α)‖ on the lasso's path: ‖r(α)‖/α falls with α, so that trials
+    bracket it.
+    """
     found, stopper = _Found(design, radius), Stopper(passes=max_iter)
     low, high = 0.0, radius * design.size
     alpha, precision = high, 1e-4
@@ -295,9 +326,11 @@ def _solve(design: _Design, radius: float, tolerance: float, max_iter: int) -> _
 
 
 def _along_path(design: _Design, radius: float, found: _Found) -> None:
-    """Follow the whole lasso path from corner to corner (LARS) to the penalty with α = λ‖r(α)‖; for few rows and small λ.
+    """Follow the whole lasso path from corner to corner (LARS) to the penalty with α = λ‖r(α)‖; for
+    few rows and small λ.
 
-    There the residual is 0 or nearly so and coordinate descent crawls. The path is exact but for degenerate rows.
+    There the residual is 0 or nearly so and coordinate descent crawls. The path is exact but for
+    degenerate rows.
     """
     if design.X.shape[0] * design.X.shape[1] > PATH_ENTRIES:
         return
@@ -315,10 +348,11 @@ def _along_path(design: _Design, radius: float, found: _Found) -> None:
 
 
 def _on_support(design: _Design, w: Array, radius: float, found: _Found) -> float:
-    """Solve the problem in closed form on the support and signs of w; the penalty α that belongs to it.
+    """Solve the problem in closed form on the support and signs of w; the penalty α that belongs to
+    it.
 
-    With S the support and s its signs, A_Sᵀr = αs and α = λ‖r‖. The residual splits into r₀ of least squares and
-    αq, q = A_S(A_SᵀA_S)⁻¹s, orthogonal to it: α² = λ²‖r₀‖²/(1 − λ²‖q‖²).
+    With S the support and s its signs, A_Sᵀr = αs and α = λ‖r‖. The residual splits into r₀ of
+    least squares and αq, q = A_S(A_SᵀA_S)⁻¹s, orthogonal to it: α² = λ²‖r₀‖²/(1 − λ²‖q‖²).
     """
     chosen = np.flatnonzero(w)
     if not 0 < len(chosen) <= len(design.b):

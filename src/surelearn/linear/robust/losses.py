@@ -1,6 +1,8 @@
-"""Losses that a wild target cannot rule: Huber's, the Moreau envelope of η|·|, and clipped losses in variational form.
+"""Losses that a wild target cannot rule: Huber's, the Moreau envelope of η|·|, and clipped losses
+in variational form.
 
-Course, Section 17. Both are minimized by weighted least squares: a residual's weight says how far its row is believed.
+Course, Section 17. Both are minimized by weighted least squares: a residual's weight says how far
+its row is believed.
 """
 
 from __future__ import annotations
@@ -19,7 +21,8 @@ from surelearn.optim.stopping import Stopper
 
 Array = npt.NDArray[np.float64]
 
-KNEE = 1.345  # thresholds in units of σ: at normal residuals Huber's fit has 95% of least squares' efficiency
+# thresholds in units of σ: at normal residuals Huber's fit has 95% of least squares' efficiency
+KNEE = 1.345
 NORMAL = 0.7101645482061506  # E min(Z², c²), Z standard normal, c = 1.345
 ROUNDS = 20  # of fit and scale
 DENSE = 4000  # most features for which the normal equations are formed
@@ -28,7 +31,8 @@ DENSE = 4000  # most features for which the normal equations are formed
 def huber_loss(t: npt.ArrayLike, threshold: float) -> Any:
     """M^η(t) = min_s ½(s − t)² + η|s| = ½t² where |t| ≤ η, and η|t| − ½η² beyond.
 
-    The course prints η|t| − ½t² for the outer branch, a misprint: the envelope is continuous and grows with slope η.
+    The course prints η|t| − ½t² for the outer branch, a misprint: the envelope is continuous and
+    grows with slope η.
 
     Examples
     --------
@@ -53,7 +57,8 @@ def proximal_point(t: npt.ArrayLike, threshold: float) -> Any:
 
 @dataclass(frozen=True)
 class Clipped:
-    """A bounded loss ℓ̃(t) = min over η in [0, 1] of η·ℓ(t) + ψ(η), with ℓ(t) = ½t² and at most c = ½·threshold².
+    """A bounded loss ℓ̃(t) = min over η in [0, 1] of η·ℓ(t) + ψ(η), with ℓ(t) = ½t² and at most c =
+    ½·threshold².
 
     ``kind`` names ψ:
 
@@ -85,19 +90,29 @@ class Clipped:
     def belief(self, t: npt.ArrayLike) -> Any:
         """The η that attains ℓ̃(t), in closed form."""
         loss = np.square(np.asarray(t, dtype=float)) / 2
-        return (loss < self.c).astype(float) if self.kind == "truncation" else (self.c / (self.c + loss)) ** 2
+        return (
+            (loss < self.c).astype(float)
+            if self.kind == "truncation"
+            else (self.c / (self.c + loss)) ** 2
+        )
 
     def loss(self, t: npt.ArrayLike) -> Any:
         """ℓ̃(t)."""
         loss = np.square(np.asarray(t, dtype=float)) / 2
-        return np.minimum(loss, self.c) if self.kind == "truncation" else self.c * (loss / (self.c + loss))
+        return (
+            np.minimum(loss, self.c)
+            if self.kind == "truncation"
+            else self.c * (loss / (self.c + loss))
+        )
 
 
 @dataclass(frozen=True)
 class Problem:
-    """Rows A (with a last column of ones for an intercept), targets, weights that sum to 1, and λ for all but it.
+    """Rows A (with a last column of ones for an intercept), targets, weights that sum to 1, and λ
+    for all but it.
 
-    ``spreads`` (d,) is what the columns were divided by: 1 where the penalty is on weights in the columns' own units.
+    ``spreads`` (d,) is what the columns were divided by: 1 where the penalty is on weights in the
+    columns' own units.
     """
 
     A: Any
@@ -108,15 +123,28 @@ class Problem:
 
     @classmethod
     def of(
-        cls, X: Any, y: Array, weights: Array, regularization: float, fit_intercept: bool, *, relative: bool = False
+        cls,
+        X: Any,
+        y: Array,
+        weights: Array,
+        regularization: float,
+        fit_intercept: bool,
+        *,
+        relative: bool = False,
     ) -> Problem:
-        """The problem (1/Σs)·Σ s_i loss(r_i) + λ‖w‖²; ``relative``: of columns divided by their spread."""
+        """The problem (1/Σs)·Σ s_i loss(r_i) + λ‖w‖²; ``relative``: of columns divided by their
+        spread.
+        """
         spreads = column_spreads(X, weights) if relative else np.ones(X.shape[1])
         X = divided(X, spreads) if relative else X
         ones = np.ones((X.shape[0], 1))
         penalty = np.full(X.shape[1], float(regularization))
         if fit_intercept:
-            X = sparse.hstack([X, ones], format="csr") if sparse.issparse(X) else np.hstack([X, ones])
+            X = (
+                sparse.hstack([X, ones], format="csr")
+                if sparse.issparse(X)
+                else np.hstack([X, ones])
+            )
             penalty = np.append(penalty, 0.0)
         return cls(X, y, weights / weights.sum(), penalty, spreads)
 
@@ -141,11 +169,17 @@ class Problem:
         return float(self.weights @ clipped.loss(self.residual(v))) + self.tikhonov(v)
 
     def solve(self, belief: Array, right: Array, start: Array) -> Array:
-        """(AᵀDA + 2λ)⁻¹ right, with D = weights·belief: a step of weighted least squares; the shortest if many."""
+        """(AᵀDA + 2λ)⁻¹ right, with D = weights·belief: a step of weighted least squares; the
+        shortest if many.
+        """
         D, twice = self.weights * belief, 2 * self.penalty
         if sparse.issparse(self.A) or self.A.shape[1] > DENSE:
             size = self.A.shape[1]
-            operator = LinearOperator((size, size), matvec=lambda v: self.A.T @ (D * (self.A @ v)) + twice * v, dtype=float)
+            operator = LinearOperator(
+                (size, size),
+                matvec=lambda v: self.A.T @ (D * (self.A @ v)) + twice * v,
+                dtype=float,
+            )
             return cg(operator, right, x0=start, rtol=1e-12, maxiter=10 * size)[0]
         H = self.A.T @ (D[:, None] * self.A)
         H.flat[:: H.shape[0] + 1] += twice
@@ -162,13 +196,15 @@ class Problem:
 
 
 def huber_dual(problem: Problem, v: Array, threshold: float, *, free: bool) -> tuple[float, float]:
-    """A lower bound on Huber's objective by weak duality, and how far rounding can move objective minus bound; λ > 0.
+    """A lower bound on Huber's objective by weak duality, and how far rounding can move objective
+    minus bound; λ > 0.
 
-    M^η(r) is the largest ur − ½u² with |u| ≤ η, so that D(u) = Σ s_i(u_i y_i − ½u_i²) − ‖Σ s_i u_i x_i‖²/(4λ) is a bound
-    for every such u, with a free b for those whose Σ s_i u_i is 0. At the minimizer u_i is the residual, clipped; here its
-    mean S is taken away and u shrunk by 1 + |S|/η, so that it stays in the box. Rounding leaves a mean of e: a u that has
-    none is within 2e, and D with it within 2e·(Σ s_i|y_i − u_i| + x̄‖w_u‖) + (2e·x̄)²/4λ, where x̄ = Σ s_i‖x_i‖ and
-    w_u = Σ s_i u_i x_i/2λ.
+    M^η(r) is the largest ur − ½u² with |u| ≤ η, so that D(u) = Σ s_i(u_i y_i − ½u_i²) − ‖Σ s_i u_i
+    x_i‖²/(4λ) is a bound for every such u, with a free b for those whose Σ s_i u_i is 0. At the
+    minimizer u_i is the residual, clipped; here its mean S is taken away and u shrunk by 1 + |S|/η,
+    so that it stays in the box. Rounding leaves a mean of e: a u that has none is within 2e, and D
+    with it within 2e·(Σ s_i|y_i − u_i| + x̄‖w_u‖) + (2e·x̄)²/4λ, where x̄ = Σ s_i‖x_i‖ and w_u = Σ
+    s_i u_i x_i/2λ.
     """
     eps, (n, width) = float(np.finfo(float).eps), problem.A.shape
     s, y, lam = problem.weights, problem.y, float(problem.penalty[0])
@@ -189,7 +225,9 @@ def huber_dual(problem: Problem, v: Array, threshold: float, *, free: bool) -> t
     rounding += (2 * size * off + off**2) / (4 * lam)
     if free:
         left = 2 * (n + 12) * eps * threshold
-        rounding += left * (float(s @ np.abs(y - u)) + reach * size / (2 * lam)) + (left * reach) ** 2 / (4 * lam)
+        rounding += left * (float(s @ np.abs(y - u)) + reach * size / (2 * lam)) + (
+            left * reach
+        ) ** 2 / (4 * lam)
     return dual, 2 * rounding
 
 
@@ -204,10 +242,11 @@ class Minimum:
 
 
 def huber_scale(residuals: Array, weights: Array) -> float:
-    """Huber's "proposal 2": the σ with Σ s_i min(r_i²/σ², c²) = E min(Z², c²), Z standard normal, c = 1.345; Σs = 1.
+    """Huber's "proposal 2": the σ with Σ s_i min(r_i²/σ², c²) = E min(Z², c²), Z standard normal, c
+    = 1.345; Σs = 1.
 
-    P. Huber, Robust Statistics (1981), Section 6.7: σ of normal residuals, which a few wild ones move little. Where most
-    residuals are 0 there is none, and the root mean square stands for it.
+    P. Huber, Robust Statistics (1981), Section 6.7: σ of normal residuals, which a few wild ones
+    move little. Where most residuals are 0 there is none, and the root mean square stands for it.
 
     Examples
     --------
@@ -221,17 +260,26 @@ def huber_scale(residuals: Array, weights: Array) -> float:
     low, high = 0.0, float(np.sqrt(square / NORMAL))  # the sum is at most r²/σ²
     while high - low > 1e-9 * high:
         middle = (low + high) / 2
-        above = float(weights @ np.minimum((residuals / middle) ** 2, KNEE**2)) > NORMAL if middle > 0 else True
+        above = (
+            float(weights @ np.minimum((residuals / middle) ** 2, KNEE**2)) > NORMAL
+            if middle > 0
+            else True
+        )
         low, high = (middle, high) if above else (low, middle)
     return high
 
 
 def scale_of_rows(problem: Problem, reach: float) -> float:
-    """The scale σ of the residuals of Huber's fit with threshold 1.345·σ: fit and scale in turn, from least squares on.
+    """The scale σ of the residuals of Huber's fit with threshold 1.345·σ: fit and scale in turn,
+    from least squares on.
 
     Where the rows are fitted exactly, the targets' own spread, or 1.
     """
-    v = problem.solve(np.ones(len(problem.y)), problem.A.T @ (problem.weights * problem.y), np.zeros(problem.A.shape[1]))
+    v = problem.solve(
+        np.ones(len(problem.y)),
+        problem.A.T @ (problem.weights * problem.y),
+        np.zeros(problem.A.shape[1]),
+    )
     scale = huber_scale(problem.residual(v), problem.weights)
     size = float(np.abs(problem.y).max())
     for _ in range(ROUNDS):
@@ -248,11 +296,13 @@ def scale_of_rows(problem: Problem, reach: float) -> float:
 def minimize_huber(
     problem: Problem, threshold: float, tolerance: float, max_iter: int, start: Array | None = None
 ) -> Minimum:
-    """The minimizer of Σ s_i M^η(r_i) + λ‖w‖² by semismooth Newton steps, until the gradient's norm is ≤ ``tolerance``.
+    """The minimizer of Σ s_i M^η(r_i) + λ‖w‖² by semismooth Newton steps, until the gradient's norm
+    is ≤ ``tolerance``.
 
-    The objective is convex and piecewise quadratic: Newton's step minimizes the piece it stands on, and ends exactly once
-    it knows which rows are beyond η. Rows beyond η have no curvature; reweighted least squares gives them η/|r|, which
-    never fails and is slow. ``caution`` mixes the two: 1 is reweighting, 0 Newton. The step's length is exact.
+    The objective is convex and piecewise quadratic: Newton's step minimizes the piece it stands on,
+    and ends exactly once it knows which rows are beyond η. Rows beyond η have no curvature;
+    reweighted least squares gives them η/|r|, which never fails and is slow. ``caution`` mixes the
+    two: 1 is reweighting, 0 Newton. The step's length is exact.
     """
     v, caution, stopper = np.zeros(problem.A.shape[1]), 1.0, Stopper(passes=max_iter)
     v = v if start is None else start
@@ -274,7 +324,9 @@ def minimize_huber(
 
 
 def _step_length(problem: Problem, threshold: float, v: Array, r: Array, step: Array) -> float:
-    """The t ≥ 0 that minimizes Huber's objective at v + t·step: its slope is increasing and linear between kinks."""
+    """The t ≥ 0 that minimizes Huber's objective at v + t·step: its slope is increasing and
+    linear between kinks.
+    """
     change, penalty = problem.A @ step, 2 * problem.penalty * step
 
     def slope(t: float) -> float:
@@ -300,9 +352,11 @@ def _step_length(problem: Problem, threshold: float, v: Array, r: Array, step: A
 def minimize_clipped(
     problem: Problem, clipped: Clipped, start: Array, tolerance: float, max_iter: int
 ) -> tuple[Array, Array]:
-    """Alternate between the rows' beliefs η and weighted least squares; the weights, and the objective after each step.
+    """Alternate between the rows' beliefs η and weighted least squares; the weights, and the
+    objective after each step.
 
-    Each half minimizes Σ s_i(η_i·½r_i² + ψ(η_i)) + λ‖w‖² exactly in its own variables, so the objective never rises.
+    Each half minimizes Σ s_i(η_i·½r_i² + ψ(η_i)) + λ‖w‖² exactly in its own variables, so the
+    objective never rises.
     """
     v, stopper = start, Stopper(passes=max_iter)
     objectives = [problem.clipped_objective(v, clipped)]

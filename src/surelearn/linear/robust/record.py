@@ -25,8 +25,8 @@ class HuberRecord(Record):
     free_intercept : whether b was fitted
     threshold_from_rows : whether η was taken from the rows
     relative : whether the penalty is on weights of columns divided by their spread on the rows
-    dual, gap_rounding : a lower bound on the objective by weak duality, and how far objective − dual can be off; None for
-        λ = 0
+    dual, gap_rounding : a lower bound on the objective by weak duality, and how far objective −
+        dual can be off; None for λ = 0
     """
 
     key: ClassVar[str] = "huber-regression/1"
@@ -48,15 +48,26 @@ class HuberRecord(Record):
     gap_rounding: float | None = None
 
     def write(self, writer: Writer) -> None:
-        """Uniform stability and the bound on the risk that follows, and how near the minimum it is; or why not."""
+        """Uniform stability and the bound on the risk that follows, and how near the minimum it
+        is; or why not.
+        """
         self._write_stability(writer)
         if self.dual is None:
-            reason = "without a penalty no dual point that is feasible to the last digit is known: state regularization="
+            reason = (
+                "without a penalty no dual point that is feasible to the last digit is known: state"
+                " regularization="
+            )
             writer.lacks("suboptimality", reason, "duality_gap")
             return
         read = {"primal": "objective", "dual": "dual", "rounding": "gap_rounding"}
         met, label = bounds.duality_gap.assumes, "objective above its minimum"
-        writer.claim(bounds.duality_gap, read, loss=f"huber({self.threshold:g}) + λ‖w‖²", label=label, met=met)
+        writer.claim(
+            bounds.duality_gap,
+            read,
+            loss=f"huber({self.threshold:g}) + λ‖w‖²",
+            label=label,
+            met=met,
+        )
 
     def _write_stability(self, writer: Writer) -> None:
         x_bound, y_bound = self.x_bound, self.y_bound
@@ -76,7 +87,9 @@ class HuberRecord(Record):
             bounds.uniform_stability_nonnegative,
             {"risk": "risk", "n": "n"},
             beta=stability.value,
-            loss_bound=bounds.huber_loss_bound(x_bound, y_bound, self.threshold, self.regularization),
+            loss_bound=bounds.huber_loss_bound(
+                x_bound, y_bound, self.threshold, self.regularization
+            ),
             loss=loss,
             assumptions=("‖x‖ ≤ x_bound and |y| ≤ y_bound for every row, as stated", SOLVED),
         )
@@ -84,21 +97,37 @@ class HuberRecord(Record):
     def no_stability(self) -> str:
         """Why no stability claim can be made, or ""."""
         if missing := self._from_rows():
-            return f"{missing}: state threshold=, regularization= and x_bound=, with fit_intercept=False"
+            return (
+                f"{missing}: state threshold=, regularization= and x_bound=, with"
+                " fit_intercept=False"
+            )
         if self.regularization == 0:
             return "regularization = 0: the objective is not strongly convex"
         if self.free_intercept:
-            return "the intercept is not regularized: set fit_intercept=False (and add a constant column)"
+            return (
+                "the intercept is not regularized: set fit_intercept=False (and add a constant"
+                " column)"
+            )
         if self.weighted:
             return "rows are weighted unequally"
         if self.gradient_norm > self.gradient_bound:
             return "the minimization stopped before it reached its tolerance: raise max_iter"
-        return "" if self.x_bound is not None else "state x_bound=, a bound on ‖x‖ that holds for every row"
+        return (
+            ""
+            if self.x_bound is not None
+            else "state x_bound=, a bound on ‖x‖ that holds for every row"
+        )
 
     def _from_rows(self) -> str:
         """What was taken from the rows, which the theorem wants fixed beforehand."""
-        taken = ["the threshold"] * self.threshold_from_rows + ["the columns' scale"] * self.relative
-        return f"{' and '.join(taken)} {'were' if len(taken) > 1 else 'was'} taken from the rows" if taken else ""
+        taken = ["the threshold"] * self.threshold_from_rows + [
+            "the columns' scale"
+        ] * self.relative
+        return (
+            f"{' and '.join(taken)} {'were' if len(taken) > 1 else 'was'} taken from the rows"
+            if taken
+            else ""
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,7 +137,8 @@ class VariationalRecord(Record):
     Attributes
     ----------
     loss, threshold, regularization : ψ by its name, the residual at its level, and λ
-    objective, huber_start_objective : at the weights found, and at Huber's fit, where the alternation began
+    objective, huber_start_objective : at the weights found, and at Huber's fit, where the
+        alternation began
     believed : the mean of the rows' beliefs η
     relative : whether the penalty is on weights of columns divided by their spread on the rows
     """
@@ -125,9 +155,18 @@ class VariationalRecord(Record):
 
     def write(self, writer: Writer) -> None:
         """Nothing is claimed of a local optimum, and why."""
-        writer.lacks("suboptimality", "the objective is not convex: this is a local optimum, and a better one may exist")
-        writer.lacks("uniform stability", "the objective is not convex: exchanging one row may lead to another optimum")
-        writer.lacks("risk", "no theorem here bounds the risk of a local optimum from its own rows: use certify()")
+        writer.lacks(
+            "suboptimality",
+            "the objective is not convex: this is a local optimum, and a better one may exist",
+        )
+        writer.lacks(
+            "uniform stability",
+            "the objective is not convex: exchanging one row may lead to another optimum",
+        )
+        writer.lacks(
+            "risk",
+            "no theorem here bounds the risk of a local optimum from its own rows: use certify()",
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,10 +176,12 @@ class SquareRootLassoRecord(Record):
     Attributes
     ----------
     radius : λ, the most by which a column may move
-    relative : whether that is in units of each column's spread on the rows, as are the weights in ``l1_norm``
+    relative : whether that is in units of each column's spread on the rows, as are the weights in
+        ``l1_norm``
     residual_norm, l1_norm, non_zeros : of the rows, each counted once, and of the weights
     objective : at the weights found, rows weighted
-    dual_inner, dual_norm, dual_correlation : ⟨u, y⟩, ‖u‖₂ and ‖Xᵀu‖_∞ of the best dual vector u that was met
+    dual_inner, dual_norm, dual_correlation : ⟨u, y⟩, ‖u‖₂ and ‖Xᵀu‖_∞ of the best dual vector u
+        that was met
     weighted : whether rows had weights
     free_intercept : whether b was fitted
     """
@@ -162,14 +203,26 @@ class SquareRootLassoRecord(Record):
     def write(self, writer: Writer) -> None:
         """The worst case over perturbed columns, and how small it can be made at all."""
         loss = "Euclidean norm of the training residuals"
-        units = ("columns, and how far each may move, are in units of its spread on these rows",) if self.relative else ()
+        units = (
+            ("columns, and how far each may move, are in units of its spread on these rows",)
+            if self.relative
+            else ()
+        )
         read = {"residual_norm": "residual_norm", "l1_norm": "l1_norm", "perturbation": "radius"}
         writer.claim(bounds.column_perturbations, read, loss=loss, assumptions=units)
         if self.weighted:
             reason = "rows are weighted: the duality gap is that of the weighted objective"
             writer.lacks("least perturbed residual norm", reason, "square_root_lasso_optimum")
         else:
-            read = {"inner": "dual_inner", "dual_norm": "dual_norm", "correlation": "dual_correlation"}
+            read = {
+                "inner": "dual_inner",
+                "dual_norm": "dual_norm",
+                "correlation": "dual_correlation",
+            }
             read["perturbation"] = "radius"
             writer.claim(bounds.square_root_lasso_optimum, read, loss=loss, assumptions=units)
-        writer.lacks("risk", "the theorem is about the training rows, perturbed; of new rows it says nothing: use certify()")
+        writer.lacks(
+            "risk",
+            "the theorem is about the training rows, perturbed; of new rows it says nothing: use"
+            " certify()",
+        )

@@ -1,4 +1,6 @@
-"""Regression that a few wild targets cannot rule: Huber's convex loss, and clipped losses in variational form."""
+"""Regression that a few wild targets cannot rule: Huber's convex loss, and clipped losses in
+variational form.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,13 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from surelearn.lacking import Lacking
-from surelearn.linear._regressor import LinearRegressor, require_bound, require_nonnegative, require_positive, row_norms
+from surelearn.linear._regressor import (
+    LinearRegressor,
+    require_bound,
+    require_nonnegative,
+    require_positive,
+    row_norms,
+)
 from surelearn.linear.robust.losses import (
     KNEE,
     Array,
@@ -31,24 +39,33 @@ from surelearn.subject import Around, Objective, Parts, linear_form
 
 KINDS = ("truncation", "geman_mcclure")
 PENALTY = 1e-4  # λ where none is stated
-CLIPPED = 4.0  # the threshold of a clipped loss in units of σ: 96% of least squares' efficiency at normal residuals
+# the threshold of a clipped loss in units of σ: 96% of least squares' efficiency at normal
+# residuals
+CLIPPED = 4.0
 
 
 class HuberRegression(LinearRegressor):
-    """Minimizes (1/n)·Σ M^η(⟨w, x_i⟩ + b − y_i) + λ‖w‖², M^η the Moreau envelope of ``η|·|``, exactly.
+    """Minimizes (1/n)·Σ M^η(⟨w, x_i⟩ + b − y_i) + λ‖w‖², M^η the Moreau envelope of ``η|·|``,
+    exactly.
 
-    Course, Section 17; the outer branch of M^η is ``η|t| − ½η²`` (printed with ½t², a misprint). Squared for residuals up to
-    η, linear beyond: a target's pull is at most η. Unlike scikit-learn's HuberRegressor, η is in the units of y and fixed.
+    Course, Section 17; the outer branch of M^η is ``η|t| − ½η²`` (printed with ½t², a misprint).
+    Squared for residuals up to η, linear beyond: a target's pull is at most η. Unlike
+    scikit-learn's HuberRegressor, η is in the units of y and fixed.
 
     Parameters
     ----------
-    threshold : η > 0, the residual beyond which the loss is linear. None is 1 where x_bound is stated, else 1.345 times the
-        scale of the residuals (`scale_of_rows`), which looks at the rows and voids the stability claim
-    regularization : λ ≥ 0. None is 10⁻⁴: where x_bound is stated as it is, else of the weights of columns divided by their
-        spread (`column_spreads`), λ·Σ(s_j·w_j)², so that columns of any size may be mixed; which voids that claim, too
-    fit_intercept : whether to add b, which is not penalized; a free intercept voids the stability claim
-    x_bound, y_bound : bounds on ‖x‖ and ``|y|`` that hold for every row, of which stability and risk claims are made
-    tolerance : the gradient norm to reach, relative to η·x_bound (η times the largest ‖x‖ seen, if not stated)
+    threshold : η > 0, the residual beyond which the loss is linear. None is 1 where x_bound is
+        stated, else 1.345 times the scale of the residuals (`scale_of_rows`), which looks at the
+        rows and voids the stability claim
+    regularization : λ ≥ 0. None is 10⁻⁴: where x_bound is stated as it is, else of the weights of
+        columns divided by their spread (`column_spreads`), λ·Σ(s_j·w_j)², so that columns of any
+        size may be mixed; which voids that claim, too
+    fit_intercept : whether to add b, which is not penalized; a free intercept voids the stability
+        claim
+    x_bound, y_bound : bounds on ‖x‖ and ``|y|`` that hold for every row, of which stability and
+        risk claims are made
+    tolerance : the gradient norm to reach, relative to η·x_bound (η times the largest ‖x‖ seen, if
+        not stated)
     max_iter : the most Newton steps
     delta : failure probability of claims
 
@@ -98,18 +115,23 @@ class HuberRegression(LinearRegressor):
         _require_stated(self)
         problem, scale, weighted = self._problem(X, y, sample_weight, reset=True)
         self.spreads_ = problem.spreads
-        self.threshold_ = self._stated_threshold() or KNEE * scale_of_rows(problem, self.tolerance * scale)
+        self.threshold_ = self._stated_threshold() or KNEE * scale_of_rows(
+            problem, self.tolerance * scale
+        )
         reach = self.tolerance * self.threshold_ * scale
         found = minimize_huber(problem, self.threshold_, reach, int(self.max_iter))
         if found.gradient_norm > reach:
             warnings.warn(
-                f"the gradient's norm is {found.gradient_norm:.3g} after {found.steps} steps, above {reach:.3g}: "
-                "raise max_iter or tolerance",
+                f"the gradient's norm is {found.gradient_norm:.3g} after {found.steps} steps, above"
+                f" {reach:.3g}: raise max_iter or tolerance",
                 ConvergenceWarning,
                 stacklevel=2,
             )
         d = self.n_features_in_
-        self.coef_, self.intercept_ = found.v[:d] / self.spreads_, float(found.v[d]) if self.fit_intercept else 0.0
+        self.coef_, self.intercept_ = (
+            found.v[:d] / self.spreads_,
+            float(found.v[d]) if self.fit_intercept else 0.0,
+        )
         self.n_iter_ = found.steps
         if hasattr(self, "facts_"):
             del self.facts_  # of a fit before
@@ -125,7 +147,9 @@ class HuberRegression(LinearRegressor):
         yield cls(threshold=0.2, regularization=0.1, fit_intercept=False, x_bound=1.0, y_bound=1.0)
 
     def measure_again(self, X: Any, y: Any = None, sample_weight: Any = None) -> dict[str, Any]:
-        """The record's fields that the fitted model and the rows it was fitted on tell, measured again."""
+        """The record's fields that the fitted model and the rows it was fitted on tell,
+        measured again.
+        """
         check_is_fitted(self)
         return self._measured(*self._problem(X, y, sample_weight, reset=False))
 
@@ -135,13 +159,17 @@ class HuberRegression(LinearRegressor):
             return float(self.threshold)
         return None if self.x_bound is None else 1.0
 
-    def _problem(self, X: Any, y: Any, sample_weight: Any, *, reset: bool) -> tuple[Problem, float, bool]:
+    def _problem(
+        self, X: Any, y: Any, sample_weight: Any, *, reset: bool
+    ) -> tuple[Problem, float, bool]:
         """The problem of checked rows, the size of a row, and whether the rows are weighted."""
         X, y, weights = self._rows(X, y, sample_weight, "csr", reset=reset)
         norms = row_norms(X)
         require_bound("x_bound", norms, self.x_bound)
         require_bound("y_bound", np.abs(y), self.y_bound)
-        problem = Problem.of(X, y, weights, _penalty(self), bool(self.fit_intercept), relative=_is_relative(self))
+        problem = Problem.of(
+            X, y, weights, _penalty(self), bool(self.fit_intercept), relative=_is_relative(self)
+        )
         largest = float(row_norms(problem.A).max()) if _is_relative(self) else float(norms.max())
         scale = float(self.x_bound) if self.x_bound is not None else max(1.0, largest)
         return problem, scale, bool((weights != weights[0]).any())
@@ -151,12 +179,16 @@ class HuberRegression(LinearRegressor):
         reach = self.tolerance * eta * scale
         r = problem.residual(v)
         slope = float(np.linalg.norm(problem.huber_gradient(v, r, eta)))
-        size = eta * float(row_norms(problem.A).max()) + float(np.linalg.norm(2 * problem.penalty * v))
+        size = eta * float(row_norms(problem.A).max()) + float(
+            np.linalg.norm(2 * problem.penalty * v)
+        )
         dual: dict[str, Any] = {}
-        if _penalty(self) > 0 and "dual" in getattr(self, "facts_", {"dual": 0}):  # models of version 0.2 have none
+        # models of version 0.2 have none
+        if _penalty(self) > 0 and "dual" in getattr(self, "facts_", {"dual": 0}):
             value, rounding = huber_dual(problem, v, eta, free=bool(self.fit_intercept))
             dual = {"dual": Within(value, 4 * rounding), "gap_rounding": rounding}
-        near = int((np.abs(np.abs(r) - eta) <= 1e-12 * (eta + np.abs(problem.y).max())).sum())  # rounding decides of them
+        # rounding decides of them
+        near = int((np.abs(np.abs(r) - eta) <= 1e-12 * (eta + np.abs(problem.y).max())).sum())
         return {
             "n": int(problem.A.shape[0]),
             "d": len(self.coef_),
@@ -177,7 +209,11 @@ class HuberRegression(LinearRegressor):
 
     def _describe(self) -> Parts | Around:
         check_is_fitted(self)
-        return around_spreads(self._inside(), self.spreads_) if self.facts_.get("relative") else self._parts()
+        return (
+            around_spreads(self._inside(), self.spreads_)
+            if self.facts_.get("relative")
+            else self._parts()
+        )
 
     def _inside(self) -> HuberRegression:
         """The same fit as a model of columns divided by their spreads, with everything stated."""
@@ -196,25 +232,34 @@ class HuberRegression(LinearRegressor):
             parameters={"knee": threshold_of(self)},
             uniform=not facts["weighted"],
             rows=facts["n"],
-            minimized=facts["gradient_norm"] <= facts["gradient_bound"] if "gradient_bound" in facts else True,
+            minimized=(
+                facts["gradient_norm"] <= facts["gradient_bound"]
+                if "gradient_bound" in facts
+                else True
+            ),
             tolerance=float(self.tolerance),
         )
         return Parts(lambda: linear_form(self.coef_, self.intercept_), objective)
 
 
 class VariationalRegression(LinearRegressor):
-    """Lowers (1/n)·Σ ℓ̃(r_i) + λ‖w‖² with a clipped loss ℓ̃(t) = min over η in [0, 1] of η·½t² + ψ(η).
+    """Lowers (1/n)·Σ ℓ̃(r_i) + λ‖w‖² with a clipped loss ℓ̃(t) = min over η in [0, 1] of η·½t² +
+    ψ(η).
 
-    Course, Section 17. η_i is how far row i is believed. Alternating between all η (closed form) and w (weighted least
-    squares) never raises the objective, from Huber's fit on. The objective is not convex: where this ends is a local
-    optimum, each half being best for the other, and may depend on the start.
+    Course, Section 17. η_i is how far row i is believed. Alternating between all η (closed form)
+    and w (weighted least squares) never raises the objective, from Huber's fit on. The objective is
+    not convex: where this ends is a local optimum, each half being best for the other, and may
+    depend on the start.
 
     Parameters
     ----------
-    loss : ψ by its name, see `Clipped`: "truncation" (a row counts or does not) or "geman_mcclure" (smooth)
-    threshold : the residual, in the units of y, whose squared loss is the level ½·threshold² that ℓ̃ never exceeds. None is
-        4 times the scale of the residuals of Huber's fit (`scale_of_rows`)
-    regularization : λ ≥ 0. None is 10⁻⁴ of the weights of columns divided by their spread, as of `HuberRegression`
+    loss : ψ by its name, see `Clipped`: "truncation" (a row counts or does not) or "geman_mcclure"
+        (smooth)
+    threshold : the residual, in the units of y, whose squared loss is the level ½·threshold² that
+        ℓ̃ never exceeds. None is 4 times the scale of the residuals of Huber's fit
+        (`scale_of_rows`)
+    regularization : λ ≥ 0. None is 10⁻⁴ of the weights of columns divided by their spread, as of
+        `HuberRegression`
     fit_intercept : whether to add b, which is not penalized
     tolerance : the relative decrease of the objective below which to stop
     max_iter : the most alternations
@@ -265,15 +310,23 @@ class VariationalRegression(LinearRegressor):
         _require_stated(self)
         problem, clipped, start = self._start(X, y, sample_weight, reset=True)
         self.threshold_, self.spreads_ = clipped.threshold, problem.spreads
-        v, self.objectives_ = minimize_clipped(problem, clipped, start, self.tolerance, int(self.max_iter))
-        if len(self.objectives_) > self.max_iter and self.objectives_[-1] < self.objectives_[-2] * (1 - self.tolerance):
+        v, self.objectives_ = minimize_clipped(
+            problem, clipped, start, self.tolerance, int(self.max_iter)
+        )
+        if len(self.objectives_) > self.max_iter and self.objectives_[-1] < self.objectives_[-2] * (
+            1 - self.tolerance
+        ):
             warnings.warn(
-                f"the objective still falls after {self.max_iter} alternations: raise max_iter or tolerance",
+                f"the objective still falls after {self.max_iter} alternations: raise max_iter or"
+                " tolerance",
                 ConvergenceWarning,
                 stacklevel=2,
             )
         d = self.n_features_in_
-        self.coef_, self.intercept_ = v[:d] / self.spreads_, float(v[d]) if self.fit_intercept else 0.0
+        self.coef_, self.intercept_ = (
+            v[:d] / self.spreads_,
+            float(v[d]) if self.fit_intercept else 0.0,
+        )
         self.beliefs_ = clipped.belief(problem.residual(v))
         self.n_iter_ = len(self.objectives_) - 1 or 1
         self.facts_ = self._measured(problem, clipped, start)
@@ -293,17 +346,27 @@ class VariationalRegression(LinearRegressor):
         yield cls(loss="truncation")
 
     def measure_again(self, X: Any, y: Any = None, sample_weight: Any = None) -> dict[str, Any]:
-        """The record's fields that the fitted model and the rows tell, measured again; Huber's start is found again."""
+        """The record's fields that the fitted model and the rows tell, measured again; Huber's
+        start is found again.
+        """
         check_is_fitted(self)
         return self._measured(*self._start(X, y, sample_weight, reset=False))
 
-    def _start(self, X: Any, y: Any, sample_weight: Any, *, reset: bool) -> tuple[Problem, Clipped, Array]:
+    def _start(
+        self, X: Any, y: Any, sample_weight: Any, *, reset: bool
+    ) -> tuple[Problem, Clipped, Array]:
         """The problem of checked rows, the loss, and Huber's fit."""
         X, y, weights = self._rows(X, y, sample_weight, "csr", reset=reset)
-        problem = Problem.of(X, y, weights, _penalty(self), bool(self.fit_intercept), relative=_is_relative(self))
+        problem = Problem.of(
+            X, y, weights, _penalty(self), bool(self.fit_intercept), relative=_is_relative(self)
+        )
         reach = 1e-10 * max(1.0, float(row_norms(problem.A if _is_relative(self) else X).max()))
         if reset:
-            eta = CLIPPED * scale_of_rows(problem, reach) if self.threshold is None else float(self.threshold)
+            eta = (
+                CLIPPED * scale_of_rows(problem, reach)
+                if self.threshold is None
+                else float(self.threshold)
+            )
         else:
             eta = threshold_of(self)
         return problem, Clipped(self.loss, eta), minimize_huber(problem, eta, reach * eta, 200).v
@@ -324,7 +387,10 @@ class VariationalRegression(LinearRegressor):
 
     def _describe(self) -> Parts:
         check_is_fitted(self)
-        why = "the clipped loss is not convex: the fit is a local optimum, which may depend on the start"
+        why = (
+            "the clipped loss is not convex: the fit is a local optimum, which may depend on the"
+            " start"
+        )
         return Parts(lambda: linear_form(self.coef_, self.intercept_), Lacking("objective", why))
 
 

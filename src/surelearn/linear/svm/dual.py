@@ -1,9 +1,11 @@
-"""The dual of the support vector machine (course, 6.b), solved without an intercept, and what a dual solution proves.
+"""The dual of the support vector machine (course, 6.b), solved without an intercept, and what a
+dual solution proves.
 
-Without a free intercept the dual has no equality constraint: max Σα_i − ½αᵀQα, 0 ≤ α_i ≤ C_i, Q_ij = y_i y_j k(x_i, x_j).
-LIBSVM cannot leave that constraint out, and LIBLINEAR through scikit-learn does not return α; its algorithm is short
-(`passes`), and is here helped by Newton steps on the free α_i, which reach a gap of 10⁻¹² where coordinate ascent alone
-would crawl, and by an interior-point method (`interior`), whose cost does not depend on C.
+Without a free intercept the dual has no equality constraint: max Σα_i − ½αᵀQα, 0 ≤ α_i ≤ C_i, Q_ij
+= y_i y_j k(x_i, x_j). LIBSVM cannot leave that constraint out, and LIBLINEAR through scikit-learn
+does not return α; its algorithm is short (`passes`), and is here helped by Newton steps on the free
+α_i, which reach a gap of 10⁻¹² where coordinate ascent alone would crawl, and by an interior-point
+method (`interior`), whose cost does not depend on C.
 """
 
 from __future__ import annotations
@@ -62,11 +64,15 @@ class GramDual:
 
     @property
     def between(self) -> int:
-        """Passes between looks at the gap: settled rows cost nothing, a look costs as much as many passes."""
+        """Passes between looks at the gap: settled rows cost nothing, a look costs as much as
+        many passes.
+        """
         return 2 * _ROUND
 
     def crawls(self, done: int, share: float) -> bool:
-        """Whether coordinate ascent has had its chance: with a gap that Newton steps will not close, sooner."""
+        """Whether coordinate ascent has had its chance: with a gap that Newton steps will not
+        close, sooner.
+        """
         return done >= (2 if share > 0.01 else 8) * _ROUND
 
     def interior_cost(self) -> float:
@@ -76,7 +82,9 @@ class GramDual:
     def solve_shifted(self, diagonal: np.ndarray, right: np.ndarray) -> np.ndarray:
         """(Q + diag)⁻¹·right."""
         shifted = self.Q + np.diag(diagonal)
-        return linalg.cho_solve(linalg.cho_factor(shifted, overwrite_a=True, check_finite=False), right)
+        return linalg.cho_solve(
+            linalg.cho_factor(shifted, overwrite_a=True, check_finite=False), right
+        )
 
 
 @dataclass
@@ -93,7 +101,9 @@ class RowsDual:
         self._weights = np.zeros(self.Z.shape[1])
 
     def ascend(self, passes: int, slack: float, seed: int) -> int:
-        """Coordinate ascent until gradients agree up to ``slack``; the passes made, as many visits of a row as there are."""
+        """Coordinate ascent until gradients agree up to ``slack``; the passes made, as many
+        visits of a row as there are.
+        """
         from surelearn.linear.svm.passes import dense_rounds, sparse_rounds
 
         n = self.alpha.size
@@ -123,11 +133,15 @@ class RowsDual:
         return max(1, min(_ROUND, self.Z.shape[1] // 10))
 
     def crawls(self, done: int, share: float) -> bool:  # noqa: ARG002 - narrow rows make the interior-point method cheap
-        """Whether coordinate ascent has had its chance, a share of what the interior-point method costs."""
+        """Whether coordinate ascent has had its chance, a share of what the interior-point
+        method costs.
+        """
         return done >= max(1, self.Z.shape[1] // 10)
 
     def interior_cost(self) -> float:
-        """Multiplications of an interior-point step; sparse rows are left to coordinate ascent unless they are narrow."""
+        """Multiplications of an interior-point step; sparse rows are left to coordinate ascent
+        unless they are narrow.
+        """
         n, d = self.Z.shape
         return np.inf if sparse.issparse(self.Z) and d > 500 else n * float(d) ** 2
 
@@ -142,14 +156,16 @@ class RowsDual:
 
 
 def solve(dual: GramDual | RowsDual, *, tol: float, passes: int, random: Any) -> int:
-    """Maximize the dual until the gap is at most ``tol``·ΣC_i; the passes made. The α of the smallest gap met is kept.
+    """Maximize the dual until the gap is at most ``tol``·ΣC_i; the passes made. The α of the
+    smallest gap met is kept.
 
     tol is the gap of (1/n)·Σ hinge + λ‖w‖² with λ = 1/(2Cn), whose value at w = 0 is 1.
     """
     enough, slack = tol * dual.upper.sum(), min(0.5, _SLACK * tol)
     followed = dual.interior_cost() > _AFFORDABLE
     done, pause, best = 0, dual.between, (np.inf, dual.alpha)
-    with _libraries().limit(limits=1, user_api="blas"):  # many small systems: threads would wait for each other
+    # many small systems: threads would wait for each other
+    with _libraries().limit(limits=1, user_api="blas"):
         while done < passes:
             done += dual.ascend(min(pause, passes - done), slack, random.randint(2**31))
             slack, most = max(slack / 10, 1e-14), min(_FEW_FREE + 5 * done, _MOST_FREE)
@@ -181,22 +197,35 @@ def _libraries() -> ThreadpoolController:
 def gap(alpha: np.ndarray, upper: np.ndarray, margins: np.ndarray) -> float:
     """Primal minus dual objective, from y_i·f(x_i): αᵀQα + ΣC_i(1 − y_i f(x_i))⁺ − Σα_i.
 
-    As a sum of terms that are never negative, so that nothing cancels: (C_i − α_i)(1 − m_i)⁺ + α_i(m_i − 1)⁺.
+    As a sum of terms that are never negative, so that nothing cancels: (C_i − α_i)(1 − m_i)⁺ +
+    α_i(m_i − 1)⁺.
     """
     short = 1.0 - margins
-    return float(np.sum(np.where(short > 0, (upper - alpha) * np.maximum(short, 0.0), -alpha * np.minimum(short, 0.0))))
+    return float(
+        np.sum(
+            np.where(
+                short > 0, (upper - alpha) * np.maximum(short, 0.0), -alpha * np.minimum(short, 0.0)
+            )
+        )
+    )
 
 
 def _newton(dual: GramDual | RowsDual, margins: np.ndarray, most: int) -> None:
-    """Steps to the maximum over the free α_i, at most ``most``, within the box; they only ever increase the dual.
+    """Steps to the maximum over the free α_i, at most ``most``, within the box; they only ever
+    increase the dual.
 
-    A step is either cut where the first α_i meets its bound, or all α_i that leave the box are put back on its edge,
-    whichever gains more. Those at a bound stay there.
+    A step is either cut where the first α_i meets its bound, or all α_i that leave the box are put
+    back on its edge, whichever gains more. Those at a bound stay there.
     """
     rows = np.flatnonzero((dual.alpha > 0) & (dual.alpha < dual.upper))
     if not 0 < rows.size <= most:
         return
-    Q, short, alpha, upper = dual.part(rows), 1.0 - margins[rows], dual.alpha[rows], dual.upper[rows]
+    Q, short, alpha, upper = (
+        dual.part(rows),
+        1.0 - margins[rows],
+        dual.alpha[rows],
+        dual.upper[rows],
+    )
     free = np.arange(rows.size)
     for _ in range(_NEWTON_STEPS):
         inner = Q[np.ix_(free, free)]
@@ -205,8 +234,16 @@ def _newton(dual: GramDual | RowsDual, margins: np.ndarray, most: int) -> None:
             step = solve_quietly(inner + ridge * np.eye(free.size), short[free], "pos")
         except linalg.LinAlgError:
             break
-        moves = [_cut(alpha[free], upper[free], step), np.clip(alpha[free] + step, 0.0, upper[free])]
-        gains = [float(short[free] @ (m - alpha[free]) - (m - alpha[free]) @ inner @ (m - alpha[free]) / 2) for m in moves]
+        moves = [
+            _cut(alpha[free], upper[free], step),
+            np.clip(alpha[free] + step, 0.0, upper[free]),
+        ]
+        gains = [
+            float(
+                short[free] @ (m - alpha[free]) - (m - alpha[free]) @ inner @ (m - alpha[free]) / 2
+            )
+            for m in moves
+        ]
         if not max(gains) > 0:
             break
         moved = moves[int(np.argmax(gains))]
@@ -232,20 +269,28 @@ def _cut(alpha: np.ndarray, upper: np.ndarray, step: np.ndarray) -> np.ndarray:
 
 
 def solve_quietly(system: np.ndarray, right: np.ndarray, kind: str) -> np.ndarray:
-    """A linear system of a Newton step; ill-conditioned ones are no news: the gap tells whether the step was good."""
+    """A linear system of a Newton step; ill-conditioned ones are no news: the gap tells whether
+    the step was good.
+    """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", linalg.LinAlgWarning)
         return linalg.solve(system, right, assume_a=kind, check_finite=False)
 
 
 def intercept_error(
-    alpha: np.ndarray, upper: np.ndarray, margins: np.ndarray, signs: np.ndarray, squared: np.ndarray, gap: float
+    alpha: np.ndarray,
+    upper: np.ndarray,
+    margins: np.ndarray,
+    signs: np.ndarray,
+    squared: np.ndarray,
+    gap: float,
 ) -> float:
     """How far the free intercept b can be from any exact one, given the gap ε.
 
-    For a fixed intercept b + η the dual needs no equality: moving one α_i by σm changes it by σm(1 − y_i f(x_i)) −
-    ½m²k(x_i, x_i) − ησ y_i m. Where σy_i = −1 and that gain exceeds ε, b + η cannot be optimal, nor (by convexity) any
-    larger value; σy_i = +1 bounds b from below in the same way. ∞ where no α_i can move.
+    For a fixed intercept b + η the dual needs no equality: moving one α_i by σm changes it by σm(1
+    − y_i f(x_i)) − ½m²k(x_i, x_i) − ησ y_i m. Where σy_i = −1 and that gain exceeds ε, b + η cannot
+    be optimal, nor (by convexity) any larger value; σy_i = +1 bounds b from below in the same way.
+    ∞ where no α_i can move.
     """
     worst = 0.0
     epsilon = max(gap, 1e-300)
@@ -257,5 +302,7 @@ def intercept_error(
         if not usable.any():
             return np.inf
         step, sigma, k = step[usable], direction[usable], squared[usable]
-        worst = max(worst, float(np.min(epsilon / step - sigma * (1.0 - margins[usable]) + step * k / 2)))
+        worst = max(
+            worst, float(np.min(epsilon / step - sigma * (1.0 - margins[usable]) + step * k / 2))
+        )
     return worst

@@ -1,4 +1,6 @@
-"""Support vector machines (course, Sections 5 to 7): hard and soft margin, linear and with a kernel."""
+"""Support vector machines (course, Sections 5 to 7): hard and soft margin, linear and with a
+kernel.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,14 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from surelearn.base import Learner
 from surelearn.kernel.form import sum_form
-from surelearn.kernel.functions import Kernel, Linear, Polynomial, Precomputed, kernel, squared_norms
+from surelearn.kernel.functions import (
+    Kernel,
+    Linear,
+    Polynomial,
+    Precomputed,
+    kernel,
+    squared_norms,
+)
 from surelearn.kernel.precomputed import NOT_KERNEL_MATRICES, check_matrix, validate
 from surelearn.lacking import Lacking
 from surelearn.linear.svm.machine import Machine, Problem, kept_machine, train
@@ -34,7 +43,9 @@ from surelearn.subject.registry import NO_DUAL, dense
 
 @dataclass(frozen=True)
 class _Trained:
-    """One machine of a model: its rows, their signs, the solution, w without a kernel, and how near the optimum it is."""
+    """One machine of a model: its rows, their signs, the solution, w without a kernel, and how
+    near the optimum it is.
+    """
 
     rows: np.ndarray
     signs: np.ndarray
@@ -55,7 +66,8 @@ class _Trained:
 
 
 class SupportVectorMachine(ClassifierMixin, Learner):
-    """Minimizes ½‖w‖² + C·Σ_i max(0, 1 − y_i f(x_i)), or ½‖w‖² under y_i f(x_i) ≥ 1; f(x) = ⟨w, φ(x)⟩ + b.
+    """Minimizes ½‖w‖² + C·Σ_i max(0, 1 − y_i f(x_i)), or ½‖w‖² under y_i f(x_i) ≥ 1; f(x) = ⟨w,
+    φ(x)⟩ + b.
 
     Several classes: one machine a pair, and votes.
 
@@ -63,11 +75,13 @@ class SupportVectorMachine(ClassifierMixin, Learner):
     ----------
     margin : "soft", or "hard" (refused with a witness where the rows cannot be separated)
     C : the price of the sum of hinge losses; in the form (1/n)·Σ hinge + λ‖w‖² it is λ = 1/(2Cn)
-    kernel, degree, sigma : a name or object of `surelearn.kernel.functions`, sums and products of such, and parameters of a
-        name (σ as the course has it); "precomputed": rows are rows of a kernel matrix, as `SVC` of scikit-learn has them
-    intercept : "regularized" (b counts into ‖w‖: vectors are padded with a 1), "none", or "free" (LIBSVM's). Stability and
-        margin bounds are about the first two
-    x_bound : a bound on ‖x‖ that holds for every row, seen or not; stated by you, for the bounds that need it
+    kernel, degree, sigma : a name or object of `surelearn.kernel.functions`, sums and products of
+        such, and parameters of a name (σ as the course has it); "precomputed": rows are rows of a
+        kernel matrix, as `SVC` of scikit-learn has them
+    intercept : "regularized" (b counts into ‖w‖: vectors are padded with a 1), "none", or "free"
+        (LIBSVM's). Stability and margin bounds are about the first two
+    x_bound : a bound on ‖x‖ that holds for every row, seen or not; stated by you, for the bounds
+        that need it
     tol : the duality gap, divided by nC, at which to stop
     passes : the most passes over the rows
     delta : failure probability of each claim
@@ -123,14 +137,19 @@ class SupportVectorMachine(ClassifierMixin, Learner):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SupportVectorMachine:
-        """Solve, and record the duality gap; returns self. ``sample_weight`` multiplies C row by row."""
+        """Solve, and record the duality gap; returns self. ``sample_weight`` multiplies C row
+        by row.
+        """
         self._check_parameters()
         X, y = validate(self, X, y)
         check_classification_targets(y)
         weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         self.classes_ = np.unique(np.asarray(y)[weights > 0])
         if self.classes_.size < 2:
-            raise ValueError("y has only one class (among rows with a positive weight): two classes at least are needed")
+            raise ValueError(
+                "y has only one class (among rows with a positive weight): two classes at least are"
+                " needed"
+            )
         k, random = self._kernel(), check_random_state(self.random_state)
         X, problems = self._problems(X, y, weights)
         machines = [self._train(rows, problem, random) for rows, problem in problems]
@@ -138,8 +157,8 @@ class SupportVectorMachine(ClassifierMixin, Learner):
         self.facts_ = self._facts(X, k, machines, weights)
         if not (record := self.record_).reached:
             warnings.warn(
-                f"the duality gap is still {record.relative_gap:.2g} of the objective's scale: scale the columns, "
-                "raise passes=, lower C, or use another intercept=",
+                f"the duality gap is still {record.relative_gap:.2g} of the objective's scale:"
+                " scale the columns, raise passes=, lower C, or use another intercept=",
                 ConvergenceWarning,
                 stacklevel=2,
             )
@@ -149,21 +168,34 @@ class SupportVectorMachine(ClassifierMixin, Learner):
     def record_(self) -> SvmRecord:
         """What happened in the fit; version 0.2 left these to the parameters."""
         check_is_fitted(self, "facts_")
-        stated = {"tol": float(self.tol), "x_bound": self.x_bound, "kernel_parameters": self._kernel().parameters()}
+        stated = {
+            "tol": float(self.tol),
+            "x_bound": self.x_bound,
+            "kernel_parameters": self._kernel().parameters(),
+        }
         return SvmRecord.read(stated | self.facts_, strict=False)
 
     def measure_again(self, X: Any, y: Any = None, sample_weight: Any = None) -> dict[str, Any]:
-        """The record's fields that the fitted model and the rows it was fitted on tell, measured again."""
+        """The record's fields that the fitted model and the rows it was fitted on tell,
+        measured again.
+        """
         X, y = validate(self, X), np.asarray(y)
         weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         if y.shape != weights.shape or not np.array_equal(np.unique(y[weights > 0]), self.classes_):
-            raise ValueError("y does not hold the classes that the model was fitted on, one for each row")
+            raise ValueError(
+                "y does not hold the classes that the model was fitted on, one for each row"
+            )
         if self.support_.size and self.support_[-1] >= y.size:
-            raise ValueError(f"there are {y.size:,} rows, and a support vector is row {self.support_[-1]:,}")
+            raise ValueError(
+                f"there are {y.size:,} rows, and a support vector is row {self.support_[-1]:,}"
+            )
         X, problems = self._problems(X, y, weights)
-        machines = [self._kept(number, rows, problem) for number, (rows, problem) in enumerate(problems)]
+        machines = [
+            self._kept(number, rows, problem) for number, (rows, problem) in enumerate(problems)
+        ]
         told = self._facts(X, self._kernel(), machines, weights)
-        told["bias_error"] = Within(told["bias_error"], 0.3 * told["bias_error"])  # rounding decides a gap near 0
+        # rounding decides a gap near 0
+        told["bias_error"] = Within(told["bias_error"], 0.3 * told["bias_error"])
         rounding = [0.0 if made.proof is None else made.proof.rounding for made in machines]
         scale = max(map(operator.truediv, rounding, self._scales(machines, weights)))
         told["relative_gap"] = Within(told["relative_gap"], 4 * scale + 1e-6 * told["relative_gap"])
@@ -175,7 +207,9 @@ class SupportVectorMachine(ClassifierMixin, Learner):
         yield cls(random_state=0)
         yield cls(C=0.1, x_bound=1.0, random_state=0)
         yield cls(kernel="gaussian", sigma=0.5, intercept="none", random_state=0)
-        yield cls(kernel=Polynomial(2) + 0.5 * Linear(), x_bound=1.0, intercept="free", random_state=0)
+        yield cls(
+            kernel=Polynomial(2) + 0.5 * Linear(), x_bound=1.0, intercept="free", random_state=0
+        )
 
     @classmethod
     def checked(cls) -> Iterator[Self]:
@@ -191,8 +225,12 @@ class SupportVectorMachine(ClassifierMixin, Learner):
         """Checks whose tables are no kernel matrices."""
         return NOT_KERNEL_MATRICES if self.kernel == "precomputed" else {}
 
-    def _problems(self, X: Any, y: Any, weights: np.ndarray) -> tuple[Any, list[tuple[np.ndarray, Problem]]]:
-        """Rows (of a kernel matrix exactly symmetric), and for each pair of classes its rows' numbers and its problem."""
+    def _problems(
+        self, X: Any, y: Any, weights: np.ndarray
+    ) -> tuple[Any, list[tuple[np.ndarray, Problem]]]:
+        """Rows (of a kernel matrix exactly symmetric), and for each pair of classes its rows'
+        numbers and its problem.
+        """
         k, shift, used = self._kernel(), 0.0, np.flatnonzero(weights > 0)
         if isinstance(k, Precomputed):
             X, shift = check_matrix(X)
@@ -203,7 +241,9 @@ class SupportVectorMachine(ClassifierMixin, Learner):
             mine = np.flatnonzero((labels == low) | (labels == high))
             rows, signs = used[mine], np.where(labels[mine] == high, 1.0, -1.0)
             upper = self.C * weights[rows] if self.margin == "soft" else None
-            problems.append((rows, Problem(k.among(X, rows), signs, upper, k, self.intercept, shift)))
+            problems.append(
+                (rows, Problem(k.among(X, rows), signs, upper, k, self.intercept, shift))
+            )
         return X, problems
 
     def decision_function(self, X: Any) -> np.ndarray:
@@ -228,14 +268,25 @@ class SupportVectorMachine(ClassifierMixin, Learner):
 
     def _dual(self) -> Dual | Lacking:
         """A penalized b is a column of ones."""
-        if self.margin != "soft" or not self.facts_["uniform_weights"] or isinstance(self._kernel(), Precomputed):
+        if (
+            self.margin != "soft"
+            or not self.facts_["uniform_weights"]
+            or isinstance(self._kernel(), Precomputed)
+        ):
             return NO_DUAL
         made, padded, machines = self._kernel(), self.intercept == "regularized", []
         for k, pair in enumerate(class_pairs(len(self.classes_))):
             beta = self.dual_coef_[k]
             held = np.flatnonzero(beta)
-            most, bias = np.full(held.size, self.facts_["C"]), 0.0 if padded else float(self.intercept_[k])
-            machines.append(DualMachine(pair, self.support_[held], beta[held], most, bias, self.intercept == "free"))
+            most, bias = (
+                np.full(held.size, self.facts_["C"]),
+                0.0 if padded else float(self.intercept_[k]),
+            )
+            machines.append(
+                DualMachine(
+                    pair, self.support_[held], beta[held], most, bias, self.intercept == "free"
+                )
+            )
         return Dual(tuple(machines), lambda A, B: np.asarray(made(A, B)) + float(padded))
 
     def _machines(self) -> Machines | Lacking:
@@ -244,7 +295,10 @@ class SupportVectorMachine(ClassifierMixin, Learner):
         if isinstance(made, Precomputed):
             return Lacking("machines", PRECOMPUTED.reason)
         if isinstance(made, Linear):
-            values, squares = (lambda Z: np.asarray(Z @ self.coef_.T) + self.intercept_), (self.coef_**2).sum(axis=1)
+            values, squares = (
+                (lambda Z: np.asarray(Z @ self.coef_.T) + self.intercept_),
+                (self.coef_**2).sum(axis=1),
+            )
         else:
             vectors = self.support_vectors_
             values = lambda Z: made.sums(dense(Z), vectors, self.dual_coef_.T) + self.intercept_  # noqa: E731
@@ -256,11 +310,16 @@ class SupportVectorMachine(ClassifierMixin, Learner):
         made, count = self._kernel(), self.classes_.size
         if isinstance(made, Linear):
             return linear_form(self.coef_, self.intercept_, count, votes=True)
-        return sum_form(made, self.support_vectors_, self.dual_coef_.T, self.intercept_, count, votes=True)
+        return sum_form(
+            made, self.support_vectors_, self.dual_coef_.T, self.intercept_, count, votes=True
+        )
 
     def _objective(self) -> Objective | Lacking:
         if self.margin == "hard":
-            return Lacking("objective", "with a hard margin the losses are constraints, not part of what is minimized")
+            return Lacking(
+                "objective",
+                "with a hard margin the losses are constraints, not part of what is minimized",
+            )
         facts, record = self.facts_, self.record_
         return Objective(
             "hinge",
@@ -281,7 +340,9 @@ class SupportVectorMachine(ClassifierMixin, Learner):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = self.kernel == "precomputed" or isinstance(self.kernel, Precomputed)
+        tags.input_tags.pairwise = self.kernel == "precomputed" or isinstance(
+            self.kernel, Precomputed
+        )
         return tags
 
     def _check_parameters(self) -> None:
@@ -290,18 +351,31 @@ class SupportVectorMachine(ClassifierMixin, Learner):
             ("intercept", self.intercept, ("regularized", "none", "free")),
         ):
             if value not in known:
-                raise ValueError(f"{name} must be one of {', '.join(map(repr, known))}, not {value!r}")
-        for name, value in (("C", self.C), ("tol", self.tol), ("x_bound", 1.0 if self.x_bound is None else self.x_bound)):
+                raise ValueError(
+                    f"{name} must be one of {', '.join(map(repr, known))}, not {value!r}"
+                )
+        for name, value in (
+            ("C", self.C),
+            ("tol", self.tol),
+            ("x_bound", 1.0 if self.x_bound is None else self.x_bound),
+        ):
             if not (isinstance(value, (int, float, np.number)) and 0 < value < math.inf):
                 raise ValueError(f"{name} must be positive and finite, not {value!r}")
         if self.x_bound is not None and self.__sklearn_tags__().input_tags.pairwise:
-            raise ValueError("x_bound is about rows, and a precomputed kernel has none: leave it out")
+            raise ValueError(
+                "x_bound is about rows, and a precomputed kernel has none: leave it out"
+            )
         if not isinstance(self.passes, (int, np.integer)) or self.passes < 1:
             raise ValueError(f"passes must be a whole number of at least 1, not {self.passes!r}")
 
     def _check_bound(self, X: Any) -> None:
-        if self.x_bound is not None and (longest := math.sqrt(squared_norms(X).max())) > self.x_bound * (1 + 1e-12):
-            raise ValueError(f"x_bound={self.x_bound:g} does not hold: a row has norm {longest:.6g}; state a larger bound")
+        if self.x_bound is not None and (
+            longest := math.sqrt(squared_norms(X).max())
+        ) > self.x_bound * (1 + 1e-12):
+            raise ValueError(
+                f"x_bound={self.x_bound:g} does not hold: a row has norm {longest:.6g}; state a"
+                " larger bound"
+            )
 
     def _train(self, rows: np.ndarray, problem: Problem, random: Any) -> _Trained:
         machine = train(problem, tol=self.tol, passes=self.passes, random=random)
@@ -309,15 +383,21 @@ class SupportVectorMachine(ClassifierMixin, Learner):
         if isinstance(problem.kernel, Linear):
             used = np.flatnonzero(machine.alpha)
             weights = np.asarray(problem.X[used].T @ (machine.alpha * problem.signs)[used])
-        return _Trained(rows, problem.signs, machine, weights, optimality(problem, machine, weights))
+        return _Trained(
+            rows, problem.signs, machine, weights, optimality(problem, machine, weights)
+        )
 
     def _kept(self, number: int, rows: np.ndarray, problem: Problem) -> _Trained:
         """A machine of the fitted model as it was trained, without training it again."""
         coefficients = np.zeros(max(rows.max(), self.support_.max(initial=0)) + 1)
         coefficients[self.support_] = self.dual_coef_[number]
-        machine = kept_machine(problem, coefficients[rows] * problem.signs, float(self.intercept_[number]))
+        machine = kept_machine(
+            problem, coefficients[rows] * problem.signs, float(self.intercept_[number])
+        )
         weights = self.coef_[number] if isinstance(problem.kernel, Linear) else None
-        return _Trained(rows, problem.signs, machine, weights, optimality(problem, machine, weights))
+        return _Trained(
+            rows, problem.signs, machine, weights, optimality(problem, machine, weights)
+        )
 
     def _keep(self, X: Any, k: Kernel, machines: list[_Trained]) -> None:
         coefficients = np.zeros((len(machines), X.shape[0]))
@@ -332,7 +412,9 @@ class SupportVectorMachine(ClassifierMixin, Learner):
         else:
             self.support_vectors_ = k.kept(X, self.support_)
 
-    def _facts(self, X: Any, k: Kernel, machines: list[_Trained], weights: np.ndarray) -> dict[str, Any]:
+    def _facts(
+        self, X: Any, k: Kernel, machines: list[_Trained], weights: np.ndarray
+    ) -> dict[str, Any]:
         padding = 1.0 if self.intercept == "regularized" else 0.0
         squared = k.diagonal(X) + padding
         kept = [made.compressed(squared) for made in machines]
@@ -361,17 +443,24 @@ class SupportVectorMachine(ClassifierMixin, Learner):
         return facts | (self._facts_of_two(machines[0].machine) if len(machines) == 1 else {})
 
     def _scales(self, machines: list[_Trained], weights: np.ndarray) -> list[float]:
-        """What each machine's duality gap is compared with: the sum of its rows' prices, or ‖w‖²."""
+        """What each machine's duality gap is compared with: the sum of its rows' prices, or
+        ‖w‖².
+        """
         if self.margin == "hard":
             return [made.machine.norm**2 for made in machines]
         return [self.C * float(weights[made.rows].sum()) for made in machines]
 
     def _facts_of_two(self, machine: Machine) -> dict[str, Any]:
         margins = machine.margins
-        slope = machine.norm if self.intercept == "free" else math.sqrt(max(0.0, machine.norm**2 - machine.bias**2))
+        slope = (
+            machine.norm
+            if self.intercept == "free"
+            else math.sqrt(max(0.0, machine.norm**2 - machine.bias**2))
+        )
         return {
             "norm": machine.norm,
-            "margin": float(margins.min()) / slope if slope > 0 else 0.0,  # Definition 5.1; negative where rows are wrong
+            # Definition 5.1; negative where rows are wrong
+            "margin": float(margins.min()) / slope if slope > 0 else 0.0,
             "clipped_hinge": float(np.clip(1.0 - margins, 0.0, 1.0).mean()),
             "margin_at": MARGIN,
             "margin_error": float((margins <= MARGIN).mean()),

@@ -1,9 +1,11 @@
-"""Machines that LIBLINEAR fitted, scikit-learn's `LinearSVC`: what model and rows tell, and which theorems apply.
+"""Machines that LIBLINEAR fitted, scikit-learn's `LinearSVC`: what model and rows tell, and which
+theorems apply.
 
-Such a machine minimizes ½‖w̃‖² + C·Σ ℓ(y·f(x)) with w̃ = (w, b/s), f(x) = ⟨w, x⟩ + b = ⟨w̃, (x, s)⟩, ℓ the hinge loss or
-its square; one machine for two classes, else one for each class against the others. It keeps no dual solution. With squared
-losses none is needed: the objective is smooth, and its gradient tells the distance to the minimizer. With the hinge loss
-`dual` finds a dual point again, whose value is below every primal one, whoever found the weights.
+Such a machine minimizes ½‖w̃‖² + C·Σ ℓ(y·f(x)) with w̃ = (w, b/s), f(x) = ⟨w, x⟩ + b = ⟨w̃, (x,
+s)⟩, ℓ the hinge loss or its square; one machine for two classes, else one for each class against
+the others. It keeps no dual solution. With squared losses none is needed: the objective is smooth,
+and its gradient tells the distance to the minimizer. With the hinge loss `dual` finds a dual point
+again, whose value is below every primal one, whoever found the weights.
 """
 
 from __future__ import annotations
@@ -29,7 +31,8 @@ from surelearn.linear.svm.record import CLASSES_KNOWN, MARGIN
 from surelearn.record import Record, Within, Writer
 
 _EPS = float(np.finfo(float).eps)
-_TOL, _PASSES = 1e-9, 2000  # of the dual point; where it is not reached, the gap is larger and still proved
+# of the dual point; where it is not reached, the gap is larger and still proved
+_TOL, _PASSES = 1e-9, 2000
 _STATE = "state x_bound=, a bound on ‖x‖ that holds for every row"
 _GAP, _COMPRESSION = bounds.duality_gap, bounds.campi_garatti
 _STABILITY, _RADEMACHER = bounds.stability_near_minimizer, bounds.rademacher_margin
@@ -47,10 +50,13 @@ class LiblinearRecord(Record):
     intercept_scale : s, the padding; None without an intercept
     uniform_weights : whether rows counted equally
     x_bound : as stated
-    gradient_norm : with squared losses, of the mean loss + λ‖w̃‖², the largest of the machines', rounding included
-    primal, dual, gap_rounding : with hinge losses, of the machine whose proved duality gap is largest
+    gradient_norm : with squared losses, of the mean loss + λ‖w̃‖², the largest of the machines',
+        rounding included
+    primal, dual, gap_rounding : with hinge losses, of the machine whose proved duality gap is
+        largest
     compressed : rows with y·f(x) ≤ 1 in some machine, or perhaps so at its minimizer
-    norm, clipped_loss : ‖w̃‖, and the mean of ℓ where hinge losses above 1 count as 1; for two classes
+    norm, clipped_loss : ‖w̃‖, and the mean of ℓ where hinge losses above 1 count as 1; for two
+        classes
     margin_at, margin_error : the share of rows with y·f(x) ≤ margin_at; for two classes
     """
 
@@ -81,10 +87,16 @@ class LiblinearRecord(Record):
     def distance(self) -> float:
         """‖w̃ − w̃*‖ at most, of every machine; infinite where nothing is proved."""
         if self.squared:
-            return math.inf if self.gradient_norm is None else _distance(self.gradient_norm, self.regularization)
+            return (
+                math.inf
+                if self.gradient_norm is None
+                else _distance(self.gradient_norm, self.regularization)
+            )
         if self.primal is None or self.dual is None:
             return math.inf
-        return float(bounds.distance_from_gap(_GAP(self.primal, self.dual, self.gap_rounding or 0.0), 0.5))
+        return float(
+            bounds.distance_from_gap(_GAP(self.primal, self.dual, self.gap_rounding or 0.0), 0.5)
+        )
 
     @property
     def radius(self) -> float | None:
@@ -114,23 +126,39 @@ class LiblinearRecord(Record):
             return
         loss = "mean of max(0, 1 − y·f(x))², + λ‖w‖²"
         read, derived = {"gradient_norm": "gradient_norm"}, {"regularization": self.regularization}
-        writer.claim(bounds.strong_convexity_gap, read, loss=loss, label=label, met=(CONVEX,), **derived)
+        writer.claim(
+            bounds.strong_convexity_gap, read, loss=loss, label=label, met=(CONVEX,), **derived
+        )
         writer.claim(bounds.distance_to_minimizer, read, loss=loss, met=(CONVEX,), **derived)
 
     def _write_compression(self, writer: Writer) -> None:
-        """Rows with y·f*(x) > 1 do not move the minimizer; an error of f has y·f*(x) < 1 where |f − f*| < 1, and would.
+        """Rows with y·f*(x) > 1 do not move the minimizer; an error of f has y·f*(x) < 1 where |f −
+        f*| < 1, and would.
 
-        An error among several classes is one of some machine, so that the rows of all machines count together.
+        An error among several classes is one of some machine, so that the rows of all machines
+        count together.
         """
         room = 1.0 / self.distance if self.distance > 0 else math.inf
         if not room > 0 or (self.radius is not None and self.radius >= room):
-            writer.lacks("risk", "the weights are not known to be near the minimizer: lower tol=", _COMPRESSION.key)
+            writer.lacks(
+                "risk",
+                "the weights are not known to be near the minimizer: lower tol=",
+                _COMPRESSION.key,
+            )
             return
         assumptions = [CLASSES_KNOWN]
         if self.radius is None and math.isfinite(room):
             pad = "" if self.intercept_scale is None else " with its padding"
-            assumptions.append(f"‖x‖{pad} < {0.999 * room:.3g} for every new row: the solver's tolerance turns none")
-        writer.claim(_COMPRESSION, {"size": "compressed", "n": "n"}, assumptions=assumptions, met=_COMPRESSION.assumes[2:])
+            assumptions.append(
+                f"‖x‖{pad} < {0.999 * room:.3g} for every new row: the solver's tolerance turns"
+                " none"
+            )
+        writer.claim(
+            _COMPRESSION,
+            {"size": "compressed", "n": "n"},
+            assumptions=assumptions,
+            met=_COMPRESSION.assumes[2:],
+        )
 
     def _why_not(self) -> str:
         if self.classes > 2:
@@ -146,7 +174,11 @@ class LiblinearRecord(Record):
         slope = self.radius
         if self.squared:
             slope = bounds.squared_hinge_lipschitz(self.radius, self.regularization, self.distance)
-        derived = {"lipschitz": slope, "regularization": self.regularization, "distance": self.distance}
+        derived = {
+            "lipschitz": slope,
+            "regularization": self.regularization,
+            "distance": self.distance,
+        }
         name = "squared hinge" if self.squared else "hinge"
         shared = {"met": (UNIFORM, CONVEX_LIPSCHITZ), "assumptions": (X_BOUNDED,)}
         writer.claim(bounds.beta_near_minimizer, {"n": "n"}, loss=name, **shared, **derived)
@@ -165,7 +197,9 @@ class LiblinearRecord(Record):
         if reason := self._why_not():
             writer.lacks("risk", reason, _RADEMACHER.key)
             return
-        met = [line for line in _RADEMACHER.assumes if line in ("no unregularized intercept", BINARY)]
+        met = [
+            line for line in _RADEMACHER.assumes if line in ("no unregularized intercept", BINARY)
+        ]
         read = {"margin_error": "margin_error", "n": "n", "norm": "norm", "margin": "margin_at"}
         writer.claim(_RADEMACHER, read, radius=self.radius, met=met)
 
@@ -176,7 +210,8 @@ def _distance(gradient_norm: float, regularization: float) -> float:
 
 @dataclass(frozen=True, eq=False)
 class LiblinearMachines:
-    """The weights of a fitted model, and what it was told; `measure_again` tells the record from the rows.
+    """The weights of a fitted model, and what it was told; `measure_again` tells the record from
+    the rows.
 
     Attributes
     ----------
@@ -198,11 +233,21 @@ class LiblinearMachines:
     def measure_again(self, X: Any, y: Any = None, sample_weight: Any = None) -> dict[str, Any]:
         """The record's fields, with how far rounding may have moved them."""
         X = check_array(X, accept_sparse="csr", dtype=np.float64)
-        y, weights = np.asarray(y), _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        y, weights = (
+            np.asarray(y),
+            _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True),
+        )
         if y.shape != weights.shape or not np.isin(y, self.classes).all():
-            raise ValueError("y does not hold the classes that the model was fitted on, one for each row")
-        if self.x_bound is not None and (longest := math.sqrt(squared_norms(X).max())) > self.x_bound * (1 + 1e-12):
-            raise ValueError(f"x_bound={self.x_bound:g} does not hold: a row has norm {longest:.6g}; state a larger bound")
+            raise ValueError(
+                "y does not hold the classes that the model was fitted on, one for each row"
+            )
+        if self.x_bound is not None and (
+            longest := math.sqrt(squared_norms(X).max())
+        ) > self.x_bound * (1 + 1e-12):
+            raise ValueError(
+                f"x_bound={self.x_bound:g} does not hold: a row has norm {longest:.6g}; state a"
+                " larger bound"
+            )
         padded = X if self.intercept_scale is None else _padded(X, self.intercept_scale)
         targets = [self.classes[1]] if len(self.classes) == 2 else self.classes
         machines = [
@@ -222,36 +267,53 @@ class LiblinearMachines:
         if self.squared:
             steepest = max((one.gradient() for one in machines), key=lambda found: found.value)
             facts["gradient_norm"] = steepest
-            distance = _distance(steepest.value, float(bounds.regularization_of_price(facts["C"], facts["n"])))
+            distance = _distance(
+                steepest.value, float(bounds.regularization_of_price(facts["C"], facts["n"]))
+            )
         else:
-            primal, dual, rounding = max((one.gap() for one in machines), key=lambda found: found[0] - found[1] + found[2])
+            primal, dual, rounding = max(
+                (one.gap() for one in machines), key=lambda found: found[0] - found[1] + found[2]
+            )
             near = 4 * rounding + 2 * _TOL * self.C * float(weights.sum())
-            facts |= {"primal": primal, "dual": Within(dual, near), "gap_rounding": Within(rounding, rounding / 2)}
+            facts |= {
+                "primal": primal,
+                "dual": Within(dual, near),
+                "gap_rounding": Within(rounding, rounding / 2),
+            }
             distance = float(bounds.distance_from_gap(_GAP(primal, dual, rounding), 0.5))
-        facts["compressed"] = int(np.any([one.may_be_held(distance) for one in machines], axis=0).sum())
+        facts["compressed"] = int(
+            np.any([one.may_be_held(distance) for one in machines], axis=0).sum()
+        )
         return facts | (machines[0].of_two(self.squared) if len(machines) == 1 else {})
 
 
 class _Measured:
     """One machine on the rows that it was fitted on, padded."""
 
-    def __init__(self, model: LiblinearMachines, number: int, X: Any, signs: np.ndarray, weights: np.ndarray) -> None:
+    def __init__(
+        self, model: LiblinearMachines, number: int, X: Any, signs: np.ndarray, weights: np.ndarray
+    ) -> None:
         scale, bias = model.intercept_scale, float(model.intercepts[number])
         tail = [] if scale is None else [bias / scale]
         self.w = np.append(np.asarray(model.weights[number], dtype=float), tail)
         self.X, self.signs, self.upper = X, signs, model.C * weights
         self.margins = signs * np.asarray(X @ self.w).ravel()
         self.lengths = np.sqrt(squared_norms(X))
-        self.blur = (X.shape[1] + 4) * _EPS * self.lengths * np.linalg.norm(self.w)  # how far a margin can be off
+        # how far a margin can be off
+        self.blur = (X.shape[1] + 4) * _EPS * self.lengths * np.linalg.norm(self.w)
 
     def gradient(self) -> Within:
-        """‖∇F‖ of F = Σ C_i·max(0, 1 − m_i)²/ΣC_i + λ‖w̃‖², λ = 1/(2ΣC_i), and at most so much more by rounding."""
+        """‖∇F‖ of F = Σ C_i·max(0, 1 − m_i)²/ΣC_i + λ‖w̃‖², λ = 1/(2ΣC_i), and at most so much
+        more by rounding.
+        """
         total = float(self.upper.sum())
         short = np.maximum(1.0 - self.margins, 0.0)
         pull = 2 * self.upper * short / total
         slope = self.w / total - np.asarray(self.X.T @ (pull * self.signs)).ravel()
         moved = 2 * self.upper / total * (self.blur + 2 * _EPS * short)
-        error = (self.X.shape[0] + 8) * _EPS * float(pull @ self.lengths) + float(moved @ self.lengths)
+        error = (self.X.shape[0] + 8) * _EPS * float(pull @ self.lengths) + float(
+            moved @ self.lengths
+        )
         error += 8 * _EPS * float(np.linalg.norm(self.w)) / total
         found = float(np.linalg.norm(slope)) * (1 + (self.w.size + 4) * _EPS) + error
         return Within(found, 2 * error + 1e-6 * found)
@@ -267,7 +329,11 @@ class _Measured:
         dual = float(alpha.sum()) - float(own @ own) / 2
         reach = float(alpha @ self.lengths)  # at least ‖Σ α_i y_i x_i‖
         count = sum(self.X.shape) + 16
-        rounding = count * _EPS * (primal + float(alpha.sum()) + reach * float(np.linalg.norm(own)) + square)
+        rounding = (
+            count
+            * _EPS
+            * (primal + float(alpha.sum()) + reach * float(np.linalg.norm(own)) + square)
+        )
         return primal, min(dual, primal), rounding + float(self.upper @ self.blur)
 
     def _signed(self) -> Any:
@@ -292,4 +358,8 @@ class _Measured:
 
 def _padded(X: Any, scale: float) -> Any:
     column = np.full((X.shape[0], 1), scale)
-    return sparse.csr_array(sparse.hstack([X, column])) if sparse.issparse(X) else np.hstack([X, column])
+    return (
+        sparse.csr_array(sparse.hstack([X, column]))
+        if sparse.issparse(X)
+        else np.hstack([X, column])
+    )

@@ -20,7 +20,9 @@ _AFFORDABLE = 3e10  # multiplications, for polishing: some seconds
 
 
 class InfeasibleError(ValueError):
-    """No hyperplane separates the rows: ``witness`` holds rows and weights of a convex combination of y·x that is 0."""
+    """No hyperplane separates the rows: ``witness`` holds rows and weights of a convex
+    combination of y·x that is 0.
+    """
 
     def __init__(self, message: str, witness: dict[str, np.ndarray]) -> None:
         super().__init__(message)
@@ -60,8 +62,8 @@ class Problem:
         """k(x_i, x_j)."""
         if (n := self.X.shape[0]) > MOST_ROWS_OF_A_MATRIX:
             raise ValueError(
-                f"X has {n:,} rows, too many for a kernel matrix ({MOST_ROWS_OF_A_MATRIX:,} at most): use "
-                "kernel='linear', intercept='free' with margin='soft', or fewer rows"
+                f"X has {n:,} rows, too many for a kernel matrix ({MOST_ROWS_OF_A_MATRIX:,} at"
+                " most): use kernel='linear', intercept='free' with margin='soft', or fewer rows"
             )
         return self.kernel.gram(self.X)
 
@@ -83,7 +85,8 @@ class Machine:
     alpha : dual variables, shape (n,)
     bias : the intercept, within the padded vectors or free
     margins : y_i·f(x_i)
-    gap : primal minus dual objective as computed; what it proves, rounding included, is in `optimality`
+    gap : primal minus dual objective as computed; what it proves, rounding included, is in
+        `optimality`
     norm : ‖w‖, of the padded vectors where the intercept is regularized
     passes : over the rows; 0 where another algorithm was used
     """
@@ -97,7 +100,9 @@ class Machine:
 
 
 def train(problem: Problem, *, tol: float, passes: int, random: Any) -> Machine:
-    """Solve with the algorithm that fits: nonnegative least squares, LIBSVM, or dual coordinate ascent."""
+    """Solve with the algorithm that fits: nonnegative least squares, LIBSVM, or dual coordinate
+    ascent.
+    """
     if problem.upper is None:
         return _hard(problem)
     if problem.intercept == "free":
@@ -119,8 +124,11 @@ def kept_machine(problem: Problem, alpha: np.ndarray, bias: float) -> Machine:
     return _machine(alpha, bias, margins, infinite if problem.upper is None else problem.upper)
 
 
-def _machine(alpha: np.ndarray, bias: float, margins: np.ndarray, upper: np.ndarray, passes: int = 0) -> Machine:
-    norm = math.sqrt(max(0.0, float(alpha @ margins)))  # ‖w‖² = Σ α_i y_i f(x_i): a free bias drops out, as Σ α_i y_i = 0
+def _machine(
+    alpha: np.ndarray, bias: float, margins: np.ndarray, upper: np.ndarray, passes: int = 0
+) -> Machine:
+    # ‖w‖² = Σ α_i y_i f(x_i): a free bias drops out, as Σ α_i y_i = 0
+    norm = math.sqrt(max(0.0, float(alpha @ margins)))
     found = gap(alpha, np.where(np.isfinite(upper), upper, alpha), margins)
     return Machine(alpha, bias, margins, found, norm, passes)
 
@@ -129,7 +137,10 @@ def _signed(problem: Problem) -> Any:
     """y_i·x_i, padded where the intercept is regularized."""
     X = pad(problem.X) if problem.padding else problem.X
     if sparse.issparse(X):
-        return sparse.csr_array((X.data * np.repeat(problem.signs, np.diff(X.indptr)), X.indices, X.indptr), shape=X.shape)
+        return sparse.csr_array(
+            (X.data * np.repeat(problem.signs, np.diff(X.indptr)), X.indices, X.indptr),
+            shape=X.shape,
+        )
     return np.ascontiguousarray(X * problem.signs[:, None])
 
 
@@ -142,7 +153,9 @@ def separation(problem: Problem) -> Separation:
 
 
 def _hard(problem: Problem) -> Machine:
-    """The largest margin: the nearest point of the convex hull to 0, scaled so that the smallest margin is 1."""
+    """The largest margin: the nearest point of the convex hull to 0, scaled so that the
+    smallest margin is 1.
+    """
     found = separation(problem)
     if not found.separable:
         rows, weights = found.witness
@@ -163,12 +176,18 @@ def _hard(problem: Problem) -> Machine:
     return _machine(alpha, problem.padding * float(alpha @ problem.signs), margins, infinite)
 
 
-def _libsvm(problem: Problem, upper: np.ndarray, tol: float, largest: float | None = None) -> Machine:
-    """LIBSVM's solution of the form with a free intercept; ``largest`` stands for the C of a hard margin."""
+def _libsvm(
+    problem: Problem, upper: np.ndarray, tol: float, largest: float | None = None
+) -> Machine:
+    """LIBSVM's solution of the form with a free intercept; ``largest`` stands for the C of a
+    hard margin.
+    """
     from sklearn.svm import SVC
 
     weights = None if largest is not None else upper
-    machine = SVC(C=largest or 1.0, tol=max(tol, 1e-6), cache_size=500, **_libsvm_kernel(problem.kernel))
+    machine = SVC(
+        C=largest or 1.0, tol=max(tol, 1e-6), cache_size=500, **_libsvm_kernel(problem.kernel)
+    )
     given = problem.matrix() if machine.kernel == "precomputed" else problem.X
     machine.fit(given, problem.signs, sample_weight=weights)
     coefficients = machine.dual_coef_
@@ -178,13 +197,17 @@ def _libsvm(problem: Problem, upper: np.ndarray, tol: float, largest: float | No
     alpha = np.maximum(alpha, 0.0) if largest is not None else np.clip(alpha, 0.0, upper)
     found = []
     with suppress(linalg.LinAlgError):
-        found.append(_finish(problem, alpha, float(machine.intercept_[0]), _scores(problem, alpha), upper))
+        found.append(
+            _finish(problem, alpha, float(machine.intercept_[0]), _scores(problem, alpha), upper)
+        )
         if largest is None and found[0].gap <= 0.9 * tol * upper.sum():
             return found[0]
     with suppress(linalg.LinAlgError):
         found.append(_finish(problem, *_polish(problem, alpha, upper), upper))
     if not found:
-        raise ValueError("LIBSVM found no hyperplane that separates the rows: use intercept='regularized'")
+        raise ValueError(
+            "LIBSVM found no hyperplane that separates the rows: use intercept='regularized'"
+        )
     return min(found, key=lambda made: made.gap)
 
 
@@ -197,8 +220,12 @@ def _scores(problem: Problem, alpha: np.ndarray) -> np.ndarray:
     return problem.kernel.sums(problem.X, problem.kernel.anchors(problem.X, used), coefficients)
 
 
-def _finish(problem: Problem, alpha: np.ndarray, bias: float, scores: np.ndarray, upper: np.ndarray) -> Machine:
-    """The machine of a dual solution; for a hard margin centered, and scaled so that the smallest margin is exactly 1."""
+def _finish(
+    problem: Problem, alpha: np.ndarray, bias: float, scores: np.ndarray, upper: np.ndarray
+) -> Machine:
+    """The machine of a dual solution; for a hard margin centered, and scaled so that the
+    smallest margin is exactly 1.
+    """
     if problem.upper is None:
         low, high = scores[problem.signs < 0].max(), scores[problem.signs > 0].min()
         bias, scale = -(low + high) / 2, (high - low) / 2
@@ -208,11 +235,14 @@ def _finish(problem: Problem, alpha: np.ndarray, bias: float, scores: np.ndarray
     return _machine(alpha, bias, problem.signs * (scores + bias), upper)
 
 
-def _polish(problem: Problem, alpha: np.ndarray, upper: np.ndarray) -> tuple[np.ndarray, float, np.ndarray]:
-    """LIBSVM's solution made exact: the equations y_i f(x_i) = 1 of the free α_i and Σ α_i y_i = 0, within the box.
+def _polish(
+    problem: Problem, alpha: np.ndarray, upper: np.ndarray
+) -> tuple[np.ndarray, float, np.ndarray]:
+    """LIBSVM's solution made exact: the equations y_i f(x_i) = 1 of the free α_i and Σ α_i y_i = 0,
+    within the box.
 
-    Rows that violate their margin join the free ones. LIBSVM keeps kernel values in single precision and cannot do this.
-    Returns α, b and f(x_i) − b.
+    Rows that violate their margin join the free ones. LIBSVM keeps kernel values in single
+    precision and cannot do this. Returns α, b and f(x_i) − b.
     """
     alpha, bias, work = alpha.copy(), 0.0, 0.0
     free = (alpha > 0) & (alpha < upper)

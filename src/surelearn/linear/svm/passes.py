@@ -1,9 +1,10 @@
 """Dual coordinate ascent, compiled: imported when a support vector machine is fitted, never before.
 
-Each α_i in turn moves to the best value in [0, upper_i] while the others stay (C.-J. Hsieh et al., ICML 2008, the algorithm
-of LIBLINEAR; with a kernel I. Steinwart et al., JMLR 12 (2011), "SVMs without offset"). Rows z_i = y_i·x_i are walked over
-with shrinking (Hsieh et al., Section 3.2): those that sit at a bound and are pushed against it are left out until the others
-are done, so that a hundred rounds cost little more than ten passes over all rows.
+Each α_i in turn moves to the best value in [0, upper_i] while the others stay (C.-J. Hsieh et al.,
+ICML 2008, the algorithm of LIBLINEAR; with a kernel I. Steinwart et al., JMLR 12 (2011), "SVMs
+without offset"). Rows z_i = y_i·x_i are walked over with shrinking (Hsieh et al., Section 3.2):
+those that sit at a bound and are pushed against it are left out until the others are done, so that
+a hundred rounds cost little more than ten passes over all rows.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-_FACTOR, _ADDEND = np.uint64(6364136223846793005), np.uint64(1442695040888963407)  # D. Knuth's generator, MMIX
+# D. Knuth's generator, MMIX
+_FACTOR, _ADDEND = np.uint64(6364136223846793005), np.uint64(1442695040888963407)
 
 
 @numba.njit(cache=True)
@@ -30,7 +32,8 @@ def gram_passes(Q, passes, seed, alpha, upper, margins):
 
 @numba.njit(cache=True)
 def dense_rounds(Z, squared, visits, slack, seed, alpha, upper, weights):
-    """Walk over dense rows until their gradients agree up to ``slack`` or ``visits`` are spent; the visits made.
+    """Walk over dense rows until their gradients agree up to ``slack`` or ``visits`` are spent; the
+    visits made.
 
     ``weights`` = Σ α_i z_i is kept.
     """
@@ -103,7 +106,9 @@ def sparse_rounds(data, indices, indptr, squared, visits, slack, seed, alpha, up
 
 @numba.njit(cache=True)
 def _shuffle(order, size, state):
-    """Put the first ``size`` entries into a random order (R. Fisher and F. Yates); the generator's new state."""
+    """Put the first ``size`` entries into a random order (R. Fisher and F. Yates); the
+    generator's new state.
+    """
     for place in range(size):
         state = state * _FACTOR + _ADDEND
         other = place + np.int64((state >> np.uint64(33)) % np.uint64(size - place))
@@ -113,7 +118,9 @@ def _shuffle(order, size, state):
 
 @numba.njit(cache=True)
 def _settled(alpha, upper, gradient, highest, lowest):
-    """Whether α sits at a bound and is pushed against it harder than any other row was pushed inwards."""
+    """Whether α sits at a bound and is pushed against it harder than any other row was pushed
+    inwards.
+    """
     return (alpha == 0.0 and gradient > highest) or (alpha == upper and gradient < lowest)
 
 

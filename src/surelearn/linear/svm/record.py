@@ -18,16 +18,22 @@ from surelearn.linear.svm.votes import class_pairs
 from surelearn.record import Record, Writer
 
 CLASSES_KNOWN = "the classes were known before seeing the rows"
-MARGIN = 0.99  # at which the margin bound counts rows: just below 1, where the support vectors of a solution sit
+# at which the margin bound counts rows: just below 1, where the support vectors of a solution sit
+MARGIN = 0.99
 _STATE = "state x_bound=, a bound on ‖x‖ that holds for every row"
 _FREE = "the free intercept is not regularized: intercept='regularized' certifies"
 _GAP = bounds.duality_gap
-_COMPRESSION, _STABILITY, _RADEMACHER = bounds.campi_garatti, bounds.stability_near_minimizer, bounds.rademacher_margin
+_COMPRESSION, _STABILITY, _RADEMACHER = (
+    bounds.campi_garatti,
+    bounds.stability_near_minimizer,
+    bounds.rademacher_margin,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
 class SvmRecord(Record):
-    """A fit of ½‖w‖² + C·Σ max(0, 1 − y·f(x)), or of ½‖w‖² under y·f(x) ≥ 1; one machine for each pair of classes.
+    """A fit of ½‖w‖² + C·Σ max(0, 1 − y·f(x)), or of ½‖w‖² under y·f(x) ≥ 1; one machine for each
+    pair of classes.
 
     Attributes
     ----------
@@ -40,11 +46,13 @@ class SvmRecord(Record):
     tol, x_bound : as stated
     support_vectors : rows with α > 0 in some machine
     compressed : rows that determine the exact solution, or may
-    relative_gap : the largest duality gap as computed, divided by the sum of the prices, or by ‖w‖² with a hard margin
-    primal, dual, gap_rounding : of the machine whose proved duality gap is largest; None where some α are not feasible
+    relative_gap : the largest duality gap as computed, divided by the sum of the prices, or by ‖w‖²
+        with a hard margin
+    primal, dual, gap_rounding : of the machine whose proved duality gap is largest; None where some
+        α are not feasible
     bias_error : how far a free intercept can be from an exact one; infinite where it is not known
-    norm, margin, clipped_hinge : ‖w‖ with a regularized intercept, the margin (negative where rows are wrong), and the mean
-        of min(1, max(0, 1 − y·f(x))); for two classes
+    norm, margin, clipped_hinge : ‖w‖ with a regularized intercept, the margin (negative where rows
+        are wrong), and the mean of min(1, max(0, 1 − y·f(x))); for two classes
     margin_at, margin_error : the share of rows with y·f(x) ≤ margin_at
     """
 
@@ -84,7 +92,9 @@ class SvmRecord(Record):
 
     @property
     def gap(self) -> float:
-        """How far each machine's objective can be above its minimum; infinite where nothing is proved."""
+        """How far each machine's objective can be above its minimum; infinite where nothing is
+        proved.
+        """
         if self.primal is None or self.dual is None:
             return math.inf
         return float(_GAP(self.primal, self.dual, self.gap_rounding or 0.0))
@@ -96,9 +106,15 @@ class SvmRecord(Record):
 
     @property
     def radius(self) -> float | None:
-        """A bound on ‖φ(x)‖, padded where the intercept is regularized; None where nothing bounds it."""
+        """A bound on ‖φ(x)‖, padded where the intercept is regularized; None where nothing
+        bounds it.
+        """
         radius = self._kernel().radius(self.x_bound)
-        return radius if radius is None or self.intercept != "regularized" else float(bounds.padded_norm(radius))
+        return (
+            radius
+            if radius is None or self.intercept != "regularized"
+            else float(bounds.padded_norm(radius))
+        )
 
     def write(self, writer: Writer) -> None:
         """Optimality, compression, stability and the margin bound, or why not."""
@@ -115,9 +131,15 @@ class SvmRecord(Record):
         return kernel(self.kernel, **self.kernel_parameters)
 
     def _write_optimality(self, writer: Writer) -> None:
-        """The objective is within the duality gap of its minimum; several classes: that of every machine is."""
+        """The objective is within the duality gap of its minimum; several classes: that of
+        every machine is.
+        """
         if self.dual is None:
-            writer.lacks("suboptimality", "the α found are not feasible: lower tol= or scale the columns", _GAP.key)
+            writer.lacks(
+                "suboptimality",
+                "the α found are not feasible: lower tol= or scale the columns",
+                _GAP.key,
+            )
             return
         loss = "½‖w‖² where y·f(x) ≥ 1" if self.hard else "½‖w‖² + C·Σ max(0, 1 − y·f(x))"
         several = f", each of {self.machines} machines" if self.machines > 1 else ""
@@ -127,26 +149,37 @@ class SvmRecord(Record):
         writer.claim(_GAP, read, loss=loss, label=label, assumptions=unseen, met=_GAP.assumes)
 
     def _write_compression(self, writer: Writer) -> None:
-        """The rows with y·f(x) ≤ 1 determine w; a new row with y·f(x) ≤ 1, so every error, would join them.
+        """The rows with y·f(x) ≤ 1 determine w; a new row with y·f(x) ≤ 1, so every error, would
+        join them.
 
-        That is true of the exact solution f*. The rows counted are those that may have y·f*(x) ≤ 1, and an error of f is a
-        row with y·f*(x) < 1 as long as |f − f*| < 1 there. Several classes: the rows of all machines together.
+        That is true of the exact solution f*. The rows counted are those that may have y·f*(x) ≤ 1,
+        and an error of f is a row with y·f*(x) < 1 as long as |f − f*| < 1 there. Several classes:
+        the rows of all machines together.
         """
         error, radius = self.weight_error, self.radius
         known = math.isfinite(error) and self.bias_error < 1
         room = ((1.0 - self.bias_error) / error if error > 0 else math.inf) if known else 0.0
         if not room > 0 or (radius is not None and radius >= room):
-            writer.lacks("risk", "the solution is not known well enough: lower tol= or raise passes=", _COMPRESSION.key)
+            writer.lacks(
+                "risk",
+                "the solution is not known well enough: lower tol= or raise passes=",
+                _COMPRESSION.key,
+            )
             return
         assumptions = [CLASSES_KNOWN, *([FIXED] if self.kernel == "precomputed" else [])]
         if radius is None and math.isfinite(room):
             padded = " + 1" if self.intercept == "regularized" else ""
-            assumptions.append(f"k(x, x){padded} < {_floor(room**2)} for every new row: the solver's tolerance turns none")
+            assumptions.append(
+                f"k(x, x){padded} < {_floor(room**2)} for every new row: the solver's tolerance"
+                " turns none"
+            )
         read = {"size": "compressed", "n": "n"}
         writer.claim(_COMPRESSION, read, assumptions=assumptions, met=_COMPRESSION.assumes[2:])
 
     def _write_stability(self, writer: Writer) -> None:
-        """Both fits may be up to 2·tol, rounding included, above their minima, which says how far from w* they are."""
+        """Both fits may be up to 2·tol, rounding included, above their minima, which says how
+        far from w* they are.
+        """
         reason = self._why_not(soft=True)
         if reason or self.C is None or self.radius is None:
             writer.lacks("uniform stability", reason, bounds.beta_near_minimizer.key)
@@ -158,7 +191,14 @@ class SvmRecord(Record):
         bounded = self._kernel().radius(None) is not None
         stated = () if bounded else ("‖x‖ ≤ x_bound for every row, as stated",)
         met = (UNIFORM, CONVEX_LIPSCHITZ) if bounded else (UNIFORM,)
-        writer.claim(bounds.beta_near_minimizer, {"n": "n"}, loss="hinge", assumptions=stated, met=met, **derived)
+        writer.claim(
+            bounds.beta_near_minimizer,
+            {"n": "n"},
+            loss="hinge",
+            assumptions=stated,
+            met=met,
+            **derived,
+        )
         within = f"the weights are within {distance:.1e} of the minimizer's; the risk includes it"
         writer.claim(
             _STABILITY,
@@ -175,14 +215,19 @@ class SvmRecord(Record):
         if reason := self._why_not(soft=False):
             writer.lacks("risk", reason, _RADEMACHER.key)
             return
-        bounded = self._kernel().radius(None) is not None  # then nothing needs to be believed of ‖φ(x)‖
-        met = [line for line in _RADEMACHER.assumes if line in ("no unregularized intercept", BINARY)]
+        # then nothing needs to be believed of ‖φ(x)‖
+        bounded = self._kernel().radius(None) is not None
+        met = [
+            line for line in _RADEMACHER.assumes if line in ("no unregularized intercept", BINARY)
+        ]
         met += [line for line in _RADEMACHER.assumes if bounded and line.startswith("‖x‖ ≤")]
         read = {"margin_error": "margin_error", "n": "n", "norm": "norm", "margin": "margin_at"}
         writer.claim(_RADEMACHER, read, radius=self.radius, met=met)
 
     def _why_not(self, *, soft: bool) -> str:
-        """Why a bound for two classes, a bounded ‖φ(x)‖ and a regularized intercept does not apply, or ""."""
+        """Why a bound for two classes, a bounded ‖φ(x)‖ and a regularized intercept does not
+        apply, or "".
+        """
         if self.classes > 2:
             return f"the theorem is about two classes, here are {self.classes}"
         if self.intercept == "free":

@@ -1,9 +1,11 @@
-"""Whether rows can be separated, and the proof either way: a hyperplane with its margin, or a convex combination that is 0.
+"""Whether rows can be separated, and the proof either way: a hyperplane with its margin, or a
+convex combination that is 0.
 
-For vectors z_i = y_i·(x_i, 1), Gordan's alternative: either some w has ⟨w, z_i⟩ > 0 for every i, or some a ≥ 0, Σa = 1, has
-Σ a_i z_i = 0, never both. The point of the convex hull of the z_i nearest to 0 decides: its norm is the largest margin γ
-that a unit vector can have (the hard-margin support vector machine without intercept), its direction attains it, and its
-weights a are the witness where it is 0.
+For vectors z_i = y_i·(x_i, 1), Gordan's alternative: either some w has ⟨w, z_i⟩ > 0 for every i, or
+some a ≥ 0, Σa = 1, has Σ a_i z_i = 0, never both. The point of the convex hull of the z_i nearest
+to 0 decides: its norm is the largest margin γ that a unit vector can have (the hard-margin support
+vector machine without intercept), its direction attains it, and its weights a are the witness where
+it is 0.
 """
 
 from __future__ import annotations
@@ -19,7 +21,8 @@ from scipy.optimize import nnls
 from surelearn.kernel.functions import inner_products, squared_norms
 
 _ZERO = 1e-9  # a combination this small beside the largest vector counts as 0
-_ZERO_OF_GRAM = 1e-7  # the square root of rounding: inner products cannot tell smaller distances from 0
+# the square root of rounding: inner products cannot tell smaller distances from 0
+_ZERO_OF_GRAM = 1e-7
 _ROUNDING = 1e-12  # a margin must exceed what rounding can make of 0
 
 
@@ -30,7 +33,8 @@ class Separation:
     Attributes
     ----------
     combination : a ≥ 0 with Σa = 1, shape (n,); the point is Σ a_i y_i x_i
-    distance : its norm. No unit vector has a margin above it: min_i y_i⟨w, x_i⟩ ≤ Σ a_i y_i⟨w, x_i⟩ ≤ ‖Σ a_i y_i x_i‖
+    distance : its norm. No unit vector has a margin above it: min_i y_i⟨w, x_i⟩ ≤ Σ a_i y_i⟨w, x_i⟩
+        ≤ ‖Σ a_i y_i x_i‖
     margin : min_i y_i⟨w, x_i⟩ of the unit vector w in its direction; where positive, w separates
     radius : the largest ‖x_i‖
     zero : the distance, as a share of the radius, that counts as 0
@@ -66,13 +70,19 @@ class Separation:
 
 
 def in_words(separable: str | None, rows: int, distance: float) -> str:
-    """An answer for people: ``distance`` is the norm of a convex combination of so many ``rows``."""
+    """An answer for people: ``distance`` is the norm of a convex combination of so many
+    ``rows``.
+    """
     if separable == "no":
         return (
-            f"the rows cannot be separated: a convex combination of y·x over {rows} of them has norm "
-            f"{distance:.2g}, so that no unit vector has a larger margin"
+            f"the rows cannot be separated: a convex combination of y·x over {rows} of them has"
+            f" norm {distance:.2g}, so that no unit vector has a larger margin"
         )
-    return "the rows can be separated" if separable == "yes" else "the rows can hardly be separated: rounding hides whether"
+    return (
+        "the rows can be separated"
+        if separable == "yes"
+        else "the rows can hardly be separated: rounding hides whether"
+    )
 
 
 def pad(X: Any) -> Any:
@@ -90,7 +100,8 @@ def pad(X: Any) -> Any:
 
 
 def separate(vectors: Any, signs: np.ndarray) -> Separation:
-    """Separate the rows of ``vectors`` (already padded, where a bias is wanted) by a hyperplane through 0, or show why not.
+    """Separate the rows of ``vectors`` (already padded, where a bias is wanted) by a hyperplane
+    through 0, or show why not.
 
     Examples
     --------
@@ -104,7 +115,9 @@ def separate(vectors: Any, signs: np.ndarray) -> Separation:
     """
     n, d = vectors.shape
     if d > n:
-        combination = nearest_combination(_factor(inner_products(vectors, vectors) * np.outer(signs, signs)))
+        combination = nearest_combination(
+            _factor(inner_products(vectors, vectors) * np.outer(signs, signs))
+        )
     else:
         dense = vectors.toarray() if sparse.issparse(vectors) else np.asarray(vectors)
         combination = nearest_combination(dense * signs[:, None])
@@ -115,19 +128,24 @@ def separate(vectors: Any, signs: np.ndarray) -> Separation:
 
 
 def separate_gram(gram: np.ndarray, signs: np.ndarray) -> Separation:
-    """`separate` for vectors that only their inner products describe, such as a kernel matrix (plus 1 for a bias)."""
+    """`separate` for vectors that only their inner products describe, such as a kernel matrix
+    (plus 1 for a bias).
+    """
     Q = gram * np.outer(signs, signs)
     combination = nearest_combination(_factor(Q))
     scores = Q @ combination
     distance = float(np.sqrt(max(0.0, combination @ scores)))
     margin = float(scores.min()) / distance if distance > 0 else 0.0
-    return Separation(combination, distance, margin, float(np.sqrt(np.diag(Q).max())), zero=_ZERO_OF_GRAM)
+    return Separation(
+        combination, distance, margin, float(np.sqrt(np.diag(Q).max())), zero=_ZERO_OF_GRAM
+    )
 
 
 def nearest_combination(Z: np.ndarray) -> np.ndarray:
     """The weights a ≥ 0, Σa = 1, for which ‖Σ a_i z_i‖ is smallest.
 
-    Nonnegative least squares: over u ≥ 0, ‖Σ u_i z_i‖² + (Σ u_i − 1)² is smallest at a positive multiple of a.
+    Nonnegative least squares: over u ≥ 0, ‖Σ u_i z_i‖² + (Σ u_i − 1)² is smallest at a positive
+    multiple of a.
     """
     scale = float(np.sqrt(np.einsum("ij,ij->i", Z, Z).max()))
     if scale == 0.0:

@@ -21,8 +21,8 @@ def class_pairs(classes: int) -> list[tuple[int, int]]:
 def votes(scores: np.ndarray, classes: int) -> np.ndarray:
     """Votes for every class from the scores of the machines of `class_pairs`; shape (n, classes).
 
-    Each machine gives one vote: an indicator, not its score (the course notes print Σ_l ⟨x, w_kl⟩). Scores only break ties:
-    their sums, squashed into (−⅓, ⅓), are added.
+    Each machine gives one vote: an indicator, not its score (the course notes print Σ_l ⟨x, w_kl⟩).
+    Scores only break ties: their sums, squashed into (−⅓, ⅓), are added.
 
     Examples
     --------

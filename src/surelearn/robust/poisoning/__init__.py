@@ -1,4 +1,6 @@
-"""How much poison among the training rows a fit withstands: what is proved for the minimizer of a convex loss."""
+"""How much poison among the training rows a fit withstands: what is proved for the minimizer of
+a convex loss.
+"""
 
 from surelearn.robust.poisoning.cancelling import Flipping, cancel_answers
 from surelearn.robust.poisoning.thresholds import Threshold, poisoning_thresholds

@@ -1,4 +1,6 @@
-"""An attack that comes near what is proved: gradient cancelling, with more and more poison inside the columns' range."""
+"""An attack that comes near what is proved: gradient cancelling, with more and more poison
+inside the columns' range.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +19,10 @@ from surelearn.robust.poisoning.fit import Array, in_numbers
 from surelearn.robust.poisoning.within_range import Box, Linear, flipped_claim
 from surelearn.subject import subject_of
 
-MULTIPLES = (0.9, 1.1, 1.25, 1.5, 2.0, 3.0, 5.0, 10.0)  # of the threshold, tried in turn until an attack flips every answer
-_TRIED, _ITERATIONS = 300, 200  # clean rows beside which gradient cancelling is tried, and its steps
+# of the threshold, tried in turn until an attack flips every answer
+MULTIPLES = (0.9, 1.1, 1.25, 1.5, 2.0, 3.0, 5.0, 10.0)
+# clean rows beside which gradient cancelling is tried, and its steps
+_TRIED, _ITERATIONS = 300, 200
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,10 +46,12 @@ class Flipping:
 
 
 def cancel_answers(model: Any, X: Any, y: Any, *, random_state: int = 0) -> Flipping | Lacking:
-    """With how much poison inside the columns' range gradient cancelling flips every answer beside a few clean rows.
+    """With how much poison inside the columns' range gradient cancelling flips every answer beside
+    a few clean rows.
 
-    It aims at −t·w for a small t and starts from the rows that bring the fit to zero; then the objective is fitted to
-    clean rows and poison, and the signs of its scores are counted. To stand beside `poisoning_thresholds`.
+    It aims at −t·w for a small t and starts from the rows that bring the fit to zero; then the
+    objective is fitted to clean rows and poison, and the signs of its scores are counted. To stand
+    beside `poisoning_thresholds`.
 
     Parameters
     ----------
@@ -75,25 +81,37 @@ def cancel_answers(model: Any, X: Any, y: Any, *, random_state: int = 0) -> Flip
     return _tried(*known, numbers[0], np.searchsorted(np.asarray(classes), y), random_state)
 
 
-def _tried(objective: LinearObjective, w: Array, Z: Array, codes: npt.NDArray[np.intp], seed: int) -> Flipping | Lacking:
+def _tried(
+    objective: LinearObjective, w: Array, Z: Array, codes: npt.NDArray[np.intp], seed: int
+) -> Flipping | Lacking:
     rows = np.sort(np.random.default_rng(seed).permutation(len(Z))[:_TRIED])
     X, y, box = Z[rows], codes[rows], Box.of(Z)
-    machine = Linear("logistic", w[None, :-1], w[-1:], objective.regularization, objective.regularization)
+    machine = Linear(
+        "logistic", w[None, :-1], w[-1:], objective.regularization, objective.regularization
+    )
     claim = flipped_claim(machine, box, X, y, [""] * X.shape[1])
     if claim is None or not (threshold := float(np.max(claim.value))) > 0:
-        return Lacking("attack", "nothing is proved for these rows that an attack could be held against")
+        return Lacking(
+            "attack", "nothing is proved for these rows that an attack could be held against"
+        )
     allowed, clean = Allowed(low=box.low, high=box.high), objective.decision(w, X)[:, 0]
-    reach, odd = float(np.max(np.abs(box.ends(machine.weights, machine.intercepts)))), int(np.sum(y)) * 2 - len(y)
+    reach, odd = (
+        float(np.max(np.abs(box.ends(machine.weights, machine.intercepts)))),
+        int(np.sum(y)) * 2 - len(y),
+    )
     multiples: list[float] = []
     flipped: list[float] = []
     fraction = 0.0
     for multiple in MULTIPLES:
         count = int((np.floor if multiple < 1 else np.ceil)(multiple * threshold * len(X)))
-        count += (1 if multiple > 1 else -1) * ((count - odd) % 2)  # so that the classes can be balanced
+        # so that the classes can be balanced
+        count += (1 if multiple > 1 else -1) * ((count - odd) % 2)
         if count < 1:
             continue
         share, fraction = 0.0, count / len(X)
-        for start, target in _aims(objective, w, X, y, count, allowed, 0.5 * max(multiple - 1, 0.05) / reach):
+        for start, target in _aims(
+            objective, w, X, y, count, allowed, 0.5 * max(multiple - 1, 0.05) / reach
+        ):
             poison = cancel_gradient(
                 objective, target, X, y, count=count, allowed=allowed, start=start, restarts=1, iterations=_ITERATIONS,
                 refit=False, random_state=seed,
@@ -110,12 +128,20 @@ def _tried(objective: LinearObjective, w: Array, Z: Array, codes: npt.NDArray[np
 
 
 def _aims(
-    objective: LinearObjective, w: Array, X: Array, y: npt.NDArray[np.intp], count: int, allowed: Allowed, scale: float
+    objective: LinearObjective,
+    w: Array,
+    X: Array,
+    y: npt.NDArray[np.intp],
+    count: int,
+    allowed: Allowed,
+    scale: float,
 ) -> Iterator[tuple[tuple[Array, npt.NDArray[np.intp]], Array]]:
-    """Starts with a target −t·w each, t about ``scale``: balanced classes, then one or two rows more of one class.
+    """Starts with a target −t·w each, t about ``scale``: balanced classes, then one or two rows
+    more of one class.
 
-    To first order the intercept's gradient vanishes at −t·w where t times the sum of all scores is −4 times the rows that
-    one class has more than balance asks for; only whole rows can be added, so they fix t.
+    To first order the intercept's gradient vanishes at −t·w where t times the sum of all scores is
+    −4 times the rows that one class has more than balance asks for; only whole rows can be added,
+    so they fix t.
     """
     start = neutral_rows(X, y, count, allowed)
     yield start, -scale * w

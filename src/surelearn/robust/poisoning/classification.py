@@ -1,4 +1,6 @@
-"""What is proved against poison of a classifier: for the one target −w, and within the columns' range of linear ones."""
+"""What is proved against poison of a classifier: for the one target −w, and within the columns'
+range of linear ones.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,15 @@ from scipy.special import expit, softmax
 from surelearn.bounds.poisoning import ClassLoss, poisoning_threshold, poisoning_threshold_machines
 from surelearn.claim import Claim
 from surelearn.lacking import Lacking
-from surelearn.robust.poisoning.fit import EXACTLY, SAME_COLUMNS, Array, Fit, covers, in_numbers, not_proved
+from surelearn.robust.poisoning.fit import (
+    EXACTLY,
+    SAME_COLUMNS,
+    Array,
+    Fit,
+    covers,
+    in_numbers,
+    not_proved,
+)
 from surelearn.robust.poisoning.within_range import Linear, within_range
 from surelearn.subject.forms import Closed, LinearForm
 
@@ -36,20 +46,30 @@ def classification_claims(fit: Fit, codes: Codes) -> list[Claim] | Lacking:
     numbers = in_numbers(fit.rows)
     if isinstance(numbers, Lacking):
         return numbers
-    return within_range(linear, numbers[0], codes, list(fit.subject.prepared_names(fit.rows.shape[1])))
+    return within_range(
+        linear, numbers[0], codes, list(fit.subject.prepared_names(fit.rows.shape[1]))
+    )
 
 
 def linear_of(fit: Fit) -> Linear | None:
     """The weights in prepared columns; None of a machine with a kernel, and of squared loss."""
     closed, objective = fit.subject.learner.form, fit.objective
-    if not isinstance(closed, Closed) or not isinstance(closed.form, LinearForm) or objective.loss == "squared":
+    if (
+        not isinstance(closed, Closed)
+        or not isinstance(closed.form, LinearForm)
+        or objective.loss == "squared"
+    ):
         return None
     strength, bias = objective.strength(fit.count), objective.intercept_strength(fit.count)
-    return Linear(_LOSSES[objective.loss], closed.form.weights, closed.form.intercepts, strength, bias)
+    return Linear(
+        _LOSSES[objective.loss], closed.form.weights, closed.form.intercepts, strength, bias
+    )
 
 
 def inner(loss: str, scores: Array, codes: Codes) -> float:
-    """⟨w, g(μ)⟩ at weights with these scores of the clean rows; of several subgradients the least."""
+    """⟨w, g(μ)⟩ at weights with these scores of the clean rows; of several subgradients the
+    least.
+    """
     if scores.ndim == 2:
         shares = softmax(scores, axis=1)
         return float(np.mean((shares * scores).sum(1) - scores[np.arange(len(scores)), codes]))
@@ -57,7 +77,9 @@ def inner(loss: str, scores: Array, codes: Codes) -> float:
 
 
 def _pull(loss: str, margins: Array) -> float:
-    """⟨w, g(μ)⟩ at weights with these margins y·⟨w, x⟩ of the clean rows; of several subgradients the least."""
+    """⟨w, g(μ)⟩ at weights with these margins y·⟨w, x⟩ of the clean rows; of several
+    subgradients the least.
+    """
     slopes = {
         "logistic": lambda: -expit(-margins),
         "hinge": lambda: -1.0 * (margins <= 1),
@@ -86,7 +108,11 @@ def _one(fit: Fit, codes: Codes) -> Claim:
 def _several(fit: Fit, codes: Codes) -> Claim:
     """The threshold of −w in every one of several machines that were fitted apart."""
     loss, values = _LOSSES[fit.objective.loss], fit.machines.values(fit.rows)
-    classes = int(codes.max()) + 1 if fit.subject.learner.classes is None else len(fit.subject.learner.classes)
+    classes = (
+        int(codes.max()) + 1
+        if fit.subject.learner.classes is None
+        else len(fit.subject.learner.classes)
+    )
     if fit.objective.coding == "one_vs_rest":
         together = classes
         signs = np.where(codes[:, None] == np.arange(classes), 1.0, -1.0)
@@ -99,7 +125,9 @@ def _several(fit: Fit, codes: Codes) -> Claim:
             parts.append((margins, fit.decay(int(own.sum()))[k]))
     grows = fit.grows
     return poisoning_threshold_machines.certify(
-        inner=[_pull(loss, -margins) + (0.0 if grows else float(decay)) for margins, decay in parts],
+        inner=[
+            _pull(loss, -margins) + (0.0 if grows else float(decay)) for margins, decay in parts
+        ],
         decay=[float(decay) for _, decay in parts] if grows else 0.0,
         share=[len(margins) / len(codes) for margins, _ in parts],
         together=together,

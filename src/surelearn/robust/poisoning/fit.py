@@ -1,4 +1,6 @@
-"""A fitted learner as the theorems about poison take it: its machines at the rows that it was fitted to."""
+"""A fitted learner as the theorems about poison take it: its machines at the rows that it was
+fitted to.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +17,16 @@ from surelearn.subject.machines import Machines
 
 Array = npt.NDArray[np.float64]
 EXACTLY = "poisoned rows per clean row to exactly the weights −w (one target)"
-SAME_COLUMNS = "columns and targets are prepared, and penalty and kernel are, as they are here, whatever is added"
+SAME_COLUMNS = (
+    "columns and targets are prepared, and penalty and kernel are, as they are here, whatever is"
+    " added"
+)
 TOTAL = "g(μ) includes the gradient of the penalty, whose total does not grow with the rows"
 MOST_COLUMNS = 500  # prepared columns, beyond which the directions of single columns are too many
-_CLASSES = "of logistic regression, of support vector machines or of a kernel machine that was solved directly"
+_CLASSES = (
+    "of logistic regression, of support vector machines or of a kernel machine that was solved"
+    " directly"
+)
 _NUMBERS = "of least squares, a ridge, Huber, kernel or support vector regression"
 
 
@@ -46,11 +54,15 @@ class Fit:
 
     @property
     def grows(self) -> bool:
-        """Whether the penalty stays beside the *mean* loss as rows are added, so that its total grows."""
+        """Whether the penalty stays beside the *mean* loss as rows are added, so that its total
+        grows.
+        """
         return self.objective.beside == "mean"
 
     def decay(self, n: int | None = None) -> Array:
-        """⟨w_m, ∇R(w_m)⟩ of the penalty R beside the mean loss of n rows, for every machine; never below 0."""
+        """⟨w_m, ∇R(w_m)⟩ of the penalty R beside the mean loss of n rows, for every machine;
+        never below 0.
+        """
         n = self.count if n is None else n
         squares = 2 * self.objective.strength(n) * self.machines.squares
         bias = 2 * (self.objective.intercept_strength(n) or 0.0) * self.machines.intercepts**2
@@ -62,7 +74,9 @@ class Fit:
 
 
 def fit_of(subject: Subject, X: Any, y: Any) -> Fit | Lacking:
-    """The fit behind a model, at the rows X, y that it was fitted to; `Lacking` says why the theorems do not apply."""
+    """The fit behind a model, at the rows X, y that it was fitted to; `Lacking` says why the
+    theorems do not apply.
+    """
     objective, machines = subject.objective, subject.machines
     if isinstance(objective, Lacking) or isinstance(machines, Lacking):
         return not_proved(subject)
@@ -78,7 +92,10 @@ def not_proved(subject: Subject) -> Lacking:
     name, classes = type(learner.model).__name__, learner.classes
     several = f" with {len(classes)} classes" if classes is not None and len(classes) > 2 else ""
     kinds = _NUMBERS if classes is None else _CLASSES
-    why = f"no threshold is proved for {name}{several}: it needs the minimizer of a convex loss over equally weighted rows, "
+    why = (
+        f"no threshold is proved for {name}{several}: it needs the minimizer of a convex loss over"
+        " equally weighted rows, "
+    )
     return Lacking("poisoning threshold", why + kinds)
 
 
@@ -91,9 +108,15 @@ def covers(loss: str, population: str = "poison with features of any size") -> C
 def in_numbers(*parts: Any) -> list[Array] | Lacking:
     """Prepared rows as dense numbers; why they are not, or that there are too many columns."""
     if (columns := parts[0].shape[1]) > MOST_COLUMNS:
-        why = f"the model has {columns:,} prepared columns, more than the {MOST_COLUMNS} that this is made for"
+        why = (
+            f"the model has {columns:,} prepared columns, more than the {MOST_COLUMNS} that this is"
+            " made for"
+        )
         return Lacking("prepared rows in numbers", why)
     try:
-        return [np.asarray(part.toarray() if hasattr(part, "toarray") else part, dtype=float) for part in parts]
+        return [
+            np.asarray(part.toarray() if hasattr(part, "toarray") else part, dtype=float)
+            for part in parts
+        ]
     except ValueError:
         return Lacking("prepared rows in numbers", "the prepared columns are not all numbers")

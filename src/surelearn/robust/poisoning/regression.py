@@ -1,4 +1,6 @@
-"""What is proved against poison of a regression: how much of it mirrored predictions need, targets in the range seen."""
+"""What is proved against poison of a regression: how much of it mirrored predictions need,
+targets in the range seen.
+"""
 
 from __future__ import annotations
 
@@ -15,21 +17,31 @@ from surelearn.robust.poisoning.fit import SAME_COLUMNS, Array, Fit, covers, not
 from surelearn.subject import Objective, Preparation
 from surelearn.subject.registry import described
 
-_LOSSES: dict[str, RegressionLoss] = {"squared": "squared", "huber": "huber", "epsilon_insensitive": "absolute"}
+_LOSSES: dict[str, RegressionLoss] = {
+    "squared": "squared",
+    "huber": "huber",
+    "epsilon_insensitive": "absolute",
+}
 
 
 def mirrored(fit: Fit, y: Any) -> tuple[Claim, Callable[[Any], Array]] | Lacking:
-    """The threshold of mirrored predictions, and those predictions; `Lacking` where no theorem applies."""
+    """The threshold of mirrored predictions, and those predictions; `Lacking` where no theorem
+    applies.
+    """
     scaling = fit.subject.target
     if scaling is not None and not _keeps_mirrors(scaling):
         why = (
-            f"no threshold is proved for targets that {type(scaling).__name__} prepares: predictions mirrored there are not "
-            "mirrored in the units given, unless it only shifts and scales"
+            f"no threshold is proved for targets that {type(scaling).__name__} prepares:"
+            " predictions mirrored there are not mirrored in the units given, unless it only"
+            " shifts and scales"
         )
         return Lacking("poisoning threshold", why)
     targets = _scaled(y, scaling)
     if np.ndim(y) != 1 or targets.ndim != 1:
-        return Lacking("poisoning threshold", "no threshold is proved for a regression of several numbers at once")
+        return Lacking(
+            "poisoning threshold",
+            "no threshold is proved for a regression of several numbers at once",
+        )
     if fit.objective.loss not in _LOSSES or fit.objective.intercept_scale != 1:
         return not_proved(fit.subject)
     free = fit.objective.intercept == "free"
@@ -43,7 +55,9 @@ def mirrored(fit: Fit, y: Any) -> tuple[Claim, Callable[[Any], Array]] | Lacking
 
 
 def inner(objective: Objective, scores: Array, targets: Array) -> float:
-    """⟨w, g(μ)⟩ at weights with these scores of the clean rows; of several subgradients the least."""
+    """⟨w, g(μ)⟩ at weights with these scores of the clean rows; of several subgradients the
+    least.
+    """
     rest = scores - targets
     if objective.loss == "squared":
         return float(np.mean(2 * scores * rest))
@@ -59,10 +73,12 @@ def inner(objective: Objective, scores: Array, targets: Array) -> float:
 def _claim(fit: Fit, scores: Array, targets: Array, middle: float, scaling: Any) -> Claim:
     objective, loss, decay = fit.objective, _LOSSES[fit.objective.loss], float(fit.decay().sum())
     pull, bound = inner(objective, -scores, targets), float(np.abs(targets).max())
-    low, centre, high = np.sort(_in_units(np.array([middle - bound, middle, middle + bound]), scaling)).tolist()
+    low, centre, high = np.sort(
+        _in_units(np.array([middle - bound, middle, middle + bound]), scaling)
+    ).tolist()
     counted = (
-        f"poison has targets from {show(low, 'number', '<=')} to {show(high, 'number', '>=')}, no farther out than the fit "
-        "rows; target_bound is half of that, in the units fitted"
+        f"poison has targets from {show(low, 'number', '<=')} to {show(high, 'number', '>=')}, no"
+        " farther out than the fit rows; target_bound is half of that, in the units fitted"
     )
     return poisoning_threshold_regression.certify(
         inner=pull if fit.grows else pull + decay,
@@ -71,7 +87,10 @@ def _claim(fit: Fit, scores: Array, targets: Array, middle: float, scaling: Any)
         loss=loss,
         tube=objective.parameters.get("tube", 0.0),
         knee=objective.parameters.get("knee", 1.0),
-        label=f"poisoned rows per clean row to exactly the predictions mirrored at {show(centre, 'number')} (one target)",
+        label=(
+            "poisoned rows per clean row to exactly the predictions mirrored at"
+            f" {show(centre, 'number')} (one target)"
+        ),
         assumptions=(counted, SAME_COLUMNS, *fit.total(decay)),
         covers=covers(loss),
     )
@@ -89,4 +108,8 @@ def _scaled(y: Any, scaling: Any) -> Array:
 
 
 def _in_units(values: Array, scaling: Any) -> Array:
-    return values if scaling is None else np.asarray(scaling.inverse_transform(values.reshape(-1, 1))).ravel()
+    return (
+        values
+        if scaling is None
+        else np.asarray(scaling.inverse_transform(values.reshape(-1, 1))).ravel()
+    )

@@ -1,4 +1,6 @@
-"""Thresholds of poison for any model whose objective is known, each with what the model would answer at its target."""
+"""Thresholds of poison for any model whose objective is known, each with what the model would
+answer at its target.
+"""
 
 from __future__ import annotations
 
@@ -32,12 +34,16 @@ class Threshold:
     predict: Callable[[Any], Any]
 
 
-def poisoning_thresholds(model: Any, X: Any, y: Any, *, cut: Cut | None = None) -> tuple[Threshold, ...] | Lacking:
-    """How many poisoned rows per clean row a fit withstands: what is proved of the minimizer of a convex loss.
+def poisoning_thresholds(
+    model: Any, X: Any, y: Any, *, cut: Cut | None = None
+) -> tuple[Threshold, ...] | Lacking:
+    """How many poisoned rows per clean row a fit withstands: what is proved of the minimizer of a
+    convex loss.
 
-    For linear classifiers, poison within the range of the columns: to flip every answer, to turn the weights round, to move
-    them by half their length. For machines with a kernel and several classes: to reach exactly −w, one target. For
-    regressions: to mirror every prediction, with targets in the range seen.
+    For linear classifiers, poison within the range of the columns: to flip every answer, to turn
+    the weights round, to move them by half their length. For machines with a kernel and several
+    classes: to reach exactly −w, one target. For regressions: to mirror every prediction, with
+    targets in the range seen.
 
     Parameters
     ----------
@@ -82,14 +88,22 @@ def reversed_answers(fit: Fit, labels: np.ndarray, cut: Cut | None) -> Callable[
     """What the model answers with −w in the place of w."""
 
     def predict(new: Any) -> np.ndarray:
-        return labels[chosen(fit, -1.0 * fit.machines.values(fit.subject.prepared(new)), labels, cut)]
+        return labels[
+            chosen(fit, -1.0 * fit.machines.values(fit.subject.prepared(new)), labels, cut)
+        ]
 
     return predict
 
 
 def chosen(fit: Fit, values: np.ndarray, labels: np.ndarray, cut: Cut | None) -> np.ndarray:
-    """Positions of the classes that values of the machines choose, at a decision threshold if there is one."""
+    """Positions of the classes that values of the machines choose, at a decision threshold if
+    there is one.
+    """
     if cut is None or len(labels) != 2:
         return fit.machines.choose(values)
-    level = float(cut.threshold if cut.response == "decision_function" else logit(np.clip(cut.threshold, 0.0, 1.0)))
+    level = float(
+        cut.threshold
+        if cut.response == "decision_function"
+        else logit(np.clip(cut.threshold, 0.0, 1.0))
+    )
     return (values[:, 0] > (level if cut.positive == labels[1] else -level)).astype(int)

@@ -28,7 +28,8 @@ INSIDE = "poison within the columns' range"
 
 @dataclass(frozen=True, eq=False)
 class Linear:
-    """A fitted linear classifier in prepared columns, at the minimizer of a mean loss with a squared penalty.
+    """A fitted linear classifier in prepared columns, at the minimizer of a mean loss with a
+    squared penalty.
 
     Attributes
     ----------
@@ -86,8 +87,12 @@ class Box:
         return float(np.sqrt((np.maximum(np.abs(self.low), np.abs(self.high)) ** 2).sum() + padded))
 
 
-def within_range(machine: Linear, Z: Array, codes: npt.NDArray[np.intp], names: list[str]) -> list[Claim]:
-    """All that is proved: flipped answers (two classes), reversed weights, moved weights (every weight penalized)."""
+def within_range(
+    machine: Linear, Z: Array, codes: npt.NDArray[np.intp], names: list[str]
+) -> list[Claim]:
+    """All that is proved: flipped answers (two classes), reversed weights, moved weights (every
+    weight penalized).
+    """
     box = Box.of(Z)
     found = [flipped_claim(machine, box, Z, codes, names)] if len(machine.weights) == 1 else []
     found.append(reversed_claim(machine, box, Z, codes))
@@ -96,23 +101,39 @@ def within_range(machine: Linear, Z: Array, codes: npt.NDArray[np.intp], names: 
     return [claim for claim in found if claim is not None]
 
 
-def flipped_claim(machine: Linear, box: Box, Z: Array, codes: npt.NDArray[np.intp], names: list[str]) -> Claim | None:
-    """The largest threshold among the directions of single columns, of the intercept and of the weights themselves."""
+def flipped_claim(
+    machine: Linear, box: Box, Z: Array, codes: npt.NDArray[np.intp], names: list[str]
+) -> Claim | None:
+    """The largest threshold among the directions of single columns, of the intercept and of the
+    weights themselves.
+    """
     signs = np.where(codes == 1, 1.0, -1.0)
     scores = machine.scores(Z)[:, 0]
     right = signs * scores > 0
     weight, free = machine.penalty, machine.intercept_penalty
     low, high = box.ends(machine.weights, machine.intercepts)
-    squares = float((machine.weights**2).sum()) * weight + float(machine.intercepts[0] ** 2) * (free or 0.0)
-    found = [(_gain(signs * scores, right), float(max(-low[0], high[0])), 2 * squares, "the weights")]
+    squares = float((machine.weights**2).sum()) * weight + float(machine.intercepts[0] ** 2) * (
+        free or 0.0
+    )
+    found = [
+        (_gain(signs * scores, right), float(max(-low[0], high[0])), 2 * squares, "the weights")
+    ]
     for j, (middle, half) in enumerate(zip(box.middle, box.half, strict=True)):
         if free is None:  # no intercept that could shift the column
             middle, half = 0.0, float(max(-box.low[j], box.high[j]))
         if half > 0:
-            along, decay = signs * (Z[:, j] - middle), 2 * (weight + (free or 0.0) * float(middle) ** 2)
-            found += [(_gain(sign * along, right), float(half), decay, f"the column {names[j]}") for sign in (1.0, -1.0)]
+            along, decay = (
+                signs * (Z[:, j] - middle),
+                2 * (weight + (free or 0.0) * float(middle) ** 2),
+            )
+            found += [
+                (_gain(sign * along, right), float(half), decay, f"the column {names[j]}")
+                for sign in (1.0, -1.0)
+            ]
     if free is not None:
-        found += [(_gain(sign * signs, right), 1.0, 2 * free, "the intercept") for sign in (1.0, -1.0)]
+        found += [
+            (_gain(sign * signs, right), 1.0, 2 * free, "the intercept") for sign in (1.0, -1.0)
+        ]
     found = [one for one in found if one[1] > 0]
     if not found:
         return None
@@ -127,7 +148,11 @@ def flipped_claim(machine: Linear, box: Box, Z: Array, codes: npt.NDArray[np.int
         decay=found[best][2],
         label=FLIPPED,
         covers=covers(machine.loss, INSIDE),
-        assumptions=(RANGE, f"v is that of {found[best][3]}, counted from the middle of its range", SAME_COLUMNS),
+        assumptions=(
+            RANGE,
+            f"v is that of {found[best][3]}, counted from the middle of its range",
+            SAME_COLUMNS,
+        ),
     )
 
 
@@ -135,21 +160,33 @@ def _gain(along: Array, right: npt.NDArray[np.bool_]) -> float:
     return float(np.mean(np.where(right, along, np.minimum(along, 0.0))))
 
 
-def reversed_claim(machine: Linear, box: Box, Z: Array, codes: npt.NDArray[np.intp]) -> Claim | None:
+def reversed_claim(
+    machine: Linear, box: Box, Z: Array, codes: npt.NDArray[np.intp]
+) -> Claim | None:
     """The threshold of −t·w, whatever t > 0."""
     scores = machine.scores(Z)
     if scores.shape[1] == 1:
         low, high = box.ends(machine.weights, machine.intercepts)
-        gain, reach = float(np.mean(np.where(codes == 1, 1.0, -1.0) * scores[:, 0])), float(max(-low[0], high[0]))
+        gain, reach = (
+            float(np.mean(np.where(codes == 1, 1.0, -1.0) * scores[:, 0])),
+            float(max(-low[0], high[0])),
+        )
     else:
         gain = float(np.mean(scores[np.arange(len(codes)), codes] - scores.mean(axis=1)))
-        centred = machine.weights - machine.weights.mean(0), machine.intercepts - machine.intercepts.mean()
+        centred = (
+            machine.weights - machine.weights.mean(0),
+            machine.intercepts - machine.intercepts.mean(),
+        )
         reach = float(-box.ends(*centred)[0].min())
     if not reach > 0:
         return None
     assumptions = (RANGE, SAME_COLUMNS)
     return poisoning_threshold_reversed.certify(
-        gain=gain, reach=reach, label=REVERSED, covers=covers(machine.loss, INSIDE), assumptions=assumptions
+        gain=gain,
+        reach=reach,
+        label=REVERSED,
+        covers=covers(machine.loss, INSIDE),
+        assumptions=assumptions,
     )
 
 
@@ -161,7 +198,10 @@ def moved_claim(machine: Linear, box: Box, Z: Array, codes: npt.NDArray[np.intp]
     if scores.shape[1] == 1:
         slopes, slope = expit(scores) - (codes == 1)[:, None], 1.0
     else:
-        slopes, slope = softmax(scores, axis=1) - (codes[:, None] == np.arange(scores.shape[1])), float(np.sqrt(2))
+        slopes, slope = (
+            softmax(scores, axis=1) - (codes[:, None] == np.arange(scores.shape[1])),
+            float(np.sqrt(2)),
+        )
     norm = float(np.linalg.norm(W))
     return poisoning_threshold_moved.certify(
         distance=norm / 2,

@@ -1,7 +1,8 @@
 """Criteria to choose a model by: one interface for any candidates and for nested families.
 
 ``select(candidates, X, y, criterion="srm")`` takes a name, or a criterion with its settings:
-``criterion=StructuralRisk(bound=vapnik)``. `criteria()` lists them all with their cost in fits and what they guarantee.
+``criterion=StructuralRisk(bound=vapnik)``. `criteria()` lists them all with their cost in fits and
+what they guarantee.
 """
 
 from __future__ import annotations
@@ -35,7 +36,16 @@ def criteria() -> tuple[Criterion, ...]:
     16
     """
     resampled = (CrossValidation(), Holdout(), KFold(), RepeatedKFold(), LeaveOneOut())
-    return (*resampled, AIC(), AICc(), BIC(), StructuralRisk(), AdjustedStructuralRisk(), Margin(), Stability())
+    return (
+        *resampled,
+        AIC(),
+        AICc(),
+        BIC(),
+        StructuralRisk(),
+        AdjustedStructuralRisk(),
+        Margin(),
+        Stability(),
+    )
 
 
 def as_criterion(criterion: Any) -> Criterion:
@@ -46,7 +56,10 @@ def as_criterion(criterion: Any) -> Criterion:
         return Holdout() if criterion.kind == "holdout" else Stated(how=criterion)
     known = {each.name: each for each in criteria()}
     if not isinstance(criterion, str) or criterion not in known:
-        raise ValueError(f"criterion must be one of {', '.join(known)}, a Criterion or a Resampling, not {criterion!r}")
+        raise ValueError(
+            f"criterion must be one of {', '.join(known)}, a Criterion or a Resampling, not"
+            f" {criterion!r}"
+        )
     return known[criterion]
 
 

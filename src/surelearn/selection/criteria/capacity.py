@@ -36,10 +36,12 @@ _MEASURED = {"risk", "errors", "n", "delta", "index"}
 
 
 def known_capacities(fitted: Any, sizes: Sequence[int] | None, d: int) -> list[Capacity | None]:
-    """The capacity of each member, where it is known: boosted stumps, stumps, halfspaces and constants.
+    """The capacity of each member, where it is known: boosted stumps, stumps, halfspaces and
+    constants.
 
-    A learner may say its own with a method ``capacity(d)`` that returns inputs of a capacity theorem, such as
-    ``{"rounds": 10, "vc_dimension": 6}``. A pipeline's is not known: what its steps learn widens the class.
+    A learner may say its own with a method ``capacity(d)`` that returns inputs of a capacity
+    theorem, such as ``{"rounds": 10, "vc_dimension": 6}``. A pipeline's is not known: what its
+    steps learn widens the class.
     """
     if is_boosted_stumps(fitted):
         stumps = float(vc_dimension_of_stumps(d))
@@ -54,7 +56,11 @@ def _known(fitted: Any, d: int) -> Capacity | None:
     from sklearn.dummy import DummyClassifier
     from sklearn.tree import DecisionTreeClassifier
 
-    if isinstance(fitted, DummyClassifier) and fitted.strategy in ("prior", "most_frequent", "constant"):
+    if isinstance(fitted, DummyClassifier) and fitted.strategy in (
+        "prior",
+        "most_frequent",
+        "constant",
+    ):
         return {"size": 2.0}
     from surelearn.boosting import DecisionStump
 
@@ -92,7 +98,10 @@ def measure_risks(fitted: Any, sizes: Sequence[int] | None, X: Any, y: Any) -> l
     known = known_capacities(fitted, sizes, np.shape(X)[1])
     if has_missing(X):  # trees send those to a side of their own choice, which widens the class
         known = [None] * len(known)
-    return [{"errors": int(np.sum(p != y)), "known": capacity} for p, capacity in zip(predicted, known, strict=True)]
+    return [
+        {"errors": int(np.sum(p != y)), "known": capacity}
+        for p, capacity in zip(predicted, known, strict=True)
+    ]
 
 
 def has_missing(X: Any) -> bool:
@@ -107,11 +116,16 @@ def measure_risks_beside(
     """Likewise, with the errors on other rows."""
     readings = measure_risks(fitted, sizes, X, y)
     others = predictions_of(fitted, sizes, test_X)
-    return [reading | {"others": int(np.sum(p != test_y))} for reading, p in zip(readings, others, strict=True)]
+    return [
+        reading | {"others": int(np.sum(p != test_y))}
+        for reading, p in zip(readings, others, strict=True)
+    ]
 
 
 def stated_capacity(stated: Any, name: str, model: Any, d: int, n: int) -> Capacity | None:
-    """What a user says of a candidate: a number (its VC dimension), a mapping of inputs, a function, or a dict of names."""
+    """What a user says of a candidate: a number (its VC dimension), a mapping of inputs, a
+    function, or a dict of names.
+    """
     if callable(stated):
         stated = stated(model, d, n)
     if isinstance(stated, Mapping) and not set(stated) <= {key for keys in _BOUNDS for key in keys}:
@@ -123,18 +137,27 @@ def stated_capacity(stated: Any, name: str, model: Any, d: int, n: int) -> Capac
     return {"vc_dimension": float(stated)}
 
 
-def bound_for(capacity: Capacity, bound: Theorem[..., Any] | None, name: str) -> tuple[Theorem[..., Any], Capacity]:
-    """The theorem for a capacity, and the capacity in its words; a vote's rounds never go unnoticed."""
+def bound_for(
+    capacity: Capacity, bound: Theorem[..., Any] | None, name: str
+) -> tuple[Theorem[..., Any], Capacity]:
+    """The theorem for a capacity, and the capacity in its words; a vote's rounds never go
+    unnoticed.
+    """
     if bound is None:
         bound = _BOUNDS.get(frozenset(capacity))
         if bound is None:
-            raise ValueError(f"the capacity of {name!r} must name inputs of a capacity bound, not {', '.join(capacity)}")
-    inputs = {p.name for p in bound.signature.parameters.values() if p.default is p.empty} - _MEASURED
+            raise ValueError(
+                f"the capacity of {name!r} must name inputs of a capacity bound, not"
+                f" {', '.join(capacity)}"
+            )
+    inputs = {
+        p.name for p in bound.signature.parameters.values() if p.default is p.empty
+    } - _MEASURED
     if set(capacity) == {"size"} and inputs == {"vc_dimension"}:
         capacity = {"vc_dimension": float(max(1, math.floor(math.log2(capacity["size"]))))}
     if not inputs <= set(capacity) or ("rounds" in capacity and "rounds" not in inputs):
         raise ValueError(
-            f"{bound.key} needs {' and '.join(sorted(inputs))}, but the capacity of {name!r} is given by"
-            f" {' and '.join(sorted(capacity))}: pass capacity= or another bound="
+            f"{bound.key} needs {' and '.join(sorted(inputs))}, but the capacity of {name!r} is"
+            f" given by {' and '.join(sorted(capacity))}: pass capacity= or another bound="
         )
     return bound, {name: value for name, value in capacity.items() if name in inputs}

@@ -16,24 +16,32 @@ Array = npt.NDArray[np.float64]
 def has_closed_form(model: Any, X: Any, task: Task) -> bool:
     """Whether `leave_one_out_predictions` knows a shorter way than n fits.
 
-    A learner that does offers ``leave_one_out_predictions(X, y)``, called on the unfitted learner, with None where its
-    settings leave no closed form; scikit-learn's ``LinearRegression`` and ``Ridge`` are known here.
+    A learner that does offers ``leave_one_out_predictions(X, y)``, called on the unfitted learner,
+    with None where its settings leave no closed form; scikit-learn's ``LinearRegression`` and
+    ``Ridge`` are known here.
     """
-    return hasattr(model, "leave_one_out_predictions") or (task == "regression" and _penalty(model, X) is not None)
+    return hasattr(model, "leave_one_out_predictions") or (
+        task == "regression" and _penalty(model, X) is not None
+    )
 
 
 def leave_one_out_predictions(model: Any, X: Any, y: Any) -> npt.NDArray[Any]:
     """The prediction of each row by the model fitted on all others.
 
-    A least-squares fit with penalty α‖w‖² predicts ŷ = Hy, and without row i it predicts y_i − (y_i − ŷ_i)/(1 − H_ii)
-    there. Where a row determines its own prediction (H_ii = 1), and where no closed form is known, n fits are made.
+    A least-squares fit with penalty α‖w‖² predicts ŷ = Hy, and without row i it predicts y_i − (y_i
+    − ŷ_i)/(1 − H_ii) there. Where a row determines its own prediction (H_ii = 1), and where no
+    closed form is known, n fits are made.
     """
     y = np.asarray(y)
     if hasattr(model, "leave_one_out_predictions"):
         predicted = model.leave_one_out_predictions(X, y)
     else:
         alpha = _penalty(model, X)
-        predicted = None if alpha is None else _penalized(np.asarray(X, dtype=float), y, alpha, model.fit_intercept)
+        predicted = (
+            None
+            if alpha is None
+            else _penalized(np.asarray(X, dtype=float), y, alpha, model.fit_intercept)
+        )
     return _refits(model, X, y) if predicted is None else np.asarray(predicted)
 
 
@@ -45,7 +53,13 @@ def _penalty(model: Any, X: Any) -> float | None:
     kind = type(model)
     if kind not in (LinearRegression, Ridge) or model.positive or issparse(X):
         return None
-    return 0.0 if kind is LinearRegression else float(model.alpha) if np.ndim(model.alpha) == 0 else None
+    return (
+        0.0
+        if kind is LinearRegression
+        else float(model.alpha)
+        if np.ndim(model.alpha) == 0
+        else None
+    )
 
 
 def _penalized(X: Array, y: npt.NDArray[Any], alpha: float, intercept: bool) -> Array | None:
@@ -64,4 +78,9 @@ def _penalized(X: Array, y: npt.NDArray[Any], alpha: float, intercept: bool) -> 
 
 def _refits(model: Any, X: Any, y: npt.NDArray[Any]) -> npt.NDArray[Any]:
     rows = np.arange(y.size)
-    return np.concatenate([fit_and_predict(model, X, y, np.delete(rows, i), rows[i : i + 1])["predictions"] for i in rows])
+    return np.concatenate(
+        [
+            fit_and_predict(model, X, y, np.delete(rows, i), rows[i : i + 1])["predictions"]
+            for i in rows
+        ]
+    )

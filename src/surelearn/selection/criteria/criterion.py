@@ -28,7 +28,8 @@ class Comparison:
     ----------
     values, standard_errors : of each candidate
     fold_errors : each candidate's mean loss on each fold, where there are folds
-    losses : (n, candidates), the loss of each row not fitted on (NaN: never tested), where there are such rows
+    losses : (n, candidates), the loss of each row not fitted on (NaN: never tested), where there
+        are such rows
     scores : the probabilities of a candidate, by its position
     details : what the values are made of
     claim : what is certified of the candidate at a position, where something is
@@ -72,7 +73,9 @@ class Criterion:
         return candidates
 
     def refusal(self, problem: Problem) -> Lacking | None:  # noqa: ARG002
-        """Why this criterion cannot judge these candidates on these rows, as far as is known before any fit; else None."""
+        """Why this criterion cannot judge these candidates on these rows, as far as is known
+        before any fit; else None.
+        """
         return None
 
     def compare(self, problem: Problem) -> Comparison:
@@ -88,6 +91,11 @@ def two_classes(criterion: Criterion, problem: Problem) -> Lacking | None:
     if problem.task == "classification" and np.unique(problem.y).size == 2:
         return None
     found = (
-        f"there are {np.unique(problem.y).size} classes" if problem.task == "classification" else "the target is a number"
+        f"there are {np.unique(problem.y).size} classes"
+        if problem.task == "classification"
+        else "the target is a number"
     )
-    return Lacking(JUDGMENT, f"criterion {criterion.name!r} is for two classes, and {found}: choose by cross-validation")
+    return Lacking(
+        JUDGMENT,
+        f"criterion {criterion.name!r} is for two classes, and {found}: choose by cross-validation",
+    )

@@ -1,4 +1,6 @@
-"""Akaike's and the Bayesian information criterion, where there is a maximized likelihood (thesis, Section 2.3)."""
+"""Akaike's and the Bayesian information criterion, where there is a maximized likelihood
+(thesis, Section 2.3).
+"""
 
 from __future__ import annotations
 
@@ -16,23 +18,27 @@ from surelearn.selection.criteria.problem import Problem, last_step
 from surelearn.subject import Task
 
 SLACK = 0.01  # a fit this close to the maximal log-likelihood has maximized it
-SEPARATED = 1e-3  # a mean log-likelihood above −this means that the classes are (nearly) separable, and has no maximum
+# a mean log-likelihood above −this means that the classes are (nearly) separable, and has no
+# maximum
+SEPARATED = 1e-3
 
 _MAXIMUM = "maximized likelihood"
-Likelihood = dict[str, Any]  # "log" and "parameters" of a maximized likelihood: plain, so that a journal keeps it
+# "log" and "parameters" of a maximized likelihood: plain, so that a journal keeps it
+Likelihood = dict[str, Any]
 
 
 @dataclass(frozen=True, kw_only=True)
 class InformationCriterion(Criterion):
     """−2·ln L plus a price for each of k parameters, one of them the variance where there is one.
 
-    The likelihood is that of y given X: Gaussian for least squares, with the maximum-likelihood variance RSS/n; of classes
-    for logistic regression. That a fit has maximized it is checked on the fit itself; a penalized one has not.
+    The likelihood is that of y given X: Gaussian for least squares, with the maximum-likelihood
+    variance RSS/n; of classes for logistic regression. That a fit has maximized it is checked on
+    the fit itself; a penalized one has not.
     """
 
     needs: ClassVar[str] = (
-        "least squares, logistic regression without a penalty, or a constant (their likelihood is maximized), on more rows"
-        " than parameters"
+        "least squares, logistic regression without a penalty, or a constant (their likelihood is"
+        " maximized), on more rows than parameters"
     )
     rate: ClassVar[bool] = False
     cost: ClassVar[str] = "1 fit a candidate"
@@ -45,7 +51,9 @@ class InformationCriterion(Criterion):
         """Rows that are not independent."""
         if problem.groups is not None:
             return Lacking(
-                JUDGMENT, f"criterion {self.name!r} is for independent rows: with groups, choose by cross-validation"
+                JUDGMENT,
+                f"criterion {self.name!r} is for independent rows: with groups, choose by"
+                " cross-validation",
             )
         return None
 
@@ -54,11 +62,19 @@ class InformationCriterion(Criterion):
         found = problem.measure("likelihood", measure_likelihood, task=problem.task)
         n = problem.y.size
         for candidate, likelihood in zip(problem.candidates, found, strict=True):
-            lacking = likelihood if isinstance(likelihood, Lacking) else self._too_few(likelihood["parameters"], n)
+            lacking = (
+                likelihood
+                if isinstance(likelihood, Lacking)
+                else self._too_few(likelihood["parameters"], n)
+            )
             if lacking is not None:
-                refused = f"criterion {self.name!r} is refused for {candidate.name!r}: {lacking.reason}"
+                refused = (
+                    f"criterion {self.name!r} is refused for {candidate.name!r}: {lacking.reason}"
+                )
                 raise ValueError(f"{refused}; leave it out or use cross-validation")
-        values = [self.value(likelihood["log"], likelihood["parameters"], n) for likelihood in found]
+        values = [
+            self.value(likelihood["log"], likelihood["parameters"], n) for likelihood in found
+        ]
         return Comparison(
             values=values,
             standard_errors=[0.0] * len(values),
@@ -81,7 +97,9 @@ class AIC(InformationCriterion):
 
     name: ClassVar[str] = "aic"
     chooses: ClassVar[str] = "Akaike's information criterion"
-    guarantee: ClassVar[str] = "nothing for finite n: it estimates the expected log-loss of new rows, for large n"
+    guarantee: ClassVar[str] = (
+        "nothing for finite n: it estimates the expected log-loss of new rows, for large n"
+    )
 
     def value(self, log_likelihood: float, k: int, n: int) -> float:  # noqa: ARG002
         """−2·ln L + 2k."""
@@ -90,12 +108,15 @@ class AIC(InformationCriterion):
 
 @dataclass(frozen=True, kw_only=True)
 class AICc(InformationCriterion):
-    """AIC + 2k(k + 1)/(n − k − 1): exact in the mean for Gaussian least squares (Hurvich and Tsai 1989), customary else."""
+    """AIC + 2k(k + 1)/(n − k − 1): exact in the mean for Gaussian least squares (Hurvich and
+    Tsai 1989), customary else.
+    """
 
     name: ClassVar[str] = "aicc"
     chooses: ClassVar[str] = "Akaike's information criterion, corrected for few rows"
     guarantee: ClassVar[str] = (
-        "nothing with a probability; for a Gaussian linear model that contains the truth it is unbiased for its log-loss"
+        "nothing with a probability; for a Gaussian linear model that contains the truth it is"
+        " unbiased for its log-loss"
     )
 
     def value(self, log_likelihood: float, k: int, n: int) -> float:
@@ -113,24 +134,38 @@ class BIC(InformationCriterion):
 
     name: ClassVar[str] = "bic"
     chooses: ClassVar[str] = "Bayesian information criterion"
-    guarantee: ClassVar[str] = "nothing for finite n; for large n it finds the smallest true model, if one is listed"
+    guarantee: ClassVar[str] = (
+        "nothing for finite n; for large n it finds the smallest true model, if one is listed"
+    )
 
     def value(self, log_likelihood: float, k: int, n: int) -> float:
         """−2·ln L + k·ln n."""
         return -2 * log_likelihood + k * math.log(n)
 
 
-def measure_likelihood(fitted: Any, sizes: Sequence[int] | None, X: Any, y: Any, task: Task) -> list[Likelihood | Lacking]:
+def measure_likelihood(
+    fitted: Any, sizes: Sequence[int] | None, X: Any, y: Any, task: Task
+) -> list[Likelihood | Lacking]:
     """The maximized likelihood of each member, or why there is none: what a task returns."""
     if sizes is not None:
-        return [Lacking(_MAXIMUM, "prefixes of boosting have no likelihood that they maximize")] * len(sizes)
+        return [
+            Lacking(_MAXIMUM, "prefixes of boosting have no likelihood that they maximize")
+        ] * len(sizes)
     model, rows = last_step(fitted, X)
     design = _design(model, rows)
     if design is None:
         return [Lacking(_MAXIMUM, "it has no likelihood that it maximizes")]
     if model is not fitted and not _prepared_without(fitted, X, rows):
-        return [Lacking(_MAXIMUM, "its preparation learns from the targets, which no parameter counts")]
-    return [_gaussian(model, rows, y, design) if task == "regression" else _categorical(model, rows, y, design)]
+        return [
+            Lacking(_MAXIMUM, "its preparation learns from the targets, which no parameter counts")
+        ]
+    return [
+        (
+            _gaussian(model, rows, y, design)
+            if task == "regression"
+            else _categorical(model, rows, y, design)
+        )
+    ]
 
 
 def _prepared_without(pipeline: Any, X: Any, rows: Any) -> bool:
@@ -142,12 +177,17 @@ def _prepared_without(pipeline: Any, X: Any, rows: Any) -> bool:
         again = clone(pipeline[:-1]).fit(X).transform(X) if len(pipeline.steps) > 1 else X
     except (TypeError, ValueError):
         return False
-    first, second = (part.toarray() if issparse(part) else np.asarray(part, dtype=float) for part in (rows, again))
+    first, second = (
+        part.toarray() if issparse(part) else np.asarray(part, dtype=float)
+        for part in (rows, again)
+    )
     return first.shape == second.shape and np.allclose(first, second, equal_nan=True)
 
 
 def _design(model: Any, X: Any) -> npt.NDArray[np.float64] | None:
-    """The columns a linear model weighs, with the ones of its intercept; None for a model that is not linear."""
+    """The columns a linear model weighs, with the ones of its intercept; None for a model that
+    is not linear.
+    """
     from scipy.sparse import issparse
     from sklearn.dummy import DummyClassifier, DummyRegressor
 
@@ -172,7 +212,9 @@ def _has_intercept(model: Any) -> bool:
 def _gaussian(model: Any, X: Any, y: Any, design: npt.NDArray[np.float64]) -> Likelihood | Lacking:
     y = np.asarray(y, dtype=float)
     best, _, rank, _ = np.linalg.lstsq(design, y)
-    total, least = (float(np.square(y - predicted).sum()) for predicted in (model.predict(X), design @ best))
+    total, least = (
+        float(np.square(y - predicted).sum()) for predicted in (model.predict(X), design @ best)
+    )
     n = y.size
     if least <= 1e-20 * float(np.square(y).sum()):
         return Lacking(_MAXIMUM, "it fits every row exactly, so its likelihood has no bound")
@@ -181,7 +223,9 @@ def _gaussian(model: Any, X: Any, y: Any, design: npt.NDArray[np.float64]) -> Li
     return {"log": -n / 2 * (math.log(2 * math.pi * total / n) + 1), "parameters": int(rank) + 1}
 
 
-def _categorical(model: Any, X: Any, y: Any, design: npt.NDArray[np.float64]) -> Likelihood | Lacking:
+def _categorical(
+    model: Any, X: Any, y: Any, design: npt.NDArray[np.float64]
+) -> Likelihood | Lacking:
     if not hasattr(model, "predict_proba"):
         return Lacking(_MAXIMUM, "it gives no probabilities")
     classes = np.asarray(model.classes_)
@@ -193,12 +237,18 @@ def _categorical(model: Any, X: Any, y: Any, design: npt.NDArray[np.float64]) ->
     if log > -SEPARATED * len(design):
         return Lacking(_MAXIMUM, "it separates the classes, so its likelihood has no maximum")
     if _missing(design, hits, probabilities) > SLACK:
-        return Lacking(_MAXIMUM, "it does not maximize the likelihood (a penalty, or too few iterations)")
+        return Lacking(
+            _MAXIMUM, "it does not maximize the likelihood (a penalty, or too few iterations)"
+        )
     return {"log": log, "parameters": int(np.linalg.matrix_rank(design)) * (classes.size - 1)}
 
 
-def _missing(design: npt.NDArray[np.float64], hits: Any, probabilities: npt.NDArray[np.float64]) -> float:
-    """What Newton's step would add to the log-likelihood: ½·gᵀH⁻¹g, the first class as reference."""
+def _missing(
+    design: npt.NDArray[np.float64], hits: Any, probabilities: npt.NDArray[np.float64]
+) -> float:
+    """What Newton's step would add to the log-likelihood: ½·gᵀH⁻¹g, the first class as
+    reference.
+    """
     p, r = probabilities[:, 1:], hits[:, 1:] - probabilities[:, 1:]
     k, d = p.shape[1], design.shape[1]
     slope = (design.T @ r).T.ravel()
@@ -211,7 +261,9 @@ def _missing(design: npt.NDArray[np.float64], hits: Any, probabilities: npt.NDAr
     return float(slope @ step) / 2
 
 
-def _is_logistic(model: Any, design: npt.NDArray[np.float64], probabilities: npt.NDArray[np.float64]) -> bool:
+def _is_logistic(
+    model: Any, design: npt.NDArray[np.float64], probabilities: npt.NDArray[np.float64]
+) -> bool:
     """Whether the log-odds are linear in the columns; a constant's are."""
     if not hasattr(model, "coef_"):
         return bool(np.allclose(probabilities, probabilities[0]))
@@ -223,4 +275,6 @@ def _is_logistic(model: Any, design: npt.NDArray[np.float64], probabilities: npt
     weights = coef if len(coef) == 1 else coef[1:] - coef[:1]
     intercept = np.atleast_1d(model.intercept_) if _has_intercept(model) else np.zeros(len(coef))
     shift = intercept if len(coef) == 1 else intercept[1:] - intercept[:1]
-    return bool(np.allclose(odds, design[:, : weights.shape[1]] @ weights.T + shift, rtol=1e-4, atol=1e-4))
+    return bool(
+        np.allclose(odds, design[:, : weights.shape[1]] @ weights.T + shift, rtol=1e-4, atol=1e-4)
+    )

@@ -1,4 +1,6 @@
-"""The thesis' criterion for AdaBoost (Section 5.4.1): the bound from the distribution of margins, Theorem 3.5."""
+"""The thesis' criterion for AdaBoost (Section 5.4.1): the bound from the distribution of
+margins, Theorem 3.5.
+"""
 
 from __future__ import annotations
 
@@ -24,21 +26,23 @@ _POINTS = 100
 class Margin(Criterion):
     """The margin bound, at the threshold θ where it is least, or at a stated one.
 
-    Theorem 3.5 holds for every θ and every number of rounds at once, so that neither choice costs confidence. For few rows
-    θ must be so large that hardly a vote's margin passes it, and the criterion picks the smallest votes (thesis, Section
-    5.5).
+    Theorem 3.5 holds for every θ and every number of rounds at once, so that neither choice costs
+    confidence. For few rows θ must be so large that hardly a vote's margin passes it, and the
+    criterion picks the smallest votes (thesis, Section 5.5).
 
     Parameters
     ----------
-    threshold : θ, above `surelearn.bounds.smallest_margin` and at most 1; by default the best of a hundred
+    threshold : θ, above `surelearn.bounds.smallest_margin` and at most 1; by default the best of a
+        hundred
     """
 
     name: ClassVar[str] = "margin"
     chooses: ClassVar[str] = "bound from the margins of a vote"
     cost: ClassVar[str] = "1 fit a candidate"
     guarantee: ClassVar[str] = (
-        "with probability 1 − δ the bound holds for every vote of stumps at once, so for the chosen one as fitted on these"
-        " rows; above 100%, which says nothing, below tens of thousands of rows"
+        "with probability 1 − δ the bound holds for every vote of stumps at once, so for the chosen"
+        " one as fitted on these rows; above 100%, which says nothing, below tens of thousands of"
+        " rows"
     )
     needs: ClassVar[str] = "two classes, and votes of decision stumps (AdaBoost)"
 
@@ -50,18 +54,22 @@ class Margin(Criterion):
             if not is_boosted_stumps(last_of(unit.model)):
                 return Lacking(
                     JUDGMENT,
-                    f"criterion {self.name!r} is for votes of decision stumps, which {unit.name!r} is not: leave it out",
+                    f"criterion {self.name!r} is for votes of decision stumps, which {unit.name!r}"
+                    " is not: leave it out",
                 )
         d = int(np.shape(problem.X)[1])
         least = _least_margin(problem.y.size, d)
         if least >= 1:
             return Lacking(
                 JUDGMENT,
-                f"criterion {self.name!r} needs more rows: with {problem.y.size} in {d} columns no margin is large enough",
+                f"criterion {self.name!r} needs more rows: with {problem.y.size} in {d} columns no"
+                " margin is large enough",
             )
         if self.threshold is not None and not least < self.threshold <= 1:
             return Lacking(
-                JUDGMENT, f"threshold must lie above {least:.4f} (smallest_margin) and be at most 1, not {self.threshold!r}"
+                JUDGMENT,
+                f"threshold must lie above {least:.4f} (smallest_margin) and be at most 1, not"
+                f" {self.threshold!r}",
             )
         return two_classes(self, problem)
 
@@ -70,9 +78,12 @@ class Margin(Criterion):
         n, d = problem.y.size, int(np.shape(problem.X)[1])
         stumps = float(vc_dimension_of_stumps(d))
         thetas = (
-            np.linspace(_least_margin(n, d), 1, _POINTS + 1)[1:] if self.threshold is None else np.array([self.threshold])
+            np.linspace(_least_margin(n, d), 1, _POINTS + 1)[1:]
+            if self.threshold is None
+            else np.array([self.threshold])
         )
-        rates = np.array(problem.measure("margins", measure_margins, thresholds=thetas))  # (candidates, thresholds)
+        # (candidates, thresholds)
+        rates = np.array(problem.measure("margins", measure_margins, thresholds=thetas))
         bounds = boosting_margin_vc(rates, n, problem.delta, thetas, stumps)
         best = np.argmin(bounds, axis=1)
         at = np.arange(len(best))
@@ -84,7 +95,9 @@ class Margin(Criterion):
             if no_claim:
                 return None
             theta, rate = float(thetas[best[chosen]]), float(rates[chosen, best[chosen]])
-            covers = Covers(predictor="the chosen vote, fitted on all rows given", rows="all rows given")
+            covers = Covers(
+                predictor="the chosen vote, fitted on all rows given", rows="all rows given"
+            )
             return boosting_margin_vc.certify(rate, n, problem.delta, theta, stumps, covers=covers)
 
         return Comparison(
@@ -92,7 +105,10 @@ class Margin(Criterion):
             standard_errors=[0.0] * len(at),
             fold_errors=[()] * len(at),
             how=self,
-            details={"thresholds": tuple(thetas[best].tolist()), "margin errors": tuple(rates[at, best].tolist())},
+            details={
+                "thresholds": tuple(thetas[best].tolist()),
+                "margin errors": tuple(rates[at, best].tolist()),
+            },
             claim=claim,
             no_claim=no_claim,
         )
@@ -106,16 +122,23 @@ def _least_margin(n: int, d: int) -> float:
 def measure_margins(
     fitted: Any, sizes: Sequence[int] | None, X: Any, y: Any, thresholds: npt.NDArray[np.float64]
 ) -> list[npt.NDArray[np.float64]]:
-    """For each member the fraction of rows whose margin is at most each threshold: what a task returns."""
+    """For each member the fraction of rows whose margin is at most each threshold: what a task
+    returns.
+    """
     vote, rows = last_step(fitted, X)
     margins = at_sizes(staged_margins(vote, rows, y), sizes or (rounds_of(vote),))
-    return [np.searchsorted(np.sort(margin), thresholds + 1e-12, side="right") / len(margin) for margin in margins]
+    return [
+        np.searchsorted(np.sort(margin), thresholds + 1e-12, side="right") / len(margin)
+        for margin in margins
+    ]
 
 
 def staged_margins(fitted: Any, X: Any, y: Any) -> Iterator[npt.NDArray[np.float64]]:
-    """The normalized margins y·Σα_t·h_t(x)/Σα_t after each round, of a fitted vote with two classes.
+    """The normalized margins y·Σα_t·h_t(x)/Σα_t after each round, of a fitted vote with two
+    classes.
 
-    A learner that has ``staged_margins(X, y)`` is asked; otherwise its ``estimators_`` vote by ``estimator_weights_``.
+    A learner that has ``staged_margins(X, y)`` is asked; otherwise its ``estimators_`` vote by
+    ``estimator_weights_``.
     """
     if hasattr(fitted, "staged_margins"):
         yield from fitted.staged_margins(X, y)

@@ -1,4 +1,6 @@
-"""What a criterion is asked: which candidates, which rows; nested families are fitted once and read at every prefix."""
+"""What a criterion is asked: which candidates, which rows; nested families are fitted once and
+read at every prefix.
+"""
 
 from __future__ import annotations
 
@@ -15,15 +17,16 @@ from surelearn.selection.costs import Costs
 from surelearn.selection.cross_validation import fit_and_predict, fit_quietly, take_for
 from surelearn.subject import Task
 
-_ROUNDS = ("n_rounds", "n_estimators", "max_iter")  # parameters for which a smaller value is a prefix of the larger fit
+# parameters for which a smaller value is a prefix of the larger fit
+_ROUNDS = ("n_rounds", "n_estimators", "max_iter")
 
 
 @dataclass(frozen=True, eq=False)
 class NestedFamily:
     """One learner at several sizes, from small to large: boosting with 10, 20, … rounds.
 
-    A learner with ``staged_predict`` is fitted once, at the largest size, and read at every size; another one is fitted at
-    each.
+    A learner with ``staged_predict`` is fitted once, at the largest size, and read at every size;
+    another one is fitted at each.
 
     Parameters
     ----------
@@ -48,24 +51,38 @@ class NestedFamily:
 
     def __post_init__(self) -> None:
         sizes = np.asarray(self.sizes)
-        if sizes.ndim != 1 or not sizes.size or sizes.dtype.kind not in "iu" or sizes[0] < 1 or (np.diff(sizes) <= 0).any():
+        if (
+            sizes.ndim != 1
+            or not sizes.size
+            or sizes.dtype.kind not in "iu"
+            or sizes[0] < 1
+            or (np.diff(sizes) <= 0).any()
+        ):
             raise ValueError("sizes must be a list of increasing whole numbers of at least 1")
         if not hasattr(self.model, "get_params") or self.parameter not in self.model.get_params():
-            raise ValueError(f"parameter {self.parameter!r} is not one of {type(self.model).__name__}'s")
+            raise ValueError(
+                f"parameter {self.parameter!r} is not one of {type(self.model).__name__}'s"
+            )
 
     @property
     def is_staged(self) -> bool:
         """Whether members are prefixes of one fit."""
         *steps, parameter = self.parameter.split("__")
         path = [self.model.steps[-1][0]] if _is_pipeline(self.model) else []
-        return hasattr(last_of(self.model), "staged_predict") and parameter in _ROUNDS and steps == path
+        return (
+            hasattr(last_of(self.model), "staged_predict")
+            and parameter in _ROUNDS
+            and steps == path
+        )
 
     def members(self) -> list[Candidate]:
         """A candidate for each size."""
         from sklearn.base import clone
 
         before, parameter = f"{self.name}, " if self.name else "", self.parameter.split("__")[-1]
-        models = [clone(self.model).set_params(**{self.parameter: int(size)}) for size in self.sizes]
+        models = [
+            clone(self.model).set_params(**{self.parameter: int(size)}) for size in self.sizes
+        ]
         return [
             Candidate(name=f"{before}{parameter}={size}", model=model)
             for size, model in zip(self.sizes, models, strict=True)
@@ -74,7 +91,9 @@ class NestedFamily:
 
 @dataclass(frozen=True, eq=False)
 class Unit:
-    """What is fitted at once: a candidate, or the largest member of a nested family with all sizes to read it at."""
+    """What is fitted at once: a candidate, or the largest member of a nested family with all
+    sizes to read it at.
+    """
 
     name: str
     model: Any
@@ -116,8 +135,12 @@ class Problem:
         """Results of tasks, in their order."""
         return jobs.run(tasks, n_jobs=self.n_jobs, journal=self.journal, progress=self.progress)
 
-    def measure(self, what: str, function: Callable[..., list[Any]], train: Any = None, **arguments: Any) -> list[Any]:
-        """Fit every unit on ``train`` (all rows unless told) and gather what ``function`` reads off each candidate."""
+    def measure(
+        self, what: str, function: Callable[..., list[Any]], train: Any = None, **arguments: Any
+    ) -> list[Any]:
+        """Fit every unit on ``train`` (all rows unless told) and gather what ``function`` reads
+        off each candidate.
+        """
         tasks = [
             jobs.Task(
                 key=f"{self.prefix}select/{unit.name}/{what}",
@@ -133,7 +156,13 @@ class Problem:
 
 
 def fit_and_measure(
-    model: Any, sizes: Any, X: Any, y: Any, train: Any, function: Callable[..., list[Any]], arguments: Mapping[str, Any]
+    model: Any,
+    sizes: Any,
+    X: Any,
+    y: Any,
+    train: Any,
+    function: Callable[..., list[Any]],
+    arguments: Mapping[str, Any],
 ) -> list[Any]:
     """One task: fit on some rows, and call ``function(fitted, sizes, X, y, …)`` with those rows."""
     rows = np.arange(y.size) if train is None else train
@@ -141,14 +170,21 @@ def fit_and_measure(
     return function(fit_quietly(model, X, y), sizes, X, y, **arguments)
 
 
-def fit_and_predict_prefixes(model: Any, sizes: Any, X: Any, y: Any, train: Any, test: Any) -> list[dict[str, Any]]:
+def fit_and_predict_prefixes(
+    model: Any, sizes: Any, X: Any, y: Any, train: Any, test: Any
+) -> list[dict[str, Any]]:
     """One task: fit on some rows, predict others with every member of a nested family."""
     fitted = fit_quietly(model, take_for(model, X, train), y[train])
-    return [{"predictions": predicted} for predicted in predictions_of(fitted, sizes, take_for(model, X, test, train))]
+    return [
+        {"predictions": predicted}
+        for predicted in predictions_of(fitted, sizes, take_for(model, X, test, train))
+    ]
 
 
 def predict_folds(problem: Problem, pairs: Sequence[tuple[Any, Any]]) -> list[list[dict[str, Any]]]:
-    """For each candidate, and each pair of fitting and testing rows, its predictions of the testing rows."""
+    """For each candidate, and each pair of fitting and testing rows, its predictions of the
+    testing rows.
+    """
     from surelearn.selection.criteria.closed_forms import has_closed_form, leave_one_out_predictions
 
     alone = len(pairs) == problem.y.size > 1 and all(len(test) == 1 for _, test in pairs)
@@ -159,7 +195,13 @@ def predict_folds(problem: Problem, pairs: Sequence[tuple[Any, Any]]) -> list[li
         start = len(tasks)
         if alone and unit.sizes is None and has_closed_form(unit.model, problem.X, problem.task):
             arguments = {"model": unit.model, **common}
-            tasks.append(jobs.Task(f"{problem.prefix}select/{unit.name}/closed form", leave_one_out_predictions, arguments))
+            tasks.append(
+                jobs.Task(
+                    f"{problem.prefix}select/{unit.name}/closed form",
+                    leave_one_out_predictions,
+                    arguments,
+                )
+            )
         else:
             tasks += _fold_tasks(problem, unit, pairs)
         spans.append((unit, start, len(tasks)))
@@ -193,7 +235,9 @@ def _fold_tasks(problem: Problem, unit: Unit, pairs: Sequence[tuple[Any, Any]]) 
 
 
 def units_of(candidates: Any) -> tuple[Unit, ...]:
-    """What is to be fitted, from what a user gives: models, candidates and nested families, alone, listed or named."""
+    """What is to be fitted, from what a user gives: models, candidates and nested families,
+    alone, listed or named.
+    """
     if isinstance(candidates, Mapping):
         items: list[Any] = [_named(str(name), item) for name, item in candidates.items()]
     else:
@@ -204,18 +248,39 @@ def units_of(candidates: Any) -> tuple[Unit, ...]:
 
 
 def _named(name: str, item: Any) -> Any:
-    return replace(item, name=name) if isinstance(item, NestedFamily) else Candidate(name=name, model=item)
+    return (
+        replace(item, name=name)
+        if isinstance(item, NestedFamily)
+        else Candidate(name=name, model=item)
+    )
 
 
 def _units(item: Any) -> list[Unit]:
     if not isinstance(item, NestedFamily):
         (candidate,) = as_candidates([item])
-        return [Unit(candidate.name, candidate.model, (candidate,), capacity=getattr(candidate, "capacity", None))]
+        return [
+            Unit(
+                candidate.name,
+                candidate.model,
+                (candidate,),
+                capacity=getattr(candidate, "capacity", None),
+            )
+        ]
     members = item.members()
     if not item.is_staged:
-        return [Unit(member.name, member.model, (member,), capacity=item.capacity) for member in members]
+        return [
+            Unit(member.name, member.model, (member,), capacity=item.capacity) for member in members
+        ]
     sizes = tuple(int(size) for size in item.sizes)
-    return [Unit(f"{item.name or item.parameter}≤{sizes[-1]}", members[-1].model, tuple(members), sizes, item.capacity)]
+    return [
+        Unit(
+            f"{item.name or item.parameter}≤{sizes[-1]}",
+            members[-1].model,
+            tuple(members),
+            sizes,
+            item.capacity,
+        )
+    ]
 
 
 def predictions_of(fitted: Any, sizes: Sequence[int] | None, X: Any) -> list[Any]:
@@ -227,7 +292,8 @@ def predictions_of(fitted: Any, sizes: Sequence[int] | None, X: Any) -> list[Any
 
 
 def at_sizes(stages: Iterable[Any], sizes: Sequence[int]) -> list[Any]:
-    """The stages that are asked for; a fit that ended before, because nothing was left to learn, stays as it was.
+    """The stages that are asked for; a fit that ended before, because nothing was left to learn,
+    stays as it was.
 
     Examples
     --------
@@ -247,7 +313,9 @@ def at_sizes(stages: Iterable[Any], sizes: Sequence[int]) -> list[Any]:
 
 
 def last_step(fitted: Any, X: Any) -> tuple[Any, Any]:
-    """The learner at the end of a pipeline and the rows as they reach it; any other model and its rows as they are."""
+    """The learner at the end of a pipeline and the rows as they reach it; any other model and
+    its rows as they are.
+    """
     if _is_pipeline(fitted):
         return fitted[-1], fitted[:-1].transform(X) if len(fitted.steps) > 1 else X
     return fitted, X

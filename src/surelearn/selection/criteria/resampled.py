@@ -1,4 +1,6 @@
-"""Criteria that compare losses on rows that were not fitted on: holdout, cross-validation, leave-one-out."""
+"""Criteria that compare losses on rows that were not fitted on: holdout, cross-validation,
+leave-one-out.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,10 @@ from surelearn.selection.cross_validation import (
 )
 
 STEPS = 5  # of forward chaining, at most
-NOT_CERTIFIED = "every row took part in a fit that was compared: only untouched rows can certify the chosen candidate"
+NOT_CERTIFIED = (
+    "every row took part in a fit that was compared: only untouched rows can certify the chosen"
+    " candidate"
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +38,8 @@ class Resampled(Criterion):
     """The least mean loss on rows not fitted on."""
 
     guarantee: ClassVar[str] = (
-        "nothing: the least of several estimates is too low, and no union bound repairs it; certify on untouched rows"
+        "nothing: the least of several estimates is too low, and no union bound repairs it; certify"
+        " on untouched rows"
     )
 
     def plan(self, problem: Problem) -> tuple[Resampling, Pairs]:
@@ -43,7 +49,13 @@ class Resampled(Criterion):
         if problem.time is not None and how.kind == "k-fold":
             return _forward(problem, how.folds)
         stratify = problem.task == "classification"
-        return how, resample(how, problem.y, groups=problem.groups, stratify=stratify, random_state=problem.random_state)
+        return how, resample(
+            how,
+            problem.y,
+            groups=problem.groups,
+            stratify=stratify,
+            random_state=problem.random_state,
+        )
 
     def resampling(self, n: int, units: int) -> Resampling:
         """How n rows, in so many groups, are taken in turn."""
@@ -55,20 +67,27 @@ class Resampled(Criterion):
         return candidates * (n if how.kind == "leave-one-out" else how.folds * how.repeats)
 
     def compare(self, problem: Problem) -> Comparison:
-        """Mean losses and their standard errors; where the problem has costs, mean costs (∞ without probabilities)."""
+        """Mean losses and their standard errors; where the problem has costs, mean costs (∞
+        without probabilities).
+        """
         how, pairs = self.plan(problem)
         outcomes = predict_folds(problem, pairs)
         y, values, spreads, folds, rows = problem.y, [], [], [], []
         for outcome in outcomes:
             if problem.costs is None:
                 losses = [
-                    losses_of(r["predictions"], y[test], problem.task) for r, (_, test) in zip(outcome, pairs, strict=True)
+                    losses_of(r["predictions"], y[test], problem.task)
+                    for r, (_, test) in zip(outcome, pairs, strict=True)
                 ]
                 rows.append(average(losses, pairs, y.size))
             else:
                 rows.append(_costs(problem, problem.costs, _scores(outcome, pairs, y)))
                 losses = [rows[-1][test] for _, test in pairs]
-            mean, spread = (np.inf, 0.0) if np.isnan(rows[-1]).all() else mean_and_error(rows[-1], problem.groups)
+            mean, spread = (
+                (np.inf, 0.0)
+                if np.isnan(rows[-1]).all()
+                else mean_and_error(rows[-1], problem.groups)
+            )
             values.append(mean)
             spreads.append(spread)
             folds.append(tuple(float(fold.mean()) for fold in losses))
@@ -101,8 +120,9 @@ class Holdout(Resampled):
     chooses: ClassVar[str] = "mean loss on held-out rows"
     cost: ClassVar[str] = "1 fit a candidate"
     guarantee: ClassVar[str] = (
-        "with candidates fixed beforehand, an error rate of the chosen one, as fitted without the held-out rows, at δ"
-        " divided by the number of candidates (Clopper–Pearson); a refit on all rows is not covered"
+        "with candidates fixed beforehand, an error rate of the chosen one, as fitted without the"
+        " held-out rows, at δ divided by the number of candidates (Clopper–Pearson); a refit on all"
+        " rows is not covered"
     )
     needs: ClassVar[str] = "held_out=, the positions of rows to compare on"
 
@@ -113,14 +133,18 @@ class Holdout(Resampled):
     def refusal(self, problem: Problem) -> Lacking | None:
         """Without rows to compare on."""
         if problem.held_out is None or len(problem.held_out) == 0:
-            return Lacking(JUDGMENT, "criterion='holdout' needs held_out=, the positions of the rows to compare on")
+            return Lacking(
+                JUDGMENT,
+                "criterion='holdout' needs held_out=, the positions of the rows to compare on",
+            )
         return None
 
     def plan(self, problem: Problem) -> tuple[Resampling, Pairs]:
         """The held-out rows, and all others to fit on."""
         test = np.asarray(problem.held_out)
         train = np.setdiff1d(np.arange(problem.y.size), test)
-        if problem.time is not None and problem.groups is not None:  # other groups may go on while the held-out ones begin
+        # other groups may go on while the held-out ones begin
+        if problem.time is not None and problem.groups is not None:
             time = np.asarray(problem.time)
             train = train[time[train] < time[test].min()]
             if not train.size:
@@ -130,7 +154,10 @@ class Holdout(Resampled):
     def no_claim(self, problem: Problem) -> str:
         """For groups, for costs and for unbounded losses."""
         if problem.costs is not None:
-            return "candidates were compared by their costs, each at a threshold that the held-out rows chose"
+            return (
+                "candidates were compared by their costs, each at a threshold that the held-out"
+                " rows chose"
+            )
         if problem.task != "classification":
             return "the absolute error has no stated bound"
         return "" if problem.groups is None else "rows of a group are not independent"
@@ -145,8 +172,15 @@ class Holdout(Resampled):
             held_out.size,
             problem.delta,
             candidates=candidates,
-            assumptions=("candidates were fixed before seeing the held-out rows, and these were not compared on before",),
-            covers=Covers(predictor="the chosen candidate, fitted on the rows not held out", rows="held out"),
+            assumptions=(
+                (
+                    "candidates were fixed before seeing the held-out rows, and these were not"
+                    " compared on before"
+                ),
+            ),
+            covers=Covers(
+                predictor="the chosen candidate, fitted on the rows not held out", rows="held out"
+            ),
         )
 
 
@@ -195,7 +229,9 @@ class LeaveOneOut(Resampled):
 
     name: ClassVar[str] = "leave-one-out"
     chooses: ClassVar[str] = "mean loss on each row, fitted on all others"
-    cost: ClassVar[str] = "n fits a candidate; 1 where there is a closed form (least squares and ridge regression)"
+    cost: ClassVar[str] = (
+        "n fits a candidate; 1 where there is a closed form (least squares and ridge regression)"
+    )
 
     def resampling(self, n: int, units: int) -> Resampling:  # noqa: ARG002
         """N folds of one row."""
@@ -220,7 +256,9 @@ def _costs(problem: Problem, costs: Costs, scores: Any) -> Any:
     """Each row's cost, out of fold; NaN for all of them where there are no probabilities."""
     if scores is None:
         return np.full(problem.y.size, np.nan)
-    return costs.of_rows(scores[:, np.unique(problem.y).tolist().index(costs.positive)], problem.y, problem.groups)
+    return costs.of_rows(
+        scores[:, np.unique(problem.y).tolist().index(costs.positive)], problem.y, problem.groups
+    )
 
 
 def _forward(problem: Problem, folds: int) -> tuple[Resampling, Pairs]:
@@ -229,13 +267,20 @@ def _forward(problem: Problem, folds: int) -> tuple[Resampling, Pairs]:
     if problem.task == "classification":
         pairs = [(train, test) for train, test in pairs if np.unique(problem.y[train]).size > 1]
     if not pairs:
-        raise ValueError("the rows to fit on cannot be divided in time: too few times, or one class only in the first ones")
+        raise ValueError(
+            "the rows to fit on cannot be divided in time: too few times, or one class only in the"
+            " first ones"
+        )
     return Resampling(kind="forward", folds=len(pairs)), pairs
 
 
 def _scores(outcome: list[dict[str, Any]], pairs: Pairs, y: Any) -> Any:
-    """Out-of-fold probabilities, averaged over repeats; None where a fold lacks a class or the model has none."""
+    """Out-of-fold probabilities, averaged over repeats; None where a fold lacks a class or the
+    model has none.
+    """
     classes = np.unique(y)
-    if not all("scores" in result and np.array_equal(result["classes"], classes) for result in outcome):
+    if not all(
+        "scores" in result and np.array_equal(result["classes"], classes) for result in outcome
+    ):
         return None
     return average([result["scores"] for result in outcome], pairs, y.size)

@@ -1,4 +1,6 @@
-"""Choosing by stability: training error plus how much a row's loss grows when the row is left out."""
+"""Choosing by stability: training error plus how much a row's loss grows when the row is left
+out.
+"""
 
 from __future__ import annotations
 
@@ -17,12 +19,14 @@ from surelearn.selection.cross_validation import fit_quietly, losses_of, take_fo
 
 @dataclass(frozen=True, kw_only=True)
 class Stability(Criterion):
-    """Training error plus the mean change of the loss of rows that are left out of the fit, one at a time.
+    """Training error plus the mean change of the loss of rows that are left out of the fit, one at
+    a time.
 
-    In expectation the change of a row's loss when the row is replaced is the gap between risk and training error
-    (S. Shalev-Shwartz and S. Ben-David, Understanding Machine Learning, 2014, Theorem 13.2), so an unstable candidate pays
-    its own price; the least change alone would always choose a constant. Left-out rows are a random sample: on average over
-    it the value is the leave-one-out error, and with all n rows it is exactly that.
+    In expectation the change of a row's loss when the row is replaced is the gap between risk and
+    training error (S. Shalev-Shwartz and S. Ben-David, Understanding Machine Learning, 2014,
+    Theorem 13.2), so an unstable candidate pays its own price; the least change alone would always
+    choose a constant. Left-out rows are a random sample: on average over it the value is the
+    leave-one-out error, and with all n rows it is exactly that.
 
     Parameters
     ----------
@@ -33,7 +37,8 @@ class Stability(Criterion):
     chooses: ClassVar[str] = "training error plus the change of left-out rows' losses"
     cost: ClassVar[str] = "31 fits a candidate (1 + refits)"
     guarantee: ClassVar[str] = (
-        "nothing: stability measured on these rows is no uniform stability; on average it is the leave-one-out error"
+        "nothing: stability measured on these rows is no uniform stability; on average it is the"
+        " leave-one-out error"
     )
 
     refits: int = 30
@@ -44,14 +49,27 @@ class Stability(Criterion):
 
     def refusal(self, problem: Problem) -> Lacking | None:  # noqa: ARG002
         """Without refits."""
-        return Lacking(JUDGMENT, f"refits must be at least 1, not {self.refits!r}") if self.refits < 1 else None
+        return (
+            Lacking(JUDGMENT, f"refits must be at least 1, not {self.refits!r}")
+            if self.refits < 1
+            else None
+        )
 
     def compare(self, problem: Problem) -> Comparison:
         """Training errors and mean changes."""
-        labels = np.arange(problem.y.size) if problem.groups is None else np.unique(problem.groups, return_inverse=True)[1]
+        labels = (
+            np.arange(problem.y.size)
+            if problem.groups is None
+            else np.unique(problem.groups, return_inverse=True)[1]
+        )
         rng = np.random.default_rng(seed_for("left out", problem.random_state))
-        left_out = [np.flatnonzero(labels == label) for label in rng.permutation(labels.max() + 1)[: self.refits]]
-        results = problem.run([task for unit in problem.units for task in _tasks(problem, unit, left_out)])
+        left_out = [
+            np.flatnonzero(labels == label)
+            for label in rng.permutation(labels.max() + 1)[: self.refits]
+        ]
+        results = problem.run(
+            [task for unit in problem.units for task in _tasks(problem, unit, left_out)]
+        )
         values, spreads, errors, changes = [], [], [], []
         per_unit = len(left_out) + 1
         for u, unit in enumerate(problem.units):
@@ -76,17 +94,32 @@ class Stability(Criterion):
 
 
 def _tasks(problem: Problem, unit: Unit, left_out: list[Any]) -> list[jobs.Task]:
-    common = {"model": unit.model, "sizes": unit.sizes, "X": problem.X, "y": problem.y, "task": problem.task}
+    common = {
+        "model": unit.model,
+        "sizes": unit.sizes,
+        "X": problem.X,
+        "y": problem.y,
+        "task": problem.task,
+    }
     everything = np.arange(problem.y.size)
     named = [("losses", everything, everything)]
     named += [(f"without {rows[0]}", np.delete(everything, rows), rows) for rows in left_out]
     return [
-        jobs.Task(f"{problem.prefix}select/{unit.name}/{what}", fit_and_lose, {**common, "train": train, "test": test})
+        jobs.Task(
+            f"{problem.prefix}select/{unit.name}/{what}",
+            fit_and_lose,
+            {**common, "train": train, "test": test},
+        )
         for what, train, test in named
     ]
 
 
-def fit_and_lose(model: Any, sizes: Any, X: Any, y: Any, task: Any, train: Any, test: Any) -> list[Any]:
+def fit_and_lose(
+    model: Any, sizes: Any, X: Any, y: Any, task: Any, train: Any, test: Any
+) -> list[Any]:
     """One task: fit on some rows, and the losses of every member on others."""
-    fitted, new = fit_quietly(model, take_for(model, X, train), y[train]), take_for(model, X, test, train)
+    fitted, new = (
+        fit_quietly(model, take_for(model, X, train), y[train]),
+        take_for(model, X, test, train),
+    )
     return [losses_of(predicted, y[test], task) for predicted in predictions_of(fitted, sizes, new)]

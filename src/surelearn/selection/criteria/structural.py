@@ -1,4 +1,6 @@
-"""Structural risk minimization (thesis, Section 2.2.2): training error plus what a class can hide; and adjusted."""
+"""Structural risk minimization (thesis, Section 2.2.2): training error plus what a class can
+hide; and adjusted.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,9 @@ class _Risk:
         asked = self.theorem.signature.parameters
         observed = {"errors": self.errors} if "errors" in asked else {"risk": self.risk}
         return (
-            observed | {"n": self.n, "delta": delta, **self.capacity} | ({"index": self.index} if "index" in asked else {})
+            observed
+            | {"n": self.n, "delta": delta, **self.capacity}
+            | ({"index": self.index} if "index" in asked else {})
         )
 
     @property
@@ -68,7 +72,9 @@ class _Risk:
             candidates=self.shares,
             instead={_ROUNDS_FIXED: "the list of numbers of rounds was fixed beforehand"},
             assumptions=(_LIST_FIXED,),
-            covers=Covers(predictor="the chosen candidate, fitted on all rows given", rows="all rows given"),
+            covers=Covers(
+                predictor="the chosen candidate, fitted on all rows given", rows="all rows given"
+            ),
         )
 
 
@@ -76,24 +82,29 @@ class _Risk:
 class StructuralRisk(Criterion):
     """Training error plus penalty: the bound on the risk that holds for all candidates at once.
 
-    Each of M candidates has δ/M, or for a theorem that takes an ``index`` (`structural_risk`) 6δ/(π²j²) by its position.
+    Each of M candidates has δ/M, or for a theorem that takes an ``index`` (`structural_risk`)
+    6δ/(π²j²) by its position.
 
     Parameters
     ----------
-    bound : a theorem of `surelearn.bounds` that takes ``risk`` or ``errors``, ``n``, ``delta`` and a capacity, such as
-        `vapnik` or `hypergeometric_tail_inversion`; by default the thesis' (`vc`, for votes of T rounds `boosting_vc`)
-    capacity : for candidates whose capacity is not known: a VC dimension, a mapping of the bound's inputs such as
-        ``{"rounds": 10, "vc_dimension": 6}``, a dictionary of candidates' names to these, or ``capacity(model, d, n)``
+    bound : a theorem of `surelearn.bounds` that takes ``risk`` or ``errors``, ``n``, ``delta`` and
+        a capacity, such as `vapnik` or `hypergeometric_tail_inversion`; by default the thesis'
+        (`vc`, for votes of T rounds `boosting_vc`)
+    capacity : for candidates whose capacity is not known: a VC dimension, a mapping of the bound's
+        inputs such as ``{"rounds": 10, "vc_dimension": 6}``, a dictionary of candidates' names to
+        these, or ``capacity(model, d, n)``
     """
 
     name: ClassVar[str] = "srm"
     chooses: ClassVar[str] = "structural risk, a bound from training error and capacity"
     cost: ClassVar[str] = "1 fit a candidate"
     guarantee: ClassVar[str] = (
-        "with probability 1 − δ the bound holds for every candidate at once, so for the chosen one as fitted on these rows;"
-        " often above 100%, which says nothing"
+        "with probability 1 − δ the bound holds for every candidate at once, so for the chosen one"
+        " as fitted on these rows; often above 100%, which says nothing"
     )
-    needs: ClassVar[str] = "two classes, and candidates of known capacity (boosted stumps, halfspaces) or capacity="
+    needs: ClassVar[str] = (
+        "two classes, and candidates of known capacity (boosted stumps, halfspaces) or capacity="
+    )
 
     bound: Theorem[..., Any] | None = None
     capacity: Capacity | Mapping[str, Any] | Callable[..., Any] | float | None = None
@@ -113,23 +124,32 @@ class StructuralRisk(Criterion):
             standard_errors=[0.0] * len(bounds),
             fold_errors=[()] * len(bounds),
             how=self,
-            details={"training errors": tuple(errors), "penalties": _penalties(risks, problem.delta)},
+            details={
+                "training errors": tuple(errors),
+                "penalties": _penalties(risks, problem.delta),
+            },
             claim=lambda chosen: None if grouped else risks[chosen].claim(problem.delta),
             no_claim="rows of a group are not independent" if grouped else "",
         )
 
-    def _risks(self, problem: Problem, readings: Sequence[Mapping[str, Any]], n: int) -> list[_Risk]:
+    def _risks(
+        self, problem: Problem, readings: Sequence[Mapping[str, Any]], n: int
+    ) -> list[_Risk]:
         candidates = problem.candidates
         risks = []
-        for i, (candidate, unit, reading) in enumerate(zip(candidates, problem.unit_of, readings, strict=True)):
+        for i, (candidate, unit, reading) in enumerate(
+            zip(candidates, problem.unit_of, readings, strict=True)
+        ):
             d = int(np.shape(problem.X)[1])
             stated = (
-                stated_capacity(given, candidate.name, candidate.model, d, n) for given in (self.capacity, unit.capacity)
+                stated_capacity(given, candidate.name, candidate.model, d, n)
+                for given in (self.capacity, unit.capacity)
             )
             capacity = next((given for given in stated if given is not None), reading["known"])
             if capacity is None:
                 raise ValueError(
-                    f"criterion {self.name!r} knows no capacity of {candidate.name!r}: state capacity= or leave it out"
+                    f"criterion {self.name!r} knows no capacity of {candidate.name!r}: state"
+                    " capacity= or leave it out"
                 )
             theorem, capacity = bound_for(capacity, self.bound, candidate.name)
             risks.append(_Risk(reading["errors"], n, theorem, capacity, i + 1, len(candidates)))
@@ -138,11 +158,13 @@ class StructuralRisk(Criterion):
 
 @dataclass(frozen=True, kw_only=True)
 class AdjustedStructuralRisk(StructuralRisk):
-    """Training error plus C times the penalty of `StructuralRisk` (thesis, eq. 5.3); C below 1 voids the theorem.
+    """Training error plus C times the penalty of `StructuralRisk` (thesis, eq. 5.3); C below 1
+    voids the theorem.
 
-    C is calibrated on a holdout, as the thesis does: for each C of 1, ½, …, 2⁻¹⁰ the candidate that it chooses among those
-    fitted without the held-out rows is tried on these, and the C of the least error is taken; among equals the one whose
-    adjusted bound lies closest to that error. Then candidates fitted on all rows are compared with this C.
+    C is calibrated on a holdout, as the thesis does: for each C of 1, ½, …, 2⁻¹⁰ the candidate that
+    it chooses among those fitted without the held-out rows is tried on these, and the C of the
+    least error is taken; among equals the one whose adjusted bound lies closest to that error. Then
+    candidates fitted on all rows are compared with this C.
 
     Parameters
     ----------
@@ -165,9 +187,13 @@ class AdjustedStructuralRisk(StructuralRisk):
     def refusal(self, problem: Problem) -> Lacking | None:
         """Anything but two classes; constants that are none."""
         if self.constant is not None and not 0 <= self.constant < np.inf:
-            return Lacking(JUDGMENT, f"constant must be a number of at least 0, not {self.constant!r}")
+            return Lacking(
+                JUDGMENT, f"constant must be a number of at least 0, not {self.constant!r}"
+            )
         if not 0 < self.held_out < 1:
-            return Lacking(JUDGMENT, f"held_out must be a fraction between 0 and 1, not {self.held_out!r}")
+            return Lacking(
+                JUDGMENT, f"held_out must be a fraction between 0 and 1, not {self.held_out!r}"
+            )
         return two_classes(self, problem)
 
     def compare(self, problem: Problem) -> Comparison:
@@ -183,23 +209,36 @@ class AdjustedStructuralRisk(StructuralRisk):
             standard_errors=[0.0] * len(values),
             fold_errors=[()] * len(values),
             how=self,
-            details={"training errors": tuple(errors), "penalties": penalties, "constant": constant, **calibration},
+            details={
+                "training errors": tuple(errors),
+                "penalties": penalties,
+                "constant": constant,
+                **calibration,
+            },
             no_claim="the constant voids the theorem",
         )
 
     def _calibrate(self, problem: Problem) -> tuple[float, dict[str, Any]]:
         train, test = self._rows(problem)
         readings = problem.measure(
-            "calibration", measure_risks_beside, train, test_X=take(problem.X, test), test_y=problem.y[test]
+            "calibration",
+            measure_risks_beside,
+            train,
+            test_X=take(problem.X, test),
+            test_y=problem.y[test],
         )
         risks = self._risks(problem, readings, train.size)
         errors, penalties = [risk.risk for risk in risks], _penalties(risks, problem.delta)
-        values = np.array([adjusted(errors, penalties, constant) for constant in CONSTANTS])  # (constants, candidates)
+        # (constants, candidates)
+        values = np.array([adjusted(errors, penalties, constant) for constant in CONSTANTS])
         chosen = values.argmin(axis=1)
         others = np.array([reading["others"] for reading in readings])[chosen] / test.size
         distance = np.abs(values.min(axis=1) - others)
         best = int(np.lexsort((distance, others))[0])
-        return CONSTANTS[best], {"calibration errors": tuple(others.tolist()), "calibration chose": tuple(chosen.tolist())}
+        return CONSTANTS[best], {
+            "calibration errors": tuple(others.tolist()),
+            "calibration chose": tuple(chosen.tolist()),
+        }
 
     def _rows(self, problem: Problem) -> tuple[Any, Any]:
         n = problem.y.size

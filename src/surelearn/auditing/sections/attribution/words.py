@@ -1,4 +1,6 @@
-"""Section: feature attribution by Shapley values, and whether the ranking of the features is stable."""
+"""Section: feature attribution by Shapley values, and whether the ranking of the features is
+stable.
+"""
 
 from __future__ import annotations
 
@@ -30,10 +32,14 @@ _HOW = {
 
 
 def section(context: Context, results: Sequence[Any]) -> Section | None:
-    """Mean |Shapley value| per feature, the values of a few rows, and whether the ranking is stable."""
+    """Mean |Shapley value| per feature, the values of a few rows, and whether the ranking is
+    stable.
+    """
     facts, values = results[0]["facts"], np.stack([result["values"] for result in results])
     spread = spread_of(values[:, : facts["rows"]], context.seed("attribution/resamples"))
-    if spread.importance.max() <= rounding(*(result[end] for result in results for end in ("empty", "full"))):
+    if spread.importance.max() <= rounding(
+        *(result[end] for result in results for end in ("empty", "full"))
+    ):
         note = f"The {facts['words']} is the same for every row: every Shapley value is 0."
         return ENTRY.says(notes=(note,))
     findings = [ranking(facts, spread), *_almost_all(facts["names"], spread)]
@@ -45,31 +51,44 @@ def section(context: Context, results: Sequence[Any]) -> Section | None:
     )
 
 
-# ── What the page says ────────────────────────────────────────────────────────────────────────────────────────────────
+# ── What the page says
+# ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _notes(context: Context, facts: dict[str, Any], spread: Spread) -> tuple[str, ...]:
     words, rows = facts["words"], facts["rows"]
     where = "training rows" if context.trained else "other rows"
     notes = [
-        f"The chart has the mean absolute Shapley value of each feature for the {words}, over {rows:,} held-back "
-        "rows, ± two "
-        "standard errors.",
-        f"The Shapley values are interventional, with {facts['background']:,} {where} as the background; they are "
-        f"{_how(facts)}. They describe the model, not causes in the world.",
+        (
+            f"The chart has the mean absolute Shapley value of each feature for the {words}, over"
+            f" {rows:,} held-back rows, ± two standard errors."
+        ),
+        (
+            f"The Shapley values are interventional, with {facts['background']:,} {where} as the"
+            f" background; they are {_how(facts)}. They describe the model, not causes in the"
+            " world."
+        ),
     ]
     if facts["grouped"]:
         notes.append(
-            f"There are too many features to sample one by one: {len(facts['names'])} blocks of neighboring "
-            "features are players."
+            f"There are too many features to sample one by one: {len(facts['names'])} blocks of"
+            " neighboring features are players."
         )
     if facts["background"] == 1:
-        notes.append("There is one background row, so how far the values depend on it cannot be seen.")
+        notes.append(
+            "There is one background row, so how far the values depend on it cannot be seen."
+        )
     if facts["picked"]:
         notes.append(rows_note(context))
     if left := max(0, len(spread.importance) - _DRAWN):
-        rest = show(float(np.sort(spread.importance)[:left].sum() / spread.importance.sum()), "rate")
-        those = "The feature that is not drawn has" if left == 1 else f"The {left:,} features that are not drawn have"
+        rest = show(
+            float(np.sort(spread.importance)[:left].sum() / spread.importance.sum()), "rate"
+        )
+        those = (
+            "The feature that is not drawn has"
+            if left == 1
+            else f"The {left:,} features that are not drawn have"
+        )
         notes.append(f"{those} {rest} of the total attribution.")
     return tuple(notes)
 
@@ -78,10 +97,13 @@ def _how(facts: dict[str, Any]) -> str:
     if facts["method"] != "sampling":
         return _HOW[facts["method"]].format(words=facts["words"])
     why = (
-        f"no closed form is known for this {facts['words'].partition(' ')[0]}, and 2^{facts['columns']} coalitions "
-        "are too many"
+        f"no closed form is known for this {facts['words'].partition(' ')[0]}, and"
+        f" 2^{facts['columns']} coalitions are too many"
     )
-    return f"estimated from {facts['coalitions']:,} sampled coalitions for each of {work.REPEATS} backgrounds: {why}"
+    return (
+        f"estimated from {facts['coalitions']:,} sampled coalitions for each of {work.REPEATS}"
+        f" backgrounds: {why}"
+    )
 
 
 def _chart(facts: dict[str, Any], spread: Spread) -> Chart:
@@ -92,11 +114,15 @@ def _chart(facts: dict[str, Any], spread: Spread) -> Chart:
         "errors": (2 * spread.error[order]).tolist(),
         "unit": "number",
     }
-    return Chart(kind="candidates", title=f"Mean |Shapley value| for the {facts['words']}", data=data)
+    return Chart(
+        kind="candidates", title=f"Mean |Shapley value| for the {facts['words']}", data=data
+    )
 
 
 def ranking(facts: dict[str, Any], spread: Spread) -> Finding | None:
-    """Whether the most important features are the same on other rows and against other backgrounds."""
+    """Whether the most important features are the same on other rows and against other
+    backgrounds.
+    """
     lead, names = spread.lead(), facts["names"]
     if lead is None:
         return None
@@ -110,15 +136,25 @@ def ranking(facts: dict[str, Any], spread: Spread) -> Finding | None:
     }
     those = _listed(first)
     if lead.stable:
-        counted = "Most important feature" if lead.count == 1 else f"{lead.count} most important features"
-        text = f"{counted}: {those}. {show(lead.same, 'rate')} of bootstrap resamples of rows and backgrounds agree."
+        counted = (
+            "Most important feature" if lead.count == 1 else f"{lead.count} most important features"
+        )
+        text = (
+            f"{counted}: {those}. {show(lead.same, 'rate')} of bootstrap resamples of rows and"
+            " backgrounds agree."
+        )
         return Finding(code="SL661", text=text, severity="info", numbers=numbers)
     also = _listed([names[i] for i in lead.contenders[:3]])
     text = f"The feature ranking is not stable. {those} lead{'s' * (lead.count == 1)} here and in "
     text += f"{show(lead.same, 'rate')} of bootstrap resamples of rows and backgrounds"
     text += f"; {also} may lead as well." if also else "."
     text += " More samples (`--effort`) may settle it." if facts["method"] == "sampling" else ""
-    return Finding(code="SL661", text=text, severity="warning" if lead.same < 0.5 else "notice", numbers=numbers)
+    return Finding(
+        code="SL661",
+        text=text,
+        severity="warning" if lead.same < 0.5 else "notice",
+        numbers=numbers,
+    )
 
 
 def _almost_all(names: tuple[str, ...], spread: Spread) -> list[Finding]:
@@ -128,24 +164,36 @@ def _almost_all(names: tuple[str, ...], spread: Spread) -> list[Finding]:
         return []
     first = names[spread.order[0]]
     text = (
-        f"{first} alone has {show(share, 'rate')} of the total attribution. If it is known only after the outcome, "
-        "drop it and "
-        "audit again."
+        f"{first} alone has {show(share, 'rate')} of the total attribution. If it is known only"
+        " after the outcome, drop it and audit again."
     )
-    return [Finding(code="SL662", text=text, severity="notice", numbers={"column": first, "share": share})]
+    return [
+        Finding(
+            code="SL662", text=text, severity="notice", numbers={"column": first, "share": share}
+        )
+    ]
 
 
-def _rows_table(context: Context, facts: dict[str, Any], results: Sequence[Any], values: Any) -> Table:
+def _rows_table(
+    context: Context, facts: dict[str, Any], results: Sequence[Any], values: Any
+) -> Table:
     """The features with the largest Shapley values of each picked row.
 
-    Where rows may be shown: the Shapley and feature values, the output of the model, its average, and the truth.
+    Where rows may be shown: the Shapley and feature values, the output of the model, its average,
+    and the truth.
     """
     from scipy.stats import t as student
 
     X, y = context.rows("certify")
-    X, start, names = as_table(take(X, list(facts["picked"].values()))), facts["rows"], facts["names"]
+    X, start, names = (
+        as_table(take(X, list(facts["picked"].values()))),
+        facts["rows"],
+        facts["names"],
+    )
     values = values[:, start:]
-    full, empty = (np.mean([result[end][start:] for result in results], axis=0) for end in ("full", "empty"))
+    full, empty = (
+        np.mean([result[end][start:] for result in results], axis=0) for end in ("full", "empty")
+    )
     digits = _digits(np.abs(values.mean(axis=0)).max())
     factor = student.isf(0.025, len(values) - 1) / np.sqrt(len(values))
     numbers, lines = context.numbers(list(facts["picked"].values())), []
@@ -156,19 +204,34 @@ def _rows_table(context: Context, facts: dict[str, Any], results: Sequence[Any],
         if not context.options.show_rows:
             lines.append((kind, ", ".join(names[j] for j in order[:_TOLD] if mean[j])))
             continue
-        groups = [[j] for j in order[:_TOLD]] + ([list(order[_TOLD:])] if len(order) > _TOLD else [])
-        about = [kind, f"output {full[i]:,.{digits}f}", f"average {empty[i]:,.{digits}f}", f"truth {_cell(y[row])}"]
+        groups = [[j] for j in order[:_TOLD]] + (
+            [list(order[_TOLD:])] if len(order) > _TOLD else []
+        )
+        about = [
+            kind,
+            f"output {full[i]:,.{digits}f}",
+            f"average {empty[i]:,.{digits}f}",
+            f"truth {_cell(y[row])}",
+        ]
         for line, held in enumerate(groups):
             share = values[:, i, held].sum(axis=1)
             reach = factor * share.std(ddof=1)
             told = f"{share.mean():+,.{digits}f} ± {reach:,.{digits}f}".replace("-", "−")
-            name = names[held[0]] if line < _TOLD else f"{len(held)} other{'s' if len(held) > 1 else ''}"
+            name = (
+                names[held[0]]
+                if line < _TOLD
+                else f"{len(held)} other{'s' if len(held) > 1 else ''}"
+            )
             cell = "" if line >= _TOLD or facts["grouped"] else _cell(_at(X, i, held[0]))
-            lines.append((about[line].replace("-", "−") if line in (1, 2) else about[line], name, cell, told))
+            lines.append(
+                (about[line].replace("-", "−") if line in (1, 2) else about[line], name, cell, told)
+            )
         if len(groups) < len(about):
             lines += [(text, "", "", "") for text in about[len(groups) :]]
     head = ("row", "feature", "its value", "Shapley value, 95% interval")
-    head = head if context.options.show_rows else ("row", "features with the largest Shapley values")
+    head = (
+        head if context.options.show_rows else ("row", "features with the largest Shapley values")
+    )
     return Table(header=head, rows=tuple(lines))
 
 
@@ -189,7 +252,9 @@ def _digits(scale: float) -> int:
 
 
 def _listed(names: list[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}" if names else ""
+    return (
+        names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}" if names else ""
+    )
 
 
 ENTRY = Entry(key="attribution", title="Feature attribution", write=section, tasks=work.tasks)

@@ -1,4 +1,6 @@
-"""What is explained for the attribution section: which rows, which number of the model, by which method; and its tasks."""
+"""What is explained for the attribution section: which rows, which number of the model, by
+which method; and its tasks.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,8 @@ from surelearn.subject.torch_modules import is_module, module_functions
 
 REPEATS = 8  # independent backgrounds
 WORK = 4_500_000  # microseconds of one core at effort 1, counted, not timed
-SIZES = ((100, 25), (100, 10), (50, 10), (50, 5), (25, 5), (25, 2), (12, 2), (12, 1), (6, 1))  # rows, background rows
+# rows, background rows
+SIZES = ((100, 25), (100, 10), (50, 10), (50, 5), (25, 5), (25, 2), (12, 2), (12, 1), (6, 1))
 _MOST_PLAYERS = 60  # columns that are sampled one by one; more play in blocks of neighbors
 _DRAWS = 8  # pairs of orders that a background should have
 _FEWEST_DRAWS = 2
@@ -39,7 +42,9 @@ def tasks(context: Context) -> list[jobs.Task]:
     played = see_through(bare(context.model), both, as_table(background))
     labels = list(context.classes)
     question = question_of(played, context.task, labels, context.options.positive, context.target)
-    played, question, plan = plan_of(played, question, len(picked), len(context.y), context.options.effort)
+    played, question, plan = plan_of(
+        played, question, len(picked), len(context.y), context.options.effort
+    )
     shown = np.concatenate([np.arange(plan.rows), len(rows) + np.arange(len(picked))]).astype(int)
     facts = {
         "names": played.names,
@@ -56,7 +61,11 @@ def tasks(context: Context) -> list[jobs.Task]:
     for i in range(REPEATS):
         key = f"attribution/{i}"
         other = (i * plan.background + np.arange(plan.background)) % len(played.background)
-        arguments = {"played": part(played, shown, other), "question": question, "coalitions": plan.coalitions}
+        arguments = {
+            "played": part(played, shown, other),
+            "question": question,
+            "coalitions": plan.coalitions,
+        }
         arguments |= {"seed": context.seed(key), "facts": facts}
         made.append(jobs.Task(key=key, function=share_out, arguments=arguments))
     return made
@@ -69,7 +78,9 @@ def share_out(facts: dict[str, Any], **arguments: Any) -> dict[str, Any]:
 
 @dataclass(frozen=True, eq=False)
 class Played:
-    """A model with the rows as it sees them, and for each column of the user's table its columns there (none: unused)."""
+    """A model with the rows as it sees them, and for each column of the user's table its
+    columns there (none: unused).
+    """
 
     model: Any
     X: Any
@@ -80,7 +91,9 @@ class Played:
 
 @dataclass(frozen=True, eq=False)
 class Question:
-    """Which number of the model is shared out, in words too, and the ``method`` of `explain` that does it."""
+    """Which number of the model is shared out, in words too, and the ``method`` of `explain`
+    that does it.
+    """
 
     output: Any
     target: Any
@@ -114,7 +127,9 @@ class Outputs:
 
 
 class Says:
-    """A method of a whole pipeline that mixes columns; ``sign`` −1 gives the score of the other of two classes."""
+    """A method of a whole pipeline that mixes columns; ``sign`` −1 gives the score of the other
+    of two classes.
+    """
 
     def __init__(self, model: Any, method: str, sign: float = 1.0) -> None:
         self.model, self.method, self.sign = model, method, sign
@@ -125,36 +140,58 @@ class Says:
 
 
 def bare(model: Any) -> Any:
-    """The model inside a decision threshold or a search: it says the same of a row, less the decision."""
+    """The model inside a decision threshold or a search: it says the same of a row, less the
+    decision.
+    """
     return subject_of(model).bare
 
 
 def see_through(model: Any, X: Any, background: Any) -> Played:
-    """The model behind a preparation that goes column by column, where there is one, else the model itself."""
+    """The model behind a preparation that goes column by column, where there is one, else the
+    model itself.
+    """
     d, names = X.shape[1], column_names(X)
     alone = [[j] for j in range(d)]
-    model, X, background, columns = prepared(model, X, background, alone) or (model, X, background, alone)
+    model, X, background, columns = prepared(model, X, background, alone) or (
+        model,
+        X,
+        background,
+        alone,
+    )
     return Played(model, X, background, names, tuple(map(tuple, columns)))
 
 
-def question_of(played: Played, task: Task, labels: Sequence[Any], positive: Any, target: str) -> Question:
-    """The first output whose shares are exact in closed form, or as a sum over columns; else one to enumerate or sample."""
+def question_of(
+    played: Played, task: Task, labels: Sequence[Any], positive: Any, target: str
+) -> Question:
+    """The first output whose shares are exact in closed form, or as a sum over columns; else
+    one to enumerate or sample.
+    """
     asked = _questions(played, task, labels, positive, target)
     rows, background = _PROBED
-    few = replace(played, X=_rows(played.X, slice(rows)), background=_rows(played.background, slice(background)))
+    few = replace(
+        played,
+        X=_rows(played.X, slice(rows)),
+        background=_rows(played.background, slice(background)),
+    )
     for method in ("closed form", "additive"):
         for question in asked:
-            if isinstance(question.output, Votes) or (method == "closed form" and callable(question.output)):
+            if isinstance(question.output, Votes) or (
+                method == "closed form" and callable(question.output)
+            ):
                 continue
             try:
                 shares(few, replace(question, method=method), 2, 0)
-            except ValueError:  # not of this form; what else is wrong is said when the shares are asked for
+            # not of this form; what else is wrong is said when the shares are asked for
+            except ValueError:
                 continue
             return replace(question, method=method)
     return asked[0]
 
 
-def _questions(played: Played, task: Task, labels: Sequence[Any], positive: Any, target: str) -> list[Question]:
+def _questions(
+    played: Played, task: Task, labels: Sequence[Any], positive: Any, target: str
+) -> list[Question]:
     model = played.model
     if is_module(model):
         return [_of_module(played, task, labels, positive, target)]
@@ -177,7 +214,9 @@ def _output(model: Any, kind: str, classes: list[Any], chosen: int | None) -> tu
     if not _is_pipeline(model):
         return kind, None if chosen is None else classes[chosen]
     flipped = kind == "score" and len(classes) == 2
-    return Says(model, _METHODS[kind], -1.0 if flipped and chosen == 0 else 1.0), None if flipped else chosen
+    return Says(
+        model, _METHODS[kind], -1.0 if flipped and chosen == 0 else 1.0
+    ), None if flipped else chosen
 
 
 def _is_pipeline(model: Any) -> bool:
@@ -185,7 +224,9 @@ def _is_pipeline(model: Any) -> bool:
     return around is not None and bool(around.steps)
 
 
-def _of_module(played: Played, task: Task, labels: Sequence[Any], positive: Any, target: str) -> Question:
+def _of_module(
+    played: Played, task: Task, labels: Sequence[Any], positive: Any, target: str
+) -> Question:
     output = Outputs(played.model)
     if task == "regression":
         return Question(output, None, f"prediction of {target}" if target else "prediction")
@@ -204,7 +245,9 @@ def _chosen(labels: list[Any], positive: Any) -> int | None:
 
 @dataclass(frozen=True)
 class Plan:
-    """Rows to explain, background rows for each repeat, and coalitions for each where they are sampled."""
+    """Rows to explain, background rows for each repeat, and coalitions for each where they are
+    sampled.
+    """
 
     rows: int
     background: int
@@ -212,21 +255,38 @@ class Plan:
     exact: bool
 
 
-def plan_of(played: Played, question: Question, extra: int, size: int, effort: float) -> tuple[Played, Question, Plan]:
-    """The largest sample within the work; what cannot be had exactly is enumerated if that fits, else sampled.
+def plan_of(
+    played: Played, question: Question, extra: int, size: int, effort: float
+) -> tuple[Played, Question, Plan]:
+    """The largest sample within the work; what cannot be had exactly is enumerated if that fits,
+    else sampled.
 
-    Tables of more than 2,000 rows (``size``), whose audit takes longer anyway, are given up to four times the work.
+    Tables of more than 2,000 rows (``size``), whose audit takes longer anyway, are given up to four
+    times the work.
     """
     usual = WORK * min(4.0, max(1.0, size / 2000)) / REPEATS
-    allowed, most = usual * effort, (len(played.X) - extra, max(1, len(played.background) // REPEATS))
-    sizes = list(dict.fromkeys((min(rows, most[0]), min(background, most[1])) for rows, background in SIZES))
-    cost, n = cost_of(played.model, played.X.shape[1], hasattr(played.X, "columns")), len(played.names)
+    allowed, most = (
+        usual * effort,
+        (len(played.X) - extra, max(1, len(played.background) // REPEATS)),
+    )
+    sizes = list(
+        dict.fromkeys((min(rows, most[0]), min(background, most[1])) for rows, background in SIZES)
+    )
+    cost, n = (
+        cost_of(played.model, played.X.shape[1], hasattr(played.X, "columns")),
+        len(played.names),
+    )
 
     def fitting(coalitions: float, each: float) -> tuple[int, int] | None:
-        return next(((r, b) for r, b in sizes if (r + extra) * b * coalitions * each <= allowed), None)
+        return next(
+            ((r, b) for r, b in sizes if (r + extra) * b * coalitions * each <= allowed), None
+        )
 
     if question.method == "closed form":
-        rows, background = fitting(1, cost_of_pair(played.model, played.X.shape[1], len(played.names))) or sizes[-1]
+        rows, background = (
+            fitting(1, cost_of_pair(played.model, played.X.shape[1], len(played.names)))
+            or sizes[-1]
+        )
         return played, question, Plan(rows, background, 0, True)
     if question.method == "additive":
         rows, background = fitting(n + 18, cost) or sizes[-1]
@@ -255,15 +315,23 @@ def in_blocks(played: Played) -> Played:
     if n <= _MOST_PLAYERS:
         return played
     blocks = np.array_split(np.arange(n), _MOST_PLAYERS // 2)
-    names = tuple(played.names[b[0]] if len(b) == 1 else f"{played.names[b[0]]} to {played.names[b[-1]]}" for b in blocks)
+    names = tuple(
+        played.names[b[0]] if len(b) == 1 else f"{played.names[b[0]]} to {played.names[b[-1]]}"
+        for b in blocks
+    )
     columns = tuple(tuple(sorted(j for i in block for j in played.columns[i])) for block in blocks)
     return replace(played, names=names, columns=columns)
 
 
 def shares(played: Played, question: Question, coalitions: int, seed: int) -> dict[str, Any]:
-    """The shares of the columns in what the model says of rows, against one background: one task."""
-    held = {str(i): list(columns) for i, columns in enumerate(played.columns) if columns} or {"0": []}
-    never = set(range(played.X.shape[1])).difference(*held.values())  # prepared columns that never change
+    """The shares of the columns in what the model says of rows, against one background: one
+    task.
+    """
+    held = {str(i): list(columns) for i, columns in enumerate(played.columns) if columns} or {
+        "0": []
+    }
+    # prepared columns that never change
+    never = set(range(played.X.shape[1])).difference(*held.values())
     next(iter(held.values())).extend(sorted(never))
     options: dict[str, Any] = {"output": question.output, "target": question.target, "groups": held}
     if question.method == "sampling":
@@ -271,7 +339,9 @@ def shares(played: Played, question: Question, coalitions: int, seed: int) -> di
     made = explain(played.model, played.X, played.background, method=question.method, **options)
     values = np.zeros((len(played.X), len(played.names)))
     values[:, [int(name) for name in made.names]] = np.reshape(made.values, (len(played.X), -1))
-    empty, full = (np.broadcast_to(end, len(played.X)).astype(float) for end in (made.empty, made.full))
+    empty, full = (
+        np.broadcast_to(end, len(played.X)).astype(float) for end in (made.empty, made.full)
+    )
     return {"values": values, "empty": empty, "full": full, "predictions": made.model_rows}
 
 
@@ -285,15 +355,21 @@ def _rows(X: Any, rows: Any) -> Any:
 
 
 def choose_rows(context: Context) -> tuple[Any, dict[str, int], Any]:
-    """Certify rows to explain, those to show one by one, and background rows: train rows, or certify rows beside them."""
+    """Certify rows to explain, those to show one by one, and background rows: train rows, or
+    certify rows beside them.
+    """
     X, y = context.rows("certify")
     if len(getattr(X, "shape", ())) != 2:
-        raise Unusable("Shapley values are for tables: rows with one number, word or date per column.")
+        raise Unusable(
+            "Shapley values are for tables: rows with one number, word or date per column."
+        )
     train = context.rows("train")[0]
     order = np.random.default_rng(context.seed("attribution/rows")).permutation(len(y))
     most, wanted = SIZES[0][0], REPEATS * SIZES[0][1]
     if train.shape[0]:
-        others = np.random.default_rng(context.seed("attribution/background")).permutation(train.shape[0])
+        others = np.random.default_rng(context.seed("attribution/background")).permutation(
+            train.shape[0]
+        )
         background, rows = take(train, others[:wanted]), order[:most]
     elif len(y) < 2:
         raise Unusable("there is one row only, and no background to compare it with.")
@@ -304,13 +380,19 @@ def choose_rows(context: Context) -> tuple[Any, dict[str, int], Any]:
 
 
 def _picked(context: Context, rows: Any) -> dict[str, int]:
-    """Rows to show: a typical one, the least certain, the surest of the wrong ones; of amounts the largest and the worst."""
+    """Rows to show: a typical one, the least certain, the surest of the wrong ones; of amounts
+    the largest and the worst.
+    """
     X, y = context.rows("certify")
     X, y = take(X, rows), np.asarray(y)[rows]
     if context.task == "regression":
         said = np.asarray(_said(context, X), dtype=float).reshape(len(rows))
         off = np.abs(said - y.astype(float))
-        found = {"typical": _nearest_median(said), "largest": int(said.argmax()), "farthest off": int(off.argmax())}
+        found = {
+            "typical": _nearest_median(said),
+            "largest": int(said.argmax()),
+            "farthest off": int(off.argmax()),
+        }
     else:
         right = np.asarray(_said(context, X) == y)
         sure = _certainty(context, X)

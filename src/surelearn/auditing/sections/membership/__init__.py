@@ -1,1 +1,3 @@
-"""Whether the model gives its fit rows away: `work` runs, `epsilon` is about privacy, `words` is what the page says."""
+"""Whether the model gives its fit rows away: `work` runs, `epsilon` is about privacy, `words`
+is what the page says.
+"""

@@ -1,4 +1,6 @@
-"""Section: whether the model gives away which rows it was fitted on, and ε where the model carries one."""
+"""Section: whether the model gives away which rows it was fitted on, and ε where the model
+carries one.
+"""
 
 from __future__ import annotations
 
@@ -20,17 +22,21 @@ from surelearn.report import Chart, Section, Table
 ALPHA = 0.05  # of every interval here
 FALSE_ALARMS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5)  # drawn
 TABLED = (0.01, 0.05)
-DRAWN = "The chart is the ROC curve above the diagonal: the true positive rate less the false positive rate."
+DRAWN = (
+    "The chart is the ROC curve above the diagonal: the true positive rate less the false positive"
+    " rate."
+)
 UNKNOWN = (
-    "Membership inference was not measured, because the training rows of the model are not known here. Give them, "
-    "seen=(X_seen, y_seen), or audit the table with the unfitted model (models=)."
+    "Membership inference was not measured, because the training rows of the model are not known"
+    " here. Give them, seen=(X_seen, y_seen), or audit the table with the unfitted model (models=)."
 )
 GIVEN = (
-    "The training rows are taken as given. If the certify rows come from another source or a later time, the attack sees "
-    "that difference too, and overstates the leakage."
+    "The training rows are taken as given. If the certify rows come from another source or a later"
+    " time, the attack sees that difference too, and overstates the leakage."
 )
 NO_RATIO = "The likelihood-ratio attack (LiRA), which is stronger, was not run"
-_FARTHEST = 7.0  # evidence is cut off here, a probability of a thousandth: farther out it is not Gaussian
+# evidence is cut off here, a probability of a thousandth: farther out it is not Gaussian
+_FARTHEST = 7.0
 _MANY_MODELS = 64  # with fewer refits all rows share a variance, as in the source of the attack
 
 
@@ -48,13 +54,17 @@ def section(context: Context, results: Sequence[Any]) -> Section:
     halves = halves_of(context)
     seen, refits, private = results[0], results[1 : 1 + len(halves)], results[1 + len(halves) :]
     inside = np.arange(members.size + others.size) < members.size
-    by_loss = loss_threshold(seen["losses"][inside], seen["losses"][~inside], alpha=ALPHA, false_positive_rates=FALSE_ALARMS)
+    by_loss = loss_threshold(
+        seen["losses"][inside],
+        seen["losses"][~inside],
+        alpha=ALPHA,
+        false_positive_rates=FALSE_ALARMS,
+    )
     told = {"loss threshold": by_loss}
     findings = [_finding("SL641", by_loss, f"Loss-threshold attack on its {seen['seen']}")]
     notes = [
-        f"The attacks were run on {members.size:,} training rows (members) and {others.size:,} certify rows "
-        "(others). An attack "
-        "that fails proves nothing."
+        f"The attacks were run on {members.size:,} training rows (members) and {others.size:,}"
+        " certify rows (others). An attack that fails proves nothing."
     ]
     ratio = _by_ratio(context, seen, refits, halves, inside)
     if isinstance(ratio, Lacking):
@@ -64,7 +74,13 @@ def section(context: Context, results: Sequence[Any]) -> Section:
         findings.append(_finding("SL642", ratio, f"LiRA with {len(refits)} shadow models"))
     charts = _chart(told)
     return ENTRY.says(
-        notes=(*(DRAWN for _ in charts), *notes, *_cautions(context), *epsilon.remarks(context, private), *why),
+        notes=(
+            *(DRAWN for _ in charts),
+            *notes,
+            *_cautions(context),
+            *epsilon.remarks(context, private),
+            *why,
+        ),
         claims=claims,
         findings=(*findings, *epsilon.findings(context, private)),
         charts=charts,
@@ -72,19 +88,37 @@ def section(context: Context, results: Sequence[Any]) -> Section:
     )
 
 
-def _by_ratio(context: Context, seen: Any, refits: Sequence[Any], halves: Any, inside: Any) -> Membership | Lacking:
+def _by_ratio(
+    context: Context, seen: Any, refits: Sequence[Any], halves: Any, inside: Any
+) -> Membership | Lacking:
     """The result of the likelihood-ratio attack (LiRA), or why it was not run."""
     if context.unfitted is None:
-        return Lacking("likelihood ratio", "it needs shadow models, and how this model was fitted is not known here")
+        return Lacking(
+            "likelihood ratio",
+            "it needs shadow models, and how this model was fitted is not known here",
+        )
     if not refits:
-        return Lacking("likelihood ratio", "it needs more shadow models than refits and effort allow")
+        return Lacking(
+            "likelihood ratio", "it needs more shadow models than refits and effort allow"
+        )
     if failed := [result["failed"] for result in refits if "failed" in result]:
         return Lacking("likelihood ratio", f"a refit on half of the rows failed, {failed[0]}")
     position = np.searchsorted(pool_of(context), np.concatenate(tried_rows(context)))
-    unit = 1.0 if context.task == "classification" else float(np.std(seen["evidence"][~inside])) or 1.0
-    own, shadows = (_as_losses(part / unit) for part in (seen["evidence"], np.stack([r["evidence"] for r in refits])))
+    unit = (
+        1.0 if context.task == "classification" else float(np.std(seen["evidence"][~inside])) or 1.0
+    )
+    own, shadows = (
+        _as_losses(part / unit)
+        for part in (seen["evidence"], np.stack([r["evidence"] for r in refits]))
+    )
     return likelihood_ratio(
-        shadows, halves[:, position], own, inside, alpha=ALPHA, false_positive_rates=FALSE_ALARMS, few=_MANY_MODELS
+        shadows,
+        halves[:, position],
+        own,
+        inside,
+        alpha=ALPHA,
+        false_positive_rates=FALSE_ALARMS,
+        few=_MANY_MODELS,
     ).membership
 
 
@@ -94,17 +128,30 @@ def _as_losses(evidence: Any) -> Any:
 
 
 def _severity(found: Membership) -> Severity:
-    at_one = max((found.true_positives[rate].low for rate in _measurable(TABLED[:1], found)), default=0.0)
+    at_one = max(
+        (found.true_positives[rate].low for rate in _measurable(TABLED[:1], found)), default=0.0
+    )
     if found.auc_low > 0.6 or at_one > 0.1:
         return "warning"
     return "notice" if found.auc_low > 0.5 else "info"
 
 
 def _finding(code: str, found: Membership, attack: str) -> Finding:
-    text = f"{attack}: AUC {_auc(found)}{'' if found.auc_low > 0.5 else ', not distinguishable from random guessing'}."
-    numbers: dict[str, Any] = {"auc": found.auc, "low": found.auc_low, "high": found.auc_high, "members": found.members}
+    text = (
+        f"{attack}: AUC"
+        f" {_auc(found)}{'' if found.auc_low > 0.5 else ', not distinguishable from random guessing'}."
+    )
+    numbers: dict[str, Any] = {
+        "auc": found.auc,
+        "low": found.auc_low,
+        "high": found.auc_high,
+        "members": found.members,
+    }
     numbers |= {"others": found.others, "advantage": found.advantage}
-    numbers |= {f"found at {rate:.0%} false alarms": found.true_positives[rate].value for rate in _measurable(TABLED, found)}
+    numbers |= {
+        f"found at {rate:.0%} false alarms": found.true_positives[rate].value
+        for rate in _measurable(TABLED, found)
+    }
     return Finding(code=code, text=text, severity=_severity(found), numbers=numbers)
 
 
@@ -112,12 +159,13 @@ def _cautions(context: Context) -> list[str]:
     said = [] if context.seen is None else [GIVEN]
     if context.time_name:
         said.append(
-            "The certify rows are later than the training rows: the attack sees what changed over time, and "
-            "overstates the leakage."
+            "The certify rows are later than the training rows: the attack sees what changed over"
+            " time, and overstates the leakage."
         )
     if context.groups is not None:
         said.append(
-            f"Rows of one {context.group_name} are alike: the intervals assume independent rows, and are too narrow."
+            f"Rows of one {context.group_name} are alike: the intervals assume independent rows,"
+            " and are too narrow."
         )
     return said
 
@@ -132,7 +180,9 @@ def _table(told: dict[str, Membership]) -> Table:
     rows = []
     for name, found in told.items():
         among = [found.true_positives[rate] for rate in rates]
-        shares = [f"{show(share.value, 'rate')} ({_range(share.low, share.high)})" for share in among]
+        shares = [
+            f"{show(share.value, 'rate')} ({_range(share.low, share.high)})" for share in among
+        ]
         rows.append((name, _auc(found), *shares))
     rows.append(("random guessing", "0.50", *(f"{rate:.0%}" for rate in rates)))
     header = ("attack", "AUC", *(f"TPR at {rate:.0%} FPR" for rate in rates))
@@ -145,7 +195,8 @@ def _chart(told: dict[str, Membership]) -> tuple[Chart, ...]:
     if found.auc_low <= 0.5:
         return ()
     shares = [found.true_positives[rate] for rate in _measurable(FALSE_ALARMS, found)]
-    shares = list({share.false_positives: share for share in shares}.values())  # ties let fewer through than allowed
+    # ties let fewer through than allowed
+    shares = list({share.false_positives: share for share in shares}.values())
     rates = [share.false_positives for share in shares]
     data = {
         "x": [100 * rate for rate in rates],

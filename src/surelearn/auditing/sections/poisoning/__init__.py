@@ -1,1 +1,3 @@
-"""What poisoned training rows would do: `work` runs, `influence` ranks rows, `words` is what the page says."""
+"""What poisoned training rows would do: `work` runs, `influence` ranks rows, `words` is what
+the page says.
+"""

@@ -1,4 +1,6 @@
-"""Which fit rows have most influence: exactly where there is a closed form, to first order, or by refits of the hardest."""
+"""Which fit rows have most influence: exactly where there is a closed form, to first order, or
+by refits of the hardest.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +15,19 @@ from surelearn.attacks.influence_margins import dual_influence
 from surelearn.attacks.poison_further import module_influence
 from surelearn.auditing.context import Unusable
 from surelearn.lacking import Lacking
-from surelearn.selection.cross_validation import columns_for, fit_quietly, is_pairwise, take, take_for
+from surelearn.selection.cross_validation import (
+    columns_for,
+    fit_quietly,
+    is_pairwise,
+    take,
+    take_for,
+)
 from surelearn.subject import subject_of
 
 SHOWN = 5
 _SEEDS = 3  # other seeds, to see what they alone change
-_MACHINE_WORK = 2e7  # entries of kernel matrices for refits of a support vector machine, if more than others get
+# entries of kernel matrices for refits of a support vector machine, if more than others get
+_MACHINE_WORK = 2e7
 
 
 def influence(
@@ -36,16 +45,28 @@ def influence(
 
     Returns
     -------
-    ``rows`` and ``changes`` (of the loss, as a share of it with all rows), ``method``, ``loss``, how many were ``tried`` and
-    how ``chosen``, ``noise`` of other seeds, and ``spread``, the standard error of the first change over new rows
+    ``rows`` and ``changes`` (of the loss, as a share of it with all rows), ``method``, ``loss``,
+    how many were ``tried`` and how ``chosen``, ``noise`` of other seeds, and ``spread``, the
+    standard error of the first change over new rows
     """
     subject = subject_of(model)
     learner, Z, points = subject.last.model, subject.rows_for_last(X), subject.rows_for_last(new)
     told = model_influence(learner, Z, y, points, truth)
     if not isinstance(told, Lacking):
         found = told.found
-        return largest(found.rows, found.risk, told.base, found.method, len(found.rows), told.loss, spread=told.error)
-    sample, learner = np.arange(len(y)) if is_pairwise(learner) else sample, subject_of(learner).fixed
+        return largest(
+            found.rows,
+            found.risk,
+            told.base,
+            found.method,
+            len(found.rows),
+            told.loss,
+            spread=told.error,
+        )
+    sample, learner = (
+        np.arange(len(y)) if is_pairwise(learner) else sample,
+        subject_of(learner).fixed,
+    )
     seeds = _SEEDS if _by_chance(learner) else 0
     count = max(refits - 1 - seeds, 1)
     rows, chosen = _support(learner, Z, points, truth, sample, count) or _hardest(
@@ -59,34 +80,61 @@ def influence(
 def of_module(
     module: Any, X: Any, y: Any, task: str, seed: int, held: int = 0, classes: Any = ()
 ) -> dict[str, Any] | Lacking:  # fmt: skip
-    """Influence functions of a torch module, to first order, on the rows that it is fine-tuned on."""
+    """Influence functions of a torch module, to first order, on the rows that it is fine-tuned
+    on.
+    """
     told = module_influence(module, X, y, task=task, classes=classes, held=held, random_state=seed)
     if isinstance(told, Lacking):
         return told
     found = told.found
-    return largest(found.rows, found.risk, told.base, found.method, len(found.rows), told.loss, spread=told.error)
+    return largest(
+        found.rows,
+        found.risk,
+        told.base,
+        found.method,
+        len(found.rows),
+        told.loss,
+        spread=told.error,
+    )
 
 
 def largest(
     rows: Any, risk: Any, base: float, method: str, tried: int, loss: str, noise: float = 0.0, spread: Any = None
 ) -> dict[str, Any]:  # fmt: skip
-    """The rows with the largest change of the loss, of either sign, first; changes as shares of the loss.
+    """The rows with the largest change of the loss, of either sign, first; changes as shares of the
+    loss.
 
     Parameters
     ----------
-    spread : from a position among ``rows`` to the standard error of its change over the new rows, if that is known
+    spread : from a position among ``rows`` to the standard error of its change over the new rows,
+        if that is known
     """
     if not (np.isfinite(risk).all() and np.isfinite(base)):
-        raise Unusable("the loss on new rows is not a number, so that no row's influence can be told")
+        raise Unusable(
+            "the loss on new rows is not a number, so that no row's influence can be told"
+        )
     top, scale = np.argsort(-np.abs(risk), kind="stable")[:SHOWN], base if base > 0 else 1.0
     error = 0.0 if spread is None else float(np.nan_to_num(spread(top[0])))
-    said = {"method": method, "tried": tried, "loss": loss, "base": base, "noise": noise / scale, "spread": error / scale}
+    said = {
+        "method": method,
+        "tried": tried,
+        "loss": loss,
+        "base": base,
+        "noise": noise / scale,
+        "spread": error / scale,
+    }
     return {"rows": np.asarray(rows)[top], "changes": risk[top] / scale, **said}
 
 
-def _support(learner: Any, Z: Any, points: Any, truth: Any, sample: Any, count: int) -> tuple[Any, str] | None:
-    """Positions in the sample of the support vectors to try, and what they are; None for other learners."""
-    if subject_of(learner).gives_probabilities or isinstance(found := dual_influence(learner, Z, points, truth), Lacking):
+def _support(
+    learner: Any, Z: Any, points: Any, truth: Any, sample: Any, count: int
+) -> tuple[Any, str] | None:
+    """Positions in the sample of the support vectors to try, and what they are; None for other
+    learners.
+    """
+    if subject_of(learner).gives_probabilities or isinstance(
+        found := dual_influence(learner, Z, points, truth), Lacking
+    ):
         return None
     inside = np.isin(found.rows, sample)
     rows, rise = found.rows[inside], found.risk[inside]
@@ -101,14 +149,21 @@ def _support(learner: Any, Z: Any, points: Any, truth: Any, sample: Any, count: 
     return (np.searchsorted(sample, np.sort(rows[top])), f" that {which}") if top.size else None
 
 
-def _hardest(learner: Any, Z: Any, y: Any, task: str, hard: Any, count: int, seed: int) -> tuple[Any, str]:
-    """The rows that are hardest to predict, and a phrase that says so; none that only fill up ties."""
+def _hardest(
+    learner: Any, Z: Any, y: Any, task: str, hard: Any, count: int, seed: int
+) -> tuple[Any, str]:
+    """The rows that are hardest to predict, and a phrase that says so; none that only fill up
+    ties.
+    """
     own, hard = _difficulty(learner, Z, y, task), np.nan_to_num(hard)
     harder = np.flatnonzero((hard > hard.min()) | (own > own.min()))
     if not harder.size:
         drawn = np.random.default_rng(seed).permutation(len(y))[:count]
         return np.sort(drawn), " drawn at random, because none was harder to predict"
-    return np.sort(harder[np.lexsort((-own[harder], -hard[harder]))][:count]), " that are hardest to predict"
+    return (
+        np.sort(harder[np.lexsort((-own[harder], -hard[harder]))][:count]),
+        " that are hardest to predict",
+    )
 
 
 def _by_refits(
@@ -121,18 +176,33 @@ def _by_refits(
 
     def losses(keep: Any) -> Any:
         known = columns_for(learner, points, np.flatnonzero(keep))
-        return np.asarray(_losses(_fitted(learner, Z, y, keep), known, truth, task, unit), dtype=float)
+        return np.asarray(
+            _losses(_fitted(learner, Z, y, keep), known, truth, task, unit), dtype=float
+        )
 
     own = losses(np.ones(len(y)))
     base = float(own.mean())
-    differences = np.array([losses(np.where(np.arange(len(y)) == row, 0.0, 1.0)) - own for row in rows])
+    differences = np.array(
+        [losses(np.where(np.arange(len(y)) == row, 0.0, 1.0)) - own for row in rows]
+    )
     noise = 0.0
     if seeds:
         made = [clone(learner).set_params(random_state=seed) for seed in seeds]
-        others = [float(np.mean(_losses(_fitted(one, Z, y, np.ones(len(y))), points, truth, task, unit))) for one in made]
+        others = [
+            float(np.mean(_losses(_fitted(one, Z, y, np.ones(len(y))), points, truth, task, unit)))
+            for one in made
+        ]
         noise = float(np.abs(np.array(others) - base).max())
     name = _name(learner, points, task)
-    return differences.mean(axis=1), base, "refits", len(rows), name, noise, lambda at: error_of_mean(differences[at])
+    return (
+        differences.mean(axis=1),
+        base,
+        "refits",
+        len(rows),
+        name,
+        noise,
+        lambda at: error_of_mean(differences[at]),
+    )
 
 
 def _by_chance(learner: Any) -> bool:
@@ -154,7 +224,9 @@ def _fitted(learner: Any, Z: Any, y: Any, keep: Any) -> Any:
 
 
 def _margins(learner: Any, Z: Any, y: Any) -> Any:
-    """By how much the score of the truth is above all others; None where there are no scores of classes."""
+    """By how much the score of the truth is above all others; None where there are no scores of
+    classes.
+    """
     subject = subject_of(learner)
     if isinstance(decisions := subject.decisions, Lacking):
         return None
@@ -164,20 +236,30 @@ def _margins(learner: Any, Z: Any, y: Any) -> Any:
         return np.where(own[:, 1], 1.0, -1.0) * scores
     if scores.shape != own.shape:
         return None
-    truth = np.where(own.any(axis=1), np.where(own, scores, -np.inf).max(axis=1), scores.min(axis=1))
+    truth = np.where(
+        own.any(axis=1), np.where(own, scores, -np.inf).max(axis=1), scores.min(axis=1)
+    )
     return truth - np.where(own, -np.inf, scores).max(axis=1)
 
 
 def _unit(learner: Any, Z: Any, y: Any, task: str) -> float:
     """The median size of margins, where there are no probabilities: some votes are of any size."""
-    if task == "regression" or subject_of(learner).gives_probabilities or (margins := _margins(learner, Z, y)) is None:
+    if (
+        task == "regression"
+        or subject_of(learner).gives_probabilities
+        or (margins := _margins(learner, Z, y)) is None
+    ):
         return 1.0
     return float(np.median(np.abs(margins))) or 1.0
 
 
 def _difficulty(learner: Any, Z: Any, y: Any, task: str) -> Any:
     """Larger where a row is harder to predict; margins tell also among rows without a loss."""
-    margins = None if task == "regression" or subject_of(learner).gives_probabilities else _margins(learner, Z, y)
+    margins = (
+        None
+        if task == "regression" or subject_of(learner).gives_probabilities
+        else _margins(learner, Z, y)
+    )
     return _losses(learner, Z, y, task, 1.0) if margins is None else -margins
 
 
@@ -191,11 +273,17 @@ def _name(learner: Any, points: Any, task: str) -> str:
 
 
 def _losses(learner: Any, Z: Any, y: Any, task: str, unit: float) -> Any:
-    """Squared distance of probabilities from the truth; without any the hinge loss, or errors; of a number the distance."""
+    """Squared distance of probabilities from the truth; without any the hinge loss, or errors;
+    of a number the distance.
+    """
     if task == "regression":
         return np.abs(np.asarray(learner.predict(Z), dtype=float) - np.asarray(y, dtype=float))
     if not subject_of(learner).gives_probabilities:
         margins = _margins(learner, Z, y)
-        return (learner.predict(Z) != y).astype(float) if margins is None else np.maximum(1 - margins / unit, 0.0)
+        return (
+            (learner.predict(Z) != y).astype(float)
+            if margins is None
+            else np.maximum(1 - margins / unit, 0.0)
+        )
     truth = np.asarray(y)[:, None] == np.asarray(learner.classes_)
     return ((np.asarray(learner.predict_proba(Z), dtype=float) - truth) ** 2).sum(axis=1)

@@ -1,4 +1,6 @@
-"""What is proved against poison of a vote over partitions: rows inserted or deleted that cannot change its answers."""
+"""What is proved against poison of a vote over partitions: rows inserted or deleted that cannot
+change its answers.
+"""
 
 from __future__ import annotations
 
@@ -27,15 +29,23 @@ def is_vote(context: Context) -> bool:
 
 
 def vote_claims(context: Context) -> tuple[tuple[Claim, ...], Lacking | None]:
-    """Claims about new rows and about one, fixed beforehand; and why there are none, or only the second."""
+    """Claims about new rows and about one, fixed beforehand; and why there are none, or only
+    the second.
+    """
     if not is_vote(context):
         return (), None
     if (void := _void(context)) is not None:
-        return (), Lacking(_CLAIM, f"Nothing is proved about its vote over partitions: {void.reason}.")
+        return (), Lacking(
+            _CLAIM, f"Nothing is proved about its vote over partitions: {void.reason}."
+        )
     X, y = context.rows("certify")
     row = len(y) // 2
     subject = subject_of(context.model)
-    learner, Z, one = subject.last.model, subject.rows_for_last(X), subject.rows_for_last(take(X, [row]))
+    learner, Z, one = (
+        subject.last.model,
+        subject.rows_for_last(X),
+        subject.rows_for_last(take(X, [row])),
+    )
     number = int(context.numbers(row))
     place = f"row {number}"
     named = row_name(context, number, learner.predict(one)[0])
@@ -45,7 +55,9 @@ def vote_claims(context: Context) -> tuple[tuple[Claim, ...], Lacking | None]:
         label=f"training rows, inserted plus deleted, that cannot change the prediction of {named}",
         met=(BY_CONTENT, TIES),
         assumptions=(ANY_ROWS, f"it is {whose_rows(context)}"),
-        covers=Covers(predictor=facts.hashes.get("model", "plain"), population="this row", rows=place),
+        covers=Covers(
+            predictor=facts.hashes.get("model", "plain"), population="this row", rows=place
+        ),
     )
     if why := context.dependent:
         return (alone,), Lacking(_CLAIM, f"No claim about new rows under poison: {why}.")
@@ -62,6 +74,10 @@ def _void(context: Context) -> Lacking | None:
     """Why the partitions may not be all that a row can reach."""
     if context.selection is None:
         alone = subject_of(context.model).last.model is context.model
-        return None if alone else Lacking(_CLAIM, "steps before it may have learned from the same rows")
+        return (
+            None
+            if alone
+            else Lacking(_CLAIM, "steps before it may have learned from the same rows")
+        )
     own = own_certificate(context.model, context.selection, context.suspects)
     return own if isinstance(own, Lacking) else None

@@ -1,4 +1,6 @@
-"""How the page tells what poison would do: findings, one chart, the table of what is proved and that of rows."""
+"""How the page tells what poison would do: findings, one chart, the table of what is proved and
+that of rows.
+"""
 
 from __future__ import annotations
 
@@ -24,16 +26,17 @@ from surelearn.subject.columns import column_names
 COLUMNS = 2  # of the table, shown to recognize a row by
 _CLASSES, _NUMBERS = "errors", "the mean absolute error"
 _PROVED = (
-    "The proved threshold is about exactly this target: with fewer added rows the fit cannot end there. Other targets that "
-    "do as much harm may need far fewer."
+    "The proved threshold is about exactly this target: with fewer added rows the fit cannot end"
+    " there. Other targets that do as much harm may need far fewer."
 )
 _INSIDE = (
-    "The proved thresholds are about poison within the columns' range, and hold only where a filter refuses all other rows "
-    "before the fit: without a filter, nothing is claimed."
+    "The proved thresholds are about poison within the columns' range, and hold only where a filter"
+    " refuses all other rows before the fit: without a filter, nothing is claimed."
 )
 _BOTH = "Weights −t·w flip every prediction too, so the larger threshold holds for them."
 _NOT_MOVED = (
-    "Nothing is claimed about moved weights: that needs log loss with a penalty on every weight, the intercept included."
+    "Nothing is claimed about moved weights: that needs log loss with a penalty on every weight,"
+    " the intercept included."
 )
 _SEEN = "the rows given as seen are all training rows of the model, each with weight 1"
 _NEVER = " ∞: no number of added rows is enough."
@@ -80,11 +83,15 @@ class Found:
 
     def lacking(self, part: str) -> Lacking | None:
         """Why the part has no result; None where it has one, or was not tried."""
-        return next((result["lacking"] for result in self.parts.get(part, []) if "lacking" in result), None)
+        return next(
+            (result["lacking"] for result in self.parts.get(part, []) if "lacking" in result), None
+        )
 
     def one(self, part: str) -> dict[str, Any] | None:
         """The first result that the part has."""
-        return next((result for result in self.parts.get(part, []) if "lacking" not in result), None)
+        return next(
+            (result for result in self.parts.get(part, []) if "lacking" not in result), None
+        )
 
 
 def _of_table(context: Context, found: Found, used: int, seen: int) -> Section:
@@ -93,8 +100,8 @@ def _of_table(context: Context, found: Found, used: int, seen: int) -> Section:
     risks = found.risks("flipped")
     which = "all" if used == len(train[1]) else f"{used:,} of the"
     notes = [
-        f"The model was refitted with poison among {which} training rows and measured on {seen:,} held-back rows. A better "
-        "attack may do more harm."
+        f"The model was refitted with poison among {which} training rows and measured on {seen:,}"
+        " held-back rows. A better attack may do more harm."
     ]
     findings = [_flipped(context, risks)]
     if risks_aimed := found.risks("aimed"):
@@ -106,12 +113,16 @@ def _of_table(context: Context, found: Found, used: int, seen: int) -> Section:
         findings += _tried(result)
     if result := found.one("influence"):
         split = context.split
-        finding, table = _of_rows(context, result, *train, None if split is None else np.union1d(split.fit, split.select))
+        finding, table = _of_rows(
+            context, result, *train, None if split is None else np.union1d(split.fit, split.select)
+        )
         findings.append(finding)
         tables.append(table)
         notes.append(rows_note(context))
     parts = ("aimed", "influence") if votes else ("aimed", "influence", "proved")
-    notes += [_sentence(one.reason) for one in (*map(found.lacking, parts), no_votes) if one is not None]
+    notes += [
+        _sentence(one.reason) for one in (*map(found.lacking, parts), no_votes) if one is not None
+    ]
     chart = _curve(context, risks, "Errors against label noise in the training rows")
     return ENTRY.says(
         notes=tuple(notes),
@@ -127,37 +138,58 @@ def _of_module(context: Context, found: Found) -> Section:
     if (first := found.one("trained")) is None:
         why = found.lacking("trained")
         return ENTRY.says(notes=() if why is None else (f"Not measured: {why.reason}",))
-    placed = {0.0: [float(np.mean([x for v in found.risks("trained", "clean").values() for x in v]))]}
+    placed = {
+        0.0: [float(np.mean([x for v in found.risks("trained", "clean").values() for x in v]))]
+    }
     placed |= found.risks("trained", "placed")
     flips = {0.0: placed[0.0]} | found.risks("trained", "flipped")
     why, whose, others = "The training rows of the model are not known", "given rows", "others"
     if context.trained:
-        why, whose, others = "How the model was trained is not known", "training rows", "held-back rows"
+        why, whose, others = (
+            "How the model was trained is not known",
+            "training rows",
+            "held-back rows",
+        )
     notes = [
-        f"{why}, so a copy was fine-tuned on {first['rows']:,} of the {whose}, with poison among them, and measured on "
-        f"{first['seen']:,} {others}.",
-        "No poisoning threshold is proved for a neural network: its loss is not convex in the weights.",
+        (
+            f"{why}, so a copy was fine-tuned on {first['rows']:,} of the {whose}, with poison"
+            f" among them, and measured on {first['seen']:,} {others}."
+        ),
+        (
+            "No poisoning threshold is proved for a neural network: its loss is not convex in the"
+            " weights."
+        ),
     ]
-    findings = [_flipped(context, flips), _aimed(context, {k: v for k, v in placed.items() if k}, placed[0.0][0], None)]
+    findings = [
+        _flipped(context, flips),
+        _aimed(context, {k: v for k, v in placed.items() if k}, placed[0.0][0], None),
+    ]
     tables = []
     if result := found.one("influence"):
-        finding, table = _of_rows(context, result, *context.rows("train" if context.trained else "certify"), None)
+        finding, table = _of_rows(
+            context, result, *context.rows("train" if context.trained else "certify"), None
+        )
         findings.append(finding)
         tables.append(table)
         notes.append(rows_note(context))
     elif (lacking := found.lacking("influence")) is not None:
         notes.append(_sentence(lacking.reason))
-    chart = _curve(context, placed, "Errors against training rows added by gradient ascent", "% of rows added")
+    chart = _curve(
+        context, placed, "Errors against training rows added by gradient ascent", "% of rows added"
+    )
     return ENTRY.says(notes=notes, findings=findings, charts=(chart,), tables=tables)
 
 
 def _of_vote(context: Context) -> Section:
     """The section of a vote over partitions that was fitted elsewhere."""
     claims, lacking = vote_claims(context)
-    return ENTRY.says(notes=(REFITS,) if lacking is None else (REFITS, lacking.reason), claims=claims)
+    return ENTRY.says(
+        notes=(REFITS,) if lacking is None else (REFITS, lacking.reason), claims=claims
+    )
 
 
-# ── Damage ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── Damage
+# ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _unit(context: Context) -> str:
@@ -166,10 +198,17 @@ def _unit(context: Context) -> str:
 
 def _moved(context: Context, risks: list[float], clean: float) -> str:
     unit, word = _unit(context), _CLASSES if context.task == "classification" else _NUMBERS
-    draws = f" ({show(min(risks), unit)} to {show(max(risks), unit)} in {len(risks)} draws)" if len(risks) > 1 else ""
+    draws = (
+        f" ({show(min(risks), unit)} to {show(max(risks), unit)} in {len(risks)} draws)"
+        if len(risks) > 1
+        else ""
+    )
     mean = float(np.mean(risks))
     if mean <= clean:
-        return f"does not raise {word}: {show(mean, unit)}{draws} against {show(clean, unit)} without poison"
+        return (
+            f"does not raise {word}: {show(mean, unit)}{draws} against {show(clean, unit)} without"
+            " poison"
+        )
     return f"raises {word} from {show(clean, unit)} to {show(mean, unit)}{draws}"
 
 
@@ -178,19 +217,37 @@ def _percent(fraction: float) -> str:
 
 
 def _severity(context: Context, fraction: float, risks: list[float], clean: float) -> Severity:
-    """A warning where poison costs more than its own share of the rows, of classes; half of the error again, of numbers."""
+    """A warning where poison costs more than its own share of the rows, of classes; half of the
+    error again, of numbers.
+    """
     rise = float(np.mean(risks)) - clean
     if context.task == "regression":
         rise = 0.2 * rise / clean if clean > 0 else 0.0
-    return "warning" if rise > max(2 * fraction, 0.05) else "notice" if rise > max(fraction / 2, 0.02) else "info"
+    return (
+        "warning"
+        if rise > max(2 * fraction, 0.05)
+        else "notice"
+        if rise > max(fraction / 2, 0.02)
+        else "info"
+    )
 
 
-def _worst(context: Context, risks: dict[float, list[float]], clean: float, usual: float) -> tuple[float, Severity]:
-    """The fraction to tell of, with its severity: the usual one, unless the least that is more severe."""
+def _worst(
+    context: Context, risks: dict[float, list[float]], clean: float, usual: float
+) -> tuple[float, Severity]:
+    """The fraction to tell of, with its severity: the usual one, unless the least that is more
+    severe.
+    """
     levels: list[Severity] = ["info", "notice", "warning"]
-    found = {fraction: levels.index(_severity(context, fraction, of, clean)) for fraction, of in risks.items() if fraction}
+    found = {
+        fraction: levels.index(_severity(context, fraction, of, clean))
+        for fraction, of in risks.items()
+        if fraction
+    }
     most = max(found.values())
-    return usual if found[usual] == most else min(k for k, level in found.items() if level == most), levels[most]
+    return (
+        usual if found[usual] == most else min(k for k, level in found.items() if level == most)
+    ), levels[most]
 
 
 def _flipped(context: Context, risks: dict[float, list[float]]) -> Finding:
@@ -211,16 +268,23 @@ def _aimed(
     fraction, severity = _worst(context, risks, clean, 0.03 if 0.03 in risks else min(risks))
     through = f" on a surrogate, {how['stand_in']}" if how and how["stand_in"] else ""
     text = (
-        f"Gradient-ascent poisoning{through}, {_percent(fraction)} of rows added within the columns' range, "
-        f"{_moved(context, risks[fraction], clean)}."
+        f"Gradient-ascent poisoning{through}, {_percent(fraction)} of rows added within the"
+        f" columns' range, {_moved(context, risks[fraction], clean)}."
     )
     numbers = {"clean": clean, **{_percent(k): float(np.mean(v)) for k, v in risks.items()}}
     return Finding(code="SL623", text=text, severity=severity, numbers=numbers)
 
 
-def _curve(context: Context, risks: dict[float, list[float]], title: str, x_label: str = "% of labels changed") -> Chart:
+def _curve(
+    context: Context,
+    risks: dict[float, list[float]],
+    title: str,
+    x_label: str = "% of labels changed",
+) -> Chart:
     if context.task == "regression":
-        title = title.replace("Errors", "Mean absolute error").replace("label noise", "changed targets")
+        title = title.replace("Errors", "Mean absolute error").replace(
+            "label noise", "changed targets"
+        )
         x_label = x_label.replace("labels", "targets")
     data = {
         "x": [round(100 * fraction, 6) for fraction in risks],
@@ -233,11 +297,14 @@ def _curve(context: Context, risks: dict[float, list[float]], title: str, x_labe
     return Chart(kind="curve", title=f"{title}; the band spans all draws", data=data)
 
 
-# ── What is proved ────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── What is proved
+# ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _as_given(context: Context, claim: Claim) -> Claim:
-    return claim if context.seen is None else replace(claim, assumptions=(*claim.assumptions, _SEEN))
+    return (
+        claim if context.seen is None else replace(claim, assumptions=(*claim.assumptions, _SEEN))
+    )
 
 
 def _at_targets(context: Context, result: dict[str, Any]) -> str:
@@ -260,17 +327,29 @@ def _tried(result: dict[str, Any]) -> list[Finding]:
         "the threshold certified for these rows",
         f"{show(tried['fraction'], 'number')} poisoned rows per clean row",
     )
-    before = f"fails {'at' if len(failed) == 1 else 'up to'} {failed[-1]} {least}, " if failed else f"with {least} as 1 ×, "
-    share = "every prediction" if flipped == 1 else f"only {show(flipped, 'rate')} of the predictions"
-    text = (
-        f"Gradient-cancelling attack on {tried['rows']:,} training rows, within the columns' range: "
-        f"{before}flips {share} at {last} ({fraction})."
+    before = (
+        f"fails {'at' if len(failed) == 1 else 'up to'} {failed[-1]} {least}, "
+        if failed
+        else f"with {least} as 1 ×, "
     )
-    numbers = {"threshold": tried["threshold"], "factor": multiples[-1], "fraction": tried["fraction"], "flipped": flipped}
+    share = (
+        "every prediction" if flipped == 1 else f"only {show(flipped, 'rate')} of the predictions"
+    )
+    text = (
+        f"Gradient-cancelling attack on {tried['rows']:,} training rows, within the columns' range:"
+        f" {before}flips {share} at {last} ({fraction})."
+    )
+    numbers = {
+        "threshold": tried["threshold"],
+        "factor": multiples[-1],
+        "fraction": tried["fraction"],
+        "flipped": flipped,
+    }
     return [Finding(code="SL624", text=text, numbers=numbers)]
 
 
-# ── Rows ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── Rows
+# ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _influence(result: dict[str, Any], number: int, rows: int) -> Finding:
@@ -279,26 +358,37 @@ def _influence(result: dict[str, Any], number: int, rows: int) -> Finding:
     among = f"{tried:,} rows{chosen if tried < rows else ''}"
     moves = "lowers" if change < 0 else "raises"
     text = (
-        f"Most influential training row: {number:,}. Removing it {moves} held-out {result['loss']} by "
-        f"{show(abs(change), 'rate')} ({_METHODS[result['method']]}, among {among})."
+        f"Most influential training row: {number:,}. Removing it {moves} held-out {result['loss']}"
+        f" by {show(abs(change), 'rate')} ({_METHODS[result['method']]}, among {among})."
     )
     spread = _ERRORS * result["spread"]
     if by_chance := abs(change) <= noise:
         text += f" Other random seeds change the loss as much ({show(noise, 'rate')})."
     elif by_chance := abs(change) <= spread:
-        text += f" The change is within two standard errors over the held-back rows (± {show(spread, 'rate')})."
+        text += (
+            " The change is within two standard errors over the held-back rows (±"
+            f" {show(spread, 'rate')})."
+        )
     elif change < -0.02:
         text += " The row harms the model: check its label first."
     size = 0.0 if by_chance else abs(change)
     severity = "warning" if size > 0.2 else "notice" if size > 0.05 else "info"
-    numbers = {"row": number, "change": change, "rows": tried, "loss": result["base"], "error": result["spread"]}
+    numbers = {
+        "row": number,
+        "change": change,
+        "rows": tried,
+        "loss": result["base"],
+        "error": result["spread"],
+    }
     return Finding(code="SL622", text=text, severity=severity, numbers=numbers)
 
 
 def _of_rows(
     context: Context, result: dict[str, Any], X: Any, y: Any, positions: Any
 ) -> tuple[Finding, Table]:  # fmt: skip
-    """The finding about the most influential row, and the table of those after it, by their number in the file."""
+    """The finding about the most influential row, and the table of those after it, by their
+    number in the file.
+    """
     rows = np.asarray(result["rows"])
     shown = take(X, rows)
     plain = [column.name for column in context.columns if column.kind in ("number", "category")]
@@ -309,7 +399,9 @@ def _of_rows(
     values += [[_text(value) for value in y[rows]]] if context.options.show_rows else []
     lines = tuple(zip((f"{place:,}" for place in places), *values, changes, strict=True))
     removed = any(finding.code == "SL110" for finding in context.findings)
-    titles = [column_names(X)[j] for j in told] + ([context.target or "label"] if context.options.show_rows else [])
+    titles = [column_names(X)[j] for j in told] + (
+        [context.target or "label"] if context.options.show_rows else []
+    )
     head = "training row (of those with a target)" if removed else "training row"
     table = Table(header=(head, *titles, "loss if removed"), rows=lines)
     return _influence(result, int(places[0]), len(y)), table
@@ -341,7 +433,8 @@ def _unusual(column: Any, values: Any) -> float:
         return 0.0
     words, counts = np.unique(column.astype(str), return_counts=True)
     share = counts[np.searchsorted(words, values.astype(str))] / len(column)
-    return float(-np.log(share).mean()) if share.max() > 2 / len(column) else 0.0  # not text that no other row has
+    # not text that no other row has
+    return float(-np.log(share).mean()) if share.max() > 2 / len(column) else 0.0
 
 
 def _text(value: Any) -> str:

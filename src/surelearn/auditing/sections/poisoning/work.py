@@ -1,4 +1,6 @@
-"""The work behind the section on poisoning, as independent tasks: refits with poison, proofs, the rows that count most."""
+"""The work behind the section on poisoning, as independent tasks: refits with poison, proofs,
+the rows that count most.
+"""
 
 from __future__ import annotations
 
@@ -30,11 +32,17 @@ AIMED = (0.03, 0.1)
 _DRAWS, _AIMED_DRAWS, _REFITS = 3, 2, 12
 MOST_ROWS, MOST_POINTS = 4000, 1000  # to fit to again and again; to measure on
 _ELSEWHERE = (
-    "{} audit the table itself (surelearn.audit(table, target=…, models={{'name': unfitted model}})) to see what poison "
-    "among the rows would do."
+    "{} audit the table itself (surelearn.audit(table, target=…, models={{'name': unfitted"
+    " model}})) to see what poison among the rows would do."
 )
-_NEITHER = "the rows it was fitted on, and how, are not known here. Give them (seen=) with a model that can be cloned, or"
-_NOT_HOW = "how it was fitted, so that it could be fitted again, is not known here. Give a model that can be cloned, or"
+_NEITHER = (
+    "the rows it was fitted on, and how, are not known here. Give them (seen=) with a model that"
+    " can be cloned, or"
+)
+_NOT_HOW = (
+    "how it was fitted, so that it could be fitted again, is not known here. Give a model that can"
+    " be cloned, or"
+)
 
 
 def tasks(context: Context) -> list[jobs.Task] | Lacking:
@@ -54,10 +62,21 @@ def tasks(context: Context) -> list[jobs.Task] | Lacking:
     ):
         for fraction in fractions:
             count = max(1, round(fraction * len(sample)))
-            made += [_part(context, kind, function, {**some, **more, "count": count}, fraction, i) for i in range(draws)]
+            made += [
+                _part(context, kind, function, {**some, **more, "count": count}, fraction, i)
+                for i in range(draws)
+            ]
     selection = context.selection
-    losses = np.full(n, np.nan) if selection is None or selection.losses is None else np.asarray(selection.losses, float)
-    asked = {"refits": max(3, round(_REFITS * context.options.effort)), "sample": sample, "hard": losses}
+    losses = (
+        np.full(n, np.nan)
+        if selection is None or selection.losses is None
+        else np.asarray(selection.losses, float)
+    )
+    asked = {
+        "refits": max(3, round(_REFITS * context.options.effort)),
+        "sample": sample,
+        "hard": losses,
+    }
     made.append(_part(context, "influence", influence, {**shared, "model": model, **asked}))
     plain = {name: value for name, value in shared.items() if name != "task"}
     made.append(_part(context, "proved", proved, {**plain, "model": model, **cut}))
@@ -65,9 +84,14 @@ def tasks(context: Context) -> list[jobs.Task] | Lacking:
 
 
 def run_part(
-    part: str, fraction: float, function: Callable[..., dict[str, Any] | Lacking], arguments: dict[str, Any]
+    part: str,
+    fraction: float,
+    function: Callable[..., dict[str, Any] | Lacking],
+    arguments: dict[str, Any],
 ) -> dict[str, Any]:
-    """One part's result, with its name; of all but the refits with changed labels, what is ``lacking`` in its place."""
+    """One part's result, with its name; of all but the refits with changed labels, what is
+    ``lacking`` in its place.
+    """
     named: dict[str, Any] = {"part": part, "fraction": fraction}
     try:
         found = function(**arguments)
@@ -79,7 +103,12 @@ def run_part(
 
 
 def _part(
-    context: Context, part: str, function: Any, arguments: dict[str, Any], fraction: float = 0.0, draw: int = 0
+    context: Context,
+    part: str,
+    function: Any,
+    arguments: dict[str, Any],
+    fraction: float = 0.0,
+    draw: int = 0,
 ) -> jobs.Task:
     key = f"poisoning/{part}/{fraction:g}/{draw}"
     arguments = {**arguments, "seed": context.seed(key)}
@@ -96,7 +125,9 @@ def _shared(context: Context) -> dict[str, Any]:
 
 
 def _cut(context: Context) -> dict[str, Any]:
-    """From where on a class is answered, of which response: as the page chose it, or as a model fitted elsewhere has it."""
+    """From where on a class is answered, of which response: as the page chose it, or as a model
+    fitted elsewhere has it.
+    """
     threshold, cut = context.threshold, subject_of(context.model).cut
     if threshold is not None or cut is None:
         return {"threshold": threshold, "positive": context.options.positive}
@@ -112,13 +143,25 @@ def _draws(context: Context, usual: int) -> int:
 
 
 def _of_module(context: Context) -> list[jobs.Task] | Lacking:
-    """A torch module can be trained further, on rows it was fitted on or on those given; other models cannot."""
+    """A torch module can be trained further, on rows it was fitted on or on those given; other
+    models cannot.
+    """
     if not is_module(context.model):
         return Lacking("refits", _ELSEWHERE.format(_NOT_HOW if context.trained else _NEITHER))
-    shared = {"module": context.model, "X": context.X, "y": context.y, "task": context.task, "classes": context.classes}
+    shared = {
+        "module": context.model,
+        "X": context.X,
+        "y": context.y,
+        "task": context.task,
+        "classes": context.classes,
+    }
     if context.seen is not None:
         X, y = context.seen
-        shared |= {"X": stack(X, context.X), "y": np.concatenate([y, context.y]), "held": len(context.y)}
+        shared |= {
+            "X": stack(X, context.X),
+            "y": np.concatenate([y, context.y]),
+            "held": len(context.y),
+        }
     made = [
         _part(context, "trained", further, {**shared, "share": share}, share, i)
         for share in FRACTIONS[1:]
@@ -139,22 +182,33 @@ def aimed(
     model: Any, X: Any, y: Any, new: Any, truth: Any, task: str, count: int, seed: int,
     threshold: float | None, positive: Any, response: str = "predict_proba",
 ) -> dict[str, Any] | Lacking:  # fmt: skip
-    """The risk on new rows of the learner fitted to the rows and ``count`` more, placed where a stand-in says they hurt."""
+    """The risk on new rows of the learner fitted to the rows and ``count`` more, placed where a
+    stand-in says they hurt.
+    """
     learner, Z, points = prepared(model, X, new)
     found = aimed_rows(learner, Z, y, count, task=task, random_state=seed)
     if isinstance(found, Lacking):
         return found
-    (Z, points) = in_numbers(Z, points)
+    Z, points = in_numbers(Z, points)
     fitted = fit_quietly(learner, np.vstack([Z, found.X]), np.concatenate([y, found.y]))
     risk = risk_of(answers(fitted, points, threshold, positive, response), truth, task)
     return {"risk": risk, "stand_in": found.stand_in, "used": found.used}
 
 
 def further(
-    module: Any, X: Any, y: Any, task: str, share: float, seed: int, held: int = 0, classes: Any = ()
+    module: Any,
+    X: Any,
+    y: Any,
+    task: str,
+    share: float,
+    seed: int,
+    held: int = 0,
+    classes: Any = (),
 ) -> dict[str, Any] | Lacking:
     """The risk on other rows of a torch module that is trained further, with poison and without."""
-    found = trained_further(module, X, y, task=task, share=share, classes=classes, held=held, random_state=seed)
+    found = trained_further(
+        module, X, y, task=task, share=share, classes=classes, held=held, random_state=seed
+    )
     if isinstance(found, Lacking):
         return found
     if not np.isfinite([found.clean, found.flipped, found.placed]).all():
@@ -181,7 +235,13 @@ def in_numbers(*parts: Any) -> list[Any]:
     return found
 
 
-def answers(learner: Any, points: Any, threshold: float | None, positive: Any, response: str = "predict_proba") -> Any:
+def answers(
+    learner: Any,
+    points: Any,
+    threshold: float | None,
+    positive: Any,
+    response: str = "predict_proba",
+) -> Any:
     """What the learner answers, at a decision threshold if there is one."""
     if threshold is None:
         return np.asarray(learner.predict(points))
@@ -204,13 +264,19 @@ def proved(
     model: Any, X: Any, y: Any, new: Any, truth: Any, threshold: float | None, positive: Any, seed: int,
     response: str = "predict_proba",
 ) -> dict[str, Any] | Lacking:  # fmt: skip
-    """What is proved, each as a claim with the errors of −w on new rows; and gradient cancelling around the threshold."""
+    """What is proved, each as a claim with the errors of −w on new rows; and gradient
+    cancelling around the threshold.
+    """
     found = poisoning_thresholds(model, X, y, cut=cut_of(threshold, positive, response))
     if isinstance(found, Lacking):
         return found
     task = "regression" if subject_of(model).learner.classes is None else "classification"
     targets = [
-        {"target": one.claim.label, "errors": risk_of(one.predict(new), truth, task), "claim": one.claim.to_dict()}
+        {
+            "target": one.claim.label,
+            "errors": risk_of(one.predict(new), truth, task),
+            "claim": one.claim.to_dict(),
+        }
         for one in found
     ]
     attack = cancel_answers(model, X, y, random_state=seed)

@@ -1,4 +1,6 @@
-"""Section: how far rows must change before the model errs: attacks from above, theorems from below, on one chart."""
+"""Section: how far rows must change before the model errs: attacks from above, theorems from
+below, on one chart.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,10 @@ def section(context: Context, results: Sequence[Any]) -> Section | None:
         return None
     _, moves = found
     rows = work.sampled(context, len(y), len(moves.names))
-    allowed, stay = _allowed(context, moves, X), f" ({kept} unchanged)" if (kept := staying(X, moves)) else ""
+    allowed, stay = (
+        _allowed(context, moves, X),
+        f" ({kept} unchanged)" if (kept := staying(X, moves)) else "",
+    )
     if context.task == "regression":
         return _regression(results[0], np.asarray(y)[rows], allowed, stay)
     attacks = [result for result in results if result["kind"] == "attack"]
@@ -45,7 +50,11 @@ def section(context: Context, results: Sequence[Any]) -> Section | None:
     distance = np.concatenate([part["distance"] for part in attacks])
     truth = np.asarray(y)[rows]
     radii = proofs["radii"]
-    certified = None if isinstance(radii, Lacking) else [right_and_certified(radii, truth, r).mean() for r in RADII]
+    certified = (
+        None
+        if isinstance(radii, Lacking)
+        else [right_and_certified(radii, truth, r).mean() for r in RADII]
+    )
     shown = _nearest(attacks)
     numbers = context.numbers(rows)
     changes = _changes(context, shown, numbers)
@@ -76,12 +85,14 @@ def _allowed(context: Context, moves: Moves, X: Any) -> str:
     rows = "the fit rows" if context.trained else "the rows given"
     few = ", ".join(moves.names[:3]) + (", …" if len(moves.names) > 3 else "")
     text = (
-        f"The attack changes {len(moves.names)} of {columns} columns ({few}), in units of their standard deviation "
-        f"in {rows} "
-        "and within the range seen there."
+        f"The attack changes {len(moves.names)} of {columns} columns ({few}), in units of their"
+        f" standard deviation in {rows} and within the range seen there."
     )
     if columns > len(moves.names):
-        text += f" Categories, text, dates and columns with two values are not changed: {staying(X, moves, _NAMED)}."
+        text += (
+            " Categories, text, dates and columns with two values are not changed:"
+            f" {staying(X, moves, _NAMED)}."
+        )
     return text + (" Whole numbers may become fractions." if moves.whole.any() else "")
 
 
@@ -97,14 +108,25 @@ def _method(attack: dict[str, Any], certified: bool) -> str:
 def _small_changes(distance: np.ndarray, attack: dict[str, Any], of: int, stay: str) -> Finding:
     right, small, tiny = (float((distance > r).mean()) for r in (0.0, SMALL, TINY))
     which = f"{len(distance):,} of {of:,} held-back rows" if len(distance) < of else f"{of:,} rows"
-    by = f"{'PGD' if attack['gradients'] is None else 'a black-box attack'} within {SMALL:g} standard deviations in L∞{stay}"
-    text = f"Under {by}, accuracy falls from {show(right, 'rate')} to {show(small, 'rate')} ({which})"
+    by = (
+        f"{'PGD' if attack['gradients'] is None else 'a black-box attack'} within {SMALL:g}"
+        f" standard deviations in L∞{stay}"
+    )
+    text = (
+        f"Under {by}, accuracy falls from {show(right, 'rate')} to {show(small, 'rate')} ({which})"
+    )
     if right == small:
         text = f"No correct prediction changes under {by} ({which})"
     severity = "info" if right - small <= 0.05 else "notice" if right - small <= 0.15 else "warning"
     if right - tiny > 0.1:
         severity, text = "serious", f"{text}, and within {TINY:g} already to {show(tiny, 'rate')}"
-    numbers = {"accuracy": right, "attacked": small, "radius": SMALL, "rows": len(distance), "attack": attack["method"]}
+    numbers = {
+        "accuracy": right,
+        "attacked": small,
+        "radius": SMALL,
+        "rows": len(distance),
+        "attack": attack["method"],
+    }
     if right and np.isfinite(median := np.median(distance[distance > 0])):
         numbers["median change"] = float(median)
     return Finding(code="SL601", text=f"{text}.", severity=severity, numbers=numbers)
@@ -114,11 +136,18 @@ def _substitution(result: dict[str, Any]) -> Finding:
     right, turned = result["right"], result["turned"]
     share = float(np.any(list(turned.values()), axis=0).sum() / max(1, right.sum()))
     worst = max(turned, key=lambda name: turned[name].sum())
-    text = f"Substituting one category in one column changes {show(share, 'rate')} of the correct predictions"
+    text = (
+        f"Substituting one category in one column changes {show(share, 'rate')} of the correct"
+        " predictions"
+    )
     if share:
-        text += f", most often in {worst} ({show(float(turned[worst].sum() / right.sum()), 'rate')})"
+        text += (
+            f", most often in {worst} ({show(float(turned[worst].sum() / right.sum()), 'rate')})"
+        )
     numbers = {"share": share, "column": worst, "rows": int(right.sum())}
-    return Finding(code="SL602", text=f"{text}.", severity="notice" if share > 0.5 else "info", numbers=numbers)
+    return Finding(
+        code="SL602", text=f"{text}.", severity="notice" if share > 0.5 else "info", numbers=numbers
+    )
 
 
 def _chart(distance: np.ndarray, certified: list[Any] | None) -> Chart:
@@ -132,7 +161,9 @@ def _chart(distance: np.ndarray, certified: list[Any] | None) -> Chart:
 
 
 def _nearest(attacks: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The rows turned by the smallest changes, by their position in the sample; those with other columns first."""
+    """The rows turned by the smallest changes, by their position in the sample; those with
+    other columns first.
+    """
     found, start = [], 0
     for part in attacks:
         found += [{**change, "row": change["row"] + start} for change in part["changes"]]
@@ -145,7 +176,9 @@ def _nearest(attacks: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _changes(context: Context, shown: list[dict[str, Any]], numbers: np.ndarray) -> Table | None:
-    """Rows that a small change turns: which columns, by how much at most, and the values where rows may be shown."""
+    """Rows that a small change turns: which columns, by how much at most, and the values where
+    rows may be shown.
+    """
     if not context.options.show_rows:
         lines = [(f"#{numbers[change['row']]}", *_size(change)) for change in shown]
         head = ("row", "columns changed", "L∞ distance (standard deviations)")
@@ -155,7 +188,11 @@ def _changes(context: Context, shown: list[dict[str, Any]], numbers: np.ndarray)
         columns = [f"{name} {' → '.join(_apart(old, new))}" for name, old, new in change["columns"]]
         text = "; ".join(columns[:3]) + (f"; {len(columns) - 3} more" if len(columns) > 3 else "")
         rows.append((f"#{numbers[change['row']]}", text, f"{change['before']} → {change['after']}"))
-    return Table(header=("row", "adversarial change", "prediction"), rows=tuple(rows)) if rows else None
+    return (
+        Table(header=("row", "adversarial change", "prediction"), rows=tuple(rows))
+        if rows
+        else None
+    )
 
 
 def _size(change: dict[str, Any]) -> tuple[str, str]:
@@ -180,13 +217,17 @@ def _regression(result: dict[str, Any], y: np.ndarray, allowed: str, stay: str) 
     error, at = float(np.abs(before - y).mean()), work.MOVES.index(SMALL)
     moved = float(largest[at].mean())
     text = (
-        f"An attack within {SMALL:g} standard deviations in L∞{stay} moves a prediction by {show(moved, 'number')} "
-        "on average "
-        f"and by {show(float(largest[at].max()), 'number')} at most ({len(before):,} rows); the mean absolute error is "
-        f"{show(error, 'number')}."
+        f"An attack within {SMALL:g} standard deviations in L∞{stay} moves a prediction by"
+        f" {show(moved, 'number')} on average and by {show(float(largest[at].max()), 'number')} at"
+        f" most ({len(before):,} rows); the mean absolute error is {show(error, 'number')}."
     )
     severity = "info" if moved <= 0.5 * error else "notice" if moved <= error else "warning"
-    numbers = {"mean change": moved, "largest change": float(largest[at].max()), "mean error": error, "radius": SMALL}
+    numbers = {
+        "mean change": moved,
+        "largest change": float(largest[at].max()),
+        "mean error": error,
+        "radius": SMALL,
+    }
     data = {
         "x": list(work.MOVES),
         "y": [float(row.mean()) for row in largest],
@@ -196,15 +237,23 @@ def _regression(result: dict[str, Any], y: np.ndarray, allowed: str, stay: str) 
         "unit": "number",
     }
     notes = (
-        "The attack is a coordinate search: it moves each column to both ends of its range, then all columns that helped "
-        "together. The band holds eight rows in ten.",
+        (
+            "The attack is a coordinate search: it moves each column to both ends of its range,"
+            " then all columns that helped together. The band holds eight rows in ten."
+        ),
         allowed,
         "Nothing is proved: the robustness theorems used here are about classification.",
     )
     return ENTRY.says(
         notes=notes,
         findings=(Finding(code="SL603", text=text, severity=severity, numbers=numbers),),
-        charts=(Chart(kind="curve", title="Change of a prediction under attack, mean and 10% to 90%", data=data),),
+        charts=(
+            Chart(
+                kind="curve",
+                title="Change of a prediction under attack, mean and 10% to 90%",
+                data=data,
+            ),
+        ),
     )
 
 
@@ -222,7 +271,8 @@ def proved_claims(
     radius: float,
     stay: str = "",
 ) -> tuple[Claim, ...]:
-    """Claims about new rows, where the units were fixed before these were seen, and about rows shown; each alone.
+    """Claims about new rows, where the units were fixed before these were seen, and about rows
+    shown; each alone.
 
     ``stay`` names the columns that do not change.
     """
@@ -235,25 +285,39 @@ def proved_claims(
             place = f"row {numbers[change['row']]}"
             named = row_name(context, int(numbers[change["row"]]), change["before"])
             label = f"certified L∞ radius of {named} (standard deviations){stay}"
-            claims.append(radii.claim(change["row"], label=label, covers=_row_alone(context, place)))
+            claims.append(
+                radii.claim(change["row"], label=label, covers=_row_alone(context, place))
+            )
     if proofs["smoothed"] is not None:
         smoothed = SmoothedRadii(**proofs["smoothed"])
         row = len(y) // 2  # fixed before any noise was drawn
         if smoothed.labels[row] == y[row] and not smoothed.abstained[row]:
             place = f"row {numbers[row]}"
             named = row_name(context, int(numbers[row]), smoothed.labels[row])
-            label = f"certified L2 radius of {named} under randomized smoothing (standard deviations){stay}"
-            covers = replace(_row_alone(context, place), predictor=f"smoothed with noise of {NOISE:g} standard deviations")
+            label = (
+                f"certified L2 radius of {named} under randomized smoothing (standard"
+                f" deviations){stay}"
+            )
+            covers = replace(
+                _row_alone(context, place),
+                predictor=f"smoothed with noise of {NOISE:g} standard deviations",
+            )
             claims.append(smoothed.claim(int(row), label=label, covers=covers))
     return tuple(claims)
 
 
 def _row_alone(context: Context, place: str) -> Covers:
     hashes = context.certificate.facts.hashes
-    return Covers(predictor=hashes.get("model", "plain"), population="this row, its numbers changed", rows=place)
+    return Covers(
+        predictor=hashes.get("model", "plain"),
+        population="this row, its numbers changed",
+        rows=place,
+    )
 
 
-def _new_rows(context: Context, radii: dict[str, Any], y: np.ndarray, radius: float, stay: str) -> Claim:
+def _new_rows(
+    context: Context, radii: dict[str, Any], y: np.ndarray, radius: float, stay: str
+) -> Claim:
     facts = context.certificate.facts
     by = f"by at most {radius:g} standard deviations"
     rows = facts.hashes.get("rows", "the certify rows")
@@ -275,12 +339,16 @@ def _new_rows(context: Context, radii: dict[str, Any], y: np.ndarray, radius: fl
 
 def _new_rows_lacking(context: Context) -> Lacking | None:
     if not context.trained:
-        return Lacking("claim about new rows", "standard deviations are those of the rows themselves")
+        return Lacking(
+            "claim about new rows", "standard deviations are those of the rows themselves"
+        )
     return Lacking("claim about new rows", context.dependent) if context.dependent else None
 
 
 def proved_note(context: Context, proofs: dict[str, Any], known: Lacking | None = None) -> str:
-    """What is not proved, and why; "" where nothing is missing. A reason that is ``known`` already is not repeated."""
+    """What is not proved, and why; "" where nothing is missing. A reason that is ``known``
+    already is not repeated.
+    """
     said, radii = [], proofs["radii"]
     if isinstance(radii, Lacking):
         same = known is not None and radii.reason == known.reason
@@ -291,12 +359,14 @@ def proved_note(context: Context, proofs: dict[str, Any], known: Lacking | None 
     if proofs["smoothed"] is not None:
         share = 1 - float(np.mean(proofs["smoothed"]["abstained"]))
         said.append(
-            f"Under randomized smoothing with Gaussian noise of {NOISE:g} standard deviations, {share:.0%} of the "
-            "rows get a "
-            "certified prediction."
+            f"Under randomized smoothing with Gaussian noise of {NOISE:g} standard deviations,"
+            f" {share:.0%} of the rows get a certified prediction."
         )
     elif isinstance(radii, Lacking):
-        said.append("Randomized smoothing gives any classifier a certified radius: surelearn.robust.SmoothedClassifier.")
+        said.append(
+            "Randomized smoothing gives any classifier a certified radius:"
+            " surelearn.robust.SmoothedClassifier."
+        )
     return " ".join(said)
 
 

@@ -1,4 +1,6 @@
-"""The work behind the section on robustness, as independent tasks: which rows are attacked, and what is proved of them."""
+"""The work behind the section on robustness, as independent tasks: which rows are attacked, and
+what is proved of them.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,13 @@ from surelearn import jobs
 from surelearn.auditing.context import Context
 from surelearn.lacking import Lacking
 from surelearn.robust import SmoothedClassifier, radii_of
-from surelearn.robust.changes import ROUNDS, STEPS, attack_table, move_predictions, substitute_categories
+from surelearn.robust.changes import (
+    ROUNDS,
+    STEPS,
+    attack_table,
+    move_predictions,
+    substitute_categories,
+)
 from surelearn.robust.tables import Moves, Unanswered, moves_of, view_of
 from surelearn.selection.cross_validation import take
 from surelearn.subject import subject_of
@@ -23,14 +31,17 @@ NOISE = 0.25  # of smoothing, in standard deviations
 SMOOTHED = 0.001  # the failure probability of a smoothed row's radius
 _MOST_GRAM = 2e10  # multiplications for the norm of a kernel machine at effort 1
 MOVES = (0.0, 0.05, 0.1, 0.2, 0.3, 0.5)  # radii at which a regressor is looked at
-_ROWS, _POOL, _CHUNK, _QUERIES = 150, 300, 150, 200  # a call of a forest costs as much as many rows: large pieces
+# a call of a forest costs as much as many rows: large pieces
+_ROWS, _POOL, _CHUNK, _QUERIES = 150, 300, 150, 200
 _MOST_WORK = 2e10  # multiplications in a kernel machine at effort 1
 _MOST_CALLS = 60_000  # predictions of a regressor at effort 1
 _MOST_VALUES = 10  # categories tried in a column
 
 
 def tasks(context: Context) -> list[jobs.Task] | Lacking:
-    """Attacks on pieces of a sample of certify rows, proofs for all of it, and substituted categories."""
+    """Attacks on pieces of a sample of certify rows, proofs for all of it, and substituted
+    categories.
+    """
     X, y = context.rows("certify")
     kinds = {column.name: column.kind for column in context.columns}
     found = moving(context, X)
@@ -47,7 +58,12 @@ def tasks(context: Context) -> list[jobs.Task] | Lacking:
     made = []
     for start in range(0, len(y), _CHUNK):
         some, key = np.arange(start, min(start + _CHUNK, len(y))), f"robustness/attack/{start}"
-        asked = {"X": take(X, some), "y": y[some], "pool": take(seen, np.sort(pool)), "seed": context.seed(key) % 2**32}
+        asked = {
+            "X": take(X, some),
+            "y": y[some],
+            "pool": take(seen, np.sort(pool)),
+            "seed": context.seed(key) % 2**32,
+        }
         budget = max(30, round(_QUERIES * context.options.effort))
         made.append(jobs.Task(key, attack, {**shared, **asked, "budget": budget}))
     key = "robustness/proved"
@@ -78,7 +94,11 @@ def sampled(context: Context, n: int, columns: int) -> np.ndarray:
         most = min(most, _MOST_CALLS * effort / queries)
     if size is not None:
         most = min(most, _MOST_WORK * effort / (queries * size))
-    return np.sort(np.random.default_rng(context.seed("robustness/rows")).permutation(n)[: max(20, round(most))])
+    return np.sort(
+        np.random.default_rng(context.seed("robustness/rows")).permutation(n)[
+            : max(20, round(most))
+        ]
+    )
 
 
 def _choices(kinds: dict[str, str], seen: Any) -> dict[str, list[Any]]:
@@ -92,13 +112,21 @@ def attack(
     model: Any, X: Any, y: Any, pool: Any, moves: Moves, labels: Any, budget: int, seed: int
 ) -> dict[str, Any] | Lacking:
     """`attack_table` as a task: plain results, which a journal keeps."""
-    found = attack_table(model, X, y, moves, pool=pool, classes=labels, budget=budget, random_state=seed)
+    found = attack_table(
+        model, X, y, moves, pool=pool, classes=labels, budget=budget, random_state=seed
+    )
     if isinstance(found, Lacking):
         return found
-    return {"kind": "attack", **vars(found), "changes": [vars(change).copy() for change in found.changes]}
+    return {
+        "kind": "attack",
+        **vars(found),
+        "changes": [vars(change).copy() for change in found.changes],
+    }
 
 
-def substitute(model: Any, X: Any, y: Any, choices: Mapping[str, Sequence[Any]]) -> dict[str, Any] | Lacking:
+def substitute(
+    model: Any, X: Any, y: Any, choices: Mapping[str, Sequence[Any]]
+) -> dict[str, Any] | Lacking:
     """`substitute_categories` as a task."""
     found = substitute_categories(model, X, y, choices)
     if isinstance(found, Lacking):
@@ -114,27 +142,44 @@ def move(model: Any, X: Any, moves: Moves, radii: Sequence[float]) -> dict[str, 
     return {"kind": "moved", **vars(found)}
 
 
-def prove(model: Any, X: Any, moves: Moves, labels: Any, effort: float, seed: int) -> dict[str, Any] | Lacking:
-    """Certified L∞ radii of the model and, for a torch module, L2 radii of the smoothed one; or why there are none."""
+def prove(
+    model: Any, X: Any, moves: Moves, labels: Any, effort: float, seed: int
+) -> dict[str, Any] | Lacking:
+    """Certified L∞ radii of the model and, for a torch module, L2 radii of the smoothed one; or
+    why there are none.
+    """
     try:
         return _proved(model, X, moves, labels, effort, seed)
     except Unanswered as reason:
         return Lacking("proofs", str(reason))
 
 
-def _proved(model: Any, X: Any, moves: Moves, labels: Any, effort: float, seed: int) -> dict[str, Any]:
+def _proved(
+    model: Any, X: Any, moves: Moves, labels: Any, effort: float, seed: int
+) -> dict[str, Any]:
     view = view_of(model, X, moves, labels)
-    f, result = replace(view.f, predict=view.truth), {"kind": "proved", "radii": None, "smoothed": None}
+    f, result = (
+        replace(view.f, predict=view.truth),
+        {"kind": "proved", "radii": None, "smoothed": None},
+    )
     form = None if isinstance(f.closed, Lacking) else f.closed.form
-    if isinstance(form, KernelForm) and len(form.centers) ** 2 * form.centers.shape[1] > _MOST_GRAM * effort:
+    if (
+        isinstance(form, KernelForm)
+        and len(form.centers) ** 2 * form.centers.shape[1] > _MOST_GRAM * effort
+    ):
         centers = f"a kernel machine with {len(form.centers):,} centers"
-        return {**result, "radii": Lacking("radii", f"the norm of {centers} takes more work than allowed")}
+        return {
+            **result,
+            "radii": Lacking("radii", f"the norm of {centers} takes more work than allowed"),
+        }
     radii = radii_of(f, view.rows, norm="linf", where=view.where)
     if not isinstance(radii, Lacking):
         result["radii"] = {**vars(radii), "inputs": dict(radii.inputs)}
     else:
         result["radii"] = f.pullback if isinstance(f.pullback, Lacking) else radii
     if is_module(model):
-        noisy = SmoothedClassifier(f, sigma=NOISE, scale=view.where.scale, alpha=SMOOTHED, select=50, random_state=seed)
+        noisy = SmoothedClassifier(
+            f, sigma=NOISE, scale=view.where.scale, alpha=SMOOTHED, select=50, random_state=seed
+        )
         result["smoothed"] = asdict(noisy.certify(view.rows))
     return result
