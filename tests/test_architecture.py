@@ -23,6 +23,7 @@ MAY_IMPORT = {
     "plain": set(),
     "lacking": set(),
     "stated": set(),
+    "types": set(),
     "record": {"claim", "lacking", "plain"},
     "documents": {"files"},
     "claim": {"documents", "plain"},
@@ -65,7 +66,7 @@ MAY_IMPORT = {
     },
     "monitoring": {"bounds", "certificate", "claim", "documents", "files", "measurement", "plain", "slicing"},
     "persistence": {
-        "certificate", "data", "documents", "files", "fingerprint", "kernel", "keys", "lacking", "plain", "processes",
+        "base", "certificate", "data", "documents", "files", "fingerprint", "kernel", "keys", "lacking", "plain", "processes",
         "seeds", "subject", "unpacking", "version",
     },
     "report": {"certificate", "claim", "documents", "lacking", "persistence", "plain", "version"},

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from surelearn.base import Learner
 from surelearn.certificate import Certificate
 from surelearn.keys import EARLIER, find_class, key_of, path_of
 from surelearn.lacking import Lacking
@@ -317,7 +318,8 @@ class _Reading:
     def made(self, cls: type, state: Mapping[str, Any]) -> Any:
         """An object with its attributes; no method of it is called."""
         model = object.__new__(cls)
-        vars(model).update({key: self.decode(value) for key, value in state.items()})
+        attributes = {key: self.decode(value) for key, value in state.items()}
+        vars(model).update(cls.of_today(attributes) if issubclass(cls, Learner) else attributes)
         return model
 
     def decode(self, value: Any) -> Any:

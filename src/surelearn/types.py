@@ -1,0 +1,35 @@
+"""The types that cross rooms: arrays, rows as people bring them, plain data, and the user's model.
+
+Shapes stand in docstrings, ``X (n, d)``. A function that reads what a user passed takes `RowsLike` or
+NumPy's ``ArrayLike``; behind it everything is an array.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+Array: TypeAlias = npt.NDArray[np.float64]
+Ints: TypeAlias = npt.NDArray[np.int64]
+Bools: TypeAlias = npt.NDArray[np.bool_]
+AnyArray: TypeAlias = npt.NDArray[Any]  # of numbers of any width, of words, of objects
+
+
+class HasShape(Protocol):
+    """DataFrames of pandas and polars, sparse matrices, tensors."""
+
+    @property
+    def shape(self) -> Any:
+        """Rows first."""
+        ...
+
+
+RowsLike: TypeAlias = npt.ArrayLike | HasShape  # rows as a user brings them
+RandomState: TypeAlias = int | np.random.RandomState | np.random.Generator | None
+Model: TypeAlias = Any  # the user's: an estimator of any library, a module, a function of rows
+
+# What JSON holds.
+Plain: TypeAlias = "bool | int | float | str | Sequence[Plain] | Mapping[str, Plain] | None"
