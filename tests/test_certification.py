@@ -315,3 +315,9 @@ def test_all_claims_of_a_certificate_hold_together(grouped):
         wrong += any(slack[claim.relation](claim) < 0 for claim in certificate.claims)
     assert wrong / trials <= 0.2
     assert wrong > 0  # the claims are not so loose that the test could not fail
+
+
+def test_stated_classes_say_that_a_function_classifies(cancer):
+    model, X, y = cancer
+    stated = certify(model.predict, X, y, classes=[0, 1], task="classification")
+    assert certify(model.predict, X, y, classes=[0, 1]).claims == stated.claims

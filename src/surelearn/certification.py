@@ -57,7 +57,7 @@ from surelearn.measurement import (
 from surelearn.plain import printable
 from surelearn.quantities import NOVEL, Quantity, Table, quantities
 from surelearn.slicing import Cuts
-from surelearn.subject import Task, classes_of, describe, task_of
+from surelearn.subject import Task, classes_of, describe, subject_of, task_of
 
 LONGEST_NAME = 60
 _LEAST_CHANGES = 16
@@ -363,6 +363,8 @@ def _what(
     largest_group: int | None,
 ) -> Measurement:
     """Everything that is fixed before the rows are looked at, checked."""
+    if task is None and classes is not None and isinstance(subject_of(model).task, Lacking):
+        task = "classification"
     task = task_of(model, task)
     if task == "regression":
         stated.fraction("alpha", alpha)

@@ -454,3 +454,12 @@ def test_the_mean_cost_holds_and_not_for_a_model_chosen_by_its_cost_on_the_same_
     assert seen["fixed, gain"] <= trials * delta / 2 + slack, seen
     assert seen["chosen"] > trials * delta / 2 + slack, seen
     assert seen["chosen, gain"] > trials * delta / 2 + slack, seen
+
+
+def test_the_gates_command_names_the_number_of_the_rows_to_fit_on(tmp_path):
+    rare().to_csv(tmp_path / "rare.csv", index=False)
+    asked = ["gate", str(tmp_path / "rare.csv"), "--target", "state", "--max-risk", "0.2"]
+    asked += ["--model", "logistic regression", "--try", "1", "--ledger", str(tmp_path / "ledger")]
+    cost = ["--positive", "cancer", "--cost", "40", "--out", str(tmp_path / "out")]
+    said = CliRunner().invoke(main, asked + cost)
+    assert "logistic regression chosen; mean cost 0." in said.output, said.output

@@ -182,11 +182,15 @@ def _gate(
         runner=runner,
         **given,
     )
-    error = show(
-        answer.error,
-        "rate" if table.task == "classification" and options.miss is None else "number",
+    what, unit = "errors", "rate"
+    if options.miss is not None:
+        what, unit = "mean cost", "number"
+    elif table.task == "regression":
+        what, unit = "mean absolute error", "number"
+    tell(
+        f"{shorten(answer.chosen)} chosen; {what} {show(answer.error, unit)} on the rows to fit on,"
+        " by which it was chosen"
     )
-    tell(f"{shorten(answer.chosen)} chosen; {error} on the rows to fit on, by which it was chosen")
     again = ", answered before" if answer.repeated else ""
     tell(f"try {answer.number} on these rows{again}, at {percent_sure(answer.delta)} confidence")
     if answer.certificate is None:
