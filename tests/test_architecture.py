@@ -66,8 +66,8 @@ MAY_IMPORT = {
     },
     "monitoring": {"bounds", "certificate", "claim", "documents", "files", "measurement", "plain", "slicing"},
     "persistence": {
-        "base", "certificate", "data", "documents", "files", "fingerprint", "kernel", "keys", "lacking", "plain", "processes",
-        "seeds", "subject", "unpacking", "version",
+        "base", "certificate", "data", "documents", "files", "fingerprint", "kernel", "keys", "lacking", "plain",
+        "processes", "seeds", "subject", "unpacking", "version",
     },
     "report": {"certificate", "claim", "documents", "lacking", "persistence", "plain", "version"},
     "auditing": {
