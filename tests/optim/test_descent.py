@@ -20,7 +20,7 @@ from surelearn.optim.descent import (
     soft_margin_descent,
     stochastic_gradient_descent,
 )
-from surelearn.optim.losses import Function, LinearObjective, find_loss
+from surelearn.optim.losses import Function, RegularizedRisk, find_loss
 
 
 def problem(seed, loss, regularization):
@@ -32,7 +32,7 @@ def problem(seed, loss, regularization):
         if find_loss(loss).of == "margin"
         else 2 * rng.normal(size=n)
     )
-    f = LinearObjective(x, y, loss, regularization)
+    f = RegularizedRisk(x, y, loss, regularization)
     return f, rng.normal(size=d)
 
 
@@ -73,7 +73,7 @@ def test_convex_rate(loss, seed):
 def test_the_convex_rate_is_nearly_attained_and_half_of_it_is_false():
     # Huber's slope: far out the function is linear, and the bound D²/(2tk) is tight up to a factor
     # of two at k ≈ D/2η.
-    f = LinearObjective([[1.0]], [0.0], "huber")
+    f = RegularizedRisk([[1.0]], [0.0], "huber")
     run = gradient_descent(f, [100.0], iterations=100, minimizer=[0.0])
     assert run.holds
     ratio = (run.measured / run.bound)[1:].max()
@@ -81,7 +81,7 @@ def test_the_convex_rate_is_nearly_attained_and_half_of_it_is_false():
 
 
 def test_strongly_convex_rate_is_attained_by_a_quadratic():
-    f = LinearObjective(np.diag([1.0, 3.0]), [0.0, 0.0], "squared")
+    f = RegularizedRisk(np.diag([1.0, 3.0]), [0.0, 0.0], "squared")
     run = gradient_descent(f, [0.0, 1.0], iterations=30, minimizer=[0.0, 0.0])
     np.testing.assert_allclose(run.measured, run.bound, rtol=1e-6)
 
@@ -153,7 +153,7 @@ def test_regret_never_exceeds_its_bound(loss, seed):
 def test_regret_bound_is_attained_and_smaller_ones_are_not_true():
     # A linear loss from 0 straight to the comparator at the ball's edge: regret B²/(2ηT) + ηρ²/2 up
     # to 1/T.
-    f = LinearObjective([[1.0]], [1.0], "hinge")
+    f = RegularizedRisk([[1.0]], [1.0], "hinge")
     run = stochastic_gradient_descent(
         f, norm_bound=1.0, iterations=400, comparator=[1.0], random_state=0
     )

@@ -14,6 +14,8 @@ from surelearn.bounds.privacy import dp_sgd_epsilon
 torch = pytest.importorskip("torch")
 nn, functional = torch.nn, torch.nn.functional
 
+from surelearn.lacking import Lacking  # noqa: E402
+from surelearn.optim.dp_claims import NO_NOISE  # noqa: E402
 from surelearn.optim.dp_gradients import ClosedForm, Vectorized, choose  # noqa: E402
 from surelearn.optim.dp_module import DPModule, fit_private  # noqa: E402
 
@@ -162,7 +164,7 @@ def test_norms_of_a_sequence_are_not_the_product_of_norms():
     """
     module, X, y, _ = made("sequence")
     how = ClosedForm(module, cross_entropy)
-    (_, a, b), _ = how._parts(X, y)
+    (_, a, b), _ = how.parts(X, y)
     shortcut = (a.square().sum((1, 2)) * b.square().sum((1, 2))).sqrt()
     each = Vectorized(module, cross_entropy).gradients(X, y)["inner.weight"].flatten(1).norm(dim=1)
     how.close()
@@ -251,9 +253,9 @@ def test_batches_that_are_not_poisson_get_no_epsilon():
     module, X, y, _ = made("mlp", 40)
     batches = [np.arange(0, 20), np.arange(20, 40), []]
     done = fit_private(module, X, y, noise_multiplier=1.0, batches=batches)
-    assert done.spent is None
-    assert "not drawn by PoissonSampler" in done.reason
-    assert fit_private(module, X, y, noise_multiplier=0.0, passes=1).reason == "no noise was added"
+    assert isinstance(done.spent, Lacking)
+    assert "not drawn by PoissonSampler" in done.spent.reason
+    assert fit_private(module, X, y, noise_multiplier=0.0, passes=1).spent == NO_NOISE
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,8 @@ from scipy import sparse
 from surelearn.optim.losses import (
     EXACT,
     LOSSES,
-    LinearObjective,
-    Loss,
+    ConvexLoss,
+    RegularizedRisk,
     eigenvalue_range,
     find_loss,
     huber,
@@ -33,7 +33,7 @@ def problem(seed, loss, regularization=None):
     n, d = int(rng.integers(2, 30)), int(rng.integers(1, 8))
     x = rng.normal(size=(n, d)) * rng.uniform(0.2, 3)
     y = rng.choice([-1.0, 1.0], size=n) if find_loss(loss).of == "margin" else rng.normal(size=n)
-    return LinearObjective(
+    return RegularizedRisk(
         x, y, loss, rng.uniform(0, 1) if regularization is None else regularization
     ), rng
 
@@ -109,7 +109,7 @@ def test_gradients_of_rows_average_to_the_gradient_and_stay_below_the_lipschitz_
 def test_sparse_is_dense(shape):
     x = sparse.random(*shape, density=0.4, random_state=0, format="csr")
     y = np.where(np.arange(shape[0]) % 2, 1.0, -1.0)
-    a, b = LinearObjective(x, y, "logistic", 0.1), LinearObjective(x.toarray(), y, "logistic", 0.1)
+    a, b = RegularizedRisk(x, y, "logistic", 0.1), RegularizedRisk(x.toarray(), y, "logistic", 0.1)
     w = np.linspace(-1, 1, shape[1])
     assert a.value(w) == pytest.approx(b.value(w))
     np.testing.assert_allclose(a.gradient(w), b.gradient(w))
@@ -140,7 +140,7 @@ def test_eigenvalues_are_bounded_where_they_are_too_dear():
 )
 def test_impossible_objectives_are_refused(x, y, loss, regularization, match):
     with pytest.raises(ValueError, match=match):
-        LinearObjective(x, y, loss, regularization)
+        RegularizedRisk(x, y, loss, regularization)
 
 
 @pytest.mark.parametrize("threshold", [0.0, -1.0, math.inf, math.nan])
@@ -150,7 +150,7 @@ def test_impossible_thresholds_are_refused(threshold):
 
 
 def test_a_loss_of_ones_own():
-    cube = Loss(
+    cube = ConvexLoss(
         "quartic",
         "residual",
         lambda t: t**4,
@@ -160,4 +160,4 @@ def test_a_loss_of_ones_own():
         math.inf,
         (0.0, 0.0),
     )
-    assert LinearObjective([[2.0]], [1.0], cube).value(np.array([1.0])) == 1.0
+    assert RegularizedRisk([[2.0]], [1.0], cube).value(np.array([1.0])) == 1.0

@@ -24,7 +24,7 @@ from surelearn.optim.accountant import (
     generator_from,
     noise_for,
 )
-from surelearn.optim.dp_claims import PrivacyRecord, facts_of, told_again
+from surelearn.optim.dp_claims import NO_NOISE, PrivacyRecord, facts_of, told_again
 from surelearn.optim.dp_sgd import Recipe, private_descent, softmax_slopes
 from surelearn.subject import Closed, Parts, linear_form
 
@@ -140,7 +140,7 @@ class DPLogisticRegression(ClassifierMixin, Learner):
         spent = (
             account_sampler(sampler, self.noise_multiplier_, self.dp_delta)
             if self.noise_multiplier_ > 0
-            else None
+            else NO_NOISE
         )
         self.facts_ = self._facts(X, recipe, spent) | {"seeded": self.random_state is not None}
         return self
@@ -156,7 +156,7 @@ class DPLogisticRegression(ClassifierMixin, Learner):
             raise ValueError("y does not hold the classes that the model was fitted on")
         rate, recipe = self._plan(len(X))
         noise = recipe.noise_multiplier
-        spent = account(noise, rate, recipe.steps, self.dp_delta) if noise > 0 else None
+        spent = account(noise, rate, recipe.steps, self.dp_delta) if noise > 0 else NO_NOISE
         return told_again(self._facts(X, recipe, spent), self.facts_)
 
     @classmethod
@@ -186,8 +186,8 @@ class DPLogisticRegression(ClassifierMixin, Learner):
         )
         return rate, recipe
 
-    def _facts(self, X: Array, recipe: Recipe, spent: PrivacySpent | None) -> dict[str, Any]:
-        return facts_of(len(X), X.shape[1], recipe, spent, "" if spent else "no noise was added")
+    def _facts(self, X: Array, recipe: Recipe, spent: PrivacySpent | Lacking) -> dict[str, Any]:
+        return facts_of(len(X), X.shape[1], recipe, spent)
 
     def decision_function(self, X: Any) -> Array:
         """Scores: (n,) of the second of two classes, else (n, K)."""

@@ -13,12 +13,12 @@ import importlib.util
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from surelearn.bounds.privacy import LARGEST, dp_sgd_epsilon, dp_sgd_renyi
+from surelearn.types import RandomState
 
 ADJACENCY = "add or remove one row"
 NOT_POISSON = (
@@ -81,7 +81,7 @@ class PoissonSampler:
     ([11, 12, 12], 3)
     """
 
-    def __init__(self, n: int, sample_rate: float, random_state: Any = None) -> None:
+    def __init__(self, n: int, sample_rate: float, random_state: RandomState = None) -> None:
         if int(n) != n or n < 1:
             raise ValueError(f"n must be a whole number of at least 1, not {n}")
         if not 0 < sample_rate <= 1:
@@ -106,7 +106,7 @@ class PoissonSampler:
             yield self.draw()
 
 
-def generator_from(random_state: Any) -> np.random.Generator:
+def generator_from(random_state: RandomState) -> np.random.Generator:
     """A generator; seeded by the operating system for None."""
     if random_state is None or isinstance(random_state, (int, np.integer)):
         return np.random.default_rng(random_state)
@@ -157,7 +157,9 @@ def _account(
     )
 
 
-def account_sampler(sampler: Any, noise_multiplier: float, dp_delta: float) -> PrivacySpent:
+def account_sampler(
+    sampler: PoissonSampler, noise_multiplier: float, dp_delta: float
+) -> PrivacySpent:
     """What the batches that a sampler really drew have spent; a sampler that is not Poisson is
     refused.
     """

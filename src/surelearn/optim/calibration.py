@@ -7,13 +7,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy.optimize import minimize_scalar
 
-from surelearn.optim.losses import LOSSES, Loss, find_loss
+from surelearn.optim.losses import LOSSES, ConvexLoss, find_loss
+from surelearn.types import Array
 
 WIDE = 50.0  # margins are searched in [−WIDE, WIDE]
 
@@ -39,7 +39,7 @@ class Calibration:
     reason: str
 
 
-def calibration(loss: str | Loss | Callable[[Any], Any]) -> Calibration:
+def calibration(loss: str | ConvexLoss | Callable[[Array], Array]) -> Calibration:
     """Bartlett's criterion: a convex margin loss is calibrated if and only if it is differentiable
     at 0 and ℓ′(0) < 0.
 
@@ -59,7 +59,7 @@ def calibration(loss: str | Loss | Callable[[Any], Any]) -> Calibration:
     >>> calibration(lambda t: np.maximum(-t, 0)).reason
     'it is convex but not differentiable at 0: its slopes are -1 and 0'
     """
-    if isinstance(loss, (str, Loss)):
+    if isinstance(loss, (str, ConvexLoss)):
         known = find_loss(loss)
         if known.of != "margin":
             raise ValueError(
@@ -85,7 +85,7 @@ def calibration(loss: str | Loss | Callable[[Any], Any]) -> Calibration:
     )
 
 
-def excess(loss: str | Loss | Callable[[Any], Any], eta: float) -> float:
+def excess(loss: str | ConvexLoss | Callable[[Array], Array], eta: float) -> float:
     """ψ-transform before convexification, H⁻(η) − H(η): what the wrong sign costs where the
     probability of y = 1 is η.
 
@@ -99,9 +99,9 @@ def excess(loss: str | Loss | Callable[[Any], Any], eta: float) -> float:
     """
     if not 0 <= eta <= 1:
         raise ValueError(f"eta must lie in [0, 1], not {eta!r}")
-    function = find_loss(loss).value if isinstance(loss, (str, Loss)) else loss
+    function = find_loss(loss).value if isinstance(loss, (str, ConvexLoss)) else loss
 
-    def risk(t: Any) -> Any:
+    def risk(t: npt.ArrayLike) -> Array:
         return eta * _evaluate(function, t) + (1 - eta) * _evaluate(
             function, -np.asarray(t, dtype=float)
         )
@@ -112,7 +112,7 @@ def excess(loss: str | Loss | Callable[[Any], Any], eta: float) -> float:
     )
 
 
-def one_sided_slope(loss: Callable[[Any], Any], side: int) -> float:
+def one_sided_slope(loss: Callable[[Array], Array], side: int) -> float:
     """The derivative at 0 from the left (−1) or the right (1), by Richardson's extrapolation."""
     steps = side * 1e-3 * 0.5 ** np.arange(8)
     table = (_evaluate(loss, steps) - _evaluate(loss, 0.0)) / steps
@@ -145,14 +145,14 @@ def _show(slope: float) -> str:
     return f"{round(slope, 6) + 0.0:g}"
 
 
-def _evaluate(function: Callable[[Any], Any], t: Any) -> npt.NDArray[np.float64]:
+def _evaluate(function: Callable[[Array], Array], t: npt.ArrayLike) -> Array:
     values = np.asarray(function(np.asarray(t, dtype=float)), dtype=float)
     if np.shape(values) != np.shape(t) or np.isnan(values).any():
         raise ValueError("loss must map an array of margins to as many numbers")
     return values
 
 
-def _infimum(risk: Callable[[Any], Any], low: float, high: float) -> float:
+def _infimum(risk: Callable[[Array], Array], low: float, high: float) -> float:
     grid = np.unique(np.concatenate([np.linspace(low, high, 2001), [max(low, min(0.0, high))]]))
     values = risk(grid)
     best = int(np.argmin(values))

@@ -7,16 +7,19 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from surelearn import bounds
 from surelearn.claim import Claim, Theorem
-from surelearn.optim.losses import LinearObjective
+from surelearn.optim.losses import RegularizedRisk
+from surelearn.types import Array
 
-Vector = npt.NDArray[np.float64]
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 
 PROJECTED = (
     "iterates are projected onto a ball that holds the minimizer (A. Beck 2017, Theorem 10.21: the"
@@ -25,7 +28,7 @@ PROJECTED = (
 
 
 class Smooth(Protocol):
-    """What descent asks of a function; `LinearObjective` and `Function` are two."""
+    """What descent asks of a function; `RegularizedRisk` and `Function` are two."""
 
     @property
     def smoothness(self) -> float: ...  # noqa: D102
@@ -36,8 +39,8 @@ class Smooth(Protocol):
     @property
     def lower(self) -> float: ...  # noqa: D102
 
-    def value(self, w: Any, /) -> float: ...  # noqa: D102
-    def gradient(self, w: Any, /) -> Any: ...  # noqa: D102
+    def value(self, w: Array, /) -> float: ...  # noqa: D102
+    def gradient(self, w: Array, /) -> Array: ...  # noqa: D102
 
 
 @dataclass(frozen=True)
@@ -56,9 +59,9 @@ class Descent:
     theorem, inputs : by which bound, and what it was given besides the number of iterations
     """
 
-    solution: Vector
-    measured: Vector
-    bound: Vector
+    solution: Array
+    measured: Array
+    bound: Array
     quantity: str
     step: float
     theorem: Theorem[..., Any]
@@ -78,7 +81,7 @@ class Descent:
             **self.inputs, iterations=len(self.bound) - 1, assumptions=self.assumptions
         )
 
-    def plot(self, ax: Any = None) -> Any:
+    def plot(self, ax: Axes | None = None) -> Axes:
         """Draw measured numbers and bounds over the iterations, on a logarithmic scale; the
         axes.
         """
@@ -130,7 +133,7 @@ def gradient_descent(
 
     Examples
     --------
-    >>> f = LinearObjective([[1.0, 0.0], [0.0, 2.0]], [1.0, 2.0], "squared")
+    >>> f = RegularizedRisk([[1.0, 0.0], [0.0, 2.0]], [1.0, 2.0], "squared")
     >>> run = gradient_descent(f, [0.0, 0.0], iterations=20, minimizer=[1.0, 1.0])
     >>> run.holds, run.quantity, bool(run.measured[-1] < 1e-8)
     (True, 'suboptimality', True)
@@ -159,7 +162,7 @@ def gradient_descent(
 
 
 def stochastic_gradient_descent(
-    f: LinearObjective,
+    f: RegularizedRisk,
     *,
     norm_bound: float,
     iterations: int,
@@ -191,7 +194,7 @@ def stochastic_gradient_descent(
 
     Examples
     --------
-    >>> f = LinearObjective([[1.0], [1.0], [-1.0]], [1, 1, -1], "hinge")
+    >>> f = RegularizedRisk([[1.0], [1.0], [-1.0]], [1, 1, -1], "hinge")
     >>> run = stochastic_gradient_descent(f, norm_bound=1.0, iterations=400, comparator=[1.0], random_state=0)
     >>> run.holds, round(float(run.bound[-1]), 3), run.claim().confidence
     (True, 0.05, 'in expectation')
@@ -253,13 +256,13 @@ def stochastic_gradient_descent(
 
 def soft_margin_descent(
     X: npt.ArrayLike, y: npt.ArrayLike, C: float = 1.0, *, iterations: int = 1000, step: float = 1.0
-) -> tuple[Vector, float, Vector]:
+) -> tuple[Array, float, Array]:
     """The course's subgradient descent for the soft-margin SVM: min ½‖w‖² + C·Σ (1 − y(⟨x, w⟩ +
     b))⁺. A teaching form.
 
     w ← w − t[w + C·Σ ℓ′(yŷ)·y·x], b ← b − t[C·Σ ℓ′(yŷ)·y], where ℓ′ is −1 below 1 and 0 above, with
     t = step/k: the objective is strongly convex in w. (The course prints ℓ_hinge(1 − yŷ) for the
-    loss; it is ℓ_hinge(yŷ).) For use, take `surelearn.linear.SupportVectorMachine`.
+    loss; it is ℓ_hinge(yŷ).) For use, take `surelearn.linear.SupportArrayMachine`.
 
     Returns
     -------
@@ -291,7 +294,7 @@ def soft_margin_descent(
     return best[0], best[1], objectives
 
 
-def project(x: Vector, radius: float | None) -> Vector:
+def project(x: Array, radius: float | None) -> Array:
     """The nearest point of the ball ‖x‖ ≤ radius; x itself without a radius.
 
     Examples
@@ -306,7 +309,7 @@ def project(x: Vector, radius: float | None) -> Vector:
 
 
 def _rate(
-    f: Smooth, start: Vector, minimizer: Vector | None, step: float | None, projected: bool
+    f: Smooth, start: Array, minimizer: Array | None, step: float | None, projected: bool
 ) -> tuple[Theorem[..., Any], dict[str, float]]:
     """The theorem that covers f, and its inputs but for the number of iterations."""
     big, m = float(f.smoothness), float(f.strong_convexity)
@@ -334,7 +337,7 @@ def _rate(
     return bounds.gradient_descent_convex, inputs | {"step": 1 / big if step is None else step}
 
 
-def _distance(f: Smooth, start: Vector, minimizer: Vector | None, m: float) -> float:
+def _distance(f: Smooth, start: Array, minimizer: Array | None, m: float) -> float:
     if minimizer is not None:
         if minimizer.shape != start.shape:
             raise ValueError(
@@ -348,7 +351,7 @@ def _distance(f: Smooth, start: Vector, minimizer: Vector | None, m: float) -> f
     return float(np.linalg.norm(f.gradient(start))) / m
 
 
-def _check_ball(radius: float, inside: Vector | None) -> None:
+def _check_ball(radius: float, inside: Array | None) -> None:
     if not 0 < radius < math.inf:
         raise ValueError(f"the ball's radius must be positive and finite, not {radius!r}")
     if inside is not None and np.linalg.norm(inside) > radius * (1 + 1e-12):

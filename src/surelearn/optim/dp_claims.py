@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from surelearn.bounds.privacy import ADJACENT, CLIPPED, POISSON, dp_sgd_epsilon, dp_sgd_renyi
+from surelearn.lacking import Lacking
 from surelearn.optim.accountant import PrivacySpent
 from surelearn.optim.dp_sgd import Recipe
 from surelearn.record import Record, Writer, run
@@ -19,6 +20,7 @@ WEIGHTS = (
 )
 NOT_TUNED = f"ε covers {WEIGHTS}"
 SEED_UNKNOWN = "nobody knows the seed of the noise, which was given as random_state"
+NO_NOISE = Lacking("epsilon", "no noise was added")
 WEAK = "dp_delta is"
 _STEPS = ("noise_multiplier", "sample_rate", "steps", "dp_delta")
 
@@ -90,8 +92,7 @@ def facts_of(
     n: int,
     d: int,
     recipe: Recipe,
-    spent: PrivacySpent | None,
-    reason: str = "",
+    spent: PrivacySpent | Lacking,
     *,
     seeded: bool = False,
 ) -> dict[str, Any]:
@@ -101,10 +102,10 @@ def facts_of(
         "d": d,
         "clip": float(recipe.clip),
         "noise_multiplier": float(recipe.noise_multiplier),
-        "no_epsilon": reason,
+        "no_epsilon": spent.reason if isinstance(spent, Lacking) else "",
         "seeded": seeded,
     }
-    if spent is None:
+    if isinstance(spent, Lacking):
         return facts
     return facts | {
         name: getattr(spent, name)
@@ -137,6 +138,7 @@ def _weak(dp_delta: float, n: int) -> tuple[str, ...]:
 __all__ = [
     "ADJACENT",
     "NOT_TUNED",
+    "NO_NOISE",
     "SEED_UNKNOWN",
     "WEAK",
     "PrivacyRecord",

@@ -11,11 +11,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING
 
 from surelearn.lacking import Lacking
 
-PerExample = Callable[[Any, Any], Any]
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+    from torch.utils.hooks import RemovableHandle
+
+PerExample = Callable[["Tensor", "Tensor"], "Tensor"]  # outputs, targets -> losses, (B,)
+Sums = dict["Tensor", "Tensor"]  # by parameter, each of its shape
 _FORM = "closed form of clipped gradients"
 _NEVER = 1e30  # a norm to which nothing is clipped
 _NUMBERS = 2**25  # at most so many numbers of per-example gradients at once
@@ -27,15 +32,14 @@ class Layer:
     batch.
     """
 
-    module: Any
-    kind: str
-    inputs: list[Any] = field(default_factory=list)
-    outputs: list[Any] = field(default_factory=list)
+    module: nn.Linear | nn.Conv2d
+    inputs: list[Tensor] = field(default_factory=list)
+    outputs: list[Tensor] = field(default_factory=list)
 
-    def watch(self) -> Any:
+    def watch(self) -> RemovableHandle:
         """Remember inputs and outputs from now on; returns the handle that ends it."""
 
-        def remember(_: Any, inputs: Any, output: Any) -> None:
+        def remember(_: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> None:
             self.inputs.append(inputs[0].detach())
             self.outputs.append(output)
 
@@ -47,6 +51,9 @@ class Layer:
         self.outputs.clear()
 
 
+LayerPass = tuple[Layer, "Tensor", "Tensor"]  # a layer, its inputs, the gradients at its outputs
+
+
 class ClosedForm:
     """Clipped sums from inputs and output gradients of linear and convolutional layers: one
     forward, one backward pass.
@@ -54,10 +61,10 @@ class ClosedForm:
     ``lacking`` says why a module has no such form; None if it has.
     """
 
-    def __init__(self, module: Any, loss: PerExample) -> None:
+    def __init__(self, module: nn.Module, loss: PerExample) -> None:
         self.module, self.loss = module, loss
         self.parameters = trainable(module)
-        self.layers = [Layer(child, kind) for child in module.modules() if (kind := _kind(child))]
+        self.layers = [layer for child in module.modules() if (layer := _layer(child)) is not None]
         covered = [id(p) for layer in self.layers for p in _own(layer.module)]
         self.lacking: Lacking | None = None
         if len(covered) != len(set(covered)) or set(covered) != {
@@ -76,40 +83,36 @@ class ClosedForm:
         for layer in self.layers:
             layer.forget()
 
-    def norms(self, X: Any, y: Any) -> Any:
-        """‖g_i‖ for each example."""
-        return _total([_squares(*part) for part in self._parts(X, y)]).sqrt()
+    def norms(self, X: Tensor, y: Tensor) -> Tensor:
+        """‖g_i‖ for each example, (B,)."""
+        return total_of([_squares_keeping(*part)[0] for part in self._known(X, y)]).sqrt()
 
-    def clipped_sum(self, X: Any, y: Any, clip: float) -> dict[Any, Any]:
+    def clipped_sum(self, X: Tensor, y: Tensor, clip: float) -> Sums:
         """Σ g_i·min(1, C/‖g_i‖) by parameter."""
-        parts = self._parts(X, y)
-        kept = [_squares_keeping(*part) for part in parts]
-        squares = _total([squares for squares, _ in kept])
-        usable, factors = squares.isfinite(), clip / squares.sqrt().clamp(min=clip)
-        sums: dict[Any, Any] = {}
-        for (layer, a, b), (_, each) in zip(parts, kept, strict=True):
-            sums |= _weighted(
-                layer, *(_without(values, usable) for values in (a, b, each, factors))
-            )
-        return sums
+        return _clipped(self._known(X, y), clip)
 
-    def _parts(self, X: Any, y: Any) -> list[tuple[Layer, Any, Any]]:
-        """Each layer with its inputs and the gradients at its outputs."""
+    def _known(self, X: Tensor, y: Tensor) -> list[LayerPass]:
+        """The layers' parts of gradients, for a module that has shown that it has them."""
+        parts = self.parts(X, y)
+        if isinstance(parts, Lacking):
+            raise ValueError(f"module must use its layers alike in every batch: {parts.reason}")
+        return parts
+
+    def parts(self, X: Tensor, y: Tensor) -> list[LayerPass] | Lacking:
+        """Each layer with its inputs and the gradients at its outputs; lacking where a layer was
+        not used exactly once.
+        """
         import torch
 
         for layer in self.layers:
             layer.forget()
         losses = checked_losses(self.loss(self.module(X), y), len(X))
         if any(len(layer.outputs) != 1 for layer in self.layers):
-            raise NotOnceError("a layer was used several times, or not at all")
+            return Lacking(_FORM, "a layer was used several times, or not at all")
         grads = torch.autograd.grad(losses.sum(), [layer.outputs[0] for layer in self.layers])
         return [
             (layer, *_flat(layer, grad)) for layer, grad in zip(self.layers, grads, strict=True)
         ]
-
-
-class NotOnceError(ValueError):
-    """A layer is not used exactly once a forward pass: its gradients have no closed form here."""
 
 
 class Vectorized:
@@ -117,7 +120,7 @@ class Vectorized:
     can run.
     """
 
-    def __init__(self, module: Any, loss: PerExample) -> None:
+    def __init__(self, module: nn.Module, loss: PerExample) -> None:
         self.module, self.loss = module, loss
         self.parameters = trainable(module)
         self.size = sum(p.numel() for p in self.parameters.values())
@@ -125,7 +128,7 @@ class Vectorized:
     def close(self) -> None:
         """Nothing to take off."""
 
-    def gradients(self, X: Any, y: Any) -> dict[str, Any]:
+    def gradients(self, X: Tensor, y: Tensor) -> dict[str, Tensor]:
         """Each example's gradient by parameter, (B, …)."""
         from torch.func import functional_call, grad, vmap
 
@@ -134,26 +137,28 @@ class Vectorized:
         }
         fixed |= dict(self.module.named_buffers())
 
-        def one(parameters: Any, x: Any, target: Any) -> Any:
+        def one(parameters: dict[str, Tensor], x: Tensor, target: Tensor) -> Tensor:
             output = functional_call(self.module, (parameters, fixed), (x[None],))
             return checked_losses(self.loss(output, target[None]), 1)[0]
 
         values = {name: p.detach() for name, p in self.parameters.items()}
         return vmap(grad(one), in_dims=(None, 0, 0), randomness="different")(values, X, y)
 
-    def norms(self, X: Any, y: Any) -> Any:
+    def norms(self, X: Tensor, y: Tensor) -> Tensor:
         """‖g_i‖ for each example."""
-        return _total([g.flatten(1).square().sum(1) for g in self.gradients(X, y).values()]).sqrt()
+        return total_of(
+            [g.flatten(1).square().sum(1) for g in self.gradients(X, y).values()]
+        ).sqrt()
 
-    def clipped_sum(self, X: Any, y: Any, clip: float) -> dict[Any, Any]:
+    def clipped_sum(self, X: Tensor, y: Tensor, clip: float) -> Sums:
         """Σ g_i·min(1, C/‖g_i‖) by parameter, some examples at a time."""
         import torch
 
         at_once = max(1, _NUMBERS // max(1, self.size))
-        sums: dict[Any, Any] = {}
+        sums: Sums = {}
         for start in range(0, len(X), at_once):
             grads = self.gradients(X[start : start + at_once], y[start : start + at_once])
-            norms = _total([g.flatten(1).square().sum(1) for g in grads.values()]).sqrt()
+            norms = total_of([g.flatten(1).square().sum(1) for g in grads.values()]).sqrt()
             usable = norms.isfinite()
             factors = _without(clip / norms.clamp(min=clip), usable)
             for name, each in grads.items():
@@ -163,7 +168,7 @@ class Vectorized:
         return sums
 
 
-def trainable(module: Any) -> dict[str, Any]:
+def trainable(module: nn.Module) -> dict[str, nn.Parameter]:
     """The parameters that are to be learned, by name."""
     found = {name: p for name, p in module.named_parameters() if p.requires_grad}
     if not found:
@@ -171,7 +176,7 @@ def trainable(module: Any) -> dict[str, Any]:
     return found
 
 
-def checked_losses(losses: Any, count: int) -> Any:
+def checked_losses(losses: Tensor, count: int) -> Tensor:
     """One loss an example, or a refusal."""
     if tuple(losses.shape) != (count,):
         raise ValueError(
@@ -181,49 +186,61 @@ def checked_losses(losses: Any, count: int) -> Any:
     return losses
 
 
-def _total(parts: list[Any]) -> Any:
+def total_of(parts: list[Tensor]) -> Tensor:
+    """The sum of tensors of one shape."""
     total = parts[0]
     for part in parts[1:]:
         total = total + part
     return total
 
 
-def _own(module: Any) -> list[Any]:
+def _own(module: nn.Module) -> list[nn.Parameter]:
     return [p for p in module.parameters(recurse=False) if p.requires_grad]
 
 
-def _kind(module: Any) -> str:
-    """The kind of layer where there is a closed form and something to learn, else ""."""
+def _layer(module: nn.Module) -> Layer | None:
+    """A layer with a closed form and something to learn."""
     from torch import nn
 
     if not _own(module):
-        return ""
+        return None
     if type(module) is nn.Linear:
-        return "linear"
-    plain = type(module) is nn.Conv2d and module.groups == 1 and module.padding_mode == "zeros"
-    return "convolution" if plain and not isinstance(module.padding, str) else ""
+        return Layer(module)
+    if type(module) is not nn.Conv2d or module.groups != 1 or module.padding_mode != "zeros":
+        return None
+    return None if isinstance(module.padding, str) else Layer(module)
 
 
-def _flat(layer: Layer, grad: Any) -> tuple[Any, Any]:
+def _flat(layer: Layer, grad: Tensor) -> tuple[Tensor, Tensor]:
     """Inputs and output gradients: (B, d) and (B, k), or (B, d, T) and (B, k, T) with T
     positions.
     """
+    from torch import nn
     from torch.nn.functional import unfold
 
     a = layer.inputs[0]
-    if layer.kind == "convolution":
-        m = layer.module
-        return unfold(a, m.kernel_size, m.dilation, m.padding, m.stride), grad.flatten(2)
+    m = layer.module
+    if isinstance(m, nn.Conv2d):
+        padding = (0, 0) if isinstance(m.padding, str) else m.padding  # `_layer` takes no words
+        return unfold(a, m.kernel_size, m.dilation, padding, m.stride), grad.flatten(2)
     if a.dim() <= 2:
         return a, grad
     return a.flatten(1, -2).transpose(1, 2), grad.flatten(1, -2).transpose(1, 2)
 
 
-def _squares(layer: Layer, a: Any, b: Any) -> Any:
-    return _squares_keeping(layer, a, b)[0]
+def _clipped(parts: list[LayerPass], clip: float) -> Sums:
+    """Σ g_i·min(1, C/‖g_i‖) by parameter, from the layers' parts of the gradients."""
+    kept = [_squares_keeping(*part) for part in parts]
+    squares = total_of([squares for squares, _ in kept])  # (B,)
+    usable, factors = squares.isfinite(), clip / squares.sqrt().clamp(min=clip)  # (B,), (B,)
+    sums: Sums = {}
+    for (layer, a, b), (_, each) in zip(parts, kept, strict=True):
+        a, b, weights = (_without(values, usable) for values in (a, b, factors))
+        sums |= _weighted(layer, a, b, None if each is None else _without(each, usable), weights)
+    return sums
 
 
-def _squares_keeping(layer: Layer, a: Any, b: Any) -> tuple[Any, Any]:
+def _squares_keeping(layer: Layer, a: Tensor, b: Tensor) -> tuple[Tensor, Tensor | None]:
     """‖g_i‖² of this layer's parameters, and the weights' per-example gradients where they were
     formed.
     """
@@ -254,22 +271,22 @@ def _squares_keeping(layer: Layer, a: Any, b: Any) -> tuple[Any, Any]:
     return squares + b.sum(2).square().sum(1) if bias else squares, each
 
 
-def _without(values: Any, usable: Any) -> Any:
+def _without(values: Tensor, usable: Tensor) -> Tensor:
     """Zeros for examples whose gradient is not finite: they count as having none."""
     import torch
 
-    if values is None or bool(usable.all()):
+    if bool(usable.all()):
         return values
     return torch.where(usable.view(-1, *[1] * (values.dim() - 1)), values, torch.zeros_like(values))
 
 
-def _weighted(layer: Layer, a: Any, b: Any, each: Any, factors: Any) -> dict[Any, Any]:
+def _weighted(layer: Layer, a: Tensor, b: Tensor, each: Tensor | None, factors: Tensor) -> Sums:
     """Σ c_i·g_i for weight and bias."""
     import torch
 
     weight, bias = layer.module.weight, layer.module.bias
     scaled = b * factors.view(-1, *[1] * (b.dim() - 1))
-    sums = {}
+    sums: Sums = {}
     if weight.requires_grad:
         if each is not None:
             total = factors @ each
@@ -283,7 +300,9 @@ def _weighted(layer: Layer, a: Any, b: Any, each: Any, factors: Any) -> dict[Any
     return sums
 
 
-def choose(module: Any, loss: PerExample, X: Any, y: Any) -> tuple[Any, str]:
+def choose(
+    module: nn.Module, loss: PerExample, X: Tensor, y: Tensor
+) -> tuple[ClosedForm | Vectorized, str]:
     """The closed form if it gives the gradient that autograd gives on these few rows, else
     `Vectorized`; and which.
     """
@@ -300,14 +319,14 @@ def choose(module: Any, loss: PerExample, X: Any, y: Any) -> tuple[Any, str]:
     return Vectorized(module, loss), f"torch.func.vmap: {lacking.reason}"
 
 
-def _differs(closed: ClosedForm, X: Any, y: Any) -> Lacking | None:
+def _differs(closed: ClosedForm, X: Tensor, y: Tensor) -> Lacking | None:
     """Why the closed form is not the gradient; None if it is."""
     import torch
 
-    try:
-        found = closed.clipped_sum(X, y, _NEVER)
-    except NotOnceError as error:
-        return Lacking(_FORM, str(error))
+    parts = closed.parts(X, y)
+    if isinstance(parts, Lacking):
+        return parts
+    found = _clipped(parts, _NEVER)
     parameters = list(closed.parameters.values())
     true = torch.autograd.grad(closed.loss(closed.module(X), y).sum(), parameters)
     close = all(

@@ -6,11 +6,16 @@ from __future__ import annotations
 
 import copy
 import math
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from surelearn.optim.dp_gradients import PerExample, checked_losses, trainable
+from surelearn.lacking import Lacking
+from surelearn.optim.dp_gradients import PerExample, checked_losses, total_of, trainable
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
 
 SEPARATE = (
     "module and loss treat each row by itself; rows were compared with themselves alone, which is"
@@ -21,13 +26,18 @@ _RANDOM = (
     " examples: use layers nn.Dropout in place of functional.dropout or of a layer's own dropout=,"
     " and leave out other noise"
 )
+_SEPARATION = "separation of rows"
 _TRIED = 8  # rows that are compared
 _MOST = 4096  # rows of the largest batch that is tried
 
-Seen = tuple[Any, Any, list[Any]]
+Seen = tuple[
+    "Tensor", "Tensor", "list[Tensor]"
+]  # outputs (B, …), losses (B,), gradients by parameter
 
 
-def refuse_mixing(module: Any, loss: PerExample, X: Any, y: Any, expected: float) -> None:
+def refuse_mixing(
+    module: nn.Module, loss: PerExample, X: Tensor, y: Tensor, expected: float
+) -> None:
     """Refuse a module or a loss that gives a row another value, or another gradient, among others
     than alone.
 
@@ -57,7 +67,8 @@ def refuse_mixing(module: Any, loss: PerExample, X: Any, y: Any, expected: float
     alone = _alone(tried, loss, X, y, few)
     for count in {few, size}:
         if mixes := _differ(_seen(tried, loss, X[:count], y[:count], range(few)), alone):
-            raise ValueError(_RANDOM if _differ(_alone(tried, loss, X, y, few), alone) else mixes)
+            again = _differ(_alone(tried, loss, X, y, few), alone)
+            raise ValueError(_RANDOM if again else mixes.reason)
     if not all((old == new).all() for old, new in zip(before, tried.buffers(), strict=True)):
         raise ValueError(
             "module keeps statistics of the rows in a buffer, without noise: use layers that keep"
@@ -65,7 +76,7 @@ def refuse_mixing(module: Any, loss: PerExample, X: Any, y: Any, expected: float
         )
 
 
-def _ready(module: Any) -> Any:
+def _ready(module: nn.Module) -> nn.Module:
     """A copy without dropout, so that two passes agree."""
     from torch import nn
 
@@ -76,7 +87,9 @@ def _ready(module: Any) -> Any:
     return tried
 
 
-def _in_double(module: Any, loss: PerExample, X: Any, y: Any) -> tuple[Any, Any, Any]:
+def _in_double(
+    module: nn.Module, loss: PerExample, X: Tensor, y: Tensor
+) -> tuple[nn.Module, Tensor, Tensor]:
     """In double precision, where all of it runs: else rounding may switch a unit on, and its
     gradient with it.
     """
@@ -91,7 +104,7 @@ def _in_double(module: Any, loss: PerExample, X: Any, y: Any) -> tuple[Any, Any,
     return tried, X2, y2
 
 
-def _seen(module: Any, loss: PerExample, X: Any, y: Any, which: Any) -> Seen:
+def _seen(module: nn.Module, loss: PerExample, X: Tensor, y: Tensor, which: Sequence[int]) -> Seen:
     """Outputs and losses of the first rows, and the gradient of a sum of these losses with
     weights of their own.
     """
@@ -111,30 +124,40 @@ def _together(parts: list[Seen]) -> Seen:
     import torch
 
     outputs, losses, grads = zip(*parts, strict=True)
-    return torch.cat(outputs), torch.cat(losses), [sum(each) for each in zip(*grads, strict=True)]
+    summed = [total_of(list(each)) for each in zip(*grads, strict=True)]
+    return torch.cat(outputs), torch.cat(losses), summed
 
 
-def _alone(module: Any, loss: PerExample, X: Any, y: Any, few: int) -> Seen:
+def _alone(module: nn.Module, loss: PerExample, X: Tensor, y: Tensor, few: int) -> Seen:
     return _together([_seen(module, loss, X[i : i + 1], y[i : i + 1], [i]) for i in range(few)])
 
 
-def _differ(among: Seen, alone: Seen) -> str:
-    """What differs of rows among others and alone, or ""."""
+def _differ(among: Seen, alone: Seen) -> Lacking | None:
+    """What differs of rows among others and alone; None if nothing does."""
     import torch
 
     tolerance = min(0.05, max(1e-4, 1e4 * torch.finfo(alone[1].dtype).eps))
     near = {"rtol": tolerance, "atol": tolerance / 10, "equal_nan": True}
     if among[0].shape != alone[0].shape or not torch.allclose(among[0], alone[0], **near):
-        return "module gives other outputs for rows together than for each alone: it mixes examples"
+        return Lacking(
+            _SEPARATION,
+            "module gives other outputs for rows together than for each alone: it mixes examples",
+        )
     if not torch.allclose(among[1], alone[1], **near):
-        return "loss gives other values for rows together than for each alone: it mixes examples"
+        return Lacking(
+            _SEPARATION,
+            "loss gives other values for rows together than for each alone: it mixes examples",
+        )
     off, size = (
         math.sqrt(sum(float(part.double().square().sum()) for part in parts))
         for parts in ([a - b for a, b in zip(among[2], alone[2], strict=True)], alone[2])
     )
     if math.isfinite(off) and off > tolerance * (size + 0.1):
-        return "rows have other gradients together than each alone: module or loss mixes examples"
-    return ""
+        return Lacking(
+            _SEPARATION,
+            "rows have other gradients together than each alone: module or loss mixes examples",
+        )
+    return None
 
 
 __all__ = ["SEPARATE", "refuse_mixing"]

@@ -7,14 +7,15 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
+import numpy.typing as npt
 from scipy import sparse
 from sklearn.utils import ClassifierTags, RegressorTags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from surelearn.base import Learner
 from surelearn.lacking import Lacking
@@ -27,13 +28,20 @@ from surelearn.optim.accountant import (
     generator_from,
     noise_for,
 )
-from surelearn.optim.dp_claims import PrivacyRecord, facts_of, told_again
+from surelearn.optim.dp_claims import NO_NOISE, PrivacyRecord, facts_of, told_again
 from surelearn.optim.dp_mixing import SEPARATE, refuse_mixing
 from surelearn.optim.dp_sgd import Recipe
 from surelearn.subject import Closed, Parts
 from surelearn.subject.forms import ModuleForm
+from surelearn.types import AnyArray, RandomState, RowsLike
 
-NO_NOISE = "no noise was added"
+if TYPE_CHECKING:
+    from torch import Generator, Tensor, nn
+    from torch.optim import Optimizer
+
+    from surelearn.optim.dp_gradients import PerExample
+
+MakesOptimizer = Callable[["list[nn.Parameter]"], "Optimizer"]
 _TRIED = 8  # rows on which the closed form is checked against autograd
 
 
@@ -44,25 +52,23 @@ class PrivateFit:
     Attributes
     ----------
     module : the module, trained in place
-    spent : what it cost; None where the batches were not Poisson samples or no noise was added,
-        ``reason`` says so
+    spent : what it cost; lacking where the batches were not Poisson samples or no noise was added
     engine : "closed form", or "torch.func.vmap: …" with why there is none
     recipe : how it stepped
     assumptions : what ε takes for granted beyond Poisson samples, clipping and noise
     """
 
-    module: Any
-    spent: PrivacySpent | None
-    reason: str
+    module: nn.Module
+    spent: PrivacySpent | Lacking
     engine: str
     recipe: Recipe
     assumptions: tuple[str, ...] = (SEPARATE,)
 
 
 def fit_private(
-    module: Any,
-    X: Any,
-    y: Any,
+    module: nn.Module,
+    X: RowsLike,
+    y: npt.ArrayLike | Tensor,
     *,
     epsilon: float | None = None,
     noise_multiplier: float | None = None,
@@ -72,10 +78,10 @@ def fit_private(
     passes: float = 10.0,
     step: float = 0.5,
     radius: float | None = None,
-    loss: str | Callable[[Any, Any], Any] = "cross_entropy",
-    optimizer: Callable[[Any], Any] | None = None,
-    batches: Iterable[Any] | None = None,
-    random_state: Any = None,
+    loss: str | PerExample = "cross_entropy",
+    optimizer: MakesOptimizer | None = None,
+    batches: Iterable[npt.ArrayLike] | None = None,
+    random_state: RandomState = None,
 ) -> PrivateFit:
     """Train a torch module on rows X and targets y by DP-SGD, in place.
 
@@ -119,13 +125,12 @@ def fit_private(
         engine = _descend(module, X, y, _loss(loss), recipe, sampler.batches(recipe.steps) if batches is None else batches,
                           rate * len(X), noise, optimizer)  # fmt: skip
     if batches is not None:
-        return PrivateFit(
-            module=module, spent=None, reason=NOT_POISSON, engine=engine, recipe=recipe
-        )
-    if recipe.noise_multiplier == 0:
-        return PrivateFit(module=module, spent=None, reason=NO_NOISE, engine=engine, recipe=recipe)
-    spent = account_sampler(sampler, recipe.noise_multiplier, dp_delta)
-    return PrivateFit(module=module, spent=spent, reason="", engine=engine, recipe=recipe)
+        spent = Lacking("epsilon", NOT_POISSON)
+    elif recipe.noise_multiplier == 0:
+        spent = NO_NOISE
+    else:
+        spent = account_sampler(sampler, recipe.noise_multiplier, dp_delta)
+    return PrivateFit(module=module, spent=spent, engine=engine, recipe=recipe)
 
 
 def _plan(
@@ -154,15 +159,15 @@ def _plan(
 
 
 def _descend(
-    module: Any,
-    X: Any,
-    y: Any,
-    loss: Any,
+    module: nn.Module,
+    X: Tensor,
+    y: Tensor,
+    loss: PerExample,
     recipe: Recipe,
-    batches: Iterable[Any],
+    batches: Iterable[npt.ArrayLike],
     expected: float,
-    noise: Any,
-    optimizer: Any,
+    noise: Generator,
+    optimizer: MakesOptimizer | None,
 ) -> str:
     """The loop; returns which engine formed the gradients."""
     import torch
@@ -197,7 +202,7 @@ def _descend(
     return how
 
 
-def _project(parameters: list[Any], radius: float) -> None:
+def _project(parameters: list[nn.Parameter], radius: float) -> None:
     norm = sum(float(p.square().sum()) for p in parameters) ** 0.5
     if norm > radius:
         for p in parameters:
@@ -214,7 +219,9 @@ def _noise(
     return noise_for(float(epsilon), float(dp_delta), rate, steps)  # pyright: ignore[reportArgumentType]
 
 
-def _tensors(module: Any, X: Any, y: Any, loss: Any) -> tuple[Any, Any]:
+def _tensors(
+    module: nn.Module, X: RowsLike, y: npt.ArrayLike | Tensor, loss: str | PerExample | None
+) -> tuple[Tensor, Tensor]:
     """Rows and targets where the module is, floats in its precision."""
     import torch
     from torch import nn
@@ -234,7 +241,7 @@ def _tensors(module: Any, X: Any, y: Any, loss: Any) -> tuple[Any, Any]:
     return X, y.to(like.dtype) if loss == "squared" or y.is_floating_point() else y
 
 
-def _loss(loss: Any) -> Any:
+def _loss(loss: str | PerExample) -> PerExample:
     from torch.nn import functional
 
     if callable(loss):
@@ -248,7 +255,7 @@ def _loss(loss: Any) -> Any:
     raise ValueError(f'loss must be "cross_entropy", "squared" or a function, not {loss!r}')
 
 
-def _refuse_odd_numbers(module: Any) -> None:
+def _refuse_odd_numbers(module: nn.Module) -> None:
     """Refuse weights that NumPy has no type for, before privacy is spent on them."""
     for name, value in getattr(module, "state_dict", dict)().items():
         try:
@@ -267,10 +274,12 @@ class ModuleRecord(PrivacyRecord):
     assumptions = (SEPARATE,)
 
 
-def _refuse_odd_rows(X: Any, y: Any) -> None:
+def _refuse_odd_rows(X: RowsLike, y: npt.ArrayLike | Tensor) -> None:
     """Refuse what would be trained on without a word: numbers that are not finite, sparse rows,
     no targets.
     """
+    import torch
+
     if y is None:
         raise ValueError("DPModule requires y to be passed, but the target y is None")
     for name, values in (("X", X), ("y", y)):
@@ -278,14 +287,14 @@ def _refuse_odd_rows(X: Any, y: Any) -> None:
             raise TypeError(
                 f"{name} is sparse, and a module takes dense rows: use {name}.toarray()"
             )
-        array = np.asarray(values.detach().cpu() if hasattr(values, "detach") else values)
+        array = np.asarray(values.detach().cpu() if isinstance(values, torch.Tensor) else values)
         if array.dtype.kind in "fc" and not np.isfinite(array).all():
             raise ValueError(
                 f"{name} contains NaN or infinity: a module would learn from it without a word"
             )
 
 
-def _classifies(learner: Any) -> bool:
+def _classifies(learner: DPModule) -> bool:
     return learner.loss == "cross_entropy"
 
 
@@ -315,7 +324,7 @@ class DPModule(Learner):
 
     def __init__(
         self,
-        module: Any,
+        module: nn.Module,
         *,
         epsilon: float | None = 1.0,
         noise_multiplier: float | None = None,
@@ -325,10 +334,10 @@ class DPModule(Learner):
         passes: float = 10.0,
         step: float = 0.5,
         radius: float | None = None,
-        loss: Any = "cross_entropy",
-        optimizer: Any = None,
+        loss: str | PerExample = "cross_entropy",
+        optimizer: MakesOptimizer | None = None,
         delta: float = 0.05,
-        random_state: Any = None,
+        random_state: RandomState = None,
     ) -> None:
         self.module = module
         self.epsilon = epsilon
@@ -376,7 +385,7 @@ class DPModule(Learner):
         tags.target_tags.required = True
         return tags
 
-    def fit(self, X: Any, y: Any) -> DPModule:
+    def fit(self, X: RowsLike, y: npt.ArrayLike | Tensor) -> DPModule:
         """Train a copy of the module."""
         _refuse_odd_numbers(self.module)
         _refuse_odd_rows(X, y)
@@ -403,10 +412,15 @@ class DPModule(Learner):
         }
         self.engine_ = done.engine
         width, seeded = int(np.prod(np.shape(X)[1:])), self.random_state is not None
-        self.facts_ = facts_of(len(X), width, done.recipe, done.spent, done.reason, seeded=seeded)
+        self.facts_ = facts_of(_num_samples(X), width, done.recipe, done.spent, seeded=seeded)
         return self
 
-    def measure_again(self, X: Any, y: Any = None, sample_weight: Any = None) -> dict[str, Any]:
+    def measure_again(
+        self,
+        X: RowsLike,
+        y: npt.ArrayLike | None = None,
+        sample_weight: npt.ArrayLike | None = None,
+    ) -> dict[str, Any]:
         """The record's fields that parameters and rows tell; that so much noise was added,
         nobody can see in the weights.
         """
@@ -420,12 +434,10 @@ class DPModule(Learner):
             name: getattr(self, name)
             for name in ("dp_delta", "clip", "batch_size", "passes", "step", "radius")
         }
-        rate, recipe = _plan(len(X), **self._noise(), **options)
+        rate, recipe = _plan(_num_samples(X), **self._noise(), **options)
         noise, width = recipe.noise_multiplier, int(np.prod(np.shape(X)[1:]))
-        spent = account(noise, rate, recipe.steps, self.dp_delta) if noise > 0 else None
-        return told_again(
-            facts_of(len(X), width, recipe, spent, "" if spent else NO_NOISE), self.facts_
-        )
+        spent = account(noise, rate, recipe.steps, self.dp_delta) if noise > 0 else NO_NOISE
+        return told_again(facts_of(_num_samples(X), width, recipe, spent), self.facts_)
 
     def _noise(self) -> dict[str, float | None]:
         """The ε to spend, or the noise where it is stated."""
@@ -433,7 +445,7 @@ class DPModule(Learner):
         return {"epsilon": self.epsilon if stated is None else None, "noise_multiplier": stated}
 
     @property
-    def module_(self) -> Any:
+    def module_(self) -> nn.Module:
         """A copy of the module with the weights that were learned, ready to predict."""
         import torch
 
@@ -444,26 +456,26 @@ class DPModule(Learner):
         )
         return module.eval()
 
-    def _outputs(self, X: Any) -> Any:
+    def _outputs(self, X: RowsLike) -> AnyArray:
         import torch
 
         module = self.module_
         with torch.no_grad():
-            return module(_tensors(module, X, np.zeros(len(X)), None)[0]).cpu().numpy()
+            return module(_tensors(module, X, np.zeros(_num_samples(X)), None)[0]).cpu().numpy()
 
     @available_if(_classifies)
-    def decision_function(self, X: Any) -> Any:
+    def decision_function(self, X: RowsLike) -> AnyArray:
         """The module's outputs, where it classifies."""
         return self._outputs(X)
 
     @available_if(_classifies)
-    def predict_proba(self, X: Any) -> Any:
+    def predict_proba(self, X: RowsLike) -> AnyArray:
         """Probabilities by softmax, where it classifies."""
         from scipy.special import softmax
 
         return softmax(self._outputs(X).astype(np.float64), axis=1)
 
-    def predict(self, X: Any) -> Any:
+    def predict(self, X: RowsLike) -> AnyArray:
         """The likeliest class, or the outputs."""
         outputs = self._outputs(X)
         if self.loss == "cross_entropy":

@@ -14,17 +14,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy.special import expit, softmax
 
 from surelearn.optim.accountant import PoissonSampler
-from surelearn.optim.losses import Loss, find_loss
+from surelearn.optim.losses import ConvexLoss, find_loss
+from surelearn.types import Array, Ints
 
-Array = npt.NDArray[np.float64]
-Slopes = Callable[[Array, Any], Array]
+Slopes = Callable[[Array, npt.NDArray[np.intp]], Array]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,7 +64,7 @@ class Recipe:
             raise ValueError(f"radius must be None or positive and finite, not {self.radius}")
 
 
-def clip_factors(norms: Any, clip: float) -> Any:
+def clip_factors(norms: Array, clip: float) -> Array:
     """min(1, C/‖g‖) for each row; a norm of 0 stays.
 
     Examples
@@ -89,13 +88,13 @@ def project(weights: Array, radius: float | None) -> Array:
     return weights * (radius / max(radius, float(np.linalg.norm(weights))))
 
 
-def softmax_slopes(codes: Any, classes: int) -> Slopes:
+def softmax_slopes(codes: Ints, classes: int) -> Slopes:
     """Derivatives of the logarithmic loss by the scores: (B, 1) for two classes, (B, K) for
     more.
     """
     codes = np.asarray(codes)
 
-    def slopes(scores: Array, rows: Any) -> Array:
+    def slopes(scores: Array, rows: npt.NDArray[np.intp]) -> Array:
         if classes == 2:
             return expit(scores) - codes[rows, None]
         found = softmax(scores, axis=1)
@@ -105,13 +104,13 @@ def softmax_slopes(codes: Any, classes: int) -> Slopes:
     return slopes
 
 
-def loss_slopes(targets: Any, loss: str | Loss) -> Slopes:
+def loss_slopes(targets: npt.ArrayLike, loss: str | ConvexLoss) -> Slopes:
     """Derivatives of a loss of `surelearn.optim.losses` by the score, (B, 1); targets are ±1
     for losses of a margin.
     """
     known, targets = find_loss(loss), np.asarray(targets, dtype=np.float64)
 
-    def slopes(scores: Array, rows: Any) -> Array:
+    def slopes(scores: Array, rows: npt.NDArray[np.intp]) -> Array:
         y = targets[rows, None]
         return (
             y * known.derivative(y * scores)

@@ -14,13 +14,13 @@ import numpy.typing as npt
 from scipy import sparse
 from scipy.special import expit
 
-Vector = npt.NDArray[np.float64]
+from surelearn.types import AnyArray, Array, RowsLike
 
 EXACT = 2000  # up to so many columns (or rows) eigenvalues are computed, beyond them bounded
 
 
 @dataclass(frozen=True)
-class Loss:
+class ConvexLoss:
     """A convex loss of one number: the margin t = y·ŷ of a classifier, or the residual t = ŷ − y of
     a regression.
 
@@ -36,15 +36,15 @@ class Loss:
 
     name: str
     of: Literal["margin", "residual"]
-    value: Callable[[Any], Any]
-    derivative: Callable[[Any], Any]
+    value: Callable[[Array], Array]
+    derivative: Callable[[Array], Array]
     curvature: float
     least_curvature: float
     lipschitz: float
     slopes: tuple[float, float]
 
 
-def huber(threshold: float = 1.0) -> Loss:
+def huber(threshold: float = 1.0) -> ConvexLoss:
     """Huber's loss of a residual, the Moreau envelope min_s ½(s − t)² + η|s|: ½t² up to η, then
     η|t| − ½η².
 
@@ -59,11 +59,11 @@ def huber(threshold: float = 1.0) -> Loss:
     if not 0 < eta < math.inf:
         raise ValueError(f"threshold must be positive and finite, not {threshold!r}")
 
-    def value(t: Any) -> Any:
+    def value(t: npt.ArrayLike) -> Array:
         size = np.abs(t)
         return np.where(size <= eta, 0.5 * np.square(t), eta * size - 0.5 * eta**2)
 
-    return Loss(
+    return ConvexLoss(
         f"huber({eta:g})",
         "residual",
         value,
@@ -78,26 +78,26 @@ def huber(threshold: float = 1.0) -> Loss:
 LOSSES = {
     loss.name: loss
     for loss in (
-        Loss("squared", "residual", np.square, lambda t: 2 * np.asarray(t), 2.0, 2.0, math.inf, (0.0, 0.0)),
+        ConvexLoss("squared", "residual", np.square, lambda t: 2 * np.asarray(t), 2.0, 2.0, math.inf, (0.0, 0.0)),
         huber(),
-        Loss("logistic", "margin", lambda t: np.logaddexp(0, -t), lambda t: -expit(-t), 0.25, 0.0, 1.0, (-0.5, -0.5)),
-        Loss(
+        ConvexLoss("logistic", "margin", lambda t: np.logaddexp(0, -t), lambda t: -expit(-t), 0.25, 0.0, 1.0, (-0.5, -0.5)),
+        ConvexLoss(
             "hinge", "margin", lambda t: np.maximum(1 - t, 0), lambda t: np.where(np.asarray(t) < 1, -1.0, 0.0),
             math.inf, 0.0, 1.0, (-1.0, -1.0),
         ),
-        Loss(
+        ConvexLoss(
             "squared hinge", "margin", lambda t: np.maximum(1 - t, 0) ** 2, lambda t: -2 * np.maximum(1 - t, 0),
             2.0, 0.0, math.inf, (-2.0, -2.0),
         ),
-        Loss(
+        ConvexLoss(
             "squared margin", "margin", lambda t: (1 - t) ** 2, lambda t: -2 * (1 - np.asarray(t)),
             2.0, 2.0, math.inf, (-2.0, -2.0),
         ),
-        Loss(
+        ConvexLoss(
             "exponential", "margin", lambda t: np.exp(-t), lambda t: -np.exp(-t),
             math.inf, 0.0, math.inf, (-1.0, -1.0),
         ),
-        Loss(
+        ConvexLoss(
             "perceptron", "margin", lambda t: np.maximum(-t, 0), lambda t: np.where(np.asarray(t) < 0, -1.0, 0.0),
             math.inf, 0.0, 1.0, (-1.0, 0.0),
         ),
@@ -105,13 +105,13 @@ LOSSES = {
 }  # fmt: skip
 
 
-def find_loss(loss: str | Loss) -> Loss:
+def find_loss(loss: str | ConvexLoss) -> ConvexLoss:
     """The loss of that name, or the loss itself."""
-    if isinstance(loss, Loss):
+    if isinstance(loss, ConvexLoss):
         return loss
     name = "huber(1)" if loss == "huber" else loss
     if name not in LOSSES:
-        raise ValueError(f"loss must be one of {', '.join(LOSSES)} or a Loss, not {loss!r}")
+        raise ValueError(f"loss must be one of {', '.join(LOSSES)} or a ConvexLoss, not {loss!r}")
     return LOSSES[name]
 
 
@@ -123,15 +123,15 @@ class Function:
     never falls below.
     """
 
-    value: Callable[[Vector], float]
-    gradient: Callable[[Vector], Vector]
+    value: Callable[[Array], float]
+    gradient: Callable[[Array], Array]
     smoothness: float
     strong_convexity: float = 0.0
     convex: bool = True
     lower: float = -math.inf
 
 
-class LinearObjective:
+class RegularizedRisk:
     """f(w) = (1/n) Σ ℓ(⟨w, x_i⟩, y_i) + λ‖w‖², with its L and m: H = (1/n) Xᵀdiag(ℓ″)X + 2λI.
 
     L = sup ℓ″·λ_max(XᵀX)/n + 2λ and m = inf ℓ″·λ_min(XᵀX)/n + 2λ, rounded outward; for more than
@@ -142,12 +142,12 @@ class LinearObjective:
     ----------
     X : (n, d), dense or CSR; append a column of ones for a bias
     y : labels −1 and 1 for a loss of the margin, numbers for one of the residual
-    loss : "squared", "huber", "logistic", "hinge", … or a `Loss`
+    loss : "squared", "huber", "logistic", "hinge", … or a `ConvexLoss`
     regularization : λ ≥ 0
 
     Examples
     --------
-    >>> f = LinearObjective(np.eye(2), [1.0, -1.0], "logistic", 0.1)
+    >>> f = RegularizedRisk(np.eye(2), [1.0, -1.0], "logistic", 0.1)
     >>> round(f.smoothness, 6), f.strong_convexity
     (0.325, 0.2)
     """
@@ -155,8 +155,11 @@ class LinearObjective:
     convex = True
     lower = 0.0
 
-    def __init__(self, X: Any, y: Any, loss: str | Loss, regularization: float = 0.0) -> None:
-        self.X: Any = X.tocsr() if sparse.issparse(X) else np.asarray(X, dtype=float)
+    def __init__(
+        self, X: RowsLike, y: npt.ArrayLike, loss: str | ConvexLoss, regularization: float = 0.0
+    ) -> None:
+        rows: Any = X  # SciPy has no types
+        self.X: Any = rows.tocsr() if sparse.issparse(rows) else np.asarray(rows, dtype=float)
         self.y = np.asarray(y, dtype=float)
         self.loss = find_loss(loss)
         self.regularization = float(regularization)
@@ -183,28 +186,28 @@ class LinearObjective:
         """How many weights there are."""
         return self.X.shape[1]
 
-    def _inner(self, scores: Vector, y: Vector) -> tuple[Vector, Vector | float]:
+    def _inner(self, scores: Array, y: Array) -> tuple[Array, Array | float]:
         """The loss's argument and its derivative by the score."""
         return (y * scores, y) if self.loss.of == "margin" else (scores - y, 1.0)
 
-    def value(self, w: Vector) -> float:
+    def value(self, w: Array) -> float:
         """f(w)."""
         t, _ = self._inner(self.X @ w, self.y)
         return float(np.mean(self.loss.value(t)) + self.regularization * (w @ w))
 
-    def gradient(self, w: Vector) -> Vector:
+    def gradient(self, w: Array) -> Array:
         """∇f(w), or a subgradient where the loss has a kink."""
         t, sign = self._inner(self.X @ w, self.y)
         return (
             self.X.T @ (self.loss.derivative(t) * sign) / len(self.y) + 2 * self.regularization * w
         )
 
-    def value_of_row(self, i: int, w: Vector) -> float:
+    def value_of_row(self, i: int, w: Array) -> float:
         """ℓ(⟨w, x_i⟩, y_i) + λ‖w‖²."""
         t, _ = self._inner(self._row(i) @ w, self.y[i])
         return float(self.loss.value(t) + self.regularization * (w @ w))
 
-    def gradient_of_row(self, i: int, w: Vector) -> Vector:
+    def gradient_of_row(self, i: int, w: Array) -> Array:
         """Its (sub)gradient: an unbiased estimate of ∇f for a random row."""
         x = self._row(i)
         t, sign = self._inner(x @ w, self.y[i])
@@ -229,17 +232,17 @@ class LinearObjective:
             slopes = np.maximum(*(np.abs(self.loss.derivative(end)) for end in ends))
         return float(np.max(slopes * norms) + 2 * self.regularization * radius)
 
-    def _row(self, i: int) -> Vector:
+    def _row(self, i: int) -> Array:
         return self.X[i].toarray().ravel() if sparse.issparse(self.X) else self.X[i]
 
 
-def eigenvalue_range(X: Any) -> tuple[float, float]:
+def eigenvalue_range(X: AnyArray | sparse.csr_array) -> tuple[float, float]:
     """Numbers below the smallest and above the largest eigenvalue of XᵀX."""
     n, d = X.shape
     if min(n, d) > EXACT:
-        return 0.0, float(X.multiply(X).sum() if sparse.issparse(X) else np.square(X).sum())
+        return 0.0, float((np.square(X) if isinstance(X, np.ndarray) else X.multiply(X)).sum())
     gram = X.T @ X if d <= n else X @ X.T
-    values = np.linalg.eigvalsh(gram.toarray() if sparse.issparse(gram) else gram)
+    values = np.linalg.eigvalsh(gram if isinstance(gram, np.ndarray) else gram.toarray())
     rounding = float((n + d) * np.finfo(float).eps * values.sum())
     return max(0.0, float(values[0]) - rounding) if d <= n else 0.0, max(
         0.0, float(values[-1]) + rounding

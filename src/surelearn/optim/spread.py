@@ -9,21 +9,21 @@ not made.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
+from sklearn.base import BaseEstimator
 
 from surelearn.subject import Around
+from surelearn.types import AnyArray, Array
 
-Array = npt.NDArray[np.float64]
 # a column's range counts as so many spreads at most: rare values (an indicator, a pixel) are not
 # blown up
 TAIL = 10.0
 
 
-def column_spreads(X: Any, weights: Array | None = None) -> Array:
+def column_spreads(
+    X: AnyArray | sparse.spmatrix | sparse.sparray, weights: Array | None = None
+) -> Array:
     """s_j = max(σ_j, (max_j − min_j)/10) of the columns of rows (n, d), dense or sparse; 1 for a
     constant column.
 
@@ -49,7 +49,7 @@ def column_spreads(X: Any, weights: Array | None = None) -> Array:
     return _spreads(deviation, low, high)
 
 
-def _sparse_spreads(X: Any, weights: Array | None) -> Array:
+def _sparse_spreads(X: sparse.spmatrix | sparse.sparray, weights: Array | None) -> Array:
     from sklearn.utils.sparsefuncs import mean_variance_axis, min_max_axis
 
     rows = X.tocsr()
@@ -65,12 +65,14 @@ def _spreads(deviation: Array, low: Array, high: Array) -> Array:
     return np.where((high > low) & (found > 0) & np.isfinite(found), found, 1.0)
 
 
-def divided(X: Any, spreads: Array) -> Any:
+def divided(
+    X: AnyArray | sparse.spmatrix | sparse.sparray, spreads: Array
+) -> AnyArray | sparse.spmatrix | sparse.sparray:
     """Rows with every column in units of its spread."""
     return X @ sparse.diags_array(1.0 / spreads) if sparse.issparse(X) else X / spreads
 
 
-def around_spreads(inside: Any, spreads: Array) -> Around:
+def around_spreads(inside: BaseEstimator, spreads: Array) -> Around:
     """A model as the rest of the library sees it: ``inside``, of columns divided by their
     spreads, behind that step.
     """
