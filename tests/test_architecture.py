@@ -50,7 +50,7 @@ MAY_IMPORT = {
     },
     "base": {"certificate", "fingerprint", "record", "subject"},
     "kernel": {"base", "bounds", "data", "lacking", "optim", "profiles", "record", "subject"},
-    "optim": {"base", "bounds", "claim", "lacking", "record", "subject"},
+    "optim": {"base", "bounds", "claim", "lacking", "record", "subject", "types"},
     "linear": {"base", "bounds", "certificate", "data", "kernel", "lacking", "optim", "record", "subject"},
     "boosting": {"base", "bounds", "claim", "record", "subject"},
     "cluster": {"base", "bounds", "optim", "record", "subject"},
