@@ -72,5 +72,5 @@ for name, model in {"as usual": logistic, "adversarially": hard}.items():
     certificate = certify_robustness(model, X[new], y[new], radius=0.2, norm="linf", where=where)
     print(
         f"trained {name}: accuracy {model.score(X[new], y[new]):.1%};"
-        f" {certificate['robust accuracy']}"
+        f" {certificate['robust_accuracy']}"
     )

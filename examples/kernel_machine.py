@@ -66,6 +66,6 @@ print(
 # how often it errs on new ones.
 
 print(
-    model.certificate_["distance to the minimizer"], f"where the fit has norm {facts['norm']:.1f}"
+    model.certificate_["distance_to_the_minimizer"], f"where the fit has norm {facts['norm']:.1f}"
 )
 print(surelearn.certify(model, images[new], digits[new])["risk"])

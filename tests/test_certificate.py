@@ -340,3 +340,22 @@ def test_the_documented_example_is_a_certificate_that_verifies():
     example = Certificate.from_json(text)
     assert example.verify()
     assert example.to_json() + "\n" == text
+
+
+@pytest.mark.parametrize("words", ["uniform stability", "epsilon_rényi", "Risk"])
+def test_a_certificate_holds_no_quantity_that_is_not_a_key(words):
+    with pytest.raises(ValueError, match="identifier in lower case"):
+        learner_certificate(
+            lacking=(Lacking(what=words, reason="it has spaces, accents or capitals"),)
+        )
+    with pytest.raises(ValueError, match="identifier in lower case"):
+        learner_certificate(claims=(replace(learner_certificate().claims[0], quantity=words),))
+
+
+def test_what_is_lacking_is_written_with_its_label():
+    lacking = Lacking("cost_over_optimum", "no bound applies", "kmeans_ratio", "cost / optimum")
+    certificate = learner_certificate(lacking=(lacking, Lacking("mean_loss", "no range is stated")))
+    again = Certificate.from_json(certificate.to_json())
+    assert again.lacking == certificate.lacking
+    assert "cost / optimum: no bound applies" in str(again)
+    assert "mean loss: no range is stated" in str(again)

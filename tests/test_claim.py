@@ -13,7 +13,7 @@ from surelearn.bounds import (
     theorems,
     vc,
 )
-from surelearn.claim import Claim, Finding, find_theorem
+from surelearn.claim import Claim, Finding, at_most, find_theorem
 from surelearn.plain import freeze, show
 
 
@@ -153,3 +153,27 @@ def test_a_claim_is_read_where_nobody_has_imported_the_theorems():
     done = subprocess.run([sys.executable, "-c", code], input=text, capture_output=True, text=True)  # noqa: S603
     assert done.returncode == 0, done.stderr
     assert float(done.stdout) == clopper_pearson(3, 100, 0.05)
+
+
+def is_key(quantity):
+    return quantity.isidentifier() and quantity.isascii() and quantity == quantity.lower()
+
+
+def test_quantities_of_theorems_are_keys_for_programs_with_labels_for_people():
+    assert [t.key for t in theorems() if not is_key(t.claims.quantity)] == []
+    ratio = find_theorem("kmeans_spectral_ratio")
+    assert (ratio.claims.quantity, ratio.claims.label) == ("cost_over_optimum", "cost / optimum")
+    assert ratio.certify(**ratio.example).label == "cost / optimum"
+    stable = find_theorem("beta_ridge")
+    assert stable.certify(**stable.example).label == "uniform stability"
+    named = hoeffding.certify(0.03, 1000, 0.05, quantity="mean_loss")
+    assert (named.quantity, named.label) == ("mean_loss", "mean loss")
+
+
+@pytest.mark.parametrize("words", ["mean loss", "cost/optimum", "Risk", "epsilon_rényi", "", "1st"])
+def test_words_are_no_key(words):
+    with pytest.raises(ValueError, match="identifier in lower case"):
+        at_most(words, label="the words for people")
+    if words:
+        with pytest.raises(ValueError, match="identifier in lower case"):
+            hoeffding.certify(0.03, 1000, 0.05, quantity=words)

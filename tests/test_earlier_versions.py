@@ -17,9 +17,11 @@ from sklearn.datasets import load_iris
 from surelearn import Certificate
 from surelearn.auditing.verification import verify_folder
 from surelearn.fingerprint import fingerprint_model, is_fingerprint_of
+from surelearn.linear import Ridge
 from surelearn.monitoring.looks import Looks
 from surelearn.monitoring.watch import Watch
 from surelearn.persistence import read_model
+from surelearn.report import Audit
 from surelearn.selection.ledger import Ledger
 
 FIXTURES = Path(__file__).parent / "fixtures"
@@ -215,3 +217,95 @@ def test_a_watch_goes_on(unpacked):
     assert watch.to_dict() == plain
     looks = json.loads((folder / "certificate.drift.json").read_text(encoding="utf-8"))
     assert Looks.load(folder / "certificate.drift.json", certificate).seen == looks["seen"] != []
+
+
+# --------------------------------------------------------------------------------------------------
+# Before keys became identifiers.
+
+OLD = "certificate-4"
+
+
+def old_certificate(unpacked, name):
+    text = (unpacked / OLD / "certificates" / name).read_text(encoding="utf-8")
+    return Certificate.from_json(text), json.loads(text)
+
+
+def is_key(quantity):
+    return quantity.isidentifier() and quantity.isascii() and quantity == quantity.lower()
+
+
+@pytest.mark.parametrize("name", [name for _, name in names(OLD, "certificates")])
+def test_a_certificate_that_names_quantities_in_words_verifies_and_keeps_its_hash(name, unpacked):
+    old, plain = old_certificate(unpacked, name)
+    assert plain["version"] == old.version == 4
+    assert old.verify(), str(old.verify())
+    assert old.hash == plain["hash"]
+    assert old.to_dict() == plain
+    assert all(map(is_key, (*(c.quantity for c in old.claims), *(i.what for i in old.lacking))))
+    assert [claim.label for claim in old.claims] == [claim["label"] for claim in plain["claims"]]
+    assert [i.label for i in old.lacking] == [
+        item["what"].replace("_", " ") for item in plain["lacking"]
+    ]
+
+
+def test_old_names_of_quantities_are_found_with_a_warning(unpacked):
+    old, _ = old_certificate(unpacked, "of-ridge.json")
+    for made in (
+        old,
+        Ridge(regularization=0.1, x_bound=12.0, y_bound=3.0).fit(X, AMOUNTS).certificate_,
+    ):
+        with pytest.warns(FutureWarning, match="'uniform stability' is 'uniform_stability' now"):
+            assert made["uniform stability"] == made["uniform_stability"]
+    unbounded, _ = old_certificate(unpacked, "of-ridge-unbounded.json")
+    with (
+        pytest.warns(FutureWarning, match="uniform_stability"),
+        pytest.raises(KeyError, match="intercept is free"),
+    ):
+        unbounded["uniform stability"]
+
+
+@pytest.mark.parametrize("name", [name for _, name in names(OLD, "models")])
+def test_a_model_of_that_time_claims_what_its_certificate_says(name, unpacked):
+    if name == "eigenpro":
+        pytest.importorskip("torch")
+    model = read_model(unpacked / OLD / "models" / name).model
+    old, _ = old_certificate(unpacked, f"of-{name}.json")
+    assert model.certificate_.version > old.version
+    assert model.certificate_.claims == old.claims
+    assert model.certificate_.lacking == old.lacking
+    rows, y = rows_of(name, model)
+    found = old.verify(model, rows, y)
+    assert found, str(found)
+
+
+@pytest.fixture
+def state_of_words(unpacked, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(unpacked / OLD / "state"))
+
+
+@pytest.mark.usefixtures("state_of_words")
+@pytest.mark.parametrize("name", ["iris", "diabetes"])
+def test_folders_that_name_quantities_in_words_verify_and_keep_their_hashes(name, unpacked):
+    folder = unpacked / OLD / name
+    found = verify_folder(folder)
+    assert [line for line in found.unchecked if "losses per row" in line] == []
+    found = verify_folder(folder, name)
+    assert {"audit.json", "facts from model and rows"} <= {*found.checked}
+    assert [line for line in found.differences if not line.startswith("report.md")] == []
+    plain = json.loads((folder / "audit.json").read_text(encoding="utf-8"))
+    audit = Audit.from_dict(plain)
+    assert plain["version"] == 3
+    assert audit.proved
+    assert audit.to_dict() == plain
+    assert all(is_key(claim.quantity) for claim in (*audit.claims, *audit.proved))
+    numbers = [name for finding in audit.findings for name in finding.numbers]
+    assert numbers
+    assert [name for name in numbers if " " in name] == []
+    assert "fold_errors" in audit.numbers["selection"]
+
+
+def test_a_watch_of_that_time_goes_on(unpacked):
+    folder = unpacked / OLD / "iris"
+    certificate = Certificate.from_json((folder / "certificate.json").read_text(encoding="utf-8"))
+    plain = json.loads((folder / "certificate.watch.json").read_text(encoding="utf-8"))
+    assert Watch.load(folder / "certificate.watch.json", certificate).to_dict() == plain

@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from surelearn.bounds.holdout import CONTENTS_IID, GROUPS_IID, IID
 from surelearn.bounds.stability import FIXED_BEFORE
-from surelearn.claim import Claim, Theorem, find_theorem
+from surelearn.claim import Claim, Theorem, check_key, find_theorem
 from surelearn.documents import check_format, checked, parse_json, reading
 from surelearn.fingerprint import UNHASHED, fingerprint_model, fingerprint_rows, is_fingerprint_of
 from surelearn.lacking import Lacking
@@ -29,10 +29,11 @@ from surelearn.plain import (
     to_plain,
 )
 from surelearn.record import Record, Within, Writer, find_record
+from surelearn.renamed import Words, from_fit_rows, quantity_of_today
 from surelearn.slicing import Cuts
 
 FORMAT = "surelearn-certificate"
-VERSION = 4
+VERSION = 5  # up to 4 quantities were named in words: see `renamed`
 OTHER_ROWS = "the rows are not the ones that the certificate was made on"
 OVER_GROUPS = ", mean over groups"
 SECOND_MODEL = "second_model"  # facts of one that was given columns that the first was not
@@ -40,7 +41,7 @@ FIXED_BEFOREHAND = ", if its parameters were fixed beforehand"
 AT_LEAST_ERRORS = "at least the error rate"
 _BASELINES = {
     "risk": "baseline_risk",
-    "risk from the fit rows": "baseline_risk",
+    from_fit_rows("risk"): "baseline_risk",
     "mean_cost": "baseline_cost",
 }
 _CONSTANT = " of always answering "
@@ -132,7 +133,8 @@ class Certificate:
     Statistical, not regulatory. Claims with standing "together" hold simultaneously with
     probability 1 − ``delta``. ``altered`` says that the file it was read from does not have the
     content that its hash was made of. It is written, and hashed, in the ``version`` that it was
-    read in, so that losses and watches that were kept under its hash are found.
+    read in, with its ``words`` for quantities, so that losses and watches that were kept under its
+    hash are found.
     """
 
     facts: Facts
@@ -141,16 +143,21 @@ class Certificate:
     delta: float = 0.05
     altered: bool = field(default=False, compare=False)
     version: int = field(default=VERSION, compare=False)
+    words: Words = field(default_factory=Words, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "claims", tuple(self.claims))
         object.__setattr__(self, "lacking", tuple(self.lacking))
+        if self.version > 4:
+            for key in (*(c.quantity for c in self.claims), *(i.what for i in self.lacking)):
+                check_key(key)
 
     def __getitem__(self, quantity: str) -> Claim:
         """The first claim about a quantity; a `KeyError` says why there is none."""
-        for claim in self.claims:
-            if claim.quantity == quantity:
-                return claim
+        made = {claim.quantity: claim for claim in reversed(self.claims)}
+        quantity = quantity if quantity in made else quantity_of_today(quantity)
+        if quantity in made:
+            return made[quantity]
         reasons = [item.reason for item in self.lacking if item.what == quantity]
         raise KeyError(f"no claim about {quantity!r}" + (f": {reasons[0]}" if reasons else ""))
 
@@ -171,6 +178,7 @@ class Certificate:
             in expectation never take part, nor do claims about another predictor, loss, population
             or set of rows than the first one's.
         """
+        quantity = quantity_of_today(quantity)
         claims = [
             c
             for c in self.claims
@@ -367,7 +375,7 @@ class Certificate:
             claim["inputs"] = {
                 name: value for name, value in claim["inputs"].items() if name not in samples
             }
-        return {
+        plain = {
             "format": FORMAT,
             "version": self.version,
             "note": "statistical, not regulatory",
@@ -376,15 +384,15 @@ class Certificate:
             **self._plain_lacking(),
             "facts": self.facts.to_dict(),
         }
+        return plain if self.version > 4 else self.words.in_certificate(plain)
 
     def _plain_lacking(self) -> dict[str, Any]:
-        """Versions up to 3 said "absent" and "quantity"."""
-        if self.version > 3:
+        """Version 4 had no labels; versions up to 3 said "absent" and "quantity"."""
+        if self.version > 4:
             return {"lacking": [vars(item) for item in self.lacking]}
+        held, name = ("lacking", "what") if self.version > 3 else ("absent", "quantity")
         return {
-            "absent": [
-                {"quantity": i.what, "reason": i.reason, "theorem": i.theorem} for i in self.lacking
-            ]
+            held: [{name: i.what, "reason": i.reason, "theorem": i.theorem} for i in self.lacking]
         }
 
     def to_json(self, indent: int | None = 1) -> str:
@@ -396,6 +404,9 @@ class Certificate:
         """Read what `to_dict` wrote; anything else is refused with a `ValueError` that says why."""
         version = check_format(plain, "a certificate", FORMAT, VERSION)
         with reading("the certificate"):
+            altered = version > 1 and content_hash(plain) != plain["hash"]  # version 1 had no hash
+            words = Words.of_certificate(plain) if version <= 4 else Words()
+            plain = words.reversed().in_certificate(plain) if version <= 4 else plain
             facts = Facts.from_dict(plain["facts"])
             claims: list[Claim] = []
             for claim in plain["claims"]:
@@ -406,10 +417,9 @@ class Certificate:
                 }
                 claims.append(Claim.from_dict({**claim, "inputs": {**claim["inputs"], **read}}))
             lacking = [
-                checked(_lacking(item))
+                checked(_lacking(item, words))
                 for item in (plain["lacking"] if version > 3 else plain["absent"])
             ]
-            altered = version > 1 and content_hash(plain) != plain["hash"]  # version 1 had no hash
             made = cls(
                 facts=facts,
                 claims=tuple(claims),
@@ -417,6 +427,7 @@ class Certificate:
                 delta=plain["delta"],
                 altered=altered,
                 version=version,
+                words=words,
             )
             if not 0 < checked(made).delta < 1:
                 raise ValueError(
@@ -521,7 +532,7 @@ class Certificate:
             lines += _aligned(rows)
         if self.lacking:
             lines.append("  Not claimed")
-            lines += [f"    {item.what}: {item.reason}" for item in self.lacking]
+            lines += [f"    {item.label}: {item.reason}" for item in self.lacking]
         if assumptions := self._assumptions():
             lines.append("  Assumes")
             lines += [f"    {line}" for line in assumptions]
@@ -588,7 +599,7 @@ class Certificate:
             parts.append(
                 f"<table><caption>{html.escape(title)}</caption>{row(head, 'th')}{body}</table>"
             )
-        notes = [f"Not claimed: {item.what}: {item.reason}" for item in self.lacking]
+        notes = [f"Not claimed: {item.label}: {item.reason}" for item in self.lacking]
         notes += [f"Assumes: {line}" for line in self._assumptions()]
         parts.append("<ul>" + "".join(f"<li>{html.escape(note)}</li>" for note in notes) + "</ul>")
         return "<div class='surelearn-certificate'>" + "".join(parts) + "</div>"
@@ -706,7 +717,7 @@ def _differences(again: Certificate, stored: Certificate) -> Iterator[str]:
                 yield f"{one.label}, {one.theorem}: its record gives another {name}"
     for one, other in zip(again.lacking, stored.lacking, strict=False):
         if one != other:
-            yield f"{one.what}: its record gives another reason why it is not claimed"
+            yield f"{one.label}: its record gives another reason why it is not claimed"
 
 
 def _agrees(measured: Any, recorded: Any) -> bool:
@@ -768,11 +779,12 @@ def _problems(claim: Claim, facts: Facts) -> list[str]:
     return problems
 
 
-def _lacking(plain: Mapping[str, Any]) -> Lacking:
-    """What is lacking, as it was written; versions up to 3 said "quantity" for what."""
-    return Lacking(
-        **{"what" if name == "quantity" else name: value for name, value in plain.items()}
-    )
+def _lacking(plain: Mapping[str, Any], words: Words) -> Lacking:
+    """What is lacking, as it was written; versions up to 3 said "quantity" for what, and before 5
+    that was its label.
+    """
+    given = {"what" if name == "quantity" else name: value for name, value in plain.items()}
+    return Lacking(**{"label": words.quantities.get(given["what"], ""), **given})
 
 
 def _withheld(values: Mapping[str, Any]) -> bool:

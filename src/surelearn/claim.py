@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from surelearn.documents import checked, reading
+from surelearn.lacking import in_words
 from surelearn.plain import FrozenDict, freeze, from_plain, percent_sure, show, to_plain
 
 __all__ = [
@@ -79,7 +80,8 @@ class Statement:
 
     ``trivial`` is the value (or the name of the input that holds it) from which on the statement
     says nothing, and ``measured`` computes the observed counterpart of the quantity from the
-    theorem's inputs.
+    theorem's inputs. The ``quantity`` is a key for programs, an identifier in lower case; the
+    ``label`` is for people, by default the key with spaces.
     """
 
     quantity: str
@@ -89,6 +91,11 @@ class Statement:
     unit: Unit = "rate"
     evidence: Evidence = "certified"
     measured: Callable[[Mapping[str, Any]], float | None] | None = None
+    label: str = ""
+
+    def __post_init__(self) -> None:
+        check_key(self.quantity)
+        object.__setattr__(self, "label", self.label or in_words(self.quantity))
 
 
 def at_most(quantity: str, *, trivial: float | str | None = 1.0, **options: Any) -> Statement:
@@ -118,7 +125,7 @@ class Claim:
 
     Attributes
     ----------
-    quantity : what is bounded, one word for programs: "risk", "sensitivity", …
+    quantity : what is bounded, a key for programs: "risk", "uniform_stability", …
     relation : "<=", ">=", "=" or "in"
     value : the bound; a pair for "in"
     confidence : a probability, "in expectation", "always" or "deterministic"
@@ -159,7 +166,7 @@ class Claim:
         for name in ("value", "inputs", "assumptions", "met", "sources"):
             object.__setattr__(self, name, freeze(getattr(self, name)))
         if not self.label:
-            object.__setattr__(self, "label", self.quantity)
+            object.__setattr__(self, "label", in_words(self.quantity))
 
     def _check_confidence(self) -> None:
         """Refuse a confidence that no theorem gives."""
@@ -417,7 +424,7 @@ class Theorem(Generic[P, R]):
             met=tuple(line for line in self.assumes if line in met),
             covers=covers or Covers(),
             evidence=self.claims.evidence,
-            label=label or quantity,
+            label=label or (in_words(check_key(quantity)) if quantity else self.claims.label),
             candidates=candidates,
             sources=FrozenDict(sources or {}),
             family=family,
@@ -472,6 +479,24 @@ def find_theorem(key: str) -> Theorem[..., Any]:
 def registered_theorems() -> tuple[Theorem[..., Any], ...]:
     """Every registered theorem, in the order of definition."""
     return tuple(_THEOREMS.values())
+
+
+def check_key(quantity: str) -> str:
+    """A quantity's key, if it is one: an identifier in lower case, of ASCII letters.
+
+    Examples
+    --------
+    >>> check_key("uniform stability")
+    Traceback (most recent call last):
+    ...
+    ValueError: a quantity's key is an identifier in lower case, such as 'mean_loss', not 'uniform stability'
+    """
+    if not (quantity.isidentifier() and quantity.isascii() and quantity == quantity.lower()):
+        raise ValueError(
+            "a quantity's key is an identifier in lower case, such as 'mean_loss', not"
+            f" {quantity!r:.60}"
+        )
+    return quantity
 
 
 def _has_nan(value: object) -> bool:

@@ -15,14 +15,25 @@ class Lacking:
 
     Attributes
     ----------
-    what : what is lacking, in a few words: "risk", "gradient", "leave-one-out"
+    what : what is lacking: the key of a quantity, "uniform_stability", where it is a claim; else a
+        few words, "closed form"
     reason : one sentence that says why, and what would help
     theorem : the key of the theorem that does not apply, where it is a claim that is lacking
+    label : ``what`` for people, by default with spaces
     """
 
     what: str
     reason: str
     theorem: str = ""
+    label: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "label", self.label or in_words(self.what))
 
     def __str__(self) -> str:
-        return f"no {self.what}: {self.reason}"
+        return f"no {self.label}: {self.reason}"
+
+
+def in_words(key: str) -> str:
+    """A key for people, where nothing better is known."""
+    return key.replace("_", " ")

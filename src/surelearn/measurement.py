@@ -250,7 +250,7 @@ def _regression(
     error = _numeric(_predictions(model, X, y.size, "model"), "the model's predictions") - y
     values["residuals"] = sorted(np.abs(error[sampler.one_row_a_unit()]).tolist())
     losses = LOSSES[what.loss](error)
-    values["mean loss"] = sampler.mean(losses)
+    values["mean_loss"] = sampler.mean(losses)
     if what.loss_bound is None:
         return None
     if losses.max() > what.loss_bound:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, fields, replace
 from types import NoneType
 from typing import Any, ClassVar, NamedTuple, Self, get_args, get_type_hints
 
-from surelearn.claim import Claim, Covers, Theorem
+from surelearn.claim import Claim, Covers, Theorem, check_key, find_theorem
 from surelearn.lacking import Lacking
 from surelearn.plain import freeze
 
@@ -139,9 +139,12 @@ class Writer:
         self.claims.append(made)
         return made
 
-    def lacks(self, what: str, reason: str, theorem: str = "") -> None:
-        """Say that a claim is not made, and why."""
-        self.lacking.append(Lacking(what=what, reason=reason, theorem=theorem))
+    def lacks(self, quantity: str, reason: str, theorem: str = "", label: str = "") -> None:
+        """Say that a claim is not made, and why; ``label`` is that of the theorem by default."""
+        if theorem and not label:
+            claims = find_theorem(theorem).claims
+            label = claims.label if claims.quantity == quantity else ""
+        self.lacking.append(Lacking(check_key(quantity), reason, theorem, label))
 
 
 def find_record(key: str) -> type[Record]:

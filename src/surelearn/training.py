@@ -23,7 +23,7 @@ from surelearn.record import Record, Within
 from surelearn.subject import Objective, Subject, describe, subject_of
 from surelearn.subject.registry import dense
 
-WHAT = "claims from the training rows"
+WHAT = "claims_from_the_training_rows"
 _PREPARED = Lacking(
     WHAT,
     "its columns were prepared by steps that were fitted on these rows, which no theorem here"
@@ -114,7 +114,7 @@ def certificate_of(
     >>> from sklearn.linear_model import Ridge
     >>> X, y = np.array([[0.1], [0.4], [0.8], [1.0]]), np.array([0.0, 0.5, 0.7, 1.0])
     >>> model = Ridge(alpha=4.0, fit_intercept=False).fit(X, y)
-    >>> print(certificate_of(model, X, y, x_bound=1.0, y_bound=1.0)["uniform stability"].bound())
+    >>> print(certificate_of(model, X, y, x_bound=1.0, y_bound=1.0)["uniform_stability"].bound())
     ≤ 2.25
     >>> print(certificate_of(Ridge().fit(X, y), X, y, x_bound=1.0).lacking[0].reason)
     the intercept is free: use intercept='regularized' or 'none', whose stability is known

@@ -173,7 +173,7 @@ def test_training_row_claims_are_void_where_a_column_was_dropped_by_its_labels()
     alone = surelearn.audit(
         frame, target="state", models={"mine": make_pipeline(Normalizer(), BOUNDED)}, **QUICK
     )
-    stable = alone.certificate["uniform stability from the fit rows"]
+    stable = alone.certificate["uniform_stability_from_the_fit_rows"]
     assert stable.label.endswith("from the fit rows, if its parameters were fixed beforehand")
     frame["leak"] = np.where(frame["state"] == "sick", 1.0, 0.0)
     frame.loc[:2, "leak"] = 0.5
@@ -181,11 +181,11 @@ def test_training_row_claims_are_void_where_a_column_was_dropped_by_its_labels()
         frame, target="state", models={"mine": make_pipeline(Normalizer(), BOUNDED)}, **QUICK
     )
     assert "`leak` repeats `state`" in result.verdict.sentence
-    assert not any("fit rows" in claim.quantity for claim in result.claims)
+    assert not any("fit_rows" in claim.quantity for claim in result.claims)
     reasons = {
         absent.reason
         for absent in result.certificate.lacking
-        if absent.what == "risk from the fit rows"
+        if absent.what == "risk_from_the_fit_rows"
     }
     assert any("'leak' left out because of the fit rows' labels" in reason for reason in reasons)
     page = result.to_html()

@@ -203,7 +203,7 @@ def test_polars_pandas_and_csv_give_the_same_audit(tmp_path, result):
 def test_the_seed_changes_folds_not_certify_rows(result):
     other = surelearn.audit(table(), target="y", models=MODELS, positive=1, seed=7, **QUICK)
     assert other.certificate.facts.hashes["rows"] == result.certificate.facts.hashes["rows"]
-    assert other.numbers["selection"]["fold errors"] != result.numbers["selection"]["fold errors"]
+    assert other.numbers["selection"]["fold_errors"] != result.numbers["selection"]["fold_errors"]
 
 
 def test_rare_labels_that_only_the_certify_rows_have_count_as_errors():

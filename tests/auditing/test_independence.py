@@ -199,7 +199,7 @@ def test_labels_that_are_missing_where_rows_are_hard_narrow_the_population(tmp_p
     assert result.verdict.kind == "guaranteed"
     assert result.verdict.text.startswith("Labeled rows only: ")
     finding = next(finding for finding in result.findings if finding.code == "SL119")
-    assert finding.numbers["false alarms"] == 0.01
+    assert finding.numbers["false_alarms"] == 0.01
     assert "about labeled rows only" in " ".join(result["assumptions"].notes)
     at_random = audited(hard_rows(0, "random"), **linear)
     assert "Labeled rows" not in at_random.verdict.text

@@ -125,7 +125,7 @@ def test_what_one_row_does_is_what_n_refits_say(data, learner, monkeypatch):
     assert "in closed form" in finding.text
     if data == "diabetes":
         moved = refits(model, train.astype(float), labels, new, lambda m, Z: m.predict(Z))
-        assert finding.numbers["largest change"] == pytest.approx(
+        assert finding.numbers["largest_change"] == pytest.approx(
             max(np.abs(change).max() for change in moved), rel=1e-4
         )
     else:
@@ -140,7 +140,7 @@ def test_what_one_row_does_is_what_n_refits_say(data, learner, monkeypatch):
         assert finding.numbers["share"] == pytest.approx(
             max((change != 0).mean() for change in moved)
         )
-        assert finding.numbers["rows left out"] == len(labels)
+        assert finding.numbers["rows_left_out"] == len(labels)
 
 
 def test_its_own_claims_join_the_page_if_nothing_was_looked_at_before():
@@ -149,11 +149,11 @@ def test_its_own_claims_join_the_page_if_nothing_was_looked_at_before():
         "breast_cancer", models={"it": make_pipeline(Normalizer(), learner)}, n_jobs=1, **QUICK
     )
     claims = [claim.quantity for claim in alone.certificate.claims]
-    assert "risk from the fit rows" in claims
+    assert "risk_from_the_fit_rows" in claims
     prepared = surelearn.audit("breast_cancer", models={"it": learner}, n_jobs=1, **QUICK)
-    assert "risk from the fit rows" not in [claim.quantity for claim in prepared.certificate.claims]
+    assert "risk_from_the_fit_rows" not in [claim.quantity for claim in prepared.certificate.claims]
     assert [claim.quantity for claim in prepared["kernel_numbers"].claims] == [
-        "distance to the minimizer"
+        "distance_to_the_minimizer"
     ]
 
 

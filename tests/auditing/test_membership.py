@@ -275,7 +275,7 @@ def test_epsilon_is_shown_with_what_it_assumes_and_attacked():
     finding = by_code(section)["SL643"]
     assert finding.severity == "info"
     assert finding.numbers["refits"] == 256
-    assert 0 <= finding.numbers["epsilon at least"] <= finding.numbers["claimed"] <= 2.0
+    assert 0 <= finding.numbers["epsilon_at_least"] <= finding.numbers["claimed"] <= 2.0
     assert finding.numbers["claimed"] == proved.value  # not that of a refit, which has another row
     assert "SL644" not in by_code(section)
 
@@ -329,7 +329,7 @@ def test_a_bound_above_the_claim_is_serious():
     ]
     finding = membership_epsilon.findings(context, refits)[0]
     assert finding.severity == "serious"
-    assert finding.numbers["epsilon at least"] > 2
+    assert finding.numbers["epsilon_at_least"] > 2
     own = membership_epsilon.proved(context)
     assert isinstance(own, Claim)
     assert own.value < 1.0  # what a refit spends does not count
@@ -351,7 +351,7 @@ def test_a_learner_that_is_not_private_is_seen_through_by_a_canary():
         assert sigma > 1 or max(found["without"]) < 0  # its label is wrong
         bounds.append(
             membership_epsilon.findings(context_of(model, refits=0), [found])[0].numbers[
-                "epsilon at least"
+                "epsilon_at_least"
             ]
         )
     assert bounds[0] > 1 > 0.3 > bounds[1]

@@ -60,8 +60,8 @@ def test_the_closed_form_is_that_of_n_refits(data, learner, monkeypatch):
     train, labels = (np.asarray(part) for part in context.rows("train"))
     expected = refits(model, train.astype(float), labels, new)
     found = findings(result)["SL402"]
-    assert found.numbers["rows left out"] == len(labels)
-    assert found.numbers["largest change"] == pytest.approx(expected, rel=1e-3)
+    assert found.numbers["rows_left_out"] == len(labels)
+    assert found.numbers["largest_change"] == pytest.approx(expected, rel=1e-3)
     assert "in closed form" in found.text
 
 
@@ -75,11 +75,11 @@ def test_the_certified_constant_stands_beside_what_was_measured(data, learner, l
     certified, measured = (float(row[1]) for row in table.rows)
     assert loss in table.rows[0][0]
     assert 0 < measured < certified
-    claim = result.certificate["uniform stability from the fit rows"]
+    claim = result.certificate["uniform_stability_from_the_fit_rows"]
     assert claim.value == pytest.approx(certified, rel=1e-2)
     assert result.certificate.verify()
     assert not any(
-        claim.standing == "together" and "fit rows" in claim.quantity
+        claim.standing == "together" and "fit_rows" in claim.quantity
         for claim in result.certificate.claims
     )
 
@@ -104,7 +104,7 @@ def test_no_constant_is_certified_where_rows_were_looked_at_before(models, reaso
     result = surelearn.audit("breast_cancer", models=models, **QUICK)
     assert not result["stability"].tables
     assert reason in result["stability"].notes[0]
-    assert not any("uniform stability" in claim.quantity for claim in result.certificate.claims)
+    assert not any("uniform_stability" in claim.quantity for claim in result.certificate.claims)
 
 
 def test_other_models_are_fitted_again_without_sampled_rows():
@@ -112,7 +112,7 @@ def test_other_models_are_fitted_again_without_sampled_rows():
         "iris", models={"forest": RandomForestClassifier(10, random_state=0)}, **QUICK
     )
     found = findings(result)["SL402"]
-    assert found.numbers["rows left out"] == 2
+    assert found.numbers["rows_left_out"] == 2
     assert "by 2 refits" in found.text
     assert "looked at before" in result["stability"].notes[0]
 

@@ -239,7 +239,7 @@ def test_a_vote_over_partitions_says_what_cannot_change_it(cancer):
     withstood = (model.predict(new) == truth) & (model.unchanged_rows(new) >= 2)
     assert (accuracy.theorem, accuracy.quantity) == (
         "clopper_pearson_lower",
-        "accuracy under poison",
+        "accuracy_under_poison",
     )
     assert accuracy.inputs["successes"] == withstood.sum()
     assert alone.theorem == "partition_radius"

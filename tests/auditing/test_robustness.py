@@ -260,9 +260,9 @@ def test_a_regressor_moves():
     scale = linear.model[0].transformers_[0][1][-1].scale_[[0, 1, 3]]
     spread = np.nanstd(linear.rows("train")[0][["a", "b", "c"]].to_numpy(dtype=float), axis=0)
     expected = 0.1 * np.abs(linear.model[-1].coef_[[0, 1, 3]] / scale * spread).sum()
-    assert finding.numbers["largest change"] == pytest.approx(expected, rel=1e-6)
+    assert finding.numbers["largest_change"] == pytest.approx(expected, rel=1e-6)
     forest = section_of(fitted(RandomForestRegressor(20, random_state=0), regression=True))
-    assert forest.findings[0].numbers["mean change"] > 0
+    assert forest.findings[0].numbers["mean_change"] > 0
     assert np.all(np.diff(forest.charts[0].data["y"]) >= 0)
     assert "Nothing is proved" in forest.notes[2]
 

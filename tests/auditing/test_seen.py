@@ -196,7 +196,7 @@ def test_units_come_from_the_rows_seen(linear, seen, others):
         surelearn.audit(linear, *others, seen=pair, **asked)["robustness"]
         for pair in (seen, (2 * X, y))
     )
-    change = [section.findings[0].numbers["median change"] for section in (one, wide)]
+    change = [section.findings[0].numbers["median_change"] for section in (one, wide)]
     assert change[1] == pytest.approx(change[0] / 2, rel=1e-3)
     alone = surelearn.audit(linear, *others, **asked)["robustness"]
     assert "No claim about new rows" in " ".join(alone.notes)

@@ -176,7 +176,7 @@ def test_a_perfect_first_stump_is_the_vote():
         [1.5],
     )
     assert model.predict([[1.4], [1.6]]).tolist() == ["a", "b"]
-    assert model.certificate_["training error"].value == 0
+    assert model.certificate_["training_error"].value == 0
 
 
 def test_no_edge_ends_the_rounds():
@@ -189,7 +189,7 @@ def test_no_edge_ends_the_rounds():
     np.testing.assert_array_equal(model.feature_importances_, [0, 0])
     xor = AdaBoostClassifier(50).fit([[0, 0], [0, 1], [1, 0], [1, 1]], [0, 1, 1, 0])
     assert xor.stopped_ == "no edge"
-    assert xor.certificate_["training error"].value == pytest.approx(1.0)
+    assert xor.certificate_["training_error"].value == pytest.approx(1.0)
 
 
 def test_several_classes_with_a_side_in_balance_take_the_first():
@@ -305,7 +305,7 @@ def test_rows_that_weigh_next_to_nothing_are_still_wrong():
     model = AdaBoostClassifier(20).fit(X, y, sample_weight=weights)
     assert model.stopped_ != "perfect stump"
     true = weights[model.predict(X) != y].sum() / weights.sum()
-    assert true <= model.certificate_["training error"].value
+    assert true <= model.certificate_["training_error"].value
 
 
 def test_what_is_not_there_is_refused():

@@ -60,7 +60,7 @@ def test_accuracy_beside_svc():
 
 def test_the_certificate_verifies_with_the_rows_and_claims_the_distance():
     model = fitted()
-    assert model.certificate_["distance to the minimizer"].value < 1e-3
+    assert model.certificate_["distance_to_the_minimizer"].value < 1e-3
     verification = model.certificate_.verify(model, ROWS, TARGET)
     assert verification, verification.differences
     assert "risk" not in {claim.quantity for claim in model.certificate_.claims}

@@ -283,7 +283,7 @@ def test_the_certificate_has_what_may_be_claimed():
     keys = {claim.theorem for claim in certificate.claims}
     assert len(keys) == 4
     assert Certificate.from_json(certificate.to_json()).verify()
-    assert certificate["uniform stability"].value == pytest.approx(beta_ridge(1.0, 2.0, 0.1, 200))
+    assert certificate["uniform_stability"].value == pytest.approx(beta_ridge(1.0, 2.0, 0.1, 200))
     off = model.facts_["gradient_norm"] / 0.2
     loss_bound = (2.0 * (1 + 1 / (2 * np.sqrt(0.1)))) ** 2
     left = model.facts_["leave_one_out_error"] + 2 * off * (2 * np.sqrt(loss_bound) + off)
@@ -311,7 +311,7 @@ def test_the_margin_bound_needs_two_classes_and_a_fixed_kernel():
         rademacher_margin(share, 200, 0.05, norm=norm, radius=1.0, margin=0.5)
     )
     tuned = EigenProClassifier("laplace", device="cpu").fit(X, y).certificate_
-    assert {claim.quantity for claim in tuned.claims} == {"distance to the minimizer"}
+    assert {claim.quantity for claim in tuned.claims} == {"distance_to_the_minimizer"}
     assert (
         not EigenProClassifier("laplace", bandwidth=2.0, device="cpu")
         .fit(X, np.digitize(X[:, 0], [0, 1]))

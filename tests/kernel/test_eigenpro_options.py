@@ -104,7 +104,7 @@ def test_weights_void_claims_about_the_rows():
     stable = (
         made({"solver": "direct"}, y_bound=3.0, x_bound=9.0).fit(X, Y, np.ones(len(X))).certificate_
     )
-    assert {claim.quantity for claim in stable.claims} == {"distance to the minimizer"}
+    assert {claim.quantity for claim in stable.claims} == {"distance_to_the_minimizer"}
 
 
 def test_a_warm_start_goes_on():
@@ -266,8 +266,8 @@ def test_fewer_centers_than_rows(tmp_path):
     claims = {claim.quantity for claim in machine.certificate_.claims}
     assert claims == {"risk"}
     assert {absent.what for absent in few.certificate_.lacking} >= {
-        "distance to the minimizer",
-        "uniform stability",
+        "distance_to_the_minimizer",
+        "uniform_stability",
     }
 
 

@@ -283,7 +283,7 @@ def test_the_distance_claim_holds_and_verifies(dtype):
         expected = exact(X.astype(float), Y, lam)
         assert np.linalg.norm(model.coef_.T - expected) <= bound + 1e-11 * np.linalg.norm(expected)
         certificate = model.certificate_
-        assert certificate["distance to the minimizer"].value == bound
+        assert certificate["distance_to_the_minimizer"].value == bound
         assert seed % 10 or Certificate.from_json(certificate.to_json()).verify(model)
 
 

@@ -208,9 +208,9 @@ def test_the_certificate_says_what_is_absent_and_why():
     certificate = RandomFeaturesRegressor(random_state=0).fit(X, X[:, 0]).certificate_
     assert not certificate.claims
     reasons = {absent.what: absent.reason for absent in certificate.lacking}
-    assert set(reasons) == {"uniform stability", "risk", "distance to the kernel's interpolant"}
+    assert set(reasons) == {"uniform_stability", "risk", "distance_to_the_kernels_interpolant"}
     assert "Ridge" in reasons["risk"]
-    assert "finite rank" in reasons["distance to the kernel's interpolant"]
+    assert "finite rank" in reasons["distance_to_the_kernels_interpolant"]
 
 
 @pytest.mark.parametrize("targets", [1, 3])

@@ -341,9 +341,9 @@ def test_the_certificate_by_hand():
     certificate = model.certificate_
     g, n, rho = model.facts_["gradient_norm"], 400, math.sqrt(2.0)
     assert certificate["suboptimality"].value == pytest.approx(g**2 / 0.2, rel=1e-12)
-    assert certificate["distance to the minimizer"].value == pytest.approx(g / 0.1, rel=1e-12)
+    assert certificate["distance_to_the_minimizer"].value == pytest.approx(g / 0.1, rel=1e-12)
     beta, M = rho**2 / (0.05 * n), math.log(1 + math.exp(rho * math.sqrt(math.log(2) / 0.05)))
-    assert certificate["uniform stability"].value == pytest.approx(
+    assert certificate["uniform_stability"].value == pytest.approx(
         beta + 2 * rho * g / 0.1, rel=1e-12
     )
     want = (
@@ -378,7 +378,7 @@ def test_gap_and_distance_are_never_exceeded(classes, seed):
         np.linalg.norm(rough.coef_ - exact.coef_),
         np.linalg.norm(rough.intercept_ - exact.intercept_),
     )
-    assert away <= certificate["distance to the minimizer"].value * (1 + 1e-6) + 1e-9
+    assert away <= certificate["distance_to_the_minimizer"].value * (1 + 1e-6) + 1e-9
 
 
 @pytest.mark.parametrize("classes", [2, 3])
@@ -392,7 +392,7 @@ def test_stability_is_never_exceeded(classes, seed):
     X /= np.linalg.norm(X, axis=1, keepdims=True)
     y = np.append(np.arange(classes), rng.integers(classes, size=n - classes))
     model = LogisticRegression(regularization=lam, x_bound=1.0, finish="newton").fit(X, y)
-    beta = model.certificate_["uniform stability"].value
+    beta = model.certificate_["uniform_stability"].value
     points = np.vstack([X, -X, rng.normal(size=(50, d))])
     points /= np.linalg.norm(points, axis=1, keepdims=True)
     for i in range(classes, n):
@@ -413,7 +413,7 @@ def test_stability_is_nearly_attained():
     template = LogisticRegression(regularization=5.0, intercept="none", x_bound=1.0)
     one, other = (clone(template).fit(X, np.arange(9) >= k) for k in (4, 5))
     change = abs(one.predict_log_proba(point) - other.predict_log_proba(point)).max()
-    beta = one.certificate_["uniform stability"].value
+    beta = one.certificate_["uniform_stability"].value
     assert beta / 5 < change <= beta
 
 
@@ -475,7 +475,7 @@ def test_the_single_pass_guarantee_in_the_mean(lam, streamed):
             model.fit(X, y)
         w, b = model.coef_[0], model.intercept_[0]
         excess.append(true_risk(w, b) + lam * (w @ w + b * b) - best)
-    claim = model.certificate_["excess risk" if lam == 0 else "excess regularized risk"]
+    claim = model.certificate_["excess_risk" if lam == 0 else "excess_regularized_risk"]
     assert claim.confidence == "in expectation"
     growth = 1 + min(1, 2 * lam * eta * T)
     assert claim.value == pytest.approx(
@@ -502,18 +502,18 @@ SINGLE["intercept_step"] = 1
     [
         ({"intercept": "free"}, "risk", "free"),
         ({"intercept": "free"}, "suboptimality", "free"),
-        ({"regularization": 0.0}, "uniform stability", "without regularization"),
+        ({"regularization": 0.0}, "uniform_stability", "without regularization"),
         ({"l1_regularization": 0.01}, "risk", "L1"),
         ({"measure": False}, "suboptimality", "measure"),
         ({"x_bound": None}, "risk", "x_bound"),
-        ({**SINGLE, "average": False}, "excess regularized risk", "average"),
-        ({**SINGLE, "passes": 2}, "excess regularized risk", "2 passes"),
-        ({**SINGLE, "finish": "newton"}, "excess regularized risk", "finish"),
-        ({**SINGLE, "schedule": "sqrt"}, "excess regularized risk", "constant"),
-        ({**SINGLE, "step": "auto"}, "excess regularized risk", "step"),
-        ({**SINGLE, "intercept_step": "auto"}, "excess regularized risk", "intercept_step"),
-        ({**SINGLE, "norm_bound": None}, "excess regularized risk", "norm_bound"),
-        ({**SINGLE, "x_bound": None}, "excess regularized risk", "x_bound"),
+        ({**SINGLE, "average": False}, "excess_regularized_risk", "average"),
+        ({**SINGLE, "passes": 2}, "excess_regularized_risk", "2 passes"),
+        ({**SINGLE, "finish": "newton"}, "excess_regularized_risk", "finish"),
+        ({**SINGLE, "schedule": "sqrt"}, "excess_regularized_risk", "constant"),
+        ({**SINGLE, "step": "auto"}, "excess_regularized_risk", "step"),
+        ({**SINGLE, "intercept_step": "auto"}, "excess_regularized_risk", "intercept_step"),
+        ({**SINGLE, "norm_bound": None}, "excess_regularized_risk", "norm_bound"),
+        ({**SINGLE, "x_bound": None}, "excess_regularized_risk", "x_bound"),
     ],
 )
 def test_claims_that_may_not_be_made(options, quantity, word):
@@ -545,7 +545,7 @@ def test_a_stream_remembers_what_fit_did(options, word):
     model = LogisticRegression(x_bound=100.0, **{**SINGLE, **options}).fit(X, y).partial_fit(X, y)
     assert model.facts_["n"] == 80
     with pytest.raises(KeyError, match=word):
-        model.certificate_["excess regularized risk"]
+        model.certificate_["excess_regularized_risk"]
 
 
 def test_a_free_bias_breaks_the_bound_that_is_not_claimed():
@@ -603,7 +603,7 @@ def chance_of_a_false_claim(choose, n=25, p=0.7):
     """
     inner = range(3, n - 2)
     models = {k: fitted(k, n, choose(k, n)) for k in inner}
-    beta = {k: model.certificate_["uniform stability"].value for k, model in models.items()}
+    beta = {k: model.certificate_["uniform_stability"].value for k, model in models.items()}
     logs = {k: model.predict_log_proba([[1.0]])[0] for k, model in models.items()}
     false = {
         k
@@ -621,7 +621,7 @@ def test_a_tuned_regularization_breaks_the_stability_that_is_claimed():
     assert chance_of_a_false_claim(lambda k, n: 30.0) == 0  # noqa: ARG005 - fixed before
     assert chance_of_a_false_claim(lambda k, n: 0.001) == 0  # noqa: ARG005
     assert chance_of_a_false_claim(tuned_on) > 0.05
-    named = fitted(12, 25, 30.0).certificate_["uniform stability"].assumptions
+    named = fitted(12, 25, 30.0).certificate_["uniform_stability"].assumptions
     assert any("fixed before seeing the rows" in line for line in named)
 
 

@@ -249,12 +249,12 @@ def test_the_single_pass_guarantee_of_a_file(file):
         "norm_bound": 1.0,
     }
     once = LogisticRegression(passes=1, regularization=0.0, **options).fit_file(file, features=40)
-    claim = once.certificate_["excess risk"]
+    claim = once.certificate_["excess_risk"]
     assert claim.value == pytest.approx(1 / (0.2 * 300) + 0.1 * 401 / 2, rel=1e-12)
     assert "a single pass: a fresh row each step" in claim.met
     twice = LogisticRegression(passes=2, regularization=0.0, **options).fit_file(file, features=40)
     with pytest.raises(KeyError, match="2 passes"):
-        twice.certificate_["excess risk"]
+        twice.certificate_["excess_risk"]
     with pytest.raises(KeyError, match="do not keep the rows"):
         LogisticRegression(x_bound=20.0).fit_file(file, features=40).certificate_["risk"]
 

@@ -183,14 +183,14 @@ def test_the_epsilon_example(eps):
     model = LeastSquares(intercept="none", tol=0.0).fit(X, y)
     np.testing.assert_allclose(model.coef_, [-2 / eps, 1.0], rtol=1e-6)
     warnings = [
-        absent.reason for absent in model.certificate_.lacking if absent.what == "stable weights"
+        absent.reason for absent in model.certificate_.lacking if absent.what == "stable_weights"
     ]
     assert len(warnings) == 1
     assert model.facts_["condition_number"] == pytest.approx(2 / eps, rel=1e-2)
     ridge = Ridge(regularization=0.1, intercept="none").fit(X, y)
     assert np.linalg.norm(ridge.coef_) < 1
     assert ridge.facts_["condition_number"] < 4
-    assert all(absent.what != "stable weights" for absent in ridge.certificate_.lacking)
+    assert all(absent.what != "stable_weights" for absent in ridge.certificate_.lacking)
 
 
 def test_certified_numbers_by_hand():
@@ -199,7 +199,7 @@ def test_certified_numbers_by_hand():
     certificate = model.certificate_
     n, lam, x = 60, 0.5, math.sqrt(2)  # padded
     beta = (2 * x * (1 + x / (2 * math.sqrt(lam)))) ** 2 / (lam * n)
-    assert certificate["uniform stability"].value == pytest.approx(beta, rel=1e-12)
+    assert certificate["uniform_stability"].value == pytest.approx(beta, rel=1e-12)
     bound = (1 + x / (2 * math.sqrt(lam))) ** 2
     risk = np.mean((model.predict(X) - y) ** 2)
     value = risk + beta + (2 * n * beta + bound) * math.sqrt(math.log(10) / (2 * n))
@@ -286,10 +286,10 @@ def test_the_claim_includes_the_tolerance():
             model.facts_["training_risk"] + change, rel=1e-14
         )
     assert [absent.what for absent in solved.certificate_.lacking] == [
-        "leave-one-out error",
+        "leave_one_out_error",
         "risk",
         "suboptimality",
-        "distance to the minimizer",
+        "distance_to_the_minimizer",
     ]
 
 
@@ -309,7 +309,7 @@ def test_mutant_tuned_regularization_certified_as_if_fixed():
     assert [claim.inputs["delta"] for claim in risks] == [0.05 / 25] * 2
     assert any("among 25 values" in line for line in risks[0].assumptions)
     assert risks[0].value > fixed.certificate_["risk"].value
-    assert "chosen on the rows" in absent_reasons(tuned)["uniform stability"]
+    assert "chosen on the rows" in absent_reasons(tuned)["uniform_stability"]
     assert tuned.certificate_.verify(tuned)
 
 
@@ -336,11 +336,11 @@ def test_mutant_free_intercept_certified():
     n, X = 10, np.zeros((10, 1))
     y = np.ones(n)
     model = Ridge(regularization=1.0, intercept="free", x_bound=0.01, y_bound=1.0).fit(X, y)
-    assert "the intercept is free" in absent_reasons(model)["uniform stability"]
+    assert "the intercept is free" in absent_reasons(model)["uniform_stability"]
     assert "the intercept is free" in absent_reasons(model)["risk"]
     assert {claim.quantity for claim in model.certificate_.claims} == {
         "suboptimality",
-        "distance to the minimizer",
+        "distance_to_the_minimizer",
     }
     other = Ridge(regularization=1.0, intercept="free").fit(X, np.r_[-1.0, y[1:]])
     change = abs((model.intercept_ + 1) ** 2 - (other.intercept_ + 1) ** 2)
@@ -361,7 +361,7 @@ def test_why_nothing_is_claimed():
     assert "without a penalty" in absent_reasons(LeastSquares(intercept="none").fit(X, y))["risk"]
     assert Ridge(**stated).fit(X, y, sample_weight=2 * np.ones(60)).certificate_["risk"]
     assert absent_reasons(LeastSquares(intercept="none").fit(np.eye(2), [1.0, 2.0]))[
-        "leave-one-out error"
+        "leave_one_out_error"
     ]
 
 

@@ -57,7 +57,7 @@ def test_no_perturbation_exceeds_the_claim_and_the_worst_attains_it(fit_intercep
         X, y = random_rows(rng)
         radius = 10 ** rng.uniform(-3, 0.5)
         model = SquareRootLasso(radius=radius, fit_intercept=fit_intercept).fit(X, y)
-        claim = model.certificate_["perturbed residual norm"]
+        claim = model.certificate_["perturbed_residual_norm"]
         assert claim.confidence == "always"
         assert claim.value == pytest.approx(model.facts_["objective"], rel=1e-9, abs=1e-12)
         for _ in range(20):
@@ -109,7 +109,7 @@ def test_the_duality_gap_closes_and_its_lower_bound_holds(fit_intercept):
         model = SquareRootLasso(radius=10 ** rng.uniform(-3, 1), fit_intercept=fit_intercept).fit(
             X, y
         )
-        lower = model.certificate_["least perturbed residual norm"].value
+        lower = model.certificate_["least_perturbed_residual_norm"].value
         objective = model.facts_["objective"]
         assert objective - 1e-8 * np.linalg.norm(y) - 1e-12 <= lower <= objective * (1 + 1e-12)
         for _ in range(5):
@@ -170,7 +170,7 @@ def test_degenerate_rows(fit_intercept):
         (column[:1], [3.0]),
     ):
         model = SquareRootLasso(radius=0.3, fit_intercept=fit_intercept).fit(X, y)
-        gap = model.facts_["objective"] - model.certificate_["least perturbed residual norm"].value
+        gap = model.facts_["objective"] - model.certificate_["least_perturbed_residual_norm"].value
         assert gap <= 1e-8 * max(1e-12, np.linalg.norm(y))
         assert verified(model)
 
@@ -181,9 +181,9 @@ def test_weighted_rows_void_the_optimum_but_not_the_worst_case():
     model = SquareRootLasso(radius=0.5).fit(X, y, sample_weight=weights)
     Z = model.worst_perturbation(X, y)
     assert worst_case(model, X, y, Z) == pytest.approx(
-        model.certificate_["perturbed residual norm"].value, rel=1e-12
+        model.certificate_["perturbed_residual_norm"].value, rel=1e-12
     )
-    assert "weighted" in absent_reason(model, "least perturbed residual norm")
+    assert "weighted" in absent_reason(model, "least_perturbed_residual_norm")
     assert "certify()" in absent_reason(model, "risk")
 
 
@@ -192,7 +192,7 @@ def test_an_unfinished_path_says_so():
     X, y = rng.normal(size=(20, 40)), rng.normal(size=20)
     with pytest.warns(ConvergenceWarning, match="duality gap is .* raise max_iter"):
         model = SquareRootLasso(radius=0.01, max_iter=1).fit(X, y)
-    lower = model.certificate_["least perturbed residual norm"].value
+    lower = model.certificate_["least_perturbed_residual_norm"].value
     assert lower < model.facts_["objective"] * 0.999  # a bound that is still true, and still far
 
 
@@ -286,7 +286,7 @@ def test_huber_never_moves_further_than_the_certified_stability():
         X, y = bounded_rows(rng, n, d)
         learner = stable(10 ** rng.uniform(-1, 1), 10 ** rng.uniform(-3, 1))
         model = learner.fit(X, y)
-        w, beta = model.coef_, model.certificate_["uniform stability"].value
+        w, beta = model.coef_, model.certificate_["uniform_stability"].value
         new, target = bounded_rows(rng, 1, d)
         X[0], y[0] = new[0], target[0]
         points, targets = bounded_rows(rng, 50, d)
@@ -305,7 +305,7 @@ def test_huber_attains_the_certified_stability():
     eta, lam, n = 0.5, 0.2, 7
     X, y = np.ones((n, 1)), np.full(n, 1e3)
     model = stable(eta, lam).fit(X, y)
-    w, beta = model.coef_[0], model.certificate_["uniform stability"].value
+    w, beta = model.coef_[0], model.certificate_["uniform_stability"].value
     y[0] = -1e3
     change = eta * abs(w - stable(eta, lam).fit(X, y).coef_[0])
     assert change <= beta
@@ -318,8 +318,8 @@ def test_the_certified_stability_covers_a_loose_solver():
         stable(1.0, 0.1, tolerance=t).fit(np.ones((50, 1)), np.arange(50.0)) for t in (1e-12, 1e-2)
     )
     difference = (
-        loose.certificate_["uniform stability"].value
-        - exact.certificate_["uniform stability"].value
+        loose.certificate_["uniform_stability"].value
+        - exact.certificate_["uniform_stability"].value
     )
     assert difference == pytest.approx(1.0 * 1e-2 / 0.1, rel=1e-9)  # ρ·g/λ with g = tolerance·ρ
 
@@ -329,7 +329,7 @@ def test_a_free_intercept_would_break_the_claim_and_is_refused_it():
     X, y = np.zeros((9, 1)), np.array([-5.0] * 4 + [5.0] * 5)
     learner = HuberRegression(threshold=0.1, regularization=10.0, x_bound=1.0, y_bound=6.0)
     b = learner.fit(X, y).intercept_
-    assert "intercept" in absent_reason(learner, "uniform stability")
+    assert "intercept" in absent_reason(learner, "uniform_stability")
     assert "intercept" in absent_reason(learner, "risk")
     y[-1] = -5.0
     moved = learner.fit(X, y).intercept_
@@ -347,17 +347,17 @@ def test_what_voids_the_claims_of_huber():
         ({"x_bound": 1.0, "fit_intercept": True}, None, "not regularized"),
     ):
         model = HuberRegression(**{**fit, **options}).fit(X, y, sample_weight=weights)
-        assert reason in absent_reason(model, "uniform stability")
+        assert reason in absent_reason(model, "uniform_stability")
         assert {claim.quantity for claim in model.certificate_.claims} <= {"suboptimality"}
     model = HuberRegression(**fit, x_bound=1.0).fit(X, y, sample_weight=np.full(20, 3.0))
-    assert model.certificate_["uniform stability"].value == pytest.approx(1 / (0.1 * 20), rel=1e-6)
+    assert model.certificate_["uniform_stability"].value == pytest.approx(1 / (0.1 * 20), rel=1e-6)
     assert "state y_bound=" in absent_reason(model, "risk")
     # afterwards: the claim stays that of the fit
     model.set_params(x_bound=0.1, y_bound=1.0, fit_intercept=True)
-    assert model.certificate_["uniform stability"].value == pytest.approx(1 / (0.1 * 20), rel=1e-6)
+    assert model.certificate_["uniform_stability"].value == pytest.approx(1 / (0.1 * 20), rel=1e-6)
     with pytest.warns(ConvergenceWarning, match="raise max_iter"):
         model = stable(0.01, 1e-3, max_iter=1).fit(X, y)
-    assert "before it reached its tolerance" in absent_reason(model, "uniform stability")
+    assert "before it reached its tolerance" in absent_reason(model, "uniform_stability")
 
 
 def test_the_risk_claim_of_huber_by_hand():
@@ -483,7 +483,7 @@ def test_the_optimum_is_local_and_no_more_is_claimed():
     assert "local optimum" in absent_reason(model, "suboptimality")
     assert {item.what for item in model.certificate_.lacking} == {
         "suboptimality",
-        "uniform stability",
+        "uniform_stability",
         "risk",
     }
     assert verified(model)

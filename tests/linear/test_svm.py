@@ -289,7 +289,7 @@ def test_the_certified_stability_is_never_below_the_measured_change(kernel, inte
         X2, y2 = X.copy(), y.copy()
         X2[0], y2[0] = -X[0] if seed % 2 else grid[seed], -y[0] if seed % 3 else y[0]
         other = SupportVectorMachine(**options).fit(X2, y2)
-        beta = model.certificate_["uniform stability"].value
+        beta = model.certificate_["uniform_stability"].value
         squared = 1 + (intercept == "regularized") if kernel == "linear" else 2
         # 2ρ√(2·tol/λ), λ = 1/(2Cn)
         tolerance = 2 * math.sqrt(squared) * math.sqrt(2e-8 * 2 * C * len(y))
@@ -314,7 +314,7 @@ def test_mutant_a_free_intercept_is_not_stable():
     change = abs(model.decision_function(X[:1])[0] - changed.decision_function(X[:1])[0])
     assert change > 50 * bounds.beta_hinge(1.0, 1 / (2 * 0.01 * 11), 11)
     with pytest.raises(KeyError, match="intercept='regularized' certifies"):
-        model.certificate_["uniform stability"]
+        model.certificate_["uniform_stability"]
 
 
 def test_claims_against_numbers_by_hand():
@@ -389,14 +389,14 @@ def test_absent_claims_say_why():
     assert not weighted.certificate_.verify(weighted, X, y)
     doubled = SupportVectorMachine(kernel="gaussian").fit(X, y, sample_weight=np.full(len(y), 2.0))
     assert doubled.facts_["C"] == 2.0
-    assert doubled.certificate_["uniform stability"].value == pytest.approx(2 * 2.0 * 2, rel=1e-2)
+    assert doubled.certificate_["uniform_stability"].value == pytest.approx(2 * 2.0 * 2, rel=1e-2)
     assert (
         "the learner returns the exact minimizer"
-        not in doubled.certificate_["uniform stability"].assumptions
+        not in doubled.certificate_["uniform_stability"].assumptions
     )
     unbounded = SupportVectorMachine().fit(X, y).certificate_
     with pytest.raises(KeyError, match="state x_bound="):
-        unbounded["uniform stability"]
+        unbounded["uniform_stability"]
     assert any("k(x, x) + 1 <" in line for line in unbounded["risk"].assumptions)
     # k(x, x) = 1
     assert not any(
@@ -488,6 +488,6 @@ def test_a_run_that_is_too_short_says_so():
     with pytest.warns(ConvergenceWarning, match="duality gap"):
         model = SupportVectorMachine(kernel="polynomial", C=1e4, passes=1, x_bound=10.0).fit(X, y)
     with pytest.raises(KeyError, match="did not reach tol"):
-        model.certificate_["uniform stability"]
+        model.certificate_["uniform_stability"]
     absent = {item.theorem: item.reason for item in model.certificate_.lacking}
     assert "not known well enough" in absent["campi_garatti"]

@@ -125,7 +125,7 @@ def test_nonconvex_rate(seed):
         lower=-4.0,
     )
     run = gradient_descent(f, rng.normal(size=4), iterations=80)
-    assert run.quantity == "smallest gradient norm"
+    assert run.quantity == "smallest_gradient_norm"
     assert run.holds
     assert run.bound[0] == pytest.approx(
         bounds.gradient_descent_nonconvex(run.inputs["gap"], run.step, 0, f.smoothness)

@@ -223,7 +223,7 @@ def test_its_certificate_claims_nothing_of_the_rows_it_changed():
     assert certificate.claims == ()
     assert {absent.what for absent in certificate.lacking} >= {
         "risk",
-        "robust accuracy",
+        "robust_accuracy",
         "suboptimality",
     }
     for absent in certificate.lacking:
@@ -239,7 +239,7 @@ def test_its_certificate_claims_nothing_of_the_rows_it_changed():
     assert not again.verify(model, X[:-1], Y[:-1])
     assert surelearn.certify(model, Z[300:], SICK[300:])["risk"].value < 0.1
     proved = certify_robustness(model, Z[300:], SICK[300:], radius=0.2, norm="linf")
-    assert proved["robust accuracy"].value > 0.5
+    assert proved["robust_accuracy"].value > 0.5
     assert proved.verify()
 
 

@@ -64,7 +64,7 @@ def test_a_forest_has_an_attack_and_a_reason():
 def test_the_certificate_says_it_or_why_not():
     model = LogisticRegression(max_iter=1000).fit(IRIS[::2], SPECIES[::2])
     certificate = certify_robustness(model, IRIS[1::2], SPECIES[1::2], radius=0.2, norm="linf")
-    claim = certificate["robust accuracy"]
+    claim = certificate["robust_accuracy"]
     assert 0.3 < claim.value < claim.measured < 1
     assert claim.label == "robust accuracy within 0.2 (linf)"
     assert any("exact arithmetic" in line for line in claim.assumptions)
@@ -72,7 +72,7 @@ def test_the_certificate_says_it_or_why_not():
     assert Certificate.from_json(certificate.to_json()) == certificate
     forest = RandomForestClassifier(5, random_state=0).fit(IRIS, SPECIES)
     absent = certify_robustness(forest, IRIS, SPECIES, radius=0.2).lacking
-    assert absent[0].what == "robust accuracy"
+    assert absent[0].what == "robust_accuracy"
     assert "no gradient" in absent[0].reason
 
 
@@ -87,7 +87,7 @@ def test_certificates_hold_as_often_as_they_say():
         X = random.uniform(-1, 1, (n, 1))
         missed += (
             certify_robustness(model, X, model.predict(X), radius=radius, delta=delta)[
-                "robust accuracy"
+                "robust_accuracy"
             ].value
             > 1 - radius
         )
@@ -101,7 +101,7 @@ def test_units_that_come_from_the_rows_certified_void_the_claim(spread):
     own, other = (domain(4, scale=spread(rows, axis=0)) for rows in (X, IRIS[::2]))
     (absent,) = certify_robustness(model, X, y, radius=0.1, where=own).lacking
     assert absent.reason.endswith("of these rows: take it from other rows, or state it")
-    claim = certify_robustness(model, X, y, radius=0.1, where=other)["robust accuracy"]
+    claim = certify_robustness(model, X, y, radius=0.1, where=other)["robust_accuracy"]
     assert UNITS in claim.assumptions
     smoothed = SmoothedClassifier(model, sigma=0.2, scale=own.scale, samples=50, random_state=0)
     assert not certify_robustness(smoothed, X, y, radius=0.1).claims

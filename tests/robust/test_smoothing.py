@@ -79,10 +79,10 @@ def test_the_certificate_pays_alpha_and_holds_as_often_as_it_says():
             halfspace, sigma=0.3, alpha=0.01, samples=200, select=20, random_state=trial
         )
         certificate = certify_robustness(model, X, halfspace(X), radius=radius, delta=delta)
-        misses += certificate["robust accuracy"].value > 1 - radius
+        misses += certificate["robust_accuracy"].value > 1 - radius
         assert certificate.verify()
     assert misses <= 60 * delta
-    claim = certificate["robust accuracy"]
+    claim = certificate["robust_accuracy"]
     assert claim.covers.predictor == "smoothed"
     assert claim.inputs["alpha"] == 0.01
 

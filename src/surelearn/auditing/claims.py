@@ -27,6 +27,7 @@ from surelearn.claim import Claim, Finding, find_theorem
 from surelearn.data import Table
 from surelearn.data.novelty import Compared
 from surelearn.lacking import Lacking
+from surelearn.renamed import from_fit_rows
 from surelearn.selection.costs import best_constant
 from surelearn.selection.cross_validation import take
 from surelearn.selection.selector import Selection
@@ -297,13 +298,16 @@ def _beside(made: Certificate, learner: Certificate | Lacking) -> tuple[list[Cla
     risk = next((claim for claim in made.together if claim.quantity == "risk"), None)
     claims = [] if risk is None else _others(made.facts, risk)
     if not isinstance(learner, Lacking):
-        absent = [replace(item, what=f"{item.what} from the fit rows") for item in learner.lacking]
+        absent = [
+            replace(item, what=from_fit_rows(item.what), label=f"{item.label} from the fit rows")
+            for item in learner.lacking
+        ]
         return [*claims, *map(_from_fit_rows, learner.claims)], absent
     if risk is None:
         return claims, []
     return claims, [
         Lacking(
-            what="risk from the fit rows",
+            what=from_fit_rows("risk"),
             theorem=key,
             reason=f"{find_theorem(key).name}: {learner.reason}",
         )
@@ -315,7 +319,7 @@ def _from_fit_rows(claim: Claim) -> Claim:
     """A claim of the learner's own certificate; the record that it is read from stays there,
     with the model.
     """
-    quantity, label = (f"{text} from the fit rows" for text in (claim.quantity, claim.label))
+    quantity, label = from_fit_rows(claim.quantity), f"{claim.label} from the fit rows"
     condition = FIXED_BEFOREHAND if needs_fixed_parameters(claim) else ""
     return replace(claim, sources={}, quantity=quantity, label=f"{label}{condition}")
 

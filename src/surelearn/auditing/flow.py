@@ -409,8 +409,8 @@ def _document(
         numbers["selection"] = {
             "names": selection.names,
             "errors": selection.errors,
-            "standard errors": selection.standard_errors,
-            "fold errors": selection.fold_errors,
+            "standard_errors": selection.standard_errors,
+            "fold_errors": selection.fold_errors,
             "chosen": selection.chosen,
         }
     return Audit(

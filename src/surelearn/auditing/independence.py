@@ -90,7 +90,7 @@ def unlabelled_differ(
         "columns": columns,
         "rows": len(rows),
         "p": moved[0].numbers["p"],
-        "false alarms": FAMILYWISE,
+        "false_alarms": FAMILYWISE,
     }
     return (Finding(code=UNLABELLED, text=text, severity="serious", numbers=numbers),)
 

@@ -260,7 +260,7 @@ def _regression(context: Context) -> Verdict:
     if mean is not None:
         sentence += f"the {kind} is at most **{show(number(mean), 'number', '<=')}**."
     else:
-        measured = show(facts["mean loss"], "number")
+        measured = show(facts["mean_loss"], "number")
         sentence += (
             f"the {kind}, {measured}, is only measured, because the target has no stated range."
         )

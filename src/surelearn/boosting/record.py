@@ -188,7 +188,7 @@ class AdaBoostRecord(StumpsRecord):
         theorem = bounds.adaboost_training_error
         if self.classes > 2:
             writer.lacks(
-                "training error",
+                "training_error",
                 f"Theorem 3.1 is about two classes, here are {self.classes}",
                 theorem.key,
             )

@@ -154,7 +154,7 @@ def theorems() -> tuple[Theorem[..., Any], ...]:
 
     Examples
     --------
-    >>> [t.key for t in theorems() if t.claims.quantity == "VC dimension"][:2]
+    >>> [t.key for t in theorems() if t.claims.quantity == "vc_dimension"][:2]
     ['vc_dimension_of_stumps', 'vc_dimension_of_halfspaces']
     """
     return registered_theorems()

@@ -77,7 +77,7 @@ def growth_function_bound(
     "Sauer's lemma",
     f"{THESIS}, Lemma 2.1 (2.22, 2.23)",
     assumes=("the class has the stated VC dimension",),
-    claims=at_most("growth function", holds=ALWAYS, trivial=None, unit="number"),
+    claims=at_most("growth_function", holds=ALWAYS, trivial=None, unit="number"),
     example={"n": 10, "vc_dimension": 3},
 )
 def sauer(
@@ -263,7 +263,7 @@ def structural_risk(
     "VC dimension of stumps",
     "S. Gey, Statist. Probab. Lett. 138 (2018), Vapnik–Chervonenkis dimension of axis-parallel"
     " cuts",
-    claims=equal("VC dimension"),
+    claims=equal("vc_dimension", label="VC dimension"),
     example={"d": 12},
 )
 def vc_dimension_of_stumps(d: npt.ArrayLike) -> Value:
@@ -291,7 +291,7 @@ def vc_dimension_of_stumps(d: npt.ArrayLike) -> Value:
 @theorem(
     "number of stumps at stated thresholds",
     "counted: two answers for each feature and threshold, and the two constants",
-    claims=equal("size of the class"),
+    claims=equal("size_of_the_class"),
     example={"d": 12, "thresholds": 10},
 )
 def number_of_stumps(d: npt.ArrayLike, thresholds: npt.ArrayLike) -> Value:
@@ -312,7 +312,7 @@ def number_of_stumps(d: npt.ArrayLike, thresholds: npt.ArrayLike) -> Value:
 @theorem(
     "VC dimension of halfspaces",
     "L. Devroye, L. Györfi and G. Lugosi (1996), Corollary 13.1",
-    claims=equal("VC dimension"),
+    claims=equal("vc_dimension", label="VC dimension"),
     example={"d": 12},
 )
 def vc_dimension_of_halfspaces(d: npt.ArrayLike, intercept: bool = True) -> Value:
@@ -330,7 +330,7 @@ def vc_dimension_of_halfspaces(d: npt.ArrayLike, intercept: bool = True) -> Valu
     "VC dimension of sigmoid networks",
     f"{THESIS}, Theorem 4.1 (4.5); M. Anthony and P. Bartlett (1999), Theorem 8.14",
     assumes=("the network's output is computed in the stated number of operations",),
-    claims=at_most("VC dimension", holds=ALWAYS, trivial=None, unit="number"),
+    claims=at_most("vc_dimension", label="VC dimension", holds=ALWAYS, trivial=None, unit="number"),
     example={"parameters": 100, "operations": 1000, "exponentials": 10},
 )
 def vc_dimension_of_sigmoid_network(
@@ -360,7 +360,7 @@ def vc_dimension_of_sigmoid_network(
         "inputs are whole numbers in {−k, …, k}",
         "two layers, sigmoid units, a linear threshold output",
     ),
-    claims=at_most("VC dimension", holds=ALWAYS, trivial=None, unit="number"),
+    claims=at_most("vc_dimension", label="VC dimension", holds=ALWAYS, trivial=None, unit="number"),
     example={"parameters": 1000, "inputs_per_unit": 784, "k": 128},
 )
 def vc_dimension_of_two_layer_sigmoid(

@@ -17,7 +17,13 @@ PLAIN_SEEDING = "plain D² seeding, one candidate a step (greedy seeding is not 
     "k-means++",
     f"D. Arthur and S. Vassilvitskii, SODA 2007, Theorem 3.1; {STABILITY}, Section 8.3",
     assumes=(PLAIN_SEEDING, "the cost is that of the seeds, before Lloyd's iterations"),
-    claims=at_most("seeding cost / optimum", holds=IN_EXPECTATION, trivial=None, unit="number"),
+    claims=at_most(
+        "seeding_cost_over_optimum",
+        label="seeding cost / optimum",
+        holds=IN_EXPECTATION,
+        trivial=None,
+        unit="number",
+    ),
     example={"k": 10},
 )
 def kmeans_plus_plus_ratio(k: npt.ArrayLike) -> Value:
@@ -37,7 +43,7 @@ def kmeans_plus_plus_ratio(k: npt.ArrayLike) -> Value:
     "Markov's inequality on D. Arthur and S. Vassilvitskii, SODA 2007, Theorem 3.1, for independent"
     " seedings",
     assumes=(PLAIN_SEEDING, "the seedings are independent"),
-    claims=at_least("optimal cost", unit="number"),
+    claims=at_least("optimal_cost", unit="number"),
     example={"costs": (120.0, 100.0, 110.0), "k": 10, "delta": 0.05},
 )
 def kmeans_optimum_lower_bound(costs: npt.ArrayLike, k: int, delta: float) -> float:
@@ -66,7 +72,7 @@ def kmeans_optimum_lower_bound(costs: npt.ArrayLike, k: int, delta: float) -> fl
     "k-means optimum, from the spectrum",
     "C. Ding and X. He, ICML 2004, Theorem 3.3",
     assumes=("the singular values are those of the centred data",),
-    claims=at_least("optimal cost", holds=ALWAYS, unit="number"),
+    claims=at_least("optimal_cost", holds=ALWAYS, unit="number"),
     example={"singular_values": (10.0, 5.0, 2.0, 1.0), "k": 3},
 )
 def kmeans_spectral_lower_bound(singular_values: npt.ArrayLike, k: int) -> float:
@@ -89,7 +95,9 @@ def kmeans_spectral_lower_bound(singular_values: npt.ArrayLike, k: int) -> float
     "k-means ratio, from the spectrum",
     "C. Ding and X. He, ICML 2004, Theorem 3.3, divided into the cost",
     assumes=("the singular values are those of the centred data",),
-    claims=at_most("cost / optimum", holds=ALWAYS, trivial=None, unit="number"),
+    claims=at_most(
+        "cost_over_optimum", label="cost / optimum", holds=ALWAYS, trivial=None, unit="number"
+    ),
     example={"cost": 8.0, "singular_values": (10.0, 5.0, 2.0, 1.0), "k": 3},
 )
 def kmeans_spectral_ratio(cost: float, singular_values: npt.ArrayLike, k: int) -> float:
@@ -113,7 +121,7 @@ def kmeans_spectral_ratio(cost: float, singular_values: npt.ArrayLike, k: int) -
         "the seedings are independent",
         "the singular values, if given, are those of the centred data",
     ),
-    claims=at_most("cost / optimum", trivial=None, unit="number"),
+    claims=at_most("cost_over_optimum", label="cost / optimum", trivial=None, unit="number"),
     example={
         "cost": 90.0,
         "costs": (120.0, 100.0, 110.0),

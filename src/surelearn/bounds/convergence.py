@@ -58,7 +58,7 @@ def perceptron_mistakes(
     "AdaBoost training error",
     f"{THESIS}, Theorem 3.1 (3.2)",
     assumes=("two classes", "each weak learner's weight is ½·ln((1 − ε)/ε)"),
-    claims=at_most("training error", holds=ALWAYS),
+    claims=at_most("training_error", holds=ALWAYS),
     example={"edges": (0.2, 0.15, 0.1)},
 )
 def adaboost_training_error(edges: npt.ArrayLike) -> float:
@@ -145,7 +145,7 @@ def gradient_descent_strongly_convex(
     "gradient descent, non-convex",
     f"{COURSE}, Theorem 8.8",
     assumes=(SMOOTH,),
-    claims=_always("smallest gradient norm"),
+    claims=_always("smallest_gradient_norm"),
     example={"gap": 10.0, "step": 0.1, "iterations": 1000, "smoothness": 10.0},
 )
 def gradient_descent_nonconvex(
@@ -180,7 +180,7 @@ def gradient_descent_nonconvex(
         "the averaged iterate",
         "convex loss, Lipschitz as stated",
     ),
-    claims=at_most("excess risk", holds=IN_EXPECTATION, trivial=None, unit="number"),
+    claims=at_most("excess_risk", holds=IN_EXPECTATION, trivial=None, unit="number"),
     example={"norm_bound": 1.0, "lipschitz": 1.0, "iterations": 10000},
 )
 def sgd_learnability(

@@ -28,7 +28,9 @@ def _ratio(inputs: Mapping[str, Any]) -> float:
     "I. Waudby-Smith and A. Ramdas, J. R. Statist. Soc. B 86 (2024), Section 4, on loss − r·size of"
     " a group, inverted in r",
     assumes=(GROUPS_IID, WHOLE_GROUPS, UNSEEN, STATED_RANGE, LARGEST_GROUP, ORDER),
-    claims=at_most("row-weighted risk", trivial="loss_bound", measured=_ratio),
+    claims=at_most(
+        "row_weighted_risk", label="row-weighted risk", trivial="loss_bound", measured=_ratio
+    ),
     example={
         "losses": (0, 1, 0, 2, 0) * 20,
         "sizes": (1, 4, 2, 5, 3) * 20,

@@ -408,7 +408,7 @@ def after_selection(
     " Proposition 4.1",
     assumes=("calibration and new rows are exchangeable", UNSEEN),
     claims=Statement(
-        quantity="rank that covers", relation="=", holds=IN_EXPECTATION, unit="number"
+        quantity="rank_that_covers", relation="=", holds=IN_EXPECTATION, unit="number"
     ),
     example={"n": 171, "alpha": 0.1},
 )
@@ -438,7 +438,7 @@ def conformal_rank(n: npt.ArrayLike, alpha: npt.ArrayLike) -> Value:
     "V. Vovk, Machine Learning 92 (2013), Proposition 2a; S. S. Wilks, Ann. Math. Statist. 12"
     " (1941), 91–96",
     assumes=(IID, UNSEEN),
-    claims=Statement(quantity="rank that covers", relation="=", unit="number"),
+    claims=Statement(quantity="rank_that_covers", relation="=", unit="number"),
     example={"n": 171, "alpha": 0.1, "delta": 0.05},
 )
 def conformal_rank_pac(n: npt.ArrayLike, alpha: npt.ArrayLike, delta: npt.ArrayLike) -> Value:

@@ -24,7 +24,13 @@ FROM_ZERO = "plain steps of a constant size below 1/(2·regularization), from we
     "slope of the logistic loss",
     "the gradient is (p − e_y)xᵀ, and ‖p − e_y‖² = Σ_{k≠y} p_k² + (1 − p_y)² ≤ 2(1 − p_y)²",
     assumes=(X_BOUNDED,),
-    claims=at_most("Lipschitz constant of the loss", holds=ALWAYS, trivial=None, unit="number"),
+    claims=at_most(
+        "lipschitz_constant_of_the_loss",
+        label="Lipschitz constant of the loss",
+        holds=ALWAYS,
+        trivial=None,
+        unit="number",
+    ),
     example={"x_bound": 2.0, "classes": 3},
 )
 def logistic_lipschitz(x_bound: npt.ArrayLike, classes: npt.ArrayLike = 2) -> Value:
@@ -44,7 +50,7 @@ def logistic_lipschitz(x_bound: npt.ArrayLike, classes: npt.ArrayLike = 2) -> Va
     "range of the logistic loss",
     "W = 0 costs ln K, so that λ‖W‖² ≤ ln K for the minimizer W of every sample",
     assumes=(EXACT, ALL_REGULARIZED, X_BOUNDED),
-    claims=at_most("logarithmic loss of the minimizer", holds=ALWAYS, trivial=None, unit="number"),
+    claims=at_most("logarithmic_loss_of_the_minimizer", holds=ALWAYS, trivial=None, unit="number"),
     example={"x_bound": 1.0, "classes": 2, "regularization": 0.1},
 )
 def logistic_loss_bound(
@@ -71,7 +77,11 @@ def logistic_loss_bound(
     "a step is w ← (1 − 2ηλ)w − ηg with ‖g‖ ≤ ρ: ‖w‖ ≤ min(ηρT, ρ/(2λ)) after T of them",
     assumes=(FROM_ZERO, "the loss is Lipschitz as stated"),
     claims=at_most(
-        "Lipschitz constant of the regularized loss", holds=ALWAYS, trivial=None, unit="number"
+        "lipschitz_constant_of_the_regularized_loss",
+        label="Lipschitz constant of the regularized loss",
+        holds=ALWAYS,
+        trivial=None,
+        unit="number",
     ),
     example={"lipschitz": 1.0, "regularization": 0.01, "step": 0.1, "iterations": 100},
 )

@@ -61,7 +61,7 @@ def strong_convexity_gap(gradient_norm: npt.ArrayLike, regularization: npt.Array
     "S. Boyd and L. Vandenberghe (2004), (9.11), without its factor 2: the gradient is strongly"
     " monotone",
     assumes=(CONVEX,),
-    claims=at_most("distance to the minimizer", holds=ALWAYS, trivial=None, unit="number"),
+    claims=at_most("distance_to_the_minimizer", holds=ALWAYS, trivial=None, unit="number"),
     example={"gradient_norm": 1e-4, "regularization": 0.01},
 )
 def distance_to_minimizer(gradient_norm: npt.ArrayLike, regularization: npt.ArrayLike) -> Value:
@@ -84,7 +84,7 @@ def distance_to_minimizer(gradient_norm: npt.ArrayLike, regularization: npt.Arra
     "distance to the minimizer, from a gap",
     "S. Boyd and L. Vandenberghe (2004), (9.8) at the minimizer, where the gradient is 0",
     assumes=(CONVEX,),
-    claims=at_most("distance to the minimizer", holds=ALWAYS, trivial=None, unit="number"),
+    claims=at_most("distance_to_the_minimizer", holds=ALWAYS, trivial=None, unit="number"),
     example={"gap": 1e-6, "regularization": 0.01},
 )
 def distance_from_gap(gap: npt.ArrayLike, regularization: npt.ArrayLike) -> Value:
@@ -210,7 +210,7 @@ def stability_near_minimizer(
         CONVEX_LIPSCHITZ,
         "on every sample the learner stops within the stated distance",
     ),
-    claims=at_most("uniform stability", holds=ALWAYS, trivial=None, unit="number"),
+    claims=at_most("uniform_stability", holds=ALWAYS, trivial=None, unit="number"),
     example={"lipschitz": 1.0, "regularization": 0.1, "n": 1000, "distance": 1e-4},
 )
 def beta_near_minimizer(

@@ -39,7 +39,7 @@ EVERY_MACHINE = (
     "the target is reached only where each machine's own weights are, each fitted apart to its own"
     " rows"
 )
-_STATEMENT = at_least("poison fraction", holds=ALWAYS, unit="number")
+_STATEMENT = at_least("poison_fraction", holds=ALWAYS, unit="number")
 
 ClassLoss = Literal["logistic", "hinge", "squared hinge", "squared", "exponential"]
 RegressionLoss = Literal["squared", "absolute", "huber"]
@@ -294,7 +294,7 @@ def _threshold(inner: npt.ArrayLike, pull: Any, decay: npt.ArrayLike) -> Value:
     "partition aggregation",
     "A. Levine and S. Feizi, ICLR 2021, Theorem 1 (DPA)",
     assumes=(BY_CONTENT, DETERMINISTIC, UNPREPARED, TIES),
-    claims=at_least("inserted plus deleted rows", holds=ALWAYS, unit="number"),
+    claims=at_least("inserted_plus_deleted_rows", holds=ALWAYS, unit="number"),
     example={"votes": 30, "rival": 11},
 )
 def partition_radius(votes: npt.ArrayLike, rival: npt.ArrayLike) -> Value:

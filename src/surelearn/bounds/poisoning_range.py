@@ -55,7 +55,7 @@ LIPSCHITZ = (
     " loss, √2 for softmax"
 )
 LENGTH = "no row inside the range is longer than x_bound, its 1 for the intercept counted"
-_STATEMENT = at_least("poison fraction", holds=DETERMINISTIC, unit="number")
+_STATEMENT = at_least("poison_fraction", holds=DETERMINISTIC, unit="number")
 # of the hinge loss; each gives a bound, the best is taken
 _TILTS = np.concatenate([[0.0], np.geomspace(1e-5, 10.0, 241)])
 

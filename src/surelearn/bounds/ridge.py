@@ -22,7 +22,7 @@ BOUNDED = "‖x‖ ≤ x_bound and |y| ≤ y_bound for every row, as stated"
     "norm with a column of ones",
     "Pythagoras: ‖(x, 1)‖² = ‖x‖² + 1",
     assumes=("‖x‖ ≤ x_bound for every row, as stated",),
-    claims=at_most("norm of a padded row", holds=ALWAYS, trivial=None, unit="number"),
+    claims=at_most("norm_of_a_padded_row", holds=ALWAYS, trivial=None, unit="number"),
     example={"x_bound": 1.0},
 )
 def padded_norm(x_bound: npt.ArrayLike) -> Value:
@@ -40,7 +40,7 @@ def padded_norm(x_bound: npt.ArrayLike) -> Value:
     "range of ridge regression's loss",
     "as in the proof of `beta_ridge`: ‖w‖ ≤ Y/(2√λ) for the minimizer of every sample",
     assumes=(EXACT, BOUNDED),
-    claims=at_most("squared loss of the minimizer", holds=ALWAYS, trivial=None, unit="number"),
+    claims=at_most("squared_loss_of_the_minimizer", holds=ALWAYS, trivial=None, unit="number"),
     example={"x_bound": 1.0, "y_bound": 1.0, "regularization": 0.25},
 )
 def ridge_loss_bound(
@@ -64,7 +64,7 @@ def ridge_loss_bound(
     "S. Boyd and L. Vandenberghe (2004), (9.11), without its factor 2, and |a² − b²| = |a − b|·|a"
     " + b|",
     assumes=(BOUNDED,),
-    claims=at_most("change of a loss", holds=ALWAYS, trivial=None, unit="number"),
+    claims=at_most("change_of_a_loss", holds=ALWAYS, trivial=None, unit="number"),
     example={"x_bound": 1.0, "y_bound": 1.0, "regularization": 0.25, "gradient_norm": 0.05},
 )
 def ridge_loss_change(
@@ -104,7 +104,13 @@ def ridge_loss_change(
     "O. Bousquet and A. Elisseeff, JMLR 2 (2002), Theorem 22, with 1/n and so nλ kept when a row is"
     " left out",
     assumes=(FIXED_BEFORE, UNIFORM, EXACT, BOUNDED),
-    claims=at_most("remove-one stability", holds=ALWAYS, trivial=None, unit="number"),
+    claims=at_most(
+        "remove_one_stability",
+        label="remove-one stability",
+        holds=ALWAYS,
+        trivial=None,
+        unit="number",
+    ),
     example={"x_bound": 1.0, "y_bound": 1.0, "regularization": 0.1, "n": 1000},
 )
 def beta_ridge_removed(

@@ -34,7 +34,7 @@ def _unperturbed(inputs: Mapping[str, Any]) -> float:
     f"{COURSE}, Section 17; H. Xu, C. Caramanis and S. Mannor, NIPS 2008, Theorem 1",
     assumes=(EVERY_COLUMN,),
     claims=at_most(
-        "perturbed residual norm", holds=ALWAYS, trivial=None, unit="number", measured=_unperturbed
+        "perturbed_residual_norm", holds=ALWAYS, trivial=None, unit="number", measured=_unperturbed
     ),
     example={"residual_norm": 2.0, "l1_norm": 3.0, "perturbation": 0.5},
 )
@@ -66,7 +66,7 @@ def column_perturbations(
     "duality of the square-root lasso",
     "A. Belloni, V. Chernozhukov and L. Wang, Biometrika 98 (2011), Section 3.1",
     assumes=("columns and targets are centred, where an intercept is fitted",),
-    claims=at_least("least perturbed residual norm", holds=ALWAYS, unit="number"),
+    claims=at_least("least_perturbed_residual_norm", holds=ALWAYS, unit="number"),
     example={"inner": 3.0, "dual_norm": 1.0, "correlation": 0.6, "perturbation": 0.5},
 )
 def square_root_lasso_optimum(
@@ -111,7 +111,7 @@ def square_root_lasso_optimum(
     "S. Shalev-Shwartz and S. Ben-David (2014), Section 13.3, for the loss in Section 17 of"
     f" {COURSE}",
     assumes=(FIXED_BEFORE, UNIFORM, SOLVED, "‖x‖ ≤ x_bound for every row, as stated"),
-    claims=at_most("uniform stability", holds=ALWAYS, trivial=None, unit="number"),
+    claims=at_most("uniform_stability", holds=ALWAYS, trivial=None, unit="number"),
     example={
         "x_bound": 1.0,
         "threshold": 1.0,
@@ -154,7 +154,7 @@ def beta_huber(
         "the objective at the weights is at most that at 0",
         "‖x‖ ≤ x_bound and |y| ≤ y_bound for every row, as stated",
     ),
-    claims=at_most("Huber loss", holds=ALWAYS, trivial=None, unit="number"),
+    claims=at_most("huber_loss", label="Huber loss", holds=ALWAYS, trivial=None, unit="number"),
     example={"x_bound": 1.0, "y_bound": 1.0, "threshold": 1.0, "regularization": 0.5},
 )
 def huber_loss_bound(

@@ -36,7 +36,7 @@ PER_ROW = (
     "each row's certificate fails with probability at most alpha, by randomness independent of the"
     " rows"
 )
-_STATEMENT = at_least("certified radius", holds=ALWAYS, unit="number")
+_STATEMENT = at_least("certified_radius", holds=ALWAYS, unit="number")
 _TSUZUKU = "Y. Tsuzuku, I. Sato and M. Sugiyama, NeurIPS 2018, Proposition 1"
 
 
@@ -284,7 +284,7 @@ def _share(inputs: Mapping[str, Any]) -> float:
     "randomized smoothing",
     "J. Cohen, E. Rosenfeld and J. Z. Kolter, ICML 2019, Theorem 1 and Proposition 2 (CERTIFY)",
     assumes=(NOISE, CHOSEN_APART),
-    claims=at_least("certified radius", unit="number", measured=_share),
+    claims=at_least("certified_radius", unit="number", measured=_share),
     example={"successes": 990, "n": 1000, "delta": 0.05, "noise": 0.5},
 )
 def smoothed_radius(
@@ -316,7 +316,7 @@ def smoothed_radius(
     "C. J. Clopper and E. S. Pearson, Biometrika 26 (1934), 404–413; union over a row's certificate"
     " and its label",
     assumes=(IID, UNSEEN, PER_ROW),
-    claims=at_least("robust accuracy", measured=measured.success_rate),
+    claims=at_least("robust_accuracy", measured=measured.success_rate),
     example={"successes": 800, "n": 1000, "delta": 0.05, "alpha": 0.001},
 )
 def robust_accuracy(

@@ -20,7 +20,13 @@ from surelearn.claim import ALWAYS, at_most, theorem
     "rows with y⟨w, x⟩ < 1 alone make the minimizer that of ridge regression with targets ±1; then"
     " as in `beta_ridge`",
     assumes=(ALL_REGULARIZED, X_BOUNDED),
-    claims=at_most("Lipschitz constant of the loss", holds=ALWAYS, trivial=None, unit="number"),
+    claims=at_most(
+        "lipschitz_constant_of_the_loss",
+        label="Lipschitz constant of the loss",
+        holds=ALWAYS,
+        trivial=None,
+        unit="number",
+    ),
     example={"x_bound": 1.0, "regularization": 0.1, "distance": 1e-4},
 )
 def squared_hinge_lipschitz(

@@ -28,7 +28,7 @@ PERMUTED = "constant step of at most 2/smoothness, rows visited in permuted pass
 
 
 def _stability(holds: str = ALWAYS) -> Statement:
-    return at_most("uniform stability", holds=holds, trivial=None, unit="number")
+    return at_most("uniform_stability", holds=holds, trivial=None, unit="number")
 
 
 def _checked(
@@ -145,7 +145,7 @@ def bousquet_elisseeff(
     "expected gap",
     f"{STABILITY}, Lemma 8.3",
     assumes=(IID, FIXED_BEFORE, UNIFORM),
-    claims=at_most("generalization gap", holds=IN_EXPECTATION, trivial=None, unit="number"),
+    claims=at_most("generalization_gap", holds=IN_EXPECTATION, trivial=None, unit="number"),
     example={"beta": 0.001},
 )
 def expected_gap(beta: npt.ArrayLike) -> Value:

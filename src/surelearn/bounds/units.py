@@ -76,7 +76,7 @@ def _weights(weights: npt.ArrayLike, weight_bound: float, n: int) -> _Floats:
     "betting, stated range",
     _BETTING,
     assumes=(IID, UNSEEN, RANGE, ORDER),
-    claims=at_most("mean loss", trivial="high", unit="number", measured=measured.mean_loss),
+    claims=at_most("mean_loss", trivial="high", unit="number", measured=measured.mean_loss),
     example={"losses": _LOSSES, "low": -1.0, "high": 2.0, "delta": 0.05},
 )
 def range_mean_upper(losses: npt.ArrayLike, low: float, high: float, delta: float) -> float:
@@ -96,7 +96,7 @@ def range_mean_upper(losses: npt.ArrayLike, low: float, high: float, delta: floa
     "betting, stated range, lower",
     _BETTING,
     assumes=(IID, UNSEEN, RANGE, ORDER),
-    claims=at_least("mean loss", trivial="low", unit="number", measured=measured.mean_loss),
+    claims=at_least("mean_loss", trivial="low", unit="number", measured=measured.mean_loss),
     example={"losses": _LOSSES, "low": -1.0, "high": 2.0, "delta": 0.05},
 )
 def range_mean_lower(losses: npt.ArrayLike, low: float, high: float, delta: float) -> float:
@@ -156,7 +156,7 @@ def _shifted_measured(inputs: Mapping[str, Any]) -> float:
     "betting, shifted",
     _WEIGHTED,
     assumes=(IID, UNSEEN, RANGE, WEIGHT_BOUND, DENSITY_RATIO, ORDER),
-    claims=at_most("mean loss", trivial="high", measured=_shifted_measured),
+    claims=at_most("mean_loss", trivial="high", measured=_shifted_measured),
     example={
         "losses": _LOSSES,
         "weights": _WEIGHTS,
@@ -221,7 +221,7 @@ def _reweighted_mean(inputs: Mapping[str, Any]) -> float | None:
     "betting, reweighted",
     _RATIO,
     assumes=(IID, UNSEEN, RANGE, WEIGHT_BOUND, PROPORTIONAL, ORDER),
-    claims=at_most("mean loss", trivial="high", measured=_reweighted_mean),
+    claims=at_most("mean_loss", trivial="high", measured=_reweighted_mean),
     example={
         "losses": _LOSSES,
         "weights": _WEIGHTS,
@@ -267,7 +267,7 @@ def reweighted_mean(
     "betting, reweighted, lower",
     _RATIO,
     assumes=(IID, UNSEEN, RANGE, WEIGHT_BOUND, PROPORTIONAL, ORDER),
-    claims=at_least("mean loss", trivial="low", measured=_reweighted_mean),
+    claims=at_least("mean_loss", trivial="low", measured=_reweighted_mean),
     example={
         "losses": _LOSSES,
         "weights": _WEIGHTS,

@@ -62,8 +62,8 @@ class KMeansRecord(Record):
             reason = (
                 f"init is {self.init!r}: the theorem is about plain D² seeding, init='k-means++'"
             )
-            writer.lacks("seeding cost / optimum", reason, bounds.kmeans_plus_plus_ratio.key)
-            writer.lacks("optimal cost", reason, bounds.kmeans_optimum_lower_bound.key)
+            writer.lacks("seeding_cost_over_optimum", reason, bounds.kmeans_plus_plus_ratio.key)
+            writer.lacks("optimal_cost", reason, bounds.kmeans_optimum_lower_bound.key)
         if self.singular_values:
             read, met = (
                 {"singular_values": "singular_values", "k": "k"},
@@ -77,7 +77,7 @@ class KMeansRecord(Record):
             )
         else:
             writer.lacks(
-                "optimal cost", self._why_no_spectrum(), bounds.kmeans_spectral_lower_bound.key
+                "optimal_cost", self._why_no_spectrum(), bounds.kmeans_spectral_lower_bound.key
             )
         self._write_ratio(writer)
 
@@ -103,7 +103,9 @@ class KMeansRecord(Record):
             )
         else:
             writer.lacks(
-                "cost / optimum", "no lower bound on the optimum applies", bounds.kmeans_ratio.key
+                "cost_over_optimum",
+                "no lower bound on the optimum applies",
+                bounds.kmeans_ratio.key,
             )
 
     def _why_no_spectrum(self) -> str:

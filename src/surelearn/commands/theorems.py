@@ -18,7 +18,7 @@ def command(name: str | None) -> None:
         width = max(len(theorem.key) for theorem in bounds.theorems())
         for theorem in bounds.theorems():
             click.echo(
-                f"{theorem.key:<{width}}  {theorem.claims.quantity} {theorem.claims.relation} …,"
+                f"{theorem.key:<{width}}  {theorem.claims.label} {theorem.claims.relation} …,"
                 f" {theorem.claims.holds}"
             )
         return

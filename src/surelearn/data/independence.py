@@ -227,7 +227,7 @@ def copies(
             chance = max(chance, all_but_one * agreeing / max(1 - agreeing, 1e-12))
     if pairs <= DEPENDENCE * chance:
         return
-    yield _copied(count, n, groups, {"pairs": pairs, "pairs by chance": chance})
+    yield _copied(count, n, groups, {"pairs": pairs, "pairs_by_chance": chance})
 
 
 def copies_of_texts(

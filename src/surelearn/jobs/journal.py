@@ -187,7 +187,7 @@ def _encode(value: Any) -> Any:
     if kind is dict:
         return {"dict": [[_encode(name), _encode(item)] for name, item in value.items()]}
     if kind is Lacking:
-        return {"lacking": [value.what, value.reason, value.theorem]}
+        return {"lacking": [value.what, value.reason, value.theorem, value.label]}
     if kind is np.str_:  # an array, and str(), would lose trailing NULs
         return {"text": "".join(value)}
     if (kind is np.ndarray or isinstance(value, np.generic)) and value.dtype.kind in _PLAIN:

@@ -229,12 +229,13 @@ class RandomFeaturesRecord(Record):
                 " surelearn.linear.Ridge with x_bound=1 and y_bound= to rows transformed by"
                 " FourierFeatures with a stated sigma="
             )
-        writer.lacks("uniform stability", reason)
+        writer.lacks("uniform_stability", reason)
         writer.lacks("risk", reason + ", or certify on rows kept apart")
         writer.lacks(
-            "distance to the kernel's interpolant",
+            "distance_to_the_kernels_interpolant",
             "random features replace the kernel by another of finite rank; how far predictions move"
             " is not bounded here",
+            label="distance to the kernel's interpolant",
         )
 
 

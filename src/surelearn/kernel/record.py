@@ -104,7 +104,7 @@ class KernelMachineRecord(Record):
         is none.
         """
         if self.centres is not None:
-            writer.lacks("distance to the minimizer", _CENTRES, bounds.distance_to_minimizer.key)
+            writer.lacks("distance_to_the_minimizer", _CENTRES, bounds.distance_to_minimizer.key)
         else:
             positive = [POSITIVE] if (self.matrix_rows or 0) > MOST_ROWS else []
             write_distance(
@@ -113,8 +113,9 @@ class KernelMachineRecord(Record):
         if self.leave_one_out_error is None:
             iterative = "it needs the inverse of the kernel matrix: solver='direct' gives it"
             writer.lacks(
-                "leave-one-out error",
+                "leave_one_out_error",
                 iterative if self.solver != "direct" else "the kernel matrix is singular",
+                label="leave-one-out error",
             )
 
     def no_radius(self) -> str:
@@ -140,7 +141,7 @@ class KernelRegressionRecord(KernelMachineRecord):
         radius, y_bound, lam = self.radius, self.y_bound, self.regularization
         if (reason := self.no_stability()) or radius is None or y_bound is None:
             for quantity, theorem in (
-                ("uniform stability", bounds.beta_ridge),
+                ("uniform_stability", bounds.beta_ridge),
                 *(("risk", risk) for risk in _RISKS),
             ):
                 writer.lacks(quantity, reason, theorem.key)
@@ -257,7 +258,7 @@ def write_distance(
             "without a penalty the residual bounds the distance only by the smallest eigenvalue:"
             " set regularization="
         )
-        writer.lacks("distance to the minimizer", reason, bounds.distance_to_minimizer.key)
+        writer.lacks("distance_to_the_minimizer", reason, bounds.distance_to_minimizer.key)
         return
     read = {"gradient_norm": "gradient_norm", "regularization": "regularization"}
     loss = ("Σw‖f(x) − y‖²/Σw" if weighted else "(1/n)·Σ‖f(x) − y‖²") + " + λ‖f‖²"

@@ -94,7 +94,7 @@ class Descent:
         ax.plot(steps[shown], self.bound[shown], label=f"bound: {self.theorem.name}")
         seen = self.measured > 0  # rounding can leave a last iterate a hair below the optimum
         ax.plot(steps[seen], self.measured[seen], label="measured")
-        ax.set(xlabel="iterations", ylabel=self.quantity, yscale="log")
+        ax.set(xlabel="iterations", ylabel=self.theorem.claims.label, yscale="log")
         ax.legend()
         return ax
 

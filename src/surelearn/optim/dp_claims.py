@@ -77,7 +77,7 @@ class PrivacyRecord(Record):
             writer.claim(
                 dp_sgd_renyi,
                 read,
-                quantity="epsilon (Rényi)",
+                quantity="epsilon_renyi",
                 label=f"epsilon by Rényi accounting {at}",
                 **said,
             )

@@ -13,10 +13,11 @@ from surelearn.certificate import Certificate
 from surelearn.claim import Claim, Finding
 from surelearn.documents import check_format, checked, parse_json, reading
 from surelearn.plain import FrozenDict, content_hash, freeze, from_plain, to_plain
+from surelearn.renamed import Words
 from surelearn.version import __version__
 
 FORMAT = "surelearn-audit"
-VERSION = 3
+VERSION = 4  # up to 3 quantities and numbers were named in words: see `renamed`
 
 ChartKind = Literal["candidates", "curve", "reliability", "bars", "bounds"]
 Place = Literal["costs", "measured", "assumptions", "details"]
@@ -124,6 +125,8 @@ class Document:
     model, schema, reference : the fitted model itself, the columns it reads, and a summary of its
         certify rows (for `surelearn.save`); not part of the file
     altered : whether the file it was read from does not have the content that its hash was made of
+    written_as, words : the version of its file's format, and that file's words for today's keys: it
+        is written, and hashed, as it was read
     """
 
     title: str
@@ -141,6 +144,8 @@ class Document:
     schema: Any = field(default=None, compare=False, repr=False)
     reference: Any = field(default=None, compare=False, repr=False)
     altered: bool = field(default=False, compare=False, repr=False)
+    written_as: int = field(default=VERSION, compare=False, repr=False)
+    words: Words = field(default_factory=Words, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "chips", freeze(self.chips))
@@ -182,13 +187,14 @@ class Document:
         content = {name: getattr(self, name) for name in names}
         plain = {
             "format": FORMAT,
-            "version": VERSION,
+            "version": self.written_as,
             "surelearn": self.version,
             **to_plain(content),
             "verdict": {"kind": self.verdict.kind, "sentence": self.verdict.sentence},
             "sections": [_section_to_dict(section) for section in self.sections],
             "certificate": self.certificate.published().to_dict(),
         }
+        plain = plain if self.written_as > 3 else self.words.in_audit(plain)
         return {**plain, "hash": content_hash(plain)}
 
     def to_json(self, indent: int | None = 1) -> str:
@@ -206,14 +212,19 @@ class Document:
             "version",
         }
         with reading("the audit"):
+            # version 1 had no hash
+            altered = version > 1 and content_hash(plain) != plain["hash"]
+            words = Words.of_audit(plain) if version <= 3 else Words()
+            plain = words.reversed().in_audit(plain) if version <= 3 else plain
             made = cls(
                 **{name: from_plain(plain[name]) for name in names},
                 version=plain.get("surelearn", ""),
                 verdict=checked(Verdict(**plain["verdict"])),
                 sections=tuple(_section_from_dict(section) for section in plain["sections"]),
                 certificate=Certificate.from_dict(plain["certificate"]),
-                # version 1 had no hash
-                altered=version > 1 and content_hash(plain) != plain["hash"],
+                altered=altered,
+                written_as=max(version, 3),  # earlier ones had no claims of sections
+                words=words,
             )
             return checked(made)
 

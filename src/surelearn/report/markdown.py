@@ -82,7 +82,7 @@ def _guaranteed(audit: Document) -> str:
     rows = [row for row in claim_rows(audit.certificate, "together") if not row.vacuous]
     if not rows:
         reasons = [
-            f"- no claim about {plain(item.what.replace('_', ' '))}: {plain(item.reason)}"
+            f"- no claim about {plain(item.label)}: {plain(item.reason)}"
             for item in lacking_once(audit.certificate.lacking)
         ]
         measured = (

@@ -251,7 +251,7 @@ def lacking_once(lacking: Iterable[Lacking]) -> list[Lacking]:
 def _joined(items: Iterable[Lacking], reason: str) -> Lacking:
     items = list(items)
     what, heads = (
-        _said(item.what for item in items),
+        _said(item.label for item in items),
         _said(item.reason.removesuffix(reason)[:-2] for item in items),
     )
     return Lacking(f"{what} ({heads})" if heads else what, reason)

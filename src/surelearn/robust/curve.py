@@ -203,7 +203,7 @@ def certify_robustness(
     >>> X = np.random.default_rng(0).standard_normal((300, 2))
     >>> model = LogisticRegression().fit(X[:100], X[:100, 0] > 0)
     >>> certificate = certify_robustness(model, X[100:], X[100:, 0] > 0, radius=0.1)
-    >>> certificate["robust accuracy"].bound(), bool(certificate.verify())
+    >>> certificate["robust_accuracy"].bound(), bool(certificate.verify())
     ('≥ 89.2%', True)
     """
     if not 0 <= radius < np.inf:
@@ -237,7 +237,7 @@ def certify_robustness(
         values=values,
     )
     if isinstance(proved, Lacking):
-        absent = Lacking(what="robust accuracy", reason=proved.reason, theorem=robust_accuracy.key)
+        absent = Lacking(what="robust_accuracy", reason=proved.reason, theorem=robust_accuracy.key)
         return Certificate(facts=facts, claims=(), lacking=(absent,), delta=delta)
     claim = facts.claim(
         robust_accuracy,

@@ -231,7 +231,7 @@ class PartitionClassifier(ClassifierMixin, Learner):
             successes=int((right & (self.unchanged_rows(X) >= rows)).sum()),
             n=len(y),
             delta=self.delta if delta is None else delta,
-            quantity="accuracy under poison",
+            quantity="accuracy_under_poison",
             label=f"accuracy with {rows} training rows inserted or deleted",
             assumptions=(DETERMINISTIC, UNPREPARED, ANY_ROWS),
         )

@@ -71,7 +71,7 @@ class AdversarialLinearRecord(Record):
             )
         writer.lacks("risk", _NO_RISK)
         writer.lacks(
-            "robust accuracy",
+            "robust_accuracy",
             f"no theorem is about the rows it was fitted to; {FRESH}",
             robust_accuracy.key,
         )
@@ -107,7 +107,7 @@ class AdversarialRecord(Record):
     def write(self, writer: Writer) -> None:
         """Why nothing is claimed."""
         writer.lacks("risk", _CHANGED)
-        writer.lacks("robust accuracy", f"{_CHANGED}; {FRESH}", robust_accuracy.key)
+        writer.lacks("robust_accuracy", f"{_CHANGED}; {FRESH}", robust_accuracy.key)
         for quantity, theorem in self.estimator_claims:
             if quantity != "risk":
                 writer.lacks(quantity, _OTHER, theorem)
@@ -132,4 +132,4 @@ class PartitionRecord(Record):
 
     def write(self, writer: Writer) -> None:
         """Where the claims are."""
-        writer.lacks("inserted plus deleted rows", _PER_PREDICTION, partition_radius.key)
+        writer.lacks("inserted_plus_deleted_rows", _PER_PREDICTION, partition_radius.key)

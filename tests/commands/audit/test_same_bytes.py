@@ -30,7 +30,7 @@ def test_another_seed_certifies_on_the_same_rows(place):
         Audit.from_json((place / f"seed{seed}" / "audit.json").read_text(encoding="utf-8"))
         for seed in (0, 1)
     ]
-    first, second = (document.numbers["selection"]["fold errors"] for document in audits)
+    first, second = (document.numbers["selection"]["fold_errors"] for document in audits)
     assert first != second  # the seed does reach the folds
 
 

@@ -55,7 +55,7 @@ def section(context: Context) -> Section | None:
         code="SL301",
         text=text,
         severity=severity,
-        numbers={"mean difference": error, "bins off": len(off)},
+        numbers={"mean_difference": error, "bins_off": len(off)},
     )
     chart = Chart(
         kind="reliability", title=f"Reliability diagram, {what}", data={**data, "unit": "rate"}

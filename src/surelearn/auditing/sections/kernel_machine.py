@@ -194,7 +194,7 @@ def _guaranteed(context: Context, subject: Subject, machine: Expansion) -> tuple
     if not isinstance(
         own_certificate(context.model, context.selection, context.suspects), Certificate
     ):
-        claims = [claim for claim in claims if claim.quantity == "distance to the minimizer"]
+        claims = [claim for claim in claims if claim.quantity == "distance_to_the_minimizer"]
     return tuple(
         replace(claim, sources={}) for claim in claims if not _says_nothing(claim, machine)
     )
@@ -203,7 +203,7 @@ def _guaranteed(context: Context, subject: Subject, machine: Expansion) -> tuple
 def _says_nothing(claim: Any, machine: Expansion) -> bool:
     """Vacuous, or farther from the minimizer than the fitted function from nothing."""
     return claim.vacuous or (
-        claim.quantity == "distance to the minimizer" and claim.value >= machine.facts["norm"]
+        claim.quantity == "distance_to_the_minimizer" and claim.value >= machine.facts["norm"]
     )
 
 

@@ -186,9 +186,9 @@ def finding(context: Context, changes: Changes) -> Finding:
             else "."
         )
     numbers = {
-        "largest change": changes.largest,
+        "largest_change": changes.largest,
         "share": changes.share,
-        "rows left out": changes.rows,
+        "rows_left_out": changes.rows,
     }
     numbers = {
         name: value for name, value in numbers.items() if value is not None and np.isfinite(value)
@@ -204,9 +204,9 @@ def beside_certified(context: Context) -> tuple[Table | None, str]:
     own = own_certificate(context.model, context.selection, context.suspects)
     if isinstance(own, Lacking):
         return None, f"No uniform stability constant β is certified: {own.reason}."
-    beta = next((claim for claim in own.claims if claim.quantity == "uniform stability"), None)
+    beta = next((claim for claim in own.claims if claim.quantity == "uniform_stability"), None)
     if beta is None:
-        reasons = [absent.reason for absent in own.lacking if absent.what == "uniform stability"]
+        reasons = [absent.reason for absent in own.lacking if absent.what == "uniform_stability"]
         return (
             None,
             f"No uniform stability constant β is certified: {reasons[0]}." if reasons else "",

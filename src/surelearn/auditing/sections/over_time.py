@@ -113,7 +113,7 @@ def _measured(context: Context) -> list[_Measured]:
 
     if context.task == "regression":
         kind = f"mean {options.loss} loss"
-        return [_Measured(kind, "number", facts["mean loss"], constant["mean loss"], name)]
+        return [_Measured(kind, "number", facts["mean_loss"], constant["mean_loss"], name)]
     found = [_Measured("errors", "rate", facts["risk.rate"], constant["risk.rate"], name)]
     if options.miss is not None:
         found.append(

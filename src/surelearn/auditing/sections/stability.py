@@ -65,14 +65,14 @@ def _classes(
     text = f"Refits on 90% of the training rows change {show(changed, 'rate')} of predictions"
     numbers = {
         "changed": changed,
-        "lowest error": min(risks),
-        "highest error": max(risks),
+        "lowest_error": min(risks),
+        "highest_error": max(risks),
         "refits": len(results),
     }
     if all("scores" in r for r in results) and subject_of(context.model).gives_probabilities:
         scores = np.asarray(context.model.predict_proba(new))
         same = [r["scores"] for r in results if r["scores"].shape == scores.shape]
-        numbers["largest change"] = max(
+        numbers["largest_change"] = max(
             (float(np.abs(other - scores).max()) for other in same), default=0.0
         )
         text += f"; the largest change of a probability is {numbers['largest change']:.2f}"
@@ -100,9 +100,9 @@ def _numbers(
     )
     unstable = spread > 0.5 * float(np.mean(risks))
     numbers = {
-        "mean change": spread,
-        "lowest error": min(risks),
-        "highest error": max(risks),
+        "mean_change": spread,
+        "lowest_error": min(risks),
+        "highest_error": max(risks),
         "refits": len(results),
     }
     return Finding(

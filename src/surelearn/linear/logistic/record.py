@@ -87,7 +87,7 @@ class LogisticRecord(Record):
         """Optimality, stability and the single-pass guarantee, or why not."""
         if reason := self._no_optimality():
             writer.lacks("suboptimality", reason, strong_convexity_gap.key)
-            writer.lacks("distance to the minimizer", reason, distance_to_minimizer.key)
+            writer.lacks("distance_to_the_minimizer", reason, distance_to_minimizer.key)
         else:
             read = {"gradient_norm": "gradient_norm", "regularization": "regularization"}
             writer.claim(strong_convexity_gap, read, met=(CONVEX,), loss=LOGARITHMIC)
@@ -123,7 +123,7 @@ class LogisticRecord(Record):
         reason = self._no_optimality() or ("" if self.uniform else "rows are weighted unequally")
         if reason or self.x_bound is None or self.gradient_norm is None:
             writer.lacks("risk", reason or STATE_X_BOUND, stability_near_minimizer.key)
-            writer.lacks("uniform stability", reason or STATE_X_BOUND, beta_near_minimizer.key)
+            writer.lacks("uniform_stability", reason or STATE_X_BOUND, beta_near_minimizer.key)
             return
         shared = {"regularization": "regularization", "n": "n"}
         lipschitz = logistic_lipschitz(self.padded(), self.classes)
@@ -181,7 +181,7 @@ class LogisticRecord(Record):
         """E F(w̄) − F(u) ≤ B²/(2ηT) + ηρ²/2, for the loss plus λ‖w‖², whose gradients stay
         below `sgd_lipschitz`.
         """
-        quantity = "excess risk" if self.regularization == 0 else "excess regularized risk"
+        quantity = "excess_risk" if self.regularization == 0 else "excess_regularized_risk"
         if reason := self._no_single_pass():
             writer.lacks(quantity, reason, sgd_learnability.key)
             return

@@ -86,11 +86,11 @@ class RidgeRecord(Record):
                     f"{self.left_out} combinations of columns that hardly vary were left out: tol=0"
                     " keeps them"
                 )
-            writer.lacks("leave-one-out error", why)
+            writer.lacks("leave_one_out_error", why, label="leave-one-out error")
         if self.condition_number is not None and self.condition_number > ILL_CONDITIONED:
-            writer.lacks("stable weights", _ill_conditioned(self.condition_number))
+            writer.lacks("stable_weights", _ill_conditioned(self.condition_number))
         if reason := self.no_stability():
-            writer.lacks("uniform stability", reason, beta_ridge.key)
+            writer.lacks("uniform_stability", reason, beta_ridge.key)
             writer.lacks("risk", reason, uniform_stability_nonnegative.key)
             writer.lacks("risk", reason, bousquet_elisseeff.key)
         else:
@@ -104,7 +104,7 @@ class RidgeRecord(Record):
         """
         what = (
             ("suboptimality", strong_convexity_gap),
-            ("distance to the minimizer", distance_to_minimizer),
+            ("distance_to_the_minimizer", distance_to_minimizer),
         )
         if self.slope_rounding is None:
             reason = "what rounding hides of LSQR's gradient is not bounded: use solver='svd'"
@@ -150,7 +150,7 @@ class RidgeRecord(Record):
                 "λ was chosen on the rows: one row may change the choice, which no stability"
                 " constant covers"
             )
-            writer.lacks("uniform stability", reason, beta_ridge.key)
+            writer.lacks("uniform_stability", reason, beta_ridge.key)
         derived = float(ridge_loss_bound(x_bound, y_bound, lam))
         stated = self.stated_loss_bound
         common: dict[str, Any] = {

@@ -72,7 +72,7 @@ class HuberRecord(Record):
     def _write_stability(self, writer: Writer) -> None:
         x_bound, y_bound = self.x_bound, self.y_bound
         if (reason := self.no_stability()) or x_bound is None:
-            writer.lacks("uniform stability", reason, "beta_huber")
+            writer.lacks("uniform_stability", reason, "beta_huber")
             writer.lacks("risk", reason, "uniform_stability_nonnegative")
             return
         loss = f"huber({self.threshold:g})"
@@ -160,7 +160,7 @@ class VariationalRecord(Record):
             "the objective is not convex: this is a local optimum, and a better one may exist",
         )
         writer.lacks(
-            "uniform stability",
+            "uniform_stability",
             "the objective is not convex: exchanging one row may lead to another optimum",
         )
         writer.lacks(
@@ -212,7 +212,7 @@ class SquareRootLassoRecord(Record):
         writer.claim(bounds.column_perturbations, read, loss=loss, assumptions=units)
         if self.weighted:
             reason = "rows are weighted: the duality gap is that of the weighted objective"
-            writer.lacks("least perturbed residual norm", reason, "square_root_lasso_optimum")
+            writer.lacks("least_perturbed_residual_norm", reason, "square_root_lasso_optimum")
         else:
             read = {
                 "inner": "dual_inner",

@@ -81,7 +81,7 @@ class HuberRegression(LinearRegressor):
     >>> HuberRegression(threshold=0.1, regularization=0.0).fit(X, y).coef_.round(2).tolist()
     [1.0]
     >>> model = HuberRegression(threshold=0.1, regularization=0.1, fit_intercept=False, x_bound=4.0).fit(X, y)
-    >>> print(model.certificate_["uniform stability"])
+    >>> print(model.certificate_["uniform_stability"])
     uniform stability ≤ 0.3201  (always, stability of Huber regression)
     """
 

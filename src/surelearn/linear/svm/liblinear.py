@@ -168,7 +168,7 @@ class LiblinearRecord(Record):
     def _write_stability(self, writer: Writer) -> None:
         reason = self._why_not()
         if reason or self.radius is None:
-            writer.lacks("uniform stability", reason, bounds.beta_near_minimizer.key)
+            writer.lacks("uniform_stability", reason, bounds.beta_near_minimizer.key)
             writer.lacks("risk", reason, _STABILITY.key)
             return
         slope = self.radius

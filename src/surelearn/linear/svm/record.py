@@ -182,7 +182,7 @@ class SvmRecord(Record):
         """
         reason = self._why_not(soft=True)
         if reason or self.C is None or self.radius is None:
-            writer.lacks("uniform stability", reason, bounds.beta_near_minimizer.key)
+            writer.lacks("uniform_stability", reason, bounds.beta_near_minimizer.key)
             writer.lacks("risk", reason, _STABILITY.key)
             return
         regularization = bounds.regularization_of_price(self.C, self.n)

@@ -130,7 +130,7 @@ def ranking(facts: dict[str, Any], spread: Spread) -> Finding | None:
     numbers = {
         "leading": first,
         "same": lead.same,
-        "same first": lead.same_first,
+        "same_first": lead.same_first,
         "resamples": spread.resamples,
         "contenders": [names[i] for i in lead.contenders],
     }

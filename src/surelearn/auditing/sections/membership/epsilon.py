@@ -129,7 +129,7 @@ def _lower_bound(context: Context, refits: Sequence[Any]) -> Finding:
     most = f"{show(certified, 'number', '<=')} is {by}"
     text += f"; only {most}: do not rely on it." if broken else f"; an ε of at most {most}."
     numbers = {
-        "epsilon at least": found.epsilon,
+        "epsilon_at_least": found.epsilon,
         "claimed": certified,
         "dp_delta": dp_delta,
         "refits": 2 * len(inside),

@@ -149,7 +149,7 @@ def _finding(code: str, found: Membership, attack: str) -> Finding:
     }
     numbers |= {"others": found.others, "advantage": found.advantage}
     numbers |= {
-        f"found at {rate:.0%} false alarms": found.true_positives[rate].value
+        f"found_at_{100 * rate:.0f}_percent_false_alarms": found.true_positives[rate].value
         for rate in _measurable(TABLED, found)
     }
     return Finding(code=code, text=text, severity=_severity(found), numbers=numbers)

@@ -128,7 +128,7 @@ def _small_changes(distance: np.ndarray, attack: dict[str, Any], of: int, stay: 
         "attack": attack["method"],
     }
     if right and np.isfinite(median := np.median(distance[distance > 0])):
-        numbers["median change"] = float(median)
+        numbers["median_change"] = float(median)
     return Finding(code="SL601", text=f"{text}.", severity=severity, numbers=numbers)
 
 
@@ -223,9 +223,9 @@ def _regression(result: dict[str, Any], y: np.ndarray, allowed: str, stay: str) 
     )
     severity = "info" if moved <= 0.5 * error else "notice" if moved <= error else "warning"
     numbers = {
-        "mean change": moved,
-        "largest change": float(largest[at].max()),
-        "mean error": error,
+        "mean_change": moved,
+        "largest_change": float(largest[at].max()),
+        "mean_error": error,
         "radius": SMALL,
     }
     data = {
