@@ -298,7 +298,7 @@ def hostile_audit(names=HOSTILE) -> Audit:
         certificate=Certificate(
             facts=facts,
             claims=tuple(claims),
-            lacking=tuple(Lacking(what=n, reason=n) for n in names),
+            lacking=tuple(Lacking(what="risk", reason=n, label=n) for n in names),
             delta=0.05,
         ),
         sections=sections,
