@@ -18,6 +18,7 @@ import numpy as np
 
 from surelearn.keys import hashed_name
 from surelearn.seeds import is_secret
+from surelearn.subject.torch_modules import is_module
 
 UNHASHED = "unhashed"
 _FIXED: ContextVar[dict[int, str | None]] = ContextVar("fixed", default={})  # noqa: B039 - never changed in place
@@ -67,7 +68,7 @@ def is_fingerprint_of(model: Any, fingerprint: Any) -> bool:
 def _fingerprint(model: Any, *, first: bool) -> str:
     if not (
         any(hasattr(model, name) for name in ("predict", "transform", "unit_losses"))
-        or _is_module(model)
+        or is_module(model)
     ):
         return UNHASHED
     digest = _Digest(first)
@@ -132,7 +133,7 @@ def _feed(digest: _Digest, value: Any, inside: tuple[int, ...]) -> None:
         digest.update(f"{type(value).__name__}:{value!r};".encode())
     elif isinstance(value, np.ndarray):
         _feed_array(digest, value, inside)
-    elif _is_torch(value, "Tensor"):
+    elif _is_tensor(value):
         _feed_tensor(digest, value, inside)
     elif isinstance(value, (np.generic, np.dtype)):
         digest.update(
@@ -190,16 +191,12 @@ def _feed_tensor(digest: _Digest, tensor: Any, inside: tuple[int, ...]) -> None:
     )
 
 
-def _is_torch(value: Any, name: str) -> bool:
+def _is_tensor(value: Any) -> bool:
     """Whether it is a torch tensor, or a module, without importing torch."""
     return any(
-        kind.__name__ == name and kind.__module__.partition(".")[0] == "torch"
+        kind.__name__ == "Tensor" and kind.__module__.partition(".")[0] == "torch"
         for kind in type(value).__mro__
     )
-
-
-def _is_module(value: Any) -> bool:
-    return _is_torch(value, "Module")
 
 
 def _is_of(value: Any, library: str) -> bool:
@@ -241,7 +238,7 @@ def _state(value: Any, *, first: bool) -> list[Any]:
     if callable(value) and hasattr(value, "__code__"):
         raise _UnhashableError("a function inside a model")
     # weights, buffers, parts and settings; predicting may turn ``training`` off and on
-    if _is_module(value):
+    if is_module(value):
         return [{name: part for name, part in vars(value).items() if name != "training"}]
     if hasattr(value, "__dict__") and type(value).__reduce__ is object.__reduce__:
         state = value.__getstate__()

@@ -22,14 +22,10 @@ from surelearn.keys import EARLIER, find_class, key_of, path_of
 from surelearn.lacking import Lacking
 from surelearn.persistence.archives import decode_archive, encode_archive
 from surelearn.persistence.boosters import Native, kind_of, put_together, take_apart
-from surelearn.persistence.modules import (
-    ModuleMismatchError,
-    decode_module,
-    encode_module,
-    is_module,
-)
+from surelearn.persistence.modules import ModuleMismatchError, decode_module, encode_module
 from surelearn.persistence.words import first_line, shown
 from surelearn.subject import state_of
+from surelearn.subject.torch_modules import is_module
 from surelearn.unpacking import check_size
 
 LONGEST_HEADER = 16 * 2**20  # bytes of names and shapes of arrays

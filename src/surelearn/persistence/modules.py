@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from surelearn.fingerprint import UNHASHED, fingerprint_model
+from surelearn.subject.torch_modules import is_module
 
 _POOL = ("kernel_size", "stride", "padding", "ceil_mode")
 _CONVOLUTION = (
@@ -49,14 +50,6 @@ LAYERS: dict[str, tuple[str, ...]] = {
 
 class ModuleMismatchError(ValueError):
     """The module given is not one made like that which was saved, or none was given."""
-
-
-def is_module(value: Any) -> bool:
-    """Whether it is a torch module, without importing torch."""
-    return any(
-        f"{kind.__module__}.{kind.__qualname__}" == "torch.nn.modules.module.Module"
-        for kind in type(value).__mro__
-    )
 
 
 def encode_module(module: Any) -> dict[str, Any]:

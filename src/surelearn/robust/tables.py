@@ -29,7 +29,7 @@ from surelearn.subject import (
 from surelearn.subject.columns import column_names
 from surelearn.subject.forms import Affine, Array, LinearForm
 from surelearn.subject.predicting import missing
-from surelearn.subject.registry import Around, Cut, Preparation, described
+from surelearn.subject.registry import Around, DecisionThreshold, Preparation, described
 from surelearn.subject.torch_modules import is_module
 
 RETURNED_NAN = "the model returned NaN for changed rows"
@@ -278,7 +278,7 @@ def _no_scores(X: Any) -> Any:  # noqa: ARG001
     raise ValueError("only predictions are known of this model")
 
 
-def _split(model: Any) -> tuple[Any, Any, Cut | None]:
+def _split(model: Any) -> tuple[Any, Any, DecisionThreshold | None]:
     """The transformer of columns, or None; what comes after it; and the threshold on a
     probability, or None.
     """
@@ -410,7 +410,7 @@ def _through(f: ScoreFunction, rest: Any, slopes: Array) -> ScoreFunction:
     )
 
 
-def _shifted(f: ScoreFunction, rest: Any, cut: Cut) -> ScoreFunction:
+def _shifted(f: ScoreFunction, rest: Any, cut: DecisionThreshold) -> ScoreFunction:
     """With a decision threshold: a shift of a logistic regression's score; else by
     probabilities alone.
     """

@@ -5,21 +5,24 @@ of them.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-Function = Callable[[Any], Any]
+from surelearn.types import AnyArray, Array, Model
+
+Function = Callable[[Array], AnyArray]
 _ROWS = 64  # and as many mixtures of them, and random rows
 _CLOSE = 1e-4  # of the largest score: a machine may compute in float32
 _SURE = 1e-6
 
 
-def mixtures(X: Any, most: int = _ROWS) -> Any:
+def mixtures(X: Array, most: int = _ROWS) -> Array:
     """Some of the rows, random mixtures of them, and rows near them; the same ones every time."""
     random, spread = np.random.RandomState(0), X.std(axis=0)
-    first, second = (X[random.randint(len(X), size=most)] for _ in range(2))
+    first: Array = X[random.randint(len(X), size=most)]
+    second: Array = X[random.randint(len(X), size=most)]
     near = first + random.standard_normal(first.shape) * np.where(spread > 0, spread, 1.0)
     return np.concatenate(
         [first, np.where(random.random_sample(first.shape) < 0.5, first, second), near]
@@ -27,8 +30,13 @@ def mixtures(X: Any, most: int = _ROWS) -> Any:
 
 
 def apart_of(
-    model: Any, formed: Function, own: Function, predict: Function, classes: Any, votes: bool
-) -> Function:
+    model: Model,
+    formed: Function,
+    own: Function,
+    predict: Function,
+    classes: Sequence[Any],
+    votes: bool,
+) -> Callable[[Array], bool]:
     """Whether scores ``formed`` by a closed form differ from the model's ``own``, as a function of
     rows.
 
@@ -37,7 +45,7 @@ def apart_of(
     """
     raw = hasattr(model, "decision_function")
 
-    def apart(X: Any) -> bool:
+    def apart(X: Array) -> bool:
         found = np.asarray(formed(X), dtype=float)
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message=".*feature names")
@@ -55,6 +63,6 @@ def apart_of(
     return apart
 
 
-def _softmax(scores: Any) -> Any:
+def _softmax(scores: Array) -> Array:
     weights = np.exp(scores - scores.max(axis=1, keepdims=True))
     return weights / weights.sum(axis=1, keepdims=True)

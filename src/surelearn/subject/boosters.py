@@ -5,11 +5,11 @@ of them.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 from surelearn.lacking import Lacking
 from surelearn.subject.registry import Parts, describes
 from surelearn.subject.sklearn_others import of_trees
+from surelearn.types import Model
 
 _LINES = "its leaves are linear functions, with jumps between them"
 
@@ -18,7 +18,7 @@ _LINES = "its leaves are linear functions, with jumps between them"
     "lightgbm:LGBMClassifier",
     "lightgbm:LGBMRegressor",
 )
-def _lightgbm(model: Any) -> Parts:
+def _lightgbm(model: Model) -> Parts:
     if not model.get_params().get("linear_tree"):
         return of_trees(model)
     return Parts(
@@ -34,12 +34,12 @@ def _lightgbm(model: Any) -> Parts:
     "xgboost:XGBRFClassifier",
     "xgboost:XGBRFRegressor",
 )
-def _xgboost(model: Any) -> Parts:
+def _xgboost(model: Model) -> Parts:
     return Parts() if model.booster == "gblinear" else of_trees(model)
 
 
 @describes("catboost:CatBoostClassifier", "catboost:CatBoostRegressor")
-def _catboost(model: Any) -> Parts:
+def _catboost(model: Model) -> Parts:
     """Columns of an array are called by their numbers."""
     names = tuple(model.feature_names_ or ()) if model.is_fitted() else ()
     named = names and names != tuple(map(str, range(len(names))))

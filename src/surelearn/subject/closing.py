@@ -7,19 +7,25 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 
 from surelearn.lacking import Lacking
-from surelearn.subject.forms import Affine, Array, Closed, Head, KernelForm, LinearForm
+from surelearn.subject.forms import Affine, Closed, Head, KernelForm, LinearForm, Pull
 from surelearn.subject.objectives import Objective
-from surelearn.subject.registry import NO_FORM, Around, Cut, Parts, Preparation, described, made
+from surelearn.subject.registry import (
+    NO_FORM,
+    Around,
+    DecisionThreshold,
+    Parts,
+    Preparation,
+    described,
+    made,
+)
+from surelearn.types import Array, Ints, Model, RowsLike
 
-Back = Callable[[Any], Any]
 
-
-def closed_form(model: Any) -> Closed | Lacking:
+def closed_form(model: Model) -> Closed | Lacking:
     """The closed form of a fitted model or pipeline, of the rows that it is given; `Lacking`
     says why there is none.
     """
@@ -39,7 +45,7 @@ def closed_form(model: Any) -> Closed | Lacking:
     return made(found.form)
 
 
-def _no_form(model: Any, why: Lacking) -> Lacking:
+def _no_form(model: Model, why: Lacking) -> Lacking:
     if isinstance(getattr(model, "steps", None), list):
         return Lacking(
             "closed form",
@@ -48,7 +54,7 @@ def _no_form(model: Any, why: Lacking) -> Lacking:
     return Lacking("closed form", why.reason)
 
 
-def _around(model: Any, found: Around) -> Closed | Lacking:
+def _around(model: Model, found: Around) -> Closed | Lacking:
     name = type(model).__name__
     if found.target is not None:
         return Lacking(
@@ -69,7 +75,7 @@ def _around(model: Any, found: Around) -> Closed | Lacking:
     return Closed(inner.form, prepare, inner.head)
 
 
-def _cut(closed: Closed, cut: Cut, model: Any) -> Closed | Lacking:
+def _cut(closed: Closed, cut: DecisionThreshold, model: Model) -> Closed | Lacking:
     """One machine of two classes, shifted so that it is positive where the second class is
     answered.
 
@@ -93,7 +99,7 @@ def _cut(closed: Closed, cut: Cut, model: Any) -> Closed | Lacking:
     )
 
 
-def is_logistic(model: Any) -> bool:
+def is_logistic(model: Model) -> bool:
     """Whether the learner inside is a logistic regression, whose probability is the logistic
     function of its score.
     """
@@ -104,13 +110,13 @@ def is_logistic(model: Any) -> bool:
     return isinstance(objective, Objective) and objective.loss == "logistic"
 
 
-def has_cut(model: Any) -> bool:
+def has_cut(model: Model) -> bool:
     """Whether answers follow a decision threshold that was moved."""
     found = described(model)
     return isinstance(found, Around) and (found.cut is not None or has_cut(found.inside))
 
 
-def _affine(step: Any) -> Affine | Lacking | None:
+def _affine(step: Model) -> Affine | Lacking | None:
     """A fitted preparation as an affine map; None for one that does nothing."""
     if step is None or isinstance(step, str):
         return None
@@ -122,20 +128,22 @@ def _affine(step: Any) -> Affine | Lacking | None:
     )
 
 
-def through(closed: Closed) -> tuple[Callable[..., Any], Callable[..., Any]]:
+def through(closed: Closed) -> tuple[Callable[[RowsLike], Array], Callable[[RowsLike], Pull]]:
     """``values`` and ``pull`` of the whole model: preparation, machines, head."""
     prepare, form, head = closed.prepare, closed.form, closed.head
 
-    def values(X: Any) -> Any:
-        X = np.asarray(X, dtype=float)
-        return headed(form.values(X if prepare is None else prepare(X)), head)[0]
+    def prepared(X: RowsLike) -> Array:
+        rows = np.asarray(X, dtype=float)
+        return rows if prepare is None else prepare(rows)
 
-    def pull(X: Any) -> Any:
-        X = np.asarray(X, dtype=float)
-        machines, back = form.pull(X if prepare is None else prepare(X))
+    def values(X: RowsLike) -> Array:
+        return headed(form.values(prepared(X)), head)[0]
+
+    def pull(X: RowsLike) -> Pull:
+        machines, back = form.pull(prepared(X))
         scores, spread = headed(machines, head)
 
-        def whole(weights: Any) -> Any:
+        def whole(weights: Array) -> Array:
             inner = back(spread(weights))
             return inner if prepare is None else prepare.back(inner)
 
@@ -144,7 +152,7 @@ def through(closed: Closed) -> tuple[Callable[..., Any], Callable[..., Any]]:
     return values, pull
 
 
-def headed(machines: Any, head: Head) -> tuple[Any, Back]:
+def headed(machines: Array, head: Head) -> Pull:
     """Class scores from machines, and the way back; of pairs, a class has the least of what its
     pairs say for it.
     """
@@ -158,10 +166,10 @@ def headed(machines: Any, head: Head) -> tuple[Any, Back]:
         signed[:, low, column], signed[:, high, column] = -machines[:, column], machines[:, column]
     weakest = signed.argmin(axis=2)
     scores = np.take_along_axis(signed, weakest[:, :, None], axis=2)[:, :, 0]
-    second = np.array(list(combinations(range(count), 2)))[:, 1]
+    second: Ints = np.array(list(combinations(range(count), 2)))[:, 1]
     sign = np.where(second[weakest] == np.arange(count), 1.0, -1.0)
 
-    def spread(weights: Any) -> Any:
+    def spread(weights: Array) -> Array:
         out = np.zeros_like(machines)
         rows = np.arange(len(machines))
         for label in range(count):
@@ -171,6 +179,6 @@ def headed(machines: Any, head: Head) -> tuple[Any, Back]:
     return scores, spread
 
 
-def two(single: Any) -> Array:
+def two(single: Array) -> Array:
     """Scores (0, f) of two classes from one machine, (n, 1)."""
     return np.hstack([np.zeros_like(single), single])

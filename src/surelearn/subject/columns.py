@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable
+from typing import cast
+
+import numpy as np
+import numpy.typing as npt
+
+from surelearn.types import RowsLike
 
 
-def column_names(X: Any) -> tuple[str, ...]:
+def column_names(X: RowsLike) -> tuple[str, ...]:
     """Those of a table; x0, x1, … for an array, as scikit-learn calls them."""
-    return (
-        tuple(map(str, X.columns))
-        if hasattr(X, "columns")
-        else tuple(f"x{j}" for j in range(X.shape[1]))
-    )
+    named: Iterable[object] | None = getattr(X, "columns", None)
+    if named is not None:
+        return tuple(map(str, named))
+    return tuple(f"x{j}" for j in range(np.shape(cast("npt.ArrayLike", X))[1]))

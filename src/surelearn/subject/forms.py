@@ -9,17 +9,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from surelearn import profiles
 from surelearn.lacking import Lacking
+from surelearn.types import Array
 
-Array = npt.NDArray[np.float64]
+if TYPE_CHECKING:
+    from torch import nn
+
+    from surelearn.subject.torch_modules import ModuleFunctions
+
 Head = Literal["each", "two", "pairs", "votes", "outputs"]
-Pull = tuple[Array, Callable[[Array], Array]]
+Back = Callable[[Array], Array]  # weights (n, machines) to gradients (n, d)
+Pull = tuple[Array, Back]
 _PIECE = 2**21  # numbers in a piece of a kernel matrix: 16 MB
 
 
@@ -224,11 +230,13 @@ class NetworkForm:
         return outputs[-1], back
 
     def _forward(self, X: Array) -> list[Array]:
-        outputs: list[Any] = []
+        outputs: list[Array] = []
+        below = X
         for W, b in self.layers:
-            X = X @ W.T + b
-            X = X if len(outputs) == len(self.layers) - 1 else _ACTIVATIONS[self.activation][0](X)
-            outputs.append(X)
+            below = below @ W.T + b
+            if len(outputs) < len(self.layers) - 1:
+                below = _ACTIVATIONS[self.activation][0](below)
+            outputs.append(below)
         return outputs
 
 
@@ -242,23 +250,23 @@ class ModuleForm:
     shape : of one row, where it does not take vectors
     """
 
-    module: Any
+    module: nn.Module
     shape: tuple[int, ...] | None = None
 
     def values(self, X: Array) -> Array:
         """The outputs, in the module's own precision."""
-        return self._functions()[0](X)
+        return self._functions().values(X)
 
     def pull(self, X: Array) -> Pull:
         """The outputs, and back through the module."""
-        return self._functions()[1](X)
+        return self._functions().pull(X)
 
     @property
-    def dtype(self) -> Any:
+    def dtype(self) -> npt.DTypeLike:
         """The NumPy type that the module computes in."""
-        return self._functions()[2]
+        return self._functions().dtype
 
-    def _functions(self) -> tuple[Any, Any, Any]:
+    def _functions(self) -> ModuleFunctions:
         from surelearn.subject.torch_modules import module_functions
 
         return module_functions(self.module, self.shape)
@@ -287,7 +295,8 @@ class VoteForm:
         """The gradient of a softmax p of scores s is p_c·(w_c − Σ_k p_k w_k), pulled back
         through s.
         """
-        total, kept = np.tile(self.constant, (len(X), 1)), []
+        total: Array = np.tile(self.constant, (len(X), 1))
+        kept: list[tuple[Array, Back, npt.NDArray[np.intp]]] = []
         for pull, held in self.members:
             scores, back = pull(X)
             shares = np.exp(scores - scores.max(axis=1, keepdims=True))
@@ -296,7 +305,7 @@ class VoteForm:
             kept.append((shares, back, held))
 
         def whole(weights: Array) -> Array:
-            out = np.zeros_like(X, dtype=float)
+            out: Array = np.zeros_like(X, dtype=float)
             for shares, back, held in kept:
                 own = weights[:, held]
                 out += back(shares * (own - (shares * own).sum(axis=1, keepdims=True)))
@@ -326,7 +335,11 @@ class Closed:
 
 
 def linear_form(
-    weights: Any, intercepts: Any, classes: int | None = None, *, votes: bool = False
+    weights: npt.ArrayLike,
+    intercepts: npt.ArrayLike,
+    classes: int | None = None,
+    *,
+    votes: bool = False,
 ) -> Closed | Lacking:
     """⟨w_m, x⟩ + b_m as a closed form.
 
@@ -336,20 +349,18 @@ def linear_form(
     classes : how many classes the machines tell apart; None for a regression
     votes : whether there is a machine for every pair of classes
     """
-    weights = np.atleast_2d(np.asarray(weights, dtype=float))
-    intercepts = np.broadcast_to(np.asarray(intercepts, dtype=float).ravel(), (len(weights),))
-    head = head_of(len(weights), classes, votes)
-    return (
-        head if isinstance(head, Lacking) else Closed(LinearForm(weights, intercepts), None, head)
-    )
+    normals = np.atleast_2d(np.asarray(weights, dtype=float))
+    biases = np.broadcast_to(np.asarray(intercepts, dtype=float).ravel(), (len(normals),))
+    head = head_of(len(normals), classes, votes)
+    return head if isinstance(head, Lacking) else Closed(LinearForm(normals, biases), None, head)
 
 
 def kernel_form(
     name: str,
-    parameters: Mapping[str, Any],
-    centers: Any,
-    coefficients: Any,
-    intercepts: Any = None,
+    parameters: Mapping[str, float],
+    centers: npt.ArrayLike,
+    coefficients: npt.ArrayLike,
+    intercepts: npt.ArrayLike | None = None,
     classes: int | None = None,
     *,
     votes: bool = False,
@@ -363,16 +374,16 @@ def kernel_form(
     centers, coefficients, intercepts : (centers, d), (centers, machines), (machines,) or None for 0
     classes, votes : as for `linear_form`
     """
-    centers = np.asarray(centers, dtype=float)
-    coefficients = np.asarray(coefficients, dtype=float).reshape(len(centers), -1)
-    machines = coefficients.shape[1]
-    intercepts = (
+    rows = np.asarray(centers, dtype=float)
+    columns = np.asarray(coefficients, dtype=float).reshape(len(rows), -1)
+    machines = columns.shape[1]
+    biases = (
         np.zeros(machines)
         if intercepts is None
         else np.asarray(intercepts, dtype=float).reshape(machines)
     )
     if name == "linear":
-        return linear_form(coefficients.T @ centers, intercepts, classes, votes=votes)
+        return linear_form(columns.T @ rows, biases, classes, votes=votes)
     head = head_of(machines, classes, votes)
     if isinstance(head, Lacking):
         return head
@@ -389,11 +400,11 @@ def kernel_form(
         }
     else:
         return no_kernel(name)
-    return Closed(KernelForm(name, kept, centers, coefficients, intercepts), None, head)
+    return Closed(KernelForm(name, kept, rows, columns, biases), None, head)
 
 
-def no_kernel(name: Any) -> Lacking:
-    """No gradient of this kernel is known."""
+def no_kernel(name: object) -> Lacking:
+    """No gradient of this kernel is known: of one by its name, or of a function or object."""
     shown = repr(name) if isinstance(name, str) else type(name).__name__
     return Lacking("closed form", f"the kernel {shown} has no gradient that is known here")
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-Array = npt.NDArray[np.float64]
+from surelearn.types import Array
 
 
 @dataclass(frozen=True, eq=False)

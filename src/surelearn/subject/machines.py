@@ -13,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from surelearn.lacking import Lacking
-from surelearn.subject.forms import Array, Closed, KernelForm, LinearForm
+from surelearn.subject.forms import Closed, KernelForm, LinearForm
+from surelearn.types import AnyArray, Array, RowsLike
 
 
 def largest(values: Array) -> npt.NDArray[np.intp]:
@@ -48,7 +49,7 @@ class Machines:
     choose : values to positions of classes; a regression has none
     """
 
-    values: Callable[[Any], Array]
+    values: Callable[[RowsLike], Array]
     squares: Array
     intercepts: Array
     choose: Callable[[Array], npt.NDArray[np.intp]] = largest
@@ -76,11 +77,11 @@ class DualMachine:
 
 
 @dataclass(frozen=True, eq=False)
-class Dual:
+class DualSolution:
     """The machines of all pairs of classes, and the kernel κ of two sets of prepared rows."""
 
     machines: tuple[DualMachine, ...]
-    kernel: Callable[[Any, Any], Array]
+    kernel: Callable[[AnyArray, AnyArray], Array]
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,6 +117,6 @@ def machines_of(closed: Closed | Lacking) -> Machines | Lacking:
     )
 
 
-def _plain(Z: Any) -> Any:
+def _plain(Z: RowsLike) -> Any:
     """Rows of a table as an array; sparse ones stay as they are."""
     return Z if hasattr(Z, "tocsr") else np.asarray(Z, dtype=float)

@@ -52,7 +52,7 @@ class Objective:
     beside: Literal["mean", "sum"] = "mean"
     intercept: Literal["free", "regularized", "none"] = "free"
     coding: Coding = "numbers"
-    parameters: Mapping[str, float] = field(default_factory=dict)
+    parameters: Mapping[str, float] = field(default_factory=dict[str, float])
     intercept_scale: float = 1.0
     l1: float = 0.0
     uniform: bool | None = True

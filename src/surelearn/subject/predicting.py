@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Literal
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
+import numpy.typing as npt
 
 from surelearn.lacking import Lacking
 from surelearn.seeds import without_secrets
 from surelearn.subject.torch_modules import is_module, module_functions
+from surelearn.types import AnyArray, Bools, Model, RowsLike
 
+if TYPE_CHECKING:
+    from torch import nn
+
+Predict = Callable[[RowsLike], Any]  # answers as the user's model gives them
 Task = Literal["classification", "regression"]
 
 
-def predict_with(model: Any, classes: Any = None) -> Callable[[Any], Any]:
+def predict_with(model: Model, classes: Sequence[Any] | AnyArray | None = None) -> Predict:
     """The function that predicts: ``model.predict``, a torch module's answers, or the model itself
     if it is a function.
 
@@ -34,12 +40,13 @@ def predict_with(model: Any, classes: Any = None) -> Callable[[Any], Any]:
     )
 
 
-def _module_answers(module: Any, classes: Any) -> Callable[[Any], Any]:
-    values, _, kind = module_functions(module, None)
+def _module_answers(module: nn.Module, classes: Sequence[Any] | AnyArray | None) -> Predict:
+    module_of = module_functions(module)
 
-    def answer(X: Any) -> Any:
-        X = np.asarray(X)
-        found = values(X if X.dtype.kind in "iu" else X.astype(kind, copy=False))
+    def answer(X: RowsLike) -> AnyArray:
+        rows = np.asarray(X)
+        whole = rows.dtype.kind in "iu"
+        found = module_of.values(rows if whole else rows.astype(module_of.dtype, copy=False))
         check_outputs(found, classes)
         if classes is None:
             return found[:, 0].astype(np.float64) if found.shape[1] == 1 else found.argmax(axis=1)
@@ -52,7 +59,7 @@ def _module_answers(module: Any, classes: Any) -> Callable[[Any], Any]:
     return answer
 
 
-def check_outputs(found: Any, classes: Any) -> None:
+def check_outputs(found: AnyArray, classes: AnyArray | Sequence[Any] | None) -> None:
     """Refuse outputs (n, k) of a module that are not one per class, nor a single one for two
     classes.
     """
@@ -69,7 +76,7 @@ def check_outputs(found: Any, classes: Any) -> None:
     )
 
 
-def missing(values: Any) -> Any:
+def missing(values: npt.ArrayLike) -> Bools:
     """Which values are NaN or None."""
     values = np.asarray(values)
     if values.dtype.kind == "f":
@@ -81,7 +88,7 @@ def missing(values: Any) -> Any:
     return np.zeros(values.shape, dtype=bool)
 
 
-def scores_of(model: Any, X: Any) -> dict[str, Any]:
+def scores_of(model: Model, X: RowsLike) -> dict[str, AnyArray]:
     """What the model says of rows: ``prediction`` and, if it gives one, the ``probability`` of
     that prediction.
     """
@@ -100,7 +107,7 @@ def scores_of(model: Any, X: Any) -> dict[str, Any]:
     }
 
 
-def task_of(model: Any, task: Task | None = None) -> Task:
+def task_of(model: Model, task: Task | None = None) -> Task:
     """As `known_task`; a model that does not say is refused."""
     found = known_task(model, task)
     if isinstance(found, Lacking):
@@ -108,7 +115,7 @@ def task_of(model: Any, task: Task | None = None) -> Task:
     return found
 
 
-def known_task(model: Any, task: Task | None = None) -> Task | Lacking:
+def known_task(model: Model, task: Task | None = None) -> Task | Lacking:
     """Classification or regression: as stated, else by scikit-learn's tags, else by
     ``classes_``.
     """
@@ -130,25 +137,26 @@ def known_task(model: Any, task: Task | None = None) -> Task | Lacking:
     return Lacking("task", why)
 
 
-def classes_of(model: Any, classes: Any = None) -> tuple[Any, ...] | None:
+def classes_of(model: Model, classes: npt.ArrayLike | None = None) -> tuple[Any, ...] | None:
     """The labels a classifier knows: as stated, else its ``classes_``, else None; None with
     several targets.
     """
+    known = getattr(model, "classes_", None) if classes is None else classes
+    if known is None or (classes is None and several_targets(model)):
+        return None
+    return tuple(np.asarray(known).tolist()) or None
+
+
+def several_targets(model: Model) -> bool:
+    """Whether the model has labels of several targets, a list of their arrays."""
     own = getattr(model, "classes_", None)
-    known = (
-        classes
-        if classes is not None
-        else None
-        if isinstance(own, list) and np.ndim(own[:1]) > 1
-        else own
-    )
-    return None if known is None or len(known) == 0 else tuple(np.asarray(known).tolist())
+    return isinstance(own, list) and np.ndim(cast("list[AnyArray]", own)[:1]) > 1
 
 
-def describe(model: Any) -> str:
+def describe(model: Model) -> str:
     """The model on one line, for people."""
-    if isinstance(steps := getattr(model, "steps", None), list):  # a pipeline
-        text = " → ".join(describe(step) for _, step in steps)
+    if isinstance(getattr(model, "steps", None), list):  # a pipeline
+        text = " → ".join(describe(step) for _, step in model.steps)
     elif hasattr(model, "get_params") or hasattr(model, "predict"):
         text = " ".join(repr(without_secrets(model)).split())
     else:

@@ -10,21 +10,25 @@ inherits nothing here.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
 import numpy as np
+import numpy.typing as npt
 
 from surelearn.lacking import Lacking
 from surelearn.subject.forms import Affine, Closed
 from surelearn.subject.leaving import Without
-from surelearn.subject.machines import Dual, Expansion, Machines
+from surelearn.subject.machines import DualSolution, Expansion, Machines
 from surelearn.subject.objectives import Objective
+from surelearn.types import AnyArray, Array, Model, RowsLike
 
 T = TypeVar("T")
 Lazy = T | Lacking | Callable[[], T | Lacking]
-LeaveOneOut = Callable[[Any, Any, Any, Any], Without]
+# rows (n, d), targets (n,), points (m, d), and which rows, (k,); None: all
+LeaveOneOut = Callable[[Array, AnyArray, Array, npt.NDArray[np.intp] | None], Without]
+StagedMargins = Callable[[RowsLike, npt.ArrayLike], Iterable[Array]]
 NO_FORM = Lacking("closed form", "how its scores come from the numbers is not written down here")
 NO_OBJECTIVE = Lacking("objective", "what its fit minimized is not written down here")
 NO_EXPANSION = Lacking("expansion", "it is no sum of kernels that tells how it was fitted")
@@ -61,15 +65,15 @@ class Parts:
     objective: Lazy[Objective] = NO_OBJECTIVE
     leave_one_out: LeaveOneOut | Lacking = NO_CLOSED_FITS
     machines: Lazy[Machines] | None = None
-    dual: Lazy[Dual] = NO_DUAL
-    fixed: Callable[[], Any] | None = None
+    dual: Lazy[DualSolution] = NO_DUAL
+    fixed: Callable[[], Model] | None = None
     expansion: Lazy[Expansion] = NO_EXPANSION
-    staged_margins: Callable[[Any, Any], Any] | Lacking = NO_ROUNDS
+    staged_margins: StagedMargins | Lacking = NO_ROUNDS
     columns: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True)
-class Cut:
+class DecisionThreshold:
     """A decision threshold: ``positive`` is answered where its response is at least
     ``threshold``.
     """
@@ -91,10 +95,10 @@ class Around:
     cut : the decision threshold that its answers follow
     """
 
-    inside: Any
-    steps: tuple[tuple[str, Any], ...] = ()
-    target: Any = None
-    cut: Cut | None = None
+    inside: Model
+    steps: tuple[tuple[str, Model], ...] = ()
+    target: Model = None
+    cut: DecisionThreshold | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,18 +115,18 @@ class Preparation:
 
     affine: Callable[[], Affine] | Lacking
     columnwise: bool = False
-    parts: tuple[tuple[str, Any, Any], ...] = ()
+    parts: tuple[tuple[str, Model, Any], ...] = ()
 
 
 Description = Parts | Around | Preparation
-Describe = Callable[[Any], Description]
+Describe = Callable[[Model], Description]
 D = TypeVar("D", bound=Describe)
-_BY_CLASS: dict[type, Describe] = {}
+_BY_CLASS: dict[type[Any], Describe] = {}
 _BY_NAME: dict[str, dict[str, Describe]] = {}  # class name -> module -> function
 _BY_BASE: dict[str, dict[str, Describe]] = {}  # the same, for every class that derives from it
 
 
-def describes(*kinds: type | str, subclasses: bool = False) -> Callable[[D], D]:
+def describes(*kinds: type[Any] | str, subclasses: bool = False) -> Callable[[D], D]:
     """Register a function from a fitted model of exactly these classes to what is known of it.
 
     Parameters
@@ -162,9 +166,9 @@ def registered() -> list[str]:
     return sorted(f"{module}:{name}" for name, places in _BY_NAME.items() for module in places)
 
 
-def described(thing: Any) -> Description | Lacking:
+def described(thing: Model) -> Description | Lacking:
     """What is known of a fitted model or step; `Lacking` says why nothing is."""
-    kind = type(thing)
+    kind = class_of(thing)
     name = kind.__name__
     found = _registered(kind) or _derived(kind)
     if found is None:
@@ -189,6 +193,12 @@ def described(thing: Any) -> Description | Lacking:
     return found(thing)
 
 
+def class_of(thing: Model) -> type[Any]:
+    """Its class itself, not what it says its class is."""
+    anything: object = thing
+    return type(anything)
+
+
 def made(part: Lazy[T]) -> T | Lacking:
     """A part itself, computed if it is a function."""
     if isinstance(part, Lacking) or not callable(part):
@@ -196,7 +206,7 @@ def made(part: Lazy[T]) -> T | Lacking:
     return cast("Callable[[], T | Lacking]", part)()
 
 
-def _registered(kind: type) -> Describe | None:
+def _registered(kind: type[Any]) -> Describe | None:
     if kind in _BY_CLASS:
         return _BY_CLASS[kind]
     if callable(own := vars(kind).get("_describe")):  # a learner of ours
@@ -205,7 +215,7 @@ def _registered(kind: type) -> Describe | None:
     return next((function for place, function in places.items() if is_the(kind, place)), None)
 
 
-def _derived(kind: type) -> Describe | None:
+def _derived(kind: type[Any]) -> Describe | None:
     for base in kind.__mro__:
         places = _BY_BASE.get(base.__name__, {})
         if found := next(
@@ -215,16 +225,17 @@ def _derived(kind: type) -> Describe | None:
     return None
 
 
-def is_the(kind: type, place: str) -> bool:
+def is_the(kind: type[Any], place: str) -> bool:
     """Whether a module that is loaded has this very class under its name."""
     return getattr(sys.modules.get(place), kind.__name__, None) is kind
 
 
-def replaced(thing: Any) -> str:
+def replaced(thing: Model) -> str:
     """The first method that the object has of its own instead of its class's; "" where there is
     none.
     """
-    kind, own = type(thing), getattr(thing, "__dict__", {})
+    kind = class_of(thing)
+    own: dict[str, Any] = getattr(thing, "__dict__", {})
     return next(
         (
             name
@@ -235,6 +246,7 @@ def replaced(thing: Any) -> str:
     )
 
 
-def dense(values: Any) -> np.ndarray:
+def dense(values: RowsLike) -> AnyArray:
     """An array, also of a sparse matrix."""
-    return values.toarray() if hasattr(values, "toarray") else np.asarray(values)
+    made: Callable[[], AnyArray] | None = getattr(values, "toarray", None)
+    return np.asarray(values) if made is None else made()

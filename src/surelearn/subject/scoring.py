@@ -4,17 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
+import numpy.typing as npt
 
 from surelearn.lacking import Lacking
 from surelearn.subject.agreement import apart_of, mixtures
-from surelearn.subject.closing import Back, closed_form, has_cut, through, two
-from surelearn.subject.forms import Array, Closed, ModuleForm
-from surelearn.subject.predicting import check_outputs, classes_of, describe, missing, predict_with
+from surelearn.subject.closing import closed_form, has_cut, through, two
+from surelearn.subject.forms import Closed, ModuleForm, Pull
+from surelearn.subject.predicting import (
+    Predict,
+    check_outputs,
+    classes_of,
+    describe,
+    missing,
+    predict_with,
+)
 from surelearn.subject.registry import NO_FORM
 from surelearn.subject.torch_modules import is_module
+from surelearn.types import AnyArray, Array, Model, RowsLike
+
+if TYPE_CHECKING:
+    from torch import nn
 
 ONE_CLASS = Lacking(
     "scores", "the model knows one class only: no change of a row can change its prediction"
@@ -41,27 +53,27 @@ class ScoreFunction:
     """
 
     name: str
-    scores: Callable[[Any], Array]
-    predict: Callable[[Any], np.ndarray]
+    scores: Callable[[AnyArray], Array]
+    predict: Callable[[AnyArray], AnyArray]
     classes: tuple[Any, ...] | None
-    pullback: Callable[[Any], tuple[Any, Back]] | Lacking = Lacking("gradient", NO_FORM.reason)  # noqa: RUF009
+    pullback: Callable[[AnyArray], Pull] | Lacking = Lacking("gradient", NO_FORM.reason)  # noqa: RUF009
     exact: bool = True
     closed: Closed | Lacking = NO_FORM
-    apart: Callable[[Any], bool] | None = None
+    apart: Callable[[AnyArray], bool] | None = None
 
     @property
-    def module(self) -> Any:
+    def module(self) -> nn.Module | None:
         """The torch module that gives the scores, or None."""
         form = None if isinstance(self.closed, Lacking) else self.closed.form
         return form.module if isinstance(form, ModuleForm) else None
 
     @property
-    def dtype(self) -> Any:
+    def dtype(self) -> npt.DTypeLike:
         """What the model computes in."""
         form = None if isinstance(self.closed, Lacking) else self.closed.form
         return form.dtype if isinstance(form, ModuleForm) else np.float64
 
-    def gradient(self, X: Any, weights: Any) -> Array:
+    def gradient(self, X: RowsLike, weights: npt.ArrayLike) -> Array:
         """Σ_c weights_c·∇score_c(x) for every row; ``weights`` (n, classes) or (classes,)."""
         if isinstance(self.pullback, Lacking):
             raise ValueError(f"{self.name} has no gradient: {self.pullback.reason}")
@@ -72,7 +84,7 @@ class ScoreFunction:
 
 
 def score_function(
-    model: Any, *, classes: Any = None, shape: tuple[int, ...] | None = None
+    model: Model, *, classes: npt.ArrayLike | None = None, shape: tuple[int, ...] | None = None
 ) -> ScoreFunction:
     """How to score by a model and to differentiate it.
 
@@ -109,16 +121,15 @@ def score_function(
     if isinstance(closed, Lacking):
         return ScoreFunction(name, own, predict, known, Lacking("gradient", closed.reason))
     values, pull = through(closed)
-    votes, unlike = (
-        closed.head == "pairs" or has_cut(model),
-        known is None or closed.head == "votes",
-    )
-    apart = None if unlike else apart_of(model, values, own, predict, known, votes)
+    apart = None
+    if known is not None and closed.head != "votes":
+        votes = closed.head == "pairs" or has_cut(model)
+        apart = apart_of(model, values, own, predict, known, votes)
     exact = closed.head not in ("pairs", "votes")
     return ScoreFunction(name, _guarded(values), predict, known, pull, exact, closed, apart)
 
 
-def trusted(f: ScoreFunction, X: Any) -> ScoreFunction:
+def trusted(f: ScoreFunction, X: RowsLike) -> ScoreFunction:
     """The function; without its closed form where that does not give the model's own scores of
     rows X and their mixtures.
     """
@@ -129,21 +140,21 @@ def trusted(f: ScoreFunction, X: Any) -> ScoreFunction:
     return replace(f, scores=_unknown, exact=False, apart=None, **lost)
 
 
-def _unknown(X: Any) -> Any:  # noqa: ARG001
+def _unknown(X: RowsLike) -> Array:  # noqa: ARG001
     raise ValueError("only predictions are known of this model")
 
 
 def _of_module(
-    module: Any, classes: tuple[Any, ...] | None, shape: tuple[int, ...] | None
+    module: nn.Module, classes: tuple[Any, ...] | None, shape: tuple[int, ...] | None
 ) -> ScoreFunction:
     form = ModuleForm(module, shape)
 
-    def scores(X: Any) -> Array:
-        found = form.values(X)
+    def scores(X: RowsLike) -> Array:
+        found = form.values(np.asarray(X))
         check_outputs(found, classes)
         return two(found) if found.shape[1] == 1 else found
 
-    def pullback(X: Any) -> tuple[Any, Back]:
+    def pullback(X: Array) -> Pull:
         found, back = form.pull(X)
         return (
             (two(found), lambda weights: back(weights[:, 1:]))
@@ -153,7 +164,7 @@ def _of_module(
 
     guarded = _guarded(scores)
 
-    def predict(X: Any) -> np.ndarray:
+    def predict(X: RowsLike) -> AnyArray:
         best = guarded(X).argmax(axis=1)
         return best if classes is None else np.asarray(classes)[best]
 
@@ -161,13 +172,13 @@ def _of_module(
     return ScoreFunction(type(module).__name__, guarded, predict, classes, pullback, closed=closed)
 
 
-def _scores(model: Any, classes: tuple[Any, ...] | None) -> Callable[[Any], Any]:
+def _scores(model: Model, classes: tuple[Any, ...] | None) -> Predict:
     for name in ("decision_function", "predict_proba"):
         if callable(found := getattr(model, name, None)):
             return found
     predict = predict_with(model)
 
-    def one_hot(X: Any) -> Any:
+    def one_hot(X: RowsLike) -> AnyArray:
         said = np.asarray(predict(X))
         if said.ndim == 2 or (classes is None and said.dtype.kind == "f"):
             return said
@@ -178,19 +189,17 @@ def _scores(model: Any, classes: tuple[Any, ...] | None) -> Callable[[Any], Any]
     return one_hot
 
 
-def _labels(model: Any, classes: tuple[Any, ...] | None) -> Callable[[Any], np.ndarray]:
+def _labels(model: Model, classes: tuple[Any, ...] | None) -> Callable[[RowsLike], AnyArray]:
     predict = predict_with(model)
 
-    def labels(X: Any) -> np.ndarray:
-        said = np.asarray(_called(predict, X))
+    def labels(X: RowsLike) -> AnyArray:
+        said, count = np.asarray(_called(predict, X)), _shape(X)[0]
         if said.ndim == 2 and not hasattr(model, "predict"):
             said = (
                 said.argmax(axis=1) if classes is None else np.asarray(classes)[said.argmax(axis=1)]
             )
-        if said.shape != (np.shape(X)[0],):
-            raise ValueError(
-                f"the model gave predictions of shape {said.shape} for {np.shape(X)[0]} rows"
-            )
+        if said.shape != (count,):
+            raise ValueError(f"the model gave predictions of shape {said.shape} for {count} rows")
         if (lost := missing(said)).any():
             raise ValueError(f"the model returned NaN for {lost.sum()} of {len(said)} rows")
         return said
@@ -198,17 +207,15 @@ def _labels(model: Any, classes: tuple[Any, ...] | None) -> Callable[[Any], np.n
     return labels
 
 
-def _guarded(scores: Callable[[Any], Any]) -> Callable[[Any], Array]:
+def _guarded(scores: Predict) -> Callable[[RowsLike], Array]:
     """Scores (n, classes) that are numbers, or a sentence."""
 
-    def checked(X: Any) -> Array:
-        found = np.asarray(_called(scores, X))
+    def checked(X: RowsLike) -> Array:
+        found, count = np.asarray(_called(scores, X)), _shape(X)[0]
         if found.ndim == 1:
             found = two(found[:, None])
-        if found.ndim != 2 or len(found) != np.shape(X)[0]:
-            raise ValueError(
-                f"the model gave scores of shape {found.shape} for {np.shape(X)[0]} rows"
-            )
+        if found.ndim != 2 or len(found) != count:
+            raise ValueError(f"the model gave scores of shape {found.shape} for {count} rows")
         if np.isnan(found).any():
             raise ValueError(
                 "the model's scores are NaN, first in row"
@@ -219,16 +226,20 @@ def _guarded(scores: Callable[[Any], Any]) -> Callable[[Any], Array]:
     return checked
 
 
-def _called(function: Callable[[Any], Any], X: Any) -> Any:
+def _called(function: Predict, X: RowsLike) -> Any:
     try:
         return function(X)
     except Exception as error:
         raise ValueError(
-            f"the model failed on rows of shape {np.shape(X)}: {type(error).__name__}: {error}"
+            f"the model failed on rows of shape {_shape(X)}: {type(error).__name__}: {error}"
         ) from error
 
 
-def _numbers(X: Any) -> Any:
+def _shape(X: RowsLike) -> tuple[int, ...]:
+    return np.shape(cast("npt.ArrayLike", X))  # NumPy asks whatever has a shape for it
+
+
+def _numbers(X: RowsLike) -> AnyArray:
     """Whole numbers stay whole: they may be tokens."""
-    X = np.asarray(X)
-    return X if X.dtype.kind in "iu" else X.astype(float)
+    rows = np.asarray(X)
+    return rows if rows.dtype.kind in "iu" else rows.astype(float)

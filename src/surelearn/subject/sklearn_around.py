@@ -4,29 +4,28 @@ steps that prepare rows.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from surelearn.lacking import Lacking
 from surelearn.subject.forms import Affine
-from surelearn.subject.registry import Around, Cut, Parts, Preparation, describes
+from surelearn.subject.registry import Around, DecisionThreshold, Parts, Preparation, describes
+from surelearn.types import Array, Model
 
 _NOT_FITTED = Lacking("closed form", "it is not fitted")
 
 
 @describes("sklearn.pipeline:Pipeline")
-def _pipeline(model: Any) -> Around:
+def _pipeline(model: Model) -> Around:
     return Around(model.steps[-1][1], steps=tuple(model.steps[:-1]))
 
 
 @describes("sklearn.frozen:FrozenEstimator")
-def _frozen(model: Any) -> Around:
+def _frozen(model: Model) -> Around:
     return Around(model.estimator)
 
 
 @describes("sklearn.model_selection:GridSearchCV", "sklearn.model_selection:RandomizedSearchCV")
-def _search(model: Any) -> Around | Parts:
+def _search(model: Model) -> Around | Parts:
     return (
         Around(model.best_estimator_)
         if hasattr(model, "best_estimator_")
@@ -35,7 +34,7 @@ def _search(model: Any) -> Around | Parts:
 
 
 @describes("sklearn.compose:TransformedTargetRegressor")
-def _prepared_target(model: Any) -> Around | Parts:
+def _prepared_target(model: Model) -> Around | Parts:
     return (
         Around(model.regressor_, target=model.transformer_)
         if hasattr(model, "regressor_")
@@ -47,7 +46,7 @@ def _prepared_target(model: Any) -> Around | Parts:
     "sklearn.model_selection:FixedThresholdClassifier",
     "sklearn.model_selection:TunedThresholdClassifierCV",
 )
-def _threshold(model: Any) -> Around | Parts:
+def _threshold(model: Model) -> Around | Parts:
     if not hasattr(model, "estimator_"):
         return Parts(form=_NOT_FITTED)
     response = model.response_method
@@ -62,31 +61,34 @@ def _threshold(model: Any) -> Around | Parts:
     positive = getattr(model, "pos_label", None) if scorer is None else scorer._get_pos_label()
     return Around(
         model.estimator_,
-        cut=Cut(model.classes_[1] if positive is None else positive, float(threshold), response),
+        cut=DecisionThreshold(
+            model.classes_[1] if positive is None else positive, float(threshold), response
+        ),
     )
 
 
 @describes("sklearn.preprocessing:StandardScaler")
-def _standard(step: Any) -> Preparation:
+def _standard(step: Model) -> Preparation:
     return Preparation(
         lambda: _scaled(step.scale_, step.mean_, step.n_features_in_), columnwise=True
     )
 
 
 @describes("sklearn.preprocessing:RobustScaler")
-def _robust(step: Any) -> Preparation:
+def _robust(step: Model) -> Preparation:
     return Preparation(
         lambda: _scaled(step.scale_, step.center_, step.n_features_in_), columnwise=True
     )
 
 
-def _scaled(scale: Any, center: Any, width: int) -> Affine:
+def _scaled(scale: Array | None, center: Array | None, width: int) -> Affine:
     scale = np.ones(width) if scale is None else np.asarray(scale, dtype=float)
-    return Affine(1.0 / scale, -(np.zeros(width) if center is None else center) / scale)
+    center = np.zeros(width) if center is None else center
+    return Affine(1.0 / scale, np.negative(center) / scale)
 
 
 @describes("sklearn.preprocessing:MaxAbsScaler")
-def _largest(step: Any) -> Preparation:
+def _largest(step: Model) -> Preparation:
     if getattr(step, "clip", False):
         return _not_affine(step)
     made = lambda: Affine(1.0 / np.asarray(step.scale_, dtype=float), np.zeros(step.n_features_in_))  # noqa: E731
@@ -94,7 +96,7 @@ def _largest(step: Any) -> Preparation:
 
 
 @describes("sklearn.preprocessing:MinMaxScaler")
-def _range(step: Any) -> Preparation:
+def _range(step: Model) -> Preparation:
     if step.clip:
         return _not_affine(step)
     made = lambda: Affine(np.asarray(step.scale_, dtype=float), np.asarray(step.min_, dtype=float))  # noqa: E731
@@ -102,18 +104,18 @@ def _range(step: Any) -> Preparation:
 
 
 @describes("sklearn.decomposition:PCA")
-def _components(step: Any) -> Preparation:
+def _components(step: Model) -> Preparation:
     return Preparation(lambda: _projected(step))
 
 
-def _projected(step: Any) -> Affine:
+def _projected(step: Model) -> Affine:
     scale = np.sqrt(step.explained_variance_) if step.whiten else np.ones(len(step.components_))
     matrix = step.components_ / scale[:, None]
     return Affine(matrix, -matrix @ step.mean_)
 
 
 @describes("sklearn.impute:SimpleImputer")
-def _imputed(step: Any) -> Preparation:
+def _imputed(step: Model) -> Preparation:
     """Numbers that are present stay as they are, where what is missing is NaN."""
     return Preparation(
         _not_affine(step).affine, columnwise=bool(step.missing_values != step.missing_values)
@@ -121,19 +123,19 @@ def _imputed(step: Any) -> Preparation:
 
 
 @describes("sklearn.preprocessing:FunctionTransformer")
-def _function(step: Any) -> Preparation:
+def _function(step: Model) -> Preparation:
     return Preparation(
         _not_affine(step).affine, columnwise=step.func is None and step.inverse_func is None
     )
 
 
 @describes("sklearn.compose:ColumnTransformer")
-def _columns(step: Any) -> Preparation:
+def _columns(step: Model) -> Preparation:
     return Preparation(_not_affine(step).affine, parts=tuple(getattr(step, "transformers_", ())))
 
 
 @describes("sklearn.preprocessing:Normalizer")
-def _not_affine(step: Any) -> Preparation:
+def _not_affine(step: Model) -> Preparation:
     return Preparation(
         Lacking("affine map", f"the preparation {type(step).__name__} is not affine")
     )

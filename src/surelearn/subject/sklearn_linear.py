@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from surelearn.lacking import Lacking
 from surelearn.subject.forms import Closed, linear_form
 from surelearn.subject.objectives import Coding, Objective
 from surelearn.subject.registry import NO_OBJECTIVE, Parts, dense, describes
+from surelearn.types import Model
 
 _REGRESSORS = (
     "ARDRegression BayesianRidge ElasticNet ElasticNetCV HuberRegressor Lars LarsCV Lasso LassoCV"
@@ -27,13 +26,13 @@ _NEGATIVE = Lacking(
 _EACH_TARGET = Lacking("objective", "each target has a penalty of its own")
 
 
-def class_count(model: Any) -> int | None:
+def class_count(model: Model) -> int | None:
     """How many classes a fitted model knows; None for a regression."""
     classes = getattr(model, "classes_", None)
     return None if classes is None else len(classes)
 
 
-def weights_of(model: Any, *, votes: bool = False) -> Closed | Lacking:
+def weights_of(model: Model, *, votes: bool = False) -> Closed | Lacking:
     """⟨w, x⟩ + b from ``coef_`` and ``intercept_``."""
     if not hasattr(model, "coef_") or not hasattr(model, "intercept_"):
         return Lacking(
@@ -42,7 +41,7 @@ def weights_of(model: Any, *, votes: bool = False) -> Closed | Lacking:
     return linear_form(dense(model.coef_), model.intercept_, class_count(model), votes=votes)
 
 
-def coding_of(model: Any, several: Coding) -> Coding:
+def coding_of(model: Model, several: Coding) -> Coding:
     """Binary ±1 for two classes, else as told."""
     return "binary" if class_count(model) == 2 else several
 
@@ -51,16 +50,16 @@ def coding_of(model: Any, several: Coding) -> Coding:
     *(f"sklearn.linear_model:{name}" for name in f"{_REGRESSORS} {_CLASSIFIERS}".split()),
     "sklearn.discriminant_analysis:LinearDiscriminantAnalysis",
 )
-def _linear(model: Any) -> Parts:
+def _linear(model: Model) -> Parts:
     return Parts(form=lambda: weights_of(model))
 
 
 @describes("sklearn.linear_model:LogisticRegression")
-def _logistic(model: Any) -> Parts:
+def _logistic(model: Model) -> Parts:
     return Parts(form=lambda: weights_of(model), objective=lambda: _logistic_objective(model))
 
 
-def _logistic_objective(model: Any) -> Objective | Lacking:
+def _logistic_objective(model: Model) -> Objective | Lacking:
     if model.penalty not in ("l2", None, "deprecated") or model.l1_ratio:
         return NO_OBJECTIVE
     liblinear = model.solver == "liblinear"
@@ -79,7 +78,7 @@ def _logistic_objective(model: Any) -> Objective | Lacking:
 
 
 @describes("sklearn.linear_model:LinearRegression")
-def _least_squares(model: Any) -> Parts:
+def _least_squares(model: Model) -> Parts:
     intercept = "free" if model.fit_intercept else "none"
     objective = (
         _NEGATIVE
@@ -90,7 +89,7 @@ def _least_squares(model: Any) -> Parts:
 
 
 @describes("sklearn.linear_model:Ridge")
-def _ridge(model: Any) -> Parts:
+def _ridge(model: Model) -> Parts:
     objective = _NEGATIVE if model.positive else _EACH_TARGET
     if not model.positive and np.ndim(model.alpha) == 0:
         intercept = "free" if model.fit_intercept else "none"

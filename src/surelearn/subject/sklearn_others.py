@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from surelearn.lacking import Lacking
 from surelearn.subject.forms import Closed, GaussianForm, NetworkForm, head_of
 from surelearn.subject.registry import Parts, described, describes, made
 from surelearn.subject.sklearn_linear import class_count
+from surelearn.types import Array, Model
 
 _TREES = "DecisionTreeClassifier DecisionTreeRegressor ExtraTreeClassifier ExtraTreeRegressor"
 _FORESTS = (
@@ -20,7 +19,7 @@ _FORESTS = (
 _MEETINGS = "AdaBoostClassifier AdaBoostRegressor BaggingClassifier BaggingRegressor"
 
 
-def of_trees(model: Any) -> Parts:
+def of_trees(model: Model) -> Parts:
     """A model whose answers change in steps."""
     why = (
         f"{type(model).__name__} has no gradient: it is made of trees, whose answers change in"
@@ -30,11 +29,11 @@ def of_trees(model: Any) -> Parts:
 
 
 @describes("sklearn.naive_bayes:GaussianNB")
-def _naive_bayes(model: Any) -> Parts:
+def _naive_bayes(model: Model) -> Parts:
     return Parts(form=lambda: normals(model.theta_, model.var_, np.log(model.class_prior_)))
 
 
-def normals(means: Any, variances: Any, prior: Any) -> Closed:
+def normals(means: Array, variances: Array, prior: Array) -> Closed:
     """Naive Bayes of numbers: classes with these means and variances (classes, d) of every
     column.
     """
@@ -43,11 +42,11 @@ def normals(means: Any, variances: Any, prior: Any) -> Closed:
 
 
 @describes("sklearn.neural_network:MLPClassifier", "sklearn.neural_network:MLPRegressor")
-def _network(model: Any) -> Parts:
+def _network(model: Model) -> Parts:
     return Parts(form=lambda: _layers(model))
 
 
-def _layers(model: Any) -> Closed | Lacking:
+def _layers(model: Model) -> Closed | Lacking:
     name = type(model).__name__
     if not hasattr(model, "coefs_"):
         return Lacking("closed form", f"{name} has no coefficients: it is not fitted")
@@ -71,12 +70,12 @@ def _layers(model: Any) -> Closed | Lacking:
     *(f"sklearn.tree:{name}" for name in _TREES.split()),
     *(f"sklearn.ensemble:{name}" for name in _FORESTS.split()),
 )
-def _trees(model: Any) -> Parts:
+def _trees(model: Model) -> Parts:
     return of_trees(model)
 
 
 @describes(*(f"sklearn.ensemble:{name}" for name in _MEETINGS.split()))
-def _meeting(model: Any) -> Parts:
+def _meeting(model: Model) -> Parts:
     """Members of any kind, which vote: made of trees where the first of them is."""
     first = next((described(member) for member in getattr(model, "estimators_", ())), None)
     form = made(first.form) if isinstance(first, Parts) else None

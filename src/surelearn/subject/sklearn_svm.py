@@ -5,27 +5,35 @@ their fits minimized.
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from itertools import combinations
-from typing import Any
+from typing import cast
 
 import numpy as np
 
 from surelearn.lacking import Lacking
-from surelearn.subject.forms import PRECOMPUTED, Array, Closed, kernel_form, linear_form, no_kernel
-from surelearn.subject.machines import Dual, DualMachine, Machines, largest, votes_of_pairs
+from surelearn.subject.forms import PRECOMPUTED, Closed, kernel_form, linear_form, no_kernel
+from surelearn.subject.machines import (
+    DualMachine,
+    DualSolution,
+    Machines,
+    largest,
+    votes_of_pairs,
+)
 from surelearn.subject.objectives import Objective
 from surelearn.subject.registry import NO_DUAL, NO_OBJECTIVE, Parts, dense, describes
 from surelearn.subject.sklearn_linear import class_count, coding_of, weights_of
+from surelearn.types import AnyArray, Array, Model, RowsLike
 
 _NAMES = {"rbf": "gaussian", "poly": "polynomial"}
 
 
 @describes("sklearn.svm:LinearSVC", "sklearn.svm:LinearSVR")
-def _linear(model: Any) -> Parts:
+def _linear(model: Model) -> Parts:
     return Parts(form=lambda: weights_of(model), objective=lambda: _linear_objective(model))
 
 
-def _linear_objective(model: Any) -> Objective | Lacking:
+def _linear_objective(model: Model) -> Objective | Lacking:
     """½(‖w‖² + (b/scale)²) + C·Σ loss, as LIBLINEAR has it."""
     classifies = class_count(model) is not None
     if (
@@ -46,7 +54,7 @@ def _linear_objective(model: Any) -> Objective | Lacking:
 
 
 @describes("sklearn.svm:SVC", "sklearn.svm:NuSVC", "sklearn.svm:SVR", "sklearn.svm:NuSVR")
-def _machine(model: Any) -> Parts:
+def _machine(model: Model) -> Parts:
     plain = not type(model).__name__.startswith("Nu")
     objective = (lambda: _objective(model)) if plain else NO_OBJECTIVE
     dual = (lambda: _dual(model)) if plain and class_count(model) is not None else NO_DUAL
@@ -60,37 +68,37 @@ def _machine(model: Any) -> Parts:
     )
 
 
-def _with_width(model: Any) -> Any:
+def _with_width(model: Model) -> Model:
     """A copy with the kernel's width as it is, where a refit would take another from its rows."""
     return copy.copy(model).set_params(gamma=float(model._gamma) or "scale")
 
 
-def _dual(model: Any) -> Dual | Lacking:
-    """Those of several classes count the first of a pair as positive."""
-    from sklearn.metrics.pairwise import pairwise_kernels
-
+def _dual(model: Model) -> DualSolution | Lacking:
+    """A machine for every pair of classes, as `_machines` unpacks them."""
     if model.kernel == "precomputed" or not isinstance(model.kernel, str):
         return NO_DUAL
     count = len(model.classes_)
     whose = np.repeat(np.arange(count), model.n_support_)
     most = model.C * model.class_weight_[whose]
-    machines = []
-    for k, (i, j) in enumerate(combinations(range(count), 2)):
-        beta = np.where(whose == i, model.dual_coef_[j - 1], 0.0) + np.where(
-            whose == j, model.dual_coef_[i], 0.0
-        )
-        turn = 1.0 if count == 2 else -1.0
+    _, coefficients, intercepts = _machines(model, count)
+    machines: list[DualMachine] = []
+    for k, pair in enumerate(combinations(range(count), 2)):
+        beta, bias = coefficients[:, k], float(intercepts[k])
         held = np.flatnonzero(beta)
-        bias = float(turn * model.intercept_[k])
-        machines.append(
-            DualMachine((i, j), model.support_[held], turn * beta[held], most[held], bias, True)
-        )
+        machines.append(DualMachine(pair, model.support_[held], beta[held], most[held], bias, True))
+    return DualSolution(tuple(machines), lambda A, B: _kernel(model, A, B))
+
+
+def _kernel(model: Model, A: AnyArray, B: AnyArray) -> Array:
+    """κ(a_i, b_j) as scikit-learn has it for the machine."""
+    from sklearn.metrics.pairwise import pairwise_kernels  # pyright: ignore - it has no types
+
+    kernels = cast("Callable[..., Array]", pairwise_kernels)
     options = {"gamma": model._gamma, "degree": model.degree, "coef0": model.coef0}
-    kernel = lambda A, B: pairwise_kernels(A, B, metric=model.kernel, filter_params=True, **options)  # noqa: E731
-    return Dual(tuple(machines), kernel)
+    return kernels(A, B, metric=model.kernel, filter_params=True, **options)
 
 
-def _libsvm(model: Any) -> Machines | Lacking:
+def _libsvm(model: Model) -> Machines | Lacking:
     """Whatever the kernel: LIBSVM's own scores, and ‖w_m‖² = Σ_j c_jm·(f_m(z_j) − b_m)."""
     if model.kernel == "precomputed":
         return Lacking("machines", PRECOMPUTED.reason)
@@ -101,15 +109,15 @@ def _libsvm(model: Any) -> Machines | Lacking:
         asked, sign = copy.copy(model), -1.0  # LIBSVM's favor the first class of a pair
         asked.decision_function_shape = "ovo"
 
-    def values(Z: Any) -> Array:
+    def values(Z: RowsLike) -> Array:
         found = asked.predict(Z) if count is None else sign * asked.decision_function(Z)
-        return np.asarray(found, dtype=float).reshape(Z.shape[0], -1)
+        return _columns(found, Z)
 
     squares = (coefficients * (values(model.support_vectors_) - intercepts)).sum(axis=0)
     return Machines(values, squares, intercepts, largest if count in (None, 2) else votes_of_pairs)
 
 
-def _objective(model: Any) -> Objective:
+def _objective(model: Model) -> Objective:
     """½‖w‖² + C·Σ hinge, or with the ε-insensitive loss; b is free."""
     classifies = class_count(model) is not None
     return Objective(
@@ -125,12 +133,12 @@ def _objective(model: Any) -> Objective:
     )
 
 
-def kernel_name(kernel: Any) -> str:
+def kernel_name(kernel: str | Callable[..., float]) -> str:
     """As `surelearn.kernel.functions` calls it, where that has it."""
     return _NAMES.get(kernel, kernel) if isinstance(kernel, str) else "callable"
 
 
-def _sums(model: Any) -> Closed | Lacking:
+def _sums(model: Model) -> Closed | Lacking:
     count = class_count(model)
     if model.kernel == "linear":
         if count is None or count == 2:
@@ -156,7 +164,7 @@ def _sums(model: Any) -> Closed | Lacking:
     )
 
 
-def _machines(model: Any, count: int | None) -> tuple[Array, Array, Array]:
+def _machines(model: Model, count: int | None) -> tuple[Array, Array, Array]:
     """Centers, coefficients and intercepts: LIBSVM's packed ones as a column a machine,
     positive for the second class.
     """
@@ -165,7 +173,7 @@ def _machines(model: Any, count: int | None) -> tuple[Array, Array, Array]:
     if count is None or count == 2:
         return centers, packed.T, intercepts
     ends = np.concatenate([[0], np.cumsum(model.n_support_)])
-    columns = []
+    columns: list[Array] = []
     for i, j in combinations(range(count), 2):
         column = np.zeros(packed.shape[1])
         column[ends[i] : ends[i + 1]] = packed[j - 1, ends[i] : ends[i + 1]]
@@ -174,8 +182,13 @@ def _machines(model: Any, count: int | None) -> tuple[Array, Array, Array]:
     return centers, np.transpose(columns), -intercepts
 
 
+def _columns(found: AnyArray, Z: RowsLike) -> Array:
+    """Scores (n,) or (n, machines) of rows as (n, machines)."""
+    return np.asarray(found, dtype=float).reshape(np.shape(cast("AnyArray", Z))[0], -1)
+
+
 @describes("sklearn.kernel_ridge:KernelRidge")
-def _ridge(model: Any) -> Parts:
+def _ridge(model: Model) -> Parts:
     """Σ(f(x_i) − y_i)² + α‖f‖², without an intercept."""
     objective = Lacking("objective", "each target has a penalty of its own")
     if np.ndim(model.alpha) == 0:
@@ -195,18 +208,18 @@ def _ridge(model: Any) -> Parts:
     )
 
 
-def _ridge_machines(model: Any) -> Machines | Lacking:
+def _ridge_machines(model: Model) -> Machines | Lacking:
     if model.kernel == "precomputed":
         return Lacking("machines", PRECOMPUTED.reason)
 
-    def values(Z: Any) -> Array:
-        return np.asarray(model.predict(Z), dtype=float).reshape(Z.shape[0], -1)
+    def values(Z: RowsLike) -> Array:
+        return _columns(model.predict(Z), Z)
 
     duals = np.asarray(model.dual_coef_, dtype=float).reshape(len(model.dual_coef_), -1)
     return Machines(values, (duals * values(model.X_fit_)).sum(axis=0), np.zeros(duals.shape[1]))
 
 
-def _ridge_sums(model: Any) -> Closed | Lacking:
+def _ridge_sums(model: Model) -> Closed | Lacking:
     if not hasattr(model, "dual_coef_"):
         return Lacking(
             "closed form", f"{type(model).__name__} has no coefficients: it is not fitted"

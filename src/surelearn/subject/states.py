@@ -6,12 +6,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from surelearn.keys import key_of
 from surelearn.lacking import Lacking
 from surelearn.seeds import without_secrets
+from surelearn.subject.registry import class_of
 from surelearn.subject.torch_modules import is_module
+from surelearn.types import Model
 
 _BOOSTERS = ("lightgbm", "xgboost", "catboost")
 
@@ -31,7 +33,7 @@ class State:
     values: Mapping[str, Any]
 
 
-def state_of(model: Any) -> State | Lacking:
+def state_of(model: Model) -> State | Lacking:
     """The state of a learner of ours; `Lacking` says in which other form `surelearn.save` keeps the
     model, or why in none.
 
@@ -42,9 +44,10 @@ def state_of(model: Any) -> State | Lacking:
     >>> state.key, state.values["coef_"].shape
     ('ridge/1', (1,))
     """
-    key, name = key_of(type(model)), type(model).__name__
+    kind = class_of(model)
+    key, name = key_of(kind), kind.__name__
     if key is not None:
-        return State(key, dict(vars(without_secrets(model))))
+        return State(key, dict(cast("dict[str, Any]", vars(without_secrets(model)))))
     if is_module(model):
         return Lacking("state", f"{name} is kept as layers and weights, not under a key")
     if not hasattr(model, "get_params"):

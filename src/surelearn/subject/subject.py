@@ -7,20 +7,38 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
+import numpy.typing as npt
 
 from surelearn.lacking import Lacking
 from surelearn.subject.closing import closed_form
 from surelearn.subject.forms import Closed, KernelForm
-from surelearn.subject.machines import Dual, Expansion, Machines, machines_of
+from surelearn.subject.machines import DualSolution, Expansion, Machines, machines_of
 from surelearn.subject.objectives import Objective
-from surelearn.subject.predicting import Task, classes_of, describe, known_task, predict_with
-from surelearn.subject.registry import Around, Cut, Description, LeaveOneOut, Parts, described, made
+from surelearn.subject.predicting import (
+    Predict,
+    Task,
+    classes_of,
+    describe,
+    known_task,
+    predict_with,
+)
+from surelearn.subject.registry import (
+    Around,
+    DecisionThreshold,
+    Description,
+    LeaveOneOut,
+    Parts,
+    StagedMargins,
+    described,
+    made,
+)
 from surelearn.subject.scoring import ONE_CLASS, ScoreFunction, score_function
 from surelearn.subject.states import State, state_of
 from surelearn.subject.torch_modules import is_module, takes_tokens
+from surelearn.types import Model, RowsLike
 
 _NO_RECORD = (
     "learners of surelearn alone keep one of their fit; surelearn.certificate_of measures one on"
@@ -55,7 +73,7 @@ class Subject:
     shape : of one row, for a torch module that does not take vectors
     """
 
-    model: Any
+    model: Model
     classes: tuple[Any, ...] | None = None
     stated_task: Task | None = None
     shape: tuple[int, ...] | None = None
@@ -84,7 +102,7 @@ class Subject:
         return Inputs(columns, width, self.shape, "tokens" if tokens else "numbers")
 
     @cached_property
-    def predict(self) -> Callable[[Any], Any]:
+    def predict(self) -> Predict:
         """Rows to answers: every model has it."""
         return predict_with(self.model, self.classes)
 
@@ -99,7 +117,7 @@ class Subject:
         return found.pullback if isinstance(found.pullback, Lacking) else found
 
     @cached_property
-    def probabilities(self) -> Callable[[Any], Any] | Lacking:
+    def probabilities(self) -> Predict | Lacking:
         """Rows to probabilities (n, classes), in the order of ``classes``."""
         found = getattr(self.model, "predict_proba", None)
         return found if callable(found) else Lacking("probabilities", f"{self.kind} gives none")
@@ -110,7 +128,7 @@ class Subject:
         return not isinstance(self.probabilities, Lacking)
 
     @cached_property
-    def decisions(self) -> Callable[[Any], Any] | Lacking:
+    def decisions(self) -> Predict | Lacking:
         """Rows to the model's own scores: (n,) of the second of two classes, or (n, classes);
         not votes of pairs.
         """
@@ -162,13 +180,13 @@ class Subject:
         return subject_of(self.around.inside, task=self.stated_task, shape=self.shape).learner
 
     @cached_property
-    def cut(self) -> Cut | None:
+    def cut(self) -> DecisionThreshold | None:
         """The decision threshold that its answers follow; None for the usual one."""
         if self.around is None:
             return None
         return self.around.cut or subject_of(self.around.inside).cut
 
-    def prepared(self, X: Any) -> Any:
+    def prepared(self, X: RowsLike) -> Any:
         """Rows as the innermost learner is given them."""
         if self.around is None:
             return X
@@ -181,19 +199,19 @@ class Subject:
         """
         return self if self._whole else subject_of(self.around.inside, task=self.stated_task).last  # type: ignore[union-attr]
 
-    def rows_for_last(self, X: Any) -> Any:
+    def rows_for_last(self, X: RowsLike) -> Any:
         """Rows as the model `last` is given them."""
         if self._whole or self.around is None:
             return X
         return subject_of(self.around.inside).rows_for_last(_transformed(self.around.steps, X))
 
     @cached_property
-    def uncut(self) -> Any:
+    def uncut(self) -> Model:
         """The model without its decision threshold."""
         return self.model if self.around is None or self.around.cut is None else self.around.inside
 
     @cached_property
-    def bare(self) -> Any:
+    def bare(self) -> Model:
         """The model inside decision thresholds, searches and the like: it scores rows just so,
         columns as they are.
         """
@@ -206,14 +224,12 @@ class Subject:
         """The names of steps before the model `last` that learned something from the rows."""
         if self._whole or self.around is None:
             return ()
-        from sklearn.utils import get_tags
-
         steps = [
             (name, step)
             for name, step in self.around.steps
             if step is not None and not isinstance(step, str)
         ]
-        learned = tuple(name for name, step in steps if get_tags(step).requires_fit)
+        learned = tuple(name for name, step in steps if _requires_fit(step))
         return learned + subject_of(self.around.inside).learned_steps
 
     @property
@@ -249,7 +265,7 @@ class Subject:
         return found if len(found) == count else tuple(str(j + 1) for j in range(count))
 
     @cached_property
-    def target(self) -> Any:
+    def target(self) -> Model:
         """The fitted step that prepared targets for the learner; None without one."""
         if self.around is None:
             return None
@@ -287,7 +303,7 @@ class Subject:
         )
 
     @cached_property
-    def dual(self) -> Dual | Lacking:
+    def dual(self) -> DualSolution | Lacking:
         """The dual solution of the innermost learner, a support vector machine."""
         found = self.learner.description
         return made(found.dual) if isinstance(found, Parts) else Lacking("dual", _reason(found))
@@ -311,7 +327,7 @@ class Subject:
         return Lacking("certificate", "it writes none of its own fit") if found is None else found
 
     @cached_property
-    def staged_margins(self) -> Callable[[Any, Any], Any] | Lacking:
+    def staged_margins(self) -> StagedMargins | Lacking:
         """From rows for `last` and labels to the margins of a vote, round after round."""
         found = self.last.description
         return (
@@ -319,7 +335,7 @@ class Subject:
         )
 
     @cached_property
-    def fixed(self) -> Any:
+    def fixed(self) -> Model:
         """The model, with what its fit took from the rows beside the weights (a kernel's width)
         fixed for refits.
         """
@@ -327,21 +343,19 @@ class Subject:
         return self.model if not isinstance(found, Parts) or found.fixed is None else found.fixed()
 
     @cached_property
-    def refit(self) -> Any | Lacking:
-        """An unfitted copy of the model."""
-        from sklearn.frozen import FrozenEstimator
-
+    def refit(self) -> Model | Lacking:
+        """An unfitted copy of the model, to be fitted again; whoever fits it sets its seeds and
+        counts its cost.
+        """
         if not (hasattr(self.model, "get_params") and hasattr(self.model, "fit")):
             return Lacking(
                 "refit", "a model without get_params and fit cannot be cloned and fitted again"
             )
-        from sklearn.base import clone
-
         try:
             parts = (self.model, *self.model.get_params().values())
-            if any(isinstance(part, FrozenEstimator) for part in parts):
+            if any(_is_frozen(part) for part in parts):
                 return Lacking("refit", "a frozen part of it is not fitted again")
-            return clone(self.model)
+            return _clone(self.model)
         except Exception as reason:  # an estimator that does not keep scikit-learn's contract
             return Lacking("refit", f"it cannot be cloned: {reason}")
 
@@ -360,9 +374,9 @@ class Subject:
 
 
 def subject_of(
-    model: Any,
+    model: Model,
     *,
-    classes: Any = None,
+    classes: npt.ArrayLike | None = None,
     task: Task | None = None,
     shape: tuple[int, ...] | None = None,
 ) -> Subject:
@@ -391,10 +405,30 @@ def subject_of(
     return Subject(model, classes_of(model, classes), task, shape)
 
 
-def _transformed(steps: tuple[tuple[str, Any], ...], X: Any) -> Any:
+def _transformed(steps: tuple[tuple[str, Model], ...], X: RowsLike) -> Any:
+    rows = X
     for _, step in steps:
-        X = X if step is None or isinstance(step, str) else step.transform(X)
-    return X
+        rows = rows if step is None or isinstance(step, str) else step.transform(rows)
+    return rows
+
+
+# scikit-learn has no types: these give its functions some.
+def _clone(model: Model) -> Model:
+    from sklearn.base import clone  # pyright: ignore
+
+    return cast("Callable[[Model], Model]", clone)(model)
+
+
+def _is_frozen(part: Model) -> bool:
+    from sklearn.frozen import FrozenEstimator  # pyright: ignore
+
+    return isinstance(part, cast("type[Any]", FrozenEstimator))
+
+
+def _requires_fit(step: Model) -> bool:
+    from sklearn.utils import get_tags  # pyright: ignore
+
+    return bool(cast("Callable[[Model], Any]", get_tags)(step).requires_fit)
 
 
 def _reason(found: Description | Lacking) -> str:

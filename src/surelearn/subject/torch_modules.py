@@ -4,42 +4,55 @@ given, not before.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-from surelearn.subject.forms import Closed, ModuleForm
-from surelearn.subject.registry import Parts, describes
+from surelearn.subject.forms import Closed, ModuleForm, Pull
+from surelearn.subject.registry import Parts, class_of, describes
+from surelearn.types import AnyArray, Array, Model
+
+if TYPE_CHECKING:
+    import torch
+    from torch import nn
 
 
 @describes("torch.nn:Module", subclasses=True)
-def _module(model: Any) -> Parts:
+def _module(model: Model) -> Parts:
     """Of whatever class: its outputs are what ``forward`` gives, and autograd goes back through
     it.
     """
     return Parts(form=Closed(ModuleForm(model), None, "outputs"))
 
 
-def is_module(model: Any) -> bool:
+def is_module(model: Model) -> bool:
     """Whether the model is a ``torch.nn.Module``, without importing torch."""
     return any(
-        kind.__name__ == "Module" and kind.__module__.startswith("torch.nn")
-        for kind in type(model).__mro__
+        f"{base.__module__}.{base.__qualname__}" == "torch.nn.modules.module.Module"
+        for base in class_of(model).__mro__
     )
 
 
-def takes_tokens(module: Any) -> bool:
+def takes_tokens(module: nn.Module) -> bool:
     """Whether a torch module looks up whole numbers, as an embedding does."""
     return any(type(part).__name__ in ("Embedding", "EmbeddingBag") for part in module.modules())
 
 
-def module_functions(
-    module: Any, shape: tuple[int, ...] | None
-) -> tuple[Callable[..., Any], Callable[..., Any], Any]:
+class ModuleFunctions(NamedTuple):
     """``values(X)`` and ``pull(X)`` as a closed form has them, and the NumPy type the module
     computes in.
+    """
+
+    values: Callable[[AnyArray], Array]
+    pull: Callable[[AnyArray], Pull]
+    dtype: npt.DTypeLike
+
+
+def module_functions(module: nn.Module, shape: tuple[int, ...] | None = None) -> ModuleFunctions:
+    """A torch module as functions of rows that are arrays.
 
     Rows are (n, d), or of any shape that the module takes; ``shape`` is what it wants for one row
     where that is another. Whole numbers stay whole where the module looks tokens up
@@ -56,22 +69,22 @@ def module_functions(
 
     tokens = takes_tokens(module)
 
-    def rows(X: Any) -> Any:
+    def rows(X: AnyArray) -> torch.Tensor:
         if tokens and np.asarray(X).dtype.kind in "iu":
-            tensor = torch.from_numpy(np.require(X, np.int64, ["C", "W"])).to(device)
+            tensor = _tensor(X, np.int64).to(device)
         else:
-            tensor = torch.from_numpy(np.require(X, kind, ["C", "W"])).to(device, dtype)
+            tensor = _tensor(X, kind).to(device, dtype)
         return tensor if shape is None else tensor.reshape(len(tensor), *shape)
 
-    def outputs(tensor: Any) -> Any:
-        found = module(tensor)
+    def outputs(tensor: torch.Tensor) -> torch.Tensor:
+        found: torch.Tensor = module(tensor)
         return found[:, None] if found.ndim == 1 else found
 
-    def values(X: Any) -> Any:
+    def values(X: AnyArray) -> Array:
         with torch.no_grad(), _evaluating(module):
             return outputs(rows(X)).cpu().numpy()
 
-    def pull(X: Any) -> Any:
+    def pull(X: AnyArray) -> Pull:
         inputs = rows(X)
         if not inputs.is_floating_point():
             raise ValueError("tokens have no gradient: no token lies between two others")
@@ -79,18 +92,26 @@ def module_functions(
         with torch.enable_grad(), _evaluating(module):
             found = outputs(inputs)
 
-        def back(weights: Any) -> Any:
-            given = torch.from_numpy(np.require(weights, kind, ["C", "W"])).to(device, dtype)
-            (gradient,) = torch.autograd.grad(found, inputs, given)
+        def back(weights: Array) -> Array:
+            given = _tensor(weights, kind).to(device, dtype)
+            gradient: torch.Tensor = torch.autograd.grad(found, inputs, given)[0]
             return gradient.reshape(len(gradient), -1).cpu().numpy()
 
         return found.detach().cpu().numpy(), back
 
-    return values, pull, kind
+    return ModuleFunctions(values, pull, kind)
+
+
+def _tensor(values: AnyArray, kind: npt.DTypeLike) -> torch.Tensor:
+    """The array as a tensor, copied where torch could not write to it."""
+    import torch
+
+    made = np.require(values, kind, ["C", "W"])
+    return torch.from_numpy(made)  # pyright: ignore[reportUnknownMemberType] - torch has no type for it
 
 
 @contextmanager
-def _evaluating(module: Any) -> Iterator[None]:
+def _evaluating(module: nn.Module) -> Generator[None]:
     if not any(part.training for part in module.modules()):
         yield
         return

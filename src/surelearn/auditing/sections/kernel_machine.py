@@ -178,7 +178,7 @@ def _left_out(subject: Subject, machine: Expansion) -> str:
     if isinstance(fits_of := subject.leave_one_out, Lacking):
         return ""
     # it holds its rows and targets
-    fits = fits_of(machine.centers, None, machine.centers[:1], None)
+    fits = fits_of(machine.centers, np.empty(0), machine.centers[:1], None)
     if subject.learner.classes is not None:
         return show(float((classes_of(fits.own) != classes_of(fits.targets)).mean()), "rate")
     own, targets = (in_units(part, subject.target) for part in (fits.own, fits.targets))

@@ -37,7 +37,7 @@ from surelearn.linear.svm.votes import class_pairs, votes
 from surelearn.record import Within
 from surelearn.subject import Closed, Objective, Parts, linear_form
 from surelearn.subject.forms import PRECOMPUTED
-from surelearn.subject.machines import Dual, DualMachine, Machines, largest
+from surelearn.subject.machines import DualMachine, DualSolution, Machines, largest
 from surelearn.subject.registry import NO_DUAL, dense
 
 
@@ -266,7 +266,7 @@ class SupportVectorMachine(ClassifierMixin, Learner):
         check_is_fitted(self)
         return Parts(self._form, self._objective, machines=self._machines, dual=self._dual)
 
-    def _dual(self) -> Dual | Lacking:
+    def _dual(self) -> DualSolution | Lacking:
         """A penalized b is a column of ones."""
         if (
             self.margin != "soft"
@@ -287,7 +287,7 @@ class SupportVectorMachine(ClassifierMixin, Learner):
                     pair, self.support_[held], beta[held], most, bias, self.intercept == "free"
                 )
             )
-        return Dual(tuple(machines), lambda A, B: np.asarray(made(A, B)) + float(padded))
+        return DualSolution(tuple(machines), lambda A, B: np.asarray(made(A, B)) + float(padded))
 
     def _machines(self) -> Machines | Lacking:
         """Whatever the kernel; several machines vote, and their scores break ties."""

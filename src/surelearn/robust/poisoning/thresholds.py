@@ -17,7 +17,7 @@ from surelearn.robust.poisoning.classification import classification_claims
 from surelearn.robust.poisoning.fit import Fit, fit_of
 from surelearn.robust.poisoning.regression import mirrored
 from surelearn.subject import subject_of
-from surelearn.subject.registry import Cut
+from surelearn.subject.registry import DecisionThreshold
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +35,7 @@ class Threshold:
 
 
 def poisoning_thresholds(
-    model: Any, X: Any, y: Any, *, cut: Cut | None = None
+    model: Any, X: Any, y: Any, *, cut: DecisionThreshold | None = None
 ) -> tuple[Threshold, ...] | Lacking:
     """How many poisoned rows per clean row a fit withstands: what is proved of the minimizer of a
     convex loss.
@@ -84,7 +84,9 @@ def poisoning_thresholds(
     return tuple(Threshold(claim, turned) for claim in claims)
 
 
-def reversed_answers(fit: Fit, labels: np.ndarray, cut: Cut | None) -> Callable[[Any], np.ndarray]:
+def reversed_answers(
+    fit: Fit, labels: np.ndarray, cut: DecisionThreshold | None
+) -> Callable[[Any], np.ndarray]:
     """What the model answers with −w in the place of w."""
 
     def predict(new: Any) -> np.ndarray:
@@ -95,7 +97,9 @@ def reversed_answers(fit: Fit, labels: np.ndarray, cut: Cut | None) -> Callable[
     return predict
 
 
-def chosen(fit: Fit, values: np.ndarray, labels: np.ndarray, cut: Cut | None) -> np.ndarray:
+def chosen(
+    fit: Fit, values: np.ndarray, labels: np.ndarray, cut: DecisionThreshold | None
+) -> np.ndarray:
     """Positions of the classes that values of the machines choose, at a decision threshold if
     there is one.
     """

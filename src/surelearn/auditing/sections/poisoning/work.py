@@ -24,7 +24,7 @@ from surelearn.robust.poisoning import Flipping, cancel_answers, poisoning_thres
 from surelearn.robust.poisoning.fit import in_numbers as numbers_of
 from surelearn.selection.cross_validation import fit_quietly, losses_of, take
 from surelearn.subject import subject_of
-from surelearn.subject.registry import Cut
+from surelearn.subject.registry import DecisionThreshold
 from surelearn.subject.torch_modules import is_module
 
 FRACTIONS = (0.01, 0.03, 0.1, 0.2)
@@ -216,9 +216,11 @@ def further(
     return vars(found).copy()
 
 
-def cut_of(threshold: float | None, positive: Any, response: str = "predict_proba") -> Cut | None:
+def cut_of(
+    threshold: float | None, positive: Any, response: str = "predict_proba"
+) -> DecisionThreshold | None:
     """A decision threshold; None for the usual one."""
-    return None if threshold is None else Cut(positive, float(threshold), response)
+    return None if threshold is None else DecisionThreshold(positive, float(threshold), response)
 
 
 def prepared(model: Any, *parts: Any) -> tuple[Any, ...]:
