@@ -167,7 +167,7 @@ def headed(machines: Array, head: Head) -> Pull:
     weakest = signed.argmin(axis=2)
     scores = np.take_along_axis(signed, weakest[:, :, None], axis=2)[:, :, 0]
     second: Ints = np.array(list(combinations(range(count), 2)))[:, 1]
-    sign = np.where(second[weakest] == np.arange(count), 1.0, -1.0)
+    sign = np.where(np.equal(second[weakest], np.arange(count)), 1.0, -1.0)
 
     def spread(weights: Array) -> Array:
         out = np.zeros_like(machines)

@@ -84,7 +84,7 @@ def _robust(step: Model) -> Preparation:
 def _scaled(scale: Array | None, center: Array | None, width: int) -> Affine:
     scale = np.ones(width) if scale is None else np.asarray(scale, dtype=float)
     center = np.zeros(width) if center is None else center
-    return Affine(1.0 / scale, np.negative(center) / scale)
+    return Affine(1.0 / scale, np.negative(np.divide(center, scale)))
 
 
 @describes("sklearn.preprocessing:MaxAbsScaler")
