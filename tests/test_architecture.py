@@ -287,3 +287,57 @@ def test_the_scan_sees_what_it_looks_for(tmp_path):
         " type(x).__name__\n"
     )
     assert asked_of_classes(bad) == {"SVC", "type(…) is", "hasattr coef_", "__name__"}
+
+
+# What cannot be answered is a `Lacking`, returned. An exception says that an argument, a file or a
+# task of the user is wrong. Classes of exceptions, each with its reason: this list may only shrink.
+EXCEPTIONS = {
+    "auditing/options": {"OptionError": "an option that a user states wrongly"},
+    "data/columns": {"DataError": "a table that cannot be read as it is"},
+    "data/pieces": {"BadLineError": "a line of a file, whose number its reader adds"},
+    "documents": {"_LimitError": "the parser of JSON is stopped from inside its hooks"},
+    "fingerprint": {"_UnhashableError": "pickle is stopped from inside its hooks"},
+    "jobs/tasks": {"TaskError": "a task that raised, by its key"},
+    "linear/svm/machine": {"InfeasibleError": "rows that no hyperplane separates, with a witness"},
+    "measurement": {"LossBoundError": "a bound that a user stated and the rows contradict"},
+    "optim/dp_gradients": {"NotOnceError": "torch's forward pass is stopped from inside its hooks"},
+    "persistence/learners": {"_RefusedPartError": "a file that holds what is not loaded"},
+    "persistence/modules": {"ModuleMismatchError": "a module that is not the one that was saved"},
+}
+RAISED = ("Exception", "Error", "Warning", "StopIteration", "KeyboardInterrupt")
+
+
+def exceptions_in(path: Path) -> set[str]:
+    """Classes that derive from an exception, by the names of their bases."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    return {
+        node.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ClassDef)
+        and any(ast.unparse(base).endswith(RAISED) for base in node.bases)
+    }
+
+
+def test_no_answer_is_an_exception():
+    for path in sorted(SOURCE.rglob("*.py")):
+        where = path.relative_to(SOURCE).with_suffix("").as_posix()
+        new = exceptions_in(path) - set(EXCEPTIONS.get(where, {}))
+        assert not new, f"{where}: return a Lacking instead of raising {', '.join(sorted(new))}"
+
+
+def test_nothing_is_caught_in_place_of_a_lacking():
+    """Reasons are read from a `Lacking`, not from an exception that the library raised itself.
+
+    In the page's rooms a model's own exceptions are caught in one place, `writing.attempt`, and
+    where a model may not be of the form that is tried.
+    """
+    allowed = {"auditing/writing": 1}
+    for path in sorted((SOURCE / "auditing").rglob("*.py")):
+        where = path.relative_to(SOURCE).with_suffix("").as_posix()
+        broad = [
+            node
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+            if isinstance(node, ast.ExceptHandler)
+            and (node.type is None or ast.unparse(node.type) in ("Exception", "BaseException"))
+        ]
+        assert len(broad) <= allowed.get(where, 0), where

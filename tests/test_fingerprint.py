@@ -15,7 +15,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from surelearn.fingerprint import UNHASHED, fingerprint_model, fingerprint_rows
 from surelearn.selection.candidates import default_candidates
-from surelearn.selection.cross_validation import fit_quietly
+from surelearn.subject.refitting import fit_quietly
 
 
 def candidates():

@@ -20,17 +20,12 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 import surelearn
+from surelearn.attacks.canary import CanaryScores, canary_scores, seeded
 from surelearn.auditing.context import Context
 from surelearn.auditing.options import Options
 from surelearn.auditing.sections.membership import epsilon as membership_epsilon
 from surelearn.auditing.sections.membership import words as membership
-from surelearn.auditing.sections.membership.work import (
-    FARTHEST,
-    observe,
-    observe_canary,
-    seeded,
-    tasks,
-)
+from surelearn.auditing.sections.membership.work import tasks
 from surelearn.auditing.writing import write_sections
 from surelearn.certificate import Certificate, Facts
 from surelearn.claim import Claim
@@ -39,9 +34,9 @@ from surelearn.jobs import Runner
 from surelearn.linear import DPLogisticRegression, LogisticRegression, Ridge
 from surelearn.plain import show
 from surelearn.report import Section
-from surelearn.selection.cross_validation import fit_quietly
 from surelearn.selection.split import Split
 from surelearn.subject import Task
+from surelearn.subject.refitting import fit_quietly
 
 FACTS = Facts(subject="it", setting="", hashes={}, options={}, values={})
 OTHERS = ("robustness", "poisoning", "attribution")
@@ -232,31 +227,6 @@ def test_a_torch_module_whose_rows_are_known():
     assert any("how this model was fitted is not known here" in note for note in section.notes)
 
 
-# Losses.
-
-
-def test_losses_are_those_of_the_right_class():
-    X, y = noise()
-    model = PlainLogisticRegression().fit(X, y)
-    seen = observe(model, X, y, "classification")
-    own = model.predict_proba(X)[np.arange(len(y)), y]
-    np.testing.assert_allclose(seen["losses"], -np.log(own), rtol=1e-10)
-    np.testing.assert_allclose(
-        seen["evidence"], np.where(y == 1, 1, -1) * model.decision_function(X), rtol=1e-7, atol=1e-9
-    )
-    assert seen["seen"] == "probabilities"
-    words = np.where(y == 1, "yes", "no")
-    machine = SVC().fit(X, words)
-    seen = observe(machine, X, words, "classification")
-    np.testing.assert_allclose(
-        seen["evidence"], np.where(y == 1, 1, -1) * machine.decision_function(X)
-    )
-    assert observe(machine, X[:1], np.array(["perhaps"]), "classification")["evidence"] == [
-        -FARTHEST
-    ]
-    assert observe(lambda _: words, X, words, "classification")["evidence"].tolist() == [1.0] * 300
-
-
 # What is proved.
 
 
@@ -345,10 +315,10 @@ def test_a_learner_that_is_not_private_is_seen_through_by_a_canary():
     bounds = []
     for sigma in (0.02, 50.0):
         model = DPLogisticRegression(noise_multiplier=sigma, passes=5.0, x_bound=1.0)
-        found = observe_canary(
-            fit_quietly(seeded(model, 0), X, y), model, X, y, np.arange(100), seeds
-        )
-        assert sigma > 1 or max(found["without"]) < 0  # its label is wrong
+        fitted = fit_quietly(seeded(model, 0), X, y)
+        found = canary_scores(fitted, model, X, y, tried=np.arange(100), seeds=seeds)
+        assert isinstance(found, CanaryScores)
+        assert sigma > 1 or max(found.outside) < 0  # its label is wrong
         bounds.append(
             membership_epsilon.findings(context_of(model, refits=0), [found])[0].numbers[
                 "epsilon_at_least"

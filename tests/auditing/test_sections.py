@@ -14,10 +14,10 @@ from sklearn.linear_model import LogisticRegression
 import surelearn
 from surelearn import jobs
 from surelearn.auditing import flow, sections
-from surelearn.auditing.context import Unusable
 from surelearn.auditing.sections import ENTRIES, skippable
 from surelearn.auditing.writing import Entry
 from surelearn.cli import main
+from surelearn.lacking import Lacking
 from surelearn.report import Section
 
 QUOTES = "(its message may quote a row: `--show-rows` prints it)"
@@ -71,7 +71,6 @@ def audit_with(monkeypatch, fitted, *entries, **options):
 @pytest.mark.parametrize(
     ("error", "note"),
     [
-        (Unusable("The model has\nno gradient."), "Not measured: The model has no gradient."),
         (ZeroDivisionError("by zero"), f"Not measured: it raised ZeroDivisionError {QUOTES}."),
         (KeyError(), "Not measured: it raised KeyError"),
     ],
@@ -87,6 +86,20 @@ def test_what_one_section_raises_leaves_the_others(stage, error, note, monkeypat
     assert found["b"].notes == (note,)
     assert found["b"].title == "b"
     assert [len(found[key].notes) for key in "ac"] == [3, 3]
+
+
+@pytest.mark.parametrize("stage", ["plan", "task", "section"])
+def test_what_one_section_lacks_is_its_note(stage, monkeypatch, fitted):
+    lacking = Lacking("gradient", "The model has no gradient.")
+    broken = {
+        "plan": entry("b", tasks=always(lacking)),
+        "task": entry("b", tasks=always([jobs.Task("it", always(lacking), {})])),
+        "section": entry("b", write=always(lacking)),
+    }[stage]
+    found = audit_with(monkeypatch, fitted, entry("a"), broken, entry("c"))
+    assert list(found) == ["a", "b", "c"]
+    assert found["b"].notes == ("Not measured: The model has no gradient.",)
+    assert found["b"].title == "b"
 
 
 def test_a_section_may_have_nothing_to_say_or_nothing_to_do(monkeypatch, fitted):

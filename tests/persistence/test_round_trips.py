@@ -23,7 +23,7 @@ from surelearn.kernel.eigenpro import EigenProClassifier
 from surelearn.kernel.functions import Gaussian, Laplace, Linear, Matern, Polynomial
 from surelearn.persistence import read_model
 from surelearn.selection.candidates import DIRECT_KERNEL_ROWS, default_candidates
-from surelearn.selection.cross_validation import fit_quietly
+from surelearn.subject.refitting import fit_quietly
 
 KINDS = {"age": "number", "income": "number", "colour": "category", "note": "text", "seen": "date"}
 

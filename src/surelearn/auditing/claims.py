@@ -29,11 +29,11 @@ from surelearn.data.novelty import Compared
 from surelearn.lacking import Lacking
 from surelearn.renamed import from_fit_rows
 from surelearn.selection.costs import best_constant
-from surelearn.selection.cross_validation import take
 from surelearn.selection.selector import Selection
 from surelearn.selection.split import Split
 from surelearn.slicing import choose_slices
 from surelearn.subject import Task, subject_of
+from surelearn.subject.refitting import take
 
 PREPARED = "the fit rows were looked at before: to prepare columns, and to choose among candidates"
 TRAINING_ROW_THEOREMS = (

@@ -14,14 +14,11 @@ from surelearn.certificate import Certificate
 from surelearn.claim import Finding
 from surelearn.data.independence import Search
 from surelearn.data.novelty import Compared
-from surelearn.selection.cross_validation import take
+from surelearn.lacking import Lacking
 from surelearn.selection.selector import Selection
 from surelearn.selection.split import Split
 from surelearn.subject import Task
-
-
-class Unusable(Exception):  # noqa: N818 - a reason, not an error
-    """Why a section cannot be made for this model, in a sentence."""
+from surelearn.subject.refitting import take
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -66,13 +63,16 @@ class Context:
         return () if self.options.independent else self.search.found
 
     @property
-    def dependent(self) -> str:
-        """Why certify rows do not count one by one as draws of new rows, or ""."""
+    def dependent(self) -> Lacking | None:
+        """Why certify rows do not count one by one as draws of new rows; None where they do."""
+        why = None
         if self.time_name:
-            return "rows are ordered by time"
-        if self.contradicted:
-            return "rows are not independent draws"
-        return "rows belong together in groups" if self.groups is not None else ""
+            why = "rows are ordered by time"
+        elif self.contradicted:
+            why = "rows are not independent draws"
+        elif self.groups is not None:
+            why = "rows belong together in groups"
+        return None if why is None else Lacking("claim about new rows", why)
 
     @property
     def trained(self) -> bool:

@@ -20,10 +20,10 @@ from surelearn.selection.candidates import (
 )
 from surelearn.selection.costs import Costs, choose_threshold
 from surelearn.selection.criteria import NestedFamily, as_criterion
-from surelearn.selection.cross_validation import fit_quietly, take
 from surelearn.selection.selector import Selection, select
 from surelearn.selection.split import Split
 from surelearn.subject import Task, subject_of
+from surelearn.subject.refitting import fit_quietly, take
 
 # criteria that need a capacity or margins, which few candidates have
 OF_FAMILIES = ("srm", "adjusted-srm", "margin")

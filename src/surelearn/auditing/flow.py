@@ -42,9 +42,9 @@ from surelearn.measurement import LossBoundError
 from surelearn.monitoring import Reference
 from surelearn.report import Audit
 from surelearn.selection.costs import best_constant
-from surelearn.selection.cross_validation import take
 from surelearn.selection.ledger import Known, Ledger, LedgerArgument, Look, allowance, ordinal
 from surelearn.subject import Task, describe, scores_of, subject_of, task_of
+from surelearn.subject.refitting import take
 
 
 @overload

@@ -43,9 +43,9 @@ from surelearn.data.schema import Schema
 from surelearn.jobs import Runner
 from surelearn.jobs.threads import limits
 from surelearn.monitoring import Reference
-from surelearn.selection.cross_validation import take
 from surelearn.selection.ledger import Ledger, LedgerArgument, Look
 from surelearn.subject import Task, scores_of
+from surelearn.subject.refitting import take
 
 UNSEEN = "nobody trained on, or looked at, the held-back rows of this gate"
 

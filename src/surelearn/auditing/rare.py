@@ -17,8 +17,8 @@ FAR = 2.0  # times the bound on all errors
 EXAMPLE_COST = 10
 
 
-def missed_class(context: Context, headline: Headline) -> tuple[str, str]:
-    """The rare class of which most may be missed, and that in words; empty where none is rare or it
+def missed_class(context: Context, headline: Headline) -> tuple[str, str] | None:
+    """The rare class of which most may be missed, and that in words; None where none is rare or it
     is missed no more.
 
     A class is rare if it has less than 0.4 of an equal share of the rows fitted on (of the certify
@@ -27,7 +27,7 @@ def missed_class(context: Context, headline: Headline) -> tuple[str, str]:
     headline, whatever class is picked.
     """
     if context.options.positive is not None:
-        return "", ""
+        return None
     _, y = context.rows("train" if context.trained else "certify")
     labels, counts = np.unique(y, return_counts=True)
     seen = dict(zip(labels.tolist(), counts.tolist(), strict=True))
@@ -51,7 +51,7 @@ def missed_class(context: Context, headline: Headline) -> tuple[str, str]:
                     f"up to **{share}** of {quoted(label)} rows may be missed",
                 )
             )
-    return max(found, key=lambda item: item[0])[1:] if found else ("", "")
+    return max(found, key=lambda item: item[0])[1:] if found else None
 
 
 def next_step(context: Context, label: str) -> str:

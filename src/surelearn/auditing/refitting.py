@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from surelearn.lacking import Lacking
-from surelearn.selection.cross_validation import columns_for, fit_quietly, take_for
 from surelearn.subject import subject_of
+from surelearn.subject.refitting import columns_for, fit_quietly, take_for
 
 
 def refit(model: Any, X: Any, y: Any, rows: Any, new: Any) -> dict[str, Any]:

@@ -71,9 +71,9 @@ def _guaranteed(context: Context) -> Verdict:
         return Verdict(
             kind="nothing useful", sentence="Nothing can be guaranteed about this model."
         )
-    label, missed = missed_class(context, headline)
-    if missed:
-        return _rare(context, headline, label, missed)
+    rare = missed_class(context, headline)
+    if rare is not None:
+        return _rare(context, headline, *rare)
     said = headline.at_most
     gained = f", {headline.gained()}" if headline.improves else ""
     if context.groups is not None:
@@ -223,9 +223,10 @@ def _do_not_ship(context: Context) -> Verdict | None:
     headline = Headline.of(context.certificate)
     if headline is None or headline.improves is not False or headline.seems_to_improve:
         return None
-    label, missed = missed_class(context, headline)
+    rare = missed_class(context, headline)
     sentence = f"Do not ship: {headline.measured}; no improvement can be guaranteed"
-    if missed:
+    if rare is not None:
+        label, missed = rare
         sentence += f", and {missed} ({confidence(context)}); {next_step(context, label)}"
     return Verdict(kind="do not ship", sentence=f"{sentence}.")
 

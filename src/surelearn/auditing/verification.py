@@ -17,9 +17,9 @@ from surelearn.data import read_table
 from surelearn.documents import MOST_BYTES, reading
 from surelearn.persistence import MANIFEST, Saved, read_model
 from surelearn.report import Audit
-from surelearn.selection.cross_validation import take
 from surelearn.selection.ledger import secret_salt
 from surelearn.selection.split import RULE, split_rows
+from surelearn.subject.refitting import take
 from surelearn.version import __version__
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from surelearn import jobs
-from surelearn.auditing.context import Context, Unusable
+from surelearn.auditing.context import Context
 from surelearn.auditing.single_rows import raised, without_messages
 from surelearn.claim import Claim, Finding
 from surelearn.lacking import Lacking
@@ -29,8 +29,8 @@ class Entry:
     ----------
     key : its stable name, for ``skip`` and in the file
     title : what stands above it
-    write : from the context to what the page says, or None where there is nothing to say; with
-        ``tasks``, from the context and their results, in their order
+    write : from the context to what the page says, to why it was not measured, or to None where
+        there is nothing to say; with ``tasks``, from the context and their results, in their order
     tasks : from the context to its work, as independent tasks, or why it cannot be done; None: it
         has none
     place : where it stands on the page
@@ -39,7 +39,7 @@ class Entry:
 
     key: str
     title: str
-    write: Callable[..., Section | None]
+    write: Callable[..., Section | Lacking | None]
     tasks: Callable[[Context], Sequence[jobs.Task] | Lacking] | None = None
     place: Place = "measured"
     required: bool = False
@@ -79,21 +79,18 @@ def write_sections(entries: Sequence[Entry], context: Context) -> tuple[Section,
     return tuple(without_messages(context, [section for section in made if section is not None]))
 
 
-def attempt(function: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
-    """What the function returns, or why it could not."""
+def attempt(function: Callable[..., Any], arguments: Mapping[str, Any], *inputs: Any) -> Any:
+    """What the function returns; where it raised, that is what is lacking."""
     try:
-        return function(**arguments)
+        return function(*inputs, **arguments)
     except Exception as error:  # a model may raise anything, and the other sections still run
-        return _reason(error)
+        return Lacking("measurement", raised(error))
 
 
 def _planned(entry: Entry, context: Context) -> list[jobs.Task] | Lacking:
     if entry.tasks is None:
         return []
-    try:
-        tasks = entry.tasks(context)
-    except Exception as error:
-        return _reason(error)
+    tasks = attempt(entry.tasks, {}, context)
     if isinstance(tasks, Lacking):
         return tasks
     return [
@@ -105,20 +102,17 @@ def _planned(entry: Entry, context: Context) -> list[jobs.Task] | Lacking:
 def _written(
     entry: Entry, context: Context, plan: list[jobs.Task] | Lacking, done: Mapping[str, Any]
 ) -> Section | None:
-    if entry.tasks is None:
-        return entry.write(context)
+    made = (
+        entry.write(context) if entry.tasks is None else _from_results(entry, context, plan, done)
+    )
+    if isinstance(made, Lacking):
+        return entry.says(notes=(f"Not measured: {made.reason}",))
+    return made
+
+
+def _from_results(
+    entry: Entry, context: Context, plan: list[jobs.Task] | Lacking, done: Mapping[str, Any]
+) -> Section | Lacking | None:
     results = [plan] if isinstance(plan, Lacking) else [done[task.key] for task in plan]
     failed = next((result for result in results if isinstance(result, Lacking)), None)
-    if failed is None:
-        try:
-            return entry.write(context, results)
-        except Exception as error:
-            failed = _reason(error)
-    return entry.says(notes=(f"Not measured: {failed.reason}",))
-
-
-def _reason(error: Exception) -> Lacking:
-    return Lacking(
-        "measurement",
-        " ".join(str(error).split()) if isinstance(error, Unusable) else raised(error),
-    )
+    return attempt(entry.write, {}, context, results) if failed is None else failed

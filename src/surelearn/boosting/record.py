@@ -13,6 +13,7 @@ from surelearn import bounds
 from surelearn.bounds.boosting import FIXED_ROUNDS, boosting_tail_inversion
 from surelearn.bounds.capacity import BINARY
 from surelearn.claim import Theorem
+from surelearn.lacking import Lacking
 from surelearn.record import Record, Writer
 
 Array = npt.NDArray[Any]
@@ -52,26 +53,27 @@ class StumpsRecord(Record):
         """How many stumps there are at the thresholds that were stated."""
         return int(bounds.number_of_stumps(self.d or 0, self.thresholds or 0))
 
-    def not_binary(self) -> str:
-        """Why no bound on the risk applies, or ""."""
+    def not_binary(self) -> Lacking | None:
+        """Why no bound on the risk applies; None where some do."""
         if self.classes > 2:
-            return f"the theorem is about two classes, here are {self.classes}"
-        return "" if self.uniform else "rows are weighted unequally"
+            why = f"the theorem is about two classes, here are {self.classes}"
+            return Lacking("risk", why)
+        return None if self.uniform else Lacking("risk", "rows are weighted unequally")
 
-    def lacks(self, theorem: Theorem[..., Any]) -> str:
-        """Why a theorem about the risk does not apply, or ""."""
-        if reason := self.not_binary():
-            return reason
+    def lacks(self, theorem: Theorem[..., Any]) -> Lacking | None:
+        """Why a theorem about the risk does not apply; None where it does."""
+        if (lost := self.not_binary()) is not None:
+            return lost
         if theorem in _FINITE and self.thresholds is None:
-            return NOT_GIVEN
-        return ""
+            return Lacking("risk", NOT_GIVEN)
+        return None
 
-    def few_rows(self) -> str:
-        """Why a theorem about the VC dimension of stumps does not apply, or ""."""
-        return (
-            f"the theorem needs at least {self.vc_dimension} rows, the VC dimension of stumps"
-            * (self.n < self.vc_dimension)
-        )
+    def few_rows(self) -> Lacking | None:
+        """Why a theorem about the VC dimension of stumps does not apply; None where it does."""
+        if self.n >= self.vc_dimension:
+            return None
+        why = f"the theorem needs at least {self.vc_dimension} rows, the VC dimension of stumps"
+        return Lacking("risk", why)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,20 +94,20 @@ class StumpRecord(StumpsRecord):
         or why not.
         """
         theorem = bounds.hypergeometric_tail_inversion
-        if reason := self.lacks(theorem):
-            writer.lacks("risk", reason, theorem.key)
+        if (lost := self.lacks(theorem)) is not None:
+            writer.lacks("risk", lost.reason, theorem.key)
         else:
             read = {"n": "n", "errors": "training_errors"}
             writer.claim(theorem, read, vc_dimension=self.vc_dimension, met=(BINARY,))
         risk = self.training_errors / self.n
-        if reason := self.lacks(bounds.vc) or self.few_rows():
-            writer.lacks("risk", reason, bounds.vc.key)
+        if (lost := self.lacks(bounds.vc) or self.few_rows()) is not None:
+            writer.lacks("risk", lost.reason, bounds.vc.key)
         else:
             writer.claim(
                 bounds.vc, {"n": "n"}, risk=risk, vc_dimension=self.vc_dimension, met=(BINARY,)
             )
-        if reason := self.lacks(bounds.finite_class):
-            writer.lacks("risk", reason, bounds.finite_class.key)
+        if (lost := self.lacks(bounds.finite_class)) is not None:
+            writer.lacks("risk", lost.reason, bounds.finite_class.key)
         else:
             options: dict[str, Any] = {"met": ("the class is finite",), "assumptions": (GRID,)}
             writer.claim(
@@ -179,8 +181,8 @@ class AdaBoostRecord(StumpsRecord):
     def _write_risk(
         self, writer: Writer, theorem: Theorem[..., Any], read: Mapping[str, str], **inputs: Any
     ) -> None:
-        if reason := self.lacks(theorem):
-            writer.lacks("risk", reason, theorem.key)
+        if (lost := self.lacks(theorem)) is not None:
+            writer.lacks("risk", lost.reason, theorem.key)
         else:
             writer.claim(theorem, read, **inputs)
 
@@ -196,34 +198,35 @@ class AdaBoostRecord(StumpsRecord):
         label = "training error" if self.uniform else "weighted training error"
         writer.claim(theorem, {"edges": "edges"}, label=label, met=theorem.assumes)
 
-    def lacks(self, theorem: Theorem[..., Any]) -> str:
-        """Why a theorem about the risk does not apply, or ""."""
-        if reason := super().lacks(theorem):
-            return reason
+    def lacks(self, theorem: Theorem[..., Any]) -> Lacking | None:
+        """Why a theorem about the risk does not apply; None where it does."""
+        if (lost := super().lacks(theorem)) is not None:
+            return lost
         if theorem in (bounds.boosting_vc, bounds.boosting_finite) and self.n < self.rounds:
-            return (
+            why = (
                 f"the theorem needs at least as many rows as rounds, here are {self.n} and"
                 f" {self.rounds}"
             )
-        if theorem in (bounds.boosting_vc, bounds.boosting_margin_vc) and (
-            reason := self.few_rows()
-        ):
-            return reason
+            return Lacking("risk", why)
+        of_stumps = theorem in (bounds.boosting_vc, bounds.boosting_margin_vc)
+        if of_stumps and (lost := self.few_rows()) is not None:
+            return lost
         if (
             theorem is bounds.boosting_margin_vc
             and not _speaks(len(self.margin_counts or ()), self.n, self.vc_dimension).any()
         ):
-            return (
+            why = (
                 "Theorem 3.5 speaks of margins above √(8V·ln(en/V)/n), which is more than 1 with so"
                 " few rows"
             )
-        return ""
+            return Lacking("risk", why)
+        return None
 
     def _best_margin(self, theorem: Theorem[..., Any], delta: float) -> dict[str, float]:
         """The margin at which a theorem says most, and how many rows have at most it; it holds
         for all margins at once.
         """
-        if self.lacks(theorem):
+        if self.lacks(theorem) is not None:
             return {}
         errors = np.array(self.margin_counts) / self.n
         theta = thetas(errors.size)
@@ -251,8 +254,8 @@ class AdaBoostRecord(StumpsRecord):
         ----------
         margin_counts : (rounds, k), as the record's after each round
         """
-        if reason := self.not_binary():
-            raise ValueError(f"there are no bounds on the risk: {reason}")
+        if (lost := self.not_binary()) is not None:
+            raise ValueError(f"there are no bounds on the risk: {lost.reason}")
         n, v, t = self.n, self.vc_dimension, np.arange(1, self.rounds + 1)
         wrong, share = np.asarray(self.staged_errors), delta / self.most_rounds
         found: dict[str, Array] = {

@@ -14,6 +14,7 @@ from surelearn.bounds.optimality import CONVEX
 from surelearn.bounds.stability import LOSS_NONNEGATIVE, UNIFORM
 from surelearn.kernel.functions import UNBOUNDED, kernel
 from surelearn.kernel.precomputed import MOST_ROWS, POSITIVE
+from surelearn.lacking import Lacking
 from surelearn.record import Record, Writer, run
 
 MARGIN = 0.5  # rows with y·f(x) ≤ ρ = ½ count as margin errors
@@ -118,9 +119,11 @@ class KernelMachineRecord(Record):
                 label="leave-one-out error",
             )
 
-    def no_radius(self) -> str:
-        """Why k(x, x) is not bounded for every row."""
-        return UNBOUNDED if self.kernel == "precomputed" else _STATE_X
+    def bounded_radius(self) -> float | Lacking:
+        """√k(x, x) is at most this for every row."""
+        if self.radius is not None:
+            return self.radius
+        return Lacking("radius", UNBOUNDED if self.kernel == "precomputed" else _STATE_X)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,14 +141,15 @@ class KernelRegressionRecord(KernelMachineRecord):
         follow, or why not.
         """
         super().write(writer)
-        radius, y_bound, lam = self.radius, self.y_bound, self.regularization
-        if (reason := self.no_stability()) or radius is None or y_bound is None:
+        stated_bounds, lam = self.stable_bounds(), self.regularization
+        if isinstance(stated_bounds, Lacking):
             for quantity, theorem in (
                 ("uniform_stability", bounds.beta_ridge),
                 *(("risk", risk) for risk in _RISKS),
             ):
-                writer.lacks(quantity, reason, theorem.key)
+                writer.lacks(quantity, stated_bounds.reason, theorem.key)
             return
+        radius, y_bound = stated_bounds
         read = {name: name for name in ("y_bound", "regularization", "n")}
         writer.claim(bounds.beta_ridge, read, x_bound=radius, loss="squared", met=(UNIFORM,))
         stated = "k(x, x) ≤ radius² and |y| ≤ y_bound for every row, as stated"
@@ -178,26 +182,27 @@ class KernelRegressionRecord(KernelMachineRecord):
             **common,
         )
 
-    def no_stability(self) -> str:
-        """Why no stability is claimed, or ""."""
+    def stable_bounds(self) -> tuple[float, float] | Lacking:
+        """The bounds on √k(x, x) and |y| that the stability claim reads, where it can be made."""
+        radius = self.bounded_radius()
         if self.centres is not None:
-            return _CENTRES
-        if self.regularization == 0:
-            return (
+            why = _CENTRES
+        elif self.regularization == 0:
+            why = (
                 "without a penalty interpolation is not uniformly stable: set regularization="
                 " beforehand"
             )
-        if self.weighted:
-            return _WEIGHTED
-        if self.tuned:
-            return _TUNED
-        if self.radius is None:
-            return self.no_radius()
-        return (
-            "state y_bound=, a bound on |y| that holds for every row"
-            if self.y_bound is None
-            else ""
-        )
+        elif self.weighted:
+            why = _WEIGHTED
+        elif self.tuned:
+            why = _TUNED
+        elif isinstance(radius, Lacking):
+            return radius
+        elif self.y_bound is None:
+            why = "state y_bound=, a bound on |y| that holds for every row"
+        else:
+            return radius, self.y_bound
+        return Lacking("uniform_stability", why)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -224,7 +229,7 @@ class KernelClassificationRecord(KernelMachineRecord):
         The margin bound holds for any f of a kernel fixed beforehand, however found.
         """
         super().write(writer)
-        theorem, radius = bounds.rademacher_margin, self.radius
+        theorem, radius = bounds.rademacher_margin, self.bounded_radius()
         if self.classes > 2:
             writer.lacks(
                 "risk", f"the theorem is about two classes, here are {self.classes}", theorem.key
@@ -233,8 +238,8 @@ class KernelClassificationRecord(KernelMachineRecord):
             writer.lacks("risk", _WEIGHTED, theorem.key)
         elif self.tuned:
             writer.lacks("risk", _TUNED, theorem.key)
-        elif radius is None:
-            writer.lacks("risk", self.no_radius(), theorem.key)
+        elif isinstance(radius, Lacking):
+            writer.lacks("risk", radius.reason, theorem.key)
         else:
             read = {"margin_error": "margin_error", "n": "n", "norm": "norm", "margin": "margin_at"}
             met = tuple(

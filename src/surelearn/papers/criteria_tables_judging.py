@@ -27,8 +27,9 @@ from surelearn.selection.criteria import (
 )
 from surelearn.selection.criteria.problem import predictions_of
 from surelearn.selection.criteria.resampled import Stated
-from surelearn.selection.cross_validation import default_resampling, fit_quietly, take
+from surelearn.selection.cross_validation import default_resampling
 from surelearn.selection.selector import choose
+from surelearn.subject.refitting import fit_quietly, take
 
 MOST_ROWS = {"5 × 10-fold CV": 300, "stability": 100}
 """Up to how many rows the criteria of many fits take part."""

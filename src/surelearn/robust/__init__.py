@@ -4,7 +4,7 @@ partitions; and proofs.
 
 from surelearn.robust.adversarial import AdversarialLinearClassifier, train_adversarially
 from surelearn.robust.adversarial_classifier import AdversarialClassifier
-from surelearn.robust.certified import NotCertified, Radii, certified_radii, radii_of
+from surelearn.robust.certified import Radii, certified_radii, radii_of
 from surelearn.robust.changes import attack_table, move_predictions, substitute_categories
 from surelearn.robust.curve import (
     RobustnessCurve,
@@ -22,7 +22,6 @@ __all__ = [
     "AdversarialClassifier",
     "AdversarialLinearClassifier",
     "Flipping",
-    "NotCertified",
     "PartitionClassifier",
     "Radii",
     "RobustnessCurve",

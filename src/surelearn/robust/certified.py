@@ -91,10 +91,6 @@ class Radii:
         return theorem.certify(**given, **{"assumptions": (ARITHMETIC, CHOICES), **options})
 
 
-class NotCertified(ValueError):  # noqa: N818 - a reason
-    """Why a model has no certified radius, in a sentence; `radii_of` returns it as a value."""
-
-
 def certified_radii(
     model: Any, X: Any, *, norm: RadiusNorm = "l2", where: Domain | None = None
 ) -> Radii:
@@ -103,7 +99,7 @@ def certified_radii(
     Linear models exactly; machines with Gaussian, Laplace, Matérn or polynomial kernels by their
     RKHS norm; networks by the product of their layers' norms. One machine for every pair of classes
     (votes): where a class wins all its pairs, as long as it does. Columns with scale 0 do not move.
-    `NotCertified` says why there is no radius.
+    A `ValueError` says why there is no radius; `radii_of` returns the reason as a value.
 
     Examples
     --------
@@ -114,7 +110,7 @@ def certified_radii(
     """
     found = radii_of(model, X, norm=norm, where=where)
     if isinstance(found, Lacking):
-        raise NotCertified(found.reason)
+        raise ValueError(found.reason)
     return found
 
 

@@ -19,7 +19,6 @@ from surelearn.lacking import Lacking
 from surelearn.robust.tables import (
     RETURNED_NAN,
     Moves,
-    Unanswered,
     View,
     numbers_of,
     predicting,
@@ -128,18 +127,11 @@ def attack_table(
     >>> bool((found.distance[y == found.said] > 0).all()), found.gradients
     (True, None)
     """
-    try:
-        return _attack(model, X, y, moves, pool, classes, budget, random_state)
-    except Unanswered as reason:
-        return Lacking("attack", str(reason))
-
-
-def _attack(
-    model: Any, X: Any, y: Any, moves: Moves, pool: Any, labels: Any, budget: int, seed: int
-) -> TableAttack:
-    said = _checked(predicting(model, labels)(X), len(X))
+    said = _checked(predicting(model, classes)(X), len(X))
+    if isinstance(said, Lacking):
+        return said
     if missing(said).any():
-        raise Unanswered("the model predicts NaN")
+        return Lacking("attack", "the model predicts NaN")
     right = said == y
     distance, method, gradients, changes = np.where(right, np.inf, 0.0), "", None, []
     for present, rows in _patterns(numbers_of(X, moves.positions)):
@@ -150,10 +142,10 @@ def _attack(
         rows = rows[right[rows]] if right[rows].any() else rows[:1]
         useful = np.isfinite(numbers_of(pool, kept.positions)).all(axis=1)
         view = view_of(
-            model, _joined(_rows(X, rows), _rows(pool, np.flatnonzero(useful))), kept, labels
+            model, _joined(_rows(X, rows), _rows(pool, np.flatnonzero(useful))), kept, classes
         )
         view, others = replace(view, rows=view.rows[: len(rows)]), view.rows[len(rows) :]
-        found = _smallest(view, said[rows], others, budget, seed)
+        found = _smallest(view, said[rows], others, budget, random_state)
         turned = view.truth(found.rows) != said[rows]
         distance[rows] = np.where(right[rows], np.where(turned, found.distance, np.inf), 0.0)
         method, gradients = (
@@ -162,10 +154,10 @@ def _attack(
         )
         turned = np.flatnonzero(np.isfinite(distance[rows]) & (distance[rows] > 0))
         nearest = turned[np.argsort(distance[rows][turned], kind="stable")[: 3 * SHOWN]]
-        for i, change in zip(
-            nearest, _few_columns(view, found, said[rows], nearest, kept, seed), strict=True
-        ):
-            after, columns = change
+        few = _few_columns(view, found, said[rows], nearest, kept, random_state)
+        if view.truth.lacking is not None:
+            return Lacking("attack", view.truth.lacking.reason)
+        for i, (after, columns) in zip(nearest, few, strict=True):
             changes.append(
                 RowChange(int(rows[i]), float(distance[rows[i]]), said[rows[i]], after, columns)
             )
@@ -182,25 +174,23 @@ def substitute_categories(
     X, y : a data frame, and labels
     choices : the categories to try, by column
     """
-    try:
-        return _substitute(model, X, y, choices)
-    except Unanswered as reason:
-        return Lacking("attack", str(reason))
-
-
-def _substitute(model: Any, X: Any, y: Any, choices: Mapping[str, Sequence[Any]]) -> Substitutions:
     import pandas as pd
 
     predict, n = predicting(model), len(X)
-    right = _checked(predict(X), n) == y
+    before = _checked(predict(X), n)
+    if isinstance(before, Lacking):
+        return before
+    right = before == y
     turned = {}
     for name, values in choices.items():
         frame = X.iloc[np.tile(np.arange(n), len(values))].reset_index(drop=True)
         frame[name] = pd.Series(np.repeat(np.array(values, dtype=object), n)).astype(X[name].dtype)
-        said = _checked(predict(frame), len(frame)).reshape(len(values), n)
+        said = _checked(predict(frame), len(frame))
+        if isinstance(said, Lacking):
+            return said
         if missing(said).any():
-            raise Unanswered(RETURNED_NAN)
-        turned[name] = right & (said != y).any(axis=0)
+            return Lacking("attack", RETURNED_NAN)
+        turned[name] = right & (said.reshape(len(values), n) != y).any(axis=0)
     return Substitutions(right, turned)
 
 
@@ -215,26 +205,20 @@ def move_predictions(
     moves : the columns that move, see `surelearn.robust.tables.moves_of`
     radii : the largest change of any number, in standard deviations
     """
-    try:
-        return _move(model, X, moves, radii, classes)
-    except Unanswered as reason:
-        return Lacking("attack", str(reason))
-
-
-def _move(
-    model: Any, X: Any, moves: Moves, radii: Sequence[float], labels: Any
-) -> MovedPredictions:
-    predict, numbers = predicting(model, labels), numbers_of(X, moves.positions)
-    before = _checked(predict(X), len(X)).astype(float)
+    predict, numbers = predicting(model, classes), numbers_of(X, moves.positions)
+    said = _checked(predict(X), len(X))
+    if isinstance(said, Lacking):
+        return said
+    before = said.astype(float)
     if not np.isfinite(before).all():
-        raise Unanswered("the model predicts numbers that are not finite")
+        return Lacking("attack", "the model predicts numbers that are not finite")
     largest = np.zeros((len(radii), len(X)))
     for i, radius in enumerate(radii):
         for sign in (1.0, -1.0) if radius else ():
             reached = _climb(predict, X, moves, numbers, radius, sign)
             largest[i] = np.maximum(largest[i], np.abs(reached - before))
     if not np.isfinite(largest).all():
-        raise Unanswered("the model's predictions for changed rows are not finite")
+        return Lacking("attack", "the model's predictions for changed rows are not finite")
     return MovedPredictions(before, np.maximum.accumulate(largest, axis=0))
 
 
@@ -251,11 +235,11 @@ def _rows(X: Any, rows: Any) -> Any:
     return X.iloc[rows] if hasattr(X, "iloc") else X[rows]
 
 
-def _checked(said: Any, n: int) -> np.ndarray:
-    """One prediction a row, or a sentence."""
-    said = np.asarray(said)
+def _checked(said: np.ndarray, n: int) -> np.ndarray | Lacking:
+    """The predictions, if there is one per row."""
     if said.shape != (n,):
-        raise Unanswered(f"the model gave predictions of shape {said.shape} for {n} rows")
+        why = f"the model gave predictions of shape {said.shape} for {n} rows"
+        return Lacking("attack", why)
     return said
 
 

@@ -77,11 +77,26 @@ class View:
     f: ScoreFunction
     rows: Array
     where: Domain
-    truth: Callable[[Array], np.ndarray]
+    truth: Watched
 
 
-class Unanswered(ValueError):  # noqa: N818 - what happened
-    """The model gave NaN for rows that were changed."""
+class Watched:
+    """What a model answers for changed rows; ``lacking`` says so, once an answer was NaN.
+
+    An attack asks in its own loop, which no answer may stop: whoever started it looks at
+    ``lacking`` afterwards.
+    """
+
+    def __init__(self, predict: Callable[[Array], np.ndarray]) -> None:
+        self.predict = predict
+        self.lacking: Lacking | None = None
+
+    def __call__(self, Z: Array) -> np.ndarray:
+        """One answer per row of ``Z``."""
+        said = self.predict(Z)
+        if missing(said).any():
+            self.lacking = Lacking("answers", RETURNED_NAN)
+        return said
 
 
 def names_of(X: Any) -> tuple[str, ...]:
@@ -239,6 +254,8 @@ def table_radii(
         return moves
     view = view_of(model, X, moves, classes)
     found = radii_of(replace(view.f, predict=view.truth), view.rows, norm=norm, where=view.where)
+    if view.truth.lacking is not None:
+        return Lacking("radius", view.truth.lacking.reason)
     if isinstance(found, Lacking) and isinstance(view.f.pullback, Lacking):
         return Lacking("radius", view.f.pullback.reason)
     return found
@@ -256,22 +273,19 @@ def _domain(moves: Moves, others: int) -> Domain:
 
 def _decoding(
     predict: Callable[[Any], np.ndarray], X: Any, moves: Moves, numbers: Array
-) -> Callable[[Array], np.ndarray]:
+) -> Watched:
     """From rows of numbers back to the user's table, and what the model says of it."""
     count = len(moves.positions)
 
     def truth(Z: Array) -> np.ndarray:
         at = Z[:, count].astype(int)
-        said = predict(
+        return predict(
             with_numbers(
                 X, at, moves, np.where(np.isfinite(numbers[at]), Z[:, :count], numbers[at])
             )
         )
-        if missing(said).any():
-            raise Unanswered(RETURNED_NAN)
-        return said
 
-    return truth
+    return Watched(truth)
 
 
 def _no_scores(X: Any) -> Any:  # noqa: ARG001

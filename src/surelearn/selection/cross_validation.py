@@ -4,7 +4,6 @@ leave-one-out and forward chaining.
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -13,6 +12,7 @@ import numpy.typing as npt
 
 from surelearn.jobs import seed_for
 from surelearn.selection.split import first_times
+from surelearn.subject.refitting import fit_quietly, take_for
 
 Pairs = list[tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]]
 
@@ -146,17 +146,6 @@ def fit_and_predict(
     return result
 
 
-def fit_quietly(model: Any, X: Any, y: Any) -> Any:
-    """A fitted copy. One that does not converge is still a candidate: its error says what it is
-    worth.
-    """
-    from sklearn.base import clone
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return clone(model).fit(X, y)
-
-
 def losses_of(predictions: Any, y: Any, task: str) -> npt.NDArray[np.float64]:
     """The loss of each row that selection compares: 0 or 1 for a class, the absolute error for
     a number.
@@ -189,38 +178,3 @@ def average(values: list[Any], pairs: Pairs, n: int) -> Any:
         count[test] += 1
     with np.errstate(invalid="ignore"):
         return (total.T / count).T
-
-
-def take(X: Any, rows: Any) -> Any:
-    """Rows of a DataFrame, an array or a sparse matrix."""
-    return X.iloc[rows] if hasattr(X, "iloc") else X[rows]
-
-
-def take_for(model: Any, X: Any, rows: Any, fitted: Any = None) -> Any:
-    """Rows for a model; of a kernel matrix (scikit-learn's tag ``pairwise``) with the columns of
-    the rows it is fitted on.
-
-    Those are ``fitted``, or ``rows`` themselves.
-    """
-    return columns_for(model, take(X, rows), rows if fitted is None else fitted)
-
-
-def columns_for(model: Any, X: Any, fitted: Any) -> Any:
-    """Rows for a model that is fitted on some of the rows that the columns of a kernel matrix
-    stand for.
-    """
-    if not is_pairwise(model):
-        return X
-    if np.max(fitted, initial=-1) >= X.shape[1]:
-        raise ValueError(
-            "a kernel matrix has columns for the rows fitted on alone, not for others that a refit"
-            " would take"
-        )
-    return X.iloc[:, fitted] if hasattr(X, "iloc") else X[:, fitted]
-
-
-def is_pairwise(model: Any) -> bool:
-    """Whether a model takes a kernel matrix for rows."""
-    from sklearn.utils import get_tags
-
-    return hasattr(model, "__sklearn_tags__") and bool(get_tags(model).input_tags.pairwise)

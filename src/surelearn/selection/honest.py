@@ -22,13 +22,12 @@ from surelearn.selection.cross_validation import (
     Resampling,
     average,
     fit_and_predict,
-    is_pairwise,
     losses_of,
     mean_and_error,
-    take_for,
 )
 from surelearn.selection.selector import Prefer, choose, select
 from surelearn.subject import Task
+from surelearn.subject.refitting import is_pairwise, take_for
 
 _BLOCK = 50  # bootstraps drawn at once
 

@@ -147,7 +147,8 @@ def _chosen(machine: Expansion) -> Table:
 
 def _measured(subject: Subject, machine: Expansion, spectrum: Any) -> Table:
     facts, rows, scaling = machine.facts, [], subject.target
-    if left := _left_out(subject, machine):
+    left = _left_out(subject, machine)
+    if not isinstance(left, Lacking):
         error = "mean absolute error on" if subject.learner.classes is None else "errors on"
         rows.append((f"leave-one-out: {error} fit rows (exact)", left))
     unit = "" if scaling is None else ", target in standard deviations"
@@ -173,10 +174,10 @@ def _measured(subject: Subject, machine: Expansion, spectrum: Any) -> Table:
     return Table(header=("measured", "value"), rows=tuple(rows))
 
 
-def _left_out(subject: Subject, machine: Expansion) -> str:
-    """The exact leave-one-out error in the task's own measure, or ""."""
+def _left_out(subject: Subject, machine: Expansion) -> str | Lacking:
+    """The exact leave-one-out error in the task's own measure."""
     if isinstance(fits_of := subject.leave_one_out, Lacking):
-        return ""
+        return fits_of
     # it holds its rows and targets
     fits = fits_of(machine.centers, np.empty(0), machine.centers[:1], None)
     if subject.learner.classes is not None:

@@ -13,7 +13,8 @@ from surelearn.auditing.context import Context
 from surelearn.auditing.refitting import refit
 from surelearn.auditing.writing import Entry
 from surelearn.report import Chart, Section
-from surelearn.selection.cross_validation import losses_of, take
+from surelearn.selection.cross_validation import losses_of
+from surelearn.subject.refitting import take
 
 SHARES = (0.1, 0.2, 0.35, 0.5, 0.75, 1.0)
 TEST_SHARE = 0.2

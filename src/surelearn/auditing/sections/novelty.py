@@ -17,9 +17,9 @@ from surelearn.data.novelty import Compared, Novelty
 from surelearn.measurement import LOSSES, Mask
 from surelearn.plain import show
 from surelearn.report import Section, Table
-from surelearn.selection.cross_validation import take
 from surelearn.selection.split import Split
 from surelearn.subject import predict_with
+from surelearn.subject.refitting import take
 
 
 def compare_table(table: Read, split: Split, columns: list[str]) -> Compared | None:

@@ -14,15 +14,15 @@ from scipy.special import expit
 from surelearn import jobs
 from surelearn.attacks.influence_known import leave_one_out
 from surelearn.auditing.claims import own_certificate
-from surelearn.auditing.context import Context, Unusable
+from surelearn.auditing.context import Context
 from surelearn.auditing.refitting import refit
 from surelearn.claim import Claim, Finding
 from surelearn.lacking import Lacking
 from surelearn.plain import show
 from surelearn.report import Table
-from surelearn.selection.cross_validation import take
 from surelearn.subject import Closed, subject_of
 from surelearn.subject.forms import LinearForm
+from surelearn.subject.refitting import take
 
 # multiplications for all fits without one row; beyond, a sample of rows is left out
 _MOST_WORK = 2e9
@@ -61,7 +61,7 @@ def tasks(context: Context) -> list[jobs.Task]:
     ]
 
 
-def measure(context: Context, refits: Sequence[Any]) -> Changes:
+def measure(context: Context, refits: Sequence[Any]) -> Changes | Lacking:
     """Leave rows out of the fit rows one by one, and compare predictions of certify rows."""
     return _by_refits(context, refits) if refits else _in_closed_form(context)
 
@@ -86,12 +86,12 @@ def _has_closed_form(context: Context) -> bool:
     )
 
 
-def _in_closed_form(context: Context) -> Changes:
+def _in_closed_form(context: Context) -> Changes | Lacking:
     """With every row of a ridge, logistic or kernel regression left out in turn."""
     subject, (X, y), new = subject_of(context.model), context.rows("train"), _points(context)
     objective = subject.objective
     if isinstance(objective, Lacking):
-        raise Unusable(objective.reason)
+        return objective
     which = np.arange(len(y))
     if objective.kernel == "linear":
         size = max(np.size(subject.prepared(part)) for part in (X, new))
@@ -101,7 +101,7 @@ def _in_closed_form(context: Context) -> Changes:
         )
     fits = leave_one_out(subject, X, y, new, rows=which)
     if isinstance(fits, Lacking):
-        raise Unusable(fits.reason)
+        return fits
     if context.task == "regression":
         before = in_units(fits.full, subject.target)
         largest = max(
@@ -197,29 +197,24 @@ def finding(context: Context, changes: Changes) -> Finding:
     return Finding(code="SL402", text=text, severity=severity, numbers=numbers)
 
 
-def beside_certified(context: Context) -> tuple[Table | None, str]:
-    """The certified β beside the largest change of the loss that was found, or a sentence that
-    says why there is none.
+def beside_certified(context: Context) -> Table | Lacking | None:
+    """The certified β beside the largest change of the loss that was found, or why there is none;
+    None for a learner whose certificate does not mention one.
     """
     own = own_certificate(context.model, context.selection, context.suspects)
     if isinstance(own, Lacking):
-        return None, f"No uniform stability constant β is certified: {own.reason}."
+        return Lacking("β", f"No uniform stability constant β is certified: {own.reason}")
     beta = next((claim for claim in own.claims if claim.quantity == "uniform_stability"), None)
     if beta is None:
         reasons = [absent.reason for absent in own.lacking if absent.what == "uniform_stability"]
-        return (
-            None,
-            f"No uniform stability constant β is certified: {reasons[0]}." if reasons else "",
-        )
+        why = [f"No uniform stability constant β is certified: {reason}" for reason in reasons]
+        return Lacking("β", why[0]) if why else None
     rows = [(f"certified uniform stability β of the {beta.covers.loss} loss", f"{beta.value:.3g}")]
     found = _largest_loss_change(context, beta)
     if found is not None:
         rows.append((f"largest change measured, {found[1]:,} replacements", f"{found[0]:.3g}"))
-    return (
-        Table(
-            header=("one training row replaced by another", "change of the loss"), rows=tuple(rows)
-        ),
-        "",
+    return Table(
+        header=("one training row replaced by another", "change of the loss"), rows=tuple(rows)
     )
 
 

@@ -13,8 +13,9 @@ from surelearn.auditing.refitting import refit
 from surelearn.auditing.sections import one_row
 from surelearn.auditing.writing import Entry
 from surelearn.claim import Finding
+from surelearn.lacking import Lacking
 from surelearn.plain import show
-from surelearn.report import Section
+from surelearn.report import Section, Table
 from surelearn.selection.cross_validation import losses_of
 from surelearn.subject import subject_of
 
@@ -39,7 +40,7 @@ def tasks(context: Context) -> list[jobs.Task]:
     return [*made, *one_row.tasks(context)]
 
 
-def section(context: Context, results: Sequence[Any]) -> Section | None:
+def section(context: Context, results: Sequence[Any]) -> Section | Lacking | None:
     """How much refits differ from the model on the certify rows, and what one row does."""
     if context.selection is None or context.options.refits == 0:
         return None
@@ -50,11 +51,14 @@ def section(context: Context, results: Sequence[Any]) -> Section | None:
     finding = (_classes if context.task == "classification" else _numbers)(
         context, predicted, results, new, risks
     )
-    table, note = one_row.beside_certified(context)
+    changes = one_row.measure(context, without_one)
+    if isinstance(changes, Lacking):
+        return changes
+    beside = one_row.beside_certified(context)
     return ENTRY.says(
-        notes=(note,) if note else (),
-        findings=(finding, one_row.finding(context, one_row.measure(context, without_one))),
-        tables=() if table is None else (table,),
+        notes=(f"{beside.reason}.",) if isinstance(beside, Lacking) else (),
+        findings=(finding, one_row.finding(context, changes)),
+        tables=(beside,) if isinstance(beside, Table) else (),
     )
 
 

@@ -127,7 +127,8 @@ class _LeastSquares(MultiOutputMixin, RegressorMixin, Learner):
         """Refuse a stated range of the loss that a training row leaves, where it would be used."""
         record = RidgeRecord.read(self.facts_)
         stated = record.stated_loss_bound
-        if stated is not None and not record.no_stability() and losses.max() > stated * (1 + 1e-12):
+        used = stated is not None and record.no_stability() is None
+        if stated is not None and used and losses.max() > stated * (1 + 1e-12):
             raise ValueError(
                 f"loss_bound={stated:g} but a training row has loss {losses.max():g}: state a bound"
                 " that holds"

@@ -20,6 +20,7 @@ from surelearn.bounds import (
 from surelearn.bounds.optimality import CONVEX
 from surelearn.bounds.ridge import BOUNDED
 from surelearn.bounds.stability import LOSS_NONNEGATIVE, UNIFORM
+from surelearn.lacking import Lacking
 from surelearn.record import Record, Writer
 
 ILL_CONDITIONED = 1000.0
@@ -89,10 +90,10 @@ class RidgeRecord(Record):
             writer.lacks("leave_one_out_error", why, label="leave-one-out error")
         if self.condition_number is not None and self.condition_number > ILL_CONDITIONED:
             writer.lacks("stable_weights", _ill_conditioned(self.condition_number))
-        if reason := self.no_stability():
-            writer.lacks("uniform_stability", reason, beta_ridge.key)
-            writer.lacks("risk", reason, uniform_stability_nonnegative.key)
-            writer.lacks("risk", reason, bousquet_elisseeff.key)
+        if (lost := self.no_stability()) is not None:
+            writer.lacks("uniform_stability", lost.reason, beta_ridge.key)
+            writer.lacks("risk", lost.reason, uniform_stability_nonnegative.key)
+            writer.lacks("risk", lost.reason, bousquet_elisseeff.key)
         else:
             self._write_stability(writer)
         if self.regularization > 0:
@@ -186,31 +187,32 @@ class RidgeRecord(Record):
         x_bound, y_bound = self.x_bound or 0.0, self.y_bound or 0.0
         return float(padded_norm(x_bound)) if self.intercept == "regularized" else x_bound, y_bound
 
-    def no_stability(self) -> str:
-        """Why no stability is claimed, or ""."""
+    def no_stability(self) -> Lacking | None:
+        """Why no stability is claimed; None where it is."""
+        why = None
         if self.weighted:
-            return "rows were weighted unequally, and the theorem weighs them equally"
-        if self.regularization == 0:
-            return (
+            why = "rows were weighted unequally, and the theorem weighs them equally"
+        elif self.regularization == 0:
+            why = (
                 "without a penalty least squares is not uniformly stable: use Ridge with a"
                 " regularization fixed beforehand, and state x_bound= and y_bound="
             )
-        if self.intercept == "free" and self.x_bound is None and self.y_bound is None:
-            return (
+        elif self.intercept == "free" and self.x_bound is None and self.y_bound is None:
+            why = (
                 "state x_bound= and y_bound=, bounds on ‖x‖ and |y| that hold for every row; and"
                 " the intercept is free: use intercept='regularized' or 'none', whose stability is"
                 " known"
             )
-        if self.intercept == "free":
-            return (
+        elif self.intercept == "free":
+            why = (
                 "the intercept is free: use intercept='regularized' or 'none', whose stability is"
                 " known"
             )
-        if self.x_bound is None:
-            return "state x_bound=, a bound on ‖x‖ that holds for every row"
-        if self.y_bound is None:
-            return "state y_bound=, a bound on |y| that holds for every row"
-        return ""
+        elif self.x_bound is None:
+            why = "state x_bound=, a bound on ‖x‖ that holds for every row"
+        elif self.y_bound is None:
+            why = "state y_bound=, a bound on |y| that holds for every row"
+        return None if why is None else Lacking("uniform_stability", why)
 
 
 def _ill_conditioned(condition: float) -> str:

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from surelearn import bounds
 from surelearn.bounds.robust_regression import SOLVED
+from surelearn.lacking import Lacking
 from surelearn.record import Record, Writer
 
 
@@ -70,10 +71,10 @@ class HuberRecord(Record):
         )
 
     def _write_stability(self, writer: Writer) -> None:
-        x_bound, y_bound = self.x_bound, self.y_bound
-        if (reason := self.no_stability()) or x_bound is None:
-            writer.lacks("uniform_stability", reason, "beta_huber")
-            writer.lacks("risk", reason, "uniform_stability_nonnegative")
+        x_bound, y_bound = self.stable_bound(), self.y_bound
+        if isinstance(x_bound, Lacking):
+            writer.lacks("uniform_stability", x_bound.reason, "beta_huber")
+            writer.lacks("risk", x_bound.reason, "uniform_stability_nonnegative")
             return
         loss = f"huber({self.threshold:g})"
         names = ("x_bound", "threshold", "regularization", "n")
@@ -94,40 +95,31 @@ class HuberRecord(Record):
             assumptions=("‖x‖ ≤ x_bound and |y| ≤ y_bound for every row, as stated", SOLVED),
         )
 
-    def no_stability(self) -> str:
-        """Why no stability claim can be made, or ""."""
-        if missing := self._from_rows():
-            return (
-                f"{missing}: state threshold=, regularization= and x_bound=, with"
-                " fit_intercept=False"
+    def stable_bound(self) -> float | Lacking:
+        """The bound on ‖x‖ that the stability claim reads, where it can be made."""
+        taken = ["the threshold"] * self.threshold_from_rows
+        taken += ["the columns' scale"] * self.relative
+        if taken:
+            why = (
+                f"{' and '.join(taken)} {'were' if len(taken) > 1 else 'was'} taken from the rows:"
+                " state threshold=, regularization= and x_bound=, with fit_intercept=False"
             )
-        if self.regularization == 0:
-            return "regularization = 0: the objective is not strongly convex"
-        if self.free_intercept:
-            return (
+        elif self.regularization == 0:
+            why = "regularization = 0: the objective is not strongly convex"
+        elif self.free_intercept:
+            why = (
                 "the intercept is not regularized: set fit_intercept=False (and add a constant"
                 " column)"
             )
-        if self.weighted:
-            return "rows are weighted unequally"
-        if self.gradient_norm > self.gradient_bound:
-            return "the minimization stopped before it reached its tolerance: raise max_iter"
-        return (
-            ""
-            if self.x_bound is not None
-            else "state x_bound=, a bound on ‖x‖ that holds for every row"
-        )
-
-    def _from_rows(self) -> str:
-        """What was taken from the rows, which the theorem wants fixed beforehand."""
-        taken = ["the threshold"] * self.threshold_from_rows + [
-            "the columns' scale"
-        ] * self.relative
-        return (
-            f"{' and '.join(taken)} {'were' if len(taken) > 1 else 'was'} taken from the rows"
-            if taken
-            else ""
-        )
+        elif self.weighted:
+            why = "rows are weighted unequally"
+        elif self.gradient_norm > self.gradient_bound:
+            why = "the minimization stopped before it reached its tolerance: raise max_iter"
+        elif self.x_bound is None:
+            why = "state x_bound=, a bound on ‖x‖ that holds for every row"
+        else:
+            return self.x_bound
+        return Lacking("uniform_stability", why)
 
 
 @dataclass(frozen=True, kw_only=True)

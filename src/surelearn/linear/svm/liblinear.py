@@ -26,6 +26,7 @@ from surelearn.bounds.optimality import CONVEX, CONVEX_LIPSCHITZ
 from surelearn.bounds.stability import LOSS_NONNEGATIVE, UNIFORM
 from surelearn.certificate import AT_LEAST_ERRORS
 from surelearn.kernel.functions import squared_norms
+from surelearn.lacking import Lacking
 from surelearn.linear.svm.dual import RowsDual, solve
 from surelearn.linear.svm.record import CLASSES_KNOWN, MARGIN
 from surelearn.record import Record, Within, Writer
@@ -160,20 +161,22 @@ class LiblinearRecord(Record):
             met=_COMPRESSION.assumes[2:],
         )
 
-    def _why_not(self) -> str:
+    def _applies(self) -> float | Lacking:
+        """The bound of ‖x‖, where a theorem about two classes applies."""
         if self.classes > 2:
-            return f"the theorem is about two classes, here are {self.classes}"
-        return _STATE if self.radius is None else ""
+            why = f"the theorem is about two classes, here are {self.classes}"
+            return Lacking("theorem", why)
+        return Lacking("theorem", _STATE) if self.radius is None else self.radius
 
     def _write_stability(self, writer: Writer) -> None:
-        reason = self._why_not()
-        if reason or self.radius is None:
-            writer.lacks("uniform_stability", reason, bounds.beta_near_minimizer.key)
-            writer.lacks("risk", reason, _STABILITY.key)
+        radius = self._applies()
+        if isinstance(radius, Lacking):
+            writer.lacks("uniform_stability", radius.reason, bounds.beta_near_minimizer.key)
+            writer.lacks("risk", radius.reason, _STABILITY.key)
             return
-        slope = self.radius
+        slope = radius
         if self.squared:
-            slope = bounds.squared_hinge_lipschitz(self.radius, self.regularization, self.distance)
+            slope = bounds.squared_hinge_lipschitz(radius, self.regularization, self.distance)
         derived = {
             "lipschitz": slope,
             "regularization": self.regularization,
@@ -194,14 +197,15 @@ class LiblinearRecord(Record):
         )
 
     def _write_margin(self, writer: Writer) -> None:
-        if reason := self._why_not():
-            writer.lacks("risk", reason, _RADEMACHER.key)
+        radius = self._applies()
+        if isinstance(radius, Lacking):
+            writer.lacks("risk", radius.reason, _RADEMACHER.key)
             return
         met = [
             line for line in _RADEMACHER.assumes if line in ("no unregularized intercept", BINARY)
         ]
         read = {"margin_error": "margin_error", "n": "n", "norm": "norm", "margin": "margin_at"}
-        writer.claim(_RADEMACHER, read, radius=self.radius, met=met)
+        writer.claim(_RADEMACHER, read, radius=radius, met=met)
 
 
 def _distance(gradient_norm: float, regularization: float) -> float:

@@ -14,6 +14,7 @@ from surelearn.bounds.stability import LOSS_NONNEGATIVE, UNIFORM
 from surelearn.certificate import AT_LEAST_ERRORS
 from surelearn.kernel.functions import UNBOUNDED, Kernel, kernel
 from surelearn.kernel.precomputed import FIXED, MOST_ROWS, POSITIVE
+from surelearn.lacking import Lacking
 from surelearn.linear.svm.votes import class_pairs
 from surelearn.record import Record, Writer
 
@@ -22,6 +23,7 @@ CLASSES_KNOWN = "the classes were known before seeing the rows"
 MARGIN = 0.99
 _STATE = "state x_bound=, a bound on ‖x‖ that holds for every row"
 _FREE = "the free intercept is not regularized: intercept='regularized' certifies"
+_HARD = "a hard margin is not stable: λ = 0"
 _GAP = bounds.duality_gap
 _COMPRESSION, _STABILITY, _RADEMACHER = (
     bounds.campi_garatti,
@@ -180,14 +182,15 @@ class SvmRecord(Record):
         """Both fits may be up to 2·tol, rounding included, above their minima, which says how
         far from w* they are.
         """
-        reason = self._why_not(soft=True)
-        if reason or self.C is None or self.radius is None:
+        radius, C = self._applies(soft=True), self.C
+        if isinstance(radius, Lacking) or C is None:
+            reason = radius.reason if isinstance(radius, Lacking) else _HARD
             writer.lacks("uniform_stability", reason, bounds.beta_near_minimizer.key)
             writer.lacks("risk", reason, _STABILITY.key)
             return
-        regularization = bounds.regularization_of_price(self.C, self.n)
+        regularization = bounds.regularization_of_price(C, self.n)
         distance = bounds.distance_from_gap(2 * self.tol, regularization)
-        derived = {"lipschitz": self.radius, "regularization": regularization, "distance": distance}
+        derived = {"lipschitz": radius, "regularization": regularization, "distance": distance}
         bounded = self._kernel().radius(None) is not None
         stated = () if bounded else ("‖x‖ ≤ x_bound for every row, as stated",)
         met = (UNIFORM, CONVEX_LIPSCHITZ) if bounded else (UNIFORM,)
@@ -212,8 +215,9 @@ class SvmRecord(Record):
         )
 
     def _write_margin(self, writer: Writer) -> None:
-        if reason := self._why_not(soft=False):
-            writer.lacks("risk", reason, _RADEMACHER.key)
+        radius = self._applies(soft=False)
+        if isinstance(radius, Lacking):
+            writer.lacks("risk", radius.reason, _RADEMACHER.key)
             return
         # then nothing needs to be believed of ‖φ(x)‖
         bounded = self._kernel().radius(None) is not None
@@ -222,25 +226,28 @@ class SvmRecord(Record):
         ]
         met += [line for line in _RADEMACHER.assumes if bounded and line.startswith("‖x‖ ≤")]
         read = {"margin_error": "margin_error", "n": "n", "norm": "norm", "margin": "margin_at"}
-        writer.claim(_RADEMACHER, read, radius=self.radius, met=met)
+        writer.claim(_RADEMACHER, read, radius=radius, met=met)
 
-    def _why_not(self, *, soft: bool) -> str:
-        """Why a bound for two classes, a bounded ‖φ(x)‖ and a regularized intercept does not
-        apply, or "".
+    def _applies(self, *, soft: bool) -> float | Lacking:
+        """The bound of ‖φ(x)‖, where a theorem about two classes with a regularized intercept (and
+        a soft margin) applies.
         """
+        why = None
         if self.classes > 2:
-            return f"the theorem is about two classes, here are {self.classes}"
-        if self.intercept == "free":
-            return _FREE
-        if soft and self.hard:
-            return "a hard margin is not stable: λ = 0"
-        if soft and not self.reached:
-            return f"the duality gap did not reach tol={self.tol:g}"
-        if soft and self.C is not None and self.gap / (self.C * self.n) > 2 * self.tol:
-            return f"rounding may hide a duality gap of twice tol={self.tol:g}: raise tol"
-        if self.radius is not None:
-            return ""
-        return UNBOUNDED if self.kernel == "precomputed" else _STATE
+            why = f"the theorem is about two classes, here are {self.classes}"
+        elif self.intercept == "free":
+            why = _FREE
+        elif soft and self.hard:
+            why = _HARD
+        elif soft and not self.reached:
+            why = f"the duality gap did not reach tol={self.tol:g}"
+        elif soft and self.C is not None and self.gap / (self.C * self.n) > 2 * self.tol:
+            why = f"rounding may hide a duality gap of twice tol={self.tol:g}: raise tol"
+        elif self.radius is None:
+            why = UNBOUNDED if self.kernel == "precomputed" else _STATE
+        else:
+            return self.radius
+        return Lacking("theorem", why)
 
 
 def _floor(value: float) -> str:

@@ -14,8 +14,9 @@ import numpy.typing as npt
 from surelearn import jobs
 from surelearn.selection.candidates import Candidate, as_candidates
 from surelearn.selection.costs import Costs
-from surelearn.selection.cross_validation import fit_and_predict, fit_quietly, take_for
+from surelearn.selection.cross_validation import fit_and_predict
 from surelearn.subject import Task
+from surelearn.subject.refitting import fit_quietly, take_for
 
 # parameters for which a smaller value is a prefix of the larger fit
 _ROUNDS = ("n_rounds", "n_estimators", "max_iter")

@@ -14,7 +14,8 @@ from surelearn.jobs import seed_for
 from surelearn.lacking import Lacking
 from surelearn.selection.criteria.criterion import JUDGMENT, Comparison, Criterion
 from surelearn.selection.criteria.problem import Problem, Unit, predictions_of
-from surelearn.selection.cross_validation import fit_quietly, losses_of, take_for
+from surelearn.selection.cross_validation import losses_of
+from surelearn.subject.refitting import fit_quietly, take_for
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -22,7 +22,7 @@ from surelearn.selection.criteria.capacity import (
 )
 from surelearn.selection.criteria.criterion import JUDGMENT, Comparison, Criterion, two_classes
 from surelearn.selection.criteria.problem import Problem
-from surelearn.selection.cross_validation import take
+from surelearn.subject.refitting import take
 
 CONSTANTS = tuple(2.0**-k for k in range(11))
 _ROUNDS_FIXED = "the number of rounds was fixed beforehand"

@@ -19,7 +19,7 @@ from surelearn.auditing.writing import Entry
 from surelearn.claim import Finding
 from surelearn.plain import show
 from surelearn.report import Chart, Section, Table
-from surelearn.selection.cross_validation import take
+from surelearn.subject.refitting import take
 
 _DRAWN = 12  # columns in the chart
 _TOLD = 3  # columns of a row in the table

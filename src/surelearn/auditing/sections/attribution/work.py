@@ -14,12 +14,12 @@ from surelearn import jobs
 from surelearn.attribution import explain
 from surelearn.attribution.costs import cost_of, cost_of_pair
 from surelearn.attribution.pipelines import prepared
-from surelearn.auditing.context import Context, Unusable
+from surelearn.auditing.context import Context
 from surelearn.lacking import Lacking
-from surelearn.selection.cross_validation import take
 from surelearn.subject import Task, classes_of, predict_with, subject_of
 from surelearn.subject.columns import column_names
 from surelearn.subject.predicting import missing
+from surelearn.subject.refitting import take
 from surelearn.subject.torch_modules import is_module, module_functions
 
 REPEATS = 8  # independent backgrounds
@@ -34,17 +34,21 @@ _METHODS = {"probability": "predict_proba", "score": "decision_function"}
 _LOOKED = 1000  # certify rows among which a few are picked for the table
 
 
-def tasks(context: Context) -> list[jobs.Task]:
+def tasks(context: Context) -> list[jobs.Task] | Lacking:
     """One task for each background."""
-    rows, picked, background = choose_rows(context)
+    chosen = choose_rows(context)
+    if isinstance(chosen, Lacking):
+        return chosen
+    rows, picked, background = chosen
     X = context.rows("certify")[0]
     both = as_table(take(X, np.concatenate([rows, list(picked.values())]).astype(int)))
     played = see_through(bare(context.model), both, as_table(background))
     labels = list(context.classes)
     question = question_of(played, context.task, labels, context.options.positive, context.target)
-    played, question, plan = plan_of(
-        played, question, len(picked), len(context.y), context.options.effort
-    )
+    planned = plan_of(played, question, len(picked), len(context.y), context.options.effort)
+    if isinstance(planned, Lacking):
+        return planned
+    played, question, plan = planned
     shown = np.concatenate([np.arange(plan.rows), len(rows) + np.arange(len(picked))]).astype(int)
     facts = {
         "names": played.names,
@@ -71,9 +75,10 @@ def tasks(context: Context) -> list[jobs.Task]:
     return made
 
 
-def share_out(facts: dict[str, Any], **arguments: Any) -> dict[str, Any]:
+def share_out(facts: dict[str, Any], **arguments: Any) -> dict[str, Any] | Lacking:
     """The shares against one background, with what they are shares of."""
-    return {**shares(**arguments), "facts": facts}
+    found = shares(**arguments)
+    return found if isinstance(found, Lacking) else {**found, "facts": facts}
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,16 +107,20 @@ class Question:
 
 
 class Votes:
-    """1 where a model that gives labels only gives this one, else 0; a column for each label."""
+    """1 where a model that gives labels only gives this one, else 0; a column for each label.
+
+    ``lacking`` says so, once an answer was NaN: `explain` asks in its own loop.
+    """
 
     def __init__(self, model: Any, labels: Sequence[Any]) -> None:
         self.model, self.labels = model, tuple(labels)
+        self.lacking: Lacking | None = None
 
     def __call__(self, X: Any) -> Any:
         """One column for each label."""
         said = np.asarray(predict_with(self.model)(X))
         if missing(said).any():
-            raise Unusable("the model returned NaN for changed rows")
+            self.lacking = Lacking("answers", "the model returned NaN for changed rows")
         return np.stack([said == label for label in self.labels], axis=1).astype(float)
 
 
@@ -257,7 +266,7 @@ class Plan:
 
 def plan_of(
     played: Played, question: Question, extra: int, size: int, effort: float
-) -> tuple[Played, Question, Plan]:
+) -> tuple[Played, Question, Plan] | Lacking:
     """The largest sample within the work; what cannot be had exactly is enumerated if that fits,
     else sampled.
 
@@ -300,7 +309,7 @@ def plan_of(
         rows, background = sizes[-1]
         needed = (rows + extra) * background * _FEWEST_DRAWS * draw * cost / usual
         told = f"{len(played.names)} columns need more predictions than the work allows"
-        raise Unusable(f"{told}: pass `--effort {_rounded_up(needed):g}`.")
+        return Lacking("Shapley values", f"{told}: pass `--effort {_rounded_up(needed):g}`.")
     coalitions = int(allowed / ((found[0] + extra) * found[1] * cost))
     return played, question, Plan(*found, coalitions, False)
 
@@ -323,7 +332,9 @@ def in_blocks(played: Played) -> Played:
     return replace(played, names=names, columns=columns)
 
 
-def shares(played: Played, question: Question, coalitions: int, seed: int) -> dict[str, Any]:
+def shares(
+    played: Played, question: Question, coalitions: int, seed: int
+) -> dict[str, Any] | Lacking:
     """The shares of the columns in what the model says of rows, against one background: one
     task.
     """
@@ -333,10 +344,15 @@ def shares(played: Played, question: Question, coalitions: int, seed: int) -> di
     # prepared columns that never change
     never = set(range(played.X.shape[1])).difference(*held.values())
     next(iter(held.values())).extend(sorted(never))
-    options: dict[str, Any] = {"output": question.output, "target": question.target, "groups": held}
+    output = question.output
+    if isinstance(output, Votes):  # its own, which keeps what is lacking in these answers alone
+        output = Votes(output.model, output.labels)
+    options: dict[str, Any] = {"output": output, "target": question.target, "groups": held}
     if question.method == "sampling":
         options |= {"budget": coalitions, "random_state": seed}
     made = explain(played.model, played.X, played.background, method=question.method, **options)
+    if isinstance(output, Votes) and output.lacking is not None:
+        return output.lacking
     values = np.zeros((len(played.X), len(played.names)))
     values[:, [int(name) for name in made.names]] = np.reshape(made.values, (len(played.X), -1))
     empty, full = (
@@ -354,15 +370,14 @@ def _rows(X: Any, rows: Any) -> Any:
     return X.iloc[rows] if hasattr(X, "iloc") else X[rows]
 
 
-def choose_rows(context: Context) -> tuple[Any, dict[str, int], Any]:
+def choose_rows(context: Context) -> tuple[Any, dict[str, int], Any] | Lacking:
     """Certify rows to explain, those to show one by one, and background rows: train rows, or
     certify rows beside them.
     """
     X, y = context.rows("certify")
     if len(getattr(X, "shape", ())) != 2:
-        raise Unusable(
-            "Shapley values are for tables: rows with one number, word or date per column."
-        )
+        why = "Shapley values are for tables: rows with one number, word or date per column."
+        return Lacking("Shapley values", why)
     train = context.rows("train")[0]
     order = np.random.default_rng(context.seed("attribution/rows")).permutation(len(y))
     most, wanted = SIZES[0][0], REPEATS * SIZES[0][1]
@@ -372,7 +387,8 @@ def choose_rows(context: Context) -> tuple[Any, dict[str, int], Any]:
         )
         background, rows = take(train, others[:wanted]), order[:most]
     elif len(y) < 2:
-        raise Unusable("there is one row only, and no background to compare it with.")
+        why = "there is one row only, and no background to compare it with."
+        return Lacking("Shapley values", why)
     else:
         half = min(wanted, len(y) - len(y) // 2)
         background, rows, order = take(X, order[:half]), order[half:][:most], order[half:]

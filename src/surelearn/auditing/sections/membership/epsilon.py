@@ -6,10 +6,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
+from surelearn.attacks.canary import CanaryScores
 from surelearn.attacks.epsilon_audit import epsilon_from_retrainings
 from surelearn.auditing.context import Context
 from surelearn.auditing.sections.membership.work import LEAST, carried
@@ -24,23 +24,24 @@ ALPHA = 0.05
 _LARGE = 10.0  # e^10 is over 20,000
 
 
-def void(context: Context) -> str:
-    """Why an ε that the learner claims does not hold for the rows of the table, or "".
+def void(context: Context) -> Lacking | None:
+    """Why an ε that the learner claims does not hold for the rows of the table; None where it does.
 
     A step that was fitted on the rows moves every prepared row with each of them; a choice among
     models, or of a threshold, tells about the rows as well.
     """
     subject = subject_of(context.model)
     if learned := subject.learned_steps:
-        return f"the step {learned[0]!r} was fitted on the same rows, without noise"
+        why = f"the step {learned[0]!r} was fitted on the same rows, without noise"
+        return Lacking("epsilon", why)
     if context.selection is not None and len(context.selection.names) > 1:
-        return (
-            f"it was chosen among {len(context.selection.names)} candidates on the same rows,"
-            " without noise"
-        )
+        count = len(context.selection.names)
+        why = f"it was chosen among {count} candidates on the same rows, without noise"
+        return Lacking("epsilon", why)
     if subject.cut is not None and context.options.threshold is None:
-        return "its decision threshold was chosen on the same rows, without noise"
-    return ""
+        why = "its decision threshold was chosen on the same rows, without noise"
+        return Lacking("epsilon", why)
+    return None
 
 
 def proved(context: Context) -> Claim | Lacking:
@@ -48,8 +49,8 @@ def proved(context: Context) -> Claim | Lacking:
     claim = carried(context.model)
     if isinstance(claim, Lacking):
         return claim
-    if reason := void(context):
-        return Lacking("epsilon", reason)
+    if (lost := void(context)) is not None:
+        return lost
     label = f"differential privacy ε of the weights, at dp_delta = {claim.inputs['dp_delta']:g}"
     assumptions = (*claim.assumptions, f"it is {whose_rows(context)}")
     return replace(claim, sources={}, label=label, standing="alone", assumptions=assumptions)
@@ -74,7 +75,7 @@ def _whose(claim: Claim) -> list[str]:
     return [f"I{line[1:]}." for line in claim.assumptions if line.startswith("it is about")]
 
 
-def remarks(context: Context, refits: Sequence[Any]) -> tuple[str, ...]:
+def remarks(context: Context, refits: Sequence[CanaryScores]) -> tuple[str, ...]:
     """Why no lower bound on ε was measured, where the model carries one."""
     if refits or isinstance(carried(context.model), Lacking):
         return ()
@@ -89,7 +90,7 @@ def remarks(context: Context, refits: Sequence[Any]) -> tuple[str, ...]:
     return (f"No empirical lower bound on ε was measured: {why}.",)
 
 
-def findings(context: Context, refits: Sequence[Any]) -> list[Finding]:
+def findings(context: Context, refits: Sequence[CanaryScores]) -> list[Finding]:
     """The lower bound on ε that refits with and without one row give; and a seed that gives the
     noise away.
     """
@@ -107,12 +108,11 @@ def findings(context: Context, refits: Sequence[Any]) -> list[Finding]:
     return made
 
 
-def _lower_bound(context: Context, refits: Sequence[Any]) -> Finding:
-    inside, outside = (
-        np.concatenate([part[name] for part in refits]) for name in ("with", "without")
-    )
-    claim, dp_delta = carried(context.model), refits[0]["dp_delta"]
-    certified = float(claim.value) if isinstance(claim, Claim) else refits[0]["epsilon"]  # pyright: ignore[reportArgumentType]
+def _lower_bound(context: Context, refits: Sequence[CanaryScores]) -> Finding:
+    inside = np.concatenate([part.inside for part in refits])
+    outside = np.concatenate([part.outside for part in refits])
+    claim, dp_delta = carried(context.model), refits[0].dp_delta
+    certified = float(claim.value) if isinstance(claim, Claim) else refits[0].epsilon  # pyright: ignore[reportArgumentType]
     found = epsilon_from_retrainings(inside, outside, dp_delta=dp_delta, alpha=ALPHA)
     told = np.floor(100 * found.epsilon) / 100
     text = (
@@ -125,7 +125,7 @@ def _lower_bound(context: Context, refits: Sequence[Any]) -> Finding:
         else "no lower bound on ε was found"
     )
     broken = found.epsilon > certified
-    by = "claimed by the learner" if void(context) else "proved"
+    by = "claimed by the learner" if void(context) is not None else "proved"
     most = f"{show(certified, 'number', '<=')} is {by}"
     text += f"; only {most}: do not rely on it." if broken else f"; an ε of at most {most}."
     numbers = {

@@ -4,12 +4,14 @@ carries one.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from surelearn.attacks.membership import Membership, likelihood_ratio, loss_threshold
+from surelearn.attacks.canary import CanaryScores
+from surelearn.attacks.membership import Membership, loss_threshold
+from surelearn.attacks.membership_evidence import MembershipEvidence, evidence_ratio
 from surelearn.auditing.context import Context
 from surelearn.auditing.sections.membership import epsilon
 from surelearn.auditing.sections.membership.work import halves_of, pool_of, tasks, tried_rows
@@ -18,6 +20,7 @@ from surelearn.claim import Finding, Severity
 from surelearn.lacking import Lacking
 from surelearn.plain import show
 from surelearn.report import Chart, Section, Table
+from surelearn.types import Bools
 
 ALPHA = 0.05  # of every interval here
 FALSE_ALARMS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5)  # drawn
@@ -35,9 +38,6 @@ GIVEN = (
     " time, the attack sees that difference too, and overstates the leakage."
 )
 NO_RATIO = "The likelihood-ratio attack (LiRA), which is stronger, was not run"
-# evidence is cut off here, a probability of a thousandth: farther out it is not Gaussian
-_FARTHEST = 7.0
-_MANY_MODELS = 64  # with fewer refits all rows share a variance, as in the source of the attack
 
 
 def section(context: Context, results: Sequence[Any]) -> Section:
@@ -52,21 +52,22 @@ def section(context: Context, results: Sequence[Any]) -> Section:
         return ENTRY.says(notes=(UNKNOWN, *why), claims=claims, findings=found)
     members, others = tried_rows(context)
     halves = halves_of(context)
-    seen, refits, private = results[0], results[1 : 1 + len(halves)], results[1 + len(halves) :]
+    own, refits = MembershipEvidence(**results[0]), results[1 : 1 + len(halves)]
+    private = [CanaryScores(**result) for result in results[1 + len(halves) :]]
     inside = np.arange(members.size + others.size) < members.size
     by_loss = loss_threshold(
-        seen["losses"][inside],
-        seen["losses"][~inside],
+        own.losses[inside],
+        own.losses[~inside],
         alpha=ALPHA,
         false_positive_rates=FALSE_ALARMS,
     )
     told = {"loss threshold": by_loss}
-    findings = [_finding("SL641", by_loss, f"Loss-threshold attack on its {seen['seen']}")]
+    findings = [_finding("SL641", by_loss, f"Loss-threshold attack on its {own.seen}")]
     notes = [
         f"The attacks were run on {members.size:,} training rows (members) and {others.size:,}"
         " certify rows (others). An attack that fails proves nothing."
     ]
-    ratio = _by_ratio(context, seen, refits, halves, inside)
+    ratio = _by_ratio(context, own, refits, halves, inside)
     if isinstance(ratio, Lacking):
         notes.append(f"{NO_RATIO}: {ratio.reason}.")
     else:
@@ -89,7 +90,11 @@ def section(context: Context, results: Sequence[Any]) -> Section:
 
 
 def _by_ratio(
-    context: Context, seen: Any, refits: Sequence[Any], halves: Any, inside: Any
+    context: Context,
+    own: MembershipEvidence,
+    refits: Sequence[Mapping[str, Any]],
+    halves: Bools,
+    inside: Bools,
 ) -> Membership | Lacking:
     """The result of the likelihood-ratio attack (LiRA), or why it was not run."""
     if context.unfitted is None:
@@ -101,30 +106,19 @@ def _by_ratio(
         return Lacking(
             "likelihood ratio", "it needs more shadow models than refits and effort allow"
         )
-    if failed := [result["failed"] for result in refits if "failed" in result]:
-        return Lacking("likelihood ratio", f"a refit on half of the rows failed, {failed[0]}")
+    if failed := [result["lacking"] for result in refits if "lacking" in result]:
+        why = f"a refit on half of the rows failed, {failed[0].reason}"
+        return Lacking("likelihood ratio", why)
     position = np.searchsorted(pool_of(context), np.concatenate(tried_rows(context)))
-    unit = (
-        1.0 if context.task == "classification" else float(np.std(seen["evidence"][~inside])) or 1.0
-    )
-    own, shadows = (
-        _as_losses(part / unit)
-        for part in (seen["evidence"], np.stack([r["evidence"] for r in refits]))
-    )
-    return likelihood_ratio(
-        shadows,
-        halves[:, position],
+    return evidence_ratio(
         own,
+        [MembershipEvidence(**result) for result in refits],
+        halves[:, position],
         inside,
+        task=context.task,
         alpha=ALPHA,
         false_positive_rates=FALSE_ALARMS,
-        few=_MANY_MODELS,
-    ).membership
-
-
-def _as_losses(evidence: Any) -> Any:
-    """Logarithmic losses whose ln(p/(1 − p)) is the evidence."""
-    return np.logaddexp(0.0, -np.clip(evidence, -_FARTHEST, _FARTHEST))
+    )
 
 
 def _severity(found: Membership) -> Severity:

@@ -13,16 +13,9 @@ import numpy as np
 from surelearn.attacks.influence_known import error_of_mean, model_influence
 from surelearn.attacks.influence_margins import dual_influence
 from surelearn.attacks.poison_further import module_influence
-from surelearn.auditing.context import Unusable
 from surelearn.lacking import Lacking
-from surelearn.selection.cross_validation import (
-    columns_for,
-    fit_quietly,
-    is_pairwise,
-    take,
-    take_for,
-)
 from surelearn.subject import subject_of
+from surelearn.subject.refitting import columns_for, fit_quietly, is_pairwise, take, take_for
 
 SHOWN = 5
 _SEEDS = 3  # other seeds, to see what they alone change
@@ -33,7 +26,7 @@ _MACHINE_WORK = 2e7
 def influence(
     model: Any, X: Any, y: Any, new: Any, truth: Any, task: str, refits: int, sample: Any, hard: Any,
     seed: int,
-) -> dict[str, Any]:  # fmt: skip
+) -> dict[str, Any] | Lacking:  # fmt: skip
     """The change of the mean loss on new rows without a row, for the rows where it is largest.
 
     Parameters
@@ -74,7 +67,8 @@ def influence(
     )
     made = range(seed, seed + seeds)
     found = _by_refits(learner, take(Z, sample), y[sample], points, truth, task, rows, made)
-    return {**largest(sample[rows], *found), "chosen": chosen}
+    told = largest(sample[rows], *found)
+    return told if isinstance(told, Lacking) else {**told, "chosen": chosen}
 
 
 def of_module(
@@ -100,7 +94,7 @@ def of_module(
 
 def largest(
     rows: Any, risk: Any, base: float, method: str, tried: int, loss: str, noise: float = 0.0, spread: Any = None
-) -> dict[str, Any]:  # fmt: skip
+) -> dict[str, Any] | Lacking:  # fmt: skip
     """The rows with the largest change of the loss, of either sign, first; changes as shares of the
     loss.
 
@@ -110,9 +104,8 @@ def largest(
         if that is known
     """
     if not (np.isfinite(risk).all() and np.isfinite(base)):
-        raise Unusable(
-            "the loss on new rows is not a number, so that no row's influence can be told"
-        )
+        why = "the loss on new rows is not a number, so that no row's influence can be told"
+        return Lacking("influence", why)
     top, scale = np.argsort(-np.abs(risk), kind="stable")[:SHOWN], base if base > 0 else 1.0
     error = 0.0 if spread is None else float(np.nan_to_num(spread(top[0])))
     said = {

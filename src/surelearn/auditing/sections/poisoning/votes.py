@@ -14,8 +14,8 @@ from surelearn.bounds.poisoning import BY_CONTENT, TIES, partition_radius
 from surelearn.claim import Claim, Covers
 from surelearn.lacking import Lacking
 from surelearn.robust.partition import ANY_ROWS, PartitionClassifier
-from surelearn.selection.cross_validation import take
 from surelearn.subject import subject_of
+from surelearn.subject.refitting import take
 
 PART = 10  # of the partitions, so many rows are inserted or deleted, one at least
 REFITS = "No poisoning attack was run: the training rows of the model are not known here."
@@ -59,8 +59,8 @@ def vote_claims(context: Context) -> tuple[tuple[Claim, ...], Lacking | None]:
             predictor=facts.hashes.get("model", "plain"), population="this row", rows=place
         ),
     )
-    if why := context.dependent:
-        return (alone,), Lacking(_CLAIM, f"No claim about new rows under poison: {why}.")
+    if (lost := context.dependent) is not None:
+        return (alone,), Lacking(_CLAIM, f"No claim about new rows under poison: {lost.reason}.")
     count = max(1, learner.partitions // PART)
     right = learner.poisoned_accuracy(Z, y, count, delta=context.certificate.delta)
     covers = replace(right.covers, rows=facts.hashes.get("rows", "the certify rows"))

@@ -20,8 +20,8 @@ from surelearn.lacking import Lacking
 from surelearn.plain import show
 from surelearn.report import Chart, Section, Table
 from surelearn.robust.poisoning.within_range import FLIPPED, MOVED, REVERSED
-from surelearn.selection.cross_validation import take
 from surelearn.subject.columns import column_names
+from surelearn.subject.refitting import take
 
 COLUMNS = 2  # of the table, shown to recognize a row by
 _CLASSES, _NUMBERS = "errors", "the mean absolute error"

@@ -13,17 +13,18 @@ from surelearn import jobs
 from surelearn.attacks.poison_aimed import aimed_rows
 from surelearn.attacks.poison_further import trained_further
 from surelearn.attacks.poison_labels import change_labels
-from surelearn.auditing.context import Context, Unusable
+from surelearn.auditing.context import Context
 from surelearn.auditing.sections.poisoning.influence import influence, of_module
 from surelearn.auditing.sections.poisoning.votes import is_vote
 from surelearn.auditing.seen import stack, with_seeds
-from surelearn.auditing.single_rows import raised
+from surelearn.auditing.writing import attempt
 from surelearn.claim import Claim
 from surelearn.lacking import Lacking
 from surelearn.robust.poisoning import Flipping, cancel_answers, poisoning_thresholds
 from surelearn.robust.poisoning.fit import in_numbers as numbers_of
-from surelearn.selection.cross_validation import fit_quietly, losses_of, take
+from surelearn.selection.cross_validation import losses_of
 from surelearn.subject import subject_of
+from surelearn.subject.refitting import fit_quietly, take
 from surelearn.subject.registry import DecisionThreshold
 from surelearn.subject.torch_modules import is_module
 
@@ -43,6 +44,7 @@ _NOT_HOW = (
     "how it was fitted, so that it could be fitted again, is not known here. Give a model that can"
     " be cloned, or"
 )
+_NO_NUMBERS = Lacking("risk", "a refitted model predicts values that are not numbers")
 
 
 def tasks(context: Context) -> list[jobs.Task] | Lacking:
@@ -88,18 +90,14 @@ def run_part(
     fraction: float,
     function: Callable[..., dict[str, Any] | Lacking],
     arguments: dict[str, Any],
-) -> dict[str, Any]:
-    """One part's result, with its name; of all but the refits with changed labels, what is
-    ``lacking`` in its place.
+) -> dict[str, Any] | Lacking:
+    """One part's result, with its name, or what is ``lacking`` in its place; without the refits
+    with changed labels the whole section is lacking.
     """
-    named: dict[str, Any] = {"part": part, "fraction": fraction}
-    try:
-        found = function(**arguments)
-    except Exception as error:  # a model may raise anything, and the other parts stay
-        if part == "flipped":
-            raise
-        found = Lacking(part, str(error) if isinstance(error, Unusable) else raised(error))
-    return {**named, "lacking": found} if isinstance(found, Lacking) else {**named, **found}
+    found = attempt(function, arguments)
+    if isinstance(found, Lacking):
+        found = found if part == "flipped" else {"lacking": found}
+    return found if isinstance(found, Lacking) else {"part": part, "fraction": fraction, **found}
 
 
 def _part(
@@ -172,10 +170,11 @@ def _of_module(context: Context) -> list[jobs.Task] | Lacking:
 
 def flipped(
     model: Any, X: Any, y: Any, new: Any, truth: Any, task: str, count: int, seed: int
-) -> dict[str, Any]:  # fmt: skip
+) -> dict[str, Any] | Lacking:  # fmt: skip
     """The risk on new rows of a copy fitted with ``count`` labels changed; 0: none."""
     labels = change_labels(y, count, task, random_state=seed) if count else y
-    return {"risk": risk_of(fit_quietly(model, X, labels).predict(new), truth, task)}
+    risk = risk_of(fit_quietly(model, X, labels).predict(new), truth, task)
+    return risk if isinstance(risk, Lacking) else {"risk": risk}
 
 
 def aimed(
@@ -189,9 +188,14 @@ def aimed(
     found = aimed_rows(learner, Z, y, count, task=task, random_state=seed)
     if isinstance(found, Lacking):
         return found
-    Z, points = in_numbers(Z, points)
+    numbers = numbers_of(Z, points)
+    if isinstance(numbers, Lacking):
+        return numbers
+    Z, points = numbers
     fitted = fit_quietly(learner, np.vstack([Z, found.X]), np.concatenate([y, found.y]))
     risk = risk_of(answers(fitted, points, threshold, positive, response), truth, task)
+    if isinstance(risk, Lacking):
+        return risk
     return {"risk": risk, "stand_in": found.stand_in, "used": found.used}
 
 
@@ -212,7 +216,7 @@ def further(
     if isinstance(found, Lacking):
         return found
     if not np.isfinite([found.clean, found.flipped, found.placed]).all():
-        raise Unusable("a refitted model predicts values that are not numbers")
+        return _NO_NUMBERS
     return vars(found).copy()
 
 
@@ -227,14 +231,6 @@ def prepared(model: Any, *parts: Any) -> tuple[Any, ...]:
     """The learner inside the model, and rows as it sees them."""
     subject = subject_of(model)
     return subject.last.model, *(subject.rows_for_last(part) for part in parts)
-
-
-def in_numbers(*parts: Any) -> list[Any]:
-    """Prepared rows as dense numbers; a sentence where they are not, or too many."""
-    found = numbers_of(*parts)
-    if isinstance(found, Lacking):
-        raise Unusable(found.reason)
-    return found
 
 
 def answers(
@@ -254,12 +250,10 @@ def answers(
     return np.where(scores >= threshold, classes[column], classes[1 - column])
 
 
-def risk_of(predictions: Any, truth: Any, task: str) -> float:
-    """Errors, or the mean absolute error; a sentence where predictions are no numbers."""
+def risk_of(predictions: Any, truth: Any, task: str) -> float | Lacking:
+    """The error rate, or the mean absolute error."""
     risk = float(np.mean(losses_of(predictions, truth, task)))
-    if not np.isfinite(risk):
-        raise Unusable("a refitted model predicts values that are not numbers")
-    return risk
+    return risk if np.isfinite(risk) else _NO_NUMBERS
 
 
 def proved(
@@ -273,14 +267,12 @@ def proved(
     if isinstance(found, Lacking):
         return found
     task = "regression" if subject_of(model).learner.classes is None else "classification"
-    targets = [
-        {
-            "target": one.claim.label,
-            "errors": risk_of(one.predict(new), truth, task),
-            "claim": one.claim.to_dict(),
-        }
-        for one in found
-    ]
+    targets = []
+    for one in found:
+        errors = risk_of(one.predict(new), truth, task)
+        if isinstance(errors, Lacking):
+            return errors
+        targets.append({"target": one.claim.label, "errors": errors, "claim": one.claim.to_dict()})
     attack = cancel_answers(model, X, y, random_state=seed)
     return {"targets": targets, "tried": None if isinstance(attack, Lacking) else _plain(attack)}
 

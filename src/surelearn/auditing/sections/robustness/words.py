@@ -342,7 +342,7 @@ def _new_rows_lacking(context: Context) -> Lacking | None:
         return Lacking(
             "claim about new rows", "standard deviations are those of the rows themselves"
         )
-    return Lacking("claim about new rows", context.dependent) if context.dependent else None
+    return context.dependent
 
 
 def proved_note(context: Context, proofs: dict[str, Any], known: Lacking | None = None) -> str:

@@ -21,10 +21,10 @@ from surelearn.robust.changes import (
     move_predictions,
     substitute_categories,
 )
-from surelearn.robust.tables import Moves, Unanswered, moves_of, view_of
-from surelearn.selection.cross_validation import take
+from surelearn.robust.tables import Moves, moves_of, view_of
 from surelearn.subject import subject_of
 from surelearn.subject.forms import KernelForm
+from surelearn.subject.refitting import take
 from surelearn.subject.torch_modules import is_module
 
 NOISE = 0.25  # of smoothing, in standard deviations
@@ -148,15 +148,6 @@ def prove(
     """Certified L∞ radii of the model and, for a torch module, L2 radii of the smoothed one; or
     why there are none.
     """
-    try:
-        return _proved(model, X, moves, labels, effort, seed)
-    except Unanswered as reason:
-        return Lacking("proofs", str(reason))
-
-
-def _proved(
-    model: Any, X: Any, moves: Moves, labels: Any, effort: float, seed: int
-) -> dict[str, Any]:
     view = view_of(model, X, moves, labels)
     f, result = (
         replace(view.f, predict=view.truth),
@@ -173,6 +164,8 @@ def _proved(
             "radii": Lacking("radii", f"the norm of {centers} takes more work than allowed"),
         }
     radii = radii_of(f, view.rows, norm="linf", where=view.where)
+    if view.truth.lacking is not None:
+        return Lacking("proofs", view.truth.lacking.reason)
     if not isinstance(radii, Lacking):
         result["radii"] = {**vars(radii), "inputs": dict(radii.inputs)}
     else:
@@ -182,4 +175,6 @@ def _proved(
             f, sigma=NOISE, scale=view.where.scale, alpha=SMOOTHED, select=50, random_state=seed
         )
         result["smoothed"] = asdict(noisy.certify(view.rows))
+    if view.truth.lacking is not None:
+        return Lacking("proofs", view.truth.lacking.reason)
     return result
