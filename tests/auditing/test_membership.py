@@ -289,14 +289,8 @@ def test_no_noise_is_no_privacy():
 
 def test_a_bound_above_the_claim_is_serious():
     context = context_of(private(epsilon=1.0), refits=0)
-    refits = [
-        {
-            "with": np.linspace(5, 6, 64),
-            "without": np.linspace(0, 1, 64),
-            "epsilon": 1.0,
-            "dp_delta": 1e-5,
-        }
-    ]
+    inside, outside = np.linspace(5, 6, 64), np.linspace(0, 1, 64)
+    refits = [CanaryScores(inside=inside, outside=outside, epsilon=1.0, dp_delta=1e-5)]
     finding = membership_epsilon.findings(context, refits)[0]
     assert finding.severity == "serious"
     assert finding.numbers["epsilon_at_least"] > 2
