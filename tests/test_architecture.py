@@ -3,6 +3,7 @@
 import ast
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -95,10 +96,15 @@ def room(path: Path) -> str:
     return relative.parts[0].removesuffix(".py")
 
 
+@cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
 def imported_rooms(path: Path) -> set[str]:
     """Rooms that a file imports anywhere, also inside functions."""
     rooms = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(parsed(path)):
         names = []
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
@@ -114,7 +120,7 @@ def imported_rooms(path: Path) -> set[str]:
 
 
 def imported_modules(path: Path) -> set[str]:
-    tree = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+    tree = ast.walk(parsed(path))
     return {node.module for node in tree if isinstance(node, ast.ImportFrom) and node.module}
 
 
@@ -240,7 +246,7 @@ def asked_of_classes(path: Path) -> set[str]:
     asked for.
     """
     found = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(parsed(path)):
         if isinstance(node, ast.Compare):
             parts = [part for part in (node.left, *node.comparators) if isinstance(part, ast.Call)]
             found |= {
@@ -310,7 +316,7 @@ RAISED = ("Exception", "Error", "Warning", "StopIteration", "KeyboardInterrupt")
 
 def exceptions_in(path: Path) -> set[str]:
     """Classes that derive from an exception, by the names of their bases."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    tree = parsed(path)
     return {
         node.name
         for node in ast.walk(tree)
@@ -337,7 +343,7 @@ def test_nothing_is_caught_in_place_of_a_lacking():
         where = path.relative_to(SOURCE).with_suffix("").as_posix()
         broad = [
             node
-            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+            for node in ast.walk(parsed(path))
             if isinstance(node, ast.ExceptHandler)
             and (node.type is None or ast.unparse(node.type) in ("Exception", "BaseException"))
         ]
