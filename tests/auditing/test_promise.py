@@ -27,7 +27,7 @@ from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import Pipeline
-from tests.simulation import at_most, enough, more_than
+from tests.simulation import at_most, enough, more_than, mutant
 
 import surelearn
 from surelearn import bounds
@@ -362,6 +362,8 @@ class Tally:
     kinds: Counter[str] = field(default_factory=Counter)
     # trials in which a quantity's claim was untrue
     broken: Counter[str] = field(default_factory=Counter)
+    # trials in which the quantity was claimed
+    claimed: Counter[str] = field(default_factory=Counter)
     # the δ that the quantity's claims were given, summed over trials
     shares: Counter[str] = field(default_factory=Counter)
 
@@ -375,17 +377,24 @@ class Tally:
         self.headline += truth.breaks(claims[0])
         self.kinds[result.verdict.kind] += 1
         self.broken.update(broken)
+        self.claimed.update({claim.quantity for claim in claims})
         for claim in claims:
             self.shares[claim.quantity] += claim.delta
 
     def enough(self, most: int) -> bool:
         """Whether the verdict, the page, the headline and each kind of claim need no more trials:
-        one in `EVERY` is asked, of ``most``.
+        one in `EVERY` is asked, of ``most``. A kind that is claimed so seldom that all trials would
+        pass it even if it were never true is not waited for.
         """
         if self.trials % EVERY and self.trials < most:
             return False
         counts = [(self.verdict, DELTA), (self.together, DELTA), (self.headline, DELTA / 2)]
-        counts += [(self.broken[name], share / self.trials) for name, share in self.shares.items()]
+        shares = {name: share / self.trials for name, share in self.shares.items()}
+        counts += [
+            (self.broken[name], share)
+            for name, share in shares.items()
+            if self.claimed[name] / self.trials >= mutant(share, most)
+        ]
         return enough(counts, self.trials, most)
 
     def __str__(self) -> str:
