@@ -3,6 +3,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+# Tests run in one process per core: more threads in each would only wait for each other. Commands
+# that tests start find modules compiled.
+ALONE := OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=
 
 .PHONY: demo test lint bench coverage docs clean
 .DELETE_ON_ERROR:
@@ -11,7 +14,7 @@ demo: $(VENV)/base.done
 	@$(BIN)/surelearn audit
 
 test: $(VENV)/test.done
-	@$(BIN)/python -m pytest -n auto --dist worksteal --quiet
+	@$(ALONE) $(BIN)/python -m pytest -n auto --dist worksteal --quiet
 
 lint: $(VENV)/test.done
 	@$(BIN)/ruff check .
