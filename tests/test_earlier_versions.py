@@ -109,6 +109,11 @@ def test_a_model_answers_as_it_did(version, name, unpacked):
             assert found, str(found)
 
 
+def made_then(certificate):
+    """The claims of a learner's certificate without those that version 5 added."""
+    return tuple(c for c in certificate.claims if c.quantity != "leave_one_out_error")
+
+
 @pytest.mark.parametrize("name", [name for version, name in MODELS if version == "version-0.2"])
 def test_a_learner_makes_the_same_claims_from_its_record_and_its_rows_confirm_it(name, unpacked):
     """It kept derived numbers, too, and left some primitive ones to its parameters."""
@@ -122,11 +127,13 @@ def test_a_learner_makes_the_same_claims_from_its_record_and_its_rows_confirm_it
     own = saved.model.certificate_
     if saved.certificate is not None:
         then, now = (
-            [(c.theorem, c.label, c.assumptions) for c in made.claims]
-            for made in (saved.certificate, own)
+            [(c.theorem, c.label, c.assumptions) for c in claims]
+            for claims in (saved.certificate.claims, made_then(own))
         )
         assert now == then
-        then, now = ([c.value for c in made.claims] for made in (saved.certificate, own))
+        then, now = (
+            [c.value for c in claims] for claims in (saved.certificate.claims, made_then(own))
+        )
         assert now == pytest.approx(then, rel=1e-9)
     found = own.verify(saved.model, *rows_of(name, saved.model))
     assert found, str(found)
@@ -271,7 +278,7 @@ def test_a_model_of_that_time_claims_what_its_certificate_says(name, unpacked):
     model = read_model(unpacked / OLD / "models" / name).model
     old, _ = old_certificate(unpacked, f"of-{name}.json")
     assert model.certificate_.version > old.version
-    assert model.certificate_.claims == old.claims
+    assert made_then(model.certificate_) == old.claims
     assert model.certificate_.lacking == old.lacking
     rows, y = rows_of(name, model)
     found = old.verify(model, rows, y)

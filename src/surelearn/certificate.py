@@ -15,7 +15,7 @@ from surelearn.bounds.stability import FIXED_BEFORE
 from surelearn.claim import Claim, Theorem, check_key, find_theorem
 from surelearn.documents import check_format, checked, parse_json, reading
 from surelearn.fingerprint import UNHASHED, fingerprint_model, fingerprint_rows, is_fingerprint_of
-from surelearn.lacking import Lacking
+from surelearn.lacking import Lacking, said_once
 from surelearn.measurement import Measurement, measure
 from surelearn.plain import (
     FrozenDict,
@@ -532,7 +532,7 @@ class Certificate:
             lines += _aligned(rows)
         if self.lacking:
             lines.append("  Not claimed")
-            lines += [f"    {item.label}: {item.reason}" for item in self.lacking]
+            lines += [f"    {what}: {reason}" for what, reason in said_once(self.lacking)]
         if assumptions := self._assumptions():
             lines.append("  Assumes")
             lines += [f"    {line}" for line in assumptions]
@@ -599,18 +599,18 @@ class Certificate:
             parts.append(
                 f"<table><caption>{html.escape(title)}</caption>{row(head, 'th')}{body}</table>"
             )
-        notes = [f"Not claimed: {item.label}: {item.reason}" for item in self.lacking]
+        notes = [f"Not claimed: {what}: {reason}" for what, reason in said_once(self.lacking)]
         notes += [f"Assumes: {line}" for line in self._assumptions()]
         parts.append("<ul>" + "".join(f"<li>{html.escape(note)}</li>" for note in notes) + "</ul>")
         return "<div class='surelearn-certificate'>" + "".join(parts) + "</div>"
 
 
-def fit_certificate(record: Record, facts: Facts) -> Certificate:
+def fit_certificate(record: Record, facts: Facts, version: int = VERSION) -> Certificate:
     """The certificate that follows from a record alone; ``facts`` say whose it is, and at which
-    δ.
+    δ. One of an earlier ``version`` has the claims that were made then.
     """
     delta = facts.options["delta"]
-    writer = Writer(record, delta, facts.hashes["model"])
+    writer = Writer(record, delta, facts.hashes["model"], version)
     record.write(writer)
     if any(map(needs_fixed_parameters, writer.claims)):
         facts = replace(facts, setting=f"{facts.setting}{FIXED_BEFOREHAND}")
@@ -636,7 +636,7 @@ def verify_fit(
     differences = [_ALTERED] if certificate.altered else []
     try:
         record = find_record(facts.record).read(facts.values)
-        again = fit_certificate(record, replace(facts, setting=record.setting))
+        again = fit_certificate(record, replace(facts, setting=record.setting), certificate.version)
     except (ValueError, TypeError, KeyError, ArithmeticError) as error:
         return Verification(
             checked=(), differences=(*differences, f"its record cannot be read: {error}")

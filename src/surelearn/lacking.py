@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 
@@ -32,6 +33,21 @@ class Lacking:
 
     def __str__(self) -> str:
         return f"no {self.label}: {self.reason}"
+
+
+def said_once(lacking: Iterable[Lacking]) -> list[tuple[str, str]]:
+    """What is lacking and why, with what lacks for the same reason in one line.
+
+    Examples
+    --------
+    >>> twice = [Lacking("risk", "no bound was stated"), Lacking("gain", "no bound was stated")]
+    >>> said_once([*twice, twice[0]])
+    [('risk, gain', 'no bound was stated')]
+    """
+    alike: dict[str, list[str]] = {}
+    for item in lacking:
+        alike.setdefault(item.reason, []).append(item.label)
+    return [(", ".join(dict.fromkeys(labels)), reason) for reason, labels in alike.items()]
 
 
 def in_words(key: str) -> str:

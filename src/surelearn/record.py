@@ -109,11 +109,14 @@ class Writer:
     record : what happened
     delta : the failure probability of each claim
     predictor : the model's hash
+    version : of the certificate, the newest by default; those of earlier ones had fewer claims
     """
 
-    def __init__(self, record: Record, delta: float, predictor: str) -> None:
+    def __init__(
+        self, record: Record, delta: float, predictor: str, version: float = math.inf
+    ) -> None:
         self.values: Mapping[str, Any] = freeze(record.values())
-        self.delta = delta
+        self.delta, self.version = delta, version
         self.covers = Covers(predictor=predictor, rows="the rows it was fitted on")
         self.claims: list[Claim] = []
         self.lacking: list[Lacking] = []

@@ -6,8 +6,10 @@ import math
 
 import numpy as np
 import pytest
+from sklearn.linear_model import Ridge as SkRidge
 
 from surelearn import bounds
+from surelearn.linear import LeastSquares, Ridge
 
 
 def test_the_change_of_a_loss_is_attained_where_the_weights_moved_along_the_worst_row():
@@ -66,3 +68,18 @@ def test_a_row_left_out_moves_the_loss_by_at_most_half_of_what_a_replaced_one_do
 
 def test_padding_adds_one_to_the_square():
     assert bounds.padded_norm(2.0) == pytest.approx(math.sqrt(5.0), rel=1e-15)
+
+
+@pytest.mark.parametrize("model", [LeastSquares(), Ridge(regularization=0.3)])
+def test_the_leave_one_out_error_is_that_of_all_refits(model):
+    """Of n fits without a row, the penalty nλ kept: by hand, with scikit-learn's ridge of α = nλ."""
+    rng, n = np.random.default_rng(0), 12
+    X = rng.normal(size=(n, 2))
+    y = X @ [1.0, -2.0] + rng.normal(size=n)
+    claim = model.fit(X, y).certificate_["leave_one_out_error"]
+    peer, errors = SkRidge(alpha=n * getattr(model, "regularization_", 0.0)), []
+    for i in range(n):
+        rest = np.arange(n) != i
+        errors.append((peer.fit(X[rest], y[rest]).predict(X[[i]])[0] - y[i]) ** 2)
+    assert claim.value == pytest.approx(np.mean(errors), rel=1e-9)
+    assert (claim.relation, claim.confidence, claim.covers.loss) == ("=", "always", "squared")

@@ -104,6 +104,7 @@ from surelearn.bounds.privacy import (
 )
 from surelearn.bounds.ridge import (
     beta_ridge_removed,
+    leave_one_out_error,
     padded_norm,
     ridge_loss_bound,
     ridge_loss_change,
@@ -219,6 +220,7 @@ __all__ = [
     "kmeans_spectral_lower_bound",
     "kmeans_spectral_ratio",
     "laplace_mechanism",
+    "leave_one_out_error",
     "linear_radius",
     "lipschitz_radius",
     "log_growth_of_stump_votes",

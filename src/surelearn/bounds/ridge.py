@@ -13,7 +13,7 @@ from surelearn.bounds import _checks as check
 from surelearn.bounds._checks import Value
 from surelearn.bounds.optimality import distance_to_minimizer
 from surelearn.bounds.stability import EXACT, FIXED_BEFORE, UNIFORM, beta_ridge
-from surelearn.claim import ALWAYS, at_most, theorem
+from surelearn.claim import ALWAYS, at_most, equal, theorem
 
 BOUNDED = "‖x‖ ≤ x_bound and |y| ≤ y_bound for every row, as stated"
 
@@ -34,6 +34,32 @@ def padded_norm(x_bound: npt.ArrayLike) -> Value:
     1.4142
     """
     return check.plain(np.hypot(check.nonnegative("x_bound", x_bound), 1.0))
+
+
+@theorem(
+    "leave-one-out, in closed form",
+    "D. M. Allen, The relationship between variable selection and data augmentation and a method"
+    " for prediction, Technometrics 16 (1974): y − ŷ₋ᵢ = (y − ŷ)/(1 − h) for the leverage h",
+    assumes=(),
+    claims=equal("leave_one_out_error", label="leave-one-out error"),
+    example={"error": 2.5},
+)
+def leave_one_out_error(error: npt.ArrayLike) -> Value:
+    """The mean squared error of all n fits without one row, each on that row, nλ kept as it is.
+
+    It is what it is, whatever λ and the rows are, and says nothing of new rows for certain: it
+    is nearly unbiased for the risk of a fit to n − 1 rows, unless λ was chosen by it.
+
+    Parameters
+    ----------
+    error : the mean over rows, weighted as the fit was
+
+    Examples
+    --------
+    >>> leave_one_out_error(2.5)
+    2.5
+    """
+    return check.plain(check.nonnegative("error", error))
 
 
 @theorem(

@@ -101,9 +101,7 @@ class KernelMachineRecord(Record):
         return kernel(self.kernel, **self.kernel_parameters).radius(self.x_bound)
 
     def write(self, writer: Writer) -> None:
-        """The distance to the minimizer, and why there is no leave-one-out error, where there
-        is none.
-        """
+        """The distance to the minimizer and the leave-one-out error, or why there is none."""
         if self.centres is not None:
             writer.lacks("distance_to_the_minimizer", _CENTRES, bounds.distance_to_minimizer.key)
         else:
@@ -118,6 +116,9 @@ class KernelMachineRecord(Record):
                 iterative if self.solver != "direct" else "the kernel matrix is singular",
                 label="leave-one-out error",
             )
+        elif writer.version > 4:
+            read = {"error": "leave_one_out_error"}
+            writer.claim(bounds.leave_one_out_error, read, loss="squared")
 
     def bounded_radius(self) -> float | Lacking:
         """√k(x, x) is at most this for every row."""

@@ -11,6 +11,7 @@ from surelearn.bounds import (
     beta_ridge_removed,
     bousquet_elisseeff,
     distance_to_minimizer,
+    leave_one_out_error,
     padded_norm,
     ridge_loss_bound,
     ridge_loss_change,
@@ -73,8 +74,8 @@ class RidgeRecord(Record):
     slope_rounding: float | None = None
 
     def write(self, writer: Writer) -> None:
-        """The exact leave-one-out error is a fact; uniform stability and two bounds on the risk
-        are claims, or why not.
+        """The exact leave-one-out error, uniform stability and two bounds on the risk, or why
+        not.
         """
         if self.leave_one_out_error is None:
             why = (
@@ -88,6 +89,8 @@ class RidgeRecord(Record):
                     " keeps them"
                 )
             writer.lacks("leave_one_out_error", why, label="leave-one-out error")
+        elif writer.version > 4:
+            writer.claim(leave_one_out_error, {"error": "leave_one_out_error"}, loss="squared")
         if self.condition_number is not None and self.condition_number > ILL_CONDITIONED:
             writer.lacks("stable_weights", _ill_conditioned(self.condition_number))
         if (lost := self.no_stability()) is not None:
