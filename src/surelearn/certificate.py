@@ -44,7 +44,6 @@ _BASELINES = {
     from_fit_rows("risk"): "baseline_risk",
     "mean_cost": "baseline_cost",
 }
-_CONSTANT = " of always answering "
 KEPT_APART = "losses per row are kept apart from what is published, beside the ledger"
 # Facts and inputs of theorems with one number per row or group.
 _SAMPLES = ("losses", "group_losses", "means", "residuals", "weights")
@@ -455,7 +454,9 @@ class Certificate:
             return ""
         if other == "baseline_risk" and loss != "zero_one" and AT_LEAST_ERRORS not in loss:
             return ""
-        over = [c for c in self.together if c.quantity == "gain" and "always answering " in c.label]
+        over = [
+            c for c in self.together if c.quantity == "gain" and c.about("constant") is not None
+        ]
         gains = [c.value for c in over if c.covers == claim.covers]
         if (
             claim.standing == "together"
@@ -463,19 +464,15 @@ class Certificate:
             and all(isinstance(gain, float) and gain > 0 for gain in gains)
         ):
             return ""
-        constants = [
-            (c.measured, c.label.split(_CONSTANT, 1)) for c in self.claims if c.quantity == other
-        ]
+        constants = [(c.measured, c.about("constant")) for c in self.claims if c.quantity == other]
         errors = [
-            (error, words[1]) for error, words in constants if error is not None and len(words) == 2
+            (error, answer)
+            for error, answer in constants
+            if error is not None and answer is not None
         ]
         errors = errors or self._constants(by_cost=other == "baseline_cost")
         least, answer = min(errors, default=(math.inf, ""), key=lambda pair: pair[0])
-        return (
-            f"no better than always answering {answer.removesuffix(OVER_GROUPS)}"
-            if claim.value >= least
-            else ""
-        )
+        return f"no better than always answering {answer}" if claim.value >= least else ""
 
     def _constants(self, *, by_cost: bool) -> list[tuple[float, str]]:
         """What each constant answer errs or costs on the rows, from the classes' counts, beside
