@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import load_breast_cancer
+from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -359,3 +360,14 @@ def test_what_is_lacking_is_written_with_its_label():
     assert again.lacking == certificate.lacking
     assert "cost / optimum: no bound applies" in str(again)
     assert "mean loss: no range is stated" in str(again)
+
+
+def test_marks_do_not_depend_on_labels():
+    """They read what a claim is about: labels are words, and may be said in other ones."""
+    y = np.array([0] * 28 + [1] * 12)
+    X, groups = np.zeros((40, 1)), np.arange(40) // 2
+    certificate = certify(DummyClassifier().fit(X, y), X, y, groups=groups)
+    marks = [certificate.mark(claim) for claim in certificate.claims]
+    assert "no better than always answering 0" in marks
+    unnamed = replace(certificate, claims=tuple(replace(c, label="?") for c in certificate.claims))
+    assert [unnamed.mark(claim) for claim in unnamed.claims] == marks

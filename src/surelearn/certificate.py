@@ -10,10 +10,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
+from surelearn import stated
 from surelearn.bounds.holdout import CONTENTS_IID, GROUPS_IID, IID
 from surelearn.bounds.stability import FIXED_BEFORE
 from surelearn.claim import Claim, Theorem, check_key, find_theorem
-from surelearn.documents import check_format, checked, parse_json, reading
+from surelearn.documents import check_format, checked, is_altered, parse_json, reading, sealed
 from surelearn.fingerprint import UNHASHED, fingerprint_model, fingerprint_rows, is_fingerprint_of
 from surelearn.lacking import Lacking, said_once
 from surelearn.measurement import Measurement, measure
@@ -362,8 +363,7 @@ class Certificate:
         """A plain dictionary, ready for JSON. Samples stand once, under facts; claims refer to
         them by ``sources``.
         """
-        plain = self._plain()
-        return {**plain, "hash": content_hash(plain)}
+        return sealed(self._plain())
 
     def _plain(self) -> dict[str, Any]:
         claims = [claim.to_dict() for claim in self.claims]
@@ -403,7 +403,7 @@ class Certificate:
         """Read what `to_dict` wrote; anything else is refused with a `ValueError` that says why."""
         version = check_format(plain, "a certificate", FORMAT, VERSION)
         with reading("the certificate"):
-            altered = version > 1 and content_hash(plain) != plain["hash"]  # version 1 had no hash
+            altered = version > 1 and is_altered(plain)  # version 1 had no hash
             words = Words.of_certificate(plain) if version <= 4 else Words()
             plain = words.reversed().in_certificate(plain) if version <= 4 else plain
             facts = Facts.from_dict(plain["facts"])
@@ -428,11 +428,7 @@ class Certificate:
                 version=version,
                 words=words,
             )
-            if not 0 < checked(made).delta < 1:
-                raise ValueError(
-                    "the certificate's delta must lie strictly between 0 and 1, not"
-                    f" {made.delta:.40g}"
-                )
+            stated.fraction("the certificate's delta", checked(made).delta)
             return made
 
     @classmethod

@@ -18,6 +18,7 @@ from typing import Any, Generic, Literal, ParamSpec, TypeVar, cast
 import numpy as np
 import numpy.typing as npt
 
+from surelearn import stated
 from surelearn.documents import checked, reading
 from surelearn.lacking import in_words
 from surelearn.plain import FrozenDict, freeze, from_plain, percent_sure, show, to_plain
@@ -406,8 +407,7 @@ class Theorem(Generic[P, R]):
         inputs = dict(bound.arguments)
         confidence: float | str = self.claims.holds
         if confidence == _WITH_PROBABILITY:
-            if not 0 < float(inputs["delta"]) < 1:  # before it is divided
-                raise ValueError(f"delta must lie strictly between 0 and 1, not {inputs['delta']}")
+            stated.fraction("delta", float(inputs["delta"]))  # before it is divided
             confidence = 1.0 - float(inputs["delta"])
             inputs["delta"] = inputs["delta"] / candidates
         return Claim(

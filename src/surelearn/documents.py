@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from surelearn import files
+from surelearn.plain import content_hash
 
 MOST_BYTES = 256 * 2**20
 MOST_VALUES = 10_000_000
@@ -178,6 +179,23 @@ def check_format(plain: Any, what: str, kind: str, newest: int) -> int:
             f" {newest}: upgrade surelearn"
         )
     return version
+
+
+def sealed(plain: Mapping[str, Any]) -> dict[str, Any]:
+    """Plain data with the hash of their content, by which `is_altered` finds later changes.
+
+    Examples
+    --------
+    >>> kept = sealed({"format": "surelearn-ledger", "version": 2})
+    >>> is_altered(kept), is_altered({**kept, "version": 1})
+    (False, True)
+    """
+    return {**plain, "hash": content_hash(plain)}
+
+
+def is_altered(plain: Mapping[str, Any]) -> bool:
+    """Whether the content of plain data is not that of their hash."""
+    return content_hash(plain) != plain["hash"]
 
 
 @contextmanager

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import beta, binom
 
+from surelearn import stated
 from surelearn.attacks.membership import checked_numbers
 
 
@@ -194,5 +195,4 @@ def _p_value(m: int, k: int, right: int, epsilon: float, dp_delta: float) -> flo
 def _check(dp_delta: float, alpha: float) -> None:
     if not 0 <= dp_delta < 1:
         raise ValueError(f"dp_delta must lie in [0, 1), not {dp_delta}")
-    if not 0 < alpha < 1:
-        raise ValueError(f"alpha must lie strictly between 0 and 1, not {alpha}")
+    stated.fraction("alpha", alpha)

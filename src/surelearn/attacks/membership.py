@@ -15,6 +15,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import beta, norm, rankdata
 
+from surelearn import stated
+
 Array = npt.NDArray[np.float64]
 
 FALSE_POSITIVE_RATES = (0.001, 0.01, 0.1)
@@ -231,8 +233,7 @@ def tell_apart(
         checked_numbers("scores_in", scores_in),
         checked_numbers("scores_out", scores_out),
     )
-    if not 0 < alpha < 1:
-        raise ValueError(f"alpha must lie strictly between 0 and 1, not {alpha}")
+    stated.fraction("alpha", alpha)
     area, spread = _area(inside, outside)
     reach = float(norm.isf(alpha / 2)) * spread
     found = {
@@ -271,8 +272,7 @@ def _area(inside: Array, outside: Array) -> tuple[float, float]:
 
 def _true_positives(inside: Array, outside: Array, fpr: float, alpha: float) -> Rate:
     """Members above the lowest threshold that at most a part ``fpr`` of the others passes."""
-    if not 0 < fpr < 1:
-        raise ValueError(f"false_positive_rates must lie strictly between 0 and 1, not {fpr}")
+    stated.fraction("false_positive_rates", fpr)
     allowed = int(np.floor(fpr * len(outside)))
     threshold = np.sort(outside)[::-1][allowed]
     successes, n = int((inside > threshold).sum()), len(inside)

@@ -16,6 +16,7 @@ import numpy as np
 from scipy import linalg, optimize, sparse
 from scipy.special import expit, log_softmax, softmax
 
+from surelearn import stated
 from surelearn.attacks.poison_allowed import Array
 from surelearn.lacking import Lacking
 from surelearn.subject import Subject
@@ -180,8 +181,7 @@ class LinearObjective(Objective):
     ) -> None:
         if loss not in get_args(Loss):
             raise ValueError(f"loss must be one of {', '.join(get_args(Loss))}, not {loss!r}")
-        if not isinstance(classes, (int, np.integer)) or classes < 2:
-            raise ValueError(f"classes must be a whole number of at least 2, not {classes!r}")
+        stated.whole("classes", classes, 2)
         if classes > 2 and loss in ("squared hinge", "exponential"):
             raise ValueError(
                 f"classes must be 2 for {loss} loss: attack one machine against the rest at a time"

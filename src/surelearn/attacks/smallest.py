@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from surelearn import stated
 from surelearn.attacks.domains import Array, Domain, Norm
 from surelearn.attacks.evasion import Plan, search
 from surelearn.attacks.problem import Problem, substitute
@@ -51,8 +52,7 @@ def smallest_change(
     >>> smallest_change(LogisticRegression().fit(X, y), X, y, largest=5.0).distance.round(2).tolist()
     [2.0, 1.0, 1.0, 2.0]
     """
-    if not 0 < largest < np.inf:
-        raise ValueError(f"largest must be positive and finite, not {largest!r}")
+    stated.positive("largest", largest)
     problem = Problem.of(model, X, y, target, where)
     if isinstance(problem.f.pullback, Lacking):
         raise ValueError(

@@ -21,6 +21,7 @@ from typing import Any, TypedDict
 import numpy as np
 import numpy.typing as npt
 
+from surelearn import stated
 from surelearn.attribution.coalitions import Game
 from surelearn.attribution.intervals import GUARANTEED, MEASURED, Moments, reach
 from surelearn.attribution.weights import Weights
@@ -72,8 +73,7 @@ class Plan:
     random_state: Any = None
 
     def __post_init__(self) -> None:
-        if not 0 < self.delta < 1:
-            raise ValueError(f"delta must lie strictly between 0 and 1, not {self.delta!r}")
+        stated.fraction("delta", self.delta)
         if self.tolerance is not None and not self.tolerance > 0:
             raise ValueError(f"tolerance must be positive, not {self.tolerance!r}")
         if self.budget != int(self.budget) or self.budget < 1:

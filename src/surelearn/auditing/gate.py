@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from surelearn import stated
 from surelearn.auditing.claims import Certified, Withholding, certify_table
 from surelearn.auditing.dividing import Divided, as_table, divide
 from surelearn.auditing.fitting import Fitted, fit
@@ -130,10 +131,8 @@ def gate(
         or not 0 <= max_risk < math.inf
     ):
         raise ValueError(f"max_risk must be a number that is not negative, not {max_risk!r}")
-    if number is not None and (
-        isinstance(number, bool) or not isinstance(number, int) or number < 1
-    ):
-        raise ValueError(f"number must be a whole number of at least 1, not {number!r}")
+    if number is not None:
+        stated.whole("number", number)
     asked = Options(**options)
     check_counted(ledger, number)
     table = as_table(source, target=target, header=header, drop=drop, group=group, task=task)

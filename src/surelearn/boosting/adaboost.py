@@ -13,6 +13,7 @@ import numpy.typing as npt
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from surelearn import stated
 from surelearn.base import Learner
 from surelearn.boosting.columns import number_columns
 from surelearn.boosting.record import AdaBoostRecord
@@ -110,10 +111,7 @@ class AdaBoostClassifier(ClassifierMixin, Learner):
         """
         from surelearn.boosting.search import run
 
-        if not isinstance(self.n_rounds, (int, np.integer)) or self.n_rounds < 1:
-            raise ValueError(
-                f"n_rounds must be a whole number of at least 1, not {self.n_rounds!r}"
-            )
+        stated.whole("n_rounds", self.n_rounds)
         rows = fit_rows(self, X, y, sample_weight)
         columns = number_columns(rows.X, self.method, self.thresholds)
         made = run(columns, rows.labels, rows.classes.size, rows.weights, int(self.n_rounds))
@@ -267,8 +265,7 @@ class AdaBoostClassifier(ClassifierMixin, Learner):
         """
         check_is_fitted(self)
         delta = self.delta if delta is None else delta
-        if not 0 < delta < 1:
-            raise ValueError(f"delta must lie strictly between 0 and 1, not {delta!r}")
+        stated.fraction("delta", delta)
         return self.record_.prefix_bounds(self.margin_counts_, delta)
 
     @property

@@ -13,6 +13,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transfor
 from sklearn.utils import check_random_state, gen_batches
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from surelearn import stated
 from surelearn.base import Learner
 from surelearn.cluster.record import KMeansRecord
 from surelearn.record import Within
@@ -279,8 +280,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Le
     def _check(self, n: int) -> None:
         for name in ("n_clusters", "seedings", "n_init", "max_iter"):
             value = getattr(self, name)
-            if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
-                raise ValueError(f"{name} must be a whole number of at least 1, not {value!r}")
+            stated.whole(name, value)
         if not isinstance(self.tol, Real) or not 0 <= self.tol < np.inf:
             raise ValueError(f"tol must be a number of at least 0, not {self.tol!r}")
         if self.spectrum is not None and not isinstance(self.spectrum, bool | np.bool_):

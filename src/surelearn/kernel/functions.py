@@ -19,7 +19,7 @@ import numpy as np
 from scipy import sparse
 from scipy.spatial.distance import cdist
 
-from surelearn import profiles
+from surelearn import profiles, stated
 from surelearn.kernel.composites import Kernel, Product, Sum
 
 UNBOUNDED = (
@@ -339,9 +339,4 @@ def squared_distances(X: Any, Z: Any) -> np.ndarray:
 
 
 def _positive(sigma: float) -> None:
-    if not (
-        isinstance(sigma, (int, float, np.number))
-        and not isinstance(sigma, bool)
-        and 0 < sigma < math.inf
-    ):
-        raise ValueError(f"sigma must be positive and finite, not {sigma!r}")
+    stated.positive("sigma", sigma)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -28,6 +28,7 @@ from sklearn.base import (
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from surelearn import stated
 from surelearn.base import Learner
 from surelearn.kernel.choosing import default_bandwidth, with_length
 from surelearn.kernel.functions import (
@@ -562,8 +563,7 @@ def _check_penalty(regularization: Any) -> None:
 
 
 def _check_count(n_components: Any) -> None:
-    if not isinstance(n_components, Integral) or isinstance(n_components, bool) or n_components < 1:
-        raise ValueError(f"n_components must be a whole number of at least 1, not {n_components!r}")
+    stated.whole("n_components", n_components)
 
 
 def _check_choice(name: str, value: Any, allowed: tuple[str, ...]) -> None:

@@ -14,6 +14,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from surelearn import stated
 from surelearn.base import Learner
 from surelearn.lacking import Lacking
 from surelearn.optim.accountant import (
@@ -229,12 +230,10 @@ class DPLogisticRegression(ClassifierMixin, Learner):
         if self.epsilon is None and self.noise_multiplier is None:
             raise ValueError("give epsilon= or noise_multiplier=")
         for name in ("batch_size", "passes"):
-            if not 0 < getattr(self, name) < np.inf:
-                raise ValueError(f"{name} must be positive and finite, not {getattr(self, name)}")
+            stated.positive(name, getattr(self, name))
         if self.x_bound is not None and not 0 < self.x_bound < np.inf:
             raise ValueError(f"x_bound must be None or positive and finite, not {self.x_bound}")
-        if not 0 < self.dp_delta < 1:
-            raise ValueError(f"dp_delta must lie strictly between 0 and 1, not {self.dp_delta}")
+        stated.fraction("dp_delta", self.dp_delta)
 
     def _noise(self, rate: float, steps: int) -> float:
         if self.noise_multiplier is not None:

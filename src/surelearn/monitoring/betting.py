@@ -21,6 +21,8 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from surelearn import stated
+
 Floats = npt.NDArray[np.float64]
 
 STAKED = 0.5  # the part of the capital that is staked at once
@@ -57,8 +59,7 @@ class Game:
     bound: float
 
     def __post_init__(self) -> None:
-        if not 0 < self.bound < 1:
-            raise ValueError(f"bound must lie strictly between 0 and 1, not {self.bound!r}")
+        stated.fraction("bound", self.bound)
 
     @cached_property
     def bets(self) -> Floats:

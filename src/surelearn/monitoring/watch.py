@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from surelearn import files
+from surelearn import files, stated
 from surelearn.certificate import Certificate
 from surelearn.claim import Claim, Finding
 from surelearn.documents import check_format, read_json
@@ -45,6 +45,7 @@ from surelearn.slicing import Cuts
 
 FORMAT = "surelearn-watch"
 VERSION = 2  # 1 watched a single claim
+_LEAST_DELTA = 1e-300  # 1/δ is still a float
 FEWER_POINTS = 100  # of the way of the evidence against a claim that is not the first
 
 
@@ -126,8 +127,8 @@ class Watch:
     def __init__(
         self, certificate: Certificate, claim: str | None = None, delta: float = 0.05
     ) -> None:
-        if not isinstance(delta, (int, float)) or not 1e-300 <= delta < 1:
-            raise ValueError(f"delta must lie strictly between 0 and 1, not {delta!r:.60}")
+        if stated.fraction("delta", delta) < _LEAST_DELTA:
+            raise ValueError(f"delta must be at least {_LEAST_DELTA:g}, not {delta!r:.60}")
         self.certificate, self.quantity, self.delta = certificate, claim, float(delta)
         self._what = Measurement.from_options(certificate.facts.options)
         self._cuts = Cuts.from_options(certificate.facts.options.get("slices", ()))

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from surelearn import stated
 from surelearn.bounds.privacy import LARGEST, dp_sgd_epsilon, dp_sgd_renyi
 from surelearn.types import RandomState
 
@@ -186,8 +187,7 @@ def noise_for(epsilon: float, dp_delta: float, sample_rate: float, steps: int) -
     >>> 1.9 < account(sigma, 0.01, 1000, 1e-5).epsilon <= 2.0
     True
     """
-    if not 0 < epsilon < np.inf:
-        raise ValueError(f"epsilon must be positive and finite, not {epsilon}")
+    stated.positive("epsilon", epsilon)
 
     def spends(sigma: float) -> float:
         return dp_sgd_epsilon(sigma, sample_rate, steps, dp_delta)

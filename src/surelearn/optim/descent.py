@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from surelearn import bounds
+from surelearn import bounds, stated
 from surelearn.claim import Claim, Theorem
 from surelearn.optim.losses import RegularizedRisk
 from surelearn.types import Array
@@ -278,8 +278,7 @@ def soft_margin_descent(
     x, labels = np.asarray(X, dtype=float), np.asarray(y, dtype=float)
     if not np.isin(labels, (-1.0, 1.0)).all():
         raise ValueError("y must be −1 and 1: write 2*y - 1 for labels 0 and 1")
-    if not 0 < C < math.inf:
-        raise ValueError(f"C must be positive and finite, not {C!r}")
+    stated.positive("C", C)
     w, b, least = np.zeros(x.shape[1]), 0.0, math.inf
     best, objectives = (w, b), np.empty(_count(iterations) + 1)
     for k in range(len(objectives)):
@@ -352,8 +351,7 @@ def _distance(f: Smooth, start: Array, minimizer: Array | None, m: float) -> flo
 
 
 def _check_ball(radius: float, inside: Array | None) -> None:
-    if not 0 < radius < math.inf:
-        raise ValueError(f"the ball's radius must be positive and finite, not {radius!r}")
+    stated.positive("the ball's radius", radius)
     if inside is not None and np.linalg.norm(inside) > radius * (1 + 1e-12):
         raise ValueError(
             f"the minimizer or comparator has norm {np.linalg.norm(inside):g}, outside the ball of"

@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit, softmax
 
+from surelearn import stated
 from surelearn.optim.accountant import PoissonSampler
 from surelearn.optim.losses import ConvexLoss, find_loss
 from surelearn.types import Array, Ints
@@ -53,8 +54,7 @@ class Recipe:
         if int(self.steps) != self.steps or self.steps < 1:
             raise ValueError(f"steps must be a whole number of at least 1, not {self.steps}")
         for name in ("step", "clip"):
-            if not 0 < getattr(self, name) < np.inf:
-                raise ValueError(f"{name} must be positive and finite, not {getattr(self, name)}")
+            stated.positive(name, getattr(self, name))
         for name in ("noise_multiplier", "regularization"):
             if not 0 <= getattr(self, name) < np.inf:
                 raise ValueError(

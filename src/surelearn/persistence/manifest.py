@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from surelearn import files
-from surelearn.documents import MOST_BYTES, check_format, parse_json
+from surelearn.documents import MOST_BYTES, check_format, is_altered, parse_json
 from surelearn.persistence.words import what, what_file
-from surelearn.plain import content_hash
 from surelearn.unpacking import memory
 from surelearn.version import __version__
 
@@ -94,7 +93,7 @@ def read_manifest(path: Path) -> dict[str, Any]:
     except ValueError as error:
         raise ValueError(f"{path / MANIFEST}: {error}") from None
     try:
-        intact = content_hash(manifest) == manifest.get("hash")
+        intact = "hash" in manifest and not is_altered(manifest)
     except (ValueError, RecursionError):  # NaN, or nested too deeply
         intact = False
     if not intact:

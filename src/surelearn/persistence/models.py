@@ -14,6 +14,7 @@ from typing import Any
 from surelearn import files
 from surelearn.certificate import Certificate
 from surelearn.data.schema import Schema
+from surelearn.documents import sealed
 from surelearn.fingerprint import UNHASHED, fingerprint_model, is_fingerprint_of
 from surelearn.keys import EARLIER, key_of, path_of
 from surelearn.persistence.archives import decode_archive, encode_archive
@@ -36,7 +37,6 @@ from surelearn.persistence.manifest import (
     versions,
 )
 from surelearn.persistence.words import first_line
-from surelearn.plain import content_hash
 from surelearn.seeds import without_secrets
 
 
@@ -157,7 +157,7 @@ def save(
     }
     text = (
         json.dumps(
-            {**manifest, "hash": content_hash(manifest)},
+            sealed(manifest),
             indent=1,
             ensure_ascii=False,
             allow_nan=False,

@@ -7,15 +7,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from surelearn import stated
+
 Array = npt.NDArray[np.float64]
 MOST_ROWS = 10**9
 
 
 def check_fraction(name: str, value: Any) -> float:
     """A number strictly between 0 and 1."""
-    if not isinstance(value, (int, float, np.number)) or not 0 < value < 1:
-        raise ValueError(f"{name} must lie strictly between 0 and 1, not {value!r}")
-    return float(value)
+    return stated.fraction(name, value)
 
 
 def check_rate(name: str, value: Any, low: float = 0.0) -> float:
@@ -42,8 +42,7 @@ def check_counts(value: Any, least: int = 0, name: str = "n") -> Array:
 def check_level(delta: Any, candidates: Any = 1, share: Any = 1.0) -> float:
     """The δ of one claim."""
     check_fraction("delta", delta)
-    if not isinstance(candidates, (int, np.integer)) or candidates < 1:
-        raise ValueError(f"candidates must be a whole number of at least 1, not {candidates!r}")
+    stated.whole("candidates", candidates)
     if not 0 < share <= 1:
         raise ValueError(f"share must be above 0 and at most 1, not {share!r}")
     return float(delta * share / candidates)

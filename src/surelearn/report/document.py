@@ -11,8 +11,8 @@ from typing import Any, Literal, Self
 
 from surelearn.certificate import Certificate
 from surelearn.claim import Claim, Finding
-from surelearn.documents import check_format, checked, parse_json, reading
-from surelearn.plain import FrozenDict, content_hash, freeze, from_plain, to_plain
+from surelearn.documents import check_format, checked, is_altered, parse_json, reading, sealed
+from surelearn.plain import FrozenDict, freeze, from_plain, to_plain
 from surelearn.renamed import Words
 from surelearn.version import __version__
 
@@ -195,7 +195,7 @@ class Document:
             "certificate": self.certificate.published().to_dict(),
         }
         plain = plain if self.written_as > 3 else self.words.in_audit(plain)
-        return {**plain, "hash": content_hash(plain)}
+        return sealed(plain)
 
     def to_json(self, indent: int | None = 1) -> str:
         """Strict JSON of every number on the page."""
@@ -213,7 +213,7 @@ class Document:
         }
         with reading("the audit"):
             # version 1 had no hash
-            altered = version > 1 and content_hash(plain) != plain["hash"]
+            altered = version > 1 and is_altered(plain)
             words = Words.of_audit(plain) if version <= 3 else Words()
             plain = words.reversed().in_audit(plain) if version <= 3 else plain
             made = cls(

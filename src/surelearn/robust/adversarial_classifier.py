@@ -18,6 +18,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
 
+from surelearn import stated
 from surelearn.attacks.domains import Array, Domain, Norm
 from surelearn.attacks.evasion import worst_rows
 from surelearn.base import Learner
@@ -249,8 +250,7 @@ class AdversarialClassifier(MetaEstimatorMixin, ClassifierMixin, Learner):
             raise ValueError(f"norm must be 'linf' or 'l2', not {self.norm!r}")
         for name in ("rounds", "steps"):
             value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < 1:
-                raise ValueError(f"{name} must be a whole number of at least 1, not {value!r}")
+            stated.whole(name, value)
         if self.held_out is not None and not 0 < self.held_out < 1:
             raise ValueError(
                 f"held_out must be None or lie strictly between 0 and 1, not {self.held_out!r}"

@@ -16,6 +16,7 @@ from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from surelearn import stated
 from surelearn.base import Learner
 from surelearn.bounds.holdout import clopper_pearson_lower
 from surelearn.bounds.poisoning import BY_CONTENT, DETERMINISTIC, TIES, UNPREPARED, partition_radius
@@ -115,10 +116,7 @@ class PartitionClassifier(ClassifierMixin, Learner):
 
     def fit(self, X: Any, y: Any) -> PartitionClassifier:
         """Fit one learner to each partition of rows X (n, d) with labels y (n,)."""
-        if not isinstance(self.partitions, numbers.Integral) or self.partitions < 1:
-            raise ValueError(
-                f"partitions must be a whole number of at least 1, not {self.partitions!r}"
-            )
+        stated.whole("partitions", self.partitions)
         base = deterministic(
             DecisionTreeClassifier(random_state=0) if self.base is None else self.base
         )
@@ -220,8 +218,7 @@ class PartitionClassifier(ClassifierMixin, Learner):
         A row of X, y, unseen in fitting, counts as a success where it is predicted right and
         withstands so many rows.
         """
-        if not isinstance(rows, numbers.Integral) or rows < 0:
-            raise ValueError(f"rows must be a whole number of at least 0, not {rows!r}")
+        stated.whole("rows", rows, 0)
         y = np.asarray(y)
         right = self.predict(X) == y
         writer = Writer(self.record_, self.delta, fingerprint_model(self))

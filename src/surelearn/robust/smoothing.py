@@ -4,13 +4,13 @@ most often under noise.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy.stats import binom
 
+from surelearn import stated
 from surelearn.bounds.robustness import smoothed_radius
 from surelearn.claim import Claim, Covers
 from surelearn.subject import score_function
@@ -95,10 +95,8 @@ class SmoothedClassifier:
         alpha: float = 0.001,
         random_state: Any = None,
     ) -> None:
-        if not (math.isfinite(sigma) and sigma > 0):
-            raise ValueError(f"sigma must be positive and finite, not {sigma!r}")
-        if not 0 < alpha < 1:
-            raise ValueError(f"alpha must lie strictly between 0 and 1, not {alpha!r}")
+        stated.positive("sigma", sigma)
+        stated.fraction("alpha", alpha)
         for name, value in (("select", select), ("samples", samples)):
             if isinstance(value, bool) or value != int(value) or value < 1:
                 raise ValueError(f"{name} must be a whole number of at least 1, not {value!r}")

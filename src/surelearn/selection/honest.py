@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from surelearn import jobs
+from surelearn import jobs, stated
 from surelearn.jobs import seed_for
 from surelearn.selection.criteria import Criterion, Problem, Resampled, as_criterion, units_of
 from surelearn.selection.cross_validation import (
@@ -298,5 +298,4 @@ def bootstrap_bias_corrected(
 
 
 def _check_confidence(confidence: float) -> None:
-    if not 0 < confidence < 1:
-        raise ValueError(f"confidence must lie strictly between 0 and 1, not {confidence!r}")
+    stated.fraction("confidence", confidence)

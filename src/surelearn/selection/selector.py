@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from surelearn import jobs
+from surelearn import jobs, stated
 from surelearn.claim import Claim
 from surelearn.selection.costs import Costs
 from surelearn.selection.criteria import Criterion, Problem, Resampled, as_criterion, units_of
@@ -134,8 +134,7 @@ def select(
     units = units_of(candidates)
     if prefer not in ("simplest", "best"):
         raise ValueError(f"prefer must be 'simplest' or 'best', not {prefer!r}")
-    if not 0 < delta < 1:
-        raise ValueError(f"delta must lie strictly between 0 and 1, not {delta!r}")
+    stated.fraction("delta", delta)
     y = np.asarray(y)
     problem = Problem(
         units=units, X=X, y=y, task=task, held_out=_positions(held_out, y.size), groups=groups, time=time, costs=costs,

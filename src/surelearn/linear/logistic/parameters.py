@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from surelearn import stated
+
 
 def check_parameters(learner: Any) -> None:
     """Refuse the first parameter that makes no sense, by its name."""
@@ -33,17 +35,12 @@ def check_parameters(learner: Any) -> None:
     for name in ("x_bound", "norm_bound"):
         if (value := getattr(learner, name)) is not None and not 0 < value < np.inf:
             raise ValueError(f"{name} must be None or a positive number, not {value}")
-    if not 0 < learner.delta < 1:
-        raise ValueError(f"delta must lie strictly between 0 and 1, not {learner.delta}")
+    stated.fraction("delta", learner.delta)
     if learner.passes < 0 or (learner.passes == 0 and learner.finish not in ("newton", "lbfgs")):
         raise ValueError(
             f'passes must be at least 1, or 0 with finish="newton" or "lbfgs", not {learner.passes}'
         )
-    if not 0 < learner.validation_fraction < 1:
-        raise ValueError(
-            "validation_fraction must lie strictly between 0 and 1, not"
-            f" {learner.validation_fraction}"
-        )
+    stated.fraction("validation_fraction", learner.validation_fraction)
     if learner.l1_regularization > 0 and (
         learner.engine == "scaled" or learner.finish in ("newton", "lbfgs")
     ):

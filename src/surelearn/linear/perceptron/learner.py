@@ -16,6 +16,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
+from surelearn import stated
 from surelearn.base import Learner
 from surelearn.kernel.form import sum_form
 from surelearn.kernel.functions import Kernel, Precomputed, kernel, squared_norms
@@ -294,11 +295,8 @@ class Perceptron(ClassifierMixin, Learner):
                 not isinstance(value, (int, np.integer)) or value < 1
             ):
                 raise ValueError(f"{name} must be a whole number of at least 1, not {value!r}")
-        if self.validation_fraction is not None and not 0 < self.validation_fraction < 1:
-            raise ValueError(
-                "validation_fraction must lie strictly between 0 and 1, not"
-                f" {self.validation_fraction!r}"
-            )
+        if self.validation_fraction is not None:
+            stated.fraction("validation_fraction", self.validation_fraction)
         if self.separation not in (True, False, "auto"):
             raise ValueError(f"separation must be True, False or 'auto', not {self.separation!r}")
 

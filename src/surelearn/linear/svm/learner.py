@@ -18,6 +18,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
+from surelearn import stated
 from surelearn.base import Learner
 from surelearn.kernel.form import sum_form
 from surelearn.kernel.functions import (
@@ -359,14 +360,12 @@ class SupportVectorMachine(ClassifierMixin, Learner):
             ("tol", self.tol),
             ("x_bound", 1.0 if self.x_bound is None else self.x_bound),
         ):
-            if not (isinstance(value, (int, float, np.number)) and 0 < value < math.inf):
-                raise ValueError(f"{name} must be positive and finite, not {value!r}")
+            stated.positive(name, value)
         if self.x_bound is not None and self.__sklearn_tags__().input_tags.pairwise:
             raise ValueError(
                 "x_bound is about rows, and a precomputed kernel has none: leave it out"
             )
-        if not isinstance(self.passes, (int, np.integer)) or self.passes < 1:
-            raise ValueError(f"passes must be a whole number of at least 1, not {self.passes!r}")
+        stated.whole("passes", self.passes)
 
     def _check_bound(self, X: Any) -> None:
         if self.x_bound is not None and (
