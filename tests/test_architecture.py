@@ -70,7 +70,7 @@ MAY_IMPORT = {
     "data": {"claim", "documents", "files", "plain", "subject", "unpacking"},
     "selection": {
         "boosting", "bounds", "claim", "documents", "files", "jobs", "kernel", "lacking", "linear", "measurement",
-        "stated", "subject",
+        "stated", "subject", "types",
     },
     "monitoring": {
         "bounds", "certificate", "claim", "documents", "files", "measurement", "plain", "slicing", "stated",

@@ -30,6 +30,7 @@ class HasShape(Protocol):
 RowsLike: TypeAlias = npt.ArrayLike | HasShape  # rows as a user brings them
 RandomState: TypeAlias = int | np.random.RandomState | np.random.Generator | None
 Model: TypeAlias = Any  # the user's: an estimator of any library, a module, a function of rows
+Label: TypeAlias = bool | int | float | str | np.generic  # a class, as a column holds it
 
 # What JSON holds.
 Plain: TypeAlias = "bool | int | float | str | Sequence[Plain] | Mapping[str, Plain] | None"

@@ -11,6 +11,7 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from surelearn.lacking import Lacking
 from surelearn.linear import LeastSquares
 from surelearn.linear import LogisticRegression as OurLogisticRegression
 from surelearn.linear import Ridge as OurRidge
@@ -112,8 +113,8 @@ def test_the_true_model_is_found():
     }
     found = select(columns, X, y, task="regression", criterion="bic")
     assert found.name == "2 columns"
-    assert found.claim is None
-    assert "nothing" in found.no_claim
+    assert isinstance(found.claim, Lacking)
+    assert "nothing" in found.claim.reason
     assert "Bayesian information criterion" in repr(found)
     assert "%" not in repr(found)
 

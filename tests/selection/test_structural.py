@@ -29,6 +29,7 @@ from surelearn.bounds import (
     vapnik,
     vc,
 )
+from surelearn.lacking import Lacking
 from surelearn.selection import NestedFamily, select
 from surelearn.selection.criteria import AdjustedStructuralRisk, Margin, StructuralRisk
 from surelearn.selection.criteria.margins import staged_margins
@@ -151,8 +152,8 @@ def test_a_class_as_rich_as_the_rows_has_no_bound(data):
     assert selection.errors[1] == math.inf
     assert selection.name == "poor"
     alone = select({"rich": models["rich"]}, X[:20], y[:20], criterion="srm")
-    assert alone.claim is None
-    assert "too rich" in alone.no_claim
+    assert isinstance(alone.claim, Lacking)
+    assert "too rich" in alone.claim.reason
 
 
 # ---- coverage: columns that guess, so that every risk is exactly one half
@@ -196,8 +197,7 @@ def test_mutant_a_constant_below_one(chosen_by_srm):
     assert not violated_at_most(
         np.mean([selection.errors[selection.chosen] < 0.5 for selection in adjusted]), DELTA
     )
-    assert all(selection.claim is None for selection in adjusted)
-    assert {selection.no_claim for selection in adjusted} == {"the constant voids the theorem"}
+    assert {selection.claim.reason for selection in adjusted} == {"the constant voids the theorem"}
 
 
 def test_holdout_covers_the_chosen_one_of_many_and_the_naive_claim_does_not():
@@ -246,7 +246,7 @@ def test_a_known_constant_is_not_calibrated(data):
     )
     plain = select(NestedFamily(AdaBoostClassifier(), SIZES), X, y, criterion="srm")
     assert one.errors == pytest.approx(plain.errors)
-    assert one.claim is None
+    assert isinstance(one.claim, Lacking)
     groups = np.arange(569) // 3
     assert (
         select(
@@ -369,5 +369,5 @@ def test_groups_take_the_claim_away(data):
         found = select(
             [AdaBoostClassifier(2)], X[:, :5], y, criterion=criterion, groups=np.arange(569) // 2
         )
-        assert found.claim is None
-        assert "not independent" in found.no_claim
+        assert isinstance(found.claim, Lacking)
+        assert "not independent" in found.claim.reason

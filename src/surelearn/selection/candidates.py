@@ -7,10 +7,11 @@ import importlib.util
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from surelearn.jobs import seed_for
 from surelearn.subject import Task
+from surelearn.types import Model
 
 # up to here a support vector machine, whose cost grows with the square of n
 DIRECT_KERNEL_ROWS = 5000
@@ -24,7 +25,11 @@ class Candidate:
     """A model that takes part in selection; candidates are listed from simple to complex."""
 
     name: str
-    model: Any
+    model: Model
+
+
+# one model, or models as a list or by name; a `Candidate` may stand for a model
+Candidates: TypeAlias = Mapping[str, Model] | Sequence[Model] | Model
 
 
 DEFAULT = {
@@ -87,7 +92,7 @@ def default_candidates(
     ]
 
 
-def candidate_names(models: Any) -> list[str]:
+def candidate_names(models: Candidates) -> list[str]:
     """The names, if candidates are given by name: ``"all"``, ``"perceptron"`` or a list of them."""
     names = [models] if isinstance(models, str) else models
     return (
@@ -118,7 +123,7 @@ def named_candidates(
     return [candidate for name, candidate in every.items() if name in names or "all" in names]
 
 
-def _naive_bayes(kinds: Mapping[Any, str]) -> Any:
+def _naive_bayes(kinds: Mapping[Any, str]) -> Model | None:
     """It counts categories itself, and a missing value says nothing; text and dates are left
     out.
     """
@@ -143,7 +148,7 @@ def _has_torch() -> bool:
     return importlib.util.find_spec("torch") is not None
 
 
-def _eigenpro(task: Task, n: int, seed: Callable[[str], int]) -> Any:
+def _eigenpro(task: Task, n: int, seed: Callable[[str], int]) -> Model | None:
     """Kernel ridge regression by EigenPro, on the CPU so that every machine gives the same page;
     None without PyTorch.
 
@@ -167,7 +172,7 @@ def _eigenpro(task: Task, n: int, seed: Callable[[str], int]) -> Any:
     return EigenProRegressor("laplace", regularization=0.1 / n, **shared)
 
 
-def _classifiers(n: int, seed: Callable[[str], int], classes: int) -> dict[str, tuple[Any, ...]]:
+def _classifiers(n: int, seed: Callable[[str], int], classes: int) -> dict[str, tuple[Model, ...]]:
     from sklearn.dummy import DummyClassifier
     from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
     from sklearn.kernel_approximation import Nystroem
@@ -185,10 +190,10 @@ def _classifiers(n: int, seed: Callable[[str], int], classes: int) -> dict[str, 
     rounds = min(100, max(20, 500 // classes))
     finish = "newton" if classes == 2 else "lbfgs"  # the Hessian has (dK)² entries
 
-    def logistic(regularization: float) -> Any:  # rows fit in memory: straight to the minimizer
+    def logistic(regularization: float) -> Model:  # rows fit in memory: straight to the minimizer
         return LogisticRegression(regularization=regularization, passes=0, finish=finish)
 
-    kernel: dict[str, tuple[Any, ...]] = {"kernel SVM": (SVC(),)}
+    kernel: dict[str, tuple[Model, ...]] = {"kernel SVM": (SVC(),)}
     if n > DIRECT_KERNEL_ROWS:
         landmarks = Nystroem(n_components=300, random_state=seed("landmarks"))
         kernel = {"kernel logistic regression": (landmarks, logistic(1 / (20 * n)))}
@@ -217,7 +222,7 @@ def _classifiers(n: int, seed: Callable[[str], int], classes: int) -> dict[str, 
     }
 
 
-def _regressors(n: int, seed: Callable[[str], int]) -> dict[str, tuple[Any, ...]]:
+def _regressors(n: int, seed: Callable[[str], int]) -> dict[str, tuple[Model, ...]]:
     from sklearn.compose import TransformedTargetRegressor
     from sklearn.dummy import DummyRegressor
     from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestRegressor
@@ -234,10 +239,10 @@ def _regressors(n: int, seed: Callable[[str], int]) -> dict[str, tuple[Any, ...]
         VariationalRegression,
     )
 
-    def scaled(model: Any) -> tuple[Any]:
+    def scaled(model: Model) -> tuple[Model]:
         return (TransformedTargetRegressor(model, transformer=StandardScaler()),)
 
-    kernel: dict[str, tuple[Any, ...]] = {"kernel SVM": scaled(SVR())}
+    kernel: dict[str, tuple[Model, ...]] = {"kernel SVM": scaled(SVR())}
     if n > DIRECT_KERNEL_ROWS:
         landmarks = Nystroem(n_components=300, random_state=seed("landmarks"))
         kernel = {"kernel ridge": (landmarks, Ridge(regularization="loo", intercept="free"))}
@@ -262,7 +267,7 @@ def _regressors(n: int, seed: Callable[[str], int]) -> dict[str, tuple[Any, ...]
     }
 
 
-def as_candidates(models: Any) -> list[Candidate]:
+def as_candidates(models: Candidates) -> list[Candidate]:
     """Candidates from what a user gives: candidates, a mapping of names to models, a list of
     models, or one model.
     """
@@ -307,7 +312,7 @@ def _check_unfitted(candidate: Candidate) -> None:
     )
 
 
-def fitted_part(model: Any) -> Any:
+def fitted_part(model: Model) -> Model | None:
     """The model itself if it is fitted, else a fitted predictor among its parameters, else None.
 
     "Fitted" is what `sklearn.utils.validation.check_is_fitted` means by it (a pipeline: its last
@@ -340,7 +345,7 @@ def fitted_part(model: Any) -> Any:
     )
 
 
-def _is_fitted(model: Any) -> bool:
+def _is_fitted(model: Model) -> bool:
     from sklearn.exceptions import NotFittedError
     from sklearn.utils import get_tags
     from sklearn.utils.validation import check_is_fitted

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from surelearn.measurement import costs_of
+from surelearn.types import AnyArray, Array, Label
 
 PARTS = 10  # of the rows, each judged at a threshold that the others chose
 
@@ -22,13 +22,11 @@ class Costs:
     ``threshold``, unless it is stated, is the cheapest one on rows that it was not fitted on.
     """
 
-    positive: Any
+    positive: Label
     miss: float
     threshold: float | None = None
 
-    def of_rows(
-        self, p: npt.NDArray[np.float64], y: npt.NDArray[Any], groups: Any = None
-    ) -> npt.NDArray[np.float64]:
+    def of_rows(self, p: Array, y: AnyArray, groups: npt.ArrayLike | None = None) -> Array:
         """What each row costs at the stated threshold, or at the cheapest one for the rows of the
         other parts.
 
@@ -71,7 +69,7 @@ def cost_of_threshold(threshold: float) -> float:
     return (1 - threshold) / threshold
 
 
-def choose_threshold(scores: Any, y: Any, positive: Any, cost: float) -> float:
+def choose_threshold(scores: Array, y: AnyArray, positive: Label, cost: float) -> float:
     """The threshold on the positive class's probability with the smallest cost on rows not fitted
     on.
 
@@ -98,7 +96,9 @@ def choose_threshold(scores: Any, y: Any, positive: Any, cost: float) -> float:
     return float(cuts[np.argmin(np.where(allowed, total, np.inf))])
 
 
-def best_constant(y: npt.ArrayLike, positive: Any = None, cost: float | None = None) -> Any:
+def best_constant(
+    y: npt.ArrayLike, positive: Label | None = None, cost: float | None = None
+) -> Label:
     """The constant answer with the least mean cost on these rows or, without a cost, with the
     fewest errors.
 
@@ -110,7 +110,7 @@ def best_constant(y: npt.ArrayLike, positive: Any = None, cost: float | None = N
     """
     labels, counts = np.unique(np.asarray(y), return_counts=True)
     names = labels.tolist()
-    if cost is None:
+    if cost is None or positive is None:
         return names[counts.argmax()]
     count = dict(zip(names, counts.tolist(), strict=True))
     positives = count.pop(positive, 0)

@@ -4,8 +4,9 @@ leave-one-out and forward chaining.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NotRequired, TypeAlias, TypedDict
 
 import numpy as np
 import numpy.typing as npt
@@ -13,8 +14,21 @@ import numpy.typing as npt
 from surelearn.jobs import seed_for
 from surelearn.selection.split import first_times
 from surelearn.subject.refitting import fit_quietly, take_for
+from surelearn.types import AnyArray, Array, Model, RowsLike
 
-Pairs = list[tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]]
+Positions: TypeAlias = npt.NDArray[np.intp]
+Pairs: TypeAlias = list[tuple[Positions, Positions]]  # rows to fit on, rows to test on
+
+
+class Outcome(TypedDict):
+    """What a fit predicts of rows it has not seen: plain, so that a journal keeps it.
+
+    ``scores`` are probabilities, (n, classes), in the order of ``classes``, where the model has them.
+    """
+
+    predictions: AnyArray
+    scores: NotRequired[Array]
+    classes: NotRequired[AnyArray]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +64,12 @@ def default_resampling(n: int) -> Resampling:
 
 
 def resample(
-    how: Resampling, y: Any, *, groups: Any = None, stratify: bool = False, random_state: int = 0
+    how: Resampling,
+    y: npt.ArrayLike,
+    *,
+    groups: npt.ArrayLike | None = None,
+    stratify: bool = False,
+    random_state: int = 0,
 ) -> Pairs:
     """Pairs of fitting and testing positions; groups stay whole, classes are spread evenly if
     ``stratify``.
@@ -94,7 +113,7 @@ def resample(
     return pairs
 
 
-def forward(time: Any, folds: int, groups: Any = None) -> Pairs:
+def forward(time: npt.ArrayLike, folds: int, groups: npt.ArrayLike | None = None) -> Pairs:
     """Pairs of fitting and testing positions in the order of time: each time fit on all rows
     before, test on the next ones.
 
@@ -124,8 +143,8 @@ def forward(time: Any, folds: int, groups: Any = None) -> Pairs:
 
 
 def fit_and_predict(
-    model: Any, X: Any, y: Any, train: Any, test: Any, proba: bool = False
-) -> dict[str, Any]:
+    model: Model, X: RowsLike, y: AnyArray, train: Positions, test: Positions, proba: bool = False
+) -> Outcome:
     """Fit a copy of ``model`` on some rows and predict others: one task of a comparison.
 
     Returns
@@ -137,16 +156,14 @@ def fit_and_predict(
         fit_quietly(model, take_for(model, X, train), y[train]),
         take_for(model, X, test, train),
     )
-    result: dict[str, Any] = {"predictions": np.asarray(fitted.predict(new))}
+    result: Outcome = {"predictions": np.asarray(fitted.predict(new))}
     if proba and hasattr(fitted, "predict_proba"):
-        result |= {
-            "scores": np.asarray(fitted.predict_proba(new)),
-            "classes": np.asarray(fitted.classes_),
-        }
+        result["scores"] = np.asarray(fitted.predict_proba(new))
+        result["classes"] = np.asarray(fitted.classes_)
     return result
 
 
-def losses_of(predictions: Any, y: Any, task: str) -> npt.NDArray[np.float64]:
+def losses_of(predictions: AnyArray, y: AnyArray, task: str) -> Array:
     """The loss of each row that selection compares: 0 or 1 for a class, the absolute error for
     a number.
     """
@@ -155,7 +172,7 @@ def losses_of(predictions: Any, y: Any, task: str) -> npt.NDArray[np.float64]:
     return np.abs(np.asarray(predictions, dtype=float) - np.asarray(y, dtype=float))
 
 
-def mean_and_error(losses: npt.NDArray[np.float64], groups: Any = None) -> tuple[float, float]:
+def mean_and_error(losses: Array, groups: npt.ArrayLike | None = None) -> tuple[float, float]:
     """Mean of the rows' losses (NaN: not compared on) and its standard error; with groups, over
     groups.
     """
@@ -168,7 +185,7 @@ def mean_and_error(losses: npt.NDArray[np.float64], groups: Any = None) -> tuple
     return float(means.mean()), error
 
 
-def average(values: list[Any], pairs: Pairs, n: int) -> Any:
+def average(values: Sequence[Array], pairs: Pairs, n: int) -> Array:
     """Mean over repeats of what each fold gave its test rows; NaN for rows that were never
     tested on.
     """
@@ -178,3 +195,15 @@ def average(values: list[Any], pairs: Pairs, n: int) -> Any:
         count[test] += 1
     with np.errstate(invalid="ignore"):
         return (total.T / count).T
+
+
+def row_count(X: RowsLike) -> int:
+    """How many rows there are, of a list too."""
+    table: Any = X
+    return int(np.shape(table)[0])
+
+
+def column_count(X: RowsLike) -> int:
+    """How many columns there are, of a list of rows too."""
+    table: Any = X
+    return int(np.shape(table)[1])

@@ -17,8 +17,17 @@ import numpy.typing as npt
 
 from surelearn import jobs, stated
 from surelearn.jobs import seed_for
-from surelearn.selection.criteria import Criterion, Problem, Resampled, as_criterion, units_of
+from surelearn.selection.candidates import Candidates
+from surelearn.selection.criteria import (
+    Criterion,
+    Resampled,
+    SelectionProblem,
+    as_criterion,
+    units_of,
+)
 from surelearn.selection.cross_validation import (
+    Outcome,
+    Positions,
     Resampling,
     average,
     fit_and_predict,
@@ -28,6 +37,7 @@ from surelearn.selection.cross_validation import (
 from surelearn.selection.selector import Prefer, choose, select
 from surelearn.subject import Task
 from surelearn.subject.refitting import is_pairwise, take_for
+from surelearn.types import AnyArray, RowsLike
 
 _BLOCK = 50  # bootstraps drawn at once
 
@@ -54,15 +64,21 @@ class Estimate:
     naive: float | None = None
 
 
+class NestedOutcome(Outcome):
+    """What an outer fold chose, and what that predicts: plain, so that a journal keeps it."""
+
+    name: str
+
+
 def nested_cross_validation(
-    candidates: Any,
-    X: Any,
-    y: Any,
+    candidates: Candidates,
+    X: RowsLike,
+    y: npt.ArrayLike,
     *,
     task: Task = "classification",
     criterion: str | Resampling | Criterion = "cross-validation",
     outer: Resampling | None = None,
-    groups: Any = None,
+    groups: npt.ArrayLike | None = None,
     prefer: Prefer = "simplest",
     confidence: float = 0.95,
     random_state: int = 0,
@@ -114,7 +130,7 @@ def nested_cross_validation(
             " of them"
         )
     how = outer or Resampling(folds=min(10, y.size if groups is None else np.unique(groups).size))
-    plan = Problem(
+    plan = SelectionProblem(
         units=units,
         X=X,
         y=y,
@@ -156,8 +172,14 @@ def nested_cross_validation(
 
 
 def select_and_predict(
-    candidates: Any, X: Any, y: Any, groups: Any, train: Any, test: Any, options: Mapping[str, Any]
-) -> dict[str, Any]:
+    candidates: Candidates,
+    X: RowsLike,
+    y: AnyArray,
+    groups: npt.ArrayLike | None,
+    train: Positions,
+    test: Positions,
+    options: Mapping[str, Any],
+) -> NestedOutcome:
     """One task: select and fit on some rows, predict others."""
     inside = None if groups is None else np.asarray(groups)[train]
     rows = take_for(units_of(candidates)[0].model, X, train)
@@ -166,13 +188,13 @@ def select_and_predict(
 
 
 def bias_corrected_cross_validation(
-    candidates: Any,
-    X: Any,
-    y: Any,
+    candidates: Candidates,
+    X: RowsLike,
+    y: npt.ArrayLike,
     *,
     task: Task = "classification",
     criterion: str | Resampling | Criterion = "cross-validation",
-    groups: Any = None,
+    groups: npt.ArrayLike | None = None,
     prefer: Prefer = "simplest",
     bootstraps: int = 1000,
     confidence: float = 0.95,
@@ -202,15 +224,17 @@ def bias_corrected_cross_validation(
         )
     if by.name == "holdout":
         raise ValueError("criterion 'holdout' compares on few rows: use cross-validation")
-    problem = Problem(
+    problem = SelectionProblem(
         units=units_of(candidates), X=X, y=np.asarray(y), task=task, groups=groups, random_state=random_state,
         n_jobs=n_jobs, journal=journal, progress=progress, prefix=prefix,
     )  # fmt: skip
     if refusal := by.refusal(problem):
         raise ValueError(refusal.reason)
-    found = by.compare(problem)
+    losses = by.compare(problem).losses
+    if losses is None:
+        raise ValueError(f"criterion {by.name!r} must give the loss of each row")
     return bootstrap_bias_corrected(
-        found.losses,
+        losses,
         names=[candidate.name for candidate in problem.candidates],
         groups=groups,
         prefer=prefer,
@@ -224,7 +248,7 @@ def bootstrap_bias_corrected(
     losses: npt.ArrayLike,
     *,
     names: list[str] | None = None,
-    groups: Any = None,
+    groups: npt.ArrayLike | None = None,
     prefer: Prefer = "simplest",
     bootstraps: int = 1000,
     confidence: float = 0.95,

@@ -5,10 +5,11 @@ Everything is learned inside ``fit``, on fit rows only, as part of the candidate
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.compose import ColumnTransformer
 from sklearn.feature_extraction.text import HashingVectorizer
@@ -16,6 +17,8 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.utils.validation import check_is_fitted
+
+from surelearn.types import AnyArray, Array
 
 
 class HashedWords(TransformerMixin, BaseEstimator):
@@ -32,12 +35,12 @@ class HashedWords(TransformerMixin, BaseEstimator):
     def __init__(self, n_features: int = 128) -> None:
         self.n_features = n_features
 
-    def fit(self, X: Any, y: Any = None) -> HashedWords:  # noqa: ARG002
+    def fit(self, X: npt.ArrayLike, y: npt.ArrayLike | None = None) -> HashedWords:  # noqa: ARG002
         """Remember how many columns there are; hashing learns nothing."""
         self.n_columns_ = np.asarray(X, dtype=object).shape[1]
         return self
 
-    def transform(self, X: Any) -> Any:
+    def transform(self, X: npt.ArrayLike) -> Array:
         """One block of word counts, normalized, a column."""
         check_is_fitted(self)
         texts = np.asarray(X, dtype=object)
@@ -50,7 +53,7 @@ class HashedWords(TransformerMixin, BaseEstimator):
         ]
         return np.hstack(blocks)
 
-    def get_feature_names_out(self, input_features: Any = None) -> Any:
+    def get_feature_names_out(self, input_features: Sequence[str] | None = None) -> AnyArray:
         """Names such as ``Name#17``."""
         names = (
             input_features
@@ -67,12 +70,12 @@ class DateParts(TransformerMixin, BaseEstimator):
 
     saved_as = "date-parts/1"
 
-    def fit(self, X: Any, y: Any = None) -> DateParts:  # noqa: ARG002
+    def fit(self, X: npt.ArrayLike, y: npt.ArrayLike | None = None) -> DateParts:  # noqa: ARG002
         """Remember how many columns there are."""
         self.n_columns_ = np.asarray(X).shape[1]
         return self
 
-    def transform(self, X: Any) -> Any:
+    def transform(self, X: npt.ArrayLike) -> Array:
         """Three numbers a date."""
         check_is_fitted(self)
         dates = np.asarray(X).astype("datetime64[s]")
@@ -82,7 +85,7 @@ class DateParts(TransformerMixin, BaseEstimator):
         parts[np.isnat(dates)] = np.nan
         return parts.reshape(len(dates), -1)
 
-    def get_feature_names_out(self, input_features: Any = None) -> Any:
+    def get_feature_names_out(self, input_features: Sequence[str] | None = None) -> AnyArray:
         """Names such as ``born day``."""
         names = (
             input_features

@@ -7,13 +7,23 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from surelearn import jobs, stated
 from surelearn.claim import Claim
+from surelearn.lacking import Lacking
+from surelearn.selection.candidates import Candidates
 from surelearn.selection.costs import Costs
-from surelearn.selection.criteria import Criterion, Problem, Resampled, as_criterion, units_of
+from surelearn.selection.criteria import (
+    Criterion,
+    Resampled,
+    SelectionProblem,
+    as_criterion,
+    units_of,
+)
 from surelearn.selection.cross_validation import Resampling
 from surelearn.subject import Task
+from surelearn.types import Array, Ints, Model, RowsLike
 
 Prefer = Literal["simplest", "best"]
 
@@ -35,8 +45,8 @@ class Selection:
         elsewhere), or None
     scores : likewise its probabilities, one column a class, or None
     details : what the criterion's values are made of: training errors, penalties, parameters
-    claim : what is certified of the chosen candidate, paid for by δ over all candidates, or None
-    no_claim : why nothing is
+    claim : what is certified of the chosen candidate, paid for by δ over all candidates, or why
+        nothing is
     rate : whether ``errors`` are error rates
     costs : what wrong answers cost, if ``errors`` are mean costs
     """
@@ -49,12 +59,11 @@ class Selection:
     how: Resampling | Criterion
     prefer: Prefer
     task: Task
-    model: Any
-    losses: Any = None
-    scores: Any = None
+    model: Model
+    claim: Claim | Lacking
+    losses: Array | None = None
+    scores: Array | None = None
     details: Mapping[str, Any] = field(default_factory=dict)
-    claim: Claim | None = None
-    no_claim: str = ""
     rate: bool = True
     costs: Costs | None = None
 
@@ -77,15 +86,15 @@ class Selection:
 
 
 def select(
-    candidates: Any,
-    X: Any,
-    y: Any,
+    candidates: Candidates,
+    X: RowsLike,
+    y: npt.ArrayLike,
     *,
     task: Task = "classification",
     criterion: str | Resampling | Criterion = "cross-validation",
-    held_out: Any = None,
-    groups: Any = None,
-    time: Any = None,
+    held_out: npt.ArrayLike | None = None,
+    groups: npt.ArrayLike | None = None,
+    time: npt.ArrayLike | None = None,
     costs: Costs | None = None,
     prefer: Prefer = "simplest",
     delta: float = 0.05,
@@ -136,7 +145,7 @@ def select(
         raise ValueError(f"prefer must be 'simplest' or 'best', not {prefer!r}")
     stated.fraction("delta", delta)
     y = np.asarray(y)
-    problem = Problem(
+    problem = SelectionProblem(
         units=units, X=X, y=y, task=task, held_out=_positions(held_out, y.size), groups=groups, time=time, costs=costs,
         delta=delta, random_state=random_state, n_jobs=n_jobs, journal=journal, progress=progress, prefix=prefix,
     )  # fmt: skip
@@ -144,7 +153,6 @@ def select(
         raise ValueError(refusal.reason)
     found = by.compare(problem)
     chosen = choose(found.values, found.standard_errors, prefer)
-    claim = found.claim(chosen)
     by_cost = costs is not None and isinstance(by, Resampled)
     return Selection(
         names=tuple(candidate.name for candidate in problem.candidates),
@@ -159,16 +167,13 @@ def select(
         losses=None if found.losses is None else found.losses[:, chosen],
         scores=found.scores(chosen),
         details=found.details,
-        claim=claim,
-        no_claim=(
-            "" if claim is not None else found.no_claim or "the class is too rich for these rows"
-        ),
+        claim=found.claim(chosen),
         rate=by.rate and not by_cost,
         costs=costs if by_cost else None,
     )
 
 
-def _positions(held_out: Any, n: int) -> Any:
+def _positions(held_out: npt.ArrayLike | None, n: int) -> Ints | None:
     """Positions of held-out rows, from positions or a mask; a row that is fitted on as well
     would certify itself.
     """

@@ -207,7 +207,7 @@ class Sketch:
         )
 
 
-def sketch(contents: Hashes, y: Any) -> Sketch:
+def sketch(contents: Hashes, y: npt.ArrayLike) -> Sketch:
     """Sketch a table from one hash of features per row (see `surelearn.data.hash_contents`) and its
     targets.
 

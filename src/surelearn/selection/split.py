@@ -84,8 +84,8 @@ def select_fraction(n: int) -> float:
 def split_rows(
     row_hashes: npt.ArrayLike,
     *,
-    groups: Any = None,
-    time: Any = None,
+    groups: npt.ArrayLike | None = None,
+    time: npt.ArrayLike | None = None,
     certify: float | None = None,
     select: float | None = None,
     rule: int = RULE,
@@ -221,7 +221,7 @@ def _keys_and_copies(row_hashes: npt.ArrayLike) -> tuple[Hashes, Hashes]:
     return _mix(hashes ^ _mix(numbers)), numbers
 
 
-def group_keys(groups: Any) -> Hashes:
+def group_keys(groups: npt.ArrayLike) -> Hashes:
     """A hash of each row's group label."""
     labels, index = np.unique(np.asarray(groups).astype(str), return_inverse=True)
     digests = [

@@ -7,12 +7,10 @@ what they guarantee.
 
 from __future__ import annotations
 
-from typing import Any
-
 from surelearn.selection.criteria.criterion import Comparison, Criterion
 from surelearn.selection.criteria.information import AIC, BIC, AICc
 from surelearn.selection.criteria.margins import Margin
-from surelearn.selection.criteria.problem import NestedFamily, Problem, units_of
+from surelearn.selection.criteria.problem import NestedFamily, SelectionProblem, units_of
 from surelearn.selection.criteria.resampled import (
     CrossValidation,
     Holdout,
@@ -48,7 +46,7 @@ def criteria() -> tuple[Criterion, ...]:
     )
 
 
-def as_criterion(criterion: Any) -> Criterion:
+def as_criterion(criterion: str | Criterion | Resampling) -> Criterion:
     """A criterion from its name, from a `Resampling`, or as it is."""
     if isinstance(criterion, Criterion):
         return criterion
@@ -76,9 +74,9 @@ __all__ = [
     "LeaveOneOut",
     "Margin",
     "NestedFamily",
-    "Problem",
     "RepeatedKFold",
     "Resampled",
+    "SelectionProblem",
     "Stability",
     "StructuralRisk",
     "as_criterion",

@@ -19,9 +19,9 @@ from surelearn.bounds import (
     vc_dimension_of_stumps,
 )
 from surelearn.claim import Theorem
-from surelearn.selection.criteria.problem import predictions_of
-
-Capacity = Mapping[str, float]
+from surelearn.selection.criteria.problem import Capacity, StatedCapacity, predictions_of
+from surelearn.selection.cross_validation import column_count
+from surelearn.types import AnyArray, Model, RowsLike
 
 _BOUNDS: dict[frozenset[str], Theorem[..., Any]] = {
     frozenset({"vc_dimension"}): vc,
@@ -35,7 +35,7 @@ _BOUNDS: dict[frozenset[str], Theorem[..., Any]] = {
 _MEASURED = {"risk", "errors", "n", "delta", "index"}
 
 
-def known_capacities(fitted: Any, sizes: Sequence[int] | None, d: int) -> list[Capacity | None]:
+def known_capacities(fitted: Model, sizes: Sequence[int] | None, d: int) -> list[Capacity | None]:
     """The capacity of each member, where it is known: boosted stumps, stumps, halfspaces and
     constants.
 
@@ -52,7 +52,7 @@ def known_capacities(fitted: Any, sizes: Sequence[int] | None, d: int) -> list[C
     return [fitted.capacity(d) if hasattr(fitted, "capacity") else _known(fitted, d)]
 
 
-def _known(fitted: Any, d: int) -> Capacity | None:
+def _known(fitted: Model, d: int) -> Capacity | None:
     from sklearn.dummy import DummyClassifier
     from sklearn.tree import DecisionTreeClassifier
 
@@ -72,7 +72,7 @@ def _known(fitted: Any, d: int) -> Capacity | None:
     return None
 
 
-def is_boosted_stumps(model: Any) -> bool:
+def is_boosted_stumps(model: Model) -> bool:
     """Whether a model is AdaBoost with decision stumps, ours or scikit-learn's."""
     from sklearn.ensemble import AdaBoostClassifier
     from sklearn.tree import DecisionTreeClassifier
@@ -87,15 +87,17 @@ def is_boosted_stumps(model: Any) -> bool:
     return weak is None or (type(weak) is DecisionTreeClassifier and weak.max_depth == 1)
 
 
-def rounds_of(model: Any) -> int:
+def rounds_of(model: Model) -> int:
     """How many rounds boosting was told to make."""
     return int(model.n_rounds if hasattr(model, "n_rounds") else model.n_estimators)
 
 
-def measure_risks(fitted: Any, sizes: Sequence[int] | None, X: Any, y: Any) -> list[dict[str, Any]]:
+def measure_risks(
+    fitted: Model, sizes: Sequence[int] | None, X: RowsLike, y: AnyArray
+) -> list[dict[str, Any]]:
     """Errors on the rows fitted on and the capacity, of each member: what a task of SRM returns."""
     predicted = predictions_of(fitted, sizes, X)
-    known = known_capacities(fitted, sizes, np.shape(X)[1])
+    known = known_capacities(fitted, sizes, column_count(X))
     if has_missing(X):  # trees send those to a side of their own choice, which widens the class
         known = [None] * len(known)
     return [
@@ -104,14 +106,19 @@ def measure_risks(fitted: Any, sizes: Sequence[int] | None, X: Any, y: Any) -> l
     ]
 
 
-def has_missing(X: Any) -> bool:
+def has_missing(X: RowsLike) -> bool:
     """Whether numbers are missing."""
     values = np.asarray(X)
     return values.dtype.kind == "f" and bool(np.isnan(values).any())
 
 
 def measure_risks_beside(
-    fitted: Any, sizes: Sequence[int] | None, X: Any, y: Any, test_X: Any, test_y: Any
+    fitted: Model,
+    sizes: Sequence[int] | None,
+    X: RowsLike,
+    y: AnyArray,
+    test_X: RowsLike,
+    test_y: AnyArray,
 ) -> list[dict[str, Any]]:
     """Likewise, with the errors on other rows."""
     readings = measure_risks(fitted, sizes, X, y)
@@ -122,19 +129,20 @@ def measure_risks_beside(
     ]
 
 
-def stated_capacity(stated: Any, name: str, model: Any, d: int, n: int) -> Capacity | None:
+def stated_capacity(
+    stated: StatedCapacity | None, name: str, model: Model, d: int, n: int
+) -> Capacity | None:
     """What a user says of a candidate: a number (its VC dimension), a mapping of inputs, a
     function, or a dict of names.
     """
-    if callable(stated):
-        stated = stated(model, d, n)
-    if isinstance(stated, Mapping) and not set(stated) <= {key for keys in _BOUNDS for key in keys}:
-        return stated_capacity(stated.get(name), name, model, d, n)
-    if stated is None:
+    given = stated(model, d, n) if callable(stated) else stated
+    if isinstance(given, Mapping) and not set(given) <= {key for keys in _BOUNDS for key in keys}:
+        return stated_capacity(given.get(name), name, model, d, n)
+    if given is None:
         return None
-    if isinstance(stated, Mapping):
-        return {key: float(value) for key, value in stated.items()}
-    return {"vc_dimension": float(stated)}
+    if isinstance(given, Mapping):
+        return {key: float(value) for key, value in given.items()}
+    return {"vc_dimension": float(given)}
 
 
 def bound_for(

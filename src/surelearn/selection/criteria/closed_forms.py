@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
 from surelearn.selection.cross_validation import fit_and_predict
 from surelearn.subject import Task
+from surelearn.types import AnyArray, Array, Model, RowsLike
 
-Array = npt.NDArray[np.float64]
 
-
-def has_closed_form(model: Any, X: Any, task: Task) -> bool:
+def has_closed_form(model: Model, X: RowsLike, task: Task) -> bool:
     """Whether `leave_one_out_predictions` knows a shorter way than n fits.
 
     A learner that does offers ``leave_one_out_predictions(X, y)``, called on the unfitted learner,
@@ -25,7 +22,7 @@ def has_closed_form(model: Any, X: Any, task: Task) -> bool:
     )
 
 
-def leave_one_out_predictions(model: Any, X: Any, y: Any) -> npt.NDArray[Any]:
+def leave_one_out_predictions(model: Model, X: RowsLike, y: npt.ArrayLike) -> AnyArray:
     """The prediction of each row by the model fitted on all others.
 
     A least-squares fit with penalty α‖w‖² predicts ŷ = Hy, and without row i it predicts y_i − (y_i
@@ -45,7 +42,7 @@ def leave_one_out_predictions(model: Any, X: Any, y: Any) -> npt.NDArray[Any]:
     return _refits(model, X, y) if predicted is None else np.asarray(predicted)
 
 
-def _penalty(model: Any, X: Any) -> float | None:
+def _penalty(model: Model, X: RowsLike) -> float | None:
     """α of scikit-learn's least squares, None for anything else."""
     from scipy.sparse import issparse
     from sklearn.linear_model import LinearRegression, Ridge
@@ -62,7 +59,7 @@ def _penalty(model: Any, X: Any) -> float | None:
     )
 
 
-def _penalized(X: Array, y: npt.NDArray[Any], alpha: float, intercept: bool) -> Array | None:
+def _penalized(X: Array, y: AnyArray, alpha: float, intercept: bool) -> Array | None:
     y = y.astype(float)
     centre, level = (X.mean(0), y.mean()) if intercept else (0.0, 0.0)
     U, s, _ = np.linalg.svd(X - centre, full_matrices=False)
@@ -76,7 +73,7 @@ def _penalized(X: Array, y: npt.NDArray[Any], alpha: float, intercept: bool) -> 
     return y - residuals / (1 - leverages)
 
 
-def _refits(model: Any, X: Any, y: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def _refits(model: Model, X: RowsLike, y: AnyArray) -> AnyArray:
     rows = np.arange(y.size)
     return np.concatenate(
         [

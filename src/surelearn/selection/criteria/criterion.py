@@ -10,14 +10,23 @@ import numpy as np
 
 from surelearn.claim import Claim
 from surelearn.lacking import Lacking
-from surelearn.selection.criteria.problem import Problem
+from surelearn.selection.criteria.problem import SelectionProblem
+from surelearn.selection.cross_validation import Resampling
+from surelearn.types import Array
+
+JUDGMENT = "judgment of the candidates"
+GUARANTEE = "guarantee of the chosen candidate"
+DEPENDENT = "rows of a group are not independent"
 
 
-def _nothing(chosen: int) -> Any:  # noqa: ARG001
+def no_scores(chosen: int) -> Array | None:  # noqa: ARG001
+    """Probabilities of a candidate, for a criterion that computes none."""
     return None
 
 
-JUDGMENT = "judgment of the candidates"
+def unclaimed(reason: str) -> Callable[[int], Lacking]:
+    """Nothing certified of any candidate, for one reason."""
+    return lambda chosen: Lacking(GUARANTEE, reason)  # noqa: ARG005
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -32,19 +41,17 @@ class Comparison:
         are such rows
     scores : the probabilities of a candidate, by its position
     details : what the values are made of
-    claim : what is certified of the candidate at a position, where something is
-    no_claim : why nothing is
+    claim : what is certified of the candidate at a position, or why nothing is
     """
 
     values: Sequence[float]
     standard_errors: Sequence[float]
     fold_errors: Sequence[tuple[float, ...]]
-    how: Any
-    losses: Any = None
-    scores: Callable[[int], Any] = _nothing
+    how: Resampling | Criterion
+    claim: Callable[[int], Claim | Lacking]
+    losses: Array | None = None
+    scores: Callable[[int], Array | None] = no_scores
     details: Mapping[str, Any] = field(default_factory=dict)
-    claim: Callable[[int], Claim | None] = _nothing
-    no_claim: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,13 +79,13 @@ class Criterion:
         """How many fits a comparison on n rows takes."""
         return candidates
 
-    def refusal(self, problem: Problem) -> Lacking | None:  # noqa: ARG002
+    def refusal(self, problem: SelectionProblem) -> Lacking | None:  # noqa: ARG002
         """Why this criterion cannot judge these candidates on these rows, as far as is known
         before any fit; else None.
         """
         return None
 
-    def compare(self, problem: Problem) -> Comparison:
+    def compare(self, problem: SelectionProblem) -> Comparison:
         """Judge every candidate."""
         raise NotImplementedError
 
@@ -86,7 +93,7 @@ class Criterion:
         return self.chooses
 
 
-def two_classes(criterion: Criterion, problem: Problem) -> Lacking | None:
+def two_classes(criterion: Criterion, problem: SelectionProblem) -> Lacking | None:
     """The refusal of anything but two classes, which the bounds are for."""
     if problem.task == "classification" and np.unique(problem.y).size == 2:
         return None

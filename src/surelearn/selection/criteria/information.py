@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from surelearn.lacking import Lacking
-from surelearn.selection.criteria.criterion import JUDGMENT, Comparison, Criterion
-from surelearn.selection.criteria.problem import Problem, last_step
+from surelearn.selection.criteria.criterion import JUDGMENT, Comparison, Criterion, unclaimed
+from surelearn.selection.criteria.problem import SelectionProblem, last_step
+from surelearn.selection.cross_validation import column_count, row_count
 from surelearn.subject import Task
+from surelearn.types import AnyArray, Array, Bools, Model, RowsLike
 
 SLACK = 0.01  # a fit this close to the maximal log-likelihood has maximized it
 # a mean log-likelihood above −this means that the classes are (nearly) separable, and has no
@@ -47,7 +48,7 @@ class InformationCriterion(Criterion):
         """The criterion of a fit."""
         raise NotImplementedError
 
-    def refusal(self, problem: Problem) -> Lacking | None:
+    def refusal(self, problem: SelectionProblem) -> Lacking | None:
         """Rows that are not independent."""
         if problem.groups is not None:
             return Lacking(
@@ -57,7 +58,7 @@ class InformationCriterion(Criterion):
             )
         return None
 
-    def compare(self, problem: Problem) -> Comparison:
+    def compare(self, problem: SelectionProblem) -> Comparison:
         """The criterion of each candidate's fit."""
         found = problem.measure("likelihood", measure_likelihood, task=problem.task)
         n = problem.y.size
@@ -84,7 +85,7 @@ class InformationCriterion(Criterion):
                 "log-likelihoods": tuple(likelihood["log"] for likelihood in found),
                 "parameters": tuple(likelihood["parameters"] for likelihood in found),
             },
-            no_claim=self.guarantee,
+            claim=unclaimed(self.guarantee),
         )
 
     def _too_few(self, k: int, n: int) -> Lacking | None:
@@ -144,7 +145,7 @@ class BIC(InformationCriterion):
 
 
 def measure_likelihood(
-    fitted: Any, sizes: Sequence[int] | None, X: Any, y: Any, task: Task
+    fitted: Model, sizes: Sequence[int] | None, X: RowsLike, y: AnyArray, task: Task
 ) -> list[Likelihood | Lacking]:
     """The maximized likelihood of each member, or why there is none: what a task returns."""
     if sizes is not None:
@@ -168,40 +169,42 @@ def measure_likelihood(
     ]
 
 
-def _prepared_without(pipeline: Any, X: Any, rows: Any) -> bool:
+def _prepared_without(pipeline: Model, X: RowsLike, rows: RowsLike) -> bool:
     """Whether the steps before the last give the same rows when they do not see the targets."""
-    from scipy.sparse import issparse
     from sklearn.base import clone
 
     try:
         again = clone(pipeline[:-1]).fit(X).transform(X) if len(pipeline.steps) > 1 else X
     except (TypeError, ValueError):
         return False
-    first, second = (
-        part.toarray() if issparse(part) else np.asarray(part, dtype=float)
-        for part in (rows, again)
-    )
+    first, second = _dense(rows), _dense(again)
     return first.shape == second.shape and np.allclose(first, second, equal_nan=True)
 
 
-def _design(model: Any, X: Any) -> npt.NDArray[np.float64] | None:
+def _dense(X: RowsLike) -> Array:
+    from scipy.sparse import issparse
+
+    rows: Any = X  # SciPy has no types
+    return rows.toarray() if issparse(rows) else np.asarray(rows, dtype=float)
+
+
+def _design(model: Model, X: RowsLike) -> Array | None:
     """The columns a linear model weighs, with the ones of its intercept; None for a model that
     is not linear.
     """
-    from scipy.sparse import issparse
     from sklearn.dummy import DummyClassifier, DummyRegressor
 
-    n = np.shape(X)[0]
+    n = row_count(X)
     if isinstance(model, (DummyClassifier, DummyRegressor)):
         return np.ones((n, 1))
     coef = getattr(model, "coef_", None)
-    if coef is None or np.shape(coef)[-1] != np.shape(X)[1]:
+    if coef is None or np.shape(coef)[-1] != column_count(X):
         return None
-    columns = X.toarray() if issparse(X) else np.asarray(X, dtype=float)
+    columns = _dense(X)
     return np.column_stack([columns, np.ones(n)]) if _has_intercept(model) else columns
 
 
-def _has_intercept(model: Any) -> bool:
+def _has_intercept(model: Model) -> bool:
     if hasattr(model, "fit_intercept"):
         return bool(model.fit_intercept)
     if isinstance(getattr(model, "intercept", None), str):
@@ -209,7 +212,7 @@ def _has_intercept(model: Any) -> bool:
     return bool(np.any(getattr(model, "intercept_", 0.0) != 0))
 
 
-def _gaussian(model: Any, X: Any, y: Any, design: npt.NDArray[np.float64]) -> Likelihood | Lacking:
+def _gaussian(model: Model, X: RowsLike, y: AnyArray, design: Array) -> Likelihood | Lacking:
     y = np.asarray(y, dtype=float)
     best, _, rank, _ = np.linalg.lstsq(design, y)
     total, least = (
@@ -223,9 +226,7 @@ def _gaussian(model: Any, X: Any, y: Any, design: npt.NDArray[np.float64]) -> Li
     return {"log": -n / 2 * (math.log(2 * math.pi * total / n) + 1), "parameters": int(rank) + 1}
 
 
-def _categorical(
-    model: Any, X: Any, y: Any, design: npt.NDArray[np.float64]
-) -> Likelihood | Lacking:
+def _categorical(model: Model, X: RowsLike, y: AnyArray, design: Array) -> Likelihood | Lacking:
     if not hasattr(model, "predict_proba"):
         return Lacking(_MAXIMUM, "it gives no probabilities")
     classes = np.asarray(model.classes_)
@@ -243,9 +244,7 @@ def _categorical(
     return {"log": log, "parameters": int(np.linalg.matrix_rank(design)) * (classes.size - 1)}
 
 
-def _missing(
-    design: npt.NDArray[np.float64], hits: Any, probabilities: npt.NDArray[np.float64]
-) -> float:
+def _missing(design: Array, hits: Bools, probabilities: Array) -> float:
     """What Newton's step would add to the log-likelihood: ½·gᵀH⁻¹g, the first class as
     reference.
     """
@@ -261,9 +260,7 @@ def _missing(
     return float(slope @ step) / 2
 
 
-def _is_logistic(
-    model: Any, design: npt.NDArray[np.float64], probabilities: npt.NDArray[np.float64]
-) -> bool:
+def _is_logistic(model: Model, design: Array, probabilities: Array) -> bool:
     """Whether the log-odds are linear in the columns; a constant's are."""
     if not hasattr(model, "coef_"):
         return bool(np.allclose(probabilities, probabilities[0]))

@@ -6,18 +6,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 from scipy.sparse import issparse
 
 from surelearn.bounds import boosting_margin_vc, smallest_margin, vc_dimension_of_stumps
-from surelearn.claim import Covers
+from surelearn.claim import Claim, Covers
 from surelearn.lacking import Lacking
 from surelearn.selection.criteria.capacity import is_boosted_stumps, rounds_of
-from surelearn.selection.criteria.criterion import JUDGMENT, Comparison, Criterion, two_classes
-from surelearn.selection.criteria.problem import Problem, at_sizes, last_of, last_step
+from surelearn.selection.criteria.criterion import (
+    DEPENDENT,
+    GUARANTEE,
+    JUDGMENT,
+    Comparison,
+    Criterion,
+    two_classes,
+)
+from surelearn.selection.criteria.problem import SelectionProblem, at_sizes, last_of, last_step
+from surelearn.selection.cross_validation import column_count
+from surelearn.types import AnyArray, Array, Model, RowsLike
 
 _POINTS = 100
 
@@ -48,7 +56,7 @@ class Margin(Criterion):
 
     threshold: float | None = None
 
-    def refusal(self, problem: Problem) -> Lacking | None:
+    def refusal(self, problem: SelectionProblem) -> Lacking | None:
         """Anything but two classes and votes of stumps; too few rows."""
         for unit in problem.units:
             if not is_boosted_stumps(last_of(unit.model)):
@@ -57,7 +65,7 @@ class Margin(Criterion):
                     f"criterion {self.name!r} is for votes of decision stumps, which {unit.name!r}"
                     " is not: leave it out",
                 )
-        d = int(np.shape(problem.X)[1])
+        d = column_count(problem.X)
         least = _least_margin(problem.y.size, d)
         if least >= 1:
             return Lacking(
@@ -73,9 +81,9 @@ class Margin(Criterion):
             )
         return two_classes(self, problem)
 
-    def compare(self, problem: Problem) -> Comparison:
+    def compare(self, problem: SelectionProblem) -> Comparison:
         """Each vote's bound."""
-        n, d = problem.y.size, int(np.shape(problem.X)[1])
+        n, d = problem.y.size, column_count(problem.X)
         stumps = float(vc_dimension_of_stumps(d))
         thetas = (
             np.linspace(_least_margin(n, d), 1, _POINTS + 1)[1:]
@@ -87,13 +95,13 @@ class Margin(Criterion):
         bounds = boosting_margin_vc(rates, n, problem.delta, thetas, stumps)
         best = np.argmin(bounds, axis=1)
         at = np.arange(len(best))
-        no_claim = "rows of a group are not independent" if problem.groups is not None else ""
-        if any(last_of(unit.model) is not unit.model for unit in problem.units):
-            no_claim = "what a pipeline's steps learn widens the class"
+        piped = any(last_of(unit.model) is not unit.model for unit in problem.units)
 
-        def claim(chosen: int) -> Any:
-            if no_claim:
-                return None
+        def claim(chosen: int) -> Claim | Lacking:
+            if piped:
+                return Lacking(GUARANTEE, "what a pipeline's steps learn widens the class")
+            if problem.groups is not None:
+                return Lacking(GUARANTEE, DEPENDENT)
             theta, rate = float(thetas[best[chosen]]), float(rates[chosen, best[chosen]])
             covers = Covers(
                 predictor="the chosen vote, fitted on all rows given", rows="all rows given"
@@ -110,7 +118,6 @@ class Margin(Criterion):
                 "margin errors": tuple(rates[at, best].tolist()),
             },
             claim=claim,
-            no_claim=no_claim,
         )
 
 
@@ -120,8 +127,8 @@ def _least_margin(n: int, d: int) -> float:
 
 
 def measure_margins(
-    fitted: Any, sizes: Sequence[int] | None, X: Any, y: Any, thresholds: npt.NDArray[np.float64]
-) -> list[npt.NDArray[np.float64]]:
+    fitted: Model, sizes: Sequence[int] | None, X: RowsLike, y: AnyArray, thresholds: Array
+) -> list[Array]:
     """For each member the fraction of rows whose margin is at most each threshold: what a task
     returns.
     """
@@ -133,7 +140,7 @@ def measure_margins(
     ]
 
 
-def staged_margins(fitted: Any, X: Any, y: Any) -> Iterator[npt.NDArray[np.float64]]:
+def staged_margins(fitted: Model, X: RowsLike, y: AnyArray) -> Iterator[Array]:
     """The normalized margins y·Σα_t·h_t(x)/Σα_t after each round, of a fitted vote with two
     classes.
 

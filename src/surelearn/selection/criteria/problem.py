@@ -6,20 +6,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from surelearn import jobs
-from surelearn.selection.candidates import Candidate, as_candidates
+from surelearn.selection.candidates import Candidate, Candidates, as_candidates
 from surelearn.selection.costs import Costs
-from surelearn.selection.cross_validation import fit_and_predict
+from surelearn.selection.cross_validation import Outcome, Pairs, Positions, fit_and_predict
 from surelearn.subject import Task
 from surelearn.subject.refitting import fit_quietly, take_for
+from surelearn.types import AnyArray, Ints, Model, RowsLike
 
 # parameters for which a smaller value is a prefix of the larger fit
 _ROUNDS = ("n_rounds", "n_estimators", "max_iter")
+Capacity: TypeAlias = Mapping[str, float]  # inputs of a capacity theorem
+# a VC dimension, inputs of a theorem, either by candidate, or a function of (model, d, n)
+StatedCapacity: TypeAlias = (
+    float | Mapping[str, Any] | Callable[[Model, int, int], "float | Mapping[str, Any] | None"]
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,11 +50,11 @@ class NestedFamily:
     ['n_estimators=5', 'n_estimators=10']
     """
 
-    model: Any
+    model: Model
     sizes: Sequence[int]
     parameter: str = "n_rounds"
     name: str = ""
-    capacity: Any = None
+    capacity: StatedCapacity | None = None
 
     def __post_init__(self) -> None:
         sizes = np.asarray(self.sizes)
@@ -91,29 +97,29 @@ class NestedFamily:
 
 
 @dataclass(frozen=True, eq=False)
-class Unit:
+class CandidateUnit:
     """What is fitted at once: a candidate, or the largest member of a nested family with all
     sizes to read it at.
     """
 
     name: str
-    model: Any
+    model: Model
     members: tuple[Candidate, ...]
     sizes: tuple[int, ...] | None = None
-    capacity: Any = None
+    capacity: StatedCapacity | None = None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Problem:
+class SelectionProblem:
     """Candidates and rows, and how tasks run: see `surelearn.selection.select` for the fields."""
 
-    units: tuple[Unit, ...]
-    X: Any
-    y: npt.NDArray[Any]
+    units: tuple[CandidateUnit, ...]
+    X: RowsLike
+    y: AnyArray
     task: Task
-    held_out: Any = None
-    groups: Any = None
-    time: Any = None
+    held_out: Ints | None = None
+    groups: npt.ArrayLike | None = None
+    time: npt.ArrayLike | None = None
     costs: Costs | None = None
     delta: float = 0.05
     random_state: int = 0
@@ -128,7 +134,7 @@ class Problem:
         return [member for unit in self.units for member in unit.members]
 
     @property
-    def unit_of(self) -> list[Unit]:
+    def unit_of(self) -> list[CandidateUnit]:
         """The unit of each candidate."""
         return [unit for unit in self.units for _ in unit.members]
 
@@ -137,7 +143,11 @@ class Problem:
         return jobs.run(tasks, n_jobs=self.n_jobs, journal=self.journal, progress=self.progress)
 
     def measure(
-        self, what: str, function: Callable[..., list[Any]], train: Any = None, **arguments: Any
+        self,
+        what: str,
+        function: Callable[..., list[Any]],
+        train: Positions | None = None,
+        **arguments: Any,
     ) -> list[Any]:
         """Fit every unit on ``train`` (all rows unless told) and gather what ``function`` reads
         off each candidate.
@@ -157,11 +167,11 @@ class Problem:
 
 
 def fit_and_measure(
-    model: Any,
-    sizes: Any,
-    X: Any,
-    y: Any,
-    train: Any,
+    model: Model,
+    sizes: Sequence[int] | None,
+    X: RowsLike,
+    y: AnyArray,
+    train: Positions | None,
     function: Callable[..., list[Any]],
     arguments: Mapping[str, Any],
 ) -> list[Any]:
@@ -172,8 +182,13 @@ def fit_and_measure(
 
 
 def fit_and_predict_prefixes(
-    model: Any, sizes: Any, X: Any, y: Any, train: Any, test: Any
-) -> list[dict[str, Any]]:
+    model: Model,
+    sizes: Sequence[int] | None,
+    X: RowsLike,
+    y: AnyArray,
+    train: Positions,
+    test: Positions,
+) -> list[Outcome]:
     """One task: fit on some rows, predict others with every member of a nested family."""
     fitted = fit_quietly(model, take_for(model, X, train), y[train])
     return [
@@ -182,7 +197,7 @@ def fit_and_predict_prefixes(
     ]
 
 
-def predict_folds(problem: Problem, pairs: Sequence[tuple[Any, Any]]) -> list[list[dict[str, Any]]]:
+def predict_folds(problem: SelectionProblem, pairs: Pairs) -> list[list[Outcome]]:
     """For each candidate, and each pair of fitting and testing rows, its predictions of the
     testing rows.
     """
@@ -190,7 +205,7 @@ def predict_folds(problem: Problem, pairs: Sequence[tuple[Any, Any]]) -> list[li
 
     alone = len(pairs) == problem.y.size > 1 and all(len(test) == 1 for _, test in pairs)
     tasks: list[jobs.Task] = []
-    spans: list[tuple[Unit, int, int]] = []
+    spans: list[tuple[CandidateUnit, int, int]] = []
     common = {"X": problem.X, "y": problem.y}
     for unit in problem.units:
         start = len(tasks)
@@ -207,7 +222,7 @@ def predict_folds(problem: Problem, pairs: Sequence[tuple[Any, Any]]) -> list[li
             tasks += _fold_tasks(problem, unit, pairs)
         spans.append((unit, start, len(tasks)))
     results = problem.run(tasks)
-    outcomes: list[list[dict[str, Any]]] = []
+    outcomes: list[list[Outcome]] = []
     for unit, start, end in spans:
         found = results[start:end]
         if unit.sizes is not None:
@@ -219,7 +234,7 @@ def predict_folds(problem: Problem, pairs: Sequence[tuple[Any, Any]]) -> list[li
     return outcomes
 
 
-def _fold_tasks(problem: Problem, unit: Unit, pairs: Sequence[tuple[Any, Any]]) -> list[jobs.Task]:
+def _fold_tasks(problem: SelectionProblem, unit: CandidateUnit, pairs: Pairs) -> list[jobs.Task]:
     common = {"model": unit.model, "X": problem.X, "y": problem.y}
     if unit.sizes is None:
         function, options = fit_and_predict, {"proba": problem.task == "classification"}
@@ -235,7 +250,7 @@ def _fold_tasks(problem: Problem, unit: Unit, pairs: Sequence[tuple[Any, Any]]) 
     ]
 
 
-def units_of(candidates: Any) -> tuple[Unit, ...]:
+def units_of(candidates: Candidates) -> tuple[CandidateUnit, ...]:
     """What is to be fitted, from what a user gives: models, candidates and nested families,
     alone, listed or named.
     """
@@ -248,7 +263,7 @@ def units_of(candidates: Any) -> tuple[Unit, ...]:
     return units
 
 
-def _named(name: str, item: Any) -> Any:
+def _named(name: str, item: Model) -> NestedFamily | Candidate:
     return (
         replace(item, name=name)
         if isinstance(item, NestedFamily)
@@ -256,11 +271,11 @@ def _named(name: str, item: Any) -> Any:
     )
 
 
-def _units(item: Any) -> list[Unit]:
+def _units(item: Model) -> list[CandidateUnit]:
     if not isinstance(item, NestedFamily):
         (candidate,) = as_candidates([item])
         return [
-            Unit(
+            CandidateUnit(
                 candidate.name,
                 candidate.model,
                 (candidate,),
@@ -270,11 +285,12 @@ def _units(item: Any) -> list[Unit]:
     members = item.members()
     if not item.is_staged:
         return [
-            Unit(member.name, member.model, (member,), capacity=item.capacity) for member in members
+            CandidateUnit(member.name, member.model, (member,), capacity=item.capacity)
+            for member in members
         ]
     sizes = tuple(int(size) for size in item.sizes)
     return [
-        Unit(
+        CandidateUnit(
             f"{item.name or item.parameter}≤{sizes[-1]}",
             members[-1].model,
             tuple(members),
@@ -284,7 +300,7 @@ def _units(item: Any) -> list[Unit]:
     ]
 
 
-def predictions_of(fitted: Any, sizes: Sequence[int] | None, X: Any) -> list[Any]:
+def predictions_of(fitted: Model, sizes: Sequence[int] | None, X: RowsLike) -> list[AnyArray]:
     """What each member predicts: one for a candidate by itself, one a size for a nested family."""
     if sizes is None:
         return [np.asarray(fitted.predict(X))]
@@ -292,7 +308,7 @@ def predictions_of(fitted: Any, sizes: Sequence[int] | None, X: Any) -> list[Any
     return at_sizes(last.staged_predict(rows), sizes)
 
 
-def at_sizes(stages: Iterable[Any], sizes: Sequence[int]) -> list[Any]:
+def at_sizes(stages: Iterable[Any], sizes: Sequence[int]) -> list[AnyArray]:
     """The stages that are asked for; a fit that ended before, because nothing was left to learn,
     stays as it was.
 
@@ -301,7 +317,7 @@ def at_sizes(stages: Iterable[Any], sizes: Sequence[int]) -> list[Any]:
     >>> [int(stage) for stage in at_sizes(iter("12345"), [2, 4, 9])]
     [2, 4, 5]
     """
-    kept: list[Any] = []
+    kept: list[AnyArray] = []
     last = None
     for t, last in enumerate(stages, 1):
         if t == sizes[len(kept)]:
@@ -313,7 +329,7 @@ def at_sizes(stages: Iterable[Any], sizes: Sequence[int]) -> list[Any]:
     return kept + [np.array(last)] * (len(sizes) - len(kept))
 
 
-def last_step(fitted: Any, X: Any) -> tuple[Any, Any]:
+def last_step(fitted: Model, X: RowsLike) -> tuple[Model, RowsLike]:
     """The learner at the end of a pipeline and the rows as they reach it; any other model and
     its rows as they are.
     """
@@ -322,10 +338,10 @@ def last_step(fitted: Any, X: Any) -> tuple[Any, Any]:
     return fitted, X
 
 
-def _is_pipeline(model: Any) -> bool:
+def _is_pipeline(model: Model) -> bool:
     return isinstance(getattr(model, "steps", None), list)
 
 
-def last_of(model: Any) -> Any:
+def last_of(model: Model) -> Model:
     """The learner at the end of an unfitted pipeline; any other model as it is."""
     return model.steps[-1][1] if _is_pipeline(model) else model

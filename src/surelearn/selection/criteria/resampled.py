@@ -4,18 +4,27 @@ leave-one-out.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
 from surelearn.bounds import clopper_pearson
 from surelearn.claim import Claim, Covers
 from surelearn.lacking import Lacking
 from surelearn.selection.costs import Costs
-from surelearn.selection.criteria.criterion import JUDGMENT, Comparison, Criterion
-from surelearn.selection.criteria.problem import Problem, predict_folds
+from surelearn.selection.criteria.criterion import (
+    DEPENDENT,
+    GUARANTEE,
+    JUDGMENT,
+    Comparison,
+    Criterion,
+)
+from surelearn.selection.criteria.problem import SelectionProblem, predict_folds
 from surelearn.selection.cross_validation import (
+    Outcome,
     Pairs,
     Resampling,
     average,
@@ -25,6 +34,7 @@ from surelearn.selection.cross_validation import (
     mean_and_error,
     resample,
 )
+from surelearn.types import AnyArray, Array
 
 STEPS = 5  # of forward chaining, at most
 NOT_CERTIFIED = (
@@ -42,12 +52,12 @@ class Resampled(Criterion):
         " on untouched rows"
     )
 
-    def plan(self, problem: Problem) -> tuple[Resampling, Pairs]:
+    def plan(self, problem: SelectionProblem) -> tuple[Resampling, Pairs]:
         """How rows are taken in turn, and pairs of fitting and testing rows."""
         units = problem.y.size if problem.groups is None else np.unique(problem.groups).size
         how = self.resampling(problem.y.size, units)
         if problem.time is not None and how.kind == "k-fold":
-            return _forward(problem, how.folds)
+            return _forward(problem, problem.time, how.folds)
         stratify = problem.task == "classification"
         return how, resample(
             how,
@@ -66,7 +76,7 @@ class Resampled(Criterion):
         how = self.resampling(n, n)
         return candidates * (n if how.kind == "leave-one-out" else how.folds * how.repeats)
 
-    def compare(self, problem: Problem) -> Comparison:
+    def compare(self, problem: SelectionProblem) -> Comparison:
         """Mean losses and their standard errors; where the problem has costs, mean costs (∞
         without probabilities).
         """
@@ -100,16 +110,11 @@ class Resampled(Criterion):
             losses=losses,
             scores=lambda chosen: _scores(outcomes[chosen], pairs, y),
             claim=lambda chosen: self.claim(problem, losses[:, chosen], losses.shape[1]),
-            no_claim=self.no_claim(problem),
         )
 
-    def claim(self, problem: Problem, losses: Any, candidates: int) -> Claim | None:  # noqa: ARG002
-        """What is certified of a candidate with these losses, chosen among so many."""
-        return None
-
-    def no_claim(self, problem: Problem) -> str:  # noqa: ARG002
-        """Why nothing is."""
-        return NOT_CERTIFIED
+    def claim(self, problem: SelectionProblem, losses: Array, candidates: int) -> Claim | Lacking:  # noqa: ARG002
+        """What is certified of a candidate with these losses, (n,), chosen among so many."""
+        return Lacking(GUARANTEE, NOT_CERTIFIED)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,7 +135,7 @@ class Holdout(Resampled):
         """One pair."""
         return Resampling(kind="holdout", folds=1)
 
-    def refusal(self, problem: Problem) -> Lacking | None:
+    def refusal(self, problem: SelectionProblem) -> Lacking | None:
         """Without rows to compare on."""
         if problem.held_out is None or len(problem.held_out) == 0:
             return Lacking(
@@ -139,7 +144,7 @@ class Holdout(Resampled):
             )
         return None
 
-    def plan(self, problem: Problem) -> tuple[Resampling, Pairs]:
+    def plan(self, problem: SelectionProblem) -> tuple[Resampling, Pairs]:
         """The held-out rows, and all others to fit on."""
         test = np.asarray(problem.held_out)
         train = np.setdiff1d(np.arange(problem.y.size), test)
@@ -151,21 +156,20 @@ class Holdout(Resampled):
                 raise ValueError("no row came before the held-out groups: leave out --select")
         return Resampling(kind="holdout", folds=1), [(train, test)]
 
-    def no_claim(self, problem: Problem) -> str:
-        """For groups, for costs and for unbounded losses."""
+    def claim(self, problem: SelectionProblem, losses: Array, candidates: int) -> Claim | Lacking:
+        """Clopper–Pearson at δ over the number of candidates; not for groups, costs and unbounded
+        losses.
+        """
         if problem.costs is not None:
-            return (
+            return Lacking(
+                GUARANTEE,
                 "candidates were compared by their costs, each at a threshold that the held-out"
-                " rows chose"
+                " rows chose",
             )
         if problem.task != "classification":
-            return "the absolute error has no stated bound"
-        return "" if problem.groups is None else "rows of a group are not independent"
-
-    def claim(self, problem: Problem, losses: Any, candidates: int) -> Claim | None:
-        """Clopper–Pearson at δ over the number of candidates."""
-        if self.no_claim(problem):
-            return None
+            return Lacking(GUARANTEE, "the absolute error has no stated bound")
+        if problem.groups is not None:
+            return Lacking(GUARANTEE, DEPENDENT)
         held_out = losses[~np.isnan(losses)]
         return clopper_pearson.certify(
             int(held_out.sum()),
@@ -252,7 +256,7 @@ class Stated(Resampled):
         return self.how
 
 
-def _costs(problem: Problem, costs: Costs, scores: Any) -> Any:
+def _costs(problem: SelectionProblem, costs: Costs, scores: Array | None) -> Array:
     """Each row's cost, out of fold; NaN for all of them where there are no probabilities."""
     if scores is None:
         return np.full(problem.y.size, np.nan)
@@ -261,9 +265,11 @@ def _costs(problem: Problem, costs: Costs, scores: Any) -> Any:
     )
 
 
-def _forward(problem: Problem, folds: int) -> tuple[Resampling, Pairs]:
+def _forward(
+    problem: SelectionProblem, time: npt.ArrayLike, folds: int
+) -> tuple[Resampling, Pairs]:
     """Steps in time; a step before which only one class was seen is left out."""
-    pairs = forward(problem.time, min(folds, STEPS), problem.groups)
+    pairs = forward(time, min(folds, STEPS), problem.groups)
     if problem.task == "classification":
         pairs = [(train, test) for train, test in pairs if np.unique(problem.y[train]).size > 1]
     if not pairs:
@@ -274,13 +280,14 @@ def _forward(problem: Problem, folds: int) -> tuple[Resampling, Pairs]:
     return Resampling(kind="forward", folds=len(pairs)), pairs
 
 
-def _scores(outcome: list[dict[str, Any]], pairs: Pairs, y: Any) -> Any:
+def _scores(outcome: Sequence[Outcome], pairs: Pairs, y: AnyArray) -> Array | None:
     """Out-of-fold probabilities, averaged over repeats; None where a fold lacks a class or the
     model has none.
     """
     classes = np.unique(y)
-    if not all(
-        "scores" in result and np.array_equal(result["classes"], classes) for result in outcome
-    ):
-        return None
-    return average([result["scores"] for result in outcome], pairs, y.size)
+    kept = [
+        result["scores"]
+        for result in outcome
+        if "scores" in result and np.array_equal(result.get("classes", ()), classes)
+    ]
+    return average(kept, pairs, y.size) if len(kept) == len(outcome) else None

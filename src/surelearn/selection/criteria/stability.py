@@ -4,18 +4,21 @@ out.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from surelearn import jobs
 from surelearn.jobs import seed_for
 from surelearn.lacking import Lacking
-from surelearn.selection.criteria.criterion import JUDGMENT, Comparison, Criterion
-from surelearn.selection.criteria.problem import Problem, Unit, predictions_of
-from surelearn.selection.cross_validation import losses_of
+from surelearn.selection.criteria.criterion import JUDGMENT, Comparison, Criterion, unclaimed
+from surelearn.selection.criteria.problem import CandidateUnit, SelectionProblem, predictions_of
+from surelearn.selection.cross_validation import Positions, losses_of
+from surelearn.subject import Task
 from surelearn.subject.refitting import fit_quietly, take_for
+from surelearn.types import AnyArray, Array, Model, RowsLike
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +51,7 @@ class Stability(Criterion):
         """One on all rows, and the refits."""
         return candidates * (1 + min(self.refits, n))
 
-    def refusal(self, problem: Problem) -> Lacking | None:  # noqa: ARG002
+    def refusal(self, problem: SelectionProblem) -> Lacking | None:  # noqa: ARG002
         """Without refits."""
         return (
             Lacking(JUDGMENT, f"refits must be at least 1, not {self.refits!r}")
@@ -56,7 +59,7 @@ class Stability(Criterion):
             else None
         )
 
-    def compare(self, problem: Problem) -> Comparison:
+    def compare(self, problem: SelectionProblem) -> Comparison:
         """Training errors and mean changes."""
         labels = (
             np.arange(problem.y.size)
@@ -90,11 +93,13 @@ class Stability(Criterion):
             fold_errors=[()] * len(values),
             how=self,
             details={"training errors": tuple(errors), "changes": tuple(changes)},
-            no_claim=self.guarantee,
+            claim=unclaimed(self.guarantee),
         )
 
 
-def _tasks(problem: Problem, unit: Unit, left_out: list[Any]) -> list[jobs.Task]:
+def _tasks(
+    problem: SelectionProblem, unit: CandidateUnit, left_out: list[Positions]
+) -> list[jobs.Task]:
     common = {
         "model": unit.model,
         "sizes": unit.sizes,
@@ -116,8 +121,14 @@ def _tasks(problem: Problem, unit: Unit, left_out: list[Any]) -> list[jobs.Task]
 
 
 def fit_and_lose(
-    model: Any, sizes: Any, X: Any, y: Any, task: Any, train: Any, test: Any
-) -> list[Any]:
+    model: Model,
+    sizes: Sequence[int] | None,
+    X: RowsLike,
+    y: AnyArray,
+    task: Task,
+    train: Positions,
+    test: Positions,
+) -> list[Array]:
     """One task: fit on some rows, and the losses of every member on others."""
     fitted, new = (
         fit_quietly(model, take_for(model, X, train), y[train]),

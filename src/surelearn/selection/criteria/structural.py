@@ -4,7 +4,7 @@ hide; and adjusted.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -15,14 +15,25 @@ from surelearn.jobs import seed_for
 from surelearn.lacking import Lacking
 from surelearn.selection.criteria.capacity import (
     Capacity,
+    StatedCapacity,
     bound_for,
     measure_risks,
     measure_risks_beside,
     stated_capacity,
 )
-from surelearn.selection.criteria.criterion import JUDGMENT, Comparison, Criterion, two_classes
-from surelearn.selection.criteria.problem import Problem
+from surelearn.selection.criteria.criterion import (
+    DEPENDENT,
+    GUARANTEE,
+    JUDGMENT,
+    Comparison,
+    Criterion,
+    two_classes,
+    unclaimed,
+)
+from surelearn.selection.criteria.problem import SelectionProblem
+from surelearn.selection.cross_validation import Positions, column_count
 from surelearn.subject.refitting import take
+from surelearn.types import Array
 
 CONSTANTS = tuple(2.0**-k for k in range(11))
 _ROUNDS_FIXED = "the number of rounds was fixed beforehand"
@@ -64,9 +75,9 @@ class _Risk:
             return float("inf")
         return float(self.theorem(**self.inputs(delta / self.shares)))
 
-    def claim(self, delta: float) -> Claim | None:
+    def claim(self, delta: float) -> Claim | Lacking:
         if not np.isfinite(self.bound(delta)):
-            return None
+            return Lacking(GUARANTEE, "the class is too rich for these rows")
         return self.theorem.certify(
             **self.inputs(delta),
             candidates=self.shares,
@@ -107,18 +118,17 @@ class StructuralRisk(Criterion):
     )
 
     bound: Theorem[..., Any] | None = None
-    capacity: Capacity | Mapping[str, Any] | Callable[..., Any] | float | None = None
+    capacity: StatedCapacity | None = None
 
-    def refusal(self, problem: Problem) -> Lacking | None:
+    def refusal(self, problem: SelectionProblem) -> Lacking | None:
         """Anything but two classes."""
         return two_classes(self, problem)
 
-    def compare(self, problem: Problem) -> Comparison:
+    def compare(self, problem: SelectionProblem) -> Comparison:
         """Each candidate's bound at its share of δ."""
         risks = self._risks(problem, problem.measure("all rows", measure_risks), problem.y.size)
         bounds = [risk.bound(problem.delta) for risk in risks]
         errors = [risk.risk for risk in risks]
-        grouped = problem.groups is not None
         return Comparison(
             values=bounds,
             standard_errors=[0.0] * len(bounds),
@@ -128,19 +138,22 @@ class StructuralRisk(Criterion):
                 "training errors": tuple(errors),
                 "penalties": _penalties(risks, problem.delta),
             },
-            claim=lambda chosen: None if grouped else risks[chosen].claim(problem.delta),
-            no_claim="rows of a group are not independent" if grouped else "",
+            claim=(
+                unclaimed(DEPENDENT)
+                if problem.groups is not None
+                else lambda chosen: risks[chosen].claim(problem.delta)
+            ),
         )
 
     def _risks(
-        self, problem: Problem, readings: Sequence[Mapping[str, Any]], n: int
+        self, problem: SelectionProblem, readings: Sequence[Mapping[str, Any]], n: int
     ) -> list[_Risk]:
         candidates = problem.candidates
         risks = []
         for i, (candidate, unit, reading) in enumerate(
             zip(candidates, problem.unit_of, readings, strict=True)
         ):
-            d = int(np.shape(problem.X)[1])
+            d = column_count(problem.X)
             stated = (
                 stated_capacity(given, candidate.name, candidate.model, d, n)
                 for given in (self.capacity, unit.capacity)
@@ -184,7 +197,7 @@ class AdjustedStructuralRisk(StructuralRisk):
         """Once to calibrate, once to compare."""
         return candidates * (2 if self.constant is None else 1)
 
-    def refusal(self, problem: Problem) -> Lacking | None:
+    def refusal(self, problem: SelectionProblem) -> Lacking | None:
         """Anything but two classes; constants that are none."""
         if self.constant is not None and not 0 <= self.constant < np.inf:
             return Lacking(
@@ -196,7 +209,7 @@ class AdjustedStructuralRisk(StructuralRisk):
             )
         return two_classes(self, problem)
 
-    def compare(self, problem: Problem) -> Comparison:
+    def compare(self, problem: SelectionProblem) -> Comparison:
         """Adjusted risks; measured, not certified."""
         constant, calibration = self.constant, {}
         if constant is None:
@@ -215,10 +228,10 @@ class AdjustedStructuralRisk(StructuralRisk):
                 "constant": constant,
                 **calibration,
             },
-            no_claim="the constant voids the theorem",
+            claim=unclaimed("the constant voids the theorem"),
         )
 
-    def _calibrate(self, problem: Problem) -> tuple[float, dict[str, Any]]:
+    def _calibrate(self, problem: SelectionProblem) -> tuple[float, dict[str, Any]]:
         train, test = self._rows(problem)
         readings = problem.measure(
             "calibration",
@@ -240,7 +253,7 @@ class AdjustedStructuralRisk(StructuralRisk):
             "calibration chose": tuple(chosen.tolist()),
         }
 
-    def _rows(self, problem: Problem) -> tuple[Any, Any]:
+    def _rows(self, problem: SelectionProblem) -> tuple[Positions, Positions]:
         n = problem.y.size
         if problem.held_out is not None and len(problem.held_out):
             test = np.unique(np.asarray(problem.held_out))
@@ -255,7 +268,7 @@ class AdjustedStructuralRisk(StructuralRisk):
         return np.setdiff1d(np.arange(n), test), test
 
 
-def adjusted(errors: Sequence[float], penalties: Sequence[float], constant: float) -> Any:
+def adjusted(errors: Sequence[float], penalties: Sequence[float], constant: float) -> Array:
     """Training errors plus C times the penalties; an infinite penalty stays infinite unless C is 0.
 
     Examples
