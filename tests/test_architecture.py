@@ -61,13 +61,13 @@ MAY_IMPORT = {
         "base", "bounds", "certificate", "data", "kernel", "lacking", "optim", "record", "stated", "subject",
     },
     "boosting": {"base", "bounds", "claim", "lacking", "record", "stated", "subject"},
-    "cluster": {"base", "bounds", "optim", "record", "stated", "subject"},
+    "cluster": {"base", "bounds", "optim", "record", "stated", "subject", "types"},
     "training": {"base", "boosting", "certificate", "cluster", "fingerprint", "lacking", "linear", "record", "subject"},
     "certification": {
         "bounds", "certificate", "claim", "fingerprint", "lacking", "measurement", "plain", "quantities", "slicing",
         "stated", "subject",
     },
-    "data": {"claim", "documents", "files", "plain", "subject", "unpacking"},
+    "data": {"claim", "documents", "files", "plain", "subject", "types", "unpacking"},
     "selection": {
         "boosting", "bounds", "claim", "documents", "files", "jobs", "kernel", "lacking", "linear", "measurement",
         "stated", "subject", "types",

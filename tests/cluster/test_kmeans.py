@@ -17,7 +17,7 @@ from scipy import sparse, stats
 from surelearn import bounds
 from surelearn.certificate import Certificate
 from surelearn.cluster import KMeans, search, seeding
-from surelearn.cluster.dense import BLOCK, DenseRows, nearest
+from surelearn.cluster.dense import DenseRows, nearest, rows_per_product
 from surelearn.cluster.kmeans import RULES, distances
 from surelearn.cluster.lloyd import Lloyd
 from surelearn.cluster.spectrum import affordable, singular_values
@@ -117,7 +117,7 @@ def test_near_ties_are_decided_as_in_eight_bytes(shift):
         (centers[0] + centers[1]) / 2
         + shift * gap
         + 1e-3
-        * rng.normal(size=(2 * BLOCK + 7, 30))
+        * rng.normal(size=(2 * rows_per_product(6) + 7, 30))
         @ (np.eye(30) - np.outer(gap, gap) / (gap @ gap))
     )
     labels, found = nearest(x, centers)
@@ -268,7 +268,7 @@ def test_seeding_costs_are_those_of_eight_bytes(rule):
     """4-byte products only rule centers out: so far from the origin they could not tell which
     is the nearest.
     """
-    x = 1000 + np.random.default_rng(0).normal(size=(BLOCK + 77, 20))
+    x = 1000 + np.random.default_rng(0).normal(size=(rows_per_product(3 * RULES[rule]) + 77, 20))
     found = seeding.plain(
         DenseRows(x), np.ones(len(x)), 60, 3, np.random.RandomState(0), most=RULES[rule]
     )

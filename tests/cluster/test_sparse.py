@@ -12,7 +12,7 @@ from scipy import sparse
 from surelearn.certificate import Certificate
 from surelearn.cluster import KMeans
 from surelearn.cluster.kmeans import distances, nearest_centers
-from surelearn.cluster.sparse import SparseRows
+from surelearn.cluster.sparse import CSRRows
 from surelearn.cluster.spectrum import singular_values
 
 
@@ -145,7 +145,7 @@ def test_rows_far_from_the_origin_do_not_cancel():
     far = distances(sparse.csr_array([[1e8, 1e-7]]), np.array([[1e8, 0.0], [1e8 + 1, 0.0]]))
     assert far[0] == pytest.approx([1e-7, 1.0], rel=1e-9)
     # what rounding hides is not claimed
-    spectrum = singular_values(SparseRows(thin), np.ones(200), 2)
+    spectrum = singular_values(CSRRows(thin), np.ones(200), 2)
     assert np.sum(spectrum[1:] ** 2) <= np.sum(
         np.linalg.svd(X - X.mean(axis=0), compute_uv=False)[1:] ** 2
     )

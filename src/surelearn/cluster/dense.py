@@ -6,6 +6,7 @@ is nearer, distances are computed again in 8 bytes.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numba
@@ -13,10 +14,13 @@ import numpy as np
 import numpy.typing as npt
 
 from surelearn.cluster.rows import FAST, own_squares, settle, squared_distance
+from surelearn.types import Ints
 
 Matrix = npt.NDArray[Any]
 
-BLOCK = 512  # rows per product: (512, k) 4-byte scores stay in the second-level cache
+SCORES = 51_200  # per product: in 4 bytes they stay in the second-level cache
+FEWEST, MOST = 256, 8192  # rows per product
+CANCELS = 1e-3  # below this part of ‖x‖² + ‖c‖², a 4-byte product has lost too many digits
 CLOSE = 0.1  # part of the rows from which on 4 bytes are not worth their close calls
 
 
@@ -31,7 +35,7 @@ class DenseRows:
     def __len__(self) -> int:
         return self.shape[0]
 
-    def __getitem__(self, rows: Any) -> Matrix:
+    def __getitem__(self, rows: Ints | Sequence[int] | int) -> Matrix:
         return self.X[rows]
 
     @property
@@ -65,15 +69,16 @@ class DenseRows:
         """
         low = self.low
         ready = Centers(centers, low.dtype)
-        buffer = np.empty((BLOCK, self.shape[1]), dtype=low.dtype)
+        size = ready.rows
+        buffer = np.empty((min(size, len(chosen)), self.shape[1]), dtype=low.dtype)
         found = np.empty(len(chosen), dtype=np.int32)
         close = 0
-        for start in range(0, len(chosen), BLOCK):
-            rows = chosen[start : start + BLOCK]
+        for start in range(0, len(chosen), size):
+            rows = chosen[start : start + size]
             block = buffer[: len(rows)]
             _gather(low, rows, block)
             close += ready.decide(
-                block, rows, self.norms, self.X, found[start : start + BLOCK], upper, lower
+                block, rows, self.norms, self.X, found[start : start + size], upper, lower
             )
         if close > CLOSE * len(chosen):
             self._low = self.X
@@ -92,12 +97,24 @@ class DenseRows:
             1.01 * float(np.finfo(dtype).eps),
         )
         low, longest = lengths.astype(dtype), float(np.sqrt(lengths.max()))
-        scores = np.empty((min(BLOCK, len(self)), sets * b), dtype=dtype)
-        for start in range(0, len(self), BLOCK):
-            block = rows[start : start + BLOCK]
+        size = rows_per_product(sets * b)
+        scores = np.empty((min(size, len(self)), sets * b), dtype=dtype)
+        for start in range(0, len(self), size):
+            block = rows[start : start + size]
             part = scores[: len(block)]
             np.dot(block, factors, out=part)
             _lower(part, low, self.norms, self.X, centers, rounding, longest, start, squares)
+
+    def near_squares(self, centers: Matrix) -> Matrix:
+        """‖x − c‖² of every center and row, (centers, n), for a search: from 4-byte products, or
+        from the coordinates where these cancel.
+        """
+        products = centers.astype(self.low.dtype) @ self.low.T
+        out = np.empty(products.shape)
+        _complete(
+            products, self.norms, np.einsum("ij,ij->i", centers, centers), self.X, centers, out
+        )
+        return out
 
     def squared_distances(self, centers: Matrix) -> Matrix:
         """‖x − c‖² of every row and center; where the expanded square cancels, from the
@@ -108,6 +125,18 @@ class DenseRows:
         i, j = np.nonzero(squares < 1e-6 * scale)
         squares[i, j] = np.square(self.X[i] - centers[j]).sum(axis=1)
         return squares
+
+
+@numba.njit(cache=True, fastmath=FAST)
+def _complete(
+    products: Matrix, norms: Matrix, lengths: Matrix, X: Matrix, centers: Matrix, out: Matrix
+) -> None:  # pragma: no cover - compiled
+    """Squared distances from products ⟨c, x⟩, (centers, n), and squared norms."""
+    for c in range(lengths.size):
+        for i in range(norms.size):
+            scale = norms[i] + lengths[c]
+            gap = scale - 2 * products[c, i]
+            out[c, i] = gap if gap >= CANCELS * scale else squared_distance(X, i, centers[c])
 
 
 @numba.njit(cache=True, fastmath=FAST)
@@ -213,7 +242,7 @@ def _gather(X: Matrix, rows: Matrix, into: Matrix) -> None:  # pragma: no cover 
 class Centers:
     """Centers made ready for scoring blocks of rows, in 4 or in 8 bytes."""
 
-    def __init__(self, centers: Matrix, dtype: Any) -> None:
+    def __init__(self, centers: Matrix, dtype: npt.DTypeLike) -> None:
         k, squares = len(centers), np.einsum("ij,ij->i", centers, centers)
         self.centers = centers
         self.factors = (-2 * centers).astype(dtype)
@@ -221,8 +250,9 @@ class Centers:
         self.longest = float(np.sqrt(squares.max()))
         # twice the unit roundoff: scores carry the factor 2
         self.rounding = 1.01 * float(np.finfo(dtype).eps)
-        self.scores = np.empty(k * BLOCK, dtype=dtype)
-        self.best, self.second = np.empty(BLOCK, dtype=dtype), np.empty(BLOCK, dtype=dtype)
+        self.rows = rows_per_product(k)
+        self.scores = np.empty(k * self.rows, dtype=dtype)
+        self.best, self.second = np.empty(self.rows, dtype=dtype), np.empty(self.rows, dtype=dtype)
 
     def decide(
         self,
@@ -247,6 +277,11 @@ class Centers:
         )  # fmt: skip
 
 
+def rows_per_product(columns: int) -> int:
+    """How many rows to multiply at a time by so many columns."""
+    return min(MOST, max(FEWEST, SCORES // columns))
+
+
 def fits_four_bytes(norms: Matrix) -> bool:
     """Whether squares of such rows neither overflow nor vanish in 4-byte numbers."""
     return bool(len(norms) and 1e-20 < norms.max() < 1e30)
@@ -268,8 +303,9 @@ def nearest(X: Matrix, centers: Matrix) -> tuple[npt.NDArray[np.int32], Matrix]:
     quick = Centers(around, np.float32) if fits_four_bytes(exact.squares) else None
     labels = np.empty(len(X), dtype=np.int32)
     squares = np.empty(len(X))
-    for start in range(0, len(X), BLOCK):
-        block = np.ascontiguousarray(X[start : start + BLOCK] - origin)
+    size = exact.rows
+    for start in range(0, len(X), size):
+        block = np.ascontiguousarray(X[start : start + size] - origin)
         rows, norms = np.arange(len(block)), np.einsum("ij,ij->i", block, block)
         found, upper, lower = (
             np.empty(len(block), dtype=np.int32),
@@ -281,6 +317,6 @@ def nearest(X: Matrix, centers: Matrix) -> tuple[npt.NDArray[np.int32], Matrix]:
             close = quick.decide(block.astype(np.float32), rows, norms, block, found, upper, lower)
         if close > len(block) / 2:
             exact.decide(block, rows, norms, block, found, upper, lower)
-        labels[start : start + BLOCK] = found
-        squares[start : start + BLOCK] = own_squares(block, norms, around, exact.squares, found)
+        labels[start : start + size] = found
+        squares[start : start + size] = own_squares(block, norms, around, exact.squares, found)
     return labels, squares

@@ -18,6 +18,7 @@ from surelearn.base import Learner
 from surelearn.cluster.record import KMeansRecord
 from surelearn.record import Within
 from surelearn.subject import Parts
+from surelearn.types import RandomState, RowsLike
 
 if TYPE_CHECKING:
     from surelearn.cluster.lloyd import Rows
@@ -94,14 +95,14 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Le
         self,
         n_clusters: int = 8,
         *,
-        init: Any = "k-means++",
+        init: str | npt.ArrayLike = "k-means++",
         seedings: int = 8,
         n_init: int = 1,
         max_iter: int = 300,
         tol: float = 1e-4,
         spectrum: bool | None = None,
         delta: float = 0.05,
-        random_state: Any = None,
+        random_state: RandomState = None,
     ) -> None:
         self.n_clusters = n_clusters
         self.init = init
@@ -128,7 +129,12 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Le
         yield cls(4, random_state=0, spectrum=False)
         yield cls(3, init="greedy")
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> KMeans:  # noqa: ARG002 - scikit-learn's signature
+    def fit(
+        self,
+        X: RowsLike,
+        y: npt.ArrayLike | None = None,  # noqa: ARG002 - scikit-learn's signature
+        sample_weight: npt.ArrayLike | None = None,
+    ) -> KMeans:
         """Cluster the rows."""
         from surelearn.cluster.lloyd import Lloyd
         from surelearn.cluster.spectrum import affordable
@@ -170,7 +176,12 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Le
         self.facts_ = facts | {"seeding_costs": costs, "rule": max(RULES)}
         return self
 
-    def measure_again(self, X: Any, y: Any = None, sample_weight: Any = None) -> dict[str, Any]:  # noqa: ARG002
+    def measure_again(
+        self,
+        X: RowsLike,
+        y: npt.ArrayLike | None = None,  # noqa: ARG002 - scikit-learn's signature
+        sample_weight: npt.ArrayLike | None = None,
+    ) -> dict[str, Any]:
         """The record's fields that the fitted model and the rows it was fitted on tell,
         measured again.
         """
@@ -200,7 +211,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Le
         return facts
 
     def _facts(
-        self, rows: Any, weights: Matrix, labels: Matrix, cost: float, wanted: bool
+        self, rows: Rows, weights: Matrix, labels: Matrix, cost: float, wanted: bool
     ) -> dict[str, Any]:
         """What rows, labels and parameters tell of the record; the spectrum where it is
         ``wanted``.
@@ -230,21 +241,26 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Le
         asked = None if self.spectrum is None else bool(self.spectrum)
         return KMeansRecord.read({"spectrum": asked, **self.facts_}, strict=False)
 
-    def predict(self, X: Any) -> npt.NDArray[np.int32]:
+    def predict(self, X: RowsLike) -> npt.NDArray[np.int32]:
         """The nearest center of each row, the first of equals."""
         return nearest_centers(self._again(X), self.cluster_centers_)[0]
 
-    def transform(self, X: Any) -> Matrix:
+    def transform(self, X: RowsLike) -> Matrix:
         """Distances to the centers, (n, k)."""
         return distances(self._again(X), self.cluster_centers_)
 
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:  # noqa: ARG002 - scikit-learn's signature
+    def score(
+        self,
+        X: RowsLike,
+        y: npt.ArrayLike | None = None,  # noqa: ARG002 - scikit-learn's signature
+        sample_weight: npt.ArrayLike | None = None,
+    ) -> float:
         """Minus the cost of these rows with the centers found."""
         X = self._again(X)
         weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         return -float(weights @ nearest_centers(X, self.cluster_centers_)[1])
 
-    def _again(self, X: Any) -> Any:
+    def _again(self, X: RowsLike) -> Matrix | sparse.csr_array:
         """Rows for a fitted model."""
         check_is_fitted(self)
         return self._validated(X)
@@ -254,8 +270,8 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Le
         return len(self.cluster_centers_)
 
     def _read(
-        self, X: Any, sample_weight: Any, *, reset: bool = True
-    ) -> tuple[Any, Matrix, Rows, Matrix, Matrix]:
+        self, X: RowsLike, sample_weight: npt.ArrayLike | None, *, reset: bool = True
+    ) -> tuple[Matrix | sparse.csr_array, Matrix, Rows, Matrix, Matrix]:
         """Rows and weights as given, rows about their mean and weights in an order of the rows'
         values, and the mean.
         """
@@ -270,12 +286,14 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Le
             mean = np.sum([shares[part] @ X[part].astype(np.float64) for part in parts], axis=0)
         return X, weights, *self._center(X, mean, weights), mean
 
-    def _validated(self, X: Any, *, reset: bool = False) -> Any:
+    def _validated(self, X: RowsLike, *, reset: bool = False) -> Matrix | sparse.csr_array:
         """Dense rows in 4 or 8 bytes as they come, or sparse ones in 8."""
-        X = validate_data(
+        rows: Any = validate_data(
             self, X, accept_sparse="csr", dtype=[np.float64, np.float32], order="C", reset=reset
         )
-        return X.astype(np.float64) if sparse.issparse(X) and X.dtype != np.float64 else X
+        if sparse.issparse(rows) and rows.dtype != np.float64:
+            rows = rows.astype(np.float64)
+        return rows
 
     def _check(self, n: int) -> None:
         for name in ("n_clusters", "seedings", "n_init", "max_iter"):
@@ -295,15 +313,18 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Le
                 f"init must be one of {', '.join(INITS)} or an array of centers, not {self.init!r}"
             )
 
-    def _center(self, X: Any, mean: Matrix, weights: Matrix) -> tuple[Rows, Matrix]:
+    def _center(
+        self, X: Matrix | sparse.csr_array, mean: Matrix, weights: Matrix
+    ) -> tuple[Rows, Matrix]:
         """Rows about their mean, sparse ones as they are, in an order of their values only:
         seeds are drawn along it.
         """
         from surelearn.cluster.dense import DenseRows
-        from surelearn.cluster.sparse import SparseRows
+        from surelearn.cluster.sparse import CSRRows
 
         order = self._order(X, mean) if isinstance(self.init, str) else np.arange(X.shape[0])
-        rows, weights = X[order], weights[order]
+        rows: Any = X[order]
+        weights = weights[order]
         if not sparse.issparse(X):
             rows = rows.astype(np.float64, copy=False)
             rows -= mean
@@ -314,9 +335,9 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Le
                 raise ValueError(
                     "X has entries so large that squared distances overflow: rescale its columns"
                 )
-        return (SparseRows(rows) if sparse.issparse(X) else DenseRows(rows)), weights
+        return (CSRRows(rows) if sparse.issparse(X) else DenseRows(rows)), weights
 
-    def _order(self, X: Any, mean: Matrix) -> npt.NDArray[np.int64]:
+    def _order(self, X: Matrix | sparse.csr_array, mean: Matrix) -> npt.NDArray[np.int64]:
         """An order of the rows that their values decide: along a fixed direction."""
         direction = np.random.RandomState(0).standard_normal(X.shape[1])
         if sparse.issparse(X):
@@ -325,7 +346,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Le
         return np.argsort(np.concatenate(along), kind="stable")
 
     def _seedings(
-        self, rows: Rows, weights: Matrix, random: Any, rule: int = max(RULES)
+        self, rows: Rows, weights: Matrix, random: np.random.RandomState, rule: int = max(RULES)
     ) -> list[Seedings]:
         """The plain seedings of every start, drawn before anything else; none for other starts."""
         from surelearn.cluster import seeding
@@ -345,7 +366,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Le
         origin: Matrix,
         drawn: list[Seedings],
         tol: float,
-        random: Any,
+        random: np.random.RandomState,
     ) -> Iterator[Matrix]:
         """Centers to start from, (k, d) each."""
         from surelearn.cluster import search, seeding
@@ -381,7 +402,9 @@ def costs_of(drawn: list[Seedings]) -> Matrix:
     return np.concatenate([seedings.costs for seedings in drawn]) if drawn else np.empty(0)
 
 
-def nearest_centers(X: Any, centers: Matrix) -> tuple[npt.NDArray[np.int32], Matrix]:
+def nearest_centers(
+    X: Matrix | sparse.csr_array, centers: Matrix
+) -> tuple[npt.NDArray[np.int32], Matrix]:
     """Each row's nearest center, the first of equals, and the squared distance to it, for dense
     or sparse rows.
     """
@@ -389,18 +412,18 @@ def nearest_centers(X: Any, centers: Matrix) -> tuple[npt.NDArray[np.int32], Mat
     from surelearn.cluster import sparse as sparse_rows
 
     if sparse.issparse(X):
-        return sparse_rows.nearest(sparse_rows.SparseRows(X), centers)
+        return sparse_rows.nearest(sparse_rows.CSRRows(X), centers)
     return dense.nearest(X, centers)
 
 
-def distances(X: Any, centers: Matrix) -> Matrix:
+def distances(X: Matrix | sparse.csr_array, centers: Matrix) -> Matrix:
     """‖x − c‖ for every row and center, (n, k); where the expanded square cancels, from the
     coordinates.
     """
     from surelearn.cluster.dense import DenseRows
-    from surelearn.cluster.sparse import SparseRows
+    from surelearn.cluster.sparse import CSRRows
 
     if sparse.issparse(X):
-        return np.sqrt(SparseRows(X).squared_distances(centers))
+        return np.sqrt(CSRRows(X).squared_distances(centers))
     origin = centers.mean(axis=0)
     return np.sqrt(DenseRows(X - origin).squared_distances(centers - origin))

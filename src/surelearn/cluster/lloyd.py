@@ -27,13 +27,15 @@ from surelearn.cluster.rows import (
     distance_at_most,
     own_squares,
 )
-from surelearn.cluster.sparse import SparseRows
+from surelearn.cluster.sparse import CSRRows
 from surelearn.optim.stopping import Stopper
 
 Matrix = npt.NDArray[Any]
-Rows = DenseRows | SparseRows
+Rows = DenseRows | CSRRows
 
 REFRESH = 16  # iterations after which the clusters' sums are computed afresh, against rounding
+PIECE = 64  # squares are summed by so many
+SUMS = {"reassoc", "contract", "nsz"}  # sums in any order; divisions are divisions
 SLACK = 1 + 1e-9  # rounding in the 8-byte bounds
 
 
@@ -103,6 +105,42 @@ def _move(  # pragma: no cover - compiled
     return changes
 
 
+@numba.njit(cache=True, fastmath=SUMS)
+def _update(  # pragma: no cover - compiled
+    sums: Matrix,
+    mass: Matrix,
+    sizes: Matrix,
+    centers: Matrix,
+    means: Matrix,
+    moved: Matrix,
+    squares: Matrix,
+) -> None:
+    """Write the clusters' means, (k, d), an empty one's old center, how far each has moved, and its
+    squared norm.
+
+    Squares are added in pieces of `PIECE`, which keeps their rounding small in many dimensions.
+    """
+    k, d = centers.shape
+    for c in range(k):
+        gap, length = 0.0, 0.0
+        for start in range(0, d, PIECE):
+            end, some_gap, some_length = min(d, start + PIECE), 0.0, 0.0
+            if sizes[c] > 0:
+                for j in range(start, end):
+                    mean = sums[c, j] / mass[c]
+                    step = mean - centers[c, j]
+                    some_gap += step * step
+                    some_length += mean * mean
+                    means[c, j] = mean
+            else:
+                for j in range(start, end):
+                    means[c, j] = centers[c, j]
+                    some_length += centers[c, j] * centers[c, j]
+            gap += some_gap
+            length += some_length
+        moved[c], squares[c] = np.sqrt(gap), length
+
+
 @dataclass(frozen=True)
 class Result:
     """Where Lloyd's iterations ended: centers, iterations, and why they stopped."""
@@ -134,6 +172,8 @@ class Lloyd:
         )
         self.upper, self.lower = np.zeros(n), np.zeros(n)
         self.chosen = np.arange(n)
+        # Two arrays of centers take turns; the one that was given stays as it is.
+        spare, moved, squares = np.empty((k, d)), np.empty(k), np.empty(k)
         count, stopper = n, Stopper(passes=max_iter)
         while not stopper.reason:
             changes = self._assign(centers, count)
@@ -141,13 +181,14 @@ class Lloyd:
             final = changes == 0 and not relocated
             if final or stopper.done % REFRESH == REFRESH - 1:
                 self._refresh()
-            means = self._means(centers)
-            moved = np.sqrt(np.einsum("ij,ij->i", means - centers, means - centers))
+            means, spare = spare, np.empty((k, d)) if stopper.done == 0 else centers
+            _update(self.sums, self.mass, self.sizes, centers, means, moved, squares)
             centers = means
             if not stopper.after(
                 converged=final or (not relocated and float(moved @ moved) <= tol)
             ):
-                count = n if relocated else self._select(centers, moved, tighten=count < 0.9 * n)
+                tighten = count < 0.9 * n
+                count = n if relocated else self._select(centers, squares, moved, tighten=tighten)
                 if relocated:
                     self.chosen = np.arange(n)
         return Result(centers, stopper.done, stopper.reason)
@@ -172,12 +213,11 @@ class Lloyd:
             self.sizes,
         )
 
-    def _select(self, centers: Matrix, moved: Matrix, tighten: bool) -> int:
-        """Choose the rows whose center may have changed; how many."""
+    def _select(self, centers: Matrix, squares: Matrix, moved: Matrix, tighten: bool) -> int:
+        """Choose the rows whose center may have changed; how many. ``squares`` are ‖c‖²."""
         rows, order = self.rows, np.argsort(moved)
         others = np.full(len(centers), moved[order[-1]])
         others[order[-1]] = moved[order[-2]] if len(centers) > 1 else 0.0
-        squares = np.einsum("ij,ij->i", centers, centers)
         # Wide centers have dearer distances than sparse rows.
         pays = isinstance(rows, DenseRows) or centers.size <= rows.csr.nnz
         half = halfway(centers) if pays else np.zeros(len(centers))
@@ -213,10 +253,6 @@ class Lloyd:
         self.labels[:] = -1
         self.sums[:], self.mass[:], self.sizes[:] = 0.0, 0.0, 0
         self._put(np.arange(len(labels)), labels)
-
-    def _means(self, centers: Matrix) -> Matrix:
-        filled = (self.sizes > 0)[:, None]
-        return np.where(filled, self.sums / np.where(filled, self.mass[:, None], 1.0), centers)
 
 
 def halfway(centers: Matrix) -> Matrix:

@@ -16,7 +16,8 @@ from numba import types
 from numba.extending import overload
 
 Matrix = npt.NDArray[Any]
-Layout = Matrix | tuple[Matrix, Matrix, Matrix]
+Parts = tuple[Matrix, Matrix, Matrix]  # data, indices and indptr of a CSR matrix
+Layout = Matrix | Parts
 
 FAST = {"reassoc", "contract", "nsz", "arcp", "nnan", "ninf"}
 HUGE = 1e300  # compiled code assumes that nothing is infinite

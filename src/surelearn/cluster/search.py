@@ -99,7 +99,7 @@ def swaps(X: Rows, weights: Matrix, centers: Matrix, random: np.random.RandomSta
             break
         places = np.searchsorted(ends, random.random_sample(CANDIDATES) * ends[-1], side="right")
         candidates = X[np.minimum(places, len(X) - 1)]
-        tried = np.ascontiguousarray(X.squared_distances(candidates).T)
+        tried = X.near_squares(candidates)  # (candidates, n)
         gains, replaced = _gains(tried, weights, first, second, labels, k)
         best = int(np.argmax(gains))
         if gains[best] <= 1e-9 * ends[-1]:

@@ -9,35 +9,50 @@ This module compiles with numba and is imported when something is clustered.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numba
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 
-from surelearn.cluster.rows import CANCELS, EPS, FAST, HUGE, own_squares, settle, squared_distance
+from surelearn.cluster.rows import (
+    CANCELS,
+    EPS,
+    FAST,
+    HUGE,
+    Parts,
+    own_squares,
+    settle,
+    squared_distance,
+)
+from surelearn.types import Ints
 
 Matrix = npt.NDArray[Any]
-Parts = tuple[Matrix, Matrix, Matrix]
 
 BLOCK = 1024
+PIECE = 64  # columns of the centers that are worked on at a time
 
 
-class SparseRows:
+class CSRRows:
     """CSR rows that can be counted and picked like those of an array; what is picked is dense."""
 
-    def __init__(self, X: Any) -> None:
+    def __init__(self, X: sparse.csr_array) -> None:
         self.csr = X if X.has_canonical_format else X.copy()
         self.csr.sum_duplicates()
         self.layout: Parts = (self.csr.data, self.csr.indices, self.csr.indptr)
         self.shape: tuple[int, int] = self.csr.shape
         self.norms: Matrix = _norms(*self.layout)
+        self._factors: Matrix | None = None  # kept from one assignment to the next
 
     def __len__(self) -> int:
         return self.shape[0]
 
-    def __getitem__(self, rows: Any) -> Matrix:
-        picked = self.csr[np.atleast_1d(rows)].toarray()
+    def __getitem__(self, rows: Ints | Sequence[int] | int) -> Matrix:
+        chosen = np.atleast_1d(rows)
+        picked = np.zeros((len(chosen), self.shape[1]))
+        _fill(self.layout, chosen, picked)
         return picked if np.ndim(rows) else picked[0]
 
     @property
@@ -47,9 +62,9 @@ class SparseRows:
         """
         return self.layout
 
-    def take(self, rows: Matrix) -> SparseRows:
+    def take(self, rows: Matrix) -> CSRRows:
         """Some of the rows."""
-        return SparseRows(self.csr[rows])
+        return CSRRows(self.csr[rows])
 
     def decide(
         self, chosen: Matrix, centers: Matrix, upper: Matrix, lower: Matrix
@@ -57,9 +72,13 @@ class SparseRows:
         """The nearest centers of the ``chosen`` rows, the first of equals; bounds on all
         distances are written.
         """
-        squares = np.square(centers).sum(axis=1)
-        found = np.empty(len(chosen), dtype=np.int32)
-        factors, longest = np.ascontiguousarray(-2 * centers.T), float(np.sqrt(squares.max()))
+        k, d = centers.shape
+        found, squares = np.empty(len(chosen), dtype=np.int32), np.empty(k)
+        if self._factors is None or self._factors.shape != (d, k):
+            self._factors = np.empty((d, k))
+        factors = self._factors
+        _prepare(centers, factors, squares)
+        longest = float(np.sqrt(squares.max()))
         _decide(
             self.layout, chosen, self.norms, factors, squares, longest, centers, found, upper, lower
         )
@@ -81,10 +100,23 @@ class SparseRows:
         """‖x − c‖² of every row and center."""
         return self._block(centers, np.ascontiguousarray(centers.T), 0, len(self))
 
+    def near_squares(self, centers: Matrix) -> Matrix:
+        """‖x − c‖² of every center and row, (centers, n)."""
+        return np.ascontiguousarray(self.squared_distances(centers).T)
+
     def _block(self, centers: Matrix, columns: Matrix, start: int, count: int) -> Matrix:
         out = np.empty((count, len(centers)))
         _squared_distances(self.layout, self.norms, centers, columns, start, out)
         return out
+
+
+@numba.njit(cache=True)
+def _fill(rows: Parts, chosen: Matrix, into: Matrix) -> None:  # pragma: no cover - compiled
+    """Write the entries of some rows into zeros."""
+    data, indices, indptr = rows
+    for r in range(chosen.size):
+        for p in range(indptr[chosen[r]], indptr[chosen[r] + 1]):
+            into[r, indices[p]] = data[p]
 
 
 @numba.njit(cache=True)
@@ -121,6 +153,24 @@ def _squared_distances(  # pragma: no cover - compiled
 
 
 @numba.njit(cache=True, fastmath=FAST)
+def _prepare(
+    centers: Matrix, factors: Matrix, squares: Matrix
+) -> None:  # pragma: no cover - compiled
+    """Write −2·centers, (d, k), and ‖c‖², (k,), some columns at a time, which stay in the cache."""
+    k, d = centers.shape
+    squares[:] = 0.0
+    for start in range(0, d, PIECE):
+        end = min(d, start + PIECE)
+        for c in range(k):
+            part = 0.0
+            for j in range(start, end):
+                value = centers[c, j]
+                part += value * value
+                factors[j, c] = -2 * value
+            squares[c] += part
+
+
+@numba.njit(cache=True, fastmath=FAST)
 def _decide(  # pragma: no cover - compiled
     rows: Parts,
     chosen: Matrix,
@@ -135,7 +185,8 @@ def _decide(  # pragma: no cover - compiled
 ) -> None:
     """Find the nearest centers of the ``chosen`` rows.
 
-    Scores are off by at most e = ε·((entries + 3)‖x‖·max‖c‖ + 32·max‖c‖²).
+    Scores are off by at most e = ε·((entries + 3)‖x‖·max‖c‖ + s·max‖c‖²), where s = 64 + d/64
+    counts the roundings of a squared norm.
     """
     data, indices, indptr = rows
     k = squares.size
@@ -154,20 +205,21 @@ def _decide(  # pragma: no cover - compiled
             elif scores[c] < second:
                 second = scores[c]
         error: float = EPS * (
-            (indptr[i + 1] - indptr[i] + 3) * np.sqrt(norms[i]) * longest + 32 * longest * longest
+            (indptr[i + 1] - indptr[i] + 3) * np.sqrt(norms[i]) * longest
+            + (PIECE + centers.shape[1] / PIECE) * longest * longest
         )
         found[r] = settle(
             scores, best, second, place, error, rows, i, norms[i], centers, upper, lower
         )
 
 
-def nearest(X: SparseRows, centers: Matrix) -> tuple[npt.NDArray[np.int32], Matrix]:
+def nearest(X: CSRRows, centers: Matrix) -> tuple[npt.NDArray[np.int32], Matrix]:
     """Each row's nearest center, the first of equals, and the squared distance to it.
 
     Examples
     --------
     >>> from scipy import sparse
-    >>> rows = SparseRows(sparse.csr_array(np.array([[0.0, 0.0], [2.0, 0.0], [0.0, 5.0]])))
+    >>> rows = CSRRows(sparse.csr_array(np.array([[0.0, 0.0], [2.0, 0.0], [0.0, 5.0]])))
     >>> labels, squares = nearest(rows, np.array([[0.0, 0.0], [0.0, 4.0]]))
     >>> labels.tolist(), squares.tolist()
     ([0, 0, 1], [0.0, 4.0, 1.0])
@@ -176,7 +228,7 @@ def nearest(X: SparseRows, centers: Matrix) -> tuple[npt.NDArray[np.int32], Matr
     return labels, own_squares(X.layout, X.norms, centers, np.square(centers).sum(axis=1), labels)
 
 
-def centered_gram(X: SparseRows, weights: Matrix) -> tuple[Matrix, float]:
+def centered_gram(X: CSRRows, weights: Matrix) -> tuple[Matrix, float]:
     """Inner products of the columns (or rows, if fewer) of √w·(x − mean), and how far its
     eigenvalues can be off.
     """

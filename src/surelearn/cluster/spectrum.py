@@ -4,11 +4,14 @@ is worth its price.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
+
+if TYPE_CHECKING:
+    from surelearn.cluster.lloyd import Rows
 
 Matrix = npt.NDArray[Any]
 
@@ -21,7 +24,7 @@ SHARE = 0.25  # of the operations of the clustering
 ROUNDINGS = 16.0
 
 
-def singular_values(rows: Any, weights: Matrix, k: int) -> Matrix:
+def singular_values(rows: Rows, weights: Matrix, k: int) -> Matrix:
     """Singular values of the centered rows scaled by √w, each lowered by its rounding; none where
     they would say nothing.
 
@@ -29,12 +32,12 @@ def singular_values(rows: Any, weights: Matrix, k: int) -> Matrix:
     the PCA tail stays a lower bound. Sparse rows are centered within their products only, which
     costs four times as much rounding.
     """
-    from surelearn.cluster.sparse import SparseRows, centered_gram
+    from surelearn.cluster.sparse import CSRRows, centered_gram
 
     n, d = rows.shape
     if k > min(n, d):
         return np.empty(0)
-    if isinstance(rows, SparseRows):
+    if isinstance(rows, CSRRows):
         gram, error = centered_gram(rows, weights)
     else:
         scaled = rows.X * np.sqrt(weights)[:, None]
@@ -44,7 +47,7 @@ def singular_values(rows: Any, weights: Matrix, k: int) -> Matrix:
     return np.sqrt(np.maximum(squares, 0.0))
 
 
-def affordable(X: Any, k: int, walks: int) -> bool:
+def affordable(X: Matrix | sparse.csr_array, k: int, walks: int) -> bool:
     """Whether the spectrum is quick, or costs at most a quarter of ``walks`` assignments of all
     rows to k centers.
 
@@ -53,6 +56,6 @@ def affordable(X: Any, k: int, walks: int) -> bool:
     >>> affordable(np.empty((2000, 1500)), 8, 20), affordable(np.empty((2000, 1500)), 800, 20)
     (False, True)
     """
-    entries, smaller = X.nnz if sparse.issparse(X) else X.size, min(X.shape)
+    entries, smaller = X.size if isinstance(X, np.ndarray) else X.nnz, min(X.shape)
     cost = float(entries) * smaller + EIGENVALUES * float(smaller) ** 3
     return cost <= max(QUICK, min(DEAREST, SHARE * 2.0 * entries * k * walks))

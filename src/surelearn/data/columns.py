@@ -105,7 +105,9 @@ def listed(names: Sequence[object], most: int = 5) -> str:
     return " and ".join([", ".join(head[:-1]), head[-1]] if len(head) > 1 else head)
 
 
-def type_text(text: Any, *, decimal: str = ".", words: bool = False) -> Values:
+def type_text(
+    text: pa.Array | pa.ChunkedArray, *, decimal: str = ".", words: bool = False
+) -> Values:
     """Values of a column of text: truth values, whole numbers, numbers, or text with None for
     missing.
 
@@ -127,7 +129,7 @@ def type_text(text: Any, *, decimal: str = ".", words: bool = False) -> Values:
     return _objects(text) if values is None else values
 
 
-def in_single_quotes(text: Any) -> bool:
+def in_single_quotes(text: pa.Array | pa.ChunkedArray) -> bool:
     """Whether every value of a column of text stands in single quotes, as ARFF writes words;
     missing ones need not.
     """
@@ -139,27 +141,27 @@ def in_single_quotes(text: Any) -> bool:
     return len(text) > 0 and not pc.all(missing).as_py()
 
 
-def without_single_quotes(text: Any) -> Any:
+def without_single_quotes(text: pa.Array | pa.ChunkedArray) -> pa.Array:
     """Values that stand in single quotes, without them."""
     text = pc.utf8_trim_whitespace(pc.cast(text, pa.large_string()))
     inside = pc.replace_substring(pc.utf8_slice_codeunits(text, 1, -1), "\\'", "'")
     return pc.if_else(_wrapped(text), inside, text)
 
 
-def _wrapped(text: Any) -> Any:
+def _wrapped(text: pa.Array) -> pa.Array:
     return pc.and_(
         pc.match_substring_regex(text, r"(?s)^'.*'$"), pc.greater(pc.binary_length(text), 1)
     )
 
 
-def _objects(text: Any) -> Values:
+def _objects(text: pa.Array) -> Values:
     """Text as Python strings, each distinct one made once."""
     encoded = text.dictionary_encode()
     words = np.array([*encoded.dictionary.to_pylist(), None], dtype=object)
     return words[encoded.indices.fill_null(len(words) - 1).to_numpy()]
 
 
-def _truth_values(text: Any) -> Values | None:
+def _truth_values(text: pa.Array) -> Values | None:
     words = pa.array(["true", "false"], pa.large_string())
     first = text[pc.index(text.is_valid(), True).as_py()]
     if str(first).lower() not in ("true", "false"):
@@ -170,7 +172,7 @@ def _truth_values(text: Any) -> Values | None:
     return pc.equal(lower, "true").to_numpy(zero_copy_only=False)
 
 
-def _numbers(text: Any, decimal: str) -> Values | None:
+def _numbers(text: pa.Array, decimal: str) -> Values | None:
     numbers = _cast(text, pa.float64())
     if numbers is None and decimal == ",":
         numbers = _cast(pc.replace_substring(text, ",", "."), pa.float64())
@@ -192,11 +194,11 @@ def _numbers(text: Any, decimal: str) -> Values | None:
     return numbers
 
 
-def _written_whole(text: Any) -> bool:
+def _written_whole(text: pa.Array) -> bool:
     return all(_all_match(part, r"^[+-]?\d+$") for part in (text.slice(0, 100), text))
 
 
-def _whole_numbers(text: Any, numbers: Values) -> Values | None:
+def _whole_numbers(text: pa.Array, numbers: Values) -> Values | None:
     """Whole numbers as int64, or as floats beside missing values; None where the text would
     lose digits.
     """
@@ -207,7 +209,7 @@ def _whole_numbers(text: Any, numbers: Values) -> Values | None:
     return None if np.any(np.abs(numbers) >= 2**53) else numbers
 
 
-def _cast(text: Any, kind: Any) -> Values | None:
+def _cast(text: pa.Array, kind: pa.DataType) -> Values | None:
     """Text as numbers, or None; the first hundred values are tried first, because a cast that
     fails late is slow.
     """
@@ -218,7 +220,7 @@ def _cast(text: Any, kind: Any) -> Values | None:
         return None
 
 
-def _all_match(text: Any, pattern: str) -> bool:
+def _all_match(text: pa.Array, pattern: str) -> bool:
     return bool(pc.all(pc.match_substring_regex(text, pattern)).as_py())
 
 

@@ -148,7 +148,7 @@ class DelimitedPieces:
     """
 
     def __init__(
-        self, name: str, stream: Any, dialect: Dialect, again: Callable[[], Any] | None
+        self, name: str, stream: opening.Readable, dialect: Dialect, again: Callable[[], Any] | None
     ) -> None:
         self.name, self.dialect, self._again = name, dialect, again
         self._stream = _Watched(stream, dialect)
@@ -205,7 +205,7 @@ class DelimitedPieces:
             return ()
         return io.TextIOWrapper(_Watched(self._again(), self.dialect), encoding="utf-8", newline="")  # type: ignore[arg-type]
 
-    def _invalid(self, row: Any) -> str:
+    def _invalid(self, row: pa.csv.InvalidRow) -> str:
         if not row.text.strip():
             return "skip"
         self._bad = self._bad or row
@@ -229,7 +229,7 @@ class _Watched(io.RawIOBase):
     values, and quotes counted.
     """
 
-    def __init__(self, stream: Any, dialect: Dialect) -> None:
+    def __init__(self, stream: opening.Readable, dialect: Dialect) -> None:
         self._stream, self._spaced, self._quote = (
             stream,
             dialect.spaced,

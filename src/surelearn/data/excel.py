@@ -9,7 +9,7 @@ import io
 import sys
 import zipfile
 import zlib
-from typing import Any
+from typing import TypeAlias
 
 import pyarrow as pa
 
@@ -95,7 +95,13 @@ def _check_size(name: str, content: bytes) -> None:
         raise DataError(f"{error}.") from None
 
 
-def _text(cell: Any) -> str:
+# what the reader of workbooks makes of a cell
+Cell: TypeAlias = (
+    bool | float | str | datetime.date | datetime.time | datetime.datetime | datetime.timedelta
+)
+
+
+def _text(cell: Cell) -> str:
     """A cell as a text table would hold it: 5 for 5.0, dates in ISO form."""
     if isinstance(cell, bool):
         return "true" if cell else "false"

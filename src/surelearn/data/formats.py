@@ -20,7 +20,7 @@ from surelearn.data.columns import DataError, in_single_quotes
 from surelearn.data.delimited import from_text, read_delimited, unwrapped
 from surelearn.data.excel import looks_like_excel, read_excel
 from surelearn.data.feather import read_feather
-from surelearn.data.frames import plain, to_pandas
+from surelearn.data.frames import Source, plain, to_pandas
 from surelearn.data.json_lines import looks_like_json_lines, read_json_lines
 from surelearn.data.npz import read_npz
 from surelearn.data.opening import BUILT_IN, HEAD, as_utf8, content_of, whole_lines
@@ -46,7 +46,7 @@ _NOT_TABLES = (  # first bytes of files that get renamed to .csv or .parquet
 )
 
 
-def load(source: Any, *, header: bool | None, labelled: bool = True) -> Raw:
+def load(source: Source | None, *, header: bool | None, labelled: bool = True) -> Raw:
     """Read whatever ``source`` is: None, a built-in name, a path, or a data frame; an npz may
     lack y if not ``labelled``.
     """

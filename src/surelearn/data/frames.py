@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -10,12 +11,17 @@ import pyarrow as pa
 
 from surelearn.data.columns import DataError, Values, shown, type_text
 from surelearn.data.raw import check_names, check_width, make_frame
+from surelearn.types import HasShape
+
+Frame: TypeAlias = pd.DataFrame | HasShape  # of pandas, polars or another library
+Source: TypeAlias = str | Path | Frame  # a built-in name, a path, or a data frame
 
 
-def to_pandas(source: Any) -> pd.DataFrame:
+def to_pandas(source: Frame) -> pd.DataFrame:
     """A pandas, polars or other data frame as a pandas one."""
     if isinstance(source, pd.DataFrame):
         return source
+    frame: Any = source
     if hasattr(source, "collect"):
         raise DataError("the data is a lazy frame: call collect() first.")
     try:
@@ -24,8 +30,8 @@ def to_pandas(source: Any) -> pd.DataFrame:
         narwhals = None
     try:
         if narwhals is not None:
-            return narwhals.from_native(source, eager_only=True).to_pandas()
-        return source.to_pandas()
+            return narwhals.from_native(frame, eager_only=True).to_pandas()
+        return frame.to_pandas()
     except (TypeError, AttributeError):
         kind = type(source).__name__
         raise DataError(

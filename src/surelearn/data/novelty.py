@@ -133,7 +133,7 @@ class Novelty:
     [True, True, False]
     """
 
-    def __init__(self, X: Any, compared: int) -> None:
+    def __init__(self, X: pd.DataFrame | npt.ArrayLike, compared: int) -> None:
         frame = _frame(X)
         self._scales: dict[Any, _Scale] = {}
         for name in frame.columns:
@@ -147,7 +147,7 @@ class Novelty:
         self.looks_near = enough and 0 < work <= MOST_WORK
         self._ratio = self._closeness() if self.looks_near else 0.0
 
-    def compare(self, X: Any) -> Compared:
+    def compare(self, X: pd.DataFrame | npt.ArrayLike) -> Compared:
         """Which rows are copies, which have a near copy, and one row of every content that has
         none.
         """
@@ -282,7 +282,7 @@ def _by_key(keys: Keys) -> Iterator[npt.NDArray[np.intp]]:
     yield from np.split(order, np.flatnonzero(np.diff(keys[order])) + 1) if keys.size else ()
 
 
-def _frame(X: Any) -> pd.DataFrame:
+def _frame(X: pd.DataFrame | npt.ArrayLike) -> pd.DataFrame:
     if isinstance(X, pd.DataFrame):
         return X
     array = np.asarray(X)

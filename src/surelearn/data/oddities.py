@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from surelearn.claim import Finding
+from surelearn.claim import Finding, Severity
 from surelearn.data.columns import Column, Task, Values, is_whole, listed, shown
 
 MAX_STUDIED = 20_000
@@ -91,7 +90,7 @@ def _one_reading(found: Sequence[Finding]) -> Iterable[Finding]:
 
 
 def _column_findings(columns: Sequence[Column], n: int) -> Iterable[Finding]:
-    def about(code: str, severity: Any, text: str, those: list[Column]) -> Iterable[Finding]:
+    def about(code: str, severity: Severity, text: str, those: list[Column]) -> Iterable[Finding]:
         if those:
             names = [column.name for column in those]
             plural = "Column" if len(names) == 1 else "Columns"

@@ -18,7 +18,7 @@ import zlib
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Protocol
 
 from surelearn import files
 from surelearn.data.columns import DataError, listed, shown
@@ -77,7 +77,15 @@ def _check_fits(name: str, path: Path) -> None:
         )
 
 
-def rest_of(name: str, head: bytes, stream: Any) -> bytes:
+class Readable(Protocol):
+    """A stream of bytes: a file, a pipe, something unpacked on the way."""
+
+    def read(self, size: int = -1, /) -> bytes:
+        """Up to ``size`` bytes, all of it where that is negative."""
+        ...
+
+
+def rest_of(name: str, head: bytes, stream: Readable) -> bytes:
     """A stream that must be held whole, such as standard input, after its head was read."""
     parts, size = [head], len(head)
     while piece := read_from(stream, name, BLOCK):
@@ -140,7 +148,7 @@ def empty(name: str) -> str:
 class _After:
     """A stream with bytes put back before it."""
 
-    def __init__(self, head: bytes, stream: Any) -> None:
+    def __init__(self, head: bytes, stream: Readable) -> None:
         self._head, self._stream = head, stream
 
     def read(self, size: int = -1) -> bytes:
@@ -152,7 +160,7 @@ class _After:
         return piece
 
 
-def read_from(stream: Any, name: str, size: int = -1) -> bytes:
+def read_from(stream: Readable, name: str, size: int = -1) -> bytes:
     """Up to ``size`` bytes (all of it where that is negative), fewer at the end only."""
     try:
         if size < 0:
@@ -310,7 +318,7 @@ def _last_break(text: bytes) -> int:
 class Utf8(io.RawIOBase):
     """A stream of bytes as UTF-8, whole lines at a time; ``head`` was read of it already."""
 
-    def __init__(self, stream: Any, name: str, head: bytes) -> None:
+    def __init__(self, stream: Readable, name: str, head: bytes) -> None:
         self._stream, self._name, self._head, self._rest = stream, name, head, b""
         encoding = marked(head)
         self._decoder = codecs.getincrementaldecoder(encoding)() if encoding else None

@@ -18,11 +18,12 @@ import mmap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute
+import pyarrow.parquet
 
 from surelearn.data.arrow import arrow_file, check_columns, plain_frame
 from surelearn.data.opening import too_much
@@ -172,7 +173,7 @@ def _cut(batch: pa.RecordBatch, most: int) -> Iterator[pa.RecordBatch]:
     yield from _cut(batch.slice(half), most)
 
 
-def _written_out(column: Any) -> int:
+def _written_out(column: pa.Array) -> int:
     values, indices = column.dictionary, column.indices
     texts = (
         pa.types.is_string,
@@ -216,7 +217,7 @@ class _bytes_of:  # noqa: N801 - used as a function
     def __init__(self, source: Path | bytes) -> None:
         self._source = source
 
-    def __enter__(self) -> Any:
+    def __enter__(self) -> View:
         if isinstance(self._source, bytes):
             return self._source
         with self._source.open("rb") as file:
@@ -228,7 +229,10 @@ class _bytes_of:  # noqa: N801 - used as a function
             self._map.close()
 
 
-def _pages(view: Any, column: Any) -> Iterator[_Page]:
+View: TypeAlias = mmap.mmap | bytes  # the bytes of a file
+
+
+def _pages(view: View, column: pa.parquet.ColumnChunkMetaData) -> Iterator[_Page]:
     """The pages of a column of a row group, found where the decoder will look for them."""
     position, dictionary = column.data_page_offset, column.dictionary_page_offset
     if column.has_dictionary_page and dictionary is not None and 0 < dictionary < position:
@@ -247,7 +251,7 @@ def _pages(view: Any, column: Any) -> Iterator[_Page]:
         position += packed
 
 
-def _struct(view: Any, position: int, depth: int = 0) -> tuple[dict[int, Any], int]:
+def _struct(view: View, position: int, depth: int = 0) -> tuple[dict[int, Any], int]:
     """The fields of a Thrift structure by their numbers, and where it ends."""
     fields: dict[int, Any] = {}
     number = 0
@@ -264,7 +268,7 @@ def _struct(view: Any, position: int, depth: int = 0) -> tuple[dict[int, Any], i
     return fields, position + 1
 
 
-def _value(view: Any, position: int, kind: int, depth: int) -> tuple[Any, int]:
+def _value(view: View, position: int, kind: int, depth: int) -> tuple[Any, int]:
     """A field's value of a Thrift type, and where it ends; of text and lists nothing is kept."""
     if kind in (1, 2):  # true, false
         return kind == 1, position
@@ -280,12 +284,12 @@ def _value(view: Any, position: int, kind: int, depth: int) -> tuple[Any, int]:
     raise ValueError("a page's header cannot be read")
 
 
-def _whole(view: Any, position: int) -> tuple[int, int]:
+def _whole(view: View, position: int) -> tuple[int, int]:
     value, position = _varint(view, position)
     return (value >> 1) ^ -(value & 1), position
 
 
-def _varint(view: Any, position: int) -> tuple[int, int]:
+def _varint(view: View, position: int) -> tuple[int, int]:
     value = shift = 0
     while shift < 70:
         byte = view[position]

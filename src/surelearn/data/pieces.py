@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
@@ -110,7 +110,7 @@ class TextFile:
             np.frombuffer(bytearray().join(parts), dtype=np.uint8), begins, ends, min(1.0, fraction)
         )
 
-    def _piece(self, file: Any, number: int) -> tuple[int, bytes]:
+    def _piece(self, file: BinaryIO, number: int) -> tuple[int, bytes]:
         begin = self.begin + number * self.piece
         skipped = 0
         if number > 0:
@@ -150,7 +150,7 @@ def _breaks(text: bytes) -> int:
     return text.count(b"\n") + text.count(b"\0")
 
 
-def visits(count: int, generator: Any = None) -> Iterator[Array]:
+def visits(count: int, generator: np.random.RandomState | None = None) -> Iterator[Array]:
     """Which pieces are read together: one pass over ``count`` pieces in random order, about
     `TOGETHER` at a time.
 

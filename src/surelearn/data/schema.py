@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import difflib
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -158,7 +158,7 @@ class Schema:
         notes.rows += table.num_rows
         return pd.DataFrame(made, columns=[feature.name for feature in self.features])
 
-    def targets(self, column: Any, *, decimal: str = ".") -> Values:
+    def targets(self, column: pa.Array | pa.ChunkedArray, *, decimal: str = ".") -> Values:
         """Targets of new rows, as the audit would have read them, with None or NaN where there
         is none.
         """
@@ -199,7 +199,7 @@ def _most(counts: Counter[str]) -> str:
     return listed([value for value, _ in counts.most_common(MOST_NAMED)])
 
 
-def _count(into: dict[str, Counter[str]], name: str, values: Any) -> None:
+def _count(into: dict[str, Counter[str]], name: str, values: Iterable[str]) -> None:
     """Count values by name; when there are too many names, what is new shares one."""
     counter = into.setdefault(name, Counter())
     for value, count in Counter(values).items():
@@ -215,7 +215,7 @@ def _holds_truth(values: Values) -> bool:
     )
 
 
-def _is_text(column: Any) -> bool:
+def _is_text(column: pa.Array) -> bool:
     return (
         pa.types.is_string(column.type)
         or pa.types.is_large_string(column.type)
@@ -223,20 +223,22 @@ def _is_text(column: Any) -> bool:
     )
 
 
-def trimmed(column: Any) -> Any:
+def trimmed(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     """Text without spaces around it, missing where it says so."""
     text = pc.utf8_trim_whitespace(pc.cast(column, pa.large_string()))
     text = pc.if_else(pc.is_in(text, value_set=pa.array(MISSING, pa.large_string())), None, text)
     return text.combine_chunks() if isinstance(text, pa.ChunkedArray) else text
 
 
-def _plain(column: Any) -> Any:
+def _plain(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     """One array, dictionaries decoded."""
     column = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
 
 
-def _number(column: Any, feature: Feature, notes: Notes, decimal: str) -> Values:
+def _number(
+    column: pa.Array | pa.ChunkedArray, feature: Feature, notes: Notes, decimal: str
+) -> Values:
     column = _plain(column)
     values = (
         _text_numbers(trimmed(column), feature.name, notes, decimal)
@@ -257,7 +259,7 @@ def _number(column: Any, feature: Feature, notes: Notes, decimal: str) -> Values
     return np.where(endless, np.nan, values)
 
 
-def _floats(column: Any) -> Values:
+def _floats(column: pa.Array) -> Values:
     if pa.types.is_temporal(column.type) or pa.types.is_nested(column.type):
         raise TypeError(f"it holds {column.type}")
     values = pc.cast(column, pa.float64(), safe=False).to_numpy(zero_copy_only=False)
@@ -268,7 +270,7 @@ _NUMBER = r"^[+-]?(\d+\.?\d*([eE][+-]?\d+)?|\.\d+([eE][+-]?\d+)?|(?i:inf|infinit
 _THOUSANDS = r"^[+-]?\d{1,3}(,\d{3})+(\.\d+)?$"
 
 
-def _text_numbers(text: Any, name: str, notes: Notes, decimal: str) -> Values:
+def _text_numbers(text: pa.Array, name: str, notes: Notes, decimal: str) -> Values:
     try:
         return np.array(pc.cast(text, pa.float64()).to_numpy(zero_copy_only=False), dtype=float)
     except pa.ArrowInvalid:
@@ -288,7 +290,12 @@ def _text_numbers(text: Any, name: str, notes: Notes, decimal: str) -> Values:
     return np.array(numbers.to_numpy(zero_copy_only=False), dtype=float)
 
 
-def _words(column: Any, feature: Feature, notes: Notes, decimal: str) -> Values:  # noqa: ARG001
+def _words(
+    column: pa.Array | pa.ChunkedArray,
+    feature: Feature,
+    notes: Notes,
+    decimal: str,  # noqa: ARG001
+) -> Values:
     column = _plain(column)
     encoded = trimmed(_as_text(column)).dictionary_encode()
     known = [
@@ -310,7 +317,7 @@ def _truth(word: str) -> str:
     return word.capitalize() if word.lower() in ("true", "false") else word
 
 
-def _as_text(column: Any) -> Any:
+def _as_text(column: pa.Array) -> pa.Array:
     if pa.types.is_floating(column.type):  # 1.0 stands for 1 beside missing values
         values = column.to_numpy(zero_copy_only=False)
         words = [
@@ -322,7 +329,12 @@ def _as_text(column: Any) -> Any:
     return column
 
 
-def _dates(column: Any, feature: Feature, notes: Notes, decimal: str) -> Values:  # noqa: ARG001
+def _dates(
+    column: pa.Array | pa.ChunkedArray,
+    feature: Feature,
+    notes: Notes,
+    decimal: str,  # noqa: ARG001
+) -> Values:
     column = _plain(column)
     if not _is_text(column):
         if not (
@@ -348,7 +360,7 @@ def _dates(column: Any, feature: Feature, notes: Notes, decimal: str) -> Values:
 _READERS = {"number": _number, "category": _words, "text": _words, "date": _dates}
 
 
-def read_labels(column: Any, kind: str, *, decimal: str = ".") -> Values:
+def read_labels(column: pa.Array | pa.ChunkedArray, kind: str, *, decimal: str = ".") -> Values:
     """Targets of new rows, written as `Schema.labels` says; None or NaN where there is none."""
     column = _plain(column)
     if kind == "number":

@@ -41,7 +41,9 @@ class SparseSource:
     def __init__(self, file: TextFile, form: LibsvmLines | HashedCells, nothing: str) -> None:
         self.name, self._file, self._form, self._nothing = file.name, file, form, nothing
 
-    def pieces(self, generator: Any = None) -> Iterator[tuple[SparseRows, float]]:
+    def pieces(
+        self, generator: np.random.RandomState | None = None
+    ) -> Iterator[tuple[SparseRows, float]]:
         """One pass, in the order of the file or a random one: rows, and the part of the file
         that they are.
         """
@@ -61,7 +63,7 @@ class SparseSource:
 
 @contextmanager
 def sparse_source(
-    path: Any,
+    path: str | Path,
     features: int,
     dtype: str,
     hashed: bool = False,

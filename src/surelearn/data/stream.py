@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 
@@ -20,6 +19,7 @@ from surelearn.data.delimited import DelimitedPieces
 from surelearn.data.dialect import dialect_of
 from surelearn.data.feather import FeatherSource
 from surelearn.data.formats import BUILT_IN, from_bytes, kind_of, load
+from surelearn.data.frames import Source
 from surelearn.data.parquet import ParquetSource
 from surelearn.unpacking import Unzipped
 
@@ -51,7 +51,9 @@ class Stream:
         self.close()
 
 
-def open_stream(source: Any, *, header: bool = True, names_for: NamesFor | None = None) -> Stream:
+def open_stream(
+    source: Source, *, header: bool = True, names_for: NamesFor | None = None
+) -> Stream:
     """Read a file, standard input ("-"), a built-in set or a data frame in pieces; to be used as a
     context.
 
@@ -100,7 +102,7 @@ def _file(path: Path, header: bool, names_for: NamesFor | None, stack: ExitStack
 
 def _delimited(
     path: Path,
-    stream: Any,
+    stream: opening.Readable,
     head: bytes,
     header: bool,
     names_for: NamesFor | None,

@@ -32,6 +32,7 @@ from surelearn.data.columns import (
     shown,
 )
 from surelearn.data.formats import Raw, load
+from surelearn.data.frames import Source
 from surelearn.data.oddities import few_values, find_oddities
 from surelearn.data.opening import no_column
 
@@ -99,7 +100,7 @@ class Table:
 
 
 def read_table(
-    source: Any = None,
+    source: Source | None = None,
     *,
     target: Name | None = None,
     header: bool | None = None,
@@ -383,7 +384,7 @@ def _check_classes(table: Table) -> None:
         )
 
 
-def _feature(series: Any, column: Column) -> pd.Series:
+def _feature(series: pd.Series, column: Column) -> pd.Series:
     if column.kind == "number":
         return series.astype(float)
     if column.kind == "date":
