@@ -46,11 +46,11 @@ from tests.auditing.test_promise import (  # noqa: E402
     Recorded,
     Scenario,
     Tally,
-    at_most,
     recorded,
     with_replacement,
 )
 from tests.auditing.test_promise_in_use import passes_audits, passes_gate  # noqa: E402
+from tests.simulation import at_most  # noqa: E402
 
 from surelearn.auditing.sections import skippable  # noqa: E402
 from surelearn.selection.candidates import default_candidates  # noqa: E402

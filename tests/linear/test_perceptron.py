@@ -161,8 +161,11 @@ def test_the_margin_is_that_of_an_independent_solver(seed):
 
 
 def test_mistakes_never_exceed_the_bound():
+    """On 500 problems: a bound that 2% of such problems exceed is missed with probability 4e-5
+    (7e-14 on 1,500); a right one never fails.
+    """
     tried = 0
-    for seed in range(1500):
+    for seed in range(500):
         rng = np.random.default_rng(seed)
         X, y = separable(rng, rng.integers(4, 25), rng.integers(1, 5), gap=rng.choice([0.01, 0.3]))
         X = X + rng.normal(scale=rng.choice([0, 3]), size=X.shape[1])
@@ -176,7 +179,7 @@ def test_mistakes_never_exceed_the_bound():
             assert own.facts_["margin_by"] == "perceptron"
             assert own.certificate_["mistakes"].value >= own.facts_["mistakes"]
             assert own.facts_["margin"] <= model.facts_["margin"] * (1 + 1e-9)
-    assert tried > 1000
+    assert tried > 333
 
 
 def test_mutant_a_free_bias_would_break_the_bound():

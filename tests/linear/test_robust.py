@@ -280,8 +280,11 @@ def bounded_rows(rng, n, d):
 
 @pytest.mark.slow
 def test_huber_never_moves_further_than_the_certified_stability():
+    """On 400 problems: a β that 2% of such problems exceed is missed with probability 3e-4 (2e-9 on
+    1,000); a halved one is exceeded, as asserted.
+    """
     rng, closest = np.random.default_rng(2), 0.0
-    for _ in range(1000):
+    for _ in range(400):
         n, d = rng.integers(2, 12), rng.integers(1, 4)
         X, y = bounded_rows(rng, n, d)
         learner = stable(10 ** rng.uniform(-1, 1), 10 ** rng.uniform(-3, 1))
