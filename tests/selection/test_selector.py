@@ -84,6 +84,7 @@ def test_results_do_not_depend_on_n_jobs(data):
             default_candidates("classification", dict.fromkeys(range(5), "number"), 200),
             X,
             y,
+            criterion=Resampling(folds=3),  # every candidate three times: as many ways as fifteen
             n_jobs=n,
         )
         for n in (1, 2)
