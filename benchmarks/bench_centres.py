@@ -89,7 +89,7 @@ def fit(folder: Path, asked: argparse.Namespace) -> dict[str, Any]:
         else [np.load(folder / name, mmap_mode="r") for name in ("X.npy", "y.npy")]
     )
     stream = ParquetRows(file, "y") if file.exists() else ArrayRows(*maps)
-    kernel = Gaussian.of_bandwidth(asked.bandwidth * stream.d**0.5)
+    kernel = Gaussian(bandwidth=asked.bandwidth * stream.d**0.5)
     device = "cuda" if asked.cuda else "cpu"
     options = CentreOptions(
         asked.centres,
@@ -157,7 +157,7 @@ def mnist(cuda: bool) -> None:
     data = np.load(DATA)
     X, y = data["x_train"][:20_000].reshape(20_000, -1) / np.float32(255), data["y_train"][:20_000]
     new, labels = data["x_test"].reshape(10_000, -1) / np.float32(255), data["y_test"]
-    kernel, device = Gaussian.of_bandwidth(5.0), "cuda" if cuda else "cpu"
+    kernel, device = Gaussian(bandwidth=5.0), "cuda" if cuda else "cpu"
     start = time.process_time(), time.perf_counter()
     model = EigenProClassifier(kernel, device=device, random_state=0).fit(X, y)
     report_mnist("all 20,000 rows", float((model.predict(new) != labels).mean()), start)

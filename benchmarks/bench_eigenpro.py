@@ -197,7 +197,7 @@ def precision(data: tuple[np.ndarray, ...]) -> None:
     from surelearn.kernel.torch_functions import Evaluator
 
     X = data[0]
-    for kernel in (Gaussian.of_bandwidth(5.0), Laplace(10.0)):
+    for kernel in (Gaussian(bandwidth=5.0), Laplace(10.0)):
         plain, exact = (
             Evaluator(kernel, X, "cuda", "float32"),
             Evaluator(kernel, X, "cuda", "float64"),

@@ -24,7 +24,7 @@ from sklearn.svm import SVC, LinearSVC
 
 from surelearn.linear import Perceptron, SupportVectorMachine
 
-C, SIGMA = 1.0, 20.0
+C, BANDWIDTH = 1.0, 10.0**0.5
 
 
 def rows(n, d, rng, noise=1.0):
@@ -137,14 +137,19 @@ def main():
     X, y = rows(n, 10, rng)
     for intercept in ("free", "regularized"):
         ours = SupportVectorMachine(
-            C=C, kernel="gaussian", sigma=SIGMA, intercept=intercept, tol=1e-6, random_state=0
+            C=C,
+            kernel="gaussian",
+            bandwidth=BANDWIDTH,
+            intercept=intercept,
+            tol=1e-6,
+            random_state=0,
         )
         machines(
             f"Gaussian, {n:,} rows, {intercept} intercept",
             X,
             y,
             ours,
-            SVC(C=C, gamma=1 / SIGMA),
+            SVC(C=C, gamma=0.5 / BANDWIDTH**2),
             repeats,
         )
 

@@ -30,9 +30,8 @@ model = EigenProClassifier("gaussian", regularization=1e-4, **settings).fit(
     images[fit], digits[fit]
 )
 facts = model.facts_
-# exp(−‖x − z‖²/σ) is exp(−‖x − z‖²/2h²) with σ = 2h²
-length = (model.kernel_parameters_["sigma"] / 2) ** 0.5
-print(f"length of the kernel: {length:.2f}, the median distance")
+bandwidth = model.kernel_parameters_["bandwidth"]  # h of exp(−‖x − z‖²/(2h²))
+print(f"bandwidth of the kernel: {bandwidth:.2f}, the median distance")
 print(
     f"eigensystem of {facts['subsample']:,} rows, of which {facts['directions']} directions are"
     " flattened"

@@ -84,11 +84,11 @@ def models():
     return {
         "alone": Ridge().fit(X, Y),
         "in a pipeline": make_pipeline(StandardScaler(), Ridge()).fit(X, Y),
-        "kernel": Perceptron(kernel=Gaussian(2.0), random_state=0).fit(X, labels),
+        "kernel": Perceptron(kernel=Gaussian(bandwidth=1.0), random_state=0).fit(X, labels),
         "kernel in a pipeline": (
-            make_pipeline(StandardScaler(), Perceptron(kernel=Gaussian(2.0), random_state=0)).fit(
-                X, labels
-            )
+            make_pipeline(
+                StandardScaler(), Perceptron(kernel=Gaussian(bandwidth=1.0), random_state=0)
+            ).fit(X, labels)
         ),
     }
 

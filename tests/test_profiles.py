@@ -17,10 +17,10 @@ from surelearn.linear import Perceptron, SupportVectorMachine
 from surelearn.subject.forms import KernelForm
 
 SHAPES = [
-    ("gaussian", {"sigma": 0.7}),
-    ("laplace", {"sigma": 0.7}),
-    ("matern", {"sigma": 0.7, "nu": 1.5}),
-    ("matern", {"sigma": 0.7, "nu": 2.5}),
+    ("gaussian", {"bandwidth": 0.7}),
+    ("laplace", {"bandwidth": 0.7}),
+    ("matern", {"bandwidth": 0.7, "nu": 1.5}),
+    ("matern", {"bandwidth": 0.7, "nu": 2.5}),
     ("polynomial", {"degree": 1.0, "gamma": 0.3, "offset": 2.0}),
     ("polynomial", {"degree": 5.0, "gamma": 0.3, "offset": 2.0}),
     ("polynomial", {"degree": 2.5, "gamma": 0.3, "offset": 2.0}),
@@ -41,7 +41,7 @@ def test_slopes_are_differences(name, shape):
 def test_values_by_hand():
     at = np.array([0.0, 0.25, 9.0])
     np.testing.assert_allclose(
-        profiles.gaussian(at, 2.0), [1.0, np.exp(-0.125), np.exp(-4.5)], rtol=1e-15
+        profiles.gaussian(at, 1.0), [1.0, np.exp(-0.125), np.exp(-4.5)], rtol=1e-15
     )
     np.testing.assert_allclose(
         profiles.laplace(at, 2.0), [1.0, np.exp(-0.25), np.exp(-1.5)], rtol=1e-15
@@ -59,7 +59,7 @@ def test_values_by_hand():
 
 
 @pytest.mark.parametrize(
-    "k", [Gaussian(0.7), Laplace(0.7), Matern(0.7, nu=2.5), Polynomial(4)], ids=repr
+    "k", [Gaussian(bandwidth=0.6), Laplace(0.7), Matern(0.7, nu=2.5), Polynomial(4)], ids=repr
 )
 def test_closed_forms_and_attacks_have_the_same_kernels(k):
     rng = np.random.default_rng(0)
@@ -73,7 +73,7 @@ def test_closed_forms_and_attacks_have_the_same_kernels(k):
     np.testing.assert_allclose(form.values(X), k(X, Z), rtol=1e-12)
     np.testing.assert_allclose(form.pull(X)[0], k(X, Z), rtol=1e-9)
     if isinstance(k, Gaussian):
-        attacked = KernelRidgeObjective(sigma=0.7, regularization=0.1)
+        attacked = KernelRidgeObjective(bandwidth=0.6, regularization=0.1)
         np.testing.assert_allclose(
             attacked.decision((Z, np.ones(5)), X), k(X, Z).sum(axis=1), rtol=1e-12
         )
@@ -85,7 +85,7 @@ def test_three_learners_one_kernel(name):
     rng = np.random.default_rng(1)
     X, new = rng.normal(size=(40, 3)), rng.normal(size=(7, 3))
     y = np.where(X[:, 0] * X[:, 1] > 0, 1.0, -1.0)
-    k = kernel(name, sigma=1.5, degree=2)
+    k = kernel(name, bandwidth=1.5, degree=2)
     ridge = EigenProRegressor(
         k, regularization=0.1, device="cpu", dtype="float64", solver="direct"
     ).fit(X, y)
@@ -113,6 +113,6 @@ def test_nobody_else_writes_a_kernel_down():
                 "numpy.exp",
             ):
                 inside = ast.unparse(node)
-                if "dist" in inside or "squared" in inside or "sigma" in inside:
+                if "dist" in inside or "squared" in inside or "bandwidth" in inside:
                     found.append(str(path.relative_to(source)))
     assert set(found) - allowed - {"papers/kernel_circle.py"} == set()

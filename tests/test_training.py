@@ -88,7 +88,7 @@ def test_support_vector_machines_have_the_claims_of_ours(kernel, several):
     y = np.digitize(SCORE, [-0.5, 0.5]) if several else LABELS
     theirs = SVC(kernel=kernel, gamma=0.5, C=2.0, tol=1e-8).fit(X, y)
     found = certificate_of(theirs, X, y)
-    named = {"kernel": "linear"} if kernel == "linear" else {"kernel": "gaussian", "sigma": 2.0}
+    named = {"kernel": "linear"} if kernel == "linear" else {"kernel": "gaussian", "bandwidth": 1.0}
     ours = SupportVectorMachine(C=2.0, intercept="free", **named).fit(X, y)
     assert {claim.theorem for claim in found.claims} == {
         claim.theorem for claim in ours.certificate_.claims

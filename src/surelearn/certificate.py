@@ -635,6 +635,7 @@ def verify_fit(
             checked=(), differences=(*differences, f"its record cannot be read: {error}")
         )
     differences += _differences(again, certificate)
+    facts = replace(facts, values=record.values())  # under names of today
     if model is not None:
         checked.append("the model's record")
         differences += _not_the_models(facts, model)

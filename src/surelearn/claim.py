@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from surelearn import stated
 from surelearn.documents import checked, reading
+from surelearn.earlier import Names, of_today, warn_of_earlier
 from surelearn.lacking import in_words
 from surelearn.plain import FrozenDict, freeze, from_plain, percent_sure, show, to_plain
 
@@ -229,7 +230,7 @@ class Claim:
 
     def recompute(self) -> float | tuple[float, float]:
         """The value again, from the theorem and the stored inputs."""
-        return freeze(find_theorem(self.theorem)(**self.inputs))
+        return freeze(find_theorem(self.theorem).of_stored(self.inputs))
 
     def at(self, delta: float, *, candidates: int) -> Claim:
         """The same claim with failure probability ``delta``, as one of ``candidates`` that share
@@ -239,7 +240,7 @@ class Claim:
         """
         total = candidates * self.candidates
         inputs = {**self.inputs, "delta": delta / total}
-        value = freeze(find_theorem(self.theorem)(**inputs))
+        value = freeze(find_theorem(self.theorem).of_stored(inputs))
         return replace(
             self, value=value, inputs=FrozenDict(inputs), confidence=1.0 - delta, candidates=total
         )
@@ -338,6 +339,7 @@ class Theorem(Generic[P, R]):
         assumes: Iterable[str],
         claims: Statement,
         example: Mapping[str, Any],
+        earlier: Names,
     ) -> None:
         functools.update_wrapper(self, function)
         self.function = function
@@ -347,9 +349,16 @@ class Theorem(Generic[P, R]):
         self.assumes = tuple(assumes)
         self.claims = claims
         self.example = FrozenDict(example)
+        self.earlier = earlier
         self.signature = inspect.signature(function)
 
+    def of_stored(self, inputs: Mapping[str, Any]) -> R:
+        """The number for inputs that a claim keeps, also of a version that named some otherwise."""
+        return self(**of_today(self.earlier, inputs))  # type: ignore[call-arg]
+
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:  # noqa: D102 - the docstring is the theorem's
+        if self.earlier and warn_of_earlier(self.key, self.earlier, kwargs):
+            return self(*args, **of_today(self.earlier, kwargs))  # type: ignore[call-arg]
         try:
             # an overflow to ∞ is a limiting case; NaN is refused below
             with np.errstate(all="ignore"):
@@ -443,10 +452,13 @@ def theorem(
     assumes: Iterable[str] = (),
     claims: Statement,
     example: Mapping[str, Any],
+    earlier: Names | None = None,
 ) -> Callable[[Callable[P, R]], Theorem[P, R]]:
     """Attach a name, a reference, assumptions and a statement to a bound, and register it.
 
     ``example`` holds inputs for a worked number, shown in the documentation and used by the tests.
+    ``earlier`` holds names that inputs had: claims that were stored under them are still
+    recomputed, and the theorem takes them with a warning (`surelearn.earlier`).
     """
 
     def attach(function: Callable[P, R]) -> Theorem[P, R]:
@@ -457,6 +469,7 @@ def theorem(
             assumes=assumes,
             claims=claims,
             example=example,
+            earlier=earlier or {},
         )
         _THEOREMS[made.key] = made
         return made

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from surelearn.earlier import REMEMBERED, as_saved
 from surelearn.keys import hashed_name
 from surelearn.seeds import is_secret
 from surelearn.subject.torch_modules import is_module
@@ -244,6 +245,8 @@ def _state(value: Any, *, first: bool) -> list[Any]:
         state = value.__getstate__()
         if isinstance(state, dict) and "certificate_" in state:
             state = {name: part for name, part in state.items() if name != "certificate_"}
+        if isinstance(state, dict) and REMEMBERED in state:
+            state = as_saved(value, state)
         if isinstance(state, dict) and hasattr(type(value), "secret_parameters"):
             state = {name: None if is_secret(value, name) else part for name, part in state.items()}
         return [state] if state is not None else []

@@ -9,6 +9,7 @@ the weights were found, the record holds how far they are from the minimizer.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
@@ -298,7 +299,7 @@ def _machines(subject: Subject, X: Any, stated: Stated) -> Twin | Lacking:
     kernel: dict[str, Any] = (
         {"kernel": "linear"}
         if model.kernel == "linear"
-        else {"kernel": "gaussian", "sigma": 1 / float(model._gamma)}
+        else {"kernel": "gaussian", "bandwidth": math.sqrt(0.5 / float(model._gamma))}
     )
     ours: Any = SupportVectorMachine(
         C=model.C, intercept="free", x_bound=stated["x_bound"], tol=model.tol, **kernel

@@ -2,6 +2,8 @@
 the curve of damage.
 """
 
+import math
+
 import numpy as np
 import pytest
 
@@ -15,7 +17,7 @@ from surelearn.attacks.poison_objectives import LinearObjective
 LOGISTIC = LinearObjective(regularization=0.01)
 SOFTMAX = LinearObjective(classes=3, regularization=0.01)
 SQUARED = LinearObjective("squared", regularization=0.01)
-KERNEL = KernelRidgeObjective(sigma=4.0, regularization=0.02)
+KERNEL = KernelRidgeObjective(bandwidth=math.sqrt(2), regularization=0.02)
 
 
 def rows(n=200, classes=2, seed=0):
@@ -208,8 +210,8 @@ def test_the_curve_of_an_attack_that_adds_rows():
         ),
         (lambda: damage_curve(lambda *_: None, [[0]], [0], [[0]], [0], refits=1), "refits must be"),
         (
-            lambda: KernelRidgeObjective(sigma=0.0, regularization=1.0),
-            "sigma must be a number above 0",
+            lambda: KernelRidgeObjective(bandwidth=0.0, regularization=1.0),
+            "bandwidth must be a number above 0",
         ),
     ],
 )

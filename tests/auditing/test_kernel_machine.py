@@ -103,8 +103,11 @@ def refits(model, X, y, new, scores):
 @pytest.mark.parametrize(
     ("data", "learner"),
     [
-        ("wine", EigenProClassifier(Gaussian(0.01), regularization=1e-3, device="cpu")),
-        ("diabetes", EigenProRegressor(Gaussian(0.5), regularization=0.01, device="cpu")),
+        (
+            "wine",
+            EigenProClassifier(Gaussian(bandwidth=0.07071), regularization=1e-3, device="cpu"),
+        ),
+        ("diabetes", EigenProRegressor(Gaussian(bandwidth=0.5), regularization=0.01, device="cpu")),
     ],
 )
 def test_what_one_row_does_is_what_n_refits_say(data, learner, monkeypatch):
@@ -145,7 +148,7 @@ def test_what_one_row_does_is_what_n_refits_say(data, learner, monkeypatch):
 
 
 def test_its_own_claims_join_the_page_if_nothing_was_looked_at_before():
-    learner = EigenProClassifier(Gaussian(2.0), regularization=0.01, device="cpu")
+    learner = EigenProClassifier(Gaussian(bandwidth=1.0), regularization=0.01, device="cpu")
     alone = surelearn.audit(
         "breast_cancer", models={"it": make_pipeline(Normalizer(), learner)}, n_jobs=1, **QUICK
     )

@@ -79,7 +79,7 @@ def test_the_threshold_of_a_support_vector_machine_counts_the_rows_it_must_move(
     assert claim.value == pytest.approx(
         np.mean(np.where(t >= -1, t, 0.0)) + norm.item() / (2.0 * len(y)), rel=1e-6
     )
-    ours = SupportVectorMachine(C=2.0, kernel="gaussian", sigma=50.0, intercept="free", tol=1e-6)
+    ours = SupportVectorMachine(C=2.0, kernel="gaussian", bandwidth=5.0, intercept="free", tol=1e-6)
     ((_, same),) = thresholds(ours, cancer)[0].values()
     assert same.value == pytest.approx(claim.value, rel=0.02)
 

@@ -273,7 +273,7 @@ def test_eigenpro():
     from surelearn.kernel.functions import Gaussian
 
     section = section_of(
-        fitted(EigenProClassifier(Gaussian(2.0), regularization=0.01, device="cpu"))
+        fitted(EigenProClassifier(Gaussian(bandwidth=1.0), regularization=0.01, device="cpu"))
     )
     chart = check_shape(section)
     assert 0 < chart.data["low"][1] <= chart.data["y"][1]

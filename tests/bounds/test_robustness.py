@@ -22,10 +22,10 @@ from surelearn.bounds.robustness import (
 from surelearn.kernel.functions import Gaussian, Laplace, Matern, Polynomial
 
 KERNELS = {
-    "gaussian": Gaussian,
+    "gaussian": lambda h: Gaussian(bandwidth=h),
     "laplace": Laplace,
     "matern 3/2": Matern,
-    "matern 5/2": lambda s: Matern(s, nu=2.5),
+    "matern 5/2": lambda h: Matern(h, nu=2.5),
 }
 
 
@@ -48,7 +48,7 @@ def test_limits(gap, slope, radius):
     assert (
         linear_radius(gap, slope)
         == lipschitz_radius(gap, slope, 1.0)
-        == kernel_radius(gap, slope, 1.0)
+        == kernel_radius(gap, slope, bandwidth=1.0)
         == radius
     )
 
@@ -57,11 +57,11 @@ def test_limits(gap, slope, radius):
 @pytest.mark.parametrize("gap", [1e-6, 0.01, 0.3, 1.0, 2.5])
 def test_kernel_radius_solves_its_equation(name, gap):
     made = KERNELS[name](1.7)
-    radius = kernel_radius(gap, 2.0, sigma=1.7, kernel=name)
+    radius = kernel_radius(gap, 2.0, bandwidth=1.7, kernel=name)
     with mpmath.workdps(40):
         t = mpmath.mpf(radius) / mpmath.mpf(1.7)
         profile = {
-            "gaussian": lambda: mpmath.exp(-(mpmath.mpf(radius) ** 2) / mpmath.mpf(1.7)),
+            "gaussian": lambda: mpmath.exp(-(t**2) / 2),
             "laplace": lambda: mpmath.exp(-t),
             "matern 3/2": lambda: (1 + mpmath.sqrt(3) * t) * mpmath.exp(-mpmath.sqrt(3) * t),
             "matern 5/2": lambda: (
@@ -81,19 +81,21 @@ def test_kernel_radius_is_reached_by_some_machine():
     for name, kind in KERNELS.items():
         k = float(kind(1.3)(np.zeros((1, 1)), np.array([[r]]))[0, 0])
         rkhs, fall = math.sqrt(2 - 2 * k), 2 - 2 * k
-        assert kernel_radius(fall, rkhs, 1.3, kernel=name) == pytest.approx(r, rel=1e-9)
+        assert kernel_radius(fall, rkhs, bandwidth=1.3, kernel=name) == pytest.approx(r, rel=1e-9)
 
 
 def test_kernel_radius_is_infinite_where_the_gap_cannot_be_closed():
-    assert kernel_radius(math.sqrt(2) * 1.0001, 1.0, 1.0) == math.inf
-    assert kernel_radius(math.sqrt(2) * 0.9999, 1.0, 1.0, kernel="matern 5/2") < math.inf
+    assert kernel_radius(math.sqrt(2) * 1.0001, 1.0, bandwidth=1.0) == math.inf
+    assert kernel_radius(math.sqrt(2) * 0.9999, 1.0, bandwidth=1.0, kernel="matern 5/2") < math.inf
     with pytest.raises(ValueError, match="kernel"):
-        kernel_radius(1.0, 1.0, 1.0, kernel="cosine")
+        kernel_radius(1.0, 1.0, bandwidth=1.0, kernel="cosine")
 
 
 def test_a_laplace_radius_falls_with_the_square_of_the_gap():
-    assert kernel_radius(1e-3, 1.0, 1.0, kernel="laplace") == pytest.approx(1e-6 / 2, rel=1e-4)
-    assert kernel_radius(1e-3, 1.0, 1.0) == pytest.approx(1e-3 / math.sqrt(2), rel=1e-4)
+    assert kernel_radius(1e-3, 1.0, bandwidth=1.0, kernel="laplace") == pytest.approx(
+        1e-6 / 2, rel=1e-4
+    )
+    assert kernel_radius(1e-3, 1.0, bandwidth=1.0) == pytest.approx(1e-3, rel=1e-4)
 
 
 @pytest.mark.parametrize("degree", [1, 2, 3, 5])
@@ -195,5 +197,5 @@ def test_cauchy_schwarz_holds_for_random_machines():
         rkhs = math.sqrt(c @ made(centers, centers) @ c)
         x, z = random.standard_normal((30, 2)), random.standard_normal((300, 2))
         fall = np.abs((made(x, centers) @ c)[:, None] - made(z, centers) @ c)
-        radius = kernel_radius(fall, rkhs, 1.5, kernel=name)
+        radius = kernel_radius(fall, rkhs, bandwidth=1.5, kernel=name)
         assert (radius <= cdist(x, z) * (1 + 1e-9)).all()

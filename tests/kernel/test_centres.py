@@ -27,7 +27,7 @@ def one_thread():
     torch.set_num_threads(before)
 
 
-KERNELS = [Gaussian(4.0), Laplace(3.0), Matern(2.0, 1.5), Polynomial(2), Linear()]
+KERNELS = [Gaussian(bandwidth=1.414), Laplace(3.0), Matern(2.0, 1.5), Polynomial(2), Linear()]
 
 
 def fit(kernel, X, Y, centres, seed=0, **options):
@@ -77,8 +77,10 @@ def test_agrees_with_least_squares_on_random_problems(kernel, penalty):
 
 def test_the_sample_alone_is_not_the_solution():
     X, Y = problem(2000)
-    one, many = (fit(Gaussian(2.0), X, Y, 40, sample=50, passes=passes) for passes in (1, 30))
-    least = direct(Gaussian(2.0), X, Y, many.centres, 0.0)
+    one, many = (
+        fit(Gaussian(bandwidth=1.0), X, Y, 40, sample=50, passes=passes) for passes in (1, 30)
+    )
+    least = direct(Gaussian(bandwidth=1.0), X, Y, many.centres, 0.0)
     assert many.facts["objective"] == pytest.approx(least, rel=1e-6)
     assert one.facts["objective"] > 1.01 * least
     assert many.facts["stopped"] != "passes"
@@ -108,7 +110,8 @@ def test_array_mapped_array_and_parquet_give_the_same_model(tmp_path):
     )
     options = CentreOptions(30, device="cpu", validation_fraction=0.1)
     first, *others = (
-        fit_centres(Gaussian(2.0), rows, options, np.random.RandomState(3)) for rows in sources
+        fit_centres(Gaussian(bandwidth=1.0), rows, options, np.random.RandomState(3))
+        for rows in sources
     )
     for other in others:
         np.testing.assert_array_equal(first.centres, other.centres)
@@ -118,7 +121,7 @@ def test_array_mapped_array_and_parquet_give_the_same_model(tmp_path):
 
 def test_the_same_seed_gives_the_same_model_and_another_seed_another():
     X, Y = problem(300)
-    one, same, other = (fit(Gaussian(2.0), X, Y, 20, seed) for seed in (0, 0, 1))
+    one, same, other = (fit(Gaussian(bandwidth=1.0), X, Y, 20, seed) for seed in (0, 0, 1))
     np.testing.assert_array_equal(one.alpha, same.alpha)
     assert not np.array_equal(one.centres, other.centres)
 
@@ -145,9 +148,9 @@ def test_never_worse_than_zero_and_never_grows(dtype, limit, kind):
     elif kind == "zero targets":
         Y[:] = 0.0
     for kernel in (
-        Gaussian(1e-4),
-        Gaussian(1.0),
-        Gaussian(1e6),
+        Gaussian(bandwidth=0.007071),
+        Gaussian(bandwidth=0.7071),
+        Gaussian(bandwidth=707.1),
         Laplace(0.1),
         Laplace(1e4),
         Matern(1.0, 2.5),
@@ -176,15 +179,15 @@ def test_never_worse_than_zero_and_never_grows(dtype, limit, kind):
 def test_duplicate_centres_do_no_harm():
     X, Y = problem(200)
     centres = np.repeat(X[:10], 3, axis=0)
-    fitted = fit(Gaussian(2.0), X, Y, centres, regularization=1e-3)
+    fitted = fit(Gaussian(bandwidth=1.0), X, Y, centres, regularization=1e-3)
     assert fitted.facts["objective"] == pytest.approx(
-        direct(Gaussian(2.0), X, Y, X[:10], 1e-3), rel=1e-6
+        direct(Gaussian(bandwidth=1.0), X, Y, X[:10], 1e-3), rel=1e-6
     )
 
 
 def test_float32_is_close_to_float64():
     X, Y = problem(3000, d=5)
-    for kernel in (Gaussian(5.0), Laplace(3.0)):
+    for kernel in (Gaussian(bandwidth=1.581), Laplace(3.0)):
         wide = fit(kernel, X, Y, 100)
         narrow = fit(kernel, X, Y, 100, dtype="float32", tol=1e-4)
         found = objective(kernel, X, Y, narrow.centres, narrow.alpha, 0.0)
@@ -194,7 +197,7 @@ def test_float32_is_close_to_float64():
 def test_measures_are_those_of_the_model():
     X, Y = problem(400)
     signs = np.where(Y > 0, 1.0, -1.0)
-    kernel = Gaussian(2.0)
+    kernel = Gaussian(bandwidth=1.0)
     fitted = fit(
         kernel,
         X,
@@ -223,21 +226,21 @@ def test_measures_are_those_of_the_model():
 
 def test_the_training_risk_without_a_last_pass_is_right():
     X, Y = problem(400)
-    fitted = fit(Gaussian(2.0), X, Y, 25, regularization=1e-3, passes=1)
-    scores = Gaussian(2.0)(X, fitted.centres) @ fitted.alpha
+    fitted = fit(Gaussian(bandwidth=1.0), X, Y, 25, regularization=1e-3, passes=1)
+    scores = Gaussian(bandwidth=1.0)(X, fitted.centres) @ fitted.alpha
     assert fitted.facts["training_risk"] == pytest.approx(((scores - Y) ** 2).mean(), rel=1e-6)
 
 
 def test_starting_from_a_solution_needs_one_pass():
     X, Y = problem(500)
-    first = fit(Gaussian(2.0), X, Y, 20)
+    first = fit(Gaussian(bandwidth=1.0), X, Y, 20)
     options = CentreOptions(first.centres, dtype="float64", device="cpu")
     rng = np.random.RandomState(0)
-    again = fit_centres(Gaussian(2.0), ArrayRows(X, Y), options, rng, alpha=first.alpha)
+    again = fit_centres(Gaussian(bandwidth=1.0), ArrayRows(X, Y), options, rng, alpha=first.alpha)
     assert again.facts["passes"] == 1
     assert again.facts["objective"] <= first.facts["objective"] * (1 + 1e-9)
     with pytest.raises(ValueError, match=r"alpha must have shape \(20, 1\)"):
-        fit_centres(Gaussian(2.0), ArrayRows(X, Y), options, rng, alpha=first.alpha[:3])
+        fit_centres(Gaussian(bandwidth=1.0), ArrayRows(X, Y), options, rng, alpha=first.alpha[:3])
 
 
 def test_stopping_and_progress():
@@ -246,15 +249,26 @@ def test_stopping_and_progress():
     options = CentreOptions(20, dtype="float64", device="cpu", tol=0.0, passes=3, sample=25)
     rng = np.random.RandomState(0)
     fitted = fit_centres(
-        Gaussian(2.0), ArrayRows(X, Y), options, rng, progress=lambda *call: calls.append(call)
+        Gaussian(bandwidth=1.0),
+        ArrayRows(X, Y),
+        options,
+        rng,
+        progress=lambda *call: calls.append(call),
     )
     assert fitted.facts["stopped"] == "passes"
     assert calls == [(500, 1500), (1000, 1500), (1500, 1500)]
-    assert fit(Gaussian(2.0), X, Y, 20, time_limit=1e-9).facts["stopped"] == "time"
-    assert fit(Gaussian(2.0), X, Y, 20, target=0.5).facts["passes"] == 1
+    assert fit(Gaussian(bandwidth=1.0), X, Y, 20, time_limit=1e-9).facts["stopped"] == "time"
+    assert fit(Gaussian(bandwidth=1.0), X, Y, 20, target=0.5).facts["passes"] == 1
     noise = np.random.RandomState(1).standard_normal(500)
     stopped = fit(
-        Gaussian(0.5), X, noise, 200, validation_fraction=0.3, patience=2, tol=0.0, sample=60
+        Gaussian(bandwidth=0.5),
+        X,
+        noise,
+        200,
+        validation_fraction=0.3,
+        patience=2,
+        tol=0.0,
+        sample=60,
     )
     assert stopped.facts["stopped"] == "validation error stalled"
 
@@ -269,7 +283,7 @@ def test_stopping_and_progress():
 )
 def test_bad_centres(centres, said):
     with pytest.raises(ValueError, match=said):
-        fit(Gaussian(1.0), *problem(20), centres)
+        fit(Gaussian(bandwidth=0.7071), *problem(20), centres)
 
 
 def test_overflow_is_one_sentence():

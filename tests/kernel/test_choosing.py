@@ -164,7 +164,7 @@ def test_given_values_are_kept():
     choice = choose_kernel(
         X, X[:, 0], kernels=[Matern(nu=2.5)], bandwidths=[1.7], regularizations=[0.02]
     )
-    assert choice.kernel == Matern(sigma=1.7, nu=2.5)
+    assert choice.kernel == Matern(bandwidth=1.7, nu=2.5)
     assert (choice.bandwidth, choice.regularization) == (1.7, pytest.approx(0.02))
     assert len(choice.trials) == 1
 
@@ -290,7 +290,7 @@ def test_default_bandwidths():
             default_bandwidth(name, X, np.random.RandomState(0), interpolate=False) == 3.0 * ridge
         )
     assert (
-        default_bandwidth(Gaussian(5.0), X, np.random.RandomState(0))
+        default_bandwidth(Gaussian(bandwidth=1.581), X, np.random.RandomState(0))
         == 3.0 * FACTORS["gaussian"][0]
     )
     assert default_bandwidth("linear", X, np.random.RandomState(0)) is None

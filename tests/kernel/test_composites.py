@@ -28,19 +28,19 @@ from surelearn.kernel.positivity import check_positive
 from surelearn.linear import Perceptron, SupportVectorMachine
 
 RNG = np.random.default_rng(0)
-SIMPLE = Gaussian(2.0), Linear(), Laplace(3.0), Polynomial(2)
+SIMPLE = Gaussian(bandwidth=1.0), Linear(), Laplace(3.0), Polynomial(2)
 WRITTEN = {
-    "Gaussian(sigma=2.0) + 0.5 * Linear()": lambda k: k[0] + 0.5 * k[1],
-    "Linear() * Gaussian(sigma=2.0)": lambda k: k[1] * k[0],
-    "2.0 * Laplace(sigma=3.0)": lambda k: 2.0 * k[2],
-    "2.0 * (Linear() * Gaussian(sigma=2.0)) + Polynomial(degree=2)": lambda k: (
+    "Gaussian(bandwidth=1.0) + 0.5 * Linear()": lambda k: k[0] + 0.5 * k[1],
+    "Linear() * Gaussian(bandwidth=1.0)": lambda k: k[1] * k[0],
+    "2.0 * Laplace(bandwidth=3.0)": lambda k: 2.0 * k[2],
+    "2.0 * (Linear() * Gaussian(bandwidth=1.0)) + Polynomial(degree=2)": lambda k: (
         2.0 * (k[1] * k[0]) + k[3]
     ),
-    "(Linear() + Polynomial(degree=2)) * Laplace(sigma=3.0)": lambda k: (k[1] + k[3]) * k[2],
-    "Gaussian(sigma=2.0) * Linear() * Laplace(sigma=3.0)": lambda k: k[0] * k[1] * k[2],
-    "3.0 * Linear() + 1.5 * Laplace(sigma=3.0)": lambda k: 3.0 * (k[1] + 0.5 * k[2]),
-    "(2.0 * Linear()) * Gaussian(sigma=2.0)": lambda k: (2.0 * k[1]) * k[0],
-    "Linear() + Gaussian(sigma=2.0) + Laplace(sigma=3.0)": lambda k: k[1] + (k[0] + k[2]),
+    "(Linear() + Polynomial(degree=2)) * Laplace(bandwidth=3.0)": lambda k: (k[1] + k[3]) * k[2],
+    "Gaussian(bandwidth=1.0) * Linear() * Laplace(bandwidth=3.0)": lambda k: k[0] * k[1] * k[2],
+    "3.0 * Linear() + 1.5 * Laplace(bandwidth=3.0)": lambda k: 3.0 * (k[1] + 0.5 * k[2]),
+    "(2.0 * Linear()) * Gaussian(bandwidth=1.0)": lambda k: (2.0 * k[1]) * k[0],
+    "Linear() + Gaussian(bandwidth=1.0) + Laplace(bandwidth=3.0)": lambda k: k[1] + (k[0] + k[2]),
 }
 every = pytest.mark.parametrize("text", WRITTEN)
 
@@ -91,7 +91,7 @@ def test_radius_bounds_the_norm_of_every_feature(text):
 
 
 def test_radius_by_hand():
-    assert (Gaussian(1.0) + 0.5 * Linear()).radius(2.0) == math.sqrt(3.0)
+    assert (Gaussian(bandwidth=0.7071) + 0.5 * Linear()).radius(2.0) == math.sqrt(3.0)
     assert (Linear() * Linear() * Matern()).radius(3.0) == 9.0
 
 
@@ -139,7 +139,7 @@ def two_classes(n=80):
 
 
 @pytest.mark.parametrize(
-    "k", [Gaussian(2.0) + 0.5 * Linear(), Linear() * Linear() + Linear()], ids=repr
+    "k", [Gaussian(bandwidth=1.0) + 0.5 * Linear(), Linear() * Linear() + Linear()], ids=repr
 )
 def test_the_svm_takes_them(k):
     X, y = two_classes()

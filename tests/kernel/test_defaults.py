@@ -96,7 +96,7 @@ def test_the_subject_is_a_machine_of_divided_columns():
 def test_every_row_left_out():
     """The fits without a row, its spreads kept, against a fit to the others in the same units."""
     model = fitted(dtype="float64")
-    length = model.kernel_parameters_["sigma"]
+    length = model.kernel_parameters_["bandwidth"]
     total = model.regularization_ * len(ROWS)
     divided = ROWS / model.spreads_
     without = EigenProRegressor(

@@ -23,7 +23,7 @@ from surelearn.kernel.torch_functions import Evaluator
 
 torch = pytest.importorskip("torch")
 
-KERNELS = [Linear(), Polynomial(2), Gaussian(3.0), Laplace(2.0), Matern(2.0)]
+KERNELS = [Linear(), Polynomial(2), Gaussian(bandwidth=1.225), Laplace(2.0), Matern(2.0)]
 EXACT = {
     "solver": "eigenpro",
     "dtype": "float64",
@@ -148,7 +148,7 @@ def test_rows_that_contradict_each_other_end_near_least_squares():
 
 def test_the_gradient_is_the_objectives():
     X, Y, _ = problem(6)
-    k, lam = Gaussian(4.0), 1e-2
+    k, lam = Gaussian(bandwidth=1.414), 1e-2
     model = EigenProRegressor(k, regularization=lam, **{**EXACT, "epochs": 1, "batch_size": 9}).fit(
         X, Y
     )
@@ -240,7 +240,7 @@ def test_a_degenerate_spectrum_is_told():
 
 def test_leave_one_out_is_fitting_without_the_row():
     X, Y, _ = problem(2, n=25, outputs=1)
-    k, lam = Gaussian(4.0), 1e-2
+    k, lam = Gaussian(bandwidth=1.414), 1e-2
     model = EigenProRegressor(k, regularization=lam, device="cpu").fit(X, Y[:, 0])
     errors = []
     for i in range(25):

@@ -27,8 +27,8 @@ ALL = [
     Linear(),
     Polynomial(2),
     Polynomial(5),
-    Gaussian(0.7),
-    Gaussian(30.0),
+    Gaussian(bandwidth=0.5916),
+    Gaussian(bandwidth=3.873),
     Laplace(0.7),
     Laplace(9.0),
 ]
@@ -46,11 +46,12 @@ def by_hand(k: Kernel, x, z):
         if isinstance(k, Polynomial):
             return float((inner + 1) ** k.degree)
         if isinstance(k, Matern):
-            t = mp.sqrt(2 * mp.mpf(k.nu) * squared) / mp.mpf(k.sigma)
+            t = mp.sqrt(2 * mp.mpf(k.nu) * squared) / mp.mpf(k.bandwidth)
             return float((1 + t + (t**2 / 3 if k.nu == 2.5 else 0)) * mp.exp(-t))
         assert isinstance(k, (Gaussian, Laplace))
+        h = mp.mpf(k.bandwidth)
         return float(
-            mp.exp(-(squared if isinstance(k, Gaussian) else mp.sqrt(squared)) / mp.mpf(k.sigma))
+            mp.exp(-squared / (2 * h**2) if isinstance(k, Gaussian) else -mp.sqrt(squared) / h)
         )
 
 
@@ -97,15 +98,15 @@ def test_the_distance_itself_would_not_be_a_kernel():
 def test_peers_with_their_own_parameters():
     X, Z = RNG.normal(size=(8, 3)), RNG.normal(size=(9, 3))
     np.testing.assert_allclose(
-        Gaussian(2.5)(X, Z), pairwise.rbf_kernel(X, Z, gamma=1 / 2.5), rtol=1e-12
+        Gaussian(bandwidth=1.25)(X, Z), pairwise.rbf_kernel(X, Z, gamma=0.32), rtol=1e-12
     )
     np.testing.assert_allclose(
         Polynomial(4)(X, Z), pairwise.polynomial_kernel(X, Z, degree=4, gamma=1, coef0=1)
     )
     # theirs is ℓ₁
     assert not np.allclose(Laplace(2.5)(X, Z), pairwise.laplacian_kernel(X, Z, gamma=1 / 2.5))
-    assert Gaussian.of_bandwidth(3.0).bandwidth == pytest.approx(3.0)
-    assert Gaussian.of_bandwidth(3.0)(X, Z)[0, 0] == pytest.approx(
+    assert Gaussian(bandwidth=3.0).bandwidth == pytest.approx(3.0)
+    assert Gaussian(bandwidth=3.0)(X, Z)[0, 0] == pytest.approx(
         np.exp(-np.sum((X[0] - Z[0]) ** 2) / 18)
     )
 
@@ -140,16 +141,16 @@ def test_names_and_parameters_round_trip():
         assert kernel(k.name, **k.parameters()) == k
         assert kernel(k) is k
     with pytest.raises(AttributeError):
-        Gaussian(1.0).sigma = 2.0  # pyright: ignore[reportAttributeAccessIssue]
+        Gaussian(bandwidth=0.7).bandwidth = 2.0  # pyright: ignore[reportAttributeAccessIssue]
 
 
 @pytest.mark.parametrize(
     ("which", "parameters", "message"),
     [
         ("rbf", {}, "kernel must be one of linear, polynomial, gaussian, laplace"),
-        ("gaussian", {"sigma": 0.0}, "sigma must be positive"),
-        ("laplace", {"sigma": float("inf")}, "sigma must be positive"),
-        ("laplace", {"sigma": "scale"}, "sigma must be positive"),
+        ("gaussian", {"bandwidth": 0.0}, "bandwidth must be positive"),
+        ("laplace", {"bandwidth": float("inf")}, "bandwidth must be positive"),
+        ("laplace", {"bandwidth": "scale"}, "bandwidth must be positive"),
         ("polynomial", {"degree": 2.5}, "degree must be a whole number"),
         ("polynomial", {"degree": 0}, "degree must be a whole number"),
     ],

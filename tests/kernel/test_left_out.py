@@ -22,7 +22,9 @@ def without(model, X, y, i):
 
 
 @pytest.mark.parametrize(
-    "kernel", [Gaussian(3.0), Laplace(0.7), Gaussian(3.0) + 0.5 * Linear()], ids=repr
+    "kernel",
+    [Gaussian(bandwidth=1.225), Laplace(0.7), Gaussian(bandwidth=1.225) + 0.5 * Linear()],
+    ids=repr,
 )
 @pytest.mark.parametrize("y", [Y[:, 0], Y], ids=["one output", "two outputs"])
 @pytest.mark.parametrize("regularization", [0.0, 0.02])

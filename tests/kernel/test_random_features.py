@@ -23,7 +23,7 @@ from surelearn.kernel.random_features import (
     fourier_standard_error,
 )
 
-KERNELS: list[Kernel] = [Gaussian(3.0), Laplace(2.0)]
+KERNELS: list[Kernel] = [Gaussian(bandwidth=1.225), Laplace(2.0)]
 RNG = np.random.default_rng(0)
 X, Z = RNG.normal(size=(6, 5)), RNG.normal(size=(4, 5))
 
@@ -79,7 +79,7 @@ def test_one_frequency_of_each_kind_has_the_same_length(k):
 
 
 def test_frequencies_of_a_block_are_orthogonal():
-    W = draw_frequencies(Gaussian(1.0), 4, 10, True, np.random.RandomState(0))
+    W = draw_frequencies(Gaussian(bandwidth=0.7071), 4, 10, True, np.random.RandomState(0))
     for start, end in ((0, 4), (4, 8), (8, 10)):
         G = W[:, start:end].T @ W[:, start:end]
         np.testing.assert_allclose(G, np.diag(np.diag(G)), atol=1e-12)
@@ -131,7 +131,10 @@ def design(model, rows):
         mapping = ReluFeatures(model.n_components, random_state=model.random_state)
     else:
         mapping = FourierFeatures(
-            model.features, sigma=model.sigma, n_components=model.n_components, random_state=0
+            model.features,
+            bandwidth=model.bandwidth,
+            n_components=model.n_components,
+            random_state=0,
         )
     return mapping.fit_transform(rows)
 
@@ -143,7 +146,7 @@ def design(model, rows):
 def test_it_is_the_pseudo_inverse_of_the_features(features, intercept, D, targets):
     rows, Y = RNG.normal(size=(40, 5)), 7 + RNG.normal(size=(40, targets))
     model = RandomFeaturesRegressor(
-        features, sigma=5.0, n_components=D, intercept=intercept, random_state=0
+        features, bandwidth=1.6, n_components=D, intercept=intercept, random_state=0
     )
     model.fit(rows, Y if targets > 1 else Y[:, 0])
     phi, level = design(model, rows), np.zeros(targets)
@@ -167,7 +170,7 @@ def test_it_is_the_pseudo_inverse_of_the_features(features, intercept, D, target
 
 def test_pieces_change_nothing(monkeypatch):
     rows, y = load_diabetes(return_X_y=True)
-    asked = {"sigma": 0.1, "n_components": 30, "random_state": 0}
+    asked = {"bandwidth": 0.22, "n_components": 30, "random_state": 0}
     whole = RandomFeaturesRegressor(**asked).fit(rows, y)
     monkeypatch.setattr(random_features, "_PIECE", 1)
     monkeypatch.setattr(
@@ -236,7 +239,7 @@ def test_what_is_fitted_is_as_a_saved_copy_has_it(targets):
             "kernel must be 'gaussian', 'laplace' or such a kernel object, not 'linear'",
         ),
         (FourierFeatures(Polynomial(2)), "kernel must be 'gaussian'"),
-        (FourierFeatures(sigma=-1.0), "sigma must be positive and finite, not -1.0"),
+        (FourierFeatures(bandwidth=-1.0), "bandwidth must be positive and finite, not -1.0"),
         (ReluFeatures(bias=np.inf), "bias must be a finite number, not inf"),
         (
             RandomFeaturesRegressor("cosine"),

@@ -18,14 +18,14 @@ from surelearn.kernel.torch_composites import evaluator  # noqa: E402
 from surelearn.kernel.torch_functions import Evaluator, out_of_memory  # noqa: E402
 
 KERNELS = [
-    Gaussian(0.3),
+    Gaussian(bandwidth=0.3873),
     Laplace(0.7),
     Matern(0.5, nu=1.5),
     Matern(2.0, nu=2.5),
     Linear(),
     Polynomial(3),
-    Gaussian(2.0) + 0.5 * Linear(),
-    Laplace(0.7) * Gaussian(3.0),
+    Gaussian(bandwidth=1.0) + 0.5 * Linear(),
+    Laplace(0.7) * Gaussian(bandwidth=1.225),
 ]
 
 
@@ -37,11 +37,11 @@ def exact(k, X):
     distance = np.sqrt(squares)
     match k:
         case Gaussian():
-            return np.exp(-squares / k.sigma)
+            return np.exp(-squares / (2 * np.longdouble(k.bandwidth) ** 2))
         case Laplace():
-            return np.exp(-distance / k.sigma)
+            return np.exp(-distance / k.bandwidth)
         case Matern():
-            t = np.sqrt(np.longdouble(2 * k.nu)) * distance / k.sigma
+            t = np.sqrt(np.longdouble(2 * k.nu)) * distance / k.bandwidth
             return (1 + t + (t**2 / 3 if k.nu == 2.5 else 0)) * np.exp(-t)
         case Polynomial():
             return (1 + inner) ** k.degree
@@ -77,7 +77,9 @@ def test_values_are_within_the_error_that_is_stated(k, dtype, spread):
         assert off <= made.error()
 
 
-@pytest.mark.parametrize("k", [Gaussian(1.0), Laplace(1.0), Matern(1.0, nu=1.5)], ids=repr)
+@pytest.mark.parametrize(
+    "k", [Gaussian(bandwidth=0.7071), Laplace(1.0), Matern(1.0, nu=1.5)], ids=repr
+)
 def test_products_of_rows_far_from_the_centre_cost_digits(k):
     """Of rows 20 lengths from the centre and under one apart; the error is not overstated by
     more than 100 here.
@@ -139,7 +141,7 @@ def test_the_distance_claim_is_never_below_the_distance(n):
         model = EigenProRegressor(
             "gaussian", bandwidth=1.0, regularization=lam, solver="direct"
         ).fit(X, y)
-        K = exact(Gaussian(2.0), X)
+        K = exact(Gaussian(bandwidth=1.0), X)
         system = K + lam * n * np.eye(n, dtype=np.longdouble)
         alpha = np.zeros(n, dtype=np.longdouble)
         for _ in range(6):
@@ -161,11 +163,11 @@ def test_a_thousand_small_problems_with_and_without_penalty(dtype, most):
     rng = np.random.default_rng(1)
     kernels, judged = (
         [
-            Gaussian(1.0),
+            Gaussian(bandwidth=0.7071),
             Laplace(0.7),
             Laplace(3.0),
-            Gaussian(5.0) * Laplace(3.0),
-            Linear() + Gaussian(2.0),
+            Gaussian(bandwidth=1.581) * Laplace(3.0),
+            Linear() + Gaussian(bandwidth=1.0),
         ],
         0,
     )

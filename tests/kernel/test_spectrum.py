@@ -14,7 +14,7 @@ from surelearn.kernel.functions import Gaussian, Kernel, Laplace, Linear, Matern
 from surelearn.kernel.spectrum import Decay, Spectrum, kernel_spectrum, leading_eigensystem
 from surelearn.papers.kernel_circle import eigenvalues, periodic_matrix
 
-SIGMA = 0.5
+BANDWIDTH = 0.5
 both = pytest.mark.parametrize("method", ["dense", "randomized"])
 
 
@@ -24,7 +24,7 @@ class Circle(Kernel):
 
     def __call__(self, X, Z):
         images = np.arange(-3, 4) * 2 * math.pi
-        return np.sum([Gaussian(SIGMA)(X, Z + image) for image in images], axis=0)
+        return np.sum([Gaussian(bandwidth=BANDWIDTH)(X, Z + image) for image in images], axis=0)
 
     def diagonal(self, X):
         return np.full(len(X), self(np.zeros((1, 1)), np.zeros((1, 1)))[0, 0])
@@ -32,7 +32,7 @@ class Circle(Kernel):
 
 def exact(count: int) -> np.ndarray:
     """Eigenvalues of the circle, in order: those of the frequencies 0, 1, 1, 2, 2, …"""
-    return eigenvalues(SIGMA, (np.arange(count) + 1) // 2)
+    return eigenvalues(BANDWIDTH, (np.arange(count) + 1) // 2)
 
 
 def points(n: int) -> np.ndarray:
@@ -46,7 +46,7 @@ def rows(n, d=3, seed=0):
 @both
 def test_the_circle_has_the_eigenvalues_of_its_formula(method):
     values, _ = leading_eigensystem(
-        periodic_matrix(SIGMA, points(300)[:, 0]) / 300, 11, method=method
+        periodic_matrix(BANDWIDTH, points(300)[:, 0]) / 300, 11, method=method
     )
     np.testing.assert_allclose(values, exact(11), rtol=1e-9)
 
@@ -90,7 +90,7 @@ def test_the_linear_kernel_has_the_covariance_of_the_rows():
     np.testing.assert_allclose(np.abs(found.eigenfunctions(new)), np.abs(expected), rtol=1e-8)
 
 
-@pytest.mark.parametrize("kernel", [Gaussian(8.0), Laplace(2.0), Matern(2.0)], ids=repr)
+@pytest.mark.parametrize("kernel", [Gaussian(bandwidth=2.0), Laplace(2.0), Matern(2.0)], ids=repr)
 @pytest.mark.parametrize("top", [1, 12, 40])
 def test_randomized_is_dense(kernel, top):
     X = rows(400, 5)
@@ -158,7 +158,7 @@ def test_degenerate_matrices(matrix, expected, method):
 
 def test_one_row():
     assert leading_eigensystem([[2.0]], 1)[0] == [2.0]
-    found = kernel_spectrum(Gaussian(1.0), [[0.0, 1.0]], top=1)
+    found = kernel_spectrum(Gaussian(bandwidth=0.7071), [[0.0, 1.0]], top=1)
     assert found.eigenvalues == [1.0]
     assert found.decay().kind == "none"
     assert "too few" in str(found)
@@ -207,7 +207,7 @@ def test_smooth_kernels_decay_faster_than_any_power():
     laplace, matern = (
         kernel_spectrum(k, x).decay(first=30, last=150) for k in (Laplace(0.5), Matern(0.5))
     )
-    gaussian = kernel_spectrum(Gaussian(0.1), x).decay()
+    gaussian = kernel_spectrum(Gaussian(bandwidth=0.2236), x).decay()
     assert (laplace.kind, matern.kind, gaussian.kind) == ("power", "power", "exponential")
     assert laplace.exponent == pytest.approx(2.0, abs=0.05)
     assert matern.exponent == pytest.approx(4.0, abs=0.15)
@@ -232,7 +232,7 @@ def test_a_million_steps_on_the_circle_reach_little_further_than_a_hundred():
         steps: found.computational_reach(steps, 0.01) for steps in (0, 1, 100, 10_000, 1_000_000)
     }
     for steps, count in reached.items():
-        ratios = np.exp(-SIGMA * ((np.arange(60) + 1) // 2) ** 2 / 4)
+        ratios = np.exp(-(BANDWIDTH**2) * ((np.arange(60) + 1) // 2) ** 2 / 2)
         assert count == sum((1 - ratios) ** steps <= 0.01)
     assert reached[0] == 0
     assert list(reached.values()) == sorted(reached.values())

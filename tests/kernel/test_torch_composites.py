@@ -24,8 +24,8 @@ torch = pytest.importorskip("torch")
 
 RNG = np.random.default_rng(0)
 ALL: list[Kernel] = [
-    Gaussian(4.0) + 0.5 * Linear(),
-    Linear() * Gaussian(4.0),
+    Gaussian(bandwidth=1.414) + 0.5 * Linear(),
+    Linear() * Gaussian(bandwidth=1.414),
     2.0 * Laplace(3.0),
     Polynomial(2) + Matern(2.0, 2.5) * (Linear() + 3.0 * Laplace(2.0)),
 ]
@@ -109,7 +109,7 @@ def test_each_part_keeps_the_precision_that_its_distances_need():
 @pytest.mark.parametrize("k", [ALL[0], ALL[1], Precomputed()], ids=repr)
 def test_tensors_are_rows_too(k):
     X = RNG.normal(size=(6, 3))
-    K = Gaussian(1.0)(X, X) if isinstance(k, Precomputed) else k(X, X)
+    K = Gaussian(bandwidth=0.7071)(X, X) if isinstance(k, Precomputed) else k(X, X)
     rows = torch.from_numpy(K if isinstance(k, Precomputed) else X)
     made = evaluator(k, rows, "cpu", "float64")
     close(made.gram(1e9), K)
@@ -118,7 +118,7 @@ def test_tensors_are_rows_too(k):
 
 def test_nothing_given_is_changed():
     X = RNG.normal(size=(6, 3))
-    made = evaluator(Linear() * Gaussian(2.0), X, "cpu", "float64")
+    made = evaluator(Linear() * Gaussian(bandwidth=1.0), X, "cpu", "float64")
     before = made.points.clone()
     for _ in range(2):
         made.block(made.points, made.points)
@@ -145,14 +145,14 @@ def test_a_precomputed_matrix_is_looked_up(dtype):
 
 def test_some_rows_of_a_precomputed_matrix():
     X = RNG.normal(size=(10, 3))
-    K, own = Gaussian(1.0)(X, X), np.array([7, 2, 5])
+    K, own = Gaussian(bandwidth=0.7071)(X, X), np.array([7, 2, 5])
     made = evaluator(Precomputed(), K[own], "cpu", "float64", numbers=own)
     close(made.gram(1e9), K[np.ix_(own, own)])
     close(made.block(made.rows(K[:2]), made.points), K[:2, own])
 
 
 def test_precomputed_refusals():
-    K = Gaussian(1.0)(X := RNG.normal(size=(6, 2)), X)
+    K = Gaussian(bandwidth=0.7071)(X := RNG.normal(size=(6, 2)), X)
     with pytest.raises(ValueError, match="X must be the square matrix"):
         evaluator(Precomputed(), K[:3], "cpu", "float64")
     with pytest.raises(ValueError, match="X holds NaN or infinity, first in row 1, column 4"):
@@ -230,7 +230,7 @@ def test_eigenpro_solves_a_precomputed_system():
 
 def test_weighted_ridge_is_each_row_as_often_as_it_weighs():
     X, Y, times = RNG.normal(size=(30, 3)), RNG.normal(size=(30, 1)), RNG.integers(0, 4, size=30)
-    k, Z, penalty = Gaussian(3.0), RNG.normal(size=(6, 3)), 0.7
+    k, Z, penalty = Gaussian(bandwidth=1.225), RNG.normal(size=(6, 3)), 0.7
     made = evaluator(k, X, "cpu", "float64", weights=times.astype(float))
     beta = solved(made, np.sqrt(times)[:, None] * Y, penalty)
     repeated, targets = np.repeat(X, times, axis=0), np.repeat(Y, times, axis=0)

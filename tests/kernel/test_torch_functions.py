@@ -18,7 +18,7 @@ torch = pytest.importorskip("torch")
 ALL: list[Kernel] = [
     Linear(),
     Polynomial(3),
-    Gaussian(4.0),
+    Gaussian(bandwidth=1.414),
     Laplace(3.0),
     Matern(2.0, 1.5),
     Matern(2.0, 2.5),
@@ -73,7 +73,7 @@ def test_the_gram_matrix_in_pieces_is_the_block(k):
 
 def test_running_out_of_memory_halves_the_block(monkeypatch):
     X = RNG.normal(size=(40, 3))
-    evaluator, sizes = Evaluator(Gaussian(2.0), X, "cpu", "float64"), []
+    evaluator, sizes = Evaluator(Gaussian(bandwidth=1.0), X, "cpu", "float64"), []
     whole = evaluator.block
 
     def small_device(A, B):
@@ -86,7 +86,9 @@ def test_running_out_of_memory_halves_the_block(monkeypatch):
     times = evaluator.times(
         evaluator.points, evaluator.points, torch.ones(40, 1, dtype=torch.float64), 1e9
     )
-    np.testing.assert_allclose(times[:, 0].numpy(), Gaussian(2.0)(X, X).sum(1), rtol=1e-12)
+    np.testing.assert_allclose(
+        times[:, 0].numpy(), Gaussian(bandwidth=1.0)(X, X).sum(1), rtol=1e-12
+    )
     assert sizes[:4] == [40, 20, 10, 5]
 
 

@@ -195,7 +195,7 @@ def test_mutant_a_free_bias_would_break_the_bound():
 
 
 @pytest.mark.parametrize(
-    "options", [{}, {"multiclass": "one_vs_one"}, {"kernel": "gaussian", "sigma": 3.0}]
+    "options", [{}, {"multiclass": "one_vs_one"}, {"kernel": "gaussian", "bandwidth": 1.225}]
 )
 @pytest.mark.parametrize("classes", [2, 3])
 @pytest.mark.parametrize("passes", [2, 5000])

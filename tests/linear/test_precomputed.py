@@ -20,10 +20,10 @@ from surelearn.persistence import load, save
 from surelearn.selection import nested_cross_validation, select
 
 KERNELS = [
-    Gaussian(2.0),
+    Gaussian(bandwidth=1.0),
     Laplace(1.5),
     Matern(1.0, nu=2.5),
-    Linear() + 0.5 * Gaussian(1.0),
+    Linear() + 0.5 * Gaussian(bandwidth=0.7071),
     Linear() * Polynomial(2),
 ]
 LEARNERS = [
@@ -71,7 +71,7 @@ def test_the_matrix_does_what_the_kernel_does(learner, k):
 )
 def test_several_classes_and_weights(learner):
     X, y, new = rows(90, classes=3)
-    k = Gaussian(1.0)
+    k = Gaussian(bandwidth=0.7071)
     weights = {} if isinstance(learner, Perceptron) else {"sample_weight": np.arange(90) % 4}
     one = learner.set_params(kernel=k).fit(X, y, **weights).decision_function(new)
     other = (
@@ -85,7 +85,7 @@ def test_several_classes_and_weights(learner):
 @pytest.mark.parametrize("learner", RICH, ids=words)
 def test_hard_margins(learner):
     X, y, new = rows()
-    k = Gaussian(0.5)
+    k = Gaussian(bandwidth=0.5)
     one = learner.set_params(kernel=k).fit(X, y).decision_function(new)
     other = learner.set_params(kernel="precomputed").fit(k.gram(X), y).decision_function(k(new, X))
     np.testing.assert_allclose(one, other, atol=1e-7)
@@ -93,7 +93,7 @@ def test_hard_margins(learner):
 
 def test_the_gaussian_matrix_to_ten_digits():
     X, y, new = rows()
-    k = Gaussian(2.0)
+    k = Gaussian(bandwidth=1.0)
     for one, other in (
         (
             SupportVectorMachine(kernel=k, tol=1e-12),
@@ -128,7 +128,7 @@ def test_the_objective_is_that_of_libsvm(C):
 
 def test_what_is_claimed_of_a_matrix():
     X, y, _ = rows()
-    K = Gaussian(2.0).gram(X)
+    K = Gaussian(bandwidth=1.0).gram(X)
     svm = SupportVectorMachine(kernel="precomputed").fit(K, y).certificate_
     reasons = {absent.theorem: absent.reason for absent in svm.lacking}
     assert set(reasons) == {
@@ -141,7 +141,7 @@ def test_what_is_claimed_of_a_matrix():
     assert any(
         "one kernel, fixed before seeing the rows" in line for line in compressed.assumptions
     )
-    same = SupportVectorMachine(kernel=Gaussian(2.0)).fit(X, y).certificate_
+    same = SupportVectorMachine(kernel=Gaussian(bandwidth=1.0)).fit(X, y).certificate_
     assert compressed.value == pytest.approx(
         next(c.value for c in same.claims if c.theorem == "campi_garatti")
     )
@@ -160,7 +160,7 @@ def test_what_is_claimed_of_a_matrix():
 )
 def test_cross_validation_and_selection_cut_rows_and_columns(learner):
     X, y, _ = rows()
-    k = Gaussian(2.0)
+    k = Gaussian(bandwidth=1.0)
     K = k.gram(X)
     plain, looked = (
         type(learner)(**{**learner.get_params(), "kernel": kernel}) for kernel in (k, "precomputed")
@@ -197,7 +197,7 @@ def test_saved_and_loaded(learner, tmp_path):
 @pytest.mark.parametrize("learner", [LEARNERS[0], LEARNERS[3]], ids=words)
 def test_matrices_that_are_none(learner):
     X, y, new = rows()
-    K, made = Gaussian(1.0).gram(X), learner.set_params(kernel="precomputed")
+    K, made = Gaussian(bandwidth=0.7071).gram(X), learner.set_params(kernel="precomputed")
     with pytest.raises(
         ValueError,
         match=r"^X must be the square matrix k\(x_i, x_j\) of the training rows, not of shape",
@@ -220,12 +220,12 @@ def test_matrices_that_are_none(learner):
     with pytest.raises(ValueError, match=r"^X holds NaN or infinity, first in row 3, column 7"):
         made.predict(holed)
     with pytest.raises(ValueError, match="50 features"):
-        made.predict(Gaussian(1.0)(new, X)[:, :50])
+        made.predict(Gaussian(bandwidth=0.7071)(new, X)[:, :50])
 
 
 def test_rounding_is_no_fault():
     X, y, _ = rows(200)
-    K = Gaussian(50.0).gram(X)
+    K = Gaussian(bandwidth=5.0).gram(X)
     assert np.linalg.eigvalsh(K)[0] < 1e-12
     single = K.astype(np.float32)
     shifts = [
@@ -241,7 +241,7 @@ def test_rounding_is_no_fault():
 def test_the_gap_covers_what_the_diagonal_lacks(intercept):
     X, y, _ = rows()
     K, signs, upper, shift = (
-        Gaussian(1.0).gram(X),
+        Gaussian(bandwidth=0.7071).gram(X),
         np.where(y == 1, 1.0, -1.0),
         np.full(60, 2.0),
         0.05,
@@ -263,16 +263,16 @@ def test_a_large_matrix_is_looked_at_in_part(monkeypatch):
     X, y, _ = rows()
     monkeypatch.setattr("surelearn.kernel.precomputed.MOST_ROWS", 20)
     monkeypatch.setattr("surelearn.linear.svm.record.MOST_ROWS", 20)
-    model = SupportVectorMachine(kernel="precomputed").fit(Gaussian(1.0).gram(X), y)
+    model = SupportVectorMachine(kernel="precomputed").fit(Gaussian(bandwidth=0.7071).gram(X), y)
     assert any(
         "rows were looked at" in line for line in model.certificate_["suboptimality"].assumptions
     )
     with pytest.raises(ValueError, match="positive semidefinite"):
-        model.fit(Gaussian(1.0).gram(X) - 0.5 * np.eye(60), y)
+        model.fit(Gaussian(bandwidth=0.7071).gram(X) - 0.5 * np.eye(60), y)
 
 
 @pytest.mark.parametrize(
-    "k", [Linear(), Polynomial(2), Gaussian(2.0), Laplace(1.0), KERNELS[3]], ids=repr
+    "k", [Linear(), Polynomial(2), Gaussian(bandwidth=1.0), Laplace(1.0), KERNELS[3]], ids=repr
 )
 @pytest.mark.parametrize("learner", [LEARNERS[0], LEARNERS[2], LEARNERS[3]], ids=words)
 def test_sparse_rows(learner, k):
@@ -300,7 +300,7 @@ def test_a_sparse_matrix_of_values():
 @pytest.mark.parametrize("averaged", [False, True])
 def test_columns_that_are_not_kept_change_nothing(averaged, monkeypatch):
     X, y, new = rows()
-    learner = Perceptron(kernel=Gaussian(1.0), averaged=averaged)
+    learner = Perceptron(kernel=Gaussian(bandwidth=0.7071), averaged=averaged)
     kept = learner.fit(X, y).decision_function(new)
     monkeypatch.setattr("surelearn.linear.perceptron.learner._KEPT", 300)
     np.testing.assert_array_equal(learner.fit(X, y).decision_function(new), kept)
@@ -311,7 +311,7 @@ def test_columns_that_are_not_kept_change_nothing(averaged, monkeypatch):
 )
 def test_the_audit_cuts_rows_and_columns(learner):
     X, y, _ = rows(160)
-    k = Gaussian(2.0)
+    k = Gaussian(bandwidth=1.0)
     model = type(learner)(**{**learner.get_params(), "kernel": "precomputed"}).fit(
         k.gram(X[:80]), y[:80]
     )
@@ -338,7 +338,7 @@ def test_whole_numbers_are_not_taken_for_rounded_ones():
 
 def test_kernel_matrices_are_exactly_symmetric():
     X = np.random.default_rng(0).normal(size=(1500, 4))
-    for k in (Gaussian(2.0), Laplace(1.0)):
+    for k in (Gaussian(bandwidth=1.0), Laplace(1.0)):
         K = k.gram(X)
         np.testing.assert_array_equal(K, K.T)
         np.testing.assert_allclose(K[:50], k(X[:50], X), atol=1e-12)

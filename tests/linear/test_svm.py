@@ -24,7 +24,7 @@ from surelearn.linear.svm.machine import InfeasibleError, Problem, train
 from surelearn.linear.svm.optimality import optimality
 
 CORNERS = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
-KERNELS = [Linear(), Polynomial(2), Gaussian(3.0), Laplace(2.0)]
+KERNELS = [Linear(), Polynomial(2), Gaussian(bandwidth=1.225), Laplace(2.0)]
 ABSENT_REASON = "state x_bound=, a bound on ‖x‖ that holds for every row"
 
 
@@ -96,7 +96,7 @@ def test_liblinear_and_libsvm_reach_the_same_optimum():
         assert ours.facts_["dual"] <= objective * (1 + 1e-12)
     for ours, theirs in (
         (
-            SupportVectorMachine(kernel="gaussian", sigma=4.0, intercept="free"),
+            SupportVectorMachine(kernel="gaussian", bandwidth=math.sqrt(2), intercept="free"),
             SVC(gamma=0.25, tol=1e-9),
         ),
         (
@@ -213,7 +213,8 @@ def test_or_and_xor():
 
 @pytest.mark.parametrize("intercept", ["regularized", "none", "free"])
 @pytest.mark.parametrize(
-    ("margin", "kernel"), [("soft", Linear()), ("soft", Gaussian(2.0)), ("hard", Gaussian(0.5))]
+    ("margin", "kernel"),
+    [("soft", Linear()), ("soft", Gaussian(bandwidth=1.0)), ("hard", Gaussian(bandwidth=0.5))],
 )
 def test_the_compressed_rows_rebuild_it(intercept, margin, kernel):
     X, y = noisy(5, 150, noise=0.0 if margin == "hard" else 0.5)
@@ -241,7 +242,7 @@ def test_the_compressed_rows_rebuild_it(intercept, margin, kernel):
 
 @pytest.mark.parametrize("classes", [2, 3])
 @pytest.mark.parametrize(
-    "options", [{}, {"intercept": "free"}, {"kernel": "gaussian", "sigma": 2.0}], ids=str
+    "options", [{}, {"intercept": "free"}, {"kernel": "gaussian", "bandwidth": 1.0}], ids=str
 )
 def test_compression_and_margin_bounds_cover(classes, options):
     """The certified risk is exceeded in at most δ of the samples (δ = ½, so that some might)."""
@@ -411,7 +412,7 @@ def test_several_classes_and_columns_with_names():
     X, y = load_iris(return_X_y=True)
     names = np.array(["setosa", "versicolor", "virginica"])[y]
     frame = pl.DataFrame(X, schema=["a", "b", "c", "d"])
-    for options in ({}, {"kernel": "gaussian", "sigma": 5.0}, {"intercept": "free"}):
+    for options in ({}, {"kernel": "gaussian", "bandwidth": 1.581}, {"intercept": "free"}):
         model = SupportVectorMachine(**options).fit(frame, names)
         assert model.score(frame, names) > 0.95
         assert model.dual_coef_.shape[0] == 3

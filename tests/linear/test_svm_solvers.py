@@ -84,7 +84,7 @@ def test_rows_that_come_back_after_shrinking():
 
 
 @pytest.mark.parametrize("tol", [1e-2, 1e-4, 1e-6, 1e-8])
-@pytest.mark.parametrize("kernel", [Linear(), Gaussian(4.0)], ids=repr)
+@pytest.mark.parametrize("kernel", [Linear(), Gaussian(bandwidth=1.414)], ids=repr)
 def test_a_free_intercept_reaches_the_tolerance(kernel, tol):
     rng = np.random.default_rng(3)
     X = rng.normal(size=(300, 4))
@@ -96,9 +96,9 @@ def test_a_free_intercept_reaches_the_tolerance(kernel, tol):
 def test_a_kernel_matrix_in_pieces_is_the_kernel_matrix():
     X, signs = np.random.default_rng(0).normal(size=(900, 3)), np.tile([1.0, -1.0], 450)
     for intercept, padding in (("regularized", 1.0), ("none", 0.0)):
-        Q = Problem(X, signs, None, Gaussian(2.0), intercept).gram()
+        Q = Problem(X, signs, None, Gaussian(bandwidth=1.0), intercept).gram()
         np.testing.assert_allclose(
-            Q, (Gaussian(2.0)(X, X) + padding) * np.outer(signs, signs), atol=1e-14
+            Q, (Gaussian(bandwidth=1.0)(X, X) + padding) * np.outer(signs, signs), atol=1e-14
         )
 
 

@@ -63,7 +63,7 @@ def test_the_step_is_the_largest_that_is_safe_on_every_block(q):
 
 def test_sgd_by_hand():
     """Residuals alone: r ← r − (η/m)·K[:, B]·r_B over blocks in the same order."""
-    k, rows, m, seed = Gaussian.of_bandwidth(2.0), 120, 40, 3
+    k, rows, m, seed = Gaussian(bandwidth=2.0), 120, 40, 3
     found = measure(seed, "", rows, k, 60, [5], m, 0.1, 40)
     X, y = images("")
     order = np.random.RandomState(seed).permutation(len(y))[:rows]

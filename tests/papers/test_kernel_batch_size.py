@@ -63,7 +63,7 @@ def test_no_step_is_better_in_the_worst_direction_than_the_bound_says(m):
 
 def test_flattened_lowers_the_largest_eigenvalues_to_the_next():
     random = np.random.RandomState(0)
-    K = Gaussian(4.0)(X := random.normal(size=(30, 5)), X)
+    K = Gaussian(bandwidth=1.414)(X := random.normal(size=(30, 5)), X)
     values = np.linalg.eigvalsh(K)[::-1]
     np.testing.assert_allclose(
         np.linalg.eigvalsh(flattened(K, 6))[::-1], np.minimum(values, values[6]), atol=1e-10
@@ -92,10 +92,10 @@ def test_iterations_by_coefficients():
 
 
 def test_critical_sizes_of_one_measurement():
-    found = measure(5, "", 120, Gaussian.of_bandwidth(1.5), 10, 0.1)
+    found = measure(5, "", 120, Gaussian(bandwidth=1.5), 10, 0.1)
     X, y = load_digits(return_X_y=True)
     rows = np.random.RandomState(5).permutation(len(y))[:120]
-    K = Gaussian.of_bandwidth(1.5)(X[rows] / 16, X[rows] / 16)
+    K = Gaussian(bandwidth=1.5)(X[rows] / 16, X[rows] / 16)
     values = np.linalg.eigvalsh(K / 120)[::-1]
     assert found["SGD"]["critical"] == pytest.approx(1 / values[0], rel=1e-6)
     assert found["EigenPro"]["critical_by_spectrum"] == pytest.approx(1 / values[10], rel=1e-6)

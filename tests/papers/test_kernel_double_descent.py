@@ -112,7 +112,7 @@ def test_the_page_is_drawn_and_the_seed_and_n_jobs_do_what_they_should(outcome):
         ({"rows": 10}, "rows must lie between 50 and 600, not 10"),
         ({"noise": 0}, "noise must be above 0 and at most 0.9, not 0"),
         ({"repeats": 1}, "repeats must be at least 2, not 1"),
-        ({"sigma": -1}, "sigma must be a number above 0, not -1"),
+        ({"bandwidth": -1}, "bandwidth must be a number above 0, not -1"),
     ],
 )
 def test_impossible_settings_are_refused(given, message):

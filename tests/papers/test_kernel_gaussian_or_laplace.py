@@ -69,7 +69,7 @@ def test_energy_is_what_projections_leave():
 
 
 def test_one_measurement_by_direct_solves():
-    k, rows = Gaussian.of_bandwidth(1.5), 160
+    k, rows = Gaussian(bandwidth=1.5), 160
     found = measure(3, "", rows, k, [], 10, 40, 2)
     X, y, Z, z, _ = draw(3, "", rows)
     exact = k(Z, X) @ np.linalg.solve(k(X, X), signs(y))

@@ -13,7 +13,7 @@ from surelearn.papers import reproduce
 from surelearn.papers.kernel_heaviside import DOUBLE, FEW, MANY, Settings, compute
 from surelearn.papers.page import Made, to_html, to_json
 
-SIGMAS = (0.5, 2.0, 8.0)
+BANDWIDTHS = (0.5, 1.0, 2.0)
 
 
 @pytest.fixture(scope="module")
@@ -25,24 +25,26 @@ def g(x):
     return np.where(x < math.pi, 1.0, -1.0)
 
 
-@pytest.mark.parametrize("sigma", SIGMAS)
+@pytest.mark.parametrize("bandwidth", BANDWIDTHS)
 @pytest.mark.parametrize("k", [0, 1, 3])
-def test_eigenvalues_by_quadrature(sigma, k):
+def test_eigenvalues_by_quadrature(bandwidth, k):
     x = 1.3
     around = np.array([x])
 
     def product(z):
-        matrix = circle.periodic_matrix(sigma, np.concatenate([around, [z]]))
+        matrix = circle.periodic_matrix(bandwidth, np.concatenate([around, [z]]))
         return matrix[0, 1] * math.cos(k * z) / (2 * math.pi)
 
     found, _ = quad(product, 0, 2 * math.pi, limit=200)
-    assert found == pytest.approx(float(circle.eigenvalues(sigma, k)) * math.cos(k * x), rel=1e-7)
+    assert found == pytest.approx(
+        float(circle.eigenvalues(bandwidth, k)) * math.cos(k * x), rel=1e-7
+    )
 
 
-@pytest.mark.parametrize("sigma", SIGMAS)
-def test_eigenvalues_are_those_of_the_discretised_operator_each_twice(sigma):
-    _, values, _ = circle.discretised(sigma, 300)
-    exact = circle.eigenvalues(sigma, (np.arange(300) + 1) // 2)
+@pytest.mark.parametrize("bandwidth", BANDWIDTHS)
+def test_eigenvalues_are_those_of_the_discretised_operator_each_twice(bandwidth):
+    _, values, _ = circle.discretised(bandwidth, 300)
+    exact = circle.eigenvalues(bandwidth, (np.arange(300) + 1) // 2)
     large = exact > 1e-9 * exact[0]
     assert large.sum() >= 5
     np.testing.assert_allclose(values[large], exact[large], rtol=1e-6)
@@ -54,20 +56,24 @@ def test_the_expansion_is_what_iterating_gives(directions, t, step):
     """f ← f + η·P·K(g − f), multiplication by multiplication, with P from the matrix' own
     eigenvectors.
     """
-    sigma = 2.0
-    x, values, vectors = circle.discretised(sigma, 300)
-    K, top, E = circle.periodic_matrix(sigma, x) / 300, values[:directions], vectors[:, :directions]
+    bandwidth = 1.0
+    x, values, vectors = circle.discretised(bandwidth, 300)
+    K, top, E = (
+        circle.periodic_matrix(bandwidth, x) / 300,
+        values[:directions],
+        vectors[:, :directions],
+    )
     f = np.zeros(300)
     for _ in range(t):
         move = K @ (g(x) - f)
         move -= E @ ((1 - values[directions] / top) * (E.T @ move))
         f += step / values[directions] * move
     np.testing.assert_allclose(
-        f, circle.approximation(x, sigma, math.log(t), step, directions), atol=5e-4
+        f, circle.approximation(x, bandwidth, math.log(t), step, directions), atol=5e-4
     )
     squared = np.mean((f - g(x)) ** 2)
     assert squared == pytest.approx(
-        circle.squared_error(sigma, math.log(t), step, directions), abs=5e-4
+        circle.squared_error(bandwidth, math.log(t), step, directions), abs=5e-4
     )
 
 
@@ -76,7 +82,7 @@ def test_the_error_is_parseval_s_sum():
     k = np.arange(1.0, 2_000_000.0, 2.0)
     left = (1 - np.exp(-(k**2) / 2)) ** 100
     tail = 4 / (math.pi**2 * 2_000_000)
-    assert circle.squared_error(2.0, math.log(100)) == pytest.approx(
+    assert circle.squared_error(1.0, math.log(100)) == pytest.approx(
         np.sum(8 / (math.pi * k) ** 2 * left**2) + tail, rel=1e-9
     )
 
@@ -85,22 +91,22 @@ def test_directions_lower_all_larger_eigenvalues():
     """q = 13: the frequencies 0, 1, 1, …, 6, 6, then 7. One step learns all up to 7, and
     exp(−(9² − 7²)/2) of 9.
     """
-    share = circle.learned(2.0, np.array([1.0, 3.0, 5.0, 7.0, 9.0]), 0.0, 1.0, 13)
+    share = circle.learned(1.0, np.array([1.0, 3.0, 5.0, 7.0, 9.0]), 0.0, 1.0, 13)
     np.testing.assert_allclose(share, [1, 1, 1, 1, math.exp(-16)], rtol=1e-9)
 
 
 @pytest.mark.parametrize("directions", [0, 9])
 def test_iterations_to_an_error(directions):
     for error in (0.05, 0.03, 0.004):
-        log_t = circle.log_iterations_to(error, 2.0, 0.9, directions)
-        assert circle.squared_error(2.0, log_t, 0.9, directions) <= error
-        assert circle.squared_error(2.0, log_t - 1e-6, 0.9, directions) > error
-    assert circle.log_iterations_to(0.9, 2.0) == 0.0
+        log_t = circle.log_iterations_to(error, 1.0, 0.9, directions)
+        assert circle.squared_error(1.0, log_t, 0.9, directions) <= error
+        assert circle.squared_error(1.0, log_t - 1e-6, 0.9, directions) > error
+    assert circle.log_iterations_to(0.9, 1.0) == 0.0
 
 
 def test_iterations_grow_as_the_leading_term():
     ratios = [
-        circle.log_iterations_to(error, 2.0) / (2.0 * (2 / (math.pi**2 * error)) ** 2)
+        circle.log_iterations_to(error, 1.0) / (2.0 * (2 / (math.pi**2 * error)) ** 2)
         for error in (0.01, 0.001, 0.0003)
     ]
     assert [abs(ratio - 1) for ratio in ratios] == sorted(
@@ -144,9 +150,9 @@ def test_iterations_are_written_as_numbers_or_powers(outcome):
     ):
         t = int(row[1])
         assert (
-            circle.squared_error(2.0, math.log(t))
+            circle.squared_error(1.0, math.log(t))
             <= each["squared"]
-            < circle.squared_error(2.0, math.log(t - 1))
+            < circle.squared_error(1.0, math.log(t - 1))
         )
     log_t = outcome.numbers["iterations"][2]["log_iterations"]
     assert outcome.parts[1].table.rows[2][1] == f"10^{math.log10(math.e) * log_t:.1f}"

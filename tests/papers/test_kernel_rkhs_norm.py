@@ -29,7 +29,7 @@ def outcome():
     return reproduce("rkhs-norm", **SMALL)
 
 
-@pytest.mark.parametrize("k", [Gaussian(2.0), Laplace(1.5)], ids=repr)
+@pytest.mark.parametrize("k", [Gaussian(bandwidth=1.0), Laplace(1.5)], ids=repr)
 def test_every_prefix_is_the_direct_solution(k):
     random = np.random.default_rng(0)
     X, Z, Y = random.normal(size=(40, 4)), random.normal(size=(9, 4)), random.normal(size=(40, 3))

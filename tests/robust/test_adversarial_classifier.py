@@ -137,7 +137,7 @@ def test_a_pipeline_keeps_its_regularization():
 LEARNERS = [
     SVC(),
     SupportVectorMachine(),
-    SupportVectorMachine(kernel="gaussian", sigma=60.0),
+    SupportVectorMachine(kernel="gaussian", bandwidth=5.477),
     LogisticRegression(random_state=0),
     Perceptron(averaged=True, random_state=0),
     make_pipeline(StandardScaler(), SVC()),

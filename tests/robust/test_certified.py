@@ -41,7 +41,7 @@ MODELS = {
     "svc linear": SVC(kernel="linear"),
     "svc": SVC(),
     "svc polynomial": SVC(kernel="poly", degree=2, coef0=1.0),
-    "gaussian": eigenpro(Gaussian(4.0)),
+    "gaussian": eigenpro(Gaussian(bandwidth=1.414)),
     "laplace": eigenpro(Laplace(4.0)),
     "matern": eigenpro(Matern(4.0)),
     "matern 5/2": eigenpro(Matern(4.0, nu=2.5)),

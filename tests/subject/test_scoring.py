@@ -51,8 +51,8 @@ EACH = {  # the class with the largest score is the prediction
     "discriminant": LinearDiscriminantAnalysis(),
     "our logistic": linear.LogisticRegression(regularization=1e-2, random_state=0),
     "our perceptron": linear.Perceptron(random_state=0),
-    "our kernel perceptron": linear.Perceptron(kernel=Gaussian(2.0), random_state=0),
-    "gaussian": eigenpro(Gaussian(2.0)),
+    "our kernel perceptron": linear.Perceptron(kernel=Gaussian(bandwidth=1.0), random_state=0),
+    "gaussian": eigenpro(Gaussian(bandwidth=1.0)),
     "laplace": eigenpro(Laplace(2.0)),
     "matern": eigenpro(Matern(2.0)),
     "matern 5/2": eigenpro(Matern(2.0, nu=2.5)),
@@ -76,7 +76,7 @@ PAIRS = {  # votes of machines for pairs
     "svc, polynomial": SVC(kernel="poly", coef0=0.5, degree=2),
     "svc, linear": SVC(kernel="linear"),
     "our svm": linear.SupportVectorMachine(random_state=0),
-    "our kernel svm": linear.SupportVectorMachine(kernel="laplace", sigma=2.0, random_state=0),
+    "our kernel svm": linear.SupportVectorMachine(kernel="laplace", bandwidth=2.0, random_state=0),
     "perceptron, one-vs-one": linear.Perceptron(multiclass="one_vs_one", random_state=0),
     "scaled svc": make_pipeline(StandardScaler(), SVC()),
 }
@@ -175,7 +175,7 @@ def test_two_classes_of_a_vote_have_one_score():
             "MinMaxScaler is not affine",
         ),
         (SVC(kernel="sigmoid"), "kernel 'sigmoid'"),
-        (eigenpro(Gaussian(1.0) + Laplace(1.0)), "kernel 'sum'"),
+        (eigenpro(Gaussian(bandwidth=0.7071) + Laplace(1.0)), "kernel 'sum'"),
     ],
 )
 def test_without_a_gradient_there_is_a_reason(model, why):

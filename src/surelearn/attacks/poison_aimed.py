@@ -4,6 +4,7 @@ model's learner.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -142,11 +143,11 @@ def stand_in(subject: Subject, Z: Array, y: Any, task: str) -> StandIn | Lacking
         return Lacking("stand-in", why)
     form = closed.form
     kernel = isinstance(form, KernelForm)
-    sigma = _width(form, Z) if kernel else 1.0
+    bandwidth = _width(form, Z) if kernel else 1.0
     if task == "regression":
         middle, scale = float(np.mean(y)), float(np.std(y)) or 1.0
         objective = (
-            KernelRidgeObjective(sigma, 1e-3)
+            KernelRidgeObjective(bandwidth=bandwidth, regularization=1e-3)
             if kernel
             else LinearObjective("squared", regularization=1e-3)
         )
@@ -160,7 +161,7 @@ def stand_in(subject: Subject, Z: Array, y: Any, task: str) -> StandIn | Lacking
         )
     classes, codes = np.unique(y, return_inverse=True)
     if kernel and len(classes) == 2:
-        objective = KernelRidgeObjective(sigma, 1e-3)
+        objective = KernelRidgeObjective(bandwidth=bandwidth, regularization=1e-3)
         return StandIn(
             objective,
             Z,
@@ -176,9 +177,11 @@ def stand_in(subject: Subject, Z: Array, y: Any, task: str) -> StandIn | Lacking
 
 
 def _width(form: Any, Z: Any) -> float:
-    """σ of the learner's own Gaussian kernel, else the median squared distance of some rows."""
+    """The bandwidth of the learner's own Gaussian kernel, else √½ of the median distance of some
+    rows.
+    """
     if form.name == "gaussian":
-        return float(form.parameters["sigma"])
+        return float(form.parameters["bandwidth"])
     from scipy.spatial.distance import pdist
 
-    return float(np.median(pdist(Z[:300], "sqeuclidean"))) or 1.0
+    return math.sqrt((float(np.median(pdist(Z[:300], "sqeuclidean"))) or 1.0) / 2.0)

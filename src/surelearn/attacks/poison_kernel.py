@@ -12,31 +12,34 @@ from scipy.spatial.distance import cdist
 
 from surelearn import profiles
 from surelearn.attacks.poison_allowed import Array
+from surelearn.earlier import EarlierNames, reads_earlier_names
 
 
-@dataclass(frozen=True)
-class KernelRidgeObjective:
-    """(1/n)·Σ(f(x_i) − y_i)² + λ‖f‖² in the RKHS of exp(−‖x − z‖²/σ), solved exactly: f = Σ
+@reads_earlier_names
+@dataclass(frozen=True, kw_only=True)
+class KernelRidgeObjective(EarlierNames):
+    """(1/n)·Σ(f(x_i) − y_i)² + λ‖f‖² in the RKHS of exp(−‖x − z‖²/(2h²)), solved exactly: f = Σ
     α_i·k(x_i, ·), (K + nλI)α = y.
 
     Attributes
     ----------
-    sigma : σ as `surelearn.kernel.functions.Gaussian` has it; 2h² for a bandwidth h
+    bandwidth : h, the length of the Gaussian kernel
     regularization : λ > 0
 
     Examples
     --------
-    >>> learner = KernelRidgeObjective(sigma=2.0, regularization=0.5)
+    >>> learner = KernelRidgeObjective(bandwidth=1.0, regularization=0.5)
     >>> X, y = np.array([[0.0], [9.0]]), np.array([1.0, -1.0])
     >>> round(learner.risk(learner.fit(X, y), X, y), 6)
     0.25
     """
 
-    sigma: float
+    bandwidth: float
     regularization: float
+    earlier = {"sigma": profiles.bandwidth_of_gaussian}  # noqa: RUF012 - read only
 
     def __post_init__(self) -> None:
-        for name in ("sigma", "regularization"):
+        for name in ("bandwidth", "regularization"):
             if not (np.isfinite(getattr(self, name)) and getattr(self, name) > 0):
                 raise ValueError(f"{name} must be a number above 0, not {getattr(self, name)!r}")
 
@@ -69,7 +72,7 @@ class KernelRidgeObjective:
         """How the risk on outer rows changes with the last ``count`` rows.
 
         With u = ∂L/∂f at the outer rows T and b = (K + nλI)⁻¹K_XT·u: dL = uᵀ(dK_TX)α − bᵀ(dK)α, and
-        ∂k(x, z)/∂x = −(2/σ)(x − z)k(x, z).
+        ∂k(x, z)/∂x = −(x − z)k(x, z)/h².
         """
         alpha, poison = state[1], slice(len(X) - count, len(X))
         K, across = self._kernel(X, X), self._kernel(X_outer, X)
@@ -83,8 +86,10 @@ class KernelRidgeObjective:
         return self._moved(X[poison], X_outer, from_outer) + self._moved(X[poison], X, inside)
 
     def _moved(self, X: Array, Z: Array, weights: Array) -> Array:
-        """−(2/σ)·Σ_j weights_ij(x_i − z_j)."""
-        return -2 / self.sigma * (weights.sum(1)[:, None] * X - weights @ Z)
+        """−Σ_j weights_ij(x_i − z_j)/h²."""
+        return -1 / self.bandwidth**2 * (weights.sum(1)[:, None] * X - weights @ Z)
 
     def _kernel(self, X: Array, Z: Array) -> Array:
-        return profiles.gaussian(np.asarray(cdist(X, Z, "sqeuclidean"), dtype=float), self.sigma)
+        return profiles.gaussian(
+            np.asarray(cdist(X, Z, "sqeuclidean"), dtype=float), self.bandwidth
+        )

@@ -31,13 +31,13 @@ _PIECE = 2**18  # factors at a time
 
 @dataclass(frozen=True, eq=False)
 class Gaussians:
-    """Σ_j c_j·exp(−‖x − z_j‖²/σ) for prepared rows; ``coefficients`` (centers, explained rows
+    """Σ_j c_j·exp(−‖x − z_j‖²/(2h²)) for prepared rows; ``coefficients`` (centers, explained rows
     or 1).
     """
 
     centers: Array
     coefficients: Array
-    sigma: float
+    bandwidth: float
     X: Array
     background: Array
 
@@ -70,7 +70,9 @@ def gaussians_of(output: Output, X: Any, background: Any) -> Gaussians | None:
     column = 0 if output.column is None or form.coefficients.shape[1] == 1 else output.column
     chosen = form.coefficients[:, np.atleast_1d(column)]
     moved = (X, background) if prepare is None else (prepare(X), prepare(background))
-    return Gaussians(form.centers, output.sign * chosen, float(form.parameters["sigma"]), *moved)
+    return Gaussians(
+        form.centers, output.sign * chosen, float(form.parameters["bandwidth"]), *moved
+    )
 
 
 def nodes_of(weights: Weights) -> tuple[Array, Array] | None:
@@ -104,19 +106,21 @@ def product_parts(
     for start in range(0, len(machine.centers), step):
         own = slice(start, start + step)
         centers, coefficients = machine.centers[own], machine.coefficients[own]
-        before = _factors(machine.background, centers, columns, machine.sigma)
+        before = _factors(machine.background, centers, columns, machine.bandwidth)
         for row in range(rows):
-            gained = _factors(machine.X[row : row + 1], centers, columns, machine.sigma) - before
+            gained = (
+                _factors(machine.X[row : row + 1], centers, columns, machine.bandwidth) - before
+            )
             found = gained * _others(before, gained, *nodes)
             shares = (found @ coefficients[:, row % coefficients.shape[1]]).T
             out[row] += shares if keep else shares.mean(axis=0)
     return out
 
 
-def _factors(X: Array, centers: Array, columns: list[list[int]], sigma: float) -> Array:
-    """Each player's factor of exp(−‖x − z‖²/σ), (players, rows, centers)."""
+def _factors(X: Array, centers: Array, columns: list[list[int]], bandwidth: float) -> Array:
+    """Each player's factor of exp(−‖x − z‖²/(2h²)), (players, rows, centers)."""
     squares = [((X[:, None, held] - centers[None, :, held]) ** 2).sum(axis=2) for held in columns]
-    return profiles.gaussian(np.stack(squares), sigma)
+    return profiles.gaussian(np.stack(squares), bandwidth)
 
 
 def _others(before: Array, gained: Array, t: Array, mass: Array) -> Array:

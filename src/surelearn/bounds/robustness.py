@@ -95,56 +95,65 @@ def _reach(loss: Any, kernel: str) -> Any:
     return low
 
 
+def _bandwidth_of_sigma(sigma: float, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Give bandwidth=h, the kernel's length: sigma = 2h² for a Gaussian kernel, h for others."""
+    is_gaussian = given.get("kernel", "gaussian") == "gaussian"
+    number = check.positive("sigma", sigma)
+    return {"bandwidth": check.plain(np.sqrt(number / 2.0)) if is_gaussian else sigma}
+
+
 @theorem(
     "radius of a radial kernel machine",
     "Cauchy–Schwarz in the RKHS with ‖φ(x) − φ(z)‖² = 2 − 2κ(‖x − z‖); Hein and Andriushchenko"
     " (2017) use a slope",
     assumes=(LARGEST_SCORE, GAP, NORM),
     claims=_STATEMENT,
-    example={"score_gap": 1.0, "rkhs_norm": 2.0, "sigma": 2.0},
+    example={"score_gap": 1.0, "rkhs_norm": 2.0, "bandwidth": 1.0},
+    earlier={"sigma": _bandwidth_of_sigma},
 )
 def kernel_radius(
     score_gap: npt.ArrayLike,
     rkhs_norm: npt.ArrayLike,
-    sigma: npt.ArrayLike,
+    *,
+    bandwidth: npt.ArrayLike,
     kernel: RadialKernel = "gaussian",
 ) -> Value:
     """Euclidean radius of a kernel machine, k(x, z) = κ(‖x − z‖) with κ(0) = 1: the r with ‖f_a −
     f_b‖·√(2 − 2κ(r)) = gap.
 
     ``|f(x) − f(z)| = |⟨f, φ(x) − φ(z)⟩| ≤ ‖f‖·√(2 − 2κ(‖x − z‖))``. With u = 1 − gap²/(2‖f‖²),
-    Gaussian: r² = −σ·ln u; Laplace: r = −σ·ln u (its feature map is not Lipschitz, so that r falls
+    Gaussian: r² = −2h²·ln u; Laplace: r = −h·ln u (its feature map is not Lipschitz, so that r falls
     with the *square* of a small gap); Matérn: by halving. ∞ where gap ≥ √2·‖f‖.
 
     Parameters
     ----------
     score_gap : s_a − s_b ≥ 0 at the row, a the predicted class
     rkhs_norm : ‖f_a − f_b‖ in the RKHS, intercepts left out
-    sigma : σ as `surelearn.kernel.functions` has it
+    bandwidth : h, the kernel's length, as `surelearn.kernel.functions` has it
 
     Examples
     --------
-    >>> round(kernel_radius(1.0, 2.0, sigma=2.0), 5), round(kernel_radius(1.0, 2.0, sigma=2.0, kernel="laplace"), 5)
+    >>> round(kernel_radius(1.0, 2.0, bandwidth=1.0), 5), round(kernel_radius(1.0, 2.0, bandwidth=2.0, kernel="laplace"), 5)
     (0.51678, 0.26706)
     """
     gap, norm = check.nonnegative("score_gap", score_gap), check.nonnegative("rkhs_norm", rkhs_norm)
-    sigma = check.positive("sigma", sigma)
+    length = check.positive("bandwidth", bandwidth)
     check.require(
         kernel in ("gaussian", "laplace", "matern 3/2", "matern 5/2"),
         f"kernel has no radius here: {kernel!r:.60}",
     )
     loss = np.minimum(np.minimum(_ratio(gap, norm), 2.0) ** 2 / 2, 1.0)
-    loss, sigma = np.broadcast_arrays(loss, sigma)
+    loss, length = np.broadcast_arrays(loss, length)
     with np.errstate(divide="ignore"):
         depth = -np.log1p(-loss)  # −ln u, ∞ where the gap cannot be closed
     if kernel == "gaussian":
-        return check.plain(np.sqrt(sigma * depth))
+        return check.plain(np.sqrt(2.0 * length**2 * depth))
     if kernel == "laplace":
-        return check.plain(sigma * depth)
+        return check.plain(length * depth)
     reach = _reach(np.minimum(loss, 1 - 2**-40), kernel) / np.sqrt(
         3.0 if kernel == "matern 3/2" else 5.0
     )
-    return check.plain(np.where(loss < 1, sigma * reach, np.inf))
+    return check.plain(np.where(loss < 1, length * reach, np.inf))
 
 
 @theorem(

@@ -112,7 +112,7 @@ def fit_centres(
     >>> from surelearn.kernel.streams import ArrayRows
     >>> X = np.linspace(0, 3, 200)[:, None]
     >>> rows, rng = ArrayRows(X, np.sin(X[:, 0])), np.random.RandomState(0)
-    >>> fitted = fit_centres(Gaussian(1.0), rows, CentreOptions(10, dtype="float64", device="cpu"), rng)
+    >>> fitted = fit_centres(Gaussian(bandwidth=1.0), rows, CentreOptions(10, dtype="float64", device="cpu"), rng)
     >>> fitted.centres.shape, fitted.facts["training_risk"] < 1e-4
     ((10, 1), True)
     """

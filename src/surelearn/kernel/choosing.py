@@ -199,14 +199,10 @@ def with_length(template: Kernel, length: float) -> Kernel:
 
     Examples
     --------
-    >>> with_length(Gaussian(), 1.0)
-    Gaussian(sigma=2.0)
+    >>> with_length(Gaussian(), 2.0)
+    Gaussian(bandwidth=2.0)
     """
-    return (
-        Gaussian.of_bandwidth(length)
-        if isinstance(template, Gaussian)
-        else replace(template, sigma=length)
-    )
+    return replace(template, bandwidth=length)  # pyright: ignore[reportCallIssue]
 
 
 def median_distance(X: Any, rng: np.random.RandomState) -> float:

@@ -13,11 +13,13 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import sparse
 
+from surelearn.earlier import EarlierNames, as_saved
+
 _PIECE = 2**20  # numbers in a piece of a kernel matrix: 8 MB, which caches like better than more
 
 
 @dataclass(frozen=True)
-class Kernel:
+class Kernel(EarlierNames):
     """What all kernels share: parameters as plain data, and a kernel matrix piece by piece."""
 
     name: ClassVar[str] = ""
@@ -58,6 +60,10 @@ class Kernel:
     def parameters(self) -> dict[str, Any]:
         """The parameters as plain data; ``kernel(k.name, **k.parameters())`` is k again."""
         return asdict(self)
+
+    def saved(self) -> dict[str, Any]:
+        """The parameters as a file has them: under earlier names where such a file had them."""
+        return as_saved(self, {**vars(self), **self.parameters()})
 
     def among(self, X: Any, rows: np.ndarray) -> Any:
         """Some training rows without the others."""
@@ -109,7 +115,7 @@ class Kernel:
 
 @dataclass(frozen=True, repr=False)
 class Sum(Kernel):
-    """k(x, z) = Σ_p w_p·k_p(x, z) with weights w_p > 0; written ``Gaussian(2.0) + 0.5 * Linear()``.
+    """k(x, z) = Σ_p w_p·k_p(x, z) with weights w_p > 0; written ``Gaussian(bandwidth=1.0) + 0.5 * Linear()``.
 
     Parameters
     ----------
@@ -119,9 +125,9 @@ class Sum(Kernel):
     Examples
     --------
     >>> from surelearn.kernel.functions import Gaussian, Linear
-    >>> Linear() + 0.5 * Gaussian(2.0)
-    Linear() + 0.5 * Gaussian(sigma=2.0)
-    >>> (Linear() + 0.5 * Gaussian(2.0))(np.array([[2.0]]), np.array([[2.0]]))
+    >>> Linear() + 0.5 * Gaussian(bandwidth=1.0)
+    Linear() + 0.5 * Gaussian(bandwidth=1.0)
+    >>> (Linear() + 0.5 * Gaussian(bandwidth=1.0))(np.array([[2.0]]), np.array([[2.0]]))
     array([[4.5]])
     """
 
@@ -168,6 +174,10 @@ class Sum(Kernel):
         """The parts' names and parameters, and the weights."""
         return {"parts": [_plain(part) for part in self.parts], "weights": list(self.weights)}
 
+    def saved(self) -> dict[str, Any]:
+        """The parts' names and parameters as a file has them, and the weights."""
+        return {"parts": [_saved(part) for part in self.parts], "weights": list(self.weights)}
+
     def __repr__(self) -> str:
         """As it is written."""
         return " + ".join(
@@ -178,7 +188,7 @@ class Sum(Kernel):
 
 @dataclass(frozen=True, repr=False)
 class Product(Kernel):
-    """k(x, z) = Π_p k_p(x, z); written ``Linear() * Gaussian(1.0)``.
+    """k(x, z) = Π_p k_p(x, z); written ``Linear() * Gaussian(bandwidth=1.0)``.
 
     Examples
     --------
@@ -212,6 +222,10 @@ class Product(Kernel):
         """The parts' names and parameters."""
         return {"parts": [_plain(part) for part in self.parts]}
 
+    def saved(self) -> dict[str, Any]:
+        """The parts' names and parameters as a file has them."""
+        return {"parts": [_saved(part) for part in self.parts]}
+
     def __repr__(self) -> str:
         """As it is written."""
         return " * ".join(map(_bracketed, self.parts))
@@ -235,7 +249,7 @@ def _parts(parts: Any, name: str) -> tuple[Kernel, ...]:
     made = tuple(parts)
     if not made:
         raise ValueError(
-            f"a {name} of kernels needs parts, such as Gaussian(2.0) and Linear(): write them with"
+            f"a {name} of kernels needs parts, such as Gaussian(bandwidth=1.0) and Linear(): write them with"
             " + and *"
         )
     for part in made:
@@ -260,6 +274,10 @@ def _weight(value: Any) -> float:
 
 def _plain(part: Kernel) -> dict[str, Any]:
     return {"which": part.name, **part.parameters()}
+
+
+def _saved(part: Kernel) -> dict[str, Any]:
+    return {"which": part.name, **part.saved()}
 
 
 def _bracketed(part: Kernel) -> str:

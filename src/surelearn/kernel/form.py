@@ -28,7 +28,7 @@ def sum_form(
     Examples
     --------
     >>> from surelearn.kernel.functions import Gaussian
-    >>> sum_form(Gaussian(2.0), [[0.0], [1.0]], [[1.0], [-1.0]]).form.values([[0.0]]).round(4)
+    >>> sum_form(Gaussian(bandwidth=1.0), [[0.0], [1.0]], [[1.0], [-1.0]]).form.values([[0.0]]).round(4)
     array([[0.3935]])
     """
     if centers is None:

@@ -1,18 +1,19 @@
 """Reproducing kernels as the course defines them (Section 7, Example 7.7): one definition each for
 the whole project.
 
-A kernel is frozen plain data, called on two arrays of rows: ``Gaussian(sigma=2.0)(X, Z)`` is the
-matrix k(x_i, z_j). The course's σ is not everyone's: it divides ‖x − z‖² itself, so that its
-Gaussian with σ = 2h² is the usual one of width h, and scikit-learn's ``gamma`` is 1/σ. Kernels add,
-multiply, and take positive weights: ``Gaussian(2.0) + 0.5 * Linear()`` is a kernel again, of
-`surelearn.kernel.composites`.
+A kernel is frozen plain data, called on two arrays of rows: ``Gaussian(bandwidth=2.0)(X, Z)`` is
+the matrix k(x_i, z_j). The bandwidth h is a length, in the units of the rows, for every kernel that
+has one; the course's σ, which divides ‖x − z‖² itself, is 2h², and scikit-learn's ``gamma`` is
+1/(2h²). Kernels add, multiply, and take positive weights: ``Gaussian(bandwidth=2.0) + 0.5 *
+Linear()`` is a kernel again, of `surelearn.kernel.composites`.
 """
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -20,6 +21,7 @@ from scipy import sparse
 from scipy.spatial.distance import cdist
 
 from surelearn import profiles, stated
+from surelearn.earlier import REMEMBERED, reads_earlier_names, warn_of_earlier
 from surelearn.kernel.composites import Kernel, Product, Sum
 
 UNBOUNDED = (
@@ -80,39 +82,54 @@ class Polynomial(Kernel):
         return None if x_bound is None else (x_bound**2 + 1.0) ** (self.degree / 2)
 
 
+def _first_was_sigma(cls: type[Gaussian]) -> type[Gaussian]:
+    """``Gaussian(2.0)`` was σ = 2: for one release it is read so, with the warning."""
+    init = cls.__init__
+
+    @functools.wraps(init)
+    def reading(self: Gaussian, *args: float, **given: Any) -> None:
+        given = {"sigma": args[0], **given} if args else given
+        init(self, *args[1:], **given)
+
+    cls.__init__ = reading
+    return cls
+
+
+@_first_was_sigma
+@reads_earlier_names
 @dataclass(frozen=True)
 class Gaussian(Kernel):
-    """k(x, z) = exp(−‖x − z‖² / σ). The usual exp(−‖x − z‖²/2h²) has σ = 2h², scikit-learn's
-    ``gamma`` is 1/σ.
+    """k(x, z) = exp(−‖x − z‖²/(2h²)), h the ``bandwidth``; scikit-learn's ``gamma`` is 1/(2h²).
 
     Examples
     --------
-    >>> Gaussian(sigma=2.0)(np.array([[0.0]]), np.array([[1.0], [2.0]])).round(4)
+    >>> Gaussian(bandwidth=1.0)(np.array([[0.0]]), np.array([[1.0], [2.0]])).round(4)
     array([[0.6065, 0.1353]])
-    >>> Gaussian.of_bandwidth(1.0)
-    Gaussian(sigma=2.0)
     """
 
-    sigma: float = 1.0
+    bandwidth: float = field(default=1.0, kw_only=True)
     name: ClassVar[str] = "gaussian"
     saved_as = "gaussian-kernel/1"
+    earlier = {"sigma": profiles.bandwidth_of_gaussian}  # noqa: RUF012 - read only
 
     def __post_init__(self) -> None:
-        _positive(self.sigma)
+        _positive(self.bandwidth)
 
     @classmethod
     def of_bandwidth(cls, bandwidth: float) -> Gaussian:
-        """exp(−‖x − z‖²/2h²), h the bandwidth (a length)."""
-        return cls(sigma=2.0 * bandwidth**2)
+        """``Gaussian(bandwidth=…)``, under its earlier name."""
+        warn_of_earlier("Gaussian", {"of_bandwidth": "Gaussian(bandwidth=)"}, {"of_bandwidth": 0})
+        return cls(bandwidth=bandwidth)
 
     @property
-    def bandwidth(self) -> float:
-        """The length h with σ = 2h²."""
-        return math.sqrt(self.sigma / 2.0)
+    def sigma(self) -> float:
+        """2h², under its earlier name."""
+        warn_of_earlier("Gaussian", self.earlier, {"sigma": 0})
+        return 2.0 * self.bandwidth**2
 
     def __call__(self, X: Any, Z: Any) -> np.ndarray:
-        """The matrix exp(−‖x_i − z_j‖² / σ)."""
-        return profiles.gaussian(squared_distances(X, Z), self.sigma)
+        """The matrix exp(−‖x_i − z_j‖²/(2h²))."""
+        return profiles.gaussian(squared_distances(X, Z), self.bandwidth)
 
     def diagonal(self, X: Any) -> np.ndarray:
         """Ones."""
@@ -123,32 +140,29 @@ class Gaussian(Kernel):
         return 1.0
 
 
+@reads_earlier_names
 @dataclass(frozen=True)
 class Laplace(Kernel):
-    """k(x, z) = exp(−‖x − z‖ / σ), with the Euclidean distance (scikit-learn's laplacian_kernel
-    takes the ℓ₁ distance).
+    """k(x, z) = exp(−‖x − z‖/h), h the ``bandwidth``, with the Euclidean distance (scikit-learn's
+    laplacian_kernel takes the ℓ₁ distance).
 
     Examples
     --------
-    >>> Laplace(sigma=2.0)(np.array([[0.0, 0.0]]), np.array([[3.0, 4.0]])).round(4)
+    >>> Laplace(bandwidth=2.0)(np.array([[0.0, 0.0]]), np.array([[3.0, 4.0]])).round(4)
     array([[0.0821]])
     """
 
-    sigma: float = 1.0
+    bandwidth: float = 1.0
     name: ClassVar[str] = "laplace"
     saved_as = "laplace-kernel/1"
+    earlier = {"sigma": "bandwidth"}  # noqa: RUF012 - read only
 
     def __post_init__(self) -> None:
-        _positive(self.sigma)
-
-    @property
-    def bandwidth(self) -> float:
-        """σ, which is a length here."""
-        return self.sigma
+        _positive(self.bandwidth)
 
     def __call__(self, X: Any, Z: Any) -> np.ndarray:
-        """The matrix exp(−‖x_i − z_j‖ / σ)."""
-        return profiles.laplace(squared_distances(X, Z), self.sigma)
+        """The matrix exp(−‖x_i − z_j‖/h)."""
+        return profiles.laplace(squared_distances(X, Z), self.bandwidth)
 
     def diagonal(self, X: Any) -> np.ndarray:
         """Ones."""
@@ -159,35 +173,32 @@ class Laplace(Kernel):
         return 1.0
 
 
+@reads_earlier_names
 @dataclass(frozen=True)
 class Matern(Kernel):
-    """k(x, z) = p(t)·e^{−t} with t = √(2ν)·‖x − z‖/σ and p = 1 + t for ν = 3/2, 1 + t + t²/3 for ν
-    = 5/2; σ is a length.
+    """k(x, z) = p(t)·e^{−t} with t = √(2ν)·‖x − z‖/h, h the ``bandwidth``, and p = 1 + t for ν =
+    3/2, 1 + t + t²/3 for ν = 5/2.
 
     Examples
     --------
-    >>> Matern(sigma=2.0)(np.array([[0.0, 0.0]]), np.array([[3.0, 4.0]])).round(4)
+    >>> Matern(bandwidth=2.0)(np.array([[0.0, 0.0]]), np.array([[3.0, 4.0]])).round(4)
     array([[0.0702]])
     """
 
-    sigma: float = 1.0
+    bandwidth: float = 1.0
     nu: float = 1.5
     name: ClassVar[str] = "matern"
     saved_as = "matern-kernel/1"
+    earlier = {"sigma": "bandwidth"}  # noqa: RUF012 - read only
 
     def __post_init__(self) -> None:
-        _positive(self.sigma)
+        _positive(self.bandwidth)
         if self.nu not in (1.5, 2.5):
             raise ValueError(f"nu must be 1.5 or 2.5 (0.5 is Laplace, ∞ Gaussian), not {self.nu!r}")
 
-    @property
-    def bandwidth(self) -> float:
-        """σ, which is a length here."""
-        return self.sigma
-
     def __call__(self, X: Any, Z: Any) -> np.ndarray:
         """The matrix p(t_ij)·e^{−t_ij}."""
-        return profiles.matern(squared_distances(X, Z), self.sigma, self.nu)
+        return profiles.matern(squared_distances(X, Z), self.bandwidth, self.nu)
 
     def diagonal(self, X: Any) -> np.ndarray:
         """Ones."""
@@ -273,24 +284,68 @@ def kernel(which: str | Kernel, **parameters: Any) -> Kernel:
 
     Examples
     --------
-    >>> kernel("gaussian", sigma=2.0, degree=3)
-    Gaussian(sigma=2.0)
+    >>> kernel("gaussian", bandwidth=2.0, degree=3)
+    Gaussian(bandwidth=2.0)
     >>> kernel(Laplace(0.5))
-    Laplace(sigma=0.5)
+    Laplace(bandwidth=0.5)
     """
     if isinstance(which, Kernel):
         return which
+    made = _class_of(which)
+    known = {*made.__dataclass_fields__, *made.earlier}
+    kept = {name: value for name, value in parameters.items() if name in known}
+    if "parts" in kept:
+        kept["parts"] = tuple(
+            kernel(**part) if isinstance(part, Mapping) else part for part in kept["parts"]
+        )
+    return made(**kept)
+
+
+def read_kernel(which: str, parameters: Mapping[str, Any]) -> Kernel:
+    """The kernel of plain data, as a file of this or an earlier version has it: without a warning,
+    and with what it was saved under remembered for its fingerprint.
+
+    Examples
+    --------
+    >>> read_kernel("gaussian", {"sigma": 8.0})
+    Gaussian(bandwidth=2.0)
+    """
+    made = _class_of(which)
+    state = made.of_file(parameters)
+    remembered = state.pop(REMEMBERED, None)
+    if "parts" in state:
+        state["parts"] = tuple(
+            read_kernel(
+                part["which"], {name: value for name, value in part.items() if name != "which"}
+            )
+            for part in state["parts"]
+        )
+    found = made(**{name: state[name] for name in made.__dataclass_fields__ if name in state})
+    if remembered:
+        vars(found)[REMEMBERED] = remembered
+    return found
+
+
+def with_kernel_of_today(values: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The fields of a record that has a kernel, its parameters under the names of today.
+
+    Examples
+    --------
+    >>> with_kernel_of_today({"kernel": "laplace", "kernel_parameters": {"sigma": 3.0}})
+    {'kernel': 'laplace', 'kernel_parameters': {'bandwidth': 3.0}}
+    """
+    which, parameters = values.get("kernel"), values.get("kernel_parameters")
+    if not isinstance(which, str) or not isinstance(parameters, Mapping):
+        return values
+    return {**values, "kernel_parameters": read_kernel(which, parameters).parameters()}
+
+
+def _class_of(which: str) -> type[Kernel]:
     if not isinstance(which, str) or which not in KERNELS | _COMPOSITES:
         raise ValueError(
             f"kernel must be one of {', '.join(KERNELS)} or a kernel object, not {which!r}"
         )
-    made = (KERNELS | _COMPOSITES)[which]
-    known = {name: value for name, value in parameters.items() if name in made.__dataclass_fields__}
-    if "parts" in known:
-        known["parts"] = tuple(
-            kernel(**part) if isinstance(part, Mapping) else part for part in known["parts"]
-        )
-    return made(**known)
+    return (KERNELS | _COMPOSITES)[which]
 
 
 def _array(X: Any) -> np.ndarray:
@@ -338,5 +393,5 @@ def squared_distances(X: Any, Z: Any) -> np.ndarray:
     return distances
 
 
-def _positive(sigma: float) -> None:
-    stated.positive("sigma", sigma)
+def _positive(bandwidth: float) -> None:
+    stated.positive("bandwidth", bandwidth)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from surelearn.kernel.functions import Kernel, kernel
+from surelearn.kernel.functions import Kernel, read_kernel
 from surelearn.subject.leaving import Without
 
 Array = npt.NDArray[np.float64]
@@ -91,4 +91,4 @@ def has_closed_fits(learner: Any) -> bool:
 
 def kernel_of(learner: Any) -> Kernel:
     """The kernel that a learner was fitted with."""
-    return kernel(learner.kernel_name_, **learner.kernel_parameters_)
+    return read_kernel(learner.kernel_name_, learner.kernel_parameters_)

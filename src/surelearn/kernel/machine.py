@@ -34,7 +34,15 @@ from surelearn.kernel.fitting import (
     resolve_device,
 )
 from surelearn.kernel.form import sum_form
-from surelearn.kernel.functions import Gaussian, Kernel, Laplace, Matern, Precomputed, kernel
+from surelearn.kernel.functions import (
+    Gaussian,
+    Kernel,
+    Laplace,
+    Matern,
+    Precomputed,
+    kernel,
+    read_kernel,
+)
 from surelearn.kernel.left_out import has_closed_fits, left_out
 from surelearn.kernel.precomputed import check_matrix
 from surelearn.kernel.streams import ArrayRows, ParquetRows, RowStream
@@ -178,7 +186,7 @@ class KernelMachine(Learner):
         """
         check_is_fitted(self, "facts_")
         told = {"x_bound": self.x_bound, "kernel_parameters": self.kernel_parameters_}
-        return self.Record.read(told | self.facts_, strict=False)
+        return self.Record.read(told | {"kernel": self.kernel_name_} | self.facts_, strict=False)
 
     def measure_again(self, X: Any, y: Any = None, sample_weight: Any = None) -> dict[str, Any]:
         """The record's fields that the fitted model and the rows it was fitted on tell,
@@ -188,7 +196,7 @@ class KernelMachine(Learner):
         X, Y, labels = self._read(X, y, reset=False)
         X = self.in_spreads(X)
         self._check()
-        made = kernel(self.kernel_name_, **self.kernel_parameters_)
+        made = read_kernel(self.kernel_name_, self.kernel_parameters_)
         # version 0.2 had it in facts alone
         lam = float(getattr(self, "regularization_", self.facts_["regularization"]))
         alpha = self.coef_.reshape(len(self.coef_), -1)
@@ -424,7 +432,7 @@ class KernelMachine(Learner):
         made = (
             self.kernel
             if isinstance(self.kernel, Kernel)
-            else kernel(self.kernel_name_, **self.kernel_parameters_)
+            else read_kernel(self.kernel_name_, self.kernel_parameters_)
         )
         objective = Objective(
             "squared",
@@ -446,7 +454,7 @@ class KernelMachine(Learner):
         if self.centers_ is None:
             return Lacking("expansion", PRECOMPUTED.reason)
         return Expansion(
-            kernel(self.kernel_name_, **self.kernel_parameters_), self.centers_, self.facts_
+            read_kernel(self.kernel_name_, self.kernel_parameters_), self.centers_, self.facts_
         )
 
     def _without(self, X: Any, y: Any, points: Any, rows: Any = None) -> Without:  # noqa: ARG002 - it holds its rows
@@ -590,7 +598,7 @@ class KernelMachine(Learner):
             check_rows(X)
             scores = as_array(X)[:, self.center_indices_] @ self.coef_.reshape(len(self.coef_), -1)
             return torch.from_numpy(scores).to(X) if _is_tensor(X) else scores
-        made = kernel(self.kernel_name_, **self.kernel_parameters_)
+        made = read_kernel(self.kernel_name_, self.kernel_parameters_)
         device = resolve_device(self.device)
         evaluator = prepare(made, self.centers_, device, self.facts_["dtype"])
         scale = float(np.abs(self.coef_).max(initial=0.0)) or 1.0  # single precision ends at 1e38

@@ -87,7 +87,7 @@ def check_positive(
     --------
     >>> from surelearn.kernel.functions import Gaussian
     >>> X = np.array([[0.0], [1.0], [3.0]])
-    >>> bool(check_positive(Gaussian(2.0), X))
+    >>> bool(check_positive(Gaussian(bandwidth=1.0), X))
     True
     >>> print(check_positive(lambda X, Z: np.tanh(X @ Z.T - 1), X))
     not a kernel: Σ c_i c_j k(x_i, x_j) = −0.762 < 0 for these rows and coefficients: 0; 1

@@ -1,8 +1,8 @@
 """Random features: maps φ with E⟨φ(x), φ(z)⟩ = k(x, z), and minimum-norm least squares on them, in
 time linear in n.
 
-Bochner's theorem writes k(x, z) = E cos⟨ω, x − z⟩: for our Gaussian exp(−‖x − z‖²/σ), ω has the
-distribution N(0, (2/σ)·I); for our Laplace exp(−‖x − z‖/σ), that of g/(σ|u|) with g and u standard
+Bochner's theorem writes k(x, z) = E cos⟨ω, x − z⟩: for our Gaussian exp(−‖x − z‖²/(2h²)), ω has the
+distribution N(0, I/h²); for our Laplace exp(−‖x − z‖/h), that of g/(h|u|) with g and u standard
 normal (multivariate Cauchy). A frequency gives a cosine and a sine of the same angle, so that
 ‖φ(x)‖ = 1 exactly, as √k(x, x), for an even number of features.
 """
@@ -19,7 +19,6 @@ import numpy as np
 import numpy.typing as npt
 from scipy.linalg import svd
 from sklearn.base import (
-    BaseEstimator,
     ClassNamePrefixFeaturesOutMixin,
     MultiOutputMixin,
     RegressorMixin,
@@ -29,7 +28,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from surelearn import stated
-from surelearn.base import Learner
+from surelearn.base import Estimator, Learner
 from surelearn.kernel.choosing import default_bandwidth, with_length
 from surelearn.kernel.functions import (
     Gaussian,
@@ -40,6 +39,7 @@ from surelearn.kernel.functions import (
     squared_norms,
 )
 from surelearn.optim.spread import column_spreads, divided
+from surelearn.profiles import bandwidth_of_sigma
 from surelearn.record import Record, Within, Writer
 from surelearn.subject import Parts
 
@@ -52,7 +52,7 @@ _LOOKED_AT = 2000  # rows whose distances are looked at
 _PIECE = 2**22  # numbers in a piece of the features: 32 MB
 
 
-class _Features(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class _Features(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     """What random features share: ``fit`` draws ``weights_`` (d, ·), ``transform`` maps rows."""
 
     n_components: int
@@ -98,7 +98,8 @@ class FourierFeatures(_Features):
     Parameters
     ----------
     kernel : "gaussian", "laplace", or a Gaussian or Laplace kernel object
-    sigma : the kernel's σ, as `surelearn.kernel.functions` defines it, where ``kernel`` is a name
+    bandwidth : the kernel's length h, as `surelearn.kernel.functions` defines it, where ``kernel``
+        is a name
     n_components : D
     orthogonal : frequencies orthogonal within each block of d, with lengths as if independent (Yu
         et al. 2016): each has the same distribution as before, their sum a lower variance (where d
@@ -112,24 +113,25 @@ class FourierFeatures(_Features):
     Examples
     --------
     >>> rows = np.array([[0.0, 0.0], [1.0, 0.0]])
-    >>> phi = FourierFeatures(sigma=2.0, n_components=20000, random_state=0).fit_transform(rows)
+    >>> phi = FourierFeatures(bandwidth=1.0, n_components=20000, random_state=0).fit_transform(rows)
     >>> bool(abs(phi[0] @ phi[1] - np.exp(-0.5)) < 0.01)
     True
     """
 
     saved_as = "fourier-features/1"
+    earlier = {"sigma": bandwidth_of_sigma}  # noqa: RUF012 - read only
 
     def __init__(
         self,
         kernel: str | Kernel = "gaussian",
         *,
-        sigma: float = 1.0,
+        bandwidth: float = 1.0,
         n_components: int = 500,
         orthogonal: bool = False,
         random_state: Any = None,
     ) -> None:
         self.kernel = kernel
-        self.sigma = sigma
+        self.bandwidth = bandwidth
         self.n_components = n_components
         self.orthogonal = orthogonal
         self.random_state = random_state
@@ -138,7 +140,7 @@ class FourierFeatures(_Features):
         _check_count(self.n_components)
         count = -(-self.n_components // 2)
         frequencies = draw_frequencies(
-            _stationary(self.kernel, self.sigma), d, count, self.orthogonal, random
+            _stationary(self.kernel, self.bandwidth), d, count, self.orthogonal, random
         )
         return np.vstack([frequencies, random.uniform(0, 2 * np.pi, count)])
 
@@ -228,7 +230,7 @@ class RandomFeaturesRecord(Record):
             reason = (
                 "the features' scale or the penalty was taken from the rows: fit"
                 " surelearn.linear.Ridge with x_bound=1 and y_bound= to rows transformed by"
-                " FourierFeatures with a stated sigma="
+                " FourierFeatures with a stated bandwidth="
             )
         writer.lacks("uniform_stability", reason)
         writer.lacks("risk", reason + ", or certify on rows kept apart")
@@ -250,11 +252,11 @@ class RandomFeaturesRegressor(MultiOutputMixin, RegressorMixin, Learner):
     Parameters
     ----------
     features : "gaussian" or "laplace" (`FourierFeatures`) or "relu" (`ReluFeatures`)
-    sigma : the kernel's σ; unused by "relu". None divides columns by their spread on the rows
-        (`column_spreads`), and takes the σ of a length that is a multiple of the rows' median
-        distance (`default_bandwidth`)
+    bandwidth : the kernel's length h; unused by "relu". None divides columns by their spread on the
+        rows (`column_spreads`), and takes a multiple of the rows' median distance
+        (`default_bandwidth`)
     n_components : D, the number of features
-    regularization : λ ≥ 0 beside the *mean* squared loss; 0 is least squares. None is 0 where σ is
+    regularization : λ ≥ 0 beside the *mean* squared loss; 0 is least squares. None is 0 where h is
         stated, and else the one of 17 from 10⁻⁸ to 1 with the least generalized cross-validation
     orthogonal : of Fourier features; unused by "relu"
     intercept : "free" (features and targets are centered) or "none"
@@ -271,13 +273,14 @@ class RandomFeaturesRegressor(MultiOutputMixin, RegressorMixin, Learner):
     Examples
     --------
     >>> X, y = np.linspace(0, 1, 20)[:, None], np.sin(np.linspace(0, 6, 20))
-    >>> model = RandomFeaturesRegressor(sigma=0.01, n_components=200, random_state=0).fit(X, y)
+    >>> model = RandomFeaturesRegressor(bandwidth=0.07, n_components=200, random_state=0).fit(X, y)
     >>> bool(np.abs(model.predict(X) - y).max() < 1e-8)
     True
     """
 
     takes_sparse = True
     saved_as = "random-features-regressor/1"
+    earlier = {"sigma": bandwidth_of_sigma}  # noqa: RUF012 - read only
     Record = RandomFeaturesRecord
     regularization: float | None = 0.0  # of models of version 0.2
 
@@ -285,7 +288,7 @@ class RandomFeaturesRegressor(MultiOutputMixin, RegressorMixin, Learner):
         self,
         features: str = "gaussian",
         *,
-        sigma: float | None = None,
+        bandwidth: float | None = None,
         n_components: int = 500,
         regularization: float | None = None,
         orthogonal: bool = False,
@@ -293,7 +296,7 @@ class RandomFeaturesRegressor(MultiOutputMixin, RegressorMixin, Learner):
         random_state: Any = None,
     ) -> None:
         self.features = features
-        self.sigma = sigma
+        self.bandwidth = bandwidth
         self.n_components = n_components
         self.regularization = regularization
         self.orthogonal = orthogonal
@@ -320,14 +323,14 @@ class RandomFeaturesRegressor(MultiOutputMixin, RegressorMixin, Learner):
     def examples(cls) -> Iterator[Self]:
         """What is left out taken from the rows; fewer features than rows, and more."""
         yield cls(n_components=20, random_state=0)
-        yield cls(sigma=1.0, n_components=6, random_state=0)
-        yield cls("laplace", sigma=0.1, n_components=200, intercept="none", random_state=0)
-        yield cls(sigma=1.0, n_components=50, regularization=0.01, random_state=0)
+        yield cls(bandwidth=0.7, n_components=6, random_state=0)
+        yield cls("laplace", bandwidth=0.1, n_components=200, intercept="none", random_state=0)
+        yield cls(bandwidth=0.7, n_components=50, regularization=0.01, random_state=0)
 
     @classmethod
     def checked(cls) -> Iterator[Self]:
         """Both kinds of features, with an intercept and without."""
-        yield cls(sigma=50.0, n_components=51, random_state=0)
+        yield cls(bandwidth=5.0, n_components=51, random_state=0)
         yield cls("relu", n_components=31, intercept="none", random_state=0)
 
     def measure_again(self, X: Any, y: Any = None, sample_weight: Any = None) -> dict[str, Any]:
@@ -364,16 +367,18 @@ class RandomFeaturesRegressor(MultiOutputMixin, RegressorMixin, Learner):
         R = _triangle(mapping, X, Y, free)
         means, R = (R[0, 1:] / R[0, 0], R[1:, 1:]) if free else (np.zeros(R.shape[1]), R)
         stated = (
-            0.0 if self.regularization is None and self.sigma is not None else self.regularization
+            0.0
+            if self.regularization is None and self.bandwidth is not None
+            else self.regularization
         )
         coef, facts = penalized(R[:, :D], R[:, D:], len(Y), stated, free)
         return coef, means[D:] - means[:D] @ coef, facts
 
     def _draw(self, X: Any, random: np.random.RandomState) -> Array:
-        """The features' random weights; of columns in units of their spread where no σ was
+        """The features' random weights; of columns in units of their spread where no bandwidth was
         stated.
         """
-        if self.sigma is not None:
+        if self.bandwidth is not None:
             return self._mapping()._draw(X.shape[1], random)
         spreads, mapping = column_spreads(X), self._mapping()
         if isinstance(mapping, FourierFeatures):
@@ -403,8 +408,8 @@ class RandomFeaturesRegressor(MultiOutputMixin, RegressorMixin, Learner):
             ),
             "weight_norm": float(np.linalg.norm(self.coef_)),
             "regularization": found["regularization"],
-            "chosen_by": "gcv" if self.regularization is None and self.sigma is None else "",
-            "relative": self.sigma is None,
+            "chosen_by": "gcv" if self.regularization is None and self.bandwidth is None else "",
+            "relative": self.bandwidth is None,
             "training_risk": Within(risk, 1e-6 * risk + 1e-12 * float((Y**2).sum(1).mean())),
         }
 
@@ -423,9 +428,12 @@ class RandomFeaturesRegressor(MultiOutputMixin, RegressorMixin, Learner):
     def _mapping(self) -> FourierFeatures | ReluFeatures:
         if self.features == "relu":
             return ReluFeatures(self.n_components)
-        sigma = 1.0 if self.sigma is None else self.sigma
+        bandwidth = 1.0 if self.bandwidth is None else self.bandwidth
         return FourierFeatures(
-            self.features, sigma=sigma, n_components=self.n_components, orthogonal=self.orthogonal
+            self.features,
+            bandwidth=bandwidth,
+            n_components=self.n_components,
+            orthogonal=self.orthogonal,
         )
 
     def _describe(self) -> Parts:
@@ -443,7 +451,7 @@ def draw_frequencies(
         directions = np.hstack([_haar(d, random) for _ in range(-(-count // d))])[:, :count]
         normal = directions * np.linalg.norm(normal, axis=0)
     if isinstance(k, Gaussian):
-        return normal * math.sqrt(2 / k.sigma)
+        return normal / k.bandwidth
     return normal / (k.bandwidth * np.abs(random.standard_normal(count)))  # pyright: ignore[reportAttributeAccessIssue]
 
 
@@ -453,7 +461,7 @@ def fourier_standard_error(k: Kernel, X: Array, Z: Array, n_components: int) -> 
 
     Examples
     --------
-    >>> fourier_standard_error(Gaussian(2.0), np.zeros((1, 1)), np.array([[0.0], [9.0]]), 100).round(3)
+    >>> fourier_standard_error(Gaussian(), np.zeros((1, 1)), np.array([[0.0], [9.0]]), 100).round(3)
     array([[0. , 0.1]])
     """
     return np.sqrt(np.maximum(1 + k(2 * X, 2 * Z) - 2 * k(X, Z) ** 2, 0.0) / n_components)
@@ -542,9 +550,9 @@ def _haar(d: int, random: np.random.RandomState) -> Array:
     return Q * np.sign(np.diag(R))
 
 
-def _stationary(which: str | Kernel, sigma: float) -> Kernel:
+def _stationary(which: str | Kernel, bandwidth: float) -> Kernel:
     made = (
-        kernel(which, sigma=sigma)
+        kernel(which, bandwidth=bandwidth)
         if which in ("gaussian", "laplace") or isinstance(which, Kernel)
         else None
     )

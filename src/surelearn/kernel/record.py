@@ -6,13 +6,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from surelearn import bounds
 from surelearn.bounds.capacity import BINARY
 from surelearn.bounds.optimality import CONVEX
 from surelearn.bounds.stability import LOSS_NONNEGATIVE, UNIFORM
-from surelearn.kernel.functions import UNBOUNDED, kernel
+from surelearn.kernel.functions import UNBOUNDED, read_kernel, with_kernel_of_today
 from surelearn.kernel.precomputed import MOST_ROWS, POSITIVE
 from surelearn.lacking import Lacking
 from surelearn.record import Record, Writer, run
@@ -93,12 +93,17 @@ class KernelMachineRecord(Record):
     acceleration_predicted: float | None = run(ON_THE_WAY, default=None)
     acceleration_measured: float | None = run(ON_THE_WAY, default=None)
 
+    @classmethod
+    def read(cls, values: Mapping[str, Any], *, strict: bool = True) -> Self:
+        """The record of these values; a kernel's parameters have the names of today."""
+        return super().read(with_kernel_of_today(values), strict=strict)
+
     @property
     def radius(self) -> float | None:
         """A bound on √k(x, x) for every row, from the stated one on ‖x‖; None where there is
         none.
         """
-        return kernel(self.kernel, **self.kernel_parameters).radius(self.x_bound)
+        return read_kernel(self.kernel, self.kernel_parameters).radius(self.x_bound)
 
     def write(self, writer: Writer) -> None:
         """The distance to the minimizer and the leave-one-out error, or why there is none."""

@@ -276,9 +276,9 @@ def out_of_memory(error: RuntimeError) -> bool:
 
 def _length(kernel: Kernel) -> float | None:
     if isinstance(kernel, Gaussian):
-        return math.sqrt(kernel.sigma)
+        return math.sqrt(2.0 * kernel.bandwidth**2)
     if isinstance(kernel, (Laplace, Matern)):
-        return float(kernel.sigma)
+        return float(kernel.bandwidth)
     if isinstance(kernel, (Linear, Polynomial)):
         return None
     raise ValueError(
@@ -286,7 +286,7 @@ def _length(kernel: Kernel) -> float | None:
     )
 
 
-def _gaussian(squares: torch.Tensor, kernel: Any) -> torch.Tensor:  # noqa: ARG001 - squares are in units of σ
+def _gaussian(squares: torch.Tensor, kernel: Any) -> torch.Tensor:  # noqa: ARG001 - squares are in units of 2h²
     return squares.neg_().exp_()
 
 

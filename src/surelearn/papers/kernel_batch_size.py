@@ -103,7 +103,7 @@ def images(data: str) -> tuple[np.ndarray, np.ndarray]:
 def kernel_of(name: str, bandwidth: float, data: str) -> Kernel:
     """The kernel of a name, of the usual bandwidth for the images where that is 0."""
     h = bandwidth or BANDWIDTHS[name_of(data)][name]
-    return Gaussian.of_bandwidth(h) if name == "gaussian" else Laplace(h)
+    return Gaussian(bandwidth=h) if name == "gaussian" else Laplace(h)
 
 
 def batch_sizes(rows: int) -> list[int]:

@@ -4,6 +4,7 @@ interpolation threshold D = n.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -32,9 +33,10 @@ class Settings:
         0.2, "share of fitted labels replaced by another class, beside the run without; 0 to 0.9"
     )
     repeats: int = setting(10, "draws of rows, noise and features, at least 2")
-    sigma: float = setting(
-        10.0,
-        "σ of the Gaussian kernel exp(−‖x − z‖²/σ) of the Fourier features, pixels from 0 to 1",
+    bandwidth: float = setting(
+        math.sqrt(5.0),
+        "bandwidth h of the Gaussian kernel exp(−‖x − z‖²/(2h²)) of the Fourier features, pixels"
+        " from 0 to 1",
     )
 
     def __post_init__(self) -> None:
@@ -44,8 +46,8 @@ class Settings:
             raise ValueError(f"noise must be above 0 and at most 0.9, not {self.noise:g}")
         if self.repeats < 2:
             raise ValueError(f"repeats must be at least 2, not {self.repeats}")
-        if not 0 < self.sigma < np.inf:
-            raise ValueError(f"sigma must be a number above 0, not {self.sigma:g}")
+        if not 0 < self.bandwidth < np.inf:
+            raise ValueError(f"bandwidth must be a number above 0, not {self.bandwidth:g}")
 
 
 def sizes(rows: int) -> list[int]:
@@ -60,7 +62,7 @@ def flipped(labels: np.ndarray, noise: float, random: np.random.RandomState) -> 
 
 
 def measure(
-    seed: int, features: str, rows: int, noise: float, sigma: float
+    seed: int, features: str, rows: int, noise: float, bandwidth: float
 ) -> dict[str, list[float]]:
     """Errors, squared loss, norm of the weights and rank for every D; one draw of rows, noise
     and features.
@@ -73,7 +75,7 @@ def measure(
     found: dict[str, list[float]] = {key: [] for key in MEASURED}
     for D in sizes(rows):
         model = RandomFeaturesRegressor(
-            features, sigma=sigma, n_components=D, intercept="none", random_state=drawn
+            features, bandwidth=bandwidth, n_components=D, intercept="none", random_state=drawn
         )
         model.fit(X[fit], np.eye(CLASSES)[labels])
         scores = model.predict(X[test])
@@ -90,11 +92,11 @@ def run(settings: Settings, seed: int, runner: Any) -> Outcome:
     asked = [(features, noise) for features in FAMILIES for noise in (0.0, settings.noise)]
     tasks = [
         Task(
-            f"double descent/{features}/{noise:g}/{settings.rows}/{settings.sigma:g}/{i}",
+            f"double descent/{features}/{noise:g}/{settings.rows}/{settings.bandwidth:g}/{i}",
             measure,
             {
                 "seed": seed_for(f"double descent/{i}", seed), "features": features, "rows": settings.rows,
-                "noise": noise, "sigma": settings.sigma,
+                "noise": noise, "bandwidth": settings.bandwidth,
             },
         )
         for features, noise in asked

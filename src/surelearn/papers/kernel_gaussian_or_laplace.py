@@ -52,7 +52,7 @@ class Settings:
         0.0, "h of the Gaussian kernel exp(−‖x − z‖²/2h²); 0 takes 1.5 for digits, 5 for MNIST"
     )
     laplace: float = setting(
-        0.0, "σ of the Laplace kernel exp(−‖x − z‖/σ); 0 takes 3 for digits, 10 for MNIST"
+        0.0, "bandwidth h of the Laplace kernel exp(−‖x − z‖/h); 0 takes 3 for digits, 10 for MNIST"
     )
     directions: int = setting(
         50, "q, the eigendirections that EigenPro lowers, found on half of the rows"

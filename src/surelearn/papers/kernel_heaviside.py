@@ -46,11 +46,6 @@ class Settings:
         if not 100 <= self.points <= 2000:
             raise ValueError(f"points must lie between 100 and 2000, not {self.points}")
 
-    @property
-    def sigma(self) -> float:
-        """σ = 2h² of `surelearn.kernel.functions.Gaussian`."""
-        return 2 * self.bandwidth**2
-
 
 def compute(settings: Settings) -> dict[str, Any]:
     """Errors, shares learned, curves and the check, as plain numbers."""
@@ -92,7 +87,7 @@ def run(settings: Settings, seed: int, runner: Any) -> Outcome:  # noqa: ARG001 
                 " the seed changes nothing."
             ),
             (
-                "λ_k = √(πσ)/(2π)·exp(−σk²/4) with σ = 2h², once for k = 0 and twice for k ≥ 1; the"
+                "λ_k = h/√(2π)·exp(−h²k²/2), once for k = 0 and twice for k ≥ 1; the"
                 " step function is Σ (4/πk)·sin kx over odd k."
             ),
             (
@@ -113,10 +108,10 @@ def _step_function(x: np.ndarray) -> np.ndarray:
 
 
 def _way(settings: Settings, t: int, q: int) -> dict[str, Any]:
-    asked = (settings.sigma, math.log(t), settings.step, q)
+    asked = (settings.bandwidth, math.log(t), settings.step, q)
     squared = circle.squared_error(*asked)
     share = circle.learned(
-        settings.sigma, np.array(SHOWN, dtype=float), math.log(t), settings.step, q
+        settings.bandwidth, np.array(SHOWN, dtype=float), math.log(t), settings.step, q
     )
     return {
         "iterations": t,
@@ -132,15 +127,17 @@ def _iterations(settings: Settings, error: float) -> dict[str, float]:
     """Ln t against its leading term: the frequencies up to K ≈ 4/(π²ε) are needed, the last at
     the rate λ_K/λ_0.
     """
-    needed = circle.log_iterations_to(error, settings.sigma, settings.step)
-    leading = settings.sigma / 4 * (4 / (math.pi**2 * error)) ** 2
-    eigenpro = circle.log_iterations_to(error, settings.sigma, settings.step, settings.directions)
+    needed = circle.log_iterations_to(error, settings.bandwidth, settings.step)
+    leading = settings.bandwidth**2 / 2 * (4 / (math.pi**2 * error)) ** 2
+    eigenpro = circle.log_iterations_to(
+        error, settings.bandwidth, settings.step, settings.directions
+    )
     return {"squared": error, "log_iterations": needed, "leading": leading, "eigenpro": eigenpro}
 
 
 def _direction(settings: Settings, q: int) -> dict[str, float]:
-    squared = circle.squared_error(settings.sigma, math.log(FEW), settings.step, q)
-    top, last = circle.eigenvalues(settings.sigma, [0, circle.last_frequency(q)])
+    squared = circle.squared_error(settings.bandwidth, math.log(FEW), settings.step, q)
+    top, last = circle.eigenvalues(settings.bandwidth, [0, circle.last_frequency(q)])
     return {"directions": q, "rms": math.sqrt(squared), "relative_eigenvalue": float(last / top)}
 
 
@@ -148,8 +145,8 @@ def _check(settings: Settings) -> dict[str, Any]:
     """The expansion against the matrix K/n on equispaced points, whose eigenvectors are
     computed.
     """
-    x, values, vectors = circle.discretised(settings.sigma, settings.points)
-    exact = circle.eigenvalues(settings.sigma, (np.arange(settings.points) + 1) // 2)
+    x, values, vectors = circle.discretised(settings.bandwidth, settings.points)
+    exact = circle.eigenvalues(settings.bandwidth, (np.arange(settings.points) + 1) // 2)
     large = exact > 1e-10 * exact[0]
     q = min(settings.directions, int(np.sum(exact > 1e-12 * exact[0])) - 1)
     found: dict[str, Any] = {
@@ -160,16 +157,18 @@ def _check(settings: Settings) -> dict[str, Any]:
         descended = circle.discretised_descent(
             values, vectors, _step_function(x), t, settings.step, directions
         )
-        expanded = circle.approximation(x, settings.sigma, math.log(t), settings.step, directions)
+        expanded = circle.approximation(
+            x, settings.bandwidth, math.log(t), settings.step, directions
+        )
         found[name] = float(np.max(np.abs(descended - expanded)))
     return found | {"directions": q}
 
 
 def _findings(settings: Settings, found: dict[str, Any]) -> tuple[str, ...]:
     few, many, eigenpro = found["ways"].values()
-    gain = circle.log_iterations_to(eigenpro["squared"], settings.sigma, settings.step) / math.log(
-        10
-    )
+    gain = circle.log_iterations_to(
+        eigenpro["squared"], settings.bandwidth, settings.step
+    ) / math.log(10)
     check = found["check"]
     return (
         (
@@ -185,7 +184,7 @@ def _findings(settings: Settings, found: dict[str, Any]) -> tuple[str, ...]:
         (
             "Gradient descent needs exp(O(1/ε²)) iterations for the mean squared error ε, as the"
             " notes say, that is exp(O(1/ε⁴)) for a root mean squared error ε: ln t over its"
-            f" leading term σ·(2/π²ε)² is {_ratios(found)} for ε = {ERRORS[0]:g} to {ERRORS[-1]:g}."
+            f" leading term 2h²·(2/π²ε)² is {_ratios(found)} for ε = {ERRORS[0]:g} to {ERRORS[-1]:g}."
         ),
         (
             "The limit of EigenPro is arithmetic: directions whose eigenvalue is below rounding"
@@ -290,7 +289,7 @@ def _iterations_part(settings: Settings, found: dict[str, Any]) -> Part:
         f"EigenPro, q = {settings.directions}",
     )
     note = (
-        "The leading term is exp(σ·(2/π²ε)²): the frequencies above K = 4/(π²ε) hold the share ε of"
+        "The leading term is exp(2h²·(2/π²ε)²): the frequencies above K = 4/(π²ε) hold the share ε of"
         " the step function."
     )
     return Part(title="Iterations to an error", table=Table(header=header, rows=rows), note=note)

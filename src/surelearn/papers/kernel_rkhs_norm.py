@@ -41,7 +41,7 @@ class Settings:
     gaussian: float = setting(
         1.5, "bandwidth h of the Gaussian kernel exp(−‖x − z‖²/2h²), pixels from 0 to 1"
     )
-    laplace: float = setting(3.0, "bandwidth σ of the Laplace kernel exp(−‖x − z‖/σ)")
+    laplace: float = setting(3.0, "bandwidth h of the Laplace kernel exp(−‖x − z‖/h)")
     repeats: int = setting(5, "draws of rows and noise, at least 2")
 
     def __post_init__(self) -> None:
@@ -58,7 +58,7 @@ class Settings:
 
     def kernel(self, name: str) -> Kernel:
         """The kernel of a name."""
-        return Gaussian.of_bandwidth(self.gaussian) if name == "Gaussian" else Laplace(self.laplace)
+        return Gaussian(bandwidth=self.gaussian) if name == "Gaussian" else Laplace(self.laplace)
 
 
 def sizes(rows: int) -> list[int]:

@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from surelearn.base import Learner
 from surelearn.certificate import Certificate
+from surelearn.earlier import EarlierNames
 from surelearn.keys import EARLIER, find_class, key_of, path_of
 from surelearn.lacking import Lacking
 from surelearn.persistence.archives import decode_archive, encode_archive
@@ -255,7 +255,7 @@ class _Writing:
             return {"module": self.encode(made, name)}
         key = key_of(type(value))
         if key is not None and _is_kernel(value):
-            return {"kernel": value.name, "parameters": self.encode(value.parameters(), name)}
+            return {"kernel": value.name, "parameters": self.encode(value.saved(), name)}
         if key is not None:
             return {"object": key, "state": self.state(value)}
         if kind_of(value) is not None:
@@ -315,7 +315,7 @@ class _Reading:
         """An object with its attributes; no method of it is called."""
         model = object.__new__(cls)
         attributes = {key: self.decode(value) for key, value in state.items()}
-        vars(model).update(cls.of_today(attributes) if issubclass(cls, Learner) else attributes)
+        vars(model).update(cls.of_file(attributes) if issubclass(cls, EarlierNames) else attributes)
         return model
 
     def decode(self, value: Any) -> Any:
@@ -354,9 +354,9 @@ class _Reading:
     def _part(self, kind: str, value: Mapping[str, Any]) -> Any:
         """A kernel, a module, or a model inside the model."""
         if kind == "kernel":
-            from surelearn.kernel.functions import kernel
+            from surelearn.kernel.functions import read_kernel
 
-            return kernel(value["kernel"], **self.decode(value["parameters"]))
+            return read_kernel(value["kernel"], self.decode(value["parameters"]))
         if kind == "module":
             return decode_module(self.decode(value["module"]), self.into)
         if kind == "object":

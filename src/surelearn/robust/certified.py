@@ -272,9 +272,8 @@ def _kernel(form: KernelForm, inner: Array, head: str, stretch: float) -> _Made 
             return Lacking("radius", why)
         return duels.least(polynomial_radius, {"rkhs_norm": norms, **rest})
     kind = _RADIAL[form.parameters["nu"] if form.name == "matern" else form.name]
-    power = 2 if kind == "gaussian" else 1
-    sigma = form.parameters["sigma"] / max(stretch, 1e-150) ** power
-    return duels.least(kernel_radius, {"rkhs_norm": norms, "sigma": sigma, "kernel": kind})
+    bandwidth = form.parameters["bandwidth"] / max(stretch, 1e-150)
+    return duels.least(kernel_radius, {"rkhs_norm": norms, "bandwidth": bandwidth, "kernel": kind})
 
 
 def _sizes(form: KernelForm, X: Array) -> Array:

@@ -68,7 +68,7 @@ class SmoothedClassifier:
     Parameters
     ----------
     model : anything that predicts labels, as `surelearn.subject` takes it
-    sigma : σ, the noise
+    sigma : σ, the noise level: a standard deviation in units of ``scale``, not a kernel's length
     scale : the unit of every column; a number or one per column (0: no noise, and the column may
         not move)
     select, samples : noises that choose a class, and further ones that count how often it is

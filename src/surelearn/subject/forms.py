@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from surelearn import profiles
+from surelearn.earlier import of_today, warn_of_earlier
 from surelearn.lacking import Lacking
 from surelearn.types import Array
 
@@ -158,8 +159,8 @@ class KernelForm:
         return getattr(profiles, f"{self.name}_slope")(kernel, at, **self._shape())
 
     def _shape(self) -> dict[str, float]:
-        names = {"polynomial": ("degree", "gamma", "offset"), "matern": ("sigma", "nu")}.get(
-            self.name, ("sigma",)
+        names = {"polynomial": ("degree", "gamma", "offset"), "matern": ("bandwidth", "nu")}.get(
+            self.name, ("bandwidth",)
         )
         return {name: self.parameters[name] for name in names}
 
@@ -355,6 +356,9 @@ def linear_form(
     return head if isinstance(head, Lacking) else Closed(LinearForm(normals, biases), None, head)
 
 
+_EARLIER = {"sigma": profiles.bandwidth_of_sigma}
+
+
 def kernel_form(
     name: str,
     parameters: Mapping[str, float],
@@ -374,6 +378,9 @@ def kernel_form(
     centers, coefficients, intercepts : (centers, d), (centers, machines), (machines,) or None for 0
     classes, votes : as for `linear_form`
     """
+    if warn_of_earlier("kernel_form", _EARLIER, parameters):
+        own = of_today(_EARLIER, {**parameters, "kernel": name})
+        parameters = {key: value for key, value in own.items() if key != "kernel"}
     rows = np.asarray(centers, dtype=float)
     columns = np.asarray(coefficients, dtype=float).reshape(len(rows), -1)
     machines = columns.shape[1]
@@ -391,12 +398,12 @@ def kernel_form(
         kept = {
             "gamma": 1.0,
             "offset": 1.0,
-            **{key: float(parameters[key]) for key in parameters if key != "sigma"},
+            **{key: float(parameters[key]) for key in parameters if key != "bandwidth"},
         }
     elif name in ("gaussian", "laplace", "matern"):
         kept = {
             "nu": 1.5,
-            **{key: float(parameters[key]) for key in parameters if key in ("sigma", "nu")},
+            **{key: float(parameters[key]) for key in parameters if key in ("bandwidth", "nu")},
         }
     else:
         return no_kernel(name)

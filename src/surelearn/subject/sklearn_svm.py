@@ -5,6 +5,7 @@ their fits minimized.
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Callable
 from itertools import combinations
 from typing import cast
@@ -154,7 +155,9 @@ def _sums(model: Model) -> Closed | Lacking:
     if not isinstance(model.kernel, str) or model.kernel not in ("rbf", "poly"):
         return no_kernel(model.kernel)
     parameters = {"degree": model.degree, "gamma": model._gamma, "offset": model.coef0}
-    parameters = {"sigma": 1.0 / model._gamma} if model.kernel == "rbf" else parameters
+    parameters = (
+        {"bandwidth": math.sqrt(0.5 / model._gamma)} if model.kernel == "rbf" else parameters
+    )
     return kernel_form(
         kernel_name(model.kernel),
         parameters,
@@ -230,7 +233,7 @@ def _ridge_sums(model: Model) -> Closed | Lacking:
     gamma = 1.0 / centers.shape[1] if model.gamma is None else model.gamma
     parameters = {
         "linear": {},
-        "rbf": {"sigma": 1.0 / gamma},
+        "rbf": {"bandwidth": math.sqrt(0.5 / gamma)},
         "poly": {"degree": model.degree, "gamma": gamma, "offset": model.coef0},
     }
     if not isinstance(model.kernel, str) or model.kernel not in parameters:

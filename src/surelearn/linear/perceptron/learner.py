@@ -26,6 +26,7 @@ from surelearn.linear.perceptron.record import PerceptronRecord
 from surelearn.linear.svm.separation import Separation, pad, separate, separate_gram
 from surelearn.linear.svm.votes import class_pairs, votes
 from surelearn.optim.stopping import Stopper
+from surelearn.profiles import bandwidth_of_sigma
 from surelearn.record import Within
 from surelearn.subject import Closed, Parts, linear_form
 
@@ -50,7 +51,7 @@ class Perceptron(ClassifierMixin, Learner):
         print scores for votes)
     averaged : predict with the average of w over all steps
     kernel : None, or a name or object of `surelearn.kernel.functions`, with its ``degree`` or
-        ``sigma``; "precomputed": rows are rows of a kernel matrix, (n, n) to fit and k(new, fitted)
+        ``bandwidth``; "precomputed": rows are rows of a kernel matrix, (n, n) to fit and k(new, fitted)
         to predict
     passes, seconds : the most passes over the rows, the most time
     patience, tolerance : stop when the error has not fallen by more than ``tolerance`` for so many
@@ -86,6 +87,7 @@ class Perceptron(ClassifierMixin, Learner):
     Record = PerceptronRecord
     takes_sparse = True
     saved_as = "perceptron/1"
+    earlier = {"sigma": bandwidth_of_sigma}  # noqa: RUF012 - read only
 
     def __init__(
         self,
@@ -94,7 +96,7 @@ class Perceptron(ClassifierMixin, Learner):
         averaged: bool = False,
         kernel: str | Kernel | None = None,
         degree: int = 3,
-        sigma: float = 1.0,
+        bandwidth: float = 1.0,
         passes: int = 1000,
         seconds: float | None = None,
         patience: int | None = 50,
@@ -109,7 +111,7 @@ class Perceptron(ClassifierMixin, Learner):
         self.averaged = averaged
         self.kernel = kernel
         self.degree = degree
-        self.sigma = sigma
+        self.bandwidth = bandwidth
         self.passes = passes
         self.seconds = seconds
         self.patience = patience
@@ -214,7 +216,7 @@ class Perceptron(ClassifierMixin, Learner):
         """Plain, averaged, with a kernel that separates, and with rows held out by a seed."""
         yield cls(passes=20)
         yield cls(averaged=True, passes=5, separation=False)
-        yield cls(kernel="gaussian", sigma=0.05)
+        yield cls(kernel="gaussian", bandwidth=0.158)
         yield cls(passes=20, validation_fraction=0.2, shuffle=True, random_state=0)
 
     @classmethod
@@ -275,7 +277,7 @@ class Perceptron(ClassifierMixin, Learner):
         )
 
     def _kernel(self) -> Kernel:
-        return kernel(self.kernel or "linear", degree=self.degree, sigma=self.sigma)
+        return kernel(self.kernel or "linear", degree=self.degree, bandwidth=self.bandwidth)
 
     def _precomputed(self) -> bool:
         return self.kernel == "precomputed" or isinstance(self.kernel, Precomputed)

@@ -35,6 +35,7 @@ from surelearn.linear.svm.machine import Machine, Problem, kept_machine, train
 from surelearn.linear.svm.optimality import Optimality, optimality
 from surelearn.linear.svm.record import MARGIN, SvmRecord
 from surelearn.linear.svm.votes import class_pairs, votes
+from surelearn.profiles import bandwidth_of_sigma
 from surelearn.record import Within
 from surelearn.subject import Closed, Objective, Parts, linear_form
 from surelearn.subject.forms import PRECOMPUTED
@@ -76,8 +77,8 @@ class SupportVectorMachine(ClassifierMixin, Learner):
     ----------
     margin : "soft", or "hard" (refused with a witness where the rows cannot be separated)
     C : the price of the sum of hinge losses; in the form (1/n)·Σ hinge + λ‖w‖² it is λ = 1/(2Cn)
-    kernel, degree, sigma : a name or object of `surelearn.kernel.functions`, sums and products of
-        such, and parameters of a name (σ as the course has it); "precomputed": rows are rows of a
+    kernel, degree, bandwidth : a name or object of `surelearn.kernel.functions`, sums and products of
+        such, and parameters of a name (the bandwidth is a length); "precomputed": rows are rows of a
         kernel matrix, as `SVC` of scikit-learn has them
     intercept : "regularized" (b counts into ‖w‖: vectors are padded with a 1), "none", or "free"
         (LIBSVM's). Stability and margin bounds are about the first two
@@ -109,6 +110,7 @@ class SupportVectorMachine(ClassifierMixin, Learner):
     Record = SvmRecord
     takes_sparse = True
     saved_as = "support-vector-machine/1"
+    earlier = {"sigma": bandwidth_of_sigma}  # noqa: RUF012 - read only
 
     def __init__(
         self,
@@ -117,7 +119,7 @@ class SupportVectorMachine(ClassifierMixin, Learner):
         C: float = 1.0,
         kernel: str | Kernel = "linear",
         degree: int = 3,
-        sigma: float = 1.0,
+        bandwidth: float = 1.0,
         intercept: str = "regularized",
         x_bound: float | None = None,
         tol: float = 1e-8,
@@ -129,7 +131,7 @@ class SupportVectorMachine(ClassifierMixin, Learner):
         self.C = C
         self.kernel = kernel
         self.degree = degree
-        self.sigma = sigma
+        self.bandwidth = bandwidth
         self.intercept = intercept
         self.x_bound = x_bound
         self.tol = tol
@@ -207,7 +209,7 @@ class SupportVectorMachine(ClassifierMixin, Learner):
         """Linear with and without a stated bound, with kernels, and with LIBSVM's intercept."""
         yield cls(random_state=0)
         yield cls(C=0.1, x_bound=1.0, random_state=0)
-        yield cls(kernel="gaussian", sigma=0.5, intercept="none", random_state=0)
+        yield cls(kernel="gaussian", bandwidth=0.5, intercept="none", random_state=0)
         yield cls(
             kernel=Polynomial(2) + 0.5 * Linear(), x_bound=1.0, intercept="free", random_state=0
         )
@@ -337,7 +339,7 @@ class SupportVectorMachine(ClassifierMixin, Learner):
         )
 
     def _kernel(self) -> Kernel:
-        return kernel(self.kernel, degree=self.degree, sigma=self.sigma)
+        return kernel(self.kernel, degree=self.degree, bandwidth=self.bandwidth)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

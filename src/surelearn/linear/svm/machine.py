@@ -286,5 +286,5 @@ def _libsvm_kernel(kernel: Kernel) -> dict[str, Any]:
     if isinstance(kernel, Polynomial):
         return {"kernel": "poly", "degree": int(kernel.degree), "gamma": 1.0, "coef0": 1.0}
     if isinstance(kernel, Gaussian):
-        return {"kernel": "rbf", "gamma": 1.0 / kernel.sigma}
+        return {"kernel": "rbf", "gamma": 0.5 / kernel.bandwidth**2}
     return {"kernel": "precomputed"}

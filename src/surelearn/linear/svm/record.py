@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from surelearn import bounds
 from surelearn.bounds.capacity import BINARY
 from surelearn.bounds.optimality import CONVEX_LIPSCHITZ
 from surelearn.bounds.stability import LOSS_NONNEGATIVE, UNIFORM
 from surelearn.certificate import AT_LEAST_ERRORS
-from surelearn.kernel.functions import UNBOUNDED, Kernel, kernel
+from surelearn.kernel.functions import UNBOUNDED, Kernel, read_kernel, with_kernel_of_today
 from surelearn.kernel.precomputed import FIXED, MOST_ROWS, POSITIVE
 from surelearn.lacking import Lacking
 from surelearn.linear.svm.votes import class_pairs
@@ -129,8 +129,13 @@ class SvmRecord(Record):
         self._write_stability(writer)
         self._write_margin(writer)
 
+    @classmethod
+    def read(cls, values: Mapping[str, Any], *, strict: bool = True) -> Self:
+        """The record of these values; a kernel's parameters have the names of today."""
+        return super().read(with_kernel_of_today(values), strict=strict)
+
     def _kernel(self) -> Kernel:
-        return kernel(self.kernel, **self.kernel_parameters)
+        return read_kernel(self.kernel, self.kernel_parameters)
 
     def _write_optimality(self, writer: Writer) -> None:
         """The objective is within the duality gap of its minimum; several classes: that of

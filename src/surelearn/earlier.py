@@ -1,0 +1,144 @@
+"""Earlier names of parameters: read with a warning for one release.
+
+A class or a theorem states ``earlier``: for each earlier name that of today, or a function from the
+value and all arguments to arguments of today, where the meaning changed. What a file of an earlier
+version holds is read without a warning, and remembered under its earlier names, so that a model
+keeps the fingerprint that its certificates name (`as_saved`).
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import warnings
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+
+Translation = Callable[[Any, Mapping[str, Any]], dict[str, Any]]
+Names = Mapping[str, str | Translation]
+T = TypeVar("T")
+
+REMEMBERED = "_saved_under"  # the attribute with what a file had under earlier names
+
+
+def translated(earlier: Names, given: Mapping[str, Any]) -> dict[str, Any]:
+    """What was given under earlier names, under those of today; nothing else.
+
+    Examples
+    --------
+    >>> translated({"passes": "epochs"}, {"passes": 3, "tol": 0.1})
+    {'epochs': 3}
+    """
+    found: dict[str, Any] = {}
+    for name in earlier.keys() & given.keys():
+        today, value = earlier[name], given[name]
+        found |= {today: value} if isinstance(today, str) else today(value, given)
+    return found
+
+
+def of_today(earlier: Names, given: Mapping[str, Any]) -> dict[str, Any]:
+    """All that was given, under names of today."""
+    kept = {name: value for name, value in given.items() if name not in earlier}
+    return kept | translated(earlier, given)
+
+
+def warn_of_earlier(
+    owner: str, earlier: Names, given: Mapping[str, Any], stacklevel: int = 3
+) -> bool:
+    """Whether some of the given names are earlier ones; then a warning says so."""
+    old = sorted(earlier.keys() & given.keys())
+    for name in old:
+        today = earlier[name]
+        instead = f" is {today!r} now" if isinstance(today, str) else f": {_first_sentence(today)}"
+        message = f"{name!r} of {owner}{instead}; the earlier name goes with version 0.4"
+        warnings.warn(message, FutureWarning, stacklevel=stacklevel)
+    return bool(old)
+
+
+def _first_sentence(translation: Translation) -> str:
+    said = (translation.__doc__ or "it has another meaning now").strip().rstrip(".")
+    return said[:1].lower() + said[1:]
+
+
+def reading_earlier(init: Callable[..., None]) -> Callable[..., None]:
+    """A constructor that takes earlier names of its parameters, too, with a warning."""
+    parameters = list(inspect.signature(init).parameters.values())[1:]
+    usual = {one.name: one.default for one in parameters if one.default is not one.empty}
+
+    @functools.wraps(init)
+    def reading(self: EarlierNames, *args: Any, **given: Any) -> None:
+        earlier = type(self).earlier
+        if warn_of_earlier(type(self).__name__, earlier, given):
+            placed = {one.name: value for one, value in zip(parameters, args, strict=False)}
+            meant = translated(earlier, {**usual, **placed, **given})
+            given = {name: value for name, value in given.items() if name not in earlier} | meant
+        init(self, *args, **given)
+
+    return reading
+
+
+def reads_earlier_names(cls: type[T]) -> type[T]:
+    """Of a dataclass, whose constructor is made after the class: it takes earlier names, too."""
+    cls.__init__ = reading_earlier(cls.__init__)
+    return cls
+
+
+class EarlierNames:
+    """An object whose parameters had other names in an earlier version."""
+
+    # Earlier names of parameters, read with a warning for one release: the name of today, or a
+    # function from the value and all arguments to arguments of today, where the meaning changed.
+    earlier: ClassVar[Names] = {}
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "__init__" in vars(cls):
+            cls.__init__ = reading_earlier(cls.__init__)
+
+    @classmethod
+    def of_today(cls, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Parameters under their names of today."""
+        return of_today(cls.earlier, given)
+
+    @classmethod
+    def of_file(cls, state: Mapping[str, Any]) -> dict[str, Any]:
+        """The attributes of an object that an earlier version may have saved, under their names
+        of today; what had earlier names is remembered.
+        """
+        old = {name: value for name, value in state.items() if name in cls.earlier}
+        return of_today(cls.earlier, state) | ({REMEMBERED: old} if old else {})
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        state = self.of_file(state)
+        above = getattr(super(), "__setstate__", None)
+        if above is None:
+            vars(self).update(state)
+        else:
+            above(state)
+
+    if not TYPE_CHECKING:  # attributes are checked by name
+
+        def __getattr__(self, name: str) -> Any:
+            today = type(self).earlier.get(name)
+            if not isinstance(today, str):
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            warn_of_earlier(type(self).__name__, type(self).earlier, {name: None})
+            return getattr(self, today)
+
+
+def as_saved(value: Any, state: Mapping[str, Any]) -> dict[str, Any]:
+    """The state of an object as it was in the file of an earlier version, for its fingerprint: with
+    the earlier names, as long as they still mean what the parameters are today.
+    """
+    rest = {name: part for name, part in state.items() if name != REMEMBERED}
+    old = state.get(REMEMBERED)
+    if not isinstance(old, Mapping) or not isinstance(value, EarlierNames):
+        return rest
+    meant = translated(value.earlier, {**rest, **old})
+    if any(name not in rest or not _same(rest[name], part) for name, part in meant.items()):
+        return rest
+    return {name: part for name, part in rest.items() if name not in meant} | dict(old)
+
+
+def _same(one: Any, other: Any) -> bool:
+    return one is other or (type(one) is type(other) and bool(one == other))
