@@ -11,7 +11,6 @@ Linear()`` is a kernel again, of `surelearn.kernel.composites`.
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
