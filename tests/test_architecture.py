@@ -41,7 +41,7 @@ MAY_IMPORT = {
     "jobs": {"lacking", "processes"},
     "files": set(),
     "attacks": {"earlier", "lacking", "profiles", "stated", "subject", "types"},
-    "attribution": {"lacking", "profiles", "stated", "subject"},
+    "attribution": {"lacking", "profiles", "stated", "subject", "types"},
     "robust": {
         "attacks", "base", "bounds", "certificate", "claim", "fingerprint", "lacking", "plain", "record", "stated",
         "subject",

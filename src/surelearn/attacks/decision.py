@@ -11,14 +11,16 @@ substituted too, if the whole change, their cost included, becomes smaller by it
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import cast
 
 import numpy as np
+import numpy.typing as npt
 
 from surelearn.attacks.domains import Array, Domain, Norm
-from surelearn.attacks.problem import Problem
+from surelearn.attacks.problem import EvasionProblem
 from surelearn.attacks.result import Evasion
 from surelearn.attacks.smallest import toward
+from surelearn.types import Model, RandomState, RowsLike
 
 _NEAREST = 5  # rows of another class from which to begin
 _HALVINGS = 8
@@ -28,18 +30,18 @@ _SHORTER = 0.9  # the whole change with another substitution, as a share of the 
 
 
 def decision_attack(
-    model: Any,
-    X: Any,
-    y: Any,
+    model: Model,
+    X: RowsLike,
+    y: npt.ArrayLike,
     *,
-    others: Any,
+    others: RowsLike,
     budget: int = 500,
     radius: float = np.inf,
     norm: Norm = "l2",
-    target: Any = None,
+    target: npt.ArrayLike | None = None,
     where: Domain | None = None,
     substitutions: int = 0,
-    random_state: Any = None,
+    random_state: RandomState = None,
 ) -> Evasion:
     """Turn rows by their predictions alone, with changes as small as ``budget`` queries per row can
     find.
@@ -66,7 +68,7 @@ def decision_attack(
         raise ValueError(f"budget must be a whole number of at least 1, not {budget!r}")
     if not radius >= 0:
         raise ValueError(f"radius must not be negative, not {radius!r}")
-    problem = Problem.of(model, X, y, target, where, by_scores=False)
+    problem = EvasionProblem.of(model, X, y, target, where, by_scores=False)
     pool = np.array(others, dtype=np.float64, ndmin=2)
     if pool.shape[1] != problem.X.shape[1]:
         raise ValueError(f"others must have {problem.X.shape[1]} columns, not {pool.shape[1]}")
@@ -74,7 +76,7 @@ def decision_attack(
     random = (
         random_state
         if isinstance(random_state, np.random.RandomState)
-        else np.random.RandomState(random_state)
+        else np.random.RandomState(cast("int | None", random_state))
     )
     before = problem.f.predict(problem.X)
     most = problem.where.check_substitutions(substitutions, radius)
@@ -94,12 +96,12 @@ def decision_attack(
 class _Chase:
     """All rows at once: the best change of each so far, and the queries left to it."""
 
-    problem: Problem
+    problem: EvasionProblem
     norm: Norm
     budget: int
     before: np.ndarray
     most: int
-    random: Any
+    random: np.random.RandomState
 
     def __post_init__(self) -> None:
         X = self.problem.X
@@ -167,7 +169,7 @@ class _Chase:
         found = rows[np.isfinite(self.distance[rows])]
         self.line(self.best[found], found)
 
-    def substituted(self, i: Any, useful: Array, apart: Array) -> Array:
+    def substituted(self, i: int | np.intp, useful: Array, apart: Array) -> Array:
         """Row i as the nearest of the useful rows are, in all columns that move and as many
         choices as may be.
         """

@@ -11,7 +11,8 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-Array = npt.NDArray[np.float64]
+from surelearn.types import Array
+
 Norm = Literal["linf", "l2"]
 
 
@@ -47,7 +48,7 @@ class Domain:
                 f" {self.high[j]:g}]: state low= and high= that hold for the rows given"
             )
 
-    def check_substitutions(self, most: int, radius: Any) -> int:
+    def check_substitutions(self, most: int, radius: npt.ArrayLike) -> int:
         """How many columns may be substituted; refused where none can be, or where the radius
         allows none.
         """
@@ -67,7 +68,7 @@ class Domain:
             )
         return int(most)
 
-    def ball(self, X: Array, radius: Any) -> tuple[Array, Array]:
+    def ball(self, X: Array, radius: npt.ArrayLike) -> tuple[Array, Array]:
         """The box of the L∞ ball around every row within the range: ``|z − x| ≤ radius·scale``
         holds to the last digit.
         """
@@ -78,7 +79,7 @@ class Domain:
             high = np.where(high - X > reach, np.nextafter(high, -np.inf), high)
         return np.maximum(low, self.low), np.minimum(high, self.high)
 
-    def within(self, Z: Array, X: Array, radius: Any, norm: Norm) -> Array:
+    def within(self, Z: Array, X: Array, radius: npt.ArrayLike, norm: Norm) -> Array:
         """Z moved into the ball around X and into the range, exactly as `distance` measures it."""
         radius = np.broadcast_to(np.asarray(radius, dtype=float), len(X))
         low, high = self.ball(X, radius)
@@ -106,7 +107,7 @@ class Domain:
         columns = list(self.choices)
         return _length((Z[:, columns] != X[:, columns]) * self.cost[columns], norm)
 
-    def room(self, spent: Array, radius: Any, norm: Norm) -> Array:
+    def room(self, spent: Array, radius: npt.ArrayLike, norm: Norm) -> Array:
         """How far a row may still move when its substitutions have spent so much of the radius;
         −1 if more than all.
         """
@@ -144,12 +145,12 @@ def _together(moved: Array, spent: Array, norm: Norm) -> Array:
 def domain(
     columns: int | Iterable[str],
     *,
-    low: Any = -np.inf,
-    high: Any = np.inf,
-    scale: Any = 1.0,
+    low: npt.ArrayLike = -np.inf,
+    high: npt.ArrayLike = np.inf,
+    scale: npt.ArrayLike = 1.0,
     fixed: Iterable[int | str] = (),
     choices: Mapping[Any, Iterable[float]] | None = None,
-    cost: Any = 1.0,
+    cost: npt.ArrayLike = 1.0,
 ) -> Domain:
     """Where changed rows may lie.
 
@@ -172,7 +173,7 @@ def domain(
     """
     names = tuple(f"x{j}" for j in range(columns)) if isinstance(columns, int) else tuple(columns)
 
-    def numbers(name: str, value: Any) -> Array:
+    def numbers(name: str, value: npt.ArrayLike) -> Array:
         array = np.asarray(value, dtype=float)
         if (
             array.ndim > 1

@@ -17,6 +17,7 @@ from scipy.stats import beta, binom
 
 from surelearn import stated
 from surelearn.attacks.membership import checked_numbers
+from surelearn.types import AnyArray, Array
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,7 +147,14 @@ def epsilon_from_canaries(
     )  # fmt: skip
 
 
-def _two_rates(true: Any, n_in: int, false: Any, n_out: int, dp_delta: float, alpha: float) -> Any:
+def _two_rates(
+    true: AnyArray | int,
+    n_in: int,
+    false: AnyArray | int,
+    n_out: int,
+    dp_delta: float,
+    alpha: float,
+) -> Any:
     """The larger of both bounds, from counts (or arrays of them); at least 0."""
     true, false = np.asarray(true), np.asarray(false)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -159,7 +167,7 @@ def _two_rates(true: Any, n_in: int, false: Any, n_out: int, dp_delta: float, al
     return np.maximum(found, 0.0)
 
 
-def _best_threshold(inside: Any, outside: Any, dp_delta: float, alpha: float) -> float:
+def _best_threshold(inside: Array, outside: Array, dp_delta: float, alpha: float) -> float:
     candidates = np.unique(np.concatenate([inside, outside]))
     true = len(inside) - np.searchsorted(np.sort(inside), candidates, side="right")
     false = len(outside) - np.searchsorted(np.sort(outside), candidates, side="right")

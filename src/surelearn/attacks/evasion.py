@@ -10,15 +10,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
+import numpy.typing as npt
 
 from surelearn.attacks.domains import Array, Domain, Norm
-from surelearn.attacks.problem import Problem, substitute
+from surelearn.attacks.problem import EvasionProblem, substitute
 from surelearn.attacks.result import Evasion
 from surelearn.attacks.worst_linear import worst_of_linear
 from surelearn.lacking import Lacking
+from surelearn.types import AnyArray, Model, RandomState, RowsLike
 
 Loss = Literal["cross_entropy", "margin"]
 Schedule = Literal["cosine", "linear", "constant"]
@@ -30,7 +32,7 @@ _SCHEDULES: dict[str, Callable[[float], float]] = {
 
 
 @dataclass(frozen=True)
-class Plan:
+class AscentPlan:
     """How projected gradient moves: see `projected_gradient`."""
 
     steps: int = 40
@@ -67,34 +69,34 @@ class Plan:
 
 
 def fgsm(
-    model: Any,
-    X: Any,
-    y: Any,
+    model: Model,
+    X: RowsLike,
+    y: npt.ArrayLike,
     *,
     radius: float,
     norm: Norm = "linf",
-    target: Any = None,
-    where: Any = None,
+    target: npt.ArrayLike | None = None,
+    where: Domain | None = None,
 ) -> Evasion:
     """The fast gradient method: one step of length ``radius`` along the gradient of the loss, its
     sign for L∞.
 
     Parameters are those of `projected_gradient`.
     """
-    problem = Problem.of(model, X, y, target, where)
+    problem = EvasionProblem.of(model, X, y, target, where)
     return _attack(
-        problem, _radius(radius), norm, Plan(steps=1, step=1.0), None, 0, "fast gradient"
+        problem, _radius(radius), norm, AscentPlan(steps=1, step=1.0), None, 0, "fast gradient"
     )
 
 
 def projected_gradient(
-    model: Any,
-    X: Any,
-    y: Any,
+    model: Model,
+    X: RowsLike,
+    y: npt.ArrayLike,
     *,
-    radius: Any,
+    radius: npt.ArrayLike,
     norm: Norm = "linf",
-    target: Any = None,
+    target: npt.ArrayLike | None = None,
     where: Domain | None = None,
     steps: int = 40,
     step: float | None = None,
@@ -104,7 +106,7 @@ def projected_gradient(
     random_start: bool = False,
     loss: Loss = "cross_entropy",
     substitutions: int = 0,
-    random_state: Any = None,
+    random_state: RandomState = None,
 ) -> Evasion:
     """Projected gradient ascent of the loss within a ball around every row; rows that are turned
     stop.
@@ -140,8 +142,8 @@ def projected_gradient(
     >>> found.success.tolist(), round(float(found.rows[1, 0]), 4)
     ([False, True, True, False], 2.1092)
     """
-    plan = Plan(steps, step, schedule, momentum, restarts, random_start, loss)
-    problem = Problem.of(model, X, y, target, where)
+    plan = AscentPlan(steps, step, schedule, momentum, restarts, random_start, loss)
+    problem = EvasionProblem.of(model, X, y, target, where)
     return _attack(
         problem,
         _radius(radius),
@@ -154,11 +156,11 @@ def projected_gradient(
 
 
 def _attack(
-    problem: Problem,
-    radius: Any,
+    problem: EvasionProblem,
+    radius: npt.ArrayLike,
     norm: Norm,
-    plan: Plan,
-    random_state: Any,
+    plan: AscentPlan,
+    random_state: RandomState,
     substitutions: int,
     method: str,
 ) -> Evasion:
@@ -186,45 +188,47 @@ def _attack(
 
 
 def worst_rows(
-    model: Any,
-    X: Any,
-    y: Any,
+    model: Model,
+    X: RowsLike,
+    y: npt.ArrayLike,
     *,
     radius: float,
     norm: Norm = "linf",
     where: Domain | None = None,
     steps: int = 7,
-    random_state: Any = None,
+    random_state: RandomState = None,
 ) -> Array:
     """Rows changed so that their loss is large, whether turned or not: to train on.
 
     Where scores are linear, those with the least margin (`worst_of_linear`), else found by gradient
     from a random start.
     """
-    problem, random = Problem.of(model, X, y, None, where), _random(random_state)
+    problem, random = EvasionProblem.of(model, X, y, None, where), _random(random_state)
     if isinstance(problem.f.pullback, Lacking):
         raise ValueError(f"{problem.f.name} has no gradient ({problem.f.pullback.reason})")
     size = np.full(len(problem.X), _radius(radius))
     if (exact := worst_of_linear(problem, size, norm)) is not None:
         return exact
     start = _random_start(problem.where, problem.X, size, norm, random)
-    plan = Plan(steps=steps, stop=False)
+    plan = AscentPlan(steps=steps, stop=False)
     found, _ = _ascend(problem, np.arange(len(size)), problem.X, start, size, norm, plan)
     return problem.where.within(found, problem.X, size, norm)
 
 
-def _random(state: Any) -> Any:
-    return state if isinstance(state, np.random.RandomState) else np.random.RandomState(state)
+def _random(state: RandomState) -> np.random.RandomState:
+    if isinstance(state, np.random.RandomState):
+        return state
+    return np.random.RandomState(cast("int | None", state))  # NumPy refuses a Generator
 
 
 def search(
-    problem: Problem,
+    problem: EvasionProblem,
     rows: np.ndarray,
     base: Array,
-    radius: Any,
+    radius: npt.ArrayLike,
     norm: Norm,
-    plan: Plan,
-    random_state: Any,
+    plan: AscentPlan,
+    random_state: RandomState,
 ) -> tuple[Array, np.ndarray, int]:
     """Projected gradient with restarts for ``rows`` of the problem around ``base``: rows found,
     whether turned, calls.
@@ -254,7 +258,9 @@ def search(
     return Z, done, calls
 
 
-def _ranked(problem: Problem, Z: Array, rows: np.ndarray, rank: int) -> tuple[np.ndarray, bool]:
+def _ranked(
+    problem: EvasionProblem, Z: Array, rows: np.ndarray, rank: int
+) -> tuple[np.ndarray, bool]:
     """The other class with the rank-th largest score, counted around; and whether all had their
     turn.
     """
@@ -265,13 +271,13 @@ def _ranked(problem: Problem, Z: Array, rows: np.ndarray, rank: int) -> tuple[np
 
 
 def _ascend(
-    problem: Problem,
+    problem: EvasionProblem,
     rows: np.ndarray,
     base: Array,
     start: Array,
     radius: Array,
     norm: Norm,
-    plan: Plan,
+    plan: AscentPlan,
     rivals: np.ndarray | None = None,
 ) -> tuple[Array, int]:
     """One run from ``start``; a row stops where it is turned. Computed in the model's own
@@ -324,14 +330,14 @@ def _ascend(
 _TINY = 1e-30
 
 
-def _direction(gradient: Any, norm: Norm) -> Any:
+def _direction(gradient: AnyArray, norm: Norm) -> AnyArray:
     if norm == "linf":
         return np.sign(gradient)
     size = np.sqrt(np.einsum("ij,ij->i", gradient, gradient))[:, None]
     return gradient / np.maximum(size, _TINY)
 
 
-def _rescale(z: Any, base: Any, length: Any, scale: Any) -> None:
+def _rescale(z: AnyArray, base: AnyArray, length: AnyArray, scale: AnyArray | None) -> None:
     """Onto the L2 ball, in place."""
     step = z - base
     units = (
@@ -341,13 +347,17 @@ def _rescale(z: Any, base: Any, length: Any, scale: Any) -> None:
     np.add(base, step * np.minimum(1.0, length / np.maximum(size, _TINY)), out=z)
 
 
-def _hits(problem: Problem, scores: Any, aims: np.ndarray, z: Any, rows: np.ndarray) -> np.ndarray:
+def _hits(
+    problem: EvasionProblem, scores: Any, aims: np.ndarray, z: Any, rows: np.ndarray
+) -> np.ndarray:
     if not problem.f.exact:
         return problem.judged(z.astype(np.float64), rows)
     return (scores.argmax(axis=1) == aims) == problem.targeted
 
 
-def _weights(scores: Any, aims: np.ndarray, loss: Loss, targeted: bool, kind: Any) -> Any:
+def _weights(
+    scores: AnyArray, aims: np.ndarray, loss: Loss, targeted: bool, kind: npt.DTypeLike
+) -> AnyArray:
     """Weights of the scores' gradients: the other classes' (all by softmax, or the best) against
     that of the aim.
 
@@ -368,7 +378,9 @@ def _weights(scores: Any, aims: np.ndarray, loss: Loss, targeted: bool, kind: An
     return -weights if targeted else weights
 
 
-def _against(scores: Any, aims: np.ndarray, rivals: np.ndarray, kind: Any) -> Any:
+def _against(
+    scores: AnyArray, aims: np.ndarray, rivals: np.ndarray, kind: npt.DTypeLike
+) -> AnyArray:
     """Weights of the scores' gradients: one other class against the aim."""
     weights, at = np.zeros(scores.shape, dtype=kind), np.arange(len(scores))
     weights[at, rivals] = 1.0
@@ -376,7 +388,9 @@ def _against(scores: Any, aims: np.ndarray, rivals: np.ndarray, kind: Any) -> An
     return weights
 
 
-def _random_start(where: Domain, base: Array, radius: Array, norm: Norm, random: Any) -> Array:
+def _random_start(
+    where: Domain, base: Array, radius: Array, norm: Norm, random: np.random.RandomState
+) -> Array:
     """Uniform in the ball (L∞: a box), moved into the range."""
     if norm == "linf":
         step = random.uniform(-1.0, 1.0, base.shape)
@@ -387,7 +401,7 @@ def _random_start(where: Domain, base: Array, radius: Array, norm: Norm, random:
     return where.within(base + step * radius[:, None] * where.scale, base, radius, norm)
 
 
-def _radius(radius: Any) -> Any:
+def _radius(radius: npt.ArrayLike) -> Any:
     value = np.asarray(radius, dtype=float)
     if value.ndim > 1 or np.isnan(value).any() or (value < 0).any() or np.isinf(value).any():
         raise ValueError("radius must be a finite number of at least 0, or one per row")

@@ -6,19 +6,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
+import numpy.typing as npt
 from sklearn.utils import check_random_state
 
 from surelearn.attacks.poison_allowed import Array, checked_count, checked_rows
 from surelearn.attacks.poison_objectives import (
     LinearObjective,
-    Objective,
+    VictimObjective,
     check_labels,
     checked_parameters,
 )
 from surelearn.subject import predict_with
+from surelearn.types import RandomState, RowsLike
 
 Loss = Callable[[Array, np.ndarray], Any]
 
@@ -49,14 +51,14 @@ class Influence:
 
 
 def influence_function(
-    objective: Objective,
-    w: Any,
-    X: Any,
-    y: Any,
-    X_outer: Any,
-    y_outer: Any,
+    objective: VictimObjective,
+    w: npt.ArrayLike,
+    X: RowsLike,
+    y: npt.ArrayLike,
+    X_outer: RowsLike,
+    y_outer: npt.ArrayLike,
     *,
-    rows: Any = None,
+    rows: npt.ArrayLike | None = None,
     scores: bool = True,
 ) -> Influence:
     """To first order, what leaving out each row does: the minimizer moves by H⁻¹(g_i)/n, the outer
@@ -99,13 +101,13 @@ def influence_function(
 
 def exact_influence(
     leave_one_out: Callable[..., Any],
-    X: Any,
-    y: Any,
-    X_outer: Any,
-    y_outer: Any,
+    X: RowsLike,
+    y: npt.ArrayLike,
+    X_outer: RowsLike,
+    y_outer: npt.ArrayLike,
     *,
     loss: Loss,
-    rows: Any = None,
+    rows: npt.ArrayLike | None = None,
 ) -> Influence:
     """What leaving out each row does, exactly, for learners with all such fits in closed form.
 
@@ -145,15 +147,15 @@ def exact_influence(
 
 def refit_influence(
     fit: Callable[[Any, Any], Any],
-    X: Any,
-    y: Any,
-    X_outer: Any,
-    y_outer: Any,
+    X: RowsLike,
+    y: npt.ArrayLike,
+    X_outer: RowsLike,
+    y_outer: npt.ArrayLike,
     *,
     loss: Loss | None = None,
-    rows: Any = None,
+    rows: npt.ArrayLike | None = None,
     refits: int = 50,
-    random_state: Any = 0,
+    random_state: RandomState = 0,
 ) -> Influence:
     """What leaving out rows does, each by a refit: of ``rows``, or of as many drawn at random as
     the budget allows.
@@ -172,10 +174,11 @@ def refit_influence(
     >>> found.rows.size, found.method
     (10, 'refits')
     """
-    if len(X) != len(y) or len(y) < 2:
+    n = np.shape(y)[0]
+    if np.shape(cast("npt.ArrayLike", X))[0] != n or n < 2:
         raise ValueError("X and y must be equally many rows and labels, at least 2 of them")
     budget = checked_count("refits", refits, 2) - 1
-    which = _which(rows, len(y))
+    which = _which(rows, n)
     if rows is None and len(which) > budget:
         which = np.sort(check_random_state(random_state).permutation(which)[:budget])
     which = which[:budget]
@@ -183,7 +186,7 @@ def refit_influence(
     def predictions(left: np.ndarray) -> Array:
         return np.asarray(predict_with(fit(_take(X, left), _take(y, left)))(X_outer))
 
-    everything = np.arange(len(y))
+    everything = np.arange(n)
     without = (predictions(np.delete(everything, row)) for row in which)
     measure = loss or (lambda predicted, labels: predicted != labels)
     return _compared(
@@ -213,11 +216,12 @@ def _compared(
     return Influence(rows, np.array(risk), np.array(largest), method)
 
 
-def _take(rows: Any, which: np.ndarray) -> Any:
-    return rows.iloc[which] if hasattr(rows, "iloc") else np.asarray(rows)[which]
+def _take(rows: RowsLike, which: np.ndarray) -> Any:
+    placed = getattr(rows, "iloc", None)
+    return np.asarray(rows)[which] if placed is None else placed[which]
 
 
-def _which(rows: Any, n: int) -> np.ndarray:
+def _which(rows: npt.ArrayLike | None, n: int) -> np.ndarray:
     which = np.arange(n) if rows is None else np.asarray(rows)
     if (
         which.ndim != 1

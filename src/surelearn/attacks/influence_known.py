@@ -9,13 +9,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from surelearn.attacks.influence import Influence, influence_function
 from surelearn.attacks.poison_allowed import Array
-from surelearn.attacks.poison_objectives import Objective, known_objective
+from surelearn.attacks.poison_objectives import VictimObjective, known_objective
 from surelearn.lacking import Lacking
 from surelearn.subject import Subject, subject_of
 from surelearn.subject.leaving import Without
+from surelearn.subject.registry import dense
+from surelearn.types import AnyArray, Model, RowsLike
 
 MOST_COLUMNS = 500  # prepared columns, beyond which gradients through a fit are too dear
 # multiplications for exact fits without one row; beyond, only the rows with most influence to first
@@ -44,7 +47,12 @@ class ModelInfluence:
 
 
 def leave_one_out(
-    model: Any, X: Any, y: Any, points: Any, *, rows: Any = None
+    model: Model,
+    X: RowsLike,
+    y: npt.ArrayLike,
+    points: RowsLike,
+    *,
+    rows: npt.ArrayLike | None = None,
 ) -> Without | Lacking:
     """Every fit without one row, at other points, where the learner has them in closed form.
 
@@ -74,12 +82,12 @@ def leave_one_out(
         _numbers(subject.prepared(X)),
         prepared_targets(subject, y),
         _numbers(subject.prepared(points)),
-        rows,
+        None if rows is None else np.asarray(rows),
     )
 
 
 def model_influence(
-    model: Any, X: Any, y: Any, X_outer: Any, y_outer: Any
+    model: Model, X: RowsLike, y: npt.ArrayLike, X_outer: RowsLike, y_outer: npt.ArrayLike
 ) -> ModelInfluence | Lacking:
     """By how much the mean loss on other rows changes without each training row, in closed form or
     to first order.
@@ -107,14 +115,14 @@ def model_influence(
     return linear if not isinstance(linear, Lacking) else _squared(subject, X, y, X_outer, y_outer)
 
 
-def prepared_targets(subject: Subject, y: Any) -> Any:
+def prepared_targets(subject: Subject, y: npt.ArrayLike) -> Any:
     """Targets as the learner is given them."""
     if subject.target is None:
         return y
     return np.squeeze(subject.target.transform(np.asarray(y, dtype=float).reshape(-1, 1)), axis=1)
 
 
-def error_of_mean(differences: Any) -> float:
+def error_of_mean(differences: Array) -> float:
     """The standard error of a mean."""
     return (
         float(np.std(differences, ddof=1) / np.sqrt(len(differences)))
@@ -124,7 +132,13 @@ def error_of_mean(differences: Any) -> float:
 
 
 def first_order_error(
-    objective: Objective, w: Array, Z: Array, y: Any, points: Array, labels: Any, row: int
+    objective: VictimObjective,
+    w: Array,
+    Z: Array,
+    y: AnyArray,
+    points: Array,
+    labels: AnyArray,
+    row: int,
 ) -> float:
     """The standard error over other rows of what leaving out the row does to their mean loss,
     to first order.
@@ -136,7 +150,7 @@ def first_order_error(
 
 
 def _squared(
-    subject: Subject, X: Any, y: Any, X_outer: Any, y_outer: Any
+    subject: Subject, X: RowsLike, y: npt.ArrayLike, X_outer: RowsLike, y_outer: npt.ArrayLike
 ) -> ModelInfluence | Lacking:
     """Every row of a machine of squared loss that has its fits without a row in closed form."""
     objective = subject.objective
@@ -169,13 +183,13 @@ def _squared(
 
 
 def _linear(
-    subject: Subject, X: Any, y: Any, X_outer: Any, y_outer: Any
+    subject: Subject, X: RowsLike, y: npt.ArrayLike, X_outer: RowsLike, y_outer: npt.ArrayLike
 ) -> ModelInfluence | Lacking:
     """Every row of a logistic or ridge regression: exactly where the learner can, and where not
     to first order.
     """
     known, fits, classes = (
-        known_objective(subject, len(y)),
+        known_objective(subject, np.shape(y)[0]),
         subject.leave_one_out,
         subject.learner.classes,
     )
@@ -208,7 +222,7 @@ def _linear(
     found = rough
     if not isinstance(fits, Lacking):
         which = np.sort(rough.top(max(int(WORK / max(Z.size, points.size)), FEWEST)))
-        left = fits(Z, y, points, which)
+        left = fits(Z, np.asarray(y), points, which)
         full = loss(left.full[:, 0], labels).mean()
         each = [
             (float(loss(v[:, 0], labels).mean() - full), float(np.abs(v - left.full).max()))
@@ -219,5 +233,5 @@ def _linear(
     return ModelInfluence(found, base, name, error)
 
 
-def _numbers(rows: Any) -> Array:
-    return np.asarray(rows.toarray() if hasattr(rows, "toarray") else rows, dtype=float)
+def _numbers(rows: RowsLike) -> Array:
+    return np.asarray(dense(rows), dtype=float)

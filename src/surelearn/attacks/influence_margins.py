@@ -17,13 +17,15 @@ from surelearn.attacks.influence import Influence
 from surelearn.lacking import Lacking
 from surelearn.subject import subject_of
 from surelearn.subject.machines import DualMachine
+from surelearn.types import Array, Model, RowsLike
 
-Array = npt.NDArray[np.float64]
 _MOST_VECTORS = 2000  # the system has the square of these as entries
 _NEAR = 1e-6  # of the largest coefficient: that far from 0 and from it a row is on the margin
 
 
-def dual_influence(model: Any, X: Any, X_outer: Any, y_outer: Any) -> Influence | Lacking:
+def dual_influence(
+    model: Model, X: RowsLike, X_outer: RowsLike, y_outer: npt.ArrayLike
+) -> Influence | Lacking:
     """By how much the hinge loss on other rows rises without each support vector, by one step of
     the dual problem.
 
@@ -49,7 +51,7 @@ def dual_influence(model: Any, X: Any, X_outer: Any, y_outer: Any) -> Influence 
     if not machines or classes is None or sum(one.rows.size for one in machines) > _MOST_VECTORS:
         return Lacking("influence", f"it has no support vectors, or more than {_MOST_VECTORS:,}")
     Z, points = (_rows(subject.prepared(part)) for part in (X, X_outer))
-    codes, truth = (np.asarray(y_outer)[:, None] == np.asarray(classes)).argmax(axis=1), y_outer
+    codes = (np.asarray(y_outer)[:, None] == np.asarray(classes)).argmax(axis=1)
     rise = np.zeros(Z.shape[0])
     for one in machines:
         own = (codes == one.pair[0]) | (codes == one.pair[1])
@@ -61,12 +63,12 @@ def dual_influence(model: Any, X: Any, X_outer: Any, y_outer: Any) -> Influence 
         moved = full + steps(one, inside, there)
         rise[one.rows] += (np.maximum(1 - sign * moved, 0) - np.maximum(1 - sign * full, 0)).sum(
             axis=0
-        ) / len(truth)
+        ) / len(codes)
     rows = np.unique(np.concatenate([one.rows for one in machines]))
     return Influence(rows, rise[rows], np.full(len(rows), np.nan), "dual step")
 
 
-def _rows(Z: Any) -> Any:
+def _rows(Z: RowsLike) -> Any:
     return Z if hasattr(Z, "tocsr") else np.asarray(Z, dtype=float)
 
 

@@ -16,8 +16,7 @@ import numpy.typing as npt
 from scipy.stats import beta, norm, rankdata
 
 from surelearn import stated
-
-Array = npt.NDArray[np.float64]
+from surelearn.types import Array, RandomState
 
 FALSE_POSITIVE_RATES = (0.001, 0.01, 0.1)
 
@@ -188,7 +187,7 @@ def shadow_models(
     rows: int,
     *,
     models: int = 16,
-    random_state: Any = None,
+    random_state: RandomState = None,
 ) -> tuple[Array, npt.NDArray[np.bool_]]:
     """Fit models on random halves of the rows and measure every row's loss in each: (models, rows)
     losses, and who was in.

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from surelearn.attacks.influence_known import MOST_COLUMNS
 from surelearn.attacks.poison_allowed import Allowed, Array
@@ -19,6 +20,7 @@ from surelearn.attacks.poison_objectives import LinearObjective, known_objective
 from surelearn.lacking import Lacking
 from surelearn.subject import Subject, subject_of
 from surelearn.subject.forms import KernelForm
+from surelearn.types import Model, RowsLike
 
 _INNER, _OUTER = 300, 200  # rows that the poison is aimed with, and those that it is aimed at
 _STEPS, _STEP = 20, 5.0  # in standard deviations at first: the range seen is what holds rows back
@@ -38,7 +40,7 @@ class StandIn:
     """
 
     objective: Any
-    rows: Any
+    rows: npt.ArrayLike
     targets: Any
     labels: Callable[[Any], Any]
     words: str
@@ -62,7 +64,7 @@ class Aimed:
 
 
 def aimed_rows(
-    model: Any, X: Any, y: Any, count: int, *, task: str, random_state: int = 0
+    model: Model, X: RowsLike, y: npt.ArrayLike, count: int, *, task: str, random_state: int = 0
 ) -> Aimed | Lacking:
     """``count`` rows that, added to the training rows, raise the loss on others, within the range
     seen of each column.
@@ -100,14 +102,14 @@ def aimed_rows(
     order = np.random.default_rng(random_state).permutation(len(Z))[: _INNER + _OUTER]
     cut = min(_INNER, int(0.6 * len(order)))
     parts = order[:cut], order[cut:]
-    some = max(1, round(count / len(y) * len(parts[0])))
+    some = max(1, round(count / len(Z) * len(parts[0])))
     found = place(
         stand.objective, Z, stand.targets, parts, some, random_state, steps=_STEPS, step=_STEP
     )
     rows, labels = (
         np.resize(part, (count, *part.shape[1:])) for part in (found.X, stand.labels(found.y))
     )
-    return Aimed(rows, labels, stand.words, min(len(y), _INNER + _OUTER))
+    return Aimed(rows, labels, stand.words, min(len(Z), _INNER + _OUTER))
 
 
 def place(
@@ -130,7 +132,7 @@ def place(
     return bilevel(objective, Z[inner], t[inner], Z[outer], t[outer], **work)
 
 
-def stand_in(subject: Subject, Z: Array, y: Any, task: str) -> StandIn | Lacking:
+def stand_in(subject: Subject, Z: Array, y: npt.ArrayLike, task: str) -> StandIn | Lacking:
     """A logistic, linear or kernel regression like the learner, for prepared rows Z; `Lacking`
     without a gradient.
     """
@@ -145,7 +147,7 @@ def stand_in(subject: Subject, Z: Array, y: Any, task: str) -> StandIn | Lacking
     kernel = isinstance(form, KernelForm)
     bandwidth = _width(form, Z) if kernel else 1.0
     if task == "regression":
-        middle, scale = float(np.mean(y)), float(np.std(y)) or 1.0
+        middle, scale = float(np.mean(np.asarray(y))), float(np.std(np.asarray(y))) or 1.0
         objective = (
             KernelRidgeObjective(bandwidth=bandwidth, regularization=1e-3)
             if kernel

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-Array = npt.NDArray[np.float64]
+from surelearn.types import Array, RowsLike
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,8 +28,8 @@ class Allowed:
     array([[0. , 0.5]])
     """
 
-    low: Any = -np.inf
-    high: Any = np.inf
+    low: npt.ArrayLike = -np.inf
+    high: npt.ArrayLike = np.inf
     labels: tuple[Any, ...] | None = None
 
     def __post_init__(self) -> None:
@@ -47,7 +47,9 @@ class Allowed:
     @property
     def unbounded(self) -> bool:
         """Whether every row is allowed."""
-        return bool(np.isneginf(self.low).all() and np.isposinf(self.high).all())
+        return bool(
+            np.isneginf(np.asarray(self.low)).all() and np.isposinf(np.asarray(self.high)).all()
+        )
 
     def ranges(self, d: int) -> tuple[Array, Array]:
         """The range of each of d columns."""
@@ -77,7 +79,7 @@ class Allowed:
         return bool(((low <= X) & (high >= X)).all() and np.isin(y, self.labels_for(clean)).all())
 
 
-def same_kind(labels: Any, y: np.ndarray) -> np.ndarray:
+def same_kind(labels: npt.ArrayLike, y: np.ndarray) -> np.ndarray:
     """Labels as an array that can stand beside y without changing any of them."""
     given, kind = np.asarray(labels), np.asarray(y).dtype
     try:
@@ -89,7 +91,7 @@ def same_kind(labels: Any, y: np.ndarray) -> np.ndarray:
     return made
 
 
-def checked_rows(X: Any, y: Any, names: str = "X and y") -> tuple[Array, np.ndarray]:
+def checked_rows(X: RowsLike, y: npt.ArrayLike, names: str = "X and y") -> tuple[Array, np.ndarray]:
     """Rows (n, d) and labels (n,) as arrays, or one sentence that says what is wrong."""
     rows, labels = np.asarray(X, dtype=float), np.asarray(y)
     if rows.ndim != 2 or labels.shape != (len(rows),) or not len(rows):
@@ -102,7 +104,7 @@ def checked_rows(X: Any, y: Any, names: str = "X and y") -> tuple[Array, np.ndar
     return rows, labels
 
 
-def checked_count(name: str, value: Any, least: int = 1) -> int:
+def checked_count(name: str, value: float, least: int = 1) -> int:
     """A whole number of at least ``least``."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
         raise ValueError(f"{name} must be a whole number of at least {least}, not {value!r}")

@@ -8,10 +8,12 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 from sklearn.utils import check_random_state
 
 from surelearn.attacks.poison_allowed import Allowed, Array, checked_count, checked_rows
 from surelearn.attacks.poison_objectives import check_labels
+from surelearn.types import RandomState, RowsLike
 
 
 class Follower(Protocol):
@@ -63,16 +65,16 @@ class Bilevel:
 
 def bilevel(
     follower: Follower,
-    X: Any,
-    y: Any,
-    X_outer: Any,
-    y_outer: Any,
+    X: RowsLike,
+    y: npt.ArrayLike,
+    X_outer: RowsLike,
+    y_outer: npt.ArrayLike,
     *,
     count: int,
     allowed: Allowed | None = None,
     steps: int = 40,
     step: float = 0.5,
-    random_state: Any = 0,
+    random_state: RandomState = 0,
 ) -> Bilevel:
     """Total gradient ascent on poison, the learner refitted at every step (course, Section 18; Lu,
     Kamath and Yu, 2022).

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from surelearn.attacks.poison_allowed import Array, checked_count
 from surelearn.attacks.poison_labels import flip_labels
 from surelearn.subject import predict_with
+from surelearn.types import RowsLike
 
 Attack = Callable[[Any, Any, int, int], tuple[Any, Any]]
 
@@ -52,17 +54,17 @@ class DamageCurve:
         return self.mean - self.clean
 
 
-def flip_at_random(X: Any, y: Any, count: int, seed: int) -> tuple[Any, Any]:
+def flip_at_random(X: RowsLike, y: npt.ArrayLike, count: int, seed: int) -> tuple[Any, Any]:
     """The rows with ``count`` labels flipped at random: an attack on any learner of classes."""
     return X, flip_labels(y, count, random_state=seed).y
 
 
 def damage_curve(
     fit: Callable[[Any, Any], Any],
-    X: Any,
-    y: Any,
-    X_test: Any,
-    y_test: Any,
+    X: RowsLike,
+    y: npt.ArrayLike,
+    X_test: RowsLike,
+    y_test: npt.ArrayLike,
     *,
     attack: Attack = flip_at_random,
     loss: Callable[[Any, Any], Any] | None = None,
@@ -93,7 +95,7 @@ def damage_curve(
     (0.0, (2, 5), True)
     """
     n, repeats, refits = (
-        len(y),
+        np.shape(y)[0],
         checked_count("repeats", repeats),
         checked_count("refits", refits, 2),
     )
@@ -104,7 +106,7 @@ def damage_curve(
     made = max(1, min(repeats, (refits - 1) // len(counts)))
     measure = loss or (lambda predicted, labels: np.asarray(predicted) != np.asarray(labels))
 
-    def risk(rows: Any, labels: Any) -> float:
+    def risk(rows: RowsLike, labels: npt.ArrayLike) -> float:
         return float(np.mean(measure(predict_with(fit(rows, labels))(X_test), y_test)))
 
     risks = [

@@ -5,11 +5,12 @@ poison among them does to it.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from surelearn.attacks.influence import Influence, influence_function
 from surelearn.attacks.influence_known import MOST_COLUMNS, ModelInfluence, first_order_error
@@ -17,6 +18,10 @@ from surelearn.attacks.poison_aimed import place
 from surelearn.attacks.poison_labels import change_labels
 from surelearn.attacks.poison_modules import ModuleObjective
 from surelearn.lacking import Lacking
+from surelearn.types import Array, RowsLike
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
 
 MOST_PARAMETERS = 3000  # every step of the attack trains the module again
 LEAST_ROWS = 30
@@ -45,13 +50,13 @@ class Further:
 
 
 def trained_further(
-    module: Any,
-    X: Any,
-    y: Any,
+    module: nn.Module,
+    X: RowsLike,
+    y: npt.ArrayLike,
     *,
     task: str,
     share: float,
-    classes: Any = (),
+    classes: Sequence[Any] = (),
     held: int = 0,
     random_state: int = 0,
 ) -> Further | Lacking:
@@ -92,12 +97,12 @@ def trained_further(
 
 
 def module_influence(
-    module: Any,
-    X: Any,
-    y: Any,
+    module: nn.Module,
+    X: RowsLike,
+    y: npt.ArrayLike,
     *,
     task: str,
-    classes: Any = (),
+    classes: Sequence[Any] = (),
     held: int = 0,
     random_state: int = 0,
 ) -> ModelInfluence | Lacking:
@@ -134,10 +139,10 @@ def _parts(n: int, held: int, count: int, seed: int, most: int = _PART) -> list[
 
 
 def _objective(
-    module: Any, X: Any, y: Any, task: str, held: int, classes: Any
+    module: nn.Module, X: RowsLike, y: npt.ArrayLike, task: str, held: int, classes: Sequence[Any]
 ) -> tuple[Any, Any, Any] | Lacking:
     """Rows in numbers, the module as something to train further, and labels as it takes them."""
-    if not hasattr(X, "columns") and (np.asarray(X).dtype.kind in "iu" or np.ndim(X) != 2):
+    if not hasattr(X, "columns") and (np.asarray(X).dtype.kind in "iu" or np.asarray(X).ndim != 2):
         return Lacking(
             "further training",
             "a module is trained further on rows of numbers, not on tokens (whole numbers) or"
@@ -164,10 +169,10 @@ def _objective(
             np.asarray(y, dtype=float),
         )
     found = np.unique(y)
-    classes = np.asarray(classes) if len(classes) else found
-    codes = (np.asarray(y)[:, None] == classes).argmax(axis=1)
+    labels = np.asarray(classes) if len(classes) else found
+    codes = (np.asarray(y)[:, None] == labels).argmax(axis=1)
     outputs = _outputs(module, Z[:2])
-    if len(found) < 2 or outputs not in (1, len(classes)) or (outputs == 1 and len(classes) > 2):
+    if len(found) < 2 or outputs not in (1, len(labels)) or (outputs == 1 and len(labels) > 2):
         return Lacking(
             "further training", f"the module has {outputs} outputs for rows of {len(found)} classes"
         )
@@ -175,7 +180,7 @@ def _objective(
     return Z, ModuleObjective(module, loss, regularization=1e-4, iterations=_ITERATIONS), codes
 
 
-def _outputs(module: Any, rows: Any) -> int:
+def _outputs(module: nn.Module, rows: Array) -> int:
     import torch
 
     with torch.no_grad():
@@ -183,7 +188,7 @@ def _outputs(module: Any, rows: Any) -> int:
     return found.shape[1] if found.ndim == 2 else 1
 
 
-def _two_classes(outputs: Any, labels: Any) -> Any:
+def _two_classes(outputs: Tensor, labels: Tensor) -> Tensor:
     import torch
 
     return torch.nn.functional.softplus(-(2 * labels - 1) * outputs.reshape(labels.shape))

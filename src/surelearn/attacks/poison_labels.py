@@ -8,14 +8,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from sklearn.utils import check_random_state
 
 from surelearn.attacks.poison_allowed import checked_count, checked_rows, same_kind
-from surelearn.attacks.poison_objectives import Objective, check_labels
+from surelearn.attacks.poison_objectives import VictimObjective, check_labels
+from surelearn.types import RandomState, RowsLike
 
 
 @dataclass(frozen=True, eq=False)
-class Flipping:
+class LabelFlips:
     """Which rows were relabeled, all labels after it, and the risk on outer rows before and
     after (None if not asked).
     """
@@ -33,8 +35,12 @@ class Flipping:
 
 
 def flip_labels(
-    y: Any, count: int, *, labels: tuple[Any, ...] | None = None, random_state: Any = 0
-) -> Flipping:
+    y: npt.ArrayLike,
+    count: int,
+    *,
+    labels: tuple[Any, ...] | None = None,
+    random_state: RandomState = 0,
+) -> LabelFlips:
     """Give ``count`` rows, drawn at random, another of the allowed labels (those of y unless told).
 
     Examples
@@ -50,20 +56,20 @@ def flip_labels(
     rows = np.sort(random.choice(np.flatnonzero(movable), count, replace=False))
     flipped = y.astype(options.dtype)
     flipped[rows] = [random.choice(options[options != label]) for label in y[rows]]
-    return Flipping(rows, flipped, count / len(y))
+    return LabelFlips(rows, flipped, count / len(y))
 
 
 def flip_influential(
-    objective: Objective,
-    X: Any,
-    y: Any,
-    X_outer: Any,
-    y_outer: Any,
+    objective: VictimObjective,
+    X: RowsLike,
+    y: npt.ArrayLike,
+    X_outer: RowsLike,
+    y_outer: npt.ArrayLike,
     *,
     count: int,
     labels: tuple[Any, ...] | None = None,
     rounds: int = 5,
-) -> Flipping:
+) -> LabelFlips:
     """Relabel the rows whose relabelling raises the risk on outer rows most, to first order,
     refitting between rounds.
 
@@ -103,7 +109,7 @@ def flip_influential(
         flipped[chosen], free[chosen] = options[rise[chosen].argmax(1)], False
         w = objective.fit(X, flipped, start=w)
     rows = np.flatnonzero(~free)
-    return Flipping(rows, flipped, len(rows) / n, before, objective.risk(w, X_outer, y_outer))
+    return LabelFlips(rows, flipped, len(rows) / n, before, objective.risk(w, X_outer, y_outer))
 
 
 def _options(y: np.ndarray, labels: tuple[Any, ...] | None) -> np.ndarray:
@@ -124,7 +130,7 @@ def _checked_flips(count: int, most: int) -> int:
     return count
 
 
-def change_labels(y: Any, count: int, task: str, *, random_state: int = 0) -> np.ndarray:
+def change_labels(y: npt.ArrayLike, count: int, task: str, *, random_state: int = 0) -> np.ndarray:
     """``count`` random labels replaced by another class, or by the farther end of the targets'
     range.
 
@@ -135,7 +141,7 @@ def change_labels(y: Any, count: int, task: str, *, random_state: int = 0) -> np
     """
     if task == "classification":
         return flip_labels(y, count, random_state=random_state).y
-    rows = np.random.default_rng(random_state).permutation(len(y))[:count]
-    moved, ends = np.array(y, dtype=float), np.array([np.min(y), np.max(y)])
+    rows = np.random.default_rng(random_state).permutation(np.shape(y)[0])[:count]
+    moved, ends = np.array(y, dtype=float), np.array([np.min(np.asarray(y)), np.max(np.asarray(y))])
     moved[rows] = ends[np.abs(ends - moved[rows, None]).argmax(axis=1)]
     return moved

@@ -6,15 +6,18 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from surelearn.attacks.poison_allowed import Array
-from surelearn.attacks.poison_objectives import Objective
+from surelearn.attacks.poison_objectives import VictimObjective
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
 
 
-class ModuleObjective(Objective):
+class ModuleObjective(VictimObjective):
     """The mean loss of a copy of a torch module, in evaluation mode, with penalty λ‖w‖² on all
     parameters.
 
@@ -32,7 +35,7 @@ class ModuleObjective(Objective):
 
     def __init__(
         self,
-        module: Any,
+        module: nn.Module,
         loss: str | Callable[[Any, Any], Any] = "logistic",
         *,
         regularization: float = 0.0,
@@ -76,7 +79,7 @@ class ModuleObjective(Objective):
         """∇_w ℓ of every row, (n, p)."""
         import torch
 
-        def one(w: Any, x: Any, label: Any) -> Any:
+        def one(w: Tensor, x: Tensor, label: Tensor) -> Tensor:
             return self._losses(w, x[None], label[None])[0]
 
         return (
@@ -114,7 +117,7 @@ class ModuleObjective(Objective):
             0
         ].numpy()
 
-    def _outputs(self, theta: Any, rows: Any) -> Any:
+    def _outputs(self, theta: Tensor, rows: Tensor) -> Tensor:
         import torch
 
         parameters, begin = {}, 0
@@ -124,17 +127,17 @@ class ModuleObjective(Objective):
         inputs = rows if self.shape is None else rows.reshape(len(rows), *self.shape)
         return torch.func.functional_call(self.module, parameters, (inputs,))
 
-    def _losses(self, theta: Any, rows: Any, labels: Any) -> Any:
+    def _losses(self, theta: Tensor, rows: Tensor, labels: Tensor) -> Tensor:
         return self._loss(self._outputs(theta, rows), labels)
 
 
 def _named(loss: str) -> Callable[[Any, Any], Any]:
-    def logistic(outputs: Any, labels: Any) -> Any:
+    def logistic(outputs: Tensor, labels: Tensor) -> Tensor:
         import torch
 
         return torch.nn.functional.cross_entropy(outputs, labels.long(), reduction="none")
 
-    def squared(outputs: Any, labels: Any) -> Any:
+    def squared(outputs: Tensor, labels: Tensor) -> Tensor:
         return (outputs.reshape(labels.shape) - labels) ** 2
 
     return logistic if loss == "logistic" else squared

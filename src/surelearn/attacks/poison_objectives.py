@@ -28,7 +28,7 @@ Loss = Literal["logistic", "squared hinge", "exponential", "squared", "huber"]
 _MOST_DENSE = 500  # parameters, up to which the Hessian is a matrix
 
 
-class Objective(ABC):
+class VictimObjective(ABC):
     """A mean loss, twice differentiable almost everywhere, with penalty λ‖w‖², in a flat vector of
     parameters.
 
@@ -150,7 +150,7 @@ def _huber(S: Array, y: np.ndarray, knee: float) -> Parts:
 _CLASSES = {"logistic": _logistic, "squared hinge": _squared_hinge, "exponential": _exponential}
 
 
-class LinearObjective(Objective):
+class LinearObjective(VictimObjective):
     """A mean loss of scores that are linear in w, with derivatives in closed form.
 
     Parameters
@@ -287,7 +287,7 @@ def check_labels(objective: Any, y: np.ndarray, name: str = "y") -> None:
         )
 
 
-def checked_parameters(objective: Objective, name: str, w: Any, d: int) -> Array:
+def checked_parameters(objective: VictimObjective, name: str, w: Any, d: int) -> Array:
     """Finite parameters, as many as the objective has for d features."""
     given, wanted = np.asarray(w, dtype=float), objective.start(d).size
     if given.shape != (wanted,) or not np.isfinite(given).all():

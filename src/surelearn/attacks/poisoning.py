@@ -13,11 +13,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from scipy import optimize
 from sklearn.utils import check_random_state
 
 from surelearn.attacks.poison_allowed import Allowed, Array, checked_count, checked_rows
-from surelearn.attacks.poison_objectives import Objective, check_labels, checked_parameters
+from surelearn.attacks.poison_objectives import VictimObjective, check_labels, checked_parameters
+from surelearn.types import RandomState, RowsLike
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +97,13 @@ class Transition:
 
 
 def corrupt_parameters(
-    objective: Objective, w: Any, X: Any, y: Any, *, radius: float, steps: int = 100
+    objective: VictimObjective,
+    w: Any,
+    X: RowsLike,
+    y: npt.ArrayLike,
+    *,
+    radius: float,
+    steps: int = 100,
 ) -> Corruption:
     """Parameters with the largest risk on rows X, y found within ``radius`` of w, by projected
     gradient ascent.
@@ -127,10 +135,10 @@ def corrupt_parameters(
 
 
 def cancel_gradient(
-    objective: Objective,
-    target: Any,
-    X: Any,
-    y: Any,
+    objective: VictimObjective,
+    target: npt.ArrayLike | None,
+    X: RowsLike,
+    y: npt.ArrayLike,
     *,
     count: int,
     points: int | None = None,
@@ -140,7 +148,7 @@ def cancel_gradient(
     iterations: int = 2000,
     tolerance: float = 1e-6,
     refit: bool = True,
-    random_state: Any = 0,
+    random_state: RandomState = 0,
 ) -> Cancelling:
     """Poison that makes the gradient vanish at target parameters: min ½‖g(μ) + ε_d·g(ν) + (1 +
     ε_d)·2λw‖² over ν in Γ.
@@ -220,7 +228,7 @@ def _given(X: Array, y: np.ndarray) -> tuple[tuple[Array, np.ndarray], np.ndarra
 
 
 def neutral_rows(
-    X: Any, y: Any, count: int, allowed: Allowed, *, more: int = 0
+    X: RowsLike, y: npt.ArrayLike, count: int, allowed: Allowed, *, more: int = 0
 ) -> tuple[Array, np.ndarray]:
     """Poison inside a range that brings a linear fit of two classes to zero weights, if ``count``
     rows can do so at all.
@@ -269,7 +277,7 @@ def _start(
 
 
 def _cancel(
-    objective: Objective,
+    objective: VictimObjective,
     w: Array,
     fixed: Array,
     start: Array,
@@ -306,7 +314,7 @@ def _cancel(
 
 
 def _refitted(
-    objective: Objective, w: Array, X: Array, y: np.ndarray, rows: Array, labels: np.ndarray
+    objective: VictimObjective, w: Array, X: Array, y: np.ndarray, rows: Array, labels: np.ndarray
 ) -> tuple[float, float]:
     clean = objective.fit(X, y)
     after = objective.fit(np.vstack([X, rows]), np.concatenate([y, labels]), start=clean)
@@ -316,10 +324,10 @@ def _refitted(
 
 
 def transition(
-    objective: Objective,
-    target: Any,
-    X: Any,
-    y: Any,
+    objective: VictimObjective,
+    target: npt.ArrayLike | None,
+    X: RowsLike,
+    y: npt.ArrayLike,
     *,
     threshold: float,
     multiples: Sequence[float] = (0.25, 0.5, 0.75, 0.9, 1.1, 1.25, 1.5, 2.0),

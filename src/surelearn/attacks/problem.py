@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from surelearn.attacks.domains import Array, Domain, Norm, domain
 from surelearn.attacks.result import Evasion
 from surelearn.subject import ScoreFunction, score_function
+from surelearn.types import Model, RowsLike
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
+class EvasionProblem:
     """A model with rows, labels and their domain, checked.
 
     Attributes
@@ -34,14 +35,14 @@ class Problem:
     @classmethod
     def of(
         cls,
-        model: Any,
-        X: Any,
-        y: Any,
-        target: Any,
+        model: Model,
+        X: RowsLike,
+        y: npt.ArrayLike,
+        target: npt.ArrayLike | None,
         where: Domain | None,
         *,
         by_scores: bool = True,
-    ) -> Problem:
+    ) -> EvasionProblem:
         """Check everything, in sentences; ``by_scores`` says whether the attack needs to know
         which score is whose.
         """
@@ -76,16 +77,22 @@ class Problem:
             raise ValueError(f"{name} must hold the model's classes, {_listed(f)}, not {label!r}")
         return cls(f, X, labels, goals, aims, target is not None, where)
 
-    def reached(self, said: np.ndarray, rows: Any) -> np.ndarray:
+    def reached(self, said: np.ndarray, rows: npt.NDArray[np.intp] | slice) -> np.ndarray:
         """Whether the attack succeeded, from what is predicted for ``rows`` of the problem."""
         return (said == self.goals[rows]) == self.targeted
 
-    def judged(self, Z: Array, rows: Any) -> np.ndarray:
+    def judged(self, Z: Array, rows: npt.NDArray[np.intp] | slice) -> np.ndarray:
         """Whether the attack succeeded with the rows ``Z``, as the model itself predicts."""
         return self.reached(self.f.predict(Z), rows)
 
     def result(
-        self, method: str, norm: Norm, radius: Any, Z: Array, before: np.ndarray, calls: int
+        self,
+        method: str,
+        norm: Norm,
+        radius: npt.ArrayLike,
+        Z: Array,
+        before: np.ndarray,
+        calls: int,
     ) -> Evasion:
         """The outcome, success as the model itself predicts; rows that failed are put back."""
         after = self.f.predict(Z)
@@ -110,7 +117,7 @@ class Problem:
 
 
 def substitute(
-    problem: Problem, rows: np.ndarray, base: Array, radius: Array, norm: Norm
+    problem: EvasionProblem, rows: np.ndarray, base: Array, radius: Array, norm: Norm
 ) -> tuple[np.ndarray, Array, int]:
     """One more column of choices of ``rows`` substituted, that which hurts most and is within the
     radius.
@@ -138,7 +145,7 @@ def substitute(
     return rows[changed], new, calls
 
 
-def _loss(problem: Problem, Z: Array, rows: np.ndarray) -> Array:
+def _loss(problem: EvasionProblem, Z: Array, rows: np.ndarray) -> Array:
     """The best other score minus the aim's (the other way round for a target)."""
     scores, aims, at = problem.f.scores(Z).astype(float), problem.aims[rows], np.arange(len(Z))
     own = scores[at, aims]

@@ -5,7 +5,6 @@ proves nothing.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -34,7 +33,7 @@ class Evasion:
 
     method: str
     norm: Norm
-    radius: Any
+    radius: npt.ArrayLike
     original: npt.NDArray[np.float64]
     rows: npt.NDArray[np.float64]
     success: npt.NDArray[np.bool_]

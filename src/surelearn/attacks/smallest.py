@@ -4,34 +4,34 @@ along the line to it.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+import numpy.typing as npt
 
 from surelearn import stated
 from surelearn.attacks.domains import Array, Domain, Norm
-from surelearn.attacks.evasion import Plan, search
-from surelearn.attacks.problem import Problem, substitute
+from surelearn.attacks.evasion import AscentPlan, search
+from surelearn.attacks.problem import EvasionProblem, substitute
 from surelearn.attacks.result import Evasion
 from surelearn.lacking import Lacking
+from surelearn.types import Model, RandomState, RowsLike
 
 _HALVINGS = 12
 _RIVALS = 10  # classes aimed at, at most
 
 
 def smallest_change(
-    model: Any,
-    X: Any,
-    y: Any,
+    model: Model,
+    X: RowsLike,
+    y: npt.ArrayLike,
     *,
     largest: float,
     norm: Norm = "linf",
-    target: Any = None,
+    target: npt.ArrayLike | None = None,
     where: Domain | None = None,
     steps: int = 20,
     rounds: int = 8,
     substitutions: int = 0,
-    random_state: Any = None,
+    random_state: RandomState = None,
 ) -> Evasion:
     """For every row the smallest change found that turns it: an upper bound on its true distance to
     the decision boundary.
@@ -53,7 +53,7 @@ def smallest_change(
     [2.0, 1.0, 1.0, 2.0]
     """
     stated.positive("largest", largest)
-    problem = Problem.of(model, X, y, target, where)
+    problem = EvasionProblem.of(model, X, y, target, where)
     if isinstance(problem.f.pullback, Lacking):
         raise ValueError(
             f"{problem.f.name} has no gradient ({problem.f.pullback.reason}): use decision_attack"
@@ -63,7 +63,7 @@ def smallest_change(
     where, calls = problem.where, 0
     best, base, left = problem.X.copy(), problem.X, np.flatnonzero(~done)
     size = np.where(done, 0.0, np.inf)
-    plan = Plan(steps=steps, restarts=min(_RIVALS, problem.f.scores(problem.X[:1]).shape[1]))
+    plan = AscentPlan(steps=steps, restarts=min(_RIVALS, problem.f.scores(problem.X[:1]).shape[1]))
     for substituted in range(where.check_substitutions(substitutions, largest) + 1):
         within = np.minimum(size, largest)
         if substituted:
@@ -80,14 +80,14 @@ def smallest_change(
 
 
 def _shrink(
-    problem: Problem,
+    problem: EvasionProblem,
     rows: np.ndarray,
     base: Array,
     largest: Array,
     norm: Norm,
-    plan: Plan,
+    plan: AscentPlan,
     rounds: int,
-    random_state: Any,
+    random_state: RandomState,
 ) -> tuple[Array, np.ndarray, int]:
     """The smallest moves of ``rows`` from ``base``, within ``largest``, that turn them; which
     were turned; calls.
@@ -113,7 +113,7 @@ def _shrink(
 
 
 def toward(
-    problem: Problem, rows: np.ndarray, Z: Array, norm: Norm, halvings: int = _HALVINGS
+    problem: EvasionProblem, rows: np.ndarray, Z: Array, norm: Norm, halvings: int = _HALVINGS
 ) -> tuple[Array, int]:
     """Rows that are turned, moved back towards where they came from as far as they stay turned; and
     the calls made.
@@ -136,14 +136,16 @@ def toward(
     return best, halvings * len(rows)
 
 
-def simplest_change(model: Any, found: Evasion) -> Evasion:
+def simplest_change(model: Model, found: Evasion) -> Evasion:
     """The same rows turned with fewer columns changed: each, the least changed first, is put back
     where that turns nothing.
 
     No change becomes larger. One query a row and column.
     """
     target = found.after if found.targeted else None
-    problem = Problem.of(model, found.original, found.labels, target, found.domain, by_scores=False)
+    problem = EvasionProblem.of(
+        model, found.original, found.labels, target, found.domain, by_scores=False
+    )
     unit = np.where(found.domain.scale > 0, found.domain.scale, 1e-300)
     order = np.argsort(np.abs(found.rows - found.original) / unit, axis=1, kind="stable")
     best, rows = found.rows.copy(), np.flatnonzero(found.success)

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from surelearn.attacks.domains import Array, Domain, domain
 from surelearn.subject import predict_with
+from surelearn.types import Model
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,13 +41,13 @@ class EncodedTable:
                 columns[name] = rows[:, j]
         return type(self.table)(columns)
 
-    def predicting(self, model: Any) -> Callable[[Array], Any]:
+    def predicting(self, model: Model) -> Callable[[Array], Any]:
         """The model as a function of rows of numbers, for `decision_attack`."""
         predict = predict_with(model)
         return lambda rows: predict(self.decode(np.asarray(rows)))
 
 
-def encode_table(table: Any, fixed: Iterable[Any] = (), cost: Any = 1.0) -> EncodedTable:
+def encode_table(table: Any, fixed: Iterable[Any] = (), cost: npt.ArrayLike = 1.0) -> EncodedTable:
     """A pandas table as rows of numbers with their domain; columns with missing values do not move.
 
     Parameters

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from surelearn.attacks.domains import Array, Domain, Norm
-from surelearn.attacks.problem import Problem
+from surelearn.attacks.problem import EvasionProblem
 from surelearn.lacking import Lacking
 from surelearn.subject.forms import LinearForm
 
@@ -13,7 +13,7 @@ _TINY = 1e-30
 _HALVINGS = 60
 
 
-def worst_of_linear(problem: Problem, radius: Array, norm: Norm) -> Array | None:
+def worst_of_linear(problem: EvasionProblem, radius: Array, norm: Norm) -> Array | None:
     """For every row the one within its radius and range whose margin is least; None unless the
     scores are linear.
 
@@ -70,7 +70,7 @@ def _filled(pull: Array, low: Array, high: Array, radius: Array, first: Array) -
     return np.clip(pull * (first * 2.0**less)[:, None], low, high)
 
 
-def _class_weights(problem: Problem) -> Array | None:
+def _class_weights(problem: EvasionProblem) -> Array | None:
     """One vector of weights a class, of the row as it is given; None unless the scores are
     linear.
     """

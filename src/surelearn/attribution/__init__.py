@@ -2,6 +2,9 @@
 and gradients.
 """
 
+import warnings
+from typing import Any
+
 from surelearn.attribution.data_rows import data_banzhaf, data_shapley, nearest_neighbours
 from surelearn.attribution.explaining import explain
 from surelearn.attribution.gradients import (
@@ -11,7 +14,7 @@ from surelearn.attribution.gradients import (
     saliency,
     unit_of,
 )
-from surelearn.attribution.result import Attribution, Stability
+from surelearn.attribution.result import Attribution, RankingStability
 from surelearn.attribution.values import (
     banzhaf,
     beta_shapley,
@@ -23,7 +26,7 @@ from surelearn.attribution.values import (
 
 __all__ = [
     "Attribution",
-    "Stability",
+    "RankingStability",
     "banzhaf",
     "beta_shapley",
     "data_banzhaf",
@@ -40,3 +43,15 @@ __all__ = [
     "shapley",
     "unit_of",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """The earlier name of `RankingStability`, for one release."""
+    if name == "Stability":
+        warnings.warn(
+            "surelearn.attribution.Stability is called RankingStability now",
+            FutureWarning,
+            stacklevel=2,
+        )
+        return RankingStability
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

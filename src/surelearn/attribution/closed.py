@@ -7,12 +7,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from surelearn.attribution.games import Interventional
 from surelearn.attribution.outputs import Output
+from surelearn.types import Array
 
-Array = npt.NDArray[np.float64]
 _CHECKED = 256  # mixed rows on which a form is compared with the model
 _CLOSE = 1e-8
 

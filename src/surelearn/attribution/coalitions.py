@@ -19,7 +19,7 @@ _AT_ONCE = 4096  # coalitions in one batch
 _REMEMBERED = 2**20
 
 
-class Game:
+class CooperativeGame:
     """A set function, asked through batches of masks; a game on tuples is asked once for each
     coalition.
 
@@ -100,7 +100,7 @@ def masks_of(codes: npt.ArrayLike, n: int) -> Masks:
     return (np.asarray(codes)[:, None] >> np.arange(n) & 1).astype(bool)
 
 
-def enumerated(game: Game, weights: Weights) -> tuple[npt.NDArray[Any], Any, Any]:
+def enumerated(game: CooperativeGame, weights: Weights) -> tuple[npt.NDArray[Any], Any, Any]:
     """All φ_i, (outputs, n), with u(∅) and u(all); in fractions where game and weights are."""
     n = game.n
     if n > MOST:

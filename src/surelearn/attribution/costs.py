@@ -7,14 +7,15 @@ from typing import Any
 import numpy as np
 
 from surelearn.subject.torch_modules import is_module
+from surelearn.types import Model
 
 
-def cost_of(model: Any, columns: int, frame: bool) -> float:
+def cost_of(model: Model, columns: int, frame: bool) -> float:
     """About the microseconds of one prediction, from what the model holds."""
     return 0.5 + columns * (1.0 if frame else 0.02) + _held(model) / 10_000
 
 
-def _held(model: Any) -> float:
+def _held(model: Model) -> float:
     """Numbers that a prediction goes through; those of LIBSVM count ten times, a tree as 3,000."""
     if is_module(model):
         return float(sum(p.numel() for p in model.parameters()))
@@ -37,7 +38,7 @@ def _held(model: Any) -> float:
     )
 
 
-def _several(model: Any) -> list[Any]:
+def _several(model: Model) -> list[Any]:
     """The fitted members of an ensemble."""
     members = getattr(model, "estimators_", None)
     members = [] if members is None else list(members)
@@ -48,7 +49,7 @@ def _several(model: Any) -> list[Any]:
     ]
 
 
-def cost_of_pair(model: Any, width: int, players: int) -> float:
+def cost_of_pair(model: Model, width: int, players: int) -> float:
     """Of one row against one background row in closed form: all leaves that the two can reach
     together, all centers.
     """

@@ -14,23 +14,23 @@ import numpy.typing as npt
 from scipy.stats import binom
 
 from surelearn.attribution.result import Attribution
-from surelearn.attribution.sampling import Options
+from surelearn.attribution.sampling import SamplingOptions
 from surelearn.attribution.values import banzhaf, shapley
 from surelearn.subject import describe
+from surelearn.types import Array, Model
 
-Array = npt.NDArray[np.float64]
 Metric = Callable[[Any, Any], float]
 _PAIRS = 4_000_000  # distances held at once
 
 
 def data_shapley(
-    model: Any,
+    model: Model,
     X: Any,
     y: Any,
     X_test: Any,
     y_test: Any,
     metric: Metric | None = None,
-    **options: Unpack[Options],
+    **options: Unpack[SamplingOptions],
 ) -> Attribution:
     """The Shapley value of each training row, each coalition a fit (A. Ghorbani and J. Zou, ICML
     2019).
@@ -56,13 +56,13 @@ def data_shapley(
 
 
 def data_banzhaf(
-    model: Any,
+    model: Model,
     X: Any,
     y: Any,
     X_test: Any,
     y_test: Any,
     metric: Metric | None = None,
-    **options: Unpack[Options],
+    **options: Unpack[SamplingOptions],
 ) -> Attribution:
     """The Banzhaf value of each training row (J. T. Wang and R. Jia, AISTATS 2023): every two fits
     serve all rows.
@@ -73,7 +73,14 @@ def data_banzhaf(
 
 
 def _valued(
-    value: Any, model: Any, X: Any, y: Any, X_test: Any, y_test: Any, metric: Any, options: Options
+    value: Any,
+    model: Model,
+    X: Any,
+    y: Any,
+    X_test: Any,
+    y_test: Any,
+    metric: Any,
+    options: SamplingOptions,
 ) -> Attribution:
     game = Fits(model, X, y, X_test, y_test, metric)
     if game.accuracy:
@@ -90,7 +97,7 @@ class Fits:
     """
 
     def __init__(
-        self, model: Any, X: Any, y: Any, X_test: Any, y_test: Any, metric: Metric | None = None
+        self, model: Model, X: Any, y: Any, X_test: Any, y_test: Any, metric: Metric | None = None
     ) -> None:
         from sklearn.base import is_classifier
 

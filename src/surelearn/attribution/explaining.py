@@ -15,12 +15,13 @@ from surelearn.attribution.outputs import Output, output_of
 from surelearn.attribution.pipelines import prepared
 from surelearn.attribution.product_kernels import gaussians_of, nodes_of, product_parts
 from surelearn.attribution.result import Attribution
-from surelearn.attribution.sampling import Options, Plan
+from surelearn.attribution.sampling import SamplingOptions, SamplingPlan
 from surelearn.attribution.tree_paths import tree_parts
 from surelearn.attribution.trees import trees_of
 from surelearn.attribution.values import value_of
 from surelearn.attribution.weights import Kind, Weights, weights_of
 from surelearn.subject import Subject
+from surelearn.types import Model
 
 METHODS = ("auto", "closed form", "additive", "exact", "sampling", "least squares")
 AFFORDABLE = 50_000_000  # predictions that "auto" enumerates
@@ -28,7 +29,7 @@ _KEPT = 5_000_000  # numbers kept in parts
 
 
 def explain(
-    model: Any,
+    model: Model,
     X: Any,
     background: Any,
     *,
@@ -37,7 +38,7 @@ def explain(
     value: Kind = "shapley",
     game: str = "interventional",
     groups: Any = None,
-    **options: Unpack[Options],
+    **options: Unpack[SamplingOptions],
 ) -> Attribution:
     """Values of the columns in the model's output for each row of X, for a stated game.
 
@@ -52,7 +53,7 @@ def explain(
     value : "shapley", "banzhaf", ("beta", alpha, beta), or weights p_0 … p_{n−1}
     game : "interventional" or, for linear outputs, "conditional" (Gaussian columns)
     groups : {name: columns} that play as one, such as the columns of one category
-    options : of `Options`; ``names`` are the columns'. Methods: "closed form" (linear outputs, sums
+    options : of `SamplingOptions`; ``names`` are the columns'. Methods: "closed form" (linear outputs, sums
         of trees or of Gaussian kernels), "additive" (said so by you, and checked), "exact" (every
         coalition once), "sampling", "least squares", and "auto": the first of closed form, exact
         (up to 50 million predictions) and sampling that can be had
@@ -82,7 +83,7 @@ def explain(
         ask = made.ask
         made = replace(made, ask=lambda rows: ask(rows.astype(whole)))
     made, X, background = _as_arrays(made, X, background)
-    plan = Plan(**{key: options[key] for key in options if key != "masks"})
+    plan = SamplingPlan(**{key: options[key] for key in options if key != "masks"})
     if game == "conditional":
         return _conditional(made, X, background, columns, names, weights, method, plan)
     if method in ("auto", "closed form") and (
@@ -175,7 +176,7 @@ def _drawn(
     rows: int,
     weights: Weights,
     method: str,
-    plan: Plan,
+    plan: SamplingPlan,
     names: tuple[str, ...],
 ) -> Attribution:
     found = value_of(game, weights, method=method, names=names, masks=True, **vars(plan))
@@ -199,7 +200,7 @@ def _conditional(
     names: Any,
     weights: Weights,
     method: str,
-    plan: Plan,
+    plan: SamplingPlan,
 ) -> Attribution:
     form = linear_form(output, X, background)
     if form is None:

@@ -16,8 +16,8 @@ from surelearn.attribution.coalitions import masks_of
 from surelearn.attribution.mixing import Mixer
 from surelearn.attribution.outputs import Output
 from surelearn.attribution.weights import Weights
+from surelearn.types import Array
 
-Array = npt.NDArray[np.float64]
 BATCH = 16_384  # model rows in one call
 _PILE = 32  # coalitions that are weighed together
 

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-Array = npt.NDArray[np.float64]
+from surelearn.types import Array, Model
+
 Gradient = Callable[[Array], Any]
 _STEP = np.finfo(float).eps ** (1 / 3)
 
@@ -88,7 +89,7 @@ class HighRows:
 
 
 def saliency(
-    model: Any, X: Any, *, target: int | None = None, gradient: Gradient | None = None
+    model: Model, X: Any, *, target: int | None = None, gradient: Gradient | None = None
 ) -> Saliency:
     """∇_x f at each row.
 
@@ -112,7 +113,7 @@ def saliency(
 
 
 def integrated_gradients(
-    model: Any,
+    model: Model,
     X: Any,
     baseline: Any = 0.0,
     *,
@@ -155,7 +156,7 @@ def integrated_gradients(
 
 
 def maximize_activation(
-    model: Any,
+    model: Model,
     start: Any,
     *,
     steps: int = 200,
@@ -201,7 +202,7 @@ def maximize_activation(
     return Excitation(best[1][0], float(f(best[1])[0]), history[0], tuple(history))
 
 
-def highest_rows(model: Any, X: Any, k: int = 9, *, target: int | None = None) -> HighRows:
+def highest_rows(model: Model, X: Any, k: int = 9, *, target: int | None = None) -> HighRows:
     """The k rows that excite a unit most.
 
     Examples
@@ -234,7 +235,7 @@ def unit_of(module: Any, layer: str, index: int) -> Any:
         known = ", ".join(repr(name) for name in list(layers)[1:13])
         raise ValueError(f"layer must be one of {known}, not {layer!r}")
 
-    class Unit(torch.nn.Module):
+    class ChosenUnit(torch.nn.Module):
         def __init__(self) -> None:
             super().__init__()
             self.module = module
@@ -250,13 +251,13 @@ def unit_of(module: Any, layer: str, index: int) -> Any:
                 hook.remove()
             return seen[-1][:, index].reshape(len(x), -1).mean(dim=1)
 
-    return Unit()
+    return ChosenUnit()
 
 
 class Differentiable:
     """One output of a module or function, and its gradient."""
 
-    def __init__(self, model: Any, target: int | None, gradient: Gradient | None) -> None:
+    def __init__(self, model: Model, target: int | None, gradient: Gradient | None) -> None:
         if not callable(model):
             raise TypeError(
                 f"model must be a torch module or a function of rows, not {type(model).__name__}"

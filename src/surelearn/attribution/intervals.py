@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 from scipy.stats import t as student
 
-Array = npt.NDArray[np.float64]
+from surelearn.types import Array
+
 GUARANTEED = (
     "empirical Bernstein (Maurer and Pontil 2009, Theorem 4) or Hoeffding, half of delta each; "
     "assumes that u lies in value_range"

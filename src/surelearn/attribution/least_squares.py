@@ -16,12 +16,12 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import norm
 
-from surelearn.attribution.coalitions import Game
+from surelearn.attribution.coalitions import CooperativeGame
 from surelearn.attribution.intervals import MEASURED
-from surelearn.attribution.sampling import Drawn, Plan
+from surelearn.attribution.sampling import DrawnCoalitions, SamplingPlan
 from surelearn.attribution.weights import Weights
+from surelearn.types import Array
 
-Array = npt.NDArray[np.float64]
 _AT_ONCE = 4096
 
 
@@ -34,7 +34,7 @@ def size_shares(weights: Weights) -> Array:
     return share / share.sum()
 
 
-def fitted(game: Game, weights: Weights, plan: Plan) -> Drawn:
+def fitted(game: CooperativeGame, weights: Weights, plan: SamplingPlan) -> DrawnCoalitions:
     """Sampled least squares: draw, solve, look; intervals by the sandwich formula, pairs as one
     draw.
     """
@@ -44,7 +44,7 @@ def fitted(game: Game, weights: Weights, plan: Plan) -> Drawn:
     ends = game(np.array([np.zeros(n, bool), np.ones(n, bool)]))
     if n == 1:
         gain = (ends[1] - ends[0])[:, None]
-        return Drawn(
+        return DrawnCoalitions(
             gain, np.zeros_like(gain), ends[0], ends[1], "least squares, one player", MEASURED
         )
     shares = size_shares(weights)
@@ -75,7 +75,7 @@ def fitted(game: Game, weights: Weights, plan: Plan) -> Drawn:
         f"least squares with the efficiency constraint, {drawn}, stopped by the"
         f" {'tolerance' if enough else 'budget'}"
     )
-    return Drawn(values, z * error, ends[0], ends[1], method, MEASURED)
+    return DrawnCoalitions(values, z * error, ends[0], ends[1], method, MEASURED)
 
 
 def _draw(shares: Array, m: int, paired: bool, n: int, rng: Any) -> npt.NDArray[np.bool_]:

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from surelearn.subject import classes_of, describe, predict_with
 from surelearn.subject.torch_modules import is_module, module_functions
+from surelearn.types import Model
 
 KINDS = ("auto", "probability", "score", "value")
 _METHOD = {"probability": "predict_proba", "score": "decision_function"}
@@ -36,7 +37,7 @@ class Output:
     column: Any
     kind: str
     name: str
-    model: Any = None
+    model: Model = None
     sign: float = 1.0
 
     def __call__(self, X: Any) -> npt.NDArray[np.float64]:
@@ -74,7 +75,7 @@ class Output:
         return np.take_along_axis(answers.reshape(*shape, answers.shape[1]), wanted, axis=3)[..., 0]
 
 
-def output_of(model: Any, rows: Any, output: Any = "auto", target: Any = None) -> Output:
+def output_of(model: Model, rows: Any, output: Any = "auto", target: Any = None) -> Output:
     """The output to explain.
 
     Parameters
@@ -130,7 +131,7 @@ def _of_class(output: Output, rows: Any, classes: tuple[Any, ...], target: Any) 
     return Output(output.ask, column, output.kind, name, output.model, -1.0 if flipped else 1.0)
 
 
-def _answers(model: Any) -> Callable[[Any], Any] | None:
+def _answers(model: Model) -> Callable[[Any], Any] | None:
     """Which class a classifier of words answers, one column a class of zeros and a one; None
     where answers are numbers.
     """
@@ -142,7 +143,7 @@ def _answers(model: Any) -> Callable[[Any], Any] | None:
 
 
 def _function(
-    ask: Callable[[Any], Any], rows: Any, target: Any, name: str, model: Any = None
+    ask: Callable[[Any], Any], rows: Any, target: Any, name: str, model: Model = None
 ) -> Output:
     output = Output(ask, target, "value", name, model)
     answers = output(rows.copy())

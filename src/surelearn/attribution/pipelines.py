@@ -12,12 +12,14 @@ from typing import Any
 
 import numpy as np
 
+from surelearn.types import Model
+
 _CHECKED = 256  # mixed rows that are prepared, to compare
 _CELLS = 50_000_000
 
 
 def prepared(
-    model: Any, X: Any, background: Any, columns: list[list[int]]
+    model: Model, X: Any, background: Any, columns: list[list[int]]
 ) -> tuple[Any, Any, Any, list[list[int]]] | None:
     """The pipeline's last step, both tables as it sees them, and the players' columns there;
     None if columns are mixed.

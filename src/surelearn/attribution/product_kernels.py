@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy.stats import binom
 
 from surelearn import profiles
@@ -23,8 +22,8 @@ from surelearn.attribution.weights import Weights
 from surelearn.lacking import Lacking
 from surelearn.subject.closing import closed_form
 from surelearn.subject.forms import KernelForm
+from surelearn.types import Array
 
-Array = npt.NDArray[np.float64]
 _CLOSE = 1e-5  # some machines answer in single precision
 _PIECE = 2**18  # factors at a time
 

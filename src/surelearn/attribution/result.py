@@ -13,14 +13,15 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import norm
 
-Array = npt.NDArray[np.float64]
+from surelearn.types import Array, RandomState
+
 _BARS = 24
 _ROUNDING = 64 * float(np.finfo(float).eps)
 NONE_COUNTS = "none of them counts: all values are 0, but for rounding"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Stability:
+class RankingStability:
     """Whether the k most important players stay the same.
 
     Attributes
@@ -120,8 +121,13 @@ class Attribution:
         return self.values - reach, self.values + reach
 
     def stable_top(
-        self, k: int = 3, *, delta: float = 0.05, resamples: int = 200, random_state: Any = 0
-    ) -> Stability:
+        self,
+        k: int = 3,
+        *,
+        delta: float = 0.05,
+        resamples: int = 200,
+        random_state: RandomState = 0,
+    ) -> RankingStability:
         """Whether the k most important players would be others within the intervals, or with
         another background.
 
@@ -132,7 +138,7 @@ class Attribution:
         asked = min(_whole("k", k), len(self.names))
         k = min(asked, int(self.counts.sum()))
         if k == 0:
-            return Stability(k=0, names=(), stable=False, share=None, reason=NONE_COUNTS)
+            return RankingStability(k=0, names=(), stable=False, share=None, reason=NONE_COUNTS)
         top = self._order[:k]
         names = tuple(self.names[i] for i in top)
         share = None
@@ -165,7 +171,7 @@ class Attribution:
                 f" {self.parts.shape[1]} rows"
             )
         reason += "; no other has a share" if k < asked else ""
-        return Stability(k=k, names=names, stable=stable, share=share, reason=reason)
+        return RankingStability(k=k, names=names, stable=stable, share=share, reason=reason)
 
     def _apart(self, top: Any) -> bool:
         low, high = (np.asarray(end).reshape(-1, len(self.names)) for end in (self.low, self.high))
@@ -175,7 +181,7 @@ class Attribution:
         most = np.maximum(abs(low), abs(high)).mean(axis=0)
         return bool(least[top].min() > np.delete(most, top).max())
 
-    def _same_top(self, top: Any, resamples: int, random_state: Any) -> float:
+    def _same_top(self, top: Any, resamples: int, random_state: RandomState) -> float:
         from sklearn.utils import check_random_state
 
         assert self.parts is not None  # noqa: S101 - for the type checker; stable_top has looked

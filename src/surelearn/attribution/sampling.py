@@ -22,16 +22,16 @@ import numpy as np
 import numpy.typing as npt
 
 from surelearn import stated
-from surelearn.attribution.coalitions import Game
+from surelearn.attribution.coalitions import CooperativeGame
 from surelearn.attribution.intervals import GUARANTEED, MEASURED, Moments, reach
 from surelearn.attribution.weights import Weights
+from surelearn.types import Array, RandomState
 
-Array = npt.NDArray[np.float64]
 _FIRST_LOOK = 32
 _AT_ONCE = 4096
 
 
-class Options(TypedDict, total=False):
+class SamplingOptions(TypedDict, total=False):
     """Options of every sampled value.
 
     Attributes
@@ -56,13 +56,13 @@ class Options(TypedDict, total=False):
     budget: int
     value_range: tuple[float, float] | None
     paired: bool
-    random_state: Any
+    random_state: RandomState
     names: Any
     masks: bool | None
 
 
 @dataclass(frozen=True)
-class Plan:
+class SamplingPlan:
     """Options of a sampling run, checked when they are set."""
 
     delta: float = 0.05
@@ -70,7 +70,7 @@ class Plan:
     budget: int = 10_000
     value_range: tuple[float, float] | None = None
     paired: bool = True
-    random_state: Any = None
+    random_state: RandomState = None
 
     def __post_init__(self) -> None:
         stated.fraction("delta", self.delta)
@@ -92,7 +92,7 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class Drawn:
+class DrawnCoalitions:
     """Sampled values, (outputs, n), how far their intervals reach, and how it went."""
 
     values: Array
@@ -106,7 +106,9 @@ class Drawn:
 Draw = Callable[[int], Array]  # draws (m, outputs, n)
 
 
-def sampled(game: Game, weights: Weights, plan: Plan, kind: str | None = None) -> Drawn:
+def sampled(
+    game: CooperativeGame, weights: Weights, plan: SamplingPlan, kind: str | None = None
+) -> DrawnCoalitions:
     """Draw until the tolerance or the budget is reached."""
     from sklearn.utils import check_random_state
 
@@ -127,18 +129,18 @@ def sampled(game: Game, weights: Weights, plan: Plan, kind: str | None = None) -
     looked = reach(moments, plan.delta / (_looks(plan, cost) * ends.shape[1] * n), plan.span)
     drawn = f"{moments.count:,} independent {'pairs of ' * (paired and kind != 'halves')}{kind}"
     method = f"Monte Carlo, {drawn}, stopped by the {why}"
-    return Drawn(
+    return DrawnCoalitions(
         moments.mean, looked, ends[0], ends[1], method, GUARANTEED if plan.value_range else MEASURED
     )
 
 
-def _kind(weights: Weights, plan: Plan) -> str:
+def _kind(weights: Weights, plan: SamplingPlan) -> str:
     if weights.name == "Banzhaf" and plan.paired:
         return "halves"
     return "orders" if weights.name == "Shapley" else "marginals"
 
 
-def _until(draw: Draw, cost: int, intervals: int, plan: Plan) -> tuple[Moments, str]:
+def _until(draw: Draw, cost: int, intervals: int, plan: SamplingPlan) -> tuple[Moments, str]:
     """Look after 32, 64, 128 … draws, each look with its share of δ; only once if there is no
     tolerance.
     """
@@ -159,18 +161,18 @@ def _until(draw: Draw, cost: int, intervals: int, plan: Plan) -> tuple[Moments, 
         target = min(2 * target, most)
 
 
-def _looks(plan: Plan, cost: int) -> int:
+def _looks(plan: SamplingPlan, cost: int) -> int:
     most = max(plan.budget // cost, 1)
     return 1 if plan.tolerance is None else 1 + max(0, math.ceil(math.log2(most / _FIRST_LOOK)))
 
 
-def _orders(game: Game, ends: Array, m: int, paired: bool, rng: Any) -> Array:
+def _orders(game: CooperativeGame, ends: Array, m: int, paired: bool, rng: Any) -> Array:
     rank = np.argsort(rng.random_sample((m, game.n)), axis=1)
     draws = _along(game, ends, rank)
     return (draws + _along(game, ends, game.n - 1 - rank)) / 2 if paired else draws
 
 
-def _along(game: Game, ends: Array, rank: npt.NDArray[np.intp]) -> Array:
+def _along(game: CooperativeGame, ends: Array, rank: npt.NDArray[np.intp]) -> Array:
     """Marginals (m, outputs, n) of players that join in the order of ``rank``."""
     m, n = rank.shape
     steps = np.empty((m, n + 1, ends.shape[1]))
@@ -182,13 +184,13 @@ def _along(game: Game, ends: Array, rank: npt.NDArray[np.intp]) -> Array:
     return np.take_along_axis(gains, rank[:, :, None], axis=1).swapaxes(1, 2)
 
 
-def _halves(game: Game, m: int, rng: Any) -> Array:
+def _halves(game: CooperativeGame, m: int, rng: Any) -> Array:
     masks = rng.random_sample((m, game.n)) < 0.5
     u = game(np.concatenate([masks, ~masks]))
     return (u[:m] - u[m:])[:, :, None] * np.where(masks, 1.0, -1.0)[:, None, :]
 
 
-def _marginals(game: Game, weights: Weights, m: int, paired: bool, rng: Any) -> Array:
+def _marginals(game: CooperativeGame, weights: Weights, m: int, paired: bool, rng: Any) -> Array:
     n = game.n
     size = rng.choice(n, size=(m, n), p=weights.sizes / weights.sizes.sum())
     keys = rng.random_sample((m, n, n))  # draw, player, others
@@ -200,7 +202,7 @@ def _marginals(game: Game, weights: Weights, m: int, paired: bool, rng: Any) -> 
     return draws
 
 
-def _gains(game: Game, others: npt.NDArray[np.bool_]) -> Array:
+def _gains(game: CooperativeGame, others: npt.NDArray[np.bool_]) -> Array:
     m, n = others.shape[:2]
     masks = np.stack([others, others | np.eye(n, dtype=bool)])
     u = game(masks.reshape(-1, n)).reshape(2, m, n, -1)

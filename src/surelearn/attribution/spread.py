@@ -6,15 +6,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+
+from surelearn.types import Array
 
 RESAMPLES = 400
 SETTLED = 0.95
 _FIRST = 3
 _CONTENDS = 0.05  # of resamples
 _COUNTS = 0.01  # of the largest share: less is nothing to rank
-
-Array = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,12 +16,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from surelearn.attribution.trees import Nodes
 from surelearn.attribution.weights import Weights
-
-Array = npt.NDArray[np.float64]
+from surelearn.types import Array
 
 
 def tree_parts(

@@ -17,8 +17,7 @@ import numpy.typing as npt
 
 from surelearn.attribution.closed import mixtures
 from surelearn.attribution.outputs import Output
-
-Array = npt.NDArray[np.float64]
+from surelearn.types import Array, Model
 
 
 @dataclass(frozen=True)
@@ -153,7 +152,7 @@ def _from_nodes(nodes: Any, column: int, outputs: int) -> Piece:
     )
 
 
-def _has_categories(model: Any) -> bool:
+def _has_categories(model: Model) -> bool:
     return any(p.nodes["is_categorical"].any() for ps in model._predictors for p in ps)
 
 

@@ -14,10 +14,10 @@ from typing import Any, Unpack, cast
 
 import numpy as np
 
-from surelearn.attribution.coalitions import Game, enumerated
+from surelearn.attribution.coalitions import CooperativeGame, enumerated
 from surelearn.attribution.least_squares import fitted
 from surelearn.attribution.result import Attribution
-from surelearn.attribution.sampling import Drawn, Options, Plan, sampled
+from surelearn.attribution.sampling import DrawnCoalitions, SamplingOptions, SamplingPlan, sampled
 from surelearn.attribution.weights import (
     Weights,
     banzhaf_weights,
@@ -31,7 +31,7 @@ AUTO = 20  # players up to which "auto" enumerates
 METHODS = ("auto", "exact", "sampling", "least squares")
 
 
-def shapley(game: Callable[[Any], Any], n: int, **options: Unpack[Options]) -> Attribution:
+def shapley(game: Callable[[Any], Any], n: int, **options: Unpack[SamplingOptions]) -> Attribution:
     """The Shapley value, p_s = s!(n − s − 1)!/n!: the mean gain over all orders of joining.
 
     Parameters
@@ -50,7 +50,7 @@ def shapley(game: Callable[[Any], Any], n: int, **options: Unpack[Options]) -> A
     return value_of(game, shapley_weights(_players(n)), **options)
 
 
-def banzhaf(game: Callable[[Any], Any], n: int, **options: Unpack[Options]) -> Attribution:
+def banzhaf(game: Callable[[Any], Any], n: int, **options: Unpack[SamplingOptions]) -> Attribution:
     """The Banzhaf value, p_s = 2^{−(n−1)}: the mean gain over all coalitions of the others.
 
     Examples
@@ -66,7 +66,7 @@ def beta_shapley(
     n: int,
     alpha: float = 16,
     beta: float = 1,
-    **options: Unpack[Options],
+    **options: Unpack[SamplingOptions],
 ) -> Attribution:
     """The beta-Shapley value, p_s = B(s + β, n − 1 − s + α)/B(α, β); α > β looks at small
     coalitions, where noise is larger.
@@ -80,7 +80,7 @@ def beta_shapley(
 
 
 def probabilistic_value(
-    game: Callable[[Any], Any], n: int, weights: Sequence[Any], **options: Unpack[Options]
+    game: Callable[[Any], Any], n: int, weights: Sequence[Any], **options: Unpack[SamplingOptions]
 ) -> Attribution:
     """The value of given weights p_0 … p_{n−1}: Σ_{S∌i} p_|S|·[u(S ∪ i) − u(S)].
 
@@ -103,7 +103,7 @@ def leave_one_out(
     >>> leave_one_out(lambda S: int(0 in S and len(S) > 1), 3).values.tolist()
     [1, 0, 0]
     """
-    asked, weights = Game(game, _players(n), masks), leave_one_out_weights(_players(n))
+    asked, weights = CooperativeGame(game, _players(n), masks), leave_one_out_weights(_players(n))
     table = asked.numbers(np.concatenate([np.ones((1, n), bool), ~np.eye(n, dtype=bool)]))
     empty = asked.numbers(np.zeros((1, n), bool))
     values = (table[0] - table[1:]).T
@@ -117,7 +117,7 @@ def random_order(
     n: int,
     orders: Sequence[Sequence[int]] | None = None,
     probabilities: Sequence[Any] | None = None,
-    **options: Unpack[Options],
+    **options: Unpack[SamplingOptions],
 ) -> Attribution:
     """The random-order value (Definition 20.5): the mean gain when players join in a random order.
 
@@ -136,7 +136,7 @@ def random_order(
     """
     if orders is None:
         return value_of(game, shapley_weights(_players(n)), **{**options, "method": "sampling"})
-    asked, total = Game(game, _players(n), options.get("masks")), None
+    asked, total = CooperativeGame(game, _players(n), options.get("masks")), None
     shares = (
         [Fraction(1, len(orders))] * len(orders) if probabilities is None else list(probabilities)
     )
@@ -166,7 +166,7 @@ def random_order(
 
 
 def value_of(
-    game: Callable[[Any], Any], weights: Weights, **options: Unpack[Options]
+    game: Callable[[Any], Any], weights: Weights, **options: Unpack[SamplingOptions]
 ) -> Attribution:
     """The value of these weights, by the method asked for."""
     method, names, masks = (
@@ -176,8 +176,8 @@ def value_of(
     )
     if method not in METHODS:
         raise ValueError(f"method must be {', '.join(map(repr, METHODS))}, not {method!r}")
-    plan = Plan(**cast(dict[str, Any], options))
-    asked = Game(game, weights.players, masks, plan.value_range)
+    plan = SamplingPlan(**cast(dict[str, Any], options))
+    asked = CooperativeGame(game, weights.players, masks, plan.value_range)
     if method == "exact" or (method == "auto" and weights.players <= AUTO):
         values, empty, full = enumerated(asked, weights)
         return _result(
@@ -195,7 +195,9 @@ def value_of(
     return from_draws(asked, weights, drawn, plan, names)
 
 
-def from_draws(asked: Game, weights: Weights, drawn: Drawn, plan: Plan, names: Any) -> Attribution:
+def from_draws(
+    asked: CooperativeGame, weights: Weights, drawn: DrawnCoalitions, plan: SamplingPlan, names: Any
+) -> Attribution:
     """An attribution from sampled values."""
     exact = not drawn.reach.any() and asked.n == 1
     sure = f"{drawn.interval}; all {drawn.values.size} together with probability {1 - plan.delta:g}"
@@ -218,7 +220,7 @@ def from_draws(asked: Game, weights: Weights, drawn: Drawn, plan: Plan, names: A
 
 
 def _result(
-    asked: Game,
+    asked: CooperativeGame,
     weights: Weights,
     values: Any,
     names: Any,

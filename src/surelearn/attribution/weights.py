@@ -12,10 +12,10 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy.stats import betabinom, binom
 
-Array = npt.NDArray[np.float64]
+from surelearn.types import Array
+
 Kind = Any  # "shapley", "banzhaf", "leave-one-out", ("beta", a, b), or the weights p_0 … p_{n−1}
 
 
