@@ -254,7 +254,7 @@ def _margins(
     """How far the right class is ahead of the others, (n,), and what it was read from."""
     if is_module(subject.model):
         function = score_function(subject.model, classes=subject.classes)
-        right = _right_class(scores := function.scores(X), y, function.classes)
+        right = _right_class(scores := function.scores(np.asarray(X)), y, function.classes)
         return right if isinstance(right, Lacking) else (_ahead(scores, right), "scores")
     classes, probabilities, decisions = subject.classes, subject.probabilities, subject.decisions
     if classes is not None and not isinstance(probabilities, Lacking):
