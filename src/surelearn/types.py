@@ -27,10 +27,27 @@ class HasShape(Protocol):
         ...
 
 
+class TableRows(HasShape, Protocol):
+    """Rows behind the entrance: a DataFrame, an array or a sparse matrix, never a list."""
+
+    def __len__(self) -> int:
+        """How many."""
+        ...
+
+    def __getitem__(self, key: Any, /) -> Any:
+        """Columns of a DataFrame, rows of the others: `surelearn.subject.refitting.take` takes rows
+        of both.
+        """
+        ...
+
+
 RowsLike: TypeAlias = npt.ArrayLike | HasShape  # rows as a user brings them
 RandomState: TypeAlias = int | np.random.RandomState | np.random.Generator | None
 Model: TypeAlias = Any  # the user's: an estimator of any library, a module, a function of rows
 Label: TypeAlias = bool | int | float | str | np.generic  # a class, as a column holds it
+
+Label: TypeAlias = bool | int | float | str | None  # of a class; None where none is stated
+Labels: TypeAlias = Sequence[Any] | AnyArray | None  # of all classes, in the order of the scores
 
 # What JSON holds.
 Plain: TypeAlias = "bool | int | float | str | Sequence[Plain] | Mapping[str, Plain] | None"

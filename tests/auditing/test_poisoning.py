@@ -137,10 +137,7 @@ def test_aimed_poison_does_more_than_copies_with_other_labels(cancer):
     X, y, new, truth = cancer
     model = make_pipeline(StandardScaler(), LOGISTIC).fit(X, y)
     shared = {"X": X, "y": y, "new": new, "truth": truth, "task": "classification", "count": 30}
-    placed = [
-        aimed(model, **shared, seed=seed, threshold=None, positive=None)["risk"]
-        for seed in range(3)
-    ]
+    placed = [aimed(model, **shared, seed=seed, cut=None)["risk"] for seed in range(3)]
     rng = np.random.default_rng(0)
     copies = []
     for _ in range(3):

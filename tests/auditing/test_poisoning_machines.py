@@ -32,7 +32,7 @@ def slope(loss, step=1e-6):
 def test_pairs_of_support_vector_machines(iris, intercept):
     X, y = iris
     model = SupportVectorMachine(C=0.5, intercept=intercept).fit(X, y)
-    ((_, errors, claim),) = claims_of(proved(model, X, y, X, y, None, None, 0))
+    ((_, errors, claim),) = claims_of(proved(model, X, y, X, y, None, 0))
     needed = []
     for w, b, (i, j) in zip(model.coef_, model.intercept_, PAIRS, strict=True):
         own = (y == i) | (y == j)
@@ -54,9 +54,7 @@ def test_pairs_with_a_kernel_are_those_of_its_features(iris):
     same = SupportVectorMachine(
         C=0.5, kernel="polynomial", degree=1, intercept="none", tol=1e-8
     ).fit(X, y)
-    values = [
-        claims_of(proved(model, X, y, X, y, None, None, 0))[0][2].value for model in (plain, same)
-    ]
+    values = [claims_of(proved(model, X, y, X, y, None, 0))[0][2].value for model in (plain, same)]
     assert values[0] == pytest.approx(values[1], rel=1e-3)
 
 
@@ -64,7 +62,7 @@ def test_every_output_of_a_kernel_machine(iris):
     X, y = iris
     model = EigenProClassifier(kernel="gaussian", bandwidth=2.0, regularization=1e-3).fit(X, y)
     assert model.facts_["solver"] == "direct"
-    ((_, errors, claim),) = claims_of(proved(model, X, y, X, y, None, None, 0))
+    ((_, errors, claim),) = claims_of(proved(model, X, y, X, y, None, 0))
     scores, signs = model.decision_function(X), np.where(y[:, None] == np.arange(3), 1.0, -1.0)
     K = np.exp(-((X[:, None] - X) ** 2).sum(2) / (2 * 2.0**2))
     needed = []
@@ -84,7 +82,7 @@ def test_huber_regression(iris, fit_intercept):
     model = HuberRegression(threshold=0.2, regularization=0.01, fit_intercept=fit_intercept).fit(
         X, y
     )
-    ((_, _, claim),) = claims_of(proved(model, X, y, X, y, None, None, 0))
+    ((_, _, claim),) = claims_of(proved(model, X, y, X, y, None, 0))
     middle = (y.max() + y.min()) / 2 if fit_intercept else 0.0
     s, z = middle - model.predict(X), y - middle
     huber = lambda r: np.where(np.abs(r) <= 0.2, r * r / 2, 0.2 * np.abs(r) - 0.02)  # noqa: E731
@@ -99,9 +97,9 @@ def test_huber_regression(iris, fit_intercept):
 def test_weighted_rows_of_two_classes_are_not_covered(iris):
     X, y = iris[0], (iris[1] == 1).astype(int)
     weights = np.where(y == 1, 3.0, 1.0)
-    claims_of(proved(SupportVectorMachine(C=0.5).fit(X, y), X, y, X, y, None, None, 0))
+    claims_of(proved(SupportVectorMachine(C=0.5).fit(X, y), X, y, X, y, None, 0))
     found = proved(
-        SupportVectorMachine(C=0.5).fit(X, y, sample_weight=weights), X, y, X, y, None, None, 0
+        SupportVectorMachine(C=0.5).fit(X, y, sample_weight=weights), X, y, X, y, None, 0
     )
     assert isinstance(found, Lacking)
     assert re.match(

@@ -27,7 +27,7 @@ from surelearn.robust.poisoning.within_range import (
     MOVED,
     REVERSED,
     Box,
-    Linear,
+    LinearFit,
     flipped_claim,
 )
 
@@ -42,7 +42,7 @@ def proofs(model, rows):
     """What is proved of a model fitted to rows X, y, by label, and the attack that was tried."""
     X, y, new, truth = rows
     if (key := (repr(model), X.shape)) not in KNOWN:
-        result = proved(model.fit(X, y), X, y, new, truth, None, None, 0)
+        result = proved(model.fit(X, y), X, y, new, truth, None, 0)
         KNOWN[key] = {label: claim for label, _, claim in claims_of(result)}, result["tried"]
     return KNOWN[key]
 
@@ -177,7 +177,7 @@ def test_the_reach_of_the_weights_is_that_of_the_range_and_not_of_the_fit_rows()
     the range scores 2.
     """
     Z = np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.0, -1.0]])
-    machine = Linear("logistic", np.ones((1, 2)), np.zeros(1), 0.0, None)
+    machine = LinearFit("logistic", np.ones((1, 2)), np.zeros(1), 0.0, None)
     claim = flipped_claim(machine, Box.of(Z), Z, np.array([1, 1, 0, 0]), ["a", "b"])
     assert claim.value == pytest.approx(0.5)  # 1 if poison could not lie where no fit row does
 

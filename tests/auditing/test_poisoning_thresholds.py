@@ -31,13 +31,13 @@ from sklearn.svm import SVC, SVR, LinearSVC
 import surelearn
 from surelearn.auditing.sections.poisoning import work as poisoning
 from surelearn.auditing.sections.poisoning.work import aimed, answers, claims_of, proved
-from surelearn.auditing.sections.poisoning.work import cut_of as stated_cut
 from surelearn.lacking import Lacking
 from surelearn.linear import LeastSquares, LogisticRegression, Ridge, SupportVectorMachine
 from surelearn.robust.poisoning.classification import inner
 from surelearn.robust.poisoning.fit import fit_of
 from surelearn.robust.poisoning.thresholds import chosen
 from surelearn.subject import subject_of
+from surelearn.subject.registry import DecisionThreshold
 
 QUICK = {
     "ledger": False, "refits": 0, "curve_repeats": 0, "n_jobs": 1, "effort": 0.5,
@@ -54,16 +54,20 @@ def codes(section):
     return {finding.code: finding for finding in section.findings}
 
 
+def stated_cut(threshold, positive):
+    return None if threshold is None else DecisionThreshold(positive, threshold, "predict_proba")
+
+
 def lacking(model, cancer, threshold=None, positive=None):
     X, y, new, truth = cancer
-    found = proved(model.fit(X, y), X, y, new, truth, threshold, positive, 0)
+    found = proved(model.fit(X, y), X, y, new, truth, stated_cut(threshold, positive), 0)
     assert isinstance(found, Lacking)
     return found
 
 
 def thresholds(model, cancer, threshold=None, positive=None):
     X, y, new, truth = cancer
-    result = proved(model.fit(X, y), X, y, new, truth, threshold, positive, 0)
+    result = proved(model.fit(X, y), X, y, new, truth, stated_cut(threshold, positive), 0)
     return {target: (errors, claim) for target, errors, claim in claims_of(result)}, result["tried"]
 
 
@@ -136,22 +140,17 @@ def test_a_threshold_of_scores_is_no_probability(
         learner, threshold=threshold, response_method=response, pos_label=positive
     ).fit(X, y)
     cut = cut_of(model)
-    assert cut == {
-        "threshold": expected[0],
-        "response": expected[1],
-        "positive": 1 if positive is None else positive,
-    }
+    assert cut == DecisionThreshold(1 if positive is None else positive, *expected)
     inside = model.estimator_
-    assert (answers(inside, new, **cut) == model.predict(new)).all()
+    assert (answers(inside, new, cut) == model.predict(new)).all()
     fit = fit_of(subject_of(inside), X, y)
     found = np.mean(
-        inside.classes_[chosen(fit, fit.machines.values(new), inside.classes_, stated_cut(**cut))]
-        != truth
+        inside.classes_[chosen(fit, fit.machines.values(new), inside.classes_, cut)] != truth
     )
     assert found == np.mean(model.predict(new) != truth)
-    result = proved(inside, X, y, new, truth, seed=0, **cut)
+    result = proved(inside, X, y, new, truth, cut, 0)
     assert all(np.isfinite(errors) for _, errors, _ in claims_of(result))
-    risk = aimed(inside, X, y, new, truth, "classification", 1, 0, **cut)["risk"]
+    risk = aimed(inside, X, y, new, truth, "classification", 1, 0, cut)["risk"]
     assert abs(risk - found) < 0.1
 
 
@@ -164,8 +163,8 @@ def test_a_tuned_threshold_is_that_of_its_class(scoring, positive, cancer):
         X, y
     )
     cut = cut_of(model)
-    assert cut["positive"] == positive
-    assert (answers(model.estimator_, new, **cut) == model.predict(new)).all()
+    assert cut.positive == positive
+    assert (answers(model.estimator_, new, cut) == model.predict(new)).all()
 
 
 @pytest.mark.parametrize(
@@ -205,7 +204,7 @@ def test_the_threshold_of_a_ridge_regression_is_that_of_its_risk_along_the_weigh
     y, truth = (
         5 + rows @ np.linspace(-1, 1, X.shape[1]) + np.sin(9 * rows[:, 0]) for rows in (X, new)
     )
-    ((_, error, claim),) = claims_of(proved(model.fit(X, y), X, y, new, truth, None, None, 0))
+    ((_, error, claim),) = claims_of(proved(model.fit(X, y), X, y, new, truth, None, 0))
     middle, bound = (y.max() + y.min()) / 2, (y.max() - y.min()) / 2
     design = np.column_stack([X, np.ones(len(X))])
     mirrored = -np.append(model.coef_, model.intercept_ - middle)
@@ -230,7 +229,7 @@ def scaled_threshold(inside, waves):
     """
     X, y, truth, new = waves
     model = TransformedTargetRegressor(inside, transformer=StandardScaler()).fit(X, y)
-    ((_, _, claim),) = claims_of(proved(model, X, y, new, truth, None, None, 0))
+    ((_, _, claim),) = claims_of(proved(model, X, y, new, truth, None, 0))
     return (
         claim,
         (y - y.mean()) / y.std(),
@@ -254,7 +253,7 @@ def test_predictions_are_not_said_to_be_mirrored_where_their_logarithms_are(targ
     model = TransformedTargetRegressor(PeerRidge(), **targets).fit(X, y - y.min() + 1)
     assert re.match(
         r"^no threshold is proved for targets that \w+ prepares: predictions mirrored there",
-        proved(model, X, y - y.min() + 1, new, truth, None, None, 0).reason,
+        proved(model, X, y - y.min() + 1, new, truth, None, 0).reason,
     )
 
 
@@ -264,9 +263,9 @@ def test_predictions_are_not_said_to_be_mirrored_where_their_logarithms_are(targ
 def test_a_shift_and_a_factor_keep_mirrors(scaler, waves):
     X, y, truth, new = waves
     model = TransformedTargetRegressor(LinearRegression(), transformer=scaler).fit(X, y)
-    ((_, error, claim),) = claims_of(proved(model, X, y, new, truth, None, None, 0))
+    ((_, error, claim),) = claims_of(proved(model, X, y, new, truth, None, 0))
     ((_, plain_error, plain),) = claims_of(
-        proved(LinearRegression().fit(X, y), X, y, new, truth, None, None, 0)
+        proved(LinearRegression().fit(X, y), X, y, new, truth, None, 0)
     )
     assert (error, claim.value) == pytest.approx((plain_error, plain.value))
 
@@ -300,7 +299,7 @@ def test_the_threshold_of_several_machines_is_that_of_each():
     X, y = load_iris(return_X_y=True)
     new, truth = X[::2], y[::2]
     pairs = SVC(kernel="linear", C=0.5, tol=1e-6).fit(X, y)
-    ((_, errors, claim),) = claims_of(proved(pairs, X, y, new, truth, None, None, 0))
+    ((_, errors, claim),) = claims_of(proved(pairs, X, y, new, truth, None, 0))
     assert claim.theorem == "poisoning_threshold_machines"
     needed = []
     for k, (i, j) in enumerate([(0, 1), (0, 2), (1, 2)]):
@@ -313,7 +312,7 @@ def test_the_threshold_of_several_machines_is_that_of_each():
     assert claim.recompute() == claim.value
     assert errors > 0.5
     rest = LinearSVC(C=0.5).fit(X, y)
-    ((_, _, claim),) = claims_of(proved(rest, X, y, new, truth, None, None, 0))
+    ((_, _, claim),) = claims_of(proved(rest, X, y, new, truth, None, 0))
     signs = np.where(y[:, None] == np.arange(3), 1.0, -1.0)
     t = -signs * rest.decision_function(X)
     squares = (rest.coef_**2).sum(1) + rest.intercept_**2
@@ -337,4 +336,4 @@ def test_the_threshold_of_several_machines_is_that_of_each():
 )
 def test_a_sentence_says_why_there_is_no_threshold(model, said):
     X, y = load_iris(return_X_y=True)
-    assert re.match(f"^{said}", proved(model.fit(X, y), X, y, X, y, None, None, 0).reason)
+    assert re.match(f"^{said}", proved(model.fit(X, y), X, y, X, y, None, 0).reason)

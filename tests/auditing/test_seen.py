@@ -29,6 +29,7 @@ from surelearn.auditing.seen import (
 from surelearn.fingerprint import fingerprint_model
 from surelearn.linear import DPLogisticRegression
 from surelearn.selection.costs import best_constant
+from surelearn.subject.registry import DecisionThreshold
 
 ATTACKS = ("robustness", "poisoning", "membership", "attribution")
 QUICK = {"ledger": False, "refits": 4, "effort": 0.4, "n_jobs": 1, "show_rows": True}
@@ -228,7 +229,7 @@ def test_a_moved_threshold_is_moved_in_the_refits_as_well(seen, others):
         (),
         {"model": model, "threshold": None, "options": type("Options", (), {"positive": None})},
     )
-    assert _cut(context) == {"threshold": 0.9, "positive": 1, "response": "predict_proba"}  # pyright: ignore[reportArgumentType]
+    assert _cut(context) == DecisionThreshold(1, 0.9, "predict_proba")  # pyright: ignore[reportArgumentType]
 
 
 # Rows in both.

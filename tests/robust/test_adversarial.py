@@ -17,7 +17,7 @@ from surelearn.robust import (
     tradeoff,
     train_adversarially,
 )
-from surelearn.robust.adversarial_gap import Machine, gap
+from surelearn.robust.adversarial_gap import RobustMachine, gap
 
 CANCER, SICK = load_breast_cancer(return_X_y=True)
 Z = (CANCER - CANCER.mean(axis=0)) / CANCER.std(axis=0)
@@ -114,7 +114,7 @@ def test_the_gap_of_two_rows_is_the_one_worked_out_by_hand(norm):
     − a²(1 − r)²/(4λ).
     """
     r, lam = 0.25, 0.1
-    machine = Machine(np.array([0.7]), 0.0, r, norm, np.ones(1), "logistic", lam)
+    machine = RobustMachine(np.array([0.7]), 0.0, r, norm, np.ones(1), "logistic", lam)
     found = gap(machine, np.array([[1.0], [-1.0]]), np.array([1.0, -1.0]))
     m = 0.7 * (1 - r)
     a = 1 / (1 + np.exp(m))

@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from surelearn.auditing.fitting import Fitted
+from surelearn.auditing.fitting import FittedChoice
 from surelearn.auditing.options import Options
 from surelearn.auditing.single_rows import FEWEST
 from surelearn.bounds import betting_upper, chernoff_kl, empirical_bernstein, hoeffding
@@ -34,6 +35,7 @@ from surelearn.selection.split import Split
 from surelearn.slicing import choose_slices
 from surelearn.subject import Task, subject_of
 from surelearn.subject.refitting import take
+from surelearn.types import Model, RowsLike
 
 PREPARED = "the fit rows were looked at before: to prepare columns, and to choose among candidates"
 TRAINING_ROW_THEOREMS = (
@@ -76,8 +78,8 @@ class Certified:
 
     table: Table
     split: Split
-    fitted: Fitted
-    including: Fitted | None = None
+    fitted: FittedChoice
+    including: FittedChoice | None = None
     rival: Any = None
     compared: Compared | None = None
 
@@ -87,7 +89,7 @@ class Certified:
         columns = () if self.including is None else self.including.columns
         return tuple(name for name in columns if name not in self.fitted.columns)
 
-    def rows_of(self, fitted: Fitted) -> tuple[Any, Any]:
+    def rows_of(self, fitted: FittedChoice) -> tuple[Any, Any]:
         """The certify rows: features as a model reads them, and targets."""
         return (
             take(self.table.X[fitted.columns], self.split.certify),
@@ -135,7 +137,14 @@ def certify_table(about: Certified, options: Options, withheld: Withholding) -> 
 
 
 def certify_rows(
-    model: Any, X: Any, y: Any, options: Options, withheld: Withholding, *, task: Task, **more: Any
+    model: Model,
+    X: RowsLike,
+    y: npt.ArrayLike,
+    options: Options,
+    withheld: Withholding,
+    *,
+    task: Task,
+    **more: Any,
 ) -> Certificate:
     """The claims about a model that was fitted elsewhere."""
     made = certify(model, X, y, task=task, **more, **_asked(options, task))
@@ -143,7 +152,7 @@ def certify_rows(
 
 
 def own_certificate(
-    model: Any, selection: Selection | None, dropped: Sequence[str] = ()
+    model: Model, selection: Selection | None, dropped: Sequence[str] = ()
 ) -> Certificate | Lacking:
     """What the learner guarantees from the rows it was fitted on, or why that is void here.
 

@@ -19,6 +19,7 @@ from surelearn.selection.selector import Selection
 from surelearn.selection.split import Split
 from surelearn.subject import Task
 from surelearn.subject.refitting import take
+from surelearn.types import AnyArray
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -103,7 +104,7 @@ class Context:
         )
         return take(self.X, index), self.y[index]
 
-    def numbers(self, rows: Any) -> Any:
+    def numbers(self, rows: int | AnyArray) -> Any:
         """The numbers, counted from 1, that certify rows have in the table (among those with a
         target).
         """

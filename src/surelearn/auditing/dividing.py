@@ -7,7 +7,8 @@ from __future__ import annotations
 import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -19,8 +20,12 @@ from surelearn.data.oddities import find_oddities, giveaways
 from surelearn.selection.cross_validation import default_resampling
 from surelearn.selection.ledger import secret_salt
 from surelearn.selection.split import Indices, Split, split_rows
+from surelearn.types import HasShape
 
 LEAST_GROUPS = 10
+
+# a file, a built-in set by its name, a DataFrame, or a table that was read already
+DataSource: TypeAlias = str | Path | HasShape | Table
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +89,7 @@ class Divided:
         return f"fit {split.fit.size:,} · {how} · certify {split.certify.size:,}{groups} ({held})"
 
 
-def as_table(source: Any, **reading: Any) -> Table:
+def as_table(source: DataSource | None, **reading: Any) -> Table:
     """The table, read as `surelearn.data.read_table` does, unless it was read already."""
     if not isinstance(source, Table):
         return read_table(source, **reading)

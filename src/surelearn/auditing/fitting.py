@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -24,15 +25,19 @@ from surelearn.selection.selector import Selection, select
 from surelearn.selection.split import Split
 from surelearn.subject import Task, subject_of
 from surelearn.subject.refitting import fit_quietly, take
+from surelearn.types import AnyArray, Array, Model, TableRows
 
 # criteria that need a capacity or margins, which few candidates have
 OF_FAMILIES = ("srm", "adjusted-srm", "margin")
 OF_LIKELIHOODS = ("aic", "aicc", "bic")
 ROUNDS = tuple(2**k for k in range(9))
 
+# candidates by name, or models of the user's own: one, several, or by names
+Candidates: TypeAlias = str | Model | Sequence[str | Model] | Mapping[str, Model] | None
+
 
 @dataclass(frozen=True, eq=False)
-class Fitted:
+class FittedChoice:
     """A chosen and fitted model with what its choice left behind."""
 
     selection: Selection
@@ -46,11 +51,11 @@ def fit(
     table: Table,
     split: Split,
     columns: list[str],
-    models: Any,
+    models: Candidates,
     options: Options,
     runner: Runner,
     prefix: str = "",
-) -> Fitted:
+) -> FittedChoice:
     """Select among candidates on fit and select rows, then fit the chosen one on all of them."""
     train = np.union1d(split.fit, split.select)
     X, y = take(table.X[columns], train), table.y[train]
@@ -106,11 +111,11 @@ def fit(
             f" {criterion.name!r} does not give here"
         )
     unfitted, threshold = apply_threshold(selection.model, costs, selection.scores, y)
-    return Fitted(selection, unfitted, fit_quietly(unfitted, X, y), threshold, columns)
+    return FittedChoice(selection, unfitted, fit_quietly(unfitted, X, y), threshold, columns)
 
 
 def _candidates(
-    models: Any, task: Task, kinds: dict[str, str], n: int, classes: int, options: Options
+    models: Candidates, task: Task, kinds: dict[str, str], n: int, classes: int, options: Options
 ) -> list[Candidate]:
     """The default candidates, or the user's; a model that is not a pipeline gets its columns
     prepared.
@@ -139,7 +144,7 @@ def _candidates(
     return made
 
 
-def _with_likelihood(task: Task, kinds: dict[str, str], X: Any) -> list[Candidate]:
+def _with_likelihood(task: Task, kinds: dict[str, str], X: TableRows) -> list[Candidate]:
     """A constant, and a linear model without a penalty on the first 1, 2, 4, … principal components
     of the columns.
 
@@ -170,7 +175,7 @@ def _with_likelihood(task: Task, kinds: dict[str, str], X: Any) -> list[Candidat
     return found
 
 
-def _boosted_stumps(kinds: dict[str, str], X: Any) -> NestedFamily:
+def _boosted_stumps(kinds: dict[str, str], X: TableRows) -> NestedFamily:
     """Boosted stumps after 1, 2, 4, … rounds, with the capacity of their votes over the
     prepared columns.
     """
@@ -182,7 +187,7 @@ def _boosted_stumps(kinds: dict[str, str], X: Any) -> NestedFamily:
     columns = preparation(kinds).fit(X).transform(take(X, np.arange(1))).shape[1]
     stumps = float(vc_dimension_of_stumps(columns))
 
-    def capacity(model: Any, d: int, n: int) -> dict[str, float]:  # noqa: ARG001
+    def capacity(model: Model, d: int, n: int) -> dict[str, float]:  # noqa: ARG001
         return {"rounds": float(model[-1].n_rounds), "vc_dimension": stumps}
 
     model = make_pipeline(preparation(kinds), AdaBoostClassifier())
@@ -192,14 +197,14 @@ def _boosted_stumps(kinds: dict[str, str], X: Any) -> NestedFamily:
 
 
 def fit_rival(
-    table: Table, split: Split, columns: list[str], against: Any, options: Options, runner: Runner
+    table: Table, split: Split, columns: list[str], against: Model, options: Options, runner: Runner
 ) -> Any:
     """The other model, fitted on the same rows."""
     first = (candidate_names(against) or as_candidates(against))[:1]
     return fit(table, split, columns, first, options, runner, "against/").model
 
 
-def costs_asked(options: Options, y: Any) -> Costs | None:
+def costs_asked(options: Options, y: AnyArray) -> Costs | None:
     """What wrong answers cost, as the options say it; None if they do not."""
     if options.cost is None and options.threshold is None:
         return None
@@ -213,7 +218,7 @@ def costs_asked(options: Options, y: Any) -> Costs | None:
 
 
 def apply_threshold(
-    model: Any, costs: Costs | None, scores: Any, y: Any
+    model: Model, costs: Costs | None, scores: Array | None, y: AnyArray
 ) -> tuple[Any, float | None]:
     """The model with its decision threshold, stated or the cheapest for ``scores``,
     probabilities of rows not fitted on.
@@ -221,7 +226,7 @@ def apply_threshold(
     if costs is None:
         return model, None
     threshold = costs.threshold
-    if threshold is None:
+    if threshold is None and scores is not None:
         column = np.unique(y).tolist().index(costs.positive)
         threshold = choose_threshold(scores[:, column], y, costs.positive, costs.miss)
     from sklearn.model_selection import FixedThresholdClassifier

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any, Literal, overload
 
 import numpy as np
+import numpy.typing as npt
 
 from surelearn import jobs
 from surelearn.auditing.claims import Certified, Withholding, certify_rows, certify_table
 from surelearn.auditing.context import Context
-from surelearn.auditing.dividing import Divided, as_table, divide
-from surelearn.auditing.fitting import fit, fit_rival
+from surelearn.auditing.dividing import DataSource, Divided, as_table, divide
+from surelearn.auditing.fitting import Candidates, fit, fit_rival
 from surelearn.auditing.independence import comparable, unlabelled_differ
 from surelearn.auditing.looks import (
     describe_look,
@@ -26,7 +27,7 @@ from surelearn.auditing.looks import (
 from surelearn.auditing.options import Options
 from surelearn.auditing.sections import ENTRIES
 from surelearn.auditing.sections.novelty import compare_rows, compare_table
-from surelearn.auditing.seen import check_seen, hash_arrays, in_rows
+from surelearn.auditing.seen import SeenRows, check_seen, hash_arrays, in_rows
 from surelearn.auditing.verdict import write_verdict
 from surelearn.auditing.writing import write_sections
 from surelearn.certificate import Certificate
@@ -45,17 +46,20 @@ from surelearn.selection.costs import best_constant
 from surelearn.selection.ledger import Known, Ledger, LedgerArgument, Look, allowance, ordinal
 from surelearn.subject import Task, describe, scores_of, subject_of, task_of
 from surelearn.subject.refitting import take
-
-
-@overload
-def audit(source: Any = None, *, dry_run: Literal[True], **options: Any) -> Divided: ...
+from surelearn.types import Labels, Model, RowsLike
 
 
 @overload
 def audit(
-    source: Any = None,
-    X: Any = None,
-    y: Any = None,
+    source: Model | DataSource | None = None, *, dry_run: Literal[True], **options: Any
+) -> Divided: ...
+
+
+@overload
+def audit(
+    source: Model | DataSource | None = None,
+    X: RowsLike | None = None,
+    y: npt.ArrayLike | None = None,
     *,
     target: str | int | None = None,
     header: bool | None = None,
@@ -64,11 +68,11 @@ def audit(
     group: str | None = None,
     time: str | None = None,
     task: Task | None = None,
-    models: Any = None,
-    against: Any = None,
-    seen: Any = None,
-    groups: Any = None,
-    classes: Any = None,
+    models: Candidates = None,
+    against: Model | None = None,
+    seen: SeenRows | None = None,
+    groups: npt.ArrayLike | None = None,
+    classes: Labels = None,
     ledger: LedgerArgument = None,
     n_jobs: int | None = None,
     journal: jobs.Journal | None = None,
@@ -79,9 +83,9 @@ def audit(
 
 
 def audit(
-    source: Any = None,
-    X: Any = None,
-    y: Any = None,
+    source: Model | DataSource | None = None,
+    X: RowsLike | None = None,
+    y: npt.ArrayLike | None = None,
     *,
     target: str | int | None = None,
     header: bool | None = None,
@@ -90,11 +94,11 @@ def audit(
     group: str | None = None,
     time: str | None = None,
     task: Task | None = None,
-    models: Any = None,
-    against: Any = None,
-    seen: Any = None,
-    groups: Any = None,
-    classes: Any = None,
+    models: Candidates = None,
+    against: Model | None = None,
+    seen: SeenRows | None = None,
+    groups: npt.ArrayLike | None = None,
+    classes: Labels = None,
     ledger: LedgerArgument = None,
     n_jobs: int | None = None,
     journal: jobs.Journal | None = None,
@@ -157,16 +161,18 @@ def audit(
         table_only["dry_run"] = dry_run or None
         if given := [name for name, value in table_only.items() if value not in (None, (), [])]:
             raise ValueError(f"{given[0]} goes with a table, not with a fitted model")
-        return _audit_fitted(
-            source, X, y, task, seen, groups, classes, against, ledger, asked, runner
-        )
+        given = _Given(source, X, y, task, seen, groups, classes, against)
+        return _audit_fitted(given, ledger, asked, runner)
     if X is not None or y is not None or seen is not None:
         raise ValueError(
             "X, y and seen go with a fitted model; for a table pass the file or DataFrame and"
             " target="
         )
+    data: Any = (
+        source  # neither a model nor a function; what else it may not be, the reader refuses
+    )
     table = as_table(
-        source, target=target, header=header, drop=drop, group=group, time=time, task=task
+        data, target=target, header=header, drop=drop, group=group, time=time, task=task
     )
     open_ledger(ledger, table.path)  # one that cannot be read is refused before the work, not after
     if dry_run:
@@ -179,8 +185,8 @@ def audit(
 def _audit_table(
     table: Table,
     keep: Sequence[str],
-    models: Any,
-    against: Any,
+    models: Candidates,
+    against: Model | None,
     ledger: LedgerArgument,
     options: Options,
     runner: Runner,
@@ -272,25 +278,29 @@ def _page_of_table(
     )
 
 
+@dataclass(frozen=True, eq=False)
+class _Given:
+    """What `audit` was given with a fitted model."""
+
+    model: Model
+    X: RowsLike | None
+    y: npt.ArrayLike | None
+    task: Task | None
+    seen: SeenRows | None
+    groups: Any  # one label per row, as the user brings them, or None
+    classes: Labels
+    against: Model | None
+
+
 @limits.one_thread()
-def _audit_fitted(
-    model: Any,
-    X: Any,
-    y: Any,
-    task: Task | None,
-    seen: Any,
-    groups: Any,
-    classes: Any,
-    against: Any,
-    ledger: LedgerArgument,
-    options: Options,
-    runner: Runner,
-) -> Audit:
+def _audit_fitted(given: _Given, ledger: LedgerArgument, options: Options, runner: Runner) -> Audit:
     """Certify and audit a model that was fitted elsewhere; every row of X is a certify row."""
-    if X is None or y is None:
+    if given.X is None or given.y is None:
         raise ValueError("a fitted model needs X and y, rows it has not seen")
-    task = task_of(model, task)
-    X, y = in_rows(X if hasattr(X, "shape") else np.asarray(X)), np.asarray(y)
+    model, seen, groups, against = given.model, given.seen, given.groups, given.against
+    task, classes = task_of(model, given.task), given.classes
+    X = in_rows(given.X if hasattr(given.X, "shape") else np.asarray(given.X))
+    y = np.asarray(given.y)
     fit_rows = (
         None
         if seen is None
@@ -369,8 +379,8 @@ def _document(
     columns: int,
     read: Mapping[str, Any],
     *,
-    schema: Any = None,
-    reference: Any = None,
+    schema: Schema | None = None,
+    reference: Mapping[str, Any] | None = None,
 ) -> Audit:
     """The audit as a document: its sections, its verdict, and the numbers that they were made
     of.

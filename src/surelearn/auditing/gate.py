@@ -24,8 +24,8 @@ import numpy as np
 
 from surelearn import stated
 from surelearn.auditing.claims import Certified, Withholding, certify_table
-from surelearn.auditing.dividing import Divided, as_table, divide
-from surelearn.auditing.fitting import Fitted, fit
+from surelearn.auditing.dividing import DataSource, Divided, as_table, divide
+from surelearn.auditing.fitting import Candidates, FittedChoice, fit
 from surelearn.auditing.independence import unlabelled_differ
 from surelearn.auditing.looks import (
     describe_look,
@@ -84,7 +84,7 @@ class Gate:
 
 
 def gate(
-    source: Any = None,
+    source: DataSource | None = None,
     *,
     max_risk: float,
     target: str | int | None = None,
@@ -93,7 +93,7 @@ def gate(
     keep: Sequence[str] = (),
     group: str | None = None,
     task: Task | None = None,
-    models: Any = None,
+    models: Candidates = None,
     ledger: LedgerArgument = None,
     number: int | None = None,
     n_jobs: int | None = None,
@@ -158,7 +158,7 @@ def _try_table(
     max_risk: float,
     *,
     keep: Sequence[str],
-    models: Any,
+    models: Candidates,
     ledger: LedgerArgument,
     number: int | None,
     options: Options,
@@ -255,7 +255,7 @@ def _refuse_closed(earlier: Sequence[Look], look: Look, table: Table) -> None:
 
 
 def _certificate(
-    divided: Divided, fitted: Fitted, options: Options, withheld: Withholding
+    divided: Divided, fitted: FittedChoice, options: Options, withheld: Withholding
 ) -> Certificate | None:
     """The certificate at this try's δ; whatever goes wrong on the held-back rows is a fail, and
     says nothing else.
@@ -281,13 +281,13 @@ def _silence() -> Iterator[None]:
         yield
 
 
-def _unlabelled_differ(divided: Divided, fitted: Fitted) -> bool:
+def _unlabelled_differ(divided: Divided, fitted: FittedChoice) -> bool:
     """Whether rows without a label are others than those to fit on, or than held-back ones."""
     schema, reference = _summaries(divided, fitted)
     return bool(unlabelled_differ(divided.table, schema, reference, fitted.model))
 
 
-def _summaries(divided: Divided, fitted: Fitted) -> tuple[Schema, Reference]:
+def _summaries(divided: Divided, fitted: FittedChoice) -> tuple[Schema, Reference]:
     """The columns that the model reads, and a summary of the held-back rows for those who watch
     it later.
     """
@@ -302,7 +302,7 @@ def _summaries(divided: Divided, fitted: Fitted) -> tuple[Schema, Reference]:
 
 
 def _with_certificate(
-    answer: Gate, divided: Divided, fitted: Fitted, certificate: Certificate
+    answer: Gate, divided: Divided, fitted: FittedChoice, certificate: Certificate
 ) -> Gate:
     """The answer of a pass, with what may now be shown."""
     setting = (

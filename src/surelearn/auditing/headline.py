@@ -7,13 +7,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from surelearn.certificate import Certificate
 from surelearn.claim import Claim
 from surelearn.plain import show
+from surelearn.types import Label
 
 
 @dataclass(frozen=True)
@@ -151,6 +151,6 @@ def plural(group: str) -> str:
     )
 
 
-def quoted(label: Any) -> str:
+def quoted(label: Label) -> str:
     """A label between quotation marks."""
     return f"‘{label}’"

@@ -5,7 +5,6 @@ others: claims and words.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import pyarrow as pa
 
@@ -17,6 +16,7 @@ from surelearn.monitoring import Reference, drift
 from surelearn.monitoring.reference import FAMILYWISE, FEWEST_ROWS
 from surelearn.report import Verdict
 from surelearn.subject import scores_of
+from surelearn.types import Model
 
 FOUND = ("SL116", "SL117", "SL118")  # independence is contradicted
 UNLABELLED = "SL119"  # rows without a label are others
@@ -61,7 +61,7 @@ def about_labelled(context: Context, verdict: Verdict) -> Verdict:
 
 
 def unlabelled_differ(
-    table: Table, schema: Schema, reference: Reference, model: Any
+    table: Table, schema: Schema, reference: Reference, model: Model
 ) -> tuple[Finding, ...]:
     """SL119 where rows without a target differ from the certify rows, in a feature or in what the
     model says of them.

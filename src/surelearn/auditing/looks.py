@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from surelearn import files
 from surelearn.auditing.options import Options
@@ -35,6 +36,7 @@ from surelearn.selection.ledger import (
 from surelearn.selection.sketch import sketch
 from surelearn.selection.split import Split, row_keys
 from surelearn.subject import predict_with
+from surelearn.types import AnyArray, Model, RowsLike, TableRows
 
 # What changes nothing that is claimed; to vouch for rows is not to look at them.
 UNCOUNTED = (
@@ -71,16 +73,16 @@ def known_table(table: Table, split: Split) -> Known:
     )
 
 
-def known_rows(X: Any, y: Any, hashes: Any) -> Known:
+def known_rows(X: TableRows, y: AnyArray, hashes: AnyArray) -> Known:
     """How ledgers know the rows of a model that was fitted elsewhere."""
     return Known(sketch(hash_contents(columns_of(X, y, "X")[:-1]), y), np.unique(row_keys(hashes)))
 
 
 def describe_look(
     models: Sequence[tuple[Any, Any]],
-    rival: Any,
-    y: Any,
-    groups: Any,
+    rival: Model | None,
+    y: AnyArray,
+    groups: npt.ArrayLike | None,
     options: Options,
     *,
     seen: Seen | None = None,
@@ -122,7 +124,7 @@ def describe_look(
     )
 
 
-def _answers(model: Any, X: Any) -> str:
+def _answers(model: Model, X: RowsLike) -> str:
     """A hash of what a model answers, which may change with code of its own while its state
     stays as it was.
     """

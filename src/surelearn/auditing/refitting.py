@@ -9,9 +9,12 @@ import numpy as np
 from surelearn.lacking import Lacking
 from surelearn.subject import subject_of
 from surelearn.subject.refitting import columns_for, fit_quietly, take_for
+from surelearn.types import AnyArray, Model, TableRows
 
 
-def refit(model: Any, X: Any, y: Any, rows: Any, new: Any) -> dict[str, Any]:
+def refit(
+    model: Model, X: TableRows, y: AnyArray, rows: AnyArray, new: TableRows
+) -> dict[str, Any]:
     """Fit a copy on some rows and predict the new ones: one task."""
     fitted, new = (
         fit_quietly(model, take_for(model, X, rows), y[rows]),

@@ -6,9 +6,10 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 from scipy.special import ndtr
 
@@ -16,6 +17,7 @@ from surelearn.claim import Finding
 from surelearn.data import hash_rows
 from surelearn.lacking import Lacking
 from surelearn.subject import Task, classes_of, subject_of
+from surelearn.types import AnyArray, Labels, Model, RowsLike, TableRows
 
 LEAST_CHANCE = 0.001  # copies in both that an honest draw gives so seldom are rows used twice
 _SELDOM = 0.05  # copies that an honest draw gives so seldom are a warning
@@ -23,6 +25,8 @@ _DRAWS = (49, 150, 1800)  # more of them where no draw so far has as many copies
 # standard deviations, and sets of equal rows, from which few draws say enough
 _FAR, _MANY = 10.0, 1000
 _AT_ONCE = 2_000_000  # counts drawn at once
+
+SeenRows: TypeAlias = tuple[RowsLike, npt.ArrayLike]  # rows that a model was fitted on
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +46,9 @@ class Seen:
     findings: tuple[Finding, ...]
 
 
-def check_seen(seen: Any, model: Any, X: Any, y: Any, task: Task, classes: Any, seed: int) -> Seen:
+def check_seen(
+    seen: SeenRows, model: Model, X: TableRows, y: AnyArray, task: Task, classes: Labels, seed: int
+) -> Seen:
     """The rows ``seen``, if they can be those that the model was fitted on, and X and y others."""
     if not isinstance(seen, tuple | list) or len(seen) != 2:
         raise ValueError(
@@ -68,7 +74,7 @@ def check_seen(seen: Any, model: Any, X: Any, y: Any, task: Task, classes: Any, 
     return Seen(rows, targets, unfitted_of(model, seed), _copies(rows, targets, X, y))
 
 
-def unfitted_of(model: Any, seed: int) -> Any:
+def unfitted_of(model: Model, seed: int) -> Any:
     """The model as it was before it was fitted, its open seeds set; None where nobody can tell:
     a function, a module.
     """
@@ -76,7 +82,7 @@ def unfitted_of(model: Any, seed: int) -> Any:
     return None if isinstance(unfitted, Lacking) else with_seeds(unfitted, seed)
 
 
-def with_seeds(model: Any, seed: int) -> Any:
+def with_seeds(model: Model, seed: int) -> Any:
     """The model, or a copy whose every ``random_state`` that was left open is the seed: refits
     come out the same again.
     """
@@ -87,14 +93,16 @@ def with_seeds(model: Any, seed: int) -> Any:
     return copy.deepcopy(model).set_params(**dict.fromkeys(names, seed % 2**32)) if names else model
 
 
-def stack(first: Any, second: Any) -> Any:
+def stack(first: TableRows, second: TableRows) -> Any:
     """Rows of one set and then those of another with the same columns."""
-    if hasattr(first, "vstack"):  # polars
-        return first.vstack(second)
-    if hasattr(first, "iloc"):
-        first, second = first.copy(deep=False), second.copy(deep=False)
-        for name in first.columns:
-            kinds = first[name].dtype, second[name].dtype
+    one: Any = first
+    other: Any = second
+    if hasattr(one, "vstack"):  # polars
+        return one.vstack(other)
+    if hasattr(one, "iloc"):
+        one, other = one.copy(deep=False), other.copy(deep=False)
+        for name in one.columns:
+            kinds = one[name].dtype, other[name].dtype
             if (
                 all(isinstance(kind, pd.CategoricalDtype) for kind in kinds)
                 and kinds[0] != kinds[1]
@@ -102,39 +110,41 @@ def stack(first: Any, second: Any) -> Any:
                 union = pd.CategoricalDtype(
                     kinds[0].categories.union(kinds[1].categories, sort=False)
                 )
-                first[name], second[name] = first[name].astype(union), second[name].astype(union)
-        return pd.concat([first, second], ignore_index=True)
-    if hasattr(first, "tocsr"):
+                one[name], other[name] = one[name].astype(union), other[name].astype(union)
+        return pd.concat([one, other], ignore_index=True)
+    if hasattr(one, "tocsr"):
         from scipy.sparse import vstack
 
-        return vstack([first, second]).tocsr()
+        return vstack([one, other]).tocsr()
     return np.concatenate([np.asarray(first), np.asarray(second)])
 
 
-def in_rows(X: Any) -> Any:
+def in_rows(X: RowsLike) -> Any:
     """The rows; of a sparse matrix in a form that rows can be taken from."""
-    return X.tocsr() if hasattr(X, "tocsr") else X
+    table: Any = X
+    return table.tocsr() if hasattr(table, "tocsr") else table
 
 
-def hash_arrays(X: Any, y: Any) -> Any:
+def hash_arrays(X: TableRows, y: AnyArray) -> Any:
     """Row hashes of a fitted model's rows, whatever they came in."""
     return _hashed(columns_of(X, y, "X"))
 
 
-def columns_of(X: Any, y: Any, which: str) -> list[Any]:
+def columns_of(X: TableRows, y: AnyArray, which: str) -> list[Any]:
     """Each column as an array, the target last."""
     if X.shape[0] != len(y):
         raise ValueError(
             f"X and y must have the same length: X has {X.shape[0]:,} rows, y has {len(y):,}"
         )
-    if hasattr(X, "columns"):
-        _refuse_twins(X, which)
-        return [*(np.asarray(X[name]) for name in X.columns), np.asarray(y)]
-    array = np.asarray(X.toarray() if hasattr(X, "toarray") else X)
+    table: Any = X
+    if hasattr(table, "columns"):
+        _refuse_twins(table, which)
+        return [*(np.asarray(table[name]) for name in table.columns), np.asarray(y)]
+    array = np.asarray(table.toarray() if hasattr(table, "toarray") else table)
     return [*array.reshape(len(array), -1).T, np.asarray(y)]
 
 
-def _refuse_twins(X: Any, which: str) -> None:
+def _refuse_twins(X: pd.DataFrame, which: str) -> None:
     names = pd.Index(list(X.columns))
     if names.has_duplicates:
         twin = names[names.duplicated()][0]
@@ -147,7 +157,7 @@ def _hashed(columns: list[Any]) -> Any:
     return hash_rows(pd.DataFrame(dict(enumerate(columns))))
 
 
-def _alike(one: Any, other: Any) -> tuple[Any, Any]:
+def _alike(one: AnyArray, other: AnyArray) -> tuple[Any, Any]:
     """Two columns in one type of number, the coarser of both, where both hold numbers; others
     as they are.
     """
@@ -167,7 +177,7 @@ def _alike(one: Any, other: Any) -> tuple[Any, Any]:
         return one.astype(coarser), other.astype(coarser)
 
 
-def _in_numbers(values: Any) -> Any:
+def _in_numbers(values: AnyArray) -> Any:
     """The values as numbers, missing ones as NaN; None where one is something else."""
     if values.dtype.kind != "O":
         return values if values.dtype.kind in "fiub" else None
@@ -180,19 +190,20 @@ def _in_numbers(values: Any) -> Any:
     return numbers
 
 
-def _same_columns(seen: Any, X: Any) -> Any:
+def _same_columns(seen: RowsLike, like: TableRows) -> Any:
     """The rows seen with the columns of X, in their order."""
-    seen = seen if hasattr(seen, "shape") else np.asarray(seen)
-    if (named := hasattr(X, "columns")) != hasattr(seen, "columns") or hasattr(
+    given: Any = seen if hasattr(seen, "shape") else np.asarray(seen)
+    X: Any = like
+    if (named := hasattr(X, "columns")) != hasattr(given, "columns") or hasattr(
         X, "tocsr"
-    ) != hasattr(seen, "tocsr"):
+    ) != hasattr(given, "tocsr"):
         raise ValueError(
-            f"seen must come as X does: X is {type(X).__name__}, seen is {type(seen).__name__}"
+            f"seen must come as X does: X is {type(X).__name__}, seen is {type(given).__name__}"
         )
     if named:
-        for table, which in ((seen, "seen"), (X, "X")):
+        for table, which in ((given, "seen"), (X, "X")):
             _refuse_twins(table, which)
-        ours, theirs = list(seen.columns), list(X.columns)
+        ours, theirs = list(given.columns), list(X.columns)
         for one, other, names, lacking in (
             ("X", "seen", theirs, ours),
             ("seen", "X", ours, theirs),
@@ -201,16 +212,16 @@ def _same_columns(seen: Any, X: Any) -> Any:
                 raise ValueError(
                     f"seen must have the columns of X: {one} has {missing[0]!r}, {other} has not"
                 )
-        return seen if ours == theirs else seen[theirs]
-    if len(seen.shape) != len(X.shape) or tuple(seen.shape[1:]) != tuple(X.shape[1:]):
+        return given if ours == theirs else given[theirs]
+    if len(given.shape) != len(X.shape) or tuple(given.shape[1:]) != tuple(X.shape[1:]):
         raise ValueError(
-            f"seen must have the columns of X: it has the shape {tuple(seen.shape)}, X"
+            f"seen must have the columns of X: it has the shape {tuple(given.shape)}, X"
             f" {tuple(X.shape)}"
         )
-    return seen
+    return given
 
 
-def _same_classes(targets: Any, model: Any, classes: Any) -> None:
+def _same_classes(targets: AnyArray, model: Model, classes: Labels) -> None:
     known = classes_of(model, classes)
     if known is None:
         return
@@ -228,7 +239,7 @@ def _same_classes(targets: Any, model: Any, classes: Any) -> None:
         )
 
 
-def _copies(seen: Any, targets: Any, X: Any, y: Any) -> tuple[Finding, ...]:
+def _copies(seen: TableRows, targets: AnyArray, X: TableRows, y: AnyArray) -> tuple[Finding, ...]:
     """Certify rows that are equal to a row seen: a finding where rows repeat anyway, refused where
     rows were used twice.
 
@@ -266,7 +277,7 @@ def _copies(seen: Any, targets: Any, X: Any, y: Any) -> tuple[Finding, ...]:
     )
 
 
-def _chance(hashes: Any, certified: int, both: int) -> float:
+def _chance(hashes: AnyArray, certified: int, both: int) -> float:
     """How often a random draw of the certify rows shares at least as many with the others."""
     sizes = np.unique(hashes, return_counts=True)[1]
     repeated, alone = sizes[sizes > 1], int((sizes == 1).sum())
@@ -287,7 +298,9 @@ def _chance(hashes: Any, certified: int, both: int) -> float:
     return (1 + int((counts >= both).sum())) / (1 + len(counts))
 
 
-def _shared(generator: Any, repeated: Any, alone: int, certified: int, size: int) -> Any:
+def _shared(
+    generator: np.random.Generator, repeated: AnyArray, alone: int, certified: int, size: int
+) -> Any:
     """How many rows of each draw are equal to a row that was not drawn."""
     held = generator.multivariate_hypergeometric(
         [*repeated, alone], certified, size=size, method="marginals"

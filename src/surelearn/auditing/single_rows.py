@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from surelearn.auditing.context import Context
 from surelearn.report import Section
+from surelearn.types import Label
 
 HIDDEN = "Values of single rows are not shown (`--show-rows` prints them)."
 SHOWN = (
@@ -28,7 +28,7 @@ def rows_note(context: Context) -> str:
     return SHOWN if context.options.show_rows else HIDDEN
 
 
-def row_name(context: Context, number: int, label: Any) -> str:
+def row_name(context: Context, number: int, label: Label) -> str:
     """A row by its number, with its label or the model's answer only where rows may be shown."""
     return f"row {number}, {label}" if context.options.show_rows else f"row {number}"
 

@@ -6,10 +6,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from surelearn import files
 from surelearn.auditing.claims import of_second_model
+from surelearn.auditing.dividing import DataSource
 from surelearn.auditing.looks import kept_losses
 from surelearn.auditing.sections.novelty import compare_table
 from surelearn.certificate import OTHER_ROWS, Certificate, Verification
@@ -23,7 +23,7 @@ from surelearn.subject.refitting import take
 from surelearn.version import __version__
 
 
-def verify_folder(folder: str | Path, data: Any = None) -> Verification:
+def verify_folder(folder: str | Path, data: DataSource | None = None) -> Verification:
     """Recompute every claim of an audit's folder from its facts; given the data, the facts from
     model and data.
 
@@ -134,7 +134,7 @@ def _check_model(
 
 
 def _check_data(
-    data: Any,
+    data: DataSource | None,
     audit: Audit,
     certificate: Certificate,
     saved: Saved | None,

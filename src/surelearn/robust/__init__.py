@@ -14,14 +14,19 @@ from surelearn.robust.curve import (
     tradeoff,
 )
 from surelearn.robust.partition import PartitionClassifier
-from surelearn.robust.poisoning import Flipping, Threshold, cancel_answers, poisoning_thresholds
+from surelearn.robust.poisoning import (
+    CancelledAnswers,
+    Threshold,
+    cancel_answers,
+    poisoning_thresholds,
+)
 from surelearn.robust.smoothing import SmoothedClassifier, SmoothedLabels, SmoothedRadii
 from surelearn.robust.tables import table_radii
 
 __all__ = [
     "AdversarialClassifier",
     "AdversarialLinearClassifier",
-    "Flipping",
+    "CancelledAnswers",
     "PartitionClassifier",
     "Radii",
     "RobustnessCurve",

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import Any, Literal, Self
 
 import numpy as np
+import numpy.typing as npt
 from scipy.optimize import minimize
 from sklearn.base import ClassifierMixin
 from sklearn.utils import check_random_state
@@ -23,9 +24,10 @@ from surelearn.attacks.evasion import worst_rows
 from surelearn.base import Learner
 from surelearn.lacking import Lacking
 from surelearn.record import Within
-from surelearn.robust.adversarial_gap import Machine, gap, losses_and_slopes
+from surelearn.robust.adversarial_gap import RobustMachine, gap, losses_and_slopes
 from surelearn.robust.record import AdversarialLinearRecord
 from surelearn.subject import Parts, linear_form
+from surelearn.types import AnyArray, Model, RandomState, RowsLike
 
 LinearLoss = Literal["logistic", "squared_hinge"]
 
@@ -71,7 +73,7 @@ class AdversarialLinearClassifier(ClassifierMixin, Learner):
         norm: str = "linf",
         loss: LinearLoss = "logistic",
         regularization: float = 1e-4,
-        scale: Any = 1.0,
+        scale: npt.ArrayLike | None = 1.0,
         tol: float = 1e-8,
         max_iter: int = 1000,
     ) -> None:
@@ -95,38 +97,43 @@ class AdversarialLinearClassifier(ClassifierMixin, Learner):
         """At its defaults."""
         yield cls()
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: RowsLike, y: npt.ArrayLike) -> Self:
         """Fit to rows and labels of two or more classes."""
-        X, y = validate_data(self, X, y, dtype=np.float64)
+        rows, labels = validate_data(self, X, y, dtype=np.float64)
         self._check()
-        check_classification_targets(y)
-        self.classes_ = np.unique(y)
+        check_classification_targets(labels)
+        self.classes_ = np.unique(labels)
         if len(self.classes_) < 2:
             raise ValueError("y holds one class only: classification needs at least two")
-        scale = np.broadcast_to(np.asarray(self.scale, dtype=float), X.shape[1])
-        found = [self._machine(X, signs, scale) for signs in self._signs(y)]
+        scale = np.broadcast_to(np.asarray(self.scale, dtype=float), rows.shape[1])
+        found = [self._machine(rows, signs, scale) for signs in self._signs(labels)]
         self.coef_ = np.array([machine[0] for machine in found])
         self.intercept_ = np.array([machine[1] for machine in found])
         self.objective_ = np.array([machine[2] for machine in found])
         self.n_iter_ = max(1, *(machine[3] for machine in found))
-        self.facts_ = self._facts(X, y)
+        self.facts_ = self._facts(rows, labels)
         return self
 
-    def measure_again(self, X: Any, y: Any = None, sample_weight: Any = None) -> dict[str, Any]:  # noqa: ARG002
+    def measure_again(
+        self,
+        X: RowsLike,
+        y: npt.ArrayLike | None = None,
+        sample_weight: npt.ArrayLike | None = None,  # noqa: ARG002
+    ) -> dict[str, Any]:
         """The record's fields that the fitted model and the rows it was fitted on tell,
         measured again.
         """
-        X, y = validate_data(self, X, y, dtype=np.float64, reset=False)
-        if not np.array_equal(np.unique(y), self.classes_):
+        rows, labels = validate_data(self, X, y, dtype=np.float64, reset=False)
+        if not np.array_equal(np.unique(labels), self.classes_):
             raise ValueError("y does not hold the classes that were fitted")
-        facts = self._facts(X, y)
+        facts = self._facts(rows, labels)
         if facts["dual"] is not None:
             facts |= {
                 name: Within(facts[name], facts["gap_rounding"]) for name in ("primal", "dual")
             }
         return facts
 
-    def _facts(self, X: Array, y: Any) -> dict[str, Any]:
+    def _facts(self, X: Array, y: AnyArray) -> dict[str, Any]:
         facts: dict[str, Any] = {
             "n": len(X),
             "d": X.shape[1],
@@ -143,7 +150,7 @@ class AdversarialLinearClassifier(ClassifierMixin, Learner):
                 float(self.regularization),
             )
             machines = (
-                Machine(w, b, float(self.radius), self.norm, scale, self.loss, lam)
+                RobustMachine(w, b, float(self.radius), self.norm, scale, self.loss, lam)
                 for w, b in zip(self.coef_, self.intercept_, strict=True)
             )
             gaps = [
@@ -159,7 +166,7 @@ class AdversarialLinearClassifier(ClassifierMixin, Learner):
                 }
         return facts
 
-    def _signs(self, y: Any) -> list[Array]:
+    def _signs(self, y: AnyArray) -> list[Array]:
         """±1 for every row, of every machine: the second of two classes, or each against the
         others.
         """
@@ -174,14 +181,14 @@ class AdversarialLinearClassifier(ClassifierMixin, Learner):
             Lacking("objective", why),
         )
 
-    def decision_function(self, X: Any) -> Array:
+    def decision_function(self, X: RowsLike) -> Array:
         """f(x): for two classes one number per row, positive for the second; else one per class."""
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=np.float64, reset=False)
-        scores = X @ self.coef_.T + self.intercept_
+        rows = validate_data(self, X, dtype=np.float64, reset=False)
+        scores = rows @ self.coef_.T + self.intercept_
         return scores[:, 0] if len(self.classes_) == 2 else scores
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: RowsLike) -> np.ndarray:
         """The class of every row."""
         scores = self.decision_function(X)
         return self.classes_[
@@ -237,9 +244,9 @@ class AdversarialLinearClassifier(ClassifierMixin, Learner):
 
 
 def train_adversarially(
-    module: Any,
-    X: Any,
-    y: Any,
+    module: Model,
+    X: RowsLike,
+    y: npt.ArrayLike,
     *,
     radius: float,
     norm: Norm = "linf",
@@ -248,7 +255,7 @@ def train_adversarially(
     epochs: int = 20,
     batch_size: int = 64,
     learning_rate: float = 1e-3,
-    random_state: Any = None,
+    random_state: RandomState = None,
 ) -> Any:
     """A copy of a torch module that gives logits, trained by Adam on rows that projected gradient
     changes in every batch.

@@ -26,6 +26,7 @@ from surelearn.lacking import Lacking
 from surelearn.robust.adversarial import AdversarialLinearClassifier
 from surelearn.robust.record import AdversarialRecord
 from surelearn.subject import Around, score_function
+from surelearn.types import AnyArray, Model, RandomState, RowsLike
 
 
 def _has(name: str) -> Any:
@@ -87,7 +88,7 @@ class AdversarialClassifier(MetaEstimatorMixin, ClassifierMixin, Learner):
 
     def __init__(
         self,
-        estimator: Any,
+        estimator: Model,
         *,
         radius: float = 0.1,
         norm: Norm = "linf",
@@ -95,7 +96,7 @@ class AdversarialClassifier(MetaEstimatorMixin, ClassifierMixin, Learner):
         rounds: int = 20,
         steps: int = 10,
         held_out: float | None = None,
-        random_state: Any = None,
+        random_state: RandomState = None,
     ) -> None:
         self.estimator = estimator
         self.radius = radius
@@ -134,32 +135,43 @@ class AdversarialClassifier(MetaEstimatorMixin, ClassifierMixin, Learner):
             tags.classifier_tags.multi_class = inner.multi_class
         return tags
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: RowsLike, y: npt.ArrayLike) -> Self:
         """Play the rounds on rows X (n, d) and labels y (n,) of two or more classes."""
         self._check()
-        X, y = validate_data(self, X, y, dtype=np.float64)
-        check_classification_targets(y)
-        self.classes_, codes = np.unique(y, return_inverse=True)
+        rows, labels = validate_data(self, X, y, dtype=np.float64)
+        check_classification_targets(labels)
+        self.classes_, codes = np.unique(labels, return_inverse=True)
         if self.classes_.size < 2:
             raise ValueError("y holds one class only: classification needs at least two")
         random = check_random_state(self.random_state)
         held = _held_out(codes, self.held_out, random)
         learner = _seeded(clone(self.estimator), random)
-        self._play(learner, X[~held], y[~held], (X[held], y[held]) if held.any() else None, random)
-        self.facts_ = self._facts(X, int(held.sum()))
+        self._play(
+            learner,
+            rows[~held],
+            labels[~held],
+            (rows[held], labels[held]) if held.any() else None,
+            random,
+        )
+        self.facts_ = self._facts(rows, int(held.sum()))
         self.facts_ |= {"accuracy": self.accuracy_, "robust_accuracy": self.robust_accuracy_}
         return self
 
-    def measure_again(self, X: Any, y: Any = None, sample_weight: Any = None) -> dict[str, Any]:  # noqa: ARG002
+    def measure_again(
+        self,
+        X: RowsLike,
+        y: npt.ArrayLike | None = None,
+        sample_weight: npt.ArrayLike | None = None,  # noqa: ARG002
+    ) -> dict[str, Any]:
         """The record's fields that the fitted model and the rows it was fitted on tell,
         measured again.
         """
-        X, y = validate_data(self, X, y, dtype=np.float64, reset=False)
-        classes, counts = np.unique(y, return_counts=True)
+        rows, labels = validate_data(self, X, y, dtype=np.float64, reset=False)
+        classes, counts = np.unique(labels, return_counts=True)
         if not np.array_equal(classes, self.classes_):
             raise ValueError("y does not hold the classes that were fitted")
         held = sum(_share(count, self.held_out) for count in counts.tolist())
-        return {**self._facts(X, held), "estimator_claims": self._estimator_claims()}
+        return {**self._facts(rows, held), "estimator_claims": self._estimator_claims()}
 
     def _facts(self, X: Array, held_out: int) -> dict[str, Any]:
         return {
@@ -190,7 +202,12 @@ class AdversarialClassifier(MetaEstimatorMixin, ClassifierMixin, Learner):
         )
 
     def _play(
-        self, learner: Any, X: Array, y: Any, watched: tuple[Array, Any] | None, random: Any
+        self,
+        learner: Model,
+        X: Array,
+        y: AnyArray,
+        watched: tuple[Array, Any] | None,
+        random: np.random.RandomState,
     ) -> None:
         rows, measured, best = [X], [], -1.0
         for played in range(self.rounds + 1 if self.radius > 0 else 1):
@@ -208,25 +225,25 @@ class AdversarialClassifier(MetaEstimatorMixin, ClassifierMixin, Learner):
                 best, self.round_, self.estimator_ = measured[-1][1], played, copy.deepcopy(learner)
         self.accuracy_, self.robust_accuracy_ = np.array(measured).T.copy()
 
-    def _worst(self, learner: Any, X: Array, y: Any, random: Any) -> Array:
+    def _worst(self, learner: Model, X: Array, y: AnyArray, random: np.random.RandomState) -> Array:
         options: dict[str, Any] = {"norm": self.norm, "where": self.where, "steps": self.steps}
         return worst_rows(learner, X, y, radius=self.radius, random_state=random, **options)
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: RowsLike) -> np.ndarray:
         """The class of every row."""
         return self._asked("predict", X)
 
     @available_if(_has("decision_function"))
-    def decision_function(self, X: Any) -> Array:
+    def decision_function(self, X: RowsLike) -> Array:
         """The estimator's scores."""
         return self._asked("decision_function", X)
 
     @available_if(_has("predict_proba"))
-    def predict_proba(self, X: Any) -> Array:
+    def predict_proba(self, X: RowsLike) -> Array:
         """The estimator's probabilities (n, K), in the order of ``classes_``."""
         return self._asked("predict_proba", X)
 
-    def _asked(self, method: str, X: Any) -> Any:
+    def _asked(self, method: str, X: RowsLike) -> Any:
         check_is_fitted(self, "facts_")
         X = validate_data(self, X, dtype=np.float64, reset=False)
         return getattr(self.estimator_, method)(X)
@@ -256,7 +273,7 @@ class AdversarialClassifier(MetaEstimatorMixin, ClassifierMixin, Learner):
                 f"held_out must be None or lie strictly between 0 and 1, not {self.held_out!r}"
             )
 
-    def _check_attack(self, learner: Any) -> None:
+    def _check_attack(self, learner: Model) -> None:
         f = score_function(learner)
         if isinstance(f.pullback, Lacking):
             raise ValueError(
@@ -266,7 +283,7 @@ class AdversarialClassifier(MetaEstimatorMixin, ClassifierMixin, Learner):
             )
 
 
-def _fit(learner: Any, rows: list[Array], y: Any) -> None:
+def _fit(learner: Model, rows: list[Array], y: AnyArray) -> None:
     """Fit to all versions of the rows, each counting alike; weights, where they are taken, add
     up to one version's.
     """
@@ -278,13 +295,15 @@ def _fit(learner: Any, rows: list[Array], y: Any) -> None:
     learner.fit(np.concatenate(rows), np.tile(y, len(rows)), **weights)
 
 
-def _measured(learner: Any, X: Array, y: Any, worst: Array) -> tuple[float, float]:
+def _measured(learner: Model, X: Array, y: AnyArray, worst: Array) -> tuple[float, float]:
     """The share of rows that are right, and that are right both as given and at their worst."""
     right = learner.predict(X) == y
     return float(right.mean()), float((right & (learner.predict(worst) == y)).mean())
 
 
-def _held_out(codes: np.ndarray, share: float | None, random: Any) -> npt.NDArray[np.bool_]:
+def _held_out(
+    codes: np.ndarray, share: float | None, random: np.random.RandomState
+) -> npt.NDArray[np.bool_]:
     """Which rows are held out: so many of every class."""
     held = np.zeros(len(codes), dtype=bool)
     if share is None:
@@ -304,7 +323,7 @@ def _share(rows: int, share: float | None) -> int:
     return 0 if share is None else int(share * rows)
 
 
-def _seeded(learner: Any, random: Any) -> Any:
+def _seeded(learner: Model, random: np.random.RandomState) -> Any:
     """The learner with a number for every ``random_state`` that is None."""
     names = [
         n

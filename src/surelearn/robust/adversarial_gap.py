@@ -24,7 +24,7 @@ _EPS = float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True)
-class Machine:
+class RobustMachine:
     """A linear classifier f(x) = ⟨w, x⟩ + b with the changes that it is trained against."""
 
     w: Array
@@ -62,7 +62,7 @@ def losses_and_slopes(margins: Array, loss: str) -> tuple[Array, Array]:
     return short**2, -2.0 * short
 
 
-def gap(machine: Machine, X: Array, signs: Array) -> Gap:
+def gap(machine: RobustMachine, X: Array, signs: Array) -> Gap:
     """The duality gap of the worst-case objective at w, b; λ must be above 0."""
     n, d = X.shape
     lam, reach = machine.regularization, machine.radius * machine.scale

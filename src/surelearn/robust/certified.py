@@ -4,12 +4,13 @@ Lipschitz constants.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from surelearn.attacks.domains import Domain
 from surelearn.bounds.robustness import (
@@ -34,6 +35,7 @@ from surelearn.subject.forms import (
     NetworkForm,
     VoteForm,
 )
+from surelearn.types import Model, RowsLike
 
 RadiusNorm = Literal["l2", "linf", "l1"]
 ARITHMETIC = (
@@ -92,7 +94,7 @@ class Radii:
 
 
 def certified_radii(
-    model: Any, X: Any, *, norm: RadiusNorm = "l2", where: Domain | None = None
+    model: Model, X: RowsLike, *, norm: RadiusNorm = "l2", where: Domain | None = None
 ) -> Radii:
     """How far each row may move, in units of the domain's scale, without the prediction changing.
 
@@ -115,7 +117,7 @@ def certified_radii(
 
 
 def radii_of(
-    model: Any, X: Any, *, norm: RadiusNorm = "l2", where: Domain | None = None
+    model: Model, X: RowsLike, *, norm: RadiusNorm = "l2", where: Domain | None = None
 ) -> Radii | Lacking:
     """As `certified_radii`, with a value that says why there is no radius.
 
@@ -158,7 +160,7 @@ def _no_radius(f: ScoreFunction, why: str) -> Lacking:
     return Lacking("radius", f"no radius is certified for {f.name}: {why}")
 
 
-def own_units(X: Array, scale: Any) -> Lacking | None:
+def own_units(X: Array, scale: npt.ArrayLike | None) -> Lacking | None:
     """Why units that are a spread of the rows X themselves void a claim from X about new rows; None
     where they are not.
 
@@ -352,7 +354,7 @@ class _Duels:
     won: np.ndarray
     head: str
 
-    def of_pairs(self, number: Any) -> Array:
+    def of_pairs(self, number: Callable[[int, int | None], float]) -> Array:
         """A number for every duel, from its machine or two."""
         kinds, which = np.unique(self.pairs.reshape(-1, 2), axis=0, return_inverse=True)
         numbers = np.array(

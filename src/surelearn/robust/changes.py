@@ -8,13 +8,14 @@ regressor's predictions move. What cannot be attacked is `Lacking`, with the rea
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from surelearn.attacks import Evasion, decision_attack, smallest_change
+from surelearn.attacks.domains import Norm
 from surelearn.lacking import Lacking
 from surelearn.robust.tables import (
     RETURNED_NAN,
@@ -27,6 +28,11 @@ from surelearn.robust.tables import (
 )
 from surelearn.subject.forms import Array
 from surelearn.subject.predicting import missing
+from surelearn.subject.refitting import take
+from surelearn.types import AnyArray, Labels, Model, TableRows
+
+if TYPE_CHECKING:
+    import pandas
 
 LARGEST = 2.0  # standard deviations beyond which no change is looked for
 SHOWN = 3  # rows whose change is written out
@@ -95,13 +101,13 @@ class MovedPredictions:
 
 
 def attack_table(
-    model: Any,
-    X: Any,
-    y: Any,
+    model: Model,
+    X: TableRows,
+    y: AnyArray,
     moves: Moves,
     *,
-    pool: Any,
-    classes: Any = None,
+    pool: TableRows,
+    classes: Labels = None,
     budget: int = 200,
     random_state: int = 0,
 ) -> TableAttack | Lacking:
@@ -142,7 +148,7 @@ def attack_table(
         rows = rows[right[rows]] if right[rows].any() else rows[:1]
         useful = np.isfinite(numbers_of(pool, kept.positions)).all(axis=1)
         view = view_of(
-            model, _joined(_rows(X, rows), _rows(pool, np.flatnonzero(useful))), kept, classes
+            model, _joined(take(X, rows), take(pool, np.flatnonzero(useful))), kept, classes
         )
         view, others = replace(view, rows=view.rows[: len(rows)]), view.rows[len(rows) :]
         found = _smallest(view, said[rows], others, budget, random_state)
@@ -165,7 +171,7 @@ def attack_table(
 
 
 def substitute_categories(
-    model: Any, X: Any, y: Any, choices: Mapping[str, Sequence[Any]]
+    model: Model, X: pandas.DataFrame, y: AnyArray, choices: Mapping[str, Sequence[Any]]
 ) -> Substitutions | Lacking:
     """Rows turned by another category in one column, the others as they are.
 
@@ -195,7 +201,7 @@ def substitute_categories(
 
 
 def move_predictions(
-    model: Any, X: Any, moves: Moves, radii: Sequence[float], classes: Any = None
+    model: Model, X: TableRows, moves: Moves, radii: Sequence[float], classes: Labels = None
 ) -> MovedPredictions | Lacking:
     """How far a regressor's predictions move at most, as found column by column, within every
     radius.
@@ -222,17 +228,13 @@ def move_predictions(
     return MovedPredictions(before, np.maximum.accumulate(largest, axis=0))
 
 
-def _joined(X: Any, more: Any) -> Any:
+def _joined(X: TableRows, more: TableRows) -> Any:
     """Rows of two tables or arrays, one after the other."""
     if not hasattr(X, "iloc"):
         return np.concatenate([np.asarray(X), np.asarray(more)])
     import pandas as pd
 
     return pd.concat([X, more], ignore_index=True)
-
-
-def _rows(X: Any, rows: Any) -> Any:
-    return X.iloc[rows] if hasattr(X, "iloc") else X[rows]
 
 
 def _checked(said: np.ndarray, n: int) -> np.ndarray | Lacking:
@@ -251,7 +253,7 @@ def _patterns(numbers: Array) -> Iterator[tuple[np.ndarray, np.ndarray]]:
 
 
 def _smallest(
-    view: View, y: Any, others: Array, budget: int, seed: int, norm: Any = "linf"
+    view: View, y: AnyArray, others: Array, budget: int, seed: int, norm: Norm = "linf"
 ) -> Evasion:
     if isinstance(view.f.pullback, Lacking):
         options = {"others": others, "budget": budget, "radius": LARGEST, "random_state": seed}
@@ -262,7 +264,7 @@ def _smallest(
     return smallest_change(view.f, view.rows, y, norm=norm, where=view.where, **options)
 
 
-def _at_random(view: View, y: Any, found: Evasion, seed: int) -> Evasion:
+def _at_random(view: View, y: AnyArray, found: Evasion, seed: int) -> Evasion:
     """Rows not turned by moving towards others, which columns that stay may forbid: the nearest
     random change, shortened.
     """
@@ -288,7 +290,7 @@ def _at_random(view: View, y: Any, found: Evasion, seed: int) -> Evasion:
     return replace(found, rows=best, distance=near, success=np.isfinite(near))
 
 
-def _shortened(view: View, labels: Any, X: Array, Z: Array) -> Array:
+def _shortened(view: View, labels: Labels, X: Array, Z: Array) -> Array:
     """Turned rows, moved back along the line to where they came from."""
     low, high = np.zeros(len(Z)), np.ones(len(Z))
     for _ in range(8 if len(Z) else 0):
@@ -299,7 +301,7 @@ def _shortened(view: View, labels: Any, X: Array, Z: Array) -> Array:
 
 
 def _few_columns(
-    view: View, found: Evasion, y: Any, which: np.ndarray, moves: Moves, seed: int
+    view: View, found: Evasion, y: AnyArray, which: np.ndarray, moves: Moves, seed: int
 ) -> list[tuple[Any, Columns]]:
     """Changes of rows that a person can read: few columns, no larger than needed, whole numbers
     where they are.
@@ -328,7 +330,7 @@ def _few_columns(
     return [(after[i], _written(X[i], Z[i], moves)) for i in range(len(Z))]
 
 
-def _kept(view: View, labels: Any, tried: Array, otherwise: Array) -> Array:
+def _kept(view: View, labels: Labels, tried: Array, otherwise: Array) -> Array:
     """Rows as tried where they are still turned."""
     return np.where((view.f.predict(tried) != labels)[:, None], tried, otherwise)
 
@@ -339,7 +341,14 @@ def _written(x: Array, z: Array, moves: Moves) -> Columns:
     return tuple((moves.names[j], float(x[j]), float(z[j])) for j in moved)
 
 
-def _climb(predict: Any, X: Any, moves: Moves, numbers: Array, radius: float, sign: float) -> Array:
+def _climb(
+    predict: Callable[[Any], AnyArray],
+    X: TableRows,
+    moves: Moves,
+    numbers: Array,
+    radius: float,
+    sign: float,
+) -> Array:
     """The largest sign·prediction found: every column alone to both ends, then all that helped
     together; twice.
     """
@@ -363,7 +372,7 @@ def _climb(predict: Any, X: Any, moves: Moves, numbers: Array, radius: float, si
     return sign * best
 
 
-def _asked(predict: Any, X: Any, moves: Moves, numbers: Array) -> Array:
+def _asked(predict: Callable[[Any], AnyArray], X: TableRows, moves: Moves, numbers: Array) -> Array:
     """Predictions with the numbers put in, the rows repeated as often as there are numbers for."""
     at = np.tile(np.arange(len(X)), len(numbers) // len(X))
     return np.asarray(predict(with_numbers(X, at, moves, numbers)), dtype=float)

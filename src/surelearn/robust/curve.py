@@ -5,11 +5,12 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 from sklearn.base import clone
 
 from surelearn.attacks.decision import decision_attack
@@ -20,9 +21,21 @@ from surelearn.certificate import Certificate, Facts
 from surelearn.claim import Covers
 from surelearn.fingerprint import fingerprint_model, fingerprint_rows
 from surelearn.lacking import Lacking
-from surelearn.robust.certified import ARITHMETIC, CHOICES, UNITS, Radii, own_units, radii_of
+from surelearn.robust.certified import (
+    ARITHMETIC,
+    CHOICES,
+    UNITS,
+    Radii,
+    RadiusNorm,
+    own_units,
+    radii_of,
+)
 from surelearn.robust.smoothing import SmoothedClassifier, SmoothedRadii
-from surelearn.subject import describe, score_function
+from surelearn.subject import ScoreFunction, describe, score_function
+from surelearn.types import AnyArray, Array, Model, RandomState, RowsLike
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 @dataclass(frozen=True)
@@ -48,23 +61,23 @@ class RobustnessCurve:
     theorem: str
     calls: int
 
-    def plot(self, ax: Any = None) -> Any:
+    def plot(self, ax: Axes | None = None) -> Any:
         """Draw robust accuracy against the radius: what the attack leaves, and what is
         certified.
         """
-        ax = _axes(ax)
-        ax.plot(self.radii, self.attacked, marker="o", label=f"after the attack ({self.attack})")
+        axes = _axes(ax)
+        axes.plot(self.radii, self.attacked, marker="o", label=f"after the attack ({self.attack})")
         if not isinstance(self.certified, Lacking):
-            ax.plot(
+            axes.plot(
                 self.radii,
                 self.certified,
                 marker="s",
                 linestyle="--",
                 label=f"certified ({self.theorem})",
             )
-        ax.set(xlabel=f"radius ({self.norm})", ylabel="robust accuracy", ylim=(-0.02, 1.02))
-        ax.legend()
-        return ax
+        axes.set(xlabel=f"radius ({self.norm})", ylabel="robust accuracy", ylim=(-0.02, 1.02))
+        axes.legend()
+        return axes
 
     def __str__(self) -> str:
         certified = (
@@ -82,18 +95,18 @@ class RobustnessCurve:
 
 
 def robustness_curve(
-    model: Any,
-    X: Any,
-    y: Any,
+    model: Model,
+    X: RowsLike,
+    y: npt.ArrayLike,
     radii: Iterable[float],
     *,
     norm: Norm = "linf",
     where: Domain | None = None,
-    others: Any = None,
+    others: RowsLike | None = None,
     budget: int = 500,
     steps: int = 40,
     restarts: int = 1,
-    random_state: Any = None,
+    random_state: RandomState = None,
 ) -> RobustnessCurve:
     """Attack and certificate at the same radii; a row turned within one radius is turned within
     every larger one.
@@ -142,15 +155,15 @@ def robustness_curve(
 
 
 def _attacked(
-    f: Any,
-    X: Any,
-    y: Any,
-    radii: Any,
-    norm: Any,
-    where: Any,
+    f: ScoreFunction,
+    X: Array,
+    y: AnyArray,
+    radii: Sequence[float],
+    norm: Norm,
+    where: Domain | None,
     steps: int,
     restarts: int,
-    random_state: Any,
+    random_state: RandomState,
 ) -> tuple[list[float], int, str]:
     standing, shares, calls, attack = np.arange(len(X)), [], 0, ""
     for radius in radii:
@@ -174,12 +187,12 @@ def _stays(proved: Radii | SmoothedRadii, y: np.ndarray, radius: float) -> np.nd
 
 
 def certify_robustness(
-    model: Any,
-    X: Any,
-    y: Any,
+    model: Model,
+    X: RowsLike,
+    y: npt.ArrayLike,
     *,
     radius: float,
-    norm: Any = "l2",
+    norm: RadiusNorm = "l2",
     where: Domain | None = None,
     delta: float = 0.05,
 ) -> Certificate:
@@ -268,17 +281,19 @@ class Tradeoff:
     attacked: tuple[float, ...]
     certified: tuple[float | None, ...]
 
-    def plot(self, ax: Any = None) -> Any:
+    def plot(self, ax: Axes | None = None) -> Any:
         """Draw robust accuracy against accuracy, a point for every training radius."""
-        ax = _axes(ax)
-        ax.plot(self.accuracy, self.attacked, marker="o", label="after the attack")
+        axes = _axes(ax)
+        axes.plot(self.accuracy, self.attacked, marker="o", label="after the attack")
         if all(share is not None for share in self.certified):
-            ax.plot(self.accuracy, self.certified, marker="s", linestyle="--", label="certified")
+            axes.plot(self.accuracy, self.certified, marker="s", linestyle="--", label="certified")
         for trained, x, y in zip(self.training_radii, self.accuracy, self.attacked, strict=True):
-            ax.annotate(f"{trained:g}", (x, y), textcoords="offset points", xytext=(6, 6))
-        ax.set(xlabel="accuracy", ylabel=f"robust accuracy at radius {self.radius:g} ({self.norm})")
-        ax.legend(title="labels: training radius")
-        return ax
+            axes.annotate(f"{trained:g}", (x, y), textcoords="offset points", xytext=(6, 6))
+        axes.set(
+            xlabel="accuracy", ylabel=f"robust accuracy at radius {self.radius:g} ({self.norm})"
+        )
+        axes.legend(title="labels: training radius")
+        return axes
 
     def __str__(self) -> str:
         columns = ("training radius", "accuracy", "after the attack", "certified")
@@ -292,10 +307,10 @@ class Tradeoff:
 
 
 def tradeoff(
-    fit: Any,
+    fit: Callable[[float], Model],
     training_radii: Iterable[float],
-    X: Any,
-    y: Any,
+    X: RowsLike,
+    y: npt.ArrayLike,
     *,
     radius: float,
     norm: Norm = "linf",
@@ -332,7 +347,7 @@ def tradeoff(
     )
 
 
-def _trained(learner: Any, train: tuple[Any, Any] | None) -> Callable[[float], Any]:
+def _trained(learner: Model, train: tuple[Any, Any] | None) -> Callable[[float], Any]:
     if not hasattr(learner, "get_params") or "radius" not in learner.get_params(deep=False):
         raise ValueError(
             "fit must be a function of the radius or a learner with radius=, not"
@@ -343,7 +358,7 @@ def _trained(learner: Any, train: tuple[Any, Any] | None) -> Callable[[float], A
     return lambda radius: clone(learner).set_params(radius=radius).fit(*train)
 
 
-def _axes(ax: Any) -> Any:
+def _axes(ax: Axes | None) -> Any:
     if ax is None:
         from matplotlib.figure import Figure
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import sys
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -19,6 +19,10 @@ from surelearn.lacking import Lacking
 from surelearn.subject import ScoreFunction
 from surelearn.subject.forms import Array, NetworkForm
 from surelearn.subject.registry import is_the, replaced
+from surelearn.types import Model
+
+if TYPE_CHECKING:
+    import torch
 
 LayerNorm = Literal["l2", "linf"]
 _UP = 1.0 + 1e-9
@@ -108,7 +112,7 @@ def matrix_norm(W: Array, norm: LayerNorm) -> float:
     return _UP * float(np.linalg.norm(W, 2) if norm == "l2" else np.abs(W).sum(axis=1).max())
 
 
-def _layers(module: Any) -> list[Any] | Lacking:
+def _layers(module: Model) -> list[Any] | Lacking:
     """The layers in their order, each of a class of ``torch.nn`` itself, and nothing done
     before, between or after them.
     """
@@ -139,7 +143,7 @@ def _hooks_everywhere() -> bool:
     return bool(base._global_forward_hooks or base._global_forward_pre_hooks)
 
 
-def _keeps_the_largest(layer: Any) -> bool:
+def _keeps_the_largest(layer: Model) -> bool:
     """Whether the largest output is that of the layer before, and is ahead by no more."""
     name = type(layer).__name__
     return name in ("Identity", "Flatten") or (
@@ -147,7 +151,7 @@ def _keeps_the_largest(layer: Any) -> bool:
     )
 
 
-def _slope(layer: Any, norm: LayerNorm) -> float | Lacking:
+def _slope(layer: Model, norm: LayerNorm) -> float | Lacking:
     name = type(layer).__name__
     if name in _SLOPES:
         return _SLOPES[name]
@@ -167,7 +171,7 @@ def _slope(layer: Any, norm: LayerNorm) -> float | Lacking:
     return _no_slope(f"the layer {name} is not known here")
 
 
-def _pooling(layer: Any, norm: LayerNorm) -> float | Lacking:
+def _pooling(layer: Model, norm: LayerNorm) -> float | Lacking:
     """Of a largest value or a mean over whole windows; in L2 the root of how many windows share
     an input comes in.
     """
@@ -184,7 +188,7 @@ def _pooling(layer: Any, norm: LayerNorm) -> float | Lacking:
     return 1.0 if norm == "linf" else _UP * math.sqrt(shared / (math.prod(size) if mean else 1))
 
 
-def _convolution(layer: Any, norm: LayerNorm) -> float | Lacking:
+def _convolution(layer: Model, norm: LayerNorm) -> float | Lacking:
     if layer.padding_mode == "circular" and not isinstance(layer.padding, str):
         sizes = zip(
             _pair(layer.padding), _pair(layer.dilation), _pair(layer.kernel_size), strict=True
@@ -217,5 +221,5 @@ def _pair(value: Any) -> tuple[int, int]:
     return tuple(value) if isinstance(value, (tuple, list)) else (value, value)
 
 
-def _array(tensor: Any) -> Array:
+def _array(tensor: torch.Tensor) -> Array:
     return tensor.detach().cpu().double().numpy()

@@ -28,6 +28,7 @@ from surelearn.robust.record import PartitionRecord
 from surelearn.subject import Closed, Parts
 from surelearn.subject.closing import closed_form, through
 from surelearn.subject.forms import VoteForm
+from surelearn.types import Model, RowsLike
 
 Array = npt.NDArray[Any]
 SALT = b"surelearn partition"
@@ -95,7 +96,7 @@ class PartitionClassifier(ClassifierMixin, Learner):
     n_features_in_: int
     saved_as = "partition-classifier/1"
 
-    def __init__(self, base: Any = None, partitions: int = 10, *, delta: float = 0.05) -> None:
+    def __init__(self, base: Model = None, partitions: int = 10, *, delta: float = 0.05) -> None:
         self.base = base
         self.partitions = partitions
         self.delta = delta
@@ -114,45 +115,52 @@ class PartitionClassifier(ClassifierMixin, Learner):
         yield cls(partitions=3)
         yield cls(NearestCentroid(), partitions=2)
 
-    def fit(self, X: Any, y: Any) -> PartitionClassifier:
+    def fit(self, X: RowsLike, y: npt.ArrayLike) -> PartitionClassifier:
         """Fit one learner to each partition of rows X (n, d) with labels y (n,)."""
         stated.whole("partitions", self.partitions)
         base = deterministic(
             DecisionTreeClassifier(random_state=0) if self.base is None else self.base
         )
-        X, y = validate_data(self, X, y, dtype=np.float64)
-        X = X + 0.0  # −0 and 0 are one number, as for the hash
-        check_classification_targets(y)
-        self.classes_, labels = np.unique(y, return_inverse=True)
+        rows, answers = validate_data(self, X, y, dtype=np.float64)
+        rows = rows + 0.0  # −0 and 0 are one number, as for the hash
+        check_classification_targets(answers)
+        self.classes_, labels = np.unique(answers, return_inverse=True)
         if self.classes_.size < 2:
             raise ValueError(
                 "y holds one class only: a classifier needs rows of at least two classes"
             )
-        where = partition_of(X, self.partitions)
+        where = partition_of(rows, self.partitions)
         parts = [
-            _ordered(np.flatnonzero(where == part), X, labels) for part in range(self.partitions)
+            _ordered(np.flatnonzero(where == part), rows, labels) for part in range(self.partitions)
         ]
         self.labels_ = [np.unique(labels[part]) for part in parts]
         self.estimators_ = [
-            clone(base).fit(X[part], np.searchsorted(held, labels[part])) if held.size > 1 else None
+            clone(base).fit(rows[part], np.searchsorted(held, labels[part]))
+            if held.size > 1
+            else None
             for part, held in zip(parts, self.labels_, strict=True)
         ]
         self.sizes_ = np.bincount(where, minlength=self.partitions)
-        self.facts_ = self._facts(*X.shape)
+        self.facts_ = self._facts(*rows.shape)
         return self
 
-    def measure_again(self, X: Any, y: Any = None, sample_weight: Any = None) -> dict[str, Any]:  # noqa: ARG002
+    def measure_again(
+        self,
+        X: RowsLike,
+        y: npt.ArrayLike | None = None,
+        sample_weight: npt.ArrayLike | None = None,  # noqa: ARG002
+    ) -> dict[str, Any]:
         """The record's fields that the fitted model and the rows it was fitted on tell,
         measured again.
         """
-        X, y = validate_data(self, X, y, dtype=np.float64, reset=False)
-        if not np.array_equal(np.unique(y), self.classes_):
+        rows, labels = validate_data(self, X, y, dtype=np.float64, reset=False)
+        if not np.array_equal(np.unique(labels), self.classes_):
             raise ValueError("y does not hold the classes that were fitted")
         if not np.array_equal(
-            np.bincount(partition_of(X, self.partitions), minlength=self.partitions), self.sizes_
+            np.bincount(partition_of(rows, self.partitions), minlength=self.partitions), self.sizes_
         ):
             raise ValueError("the rows fall into partitions of other sizes")
-        return self._facts(*X.shape)
+        return self._facts(*rows.shape)
 
     def _facts(self, n: int, d: int) -> dict[str, Any]:
         return {
@@ -164,30 +172,30 @@ class PartitionClassifier(ClassifierMixin, Learner):
             "smallest": int(self.sizes_.min()),
         }
 
-    def votes(self, X: Any) -> npt.NDArray[np.intp]:
+    def votes(self, X: RowsLike) -> npt.NDArray[np.intp]:
         """How many learners vote for each class, (n, K)."""
         check_is_fitted(self, "facts_")
-        X = validate_data(self, X, dtype=np.float64, reset=False)
-        counts, rows = np.zeros((len(X), self.classes_.size), dtype=np.intp), np.arange(len(X))
+        Z = validate_data(self, X, dtype=np.float64, reset=False)
+        counts, every = np.zeros((len(Z), self.classes_.size), dtype=np.intp), np.arange(len(Z))
         for held, learner in zip(self.labels_, self.estimators_, strict=True):
             if learner is not None:
-                counts[rows, held[np.asarray(learner.predict(X), dtype=np.intp)]] += 1
+                counts[every, held[np.asarray(learner.predict(Z), dtype=np.intp)]] += 1
             elif held.size:
                 counts[:, held[0]] += 1
         return counts
 
-    def predict(self, X: Any) -> Array:
+    def predict(self, X: RowsLike) -> Array:
         """The class with most votes, the first of equal ones."""
         winners = self.votes(X).argmax(axis=1)
         return self.classes_[winners]
 
-    def unchanged_rows(self, X: Any) -> npt.NDArray[np.intp]:
+    def unchanged_rows(self, X: RowsLike) -> npt.NDArray[np.intp]:
         """For each prediction, how many training rows may be inserted or deleted, in all,
         without changing it.
         """
         return np.asarray(partition_radius(*_won_and_rival(self.votes(X))), dtype=np.intp)
 
-    def claims(self, X: Any) -> tuple[Claim, ...]:
+    def claims(self, X: RowsLike) -> tuple[Claim, ...]:
         """The claim for each prediction: so many training rows, inserted plus deleted, do not
         change it.
         """
@@ -211,7 +219,9 @@ class PartitionClassifier(ClassifierMixin, Learner):
             for i, (a, b, best) in enumerate(zip(won, rival, counts.argmax(1), strict=True))
         )
 
-    def poisoned_accuracy(self, X: Any, y: Any, rows: int, *, delta: float | None = None) -> Claim:
+    def poisoned_accuracy(
+        self, X: RowsLike, y: npt.ArrayLike, rows: int, *, delta: float | None = None
+    ) -> Claim:
         """The claim that the accuracy on new rows is at least so much whichever ``rows`` are
         inserted or deleted, in all.
 
@@ -256,7 +266,7 @@ class PartitionClassifier(ClassifierMixin, Learner):
         return Closed(VoteForm(tuple(members), constant), None, "votes")
 
 
-def deterministic(base: Any) -> Any:
+def deterministic(base: Model) -> Any:
     """A copy of the learner whose every ``random_state`` is a fixed number."""
     if not hasattr(base, "fit") or not hasattr(base, "get_params"):
         raise ValueError(f"base must be a scikit-learn classifier, not {type(base).__name__}")

@@ -8,12 +8,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from scipy.stats import binom
 
 from surelearn import stated
 from surelearn.bounds.robustness import smoothed_radius
 from surelearn.claim import Claim, Covers
 from surelearn.subject import score_function
+from surelearn.types import Model, RowsLike
 
 _PIECE = 2**22  # numbers in a batch of noisy rows
 
@@ -86,14 +88,14 @@ class SmoothedClassifier:
 
     def __init__(
         self,
-        model: Any,
+        model: Model,
         *,
         sigma: float,
-        scale: Any = 1.0,
+        scale: npt.ArrayLike | None = 1.0,
         select: int = 100,
         samples: int = 1000,
         alpha: float = 0.001,
-        random_state: Any = None,
+        random_state: int | np.random.RandomState | None = None,
     ) -> None:
         stated.positive("sigma", sigma)
         stated.fraction("alpha", alpha)
@@ -111,11 +113,11 @@ class SmoothedClassifier:
         )
         self.f = score_function(model)
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: RowsLike) -> np.ndarray:
         """The class predicted most often under noise, sure or not: see `decide`."""
         return self.decide(X).labels
 
-    def decide(self, X: Any) -> SmoothedLabels:
+    def decide(self, X: RowsLike) -> SmoothedLabels:
         """The most frequent class; it abstains unless a fair coin would rarely favor it so much
         over the second (α).
 
@@ -131,7 +133,7 @@ class SmoothedClassifier:
         tail = np.minimum(1.0, 2 * binom.sf(first - 1, first + second, 0.5))
         return SmoothedLabels(labels[counts.argmax(axis=1)], tail > self.alpha)
 
-    def certify(self, X: Any) -> SmoothedRadii:
+    def certify(self, X: RowsLike) -> SmoothedRadii:
         """The class that ``select`` noises choose, and its radius from ``samples`` others
         (Theorem 1, Proposition 2).
         """
@@ -147,26 +149,28 @@ class SmoothedClassifier:
             said, values, values == 0, successes, self.samples, self.alpha, self.sigma
         )
 
-    def _random(self) -> Any:
+    def _random(self) -> np.random.RandomState:
         seed = self.random_state
         return seed if isinstance(seed, np.random.RandomState) else np.random.RandomState(seed)
 
-    def _counts(self, X: Any, samples: int, random: Any) -> tuple[np.ndarray, np.ndarray]:
+    def _counts(
+        self, X: RowsLike, samples: int, random: np.random.RandomState
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Labels that occur, and how often each was predicted for every row under noise; (n,
         labels).
         """
-        X = np.array(X, dtype=np.float64, ndmin=2)
-        if not np.isfinite(X).all():
+        Z = np.array(X, dtype=np.float64, ndmin=2)
+        if not np.isfinite(Z).all():
             raise ValueError("X must be finite: noise cannot be added to NaN or infinity")
         said = np.concatenate(
-            [self._noisy(X[rows], samples, random) for rows in _pieces(X, samples)]
+            [self._noisy(Z[some], samples, random) for some in _pieces(Z, samples)]
         )
         labels, codes = np.unique(said, return_inverse=True)
-        counts = np.zeros((len(X), len(labels)), dtype=int)
-        np.add.at(counts, (np.repeat(np.arange(len(X)), samples), codes.ravel()), 1)
+        counts = np.zeros((len(Z), len(labels)), dtype=int)
+        np.add.at(counts, (np.repeat(np.arange(len(Z)), samples), codes.ravel()), 1)
         return labels, counts
 
-    def _noisy(self, X: np.ndarray, samples: int, random: Any) -> np.ndarray:
+    def _noisy(self, X: np.ndarray, samples: int, random: np.random.RandomState) -> np.ndarray:
         noise = random.standard_normal((len(X), samples, X.shape[1])) * (self.sigma * self.scale)
         return self.f.predict((X[:, None] + noise).reshape(-1, X.shape[1]))
 

@@ -29,8 +29,10 @@ from surelearn.subject import (
 from surelearn.subject.columns import column_names
 from surelearn.subject.forms import Affine, Array, LinearForm
 from surelearn.subject.predicting import missing
+from surelearn.subject.refitting import take
 from surelearn.subject.registry import Around, DecisionThreshold, Preparation, described
 from surelearn.subject.torch_modules import is_module
+from surelearn.types import Labels, Model, RowsLike, TableRows
 
 RETURNED_NAN = "the model returned NaN for changed rows"
 _SCALERS = (
@@ -99,20 +101,21 @@ class Watched:
         return said
 
 
-def names_of(X: Any) -> tuple[str, ...]:
+def names_of(X: TableRows) -> tuple[str, ...]:
     """Of the columns of a table or an array."""
     return column_names(X if hasattr(X, "columns") else np.asarray(X))
 
 
-def numbers_of(X: Any, positions: Sequence[int]) -> Array:
+def numbers_of(X: TableRows, positions: Sequence[int]) -> Array:
     """Columns as numbers, (n, len(positions)); NaN where one is missing."""
     if not hasattr(X, "iloc"):
         return np.asarray(X)[:, list(positions)].astype(float)
-    columns = [X.iloc[:, j].to_numpy(dtype=float, na_value=np.nan) for j in positions]
+    frame: Any = X
+    columns = [frame.iloc[:, j].to_numpy(dtype=float, na_value=np.nan) for j in positions]
     return np.column_stack(columns) if columns else np.zeros((len(X), 0))
 
 
-def moves_of(kinds: Mapping[str, str], seen: Any, attacked: Any) -> Moves | Lacking:
+def moves_of(kinds: Mapping[str, str], seen: TableRows, attacked: TableRows) -> Moves | Lacking:
     """Numbers with more than two values; units from the rows ``seen``, ranges from those and
     the ``attacked``.
     """
@@ -130,9 +133,10 @@ def moves_of(kinds: Mapping[str, str], seen: Any, attacked: Any) -> Moves | Lack
             " numbers that were measured go in an array of floats"
         )
         return Lacking("columns that move", why)
+    table: Any = seen
     names, kept = names_of(seen), []
     for j, name in enumerate(names):
-        dtype = seen.dtypes.iloc[j] if hasattr(seen, "iloc") else np.asarray(seen).dtype
+        dtype = table.dtypes.iloc[j] if hasattr(table, "iloc") else np.asarray(seen).dtype
         if kinds.get(name, "number") == "number" and getattr(dtype, "kind", "O") in "iuf":
             values = numbers_of(seen, [j])
             kept += [j] if np.unique(values[np.isfinite(values)]).size > 2 else []
@@ -152,7 +156,7 @@ def moves_of(kinds: Mapping[str, str], seen: Any, attacked: Any) -> Moves | Lack
     return Moves(tuple(kept), tuple(names[j] for j in kept), low, high, scale, whole)
 
 
-def staying(X: Any, moves: Moves, most: int = 3) -> str:
+def staying(X: TableRows, moves: Moves, most: int = 3) -> str:
     """The columns that do not move, for people: "sex, town, age and 2 more"; "" where all of
     them move.
     """
@@ -160,19 +164,19 @@ def staying(X: Any, moves: Moves, most: int = 3) -> str:
     return ", ".join(kept[:most]) + (f" and {len(kept) - most} more" if len(kept) > most else "")
 
 
-def with_numbers(X: Any, at: np.ndarray, moves: Moves, numbers: Array) -> Any:
+def with_numbers(X: TableRows, at: np.ndarray, moves: Moves, numbers: Array) -> Any:
     """Rows ``at`` of a table or an array, their numbers that move replaced."""
     if not hasattr(X, "iloc"):
         changed = np.asarray(X)[at].astype(float)
         changed[:, list(moves.positions)] = numbers
         return changed
-    frame = X.iloc[at].reset_index(drop=True)
+    frame = take(X, at).reset_index(drop=True)
     for j, position in enumerate(moves.positions):
         frame.isetitem(position, numbers[:, j])
     return frame
 
 
-def predicting(model: Any, labels: Any = None) -> Callable[[Any], np.ndarray]:
+def predicting(model: Model, labels: Labels = None) -> Callable[[Any], np.ndarray]:
     """The model's own predictions; ``labels`` name the outputs of a torch module, in their
     order.
     """
@@ -182,7 +186,7 @@ def predicting(model: Any, labels: Any = None) -> Callable[[Any], np.ndarray]:
     return lambda X: np.asarray(predict(np.asarray(X, dtype=float)))
 
 
-def view_of(model: Any, X: Any, moves: Moves, labels: Any = None) -> View:
+def view_of(model: Model, X: TableRows, moves: Moves, labels: Labels = None) -> View:
     """The model and rows ``X`` as attacks take them; a missing number is written as the lowest
     and has no effect.
     """
@@ -206,13 +210,13 @@ def view_of(model: Any, X: Any, moves: Moves, labels: Any = None) -> View:
 
 
 def table_radii(
-    model: Any,
-    X: Any,
+    model: Model,
+    X: TableRows,
     *,
-    seen: Any = None,
+    seen: TableRows | None = None,
     kinds: Mapping[str, str] | None = None,
     norm: RadiusNorm = "linf",
-    classes: Any = None,
+    classes: Labels = None,
 ) -> Radii | Lacking:
     """How far the numbers of every row of a table may move without the prediction changing, in
     standard deviations.
@@ -272,7 +276,7 @@ def _domain(moves: Moves, others: int) -> Domain:
 
 
 def _decoding(
-    predict: Callable[[Any], np.ndarray], X: Any, moves: Moves, numbers: Array
+    predict: Callable[[Any], np.ndarray], X: TableRows, moves: Moves, numbers: Array
 ) -> Watched:
     """From rows of numbers back to the user's table, and what the model says of it."""
     count = len(moves.positions)
@@ -288,11 +292,11 @@ def _decoding(
     return Watched(truth)
 
 
-def _no_scores(X: Any) -> Any:  # noqa: ARG001
+def _no_scores(X: Array) -> Any:  # noqa: ARG001
     raise ValueError("only predictions are known of this model")
 
 
-def _split(model: Any) -> tuple[Any, Any, DecisionThreshold | None]:
+def _split(model: Model) -> tuple[Any, Any, DecisionThreshold | None]:
     """The transformer of columns, or None; what comes after it; and the threshold on a
     probability, or None.
     """
@@ -311,7 +315,7 @@ def _split(model: Any) -> tuple[Any, Any, DecisionThreshold | None]:
     return None, model, cut
 
 
-def _prepared(first: Any, X: Any, moves: Moves) -> tuple[Array, Array] | Lacking:
+def _prepared(first: Model | None, X: TableRows, moves: Moves) -> tuple[Array, Array] | Lacking:
     """What the learner sees of the rows (n, k), and how it moves with the numbers (k, moves)."""
     if first is None:
         found = _floats(X)
@@ -346,19 +350,18 @@ def _prepared(first: Any, X: Any, moves: Moves) -> tuple[Array, Array] | Lacking
     return found, slopes
 
 
-def _moved(X: Any, moves: Moves, ends: Array) -> Any:
+def _moved(X: TableRows, moves: Moves, ends: Array) -> Any:
     """The first row once for every column that moves, complete, that column at its end."""
     count = len(moves.positions)
     numbers = np.where(np.eye(count, dtype=bool), ends, moves.low)
     return with_numbers(X, np.zeros(count, dtype=int), moves, numbers)
 
 
-def _floats(prepared: Any) -> Array | None:
+def _floats(prepared: RowsLike) -> Array | None:
     """Rows as dense numbers; None where they are not."""
     try:
-        return np.asarray(
-            prepared.toarray() if hasattr(prepared, "toarray") else prepared, dtype=float
-        )
+        table: Any = prepared
+        return np.asarray(table.toarray() if hasattr(table, "toarray") else table, dtype=float)
     except (TypeError, ValueError):
         return None
 
@@ -371,7 +374,7 @@ def _touches(columns: Any, moves: Moves, names: tuple[str, ...]) -> bool:
     return bool(chosen & set(moves.names))
 
 
-def _scales(step: Any) -> bool:
+def _scales(step: Model) -> bool:
     """Whether every present number becomes a multiple of itself plus a constant."""
     if isinstance(step, str):
         return True
@@ -385,7 +388,7 @@ def _scales(step: Any) -> bool:
     return isinstance(found, Preparation) and found.columnwise
 
 
-def _through(f: ScoreFunction, rest: Any, slopes: Array) -> ScoreFunction:
+def _through(f: ScoreFunction, rest: Model, slopes: Array) -> ScoreFunction:
     """The learner's scores, labels and gradients as functions of the rows of a `View`."""
     k, count = slopes.shape
     apart = f.apart
@@ -396,7 +399,7 @@ def _through(f: ScoreFunction, rest: Any, slopes: Array) -> ScoreFunction:
     def pullback(Z: Array) -> Any:
         scores, back = f.pullback(inner(Z))  # type: ignore[misc]
 
-        def whole(weights: Any) -> Any:
+        def whole(weights: Array) -> Any:
             found = back(weights)
             return np.column_stack([found @ slopes, np.zeros((len(found), 1 + k))])
 
@@ -424,7 +427,7 @@ def _through(f: ScoreFunction, rest: Any, slopes: Array) -> ScoreFunction:
     )
 
 
-def _shifted(f: ScoreFunction, rest: Any, cut: DecisionThreshold) -> ScoreFunction:
+def _shifted(f: ScoreFunction, rest: Model, cut: DecisionThreshold) -> ScoreFunction:
     """With a decision threshold: a shift of a logistic regression's score; else by
     probabilities alone.
     """
@@ -441,7 +444,7 @@ def _shifted(f: ScoreFunction, rest: Any, cut: DecisionThreshold) -> ScoreFuncti
     ):
         other = classes[1 - at]
 
-        def labels(X: Any) -> np.ndarray:
+        def labels(X: TableRows) -> np.ndarray:
             return np.where(rest.predict_proba(X)[:, at] >= cut.threshold, cut.positive, other)
 
         why = "its answers follow a threshold on a probability that has no gradient known here"

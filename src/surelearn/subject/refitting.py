@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from collections.abc import Callable
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -15,11 +16,11 @@ def fit_quietly(model: Model, X: RowsLike, y: npt.ArrayLike) -> Model:
     """A fitted copy. One that does not converge is still a candidate: its error says what it is
     worth.
     """
-    from sklearn.base import clone
+    from sklearn.base import clone  # pyright: ignore - it has no types
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return clone(model).fit(X, y)
+        return cast("Callable[[Model], Model]", clone)(model).fit(X, y)
 
 
 def take(X: RowsLike, rows: npt.ArrayLike | slice) -> Any:
@@ -56,6 +57,7 @@ def columns_for(model: Model, X: RowsLike, fitted: npt.ArrayLike) -> Any:
 
 def is_pairwise(model: Model) -> bool:
     """Whether a model takes a kernel matrix for rows."""
-    from sklearn.utils import get_tags
+    from sklearn.utils import get_tags  # pyright: ignore - it has no types
 
-    return hasattr(model, "__sklearn_tags__") and bool(get_tags(model).input_tags.pairwise)
+    tags = cast("Callable[[Model], Any]", get_tags)
+    return hasattr(model, "__sklearn_tags__") and bool(tags(model).input_tags.pairwise)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from surelearn.auditing.context import Context
@@ -12,6 +10,7 @@ from surelearn.bounds import clopper_pearson_interval
 from surelearn.claim import Finding
 from surelearn.report import Chart, Section
 from surelearn.subject import subject_of
+from surelearn.types import AnyArray
 
 MOST_BINS = 8
 
@@ -63,7 +62,7 @@ def section(context: Context) -> Section | None:
     return ENTRY.says(findings=(finding,), charts=(chart,))
 
 
-def _bins(predicted: Any, happened: Any) -> dict[str, list[float]]:
+def _bins(predicted: AnyArray, happened: AnyArray) -> dict[str, list[float]]:
     """Bins of equal counts, with 99% intervals of what was observed."""
     bins = int(np.clip(predicted.size // 25, 2, MOST_BINS))
     edges = np.unique(np.quantile(predicted, np.linspace(0, 1, bins + 1)[1:-1]))

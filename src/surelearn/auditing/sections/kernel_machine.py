@@ -20,6 +20,7 @@ from surelearn.plain import show
 from surelearn.report import Chart, Section, Table
 from surelearn.subject import Subject, subject_of
 from surelearn.subject.machines import Expansion
+from surelearn.types import Array
 
 _SHOWN = 40  # eigenvalues drawn
 _NAMES = {"gaussian": "Gaussian", "laplace": "Laplace", "matern": "Matérn"}
@@ -102,7 +103,7 @@ def _about(value: float) -> str:
     return show(float(f"{value:.2g}"), "number")
 
 
-def _decay(machine: Expansion, eigenvalues: Any) -> Chart:
+def _decay(machine: Expansion, eigenvalues: Array) -> Chart:
     """Eigenvalues above rounding, and the penalty."""
     penalty, rows = machine.facts["regularization"], len(machine.centers)
     kept = int((eigenvalues > 1e-12 * eigenvalues[0]).sum())
@@ -201,7 +202,7 @@ def _guaranteed(context: Context, subject: Subject, machine: Expansion) -> tuple
     )
 
 
-def _says_nothing(claim: Any, machine: Expansion) -> bool:
+def _says_nothing(claim: Claim, machine: Expansion) -> bool:
     """Vacuous, or farther from the minimizer than the fitted function from nothing."""
     return claim.vacuous or (
         claim.quantity == "distance_to_the_minimizer" and claim.value >= machine.facts["norm"]

@@ -20,6 +20,7 @@ from surelearn.report import Section, Table
 from surelearn.selection.split import Split
 from surelearn.subject import predict_with
 from surelearn.subject.refitting import take
+from surelearn.types import TableRows
 
 
 def compare_table(table: Read, split: Split, columns: list[str]) -> Compared | None:
@@ -32,7 +33,7 @@ def compare_table(table: Read, split: Split, columns: list[str]) -> Compared | N
     return compare_rows(take(X, np.union1d(split.fit, split.select)), take(X, split.certify))
 
 
-def compare_rows(fitted: Any, X: Any) -> Compared | None:
+def compare_rows(fitted: TableRows, X: TableRows) -> Compared | None:
     """Which rows are like those fitted on, by features; None for a sparse matrix."""
     return None if hasattr(X, "tocsr") else Novelty(fitted, len(X)).compare(X)
 

@@ -23,6 +23,7 @@ from surelearn.report import Table
 from surelearn.subject import Closed, subject_of
 from surelearn.subject.forms import LinearForm
 from surelearn.subject.refitting import take
+from surelearn.types import Array
 
 # multiplications for all fits without one row; beyond, a sample of rows is left out
 _MOST_WORK = 2e9
@@ -129,12 +130,12 @@ def _in_closed_form(context: Context) -> Changes | Lacking:
     )
 
 
-def classes_of(scores: Any) -> Any:
+def classes_of(scores: Array) -> Any:
     """The positions of the classes that scores (m, outputs) choose."""
     return scores[:, 0] > 0 if scores.shape[1] == 1 else scores.argmax(axis=1)
 
 
-def in_units(values: Any, scaling: Any) -> Any:
+def in_units(values: Array, scaling: Any) -> Any:
     """Predictions in the targets' own units."""
     return values if scaling is None else np.asarray(scaling.inverse_transform(values))
 

@@ -20,7 +20,7 @@ from surelearn.selection.costs import best_constant
 
 
 @dataclass(frozen=True)
-class _Measured:
+class _MeasuredLosses:
     """What is compared over time: errors, mean cost or mean loss of the model and of the best
     constant of the fit rows.
     """
@@ -91,7 +91,7 @@ def section(context: Context) -> Section | None:
     return ENTRY.says(notes=notes, tables=(table,))
 
 
-def _measured(context: Context) -> list[_Measured]:
+def _measured(context: Context) -> list[_MeasuredLosses]:
     (_, fitted), (X, y) = context.rows("train"), context.rows("certify")
     facts, options = context.certificate.facts, context.options
     groups = (
@@ -113,11 +113,13 @@ def _measured(context: Context) -> list[_Measured]:
 
     if context.task == "regression":
         kind = f"mean {options.loss} loss"
-        return [_Measured(kind, "number", facts["mean_loss"], constant["mean_loss"], name)]
-    found = [_Measured("errors", "rate", facts["risk.rate"], constant["risk.rate"], name)]
+        return [_MeasuredLosses(kind, "number", facts["mean_loss"], constant["mean_loss"], name)]
+    found = [_MeasuredLosses("errors", "rate", facts["risk.rate"], constant["risk.rate"], name)]
     if options.miss is not None:
         found.append(
-            _Measured("mean cost", "number", mean_cost(facts.values), mean_cost(constant), name)
+            _MeasuredLosses(
+                "mean cost", "number", mean_cost(facts.values), mean_cost(constant), name
+            )
         )
     return found
 

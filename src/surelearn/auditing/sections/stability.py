@@ -18,6 +18,7 @@ from surelearn.plain import show
 from surelearn.report import Section, Table
 from surelearn.selection.cross_validation import losses_of
 from surelearn.subject import subject_of
+from surelearn.types import AnyArray, TableRows
 
 SHARE = 0.9
 
@@ -63,7 +64,11 @@ def section(context: Context, results: Sequence[Any]) -> Section | Lacking | Non
 
 
 def _classes(
-    context: Context, predicted: Any, results: Sequence[Any], new: Any, risks: list[float]
+    context: Context,
+    predicted: AnyArray,
+    results: Sequence[Any],
+    new: TableRows,
+    risks: list[float],
 ) -> Finding:
     changed = float(np.mean([np.mean(r["predictions"] != predicted) for r in results]))
     text = f"Refits on 90% of the training rows change {show(changed, 'rate')} of predictions"
@@ -91,9 +96,9 @@ def _classes(
 
 def _numbers(
     context: Context,  # noqa: ARG001
-    predicted: Any,
+    predicted: AnyArray,
     results: Sequence[Any],
-    new: Any,  # noqa: ARG001
+    new: TableRows,  # noqa: ARG001
     risks: list[float],
 ) -> Finding:
     spread = float(np.mean([np.mean(np.abs(r["predictions"] - predicted)) for r in results]))

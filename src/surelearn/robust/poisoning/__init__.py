@@ -2,7 +2,7 @@
 a convex loss.
 """
 
-from surelearn.robust.poisoning.cancelling import Flipping, cancel_answers
+from surelearn.robust.poisoning.cancelling import CancelledAnswers, cancel_answers
 from surelearn.robust.poisoning.thresholds import Threshold, poisoning_thresholds
 
-__all__ = ["Flipping", "Threshold", "cancel_answers", "poisoning_thresholds"]
+__all__ = ["CancelledAnswers", "Threshold", "cancel_answers", "poisoning_thresholds"]

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,8 +15,9 @@ from surelearn.attacks.poison_objectives import LinearObjective, known_objective
 from surelearn.attacks.poisoning import cancel_gradient, neutral_rows
 from surelearn.lacking import Lacking
 from surelearn.robust.poisoning.fit import Array, in_numbers
-from surelearn.robust.poisoning.within_range import Box, Linear, flipped_claim
+from surelearn.robust.poisoning.within_range import Box, LinearFit, flipped_claim
 from surelearn.subject import subject_of
+from surelearn.types import AnyArray, Model, TableRows
 
 # of the threshold, tried in turn until an attack flips every answer
 MULTIPLES = (0.9, 1.1, 1.25, 1.5, 2.0, 3.0, 5.0, 10.0)
@@ -26,7 +26,7 @@ _TRIED, _ITERATIONS = 300, 200
 
 
 @dataclass(frozen=True, eq=False)
-class Flipping:
+class CancelledAnswers:
     """An attack beside a few clean rows, with more and more poison.
 
     Attributes
@@ -45,7 +45,9 @@ class Flipping:
     fraction: float
 
 
-def cancel_answers(model: Any, X: Any, y: Any, *, random_state: int = 0) -> Flipping | Lacking:
+def cancel_answers(
+    model: Model, X: TableRows, y: AnyArray, *, random_state: int = 0
+) -> CancelledAnswers | Lacking:
     """With how much poison inside the columns' range gradient cancelling flips every answer beside
     a few clean rows.
 
@@ -83,10 +85,10 @@ def cancel_answers(model: Any, X: Any, y: Any, *, random_state: int = 0) -> Flip
 
 def _tried(
     objective: LinearObjective, w: Array, Z: Array, codes: npt.NDArray[np.intp], seed: int
-) -> Flipping | Lacking:
+) -> CancelledAnswers | Lacking:
     rows = np.sort(np.random.default_rng(seed).permutation(len(Z))[:_TRIED])
     X, y, box = Z[rows], codes[rows], Box.of(Z)
-    machine = Linear(
+    machine = LinearFit(
         "logistic", w[None, :-1], w[-1:], objective.regularization, objective.regularization
     )
     claim = flipped_claim(machine, box, X, y, [""] * X.shape[1])
@@ -124,7 +126,7 @@ def _tried(
         flipped.append(share)
         if share == 1.0:
             break
-    return Flipping(len(rows), threshold, tuple(multiples), tuple(flipped), fraction)
+    return CancelledAnswers(len(rows), threshold, tuple(multiples), tuple(flipped), fraction)
 
 
 def _aims(

@@ -22,7 +22,7 @@ from surelearn.robust.poisoning.fit import (
     in_numbers,
     not_proved,
 )
-from surelearn.robust.poisoning.within_range import Linear, within_range
+from surelearn.robust.poisoning.within_range import LinearFit, within_range
 from surelearn.subject.forms import Closed, LinearForm
 
 Codes = npt.NDArray[np.intp]
@@ -51,7 +51,7 @@ def classification_claims(fit: Fit, codes: Codes) -> list[Claim] | Lacking:
     )
 
 
-def linear_of(fit: Fit) -> Linear | None:
+def linear_of(fit: Fit) -> LinearFit | None:
     """The weights in prepared columns; None of a machine with a kernel, and of squared loss."""
     closed, objective = fit.subject.learner.form, fit.objective
     if (
@@ -61,7 +61,7 @@ def linear_of(fit: Fit) -> Linear | None:
     ):
         return None
     strength, bias = objective.strength(fit.count), objective.intercept_strength(fit.count)
-    return Linear(
+    return LinearFit(
         _LOSSES[objective.loss], closed.form.weights, closed.form.intercepts, strength, bias
     )
 

@@ -14,6 +14,7 @@ from surelearn.claim import Covers
 from surelearn.lacking import Lacking
 from surelearn.subject import Objective, Subject
 from surelearn.subject.machines import Machines
+from surelearn.types import AnyArray, TableRows
 
 Array = npt.NDArray[np.float64]
 EXACTLY = "poisoned rows per clean row to exactly the weights −w (one target)"
@@ -73,7 +74,7 @@ class Fit:
         return () if self.grows or decay == 0 else (TOTAL,)
 
 
-def fit_of(subject: Subject, X: Any, y: Any) -> Fit | Lacking:
+def fit_of(subject: Subject, X: TableRows, y: AnyArray) -> Fit | Lacking:
     """The fit behind a model, at the rows X, y that it was fitted to; `Lacking` says why the
     theorems do not apply.
     """

@@ -16,6 +16,7 @@ from surelearn.plain import show
 from surelearn.robust.poisoning.fit import SAME_COLUMNS, Array, Fit, covers, not_proved
 from surelearn.subject import Objective, Preparation
 from surelearn.subject.registry import described
+from surelearn.types import AnyArray, Model, TableRows
 
 _LOSSES: dict[str, RegressionLoss] = {
     "squared": "squared",
@@ -24,7 +25,7 @@ _LOSSES: dict[str, RegressionLoss] = {
 }
 
 
-def mirrored(fit: Fit, y: Any) -> tuple[Claim, Callable[[Any], Array]] | Lacking:
+def mirrored(fit: Fit, y: AnyArray) -> tuple[Claim, Callable[[Any], Array]] | Lacking:
     """The threshold of mirrored predictions, and those predictions; `Lacking` where no theorem
     applies.
     """
@@ -48,7 +49,7 @@ def mirrored(fit: Fit, y: Any) -> tuple[Claim, Callable[[Any], Array]] | Lacking
     middle = float(targets.max() + targets.min()) / 2 if free else 0.0
     scores = fit.machines.values(fit.rows)[:, 0]
 
-    def predict(new: Any) -> Array:
+    def predict(new: TableRows) -> Array:
         return _in_units(2 * middle - fit.machines.values(fit.subject.prepared(new))[:, 0], scaling)
 
     return _claim(fit, scores - middle, targets - middle, middle, scaling), predict
@@ -70,7 +71,7 @@ def inner(objective: Objective, scores: Array, targets: Array) -> float:
     return float(np.mean(np.where(outside, pull, 0.0) + np.where(edge, np.minimum(pull, 0.0), 0.0)))
 
 
-def _claim(fit: Fit, scores: Array, targets: Array, middle: float, scaling: Any) -> Claim:
+def _claim(fit: Fit, scores: Array, targets: Array, middle: float, scaling: Model) -> Claim:
     objective, loss, decay = fit.objective, _LOSSES[fit.objective.loss], float(fit.decay().sum())
     pull, bound = inner(objective, -scores, targets), float(np.abs(targets).max())
     low, centre, high = np.sort(
@@ -96,18 +97,18 @@ def _claim(fit: Fit, scores: Array, targets: Array, middle: float, scaling: Any)
     )
 
 
-def _keeps_mirrors(scaling: Any) -> bool:
+def _keeps_mirrors(scaling: Model) -> bool:
     """Whether targets are prepared by a shift and a factor alone."""
     found = described(scaling)
     return isinstance(found, Preparation) and found.columnwise
 
 
-def _scaled(y: Any, scaling: Any) -> Array:
+def _scaled(y: AnyArray, scaling: Model) -> Array:
     y = np.asarray(y, dtype=float)
     return y if scaling is None else np.squeeze(scaling.transform(y.reshape(-1, 1)), axis=1)
 
 
-def _in_units(values: Array, scaling: Any) -> Array:
+def _in_units(values: Array, scaling: Model) -> Array:
     return (
         values
         if scaling is None

@@ -18,6 +18,7 @@ from surelearn.robust.poisoning.fit import Fit, fit_of
 from surelearn.robust.poisoning.regression import mirrored
 from surelearn.subject import subject_of
 from surelearn.subject.registry import DecisionThreshold
+from surelearn.types import AnyArray, Model, TableRows
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +36,7 @@ class Threshold:
 
 
 def poisoning_thresholds(
-    model: Any, X: Any, y: Any, *, cut: DecisionThreshold | None = None
+    model: Model, X: TableRows, y: AnyArray, *, cut: DecisionThreshold | None = None
 ) -> tuple[Threshold, ...] | Lacking:
     """How many poisoned rows per clean row a fit withstands: what is proved of the minimizer of a
     convex loss.
@@ -89,7 +90,7 @@ def reversed_answers(
 ) -> Callable[[Any], np.ndarray]:
     """What the model answers with −w in the place of w."""
 
-    def predict(new: Any) -> np.ndarray:
+    def predict(new: TableRows) -> np.ndarray:
         return labels[
             chosen(fit, -1.0 * fit.machines.values(fit.subject.prepared(new)), labels, cut)
         ]

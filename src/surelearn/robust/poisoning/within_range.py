@@ -27,7 +27,7 @@ INSIDE = "poison within the columns' range"
 
 
 @dataclass(frozen=True, eq=False)
-class Linear:
+class LinearFit:
     """A fitted linear classifier in prepared columns, at the minimizer of a mean loss with a
     squared penalty.
 
@@ -88,7 +88,7 @@ class Box:
 
 
 def within_range(
-    machine: Linear, Z: Array, codes: npt.NDArray[np.intp], names: list[str]
+    machine: LinearFit, Z: Array, codes: npt.NDArray[np.intp], names: list[str]
 ) -> list[Claim]:
     """All that is proved: flipped answers (two classes), reversed weights, moved weights (every
     weight penalized).
@@ -102,7 +102,7 @@ def within_range(
 
 
 def flipped_claim(
-    machine: Linear, box: Box, Z: Array, codes: npt.NDArray[np.intp], names: list[str]
+    machine: LinearFit, box: Box, Z: Array, codes: npt.NDArray[np.intp], names: list[str]
 ) -> Claim | None:
     """The largest threshold among the directions of single columns, of the intercept and of the
     weights themselves.
@@ -161,7 +161,7 @@ def _gain(along: Array, right: npt.NDArray[np.bool_]) -> float:
 
 
 def reversed_claim(
-    machine: Linear, box: Box, Z: Array, codes: npt.NDArray[np.intp]
+    machine: LinearFit, box: Box, Z: Array, codes: npt.NDArray[np.intp]
 ) -> Claim | None:
     """The threshold of −t·w, whatever t > 0."""
     scores = machine.scores(Z)
@@ -190,7 +190,7 @@ def reversed_claim(
     )
 
 
-def moved_claim(machine: Linear, box: Box, Z: Array, codes: npt.NDArray[np.intp]) -> Claim:
+def moved_claim(machine: LinearFit, box: Box, Z: Array, codes: npt.NDArray[np.intp]) -> Claim:
     """The threshold of weights farther away than half their length."""
     W = np.column_stack([machine.weights, machine.intercepts])
     W = W if machine.intercept_penalty is not None else W[:, :-1]

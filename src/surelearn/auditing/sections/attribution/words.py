@@ -20,6 +20,7 @@ from surelearn.claim import Finding
 from surelearn.plain import show
 from surelearn.report import Chart, Section, Table
 from surelearn.subject.refitting import take
+from surelearn.types import AnyArray, TableRows
 
 _DRAWN = 12  # columns in the chart
 _TOLD = 3  # columns of a row in the table
@@ -175,7 +176,7 @@ def _almost_all(names: tuple[str, ...], spread: Spread) -> list[Finding]:
 
 
 def _rows_table(
-    context: Context, facts: dict[str, Any], results: Sequence[Any], values: Any
+    context: Context, facts: dict[str, Any], results: Sequence[Any], values: AnyArray
 ) -> Table:
     """The features with the largest Shapley values of each picked row.
 
@@ -196,7 +197,7 @@ def _rows_table(
     )
     digits = _digits(np.abs(values.mean(axis=0)).max())
     factor = student.isf(0.025, len(values) - 1) / np.sqrt(len(values))
-    numbers, lines = context.numbers(list(facts["picked"].values())), []
+    numbers, lines = context.numbers(np.array(list(facts["picked"].values()), dtype=int)), []
     for i, (kind, row) in enumerate(facts["picked"].items()):
         mean = values[:, i].mean(axis=0)
         order = np.argsort(-np.abs(mean), kind="stable")
@@ -235,8 +236,9 @@ def _rows_table(
     return Table(header=head, rows=tuple(lines))
 
 
-def _at(X: Any, row: int, column: int) -> Any:
-    return X.iloc[row, column] if hasattr(X, "iloc") else X[row, column]
+def _at(X: TableRows, row: int, column: int) -> Any:
+    table: Any = X
+    return table.iloc[row, column] if hasattr(table, "iloc") else table[row, column]
 
 
 def _cell(value: Any) -> str:

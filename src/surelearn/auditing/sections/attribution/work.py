@@ -21,6 +21,7 @@ from surelearn.subject.columns import column_names
 from surelearn.subject.predicting import missing
 from surelearn.subject.refitting import take
 from surelearn.subject.torch_modules import is_module, module_functions
+from surelearn.types import AnyArray, Array, Label, Model, TableRows
 
 REPEATS = 8  # independent backgrounds
 WORK = 4_500_000  # microseconds of one core at effort 1, counted, not timed
@@ -112,11 +113,11 @@ class Votes:
     ``lacking`` says so, once an answer was NaN: `explain` asks in its own loop.
     """
 
-    def __init__(self, model: Any, labels: Sequence[Any]) -> None:
+    def __init__(self, model: Model, labels: Sequence[Any]) -> None:
         self.model, self.labels = model, tuple(labels)
         self.lacking: Lacking | None = None
 
-    def __call__(self, X: Any) -> Any:
+    def __call__(self, X: TableRows) -> Any:
         """One column for each label."""
         said = np.asarray(predict_with(self.model)(X))
         if missing(said).any():
@@ -127,10 +128,10 @@ class Votes:
 class Outputs:
     """What a torch module gives for rows, in its evaluation mode."""
 
-    def __init__(self, module: Any) -> None:
+    def __init__(self, module: Model) -> None:
         self.module = module
 
-    def __call__(self, X: Any) -> Any:
+    def __call__(self, X: TableRows) -> Any:
         """Raw outputs (rows, outputs)."""
         return module_functions(self.module, None)[0](np.asarray(X))
 
@@ -140,22 +141,22 @@ class Says:
     of two classes.
     """
 
-    def __init__(self, model: Any, method: str, sign: float = 1.0) -> None:
+    def __init__(self, model: Model, method: str, sign: float = 1.0) -> None:
         self.model, self.method, self.sign = model, method, sign
 
-    def __call__(self, X: Any) -> Any:
+    def __call__(self, X: TableRows) -> Any:
         """Numbers."""
         return self.sign * np.asarray(getattr(self.model, self.method)(X), dtype=float)
 
 
-def bare(model: Any) -> Any:
+def bare(model: Model) -> Any:
     """The model inside a decision threshold or a search: it says the same of a row, less the
     decision.
     """
     return subject_of(model).bare
 
 
-def see_through(model: Any, X: Any, background: Any) -> Played:
+def see_through(model: Model, X: TableRows, background: TableRows) -> Played:
     """The model behind a preparation that goes column by column, where there is one, else the
     model itself.
     """
@@ -171,7 +172,7 @@ def see_through(model: Any, X: Any, background: Any) -> Played:
 
 
 def question_of(
-    played: Played, task: Task, labels: Sequence[Any], positive: Any, target: str
+    played: Played, task: Task, labels: Sequence[Any], positive: Label, target: str
 ) -> Question:
     """The first output whose shares are exact in closed form, or as a sum over columns; else
     one to enumerate or sample.
@@ -180,8 +181,8 @@ def question_of(
     rows, background = _PROBED
     few = replace(
         played,
-        X=_rows(played.X, slice(rows)),
-        background=_rows(played.background, slice(background)),
+        X=take(played.X, slice(rows)),
+        background=take(played.background, slice(background)),
     )
     for method in ("closed form", "additive"):
         for question in asked:
@@ -199,7 +200,7 @@ def question_of(
 
 
 def _questions(
-    played: Played, task: Task, labels: Sequence[Any], positive: Any, target: str
+    played: Played, task: Task, labels: Sequence[Any], positive: Label, target: str
 ) -> list[Question]:
     model = played.model
     if is_module(model):
@@ -218,7 +219,7 @@ def _questions(
     return [Question(Votes(model, known), chosen, f"{words} (1) or another (0)")]
 
 
-def _output(model: Any, kind: str, classes: list[Any], chosen: int | None) -> tuple[Any, Any]:
+def _output(model: Model, kind: str, classes: list[Any], chosen: int | None) -> tuple[Any, Any]:
     """Output and target of `explain`; a pipeline that was not seen through is asked as a whole."""
     if not _is_pipeline(model):
         return kind, None if chosen is None else classes[chosen]
@@ -228,18 +229,18 @@ def _output(model: Any, kind: str, classes: list[Any], chosen: int | None) -> tu
     ), None if flipped else chosen
 
 
-def _is_pipeline(model: Any) -> bool:
+def _is_pipeline(model: Model) -> bool:
     around = subject_of(model).around
     return around is not None and bool(around.steps)
 
 
 def _of_module(
-    played: Played, task: Task, labels: Sequence[Any], positive: Any, target: str
+    played: Played, task: Task, labels: Sequence[Any], positive: Label, target: str
 ) -> Question:
     output = Outputs(played.model)
     if task == "regression":
         return Question(output, None, f"prediction of {target}" if target else "prediction")
-    given, chosen = output(_rows(played.X, slice(1))).shape[1], _chosen(list(labels), positive)
+    given, chosen = output(take(played.X, slice(1))).shape[1], _chosen(list(labels), positive)
     if given == 1 and len(labels) == 2:
         return Question(output, None, f"score of {labels[1]}")
     if given == len(labels) and chosen is not None:
@@ -247,13 +248,13 @@ def _of_module(
     return Question(output, None, "score of the class that is predicted")
 
 
-def _chosen(labels: list[Any], positive: Any) -> int | None:
+def _chosen(labels: list[Any], positive: Label) -> int | None:
     """The class that matters, else the second of two, else none: that which is predicted."""
     return labels.index(positive) if positive in labels else (1 if len(labels) == 2 else None)
 
 
 @dataclass(frozen=True)
-class Plan:
+class ShapleyPlan:
     """Rows to explain, background rows for each repeat, and coalitions for each where they are
     sampled.
     """
@@ -266,7 +267,7 @@ class Plan:
 
 def plan_of(
     played: Played, question: Question, extra: int, size: int, effort: float
-) -> tuple[Played, Question, Plan] | Lacking:
+) -> tuple[Played, Question, ShapleyPlan] | Lacking:
     """The largest sample within the work; what cannot be had exactly is enumerated if that fits,
     else sampled.
 
@@ -296,12 +297,12 @@ def plan_of(
             fitting(1, cost_of_pair(played.model, played.X.shape[1], len(played.names)))
             or sizes[-1]
         )
-        return played, question, Plan(rows, background, 0, True)
+        return played, question, ShapleyPlan(rows, background, 0, True)
     if question.method == "additive":
         rows, background = fitting(n + 18, cost) or sizes[-1]
-        return played, question, Plan(rows, background, 0, True)
+        return played, question, ShapleyPlan(rows, background, 0, True)
     if (found := fitting(2.0**n, cost)) and (found[0] >= 25 or found == sizes[0]):
-        return played, replace(question, method="exact"), Plan(*found, 2**n, True)
+        return played, replace(question, method="exact"), ShapleyPlan(*found, 2**n, True)
     played = in_blocks(played)
     draw = 2 * (len(played.names) - 1)
     found = fitting(_DRAWS * draw, cost) or fitting(_FEWEST_DRAWS * draw, cost)
@@ -311,7 +312,7 @@ def plan_of(
         told = f"{len(played.names)} columns need more predictions than the work allows"
         return Lacking("Shapley values", f"{told}: pass `--effort {_rounded_up(needed):g}`.")
     coalitions = int(allowed / ((found[0] + extra) * found[1] * cost))
-    return played, question, Plan(*found, coalitions, False)
+    return played, question, ShapleyPlan(*found, coalitions, False)
 
 
 def _rounded_up(effort: float) -> float:
@@ -361,13 +362,9 @@ def shares(
     return {"values": values, "empty": empty, "full": full, "predictions": made.model_rows}
 
 
-def part(played: Played, rows: Any, background: Any) -> Played:
+def part(played: Played, rows: AnyArray, background: AnyArray) -> Played:
     """Some of the rows and of the background."""
-    return replace(played, X=_rows(played.X, rows), background=_rows(played.background, background))
-
-
-def _rows(X: Any, rows: Any) -> Any:
-    return X.iloc[rows] if hasattr(X, "iloc") else X[rows]
+    return replace(played, X=take(played.X, rows), background=take(played.background, background))
 
 
 def choose_rows(context: Context) -> tuple[Any, dict[str, int], Any] | Lacking:
@@ -395,7 +392,7 @@ def choose_rows(context: Context) -> tuple[Any, dict[str, int], Any] | Lacking:
     return rows, _picked(context, order[:_LOOKED]), background
 
 
-def _picked(context: Context, rows: Any) -> dict[str, int]:
+def _picked(context: Context, rows: AnyArray) -> dict[str, int]:
     """Rows to show: a typical one, the least certain, the surest of the wrong ones; of amounts
     the largest and the worst.
     """
@@ -423,16 +420,16 @@ def _picked(context: Context, rows: Any) -> dict[str, int]:
     return {kind: int(rows[place]) for kind, place in found.items()}
 
 
-def _nearest_median(numbers: Any) -> int:
+def _nearest_median(numbers: Array) -> int:
     return int(np.abs(numbers - np.median(numbers)).argmin())
 
 
-def _said(context: Context, X: Any) -> Any:
+def _said(context: Context, X: TableRows) -> Any:
     """Predictions, a module's as labels."""
     return np.asarray(predict_with(context.model, context.classes or None)(X))
 
 
-def _certainty(context: Context, X: Any) -> Any:
+def _certainty(context: Context, X: TableRows) -> Any:
     """How far the first class is ahead of the next; None for a model that gives labels only."""
     model = context.model
     if is_module(model):
@@ -450,8 +447,9 @@ def _certainty(context: Context, X: Any) -> Any:
     return best[:, -1] - best[:, -2]
 
 
-def as_table(X: Any) -> Any:
+def as_table(X: TableRows) -> Any:
     """Dense rows: a data frame or an array."""
-    if hasattr(X, "to_pandas"):
-        return X.to_pandas()
-    return X.toarray() if hasattr(X, "toarray") else X
+    table: Any = X
+    if hasattr(table, "to_pandas"):
+        return table.to_pandas()
+    return table.toarray() if hasattr(table, "toarray") else table

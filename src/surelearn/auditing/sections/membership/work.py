@@ -110,7 +110,7 @@ def halves_of(context: Context) -> Any:
     return complementary_halves(size, pairs, context.seed("membership/halves"))
 
 
-def carried(model: Any) -> Claim | Lacking:
+def carried(model: Model) -> Claim | Lacking:
     """The ε that the learner's certificate claims, or why it claims none."""
     certificate = subject_of(model).certificate
     if not isinstance(certificate, Certificate):

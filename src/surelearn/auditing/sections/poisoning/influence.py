@@ -5,7 +5,7 @@ by refits of the hardest.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from surelearn.attacks.poison_further import module_influence
 from surelearn.lacking import Lacking
 from surelearn.subject import subject_of
 from surelearn.subject.refitting import columns_for, fit_quietly, is_pairwise, take, take_for
+from surelearn.types import AnyArray, Array, Labels, Model, TableRows
 
 SHOWN = 5
 _SEEDS = 3  # other seeds, to see what they alone change
@@ -24,9 +25,17 @@ _MACHINE_WORK = 2e7
 
 
 def influence(
-    model: Any, X: Any, y: Any, new: Any, truth: Any, task: str, refits: int, sample: Any, hard: Any,
+    model: Model,
+    X: TableRows,
+    y: AnyArray,
+    new: TableRows,
+    truth: AnyArray,
+    task: str,
+    refits: int,
+    sample: AnyArray,
+    hard: Array,
     seed: int,
-) -> dict[str, Any] | Lacking:  # fmt: skip
+) -> dict[str, Any] | Lacking:
     """The change of the mean loss on new rows without a row, for the rows where it is largest.
 
     Parameters
@@ -72,8 +81,14 @@ def influence(
 
 
 def of_module(
-    module: Any, X: Any, y: Any, task: str, seed: int, held: int = 0, classes: Any = ()
-) -> dict[str, Any] | Lacking:  # fmt: skip
+    module: Model,
+    X: TableRows,
+    y: AnyArray,
+    task: str,
+    seed: int,
+    held: int = 0,
+    classes: Labels = (),
+) -> dict[str, Any] | Lacking:
     """Influence functions of a torch module, to first order, on the rows that it is fine-tuned
     on.
     """
@@ -93,8 +108,15 @@ def of_module(
 
 
 def largest(
-    rows: Any, risk: Any, base: float, method: str, tried: int, loss: str, noise: float = 0.0, spread: Any = None
-) -> dict[str, Any] | Lacking:  # fmt: skip
+    rows: AnyArray,
+    risk: Array,
+    base: float,
+    method: str,
+    tried: int,
+    loss: str,
+    noise: float = 0.0,
+    spread: Callable[[int], float] | None = None,
+) -> dict[str, Any] | Lacking:
     """The rows with the largest change of the loss, of either sign, first; changes as shares of the
     loss.
 
@@ -120,7 +142,7 @@ def largest(
 
 
 def _support(
-    learner: Any, Z: Any, points: Any, truth: Any, sample: Any, count: int
+    learner: Model, Z: TableRows, points: TableRows, truth: AnyArray, sample: AnyArray, count: int
 ) -> tuple[Any, str] | None:
     """Positions in the sample of the support vectors to try, and what they are; None for other
     learners.
@@ -143,7 +165,7 @@ def _support(
 
 
 def _hardest(
-    learner: Any, Z: Any, y: Any, task: str, hard: Any, count: int, seed: int
+    learner: Model, Z: TableRows, y: AnyArray, task: str, hard: Array, count: int, seed: int
 ) -> tuple[Any, str]:
     """The rows that are hardest to predict, and a phrase that says so; none that only fill up
     ties.
@@ -160,14 +182,21 @@ def _hardest(
 
 
 def _by_refits(
-    learner: Any, Z: Any, y: Any, points: Any, truth: Any, task: str, rows: Any, seeds: Sequence[int]
-) -> tuple[Any, ...]:  # fmt: skip
+    learner: Model,
+    Z: TableRows,
+    y: AnyArray,
+    points: TableRows,
+    truth: AnyArray,
+    task: str,
+    rows: AnyArray,
+    seeds: Sequence[int],
+) -> tuple[Any, ...]:
     """What leaving out each of the rows does, by refits; and what other seeds alone do."""
     from sklearn.base import clone
 
     unit = _unit(learner, Z, y, task)
 
-    def losses(keep: Any) -> Any:
+    def losses(keep: Array) -> Any:
         known = columns_for(learner, points, np.flatnonzero(keep))
         return np.asarray(
             _losses(_fitted(learner, Z, y, keep), known, truth, task, unit), dtype=float
@@ -198,13 +227,13 @@ def _by_refits(
     )
 
 
-def _by_chance(learner: Any) -> bool:
+def _by_chance(learner: Model) -> bool:
     """Whether a seed may change the fit; a machine that gives no probabilities uses none."""
     drawn = getattr(learner, "probability", True) not in (False, "deprecated")
     return drawn and "random_state" in learner.get_params(deep=False)
 
 
-def _fitted(learner: Any, Z: Any, y: Any, keep: Any) -> Any:
+def _fitted(learner: Model, Z: TableRows, y: AnyArray, keep: Array) -> Any:
     """A forest is given weights, so that it draws the same rows as before."""
     from sklearn.base import clone
     from sklearn.utils.validation import has_fit_parameter
@@ -216,7 +245,7 @@ def _fitted(learner: Any, Z: Any, y: Any, keep: Any) -> Any:
         return clone(learner).fit(Z, y, sample_weight=keep)
 
 
-def _margins(learner: Any, Z: Any, y: Any) -> Any:
+def _margins(learner: Model, Z: TableRows, y: AnyArray) -> Any:
     """By how much the score of the truth is above all others; None where there are no scores of
     classes.
     """
@@ -235,7 +264,7 @@ def _margins(learner: Any, Z: Any, y: Any) -> Any:
     return truth - np.where(own, -np.inf, scores).max(axis=1)
 
 
-def _unit(learner: Any, Z: Any, y: Any, task: str) -> float:
+def _unit(learner: Model, Z: TableRows, y: AnyArray, task: str) -> float:
     """The median size of margins, where there are no probabilities: some votes are of any size."""
     if (
         task == "regression"
@@ -246,7 +275,7 @@ def _unit(learner: Any, Z: Any, y: Any, task: str) -> float:
     return float(np.median(np.abs(margins))) or 1.0
 
 
-def _difficulty(learner: Any, Z: Any, y: Any, task: str) -> Any:
+def _difficulty(learner: Model, Z: TableRows, y: AnyArray, task: str) -> Any:
     """Larger where a row is harder to predict; margins tell also among rows without a loss."""
     margins = (
         None
@@ -256,7 +285,7 @@ def _difficulty(learner: Any, Z: Any, y: Any, task: str) -> Any:
     return _losses(learner, Z, y, task, 1.0) if margins is None else -margins
 
 
-def _name(learner: Any, points: Any, task: str) -> str:
+def _name(learner: Model, points: TableRows, task: str) -> str:
     if task == "regression":
         return "mean absolute error"
     if subject_of(learner).gives_probabilities:
@@ -265,7 +294,7 @@ def _name(learner: Any, points: Any, task: str) -> str:
     return "hinge loss (margins in units of their median size)" if scored else "error rate"
 
 
-def _losses(learner: Any, Z: Any, y: Any, task: str, unit: float) -> Any:
+def _losses(learner: Model, Z: TableRows, y: AnyArray, task: str, unit: float) -> Any:
     """Squared distance of probabilities from the truth; without any the hinge loss, or errors;
     of a number the distance.
     """

@@ -22,6 +22,7 @@ from surelearn.report import Chart, Section, Table
 from surelearn.robust.poisoning.within_range import FLIPPED, MOVED, REVERSED
 from surelearn.subject.columns import column_names
 from surelearn.subject.refitting import take
+from surelearn.types import AnyArray, TableRows
 
 COLUMNS = 2  # of the table, shown to recognize a row by
 _CLASSES, _NUMBERS = "errors", "the mean absolute error"
@@ -384,7 +385,7 @@ def _influence(result: dict[str, Any], number: int, rows: int) -> Finding:
 
 
 def _of_rows(
-    context: Context, result: dict[str, Any], X: Any, y: Any, positions: Any
+    context: Context, result: dict[str, Any], X: TableRows, y: AnyArray, positions: AnyArray | None
 ) -> tuple[Finding, Table]:  # fmt: skip
     """The finding about the most influential row, and the table of those after it, by their
     number in the file.
@@ -407,7 +408,7 @@ def _of_rows(
     return _influence(result, int(places[0]), len(y)), table
 
 
-def _telling(X: Any, shown: Any, plain: list[str]) -> list[int]:
+def _telling(X: TableRows, shown: AnyArray, plain: list[str]) -> list[int]:
     """The columns in which the rows shown are most unusual, in the table's order."""
     names = column_names(X)
     among = [j for j, name in enumerate(names) if name in plain] or list(range(len(names)))
@@ -415,13 +416,14 @@ def _telling(X: Any, shown: Any, plain: list[str]) -> list[int]:
     return [among[i] for i in np.sort(np.argsort(-np.array(unusual), kind="stable")[:COLUMNS])]
 
 
-def _column(X: Any, j: int) -> Any:
-    if hasattr(X, "toarray"):
-        return X[:, [j]].toarray().ravel()
-    return np.asarray(X.iloc[:, j] if hasattr(X, "iloc") else X[:, j])
+def _column(X: TableRows, j: int) -> Any:
+    table: Any = X
+    if hasattr(table, "toarray"):
+        return table[:, [j]].toarray().ravel()
+    return np.asarray(table.iloc[:, j] if hasattr(table, "iloc") else table[:, j])
 
 
-def _unusual(column: Any, values: Any) -> float:
+def _unusual(column: AnyArray, values: AnyArray) -> float:
     """Mean distance from the middle in standard deviations; of words, mean −ln of their share."""
     if column.dtype.kind in "fiub":
         known = column[np.isfinite(column.astype(float))].astype(float)

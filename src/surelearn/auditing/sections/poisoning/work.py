@@ -20,13 +20,14 @@ from surelearn.auditing.seen import stack, with_seeds
 from surelearn.auditing.writing import attempt
 from surelearn.claim import Claim
 from surelearn.lacking import Lacking
-from surelearn.robust.poisoning import Flipping, cancel_answers, poisoning_thresholds
+from surelearn.robust.poisoning import CancelledAnswers, cancel_answers, poisoning_thresholds
 from surelearn.robust.poisoning.fit import in_numbers as numbers_of
 from surelearn.selection.cross_validation import losses_of
 from surelearn.subject import subject_of
 from surelearn.subject.refitting import fit_quietly, take
 from surelearn.subject.registry import DecisionThreshold
 from surelearn.subject.torch_modules import is_module
+from surelearn.types import AnyArray, Labels, Model, TableRows
 
 FRACTIONS = (0.01, 0.03, 0.1, 0.2)
 AIMED = (0.03, 0.1)
@@ -55,7 +56,7 @@ def tasks(context: Context) -> list[jobs.Task] | Lacking:
     X, y, n = shared["X"], shared["y"], len(shared["y"])
     sample = _draw(context, "rows", n, max(50, int(MOST_ROWS * context.options.effort)))
     some = {**shared, "X": take(X, sample), "y": y[sample]}
-    cut = _cut(context)
+    cut = {"cut": _cut(context)}
     model = with_seeds(subject_of(context.model).uncut, context.seed("poisoning/refits"))
     made = [_part(context, "flipped", flipped, {**some, "model": context.unfitted, "count": 0})]
     for kind, function, fractions, draws, more in (
@@ -103,7 +104,7 @@ def run_part(
 def _part(
     context: Context,
     part: str,
-    function: Any,
+    function: Callable[..., dict[str, Any] | Lacking],
     arguments: dict[str, Any],
     fraction: float = 0.0,
     draw: int = 0,
@@ -122,14 +123,13 @@ def _shared(context: Context) -> dict[str, Any]:
     return {"X": X, "y": y, "new": take(new, points), "truth": truth[points], "task": context.task}
 
 
-def _cut(context: Context) -> dict[str, Any]:
+def _cut(context: Context) -> DecisionThreshold | None:
     """From where on a class is answered, of which response: as the page chose it, or as a model
-    fitted elsewhere has it.
+    fitted elsewhere has it; None for the usual answers.
     """
-    threshold, cut = context.threshold, subject_of(context.model).cut
-    if threshold is not None or cut is None:
-        return {"threshold": threshold, "positive": context.options.positive}
-    return {"threshold": cut.threshold, "positive": cut.positive, "response": cut.response}
+    if context.threshold is None:
+        return subject_of(context.model).cut
+    return DecisionThreshold(context.options.positive, float(context.threshold), "predict_proba")
 
 
 def _draw(context: Context, what: str, n: int, most: int) -> Any:
@@ -169,8 +169,15 @@ def _of_module(context: Context) -> list[jobs.Task] | Lacking:
 
 
 def flipped(
-    model: Any, X: Any, y: Any, new: Any, truth: Any, task: str, count: int, seed: int
-) -> dict[str, Any] | Lacking:  # fmt: skip
+    model: Model,
+    X: TableRows,
+    y: AnyArray,
+    new: TableRows,
+    truth: AnyArray,
+    task: str,
+    count: int,
+    seed: int,
+) -> dict[str, Any] | Lacking:
     """The risk on new rows of a copy fitted with ``count`` labels changed; 0: none."""
     labels = change_labels(y, count, task, random_state=seed) if count else y
     risk = risk_of(fit_quietly(model, X, labels).predict(new), truth, task)
@@ -178,9 +185,16 @@ def flipped(
 
 
 def aimed(
-    model: Any, X: Any, y: Any, new: Any, truth: Any, task: str, count: int, seed: int,
-    threshold: float | None, positive: Any, response: str = "predict_proba",
-) -> dict[str, Any] | Lacking:  # fmt: skip
+    model: Model,
+    X: TableRows,
+    y: AnyArray,
+    new: TableRows,
+    truth: AnyArray,
+    task: str,
+    count: int,
+    seed: int,
+    cut: DecisionThreshold | None,
+) -> dict[str, Any] | Lacking:
     """The risk on new rows of the learner fitted to the rows and ``count`` more, placed where a
     stand-in says they hurt.
     """
@@ -193,21 +207,21 @@ def aimed(
         return numbers
     Z, points = numbers
     fitted = fit_quietly(learner, np.vstack([Z, found.X]), np.concatenate([y, found.y]))
-    risk = risk_of(answers(fitted, points, threshold, positive, response), truth, task)
+    risk = risk_of(answers(fitted, points, cut), truth, task)
     if isinstance(risk, Lacking):
         return risk
     return {"risk": risk, "stand_in": found.stand_in, "used": found.used}
 
 
 def further(
-    module: Any,
-    X: Any,
-    y: Any,
+    module: Model,
+    X: TableRows,
+    y: AnyArray,
     task: str,
     share: float,
     seed: int,
     held: int = 0,
-    classes: Any = (),
+    classes: Labels = (),
 ) -> dict[str, Any] | Lacking:
     """The risk on other rows of a torch module that is trained further, with poison and without."""
     found = trained_further(
@@ -220,50 +234,42 @@ def further(
     return vars(found).copy()
 
 
-def cut_of(
-    threshold: float | None, positive: Any, response: str = "predict_proba"
-) -> DecisionThreshold | None:
-    """A decision threshold; None for the usual one."""
-    return None if threshold is None else DecisionThreshold(positive, float(threshold), response)
-
-
-def prepared(model: Any, *parts: Any) -> tuple[Any, ...]:
+def prepared(model: Model, *parts: Any) -> tuple[Any, ...]:
     """The learner inside the model, and rows as it sees them."""
     subject = subject_of(model)
     return subject.last.model, *(subject.rows_for_last(part) for part in parts)
 
 
-def answers(
-    learner: Any,
-    points: Any,
-    threshold: float | None,
-    positive: Any,
-    response: str = "predict_proba",
-) -> Any:
+def answers(learner: Model, points: TableRows, cut: DecisionThreshold | None) -> AnyArray:
     """What the learner answers, at a decision threshold if there is one."""
-    if threshold is None:
+    if cut is None:
         return np.asarray(learner.predict(points))
     classes = np.asarray(learner.classes_)
-    column = classes.tolist().index(positive)
-    found = np.asarray(getattr(learner, response)(points))
+    column = classes.tolist().index(cut.positive)
+    found = np.asarray(getattr(learner, cut.response)(points))
     scores = found[:, column] if found.ndim == 2 else found if column == 1 else -found
-    return np.where(scores >= threshold, classes[column], classes[1 - column])
+    return np.where(scores >= cut.threshold, classes[column], classes[1 - column])
 
 
-def risk_of(predictions: Any, truth: Any, task: str) -> float | Lacking:
+def risk_of(predictions: AnyArray, truth: AnyArray, task: str) -> float | Lacking:
     """The error rate, or the mean absolute error."""
     risk = float(np.mean(losses_of(predictions, truth, task)))
     return risk if np.isfinite(risk) else _NO_NUMBERS
 
 
 def proved(
-    model: Any, X: Any, y: Any, new: Any, truth: Any, threshold: float | None, positive: Any, seed: int,
-    response: str = "predict_proba",
-) -> dict[str, Any] | Lacking:  # fmt: skip
+    model: Model,
+    X: TableRows,
+    y: AnyArray,
+    new: TableRows,
+    truth: AnyArray,
+    cut: DecisionThreshold | None,
+    seed: int,
+) -> dict[str, Any] | Lacking:
     """What is proved, each as a claim with the errors of −w on new rows; and gradient
     cancelling around the threshold.
     """
-    found = poisoning_thresholds(model, X, y, cut=cut_of(threshold, positive, response))
+    found = poisoning_thresholds(model, X, y, cut=cut)
     if isinstance(found, Lacking):
         return found
     task = "regression" if subject_of(model).learner.classes is None else "classification"
@@ -277,7 +283,7 @@ def proved(
     return {"targets": targets, "tried": None if isinstance(attack, Lacking) else _plain(attack)}
 
 
-def _plain(attack: Flipping) -> dict[str, Any]:
+def _plain(attack: CancelledAnswers) -> dict[str, Any]:
     return {**vars(attack), "multiples": list(attack.multiples), "flipped": list(attack.flipped)}
 
 

@@ -24,6 +24,7 @@ from surelearn.robust import Radii, SmoothedRadii
 from surelearn.robust.certified import ARITHMETIC, CHOICES, UNITS
 from surelearn.robust.changes import SHOWN
 from surelearn.robust.tables import Moves, staying
+from surelearn.types import TableRows
 
 SMALL, TINY = 0.1, 0.01  # standard deviations
 RADII = tuple(round(0.05 * i, 2) for i in range(11))
@@ -80,7 +81,7 @@ def section(context: Context, results: Sequence[Any]) -> Section | None:
     )
 
 
-def _allowed(context: Context, moves: Moves, X: Any) -> str:
+def _allowed(context: Context, moves: Moves, X: TableRows) -> str:
     columns = X.shape[1]
     rows = "the fit rows" if context.trained else "the rows given"
     few = ", ".join(moves.names[:3]) + (", …" if len(moves.names) > 3 else "")

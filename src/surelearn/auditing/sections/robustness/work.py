@@ -26,6 +26,7 @@ from surelearn.subject import subject_of
 from surelearn.subject.forms import KernelForm
 from surelearn.subject.refitting import take
 from surelearn.subject.torch_modules import is_module
+from surelearn.types import AnyArray, Labels, Model, TableRows
 
 NOISE = 0.25  # of smoothing, in standard deviations
 SMOOTHED = 0.001  # the failure probability of a smoothed row's radius
@@ -75,7 +76,7 @@ def tasks(context: Context) -> list[jobs.Task] | Lacking:
     return made
 
 
-def moving(context: Context, X: Any) -> tuple[Any, Moves] | Lacking:
+def moving(context: Context, X: TableRows) -> tuple[Any, Moves] | Lacking:
     """The rows that units are taken from, and the columns that move."""
     if subject_of(context.model).inputs.kind == "tokens":
         return Lacking("small changes", "its rows are tokens, and no token lies between two others")
@@ -101,7 +102,7 @@ def sampled(context: Context, n: int, columns: int) -> np.ndarray:
     )
 
 
-def _choices(kinds: dict[str, str], seen: Any) -> dict[str, list[Any]]:
+def _choices(kinds: dict[str, str], seen: TableRows) -> dict[str, list[Any]]:
     """The most frequent categories of every column that has some."""
     names = [name for name in getattr(seen, "columns", ()) if kinds.get(name) == "category"]
     counts = {name: seen[name].value_counts().index[:_MOST_VALUES].tolist() for name in names}
@@ -109,7 +110,14 @@ def _choices(kinds: dict[str, str], seen: Any) -> dict[str, list[Any]]:
 
 
 def attack(
-    model: Any, X: Any, y: Any, pool: Any, moves: Moves, labels: Any, budget: int, seed: int
+    model: Model,
+    X: TableRows,
+    y: AnyArray,
+    pool: TableRows,
+    moves: Moves,
+    labels: Labels,
+    budget: int,
+    seed: int,
 ) -> dict[str, Any] | Lacking:
     """`attack_table` as a task: plain results, which a journal keeps."""
     found = attack_table(
@@ -125,7 +133,7 @@ def attack(
 
 
 def substitute(
-    model: Any, X: Any, y: Any, choices: Mapping[str, Sequence[Any]]
+    model: Model, X: TableRows, y: AnyArray, choices: Mapping[str, Sequence[Any]]
 ) -> dict[str, Any] | Lacking:
     """`substitute_categories` as a task."""
     found = substitute_categories(model, X, y, choices)
@@ -134,7 +142,9 @@ def substitute(
     return {"kind": "substituted", **vars(found)}
 
 
-def move(model: Any, X: Any, moves: Moves, radii: Sequence[float]) -> dict[str, Any] | Lacking:
+def move(
+    model: Model, X: TableRows, moves: Moves, radii: Sequence[float]
+) -> dict[str, Any] | Lacking:
     """`move_predictions` as a task."""
     found = move_predictions(model, X, moves, radii)
     if isinstance(found, Lacking):
@@ -143,7 +153,7 @@ def move(model: Any, X: Any, moves: Moves, radii: Sequence[float]) -> dict[str, 
 
 
 def prove(
-    model: Any, X: Any, moves: Moves, labels: Any, effort: float, seed: int
+    model: Model, X: TableRows, moves: Moves, labels: Labels, effort: float, seed: int
 ) -> dict[str, Any] | Lacking:
     """Certified L∞ radii of the model and, for a torch module, L2 radii of the smoothed one; or
     why there are none.
