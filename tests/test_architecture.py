@@ -44,7 +44,7 @@ MAY_IMPORT = {
     "attribution": {"lacking", "profiles", "stated", "subject", "types"},
     "robust": {
         "attacks", "base", "bounds", "certificate", "claim", "fingerprint", "lacking", "plain", "record", "stated",
-        "subject",
+        "subject", "types",
     },
     "measurement": {"subject"},
     "slicing": {"measurement"},
