@@ -129,7 +129,6 @@ def fit_centres(
     if alpha is not None:
         run.start(alpha / scale)
     reason, done = _passes(run, scale, options)
-    found = run.alpha.cpu().numpy() * scale
     facts = {
         "n": rows.n,
         "centres": len(drawn.centres),
@@ -137,8 +136,19 @@ def fit_centres(
     }
     facts |= {"dtype": options.dtype, "solver": "centres", "leave_one_out_error": None}
     facts |= {"epochs": done, "passes": done, "stopped": reason, **run.facts(scale)}
-    facts |= _measure(kernel, stream, drawn.centres, drawn.held, found, options, facts["objective"])
-    return FittedCentres(drawn.centres, found, drawn.held, facts)
+
+    def measured(alpha: torch.Tensor) -> tuple[float, Array, dict[str, Any]]:
+        """The objective of α, α in the targets' units, and what is measured of it."""
+        found = alpha.cpu().numpy() * scale
+        held = drawn.held
+        told = _measure(kernel, stream, drawn.centres, held, found, options, facts["objective"])
+        return told["training_risk"] + options.regularization * told["norm"] ** 2, found, told
+
+    last = measured(run.alpha)
+    if options.exact and run.judge is None and last[0] > run.checked[0] * scale**2:
+        # Rounding made the last step, which no pass has looked at, one upwards.
+        last = min(last, measured(run.checked[1]), key=lambda one: one[0])
+    return FittedCentres(drawn.centres, last[1], drawn.held, facts | last[2])
 
 
 def measure_centres(
@@ -189,7 +199,9 @@ def measure_centres(
 
 
 class _Descent:
-    """α, the directions taken so far, and a pass."""
+    """α, the directions taken so far, and a pass; ``checked`` is the last α whose objective a pass
+    has measured, behind it.
+    """
 
     def __init__(
         self,
@@ -222,7 +234,7 @@ class _Descent:
         self._directions, self._images = self.alpha[:, :0], self.alpha[:, :0]
         self._gradient: torch.Tensor | None = None
         self.risk = self.objective = math.inf
-        self._best: tuple[float, torch.Tensor] = (math.inf, self.alpha)
+        self.checked: tuple[float, torch.Tensor] = (math.inf, self.alpha)
         self._largest = float(evaluator.diagonal(evaluator.points).max())
         self.stalled = False
         self.judge = (
@@ -260,11 +272,11 @@ class _Descent:
             raise ValueError(
                 "the kernel or the targets overflow: scale the columns, or use dtype='float64'"
             )
-        if now > self._best[0]:
-            self.alpha, self.stalled = self._best[1], True
-            self.objective = self._best[0]
+        if now > self.checked[0]:
+            self.alpha, self.stalled = self.checked[1], True
+            self.objective = self.checked[0]
             return 0.0
-        self._best = now, self.alpha
+        self.checked = now, self.alpha
         c = n * self._penalty
         gradient = back[:, :outputs] - c * applied[:, :outputs]
         self._keep(
