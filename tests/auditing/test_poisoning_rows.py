@@ -40,11 +40,11 @@ class Nearest(ClassifierMixin, BaseEstimator):
 
     def fit(self, X, y):
         self.classes_ = np.unique(y)
-        self.centres_ = np.array([X[y == label].mean(axis=0) for label in self.classes_])
+        self.centers_ = np.array([X[y == label].mean(axis=0) for label in self.classes_])
         return self
 
     def predict(self, X):
-        return self.classes_[((X[:, None] - self.centres_) ** 2).sum(axis=2).argmin(axis=1)]
+        return self.classes_[((X[:, None] - self.centers_) ** 2).sum(axis=2).argmin(axis=1)]
 
 
 @pytest.mark.parametrize("intercept", ["free", "regularized", "none"])

@@ -14,8 +14,8 @@ from scipy import integrate
 from surelearn import bounds
 
 
-def cost(x, centres):
-    return ((x[:, None, :] - centres[None, :, :]) ** 2).sum(axis=2).min(axis=1).sum()
+def cost(x, centers):
+    return ((x[:, None, :] - centers[None, :, :]) ** 2).sum(axis=2).min(axis=1).sum()
 
 
 def optimum(x, k):
@@ -28,11 +28,11 @@ def optimum(x, k):
 
 
 def seed_by_squared_distance(x, k, rng):
-    centres = x[[rng.integers(len(x))]]
+    centers = x[[rng.integers(len(x))]]
     for _ in range(k - 1):
-        nearest = ((x[:, None, :] - centres[None, :, :]) ** 2).sum(axis=2).min(axis=1)
-        centres = np.vstack([centres, x[rng.choice(len(x), p=nearest / nearest.sum())]])
-    return centres
+        nearest = ((x[:, None, :] - centers[None, :, :]) ** 2).sum(axis=2).min(axis=1)
+        centers = np.vstack([centers, x[rng.choice(len(x), p=nearest / nearest.sum())]])
+    return centers
 
 
 def data(seed):
@@ -53,7 +53,7 @@ def test_spectral_lower_bound_stays_below_the_optimum(seed, k):
 
 @pytest.mark.parametrize("k", [2, 3, 4])
 def test_spectral_lower_bound_is_attained_by_a_simplex(k):
-    # k centres at a simplex and a pair around each, along an axis of its own: the spectrum
+    # k centers at a simplex and a pair around each, along an axis of its own: the spectrum
     # separates exactly.
     offsets = np.hstack([np.zeros((k, k)), np.eye(k)])
     x = np.vstack(

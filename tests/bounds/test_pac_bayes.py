@@ -20,7 +20,7 @@ CASES = [
     (0.9, 0.1, 50, 0.5),
     (0.2, 3.0, 1, 0.05),
 ]
-CENTRE = [0.5, 0.3, 0.4, -0.1, 0.6] * 200
+CENTER = [0.5, 0.3, 0.4, -0.1, 0.6] * 200
 
 
 def budget(kl, n, delta):
@@ -118,7 +118,7 @@ def test_gibbs_linear_classifier_against_drawn_weights(scale):
 
 
 @pytest.mark.parametrize(
-    "margins", [CENTRE, [0.9, 0.8, 0.7, 0.9, 0.6] * 200, [0.01, -0.02] * 50, [1.0] * 10**4]
+    "margins", [CENTER, [0.9, 0.8, 0.7, 0.9, 0.6] * 200, [0.01, -0.02] * 50, [1.0] * 10**4]
 )
 def test_gibbs_linear_classifier_finds_the_best_scale(margins):
     grid = np.geomspace(0.02, 0.9 * math.sqrt(2 * len(margins)), 2000)
@@ -145,8 +145,8 @@ def test_deterministic_linear_classifier_errs_where_half_the_posterior_does():
     )
     assert bounds.deterministic_linear_classifier(margins, 0.05, 1.0) >= 1.0
     assert bounds.deterministic_linear_classifier(
-        CENTRE, 0.05
-    ) == 2 * bounds.gibbs_linear_classifier(CENTRE, 0.05)
+        CENTER, 0.05
+    ) == 2 * bounds.gibbs_linear_classifier(CENTER, 0.05)
 
 
 @pytest.mark.parametrize(

@@ -183,8 +183,8 @@ def test_looks_at_drift_are_counted_from_run_to_run(place, shell):
         " something with" in printed
     )
     assert "probability about 1%, however many follow" in printed
-    live(shell, 300, seed=99).to_csv("labelled.csv", index=False)
-    shell.run("watch classes labelled.csv")  # labelled rows are compared too
+    live(shell, 300, seed=99).to_csv("labeled.csv", index=False)
+    shell.run("watch classes labeled.csv")  # labeled rows are compared too
     assert len(json.loads((place / "classes" / "certificate.drift.json").read_text())["seen"]) == 5
     (place / "classes" / "certificate.drift.json").write_text("{}")
     assert "certificate.drift.json does not hold looks at drift" in shell.refusal(

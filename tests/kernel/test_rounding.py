@@ -80,8 +80,8 @@ def test_values_are_within_the_error_that_is_stated(k, dtype, spread):
 @pytest.mark.parametrize(
     "k", [Gaussian(bandwidth=0.7071), Laplace(1.0), Matern(1.0, nu=1.5)], ids=repr
 )
-def test_products_of_rows_far_from_the_centre_cost_digits(k):
-    """Of rows 20 lengths from the centre and under one apart; the error is not overstated by
+def test_products_of_rows_far_from_the_center_cost_digits(k):
+    """Of rows 20 lengths from the center and under one apart; the error is not overstated by
     more than 100 here.
     """
     rng = np.random.default_rng(0)

@@ -380,7 +380,7 @@ def test_clipping_holds_where_terms_cancel(size):
         )
 
 
-class Centred(nn.Module):
+class Centered(nn.Module):
     """Mixes rows in training only."""
 
     def __init__(self):
@@ -394,7 +394,7 @@ class Centred(nn.Module):
 @pytest.mark.parametrize(
     ("module", "shape", "said"),
     [
-        (Centred(), (3,), "mixes examples"),
+        (Centered(), (3,), "mixes examples"),
         (
             nn.Sequential(
                 nn.InstanceNorm2d(1, track_running_stats=True), nn.Flatten(), nn.Linear(16, 2)

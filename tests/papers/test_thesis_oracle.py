@@ -13,11 +13,11 @@ def test_four_clouds_of_equal_size_around_different_corners(seed):
     oracle = draw_oracle(seed)
     assert oracle.X.shape == (11_000, 12)
     assert np.bincount(oracle.clouds).tolist() == [2750] * 4
-    assert set(np.abs(oracle.centres).ravel()) == {0.5}
-    assert len({tuple(centre) for centre in oracle.centres}) == 4
+    assert set(np.abs(oracle.centers).ravel()) == {0.5}
+    assert len({tuple(center) for center in oracle.centers}) == 4
     for cloud in range(4):
         points = oracle.X[oracle.clouds == cloud]
-        np.testing.assert_allclose(points.mean(axis=0), oracle.centres[cloud], atol=0.1)
+        np.testing.assert_allclose(points.mean(axis=0), oracle.centers[cloud], atol=0.1)
         np.testing.assert_allclose(points.std(axis=0), 1, atol=0.07)
     assert len(set(oracle.clouds[:600])) == 4, "points stand in random order"
 

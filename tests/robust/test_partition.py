@@ -101,8 +101,8 @@ def test_random_poison_never_breaks_a_certificate():
         y_other = np.append(np.delete(y, deleted), rng.integers(-1, 3, len(inserted)))
         after = PartitionClassifier(TREE, partitions=20).fit(X_other, y_other).predict(points)
         assert (after == before)[certified >= count].all()
-        relabelled = flip_labels(y, count, random_state=trial).y  # a relabelled row counts one
-        after = PartitionClassifier(TREE, partitions=20).fit(X, relabelled).predict(points)
+        relabeled = flip_labels(y, count, random_state=trial).y  # a relabeled row counts one
+        after = PartitionClassifier(TREE, partitions=20).fit(X, relabeled).predict(points)
         assert (after == before)[certified >= count].all()
 
 

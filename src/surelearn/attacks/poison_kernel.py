@@ -44,7 +44,7 @@ class KernelRidgeObjective(EarlierNames):
                 raise ValueError(f"{name} must be a number above 0, not {getattr(self, name)!r}")
 
     def fit(self, X: Array, y: np.ndarray, start: object = None) -> tuple[Array, Array]:  # noqa: ARG002 - solved exactly
-        """Centres and α."""
+        """Centers and α."""
         K = self._kernel(X, X)
         return X, linalg.solve(
             K + len(X) * self.regularization * np.eye(len(X)),

@@ -98,10 +98,10 @@ def flip_influential(
     for share in np.diff(np.linspace(0, count, rounds + 1).astype(int)):
         u = objective.solve(w, X, flipped, objective.gradient(w, X_outer, y_outer))
         now = objective.gradients(w, X, flipped) @ u
-        relabelled = (
+        relabeled = (
             objective.gradients(w, X, np.full(n, label, dtype=y.dtype)) @ u for label in options
         )
-        rise = np.column_stack([now - then for then in relabelled]) / n
+        rise = np.column_stack([now - then for then in relabeled]) / n
         rise[flipped[:, None] == options] = -np.inf
         rise[~free] = -np.inf
         chosen = np.argsort(-rise.max(1), kind="stable")[:share]

@@ -71,15 +71,16 @@ def kmeans_optimum_lower_bound(costs: npt.ArrayLike, k: int, delta: float) -> fl
 @theorem(
     "k-means optimum, from the spectrum",
     "C. Ding and X. He, ICML 2004, Theorem 3.3",
+    # Assumptions keep the spelling of the certificates that people have.
     assumes=("the singular values are those of the centred data",),
     claims=at_least("optimal_cost", holds=ALWAYS, unit="number"),
     example={"singular_values": (10.0, 5.0, 2.0, 1.0), "k": 3},
 )
 def kmeans_spectral_lower_bound(singular_values: npt.ArrayLike, k: int) -> float:
-    """Lower bound on the optimal k-means cost: the PCA tail Σ_{i ≥ k} σ_i² of the centred data,
+    """Lower bound on the optimal k-means cost: the PCA tail Σ_{i ≥ k} σ_i² of the centered data,
     sorted from large.
 
-    Replacing rows by their centres gives a matrix of rank at most k − 1 once the mean is removed;
+    Replacing rows by their centers gives a matrix of rank at most k − 1 once the mean is removed;
     no such matrix is nearer.
 
     Examples

@@ -379,8 +379,8 @@ def paired_difference(
     check.require(
         losses.size == baseline_losses.size, "losses and baseline_losses must have the same length"
     )
-    centred = (1 + (baseline_losses - losses) / bound) / 2
-    return bound * (2 * _bet_lower(centred, float(check.confidence(delta)), anytime=False) - 1)
+    centered = (1 + (baseline_losses - losses) / bound) / 2
+    return bound * (2 * _bet_lower(centered, float(check.confidence(delta)), anytime=False) - 1)
 
 
 def after_selection(

@@ -65,6 +65,7 @@ def column_perturbations(
 @theorem(
     "duality of the square-root lasso",
     "A. Belloni, V. Chernozhukov and L. Wang, Biometrika 98 (2011), Section 3.1",
+    # Spelled as in the certificates that people have.
     assumes=("columns and targets are centred, where an intercept is fitted",),
     claims=at_least("least_perturbed_residual_norm", holds=ALWAYS, unit="number"),
     example={"inner": 3.0, "dual_norm": 1.0, "correlation": 0.6, "perturbation": 0.5},

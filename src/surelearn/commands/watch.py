@@ -23,8 +23,8 @@ EXAMPLES = """
 Examples:
   surelearn watch surelearn-audit/certificate.json monday.csv       labels in the target's column; predictions by the model
   surelearn watch surelearn-audit/certificate.json joined.csv --prediction prediction --plot evidence.png
-  tail -f labelled.csv | surelearn watch surelearn-audit/certificate.json -         row by row; ends at an alarm
-  surelearn watch surelearn-audit/certificate.json unlabelled.csv   no labels: compares inputs and scores only
+  tail -f labeled.csv | surelearn watch surelearn-audit/certificate.json -          row by row; ends at an alarm
+  surelearn watch surelearn-audit/certificate.json unlabeled.csv    no labels: compares inputs and scores only
 
 \b
 Exit codes:

@@ -31,7 +31,7 @@ class Drawn:
     the held-out rows.
     """
 
-    centres: np.ndarray
+    centers: np.ndarray
     sample: tuple[np.ndarray, Array]
     everything: bool
     held: npt.NDArray[np.int64]
@@ -40,7 +40,7 @@ class Drawn:
 
 def draw(
     stream: RowStream,
-    centres: int | np.ndarray,
+    centers: int | np.ndarray,
     sample: int | None,
     validation_fraction: float | None,
     rng: np.random.RandomState,
@@ -48,7 +48,7 @@ def draw(
     """Draw rows, all different: first those held out, then the centers unless they are given,
     then the sample.
     """
-    given = None if isinstance(centres, (int, np.integer)) else np.asarray(centres)
+    given = None if isinstance(centers, (int, np.integer)) else np.asarray(centers)
     if given is not None and (
         given.ndim != 2
         or given.shape[1] != stream.d
@@ -56,16 +56,16 @@ def draw(
         or not len(given)
     ):
         raise ValueError(
-            f"centres must be a number or finite rows (p, {stream.d}), not an array of shape"
+            f"centers must be a number or finite rows (p, {stream.d}), not an array of shape"
             f" {given.shape}"
         )
-    if given is None and centres < 1:  # pyright: ignore[reportOperatorIssue]
-        raise ValueError(f"centres must be at least 1, not {centres}")
+    if given is None and centers < 1:  # pyright: ignore[reportOperatorIssue]
+        raise ValueError(f"centers must be at least 1, not {centers}")
     held = 0
     if validation_fraction is not None:
         held = min(stream.n - 1, _HELD, math.ceil(validation_fraction * stream.n))
     n = stream.n - held
-    own = 0 if given is not None else min(n, int(centres))  # pyright: ignore[reportArgumentType]
+    own = 0 if given is not None else min(n, int(centers))  # pyright: ignore[reportArgumentType]
     p = own if given is None else len(given)
     s = min(n, _worth(n, stream.d, p) if sample is None else sample)
     everything = n <= s + own

@@ -377,8 +377,8 @@ def squared_distances(X: Any, Z: Any) -> np.ndarray:
     array([[1.]])
     """
     if not sparse.issparse(X) and not sparse.issparse(Z):
-        centre = Z.mean(axis=0) if Z.shape[0] else 0.0
-        near, far = X - centre, Z - centre
+        center = Z.mean(axis=0) if Z.shape[0] else 0.0
+        near, far = X - center, Z - center
     else:
         near, far = X, Z
     size = np.add.outer(squared_norms(near), squared_norms(far))

@@ -23,7 +23,7 @@ from sklearn.utils.validation import (
 )
 
 from surelearn.base import WEIGHTED_CHECKS, Learner
-from surelearn.kernel.centres import CentreOptions, fit_centres, measure_centres
+from surelearn.kernel.centers import CenterOptions, fit_centers, measure_centers
 from surelearn.kernel.choosing import choose_kernel, default_bandwidth, with_length
 from surelearn.kernel.fitting import (
     Options,
@@ -201,7 +201,7 @@ class KernelMachine(Learner):
         lam = float(getattr(self, "regularization_", self.facts_["regularization"]))
         alpha = self.coef_.reshape(len(self.coef_), -1)
         if self.center_indices_ is None:
-            found = self._measure_centres(
+            found = self._measure_centers(
                 made, ArrayRows(as_array(X), Y), alpha, lam, sample_weight, labels=labels
             )
             return found | self._told(made, X.shape[1], Y.shape[1])
@@ -214,7 +214,7 @@ class KernelMachine(Learner):
         found |= self._told(made, X.shape[1], Y.shape[1]) | more
         return found | self._more_facts(found, values, rows.Y)
 
-    def _measure_centres(
+    def _measure_centers(
         self,
         made: Kernel,
         stream: RowStream,
@@ -232,9 +232,9 @@ class KernelMachine(Learner):
         if held is None:
             raise ValueError("version 0.2 did not keep which rows were held out: fit again")
         self._check_rows(stream)
-        centres = np.asarray(self.centers_)
-        options = self._centre_options(centres, lam, stream.outputs, labels=labels)
-        found = measure_centres(made, stream, centres, held, alpha, options)
+        centers = np.asarray(self.centers_)
+        options = self._center_options(centers, lam, stream.outputs, labels=labels)
+        found = measure_centers(made, stream, centers, held, alpha, options)
         return found | self._more_facts(found, None, None)
 
     def _training_rows(self, X: Any, Y: Array, sample_weight: Any) -> tuple[Any, float, Rows]:
@@ -282,14 +282,14 @@ class KernelMachine(Learner):
         exact = lam > 0 or (labels and outputs == 1 and not self._tuned())
         return Options(**settings, classify=labels, exact=exact, matrix_error=error)
 
-    def _centre_options(
-        self, centres: Any, lam: float, outputs: int, *, labels: bool
-    ) -> CentreOptions:
-        names = set(CentreOptions.__dataclass_fields__) & set(self.get_params())
+    def _center_options(
+        self, centers: Any, lam: float, outputs: int, *, labels: bool
+    ) -> CenterOptions:
+        names = (set(CenterOptions.__dataclass_fields__) & set(self.get_params())) - {"centers"}
         settings: dict[str, Any] = {name: getattr(self, name) for name in names}
         settings |= {"regularization": lam, "device": resolve_device(self.device)}
         exact = labels and outputs == 1 and not self._tuned()
-        return CentreOptions(centres, passes=self.epochs, classify=labels, exact=exact, **settings)
+        return CenterOptions(centers, passes=self.epochs, classify=labels, exact=exact, **settings)
 
     def _fit(self, X: Any, Y: Array, sample_weight: Any, *, labels: bool) -> None:
         """Fit to checked rows and targets (n, outputs)."""
@@ -343,17 +343,17 @@ class KernelMachine(Learner):
                 "kernel='precomputed' has a row and a column for every row: give centers=None"
             )
         self._check_rows(stream)
-        centres, start = self._centres(stream)
-        if self.spreads_ is not None and not isinstance(centres, int):
-            centres = (
-                self.in_spreads(np.asarray(centres, dtype=float)) if start is None else centres
+        centers, start = self._centers(stream)
+        if self.spreads_ is not None and not isinstance(centers, int):
+            centers = (
+                self.in_spreads(np.asarray(centers, dtype=float)) if start is None else centers
             )
-        options = self._centre_options(centres, lam, stream.outputs, labels=labels)
-        fitted = fit_centres(
+        options = self._center_options(centers, lam, stream.outputs, labels=labels)
+        fitted = fit_centers(
             made, stream, options, rng, alpha=start, progress=Said() if self.verbose else None
         )
         self.centers_, self.coef_, self.center_indices_, self.held_out_ = (
-            fitted.centres,
+            fitted.centers,
             fitted.alpha,
             None,
             fitted.held,
@@ -389,7 +389,7 @@ class KernelMachine(Learner):
             stream.d,
         )
 
-    def _centres(self, stream: RowStream) -> tuple[Any, Array | None]:
+    def _centers(self, stream: RowStream) -> tuple[Any, Array | None]:
         """The number of centers or the centers themselves, and the α to start with."""
         if self.warm_start and getattr(self, "center_indices_", 0) is None:
             return self.centers_, self.coef_.reshape(len(self.coef_), stream.outputs)

@@ -23,7 +23,7 @@ _TUNED = (
     " regularization= fixed beforehand"
 )
 _WEIGHTED = "the rows were weighted: the theorem is about rows drawn alike, each counted once"
-_CENTRES = (
+_CENTERS = (
     "f is built on fewer centers than rows: the theorem is about the minimizer over all of the RKHS"
 )
 _STATE_X = "state x_bound=, a bound on ‖x‖ that holds for every row"
@@ -74,7 +74,7 @@ class KernelMachineRecord(Record):
     leave_one_out_error: float | None
     value_error: float | None = None
     gradient_norm: float | None = None
-    centres: int | None = None
+    centres: int | None = None  # spelled as in the files that people have
     rank: int | None = None
     matrix_rows: int | None = None
     validation_rows: int | None = None
@@ -108,7 +108,7 @@ class KernelMachineRecord(Record):
     def write(self, writer: Writer) -> None:
         """The distance to the minimizer and the leave-one-out error, or why there is none."""
         if self.centres is not None:
-            writer.lacks("distance_to_the_minimizer", _CENTRES, bounds.distance_to_minimizer.key)
+            writer.lacks("distance_to_the_minimizer", _CENTERS, bounds.distance_to_minimizer.key)
         else:
             positive = [POSITIVE] if (self.matrix_rows or 0) > MOST_ROWS else []
             write_distance(
@@ -192,7 +192,7 @@ class KernelRegressionRecord(KernelMachineRecord):
         """The bounds on √k(x, x) and |y| that the stability claim reads, where it can be made."""
         radius = self.bounded_radius()
         if self.centres is not None:
-            why = _CENTRES
+            why = _CENTERS
         elif self.regularization == 0:
             why = (
                 "without a penalty interpolation is not uniformly stable: set regularization="

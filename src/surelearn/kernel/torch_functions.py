@@ -50,7 +50,7 @@ class Evaluator:
         self.kernel, self.device, self.dtype = kernel, torch.device(device), getattr(torch, dtype)
         self._length = _length(kernel)
         raw = self._raw(X)
-        self._centre = None if self._length is None else raw.mean(0, dtype=torch.float64)
+        self._center = None if self._length is None else raw.mean(0, dtype=torch.float64)
         self._rows_dtype, self._direct, self._rounding = self.dtype, False, 0.0
         self.points = self._prepare(raw)
         if self._length is not None:
@@ -86,10 +86,10 @@ class Evaluator:
     def _prepare(self, values: torch.Tensor) -> torch.Tensor:
         import torch
 
-        if self._centre is None or self._length is None:
+        if self._center is None or self._length is None:
             return values.to(self._rows_dtype)
         values = values.to(torch.promote_types(values.dtype, self._rows_dtype))
-        values = ((values - self._centre.to(values.dtype)) / self._length).to(self._rows_dtype)
+        values = ((values - self._center.to(values.dtype)) / self._length).to(self._rows_dtype)
         farthest = _FARTHEST[values.element_size()]
         return values.clamp_(-farthest, farthest)
 

@@ -27,7 +27,7 @@ HEADLINE = 0.5  # the first claim's part of delta, where several are watched
 
 @dataclass(frozen=True)
 class LiveRows:
-    """Labelled rows, read once for all claims.
+    """Labeled rows, read once for all claims.
 
     Attributes
     ----------

@@ -170,7 +170,7 @@ class Watch:
 
     @property
     def rows(self) -> int:
-        """Labelled rows that the headline is about: all of them, unless a rate within a class
+        """Labeled rows that the headline is about: all of them, unless a rate within a class
         was asked for.
         """
         return self.headline.rows

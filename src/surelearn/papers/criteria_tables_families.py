@@ -48,10 +48,10 @@ def components(X: Array) -> Array:
     >>> components(np.array([[1.0, 1.0], [-1.0, -1.0], [2.0, 2.0], [-2.0, -2.0]])).shape
     (4, 1)
     """
-    centred = X - X.mean(axis=0)
-    values, vectors = np.linalg.eigh(centred.T @ centred / len(X))
+    centered = X - X.mean(axis=0)
+    values, vectors = np.linalg.eigh(centered.T @ centered / len(X))
     order = [i for i in np.argsort(-values)[: COMPONENTS[-1]] if values[i] > 1e-10 * values.max()]
-    return centred @ vectors[:, order] / np.sqrt(values[order])
+    return centered @ vectors[:, order] / np.sqrt(values[order])
 
 
 class Leading(TransformerMixin, BaseEstimator):

@@ -21,7 +21,7 @@ from surelearn.report.drawing import element, written
 
 LEFT, PANEL, GAP, TOP, ROW, LANE = 150, 112, 24, 62, 42, 11
 LOW, HIGH = -2.0, 4.0
-COLOURS = ("#1d5fd0", "#c2570c", "#0b7a5b")
+COLORS = ("#1d5fd0", "#c2570c", "#0b7a5b")
 STYLE = (
     "text{font:12px"
     " system-ui,sans-serif;fill:#222}.tick{font-size:10px;fill:#555}.head{font-weight:600}"
@@ -70,8 +70,8 @@ def _shown(summary: Summary, family: str) -> set[str]:
 
 def _legend(families: Sequence[str]) -> list[Markup]:
     parts, x = [], 16.0
-    for family, colour in zip(families, COLOURS, strict=False):
-        parts.append(_mark(x, 18, colour, families.index(family), True))
+    for family, color in zip(families, COLORS, strict=False):
+        parts.append(_mark(x, 18, color, families.index(family), True))
         parts.append(element("text", family, x=x + 10, y=22))
         x += 34 + 6.6 * len(family)
     return parts
@@ -107,7 +107,7 @@ def _panel(summary: Summary, size: str, names: Sequence[str], axis: Axis) -> lis
 
 
 def _difference(name: str, difference: Mapping[str, Any], k: int, y: float, axis: Axis) -> Markup:
-    mean, ends, colour = difference["mean"], difference["student"], COLOURS[k]
+    mean, ends, color = difference["mean"], difference["student"], COLORS[k]
     tip = f"{name}: {signed(mean)}" + (f", {signed(ends[0])} to {signed(ends[1])}" if ends else "")
     marks = [element("title", tip)]
     if mean > axis.high:
@@ -120,20 +120,20 @@ def _difference(name: str, difference: Mapping[str, Any], k: int, y: float, axis
                 x=axis.end,
                 y=y + 3,
                 text_anchor="end",
-                style=f"fill:{colour}",
+                style=f"fill:{color}",
             )
         )
         return element("g", *marks)
     if ends:
         x1, x2 = axis.at(ends[0]), axis.at(ends[1])
-        marks.append(element("line", class_="interval", stroke=colour, x1=x1, x2=x2, y1=y, y2=y))
-    marks.append(_mark(axis.at(mean), y, colour, k, difference["settled"]))
+        marks.append(element("line", class_="interval", stroke=color, x1=x1, x2=x2, y1=y, y2=y))
+    marks.append(_mark(axis.at(mean), y, color, k, difference["settled"]))
     return element("g", *marks)
 
 
-def _mark(x: float, y: float, colour: str, k: int, filled: bool) -> Markup:
+def _mark(x: float, y: float, color: str, k: int, filled: bool) -> Markup:
     """A circle, a square or a diamond."""
-    look = {"fill": colour if filled else "#fff", "stroke": colour, "stroke_width": 1.6}
+    look = {"fill": color if filled else "#fff", "stroke": color, "stroke_width": 1.6}
     if k == 0:
         return element("circle", cx=x, cy=y, r=3.6, **look)
     if k == 1:

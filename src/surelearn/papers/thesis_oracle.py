@@ -24,14 +24,14 @@ class Oracle:
     Attributes
     ----------
     X : (11,000, 12), in random order; ``clouds`` says which of the four each belongs to
-    centres : (4, 12), different, every coordinate ±½
+    centers : (4, 12), different, every coordinate ±½
     features, thresholds, directions, weights : (T*,), the weights positive with sum 1
     rejected : votes drawn before this one with too many points in one class
     """
 
     X: Array
     clouds: Array
-    centres: Array
+    centers: Array
     features: Array
     thresholds: Array
     directions: Array
@@ -64,16 +64,16 @@ def draw_oracle(seed: int, *, thresholds: str = "1", reject_above: float = 0.8) 
         among all points
     """
     rng = np.random.default_rng(seed)
-    centres = _different_centres(rng)
+    centers = _different_centers(rng)
     clouds = rng.permutation(np.repeat(np.arange(CLOUDS), POINTS // CLOUDS))
-    X = rng.normal(size=(POINTS, FEATURES)) + centres[clouds]
+    X = rng.normal(size=(POINTS, FEATURES)) + centers[clouds]
     rounds = int(rng.integers(10, 101))
     low, high = _ranges(X, thresholds)
     for rejected in range(MOST_DRAWS):
         features = rng.integers(FEATURES, size=rounds)
         weights = 1 - rng.random(rounds)  # positive: in (0, 1]
         oracle = Oracle(
-            X=X, clouds=clouds, centres=centres, features=features,
+            X=X, clouds=clouds, centers=centers, features=features,
             thresholds=rng.uniform(low[features], high[features]),
             directions=rng.choice([-1, 1], size=rounds), weights=weights / weights.sum(), rejected=rejected,
         )  # fmt: skip
@@ -86,11 +86,11 @@ def draw_oracle(seed: int, *, thresholds: str = "1", reject_above: float = 0.8) 
     )
 
 
-def _different_centres(rng: np.random.Generator) -> Array:
+def _different_centers(rng: np.random.Generator) -> Array:
     while True:
-        centres = rng.choice([-0.5, 0.5], size=(CLOUDS, FEATURES))
-        if len(np.unique(centres, axis=0)) == CLOUDS:
-            return centres
+        centers = rng.choice([-0.5, 0.5], size=(CLOUDS, FEATURES))
+        if len(np.unique(centers, axis=0)) == CLOUDS:
+            return centers
 
 
 def _ranges(X: Array, thresholds: str) -> tuple[Array, Array]:

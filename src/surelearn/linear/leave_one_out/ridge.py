@@ -80,13 +80,13 @@ def ridge_without(X: Array, y: Array, total: float, intercept: Intercept) -> Wit
     elif intercept == "free":
         x_mean, y_mean = X.mean(0), Y.mean(0)
         X, Y = X - x_mean, Y - y_mean
-    centred = intercept == "free"
-    solution = _cholesky(X, Y, total, centred) or _decomposed(X, Y, total, centred)
+    centered = intercept == "free"
+    solution = _cholesky(X, Y, total, centered) or _decomposed(X, Y, total, centered)
     return Without(*solution, targets, x_mean, y_mean, intercept, flat)
 
 
 def _cholesky(
-    X: Array, Y: Array, total: float, centred: bool
+    X: Array, Y: Array, total: float, centered: bool
 ) -> tuple[Array, Array, Array, Array] | None:
     """Weights, the two factors of (XᵀX + nλI)⁻¹x_i, and e_i/(1 − h_i); None where digits would be
     lost.
@@ -102,7 +102,7 @@ def _cholesky(
         return None
     inverse, _ = lapack.dtrtri(R)
     whitened = blas.dtrmm(1.0, inverse, X.T, side=0, trans_a=1).T  # (n, d), rows R⁻ᵀx_i
-    keep = 1 - np.einsum("ij,ij->i", whitened, whitened) - (1 / len(X) if centred else 0.0)
+    keep = 1 - np.einsum("ij,ij->i", whitened, whitened) - (1 / len(X) if centered else 0.0)
     if keep.min() < 1e-4:
         return None
     W = inverse @ (inverse.T @ (X.T @ Y))
@@ -110,7 +110,7 @@ def _cholesky(
 
 
 def _decomposed(
-    X: Array, Y: Array, total: float, centred: bool
+    X: Array, Y: Array, total: float, centered: bool
 ) -> tuple[Array, Array, Array, Array]:
     """Weights and left-out residuals from the singular value decomposition, whatever the
     condition number.
@@ -123,7 +123,7 @@ def _decomposed(
         shares=np.full(n, 1 / n),
         x_mean=np.zeros(X.shape[1]),
         y_mean=np.zeros(Y.shape[1]),
-        intercept="free" if centred else "none",  # padded already
+        intercept="free" if centered else "none",  # padded already
     )
     spectrum = Spectrum.of(design)
     missed = spectrum.leave_one_out(lam)

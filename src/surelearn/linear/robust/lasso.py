@@ -207,16 +207,18 @@ class SquareRootLasso(LinearRegressor):
 class _Design:
     """√s-weighted, centered rows A and targets b, with A implicit for sparse input."""
 
-    def __init__(self, X: Any, y: Array, weights: Array, centred: bool) -> None:
+    def __init__(self, X: Any, y: Array, weights: Array, centered: bool) -> None:
         kept = weights > 0
         self.X = X if kept.all() else X[kept]
-        self.y, self.weights, self.centred = y[kept], weights[kept], centred
+        self.y, self.weights, self.centered = y[kept], weights[kept], centered
         self.root = np.sqrt(self.weights)
         total = self.weights.sum()
         self.means = (
-            np.asarray(self.X.T @ self.weights).ravel() / total if centred else np.zeros(X.shape[1])
+            np.asarray(self.X.T @ self.weights).ravel() / total
+            if centered
+            else np.zeros(X.shape[1])
         )
-        self.target_mean = float(self.y @ self.weights / total) if centred else 0.0
+        self.target_mean = float(self.y @ self.weights / total) if centered else 0.0
         self.b = self.root * (self.y - self.target_mean)
         self.size = float(np.linalg.norm(self.b))
         self.A = (
@@ -246,7 +248,7 @@ class _Design:
         """The minimizer of ½‖Aw − b‖² + α‖w‖₁ by scikit-learn's coordinate descent."""
         total = len(self.b) if self.A is not None else self.weights.sum()
         # scikit-learn centers sparse columns without filling them
-        inner = self.A is None and self.centred
+        inner = self.A is None and self.centered
         solver = Lasso(
             alpha=alpha / total, fit_intercept=inner, tol=tolerance, max_iter=1000, warm_start=True
         )

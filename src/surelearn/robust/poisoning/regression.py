@@ -74,7 +74,7 @@ def inner(objective: Objective, scores: Array, targets: Array) -> float:
 def _claim(fit: Fit, scores: Array, targets: Array, middle: float, scaling: Model) -> Claim:
     objective, loss, decay = fit.objective, _LOSSES[fit.objective.loss], float(fit.decay().sum())
     pull, bound = inner(objective, -scores, targets), float(np.abs(targets).max())
-    low, centre, high = np.sort(
+    low, center, high = np.sort(
         _in_units(np.array([middle - bound, middle, middle + bound]), scaling)
     ).tolist()
     counted = (
@@ -90,7 +90,7 @@ def _claim(fit: Fit, scores: Array, targets: Array, middle: float, scaling: Mode
         knee=objective.parameters.get("knee", 1.0),
         label=(
             "poisoned rows per clean row to exactly the predictions mirrored at"
-            f" {show(centre, 'number')} (one target)"
+            f" {show(center, 'number')} (one target)"
         ),
         assumptions=(counted, SAME_COLUMNS, *fit.total(decay)),
         covers=covers(loss),

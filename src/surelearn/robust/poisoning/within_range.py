@@ -79,8 +79,8 @@ class Box:
 
     def ends(self, weights: Array, intercepts: Array) -> tuple[Array, Array]:
         """The least and the largest score of a row inside the range, for every row of weights."""
-        centre, spread = weights @ self.middle + intercepts, np.abs(weights) @ self.half
-        return centre - spread, centre + spread
+        center, spread = weights @ self.middle + intercepts, np.abs(weights) @ self.half
+        return center - spread, center + spread
 
     def longest(self, padded: bool) -> float:
         """The length of the longest row inside the range, with a 1 for the intercept or without."""
@@ -173,11 +173,11 @@ def reversed_claim(
         )
     else:
         gain = float(np.mean(scores[np.arange(len(codes)), codes] - scores.mean(axis=1)))
-        centred = (
+        centered = (
             machine.weights - machine.weights.mean(0),
             machine.intercepts - machine.intercepts.mean(),
         )
-        reach = float(-box.ends(*centred)[0].min())
+        reach = float(-box.ends(*centered)[0].min())
     if not reach > 0:
         return None
     assumptions = (RANGE, SAME_COLUMNS)

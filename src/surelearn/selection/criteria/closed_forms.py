@@ -61,8 +61,8 @@ def _penalty(model: Model, X: RowsLike) -> float | None:
 
 def _penalized(X: Array, y: AnyArray, alpha: float, intercept: bool) -> Array | None:
     y = y.astype(float)
-    centre, level = (X.mean(0), y.mean()) if intercept else (0.0, 0.0)
-    U, s, _ = np.linalg.svd(X - centre, full_matrices=False)
+    center, level = (X.mean(0), y.mean()) if intercept else (0.0, 0.0)
+    U, s, _ = np.linalg.svd(X - center, full_matrices=False)
     kept = s > max(X.shape) * np.finfo(float).eps * s[0]
     U, s = U[:, kept], s[kept]
     shrunk = s**2 / (s**2 + alpha)

@@ -1,4 +1,4 @@
-"""Fewer centres than rows: the minimizer over their span, from any source, whatever the kernel
+"""Fewer centers than rows: the minimizer over their span, from any source, whatever the kernel
 and the rows are.
 """
 
@@ -14,7 +14,7 @@ from surelearn.kernel.streams import ArrayRows, ParquetRows
 torch = pytest.importorskip("torch")
 
 from surelearn.kernel import factors  # noqa: E402
-from surelearn.kernel.centres import CentreOptions, fit_centres  # noqa: E402
+from surelearn.kernel.centers import CenterOptions, fit_centers  # noqa: E402
 from surelearn.kernel.torch_functions import Evaluator  # noqa: E402
 
 
@@ -30,10 +30,10 @@ def one_thread():
 KERNELS = [Gaussian(bandwidth=1.414), Laplace(3.0), Matern(2.0, 1.5), Polynomial(2), Linear()]
 
 
-def fit(kernel, X, Y, centres, seed=0, **options):
+def fit(kernel, X, Y, centers, seed=0, **options):
     options = {"dtype": "float64", "device": "cpu", "tol": 1e-10, "passes": 40} | options
-    return fit_centres(
-        kernel, ArrayRows(X, Y), CentreOptions(centres, **options), np.random.RandomState(seed)
+    return fit_centers(
+        kernel, ArrayRows(X, Y), CenterOptions(centers, **options), np.random.RandomState(seed)
     )
 
 
@@ -45,20 +45,20 @@ def problem(n, d=3, outputs=1, seed=0):
     )
 
 
-def objective(kernel, X, Y, centres, alpha, penalty):
-    fitted = kernel(X, centres) @ alpha
+def objective(kernel, X, Y, centers, alpha, penalty):
+    fitted = kernel(X, centers) @ alpha
     return ((fitted - Y) ** 2).sum() / len(X) + penalty * (
-        alpha * (kernel(centres, centres) @ alpha)
+        alpha * (kernel(centers, centers) @ alpha)
     ).sum()
 
 
-def direct(kernel, X, Y, centres, penalty):
+def direct(kernel, X, Y, centers, penalty):
     """The least objective, by least squares on [K_XZ; √(nλ)·K_ZZ^½]."""
-    values, vectors = np.linalg.eigh(kernel(centres, centres))
+    values, vectors = np.linalg.eigh(kernel(centers, centers))
     root = np.sqrt(len(X) * penalty * values.clip(0))[:, None] * vectors.T
-    A = np.vstack([kernel(X, centres), root])
-    alpha = np.linalg.lstsq(A, np.vstack([Y, np.zeros((len(centres), Y.shape[1]))]), rcond=1e-13)[0]
-    return objective(kernel, X, Y, centres, alpha, penalty)
+    A = np.vstack([kernel(X, centers), root])
+    alpha = np.linalg.lstsq(A, np.vstack([Y, np.zeros((len(centers), Y.shape[1]))]), rcond=1e-13)[0]
+    return objective(kernel, X, Y, centers, alpha, penalty)
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.name)
@@ -69,8 +69,8 @@ def test_agrees_with_least_squares_on_random_problems(kernel, penalty):
         n, p = rng.randint(20, 200), rng.randint(1, 30)
         X, Y = problem(n, outputs=rng.randint(1, 4), seed=seed)
         fitted = fit(kernel, X, Y, p, seed, regularization=penalty)
-        least = direct(kernel, X, Y, fitted.centres, penalty)
-        found = objective(kernel, X, Y, fitted.centres, fitted.alpha, penalty)
+        least = direct(kernel, X, Y, fitted.centers, penalty)
+        found = objective(kernel, X, Y, fitted.centers, fitted.alpha, penalty)
         assert found <= least * (1 + 1e-6) + 1e-9
         assert fitted.facts["objective"] == pytest.approx(found, rel=1e-6, abs=1e-9)
 
@@ -80,20 +80,20 @@ def test_the_sample_alone_is_not_the_solution():
     one, many = (
         fit(Gaussian(bandwidth=1.0), X, Y, 40, sample=50, passes=passes) for passes in (1, 30)
     )
-    least = direct(Gaussian(bandwidth=1.0), X, Y, many.centres, 0.0)
+    least = direct(Gaussian(bandwidth=1.0), X, Y, many.centers, 0.0)
     assert many.facts["objective"] == pytest.approx(least, rel=1e-6)
     assert one.facts["objective"] > 1.01 * least
     assert many.facts["stopped"] != "passes"
 
 
-def test_all_rows_as_centres_is_the_full_model():
+def test_all_rows_as_centers_is_the_full_model():
     X, Y = problem(80)
-    for centres in (80, 500):
-        fitted = fit(Laplace(2.0), X, Y, centres, regularization=1e-3, tol=1e-14)
+    for centers in (80, 500):
+        fitted = fit(Laplace(2.0), X, Y, centers, regularization=1e-3, tol=1e-14)
         K = Laplace(2.0)(X, X)
         full = K @ np.linalg.solve(K + 80 * 1e-3 * np.eye(80), Y)
         assert fitted.facts["centres"] == 80
-        np.testing.assert_allclose(Laplace(2.0)(X, fitted.centres) @ fitted.alpha, full, atol=1e-5)
+        np.testing.assert_allclose(Laplace(2.0)(X, fitted.centers) @ fitted.alpha, full, atol=1e-5)
 
 
 def test_array_mapped_array_and_parquet_give_the_same_model(tmp_path):
@@ -108,13 +108,13 @@ def test_array_mapped_array_and_parquet_give_the_same_model(tmp_path):
         ArrayRows(np.load(tmp_path / "X.npy", mmap_mode="r"), Y),
         ParquetRows(tmp_path / "rows.parquet", "y"),
     )
-    options = CentreOptions(30, device="cpu", validation_fraction=0.1)
+    options = CenterOptions(30, device="cpu", validation_fraction=0.1)
     first, *others = (
-        fit_centres(Gaussian(bandwidth=1.0), rows, options, np.random.RandomState(3))
+        fit_centers(Gaussian(bandwidth=1.0), rows, options, np.random.RandomState(3))
         for rows in sources
     )
     for other in others:
-        np.testing.assert_array_equal(first.centres, other.centres)
+        np.testing.assert_array_equal(first.centers, other.centers)
         np.testing.assert_array_equal(first.alpha, other.alpha)
         assert first.facts == other.facts
 
@@ -123,7 +123,7 @@ def test_the_same_seed_gives_the_same_model_and_another_seed_another():
     X, Y = problem(300)
     one, same, other = (fit(Gaussian(bandwidth=1.0), X, Y, 20, seed) for seed in (0, 0, 1))
     np.testing.assert_array_equal(one.alpha, same.alpha)
-    assert not np.array_equal(one.centres, other.centres)
+    assert not np.array_equal(one.centers, other.centers)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -176,10 +176,10 @@ def test_never_worse_than_zero_and_never_grows(dtype, limit, kind):
             )
 
 
-def test_duplicate_centres_do_no_harm():
+def test_duplicate_centers_do_no_harm():
     X, Y = problem(200)
-    centres = np.repeat(X[:10], 3, axis=0)
-    fitted = fit(Gaussian(bandwidth=1.0), X, Y, centres, regularization=1e-3)
+    centers = np.repeat(X[:10], 3, axis=0)
+    fitted = fit(Gaussian(bandwidth=1.0), X, Y, centers, regularization=1e-3)
     assert fitted.facts["objective"] == pytest.approx(
         direct(Gaussian(bandwidth=1.0), X, Y, X[:10], 1e-3), rel=1e-6
     )
@@ -190,7 +190,7 @@ def test_float32_is_close_to_float64():
     for kernel in (Gaussian(bandwidth=1.581), Laplace(3.0)):
         wide = fit(kernel, X, Y, 100)
         narrow = fit(kernel, X, Y, 100, dtype="float32", tol=1e-4)
-        found = objective(kernel, X, Y, narrow.centres, narrow.alpha, 0.0)
+        found = objective(kernel, X, Y, narrow.centers, narrow.alpha, 0.0)
         assert found == pytest.approx(wide.facts["objective"], rel=2e-3)
 
 
@@ -209,46 +209,46 @@ def test_measures_are_those_of_the_model():
         passes=2,
         validation_fraction=0.2,
     )
-    facts, centres, alpha = fitted.facts, fitted.centres, fitted.alpha
+    facts, centers, alpha = fitted.facts, fitted.centers, fitted.alpha
     apart = np.random.RandomState(0).permutation(400)[:80]
     kept = np.setdiff1d(np.arange(400), apart)
-    scores = kernel(X, centres) @ alpha
+    scores = kernel(X, centers) @ alpha
     assert facts["n"] == 320
     assert facts["validation_rows"] == 80
     assert facts["validation_error"] == pytest.approx((scores[apart] * signs[apart] <= 0).mean())
     assert facts["training_risk"] == pytest.approx(((scores - signs)[kept] ** 2).mean())
     assert facts["margin_error"] == pytest.approx((scores[kept] * signs[kept] <= 0.5).mean())
     assert facts["norm"] == pytest.approx(
-        float(np.sqrt((alpha * (kernel(centres, centres) @ alpha)).sum()))
+        float(np.sqrt((alpha * (kernel(centers, centers) @ alpha)).sum()))
     )
-    assert not any((centre == X[apart]).all(1).any() for centre in centres)
+    assert not any((center == X[apart]).all(1).any() for center in centers)
 
 
 def test_the_training_risk_without_a_last_pass_is_right():
     X, Y = problem(400)
     fitted = fit(Gaussian(bandwidth=1.0), X, Y, 25, regularization=1e-3, passes=1)
-    scores = Gaussian(bandwidth=1.0)(X, fitted.centres) @ fitted.alpha
+    scores = Gaussian(bandwidth=1.0)(X, fitted.centers) @ fitted.alpha
     assert fitted.facts["training_risk"] == pytest.approx(((scores - Y) ** 2).mean(), rel=1e-6)
 
 
 def test_starting_from_a_solution_needs_one_pass():
     X, Y = problem(500)
     first = fit(Gaussian(bandwidth=1.0), X, Y, 20)
-    options = CentreOptions(first.centres, dtype="float64", device="cpu")
+    options = CenterOptions(first.centers, dtype="float64", device="cpu")
     rng = np.random.RandomState(0)
-    again = fit_centres(Gaussian(bandwidth=1.0), ArrayRows(X, Y), options, rng, alpha=first.alpha)
+    again = fit_centers(Gaussian(bandwidth=1.0), ArrayRows(X, Y), options, rng, alpha=first.alpha)
     assert again.facts["passes"] == 1
     assert again.facts["objective"] <= first.facts["objective"] * (1 + 1e-9)
     with pytest.raises(ValueError, match=r"alpha must have shape \(20, 1\)"):
-        fit_centres(Gaussian(bandwidth=1.0), ArrayRows(X, Y), options, rng, alpha=first.alpha[:3])
+        fit_centers(Gaussian(bandwidth=1.0), ArrayRows(X, Y), options, rng, alpha=first.alpha[:3])
 
 
 def test_stopping_and_progress():
     X, Y = problem(500)
     calls = []
-    options = CentreOptions(20, dtype="float64", device="cpu", tol=0.0, passes=3, sample=25)
+    options = CenterOptions(20, dtype="float64", device="cpu", tol=0.0, passes=3, sample=25)
     rng = np.random.RandomState(0)
-    fitted = fit_centres(
+    fitted = fit_centers(
         Gaussian(bandwidth=1.0),
         ArrayRows(X, Y),
         options,
@@ -274,16 +274,16 @@ def test_stopping_and_progress():
 
 
 @pytest.mark.parametrize(
-    ("centres", "said"),
+    ("centers", "said"),
     [
         (0, "at least 1"),
         (np.zeros((4, 2)), r"finite rows \(p, 3\)"),
         (np.full((1, 3), np.nan), "finite rows"),
     ],
 )
-def test_bad_centres(centres, said):
+def test_bad_centers(centers, said):
     with pytest.raises(ValueError, match=said):
-        fit(Gaussian(bandwidth=0.7071), *problem(20), centres)
+        fit(Gaussian(bandwidth=0.7071), *problem(20), centers)
 
 
 def test_overflow_is_one_sentence():

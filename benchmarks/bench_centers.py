@@ -1,9 +1,9 @@
-"""Kernel machine on few centres, streamed from Parquet, in a process of its own: time a pass,
+"""Kernel machine on few centers, streamed from Parquet, in a process of its own: time a pass,
 error, peak memory.
 
-    python benchmarks/bench_centres.py                            100,000 × 100, 5,000 centres (a few minutes on 2 cores)
-    python benchmarks/bench_centres.py --rows 1000000 --centres 20000 [--cuda]
-    python benchmarks/bench_centres.py --mnist                    MNIST's first 20,000 rows: 2,000 and 5,000 centres
+    python benchmarks/bench_centers.py                            100,000 × 100, 5,000 centers (a few minutes on 2 cores)
+    python benchmarks/bench_centers.py --rows 1000000 --centers 20000 [--cuda]
+    python benchmarks/bench_centers.py --mnist                    MNIST's first 20,000 rows: 2,000 and 5,000 centers
 
 Synthetic rows lie near a subspace of ten dimensions; their targets have noise of variance ¼. Errors
 are those of 5,000 new rows against the targets without noise, as shares of their variance. Beside
@@ -77,7 +77,7 @@ def fit(folder: Path, asked: argparse.Namespace) -> dict[str, Any]:
     """What the process of its own does."""
     import torch
 
-    from surelearn.kernel.centres import CentreOptions, fit_centres
+    from surelearn.kernel.centers import CenterOptions, fit_centers
     from surelearn.kernel.functions import Gaussian
     from surelearn.kernel.streams import ArrayRows, ParquetRows
     from surelearn.kernel.torch_functions import Evaluator
@@ -91,8 +91,8 @@ def fit(folder: Path, asked: argparse.Namespace) -> dict[str, Any]:
     stream = ParquetRows(file, "y") if file.exists() else ArrayRows(*maps)
     kernel = Gaussian(bandwidth=asked.bandwidth * stream.d**0.5)
     device = "cuda" if asked.cuda else "cpu"
-    options = CentreOptions(
-        asked.centres,
+    options = CenterOptions(
+        asked.centers,
         passes=asked.passes,
         device=device,
         memory_limit=asked.memory * 1e9,
@@ -105,7 +105,7 @@ def fit(folder: Path, asked: argparse.Namespace) -> dict[str, Any]:
         if done % (total // asked.passes) == 0:
             times.append(time.perf_counter() - start)
 
-    fitted = fit_centres(kernel, stream, options, np.random.RandomState(0), progress=progress)
+    fitted = fit_centers(kernel, stream, options, np.random.RandomState(0), progress=progress)
     if asked.cuda:
         torch.cuda.synchronize()
     seconds, peak = (
@@ -113,7 +113,7 @@ def fit(folder: Path, asked: argparse.Namespace) -> dict[str, Any]:
         resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6,
     )
     X, f = draw(np.random.default_rng(2), 5000, stream.d)
-    evaluator = Evaluator(kernel, fitted.centres, device, "float32")
+    evaluator = Evaluator(kernel, fitted.centers, device, "float32")
     alpha = torch.from_numpy(fitted.alpha).to(evaluator.device, evaluator.dtype)
     values = (
         evaluator.times(evaluator.rows(X), evaluator.points, alpha, 2.0**26)[:, 0].cpu().numpy()
@@ -137,7 +137,7 @@ def fit(folder: Path, asked: argparse.Namespace) -> dict[str, Any]:
 
 
 def full_error(kernel: Any, rows: Any, X: np.ndarray, f: np.ndarray, device: str) -> float:
-    """The error of the model with every one of these rows as a centre."""
+    """The error of the model with every one of these rows as a center."""
     from surelearn import kernel as room
 
     model = room.EigenProRegressor(
@@ -150,7 +150,7 @@ def full_error(kernel: Any, rows: Any, X: np.ndarray, f: np.ndarray, device: str
 def mnist(cuda: bool) -> None:
     """Wrong labels of 10,000 test rows, after a fit to 20,000."""
     from surelearn.kernel import EigenProClassifier
-    from surelearn.kernel.centres import CentreOptions, fit_centres
+    from surelearn.kernel.centers import CenterOptions, fit_centers
     from surelearn.kernel.functions import Gaussian
     from surelearn.kernel.streams import ArrayRows
 
@@ -163,14 +163,14 @@ def mnist(cuda: bool) -> None:
     report_mnist("all 20,000 rows", float((model.predict(new) != labels).mean()), start)
     for p in (2000, 5000):
         start = time.process_time(), time.perf_counter()
-        options = CentreOptions(p, device=device, classify=True)
-        fitted = fit_centres(
+        options = CenterOptions(p, device=device, classify=True)
+        fitted = fit_centers(
             kernel, ArrayRows(X, y, classes=range(10)), options, np.random.RandomState(0)
         )
-        parts = (kernel(part, fitted.centres) @ fitted.alpha for part in np.array_split(new, 10))
+        parts = (kernel(part, fitted.centers) @ fitted.alpha for part in np.array_split(new, 10))
         guesses = np.concatenate([part.argmax(1) for part in parts])
         report_mnist(
-            f"{p:,} centres, {fitted.facts['passes']} passes",
+            f"{p:,} centers, {fitted.facts['passes']} passes",
             float((guesses != labels).mean()),
             start,
         )
@@ -189,7 +189,7 @@ def main() -> None:
     )
     parser.add_argument("--rows", type=int, default=100_000)
     parser.add_argument("--columns", type=int, default=100)
-    parser.add_argument("--centres", type=int, default=5000)
+    parser.add_argument("--centers", type=int, default=5000)
     parser.add_argument("--passes", type=int, default=6)
     parser.add_argument("--sample", type=int)
     parser.add_argument(
@@ -226,7 +226,7 @@ def report(asked: argparse.Namespace, folder: Path) -> None:
     facts, times = found["facts"], found["times"]
     each = ", ".join(f"{b - a:.1f}" for a, b in itertools.pairwise(times))
     print(
-        f"{facts['n']:,} × {asked.columns}, {facts['centres']:,} centres, sample"
+        f"{facts['n']:,} × {asked.columns}, {facts['centres']:,} centers, sample"
         f" {facts['sample']:,}, {facts['device']}"
     )
     print(

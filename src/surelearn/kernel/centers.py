@@ -47,12 +47,12 @@ _LEADING = 1000  # the most directions flattened where p × p numbers do not fit
 
 
 @dataclass(frozen=True)
-class CentreOptions:
+class CenterOptions:
     """How to fit; names as in `EigenProRegressor`.
 
     Parameters
     ----------
-    centres : how many random rows, or the centers themselves, an array (p, d)
+    centers : how many random rows, or the centers themselves, an array (p, d)
     sample : rows on which the preconditioner is made; None chooses, from p to 4p
     passes, tol : stop after so many passes, or when a pass lowers the objective by less than
         ``tol`` of it
@@ -60,7 +60,7 @@ class CentreOptions:
     exact : measure f in one more pass, in float64, for claims
     """
 
-    centres: int | np.ndarray
+    centers: int | np.ndarray
     regularization: float = 0.0
     sample: int | None = None
     passes: int = 10
@@ -77,26 +77,26 @@ class CentreOptions:
 
 
 @dataclass(frozen=True, eq=False)
-class FittedCentres:
-    """Centres (p, d), their coefficients α (p, outputs), the numbers of the rows held out, and
+class FittedCenters:
+    """Centers (p, d), their coefficients α (p, outputs), the numbers of the rows held out, and
     the facts.
     """
 
-    centres: np.ndarray
+    centers: np.ndarray
     alpha: Array
     held: npt.NDArray[np.int64]
     facts: dict[str, Any]
 
 
-def fit_centres(
+def fit_centers(
     kernel: Kernel,
     stream: RowStream,
-    options: CentreOptions,
+    options: CenterOptions,
     rng: np.random.RandomState,
     *,
     alpha: Array | None = None,
     progress: Progress | None = None,
-) -> FittedCentres:
+) -> FittedCenters:
     """Fit f to the rows of a stream.
 
     Parameters
@@ -112,16 +112,16 @@ def fit_centres(
     >>> from surelearn.kernel.streams import ArrayRows
     >>> X = np.linspace(0, 3, 200)[:, None]
     >>> rows, rng = ArrayRows(X, np.sin(X[:, 0])), np.random.RandomState(0)
-    >>> fitted = fit_centres(Gaussian(bandwidth=1.0), rows, CentreOptions(10, dtype="float64", device="cpu"), rng)
-    >>> fitted.centres.shape, fitted.facts["training_risk"] < 1e-4
+    >>> fitted = fit_centers(Gaussian(bandwidth=1.0), rows, CenterOptions(10, dtype="float64", device="cpu"), rng)
+    >>> fitted.centers.shape, fitted.facts["training_risk"] < 1e-4
     ((10, 1), True)
     """
     device = resolve_device(options.device)
     budget = default_budget(device) if options.memory_limit is None else float(options.memory_limit)
-    drawn = draw(stream, options.centres, options.sample, options.validation_fraction, rng)
+    drawn = draw(stream, options.centers, options.sample, options.validation_fraction, rng)
     scale = math.sqrt(float((drawn.sample[1] ** 2).sum(1).mean())) or 1.0
-    evaluator = prepare(kernel, drawn.centres, device, options.dtype)
-    square = _square(len(drawn.centres), evaluator.dtype.itemsize)
+    evaluator = prepare(kernel, drawn.centers, device, options.dtype)
+    square = _square(len(drawn.centers), evaluator.dtype.itemsize)
     left = budget - square if square <= _FACTOR * budget else budget
     rows = Rows(stream, evaluator, drawn.held, scale, left, options.passes, progress)
     _check_finite(evaluator.diagonal(evaluator.points))
@@ -131,7 +131,7 @@ def fit_centres(
     reason, done = _passes(run, scale, options)
     facts = {
         "n": rows.n,
-        "centres": len(drawn.centres),
+        "centres": len(drawn.centers),
         "regularization": float(options.regularization),
     }
     facts |= {"dtype": options.dtype, "solver": "centres", "leave_one_out_error": None}
@@ -141,31 +141,31 @@ def fit_centres(
         """The objective of α, α in the targets' units, and what is measured of it."""
         found = alpha.cpu().numpy() * scale
         held = drawn.held
-        told = _measure(kernel, stream, drawn.centres, held, found, options, facts["objective"])
+        told = _measure(kernel, stream, drawn.centers, held, found, options, facts["objective"])
         return told["training_risk"] + options.regularization * told["norm"] ** 2, found, told
 
     last = measured(run.alpha)
     if options.exact and run.judge is None and last[0] > run.checked[0] * scale**2:
         # Rounding made the last step, which no pass has looked at, one upwards.
         last = min(last, measured(run.checked[1]), key=lambda one: one[0])
-    return FittedCentres(drawn.centres, last[1], drawn.held, facts | last[2])
+    return FittedCenters(drawn.centers, last[1], drawn.held, facts | last[2])
 
 
-def measure_centres(
+def measure_centers(
     kernel: Kernel,
     stream: RowStream,
-    centres: np.ndarray,
+    centers: np.ndarray,
     held: npt.NDArray[np.int64],
     alpha: Array,
-    options: CentreOptions,
+    options: CenterOptions,
 ) -> dict[str, Any]:
     """The facts that centers, α and the rows tell, measured again; ``held`` are the numbers of
     the rows held out.
     """
-    evaluator = prepare(kernel, centres, resolve_device(options.device), options.dtype)
+    evaluator = prepare(kernel, centers, resolve_device(options.device), options.dtype)
     facts = {
         "n": stream.n - len(held),
-        "centres": len(centres),
+        "centres": len(centers),
         "regularization": options.regularization,
     }
     facts |= {
@@ -174,7 +174,7 @@ def measure_centres(
         "leave_one_out_error": None,
         "weighted": False,
     }
-    facts |= _measure(kernel, stream, centres, held, alpha, options)
+    facts |= _measure(kernel, stream, centers, held, alpha, options)
     squares = sum(float((Y**2).sum()) for _, Y in stream.chunks(_CHUNK)) / stream.n
     if not options.exact:  # the objective of the last pass, in its own precision
         risk = facts["training_risk"]
@@ -208,7 +208,7 @@ class _Descent:
         evaluator: Evaluator,
         rows: Rows,
         drawn: Drawn,
-        options: CentreOptions,
+        options: CenterOptions,
         budget: float,
         rng: np.random.RandomState,
     ) -> None:
@@ -392,7 +392,7 @@ class _Judge:
         return error
 
 
-def _passes(run: _Descent, scale: float, options: CentreOptions) -> tuple[str, int]:
+def _passes(run: _Descent, scale: float, options: CenterOptions) -> tuple[str, int]:
     """Passes until the stopper says so; the α that is best on held-out rows, else the last."""
     judge = run.judge
     stopper = Stopper(
@@ -418,10 +418,10 @@ def _passes(run: _Descent, scale: float, options: CentreOptions) -> tuple[str, i
 def _measure(
     kernel: Kernel,
     stream: RowStream,
-    centres: np.ndarray,
+    centers: np.ndarray,
     held: npt.NDArray[np.int64],
     alpha: Array,
-    options: CentreOptions,
+    options: CenterOptions,
     objective: float | None = None,
 ) -> dict[str, Any]:
     """‖f‖, the training risk and the share of rows with y·f(x) ≤ ρ, in float64.
@@ -431,7 +431,7 @@ def _measure(
     """
     import torch
 
-    evaluator = prepare(kernel, centres, resolve_device(options.device), "float64")
+    evaluator = prepare(kernel, centers, resolve_device(options.device), "float64")
     points, coefficients = evaluator.points, torch.from_numpy(alpha).to(evaluator.device)
     applied = evaluator.times(points, points, coefficients, _PIECE)
     most, sizes = float(evaluator.diagonal(points).max()), coefficients.abs().sum(0)
