@@ -24,7 +24,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.svm import SVC, SVR
 from threadpoolctl import threadpool_limits
 
-from surelearn.kernel.choosing import FACTORS, Candidate, choose_kernel, median_distance
+from surelearn.kernel.choosing import FACTORS, KernelCandidate, choose_kernel, median_distance
 from surelearn.kernel.functions import kernel
 
 SHARED = Path(__file__).parents[2] / "shared" / "data"
@@ -123,7 +123,7 @@ def grids(parts: Split, rows: int) -> tuple[np.ndarray, np.ndarray]:
     left, tested = (np.empty((len(FACTORS), len(GRID), len(PENALTIES))) for _ in range(2))
     for i, name in enumerate(FACTORS):
         for j, factor in enumerate(GRID):
-            k = Candidate(kernel(name), factor * unit, unit).kernel()
+            k = KernelCandidate(kernel(name), factor * unit, unit).kernel()
             gram, cross = k(X, X), k(T, X)
             values, vectors = np.linalg.eigh(gram)
             floor = 10 * len(gram) * np.finfo(float).eps * values[-1]

@@ -10,7 +10,7 @@ from scipy.stats import norm
 from surelearn.bounds.privacy import dp_sgd_epsilon, group_privacy
 from surelearn.bounds.renyi import epsilon_from_renyi, subsampled_gaussian_renyi
 from surelearn.bounds.robustness import lipschitz_radius, smoothing_radius
-from surelearn.kernel.spectrum import Spectrum
+from surelearn.kernel.spectrum import KernelSpectrum
 
 
 def random_distributions(rng, count=200, size=5):
@@ -155,7 +155,7 @@ def test_batches_gain_as_the_critical_batch_size_says():
     X = rng.normal(size=(6, 3)) * [2.0, 1.0, 0.5]
     X /= np.linalg.norm(X, axis=1, keepdims=True)  # k(x, x) = 1 = β
     H = X.T @ X / len(X)
-    spectrum = Spectrum(np.linalg.eigvalsh(H)[::-1], beta=1.0)
+    spectrum = KernelSpectrum(np.linalg.eigvalsh(H)[::-1], beta=1.0)
     one = spectrum.step_size(1)
     for m in (1, 2, 3):
         batches = [

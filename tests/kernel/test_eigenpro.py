@@ -18,7 +18,7 @@ from surelearn.kernel import fitting
 from surelearn.kernel.eigenpro import EigenProClassifier, EigenProRegressor
 from surelearn.kernel.functions import Gaussian, Laplace, Linear, Matern, Polynomial
 from surelearn.kernel.iteration import Iteration
-from surelearn.kernel.spectrum import Spectrum, kernel_spectrum
+from surelearn.kernel.spectrum import KernelSpectrum, kernel_spectrum
 from surelearn.kernel.torch_functions import Evaluator
 
 torch = pytest.importorskip("torch")
@@ -371,7 +371,7 @@ def test_the_spectrum():
     )
     assert not spectrum.eigenvalues[3:].any()
     assert spectrum.beta == pytest.approx((X**2).sum(1).max())
-    two = Spectrum(np.array([0.5, 0.125, 0.0]), 1.0)
+    two = KernelSpectrum(np.array([0.5, 0.125, 0.0]), 1.0)
     assert (two.critical_batch_size(), two.critical_batch_size(1), two.critical_batch_size(2)) == (
         2.0,
         8.0,

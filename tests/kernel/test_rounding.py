@@ -13,7 +13,7 @@ torch = pytest.importorskip("torch")
 from surelearn.kernel import EigenProClassifier, EigenProRegressor, fitting, iteration  # noqa: E402  # noqa: E402
 from surelearn.kernel.functions import Gaussian, Laplace, Linear, Matern, Polynomial  # noqa: E402
 from surelearn.kernel.precomputed import POSITIVE  # noqa: E402
-from surelearn.kernel.spectrum import Spectrum  # noqa: E402
+from surelearn.kernel.spectrum import KernelSpectrum  # noqa: E402
 from surelearn.kernel.torch_composites import evaluator  # noqa: E402
 from surelearn.kernel.torch_functions import Evaluator, out_of_memory  # noqa: E402
 
@@ -306,7 +306,7 @@ def _slowly(function):
 
 
 def test_directions_follow_the_spectrum_and_the_batch():
-    found = Spectrum(np.array([1.0, 0.1, 0.01, 0.001]), 1.0)
+    found = KernelSpectrum(np.array([1.0, 0.1, 0.01, 0.001]), 1.0)
     assert [found.directions(m, 0.5) for m in (1, 2, 5, 12, 102, 2000)] == [0, 0, 1, 2, 3, 4]
     for m in (2, 5, 12, 102):
         q = found.directions(m, 0.5)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from surelearn.kernel.functions import Gaussian, Kernel, Laplace, Linear, Matern, squared_norms
-from surelearn.kernel.spectrum import Decay, Spectrum, kernel_spectrum, leading_eigensystem
+from surelearn.kernel.spectrum import Decay, KernelSpectrum, kernel_spectrum, leading_eigensystem
 from surelearn.papers.kernel_circle import eigenvalues, periodic_matrix
 
 BANDWIDTH = 0.5
@@ -187,14 +187,14 @@ def test_eigenfunctions_need_vectors():
 def test_decay_names_the_law():
     i = np.arange(1.0, 61.0)
     power, exponential = (
-        Spectrum(3.0 * i**-1.5, 1.0).decay(),
-        Spectrum(0.2 * np.exp(-0.3 * i), 1.0).decay(),
+        KernelSpectrum(3.0 * i**-1.5, 1.0).decay(),
+        KernelSpectrum(0.2 * np.exp(-0.3 * i), 1.0).decay(),
     )
     assert (power.kind, exponential.kind) == ("power", "exponential")
     assert power.exponent == pytest.approx(1.5)
     assert exponential.rate == pytest.approx(0.3)
     assert max(power.power_error, exponential.exponential_error) < 1e-12
-    mixed = Spectrum(np.append(i**-2.0, [1e-30, 0.0]), 1.0).decay(first=5)
+    mixed = KernelSpectrum(np.append(i**-2.0, [1e-30, 0.0]), 1.0).decay(first=5)
     assert (mixed.first, mixed.last) == (5, 60)  # what is rounding is left out
     assert mixed.exponent == pytest.approx(2.0)
 
@@ -255,7 +255,7 @@ def test_the_plot_shows_eigenvalues_and_decay():
     assert fitted.get_label().startswith("λ_i ~ ")
     assert ax.get_xscale() == ax.get_yscale() == "log"
     np.testing.assert_allclose(np.log(fitted.get_ydata()).mean(), np.log(eigen.get_ydata()).mean())
-    assert len(Spectrum(np.array([1.0, 0.0]), 1.0).plot(ax).get_lines()) == 3
+    assert len(KernelSpectrum(np.array([1.0, 0.0]), 1.0).plot(ax).get_lines()) == 3
 
 
 def test_it_reads_well():

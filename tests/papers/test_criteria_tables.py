@@ -11,7 +11,7 @@ from surelearn.bounds import vc
 from surelearn.jobs import Runner, seed_for
 from surelearn.papers import find, reproduce
 from surelearn.papers.criteria_tables import (
-    Settings,
+    CriteriaSettings,
     compute,
     over_tables,
     paired,
@@ -284,10 +284,10 @@ def test_a_tables_own_interval():
 
 
 def test_settings():
-    assert repeats_at(Settings(), AUDIT, 3000) == 0
+    assert repeats_at(CriteriaSettings(), AUDIT, 3000) == 0
     for wrong in ({"repeats": 1}, {"audit_repeats": -1}, {"most_rows": 200}):
         with pytest.raises(ValueError, match="must be"):
-            Settings(**wrong)
+            CriteriaSettings(**wrong)
 
 
 def made(settings):
@@ -303,7 +303,7 @@ def made(settings):
 def test_words_say_what_is_settled_and_what_is_not():
     tables = list(SOURCES)[:4]
     outcome = describe(
-        Settings(), [cell(table, repeat=i, holdout=0) for table in tables for i in range(3)]
+        CriteriaSettings(), [cell(table, repeat=i, holdout=0) for table in tables for i in range(3)]
     )
     assert outcome.headline == "Nothing is settled by fewer than 5 tables: give a folder with more."
     assert (
@@ -330,7 +330,7 @@ def without_seconds(value):
 
 @pytest.mark.slow
 def test_it_runs_on_built_in_tables_alone_and_does_not_depend_on_jobs(tmp_path):
-    settings = Settings(repeats=2, audit_repeats=0, most_rows=100)
+    settings = CriteriaSettings(repeats=2, audit_repeats=0, most_rows=100)
     cells = compute(settings, 0, Runner(n_jobs=2))
     assert len(cells) == 4 * (2 + 2)
     seed = seed_for("criteria/breast cancer/100/1", 0)
@@ -361,7 +361,8 @@ def test_the_audits_own_candidates_are_only_resampled():
         == 8 + bool(find_spec("torch"))
     )
     outcome = describe(
-        Settings(), [{"table": "wine", "family": AUDIT, "n": 100, "repeat": 0, "result": found}]
+        CriteriaSettings(),
+        [{"table": "wine", "family": AUDIT, "n": 100, "repeat": 0, "result": found}],
     )
     assert (
         AUDIT,
@@ -379,6 +380,6 @@ def test_the_figure_leaves_out_the_reference_and_writes_what_lies_beyond():
 
 
 def test_it_is_registered():
-    assert find("criteria-on-tables").settings is Settings
+    assert find("criteria-on-tables").settings is CriteriaSettings
     with pytest.raises(ValueError, match="repeats must be a whole number"):
         reproduce("criteria-on-tables", repeats="many")

@@ -12,7 +12,7 @@ from surelearn.jobs import Runner
 from surelearn.kernel.functions import Gaussian, Laplace
 from surelearn.papers import reproduce
 from surelearn.papers.kernel_acceleration import (
-    Settings,
+    AccelerationSettings,
     count,
     describe,
     fewer,
@@ -115,7 +115,9 @@ def test_an_effect_that_is_not_seen_is_not_claimed():
         "measured": [2.0, 2.0],
     }
     ways = ("SGD", "EigenPro, q = 5", "block step", "block step, q = 0")
-    made = describe(Settings(directions="5", epochs=9, repeats=2), dict.fromkeys(ways, same))
+    made = describe(
+        AccelerationSettings(directions="5", epochs=9, repeats=2), dict.fromkeys(ways, same)
+    )
     assert "1.0 times fewer, which is no gain" in made.headline
     assert "as many as the best constant step" in made.findings[-1]
     assert (

@@ -11,11 +11,11 @@ from sklearn.datasets import load_digits
 
 from surelearn.jobs import Runner
 from surelearn.kernel.functions import Gaussian, Laplace
-from surelearn.kernel.spectrum import Spectrum
+from surelearn.kernel.spectrum import KernelSpectrum
 from surelearn.papers import reproduce
 from surelearn.papers.kernel_batch_size import (
     WAYS,
-    Settings,
+    BatchSizeSettings,
     batch_sizes,
     describe,
     flattened,
@@ -43,7 +43,7 @@ def test_no_step_is_better_in_the_worst_direction_than_the_bound_says(m):
     random = np.random.RandomState(m)
     features = random.normal(size=(4, 3))
     H, beta = features.T @ features / 4, float((features**2).sum(1).max())
-    spectrum = Spectrum(np.asarray(np.linalg.eigvalsh(H)[::-1], dtype=np.float64), beta)
+    spectrum = KernelSpectrum(np.asarray(np.linalg.eigvalsh(H)[::-1], dtype=np.float64), beta)
 
     def mean_square(step):
         total = np.zeros((3, 3))
@@ -144,7 +144,7 @@ def test_an_effect_that_is_not_seen_is_not_claimed():
         "critical_by_spectrum": [4.0, 4.0],
     }
     made = describe(
-        Settings(rows=100, repeats=2, directions=2),
+        BatchSizeSettings(rows=100, repeats=2, directions=2),
         Gaussian(),
         {way: {**never, "beta": [1.0, 1.0], "top": [0.25, 0.25]} for way in WAYS},
     )

@@ -9,7 +9,7 @@ from surelearn.kernel.random_features import ReluFeatures
 from surelearn.papers import reproduce
 from surelearn.papers.kernel_double_descent import (
     RATIOS,
-    Settings,
+    DoubleDescentSettings,
     describe,
     flipped,
     measure,
@@ -78,7 +78,7 @@ def test_sentences_by_hand():
     test = [[0.3, 0.2, 0.1, 0.2, 0.3, 0.9, 0.8, 0.7, 0.6, 0.3, 0.1, 0.05]] * 2
     ranks = [[min(D, 100.0) for D in sizes(100)]] * 2
     made = describe(
-        Settings(rows=100, repeats=2),
+        DoubleDescentSettings(rows=100, repeats=2),
         {"It": {"test": test, "training": test, "squared": test, "norm": test, "rank": ranks}},
     )
     assert (

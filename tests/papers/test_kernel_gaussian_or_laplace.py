@@ -16,7 +16,7 @@ from surelearn.papers.kernel_gaussian_or_laplace import (
     NOISES,
     SMALL,
     WAYS,
-    Settings,
+    WhichKernelSettings,
     describe,
     draw,
     energy_beyond,
@@ -127,7 +127,8 @@ def test_an_effect_that_is_not_seen_is_not_claimed():
         "test": [0.1] * 3,
     }  # fmt: skip
     made = describe(
-        Settings(rows=100, directions=5, epochs=8), {"gaussian": [each], "laplace": [each]}
+        WhichKernelSettings(rows=100, directions=5, epochs=8),
+        {"gaussian": [each], "laplace": [each]},
     )
     assert made.headline.endswith("more than 8 with the Gaussian: the effect is not seen here")
     assert made.findings[0].endswith(

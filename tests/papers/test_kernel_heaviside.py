@@ -10,7 +10,7 @@ from scipy.integrate import quad
 
 from surelearn.papers import kernel_circle as circle
 from surelearn.papers import reproduce
-from surelearn.papers.kernel_heaviside import DOUBLE, FEW, MANY, Settings, compute
+from surelearn.papers.kernel_heaviside import DOUBLE, FEW, MANY, HeavisideSettings, compute
 from surelearn.papers.page import Made, to_html, to_json
 
 BANDWIDTHS = (0.5, 1.0, 2.0)
@@ -160,8 +160,8 @@ def test_iterations_are_written_as_numbers_or_powers(outcome):
 
 def test_a_narrow_kernel_learns_more():
     narrow, wide = (
-        compute(Settings(bandwidth=0.5, points=100)),
-        compute(Settings(bandwidth=2.0, points=100)),
+        compute(HeavisideSettings(bandwidth=0.5, points=100)),
+        compute(HeavisideSettings(bandwidth=2.0, points=100)),
     )
     name = next(iter(wide["ways"]))
     assert narrow["ways"][name]["squared"] < wide["ways"][name]["squared"]

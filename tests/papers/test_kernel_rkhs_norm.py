@@ -12,7 +12,7 @@ from surelearn.papers.kernel_rkhs_norm import (
     HALVINGS,
     KERNELS,
     NOISES,
-    Settings,
+    NormSettings,
     extrapolated,
     interpolate,
     measure,
@@ -117,4 +117,4 @@ def test_impossible_settings_are_refused(given, message):
 
 
 def test_sizes_halve():
-    assert sizes(Settings().rows) == [75, 150, 300, 600, 1200]
+    assert sizes(NormSettings().rows) == [75, 150, 300, 600, 1200]

@@ -6,7 +6,7 @@ import pytest
 from surelearn.papers import REPRODUCTIONS, find, reproduce
 from surelearn.papers.figures import draw, summary
 from surelearn.papers.page import Made, to_html, to_json, versions
-from surelearn.papers.reproduction import Figure, Outcome, Part
+from surelearn.papers.reproduction import Figure, Outcome, TitledTable
 from surelearn.papers.thesis import TABLE_5_1, TABLE_5_2
 from surelearn.report.document import Table
 
@@ -68,7 +68,9 @@ def test_hostile_texts_are_only_text():
             ),
         ),
         parts=(
-            Part(title=HOSTILE, table=Table(header=(HOSTILE,), rows=((HOSTILE,),)), note=HOSTILE),
+            TitledTable(
+                title=HOSTILE, table=Table(header=(HOSTILE,), rows=((HOSTILE,),)), note=HOSTILE
+            ),
         ),
         notes=(HOSTILE,),
     )

@@ -8,7 +8,7 @@ from surelearn.bounds import boosting_vc
 from surelearn.jobs import Runner
 from surelearn.papers import find, reproduce
 from surelearn.papers.thesis import boosting_vc_without_e
-from surelearn.papers.thesis_boosting import Settings, difference, judge
+from surelearn.papers.thesis_boosting import BoostingSettings, difference, judge
 from surelearn.papers.thesis_oracle import draw_oracle
 from surelearn.papers.thesis_problem import choices, first_least, relative_error, sizes_for, solve
 
@@ -109,7 +109,7 @@ def test_a_problem_is_its_seed(problem):
 def test_readings_differ_in_what_they_say(problem):
     other = solve(5, "data", 0.8)
     assert other["test"] != problem["test"]
-    settings = Settings(constant=1.0)
+    settings = BoostingSettings(constant=1.0)
     assert (
         judge([problem], settings)["chosen"]["adjusted SRM"]
         == judge([problem], settings)["chosen"]["SRM"]

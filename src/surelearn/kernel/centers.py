@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from surelearn.kernel.drawing import Drawn, Progress, Rows, draw
-from surelearn.kernel.factors import BLOCK, Leading, Sampled
+from surelearn.kernel.drawing import Drawn, Progress, StreamedRows, draw
+from surelearn.kernel.factors import BLOCK, LeadingDirections, Sampled
 from surelearn.kernel.fitting import default_budget, resolve_device
 from surelearn.kernel.functions import Kernel
 from surelearn.kernel.record import MARGIN
@@ -123,7 +123,7 @@ def fit_centers(
     evaluator = prepare(kernel, drawn.centers, device, options.dtype)
     square = _square(len(drawn.centers), evaluator.dtype.itemsize)
     left = budget - square if square <= _FACTOR * budget else budget
-    rows = Rows(stream, evaluator, drawn.held, scale, left, options.passes, progress)
+    rows = StreamedRows(stream, evaluator, drawn.held, scale, left, options.passes, progress)
     _check_finite(evaluator.diagonal(evaluator.points))
     run = _Descent(evaluator, rows, drawn, options, budget, rng)
     if alpha is not None:
@@ -183,9 +183,9 @@ def measure_centers(
         import torch
 
         scale = math.sqrt(squares) or 1.0
-        judge = _Judge(
+        judge = _CenterJudge(
             evaluator,
-            Rows(stream, evaluator, held, scale, 0.0, 1, None),
+            StreamedRows(stream, evaluator, held, scale, 0.0, 1, None),
             stream.take(held),
             options.classify,
         )
@@ -206,7 +206,7 @@ class _Descent:
     def __init__(
         self,
         evaluator: Evaluator,
-        rows: Rows,
+        rows: StreamedRows,
         drawn: Drawn,
         options: CenterOptions,
         budget: float,
@@ -227,7 +227,7 @@ class _Descent:
             size = 0
         else:
             size = max(1, min(_LEADING, p // 10, int(0.1 * budget / (p * item))))
-            self._made = Leading(evaluator, size, self._penalty, self._piece, rng)
+            self._made = LeadingDirections(evaluator, size, self._penalty, self._piece, rng)
         self._flattened = size
         self.alpha = torch.zeros(p, outputs, dtype=torch.float64, device=evaluator.device)
         self._most = max(4 * outputs, int(0.1 * budget / (16 * p)))
@@ -240,7 +240,7 @@ class _Descent:
         self.judge = (
             None
             if drawn.validation is None
-            else _Judge(evaluator, rows, drawn.validation, options.classify)
+            else _CenterJudge(evaluator, rows, drawn.validation, options.classify)
         )
 
     def start(self, alpha: Array) -> None:
@@ -367,11 +367,15 @@ class _Descent:
         return facts
 
 
-class _Judge:
+class _CenterJudge:
     """The error on held-out rows, and the best α by it."""
 
     def __init__(
-        self, evaluator: Evaluator, rows: Rows, held: tuple[np.ndarray, Array], classify: bool
+        self,
+        evaluator: Evaluator,
+        rows: StreamedRows,
+        held: tuple[np.ndarray, Array],
+        classify: bool,
     ) -> None:
         self._evaluator, self.classify = evaluator, classify
         self._held, self.targets = evaluator.rows(held[0]), rows.targets(held[1])
@@ -441,7 +445,7 @@ def _measure(
     facts: dict[str, Any] = {"norm": math.sqrt(squared)}
     if objective is not None and not options.exact:
         return facts | {"training_risk": max(0.0, objective - options.regularization * squared)}
-    rows = Rows(stream, evaluator, held, 1.0, 0.0, 1, None)
+    rows = StreamedRows(stream, evaluator, held, 1.0, 0.0, 1, None)
     squares, margins = 0.0, 0
     for some, targets in rows.chunks():
         values = evaluator.times(some, points, coefficients, _PIECE)

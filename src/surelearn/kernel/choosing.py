@@ -148,7 +148,7 @@ def choose_kernel(
     unit = median_distance(X, rng)
     order = rng.permutation(len(X))[: int(rows)]
     field = [
-        Candidate(made, h, unit)
+        KernelCandidate(made, h, unit)
         for made in map(kernel, kernels)
         for h in _lengths(made, bandwidths, unit)
     ]
@@ -245,7 +245,7 @@ def left_out(gram: Array, Y: Array, penalties: npt.ArrayLike) -> Array:
 
 
 @dataclass(frozen=True)
-class Candidate:
+class KernelCandidate:
     """A kernel, the length it is to have (None: it has none), and the unit of length in which
     rows are divided first.
     """
@@ -273,7 +273,7 @@ class Candidate:
 class _Result:
     """A candidate with its best penalty: the loss of every row, and what breaks ties."""
 
-    candidate: Candidate
+    candidate: KernelCandidate
     penalty: float
     losses: Array  # (n,)
     squares: float
@@ -301,7 +301,7 @@ class _Result:
 
 
 def _judge(
-    field: list[Candidate], X: Array, Y: Array, penalties: Array, classes: int
+    field: list[KernelCandidate], X: Array, Y: Array, penalties: Array, classes: int
 ) -> list[_Result]:
     """Every candidate by leave-one-out on these rows, the best first."""
     scale = 1.0 if classes else float(np.abs(Y).max()) or 1.0

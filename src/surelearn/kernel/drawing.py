@@ -97,7 +97,7 @@ def _distinct(rng: np.random.RandomState, n: int, count: int) -> npt.NDArray[np.
     return rng.permutation(found)
 
 
-class Rows:
+class StreamedRows:
     """The training rows and scaled targets of a stream as tensors, a chunk at a time; kept on
     the device where they fit.
     """

@@ -10,7 +10,7 @@ centers helps all the same, since it keeps the estimate of few rows from being t
 Centers whose k(z, ·) lies in the span of those before, to rounding, take no part in the directions.
 
 Both triangles, L and the factor of C + λI, share the memory of one p × p matrix. Where that does
-not fit, `Leading` flattens the q largest eigendirections of K_ZZ as EigenPro does.
+not fit, `LeadingDirections` flattens the q largest eigendirections of K_ZZ as EigenPro does.
 """
 
 from __future__ import annotations
@@ -154,7 +154,7 @@ class Sampled:
         return out
 
 
-class Leading:
+class LeadingDirections:
     """H⁻¹, up to factors, on the span of q leading eigenvectors of K_ZZ and beside it: O(pq)
     memory.
 

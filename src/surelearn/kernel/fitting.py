@@ -36,7 +36,7 @@ _MATRICES = 4  # of as many rows and columns as there are rows, that a direct so
 
 
 @dataclass(frozen=True)
-class Options:
+class FittingOptions:
     """The learner's parameters of those names.
 
     ``classify``: errors are wrong labels; ``exact``: measure in float64, with room for rounding;
@@ -65,7 +65,7 @@ class Options:
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class WeightedRows:
     """Rows to fit: X (n, d), an array or a tensor, targets (n, outputs), weights w_i > 0, and each
     row's number.
 
@@ -80,9 +80,9 @@ class Rows:
     def __len__(self) -> int:
         return len(self.Y)
 
-    def take(self, which: np.ndarray) -> Rows:
+    def take(self, which: np.ndarray) -> WeightedRows:
         """Some of the rows."""
-        return Rows(
+        return WeightedRows(
             self.X[which],
             self.Y[which],
             None if self.weights is None else self.weights[which],
@@ -113,7 +113,7 @@ class Fitted:
     facts.
     """
 
-    rows: Rows
+    rows: WeightedRows
     alpha: Array
     values: Array
     eigenvalues: Array
@@ -122,8 +122,8 @@ class Fitted:
 
 def fit_rows(
     kernel: Kernel,
-    rows: Rows,
-    options: Options,
+    rows: WeightedRows,
+    options: FittingOptions,
     rng: np.random.RandomState,
     start: tuple[Any, Array] | None = None,
 ) -> Fitted:
@@ -161,7 +161,13 @@ def fit_rows(
 
 
 def measure_rows(
-    kernel: Kernel, rows: Rows, held: Rows | None, alpha: Array, options: Options, *, direct: bool
+    kernel: Kernel,
+    rows: WeightedRows,
+    held: WeightedRows | None,
+    alpha: Array,
+    options: FittingOptions,
+    *,
+    direct: bool,
 ) -> tuple[Array, dict[str, Any]]:
     """f(x_i) of rows that were fitted, and the facts that α, these rows and those held out
     tell, measured again.
@@ -224,7 +230,7 @@ def _mean_square(error: float, off: float) -> Within:
     return Within(error, 1e-6 * error + off * (2 * math.sqrt(error) + off))
 
 
-def _risk(rows: Rows, values: Array) -> float:
+def _risk(rows: WeightedRows, values: Array) -> float:
     """Σw‖f(x) − y‖²/Σw."""
     return float((rows.roots**2 * (values - rows.Y) ** 2).sum() / rows.total)
 
@@ -247,7 +253,7 @@ def _inverse_error(n: int, most: float, regularization: float) -> float:
 _Found = tuple[Array, Array | None, Array, dict[str, Any]]
 
 
-def _beginning(rows: Rows, numbers: np.ndarray, alpha: Array) -> Array:
+def _beginning(rows: WeightedRows, numbers: np.ndarray, alpha: Array) -> Array:
     """α of a fit before, row by row; 0 for rows that it did not have."""
     largest = int(max(numbers.max(), rows.numbers.max()))
     every = np.zeros((largest + 1, alpha.shape[1]))
@@ -257,12 +263,12 @@ def _beginning(rows: Rows, numbers: np.ndarray, alpha: Array) -> Array:
 
 def _direct(
     kernel: Kernel,
-    rows: Rows,
-    held: Rows | None,
+    rows: WeightedRows,
+    held: WeightedRows | None,
     scale: float,
     device: str,
     budget: float,
-    options: Options,
+    options: FittingOptions,
 ) -> _Found | None:
     """The direct solution; None where it was not asked for and memory runs out."""
     import torch
@@ -307,12 +313,12 @@ def _direct(
 
 def _iterate(
     kernel: Kernel,
-    rows: Rows,
+    rows: WeightedRows,
     scale: float,
-    held: Rows | None,
+    held: WeightedRows | None,
     device: str,
     budget: float,
-    options: Options,
+    options: FittingOptions,
     rng: np.random.RandomState,
     start: Array | None,
     began: float,
@@ -377,7 +383,7 @@ def _in_order(values: torch.Tensor, order: torch.Tensor) -> Array:
 def _epochs(
     run: Iteration,
     judge: _Judge | None,
-    options: Options,
+    options: FittingOptions,
     scale: float,
     rng: np.random.RandomState,
     began: float,
@@ -433,7 +439,7 @@ class _Judge:
     """The error on validation rows: the share of wrong labels, or the mean squared error."""
 
     def __init__(
-        self, made: Evaluator, held: Rows, scale: float, classify: bool, budget: float
+        self, made: Evaluator, held: WeightedRows, scale: float, classify: bool, budget: float
     ) -> None:
         import torch
 
@@ -471,11 +477,11 @@ class _Judge:
 
 def _measure(
     kernel: Kernel,
-    rows: Rows,
+    rows: WeightedRows,
     alpha: Array,
     device: str,
     piece: float,
-    options: Options,
+    options: FittingOptions,
     *,
     direct: bool,
 ) -> tuple[Array, dict[str, Any]]:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from surelearn.kernel.damped import SHARE, damped_factors, solve_damped
-from surelearn.kernel.spectrum import Spectrum, eigensystem
+from surelearn.kernel.spectrum import KernelSpectrum, eigensystem
 from surelearn.kernel.torch_functions import Evaluator, out_of_memory, widened
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ class Iteration:
         own = points[:s]
         subsample = self.evaluator.block(own, own) if self.gram is None else self.gram[:s, :s]
         values, vectors = eigensystem(subsample)
-        self.spectrum = Spectrum(values / s, float(self.evaluator.diagonal(points).max()))
+        self.spectrum = KernelSpectrum(values / s, float(self.evaluator.diagonal(points).max()))
         self.directions = q = self._choose(directions, values)
         c = self.penalty
         curvature = (n / s * values**2 + 2 * c * values + c**2) / np.maximum(
@@ -156,8 +156,8 @@ class Iteration:
         self._weights = weights.to(self.Y.dtype)
 
     def _choose(self, directions: int | None, values: np.ndarray) -> int:
-        """q: as many as m needs (`Spectrum.directions`), where a quarter of the memory holds the
-        eigenfunctions at all rows.
+        """q: as many as m needs (`KernelSpectrum.directions`), where a quarter of the memory holds
+        the eigenfunctions at all rows.
 
         At most a fifth of the subsample, of whose eigenvectors the later ones are not those of all
         rows, unless told; and never more than have an eigenvalue above rounding, less one.

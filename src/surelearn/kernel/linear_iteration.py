@@ -16,7 +16,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from surelearn.kernel.spectrum import Spectrum, clean
+from surelearn.kernel.spectrum import KernelSpectrum, clean
 from surelearn.optim.stopping import Stopper
 
 Array = npt.NDArray[np.floating]
@@ -77,7 +77,7 @@ class LinearIteration:
         beta = (
             float(np.einsum("ij,ji->i", own, self.precondition(own.T)).max()) + self.regularization
         )
-        self.spectrum = Spectrum(curvature, beta)
+        self.spectrum = KernelSpectrum(curvature, beta)
 
     def precondition(self, V: Array) -> Array:
         """PV."""

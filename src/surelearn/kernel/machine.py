@@ -26,8 +26,8 @@ from surelearn.base import WEIGHTED_CHECKS, Learner
 from surelearn.kernel.centers import CenterOptions, fit_centers, measure_centers
 from surelearn.kernel.choosing import choose_kernel, default_bandwidth, with_length
 from surelearn.kernel.fitting import (
-    Options,
-    Rows,
+    FittingOptions,
+    WeightedRows,
     default_budget,
     fit_rows,
     measure_rows,
@@ -237,7 +237,9 @@ class KernelMachine(Learner):
         found = measure_centers(made, stream, centers, held, alpha, options)
         return found | self._more_facts(found, None, None)
 
-    def _training_rows(self, X: Any, Y: Array, sample_weight: Any) -> tuple[Any, float, Rows]:
+    def _training_rows(
+        self, X: Any, Y: Array, sample_weight: Any
+    ) -> tuple[Any, float, WeightedRows]:
         """Rows or the kernel matrix, how far that may be from one of a kernel, and the rows of
         positive weight.
         """
@@ -252,7 +254,7 @@ class KernelMachine(Learner):
             )
         return X, error, _rows(X, Y, sample_weight)
 
-    def _apart(self, every: Rows) -> tuple[Rows, Rows | None]:
+    def _apart(self, every: WeightedRows) -> tuple[WeightedRows, WeightedRows | None]:
         """The rows that f is built on, in their order, and those held out."""
         numbers = np.asarray(self.center_indices_)
         where = np.searchsorted(every.numbers, numbers)
@@ -274,13 +276,13 @@ class KernelMachine(Learner):
         }
         return found | {"tuned": self._tuned(), "x_bound": self.x_bound}
 
-    def _options(self, lam: float, outputs: int, error: float, *, labels: bool) -> Options:
+    def _options(self, lam: float, outputs: int, error: float, *, labels: bool) -> FittingOptions:
         settings: dict[str, Any] = {
-            n: getattr(self, n) for n in Options.__dataclass_fields__ if hasattr(self, n)
+            n: getattr(self, n) for n in FittingOptions.__dataclass_fields__ if hasattr(self, n)
         }
         settings["regularization"] = lam
         exact = lam > 0 or (labels and outputs == 1 and not self._tuned())
-        return Options(**settings, classify=labels, exact=exact, matrix_error=error)
+        return FittingOptions(**settings, classify=labels, exact=exact, matrix_error=error)
 
     def _center_options(
         self, centers: Any, lam: float, outputs: int, *, labels: bool
@@ -536,7 +538,7 @@ class KernelMachine(Learner):
         return (X / self.spreads_).astype(X.dtype, copy=False)
 
     def _choose(
-        self, rows: Rows, rng: np.random.RandomState, total: float, *, labels: bool
+        self, rows: WeightedRows, rng: np.random.RandomState, total: float, *, labels: bool
     ) -> tuple[Kernel, float]:
         """The kernel, and λ for rows of this total weight."""
         made, length = self._unfitted()
@@ -743,13 +745,15 @@ def _kernel_matrix(X: Any) -> tuple[Any, float]:
     return torch.from_numpy(matrix).to(X), error
 
 
-def _rows(X: Any, Y: Array, sample_weight: Any) -> Rows:
+def _rows(X: Any, Y: Array, sample_weight: Any) -> WeightedRows:
     """Rows with their weights; those of weight 0 are left out."""
     numbers = np.arange(len(Y))
     if sample_weight is None:
-        return Rows(X, Y, None, numbers)
+        return WeightedRows(X, Y, None, numbers)
     weights = _check_sample_weight(sample_weight, Y, dtype=np.float64, ensure_non_negative=True)
-    return Rows(X, Y, weights / weights.max(initial=1e-300), numbers).take(np.flatnonzero(weights))
+    return WeightedRows(X, Y, weights / weights.max(initial=1e-300), numbers).take(
+        np.flatnonzero(weights)
+    )
 
 
 def as_array(X: Any) -> np.ndarray:

@@ -67,7 +67,7 @@ class Extension:
 
 
 @dataclass(frozen=True, eq=False)
-class Spectrum:
+class KernelSpectrum:
     """Eigenvalues λ₁ ≥ λ₂ ≥ … ≥ 0 of K_S/s, and β = max k(x, x).
 
     Attributes
@@ -100,7 +100,7 @@ class Spectrum:
 
         Examples
         --------
-        >>> Spectrum(np.array([1.0, 0.1, 0.01]), 1.0).directions(5, 0.5)
+        >>> KernelSpectrum(np.array([1.0, 0.1, 0.01]), 1.0).directions(5, 0.5)
         1
         """
         return int(((batch_size - 1) * share * self.eigenvalues > (1.0 - share) * self.beta).sum())
@@ -128,7 +128,7 @@ class Spectrum:
 
         Examples
         --------
-        >>> Spectrum(np.array([1.0, 0.5, 1e-6]), 1.0).computational_reach(100, 0.01)
+        >>> KernelSpectrum(np.array([1.0, 0.5, 1e-6]), 1.0).computational_reach(100, 0.01)
         2
         """
         top = self.eigenvalues[0]
@@ -146,7 +146,7 @@ class Spectrum:
 
         Examples
         --------
-        >>> Spectrum(1.0 / np.arange(1.0, 50) ** 2, 1.0).decay().kind
+        >>> KernelSpectrum(1.0 / np.arange(1.0, 50) ** 2, 1.0).decay().kind
         'power'
         """
         index = np.arange(
@@ -214,7 +214,7 @@ class Spectrum:
 
 def kernel_spectrum(
     kernel: Kernel, X: Any, size: int = 2000, random_state: Any = None, *, top: int | None = None
-) -> Spectrum:
+) -> KernelSpectrum:
     """The spectrum of ``kernel`` on at most ``size`` random rows of X, in NumPy; with ``top`` the
     leading ones and vectors.
 
@@ -235,9 +235,11 @@ def kernel_spectrum(
     rows = X[rng.permutation(len(X))[:size]]
     matrix, beta = kernel(rows, rows) / len(rows), float(kernel.diagonal(X).max())
     if top is None:
-        return Spectrum(clean(np.asarray(np.linalg.eigvalsh(matrix)[::-1], dtype=np.float64)), beta)
+        return KernelSpectrum(
+            clean(np.asarray(np.linalg.eigvalsh(matrix)[::-1], dtype=np.float64)), beta
+        )
     values, vectors = leading_eigensystem(matrix, top, random_state=rng)
-    return Spectrum(values, beta, Extension(kernel, rows, vectors))
+    return KernelSpectrum(values, beta, Extension(kernel, rows, vectors))
 
 
 def leading_eigensystem(

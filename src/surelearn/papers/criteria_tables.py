@@ -25,7 +25,7 @@ _DRAWS = 10_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings:
+class CriteriaSettings:
     """What is compared, and how often."""
 
     data: str = setting(
@@ -45,12 +45,12 @@ class Settings:
         one_of("most_rows", self.most_rows, SIZES)
 
 
-def repeats_at(settings: Settings, family: str, n: int) -> int:
+def repeats_at(settings: CriteriaSettings, family: str, n: int) -> int:
     """How many subsamples of n rows a table gives.
 
     Examples
     --------
-    >>> [repeats_at(Settings(), "rounds of AdaBoost", n) for n in SIZES]
+    >>> [repeats_at(CriteriaSettings(), "rounds of AdaBoost", n) for n in SIZES]
     [20, 20, 10, 5, 5]
     """
     if FAMILIES[family].only_resampled:
@@ -61,7 +61,7 @@ def repeats_at(settings: Settings, family: str, n: int) -> int:
 Cell = dict[str, Any]  # "table", "family", "n", "repeat" and "result"
 
 
-def compute(settings: Settings, seed: int, runner: Any) -> list[Cell]:
+def compute(settings: CriteriaSettings, seed: int, runner: Any) -> list[Cell]:
     """Every subsample, judged; families are judged on the same rows."""
     cells: list[Cell] = [
         {"table": table, "family": family, "n": n, "repeat": repeat}
@@ -227,11 +227,11 @@ def over_tables(means: Sequence[float]) -> dict[str, Any]:
     return found
 
 
-def run(settings: Settings, seed: int, runner: Any) -> Outcome:
+def run(settings: CriteriaSettings, seed: int, runner: Any) -> Outcome:
     """The whole comparison."""
     from surelearn.papers.criteria_tables_words import describe
 
     return describe(settings, compute(settings, seed, runner))
 
 
-TABLES = Reproduction(run=run, settings=Settings)
+TABLES = Reproduction(run=run, settings=CriteriaSettings)

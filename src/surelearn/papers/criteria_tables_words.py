@@ -10,14 +10,14 @@ from surelearn.papers.criteria_tables import (
     EVERY,
     LEAST_TABLES,
     Cell,
-    Settings,
+    CriteriaSettings,
     summarize,
     table_means,
 )
 from surelearn.papers.criteria_tables_data import SOURCES, load
 from surelearn.papers.criteria_tables_families import FAMILIES
 from surelearn.papers.criteria_tables_judging import CRITERIA, MOST_ROWS
-from surelearn.papers.reproduction import Figure, Outcome, Part
+from surelearn.papers.reproduction import Figure, Outcome, TitledTable
 from surelearn.report.document import Table
 
 SOURCE = "Beyond the thesis: its comparison of criteria, on real tables"
@@ -25,7 +25,7 @@ AUDIT_RULE = "simplest less best"
 Summary = Mapping[str, Mapping[str, Mapping[str, Any]]]
 
 
-def describe(settings: Settings, cells: Sequence[Cell]) -> Outcome:
+def describe(settings: CriteriaSettings, cells: Sequence[Cell]) -> Outcome:
     """The page's content."""
     found = summarize(cells)
     return Outcome(
@@ -105,7 +105,7 @@ def _which(at: Mapping[str, Any], family: str, sign: int) -> list[str]:
     ]
 
 
-def _used(settings: Settings, cells: Sequence[Cell]) -> tuple[str, ...]:
+def _used(settings: CriteriaSettings, cells: Sequence[Cell]) -> tuple[str, ...]:
     tables = dict.fromkeys(cell["table"] for cell in cells)
     named = ", ".join(f"{table} ({SOURCES[table].target})" for table in tables)
     drawn = f"{settings.repeats} subsamples a table at n ≤ 300 and fewer beyond"
@@ -203,10 +203,10 @@ def _grid(by_n: Mapping[str, Any], cell: Any, names: Sequence[str] = CRITERIA) -
     return Table(header=("", *by_n), rows=tuple(rows))
 
 
-def _differences(family: str, by_n: Mapping[str, Any]) -> Part:
+def _differences(family: str, by_n: Mapping[str, Any]) -> TitledTable:
     reference = FAMILIES[family].reference
     others = [name for name in CRITERIA if name != reference]
-    return Part(
+    return TitledTable(
         title=f"{_titled(family)}: test error above that of {reference}, in points",
         table=_grid(by_n, lambda each: written(each["difference"]), others),
         note="Mean over tables [Student's 95% interval]; * drawing tables again excludes 0 too.",
@@ -217,13 +217,13 @@ def _titled(family: str) -> str:
     return family[0].upper() + family[1:]
 
 
-def _audit_part(found: Summary) -> Part:
+def _audit_part(found: Summary) -> TitledTable:
     sizes = [*dict.fromkeys(at for by_n in found.values() for at in by_n if at != EVERY), EVERY]
     rows = [
         (family, *(written(by_n[at][AUDIT][AUDIT_RULE]) if at in by_n else "–" for at in sizes))
         for family, by_n in found.items()
     ]
-    return Part(
+    return TitledTable(
         title=(
             "The audit's default: the simplest within one standard error, less the best of the same"
             " folds, in points"
@@ -233,9 +233,9 @@ def _audit_part(found: Summary) -> Part:
     )
 
 
-def _costs(family: str, by_n: Mapping[str, Any]) -> Part:
+def _costs(family: str, by_n: Mapping[str, Any]) -> TitledTable:
     at = {name: by for name, by in by_n.items() if name != EVERY}
-    return Part(
+    return TitledTable(
         title=f"{_titled(family)}: excess over the best member, and cost",
         table=_grid(
             at,
@@ -248,7 +248,7 @@ def _costs(family: str, by_n: Mapping[str, Any]) -> Part:
     )
 
 
-def _by_table(family: str, by_n: Mapping[str, Any]) -> Part:
+def _by_table(family: str, by_n: Mapping[str, Any]) -> TitledTable:
     every = by_n[EVERY]
     names = [name for name in every if name != FAMILIES[family].reference]
     tables = list(
@@ -258,7 +258,7 @@ def _by_table(family: str, by_n: Mapping[str, Any]) -> Part:
         (table, *(_own(every[name]["difference"]["by table"].get(table)) for name in names))
         for table in tables
     ]
-    return Part(
+    return TitledTable(
         title=f"{_titled(family)}: every table by itself, over its n",
         table=Table(header=("", *names), rows=tuple(rows)),
         note="Mean difference in points [95% interval over subsamples of this table].",
@@ -271,7 +271,7 @@ def _own(each: Mapping[str, Any] | None) -> str:
     return signed(each["mean"]) + (f" {_interval(each['interval'])}" if each["interval"] else "")
 
 
-def _refused(cells: Sequence[Cell]) -> Part:
+def _refused(cells: Sequence[Cell]) -> TitledTable:
     """Why criteria did not answer: the first reason met, and how often."""
     rows = []
     for family in dict.fromkeys(cell["family"] for cell in cells):
@@ -283,7 +283,7 @@ def _refused(cells: Sequence[Cell]) -> Part:
             reasons = [answer["refused"] for answer in asked if "refused" in answer]
             if reasons:
                 rows.append((family, name, reasons[0], f"{len(reasons):,} of {len(asked):,}"))
-    return Part(
+    return TitledTable(
         title="Refused, and why",
         table=Table(header=("", "criterion", "reason", "subsamples"), rows=tuple(rows)),
     )
@@ -312,7 +312,7 @@ def _figure(family: str, cells: Sequence[Cell]) -> Figure:
     )
 
 
-def _rows(settings: Settings, cells: Sequence[Cell]) -> dict[str, Any]:
+def _rows(settings: CriteriaSettings, cells: Sequence[Cell]) -> dict[str, Any]:
     found = {}
     for table in dict.fromkeys(cell["table"] for cell in cells):
         X, y = load(table, settings.data)

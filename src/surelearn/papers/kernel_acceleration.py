@@ -17,7 +17,14 @@ from surelearn.kernel.functions import Kernel
 from surelearn.kernel.iteration import Iteration, largest_eigenvalue
 from surelearn.kernel.torch_functions import Evaluator
 from surelearn.papers.kernel_batch_size import FOLDER, check_rows, images, kernel_of, name_of
-from surelearn.papers.reproduction import Figure, Outcome, Part, Reproduction, one_of, setting
+from surelearn.papers.reproduction import (
+    Figure,
+    Outcome,
+    Reproduction,
+    TitledTable,
+    one_of,
+    setting,
+)
 from surelearn.report.document import Table
 
 USUAL = {"digits": {"gaussian": 2.5, "laplace": 5.0}, "MNIST": {"gaussian": 5.0, "laplace": 10.0}}
@@ -28,7 +35,7 @@ SGD, BLOCK, BLOCK_ALONE = "SGD", "block step", "block step, q = 0"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings:
+class AccelerationSettings:
     """What can be set."""
 
     data: str = setting("", FOLDER)
@@ -208,7 +215,7 @@ def _predictions(run: Iteration) -> dict[str, Any]:
     }
 
 
-def run(settings: Settings, seed: int, runner: Any) -> Outcome:
+def run(settings: AccelerationSettings, seed: int, runner: Any) -> Outcome:
     """The page."""
     resolve_device("cpu")
     k, tried = settings.made(), settings.tried()
@@ -258,7 +265,7 @@ def fewer(slow: float, quick: float, most: int) -> str:
     )
 
 
-def describe(settings: Settings, found: Mapping[str, Mapping[str, Any]]) -> Outcome:
+def describe(settings: AccelerationSettings, found: Mapping[str, Mapping[str, Any]]) -> Outcome:
     """Sentences, figures and tables; ``found`` has lists over repeats for each way."""
     flat = {way: of for way, of in found.items() if way.startswith("EigenPro")}
     best = min(flat, key=lambda way: middle(flat[way]["training"]))
@@ -311,7 +318,9 @@ def _mean(values: Any) -> float:
     return float(np.mean(np.asarray(values, float)))
 
 
-def _sentence(settings: Settings, way: str, of: Mapping[str, Any], sgd: Mapping[str, Any]) -> str:
+def _sentence(
+    settings: AccelerationSettings, way: str, of: Mapping[str, Any], sgd: Mapping[str, Any]
+) -> str:
     most, parts = settings.epochs, []
     for kind in ("training", "validation"):
         slow, quick = middle(sgd[kind]), middle(of[kind])
@@ -326,7 +335,7 @@ def _sentence(settings: Settings, way: str, of: Mapping[str, Any], sgd: Mapping[
 
 
 def _overstated(
-    settings: Settings, flat: Mapping[str, Mapping[str, Any]], sgd: Mapping[str, Any]
+    settings: AccelerationSettings, flat: Mapping[str, Mapping[str, Any]], sgd: Mapping[str, Any]
 ) -> str:
     slow = middle(sgd["training"])
     if any(math.isinf(middle(of["training"])) for of in (sgd, *flat.values())):
@@ -349,7 +358,7 @@ def _overstated(
 
 
 def _directions_sentence(
-    settings: Settings, flat: Mapping[str, Mapping[str, Any]]
+    settings: AccelerationSettings, flat: Mapping[str, Mapping[str, Any]]
 ) -> tuple[str, ...]:
     epochs = [count(middle(of["training"]), settings.epochs) for of in flat.values()]
     if len(epochs) < 2:
@@ -363,7 +372,9 @@ def _directions_sentence(
 
 
 def _block_sentence(
-    settings: Settings, found: Mapping[str, Mapping[str, Any]], best: Sequence[float | None]
+    settings: AccelerationSettings,
+    found: Mapping[str, Mapping[str, Any]],
+    best: Sequence[float | None],
 ) -> str:
     most, block, alone = (
         settings.epochs,
@@ -384,7 +395,7 @@ def _block_sentence(
     )
 
 
-def _figure(settings: Settings, found: Mapping[str, Mapping[str, Any]]) -> Figure:
+def _figure(settings: AccelerationSettings, found: Mapping[str, Mapping[str, Any]]) -> Figure:
     flat = [way for way in found if way.startswith("EigenPro")][-2:]
     ways = [SGD, *flat, BLOCK]
     longest = max(len(history) for way in ways for history in found[way]["history"])
@@ -416,7 +427,9 @@ def _figure(settings: Settings, found: Mapping[str, Mapping[str, Any]]) -> Figur
     )
 
 
-def _spread(settings: Settings, found: Mapping[str, Mapping[str, Any]]) -> tuple[Figure, ...]:
+def _spread(
+    settings: AccelerationSettings, found: Mapping[str, Mapping[str, Any]]
+) -> tuple[Figure, ...]:
     if any(value is None for of in found.values() for value in of["training"]):
         return ()
     groups = {
@@ -438,7 +451,7 @@ def _spread(settings: Settings, found: Mapping[str, Mapping[str, Any]]) -> tuple
     )
 
 
-def _part(settings: Settings, found: Mapping[str, Mapping[str, Any]]) -> Part:
+def _part(settings: AccelerationSettings, found: Mapping[str, Mapping[str, Any]]) -> TitledTable:
     most = settings.epochs
     rows = tuple(
         (
@@ -458,7 +471,7 @@ def _part(settings: Settings, found: Mapping[str, Mapping[str, Any]]) -> Part:
         "outside the subsample",
         "step η",
     )
-    return Part(
+    return TitledTable(
         title="Epochs, and the acceleration predicted",
         table=Table(header=header, rows=rows),
         note=(
@@ -468,4 +481,4 @@ def _part(settings: Settings, found: Mapping[str, Mapping[str, Any]]) -> Part:
     )
 
 
-ACCELERATION = Reproduction(run=run, settings=Settings)
+ACCELERATION = Reproduction(run=run, settings=AccelerationSettings)

@@ -21,8 +21,15 @@ from sklearn.datasets import load_digits
 
 from surelearn.jobs import Task, seed_for
 from surelearn.kernel.functions import Gaussian, Kernel, Laplace
-from surelearn.kernel.spectrum import Spectrum, kernel_spectrum
-from surelearn.papers.reproduction import Figure, Outcome, Part, Reproduction, one_of, setting
+from surelearn.kernel.spectrum import KernelSpectrum, kernel_spectrum
+from surelearn.papers.reproduction import (
+    Figure,
+    Outcome,
+    Reproduction,
+    TitledTable,
+    one_of,
+    setting,
+)
 from surelearn.report.document import Table
 
 MOST = 400_000  # iterations
@@ -38,7 +45,7 @@ FOLDER = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings:
+class BatchSizeSettings:
     """What can be set."""
 
     data: str = setting("", FOLDER)
@@ -168,7 +175,7 @@ def measure(
     found: dict[str, Any] = {}
     for way, q in zip(WAYS, (0, directions), strict=True):
         seen = flattened(K, q) if q else K
-        own = Spectrum(spectrum.eigenvalues[q:], float(seen.diagonal().max()))
+        own = KernelSpectrum(spectrum.eigenvalues[q:], float(seen.diagonal().max()))
         counts = [
             iterations_to(seen, Y, m, own.step_size(m), target, random) for m in batch_sizes(rows)
         ]
@@ -183,7 +190,7 @@ def measure(
     return found
 
 
-def run(settings: Settings, seed: int, runner: Any) -> Outcome:
+def run(settings: BatchSizeSettings, seed: int, runner: Any) -> Outcome:
     """The page."""
     k = kernel_of(settings.kernel, settings.bandwidth, settings.data)
     asked = (
@@ -207,7 +214,9 @@ def run(settings: Settings, seed: int, runner: Any) -> Outcome:
     return describe(settings, k, found)
 
 
-def describe(settings: Settings, k: Kernel, found: Mapping[str, Mapping[str, Any]]) -> Outcome:
+def describe(
+    settings: BatchSizeSettings, k: Kernel, found: Mapping[str, Mapping[str, Any]]
+) -> Outcome:
     """Sentences, figures and tables; ``found`` has lists over repeats for each way."""
     knees = {way: float(np.mean(knee(of))) for way, of in found.items()}
     critical = {way: float(np.mean(of["critical"])) for way, of in found.items()}
@@ -241,8 +250,8 @@ def describe(settings: Settings, k: Kernel, found: Mapping[str, Mapping[str, Any
             ),
             (
                 "η(m) and m* = β/λ₁ are derived in papers/kernel_batch_size.py; they agree with the"
-                " paper's abstract and with Spectrum.step_size. The paper's own theorem numbers and"
-                " constants were not verified. The derivation bounds the squared distance: for"
+                " paper's abstract and with KernelSpectrum.step_size. The paper's own theorem numbers"
+                " and constants were not verified. The derivation bounds the squared distance: for"
                 " gradient descent it promises 1 − λ/λ₁ a step where (1 − λ/λ₁)² holds, so T may be"
                 " about half of what is predicted, and the knee about twice m*."
             ),
@@ -264,13 +273,13 @@ def _mean(values: Any) -> np.ndarray:
     return np.mean(np.asarray(values, float), axis=0)
 
 
-def _predicted(settings: Settings, of: Mapping[str, Any]) -> np.ndarray:
+def _predicted(settings: BatchSizeSettings, of: Mapping[str, Any]) -> np.ndarray:
     """T(1)·η(1)/η(m)."""
     m, beta, top = np.array(batch_sizes(settings.rows)), np.mean(of["beta"]), np.mean(of["top"])
     return _mean(of["iterations"])[0] * (beta + (m - 1) * top) / (m * beta)
 
 
-def _sentence(settings: Settings, way: str, of: Mapping[str, Any]) -> str:
+def _sentence(settings: BatchSizeSettings, way: str, of: Mapping[str, Any]) -> str:
     m, T, star = (
         np.array(batch_sizes(settings.rows)),
         _mean(of["iterations"]),
@@ -308,16 +317,16 @@ def _sentence(settings: Settings, way: str, of: Mapping[str, Any]) -> str:
     return text
 
 
-def _beta_sentence(settings: Settings, of: Mapping[str, Any]) -> str:
+def _beta_sentence(settings: BatchSizeSettings, of: Mapping[str, Any]) -> str:
     own, whole = float(np.mean(of["critical"])), float(np.mean(of["critical_by_spectrum"]))
     return (
-        f"Spectrum.critical_batch_size({settings.directions}), β of the kernel itself over λ_(q+1),"
-        f" is {whole:.0f}: the preconditioned kernel's own β is {np.mean(of['beta']):.2f}, which"
+        f"KernelSpectrum.critical_batch_size({settings.directions}), β of the kernel itself over"
+        f" λ_(q+1), is {whole:.0f}: the preconditioned kernel's own β is {np.mean(of['beta']):.2f}, which"
         f" makes it {own:.0f}."
     )
 
 
-def _scaling(settings: Settings, found: Mapping[str, Mapping[str, Any]]) -> Figure:
+def _scaling(settings: BatchSizeSettings, found: Mapping[str, Mapping[str, Any]]) -> Figure:
     """Measured lines solid, those that bend at m* between them."""
     critical = [float(np.mean(of["critical"])) for of in found.values()]
     m = np.array(sorted({*map(float, batch_sizes(settings.rows)), *critical}))
@@ -345,7 +354,7 @@ def _scaling(settings: Settings, found: Mapping[str, Mapping[str, Any]]) -> Figu
     )
 
 
-def _epochs(settings: Settings, found: Mapping[str, Mapping[str, Any]]) -> Figure:
+def _epochs(settings: BatchSizeSettings, found: Mapping[str, Mapping[str, Any]]) -> Figure:
     m = np.array(batch_sizes(settings.rows))
     return Figure(
         kind="lines",
@@ -367,7 +376,7 @@ def _logs(values: Any) -> tuple[float, ...]:
     return tuple(np.log2(np.asarray(values, float)).tolist())
 
 
-def _knees(settings: Settings, found: Mapping[str, Mapping[str, Any]]) -> Figure:
+def _knees(settings: BatchSizeSettings, found: Mapping[str, Mapping[str, Any]]) -> Figure:
     return Figure(
         kind="boxes",
         title="The knee measured as a multiple of m*",
@@ -383,7 +392,7 @@ def _knees(settings: Settings, found: Mapping[str, Mapping[str, Any]]) -> Figure
     )
 
 
-def _part(settings: Settings, way: str, of: Mapping[str, Any]) -> Part:
+def _part(settings: BatchSizeSettings, way: str, of: Mapping[str, Any]) -> TitledTable:
     T, predicted = np.asarray(of["iterations"], float), _predicted(settings, of)
     rows = [
         (
@@ -397,10 +406,10 @@ def _part(settings: Settings, way: str, of: Mapping[str, Any]) -> Part:
     saved = f"{T[:, 0].mean() / descent.mean():.1f}"
     rows.append(("all rows", f"{descent.mean():,.0f}", spread, "", saved, f"{descent.mean():,.1f}"))
     header = ("m", "iterations", "over repeats", "predicted", "fewer than m = 1 by", "epochs")
-    return Part(
+    return TitledTable(
         title=f"{way}, m* = {np.mean(of['critical']):.1f}",
         table=Table(header=header, rows=tuple(rows)),
     )
 
 
-BATCH_SIZE = Reproduction(run=run, settings=Settings)
+BATCH_SIZE = Reproduction(run=run, settings=BatchSizeSettings)

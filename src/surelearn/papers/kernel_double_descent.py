@@ -14,7 +14,7 @@ from sklearn.datasets import load_digits
 
 from surelearn.jobs import Task, seed_for
 from surelearn.kernel.random_features import RandomFeaturesRegressor
-from surelearn.papers.reproduction import Figure, Outcome, Part, Reproduction, setting
+from surelearn.papers.reproduction import Figure, Outcome, Reproduction, TitledTable, setting
 from surelearn.papers.thesis_boosting import difference
 from surelearn.report.document import Table
 
@@ -25,7 +25,7 @@ MEASURED = ("test", "training", "squared", "norm", "rank")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings:
+class DoubleDescentSettings:
     """What can be set."""
 
     rows: int = setting(200, "n, rows to fit, 50 to 600; the others test")
@@ -87,7 +87,7 @@ def measure(
     return found
 
 
-def run(settings: Settings, seed: int, runner: Any) -> Outcome:
+def run(settings: DoubleDescentSettings, seed: int, runner: Any) -> Outcome:
     """The page."""
     asked = [(features, noise) for features in FAMILIES for noise in (0.0, settings.noise)]
     tasks = [
@@ -115,7 +115,7 @@ def run(settings: Settings, seed: int, runner: Any) -> Outcome:
     return describe(settings, found)
 
 
-def describe(settings: Settings, found: Mapping[str, Mapping[str, Any]]) -> Outcome:
+def describe(settings: DoubleDescentSettings, found: Mapping[str, Mapping[str, Any]]) -> Outcome:
     """Sentences, figures and tables; ``found`` has a list over repeats of lists over D."""
     # ranks do not depend on labels
     families = {name.partition(",")[0]: of for name, of in found.items()}
@@ -172,7 +172,7 @@ def _at_worst(test: Sequence[Sequence[float]]) -> int:
     return int(np.argmax(_mean(test)))
 
 
-def _threshold(settings: Settings, of: Mapping[str, Any]) -> int | None:
+def _threshold(settings: DoubleDescentSettings, of: Mapping[str, Any]) -> int | None:
     """The first D whose features have rank n, so that every label can be met, in the median
     repeat.
     """
@@ -185,7 +185,7 @@ def _recovered(found: Mapping[str, Mapping[str, Any]]) -> int:
     return sum(bool(mean[-1] < mean[: RATIOS.index(1.0)].min()) for mean in means)
 
 
-def _threshold_sentence(settings: Settings, name: str, of: Mapping[str, Any]) -> str:
+def _threshold_sentence(settings: DoubleDescentSettings, name: str, of: Mapping[str, Any]) -> str:
     at, rank = _threshold(settings, of), np.median(of["rank"], axis=0)[RATIOS.index(1.0)]
     where = "at no D tried" if at is None else f"from D = {RATIOS[at]:g}n"
     why = (
@@ -224,7 +224,7 @@ def _norm_sentence(found: Mapping[str, Mapping[str, Any]]) -> str:
     )
 
 
-def _figure(settings: Settings, name: str, of: Mapping[str, Any]) -> Figure:
+def _figure(settings: DoubleDescentSettings, name: str, of: Mapping[str, Any]) -> Figure:
     columns = 100 * np.asarray(of["test"], float).T
     return Figure(
         kind="boxes",
@@ -241,7 +241,7 @@ def _figure(settings: Settings, name: str, of: Mapping[str, Any]) -> Figure:
     )
 
 
-def _part(settings: Settings, name: str, of: Mapping[str, Any]) -> Part:
+def _part(settings: DoubleDescentSettings, name: str, of: Mapping[str, Any]) -> TitledTable:
     test, training = 100 * _mean(of["test"]), 100 * _mean(of["training"])
     squared, norm, rank = (np.median(of[key], axis=0) for key in ("squared", "norm", "rank"))
     rows = tuple(
@@ -263,11 +263,11 @@ def _part(settings: Settings, name: str, of: Mapping[str, Any]) -> Part:
         "squared loss",
         "norm of the weights",
     )
-    return Part(
+    return TitledTable(
         title=name,
         table=Table(header=header, rows=rows),
         note="Errors are means, the others medians of repeats.",
     )
 
 
-DOUBLE_DESCENT = Reproduction(run=run, settings=Settings)
+DOUBLE_DESCENT = Reproduction(run=run, settings=DoubleDescentSettings)

@@ -30,7 +30,7 @@ from surelearn.papers.kernel_batch_size import (
     name_of,
 )
 from surelearn.papers.kernel_double_descent import CLASSES, flipped
-from surelearn.papers.reproduction import Figure, Outcome, Part, Reproduction, setting
+from surelearn.papers.reproduction import Figure, Outcome, Reproduction, TitledTable, setting
 from surelearn.report.document import Table
 
 KERNELS = ("gaussian", "laplace")
@@ -43,7 +43,7 @@ SMALL = 0.01  # the squared loss to reach, as a share of that of f = 0
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings:
+class WhichKernelSettings:
     """What can be set."""
 
     data: str = setting("", FOLDER)
@@ -182,7 +182,7 @@ def measure(
     }
 
 
-def run(settings: Settings, seed: int, runner: Any) -> Outcome:
+def run(settings: WhichKernelSettings, seed: int, runner: Any) -> Outcome:
     """The page."""
     resolve_device("cpu")
     given = {
@@ -215,7 +215,7 @@ def run(settings: Settings, seed: int, runner: Any) -> Outcome:
     )
 
 
-def describe(settings: Settings, found: Mapping[str, list[dict[str, Any]]]) -> Outcome:
+def describe(settings: WhichKernelSettings, found: Mapping[str, list[dict[str, Any]]]) -> Outcome:
     """Sentences, figures and tables; ``found`` has a list over repeats for each kernel."""
     most, slow, quick = (
         settings.epochs,
@@ -273,7 +273,9 @@ def _epochs(of: list[dict[str, Any]], kind: str, way: str, goal: str) -> float:
     return middle([each["epochs"][kind][way][goal] for each in of])
 
 
-def _fit_sentence(settings: Settings, way: str, found: Mapping[str, list[dict[str, Any]]]) -> str:
+def _fit_sentence(
+    settings: WhichKernelSettings, way: str, found: Mapping[str, list[dict[str, Any]]]
+) -> str:
     most, q = settings.epochs, "" if way == "SGD" else f", q = {settings.directions}"
     parts = {kind: [_epochs(found[name], kind, way, "zero") for name in KERNELS] for kind in LABELS}
     slow, quick = parts["random"]
@@ -291,7 +293,9 @@ def _fit_sentence(settings: Settings, way: str, found: Mapping[str, list[dict[st
     )
 
 
-def _decay_sentence(settings: Settings, found: Mapping[str, list[dict[str, Any]]]) -> str:
+def _decay_sentence(
+    settings: WhichKernelSettings, found: Mapping[str, list[dict[str, Any]]]
+) -> str:
     falls = {name: np.mean([each["falls"] for each in found[name]], axis=0) for name in KERNELS}
     (g, g_left), (other, other_left) = falls["gaussian"], falls["laplace"]
     flatter = f"The Laplace kernel's tail is {g_left / other_left:.1f} times flatter"
@@ -305,7 +309,9 @@ def _decay_sentence(settings: Settings, found: Mapping[str, list[dict[str, Any]]
     )
 
 
-def _energy_sentence(settings: Settings, found: Mapping[str, list[dict[str, Any]]]) -> str:
+def _energy_sentence(
+    settings: WhichKernelSettings, found: Mapping[str, list[dict[str, Any]]]
+) -> str:
     parts = [
         f"{100 * np.mean([each['left'][kind] for each in found[name]]):.0f}% of {kind} labels"
         f" ({name.capitalize()})"
@@ -318,7 +324,9 @@ def _energy_sentence(settings: Settings, found: Mapping[str, list[dict[str, Any]
     )
 
 
-def _bandwidth_sentence(settings: Settings, found: Mapping[str, list[dict[str, Any]]]) -> str:
+def _bandwidth_sentence(
+    settings: WhichKernelSettings, found: Mapping[str, list[dict[str, Any]]]
+) -> str:
     parts = []
     for j, scale in enumerate(SCALES):
         g, l = (middle([each["others"][j]["zero"] for each in found[name]]) for name in KERNELS)  # noqa: E741
@@ -345,7 +353,9 @@ def _noise_sentence(found: Mapping[str, list[dict[str, Any]]]) -> str:
     )
 
 
-def _decay_figure(settings: Settings, found: Mapping[str, list[dict[str, Any]]]) -> Figure:
+def _decay_figure(
+    settings: WhichKernelSettings, found: Mapping[str, list[dict[str, Any]]]
+) -> Figure:
     floor = float(np.finfo(float).eps)
     return Figure(
         kind="lines",
@@ -367,7 +377,9 @@ def _decay_figure(settings: Settings, found: Mapping[str, list[dict[str, Any]]])
     )
 
 
-def _energy_figure(settings: Settings, found: Mapping[str, list[dict[str, Any]]]) -> Figure:
+def _energy_figure(
+    settings: WhichKernelSettings, found: Mapping[str, list[dict[str, Any]]]
+) -> Figure:
     return Figure(
         kind="lines",
         title="Where the labels lie: their share outside the first i eigendirections",
@@ -385,7 +397,9 @@ def _energy_figure(settings: Settings, found: Mapping[str, list[dict[str, Any]]]
     )
 
 
-def _noise_figure(settings: Settings, found: Mapping[str, list[dict[str, Any]]]) -> Figure:
+def _noise_figure(
+    settings: WhichKernelSettings, found: Mapping[str, list[dict[str, Any]]]
+) -> Figure:
     return Figure(
         kind="boxes",
         title="Test error of the interpolants under label noise",
@@ -404,7 +418,9 @@ def _noise_figure(settings: Settings, found: Mapping[str, list[dict[str, Any]]])
     )
 
 
-def _epochs_part(settings: Settings, found: Mapping[str, list[dict[str, Any]]]) -> Part:
+def _epochs_part(
+    settings: WhichKernelSettings, found: Mapping[str, list[dict[str, Any]]]
+) -> TitledTable:
     rows = tuple(
         (
             f"{way}, {kind} labels",
@@ -419,10 +435,14 @@ def _epochs_part(settings: Settings, found: Mapping[str, list[dict[str, Any]]]) 
     )
     small = f"loss below {100 * SMALL:g}%"
     header = ("epochs to", "no error: Gaussian", "Laplace", f"{small}: Gaussian", "Laplace")
-    return Part(title="Epochs to fit the training labels", table=Table(header=header, rows=rows))
+    return TitledTable(
+        title="Epochs to fit the training labels", table=Table(header=header, rows=rows)
+    )
 
 
-def _bandwidth_part(settings: Settings, found: Mapping[str, list[dict[str, Any]]]) -> Part:
+def _bandwidth_part(
+    settings: WhichKernelSettings, found: Mapping[str, list[dict[str, Any]]]
+) -> TitledTable:
     rows = []
     for scale in sorted((1.0, *SCALES)):
         row = [f"{scale:g} times"]
@@ -437,11 +457,11 @@ def _bandwidth_part(settings: Settings, found: Mapping[str, list[dict[str, Any]]
                     row.append(count(middle(each), settings.epochs))
         rows.append(tuple(row))
     header = ("bandwidths", "no error: Gaussian", "Laplace", "small loss: Gaussian", "Laplace")
-    return Part(
+    return TitledTable(
         title="Random labels, EigenPro, other bandwidths: epochs",
         table=Table(header=header, rows=tuple(rows)),
         note="A narrow kernel of any kind is nearly the identity and meets any label at once.",
     )
 
 
-WHICH_KERNEL = Reproduction(run=run, settings=Settings)
+WHICH_KERNEL = Reproduction(run=run, settings=WhichKernelSettings)

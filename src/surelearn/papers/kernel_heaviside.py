@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from surelearn.papers import kernel_circle as circle
-from surelearn.papers.reproduction import Figure, Outcome, Part, Reproduction, setting
+from surelearn.papers.reproduction import Figure, Outcome, Reproduction, TitledTable, setting
 from surelearn.report.document import Table
 
 FEW, MANY = 100, 1_000_000
@@ -21,7 +21,7 @@ SINGLE, DOUBLE = float(np.finfo(np.float32).eps), float(np.finfo(np.float64).eps
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings:
+class HeavisideSettings:
     """What the text leaves open."""
 
     bandwidth: float = setting(
@@ -47,7 +47,7 @@ class Settings:
             raise ValueError(f"points must lie between 100 and 2000, not {self.points}")
 
 
-def compute(settings: Settings) -> dict[str, Any]:
+def compute(settings: HeavisideSettings) -> dict[str, Any]:
     """Errors, shares learned, curves and the check, as plain numbers."""
     ways = {
         f"gradient descent, {FEW:,}": (FEW, 0),
@@ -63,7 +63,7 @@ def compute(settings: Settings) -> dict[str, Any]:
     }
 
 
-def run(settings: Settings, seed: int, runner: Any) -> Outcome:  # noqa: ARG001 - nothing is random here
+def run(settings: HeavisideSettings, seed: int, runner: Any) -> Outcome:  # noqa: ARG001 - nothing is random here
     """The page."""
     found = compute(settings)
     few, many, eigenpro = found["ways"].values()
@@ -107,7 +107,7 @@ def _step_function(x: np.ndarray) -> np.ndarray:
     return np.where(x < math.pi, 1.0, -1.0)
 
 
-def _way(settings: Settings, t: int, q: int) -> dict[str, Any]:
+def _way(settings: HeavisideSettings, t: int, q: int) -> dict[str, Any]:
     asked = (settings.bandwidth, math.log(t), settings.step, q)
     squared = circle.squared_error(*asked)
     share = circle.learned(
@@ -123,7 +123,7 @@ def _way(settings: Settings, t: int, q: int) -> dict[str, Any]:
     }
 
 
-def _iterations(settings: Settings, error: float) -> dict[str, float]:
+def _iterations(settings: HeavisideSettings, error: float) -> dict[str, float]:
     """Ln t against its leading term: the frequencies up to K ≈ 4/(π²ε) are needed, the last at
     the rate λ_K/λ_0.
     """
@@ -135,13 +135,13 @@ def _iterations(settings: Settings, error: float) -> dict[str, float]:
     return {"squared": error, "log_iterations": needed, "leading": leading, "eigenpro": eigenpro}
 
 
-def _direction(settings: Settings, q: int) -> dict[str, float]:
+def _direction(settings: HeavisideSettings, q: int) -> dict[str, float]:
     squared = circle.squared_error(settings.bandwidth, math.log(FEW), settings.step, q)
     top, last = circle.eigenvalues(settings.bandwidth, [0, circle.last_frequency(q)])
     return {"directions": q, "rms": math.sqrt(squared), "relative_eigenvalue": float(last / top)}
 
 
-def _check(settings: Settings) -> dict[str, Any]:
+def _check(settings: HeavisideSettings) -> dict[str, Any]:
     """The expansion against the matrix K/n on equispaced points, whose eigenvectors are
     computed.
     """
@@ -164,7 +164,7 @@ def _check(settings: Settings) -> dict[str, Any]:
     return found | {"directions": q}
 
 
-def _findings(settings: Settings, found: dict[str, Any]) -> tuple[str, ...]:
+def _findings(settings: HeavisideSettings, found: dict[str, Any]) -> tuple[str, ...]:
     few, many, eigenpro = found["ways"].values()
     gain = circle.log_iterations_to(
         eigenpro["squared"], settings.bandwidth, settings.step
@@ -265,16 +265,16 @@ def _figures(found: dict[str, Any]) -> tuple[Figure, ...]:
     )
 
 
-def _ways_part(found: dict[str, Any]) -> Part:
+def _ways_part(found: dict[str, Any]) -> TitledTable:
     rows = tuple(
         (name, f"{way['squared']:.4f}", f"{way['rms']:.4f}", _half(way), f"{max(way['curve']):.3f}")
         for name, way in found["ways"].items()
     )
     header = ("", "mean squared error", "its root", "at least half learned: k", "largest value")
-    return Part(title="The three curves", table=Table(header=header, rows=rows))
+    return TitledTable(title="The three curves", table=Table(header=header, rows=rows))
 
 
-def _iterations_part(settings: Settings, found: dict[str, Any]) -> Part:
+def _iterations_part(settings: HeavisideSettings, found: dict[str, Any]) -> TitledTable:
     rows = tuple(
         (
             f"{each['squared']:g}",
@@ -292,7 +292,9 @@ def _iterations_part(settings: Settings, found: dict[str, Any]) -> Part:
         "The leading term is exp(2h²·(2/π²ε)²): the frequencies above K = 4/(π²ε) hold the share ε of"
         " the step function."
     )
-    return Part(title="Iterations to an error", table=Table(header=header, rows=rows), note=note)
+    return TitledTable(
+        title="Iterations to an error", table=Table(header=header, rows=rows), note=note
+    )
 
 
 def _count(log_t: float) -> str:
@@ -304,7 +306,7 @@ def _count(log_t: float) -> str:
     )
 
 
-def _directions_part(settings: Settings, found: dict[str, Any]) -> Part:
+def _directions_part(settings: HeavisideSettings, found: dict[str, Any]) -> TitledTable:
     rows = tuple(
         (
             f"{each['directions']}",
@@ -315,7 +317,7 @@ def _directions_part(settings: Settings, found: dict[str, Any]) -> Part:
         for each in found["by_directions"]
     )
     header = ("q", "λ_{q+1}/λ₁", f"root mean squared error after {FEW:,}", "λ_{q+1} is resolved by")
-    return Part(
+    return TitledTable(
         title=f"EigenPro by number of directions, h = {settings.bandwidth:g}",
         table=Table(header=header, rows=rows),
         note="λ₁/λ_{q+1} is the acceleration; resolved means above the rounding of λ₁.",
@@ -332,4 +334,4 @@ def _precision(relative: float) -> str:
     )
 
 
-HEAVISIDE = Reproduction(run=run, settings=Settings)
+HEAVISIDE = Reproduction(run=run, settings=HeavisideSettings)

@@ -20,7 +20,7 @@ from sklearn.datasets import load_digits
 from surelearn.jobs import Task, seed_for
 from surelearn.kernel.functions import Gaussian, Kernel, Laplace
 from surelearn.papers.kernel_double_descent import CLASSES, flipped
-from surelearn.papers.reproduction import Figure, Outcome, Part, Reproduction, setting
+from surelearn.papers.reproduction import Figure, Outcome, Reproduction, TitledTable, setting
 from surelearn.report.document import Table
 
 NOISES = (0.0, 0.1, 0.5)
@@ -31,7 +31,7 @@ MEASURED = ("norm", "test", "residual", "lower", "estimate")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings:
+class NormSettings:
     """What can be set."""
 
     rows: int = setting(
@@ -112,7 +112,7 @@ def measure(seed: int, k: Kernel, rows: int, noise: float) -> dict[str, list[flo
     return found
 
 
-def run(settings: Settings, seed: int, runner: Any) -> Outcome:
+def run(settings: NormSettings, seed: int, runner: Any) -> Outcome:
     """The page."""
     asked = [(name, noise) for name in KERNELS for noise in NOISES]
     tasks = [
@@ -134,7 +134,7 @@ def run(settings: Settings, seed: int, runner: Any) -> Outcome:
     return describe(settings, found)
 
 
-def describe(settings: Settings, found: Mapping[str, Mapping[str, Any]]) -> Outcome:
+def describe(settings: NormSettings, found: Mapping[str, Mapping[str, Any]]) -> Outcome:
     """Sentences, figures and tables; ``found`` has, for each kernel and noise, lists over
     repeats of lists over n.
     """
@@ -230,7 +230,7 @@ def _exact(found: Mapping[str, Mapping[str, Any]]) -> str:
     return f"All labels are met: the largest residual of all interpolants is {worst:.0e}."
 
 
-def _figure(settings: Settings, kernel: str, found: Mapping[str, Mapping[str, Any]]) -> Figure:
+def _figure(settings: NormSettings, kernel: str, found: Mapping[str, Mapping[str, Any]]) -> Figure:
     groups = {}
     for noise in NOISES:
         columns = np.asarray(found[_name(kernel, noise)]["norm"], float).T
@@ -248,7 +248,7 @@ def _figure(settings: Settings, kernel: str, found: Mapping[str, Mapping[str, An
     )
 
 
-def _part(settings: Settings, name: str, of: Mapping[str, Any]) -> Part:
+def _part(settings: NormSettings, name: str, of: Mapping[str, Any]) -> TitledTable:
     norm, test, lower, estimate = (_mean(of[key]) for key in ("norm", "test", "lower", "estimate"))
     rows = tuple(
         (
@@ -262,7 +262,7 @@ def _part(settings: Settings, name: str, of: Mapping[str, Any]) -> Part:
         for i, n in enumerate(sizes(settings.rows))
     )
     header = ("n", "‖f‖", "‖f‖/√n", "of a quarter", "estimated from a quarter", "test error")
-    return Part(title=name, table=Table(header=header, rows=rows), note="Means of repeats.")
+    return TitledTable(title=name, table=Table(header=header, rows=rows), note="Means of repeats.")
 
 
-RKHS_NORM = Reproduction(run=run, settings=Settings)
+RKHS_NORM = Reproduction(run=run, settings=NormSettings)

@@ -38,7 +38,7 @@ class Figure:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Part:
+class TitledTable:
     """A titled table with a note."""
 
     title: str
@@ -56,7 +56,7 @@ class Outcome:
     headline: str
     findings: tuple[str, ...]
     figures: tuple[Figure, ...] = ()
-    parts: tuple[Part, ...] = ()
+    parts: tuple[TitledTable, ...] = ()
     notes: tuple[str, ...] = ()
     numbers: Mapping[str, Any] = field(default_factory=dict)
 

@@ -20,7 +20,7 @@ LEAST_MAJORITY, MOST_MAJORITY = 0.6, 0.97
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings:
+class BoostingSettings:
     """What the thesis leaves open, each with our reading."""
 
     problems: int = setting(100, "oracles drawn")
@@ -79,7 +79,7 @@ class Settings:
 Problems = Sequence[Mapping[str, Any]]
 
 
-def _tasks(settings: Settings, seed: int, count: int) -> list[Task]:
+def _tasks(settings: BoostingSettings, seed: int, count: int) -> list[Task]:
     """Problem i has the same seed in every reading, so that readings are compared on the same
     points where they can be.
     """
@@ -94,7 +94,7 @@ def _tasks(settings: Settings, seed: int, count: int) -> list[Task]:
     ]
 
 
-def _oracle_variants(settings: Settings) -> dict[str, Settings]:
+def _oracle_variants(settings: BoostingSettings) -> dict[str, BoostingSettings]:
     """Readings that need other oracles."""
     ranges = [r for r in ("0.5", "1", "2", "data") if r != settings.thresholds]
     shown = {r: "over the range of the data" if r == "data" else f"on [−{r}, {r}]" for r in ranges}
@@ -104,7 +104,7 @@ def _oracle_variants(settings: Settings) -> dict[str, Settings]:
     return found
 
 
-def _judging_variants(settings: Settings) -> dict[str, Settings]:
+def _judging_variants(settings: BoostingSettings) -> dict[str, BoostingSettings]:
     """Readings of the same problems."""
     other = {
         "with e": "without e",
@@ -127,7 +127,7 @@ def _judging_variants(settings: Settings) -> dict[str, Settings]:
     }
 
 
-def judge(problems: Problems, settings: Settings) -> dict[str, Any]:
+def judge(problems: Problems, settings: BoostingSettings) -> dict[str, Any]:
     """Chosen sizes and relative errors (eq. 5.5) of every criterion on every problem."""
     ties: Ties = "largest" if settings.ties == "largest" else "smallest"
     penalty = f"{settings.formula}, {settings.dimension}"
@@ -160,7 +160,7 @@ def difference(a: Sequence[float], b: Sequence[float]) -> dict[str, float]:
     return {"mean": mean, "low": mean - 2 * spread, "high": mean + 2 * spread}
 
 
-def compute(settings: Settings, seed: int, runner: Any) -> dict[str, Any]:
+def compute(settings: BoostingSettings, seed: int, runner: Any) -> dict[str, Any]:
     """All problems, of all readings, in one run; and what the settings' own and every other
     reading make of them.
     """
@@ -194,19 +194,19 @@ def compute(settings: Settings, seed: int, runner: Any) -> dict[str, Any]:
     }
 
 
-def errors(settings: Settings, seed: int, runner: Any) -> Outcome:
+def errors(settings: BoostingSettings, seed: int, runner: Any) -> Outcome:
     """Figure 5.1."""
     from surelearn.papers.thesis_words import describe_errors
 
     return describe_errors(settings, compute(settings, seed, runner))
 
 
-def sizes(settings: Settings, seed: int, runner: Any) -> Outcome:
+def sizes(settings: BoostingSettings, seed: int, runner: Any) -> Outcome:
     """Figure 5.3."""
     from surelearn.papers.thesis_words import describe_sizes
 
     return describe_sizes(settings, compute(settings, seed, runner))
 
 
-ERRORS = Reproduction(run=errors, settings=Settings)
-SIZES_CHOSEN = Reproduction(run=sizes, settings=Settings)
+ERRORS = Reproduction(run=errors, settings=BoostingSettings)
+SIZES_CHOSEN = Reproduction(run=sizes, settings=BoostingSettings)

@@ -51,7 +51,7 @@ def solve(seed: int, thresholds: str, reject_above: float) -> dict[str, Any]:
     oracle = draw_oracle(seed, thresholds=thresholds, reject_above=reject_above)
     X, y, sizes = oracle.X, oracle.y, sizes_for(oracle.rounds)
     family = NestedFamily(AdaBoostClassifier(sizes[-1]), sizes)
-    compare = _Compare(family, X[:TRAINING], y[:TRAINING], seed)
+    compare = _CompareSizes(family, X[:TRAINING], y[:TRAINING], seed)
     srm = {
         f"{formula}, {name}": compare(StructuralRisk(capacity=_Capacity(formula, v)))
         for formula in ("with e", "without e")
@@ -82,7 +82,7 @@ def solve(seed: int, thresholds: str, reject_above: float) -> dict[str, Any]:
     }
 
 
-class _Compare:
+class _CompareSizes:
     """`select` on the training points, by any criterion."""
 
     def __init__(self, family: Any, X: Any, y: Any, seed: int) -> None:

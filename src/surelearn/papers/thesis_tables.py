@@ -6,7 +6,7 @@ from typing import Any
 
 from surelearn.bounds import boosting_vc, vc_dimension_of_stumps
 from surelearn.papers import thesis
-from surelearn.papers.reproduction import Outcome, Part, Reproduction
+from surelearn.papers.reproduction import Outcome, Reproduction, TitledTable
 from surelearn.report.document import Table
 
 HALF_A_DIGIT = 5.1e-5
@@ -95,13 +95,13 @@ def _excess(cells: list[dict[str, Any]]) -> str:
     return f"{100 * min(shares):.0f} to {100 * max(shares):.0f}%"
 
 
-def _part(title: str, keys: tuple[str, str], cells: list[dict[str, Any]]) -> Part:
+def _part(title: str, keys: tuple[str, str], cells: list[dict[str, Any]]) -> TitledTable:
     values = list(cells[0])[2:]
     rows = tuple(
         (*(f"{n:,}" for n in list(cell.values())[:2]), *(f"{cell[value]:.4f}" for value in values))
         for cell in cells
     )
-    return Part(title=title, table=Table(header=(*keys, *values), rows=rows))
+    return TitledTable(title=title, table=Table(header=(*keys, *values), rows=rows))
 
 
 BOOSTING = Reproduction(run=_boosting)

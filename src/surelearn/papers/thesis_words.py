@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from surelearn.papers.reproduction import Figure, Outcome, Part
-from surelearn.papers.thesis_boosting import CRITERIA, Settings, difference
+from surelearn.papers.reproduction import Figure, Outcome, TitledTable
+from surelearn.papers.thesis_boosting import CRITERIA, BoostingSettings, difference
 from surelearn.papers.thesis_problem import SIZES
 from surelearn.report.document import Table
 
@@ -22,7 +22,7 @@ _READ = (
 )
 
 
-def describe_errors(settings: Settings, found: Mapping[str, Any]) -> Outcome:
+def describe_errors(settings: BoostingSettings, found: Mapping[str, Any]) -> Outcome:
     """Figure 5.1: relative errors of the chosen sizes."""
     _, main = found["readings"]["as set"]
     relative = main["relative"]
@@ -67,7 +67,7 @@ def describe_errors(settings: Settings, found: Mapping[str, Any]) -> Outcome:
     )
 
 
-def describe_sizes(settings: Settings, found: Mapping[str, Any]) -> Outcome:
+def describe_sizes(settings: BoostingSettings, found: Mapping[str, Any]) -> Outcome:
     """Figure 5.3: how often each size is chosen."""
     _, main = found["readings"]["as set"]
     names = ("best", *CRITERIA[:-1])
@@ -110,7 +110,7 @@ def describe_sizes(settings: Settings, found: Mapping[str, Any]) -> Outcome:
             ),
         ),
         parts=(
-            Part(
+            TitledTable(
                 title="Problems in which a size is chosen",
                 table=Table(
                     header=("", *SIZE_NAMES),
@@ -259,7 +259,7 @@ def _interval(gap: Mapping[str, float]) -> str:
     return f"{_signed(gap['mean'])} ({_signed(gap['low'])} to {_signed(gap['high'])})"
 
 
-def _summary(found: Mapping[str, Any]) -> Part:
+def _summary(found: Mapping[str, Any]) -> TitledTable:
     relative = found["readings"]["as set"][1]["relative"]
     rows = []
     for name in CRITERIA:
@@ -268,12 +268,12 @@ def _summary(found: Mapping[str, Any]) -> Part:
         against = "" if name == "10-fold CV" else _interval(gap)
         rows.append((name, f"{np.mean(values):.1f}", *(f"{q:.1f}" for q in quartiles), against))
     header = ("criterion", "mean", "quartile", "median", "quartile", "less 10-fold CV (95%)")
-    return Part(
+    return TitledTable(
         title="Relative error of each criterion", table=Table(header=header, rows=tuple(rows))
     )
 
 
-def _readings_part(readings: Mapping[str, Any]) -> Part:
+def _readings_part(readings: Mapping[str, Any]) -> TitledTable:
     rows = []
     for name, (count, judged) in readings.items():
         gap = _gap(judged)
@@ -287,7 +287,7 @@ def _readings_part(readings: Mapping[str, Any]) -> Part:
                 _interval(gap),
             )
         )
-    return Part(
+    return TitledTable(
         title="How the means move with what the thesis leaves open",
         note=(
             "One setting differs at a time; readings that need other oracles are tried on fewer"
@@ -306,7 +306,7 @@ def _readings_part(readings: Mapping[str, Any]) -> Part:
     )
 
 
-def _constants_part(found: Mapping[str, Any], relative: Mapping[str, Any]) -> Part:
+def _constants_part(found: Mapping[str, Any], relative: Mapping[str, Any]) -> TitledTable:
     rows = []
     for name, values in [
         *((_constant(c), v) for c, v in found["constants"].items()),
@@ -314,7 +314,7 @@ def _constants_part(found: Mapping[str, Any], relative: Mapping[str, Any]) -> Pa
     ]:
         gap = difference(values, relative["10-fold CV"])
         rows.append((name, f"{np.mean(values):.1f}", _interval(gap)))
-    return Part(
+    return TitledTable(
         title="Adjusted SRM at other constants",
         note=(
             "Calibrated: C chosen on a held-out quarter of each problem's 600 points; the thesis"
@@ -324,7 +324,7 @@ def _constants_part(found: Mapping[str, Any], relative: Mapping[str, Any]) -> Pa
     )
 
 
-def _largest_part(readings: Mapping[str, Any]) -> Part:
+def _largest_part(readings: Mapping[str, Any]) -> TitledTable:
     names = ("best", "10-fold CV", "adjusted SRM")
     rows = tuple(
         (
@@ -336,7 +336,7 @@ def _largest_part(readings: Mapping[str, Any]) -> Part:
         )
         for reading, (count, judged) in readings.items()
     )
-    return Part(
+    return TitledTable(
         title="How this moves with what the thesis leaves open",
         note=(
             "One setting differs at a time; readings that need other oracles are tried on fewer"

@@ -20,7 +20,7 @@ Positions: TypeAlias = npt.NDArray[np.intp]
 Pairs: TypeAlias = list[tuple[Positions, Positions]]  # rows to fit on, rows to test on
 
 
-class Outcome(TypedDict):
+class FoldOutcome(TypedDict):
     """What a fit predicts of rows it has not seen: plain, so that a journal keeps it.
 
     ``scores`` are probabilities, (n, classes), in the order of ``classes``, where the model has them.
@@ -144,7 +144,7 @@ def forward(time: npt.ArrayLike, folds: int, groups: npt.ArrayLike | None = None
 
 def fit_and_predict(
     model: Model, X: RowsLike, y: AnyArray, train: Positions, test: Positions, proba: bool = False
-) -> Outcome:
+) -> FoldOutcome:
     """Fit a copy of ``model`` on some rows and predict others: one task of a comparison.
 
     Returns
@@ -156,7 +156,7 @@ def fit_and_predict(
         fit_quietly(model, take_for(model, X, train), y[train]),
         take_for(model, X, test, train),
     )
-    result: Outcome = {"predictions": np.asarray(fitted.predict(new))}
+    result: FoldOutcome = {"predictions": np.asarray(fitted.predict(new))}
     if proba and hasattr(fitted, "predict_proba"):
         result["scores"] = np.asarray(fitted.predict_proba(new))
         result["classes"] = np.asarray(fitted.classes_)

@@ -26,7 +26,7 @@ from surelearn.selection.criteria import (
     units_of,
 )
 from surelearn.selection.cross_validation import (
-    Outcome,
+    FoldOutcome,
     Positions,
     Resampling,
     average,
@@ -64,7 +64,7 @@ class Estimate:
     naive: float | None = None
 
 
-class NestedOutcome(Outcome):
+class NestedOutcome(FoldOutcome):
     """What an outer fold chose, and what that predicts: plain, so that a journal keeps it."""
 
     name: str

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from surelearn import jobs
 from surelearn.selection.candidates import Candidate, Candidates, as_candidates
 from surelearn.selection.costs import Costs
-from surelearn.selection.cross_validation import Outcome, Pairs, Positions, fit_and_predict
+from surelearn.selection.cross_validation import FoldOutcome, Pairs, Positions, fit_and_predict
 from surelearn.subject import Task
 from surelearn.subject.refitting import fit_quietly, take_for
 from surelearn.types import AnyArray, Ints, Model, RowsLike
@@ -188,7 +188,7 @@ def fit_and_predict_prefixes(
     y: AnyArray,
     train: Positions,
     test: Positions,
-) -> list[Outcome]:
+) -> list[FoldOutcome]:
     """One task: fit on some rows, predict others with every member of a nested family."""
     fitted = fit_quietly(model, take_for(model, X, train), y[train])
     return [
@@ -197,7 +197,7 @@ def fit_and_predict_prefixes(
     ]
 
 
-def predict_folds(problem: SelectionProblem, pairs: Pairs) -> list[list[Outcome]]:
+def predict_folds(problem: SelectionProblem, pairs: Pairs) -> list[list[FoldOutcome]]:
     """For each candidate, and each pair of fitting and testing rows, its predictions of the
     testing rows.
     """
@@ -222,7 +222,7 @@ def predict_folds(problem: SelectionProblem, pairs: Pairs) -> list[list[Outcome]
             tasks += _fold_tasks(problem, unit, pairs)
         spans.append((unit, start, len(tasks)))
     results = problem.run(tasks)
-    outcomes: list[list[Outcome]] = []
+    outcomes: list[list[FoldOutcome]] = []
     for unit, start, end in spans:
         found = results[start:end]
         if unit.sizes is not None:

@@ -24,7 +24,7 @@ from surelearn.selection.criteria.criterion import (
 )
 from surelearn.selection.criteria.problem import SelectionProblem, predict_folds
 from surelearn.selection.cross_validation import (
-    Outcome,
+    FoldOutcome,
     Pairs,
     Resampling,
     average,
@@ -280,7 +280,7 @@ def _forward(
     return Resampling(kind="forward", folds=len(pairs)), pairs
 
 
-def _scores(outcome: Sequence[Outcome], pairs: Pairs, y: AnyArray) -> Array | None:
+def _scores(outcome: Sequence[FoldOutcome], pairs: Pairs, y: AnyArray) -> Array | None:
     """Out-of-fold probabilities, averaged over repeats; None where a fold lacks a class or the
     model has none.
     """
