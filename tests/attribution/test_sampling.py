@@ -12,7 +12,7 @@ import pytest
 from scipy.stats import binom
 
 from surelearn.attribution import banzhaf, beta_shapley, probabilistic_value, shapley
-from surelearn.attribution.coalitions import Game
+from surelearn.attribution.coalitions import CooperativeGame
 from surelearn.attribution.intervals import Moments, empirical_bernstein_reach, reach
 from surelearn.attribution.least_squares import size_shares
 from surelearn.attribution.sampling import Plan, sampled
@@ -67,7 +67,7 @@ def test_measured_intervals_miss_as_often_as_they_say(kind, weights):
     runs, delta, missed = 300, 0.1 * N, 0
     for seed in range(runs):
         plan = Plan(delta=delta, budget=4000 if kind == "marginals" else 1500, random_state=seed)
-        drawn = sampled(Game(u, N), weights, plan, kind)
+        drawn = sampled(CooperativeGame(u, N), weights, plan, kind)
         # one player alone, at δ/N = 0.1
         missed += int(abs(drawn.values[0, 0] - exact[0]) > drawn.reach[0, 0])
     assert binom.cdf(missed, runs, 0.1) > 1e-4

@@ -211,7 +211,8 @@ def test_certified_numbers_by_hand():
     )
     again = Certificate.from_json(certificate.to_json())
     assert again.verify(model)
-    assert len(again.claims) == 5  # these three, and how near the minimizer it is
+    # These three, how near the minimizer it is, and the leave-one-out error.
+    assert len(again.claims) == 6
 
 
 def test_risk_claims_hold_where_the_risk_is_known():
@@ -341,6 +342,7 @@ def test_mutant_free_intercept_certified():
     assert {claim.quantity for claim in model.certificate_.claims} == {
         "suboptimality",
         "distance_to_the_minimizer",
+        "leave_one_out_error",
     }
     other = Ridge(regularization=1.0, intercept="free").fit(X, np.r_[-1.0, y[1:]])
     change = abs((model.intercept_ + 1) ** 2 - (other.intercept_ + 1) ** 2)

@@ -104,7 +104,7 @@ KERNELS = (
     Laplace(0.5),
     Matern(2.0, nu=2.5),
     Polynomial(2),
-    Gaussian(np.float64(2.0)) + 0.5 * Linear(),
+    Gaussian(bandwidth=np.float64(2.0)) + 0.5 * Linear(),
     Gaussian() * Linear(),
 )
 

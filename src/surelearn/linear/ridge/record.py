@@ -89,8 +89,6 @@ class RidgeRecord(Record):
                     " keeps them"
                 )
             writer.lacks("leave_one_out_error", why, label="leave-one-out error")
-        elif writer.version > 4:
-            writer.claim(leave_one_out_error, {"error": "leave_one_out_error"}, loss="squared")
         if self.condition_number is not None and self.condition_number > ILL_CONDITIONED:
             writer.lacks("stable_weights", _ill_conditioned(self.condition_number))
         if (lost := self.no_stability()) is not None:
@@ -101,6 +99,8 @@ class RidgeRecord(Record):
             self._write_stability(writer)
         if self.regularization > 0:
             self._write_optimality(writer)
+        if self.leave_one_out_error is not None and writer.version > 4:
+            writer.claim(leave_one_out_error, {"error": "leave_one_out_error"}, loss="squared")
 
     def _write_optimality(self, writer: Writer) -> None:
         """How near the minimizer the weights are: that needs no bound on rows, and holds
