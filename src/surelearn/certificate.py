@@ -10,6 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
+import numpy.typing as npt
+
 from surelearn import stated
 from surelearn.bounds.holdout import CONTENTS_IID, GROUPS_IID, IID
 from surelearn.bounds.stability import FIXED_BEFORE
@@ -32,6 +34,7 @@ from surelearn.plain import (
 from surelearn.record import Record, Within, Writer, find_record
 from surelearn.renamed import Words, from_fit_rows, quantity_of_today
 from surelearn.slicing import Cuts
+from surelearn.types import Model, RowsLike
 
 FORMAT = "surelearn-certificate"
 VERSION = 5  # up to 4 quantities were named in words: see `renamed`
@@ -211,7 +214,11 @@ class Certificate:
         return (min if first.relation == "<=" else max)(again, key=lambda claim: claim.value)
 
     def verify(
-        self, model: Any = None, X: Any = None, y: Any = None, **columns: Any
+        self,
+        model: Model = None,
+        X: RowsLike | None = None,
+        y: npt.ArrayLike | None = None,
+        **columns: Any,
     ) -> Verification:
         """Recompute every claim from the stored facts; given model and rows, the facts from them.
 
@@ -236,9 +243,9 @@ class Certificate:
     def _verify(
         self,
         measured: Mapping[str, Any] | None,
-        model: Any,
-        X: Any,
-        y: Any,
+        model: Model,
+        X: RowsLike | None,
+        y: npt.ArrayLike | None,
         columns: Mapping[str, Any],
     ) -> Verification:
         unread = [claim for claim in self.claims if _withheld(claim.inputs)]
@@ -278,7 +285,7 @@ class Certificate:
         )
 
     def _measure(
-        self, model: Any, X: Any, y: Any, columns: Mapping[str, Any]
+        self, model: Model, X: RowsLike | None, y: npt.ArrayLike | None, columns: Mapping[str, Any]
     ) -> Mapping[str, Any] | None:
         """The facts again, from model and rows or from losses per unit; None where these were
         not given.
@@ -332,7 +339,7 @@ class Certificate:
         the names of the facts.
         """
 
-        def filled(value: Any, fact: str) -> Any:
+        def filled(value: object, fact: str) -> Any:
             if not isinstance(value, Withheld):
                 return value
             if value["withheld"] in samples:
@@ -340,7 +347,9 @@ class Certificate:
             again: tuple[float, ...] | None = samples.get(fact)
             if not isinstance(again, tuple) or len(again) != value["n"]:
                 return value
-            return again if _same(Withheld.of(again)["mean"], value["mean"]) else value
+            mean: float | None = value["mean"]
+            mean_again: float | None = Withheld.of(again)["mean"]
+            return again if _same(mean_again, mean) else value
 
         values = {key: filled(value, key) for key, value in self.facts.values.items()}
         claims = [
@@ -614,10 +623,10 @@ def fit_certificate(record: Record, facts: Facts, version: int = VERSION) -> Cer
 
 def verify_fit(
     certificate: Certificate,
-    model: Any = None,
-    X: Any = None,
-    y: Any = None,
-    sample_weight: Any = None,
+    model: Model = None,
+    X: RowsLike | None = None,
+    y: npt.ArrayLike | None = None,
+    sample_weight: npt.ArrayLike | None = None,
 ) -> Verification:
     """Write a learner's certificate again from its record; with the model compare the record; with
     rows measure it again.
@@ -671,7 +680,13 @@ def verify_fit(
     )
 
 
-def _measured_again(model: Any, facts: Facts, X: Any, y: Any, sample_weight: Any) -> dict[str, Any]:
+def _measured_again(
+    model: Model,
+    facts: Facts,
+    X: RowsLike,
+    y: npt.ArrayLike | None,
+    sample_weight: npt.ArrayLike | None,
+) -> dict[str, Any]:
     """The record's fields that a model and its rows tell: a learner of ours by itself, any
     other by its twin.
     """
@@ -681,7 +696,7 @@ def _measured_again(model: Any, facts: Facts, X: Any, y: Any, sample_weight: Any
     return training.measure_again(model, facts.values, X, y, sample_weight)
 
 
-def _not_the_models(facts: Facts, model: Any) -> list[str]:
+def _not_the_models(facts: Facts, model: Model) -> list[str]:
     """In what facts differ from those that a model keeps of its own fit."""
     own = getattr(model, "certificate_", None)
     if not is_fingerprint_of(model, facts.hashes.get("model")):
@@ -714,7 +729,7 @@ def _differences(again: Certificate, stored: Certificate) -> Iterator[str]:
             yield f"{one.label}: its record gives another reason why it is not claimed"
 
 
-def _agrees(measured: Any, recorded: Any) -> bool:
+def _agrees(measured: object, recorded: object) -> bool:
     """Whether a field of a record is what was measured again, up to rounding."""
     if isinstance(measured, Within):
         return (
@@ -785,7 +800,7 @@ def _withheld(values: Mapping[str, Any]) -> bool:
     return any(isinstance(value, Withheld) for value in values.values())
 
 
-def _is_sample(name: str, value: Any) -> bool:
+def _is_sample(name: str, value: object) -> bool:
     values = cast("tuple[Any, ...]", value) if isinstance(value, tuple) else (None,)
     numbers = all(isinstance(one, int | float) for one in values)
     return numbers and name.rpartition(".")[2].removeprefix("baseline_") in _SAMPLES
@@ -798,7 +813,7 @@ def _without_samples(values: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _same(one: Any, other: Any) -> bool:
+def _same(one: object, other: object) -> bool:
     """Equality, with a tolerance for the last digits of floats."""
     if isinstance(one, tuple) and isinstance(other, tuple):
         these, those = cast("tuple[Any, ...]", one), cast("tuple[Any, ...]", other)

@@ -58,6 +58,7 @@ from surelearn.plain import printable
 from surelearn.quantities import NOVEL, Quantity, Table, quantities
 from surelearn.slicing import Cuts
 from surelearn.subject import Task, classes_of, describe, subject_of, task_of
+from surelearn.types import Label, Model, RowsLike
 
 LONGEST_NAME = 60
 _LEAST_CHANGES = 16
@@ -69,9 +70,9 @@ _CERTIFIED: dict[str, list[str]] = {}
 
 
 def certify(
-    model: Any = None,
-    X: Any = None,
-    y: Any = None,
+    model: Model = None,
+    X: RowsLike | None = None,
+    y: npt.ArrayLike | None = None,
     *,
     losses: LossesPerUnit | None = None,
     loss_range: tuple[float, float] | None = None,
@@ -82,11 +83,11 @@ def certify(
     delta: float = 0.05,
     candidates: int = 1,
     task: Task | None = None,
-    classes: Any = None,
-    positive: Any = None,
-    majority: Any = None,
-    baseline: Any = None,
-    groups: Any = None,
+    classes: npt.ArrayLike | None = None,
+    positive: Label | None = None,
+    majority: Label | None = None,
+    baseline: Model = None,
+    groups: npt.ArrayLike | None = None,
     largest_group: int | None = None,
     slices: Slices | None = None,
     novel: Mask | None = None,
@@ -257,7 +258,10 @@ def certify(
 
 
 def _what_losses(
-    losses: npt.NDArray[Any], loss_range: Any, loss: Any, largest_group: int | None
+    losses: npt.NDArray[Any],
+    loss_range: tuple[float, float] | None,
+    loss: object,
+    largest_group: int | None,
 ) -> Measurement:
     """What is fixed beforehand of losses that the caller brings; whether they are 0 or 1 by
     their type, not their values.
@@ -288,7 +292,9 @@ def _what_losses(
     )
 
 
-def _shifted(what: Measurement, weights: Any, weight_bound: Any, proportional: bool) -> Measurement:
+def _shifted(
+    what: Measurement, weights: npt.ArrayLike | None, weight_bound: float | None, proportional: bool
+) -> Measurement:
     """The measurement with its stated covariate shift, if there is one."""
     if weights is None and weight_bound is None and not proportional:
         return what
@@ -322,7 +328,12 @@ def _check_mean_weight(values: Mapping[str, Any], weight_bound: float) -> None:
 
 
 def _identity(
-    model: Any, X: Any, y: Any, baseline: Any, losses: Any, columns: tuple[Any, ...]
+    model: Model,
+    X: RowsLike | None,
+    y: npt.ArrayLike | None,
+    baseline: Model,
+    losses: Any,
+    columns: tuple[Any, ...],
 ) -> tuple[dict[str, str], str]:
     """Hashes of what was certified, and which look at these rows it is.
 
@@ -349,13 +360,13 @@ def _identity(
 
 
 def _what(
-    model: Any,
+    model: Model,
     *,
     task: Task | None,
-    classes: Any,
-    positive: Any,
-    majority: Any,
-    baseline: Any,
+    classes: npt.ArrayLike | None,
+    positive: Label | None,
+    majority: Label | None,
+    baseline: Model,
     cost: float | None,
     alpha: float,
     loss: str,
@@ -407,7 +418,9 @@ def _what(
     )
 
 
-def check_largest_group(largest_group: Any, groups: Any, name: str = "largest_group") -> None:
+def check_largest_group(
+    largest_group: int | None, groups: npt.ArrayLike | None, name: str = "largest_group"
+) -> None:
     """Refuse a largest group that cannot be one: without groups, no count, or smaller than some
     group.
     """
@@ -435,7 +448,7 @@ def uncounted() -> Generator[None]:
         _COUNTED.reset(token)
 
 
-def _looks_here(name: str, X: Any, y: npt.NDArray[Any]) -> str:
+def _looks_here(name: str, X: RowsLike | None, y: npt.NDArray[Any]) -> str:
     """Which model this is that the process certifies on these targets, in words; "" for the first.
 
     Whoever certifies several models on the same rows and keeps the best one must say so with

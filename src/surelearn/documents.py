@@ -18,10 +18,13 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from surelearn import files
 from surelearn.plain import content_hash
+
+if TYPE_CHECKING:
+    from surelearn.types import Plain
 
 MOST_BYTES = 256 * 2**20
 MOST_VALUES = 10_000_000
@@ -137,7 +140,7 @@ def _constant(name: str) -> float:
     raise _LimitError(f"it holds {name}, which JSON has not")
 
 
-def _deeper(plain: Any, most: int) -> bool:
+def _deeper(plain: Plain, most: int) -> bool:
     """Whether containers are nested more than ``most`` deep; level by level, without recursion."""
     level = [plain] if isinstance(plain, (list, dict)) else []
     for _ in range(most):
@@ -148,7 +151,7 @@ def _deeper(plain: Any, most: int) -> bool:
     return True
 
 
-def check_format(plain: Any, what: str, kind: str, newest: int) -> int:
+def check_format(plain: object, what: str, kind: str, newest: int) -> int:
     """The version of plain data that say which format they have; another format or a later version
     is refused.
 
@@ -258,7 +261,7 @@ def _hints(cls: type) -> dict[str, Any]:
     return typing.get_type_hints(cls)
 
 
-def _is_a(value: Any, hint: Any) -> bool:
+def _is_a(value: object, hint: Any) -> bool:
     """Whether a value is what an annotation says: of plain types, Literal, unions, tuples,
     lists and mappings.
     """

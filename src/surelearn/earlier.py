@@ -126,7 +126,7 @@ class EarlierNames:
             return getattr(self, today)
 
 
-def as_saved(value: Any, state: Mapping[str, Any]) -> dict[str, Any]:
+def as_saved(value: object, state: Mapping[str, Any]) -> dict[str, Any]:
     """The state of an object as it was in the file of an earlier version, for its fingerprint: with
     the earlier names, as long as they still mean what the parameters are today.
     """
@@ -140,5 +140,5 @@ def as_saved(value: Any, state: Mapping[str, Any]) -> dict[str, Any]:
     return {name: part for name, part in rest.items() if name not in meant} | dict(old)
 
 
-def _same(one: Any, other: Any) -> bool:
+def _same(one: object, other: object) -> bool:
     return one is other or (type(one) is type(other) and bool(one == other))

@@ -12,14 +12,19 @@ import hashlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
+import numpy.typing as npt
 
 from surelearn.earlier import REMEMBERED, as_saved
 from surelearn.keys import hashed_name
 from surelearn.seeds import is_secret
 from surelearn.subject.torch_modules import is_module
+from surelearn.types import Model, RowsLike
+
+if TYPE_CHECKING:
+    import torch
 
 UNHASHED = "unhashed"
 _FIXED: ContextVar[dict[int, str | None]] = ContextVar("fixed", default={})  # noqa: B039 - never changed in place
@@ -29,7 +34,7 @@ class _UnhashableError(TypeError):
     """Some part has no state that could be read: a lock, an open file, a generator."""
 
 
-def fingerprint_model(model: Any) -> str:
+def fingerprint_model(model: Model) -> str:
     """``sha256:…`` of a model's full state, or "unhashed" for a plain function and for state that
     cannot be read.
 
@@ -57,7 +62,7 @@ def fixed_models(*models: Any) -> Iterator[None]:
         _FIXED.reset(token)
 
 
-def is_fingerprint_of(model: Any, fingerprint: Any) -> bool:
+def is_fingerprint_of(model: Model, fingerprint: object) -> bool:
     """Whether it is the model's hash, also with the names that classes had when hashes were
     made for the first time.
     """
@@ -66,7 +71,7 @@ def is_fingerprint_of(model: Any, fingerprint: Any) -> bool:
     return _fingerprint(model, first=True) == fingerprint
 
 
-def _fingerprint(model: Any, *, first: bool) -> str:
+def _fingerprint(model: Model, *, first: bool) -> str:
     if not (
         any(hasattr(model, name) for name in ("predict", "transform", "unit_losses"))
         or is_module(model)
@@ -91,7 +96,7 @@ class _Digest:
         return hashed_name(cls, first=self.first)
 
 
-def fingerprint_rows(X: Any, y: Any) -> str:
+def fingerprint_rows(X: RowsLike | None, y: npt.ArrayLike | None) -> str:
     """``sha256:…`` of features and targets (None: of units without), column by column; pandas,
     polars, NumPy or sparse.
     """
@@ -128,7 +133,7 @@ def _columns(X: Any) -> list[tuple[str, Any]]:
     return [("X", X)]
 
 
-def _feed(digest: _Digest, value: Any, inside: tuple[int, ...]) -> None:
+def _feed(digest: _Digest, value: object, inside: tuple[int, ...]) -> None:
     """Write a value into the digest, with its type, and its parts in an order of their own."""
     if value is None or isinstance(value, (bool, int, float, complex, str, bytes)):
         digest.update(f"{type(value).__name__}:{value!r};".encode())
@@ -148,7 +153,7 @@ def _feed(digest: _Digest, value: Any, inside: tuple[int, ...]) -> None:
         _feed_parts(digest, value, (*inside, id(value)))
 
 
-def _feed_parts(digest: _Digest, value: Any, inside: tuple[int, ...]) -> None:
+def _feed_parts(digest: _Digest, value: object, inside: tuple[int, ...]) -> None:
     kind = digest.name(type(value))
     if isinstance(value, Mapping):
         parts = sorted(
@@ -179,7 +184,7 @@ def _feed_array(digest: _Digest, array: np.ndarray, inside: tuple[int, ...]) -> 
         digest.update(np.ascontiguousarray(array).tobytes())
 
 
-def _feed_tensor(digest: _Digest, tensor: Any, inside: tuple[int, ...]) -> None:
+def _feed_tensor(digest: _Digest, tensor: torch.Tensor, inside: tuple[int, ...]) -> None:
     """As an array with the tensor's type, wherever it is kept; half precision that NumPy has
     not is widened.
     """
@@ -192,7 +197,7 @@ def _feed_tensor(digest: _Digest, tensor: Any, inside: tuple[int, ...]) -> None:
     )
 
 
-def _is_tensor(value: Any) -> bool:
+def _is_tensor(value: object) -> TypeGuard[torch.Tensor]:
     """Whether it is a torch tensor, or a module, without importing torch."""
     return any(
         kind.__name__ == "Tensor" and kind.__module__.partition(".")[0] == "torch"
@@ -200,11 +205,11 @@ def _is_tensor(value: Any) -> bool:
     )
 
 
-def _is_of(value: Any, library: str) -> bool:
+def _is_of(value: object, library: str) -> bool:
     return type(value).__module__.partition(".")[0] == library
 
 
-def canonical_cbm(model: Any) -> bytes:
+def canonical_cbm(model: Model) -> bytes:
     """A fitted CatBoost model in its binary form, as CatBoost writes it once it has read it:
     its first writing differs.
     """

@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from surelearn.subject import Task, predict_with
 from surelearn.subject.predicting import missing
+from surelearn.types import AnyArray, Model, RowsLike
 
 Floats = npt.NDArray[np.float64]
 LOSSES: dict[str, Callable[[Floats], Floats]] = {"absolute": np.abs, "squared": np.square}
@@ -110,14 +111,14 @@ class Loss:
 
 
 def measure(
-    model: Any,
-    X: Any,
-    y: Any,
+    model: Model,
+    X: RowsLike | None,
+    y: npt.ArrayLike | None,
     what: Measurement,
     *,
-    groups: Any = None,
+    groups: npt.ArrayLike | None = None,
     slices: Slices | None = None,
-    baseline: Any = None,
+    baseline: Model = None,
     novel: Mask | None = None,
     losses: LossesPerUnit | None = None,
     baseline_losses: LossesPerUnit | None = None,
@@ -155,10 +156,11 @@ def measure(
     values: dict[str, Any] = {"rows": truth.size}
     if groups is not None:
         values["groups"] = sampler.units
+    rows = cast("RowsLike", X)  # there are some unless losses were given: `_target` counted them
     if what.task == "classification":
-        main = _classification(model, X, truth, what, baseline, sampler, values)
+        main = _classification(model, rows, truth, what, baseline, sampler, values)
     elif what.task == "regression":
-        main = _regression(model, X, truth, what, baseline, sampler, values)
+        main = _regression(model, rows, truth, what, baseline, sampler, values)
     else:
         other = None
         if baseline_losses is not None:
@@ -189,11 +191,11 @@ def costs_of(is_positive: Mask, called: Mask, cost: float) -> npt.NDArray[np.flo
 
 
 def _classification(
-    model: Any,
-    X: Any,
-    y: Any,
+    model: Model,
+    X: RowsLike,
+    y: AnyArray,
     what: Measurement,
-    baseline: Any,
+    baseline: Model,
     sampler: _Sampler,
     values: dict[str, Any],
 ) -> Loss:
@@ -238,11 +240,11 @@ def _classification(
 
 
 def _regression(
-    model: Any,
-    X: Any,
-    y: Any,
+    model: Model,
+    X: RowsLike,
+    y: AnyArray,
     what: Measurement,
-    baseline: Any,
+    baseline: Model,
     sampler: _Sampler,
     values: dict[str, Any],
 ) -> Loss | None:
@@ -288,7 +290,7 @@ def _losses(
 
 
 def losses_of(
-    losses: LossesPerUnit | None, model: Any, units: Any, name: str = "losses"
+    losses: LossesPerUnit | None, model: Model, units: RowsLike | None, name: str = "losses"
 ) -> npt.NDArray[Any]:
     """Losses as they were given, or as a function of the units (the model's own
     ``unit_losses``) gives them.
@@ -308,7 +310,9 @@ def losses_of(
     return array
 
 
-def _checked_losses(losses: npt.NDArray[Any], units: Any, what: Measurement, name: str) -> Floats:
+def _checked_losses(
+    losses: npt.NDArray[Any], units: RowsLike | None, what: Measurement, name: str
+) -> Floats:
     """Losses as numbers in the stated range, one per unit."""
     array = losses.astype(float)
     if array.ndim != 1:
@@ -334,7 +338,7 @@ def _checked_losses(losses: npt.NDArray[Any], units: Any, what: Measurement, nam
     return array
 
 
-def check_range(loss_range: Any) -> tuple[float, float]:
+def check_range(loss_range: tuple[float, float]) -> tuple[float, float]:
     """A stated range as two finite numbers, the lower one first."""
     try:
         low, high = map(float, loss_range)
@@ -352,7 +356,7 @@ class _Sampler:
     them, by weight if given.
     """
 
-    def __init__(self, n: int, groups: Any, weights: Floats | None = None) -> None:
+    def __init__(self, n: int, groups: npt.ArrayLike | None, weights: Floats | None = None) -> None:
         self.grouped, self.weights = groups is not None, weights
         if groups is None:
             index = np.arange(n)
@@ -380,7 +384,7 @@ class _Sampler:
         """How many rows each unit has."""
         return np.bincount(self.unit_of_row, minlength=self.units)
 
-    def sums(self, name: str, values: Any) -> dict[str, Any]:
+    def sums(self, name: str, values: Floats | Mask) -> dict[str, Any]:
         """The sum of ``values`` over each unit's rows, and their number."""
         totals = np.bincount(
             self.unit_of_row, np.asarray(values, dtype=float), minlength=self.units
@@ -401,7 +405,7 @@ class _Sampler:
             facts[f"{loss.name}.losses"] = self._means(loss.values, within)
         return facts
 
-    def mean(self, values: Any) -> float:
+    def mean(self, values: Floats | Mask) -> float:
         """The mean over all units."""
         means = self._means(values, np.ones(len(values), dtype=bool))
         if self.weights is None:
@@ -411,7 +415,7 @@ class _Sampler:
         )
         return float(np.sum(weights * means) / weights.sum()) if weights.any() else math.nan
 
-    def _means(self, values: Any, within: Mask) -> Floats:
+    def _means(self, values: Floats | Mask, within: Mask) -> Floats:
         """Mean of ``values`` over the rows ``within`` each unit, for the units that have such
         rows.
         """
@@ -421,7 +425,7 @@ class _Sampler:
         weighted = self._average(values, self.weights, within)
         return np.where(np.isnan(weighted), plain, weighted)  # a unit that weighs nothing
 
-    def _average(self, values: Any, weights: Floats, within: Mask) -> Floats:
+    def _average(self, values: Floats | Mask, weights: Floats, within: Mask) -> Floats:
         values, unit = np.asarray(values, dtype=float), self.unit_of_row[within]
         totals = np.bincount(unit, (weights * values)[within], minlength=self.units)
         sizes = np.bincount(unit, weights[within], minlength=self.units)
@@ -441,7 +445,7 @@ class _Sampler:
         return self.row_order[np.unique(shuffled, return_index=True)[1]]
 
 
-def _target(y: Any, X: Any) -> Any:
+def _target(y: npt.ArrayLike | None, X: RowsLike | None) -> Any:
     y = np.asarray(y)
     if y.ndim != 1:
         raise ValueError(f"y must be one-dimensional, not of shape {y.shape}")
@@ -454,7 +458,7 @@ def _target(y: Any, X: Any) -> Any:
     return y
 
 
-def _labels(model: Any, X: Any, n: int, name: str, classes: tuple[Any, ...]) -> Any:
+def _labels(model: Model, X: RowsLike, n: int, name: str, classes: tuple[Any, ...]) -> Any:
     predicted = _predictions(model, X, n, name, classes)
     unknown = [label for label in _unique(predicted) if label not in classes]
     if unknown:
@@ -464,7 +468,9 @@ def _labels(model: Any, X: Any, n: int, name: str, classes: tuple[Any, ...]) -> 
     return predicted
 
 
-def _predictions(model: Any, X: Any, n: int, name: str, classes: Any = None) -> Any:
+def _predictions(
+    model: Model, X: RowsLike, n: int, name: str, classes: tuple[Any, ...] | None = None
+) -> Any:
     predicted = np.asarray(predict_with(model, classes)(X))
     if predicted.shape != (n,):
         raise ValueError(
@@ -480,7 +486,7 @@ def _length(X: Any) -> int:
     return X.shape[0] if hasattr(X, "shape") else len(X)
 
 
-def _weights(weights: Any, n: int, what: Measurement) -> Floats | None:
+def _weights(weights: npt.ArrayLike | None, n: int, what: Measurement) -> Floats | None:
     """One weight per row, in the stated range."""
     if what.weight_bound is None:
         return None
@@ -502,7 +508,7 @@ def _weights(weights: Any, n: int, what: Measurement) -> Floats | None:
     return array
 
 
-def _slices(slices: Slices | None, X: Any, n: int) -> dict[str, Mask]:
+def _slices(slices: Slices | None, X: RowsLike | None, n: int) -> dict[str, Mask]:
     """Masks by name; a column of values is one slice per value."""
     if slices is None:
         return {}
@@ -531,14 +537,14 @@ def _slices(slices: Slices | None, X: Any, n: int) -> dict[str, Mask]:
     return masks
 
 
-def _mask(name: str, mask: Any, n: int) -> Mask:
+def _mask(name: str, mask: npt.ArrayLike, n: int) -> Mask:
     mask = np.asarray(mask)
     if mask.dtype != bool or mask.shape != (n,):
         raise ValueError(f"slice {name!r} must be a boolean mask with one value per row")
     return mask
 
 
-def _numeric(values: Any, name: str) -> npt.NDArray[np.float64]:
+def _numeric(values: npt.ArrayLike, name: str) -> npt.NDArray[np.float64]:
     try:
         array = np.asarray(values, dtype=float)
     except (TypeError, ValueError):

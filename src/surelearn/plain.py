@@ -74,7 +74,7 @@ def freeze(value: Any) -> Any:
     )
 
 
-def to_plain(value: Any) -> Any:
+def to_plain(value: object) -> Any:
     """Turn a frozen value into what strict JSON can hold; an infinity becomes ``{"number":
     "inf"}``.
     """
@@ -87,7 +87,7 @@ def to_plain(value: Any) -> Any:
     return value
 
 
-def from_plain(value: Any) -> Any:
+def from_plain(value: object) -> Any:
     """Invert `to_plain`."""
     if isinstance(value, list):
         return [from_plain(item) for item in value]

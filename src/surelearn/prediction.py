@@ -20,6 +20,7 @@ import pyarrow.compute
 from surelearn import files
 from surelearn.certificate import Certificate
 from surelearn.claim import Claim
+from surelearn.data.frames import Source
 from surelearn.data.schema import Notes, Schema
 from surelearn.data.stream import Stream, open_stream
 from surelearn.persistence import Saved
@@ -28,7 +29,7 @@ from surelearn.subject import scores_of
 pc: Any = pyarrow.compute
 
 
-def predict(saved: Saved, source: Any, *, header: bool | None = None) -> pd.DataFrame:
+def predict(saved: Saved, source: Source, *, header: bool | None = None) -> pd.DataFrame:
     """The rows of a file or data frame with ``prediction`` and ``probability``, or for regression
     ``low`` and ``high``.
 
@@ -76,7 +77,7 @@ class Predictor:
             )
         return self.saved.schema
 
-    def open(self, source: Any, *, header: bool | None = None) -> Stream:
+    def open(self, source: Source, *, header: bool | None = None) -> Stream:
         """The table in pieces, checked for the model's columns."""
         schema = self.schema
         stream = open_stream(
@@ -110,7 +111,7 @@ class Predictor:
             made |= {"low": made["prediction"] - radius, "high": made["prediction"] + radius}
         return made
 
-    def tables(self, source: Any, *, header: bool | None = None) -> Iterator[pa.Table]:
+    def tables(self, source: Source, *, header: bool | None = None) -> Iterator[pa.Table]:
         """The pieces of a table with what the model adds, under names that are free."""
         with self.open(source, header=header) as stream:
             for table in stream.tables:
@@ -118,7 +119,7 @@ class Predictor:
 
     def write(
         self,
-        source: Any,
+        source: Source,
         out: Path | None,
         *,
         header: bool | None = None,
@@ -194,7 +195,7 @@ class _TextWriter:
         lines = pc.binary_join_element_wise(*columns, pa.scalar(self.delimiter, pa.large_string()))
         self.file.write(("\n".join(lines.to_pylist()) + "\n").encode())
 
-    def _quoted(self, text: Any) -> Any:
+    def _quoted(self, text: pa.Array) -> Any:
         special = pc.match_substring_regex(text, f'["\\r\\n{self.delimiter}]')
         if not pc.any(special).as_py():
             return text
@@ -205,7 +206,7 @@ class _TextWriter:
         return pc.if_else(special, marked, text)
 
 
-def _as_text(column: Any) -> Any:
+def _as_text(column: pa.Array | pa.ChunkedArray) -> Any:
     column = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
@@ -231,7 +232,7 @@ class _ParquetWriter:
             self.writer.close()
 
 
-def same_file(out: Path, source: Any) -> bool:
+def same_file(out: Path, source: Source) -> bool:
     """Whether predictions would overwrite the file they are made from."""
     try:
         return isinstance(source, (str, Path)) and os.path.samefile(out, source)

@@ -171,7 +171,7 @@ def _all(kind: type[Record]) -> Iterator[type[Record]]:
         yield from _all(below)
 
 
-def _fits(value: Any, kind: Any) -> bool:
+def _fits(value: object, kind: object) -> bool:
     """Whether a frozen value is of a field's type; whole numbers are numbers, and NaN is none."""
     options = get_args(kind) if not isinstance(kind, type) and "|" in str(kind) else (kind,)
     for option in options:

@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from surelearn.types import Model
 
 
-def is_secret(value: Any, name: str) -> bool:
+def is_secret(value: object, name: str) -> bool:
     """Whether an object's parameter must not leave this process."""
     return name in getattr(type(value), "secret_parameters", ())
 
 
-def without_secrets(model: Any) -> Any:
+def without_secrets(model: Model) -> Any:
     """The model, or a copy without its secret seeds where it, or one of its parts, holds some."""
     if not any(_holders(model, set())):
         return model
@@ -27,7 +30,7 @@ def without_secrets(model: Any) -> Any:
     return made
 
 
-def _holders(value: Any, seen: set[int]) -> Iterator[Any]:
+def _holders(value: object, seen: set[int]) -> Iterator[Any]:
     """The parts of a model, itself among them, that hold a secret."""
     if id(value) in seen:
         return

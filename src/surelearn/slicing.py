@@ -8,11 +8,15 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from surelearn.measurement import Mask
+from surelearn.types import Array, RowsLike
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _MOST_VALUES = 6  # of a category that slices are chosen from
 
@@ -33,7 +37,7 @@ class Cut:
     edges: Mapping[str, float] | None
     names: tuple[str, ...]
 
-    def __call__(self, X: Any) -> dict[str, Mask]:
+    def __call__(self, X: RowsLike) -> dict[str, Mask]:
         """Masks by name."""
         values = _column(X, self.column)
         if self.edges is None:
@@ -52,7 +56,7 @@ class Cuts:
 
     cuts: tuple[Cut, ...]
 
-    def __call__(self, X: Any) -> dict[str, Mask]:
+    def __call__(self, X: RowsLike) -> dict[str, Mask]:
         """Masks by name."""
         return {name: mask for cut in self.cuts for name, mask in cut(X).items()}
 
@@ -73,7 +77,7 @@ class Cuts:
         return cls(tuple(Cut(cut["column"], cut["edges"], tuple(cut["names"])) for cut in plain))
 
 
-def cut(X: Any, *columns: Any, bins: int = 4, fewest: int = 1) -> Cuts:
+def cut(X: RowsLike, *columns: Any, bins: int = 4, fewest: int = 1) -> Cuts:
     """Fix slices of columns on the *fit* rows: quantile ranges of a number, the values of a
     category.
 
@@ -101,7 +105,12 @@ def cut(X: Any, *columns: Any, bins: int = 4, fewest: int = 1) -> Cuts:
 
 
 def choose_slices(
-    X: Any, losses: Any, kinds: dict[str, str], stated: Sequence[str] = (), *, fewest: int = 1
+    X: pd.DataFrame,
+    losses: Array | None,
+    kinds: dict[str, str],
+    stated: Sequence[str] = (),
+    *,
+    fewest: int = 1,
 ) -> Cuts | None:
     """Slices of the stated columns, or of the one column along which out-of-fold losses differ
     most.
@@ -137,7 +146,7 @@ def choose_slices(
     return best
 
 
-def _spread(losses: Any, masks: list[Any]) -> float:
+def _spread(losses: Array, masks: list[Any]) -> float:
     """Between-slice sum of squares of the losses, over slices with at least ten rows."""
     parts = [losses[mask] for mask in masks if mask.sum() >= 10]
     if len(parts) < 2:
@@ -146,7 +155,7 @@ def _spread(losses: Any, masks: list[Any]) -> float:
     return float(sum(part.size * (part.mean() - overall) ** 2 for part in parts) / (len(parts) - 1))
 
 
-def _cut(X: Any, column: Any, bins: int, fewest: int) -> Cut:
+def _cut(X: RowsLike, column: str | int, bins: int, fewest: int) -> Cut:
     values = _column(X, column)
     if values.dtype.kind not in "biuf":
         counts = Counter(map(_category, values.tolist()))
@@ -157,7 +166,7 @@ def _cut(X: Any, column: Any, bins: int, fewest: int) -> Cut:
     return Cut(column, edges, met)
 
 
-def _round_edges(edges: Any) -> dict[str, float]:
+def _round_edges(edges: Array) -> dict[str, float]:
     """Cut points as they are printed: with as few digits as keep them apart, and used with
     those digits.
     """
@@ -168,11 +177,11 @@ def _round_edges(edges: Any) -> dict[str, float]:
     return {f"{edge:.{digits}g}": float(f"{edge:.{digits}g}") for edge in distinct}
 
 
-def _category(value: Any) -> str:
+def _category(value: object) -> str:
     return "missing" if value is None or value != value else str(value)
 
 
-def _ranges(values: Any, column: Any, edges: Mapping[str, float]) -> dict[str, Mask]:
+def _ranges(values: Array, column: str | int, edges: Mapping[str, float]) -> dict[str, Mask]:
     named = list(edges.items())
     (first, lowest), (last, highest) = named[0], named[-1]
     masks = {f"{column} ≤ {first}": values <= lowest}

@@ -155,7 +155,7 @@ def say_aside(line: str) -> None:
     click.echo(printable(line), err=True)
 
 
-def shorten(name: Any, longest: int = 80) -> str:
+def shorten(name: object, longest: int = 80) -> str:
     """A name from the data, not too long for a line."""
     name = str(name)
     return name if len(name) <= longest else f"{name[: longest - 1]}…"

@@ -13,11 +13,19 @@ import io
 import os
 import zipfile
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Protocol
 
 SMALL = 64 * 2**20  # bytes: so much does no harm, whatever it was packed into
 RATIO = 200
 _PIECE = 2**20
+
+
+class Packed(Protocol):
+    """A stream of bytes that need not be seekable."""
+
+    def read(self, size: int = ..., /) -> bytes:
+        """Up to so many bytes."""
+        ...
 
 
 def memory() -> int:
@@ -56,7 +64,7 @@ class Unzipped(io.RawIOBase):
     held : whether all of it is kept in memory
     """
 
-    def __init__(self, name: str, packed: Any, *, held: bool = False) -> None:
+    def __init__(self, name: str, packed: Packed, *, held: bool = False) -> None:
         self._name, self._packed, self._held = name, _Counted(packed), held
         self._file, self._total = gzip.GzipFile(fileobj=self._packed, mode="rb"), 0  # type: ignore[arg-type]
 
@@ -83,7 +91,7 @@ class Unzipped(io.RawIOBase):
 class _Counted(io.RawIOBase):
     """A stream that counts what was read of it."""
 
-    def __init__(self, stream: Any) -> None:
+    def __init__(self, stream: Packed) -> None:
         self._stream, self.count = stream, 0
 
     def readable(self) -> bool:
@@ -95,7 +103,7 @@ class _Counted(io.RawIOBase):
         return piece
 
 
-def unzipped(name: str, packed: Any, *, held: bool = True) -> Iterator[bytes]:
+def unzipped(name: str, packed: Packed, *, held: bool = True) -> Iterator[bytes]:
     """The content of a gzip file in pieces, up to the limit; parameters as of `Unzipped`."""
     stream = Unzipped(name, packed, held=held)
     while piece := stream.read(_PIECE):

@@ -6,9 +6,9 @@ import hashlib
 import os
 import shlex
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -16,6 +16,13 @@ from surelearn import files
 from surelearn.commands.out import check_out, journal_beside, named_out
 from surelearn.terminal import no_exit, say, shorten
 from surelearn.version import __version__
+
+if TYPE_CHECKING:
+    from surelearn.auditing.dividing import Divided
+    from surelearn.data import Table
+    from surelearn.report import Audit
+    from surelearn.selection.candidates import Candidate
+    from surelearn.types import AnyArray
 
 EXAMPLES = """
 \b
@@ -310,7 +317,7 @@ def load_models(option: str, text: str | None) -> Any:
         raise ValueError(said if said.startswith(option) else f"{option} {text}: {said}") from None
 
 
-def _identity(text: str | None, candidates: Any) -> tuple[str, ...]:
+def _identity(text: str | None, candidates: Sequence[str | Candidate] | None) -> tuple[str, ...]:
     """What a journal must know of candidates: their parameters, and the code of the module that
     makes them.
     """
@@ -327,7 +334,7 @@ def _identity(text: str | None, candidates: Any) -> tuple[str, ...]:
     return text, parameters, hashlib.sha256(code).hexdigest()
 
 
-def _dry_run(divided: Any, asked: str | None) -> int:
+def _dry_run(divided: Divided, asked: str | None) -> int:
     """What was read, and what is odd about the rows to fit on; of held-back rows nothing but
     their number.
     """
@@ -347,7 +354,7 @@ def _dry_run(divided: Any, asked: str | None) -> int:
 
 
 def _table_lines(
-    table: Any, asked: str | None, y: Any, whose: str = "", *, show_rows: bool
+    table: Table, asked: str | None, y: AnyArray, whose: str = "", *, show_rows: bool
 ) -> Iterator[str]:
     """What was read; ``asked`` is the target as it was given, maybe its position; ``y`` are the
     targets to summarize.
@@ -382,7 +389,7 @@ def _table_lines(
             yield f"  {column.kind:<10} {shorten(column.name)}  {column.note}"
 
 
-def _result_lines(result: Any, paths: dict[str, str], *, quiet: bool) -> Iterator[str]:
+def _result_lines(result: Audit, paths: dict[str, str], *, quiet: bool) -> Iterator[str]:
     from surelearn.plain import percent_sure, show
 
     yield "" if not quiet else result.verdict.text
@@ -456,7 +463,7 @@ def _check(result: Any, max_risk: float | None, tell: Callable[[str], None]) -> 
     return 1
 
 
-def _run_key(table: Any, *parts: Any) -> str:
+def _run_key(table: Table, *parts: Any) -> str:
     digest = hashlib.sha256(table.row_hashes.tobytes())
     digest.update(
         repr(

@@ -5,9 +5,12 @@ from __future__ import annotations
 import re
 import textwrap
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
+
+if TYPE_CHECKING:
+    from surelearn.planning import Plan
 
 EXAMPLES = """
 \b
@@ -109,7 +112,7 @@ def _as_options(sentence: str, names: list[str]) -> str:
     )
 
 
-def _draw(answer: Any, path: Path) -> None:
+def _draw(answer: Plan, path: Path) -> None:
     import matplotlib as mpl
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from surelearn.terminal import ctrl_c, say_aside
+
+if TYPE_CHECKING:
+    from surelearn.prediction import Predictor
 
 EXAMPLES = """
 \b
@@ -78,7 +81,7 @@ def command(
     tell(f"{rows:,} rows predicted in {seconds:.1f} s" + ("" if out is None else f"  {out}"))
 
 
-def _what_was_added(predictor: Any) -> str:
+def _what_was_added(predictor: Predictor) -> str:
     """One line about the added columns and what is guaranteed about them."""
     from surelearn.plain import percent_sure
     from surelearn.prediction import interval_claim

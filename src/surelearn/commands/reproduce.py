@@ -6,13 +6,16 @@ import hashlib
 import shlex
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from surelearn.commands.out import check_out, journal_beside
 from surelearn.terminal import say
 from surelearn.version import __version__
+
+if TYPE_CHECKING:
+    from surelearn.papers.reproduction import Reproduction
 
 EXAMPLES = """
 \b
@@ -82,7 +85,9 @@ def command(
     )
 
 
-def _given(name: str, problems: int | None, given: tuple[str, ...], found: Any) -> dict[str, str]:
+def _given(
+    name: str, problems: int | None, given: tuple[str, ...], found: Reproduction
+) -> dict[str, str]:
     values = {}
     for text in given:
         key, equals, value = text.partition("=")
@@ -97,7 +102,13 @@ def _given(name: str, problems: int | None, given: tuple[str, ...], found: Any) 
 
 
 def _reproduce(
-    name: str, found: Any, settings: Any, seed: int, jobs: int | None, out: Path, quiet: bool
+    name: str,
+    found: Reproduction,
+    settings: Any,
+    seed: int,
+    jobs: int | None,
+    out: Path,
+    quiet: bool,
 ) -> None:
     from surelearn.jobs import Runner, rich_progress
     from surelearn.papers.page import Made, to_html, to_json

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 
 
@@ -32,7 +30,7 @@ def command(name: str | None) -> None:
     click.echo(f"\nFor example\n  {theorem.key}({inputs})\n  {theorem.certify(**theorem.example)}")
 
 
-def _short(value: Any) -> str:
+def _short(value: object) -> str:
     return (
         f"({', '.join(map(str, value[:4]))}, … {len(value)} numbers)"
         if isinstance(value, tuple)

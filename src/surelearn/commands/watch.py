@@ -16,7 +16,11 @@ import click
 from surelearn.terminal import ctrl_c, say, shorten
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from surelearn.data.stream import Stream
     from surelearn.monitoring import Looks, Watch
+    from surelearn.types import AnyArray
 
 EXAMPLES = """
 \b
@@ -399,7 +403,7 @@ class _Live:
         rows = pd.concat(sliced, ignore_index=True) if self.sliced_by and self.complete else None
         return (*made, None if self.group is None else np.concatenate(groups), rows)
 
-    def _check_labels(self, truths: Any) -> None:
+    def _check_labels(self, truths: AnyArray) -> None:
         """Refuse a file whose labels are all unknown: they are written in another way, which is
         no error of the model.
         """
@@ -415,7 +419,7 @@ class _Live:
         """The columns that the certificate's slices are made of."""
         return [cut["column"] for cut in self.certificate.facts.options.get("slices", ())]
 
-    def _read(self, table: Any, stream: Any) -> tuple[Any, Any, Any, Any]:
+    def _read(self, table: pa.Table, stream: Stream | None) -> tuple[Any, Any, Any, Any]:
         from surelearn.data.schema import read_labels
         from surelearn.subject import scores_of
 

@@ -139,7 +139,7 @@ class Journal:
                     return MISSING
         return MISSING
 
-    def store(self, key: str, result: Any) -> None:
+    def store(self, key: str, result: object) -> None:
         """Keep a result, if it can be written; a full disk stops the journal, not the run."""
         try:
             value = json.dumps(_encode(result)).encode()

@@ -251,7 +251,7 @@ class _Aligned:
     depend on the backend. So arguments are copied there and results travel as bytes of their own.
     """
 
-    def __init__(self, result: Any) -> None:
+    def __init__(self, result: object) -> None:
         self.result = result
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -22,8 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from surelearn import stated
-
-Floats = npt.NDArray[np.float64]
+from surelearn.types import Array
 
 STAKED = 0.5  # the part of the capital that is staked at once
 LARGEST_BET = 0.95  # at 1 a single row without loss would ruin the gambler
@@ -62,13 +61,13 @@ class Game:
         stated.fraction("bound", self.bound)
 
     @cached_property
-    def bets(self) -> Floats:
+    def bets(self) -> Array:
         """θⱼ, each the double of the one before (nearly: they end at 0.95)."""
         smallest = self._for_double / _SPREAD
         return np.geomspace(smallest, LARGEST_BET, math.ceil(math.log2(LARGEST_BET / smallest)) + 1)
 
     @cached_property
-    def weights(self) -> Floats:
+    def weights(self) -> Array:
         """The gamblers' shares of whatever is staked; their sum is 1."""
         prior = 1 / (1 + np.log(self.bets / self._for_double) ** 2)
         return prior / prior.sum()
@@ -78,15 +77,15 @@ class Game:
         return min(self.bound / (1 - self.bound), 0.5)
 
     @property
-    def start(self) -> Floats:
+    def start(self) -> Array:
         """Logarithms of the gamblers' capitals before the first round."""
         return np.log(STAKED * self.weights)
 
-    def reserve(self, played: npt.ArrayLike) -> Floats:
+    def reserve(self, played: npt.ArrayLike) -> Array:
         """Logarithm of what is not staked yet after so many rounds."""
         return math.log(1 - STAKED) - np.log(np.log(math.e + np.asarray(played) * self.bound))
 
-    def entering(self, played: npt.ArrayLike) -> Floats:
+    def entering(self, played: npt.ArrayLike) -> Array:
         """Logarithm of what leaves the reserve before the round that comes after so many: 1/a −
         1/b = (b − a)/(ab).
         """
@@ -94,11 +93,11 @@ class Game:
         a, b = np.log(before), np.log(before + self.bound)
         return math.log(1 - STAKED) + np.log(np.log1p(self.bound / before)) - np.log(a) - np.log(b)
 
-    def total(self, capitals: Floats, played: int) -> float:
+    def total(self, capitals: Array, played: int) -> float:
         """Logarithm of the whole capital."""
         return float(np.logaddexp(np.logaddexp.reduce(capitals), self.reserve(played)))
 
-    def play(self, capitals: Floats, played: int, losses: npt.ArrayLike) -> tuple[Floats, Floats]:
+    def play(self, capitals: Array, played: int, losses: npt.ArrayLike) -> tuple[Array, Array]:
         """Play one round a loss.
 
         Parameters

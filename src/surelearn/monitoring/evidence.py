@@ -160,7 +160,7 @@ def words(logarithm: float, relation: str = ">=") -> str:
     return show(float(f"{math.exp(logarithm):.12g}"), "number", relation)
 
 
-def check_entries(plain: Any, like: Mapping[str, Any]) -> None:
+def check_entries(plain: object, like: Mapping[str, Any]) -> None:
     """Refuse a mapping that has not exactly these entries."""
     if not isinstance(plain, Mapping):
         raise ValueError(f"it should have entries, not be {plain!r:.40}")

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 
-def one_dimensional(values: Any, name: str) -> npt.NDArray[Any]:
+def one_dimensional(values: npt.ArrayLike, name: str) -> npt.NDArray[Any]:
     """A column as an array; a list keeps its values as they are (NumPy would make a word of a
     NaN among words).
     """
@@ -32,7 +32,7 @@ def missing(values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
     return np.asarray(pd.isna(values), dtype=bool)
 
 
-def word(label: Any) -> str:
+def word(label: object) -> str:
     """A label as text; 1.0 is "1", because a column of whole numbers becomes float beside a missing
     value.
 
@@ -44,6 +44,6 @@ def word(label: Any) -> str:
     return str(int(label)) if isinstance(label, float) and label.is_integer() else str(label)
 
 
-def group_hash(label: Any) -> bytes:
+def group_hash(label: object) -> bytes:
     """Eight bytes that stand for a group's label."""
     return hashlib.blake2b(word(label).encode("utf-8", "surrogatepass"), digest_size=8).digest()

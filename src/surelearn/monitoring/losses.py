@@ -15,6 +15,7 @@ from surelearn.claim import Claim
 from surelearn.measurement import LOSSES, Mask, Measurement, costs_of
 from surelearn.monitoring.betting import SMALLEST_BOUND
 from surelearn.plain import show
+from surelearn.types import AnyArray
 
 RATES = ("sensitivity", "specificity", "precision")
 AMOUNTS = ("mean_cost", "mean_loss", "slice_loss")
@@ -180,7 +181,9 @@ def scale(claim: Claim) -> float:
     return float(claim.inputs["loss_bound"]) if claim.quantity in AMOUNTS else 1.0
 
 
-def read_rows(what: Measurement, y_true: Any, y_pred: Any, slices: Mapping[str, Mask]) -> LiveRows:
+def read_rows(
+    what: Measurement, y_true: AnyArray, y_pred: AnyArray, slices: Mapping[str, Mask]
+) -> LiveRows:
     """Truths and predictions of labeled rows as positions or numbers; a `ValueError` names one
     that is neither.
     """
@@ -244,7 +247,7 @@ def _is(what: Measurement, codes: npt.NDArray[Any]) -> Mask:
     return codes == what.classes.index(what.positive)
 
 
-def _codes(labels: Any, classes: tuple[Any, ...], name: str) -> npt.NDArray[np.int64]:
+def _codes(labels: AnyArray, classes: tuple[Any, ...], name: str) -> npt.NDArray[np.int64]:
     """Labels as positions among the model's; −1 for one that it does not know."""
     position = {label: i for i, label in enumerate(classes)}
     found = {
@@ -260,7 +263,7 @@ def _codes(labels: Any, classes: tuple[Any, ...], name: str) -> npt.NDArray[np.i
     return np.array([found[_plain(label)] for label in labels.tolist()], dtype=np.int64)
 
 
-def _plain(label: Any) -> Any:
+def _plain(label: object) -> Any:
     return label.item() if isinstance(label, np.generic) else label
 
 
@@ -269,7 +272,7 @@ def _knows(classes: tuple[Any, ...]) -> str:
     return f"it knows {shown}" + (f" and {len(classes) - 5} more" if len(classes) > 5 else "")
 
 
-def _numbers(values: Any, name: str) -> npt.NDArray[np.float64]:
+def _numbers(values: AnyArray, name: str) -> npt.NDArray[np.float64]:
     try:
         return np.asarray(values, dtype=float)
     except (TypeError, ValueError):

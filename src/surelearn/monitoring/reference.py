@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,10 @@ import numpy.typing as npt
 from surelearn.claim import Finding
 from surelearn.documents import check_format, checked, reading
 from surelearn.monitoring.labels import word
+from surelearn.types import AnyArray, Array, Plain
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 FORMAT = "surelearn-reference"
 VERSION = 1
@@ -56,7 +60,7 @@ class Bins:
         """How many bins there are."""
         return (len(self.known) if self.kind == "category" else len(self.edges) + 1) + 2
 
-    def count(self, values: Any) -> Counts:
+    def count(self, values: AnyArray) -> Counts:
         """Counts of values, by bin."""
         if self.kind == "category":
             codes, words = _words(values)
@@ -99,7 +103,11 @@ class Reference:
 
     @classmethod
     def from_rows(
-        cls, X_edges: Any, X: Any, kinds: Mapping[str, str], scores: Mapping[str, Any] | None = None
+        cls,
+        X_edges: pd.DataFrame,
+        X: pd.DataFrame,
+        kinds: Mapping[str, str],
+        scores: Mapping[str, Any] | None = None,
     ) -> Reference:
         """Fix the bins and count the certify rows.
 
@@ -181,7 +189,7 @@ class Counter:
         self.rows = 0
         self.counts = [np.zeros(bins.size, dtype=np.int64) for bins in reference.bins]
 
-    def add(self, X: Any, scores: Mapping[str, Any] | None = None) -> Counter:
+    def add(self, X: pd.DataFrame, scores: Mapping[str, Any] | None = None) -> Counter:
         """Count some rows: a pandas data frame with the reference's columns, and the same
         scores.
         """
@@ -213,7 +221,9 @@ class Counter:
         return _findings(self.reference, self.counts, self.rows, level)
 
 
-def drift(reference: Reference, X: Any, scores: Mapping[str, Any] | None = None) -> list[Finding]:
+def drift(
+    reference: Reference, X: pd.DataFrame, scores: Mapping[str, Any] | None = None
+) -> list[Finding]:
     """What differs between new rows and the certify rows; for rows in several pieces see
     `Reference.counter`.
     """
@@ -318,7 +328,7 @@ def _findings(reference: Reference, counts: list[Counts], rows: int, level: floa
     return found
 
 
-def _most_changed(bins: Bins, old: Any, new: Any) -> str:
+def _most_changed(bins: Bins, old: Array, new: Array) -> str:
     """What differs most between the shares of bins: "31% of rows are above 54, 10%"."""
     new_value = (
         "have a value not seen before"
@@ -353,7 +363,7 @@ def _percent(share: float) -> str:
     return f"{100 * share:.{digits}f}%"
 
 
-def _bins(name: str, kind: Any, role: Any, values: Any) -> Bins:
+def _bins(name: str, kind: Any, role: Literal["input", "score"], values: AnyArray) -> Bins:
     """Where the bins of a column are, from the rows that decide it."""
     if kind == "category":
         codes, words = _words(values)
@@ -389,13 +399,13 @@ def _rounded(edges: npt.NDArray[np.float64]) -> tuple[float, ...]:
     return tuple(edges.tolist())
 
 
-def _column(X: Any, name: str) -> Any:
+def _column(X: pd.DataFrame, name: str) -> Any:
     if name not in X.columns:
         raise ValueError(f"the rows have no column {name!r}, which the certify rows had")
     return X[name].to_numpy()
 
 
-def _words(values: Any) -> tuple[npt.NDArray[np.intp], list[str]]:
+def _words(values: AnyArray) -> tuple[npt.NDArray[np.intp], list[str]]:
     """Values as positions in a list of text; −1 for missing."""
     import pandas as pd
 
@@ -403,7 +413,7 @@ def _words(values: Any) -> tuple[npt.NDArray[np.intp], list[str]]:
     return codes, [word(value) for value in distinct.tolist()]
 
 
-def _numbers(values: Any, kind: str) -> tuple[npt.NDArray[np.float64], int]:
+def _numbers(values: AnyArray, kind: str) -> tuple[npt.NDArray[np.float64], int]:
     """The values that are not missing as numbers, NaN where one cannot be read, and how many
     are missing.
     """
@@ -431,5 +441,5 @@ def _numbers(values: Any, kind: str) -> tuple[npt.NDArray[np.float64], int]:
     return numbers, len(column) - len(present)
 
 
-def _frozen(value: Any) -> Any:
+def _frozen(value: Plain) -> Any:
     return tuple(value) if isinstance(value, list) else value

@@ -42,6 +42,7 @@ from surelearn.monitoring.losses import (
 from surelearn.monitoring.watched import COUNTS, WatchedClaim, some
 from surelearn.plain import percent_sure, show
 from surelearn.slicing import Cuts
+from surelearn.types import AnyArray, RowsLike
 
 FORMAT = "surelearn-watch"
 VERSION = 2  # 1 watched a single claim
@@ -175,7 +176,13 @@ class Watch:
         """
         return self.headline.rows
 
-    def update(self, y_true: Any, y_pred: Any, groups: Any = None, X: Any = None) -> Watch:
+    def update(
+        self,
+        y_true: npt.ArrayLike,
+        y_pred: npt.ArrayLike,
+        groups: npt.ArrayLike | None = None,
+        X: RowsLike | None = None,
+    ) -> Watch:
         """Take in live rows, any number; nothing changes if they are refused.
 
         Parameters
@@ -201,7 +208,13 @@ class Watch:
         self._update(y_true, y_pred, groups, self._slices(X, y_true.size))
         return self
 
-    def _update(self, y_true: Any, y_pred: Any, groups: Any, slices: Mapping[str, Mask]) -> None:
+    def _update(
+        self,
+        y_true: AnyArray,
+        y_pred: AnyArray,
+        groups: npt.ArrayLike | None,
+        slices: Mapping[str, Mask],
+    ) -> None:
         labels = self._labels(groups, y_true.size)
         if missing(y_pred).any():
             raise ValueError(
@@ -221,7 +234,7 @@ class Watch:
             self.labels.take(rows.truth)
         self.unlabelled += int((~labelled).sum())
 
-    def _slices(self, X: Any, n: int) -> Mapping[str, Mask]:
+    def _slices(self, X: RowsLike | None, n: int) -> Mapping[str, Mask]:
         """Which rows are in which slice; nothing without rows, or where no slice is watched."""
         if X is None or not any(each.claim.quantity in SLICES for each in self.watched):
             return {}
@@ -239,12 +252,12 @@ class Watch:
 
     def feed(
         self,
-        row_hashes: Any,
-        y_true: Any,
-        y_pred: Any,
-        groups: Any = None,
+        row_hashes: npt.ArrayLike,
+        y_true: npt.ArrayLike,
+        y_pred: npt.ArrayLike,
+        groups: npt.ArrayLike | None = None,
         name: str = "",
-        X: Any = None,
+        X: RowsLike | None = None,
     ) -> Fed:
         """`update` with those rows of a file that were not fed before: a file may grow at its end
         and be fed again.
@@ -288,7 +301,7 @@ class Watch:
         digest.update(hashes[read:].astype("<u8").tobytes())
         return longest, digest.hexdigest()
 
-    def _labels(self, groups: Any, n: int) -> Any:
+    def _labels(self, groups: npt.ArrayLike | None, n: int) -> Any:
         """The group of each row, or None for a certificate about rows."""
         if groups is None:
             if self._grouped:

@@ -24,6 +24,7 @@ from surelearn.monitoring.evidence import (
 )
 from surelearn.monitoring.losses import Losses, live_value, scale, unit_bound
 from surelearn.plain import show
+from surelearn.types import Array, Bools
 
 COUNTS = ("rows", "unknown", "beyond", "repeated")
 
@@ -110,7 +111,7 @@ class WatchedClaim:
         self.beyond += int((losses.beyond & used).sum())
 
     def _take_groups(
-        self, losses: Any, concerned: Any, groups: Sequence[bytes]
+        self, losses: Array, concerned: Bools, groups: Sequence[bytes]
     ) -> npt.NDArray[np.bool_]:
         """Take in the groups' means; returns which rows that were."""
         present = dict.fromkeys(

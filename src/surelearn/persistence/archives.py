@@ -18,13 +18,14 @@ from surelearn.documents import parse_json
 from surelearn.keys import EARLIER, find_class, known_classes, path_of
 from surelearn.persistence.trusted import OURS, TRUSTED
 from surelearn.persistence.words import first_line, shown, what
+from surelearn.types import Model, Plain
 from surelearn.unpacking import check_zip
 
 DEEPEST = 400  # a pipeline inside a pipeline takes about ten
 MOST_PARTS = 200_000
 
 
-def encode_archive(model: Any, trusted: Sequence[str]) -> bytes:
+def encode_archive(model: Model, trusted: Sequence[str]) -> bytes:
     """The bytes of an archive whose types are all trusted."""
     import skops.io
 
@@ -55,7 +56,7 @@ def _with_keys(content: bytes) -> tuple[bytes, set[str]]:
     return _renamed(content, _schema(content), keys)
 
 
-def _with_modules(content: bytes, schema: Any) -> tuple[bytes, set[str]]:
+def _with_modules(content: bytes, schema: Plain) -> tuple[bytes, set[str]]:
     """An archive as skops reads it: keys, and the modules that earlier versions wrote, give way to
     today's modules.
 
@@ -69,7 +70,7 @@ def _with_modules(content: bytes, schema: Any) -> tuple[bytes, set[str]]:
     return _renamed(content, schema, found)
 
 
-def _renamed(content: bytes, schema: Any, names: Mapping[str, str]) -> tuple[bytes, set[str]]:
+def _renamed(content: bytes, schema: Plain, names: Mapping[str, str]) -> tuple[bytes, set[str]]:
     """An archive, and its schema in place, with other names of types; and those of them that
     now stand in it.
     """
@@ -100,14 +101,14 @@ def _schema(content: bytes) -> Any:
         return parse_json(archive.read("schema.json"), "its schema.json", deepest=DEEPEST)
 
 
-def _nodes(schema: Any) -> list[Any]:
+def _nodes(schema: Plain) -> list[Any]:
     parts = [schema]
     for part in parts:  # which grows by the parts of every part
         parts += part.values() if isinstance(part, dict) else part if isinstance(part, list) else ()
     return [part for part in parts if isinstance(part, dict)]
 
 
-def _check_expansion(schema: Any) -> None:
+def _check_expansion(schema: Plain) -> None:
     """Refuse parts that share parts that share parts …: few as they are written, they are many to
     whoever walks through.
 
@@ -119,7 +120,7 @@ def _check_expansion(schema: Any) -> None:
             written.setdefault(number, []).append(node)
     sizes: dict[Any, int] = {}
 
-    def size(part: Any) -> int:
+    def size(part: Plain) -> int:
         if isinstance(part, list):
             return sum(map(size, part))
         if not isinstance(part, dict):
@@ -136,7 +137,7 @@ def _check_expansion(schema: Any) -> None:
         raise ValueError(f"its parts share each other until there are more than {MOST_PARTS:,}")
 
 
-def _misused(schema: Any, ours: set[str]) -> list[str]:
+def _misused(schema: Plain, ours: set[str]) -> list[str]:
     """Trusted types that stand in an archive in another way than skops writes them."""
     nodes, ways = _nodes(schema), {**TRUSTED, **dict.fromkeys(ours, OURS)}
     numbers = Counter(node.get("__id__") for node in nodes)

@@ -19,6 +19,7 @@ from surelearn.fingerprint import canonical_cbm
 from surelearn.persistence.catboost_cbm import check_cbm
 from surelearn.persistence.lightgbm_text import checked_text
 from surelearn.persistence.xgboost_json import check_json
+from surelearn.types import Model
 
 ESTIMATORS = (
     "lightgbm.LGBMClassifier", "lightgbm.LGBMRegressor",
@@ -40,7 +41,7 @@ class Native:
     state: Mapping[str, Any]
 
 
-def kind_of(value: Any) -> str | None:
+def kind_of(value: object) -> str | None:
     """The name of exactly this class on the list; None for others, and for classes derived from
     it.
     """
@@ -52,7 +53,7 @@ def kind_of(value: Any) -> str | None:
     return name if getattr(importlib.import_module(library), made.__name__, None) is made else None
 
 
-def take_apart(value: Any) -> Native:
+def take_apart(value: Model) -> Native:
     """A booster of the list as content and attributes."""
     kind = kind_of(value)
     assert kind is not None  # noqa: S101 - asked before

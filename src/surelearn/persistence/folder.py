@@ -13,12 +13,13 @@ from typing import Any
 
 from surelearn.files import absolute
 from surelearn.persistence.models import save
+from surelearn.types import Model
 
 
 def write_folder(
     folder: str | Path,
     texts: Mapping[str, str],
-    model: Any,
+    model: Model,
     kept: Mapping[str, Any],
     names: Mapping[str, str],
 ) -> dict[str, str]:

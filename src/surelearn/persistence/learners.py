@@ -12,7 +12,7 @@ from collections import OrderedDict, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,7 +26,11 @@ from surelearn.persistence.modules import ModuleMismatchError, decode_module, en
 from surelearn.persistence.words import first_line, shown
 from surelearn.subject import state_of
 from surelearn.subject.torch_modules import is_module
+from surelearn.types import Model, Plain
 from surelearn.unpacking import check_size
+
+if TYPE_CHECKING:
+    from torch import nn
 
 LONGEST_HEADER = 16 * 2**20  # bytes of names and shapes of arrays
 # scikit-learn's models around others, which are taken apart where skops does not keep what is
@@ -65,14 +69,14 @@ class Encoded:
     foreign: list[Any]
 
 
-def is_taken_apart(model: Any) -> bool:
+def is_taken_apart(model: Model) -> bool:
     """Whether it is kept as arrays and JSON: learners of ours, torch modules, boosters, and
     what holds one of these two.
     """
     return key_of(type(model)) is not None or _is_foreign(model) or _is_around_foreign(model)
 
 
-def encode_learner(model: Any, trusted: Sequence[str] = ()) -> Encoded:
+def encode_learner(model: Model, trusted: Sequence[str] = ()) -> Encoded:
     """Parameters and what fitting learned, numbers as arrays, the rest as JSON."""
     from safetensors.numpy import save as to_bytes
 
@@ -87,7 +91,7 @@ def decode_learner(
     path: Path,
     manifest: Mapping[str, Any],
     content: bytes,
-    into: Any = None,
+    into: nn.Module | None = None,
     trusted: Sequence[str] = (),
 ) -> Any:
     """The model that `encode_learner` took apart; a module whose layers are not known is
@@ -123,7 +127,7 @@ def decode_learner(
 _WHOLE = ({"module"}, {"pipeline"}, {"around", "state"}, {"booster", "content", "state"})
 
 
-def libraries_of(parameters: Any, *, whole: bool) -> set[str]:
+def libraries_of(parameters: Plain, *, whole: bool) -> set[str]:
     """The libraries beside scikit-learn that a model's parameters, as they were encoded, need
     (``whole``: a model's).
     """
@@ -148,19 +152,19 @@ def _libraries(value: Any) -> set[str]:
     return found.union(*map(_libraries, inside))
 
 
-def _is_foreign(value: Any) -> bool:
+def _is_foreign(value: object) -> bool:
     """Whether it is a torch module or a booster, neither of which skops keeps."""
     return is_module(value) or kind_of(value) is not None
 
 
-def _is_around_foreign(value: Any) -> bool:
+def _is_around_foreign(value: object) -> bool:
     """Whether it is a model of scikit-learn around others, with a torch module or a booster
     somewhere inside.
     """
     return path_of(type(value)) in AROUND and _holds_foreign(value, set())
 
 
-def _holds_foreign(value: Any, seen: set[int]) -> bool:
+def _holds_foreign(value: object, seen: set[int]) -> bool:
     if _is_foreign(value) or id(value) in seen:
         return _is_foreign(value)
     seen.add(id(value))
@@ -194,7 +198,7 @@ class _Writing:
         self.foreign: list[Any] = []
         self._trusted = trusted
 
-    def state(self, value: Any) -> dict[str, Any]:
+    def state(self, value: Model) -> dict[str, Any]:
         """The attributes of an object: of a learner, its state."""
         found = state_of(value)
         values = vars(value) if isinstance(found, Lacking) else found.values
@@ -247,7 +251,7 @@ class _Writing:
         self.arrays[key] = np.asarray(array, order="C")  # safetensors writes the memory as it lies
         return key
 
-    def _part(self, value: Any, name: str) -> Any:
+    def _part(self, value: Model, name: str) -> Any:
         """A kernel, a module, or a model inside the model."""
         if is_module(value):
             made = encode_module(value)
@@ -281,7 +285,7 @@ class _Writing:
         )
 
 
-def _mapping_name(value: Any) -> str | None:
+def _mapping_name(value: object) -> str | None:
     """Of a mapping that is not one from texts or whole numbers, and has a form all the same."""
     if type(value) is OrderedDict:
         return "ordered"
@@ -294,7 +298,7 @@ def _mapping_name(value: Any) -> str | None:
     )
 
 
-def _is_kernel(value: Any) -> bool:
+def _is_kernel(value: object) -> bool:
     from surelearn.kernel.composites import Kernel
 
     return isinstance(value, Kernel)

@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from surelearn.types import Array
+
 _WHOLE = re.compile(r"-?[0-9]{1,10}+(?: -?[0-9]{1,10}+)*+")
 # nothing is tried twice
 _NUMBER = r"[-+]?(?:[0-9]++(?:\.[0-9]*+)?+(?:[eE][-+]?[0-9]{1,4}+)?+|inf|nan)"
@@ -176,7 +178,7 @@ def _check_tree(text: str, features: int, number: int) -> None:
         _check_lines(facts, leaves, features, where)
 
 
-def _check_categories(facts: Mapping[str, str], count: int, used: Any, where: str) -> None:
+def _check_categories(facts: Mapping[str, str], count: int, used: Array, where: str) -> None:
     """Sets of categories as bits: each split names one of ``count`` sets."""
     _check(
         bool(((used >= 0) & (used < max(count, 0)) & (used == np.floor(used))).all()),

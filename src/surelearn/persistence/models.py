@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from surelearn import files
 from surelearn.certificate import Certificate
@@ -38,6 +38,10 @@ from surelearn.persistence.manifest import (
 )
 from surelearn.persistence.words import first_line
 from surelearn.seeds import without_secrets
+from surelearn.types import Model
+
+if TYPE_CHECKING:
+    from torch import nn
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +65,7 @@ class Saved:
 
 
 def save(
-    model: Any,
+    model: Model,
     path: str | Path,
     *,
     certificate: Certificate | None = None,
@@ -180,7 +184,7 @@ def save(
     return path
 
 
-def load(path: str | Path, *, trusted: Sequence[str] = (), into: Any = None) -> Any:
+def load(path: str | Path, *, trusted: Sequence[str] = (), into: nn.Module | None = None) -> Any:
     """The model that `save` wrote into a folder. Nothing in it is executed; whatever is not as it
     was written is refused.
 
@@ -206,7 +210,9 @@ def find_model(path: str | Path) -> Path:
     return inside if (inside / MANIFEST).is_file() else Path(path)
 
 
-def read_model(path: str | Path, *, trusted: Sequence[str] = (), into: Any = None) -> Saved:
+def read_model(
+    path: str | Path, *, trusted: Sequence[str] = (), into: nn.Module | None = None
+) -> Saved:
     """The model with its certificate and columns; see `load`."""
     path = Path(path)
     manifest = read_manifest(path)
@@ -230,7 +236,7 @@ def _class_name(cls: type) -> str:
     return key_of(cls) or path_of(cls)
 
 
-def _fingerprint(model: Any) -> str:
+def _fingerprint(model: Model) -> str:
     """As `fingerprint_model`; "unhashed" also where a part of the model raises something else
     than it should.
     """
@@ -241,7 +247,7 @@ def _fingerprint(model: Any) -> str:
 
 
 def _decode_model(
-    path: Path, manifest: Mapping[str, Any], trusted: Sequence[str], into: Any
+    path: Path, manifest: Mapping[str, Any], trusted: Sequence[str], into: nn.Module | None
 ) -> Any:
     """The model, which must be the one that was saved."""
     name, content = read_data(path, manifest)

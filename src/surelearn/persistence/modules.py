@@ -7,10 +7,14 @@ from __future__ import annotations
 import copy
 from collections import OrderedDict
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from surelearn.fingerprint import UNHASHED, fingerprint_model
 from surelearn.subject.torch_modules import is_module
+
+if TYPE_CHECKING:
+    import torch
+    from torch import nn
 
 _POOL = ("kernel_size", "stride", "padding", "ceil_mode")
 _CONVOLUTION = (
@@ -52,7 +56,7 @@ class ModuleMismatchError(ValueError):
     """The module given is not one made like that which was saved, or none was given."""
 
 
-def encode_module(module: Any) -> dict[str, Any]:
+def encode_module(module: nn.Module) -> dict[str, Any]:
     """Layers (None where not all are on the list), weights as arrays, which of them are frozen,
     which parts evaluate.
     """
@@ -70,7 +74,7 @@ def encode_module(module: Any) -> dict[str, Any]:
     return made
 
 
-def _array(name: str, value: Any) -> Any:
+def _array(name: str, value: torch.Tensor) -> Any:
     try:
         return value.detach().cpu().numpy().copy()
     except TypeError:  # numbers that NumPy has not
@@ -80,7 +84,7 @@ def _array(name: str, value: Any) -> Any:
         ) from None
 
 
-def _comes_back(made: Mapping[str, Any], module: Any) -> bool:
+def _comes_back(made: Mapping[str, Any], module: nn.Module) -> bool:
     """Whether the layers say all there is: not where a user gave one an attribute, or torch
     makes it in another way now.
     """
@@ -90,7 +94,7 @@ def _comes_back(made: Mapping[str, Any], module: Any) -> bool:
         return False
 
 
-def decode_module(made: Mapping[str, Any], into: Any) -> Any:
+def decode_module(made: Mapping[str, Any], into: nn.Module | None) -> Any:
     """The module that `encode_module` took apart; a copy of ``into`` with the weights, where
     its layers are not known.
     """
@@ -121,7 +125,7 @@ def decode_module(made: Mapping[str, Any], into: Any) -> Any:
     return module
 
 
-def _check_shapes(module: Any, weights: Mapping[str, Any]) -> None:
+def _check_shapes(module: nn.Module, weights: Mapping[str, Any]) -> None:
     needed = module.state_dict()
     if others := sorted(set(needed) ^ set(weights)):
         raise ModuleMismatchError(
@@ -135,7 +139,7 @@ def _check_shapes(module: Any, weights: Mapping[str, Any]) -> None:
             )
 
 
-def _described(module: Any) -> Any:
+def _described(module: nn.Module) -> Any:
     """Name, settings and parts of a layer; None where one is not of the list, or weights are
     used twice.
     """
@@ -170,5 +174,5 @@ def _made(described: Mapping[str, Any]) -> Any:
     return getattr(nn, name)(**settings)
 
 
-def _class_of(module: Any) -> str:
+def _class_of(module: object) -> str:
     return f"{type(module).__module__}.{type(module).__qualname__}"

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from surelearn.documents import parse_json
+from surelearn.types import Ints, Plain
 
 _ROOT = 2**31 - 1  # the parent of the first node
 _MOST_FEATURES = 10_000_000  # XGBoost makes room for every column
@@ -71,7 +72,7 @@ def _check(kept: bool, otherwise: str) -> None:
 
 
 def _numbers(
-    values: Any, name: str, count: int | None, low: float = -np.inf, most: float = np.inf
+    values: Plain, name: str, count: int | None, low: float = -np.inf, most: float = np.inf
 ) -> Any:
     _check(
         isinstance(values, list) and all(type(v) in (int, float) for v in values),
@@ -83,7 +84,7 @@ def _numbers(
     return found
 
 
-def _whole(values: Any, name: str, count: int | None, low: float, most: float) -> Any:
+def _whole(values: Plain, name: str, count: int | None, low: float, most: float) -> Any:
     _check(
         isinstance(values, list) and all(type(value) is int for value in values),
         f"{name} are not whole numbers",
@@ -201,7 +202,7 @@ def _check_tree(tree: Mapping[str, Any], features: int, where: str) -> None:
     _check_sets(tree, count, where)
 
 
-def _is_acyclic(children: Any, parents: Any) -> bool:
+def _is_acyclic(children: Ints, parents: Ints) -> bool:
     """Whether every child is after its parent, or at least hangs on the first node."""
     if bool((children > parents).all()):
         return True

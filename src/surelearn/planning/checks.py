@@ -2,30 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
 from surelearn import stated
+from surelearn.types import Array
 
-Array = npt.NDArray[np.float64]
 MOST_ROWS = 10**9
 
 
-def check_fraction(name: str, value: Any) -> float:
+def check_fraction(name: str, value: object) -> float:
     """A number strictly between 0 and 1."""
     return stated.fraction(name, value)
 
 
-def check_rate(name: str, value: Any, low: float = 0.0) -> float:
+def check_rate(name: str, value: object, low: float = 0.0) -> float:
     """A number between ``low`` and 1."""
     if not isinstance(value, (int, float, np.number)) or not low <= value <= 1:
         raise ValueError(f"{name} must lie between {low:g} and 1, not {value!r}")
     return float(value)
 
 
-def check_counts(value: Any, least: int = 0, name: str = "n") -> Array:
+def check_counts(value: npt.ArrayLike, least: int = 0, name: str = "n") -> Array:
     """Whole numbers of rows."""
     array = np.asarray(value)
     whole = array.dtype.kind in "iuf" and (array >= least) & (array == np.floor(array)) & (
@@ -39,7 +37,7 @@ def check_counts(value: Any, least: int = 0, name: str = "n") -> Array:
     return array.astype(float)
 
 
-def check_level(delta: Any, candidates: Any = 1, share: Any = 1.0) -> float:
+def check_level(delta: float, candidates: int = 1, share: float = 1.0) -> float:
     """The δ of one claim."""
     check_fraction("delta", delta)
     stated.whole("candidates", candidates)

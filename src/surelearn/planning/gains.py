@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 from scipy.stats import norm
@@ -147,7 +146,7 @@ class GainGame:
         return high
 
 
-def gain_game(min_gain: Any, expected_gain: Any, disagreement: Any, delta: float) -> GainGame:
+def gain_game(min_gain: float, expected_gain: float, disagreement: float, delta: float) -> GainGame:
     """The game of a gain, checked."""
     least, expected = (
         check_rate("min_gain", min_gain, -1.0),

@@ -13,7 +13,6 @@ from surelearn.bounds import conformal_rank_pac
 from surelearn.plain import percent_sure, show
 from surelearn.planning.answers import Need, Plan
 from surelearn.planning.checks import (
-    Array,
     check_counts,
     check_fraction,
     check_level,
@@ -30,6 +29,7 @@ from surelearn.planning.rates import (
     sensitivity_test,
 )
 from surelearn.planning.tables import Allotment, allotment, fraction_for, total_for
+from surelearn.types import Array
 
 
 class _Question:

@@ -15,13 +15,13 @@ from scipy.stats import binom
 from surelearn.bounds import clopper_pearson, clopper_pearson_lower, conformal_rank_pac
 from surelearn.planning.checks import (
     MOST_ROWS,
-    Array,
     check_counts,
     check_fraction,
     check_level,
     check_rate,
     not_above,
 )
+from surelearn.types import Array
 
 # : A claim's part of δ on an audit's page (`surelearn.certification`). The headline, errors or
 # interval, has half; the other
@@ -307,7 +307,7 @@ def interval_rows(
     )
 
 
-def risk_test(max_risk: Any, expected_risk: Any, delta: float) -> RateTest:
+def risk_test(max_risk: float, expected_risk: float, delta: float) -> RateTest:
     """The test of an error rate, checked."""
     most, expected = (
         check_fraction("max_risk", max_risk),
@@ -318,7 +318,7 @@ def risk_test(max_risk: Any, expected_risk: Any, delta: float) -> RateTest:
     return RateTest(most=most, expected=expected, delta=delta)
 
 
-def sensitivity_test(min_sensitivity: Any, expected_sensitivity: Any, delta: float) -> RateTest:
+def sensitivity_test(min_sensitivity: float, expected_sensitivity: float, delta: float) -> RateTest:
     """The test of a sensitivity, checked."""
     least = check_fraction("min_sensitivity", min_sensitivity)
     expected = check_rate("expected_sensitivity", expected_sensitivity)

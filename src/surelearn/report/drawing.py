@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
+from collections.abc import Iterable
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context
 from typing import Any
 
@@ -20,7 +21,7 @@ _UNWRITABLE = re.compile(
 )
 
 
-def clean(text: Any) -> str:
+def clean(text: object) -> str:
     """A text without the characters that XML and HTML forbid, and controls of direction and
     width.
     """
@@ -39,7 +40,7 @@ def element(tag: str, *children: Any, **attributes: Any) -> Markup:
     return Markup(f"<{tag}{pairs}>{inside}</{tag}>")  # noqa: S704 - all parts are escaped
 
 
-def written(value: Any) -> str:
+def written(value: object) -> str:
     """A coordinate or attribute as text, without digits that nobody sees."""
     return f"{value:.1f}".removesuffix(".0") if isinstance(value, float) else clean(value)
 
@@ -87,7 +88,7 @@ def exact(value: float, relation: str = "=") -> str:
     return f"{rounded:f}" if value == 0 or 1e-6 <= abs(value) < 1e15 else str(rounded)
 
 
-def number(value: Any) -> float | None:
+def number(value: object) -> float | None:
     """The value as a float; None for what is missing, not a number or NaN."""
     if isinstance(value, bool) or not isinstance(value, (int, float)) or value != value:
         return None
@@ -96,7 +97,7 @@ def number(value: Any) -> float | None:
     return float(value) if abs(value) > 1 / HUGE else 0.0
 
 
-def numbers(values: Any) -> list[float | None]:
+def numbers(values: Iterable[object] | None) -> list[float | None]:
     """`number` of each value, of none where there are none."""
     return [number(value) for value in values or ()]
 

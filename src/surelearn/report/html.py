@@ -76,7 +76,7 @@ def marked(sentence: str) -> list[tuple[str, bool]]:
     return [(piece, i % 2 == 1) for i, piece in enumerate(pieces) if piece]
 
 
-def prose(text: Any) -> Markup:
+def prose(text: object) -> Markup:
     """An escaped text in which ```code``` is set as code; endless words are cut."""
     pieces = _CODE.split(_ENDLESS.sub(r"\1…", clean(text)))
     return Markup("").join(
@@ -84,7 +84,7 @@ def prose(text: Any) -> Markup:
     )
 
 
-def lead(text: Any) -> Markup:
+def lead(text: object) -> Markup:
     """`prose` whose first sentence stands out, if more follow."""
     first, stop, rest = clean(text).partition(". ")
     return (
@@ -92,7 +92,7 @@ def lead(text: Any) -> Markup:
     )
 
 
-def clip(text: Any, longest: int = LONGEST) -> Markup:
+def clip(text: object, longest: int = LONGEST) -> Markup:
     """A name in isolation (right-to-left names stay in place); a very long one is cut, the
     whole in its tooltip.
     """
@@ -177,7 +177,7 @@ def _facts(certificate: Certificate) -> Table:
     return Table(header=("fact", "value"), rows=tuple(rows))
 
 
-def _plain(value: Any) -> str:
+def _plain(value: object) -> str:
     if isinstance(value, tuple):
         return (
             ", ".join(map(_plain, value))

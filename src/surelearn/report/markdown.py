@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 from surelearn.plain import percent_sure
 from surelearn.report.document import Document
@@ -46,7 +45,7 @@ def render(audit: Document) -> str:
     )
 
 
-def plain(text: Any, longest: int = _LONGEST) -> str:
+def plain(text: object, longest: int = _LONGEST) -> str:
     r"""A text in which Markdown, HTML, links and mentions are inert.
 
     Examples
