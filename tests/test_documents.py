@@ -18,7 +18,7 @@ from surelearn.monitoring import Watch
 from surelearn.monitoring.reference import Reference
 from surelearn.plain import content_hash
 from surelearn.report import Audit
-from surelearn.report.document import Chart, Section, Table, Verdict
+from surelearn.report.document import Chart, PageTable, Section, Verdict
 
 
 def sentence(function, *arguments):
@@ -134,7 +134,7 @@ def audit():
                 data={"names": ["a"], "measured": [0.1], "bounds": [None], "unit": "rate"},
             ),
         ),
-        tables=(Table(header=("a", "b"), rows=(("1", "2"),)),),
+        tables=(PageTable(header=("a", "b"), rows=(("1", "2"),)),),
     )
     return Audit(
         title="t.csv",

@@ -44,9 +44,8 @@ class TableRows(HasShape, Protocol):
 RowsLike: TypeAlias = npt.ArrayLike | HasShape  # rows as a user brings them
 RandomState: TypeAlias = int | np.random.RandomState | np.random.Generator | None
 Model: TypeAlias = Any  # the user's: an estimator of any library, a module, a function of rows
-Label: TypeAlias = bool | int | float | str | np.generic  # a class, as a column holds it
-
-Label: TypeAlias = bool | int | float | str | None  # of a class; None where none is stated
+# a class, as a column holds it; None where none is stated
+Label: TypeAlias = bool | int | float | str | np.generic | None
 Labels: TypeAlias = Sequence[Any] | AnyArray | None  # of all classes, in the order of the scores
 
 # What JSON holds.

@@ -8,7 +8,7 @@ from surelearn.papers.figures import draw, summary
 from surelearn.papers.page import Made, to_html, to_json, versions
 from surelearn.papers.reproduction import Figure, Outcome, TitledTable
 from surelearn.papers.thesis import TABLE_5_1, TABLE_5_2
-from surelearn.report.document import Table
+from surelearn.report.document import PageTable
 
 HOSTILE = "<script>alert('x')</script>&\"\x00"
 
@@ -69,7 +69,7 @@ def test_hostile_texts_are_only_text():
         ),
         parts=(
             TitledTable(
-                title=HOSTILE, table=Table(header=(HOSTILE,), rows=((HOSTILE,),)), note=HOSTILE
+                title=HOSTILE, table=PageTable(header=(HOSTILE,), rows=((HOSTILE,),)), note=HOSTILE
             ),
         ),
         notes=(HOSTILE,),

@@ -15,7 +15,7 @@ from surelearn.certification import certify
 from surelearn.claim import Covers, Finding
 from surelearn.lacking import Lacking
 from surelearn.plain import show
-from surelearn.report import Audit, Chart, Section, Table, Verdict
+from surelearn.report import Audit, Chart, PageTable, Section, Verdict
 from surelearn.report.rows import bound_words
 from surelearn.slicing import cut
 
@@ -214,7 +214,7 @@ def _details(certificate, X):
                 notes=("Bounds above 100% say nothing about a risk. They pay for the richness of the model class; the "
                        "held-back rows do not.",)),
         Section(key="columns", title="Columns", place="details",
-                tables=(Table(header=("column", "kind", "smallest", "largest", "missing"), rows=tuple(rows)),)),
+                tables=(PageTable(header=("column", "kind", "smallest", "largest", "missing"), rows=tuple(rows)),)),
     )  # fmt: skip
 
 
@@ -282,7 +282,7 @@ def hostile_audit(names=HOSTILE) -> Audit:
         ),
         findings=tuple(Finding(code=n, text=n, severity="serious") for n in names),
         charts=tuple(Chart(kind=kind, title=names[0], data=d) for kind, d in data.items()),
-        tables=(Table(header=names[:2], rows=tuple((n, n) for n in names)),),
+        tables=(PageTable(header=names[:2], rows=tuple((n, n) for n in names)),),
     )
     sections = tuple(
         replace(section, place=place) for place in ("measured", "assumptions", "details")

@@ -26,7 +26,7 @@ from surelearn.certificate import Certificate, Facts
 from surelearn.certification import certify
 from surelearn.lacking import Lacking
 from surelearn.plain import content_hash
-from surelearn.report import Audit, Section, Table, Verdict
+from surelearn.report import Audit, PageTable, Section, Verdict
 from surelearn.report.html import clip, lead, marked, percent_sure, prose, render, render_inline
 from surelearn.report.rows import counts_of, share_of
 
@@ -418,7 +418,7 @@ def test_shares_and_counts():
 
 
 def test_columns_of_numbers_stand_to_the_right():
-    table = Table(header=("name", "n", "word"), rows=(("a", "1,234", "x"), ("b", "5.6%", "7y")))
+    table = PageTable(header=("name", "n", "word"), rows=(("a", "1,234", "x"), ("b", "5.6%", "7y")))
     section = Section(key="k", title="T", place="details", tables=(table,))
     cells = [
         attributes.get("class") for attributes in Page(render(bare(sections=(section,)))).all("td")

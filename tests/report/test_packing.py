@@ -5,13 +5,13 @@ nearly the same.
 import pytest
 
 from surelearn.claim import Finding
-from surelearn.report import Chart, Section, Table
+from surelearn.report import Chart, PageTable, Section
 from surelearn.report.packing import height_of, two_columns
-from surelearn.report.rows import Part
+from surelearn.report.rows import PagePart
 
 
 def part(i, **holds):
-    return Part(
+    return PagePart(
         section=Section(key=f"s{i}", title=f"S{i}", **holds),
         anchor=f"s{i}",
         question="",
@@ -44,7 +44,7 @@ def test_what_a_card_holds_makes_it_taller():
         title="c",
         data={"names": ["a"] * 9, "values": [1.0] * 9, "errors": [0.0] * 9},
     )
-    table = Table(header=("row", "words"), rows=(("1", "word " * 30),) * 3)
+    table = PageTable(header=("row", "words"), rows=(("1", "word " * 30),) * 3)
     held = [
         {"charts": (chart,)},
         {"tables": (table,)},
@@ -54,6 +54,8 @@ def test_what_a_card_holds_makes_it_taller():
     assert all(height_of(Section(key="a", title="A", **holds)) > bare for holds in held)
     assert height_of(Section(key="a", title="A", tables=(table,))) > height_of(
         Section(
-            key="a", title="A", tables=(Table(header=("row", "words"), rows=(("1", "word"),) * 3),)
+            key="a",
+            title="A",
+            tables=(PageTable(header=("row", "words"), rows=(("1", "word"),) * 3),),
         )
     )

@@ -17,7 +17,7 @@ from surelearn.auditing.context import Context
 from surelearn.auditing.single_rows import raised, without_messages
 from surelearn.claim import Claim, Finding
 from surelearn.lacking import Lacking
-from surelearn.report import Chart, Section, Table
+from surelearn.report import Chart, PageTable, Section
 from surelearn.report.document import Place
 
 
@@ -51,7 +51,7 @@ class Entry:
         claims: Sequence[Claim] = (),
         findings: Sequence[Finding] = (),
         charts: Sequence[Chart] = (),
-        tables: Sequence[Table] = (),
+        tables: Sequence[PageTable] = (),
     ) -> Section:
         """The section, under its own key and title."""
         return Section(

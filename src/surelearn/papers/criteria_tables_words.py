@@ -18,7 +18,7 @@ from surelearn.papers.criteria_tables_data import SOURCES, load
 from surelearn.papers.criteria_tables_families import FAMILIES
 from surelearn.papers.criteria_tables_judging import CRITERIA, MOST_ROWS
 from surelearn.papers.reproduction import Figure, Outcome, TitledTable
-from surelearn.report.document import Table
+from surelearn.report.document import PageTable
 
 SOURCE = "Beyond the thesis: its comparison of criteria, on real tables"
 AUDIT_RULE = "simplest less best"
@@ -193,14 +193,14 @@ def _interval(ends: Sequence[float]) -> str:
     return f"[{signed(ends[0])}, {signed(ends[1])}]"
 
 
-def _grid(by_n: Mapping[str, Any], cell: Any, names: Sequence[str] = CRITERIA) -> Table:
+def _grid(by_n: Mapping[str, Any], cell: Any, names: Sequence[str] = CRITERIA) -> PageTable:
     """A row for each criterion, a column for each n."""
     rows = [
         (name, *(cell(by[name]) if name in by else "–" for by in by_n.values()))
         for name in names
         if any(name in by for by in by_n.values())
     ]
-    return Table(header=("", *by_n), rows=tuple(rows))
+    return PageTable(header=("", *by_n), rows=tuple(rows))
 
 
 def _differences(family: str, by_n: Mapping[str, Any]) -> TitledTable:
@@ -228,7 +228,7 @@ def _audit_part(found: Summary) -> TitledTable:
             "The audit's default: the simplest within one standard error, less the best of the same"
             " folds, in points"
         ),
-        table=Table(header=("", *sizes), rows=tuple(rows)),
+        table=PageTable(header=("", *sizes), rows=tuple(rows)),
         note="Folds follow n: three times five below 300 rows, ten up to 5,000, five beyond.",
     )
 
@@ -260,7 +260,7 @@ def _by_table(family: str, by_n: Mapping[str, Any]) -> TitledTable:
     ]
     return TitledTable(
         title=f"{_titled(family)}: every table by itself, over its n",
-        table=Table(header=("", *names), rows=tuple(rows)),
+        table=PageTable(header=("", *names), rows=tuple(rows)),
         note="Mean difference in points [95% interval over subsamples of this table].",
     )
 
@@ -285,7 +285,7 @@ def _refused(cells: Sequence[Cell]) -> TitledTable:
                 rows.append((family, name, reasons[0], f"{len(reasons):,} of {len(asked):,}"))
     return TitledTable(
         title="Refused, and why",
-        table=Table(header=("", "criterion", "reason", "subsamples"), rows=tuple(rows)),
+        table=PageTable(header=("", "criterion", "reason", "subsamples"), rows=tuple(rows)),
     )
 
 

@@ -25,7 +25,7 @@ from surelearn.papers.reproduction import (
     one_of,
     setting,
 )
-from surelearn.report.document import Table
+from surelearn.report.document import PageTable
 
 USUAL = {"digits": {"gaussian": 2.5, "laplace": 5.0}, "MNIST": {"gaussian": 5.0, "laplace": 10.0}}
 BUDGET = 2.0**31  # bytes: at most 4000 rows, whose kernel matrix is kept
@@ -473,7 +473,7 @@ def _part(settings: AccelerationSettings, found: Mapping[str, Mapping[str, Any]]
     )
     return TitledTable(
         title="Epochs, and the acceleration predicted",
-        table=Table(header=header, rows=rows),
+        table=PageTable(header=header, rows=rows),
         note=(
             "For this batch: η(m) with q directions over η(m) without, by the subsample's spectrum."
             " Outside: how many times λ₁ of the last block falls."

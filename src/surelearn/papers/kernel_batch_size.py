@@ -30,7 +30,7 @@ from surelearn.papers.reproduction import (
     one_of,
     setting,
 )
-from surelearn.report.document import Table
+from surelearn.report.document import PageTable
 
 MOST = 400_000  # iterations
 BANDWIDTHS = {
@@ -408,7 +408,7 @@ def _part(settings: BatchSizeSettings, way: str, of: Mapping[str, Any]) -> Title
     header = ("m", "iterations", "over repeats", "predicted", "fewer than m = 1 by", "epochs")
     return TitledTable(
         title=f"{way}, m* = {np.mean(of['critical']):.1f}",
-        table=Table(header=header, rows=tuple(rows)),
+        table=PageTable(header=header, rows=tuple(rows)),
     )
 
 

@@ -16,7 +16,7 @@ from surelearn.jobs import Task, seed_for
 from surelearn.kernel.random_features import RandomFeaturesRegressor
 from surelearn.papers.reproduction import Figure, Outcome, Reproduction, TitledTable, setting
 from surelearn.papers.thesis_boosting import difference
-from surelearn.report.document import Table
+from surelearn.report.document import PageTable
 
 RATIOS = (0.1, 0.25, 0.5, 0.75, 0.9, 1.0, 1.1, 1.25, 1.5, 2.0, 4.0, 10.0)
 FAMILIES = {"gaussian": "Fourier features", "relu": "ReLU features"}
@@ -265,7 +265,7 @@ def _part(settings: DoubleDescentSettings, name: str, of: Mapping[str, Any]) -> 
     )
     return TitledTable(
         title=name,
-        table=Table(header=header, rows=rows),
+        table=PageTable(header=header, rows=rows),
         note="Errors are means, the others medians of repeats.",
     )
 

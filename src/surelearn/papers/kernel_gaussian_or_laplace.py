@@ -31,7 +31,7 @@ from surelearn.papers.kernel_batch_size import (
 )
 from surelearn.papers.kernel_double_descent import CLASSES, flipped
 from surelearn.papers.reproduction import Figure, Outcome, Reproduction, TitledTable, setting
-from surelearn.report.document import Table
+from surelearn.report.document import PageTable
 
 KERNELS = ("gaussian", "laplace")
 LABELS = ("true", "random")
@@ -436,7 +436,7 @@ def _epochs_part(
     small = f"loss below {100 * SMALL:g}%"
     header = ("epochs to", "no error: Gaussian", "Laplace", f"{small}: Gaussian", "Laplace")
     return TitledTable(
-        title="Epochs to fit the training labels", table=Table(header=header, rows=rows)
+        title="Epochs to fit the training labels", table=PageTable(header=header, rows=rows)
     )
 
 
@@ -459,7 +459,7 @@ def _bandwidth_part(
     header = ("bandwidths", "no error: Gaussian", "Laplace", "small loss: Gaussian", "Laplace")
     return TitledTable(
         title="Random labels, EigenPro, other bandwidths: epochs",
-        table=Table(header=header, rows=tuple(rows)),
+        table=PageTable(header=header, rows=tuple(rows)),
         note="A narrow kernel of any kind is nearly the identity and meets any label at once.",
     )
 

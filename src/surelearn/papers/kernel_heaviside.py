@@ -12,7 +12,7 @@ import numpy as np
 
 from surelearn.papers import kernel_circle as circle
 from surelearn.papers.reproduction import Figure, Outcome, Reproduction, TitledTable, setting
-from surelearn.report.document import Table
+from surelearn.report.document import PageTable
 
 FEW, MANY = 100, 1_000_000
 SHOWN = tuple(range(1, 16, 2))
@@ -271,7 +271,7 @@ def _ways_part(found: dict[str, Any]) -> TitledTable:
         for name, way in found["ways"].items()
     )
     header = ("", "mean squared error", "its root", "at least half learned: k", "largest value")
-    return TitledTable(title="The three curves", table=Table(header=header, rows=rows))
+    return TitledTable(title="The three curves", table=PageTable(header=header, rows=rows))
 
 
 def _iterations_part(settings: HeavisideSettings, found: dict[str, Any]) -> TitledTable:
@@ -293,7 +293,7 @@ def _iterations_part(settings: HeavisideSettings, found: dict[str, Any]) -> Titl
         " the step function."
     )
     return TitledTable(
-        title="Iterations to an error", table=Table(header=header, rows=rows), note=note
+        title="Iterations to an error", table=PageTable(header=header, rows=rows), note=note
     )
 
 
@@ -319,7 +319,7 @@ def _directions_part(settings: HeavisideSettings, found: dict[str, Any]) -> Titl
     header = ("q", "λ_{q+1}/λ₁", f"root mean squared error after {FEW:,}", "λ_{q+1} is resolved by")
     return TitledTable(
         title=f"EigenPro by number of directions, h = {settings.bandwidth:g}",
-        table=Table(header=header, rows=rows),
+        table=PageTable(header=header, rows=rows),
         note="λ₁/λ_{q+1} is the acceleration; resolved means above the rounding of λ₁.",
     )
 

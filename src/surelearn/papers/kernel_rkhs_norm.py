@@ -21,7 +21,7 @@ from surelearn.jobs import Task, seed_for
 from surelearn.kernel.functions import Gaussian, Kernel, Laplace
 from surelearn.papers.kernel_double_descent import CLASSES, flipped
 from surelearn.papers.reproduction import Figure, Outcome, Reproduction, TitledTable, setting
-from surelearn.report.document import Table
+from surelearn.report.document import PageTable
 
 NOISES = (0.0, 0.1, 0.5)
 KERNELS = ("Gaussian", "Laplace")
@@ -262,7 +262,9 @@ def _part(settings: NormSettings, name: str, of: Mapping[str, Any]) -> TitledTab
         for i, n in enumerate(sizes(settings.rows))
     )
     header = ("n", "‖f‖", "‖f‖/√n", "of a quarter", "estimated from a quarter", "test error")
-    return TitledTable(title=name, table=Table(header=header, rows=rows), note="Means of repeats.")
+    return TitledTable(
+        title=name, table=PageTable(header=header, rows=rows), note="Means of repeats."
+    )
 
 
 RKHS_NORM = Reproduction(run=run, settings=NormSettings)

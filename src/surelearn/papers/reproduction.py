@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
-from surelearn.report.document import Table
+from surelearn.report.document import PageTable
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,7 +42,7 @@ class TitledTable:
     """A titled table with a note."""
 
     title: str
-    table: Table
+    table: PageTable
     note: str = ""
 
 

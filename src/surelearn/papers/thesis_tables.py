@@ -7,7 +7,7 @@ from typing import Any
 from surelearn.bounds import boosting_vc, vc_dimension_of_stumps
 from surelearn.papers import thesis
 from surelearn.papers.reproduction import Outcome, Reproduction, TitledTable
-from surelearn.report.document import Table
+from surelearn.report.document import PageTable
 
 HALF_A_DIGIT = 5.1e-5
 """Printed numbers have four digits; a half of the last, and a little."""
@@ -101,7 +101,7 @@ def _part(title: str, keys: tuple[str, str], cells: list[dict[str, Any]]) -> Tit
         (*(f"{n:,}" for n in list(cell.values())[:2]), *(f"{cell[value]:.4f}" for value in values))
         for cell in cells
     )
-    return TitledTable(title=title, table=Table(header=(*keys, *values), rows=rows))
+    return TitledTable(title=title, table=PageTable(header=(*keys, *values), rows=rows))
 
 
 BOOSTING = Reproduction(run=_boosting)

@@ -12,7 +12,7 @@ import numpy as np
 from surelearn.papers.reproduction import Figure, Outcome, TitledTable
 from surelearn.papers.thesis_boosting import CRITERIA, BoostingSettings, difference
 from surelearn.papers.thesis_problem import SIZES
-from surelearn.report.document import Table
+from surelearn.report.document import PageTable
 
 SIZE_NAMES = tuple(f"{name}T*" for name in ("¼", "½", "¾", "", "1¼", "1½", "1¾", "2"))
 _POWERS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -112,7 +112,7 @@ def describe_sizes(settings: BoostingSettings, found: Mapping[str, Any]) -> Outc
         parts=(
             TitledTable(
                 title="Problems in which a size is chosen",
-                table=Table(
+                table=PageTable(
                     header=("", *SIZE_NAMES),
                     rows=tuple((name, *map(str, values)) for name, values in counts.items()),
                 ),
@@ -269,7 +269,7 @@ def _summary(found: Mapping[str, Any]) -> TitledTable:
         rows.append((name, f"{np.mean(values):.1f}", *(f"{q:.1f}" for q in quartiles), against))
     header = ("criterion", "mean", "quartile", "median", "quartile", "less 10-fold CV (95%)")
     return TitledTable(
-        title="Relative error of each criterion", table=Table(header=header, rows=tuple(rows))
+        title="Relative error of each criterion", table=PageTable(header=header, rows=tuple(rows))
     )
 
 
@@ -293,7 +293,7 @@ def _readings_part(readings: Mapping[str, Any]) -> TitledTable:
             "One setting differs at a time; readings that need other oracles are tried on fewer"
             " problems."
         ),
-        table=Table(
+        table=PageTable(
             header=(
                 "reading",
                 "problems",
@@ -320,7 +320,7 @@ def _constants_part(found: Mapping[str, Any], relative: Mapping[str, Any]) -> Ti
             "Calibrated: C chosen on a held-out quarter of each problem's 600 points; the thesis"
             " chose one C for all."
         ),
-        table=Table(header=("C", "mean", "less 10-fold CV (95%)"), rows=tuple(rows)),
+        table=PageTable(header=("C", "mean", "less 10-fold CV (95%)"), rows=tuple(rows)),
     )
 
 
@@ -342,7 +342,7 @@ def _largest_part(readings: Mapping[str, Any]) -> TitledTable:
             "One setting differs at a time; readings that need other oracles are tried on fewer"
             " problems."
         ),
-        table=Table(
+        table=PageTable(
             header=(
                 "reading",
                 "problems",

@@ -49,7 +49,7 @@ class Chart:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Table:
+class PageTable:
     """A small table of texts."""
 
     header: tuple[str, ...]
@@ -75,7 +75,7 @@ class Section:
     claims: tuple[Claim, ...] = ()
     findings: tuple[Finding, ...] = ()
     charts: tuple[Chart, ...] = ()
-    tables: tuple[Table, ...] = ()
+    tables: tuple[PageTable, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "notes", freeze(self.notes))
@@ -268,7 +268,7 @@ def _section_from_dict(plain: Mapping[str, Any]) -> Section:
             for c in plain["charts"]
         ),
         tables=tuple(
-            checked(Table(header=tuple(t["header"]), rows=t["rows"])) for t in plain["tables"]
+            checked(PageTable(header=tuple(t["header"]), rows=t["rows"])) for t in plain["tables"]
         ),
     )
     if any(len(row) != len(table.header) for table in made.tables for row in table.rows):

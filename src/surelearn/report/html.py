@@ -17,10 +17,17 @@ from surelearn.certificate import Certificate
 from surelearn.claim import find_theorem
 from surelearn.plain import Withheld, percent_sure, show
 from surelearn.report.charts import draw
-from surelearn.report.document import Document, Table
+from surelearn.report.document import Document, PageTable
 from surelearn.report.drawing import clean, exact
 from surelearn.report.packing import two_columns
-from surelearn.report.rows import MOST_MEMBERS, Part, claim_rows, lacking_once, parts_of, with_bars
+from surelearn.report.rows import (
+    MOST_MEMBERS,
+    PagePart,
+    claim_rows,
+    lacking_once,
+    parts_of,
+    with_bars,
+)
 from surelearn.version import __version__
 
 LONGEST = 140  # characters of a name or a value
@@ -136,7 +143,7 @@ def _view(audit: Document) -> dict[str, Any]:
     }
 
 
-def _at(parts: list[Part], place: str) -> list[Part]:
+def _at(parts: list[PagePart], place: str) -> list[PagePart]:
     return [part for part in parts if part.section.place == place]
 
 
@@ -146,7 +153,7 @@ def _assumptions(certificate: Certificate) -> list[str]:
     return list(dict.fromkeys(line for claim in claims for line in claim.assumptions))
 
 
-def _budget(certificate: Certificate) -> Table:
+def _budget(certificate: Certificate) -> PageTable:
     """Who spends how much of δ."""
     rows = []
     for row in claim_rows(certificate, "together"):
@@ -159,10 +166,10 @@ def _budget(certificate: Certificate) -> Table:
         )
         each = f"{row.share} each" if several else row.share
         rows.append((label, each, show(spent, "number")))
-    return Table(header=("claim", "share", "δ spent"), rows=tuple(rows))
+    return PageTable(header=("claim", "share", "δ spent"), rows=tuple(rows))
 
 
-def _facts(certificate: Certificate) -> Table:
+def _facts(certificate: Certificate) -> PageTable:
     """Hashes, options and measured numbers, of samples only their size."""
     facts = certificate.facts
     rows = [("subject", facts.subject), ("setting", facts.setting)]
@@ -174,7 +181,7 @@ def _facts(certificate: Certificate) -> Table:
             *rows[:MOST_MEMBERS],
             ("…", f"{len(rows) - MOST_MEMBERS} more are in the certificate"),
         ]
-    return Table(header=("fact", "value"), rows=tuple(rows))
+    return PageTable(header=("fact", "value"), rows=tuple(rows))
 
 
 def _plain(value: object) -> str:
@@ -202,7 +209,7 @@ def _theorems(audit: Document) -> list[Any]:
     ]
 
 
-def _numeric_columns(table: Table) -> list[bool]:
+def _numeric_columns(table: PageTable) -> list[bool]:
     """Which columns hold numbers only, and are set to the right."""
     columns = [
         [str(row[i]) for row in table.rows if i < len(row)] for i in range(len(table.header))

@@ -8,8 +8,8 @@ import math
 from collections.abc import Sequence
 
 from surelearn.report.charts import MOST_ROWS, ROW
-from surelearn.report.document import Chart, Section, Table
-from surelearn.report.rows import Part
+from surelearn.report.document import Chart, PageTable, Section
+from surelearn.report.rows import PagePart
 
 # Pixels and characters per line of a card in two columns, as `page.css` sets them at a width of 960
 # pixels.
@@ -18,7 +18,7 @@ _TEXT, _NOTE, _TABLE = 52, 62, 58
 _PLANE = 218
 
 
-def two_columns(parts: Sequence[Part]) -> tuple[list[Part], list[Part]]:
+def two_columns(parts: Sequence[PagePart]) -> tuple[list[PagePart], list[PagePart]]:
     """The parts in two columns, each in the page's order: the tallest first, always to the shorter
     column.
 
@@ -56,7 +56,7 @@ def _chart(chart: Chart) -> float:
     return 50 + ROW * min(len(chart.data.get("names") or ()), MOST_ROWS)
 
 
-def _table(table: Table) -> float:
+def _table(table: PageTable) -> float:
     """Cells share the width by their longest text, and wrap."""
     rows = [table.header, *table.rows]
     longest = [max(len(row[i]) for row in rows if i < len(row)) for i in range(len(table.header))]

@@ -64,7 +64,7 @@ class Proof:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Part:
+class PagePart:
     """A section with its claims as rows, the proofs behind them, the name of its place on the
     page, and its question.
     """
@@ -202,7 +202,7 @@ def with_bars(rows: Iterable[Row]) -> list[Row]:
 # ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def parts_of(audit: Document) -> list[Part]:
+def parts_of(audit: Document) -> list[PagePart]:
     """The audit's sections, each with its claims; those that say nothing apart, and a note that
     repeats said once.
     """
@@ -257,12 +257,12 @@ def _joined(items: Iterable[Lacking], reason: str) -> Lacking:
     return Lacking(f"{what} ({heads})" if heads else what, reason)
 
 
-def _part(section: Section, anchor: str, certificate: Certificate) -> Part:
+def _part(section: Section, anchor: str, certificate: Certificate) -> PagePart:
     rows = [_row(claim, certificate) for claim in section.claims]
     useful = tuple(row for row in rows if not row.vacuous)
     nothing = tuple(row for row in rows if row.vacuous)
     asked = _QUESTIONS.get(section.key, "")
-    return Part(
+    return PagePart(
         section=section,
         anchor=anchor,
         question=asked,

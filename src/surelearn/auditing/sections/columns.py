@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from surelearn.auditing.context import Context
 from surelearn.auditing.writing import Entry
-from surelearn.report import Section, Table
+from surelearn.report import PageTable, Section
 
 
 def data(context: Context) -> Section | None:
@@ -27,7 +27,7 @@ def section(context: Context) -> Section | None:
         (c.name, c.kind, f"{c.missing:,}", f"{c.distinct:,}", c.note or "as it is")
         for c in context.columns
     ]
-    table = Table(
+    table = PageTable(
         header=("column", "kind", "missing", "distinct", "what was done"), rows=tuple(rows)
     )
     minor = tuple(finding for finding in context.findings if finding.severity == "info")

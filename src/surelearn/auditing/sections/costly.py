@@ -6,7 +6,7 @@ from surelearn.auditing.context import Context
 from surelearn.auditing.writing import Entry
 from surelearn.claim import Claim
 from surelearn.plain import show
-from surelearn.report import Section, Table
+from surelearn.report import PageTable, Section
 from surelearn.report.rows import bound_words, sentence_case
 
 SHOWN = ("mean_cost", "gain", "baseline_cost", "sensitivity", "specificity", "precision", "risk")
@@ -43,7 +43,7 @@ def section(context: Context) -> Section | None:
         for name in SHOWN
         if name in rows and (miss is not None or name not in ("gain", "risk"))
     ]
-    table = Table(
+    table = PageTable(
         header=("metric", "measured", "guaranteed"), rows=tuple(_cells(*row) for row in shown)
     )
     if not notes and not shown:

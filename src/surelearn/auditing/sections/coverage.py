@@ -14,7 +14,7 @@ from surelearn.auditing.writing import Entry
 from surelearn.bounds import clopper_pearson
 from surelearn.claim import Finding
 from surelearn.plain import show
-from surelearn.report import Section, Table
+from surelearn.report import PageTable, Section
 from surelearn.subject import predict_with
 
 FIFTHS = 5
@@ -99,7 +99,9 @@ def section(context: Context) -> Section | None:
         f"Coverage was measured on {len(y):,} held-back rows, cut at fifths of the {cut}"
         " predictions. The certified width is constant."
     )
-    return ENTRY.says(findings=(finding,), notes=(note,), tables=(Table(header=header, rows=rows),))
+    return ENTRY.says(
+        findings=(finding,), notes=(note,), tables=(PageTable(header=header, rows=rows),)
+    )
 
 
 def fifths(

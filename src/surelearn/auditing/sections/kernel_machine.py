@@ -17,7 +17,7 @@ from surelearn.certificate import Certificate
 from surelearn.claim import Claim
 from surelearn.lacking import Lacking
 from surelearn.plain import show
-from surelearn.report import Chart, Section, Table
+from surelearn.report import Chart, PageTable, Section
 from surelearn.subject import Subject, subject_of
 from surelearn.subject.machines import Expansion
 from surelearn.types import Array
@@ -125,7 +125,7 @@ def _decay(machine: Expansion, eigenvalues: Array) -> Chart:
     )
 
 
-def _chosen(machine: Expansion) -> Table:
+def _chosen(machine: Expansion) -> PageTable:
     facts = machine.facts
     by = "from the median distance of rows" if facts["tuned"] else "as stated"
     rows = [
@@ -143,10 +143,10 @@ def _chosen(machine: Expansion) -> Table:
         }
         sizes |= {"centers": "centres"}
         rows += [(words, f"{facts[name]:,}") for words, name in sizes.items() if name in facts]
-    return Table(header=("chosen", "value"), rows=tuple(rows))
+    return PageTable(header=("chosen", "value"), rows=tuple(rows))
 
 
-def _measured(subject: Subject, machine: Expansion, spectrum: Any) -> Table:
+def _measured(subject: Subject, machine: Expansion, spectrum: Any) -> PageTable:
     facts, rows, scaling = machine.facts, [], subject.target
     left = _left_out(subject, machine)
     if not isinstance(left, Lacking):
@@ -172,7 +172,7 @@ def _measured(subject: Subject, machine: Expansion, spectrum: Any) -> Table:
             for name, words in names.items()
             if facts.get(name) is not None
         ]
-    return Table(header=("measured", "value"), rows=tuple(rows))
+    return PageTable(header=("measured", "value"), rows=tuple(rows))
 
 
 def _left_out(subject: Subject, machine: Expansion) -> str | Lacking:

@@ -12,18 +12,18 @@ from surelearn.auditing.context import Context
 from surelearn.auditing.writing import Entry
 from surelearn.certification import NOVEL
 from surelearn.claim import Claim
-from surelearn.data import Table as Read
+from surelearn.data import Table
 from surelearn.data.novelty import Compared, Novelty
 from surelearn.measurement import LOSSES, Mask
 from surelearn.plain import show
-from surelearn.report import Section, Table
+from surelearn.report import PageTable, Section
 from surelearn.selection.split import Split
 from surelearn.subject import predict_with
 from surelearn.subject.refitting import take
 from surelearn.types import TableRows
 
 
-def compare_table(table: Read, split: Split, columns: list[str]) -> Compared | None:
+def compare_table(table: Table, split: Split, columns: list[str]) -> Compared | None:
     """Which certify rows are like fit or select rows; None with groups, which are held back as
     a whole.
     """
@@ -55,7 +55,7 @@ def section(context: Context) -> Section | None:
     rows.append(line("without copies", ~compared.copies))
     rows.append(line(f"{NOVEL}, each counted once", compared.novel, novel))
     error = "errors" if unit == "rate" else f"mean {context.options.loss} loss"
-    table = Table(
+    table = PageTable(
         header=("held-back rows", "rows", f"{error}, measured", "guaranteed"), rows=tuple(rows)
     )
     return ENTRY.says(notes=_notes(compared, claimed=novel is not None), tables=(table,))

@@ -19,7 +19,7 @@ from surelearn.auditing.refitting import refit
 from surelearn.claim import Claim, Finding
 from surelearn.lacking import Lacking
 from surelearn.plain import show
-from surelearn.report import Table
+from surelearn.report import PageTable
 from surelearn.subject import Closed, subject_of
 from surelearn.subject.forms import LinearForm
 from surelearn.subject.refitting import take
@@ -198,7 +198,7 @@ def finding(context: Context, changes: Changes) -> Finding:
     return Finding(code="SL402", text=text, severity=severity, numbers=numbers)
 
 
-def beside_certified(context: Context) -> Table | Lacking | None:
+def beside_certified(context: Context) -> PageTable | Lacking | None:
     """The certified β beside the largest change of the loss that was found, or why there is none;
     None for a learner whose certificate does not mention one.
     """
@@ -214,7 +214,7 @@ def beside_certified(context: Context) -> Table | Lacking | None:
     found = _largest_loss_change(context, beta)
     if found is not None:
         rows.append((f"largest change measured, {found[1]:,} replacements", f"{found[0]:.3g}"))
-    return Table(
+    return PageTable(
         header=("one training row replaced by another", "change of the loss"), rows=tuple(rows)
     )
 

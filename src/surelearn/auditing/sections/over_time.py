@@ -15,7 +15,7 @@ from surelearn.auditing.headline import plural, quoted
 from surelearn.auditing.writing import Entry
 from surelearn.measurement import Measurement, measure
 from surelearn.plain import show
-from surelearn.report import Section, Table, Verdict
+from surelearn.report import PageTable, Section, Verdict
 from surelearn.selection.costs import best_constant
 
 
@@ -87,7 +87,7 @@ def section(context: Context) -> Section | None:
             " best constant answer for the training rows."
         ),
     )
-    table = Table(header=("metric", "model or baseline", "measured"), rows=tuple(rows))
+    table = PageTable(header=("metric", "model or baseline", "measured"), rows=tuple(rows))
     return ENTRY.says(notes=notes, tables=(table,))
 
 

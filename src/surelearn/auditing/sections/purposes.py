@@ -5,7 +5,7 @@ from __future__ import annotations
 from surelearn.auditing.context import Context
 from surelearn.auditing.sections.novelty import nothing_near
 from surelearn.auditing.writing import Entry
-from surelearn.report import Section, Table
+from surelearn.report import PageTable, Section
 
 VOUCHED = (
     "The model was fitted elsewhere. Whoever made this page vouches that it was fitted on these fit"
@@ -64,7 +64,7 @@ def section(context: Context) -> Section | None:
         note = (
             f"The last rows by {context.time_name} are the test rows, the others are training rows."
         )
-    table = Table(header=("purpose", "rows"), rows=counts)
+    table = PageTable(header=("purpose", "rows"), rows=counts)
     copies = (
         tuple(finding for finding in context.findings if finding.code == "SL104")
         if context.split is None

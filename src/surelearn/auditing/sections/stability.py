@@ -15,7 +15,7 @@ from surelearn.auditing.writing import Entry
 from surelearn.claim import Finding
 from surelearn.lacking import Lacking
 from surelearn.plain import show
-from surelearn.report import Section, Table
+from surelearn.report import PageTable, Section
 from surelearn.selection.cross_validation import losses_of
 from surelearn.subject import subject_of
 from surelearn.types import AnyArray, TableRows
@@ -59,7 +59,7 @@ def section(context: Context, results: Sequence[Any]) -> Section | Lacking | Non
     return ENTRY.says(
         notes=(f"{beside.reason}.",) if isinstance(beside, Lacking) else (),
         findings=(finding, one_row.finding(context, changes)),
-        tables=(beside,) if isinstance(beside, Table) else (),
+        tables=(beside,) if isinstance(beside, PageTable) else (),
     )
 
 

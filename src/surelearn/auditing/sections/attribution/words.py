@@ -18,7 +18,7 @@ from surelearn.auditing.single_rows import rows_note
 from surelearn.auditing.writing import Entry
 from surelearn.claim import Finding
 from surelearn.plain import show
-from surelearn.report import Chart, Section, Table
+from surelearn.report import Chart, PageTable, Section
 from surelearn.subject.refitting import take
 from surelearn.types import AnyArray, TableRows
 
@@ -177,7 +177,7 @@ def _almost_all(names: tuple[str, ...], spread: Spread) -> list[Finding]:
 
 def _rows_table(
     context: Context, facts: dict[str, Any], results: Sequence[Any], values: AnyArray
-) -> Table:
+) -> PageTable:
     """The features with the largest Shapley values of each picked row.
 
     Where rows may be shown: the Shapley and feature values, the output of the model, its average,
@@ -233,7 +233,7 @@ def _rows_table(
     head = (
         head if context.options.show_rows else ("row", "features with the largest Shapley values")
     )
-    return Table(header=head, rows=tuple(lines))
+    return PageTable(header=head, rows=tuple(lines))
 
 
 def _at(X: TableRows, row: int, column: int) -> Any:

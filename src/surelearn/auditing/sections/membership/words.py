@@ -19,7 +19,7 @@ from surelearn.auditing.writing import Entry
 from surelearn.claim import Finding, Severity
 from surelearn.lacking import Lacking
 from surelearn.plain import show
-from surelearn.report import Chart, Section, Table
+from surelearn.report import Chart, PageTable, Section
 from surelearn.types import Bools
 
 ALPHA = 0.05  # of every interval here
@@ -169,7 +169,7 @@ def _measurable(rates: Sequence[float], found: Membership) -> list[float]:
     return [rate for rate in rates if rate * found.others >= 1]
 
 
-def _table(told: dict[str, Membership]) -> Table:
+def _table(told: dict[str, Membership]) -> PageTable:
     rates = _measurable(TABLED, next(iter(told.values())))
     rows = []
     for name, found in told.items():
@@ -180,7 +180,7 @@ def _table(told: dict[str, Membership]) -> Table:
         rows.append((name, _auc(found), *shares))
     rows.append(("random guessing", "0.50", *(f"{rate:.0%}" for rate in rates)))
     header = ("attack", "AUC", *(f"TPR at {rate:.0%} FPR" for rate in rates))
-    return Table(header=header, rows=tuple(rows))
+    return PageTable(header=header, rows=tuple(rows))
 
 
 def _chart(told: dict[str, Membership]) -> tuple[Chart, ...]:

@@ -18,7 +18,7 @@ from surelearn.auditing.writing import Entry
 from surelearn.claim import Claim, Finding, Severity
 from surelearn.lacking import Lacking
 from surelearn.plain import show
-from surelearn.report import Chart, Section, Table
+from surelearn.report import Chart, PageTable, Section
 from surelearn.robust.poisoning.within_range import FLIPPED, MOVED, REVERSED
 from surelearn.subject.columns import column_names
 from surelearn.subject.refitting import take
@@ -386,7 +386,7 @@ def _influence(result: dict[str, Any], number: int, rows: int) -> Finding:
 
 def _of_rows(
     context: Context, result: dict[str, Any], X: TableRows, y: AnyArray, positions: AnyArray | None
-) -> tuple[Finding, Table]:  # fmt: skip
+) -> tuple[Finding, PageTable]:  # fmt: skip
     """The finding about the most influential row, and the table of those after it, by their
     number in the file.
     """
@@ -404,7 +404,7 @@ def _of_rows(
         [context.target or "label"] if context.options.show_rows else []
     )
     head = "training row (of those with a target)" if removed else "training row"
-    table = Table(header=(head, *titles, "loss if removed"), rows=lines)
+    table = PageTable(header=(head, *titles, "loss if removed"), rows=lines)
     return _influence(result, int(places[0]), len(y)), table
 
 

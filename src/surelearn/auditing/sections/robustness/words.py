@@ -19,7 +19,7 @@ from surelearn.bounds.robustness import PER_ROW, robust_accuracy
 from surelearn.claim import Claim, Covers, Finding
 from surelearn.lacking import Lacking
 from surelearn.plain import show
-from surelearn.report import Chart, Section, Table
+from surelearn.report import Chart, PageTable, Section
 from surelearn.robust import Radii, SmoothedRadii
 from surelearn.robust.certified import ARITHMETIC, CHOICES, UNITS
 from surelearn.robust.changes import SHOWN
@@ -176,21 +176,23 @@ def _nearest(attacks: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [found[i] for i in kept]
 
 
-def _changes(context: Context, shown: list[dict[str, Any]], numbers: np.ndarray) -> Table | None:
+def _changes(
+    context: Context, shown: list[dict[str, Any]], numbers: np.ndarray
+) -> PageTable | None:
     """Rows that a small change turns: which columns, by how much at most, and the values where
     rows may be shown.
     """
     if not context.options.show_rows:
         lines = [(f"#{numbers[change['row']]}", *_size(change)) for change in shown]
         head = ("row", "columns changed", "L∞ distance (standard deviations)")
-        return Table(header=head, rows=tuple(lines)) if lines else None
+        return PageTable(header=head, rows=tuple(lines)) if lines else None
     rows = []
     for change in shown:
         columns = [f"{name} {' → '.join(_apart(old, new))}" for name, old, new in change["columns"]]
         text = "; ".join(columns[:3]) + (f"; {len(columns) - 3} more" if len(columns) > 3 else "")
         rows.append((f"#{numbers[change['row']]}", text, f"{change['before']} → {change['after']}"))
     return (
-        Table(header=("row", "adversarial change", "prediction"), rows=tuple(rows))
+        PageTable(header=("row", "adversarial change", "prediction"), rows=tuple(rows))
         if rows
         else None
     )
