@@ -347,9 +347,7 @@ class Certificate:
             again: tuple[float, ...] | None = samples.get(fact)
             if not isinstance(again, tuple) or len(again) != value["n"]:
                 return value
-            mean: float | None = value["mean"]
-            mean_again: float | None = Withheld.of(again)["mean"]
-            return again if _same(mean_again, mean) else value
+            return again if _same(Withheld.of(again).mean(), value.mean()) else value
 
         values = {key: filled(value, key) for key, value in self.facts.values.items()}
         claims = [
