@@ -15,7 +15,7 @@ from surelearn.attribution import banzhaf, beta_shapley, probabilistic_value, sh
 from surelearn.attribution.coalitions import CooperativeGame
 from surelearn.attribution.intervals import Moments, empirical_bernstein_reach, reach
 from surelearn.attribution.least_squares import size_shares
-from surelearn.attribution.sampling import Plan, sampled
+from surelearn.attribution.sampling import SamplingPlan, sampled
 from surelearn.attribution.weights import banzhaf_weights, shapley_weights
 from surelearn.bounds import empirical_bernstein, hoeffding
 
@@ -66,7 +66,9 @@ def test_measured_intervals_miss_as_often_as_they_say(kind, weights):
     exact = (shapley if weights.name == "Shapley" else banzhaf)(u, N).values
     runs, delta, missed = 300, 0.1 * N, 0
     for seed in range(runs):
-        plan = Plan(delta=delta, budget=4000 if kind == "marginals" else 1500, random_state=seed)
+        plan = SamplingPlan(
+            delta=delta, budget=4000 if kind == "marginals" else 1500, random_state=seed
+        )
         drawn = sampled(CooperativeGame(u, N), weights, plan, kind)
         # one player alone, at δ/N = 0.1
         missed += int(abs(drawn.values[0, 0] - exact[0]) > drawn.reach[0, 0])

@@ -160,14 +160,14 @@ def headed(machines: Array, head: Head) -> Pull:
         return machines, lambda weights: weights
     if head in ("two", "outputs"):
         return two(machines), lambda weights: weights[:, 1:]
-    count = round((1 + np.sqrt(1 + 8 * machines.shape[1])) / 2)
+    count = round(float((1 + np.sqrt(1 + 8 * machines.shape[1])) / 2))
     signed = np.full((len(machines), count, machines.shape[1]), np.inf)
     for column, (low, high) in enumerate(combinations(range(count), 2)):
         signed[:, low, column], signed[:, high, column] = -machines[:, column], machines[:, column]
     weakest = signed.argmin(axis=2)
     scores = np.take_along_axis(signed, weakest[:, :, None], axis=2)[:, :, 0]
     second: Ints = np.array(list(combinations(range(count), 2)))[:, 1]
-    sign = np.where(np.equal(second[weakest], np.arange(count)), 1.0, -1.0)
+    sign = np.where(second[weakest] == np.arange(count), 1.0, -1.0)
 
     def spread(weights: Array) -> Array:
         out = np.zeros_like(machines)

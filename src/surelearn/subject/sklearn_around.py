@@ -83,15 +83,19 @@ def _robust(step: Model) -> Preparation:
 
 def _scaled(scale: Array | None, center: Array | None, width: int) -> Affine:
     scale = np.ones(width) if scale is None else np.asarray(scale, dtype=float)
-    center = np.zeros(width) if center is None else center
-    return Affine(1.0 / scale, np.negative(np.divide(center, scale)))
+    shift = np.zeros(width) if center is None else np.asarray(center, dtype=float)
+    return Affine(1.0 / scale, -shift / scale)
 
 
 @describes("sklearn.preprocessing:MaxAbsScaler")
 def _largest(step: Model) -> Preparation:
     if getattr(step, "clip", False):
         return _not_affine(step)
-    made = lambda: Affine(1.0 / np.asarray(step.scale_, dtype=float), np.zeros(step.n_features_in_))  # noqa: E731
+
+    def made() -> Affine:
+        scale = np.asarray(step.scale_, dtype=float)
+        return Affine(1.0 / scale, np.zeros(int(step.n_features_in_)))
+
     return Preparation(made, columnwise=True)
 
 
