@@ -58,7 +58,7 @@ from surelearn.plain import printable
 from surelearn.quantities import NOVEL, Quantity, Table, quantities
 from surelearn.slicing import Cuts
 from surelearn.subject import Task, classes_of, describe, subject_of, task_of
-from surelearn.types import Label, Model, RowsLike
+from surelearn.types import AnyArray, Label, Model, RowsLike
 
 LONGEST_NAME = 60
 _LEAST_CHANGES = 16
@@ -175,6 +175,7 @@ def certify(
     stated.fraction("headline", headline)
     by_losses = losses is not None or (y is None and hasattr(model, "unit_losses"))
     check_largest_group(largest_group, groups)
+    taken: AnyArray | None = None
     if by_losses:
         others = {
             "task": task,
@@ -188,8 +189,8 @@ def certify(
             raise ValueError(
                 f"{given[0]} goes with a model that predicts y, not with losses per unit"
             )
-        losses = losses_of(losses, model, X)
-        what = _what_losses(losses, loss_range, loss, largest_group)
+        taken = losses_of(losses, model, X)
+        what = _what_losses(taken, loss_range, loss, largest_group)
     else:
         if given := [
             n
@@ -226,13 +227,13 @@ def certify(
         slices=slices,
         baseline=baseline,
         novel=novel,
-        losses=losses,
+        losses=taken,
         baseline_losses=baseline_losses,
         weights=weights,
     )
     if what.weight_bound is not None and not what.proportional:
         _check_mean_weight(values, what.weight_bound)
-    hashes, looks = _identity(model, X, y, baseline, losses, (groups, baseline_losses, weights))
+    hashes, looks = _identity(model, X, y, baseline, taken, (groups, baseline_losses, weights))
     facts = Facts(
         subject=describe(model) if model is not None else f"{what.loss} per unit",
         setting=_setting(values, what, known=model is not None) + looks,
@@ -332,7 +333,7 @@ def _identity(
     X: RowsLike | None,
     y: npt.ArrayLike | None,
     baseline: Model,
-    losses: Any,
+    losses: AnyArray | None,
     columns: tuple[Any, ...],
 ) -> tuple[dict[str, str], str]:
     """Hashes of what was certified, and which look at these rows it is.
