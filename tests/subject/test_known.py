@@ -130,7 +130,9 @@ MUTANTS = {
     ),
     "a step of its own": (with_an_own_step, "not known to be affine"),
     "another kernel": (
-        lambda: linear.Perceptron(kernel=BentGaussian(2.0), random_state=0).fit(X[:80], Y[:80]),
+        lambda: linear.Perceptron(kernel=BentGaussian(bandwidth=1.0), random_state=0).fit(
+            X[:80], Y[:80]
+        ),
         "the kernel BentGaussian",
     ),
     "within a search": (
