@@ -30,7 +30,7 @@ MAY_IMPORT = {
     "record": {"claim", "lacking", "plain"},
     "documents": {"files", "plain", "types"},
     "claim": {"documents", "earlier", "lacking", "plain", "stated"},
-    "bounds": {"claim"},
+    "bounds": {"claim", "types"},
     "seeds": {"types"},
     "keys": {"record"},
     "fingerprint": {"earlier", "keys", "seeds", "subject", "types"},

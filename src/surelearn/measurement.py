@@ -18,10 +18,9 @@ import numpy.typing as npt
 
 from surelearn.subject import Task, predict_with
 from surelearn.subject.predicting import missing
-from surelearn.types import AnyArray, Model, RowsLike
+from surelearn.types import AnyArray, Array, Model, RowsLike
 
-Floats = npt.NDArray[np.float64]
-LOSSES: dict[str, Callable[[Floats], Floats]] = {"absolute": np.abs, "squared": np.square}
+LOSSES: dict[str, Callable[[Array], Array]] = {"absolute": np.abs, "squared": np.square}
 MOST_VALUES = 100  # slices that a column of values may make
 Mask = npt.NDArray[np.bool_]
 Slices = Mapping[str, Any] | Callable[[Any], Mapping[str, Any]]
@@ -105,7 +104,7 @@ class Loss:
     """
 
     name: str
-    values: Floats | Mask
+    values: Array | Mask
     within: Mask | None = None
     counted: bool = False
 
@@ -178,7 +177,7 @@ def measure(
     return values
 
 
-def costs_of(is_positive: Mask, called: Mask, cost: float) -> npt.NDArray[np.float64]:
+def costs_of(is_positive: Mask, called: Mask, cost: float) -> Array:
     """What each answer costs: ``cost`` for a missed positive, 1 for a false alarm, otherwise
     nothing.
 
@@ -274,8 +273,8 @@ def _regression(
 
 
 def _losses(
-    losses: Floats,
-    baseline_losses: Floats | None,
+    losses: Array,
+    baseline_losses: Array | None,
     what: Measurement,
     sampler: _Sampler,
     values: dict[str, Any],
@@ -312,7 +311,7 @@ def losses_of(
 
 def _checked_losses(
     losses: npt.NDArray[Any], units: RowsLike | None, what: Measurement, name: str
-) -> Floats:
+) -> Array:
     """Losses as numbers in the stated range, one per unit."""
     array = losses.astype(float)
     if array.ndim != 1:
@@ -356,7 +355,7 @@ class _Sampler:
     them, by weight if given.
     """
 
-    def __init__(self, n: int, groups: npt.ArrayLike | None, weights: Floats | None = None) -> None:
+    def __init__(self, n: int, groups: npt.ArrayLike | None, weights: Array | None = None) -> None:
         self.grouped, self.weights = groups is not None, weights
         if groups is None:
             index = np.arange(n)
@@ -384,7 +383,7 @@ class _Sampler:
         """How many rows each unit has."""
         return np.bincount(self.unit_of_row, minlength=self.units)
 
-    def sums(self, name: str, values: Floats | Mask) -> dict[str, Any]:
+    def sums(self, name: str, values: Array | Mask) -> dict[str, Any]:
         """The sum of ``values`` over each unit's rows, and their number."""
         totals = np.bincount(
             self.unit_of_row, np.asarray(values, dtype=float), minlength=self.units
@@ -405,7 +404,7 @@ class _Sampler:
             facts[f"{loss.name}.losses"] = self._means(loss.values, within)
         return facts
 
-    def mean(self, values: Floats | Mask) -> float:
+    def mean(self, values: Array | Mask) -> float:
         """The mean over all units."""
         means = self._means(values, np.ones(len(values), dtype=bool))
         if self.weights is None:
@@ -415,7 +414,7 @@ class _Sampler:
         )
         return float(np.sum(weights * means) / weights.sum()) if weights.any() else math.nan
 
-    def _means(self, values: Floats | Mask, within: Mask) -> Floats:
+    def _means(self, values: Array | Mask, within: Mask) -> Array:
         """Mean of ``values`` over the rows ``within`` each unit, for the units that have such
         rows.
         """
@@ -425,7 +424,7 @@ class _Sampler:
         weighted = self._average(values, self.weights, within)
         return np.where(np.isnan(weighted), plain, weighted)  # a unit that weighs nothing
 
-    def _average(self, values: Floats | Mask, weights: Floats, within: Mask) -> Floats:
+    def _average(self, values: Array | Mask, weights: Array, within: Mask) -> Array:
         values, unit = np.asarray(values, dtype=float), self.unit_of_row[within]
         totals = np.bincount(unit, (weights * values)[within], minlength=self.units)
         sizes = np.bincount(unit, weights[within], minlength=self.units)
@@ -486,7 +485,7 @@ def _length(X: Any) -> int:
     return X.shape[0] if hasattr(X, "shape") else len(X)
 
 
-def _weights(weights: npt.ArrayLike | None, n: int, what: Measurement) -> Floats | None:
+def _weights(weights: npt.ArrayLike | None, n: int, what: Measurement) -> Array | None:
     """One weight per row, in the stated range."""
     if what.weight_bound is None:
         return None
@@ -544,7 +543,7 @@ def _mask(name: str, mask: npt.ArrayLike, n: int) -> Mask:
     return mask
 
 
-def _numeric(values: npt.ArrayLike, name: str) -> npt.NDArray[np.float64]:
+def _numeric(values: npt.ArrayLike, name: str) -> Array:
     try:
         array = np.asarray(values, dtype=float)
     except (TypeError, ValueError):

@@ -3,11 +3,10 @@
 # pyright: basic
 from __future__ import annotations
 
-import numpy as np
 import numpy.typing as npt
 from scipy import special, stats
 
-Array = npt.NDArray[np.float64]
+from surelearn.types import Array
 
 
 def gammaln(x: npt.ArrayLike) -> Array:

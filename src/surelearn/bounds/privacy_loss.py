@@ -16,8 +16,7 @@ import numpy.typing as npt
 
 from surelearn.bounds import _checks as check
 from surelearn.bounds._special import ndtr
-
-Array = npt.NDArray[np.float64]
+from surelearn.types import Array
 
 _LARGEST = 2**21  # cells of a grid
 _REACH = 9.0  # standard deviations of noise beyond which the loss counts as infinite

@@ -12,8 +12,7 @@ import numpy.typing as npt
 from surelearn.bounds import _checks as check
 from surelearn.bounds._checks import Value
 from surelearn.bounds._special import gammaln, logsumexp
-
-Array = npt.NDArray[np.float64]
+from surelearn.types import Array
 
 ORDERS: Array = np.concatenate(
     [1 + np.arange(1, 100) / 10, np.arange(11, 65), [80, 96, 128, 192, 256, 512, 1024]]

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from surelearn.claim import Finding
 from surelearn.documents import check_format, checked, reading
 from surelearn.monitoring.labels import word
-from surelearn.types import AnyArray, Array, Plain
+from surelearn.types import AnyArray, Array, Ints, Plain
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,7 +32,7 @@ FEWEST_ROWS = 30
 FEWEST_EXPECTED = 5.0
 MOST_CATEGORIES = 50
 KINDS = ("number", "category", "text", "date")
-Counts = npt.NDArray[np.int64]
+Counts = Ints
 
 
 @dataclass(frozen=True, kw_only=True)
