@@ -84,7 +84,7 @@ def _classes(
         numbers["largest_change"] = max(
             (float(np.abs(other - scores).max()) for other in same), default=0.0
         )
-        text += f"; the largest change of a probability is {numbers['largest change']:.2f}"
+        text += f"; the largest change of a probability is {numbers['largest_change']:.2f}"
     text += (
         f". Their held-out error is between {show(min(risks), 'rate')} and"
         f" {show(max(risks), 'rate')}."

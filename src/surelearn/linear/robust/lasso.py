@@ -68,7 +68,7 @@ class SquareRootLasso(LinearRegressor):
     >>> model = SquareRootLasso(radius=2.0).fit(X, y)
     >>> model.coef_.round(2).tolist()
     [1.82, 0.0, 0.0]
-    >>> print(model.certificate_["perturbed residual norm"])
+    >>> print(model.certificate_["perturbed_residual_norm"])
     perturbed residual norm ≤ 13.04  (always, robust regression is the square-root lasso)
     """
 
