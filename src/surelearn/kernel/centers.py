@@ -17,6 +17,7 @@ passes reach the minimizer to within a percent of the objective.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -33,11 +34,11 @@ from surelearn.kernel.torch_composites import evaluator as prepare
 from surelearn.kernel.torch_functions import Evaluator
 from surelearn.optim.stopping import Stopper
 from surelearn.record import Within
+from surelearn.types import Array
 
 if TYPE_CHECKING:
     import torch
 
-Array = npt.NDArray[np.float64]
 _PIECE = 2.0**26  # bytes of a kernel block; sixteen times as many on other devices than the CPU
 _LEAST = 2.0**22  # bytes below which blocks only become slow
 _NOISE = 20.0  # how far above rounding the values of a direction of norm 1 must be
@@ -326,7 +327,10 @@ class _Descent:
         self._images = torch.cat([self._images, image @ to], 1)[:, -self._most :]
 
     def _sums(
-        self, chunks: Any, alpha: torch.Tensor, D: torch.Tensor | None = None
+        self,
+        chunks: Iterable[tuple[torch.Tensor, torch.Tensor]],
+        alpha: torch.Tensor,
+        D: torch.Tensor | None = None,
     ) -> tuple[torch.Tensor, torch.Tensor, float]:
         """K_ZX[Y − K_XZα, K_XZ D], Dᵀ K_ZX K_XZ D and ‖Y − K_XZα‖² over some rows."""
         import torch

@@ -13,15 +13,14 @@ import html
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy.spatial.distance import pdist
 
 from surelearn.kernel.functions import Gaussian, Kernel, Laplace, Matern, kernel
+from surelearn.types import AnyArray, Array, RowsLike
 
-Array = npt.NDArray[np.float64]
 Progress = Callable[[int, int], None]
 # median distances for λ = 0, and λ > 0
 FACTORS = {"gaussian": (0.25, 1.0), "laplace": (2.0, 4.0), "matern": (0.5, 2.0)}
@@ -103,8 +102,8 @@ class Choice:
 
 
 def choose_kernel(
-    X: Any,
-    y: Any,
+    X: RowsLike,
+    y: npt.ArrayLike,
     *,
     kernels: Sequence[str | Kernel] = ("gaussian", "laplace", "matern"),
     bandwidths: Sequence[float] | None = None,
@@ -176,7 +175,7 @@ def choose_kernel(
 
 
 def default_bandwidth(
-    which: str | Kernel, X: Any, rng: np.random.RandomState, *, interpolate: bool = True
+    which: str | Kernel, X: AnyArray, rng: np.random.RandomState, *, interpolate: bool = True
 ) -> float | None:
     """A length for a kernel from the rows alone: so many median distances (`FACTORS`); None where
     it has no length.
@@ -205,7 +204,7 @@ def with_length(template: Kernel, length: float) -> Kernel:
     return replace(template, bandwidth=length)  # pyright: ignore[reportCallIssue]
 
 
-def median_distance(X: Any, rng: np.random.RandomState) -> float:
+def median_distance(X: AnyArray, rng: np.random.RandomState) -> float:
     """The median distance of all pairs of at most 500 random rows, copies left out; 1 where all
     rows are the same.
 
@@ -379,18 +378,18 @@ def _grid(name: str, given: Sequence[float] | None, otherwise: Array, least: flo
     return values
 
 
-def _checked(X: Any, y: Any, classify: bool | None) -> tuple[np.ndarray, Array, int]:
+def _checked(X: RowsLike, y: npt.ArrayLike, classify: bool | None) -> tuple[np.ndarray, Array, int]:
     """Rows, targets (n, outputs) as the learners code them, and the number of classes: 0 for
     numbers.
     """
     from sklearn.utils import check_array, check_consistent_length
 
-    X, y = check_array(X, dtype=(np.float64, np.float32), ensure_min_samples=2), np.asarray(y)
-    check_consistent_length(X, y)
+    rows, y = check_array(X, dtype=(np.float64, np.float32), ensure_min_samples=2), np.asarray(y)
+    check_consistent_length(rows, y)
     if not (y.dtype.kind != "f" if classify is None else classify):
-        return X, check_array(y.reshape(len(y), -1), dtype=np.float64, input_name="y"), 0
+        return rows, check_array(y.reshape(len(y), -1), dtype=np.float64, input_name="y"), 0
     if y.ndim != 1:
         raise ValueError(f"y must be one label per row, not an array of shape {y.shape}")
     labels, codes = np.unique(y, return_inverse=True)
     Y = np.where(codes[:, None] == np.arange(len(labels)), 1.0, -1.0)
-    return X, Y[:, 1:] if len(labels) == 2 else Y, len(labels)
+    return rows, Y[:, 1:] if len(labels) == 2 else Y, len(labels)

@@ -5,16 +5,18 @@ Schur's theorem).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from numbers import Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias, TypeGuard
 
 import numpy as np
 from scipy import sparse
 
 from surelearn.earlier import EarlierNames, as_saved
+from surelearn.types import AnyArray
 
+RowMatrix: TypeAlias = AnyArray | sparse.csr_array  # rows (n, d), dense or sparse
 _PIECE = 2**20  # numbers in a piece of a kernel matrix: 8 MB, which caches like better than more
 
 
@@ -25,14 +27,14 @@ class Kernel(EarlierNames):
     name: ClassVar[str] = ""
     combines: ClassVar[bool] = True
 
-    def __add__(self, other: Any) -> Kernel:
+    def __add__(self, other: Kernel) -> Kernel:
         """The kernel k(x, z) + l(x, z)."""
         if not isinstance(other, Kernel):
             return NotImplemented
         terms = _terms(self) + _terms(other)
         return Sum(tuple(part for _, part in terms), tuple(weight for weight, _ in terms))
 
-    def __mul__(self, other: Any) -> Kernel:
+    def __mul__(self, other: Kernel | float) -> Kernel:
         """The kernel k(x, z)·l(x, z), or w·k(x, z) for a number w > 0."""
         if isinstance(other, Kernel):
             return Product(_factors(self) + _factors(other))
@@ -45,11 +47,11 @@ class Kernel(EarlierNames):
 
     __rmul__ = __mul__
 
-    def __call__(self, X: Any, Z: Any) -> np.ndarray:
+    def __call__(self, X: RowMatrix, Z: RowMatrix) -> np.ndarray:
         """The matrix k(x_i, z_j) for rows of X and Z, dense or sparse; shape (n, m)."""
         raise NotImplementedError
 
-    def diagonal(self, X: Any) -> np.ndarray:
+    def diagonal(self, X: RowMatrix) -> np.ndarray:
         """k(x_i, x_i) for every row, without the matrix; shape (n,)."""
         raise NotImplementedError
 
@@ -65,27 +67,27 @@ class Kernel(EarlierNames):
         """The parameters as a file has them: under earlier names where such a file had them."""
         return as_saved(self, {**vars(self), **self.parameters()})
 
-    def among(self, X: Any, rows: np.ndarray) -> Any:
+    def among(self, X: RowMatrix, rows: np.ndarray) -> Any:
         """Some training rows without the others."""
         return X[rows]
 
-    def anchors(self, X: Any, rows: np.ndarray) -> Any:
+    def anchors(self, X: RowMatrix, rows: np.ndarray) -> Any:
         """Some training rows as a second argument: what k(·, x_j) needs of x_j."""
         return X[rows]
 
-    def kept(self, X: Any, rows: np.ndarray) -> np.ndarray | None:
+    def kept(self, X: RowMatrix, rows: np.ndarray) -> np.ndarray | None:
         """What a fitted machine keeps of some training rows: the rows, dense; None where their
         numbers are enough.
         """
         chosen = X[rows]
-        return chosen.toarray() if sparse.issparse(chosen) else chosen
+        return chosen.toarray() if is_sparse(chosen) else chosen
 
-    def pieces(self, X: Any, Z: Any) -> Iterator[tuple[slice, np.ndarray]]:
+    def pieces(self, X: RowMatrix, Z: RowMatrix) -> Iterator[tuple[slice, np.ndarray]]:
         """The matrix k(X, Z) in pieces of whole rows, each at most 8 MB (or one row)."""
         for rows in _slices(X.shape[0], Z.shape[0]):
             yield rows, self(X[rows], Z)
 
-    def gram(self, X: Any) -> np.ndarray:
+    def gram(self, X: RowMatrix) -> np.ndarray:
         """The matrix k(x_i, x_j) of training rows, filled piece by piece, each pair evaluated
         once; exactly symmetric.
         """
@@ -97,7 +99,7 @@ class Kernel(EarlierNames):
             out[rows, rows] = np.triu(values[:, :count]) + np.triu(values[:, :count], 1).T
         return out
 
-    def sums(self, X: Any, Z: Any, coefficients: np.ndarray) -> np.ndarray:
+    def sums(self, X: RowMatrix, Z: RowMatrix, coefficients: np.ndarray) -> np.ndarray:
         """Σ_j k(x_i, z_j)·c_j for every row x_i, piece by piece; ``coefficients`` (m,) or (m,
         machines).
 
@@ -150,11 +152,11 @@ class Sum(Kernel):
         """Each weight with its part."""
         return list(zip(self.weights, self.parts, strict=True))
 
-    def __call__(self, X: Any, Z: Any) -> np.ndarray:
+    def __call__(self, X: RowMatrix, Z: RowMatrix) -> np.ndarray:
         """The matrix Σ_p w_p·k_p(x_i, z_j)."""
         return _total(weight * part(X, Z) for weight, part in self.weighted)
 
-    def diagonal(self, X: Any) -> np.ndarray:
+    def diagonal(self, X: RowMatrix) -> np.ndarray:
         """Σ_p w_p·k_p(x_i, x_i)."""
         return _total(weight * part.diagonal(X) for weight, part in self.weighted)
 
@@ -204,11 +206,11 @@ class Product(Kernel):
     def __post_init__(self) -> None:
         object.__setattr__(self, "parts", _parts(self.parts, self.name))
 
-    def __call__(self, X: Any, Z: Any) -> np.ndarray:
+    def __call__(self, X: RowMatrix, Z: RowMatrix) -> np.ndarray:
         """The matrix Π_p k_p(x_i, z_j)."""
         return _product(part(X, Z) for part in self.parts)
 
-    def diagonal(self, X: Any) -> np.ndarray:
+    def diagonal(self, X: RowMatrix) -> np.ndarray:
         """Π_p k_p(x_i, x_i)."""
         return _product(part.diagonal(X) for part in self.parts)
 
@@ -231,6 +233,11 @@ class Product(Kernel):
         return " * ".join(map(_bracketed, self.parts))
 
 
+def is_sparse(X: RowMatrix) -> TypeGuard[sparse.csr_array]:
+    """Whether rows are a sparse matrix."""
+    return bool(sparse.issparse(X))
+
+
 def _slices(n: int, width: int) -> Iterator[slice]:
     """Rows in pieces of at most so many numbers, ``width`` in a row."""
     step = max(1, _PIECE // max(1, width))
@@ -245,7 +252,7 @@ def _factors(kernel: Kernel) -> tuple[Kernel, ...]:
     return kernel.parts if isinstance(kernel, Product) else (kernel,)
 
 
-def _parts(parts: Any, name: str) -> tuple[Kernel, ...]:
+def _parts(parts: Iterable[Kernel], name: str) -> tuple[Kernel, ...]:
     made = tuple(parts)
     if not made:
         raise ValueError(
@@ -263,7 +270,7 @@ def _parts(parts: Any, name: str) -> tuple[Kernel, ...]:
     return made
 
 
-def _weight(value: Any) -> float:
+def _weight(value: float) -> float:
     if not isinstance(value, Real) or isinstance(value, bool) or not 0 < float(value) < math.inf:
         raise ValueError(
             f"a kernel's weight must be positive and finite, not {value!r}: otherwise the sum is no"
@@ -284,7 +291,7 @@ def _bracketed(part: Kernel) -> str:
     return f"({part!r})" if isinstance(part, (Sum, Product)) else f"{part!r}"
 
 
-def _total(terms: Any) -> np.ndarray:
+def _total(terms: Iterator[np.ndarray]) -> np.ndarray:
     """Their sum, in the memory of the first."""
     total = next(terms)
     for term in terms:
@@ -292,7 +299,7 @@ def _total(terms: Any) -> np.ndarray:
     return total
 
 
-def _product(factors: Any) -> np.ndarray:
+def _product(factors: Iterator[np.ndarray]) -> np.ndarray:
     """Their product, in memory of its own."""
     product = np.array(next(factors))
     for factor in factors:

@@ -14,11 +14,11 @@ import numpy.typing as npt
 
 from surelearn.kernel.streams import RowStream
 from surelearn.kernel.torch_functions import Evaluator
+from surelearn.types import Array
 
 if TYPE_CHECKING:
     import torch
 
-Array = npt.NDArray[np.float64]
 Progress = Callable[[int, int], None]
 _CHUNK = 2.0**25  # bytes of the rows read at a time
 _HELD = 20_000  # the most rows held out: they stay in memory

@@ -7,6 +7,7 @@ imported when a learner is fitted or predicts, not before.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -17,9 +18,9 @@ from sklearn.utils.multiclass import check_classification_targets
 from surelearn.kernel.machine import KernelMachine, as_array
 from surelearn.kernel.record import MARGIN, KernelClassificationRecord, KernelRegressionRecord
 from surelearn.kernel.streams import ParquetRows, label_values
+from surelearn.kernel.torch_functions import ArrayOrTensor
 from surelearn.subject import Around, Parts
-
-Array = npt.NDArray[np.float64]
+from surelearn.types import Array, RowsLike
 
 
 class EigenProRegressor(MultiOutputMixin, RegressorMixin, KernelMachine):
@@ -91,7 +92,7 @@ class EigenProRegressor(MultiOutputMixin, RegressorMixin, KernelMachine):
         yield cls(random_state=0, device="cpu")
         yield from super().checked()
 
-    def fit(self, X: Any, y: Any, sample_weight: npt.ArrayLike | None = None) -> Self:
+    def fit(self, X: RowsLike, y: RowsLike, sample_weight: npt.ArrayLike | None = None) -> Self:
         """Fit to rows ``X`` (n, d) and targets ``y`` (n,) or (n, t), arrays or torch tensors.
 
         With ``sample_weight`` w the loss is Σ w_i‖f(x_i) − y_i‖²/Σw, and no claim about the
@@ -103,7 +104,11 @@ class EigenProRegressor(MultiOutputMixin, RegressorMixin, KernelMachine):
         return self
 
     def fit_file(
-        self, path: Any, target: str | Sequence[str], *, features: Sequence[str] | None = None
+        self,
+        path: str | Path,
+        target: str | Sequence[str],
+        *,
+        features: Sequence[str] | None = None,
     ) -> Self:
         """Fit to a Parquet file that need not fit into memory: columns of numbers, all but the
         target's unless named.
@@ -117,17 +122,19 @@ class EigenProRegressor(MultiOutputMixin, RegressorMixin, KernelMachine):
         self.coef_ = self.coef_[:, 0] if isinstance(target, str) else self.coef_
         return self
 
-    def predict(self, X: Any) -> Array:
+    def predict(self, X: RowsLike) -> Array:
         """f(x), shape (n,) or (n, t)."""
         scores = self._scores(X)
         return scores if self.coef_.ndim == 2 else scores[:, 0]
 
-    def _read(self, X: Any, y: Any, *, reset: bool) -> tuple[Any, Array, bool]:
-        X, y = self._checked(X, y=y, multi_output=True, y_numeric=True, reset=reset)
-        Y = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
+    def _read(
+        self, X: RowsLike, y: RowsLike | None, *, reset: bool
+    ) -> tuple[ArrayOrTensor, Array, bool]:
+        rows, targets = self._checked(X, y=y, multi_output=True, y_numeric=True, reset=reset)
+        Y = np.asarray(targets, dtype=np.float64).reshape(len(targets), -1)
         if self.y_bound is not None:
             self._check_bound("y_bound", self.y_bound, np.linalg.norm(Y, axis=1))
-        return X, Y, False
+        return rows, Y, False
 
     def _more_facts(
         self,
@@ -161,7 +168,7 @@ class EigenProClassifier(ClassifierMixin, KernelMachine):
     saved_as = "eigenpro-classifier/1"
     Record = KernelClassificationRecord
 
-    def fit(self, X: Any, y: Any, sample_weight: npt.ArrayLike | None = None) -> Self:
+    def fit(self, X: RowsLike, y: RowsLike, sample_weight: npt.ArrayLike | None = None) -> Self:
         """Fit to rows ``X`` (n, d) and labels ``y`` (n,), of two or more classes;
         ``sample_weight`` as in regression.
         """
@@ -169,7 +176,9 @@ class EigenProClassifier(ClassifierMixin, KernelMachine):
         self._fit(X, Y, sample_weight, labels=labels)
         return self
 
-    def fit_file(self, path: Any, target: str, *, features: Sequence[str] | None = None) -> Self:
+    def fit_file(
+        self, path: str | Path, target: str, *, features: Sequence[str] | None = None
+    ) -> Self:
         """Fit to a Parquet file that need not fit into memory; as `EigenProRegressor.fit_file`,
         the target holds labels.
         """
@@ -187,22 +196,24 @@ class EigenProClassifier(ClassifierMixin, KernelMachine):
         self._fit_stream(stream, labels=True)
         return self
 
-    def decision_function(self, X: Any) -> Array:
+    def decision_function(self, X: RowsLike) -> Array:
         """f(x): for two classes one number per row, positive for the second; else one per class."""
         scores = self._scores(X)
         return scores[:, 0] if len(self.classes_) == 2 else scores
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: RowsLike) -> np.ndarray:
         """The class with the largest score."""
         scores = as_array(self.decision_function(X))
         return self.classes_[
             (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
         ]
 
-    def _read(self, X: Any, y: Any, *, reset: bool) -> tuple[Any, Array, bool]:
-        X, y = self._checked(X, y=y, reset=reset)
-        check_classification_targets(y)
-        classes, codes = np.unique(y, return_inverse=True)
+    def _read(
+        self, X: RowsLike, y: RowsLike | None, *, reset: bool
+    ) -> tuple[ArrayOrTensor, Array, bool]:
+        rows, labels = self._checked(X, y=y, reset=reset)
+        check_classification_targets(labels)
+        classes, codes = np.unique(labels, return_inverse=True)
         if len(classes) < 2:
             raise ValueError("y holds one class only: classification needs at least two")
         if reset:
@@ -210,7 +221,7 @@ class EigenProClassifier(ClassifierMixin, KernelMachine):
         elif not np.array_equal(classes, self.classes_):
             raise ValueError("y holds other classes than the model's")
         Y = np.where(codes[:, None] == np.arange(len(classes)), 1.0, -1.0)
-        return X, Y[:, 1:] if len(classes) == 2 else Y, True
+        return rows, Y[:, 1:] if len(classes) == 2 else Y, True
 
     def _more_facts(
         self, facts: dict[str, Any], values: Array | None, Y: Array | None

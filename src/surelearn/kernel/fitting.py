@@ -22,11 +22,11 @@ from surelearn.kernel.torch_composites import evaluator
 from surelearn.kernel.torch_functions import Evaluator, out_of_memory
 from surelearn.optim.stopping import Stopper
 from surelearn.record import Within
+from surelearn.types import Array
 
 if TYPE_CHECKING:
     import torch
 
-Array = npt.NDArray[np.float64]
 DIRECT_ROWS = 2000  # up to so many rows "auto" solves directly
 # with a penalty the rows cannot contradict each other, and a residual may grow for a while
 _GROWTH = 1e6

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+import numpy.typing as npt
 
 from surelearn.kernel.composites import Product, Sum
 from surelearn.kernel.functions import KERNELS, Kernel
@@ -15,9 +15,9 @@ _OURS = {*KERNELS.values(), Sum, Product}
 
 def sum_form(
     made: Kernel,
-    centers: Any,
-    coefficients: Any,
-    intercepts: Any = None,
+    centers: npt.ArrayLike | None,
+    coefficients: npt.ArrayLike,
+    intercepts: npt.ArrayLike | None = None,
     classes: int | None = None,
     *,
     votes: bool = False,

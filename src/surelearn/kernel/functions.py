@@ -16,12 +16,11 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy import sparse
 from scipy.spatial.distance import cdist
 
 from surelearn import profiles, stated
 from surelearn.earlier import REMEMBERED, reads_earlier_names, warn_of_earlier
-from surelearn.kernel.composites import Kernel, Product, Sum
+from surelearn.kernel.composites import Kernel, Product, RowMatrix, Sum, is_sparse
 
 UNBOUNDED = (
     "a precomputed kernel is known at the rows fitted alone: nothing bounds k(x, x) at new ones"
@@ -37,11 +36,11 @@ class Linear(Kernel):
     name: ClassVar[str] = "linear"
     saved_as = "linear-kernel/1"
 
-    def __call__(self, X: Any, Z: Any) -> np.ndarray:
+    def __call__(self, X: RowMatrix, Z: RowMatrix) -> np.ndarray:
         """The matrix ⟨x_i, z_j⟩."""
         return inner_products(X, Z)
 
-    def diagonal(self, X: Any) -> np.ndarray:
+    def diagonal(self, X: RowMatrix) -> np.ndarray:
         """‖x_i‖²."""
         return squared_norms(X)
 
@@ -68,11 +67,11 @@ class Polynomial(Kernel):
         if isinstance(self.degree, bool) or self.degree != int(self.degree) or self.degree < 1:
             raise ValueError(f"degree must be a whole number of at least 1, not {self.degree!r}")
 
-    def __call__(self, X: Any, Z: Any) -> np.ndarray:
+    def __call__(self, X: RowMatrix, Z: RowMatrix) -> np.ndarray:
         """The matrix (⟨x_i, z_j⟩ + 1)^p."""
         return profiles.polynomial(inner_products(X, Z), self.degree)
 
-    def diagonal(self, X: Any) -> np.ndarray:
+    def diagonal(self, X: RowMatrix) -> np.ndarray:
         """(‖x_i‖² + 1)^p."""
         return profiles.polynomial(squared_norms(X), self.degree)
 
@@ -126,11 +125,11 @@ class Gaussian(Kernel):
         warn_of_earlier("Gaussian", self.earlier, {"sigma": 0})
         return 2.0 * self.bandwidth**2
 
-    def __call__(self, X: Any, Z: Any) -> np.ndarray:
+    def __call__(self, X: RowMatrix, Z: RowMatrix) -> np.ndarray:
         """The matrix exp(−‖x_i − z_j‖²/(2h²))."""
         return profiles.gaussian(squared_distances(X, Z), self.bandwidth)
 
-    def diagonal(self, X: Any) -> np.ndarray:
+    def diagonal(self, X: RowMatrix) -> np.ndarray:
         """Ones."""
         return np.ones(X.shape[0])
 
@@ -159,11 +158,11 @@ class Laplace(Kernel):
     def __post_init__(self) -> None:
         _positive(self.bandwidth)
 
-    def __call__(self, X: Any, Z: Any) -> np.ndarray:
+    def __call__(self, X: RowMatrix, Z: RowMatrix) -> np.ndarray:
         """The matrix exp(−‖x_i − z_j‖/h)."""
         return profiles.laplace(squared_distances(X, Z), self.bandwidth)
 
-    def diagonal(self, X: Any) -> np.ndarray:
+    def diagonal(self, X: RowMatrix) -> np.ndarray:
         """Ones."""
         return np.ones(X.shape[0])
 
@@ -195,11 +194,11 @@ class Matern(Kernel):
         if self.nu not in (1.5, 2.5):
             raise ValueError(f"nu must be 1.5 or 2.5 (0.5 is Laplace, ∞ Gaussian), not {self.nu!r}")
 
-    def __call__(self, X: Any, Z: Any) -> np.ndarray:
+    def __call__(self, X: RowMatrix, Z: RowMatrix) -> np.ndarray:
         """The matrix p(t_ij)·e^{−t_ij}."""
         return profiles.matern(squared_distances(X, Z), self.bandwidth, self.nu)
 
-    def diagonal(self, X: Any) -> np.ndarray:
+    def diagonal(self, X: RowMatrix) -> np.ndarray:
         """Ones."""
         return np.ones(X.shape[0])
 
@@ -229,7 +228,7 @@ class Precomputed(Kernel):
     combines: ClassVar[bool] = False
     saved_as = "precomputed-kernel/1"
 
-    def __call__(self, X: Any, Z: Any) -> np.ndarray:
+    def __call__(self, X: RowMatrix, Z: RowMatrix) -> np.ndarray:
         """X itself, where Z is the whole matrix of the training rows, or the columns that it
         numbers.
         """
@@ -243,22 +242,22 @@ class Precomputed(Kernel):
             )
         return _array(X)
 
-    def among(self, X: Any, rows: np.ndarray) -> Any:
+    def among(self, X: RowMatrix, rows: np.ndarray) -> Any:
         """Their rows and columns of the matrix."""
         return X if np.array_equal(rows, np.arange(X.shape[0])) else X[rows][:, rows]
 
-    def anchors(self, X: Any, rows: np.ndarray) -> np.ndarray:  # noqa: ARG002 - X is nothing but values
+    def anchors(self, X: RowMatrix, rows: np.ndarray) -> np.ndarray:  # noqa: ARG002 - X is nothing but values
         """Their numbers."""
         return np.asarray(rows)
 
-    def kept(self, X: Any, rows: np.ndarray) -> None:
+    def kept(self, X: RowMatrix, rows: np.ndarray) -> None:
         """Nothing: new rows bring their values along."""
 
-    def gram(self, X: Any) -> np.ndarray:
+    def gram(self, X: RowMatrix) -> np.ndarray:
         """A copy of the matrix."""
         return self(X, X)
 
-    def diagonal(self, X: Any) -> np.ndarray:
+    def diagonal(self, X: RowMatrix) -> np.ndarray:
         """The diagonal of the training rows' matrix."""
         if X.shape[0] != X.shape[1]:
             raise ValueError(
@@ -347,24 +346,24 @@ def _class_of(which: str) -> type[Kernel]:
     return (KERNELS | _COMPOSITES)[which]
 
 
-def _array(X: Any) -> np.ndarray:
-    return np.array(X.toarray() if sparse.issparse(X) else X, dtype=float)
+def _array(X: RowMatrix) -> np.ndarray:
+    return np.array(X.toarray() if is_sparse(X) else X, dtype=float)
 
 
-def inner_products(X: Any, Z: Any) -> np.ndarray:
+def inner_products(X: RowMatrix, Z: RowMatrix) -> np.ndarray:
     """⟨x_i, z_j⟩ as a dense matrix, for dense or sparse rows."""
     product = X @ Z.T
-    return product.toarray() if sparse.issparse(product) else np.asarray(product)
+    return product.toarray() if is_sparse(product) else np.asarray(product)
 
 
-def squared_norms(X: Any) -> np.ndarray:
+def squared_norms(X: RowMatrix) -> np.ndarray:
     """‖x_i‖² for dense or sparse rows."""
-    if sparse.issparse(X):
+    if is_sparse(X):
         return np.asarray(X.multiply(X).sum(axis=1), dtype=float).ravel()
     return np.einsum("ij,ij->i", X, X)
 
 
-def squared_distances(X: Any, Z: Any) -> np.ndarray:
+def squared_distances(X: RowMatrix, Z: RowMatrix) -> np.ndarray:
     """‖x_i − z_j‖², never negative, and accurate also for rows that are close together but far from
     the origin.
 
@@ -376,7 +375,7 @@ def squared_distances(X: Any, Z: Any) -> np.ndarray:
     >>> squared_distances(np.array([[1e8]]), np.array([[1e8 + 1]]))
     array([[1.]])
     """
-    if not sparse.issparse(X) and not sparse.issparse(Z):
+    if not is_sparse(X) and not is_sparse(Z):
         center = Z.mean(axis=0) if Z.shape[0] else 0.0
         near, far = X - center, Z - center
     else:
@@ -384,7 +383,7 @@ def squared_distances(X: Any, Z: Any) -> np.ndarray:
     size = np.add.outer(squared_norms(near), squared_norms(far))
     distances = size - 2.0 * inner_products(near, far)
     rows, columns = np.nonzero(~(distances > _CLOSE * size))
-    if rows.size > distances.size // 4 and not (sparse.issparse(X) or sparse.issparse(Z)):
+    if rows.size > distances.size // 4 and not (is_sparse(X) or is_sparse(Z)):
         return cdist(X, Z, "sqeuclidean")
     for start in range(0, rows.size, 2**14):
         i, j = rows[start : start + 2**14], columns[start : start + 2**14]

@@ -8,15 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from surelearn.kernel.functions import Kernel, read_kernel
 from surelearn.subject.leaving import Without
+from surelearn.types import Array, RowsLike
 
-Array = npt.NDArray[np.float64]
+if TYPE_CHECKING:
+    from surelearn.kernel.machine import KernelMachine
+
 MOST_ROWS = 5000  # the inverse has the square of these as entries
 
 
@@ -48,7 +51,7 @@ class LeftOut:
             yield self.full - self.reach[:, i, None] * self.pull[i]
 
 
-def left_out(learner: Any, points: Any) -> LeftOut | None:
+def left_out(learner: KernelMachine, points: RowsLike) -> LeftOut | None:
     """Every fit of a fitted EigenPro learner without one row, at ``points``; None where there is no
     closed form.
 
@@ -76,7 +79,7 @@ def left_out(learner: Any, points: Any) -> LeftOut | None:
     return LeftOut(own=targets - pull, full=full, reach=across @ inverse, pull=pull)
 
 
-def has_closed_fits(learner: Any) -> bool:
+def has_closed_fits(learner: KernelMachine) -> bool:
     """Whether all fits without one row have a closed form that is not too large."""
     if learner.centers_ is None:
         return False
@@ -89,6 +92,6 @@ def has_closed_fits(learner: Any) -> bool:
     )
 
 
-def kernel_of(learner: Any) -> Kernel:
+def kernel_of(learner: KernelMachine) -> Kernel:
     """The kernel that a learner was fitted with."""
     return read_kernel(learner.kernel_name_, learner.kernel_parameters_)

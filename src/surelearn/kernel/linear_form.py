@@ -23,6 +23,7 @@ from surelearn.kernel.record import ON_THE_WAY, write_distance
 from surelearn.optim.spread import around_spreads, column_spreads
 from surelearn.record import Record, Within, Writer, run
 from surelearn.subject import Around, Objective, Parts, linear_form
+from surelearn.types import RowsLike
 
 Doubles = npt.NDArray[np.float64]
 RELATIVE = 10.0  # nλ where none is stated, of columns divided by their spread
@@ -146,7 +147,7 @@ class LinearEigenProRegressor(MultiOutputMixin, RegressorMixin, Learner):
         self.random_state = random_state
         self.delta = delta
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: RowsLike, y: npt.ArrayLike) -> Self:
         """Fit to rows ``X`` (n, d), in their float32 or float64, and targets ``y`` (n,) or (n,
         t).
         """
@@ -210,7 +211,12 @@ class LinearEigenProRegressor(MultiOutputMixin, RegressorMixin, Learner):
         """With a seed: an average of random batches is never the same."""
         yield cls(random_state=0)
 
-    def measure_again(self, X: Any, y: Any = None, sample_weight: Any = None) -> dict[str, Any]:
+    def measure_again(
+        self,
+        X: RowsLike,
+        y: npt.ArrayLike | None = None,
+        sample_weight: npt.ArrayLike | None = None,
+    ) -> dict[str, Any]:
         """The record's fields that the fitted model and the rows it was fitted on tell,
         measured again.
         """
@@ -254,9 +260,11 @@ class LinearEigenProRegressor(MultiOutputMixin, RegressorMixin, Learner):
             rows, targets, coef * spreads[:, None], lam, powers, bool(self.fit_intercept)
         )
 
-    def _read(self, X: Any, y: Any, *, reset: bool) -> tuple[Array, npt.NDArray[np.float64]]:
+    def _read(
+        self, X: RowsLike, y: npt.ArrayLike | None, *, reset: bool
+    ) -> tuple[Array, npt.NDArray[np.float64]]:
         """Checked rows and targets (n, outputs)."""
-        X, y = validate_data(
+        rows, targets = validate_data(
             self,
             X,
             y,
@@ -265,13 +273,13 @@ class LinearEigenProRegressor(MultiOutputMixin, RegressorMixin, Learner):
             dtype=(np.float64, np.float32),
             reset=reset,
         )
-        return X, np.asarray(y, dtype=np.float64).reshape(len(y), -1)
+        return rows, np.asarray(targets, dtype=np.float64).reshape(len(targets), -1)
 
-    def predict(self, X: Any) -> npt.NDArray[np.float64]:
+    def predict(self, X: RowsLike) -> npt.NDArray[np.float64]:
         """⟨w, x⟩ + b for each row, shape (n,) or (n, t)."""
         check_is_fitted(self)
-        X = validate_data(self, X, reset=False, dtype=np.float64)
-        return X @ self.coef_.T + self.intercept_
+        rows = validate_data(self, X, reset=False, dtype=np.float64)
+        return rows @ self.coef_.T + self.intercept_
 
     def _check(self) -> None:
         for name, least in (("subsample", 1), ("directions", 0), ("batch_size", 1), ("epochs", 1)):

@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator
 from copy import copy
 from dataclasses import fields
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeGuard, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -47,7 +47,7 @@ from surelearn.kernel.left_out import has_closed_fits, left_out
 from surelearn.kernel.precomputed import check_matrix
 from surelearn.kernel.streams import ArrayRows, ParquetRows, RowStream
 from surelearn.kernel.torch_composites import evaluator as prepare
-from surelearn.kernel.torch_functions import check_rows
+from surelearn.kernel.torch_functions import ArrayOrTensor, check_rows
 from surelearn.lacking import Lacking
 from surelearn.optim.spread import around_spreads, column_spreads
 from surelearn.record import Record
@@ -55,8 +55,12 @@ from surelearn.subject import Around, Objective, Parts
 from surelearn.subject.forms import PRECOMPUTED
 from surelearn.subject.leaving import Without
 from surelearn.subject.machines import Expansion, Machines
+from surelearn.types import AnyArray, Array, RowsLike
 
-Array = npt.NDArray[np.float64]
+if TYPE_CHECKING:
+    import torch
+    from typing_extensions import TypeIs
+
 _SOLVERS = ("auto", "direct", "eigenpro")
 _DEVICES = ("auto", "cpu", "cuda")
 _DTYPES = ("float32", "float64")
@@ -188,7 +192,12 @@ class KernelMachine(Learner):
         told = {"x_bound": self.x_bound, "kernel_parameters": self.kernel_parameters_}
         return self.Record.read(told | {"kernel": self.kernel_name_} | self.facts_, strict=False)
 
-    def measure_again(self, X: Any, y: Any = None, sample_weight: Any = None) -> dict[str, Any]:
+    def measure_again(
+        self,
+        X: RowsLike,
+        y: RowsLike | None = None,
+        sample_weight: npt.ArrayLike | None = None,
+    ) -> dict[str, Any]:
         """The record's fields that the fitted model and the rows it was fitted on tell,
         measured again.
         """
@@ -220,7 +229,7 @@ class KernelMachine(Learner):
         stream: RowStream,
         alpha: Array,
         lam: float,
-        sample_weight: Any,
+        sample_weight: npt.ArrayLike | None,
         *,
         labels: bool,
     ) -> dict[str, Any]:
@@ -238,8 +247,8 @@ class KernelMachine(Learner):
         return found | self._more_facts(found, None, None)
 
     def _training_rows(
-        self, X: Any, Y: Array, sample_weight: Any
-    ) -> tuple[Any, float, WeightedRows]:
+        self, X: ArrayOrTensor, Y: Array, sample_weight: npt.ArrayLike | None
+    ) -> tuple[ArrayOrTensor, float, WeightedRows]:
         """Rows or the kernel matrix, how far that may be from one of a kernel, and the rows of
         positive weight.
         """
@@ -285,7 +294,7 @@ class KernelMachine(Learner):
         return FittingOptions(**settings, classify=labels, exact=exact, matrix_error=error)
 
     def _center_options(
-        self, centers: Any, lam: float, outputs: int, *, labels: bool
+        self, centers: int | AnyArray, lam: float, outputs: int, *, labels: bool
     ) -> CenterOptions:
         names = (set(CenterOptions.__dataclass_fields__) & set(self.get_params())) - {"centers"}
         settings: dict[str, Any] = {name: getattr(self, name) for name in names}
@@ -293,7 +302,9 @@ class KernelMachine(Learner):
         exact = labels and outputs == 1 and not self._tuned()
         return CenterOptions(centers, passes=self.epochs, classify=labels, exact=exact, **settings)
 
-    def _fit(self, X: Any, Y: Array, sample_weight: Any, *, labels: bool) -> None:
+    def _fit(
+        self, X: ArrayOrTensor, Y: Array, sample_weight: npt.ArrayLike | None, *, labels: bool
+    ) -> None:
         """Fit to checked rows and targets (n, outputs)."""
         self._check()
         if np.abs(Y).max() > _LARGEST:
@@ -348,7 +359,9 @@ class KernelMachine(Learner):
         centers, start = self._centers(stream)
         if self.spreads_ is not None and not isinstance(centers, int):
             centers = (
-                self.in_spreads(np.asarray(centers, dtype=float)) if start is None else centers
+                as_array(self.in_spreads(np.asarray(centers, dtype=float)))
+                if start is None
+                else centers
             )
         options = self._center_options(centers, lam, stream.outputs, labels=labels)
         fitted = fit_centers(
@@ -403,7 +416,7 @@ class KernelMachine(Learner):
         self.facts_ = {name: value for name, value in found.items() if name in known}
         self.epochs_ = int(found["epochs"])
 
-    def _start(self, X: Any, outputs: int) -> tuple[np.ndarray, Array] | None:
+    def _start(self, X: ArrayOrTensor, outputs: int) -> tuple[np.ndarray, Array] | None:
         """The rows' numbers and α of the fit before, where it is to go on and had as many
         columns and outputs.
         """
@@ -459,7 +472,13 @@ class KernelMachine(Learner):
             read_kernel(self.kernel_name_, self.kernel_parameters_), self.centers_, self.facts_
         )
 
-    def _without(self, X: Any, y: Any, points: Any, rows: Any = None) -> Without:  # noqa: ARG002 - it holds its rows
+    def _without(
+        self,
+        X: RowsLike,  # noqa: ARG002 - it holds its rows
+        y: npt.ArrayLike,  # noqa: ARG002
+        points: RowsLike,
+        rows: npt.ArrayLike | None = None,
+    ) -> Without:
         fits = left_out(self, points)
         assert fits is not None  # noqa: S101 - has_closed_fits
         return fits.at(np.arange(len(fits.pull)) if rows is None else np.asarray(rows))
@@ -472,7 +491,9 @@ class KernelMachine(Learner):
         squares = (alpha * as_array(self._scores(self.centers_))).sum(axis=0)
         return Machines(lambda Z: as_array(self._scores(Z)), squares, np.zeros(alpha.shape[1]))
 
-    def _read(self, X: Any, y: Any, *, reset: bool) -> tuple[Any, Array, bool]:
+    def _read(
+        self, X: RowsLike, y: RowsLike | None, *, reset: bool
+    ) -> tuple[ArrayOrTensor, Array, bool]:
         """Checked rows, their targets (n, outputs), and whether these are labels."""
         raise NotImplementedError
 
@@ -517,7 +538,7 @@ class KernelMachine(Learner):
             and isinstance(made, (Gaussian, Laplace, Matern))
         )
 
-    def _spreads(self, X: Any, sample_weight: Any) -> Array | None:
+    def _spreads(self, X: ArrayOrTensor, sample_weight: npt.ArrayLike | None) -> Array | None:
         """What to divide the columns of training rows by; None where they are taken as they are."""
         if not self._relative():
             return None
@@ -527,7 +548,7 @@ class KernelMachine(Learner):
             return None  # refused where rows and weights meet
         return column_spreads(as_array(X), weights)
 
-    def in_spreads(self, X: Any) -> Any:
+    def in_spreads(self, X: ArrayOrTensor) -> ArrayOrTensor:
         """Rows as the kernel is given them: each column divided by its spread on the training
         rows, or as it is.
         """
@@ -564,7 +585,7 @@ class KernelMachine(Learner):
             length = default_bandwidth(made, as_array(rows.X), rng, interpolate=lam == 0)
         return with_length(made, float(length or 1.0)), lam
 
-    def _checked(self, X: Any, *, reset: bool = False, **rest: Any) -> Any:
+    def _checked(self, X: RowsLike, *, reset: bool = False, **rest: Any) -> Any:
         """Rows, and targets if y is given, as arrays; torch tensors stay where they are.
         `Evaluator` looks for NaN.
         """
@@ -590,7 +611,7 @@ class KernelMachine(Learner):
         rest["y"] = as_array(rest["y"])
         return X.detach(), check_X_y(np.zeros((len(X), 1)), **rest)[1]
 
-    def _scores(self, X: Any) -> Any:
+    def _scores(self, X: RowsLike) -> Any:
         """f(x) for each row and output, an array (n, outputs), or a tensor where X is one."""
         import torch
 
@@ -715,24 +736,26 @@ def _labels(Y: Array) -> np.ndarray:
     return (Y[:, 0] > 0).astype(int) if Y.shape[1] == 1 else Y.argmax(axis=1)
 
 
-def _is_number(value: Any, above: float = -math.inf, at_least: float = -math.inf) -> bool:
-    number = (
+def _is_number(
+    value: object, above: float = -math.inf, at_least: float = -math.inf
+) -> TypeGuard[float]:
+    return (
         isinstance(value, (int, float, np.number))
         and not isinstance(value, bool)
         and math.isfinite(value)
+        and bool(value > above and value >= at_least)
     )
-    return number and bool(value > above and value >= at_least)
 
 
-def _is_count(value: Any, least: int) -> bool:
+def _is_count(value: object, least: int) -> bool:
     return _is_number(value, at_least=least) and value == int(value)
 
 
-def _is_tensor(X: Any) -> bool:
+def _is_tensor(X: RowsLike) -> TypeIs[torch.Tensor]:
     return type(X).__module__ == "torch"
 
 
-def _kernel_matrix(X: Any) -> tuple[Any, float]:
+def _kernel_matrix(X: ArrayOrTensor) -> tuple[ArrayOrTensor, float]:
     """A matrix of training rows, made exactly symmetric, and how far it may be from one of a
     kernel.
     """
@@ -745,7 +768,7 @@ def _kernel_matrix(X: Any) -> tuple[Any, float]:
     return torch.from_numpy(matrix).to(X), error
 
 
-def _rows(X: Any, Y: Array, sample_weight: Any) -> WeightedRows:
+def _rows(X: ArrayOrTensor, Y: Array, sample_weight: npt.ArrayLike | None) -> WeightedRows:
     """Rows with their weights; those of weight 0 are left out."""
     numbers = np.arange(len(Y))
     if sample_weight is None:
@@ -756,9 +779,10 @@ def _rows(X: Any, Y: Array, sample_weight: Any) -> WeightedRows:
     )
 
 
-def as_array(X: Any) -> np.ndarray:
+def as_array(X: RowsLike) -> AnyArray:
     """An array, of a tensor too."""
-    return X.detach().cpu().numpy() if _is_tensor(X) else X
+    # What is no tensor was checked before, and is an array.
+    return X.detach().cpu().numpy() if _is_tensor(X) else cast("AnyArray", X)
 
 
 class Said:

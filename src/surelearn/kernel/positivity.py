@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 from sklearn.utils import check_random_state
+
+from surelearn.kernel.composites import RowMatrix, is_sparse
 
 # digits that a computed k(x, z) may have lost: squared distances keep a ten-thousandth at worst
 _LOST = 1e4
@@ -69,7 +70,7 @@ class Positivity:
 
 def check_positive(
     kernel: Callable[[Any, Any], Any],
-    X: Any,
+    X: RowMatrix,
     *,
     rows: int = 500,
     random_state: int | np.random.RandomState | None = None,
@@ -94,7 +95,7 @@ def check_positive(
     """
     if isinstance(rows, bool) or rows != int(rows) or rows < 1:
         raise ValueError(f"rows must be a whole number of at least 1, not {rows!r}")
-    X = X.tocsr() if sparse.issparse(X) else np.asarray(X)
+    X = X.tocsr() if is_sparse(X) else np.asarray(X)
     if X.ndim != 2 or X.shape[0] == 0:
         raise ValueError(
             f"X must be rows, an array (n, d) with n of at least 1, not of shape {X.shape}"

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy import linalg, sparse
+from scipy import linalg
 from sklearn.utils.validation import check_array, validate_data
 
+from surelearn.kernel.composites import RowMatrix, is_sparse
 from surelearn.kernel.positivity import check_positive
+from surelearn.types import RowsLike
+
+if TYPE_CHECKING:
+    from surelearn.base import Learner
 
 MOST_ROWS = 4000  # up to which all of a matrix is looked at: a Cholesky factor takes seconds
 FIXED = "the matrix holds values of one kernel, fixed before seeing the rows"
@@ -22,7 +27,7 @@ _SYMMETRIC = 1e3  # units of rounding by which two halves may differ
 _POSITIVE = (10.0, 1e4)
 
 
-def validate(learner: Any, X: Any, *y: Any) -> Any:
+def validate(learner: Learner, X: RowsLike, *y: Any) -> Any:
     """Checked rows, dense or CSR, and y where it is given; of a kernel matrix, where it is not
     finite.
     """
@@ -35,7 +40,7 @@ def validate(learner: Any, X: Any, *y: Any) -> Any:
     )
 
 
-def check_matrix(X: Any) -> tuple[np.ndarray, float]:
+def check_matrix(X: RowMatrix) -> tuple[np.ndarray, float]:
     """The dense, exactly symmetric kernel matrix of training rows, and the τ ≥ 0 for which X + τI
     is positive semidefinite.
 
@@ -49,7 +54,7 @@ def check_matrix(X: Any) -> tuple[np.ndarray, float]:
     (array([[2., 1.],
            [1., 2.]]), True)
     """
-    K = np.asarray(X.toarray() if sparse.issparse(X) else X, dtype=float)
+    K = np.asarray(X.toarray() if is_sparse(X) else X, dtype=float)
     if len(K) != K.shape[1]:
         raise ValueError(
             f"X must be the square matrix k(x_i, x_j) of the training rows, not of shape {K.shape}"
@@ -81,14 +86,12 @@ def check_matrix(X: Any) -> tuple[np.ndarray, float]:
     return K, 2 * found.tolerance
 
 
-def _check_finite(X: Any) -> None:
-    values = X.tocoo() if sparse.issparse(X) else X
-    bad = ~np.isfinite(values.data if sparse.issparse(values) else values)
+def _check_finite(X: RowMatrix) -> None:
+    values = X.tocoo() if is_sparse(X) else X
+    bad = ~np.isfinite(values.data if is_sparse(values) else values)
     if bad.any():
         row, column = (
-            (values.row[bad][0], values.col[bad][0])
-            if sparse.issparse(values)
-            else np.argwhere(bad)[0]
+            (values.row[bad][0], values.col[bad][0]) if is_sparse(values) else np.argwhere(bad)[0]
         )
         raise ValueError(
             f"X holds NaN or infinity, first in row {row}, column {column}: compute the kernel"

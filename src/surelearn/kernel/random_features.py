@@ -30,6 +30,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from surelearn import stated
 from surelearn.base import Estimator, Learner
 from surelearn.kernel.choosing import default_bandwidth, with_length
+from surelearn.kernel.composites import RowMatrix, is_sparse
 from surelearn.kernel.functions import (
     Gaussian,
     Kernel,
@@ -42,8 +43,8 @@ from surelearn.optim.spread import column_spreads, divided
 from surelearn.profiles import bandwidth_of_sigma
 from surelearn.record import Record, Within, Writer
 from surelearn.subject import Parts
+from surelearn.types import Array, RowsLike
 
-Array = npt.NDArray[np.float64]
 FEATURES = ("gaussian", "laplace", "relu")
 _INTERCEPTS = ("free", "none")
 # λ to choose from, fixed before any rows: features have length 1
@@ -56,16 +57,16 @@ class _Features(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     """What random features share: ``fit`` draws ``weights_`` (d, ·), ``transform`` maps rows."""
 
     n_components: int
-    random_state: Any
+    random_state: int | np.random.RandomState | None
     weights_: Array
 
-    def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002 - scikit-learn's signature
+    def fit(self, X: RowsLike, y: npt.ArrayLike | None = None) -> Self:  # noqa: ARG002 - scikit-learn's signature
         """Draw the weights; of ``X`` only the number of columns matters."""
-        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64)
-        self.weights_ = self._draw(X.shape[1], check_random_state(self.random_state))
+        rows = validate_data(self, X, accept_sparse="csr", dtype=np.float64)
+        self.weights_ = self._draw(rows.shape[1], check_random_state(self.random_state))
         return self
 
-    def transform(self, X: Any) -> Array:
+    def transform(self, X: RowsLike) -> Array:
         """φ of each row, shape (n, n_components)."""
         check_is_fitted(self, "weights_")
         return self._map(validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False))
@@ -73,7 +74,7 @@ class _Features(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     def _draw(self, d: int, random: np.random.RandomState) -> Array:
         raise NotImplementedError
 
-    def _map(self, X: Any) -> Array:
+    def _map(self, X: RowMatrix) -> Array:
         raise NotImplementedError
 
     @property
@@ -128,7 +129,7 @@ class FourierFeatures(_Features):
         bandwidth: float = 1.0,
         n_components: int = 500,
         orthogonal: bool = False,
-        random_state: Any = None,
+        random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.kernel = kernel
         self.bandwidth = bandwidth
@@ -144,7 +145,7 @@ class FourierFeatures(_Features):
         )
         return np.vstack([frequencies, random.uniform(0, 2 * np.pi, count)])
 
-    def _map(self, X: Any) -> Array:
+    def _map(self, X: RowMatrix) -> Array:
         angles = np.asarray(X @ self.weights_[:-1]) + self.weights_[-1]
         sines = np.sin(angles[:, : self.n_components // 2])
         return np.hstack([np.cos(angles), sines]) * math.sqrt(2 / self.n_components)
@@ -173,7 +174,11 @@ class ReluFeatures(_Features):
     saved_as = "relu-features/1"
 
     def __init__(
-        self, n_components: int = 500, *, bias: float = 1.0, random_state: Any = None
+        self,
+        n_components: int = 500,
+        *,
+        bias: float = 1.0,
+        random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.n_components = n_components
         self.bias = bias
@@ -185,7 +190,7 @@ class ReluFeatures(_Features):
             raise ValueError(f"bias must be a finite number, not {self.bias!r}")
         return random.standard_normal((d + 1, self.n_components))
 
-    def _map(self, X: Any) -> Array:
+    def _map(self, X: RowMatrix) -> Array:
         products = np.asarray(X @ self.weights_[:-1]) + self.bias * self.weights_[-1]
         return np.maximum(products, 0.0) * math.sqrt(2 / self.weights_.shape[1])
 
@@ -293,7 +298,7 @@ class RandomFeaturesRegressor(MultiOutputMixin, RegressorMixin, Learner):
         regularization: float | None = None,
         orthogonal: bool = False,
         intercept: str = "free",
-        random_state: Any = None,
+        random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.features = features
         self.bandwidth = bandwidth
@@ -303,7 +308,7 @@ class RandomFeaturesRegressor(MultiOutputMixin, RegressorMixin, Learner):
         self.intercept = intercept
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: RowsLike, y: npt.ArrayLike) -> Self:
         """Fit to rows ``X`` (n, d), dense or sparse, and targets ``y`` (n,) or (n, t)."""
         _check_choice("features", self.features, FEATURES)
         _check_choice("intercept", self.intercept, _INTERCEPTS)
@@ -333,7 +338,12 @@ class RandomFeaturesRegressor(MultiOutputMixin, RegressorMixin, Learner):
         yield cls(bandwidth=5.0, n_components=51, random_state=0)
         yield cls("relu", n_components=31, intercept="none", random_state=0)
 
-    def measure_again(self, X: Any, y: Any = None, sample_weight: Any = None) -> dict[str, Any]:
+    def measure_again(
+        self,
+        X: RowsLike,
+        y: npt.ArrayLike | None = None,
+        sample_weight: npt.ArrayLike | None = None,
+    ) -> dict[str, Any]:
         """The record's fields that the fitted model and the rows it was fitted on tell,
         measured again.
         """
@@ -343,9 +353,11 @@ class RandomFeaturesRegressor(MultiOutputMixin, RegressorMixin, Learner):
         X, Y, _ = self._read(X, y, reset=False)
         return self._measured(X, Y, self._solve(X, Y)[2])
 
-    def _read(self, X: Any, y: Any, *, reset: bool) -> tuple[Any, Array, bool]:
+    def _read(
+        self, X: RowsLike, y: npt.ArrayLike | None, *, reset: bool
+    ) -> tuple[RowMatrix, Array, bool]:
         """Checked rows and targets (n, t), and whether there is one target."""
-        X, y = validate_data(
+        rows, targets = validate_data(
             self,
             X,
             y,
@@ -355,9 +367,10 @@ class RandomFeaturesRegressor(MultiOutputMixin, RegressorMixin, Learner):
             dtype=np.float64,
             reset=reset,
         )
-        return X, np.asarray(y, dtype=float).reshape(len(y), -1), np.ndim(y) == 1
+        Y = np.asarray(targets, dtype=float).reshape(len(targets), -1)
+        return rows, Y, np.ndim(targets) == 1
 
-    def _solve(self, X: Any, Y: Array) -> tuple[Array, Array, dict[str, Any]]:
+    def _solve(self, X: RowMatrix, Y: Array) -> tuple[Array, Array, dict[str, Any]]:
         """The weights of smallest norm (D, t), the intercepts (t,), and the facts of the
         features' matrix.
         """
@@ -374,7 +387,7 @@ class RandomFeaturesRegressor(MultiOutputMixin, RegressorMixin, Learner):
         coef, facts = penalized(R[:, :D], R[:, D:], len(Y), stated, free)
         return coef, means[D:] - means[:D] @ coef, facts
 
-    def _draw(self, X: Any, random: np.random.RandomState) -> Array:
+    def _draw(self, X: RowMatrix, random: np.random.RandomState) -> Array:
         """The features' random weights; of columns in units of their spread where no bandwidth was
         stated.
         """
@@ -385,14 +398,14 @@ class RandomFeaturesRegressor(MultiOutputMixin, RegressorMixin, Learner):
             looked = X[np.sort(random.permutation(X.shape[0])[:_LOOKED_AT])]
             looked = divided(looked, spreads)
             made = kernel(self.features)
-            dense = looked.toarray() if hasattr(looked, "toarray") else looked
+            dense = looked.toarray() if is_sparse(looked) else looked
             mapping.kernel = with_length(
                 made, default_bandwidth(made, dense, random, interpolate=False) or 1.0
             )
         drawn = mapping._draw(X.shape[1], random)
         return np.vstack([drawn[:-1] / spreads[:, None], drawn[-1:]])
 
-    def _measured(self, X: Any, Y: Array, found: dict[str, Any]) -> dict[str, Any]:
+    def _measured(self, X: RowMatrix, Y: Array, found: dict[str, Any]) -> dict[str, Any]:
         risk = float(((Y - self.predict(X).reshape(Y.shape)) ** 2).sum(1).mean())
         condition = found["condition_number"]
         return {
@@ -413,15 +426,15 @@ class RandomFeaturesRegressor(MultiOutputMixin, RegressorMixin, Learner):
             "training_risk": Within(risk, 1e-6 * risk + 1e-12 * float((Y**2).sum(1).mean())),
         }
 
-    def predict(self, X: Any) -> Array:
+    def predict(self, X: RowsLike) -> Array:
         """Predictions, shape (n,) or (n, t)."""
         check_is_fitted(self, "coef_")
-        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
+        checked = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
         mapping = self._mapping()
         mapping.weights_ = self.weights_
         parts = [
-            mapping._map(X[rows]) @ self.coef_.T + self.intercept_
-            for rows in _pieces(X.shape[0], self.n_components)
+            mapping._map(checked[rows]) @ self.coef_.T + self.intercept_
+            for rows in _pieces(checked.shape[0], self.n_components)
         ]
         return np.concatenate(parts)
 
@@ -467,7 +480,7 @@ def fourier_standard_error(k: Kernel, X: Array, Z: Array, n_components: int) -> 
     return np.sqrt(np.maximum(1 + k(2 * X, 2 * Z) - 2 * k(X, Z) ** 2, 0.0) / n_components)
 
 
-def arc_cosine(X: Any, Z: Any, bias: float = 1.0) -> Array:
+def arc_cosine(X: RowMatrix, Z: RowMatrix, bias: float = 1.0) -> Array:
     """‖x̃‖‖z̃‖·(sin θ + (π − θ) cos θ)/π with x̃ = (x, b) and θ the angle of x̃ and z̃ (Cho and
     Saul 2009, order 1).
     """
@@ -528,7 +541,7 @@ def penalized(
     }
 
 
-def _triangle(mapping: FourierFeatures | ReluFeatures, X: Any, Y: Array, ones: bool) -> Array:
+def _triangle(mapping: FourierFeatures | ReluFeatures, X: RowMatrix, Y: Array, ones: bool) -> Array:
     """R of a QR decomposition of (1, Φ, Y), piece by piece; without its first row and column it
     belongs to the centered.
     """
@@ -563,17 +576,17 @@ def _stationary(which: str | Kernel, bandwidth: float) -> Kernel:
     return made
 
 
-def _check_penalty(regularization: Any) -> None:
+def _check_penalty(regularization: float) -> None:
     if not isinstance(regularization, Real) or not 0 <= float(regularization) < math.inf:
         raise ValueError(
             f"regularization must be a finite number of at least 0 or None, not {regularization!r}"
         )
 
 
-def _check_count(n_components: Any) -> None:
+def _check_count(n_components: int) -> None:
     stated.whole("n_components", n_components)
 
 
-def _check_choice(name: str, value: Any, allowed: tuple[str, ...]) -> None:
+def _check_choice(name: str, value: str, allowed: tuple[str, ...]) -> None:
     if value not in allowed:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, not {value!r}")

@@ -11,17 +11,18 @@ from __future__ import annotations
 
 import html
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from surelearn.kernel.functions import Kernel
+from surelearn.types import Array, RowsLike
 
 if TYPE_CHECKING:
     import torch
+    from matplotlib.axes import Axes
 
-Array = npt.NDArray[np.float64]
 _METHODS = ("auto", "dense", "randomized")
 _LARGE, _SHARE = 1000, 50  # randomized from so many rows on, for at most one in so many directions
 
@@ -162,7 +163,7 @@ class KernelSpectrum:
         kind = "power" if power <= exponential else "exponential"
         return Decay(kind, exponent, rate, power, exponential, int(index[0]), int(index[-1]))
 
-    def eigenfunctions(self, X: Any) -> Array:
+    def eigenfunctions(self, X: RowsLike) -> Array:
         """The operator's eigenfunctions at new rows, k(x, S)·v_i/(√s·λ_i), with mean square 1 on S;
         shape (n, r).
 
@@ -180,7 +181,7 @@ class KernelSpectrum:
             X, rows, self.extension.vectors[:, kept] / (np.sqrt(len(rows)) * values)
         )
 
-    def plot(self, ax: Any = None) -> Any:
+    def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the positive eigenvalues over their index, both logarithmic, with the nearest
         decay; the axes.
         """
@@ -213,7 +214,12 @@ class KernelSpectrum:
 
 
 def kernel_spectrum(
-    kernel: Kernel, X: Any, size: int = 2000, random_state: Any = None, *, top: int | None = None
+    kernel: Kernel,
+    X: RowsLike,
+    size: int = 2000,
+    random_state: int | np.random.RandomState | None = None,
+    *,
+    top: int | None = None,
 ) -> KernelSpectrum:
     """The spectrum of ``kernel`` on at most ``size`` random rows of X, in NumPy; with ``top`` the
     leading ones and vectors.
@@ -230,10 +236,10 @@ def kernel_spectrum(
 
     if not isinstance(kernel, Kernel):
         raise ValueError(f"kernel must be a kernel object, such as Laplace(2.0), not {kernel!r}")
-    X = check_array(X, dtype=float)
+    every = check_array(X, dtype=float)
     rng = check_random_state(random_state)
-    rows = X[rng.permutation(len(X))[:size]]
-    matrix, beta = kernel(rows, rows) / len(rows), float(kernel.diagonal(X).max())
+    rows = every[rng.permutation(len(every))[:size]]
+    matrix, beta = kernel(rows, rows) / len(rows), float(kernel.diagonal(every).max())
     if top is None:
         return KernelSpectrum(
             clean(np.asarray(np.linalg.eigvalsh(matrix)[::-1], dtype=np.float64)), beta
@@ -248,7 +254,7 @@ def leading_eigensystem(
     *,
     method: str = "auto",
     tolerance: float = 1e-8,
-    random_state: Any = 0,
+    random_state: int | np.random.RandomState | None = 0,
 ) -> tuple[Array, Array]:
     """The ``top`` largest eigenvalues of a symmetric positive semidefinite matrix, descending, and
     vectors as columns.

@@ -9,7 +9,7 @@ refused in one sentence that names the file, the column and the row.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from io import BufferedReader
 from pathlib import Path
@@ -18,12 +18,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from surelearn.types import Array
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from surelearn.data.parquet import ParquetSource
 
-Array = npt.NDArray[np.float64]
 Chunk = tuple[np.ndarray, Array]  # rows (b, d), float32 or float64, and targets (b, outputs)
 _READ = 1 << 13  # rows read from Parquet at a time
 
@@ -65,7 +66,7 @@ class ArrayRows:
     """
 
     def __init__(
-        self, X: np.ndarray, y: np.ndarray, *, classes: Any = None, name: str = "X"
+        self, X: np.ndarray, y: np.ndarray, *, classes: npt.ArrayLike | None = None, name: str = "X"
     ) -> None:
         if X.ndim != 2 or X.dtype.kind not in "biuf":
             raise ValueError(
@@ -94,7 +95,7 @@ class ArrayRows:
         """The rows of those numbers, in that order."""
         return self._chunk(rows, rows)
 
-    def _chunk(self, part: Any, numbers: npt.NDArray[np.int64]) -> Chunk:
+    def _chunk(self, part: slice | npt.NDArray[np.int64], numbers: npt.NDArray[np.int64]) -> Chunk:
         X, y = np.asarray(self._X[part]), np.asarray(self._y[part])
         X = np.ascontiguousarray(X, dtype=np.float32 if X.dtype == np.float32 else np.float64)
         _check_finite(X, numbers, lambda column: f"{self.name}, column {column}")
@@ -121,11 +122,11 @@ class ParquetRows:
 
     def __init__(
         self,
-        path: Any,
+        path: str | Path,
         target: str | Sequence[str],
         *,
         features: Sequence[str] | None = None,
-        classes: Any = None,
+        classes: npt.ArrayLike | None = None,
     ) -> None:
         self.path, self.name = Path(path), Path(path).name
         self._file = _open(self.path)
@@ -232,7 +233,7 @@ class ParquetRows:
             raise DataError(f"{self.name}, column {shown(self.features[column])} {said}")
 
 
-def label_values(path: Any, target: str) -> np.ndarray:
+def label_values(path: str | Path, target: str) -> np.ndarray:
     """The distinct values of a column of a Parquet file, sorted; only that column is read."""
     import pyarrow.compute as pc
 
@@ -252,7 +253,7 @@ def label_values(path: Any, target: str) -> np.ndarray:
 class _Labels:
     """Labels as targets ±1."""
 
-    def __init__(self, classes: Any) -> None:
+    def __init__(self, classes: npt.ArrayLike) -> None:
         self._codes = {label: code for code, label in enumerate(np.asarray(classes).tolist())}
         if len(self._codes) < 2:
             raise ValueError(
@@ -261,7 +262,7 @@ class _Labels:
         self.outputs = 1 if len(self._codes) == 2 else len(self._codes)
 
     @classmethod
-    def of(cls, classes: Any) -> _Labels | None:
+    def of(cls, classes: npt.ArrayLike | None) -> _Labels | None:
         return None if classes is None else cls(classes)
 
     def targets(self, labels: np.ndarray, where: str) -> Array:
@@ -317,7 +318,9 @@ def _joined(parts: list[Chunk]) -> Chunk:
     return np.concatenate([X for X, _ in parts]), np.concatenate([Y for _, Y in parts])
 
 
-def _check_finite(values: np.ndarray, numbers: npt.NDArray[np.int64], where: Any) -> None:
+def _check_finite(
+    values: np.ndarray, numbers: npt.NDArray[np.int64], where: Callable[[int], str]
+) -> None:
     finite = np.isfinite(values)
     if not finite.all():
         row, column = np.argwhere(~finite)[0]

@@ -11,13 +11,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from surelearn.kernel.composites import Product, Sum
 from surelearn.kernel.functions import Kernel, Linear, Precomputed
-from surelearn.kernel.torch_functions import Evaluator, check_rows
+from surelearn.kernel.torch_functions import ArrayOrTensor, Evaluator, check_rows
 
 if TYPE_CHECKING:
     import torch
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 def evaluator(
     kernel: Kernel,
-    X: Any,
+    X: ArrayOrTensor,
     device: str,
     dtype: str,
     *,
@@ -56,7 +56,7 @@ class _Assembled(Evaluator):
     as they are.
     """
 
-    def __init__(self, kernel: Kernel, X: Any, device: str, dtype: str) -> None:
+    def __init__(self, kernel: Kernel, X: ArrayOrTensor, device: str, dtype: str) -> None:
         super().__init__(Linear(), X[:1], device, dtype)
         self.kernel = kernel
 
@@ -74,7 +74,7 @@ class Composite(_Assembled):
     in the finest precision.
     """
 
-    def __init__(self, kernel: Sum | Product, X: Any, device: str, dtype: str) -> None:
+    def __init__(self, kernel: Sum | Product, X: ArrayOrTensor, device: str, dtype: str) -> None:
         import torch
 
         super().__init__(kernel, X, device, dtype)
@@ -91,7 +91,7 @@ class Composite(_Assembled):
         for part in self._parts:
             part.points = part.points[:1].clone()  # the columns hold them now
 
-    def rows(self, X: np.ndarray | torch.Tensor) -> torch.Tensor:
+    def rows(self, X: ArrayOrTensor) -> torch.Tensor:
         """Rows as `block` takes them."""
         return self._beside([part.rows(X) for part in self._parts])
 
@@ -169,7 +169,7 @@ class Looked(_Assembled):
     def __init__(
         self,
         kernel: Precomputed,
-        X: Any,
+        X: ArrayOrTensor,
         device: str,
         dtype: str,
         numbers: np.ndarray | None = None,
@@ -184,7 +184,7 @@ class Looked(_Assembled):
         own = np.arange(len(X)) if numbers is None else np.asarray(numbers)
         self.points = self._numbered(X, own)
 
-    def rows(self, X: np.ndarray | torch.Tensor) -> torch.Tensor:
+    def rows(self, X: ArrayOrTensor) -> torch.Tensor:
         """Rows as `block` takes them: new ones, k(x, ·) at the training rows."""
         if X.shape[1] != self._columns:
             raise ValueError(
@@ -216,7 +216,7 @@ class Looked(_Assembled):
             )
         return numbers
 
-    def _numbered(self, X: np.ndarray | torch.Tensor, numbers: np.ndarray) -> torch.Tensor:
+    def _numbered(self, X: ArrayOrTensor, numbers: np.ndarray) -> torch.Tensor:
         import torch
 
         rows = torch.empty(len(X), X.shape[1] + 1, dtype=self.dtype, device=self.device)
@@ -237,7 +237,7 @@ class Weighted(_Assembled):
     weight 1, so that `times` of new rows with β is Σ_j k(x, x_j)·α_j.
     """
 
-    def __init__(self, base: Evaluator, X: Any, weights: np.ndarray) -> None:
+    def __init__(self, base: Evaluator, X: ArrayOrTensor, weights: np.ndarray) -> None:
         super().__init__(base.kernel, X, str(base.device), str(base.dtype).removeprefix("torch."))
         if (
             np.shape(weights) != (len(X),)
@@ -250,7 +250,7 @@ class Weighted(_Assembled):
         self.points = self._beside(base.points, np.sqrt(weights))
         base.points = base.points[:1].clone()
 
-    def rows(self, X: np.ndarray | torch.Tensor) -> torch.Tensor:
+    def rows(self, X: ArrayOrTensor) -> torch.Tensor:
         """Rows as `block` takes them, of weight 1."""
         return self._beside(self._base.rows(X), np.ones(len(X)))
 
@@ -286,7 +286,7 @@ class Weighted(_Assembled):
         return values * A[:, -1].to(values.dtype).square()
 
     @staticmethod
-    def _beside(rows: torch.Tensor, roots: Any) -> torch.Tensor:
+    def _beside(rows: torch.Tensor, roots: np.ndarray) -> torch.Tensor:
         import torch
 
         return torch.cat([rows, torch.from_numpy(roots).to(rows)[:, None]], dim=1)

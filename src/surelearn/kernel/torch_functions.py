@@ -11,16 +11,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from surelearn.kernel import fused
 from surelearn.kernel.functions import Gaussian, Kernel, Laplace, Linear, Matern, Polynomial
+from surelearn.types import AnyArray
 
 if TYPE_CHECKING:
     import torch
 
+ArrayOrTensor: TypeAlias = "AnyArray | torch.Tensor"  # rows (n, d)
 # the largest error of a squared distance, in squared lengths, by bytes per number
 _FINE = {4: 1e-4, 8: 1e-12}
 # squared lengths below which distances are taken from differences, or 100 times the error
@@ -44,7 +46,7 @@ class Evaluator:
 
     _split: tuple[torch.Tensor, fused.Halves] | None = None
 
-    def __init__(self, kernel: Kernel, X: np.ndarray, device: str, dtype: str) -> None:
+    def __init__(self, kernel: Kernel, X: ArrayOrTensor, device: str, dtype: str) -> None:
         import torch
 
         self.kernel, self.device, self.dtype = kernel, torch.device(device), getattr(torch, dtype)
@@ -72,13 +74,13 @@ class Evaluator:
             self.points = self._prepare(raw)
         self._rounding = size * torch.finfo(self._rows_dtype).eps
 
-    def rows(self, X: np.ndarray | torch.Tensor) -> torch.Tensor:
+    def rows(self, X: ArrayOrTensor) -> torch.Tensor:
         """Rows as `block` takes them: on the device, centered and in units of the kernel's
         length.
         """
         return self._prepare(self._raw(X))
 
-    def _raw(self, X: np.ndarray | torch.Tensor) -> torch.Tensor:
+    def _raw(self, X: ArrayOrTensor) -> torch.Tensor:
         rows = _tensor(X).to(self.device)
         check_rows(rows)
         return rows
@@ -243,7 +245,7 @@ def widened(coefficients: torch.Tensor) -> torch.Tensor:
     return torch.nn.functional.pad(coefficients, (0, -columns % 16))
 
 
-def check_rows(X: np.ndarray | torch.Tensor) -> None:
+def check_rows(X: ArrayOrTensor) -> None:
     """Say where a number is missing, where one is."""
     rows = _tensor(X)
     if bool(rows.sum().isfinite()) or bool(rows.isfinite().all()):
@@ -255,7 +257,7 @@ def check_rows(X: np.ndarray | torch.Tensor) -> None:
     )
 
 
-def _tensor(X: np.ndarray | torch.Tensor) -> torch.Tensor:
+def _tensor(X: ArrayOrTensor) -> torch.Tensor:
     import torch
 
     return (
@@ -286,15 +288,15 @@ def _length(kernel: Kernel) -> float | None:
     )
 
 
-def _gaussian(squares: torch.Tensor, kernel: Any) -> torch.Tensor:  # noqa: ARG001 - squares are in units of 2h²
+def _gaussian(squares: torch.Tensor, kernel: Gaussian) -> torch.Tensor:  # noqa: ARG001 - squares are in units of 2h²
     return squares.neg_().exp_()
 
 
-def _laplace(squares: torch.Tensor, kernel: Any) -> torch.Tensor:  # noqa: ARG001
+def _laplace(squares: torch.Tensor, kernel: Laplace) -> torch.Tensor:  # noqa: ARG001
     return squares.sqrt_().neg_().exp_()
 
 
-def _matern(squares: torch.Tensor, kernel: Any) -> torch.Tensor:
+def _matern(squares: torch.Tensor, kernel: Matern) -> torch.Tensor:
     t = squares.mul_(2.0 * kernel.nu).sqrt_()
     polynomial = 1.0 + t if kernel.nu == 1.5 else 1.0 + t + t.square() / 3.0
     return (polynomial * t.neg_().exp_()).nan_to_num_(0.0)

@@ -11,6 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from surelearn.jobs import Runner
     from surelearn.papers.reproduction import Outcome, Reproduction
 
 REPRODUCTIONS = {
@@ -74,7 +75,9 @@ def find(name: str) -> Reproduction:
     return getattr(import_module(f"surelearn.papers.{module}"), attribute)
 
 
-def reproduce(name: str, *, seed: int = 0, runner: Any = None, **settings: Any) -> Outcome:
+def reproduce(
+    name: str, *, seed: int = 0, runner: Runner | None = None, **settings: Any
+) -> Outcome:
     """Run a reproduction.
 
     Parameters

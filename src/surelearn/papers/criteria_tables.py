@@ -4,14 +4,14 @@ intervals over tables.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy import stats
 
-from surelearn.jobs import Task, seed_for
+from surelearn.jobs import Runner, Task, seed_for
 from surelearn.papers.criteria_tables_data import SIZES, available, content_of, load, sizes_of
 from surelearn.papers.criteria_tables_families import FAMILIES
 from surelearn.papers.criteria_tables_judging import CRITERIA, excess, judge
@@ -61,7 +61,7 @@ def repeats_at(settings: CriteriaSettings, family: str, n: int) -> int:
 Cell = dict[str, Any]  # "table", "family", "n", "repeat" and "result"
 
 
-def compute(settings: CriteriaSettings, seed: int, runner: Any) -> list[Cell]:
+def compute(settings: CriteriaSettings, seed: int, runner: Runner) -> list[Cell]:
     """Every subsample, judged; families are judged on the same rows."""
     cells: list[Cell] = [
         {"table": table, "family": family, "n": n, "repeat": repeat}
@@ -174,7 +174,7 @@ def _by_n(
     return found
 
 
-def _mean(values: Any) -> float:
+def _mean(values: Iterable[float]) -> float:
     return float(np.mean(list(values)))
 
 
@@ -227,7 +227,7 @@ def over_tables(means: Sequence[float]) -> dict[str, Any]:
     return found
 
 
-def run(settings: CriteriaSettings, seed: int, runner: Any) -> Outcome:
+def run(settings: CriteriaSettings, seed: int, runner: Runner) -> Outcome:
     """The whole comparison."""
     from surelearn.papers.criteria_tables_words import describe
 

@@ -10,17 +10,22 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+
+from surelearn.types import AnyArray, Array
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 SIZES = (100, 300, 1000, 3000, 10_000)
 LEAST_TEST, MOST_TEST = 75, 4000
 _RARE = 0.01  # a category in a smaller fraction of rows has no column of its own
 _WORDS = 64
 
-Rows = tuple[npt.NDArray[np.float64], npt.NDArray[Any]]
+Rows = tuple[Array, AnyArray]
 
 
 @dataclass(frozen=True)
@@ -57,7 +62,7 @@ def load(name: str, folder: str) -> Rows:
     return (X - X.mean(axis=0)) / X.std(axis=0), y.astype(np.int64)
 
 
-def content_of(X: Any, y: Any) -> str:
+def content_of(X: Array, y: AnyArray) -> str:
     """A short hash of a table, so that a resumed run never takes results of other rows."""
     digest = hashlib.sha256(np.ascontiguousarray(X).tobytes())
     digest.update(np.ascontiguousarray(y).tobytes())
@@ -95,7 +100,7 @@ def _shipped(name: str, positive: Callable[[Any], Any]) -> Callable[[Path], Rows
     return read
 
 
-def _numbers(frame: Any) -> npt.NDArray[np.float64]:
+def _numbers(frame: pd.DataFrame) -> npt.NDArray[np.float64]:
     """Numbers with gaps filled by the median, and a column for each category that is not rare."""
     import pandas as pd
 

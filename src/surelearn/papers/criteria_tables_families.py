@@ -9,16 +9,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
 
 from surelearn.selection import NestedFamily
+from surelearn.types import AnyArray, Model
 
 ROUNDS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 COMPONENTS = (1, 2, 4, 8, 16, 32)
 _STEPS, _ENOUGH = 25, 1e-8
-
-Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,13 +31,13 @@ class Family:
     only_resampled : why no criterion but resampling is asked, where it is so
     """
 
-    prepare: Callable[[Array], Any]
+    prepare: Callable[[AnyArray], Any]
     candidates: Callable[[int, int], Any]
     reference: str = "10-fold CV"
     only_resampled: str = ""
 
 
-def components(X: Array) -> Array:
+def components(X: AnyArray) -> AnyArray:
     """Rows in the coordinates of the first 32 principal components of all rows, each scaled to
     spread 1.
 
@@ -65,12 +63,12 @@ class Leading(TransformerMixin, BaseEstimator):
     def __init__(self, columns: int = 1) -> None:
         self.columns = columns
 
-    def fit(self, X: Any, y: Any = None) -> Leading:  # noqa: ARG002
+    def fit(self, X: AnyArray, y: AnyArray | None = None) -> Leading:  # noqa: ARG002
         """Learn nothing."""
         self.n_features_in_ = X.shape[1]
         return self
 
-    def transform(self, X: Any) -> Any:
+    def transform(self, X: AnyArray) -> AnyArray:
         """The first columns."""
         return X[:, : self.columns]
 
@@ -84,7 +82,7 @@ class MaximumLikelihood(ClassifierMixin, BaseEstimator):
 
     fit_intercept = True
 
-    def fit(self, X: Array, y: Array) -> MaximumLikelihood:
+    def fit(self, X: AnyArray, y: AnyArray) -> MaximumLikelihood:
         """Maximize Σ ln p(y|x) from the weights 0."""
         design = np.column_stack([X, np.ones(len(X))])
         weights, value = np.zeros(design.shape[1]), len(y) * np.log(2)
@@ -100,23 +98,23 @@ class MaximumLikelihood(ClassifierMixin, BaseEstimator):
         self.coef_, self.intercept_ = weights[None, :-1], weights[-1:]
         return self
 
-    def predict_proba(self, X: Array) -> Array:
+    def predict_proba(self, X: AnyArray) -> AnyArray:
         """The probabilities of 0 and 1."""
         scores = X @ self.coef_[0] + self.intercept_
         return np.column_stack([_sigmoid(-scores), _sigmoid(scores)])
 
-    def predict(self, X: Array) -> Array:
+    def predict(self, X: AnyArray) -> AnyArray:
         """The likelier class."""
         return (X @ self.coef_[0] + self.intercept_ > 0).astype(int)
 
 
-def _sigmoid(scores: Array) -> Array:
+def _sigmoid(scores: AnyArray) -> AnyArray:
     return 1 / (1 + np.exp(-np.clip(scores, -500, 500)))
 
 
 def _halved(
-    design: Array, y: Array, weights: Array, step: Array, value: float
-) -> tuple[Array, float]:
+    design: AnyArray, y: AnyArray, weights: AnyArray, step: AnyArray, value: float
+) -> tuple[AnyArray, float]:
     """The first of the step, its half, its quarter, … that lowers Σ ln(1 + exp(−±score))."""
     signs = 1 - 2 * y
     for _ in range(30):
@@ -146,7 +144,7 @@ def _components(d: int, n: int) -> Any:
     )
 
 
-def _halfspaces(model: Any, d: int, n: int) -> float:  # noqa: ARG001
+def _halfspaces(model: Model, d: int, n: int) -> float:  # noqa: ARG001
     return float(model[0].columns + 1)
 
 
@@ -156,7 +154,7 @@ def _audit(d: int, n: int) -> Any:
     return default_candidates("classification", dict.fromkeys(_names(d), "number"), n)
 
 
-def _framed(X: Array) -> Any:
+def _framed(X: AnyArray) -> Any:
     import pandas as pd
 
     return pd.DataFrame(X, columns=_names(X.shape[1]))

@@ -14,7 +14,8 @@ import numpy as np
 from surelearn.jobs import seed_for
 from surelearn.papers.criteria_tables_data import draw, load
 from surelearn.papers.criteria_tables_families import FAMILIES, Family
-from surelearn.selection import Resampling, select
+from surelearn.selection import NestedFamily, Resampling, select
+from surelearn.selection.candidates import Candidate
 from surelearn.selection.criteria import (
     AIC,
     BIC,
@@ -25,11 +26,13 @@ from surelearn.selection.criteria import (
     StructuralRisk,
     units_of,
 )
+from surelearn.selection.criteria.criterion import Criterion
 from surelearn.selection.criteria.problem import predictions_of
 from surelearn.selection.criteria.resampled import Stated
 from surelearn.selection.cross_validation import default_resampling
 from surelearn.selection.selector import choose
 from surelearn.subject.refitting import fit_quietly, take
+from surelearn.types import AnyArray, TableRows
 
 MOST_ROWS = {"5 × 10-fold CV": 300, "stability": 100}
 """Up to how many rows the criteria of many fits take part."""
@@ -41,6 +44,7 @@ CRITERIA = (
 BOTH = {"10-fold CV": "10-fold CV, 1 SE", "audit's folds, best": "audit's default"}
 """Comparisons from which two rules choose: the best, and the simplest within one standard error of it."""
 
+Compared = NestedFamily | Sequence[Candidate]
 Answer = dict[str, Any]  # "chosen", "fits" and "seconds"; or "refused", with the reason
 
 
@@ -73,12 +77,14 @@ def _prepared(table: str, folder: str, family: str) -> tuple[Any, Any]:
 class _Compare:
     """`select` among candidates on the rows drawn, and what it took."""
 
-    def __init__(self, candidates: Any, X: Any, y: Any, seed: int) -> None:
+    def __init__(self, candidates: Compared, X: TableRows, y: AnyArray, seed: int) -> None:
         self.candidates, self.X, self.y, self.seed = candidates, X, y, seed
 
-    def __call__(self, criterion: Any, first: int | None = None) -> Any:
+    def __call__(self, criterion: Criterion, first: int | None = None) -> Any:
         """The comparison by a criterion; of the first candidates only, where so many are stated."""
-        candidates = self.candidates if first is None else self.candidates.members()[:first]
+        candidates = self.candidates
+        if first is not None and isinstance(candidates, NestedFamily):
+            candidates = candidates.members()[:first]
         n = len(self.y)
         started = time.process_time()
         found = select(
@@ -112,7 +118,7 @@ def _resampled(compare: _Compare, n: int, family: Family) -> dict[str, Answer]:
 
 
 def _others(compare: _Compare, n: int) -> dict[str, Answer]:
-    asked: dict[str, Any] = {
+    asked: dict[str, Criterion] = {
         "SRM": StructuralRisk(),
         "adjusted SRM": AdjustedStructuralRisk(),
         "margin": Margin(),
@@ -126,7 +132,7 @@ def _others(compare: _Compare, n: int) -> dict[str, Answer]:
     }
 
 
-def _asked(compare: _Compare, criterion: Any, first: int | None = None) -> Answer:
+def _asked(compare: _Compare, criterion: Criterion, first: int | None = None) -> Answer:
     try:
         found, cost = compare(criterion, first)
     except ValueError as error:
@@ -134,11 +140,13 @@ def _asked(compare: _Compare, criterion: Any, first: int | None = None) -> Answe
     return {"chosen": found.chosen, **cost}
 
 
-def _by_likelihood(compare: _Compare, criterion: Any) -> Answer:
+def _by_likelihood(compare: _Compare, criterion: Criterion) -> Answer:
     """The choice among the members, from the smallest on, whose likelihood has a maximum."""
-    members = len(compare.candidates.members())
+    family = compare.candidates
+    assert isinstance(family, NestedFamily)  # noqa: S101 - a list is only resampled
+    members = len(family.members())
     answer = _asked(compare, criterion)
-    if compare.candidates.is_staged:
+    if family.is_staged:
         return answer
     while "refused" in answer and members > 1:
         members -= 1
@@ -146,7 +154,9 @@ def _by_likelihood(compare: _Compare, criterion: Any) -> Answer:
     return answer
 
 
-def _test_errors(candidates: Any, X: Any, y: Any, test_X: Any, test_y: Any) -> list[float]:
+def _test_errors(
+    candidates: Compared, X: TableRows, y: AnyArray, test_X: TableRows, test_y: AnyArray
+) -> list[float]:
     """Of each member, fitted on all rows drawn."""
     return [
         float(np.mean(predicted != test_y))

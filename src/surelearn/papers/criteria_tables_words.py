@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from surelearn.papers.criteria_tables import (
@@ -193,7 +193,11 @@ def _interval(ends: Sequence[float]) -> str:
     return f"[{signed(ends[0])}, {signed(ends[1])}]"
 
 
-def _grid(by_n: Mapping[str, Any], cell: Any, names: Sequence[str] = CRITERIA) -> PageTable:
+def _grid(
+    by_n: Mapping[str, Any],
+    cell: Callable[[Mapping[str, Any]], str],
+    names: Sequence[str] = CRITERIA,
+) -> PageTable:
     """A row for each criterion, a column for each n."""
     rows = [
         (name, *(cell(by[name]) if name in by else "–" for by in by_n.values()))

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from surelearn.jobs import Task, seed_for
+from surelearn.jobs import Runner, Task, seed_for
 from surelearn.kernel.fitting import resolve_device
 from surelearn.kernel.functions import Kernel
 from surelearn.kernel.iteration import Iteration, largest_eigenvalue
@@ -26,6 +27,7 @@ from surelearn.papers.reproduction import (
     setting,
 )
 from surelearn.report.document import PageTable
+from surelearn.types import Plain
 
 USUAL = {"digits": {"gaussian": 2.5, "laplace": 5.0}, "MNIST": {"gaussian": 5.0, "laplace": 10.0}}
 BUDGET = 2.0**31  # bytes: at most 4000 rows, whose kernel matrix is kept
@@ -165,7 +167,7 @@ def measure(
     return found
 
 
-def _rounded(value: Any) -> Any:
+def _rounded(value: Plain) -> Any:
     """Six digits: the last ones of PyTorch's sums depend on how many threads it was loaded with."""
     if isinstance(value, dict):
         return {name: _rounded(part) for name, part in value.items()}
@@ -215,7 +217,7 @@ def _predictions(run: Iteration) -> dict[str, Any]:
     }
 
 
-def run(settings: AccelerationSettings, seed: int, runner: Any) -> Outcome:
+def run(settings: AccelerationSettings, seed: int, runner: Runner) -> Outcome:
     """The page."""
     resolve_device("cpu")
     k, tried = settings.made(), settings.tried()
@@ -314,7 +316,7 @@ def describe(settings: AccelerationSettings, found: Mapping[str, Mapping[str, An
     )
 
 
-def _mean(values: Any) -> float:
+def _mean(values: npt.ArrayLike) -> float:
     return float(np.mean(np.asarray(values, float)))
 
 

@@ -17,9 +17,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from sklearn.datasets import load_digits
 
-from surelearn.jobs import Task, seed_for
+from surelearn.jobs import Runner, Task, seed_for
 from surelearn.kernel.functions import Gaussian, Kernel, Laplace
 from surelearn.kernel.spectrum import KernelSpectrum, kernel_spectrum
 from surelearn.papers.reproduction import (
@@ -190,7 +191,7 @@ def measure(
     return found
 
 
-def run(settings: BatchSizeSettings, seed: int, runner: Any) -> Outcome:
+def run(settings: BatchSizeSettings, seed: int, runner: Runner) -> Outcome:
     """The page."""
     k = kernel_of(settings.kernel, settings.bandwidth, settings.data)
     asked = (
@@ -269,7 +270,7 @@ def knee(of: Mapping[str, Any]) -> np.ndarray:
     return np.asarray(of["iterations"], float)[:, 0] / np.asarray(of["descent"], float)
 
 
-def _mean(values: Any) -> np.ndarray:
+def _mean(values: npt.ArrayLike) -> np.ndarray:
     return np.mean(np.asarray(values, float), axis=0)
 
 
@@ -372,7 +373,7 @@ def _epochs(settings: BatchSizeSettings, found: Mapping[str, Mapping[str, Any]])
     )
 
 
-def _logs(values: Any) -> tuple[float, ...]:
+def _logs(values: npt.ArrayLike) -> tuple[float, ...]:
     return tuple(np.log2(np.asarray(values, float)).tolist())
 
 

@@ -19,8 +19,8 @@ import numpy as np
 import numpy.typing as npt
 
 from surelearn.kernel.functions import Gaussian
+from surelearn.types import Array
 
-Array = npt.NDArray[np.float64]
 _NOTHING = -45.0  # e^{-45} of a frequency is less than rounding
 
 

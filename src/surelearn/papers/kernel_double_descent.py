@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from sklearn.datasets import load_digits
 
-from surelearn.jobs import Task, seed_for
+from surelearn.jobs import Runner, Task, seed_for
 from surelearn.kernel.random_features import RandomFeaturesRegressor
 from surelearn.papers.reproduction import Figure, Outcome, Reproduction, TitledTable, setting
 from surelearn.papers.thesis_boosting import difference
@@ -87,7 +87,7 @@ def measure(
     return found
 
 
-def run(settings: DoubleDescentSettings, seed: int, runner: Any) -> Outcome:
+def run(settings: DoubleDescentSettings, seed: int, runner: Runner) -> Outcome:
     """The page."""
     asked = [(features, noise) for features in FAMILIES for noise in (0.0, settings.noise)]
     tasks = [

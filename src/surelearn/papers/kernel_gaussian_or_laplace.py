@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from surelearn.jobs import Task, seed_for
+from surelearn.jobs import Runner, Task, seed_for
 from surelearn.kernel.eigenpro import EigenProRegressor
 from surelearn.kernel.fitting import resolve_device
 from surelearn.kernel.functions import Kernel
@@ -182,7 +182,7 @@ def measure(
     }
 
 
-def run(settings: WhichKernelSettings, seed: int, runner: Any) -> Outcome:
+def run(settings: WhichKernelSettings, seed: int, runner: Runner) -> Outcome:
     """The page."""
     resolve_device("cpu")
     given = {

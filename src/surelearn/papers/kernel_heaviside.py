@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from surelearn.jobs import Runner
 from surelearn.papers import kernel_circle as circle
 from surelearn.papers.reproduction import Figure, Outcome, Reproduction, TitledTable, setting
 from surelearn.report.document import PageTable
@@ -63,7 +64,11 @@ def compute(settings: HeavisideSettings) -> dict[str, Any]:
     }
 
 
-def run(settings: HeavisideSettings, seed: int, runner: Any) -> Outcome:  # noqa: ARG001 - nothing is random here
+def run(
+    settings: HeavisideSettings,
+    seed: int,  # noqa: ARG001 - nothing is random here
+    runner: Runner,  # noqa: ARG001
+) -> Outcome:
     """The page."""
     found = compute(settings)
     few, many, eigenpro = found["ways"].values()

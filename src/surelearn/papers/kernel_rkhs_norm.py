@@ -14,10 +14,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from scipy.linalg import solve_triangular
 from sklearn.datasets import load_digits
 
-from surelearn.jobs import Task, seed_for
+from surelearn.jobs import Runner, Task, seed_for
 from surelearn.kernel.functions import Gaussian, Kernel, Laplace
 from surelearn.papers.kernel_double_descent import CLASSES, flipped
 from surelearn.papers.reproduction import Figure, Outcome, Reproduction, TitledTable, setting
@@ -112,7 +113,7 @@ def measure(seed: int, k: Kernel, rows: int, noise: float) -> dict[str, list[flo
     return found
 
 
-def run(settings: NormSettings, seed: int, runner: Any) -> Outcome:
+def run(settings: NormSettings, seed: int, runner: Runner) -> Outcome:
     """The page."""
     asked = [(name, noise) for name in KERNELS for noise in NOISES]
     tasks = [
@@ -182,7 +183,7 @@ def _name(name: str, noise: float) -> str:
     return f"{name}, {100 * noise:g}% of labels changed" if noise else f"{name}, labels as they are"
 
 
-def _mean(values: Any) -> np.ndarray:
+def _mean(values: npt.ArrayLike) -> np.ndarray:
     return np.mean(np.asarray(values, float), axis=0)
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
+from surelearn.jobs import Runner
 from surelearn.report.document import PageTable
 
 
@@ -78,7 +79,7 @@ class Reproduction:
         constructor refuses bad values
     """
 
-    run: Callable[[Any, int, Any], Outcome]
+    run: Callable[[Any, int, Runner], Outcome]
     settings: type[Any] = Nothing
 
     def meanings(self) -> dict[str, tuple[Any, str]]:
@@ -101,18 +102,18 @@ class Reproduction:
         )
 
 
-def setting(default: Any, meaning: str) -> Any:
+def setting(default: float | str, meaning: str) -> Any:
     """A field of a settings dataclass; texts are read as the default's type."""
     return field(default=default, metadata={"meaning": meaning})
 
 
-def one_of(name: str, value: Any, choices: tuple[Any, ...]) -> None:
+def one_of(name: str, value: float | str, choices: tuple[float | str, ...]) -> None:
     """Refuse what is not among the choices."""
     if value not in choices:
         raise ValueError(f"{name} must be one of {', '.join(map(str, choices))}, not {value}")
 
 
-def _as_kind(name: str, value: Any, kind: type) -> Any:
+def _as_kind(name: str, value: float | str, kind: type) -> Any:
     if kind is str:
         return str(value)
     try:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from surelearn.jobs import Task, seed_for
+from surelearn.jobs import Runner, Task, seed_for
 from surelearn.papers.reproduction import Outcome, Reproduction, one_of, setting
 from surelearn.papers.thesis_problem import DIMENSIONS, Ties, choices, relative_error, solve
 
@@ -160,7 +160,7 @@ def difference(a: Sequence[float], b: Sequence[float]) -> dict[str, float]:
     return {"mean": mean, "low": mean - 2 * spread, "high": mean + 2 * spread}
 
 
-def compute(settings: BoostingSettings, seed: int, runner: Any) -> dict[str, Any]:
+def compute(settings: BoostingSettings, seed: int, runner: Runner) -> dict[str, Any]:
     """All problems, of all readings, in one run; and what the settings' own and every other
     reading make of them.
     """
@@ -194,14 +194,14 @@ def compute(settings: BoostingSettings, seed: int, runner: Any) -> dict[str, Any
     }
 
 
-def errors(settings: BoostingSettings, seed: int, runner: Any) -> Outcome:
+def errors(settings: BoostingSettings, seed: int, runner: Runner) -> Outcome:
     """Figure 5.1."""
     from surelearn.papers.thesis_words import describe_errors
 
     return describe_errors(settings, compute(settings, seed, runner))
 
 
-def sizes(settings: BoostingSettings, seed: int, runner: Any) -> Outcome:
+def sizes(settings: BoostingSettings, seed: int, runner: Runner) -> Outcome:
     """Figure 5.3."""
     from surelearn.papers.thesis_words import describe_sizes
 

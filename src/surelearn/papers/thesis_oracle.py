@@ -5,12 +5,10 @@ random vote of stumps.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-Array = npt.NDArray[Any]
+from surelearn.types import AnyArray
 
 POINTS, FEATURES, CLOUDS, TRAINING = 11_000, 12, 4, 600
 MOST_DRAWS = 10_000
@@ -29,13 +27,13 @@ class Oracle:
     rejected : votes drawn before this one with too many points in one class
     """
 
-    X: Array
-    clouds: Array
-    centers: Array
-    features: Array
-    thresholds: Array
-    directions: Array
-    weights: Array
+    X: AnyArray
+    clouds: AnyArray
+    centers: AnyArray
+    features: AnyArray
+    thresholds: AnyArray
+    directions: AnyArray
+    weights: AnyArray
     rejected: int = 0
 
     @property
@@ -44,7 +42,7 @@ class Oracle:
         return self.weights.size
 
     @property
-    def y(self) -> Array:
+    def y(self) -> AnyArray:
         """The labels −1 and 1."""
         stumps = np.where(
             self.X[:, self.features] * self.directions <= self.thresholds * self.directions,
@@ -86,14 +84,14 @@ def draw_oracle(seed: int, *, thresholds: str = "1", reject_above: float = 0.8) 
     )
 
 
-def _different_centers(rng: np.random.Generator) -> Array:
+def _different_centers(rng: np.random.Generator) -> AnyArray:
     while True:
         centers = rng.choice([-0.5, 0.5], size=(CLOUDS, FEATURES))
         if len(np.unique(centers, axis=0)) == CLOUDS:
             return centers
 
 
-def _ranges(X: Array, thresholds: str) -> tuple[Array, Array]:
+def _ranges(X: AnyArray, thresholds: str) -> tuple[AnyArray, AnyArray]:
     if thresholds == "data":
         return X.min(axis=0), X.max(axis=0)
     return np.full(FEATURES, -float(thresholds)), np.full(FEATURES, float(thresholds))

@@ -5,15 +5,22 @@ them, and the truth.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any, Literal
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from surelearn.bounds import smallest_margin, vc_dimension_of_stumps
 from surelearn.jobs import seed_for
 from surelearn.papers.thesis import counting_bound_on_stumps
 from surelearn.papers.thesis_oracle import FEATURES, TRAINING, draw_oracle
+from surelearn.types import AnyArray, Array
+
+if TYPE_CHECKING:
+    from surelearn.boosting import AdaBoostClassifier
+    from surelearn.selection import NestedFamily, Selection
+    from surelearn.selection.criteria.criterion import Criterion
 
 DIMENSIONS = {
     "counted": counting_bound_on_stumps(FEATURES),
@@ -85,10 +92,10 @@ def solve(seed: int, thresholds: str, reject_above: float) -> dict[str, Any]:
 class _CompareSizes:
     """`select` on the training points, by any criterion."""
 
-    def __init__(self, family: Any, X: Any, y: Any, seed: int) -> None:
+    def __init__(self, family: NestedFamily, X: Array, y: AnyArray, seed: int) -> None:
         self.family, self.X, self.y, self.seed = family, X, y, seed
 
-    def __call__(self, criterion: Any) -> Any:
+    def __call__(self, criterion: Criterion) -> Selection:
         from surelearn.selection import select
 
         return select(
@@ -105,14 +112,16 @@ class _Capacity:
     def __init__(self, formula: str, dimension: int) -> None:
         self.formula, self.dimension = formula, dimension
 
-    def __call__(self, model: Any, d: int, n: int) -> dict[str, float]:  # noqa: ARG002
+    def __call__(self, model: AdaBoostClassifier, d: int, n: int) -> dict[str, float]:  # noqa: ARG002
         t, v = int(model.n_rounds), self.dimension
         if self.formula == "with e":
             return {"rounds": t, "vc_dimension": v}
         return {"log_growth": t * (math.log(n / t) + v * math.log(n / v))}
 
 
-def _staged_errors(fitted: Any, sizes: list[int], X: Any, y: Any) -> list[float]:
+def _staged_errors(
+    fitted: AdaBoostClassifier, sizes: list[int], X: Array, y: AnyArray
+) -> list[float]:
     """Error rates after so many rounds; a fit that ended earlier stays as it was."""
     errors = [float(np.mean(predicted != y)) for predicted in fitted.staged_predict(X)]
     return [errors[min(size, len(errors)) - 1] for size in sizes]
@@ -121,7 +130,7 @@ def _staged_errors(fitted: Any, sizes: list[int], X: Any, y: Any) -> list[float]
 # ---- what criteria choose
 
 
-def first_least(values: Any, ties: Ties = "smallest") -> int:
+def first_least(values: npt.ArrayLike, ties: Ties = "smallest") -> int:
     """The position of the least value; of the first or the last among equals.
 
     Examples
@@ -137,7 +146,7 @@ def first_least(values: Any, ties: Ties = "smallest") -> int:
     )
 
 
-def relative_error(test: Any, chosen: int) -> float:
+def relative_error(test: Sequence[float], chosen: int) -> float:
     """Equation 5.5: 100·(error of the chosen − least)/(largest − least), and 0 where all are equal.
 
     Examples

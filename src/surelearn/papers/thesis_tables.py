@@ -5,15 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from surelearn.bounds import boosting_vc, vc_dimension_of_stumps
+from surelearn.jobs import Runner
 from surelearn.papers import thesis
-from surelearn.papers.reproduction import Outcome, Reproduction, TitledTable
+from surelearn.papers.reproduction import Nothing, Outcome, Reproduction, TitledTable
 from surelearn.report.document import PageTable
 
 HALF_A_DIGIT = 5.1e-5
 """Printed numbers have four digits; a half of the last, and a little."""
 
 
-def _boosting(settings: Any, seed: int, runner: Any) -> Outcome:  # noqa: ARG001
+def _boosting(settings: Nothing, seed: int, runner: Runner) -> Outcome:  # noqa: ARG001
     v, exact = thesis.counting_bound_on_stumps(12), int(vc_dimension_of_stumps(12))
     cells = [
         {
@@ -52,7 +53,7 @@ def _boosting(settings: Any, seed: int, runner: Any) -> Outcome:  # noqa: ARG001
     )
 
 
-def _networks(settings: Any, seed: int, runner: Any) -> Outcome:  # noqa: ARG001
+def _networks(settings: Nothing, seed: int, runner: Runner) -> Outcome:  # noqa: ARG001
     cells = [
         {"neurons": neurons, "rows": m, "printed": printed, "conjecture": variant}
         for (neurons, m), (printed, variant) in thesis.table_5_2().items()
