@@ -69,7 +69,7 @@ def main() -> None:
         )
     ours = LogisticRegression(
         regularization=REGULARIZATION,
-        passes=EPOCHS,
+        epochs=EPOCHS,
         finish=None,
         measure=False,
         dtype="float32",

@@ -23,6 +23,7 @@ from sklearn.linear_model import Perceptron as TheirPerceptron
 from sklearn.svm import SVC, LinearSVC
 
 from surelearn.linear import Perceptron, SupportVectorMachine
+from surelearn.linear.intercept import arguments_of
 
 C, BANDWIDTH = 1.0, 10.0**0.5
 
@@ -84,7 +85,7 @@ def perceptrons(title, X, y, repeats):
     """Equal passes over the rows in their order, without the search for the largest margin and
     with it.
     """
-    plain = Perceptron(passes=5, patience=None, separation=False)
+    plain = Perceptron(epochs=5, patience=None, separation=False)
     theirs = TheirPerceptron(max_iter=5, tol=None, shuffle=False)
     _timing.compare(
         title,
@@ -140,7 +141,7 @@ def main():
             C=C,
             kernel="gaussian",
             bandwidth=BANDWIDTH,
-            intercept=intercept,
+            **arguments_of(intercept),
             tol=1e-6,
             random_state=0,
         )

@@ -55,10 +55,10 @@ MAY_IMPORT = {
     },
     "base": {"certificate", "earlier", "fingerprint", "record", "subject"},
     "kernel": {"base", "bounds", "data", "earlier", "lacking", "optim", "profiles", "record", "stated", "subject"},
-    "optim": {"base", "bounds", "claim", "lacking", "record", "stated", "subject", "types"},
+    "optim": {"base", "bounds", "claim", "earlier", "lacking", "record", "stated", "subject", "types"},
     "linear": {
-        "base", "bounds", "certificate", "data", "kernel", "lacking", "optim", "profiles", "record", "stated",
-        "subject",
+        "base", "bounds", "certificate", "data", "earlier", "kernel", "lacking", "optim", "profiles", "record",
+        "stated", "subject", "types",
     },
     "boosting": {"base", "bounds", "claim", "lacking", "record", "stated", "subject"},
     "cluster": {"base", "bounds", "optim", "record", "stated", "subject", "types"},

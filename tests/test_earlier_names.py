@@ -4,26 +4,43 @@
 # pyright: reportCallIssue=false, reportAttributeAccessIssue=false, reportIndexIssue=false
 
 import math
+import pickle
 import warnings
 
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from surelearn import Claim, bounds
 from surelearn.attacks.poison_kernel import KernelRidgeObjective
+from surelearn.base import learners
 from surelearn.earlier import REMEMBERED
 from surelearn.fingerprint import fingerprint_model
 from surelearn.kernel import EigenProRegressor
 from surelearn.kernel.functions import Gaussian, Laplace, Linear, Matern, kernel, read_kernel
 from surelearn.kernel.random_features import FourierFeatures, RandomFeaturesRegressor
 from surelearn.kernel.record import KernelRegressionRecord
-from surelearn.linear import Perceptron, SupportVectorMachine
+from surelearn.linear import (
+    DPLogisticRegression,
+    HuberRegression,
+    LeastSquares,
+    LogisticRegression,
+    Perceptron,
+    Ridge,
+    SquareRootLasso,
+    SupportVectorMachine,
+    VariationalRegression,
+)
 from surelearn.persistence import load, save
 from surelearn.subject.forms import kernel_form
 
 RNG = np.random.default_rng(0)
 X, Y = RNG.normal(size=(30, 2)), RNG.integers(0, 2, 30)
+ROWS = RNG.normal(size=(60, 3))
+TARGETS, LABELS = ROWS @ [1.0, 2.0, 0.0] + 0.1 * RNG.normal(size=60), ROWS[:, 0] > 0
 
 
 @pytest.mark.parametrize(
@@ -153,3 +170,127 @@ def test_a_kernel_of_an_earlier_file_is_remembered(parts, tmp_path):
     fresh = Gaussian(bandwidth=math.sqrt(0.15))
     vars(model)["kernel"] = fresh + 0.5 * Linear() if parts else fresh
     assert fingerprint_model(load(tmp_path / "model")) != fingerprint_model(model)
+
+
+# --------------------------------------------------------------------------------------------------
+
+FREE, PENALIZED = ({"fit_intercept": True, "regularize_intercept": flag} for flag in (False, True))
+CASES = [
+    (LogisticRegression, {"passes": 3}, {"epochs": 3}),
+    (LogisticRegression, {"tolerance": 0.1}, {"tol": 0.1}),
+    (LogisticRegression, {"intercept": "free"}, FREE),
+    (LogisticRegression, {"intercept": "regularized"}, PENALIZED),
+    (LogisticRegression, {"intercept": "none"}, PENALIZED | {"fit_intercept": False}),
+    (DPLogisticRegression, {"passes": 3.0}, {"epochs": 3.0}),
+    (Perceptron, {"passes": 3, "tolerance": 0.1}, {"epochs": 3, "tol": 0.1}),
+    (SupportVectorMachine, {"passes": 30, "intercept": "free"}, {"max_iter": 30, **FREE}),
+    (Ridge, {"intercept": None}, FREE | {"regularize_intercept": None}),
+    (Ridge, {"intercept": "free"}, FREE),
+    (Ridge, {"intercept": "regularized"}, PENALIZED),
+    (Ridge, {"intercept": "none"}, {"fit_intercept": False, "regularize_intercept": None}),
+    (LeastSquares, {"intercept": "regularized"}, PENALIZED),
+    (LeastSquares, {"intercept": "none"}, FREE | {"fit_intercept": False}),
+    (HuberRegression, {"tolerance": 0.1}, {"tol": 0.1}),
+    (VariationalRegression, {"tolerance": 0.1}, {"tol": 0.1}),
+    (SquareRootLasso, {"tolerance": 0.1}, {"tol": 0.1}),
+    (RandomFeaturesRegressor, {"intercept": "none"}, {"fit_intercept": False}),
+    (RandomFeaturesRegressor, {"intercept": "free"}, {"fit_intercept": True}),
+]
+
+
+@pytest.mark.parametrize(("cls", "earlier", "today"), CASES)
+def test_a_constructor_and_set_params_read_them(cls, earlier, today):
+    with pytest.warns(FutureWarning, match="goes with version 0.4") as caught:
+        made = cls(**earlier)
+    assert {warning.filename for warning in caught} == {__file__}
+    assert len(caught) == len(earlier)
+    assert made.get_params() == cls(**today).get_params()
+    with pytest.warns(FutureWarning) as caught:
+        assert cls().set_params(**earlier).get_params() == made.get_params()
+    assert {warning.filename for warning in caught} == {__file__}
+    for name, value in earlier.items():
+        with pytest.warns(FutureWarning, match=f"'{name}' of {cls.__name__}"):
+            assert getattr(made, name) == value
+    again = clone(made)  # warns of nothing
+    assert again.get_params() == made.get_params()
+    assert fingerprint_model(again) == fingerprint_model(made)
+
+
+@pytest.mark.parametrize(("cls", "earlier", "today"), CASES)
+def test_a_state_of_an_earlier_version_is_the_same_model(cls, earlier, today):
+    """As pickle and `load` bring it; its hash is that of the names that the file had."""
+    model = cls(**today)
+    then = {name: value for name, value in vars(model).items() if name not in today} | earlier
+    as_it_was = cls.__new__(cls)
+    vars(as_it_was).update(then)
+    read = cls.__new__(cls)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        read.__setstate__(dict(then))
+        again = pickle.loads(pickle.dumps(read))  # noqa: S301 - made here
+        for one in (read, again):
+            assert vars(one) == vars(model) | {REMEMBERED: earlier}
+            assert fingerprint_model(one) == fingerprint_model(as_it_was)
+
+
+def test_a_fitted_attribute_is_read_by_its_earlier_name():
+    model = LogisticRegression(epochs=2, finish=None).fit(ROWS, LABELS)
+    with pytest.warns(FutureWarning, match="'passes_' of LogisticRegression is 'epochs_' now"):
+        assert model.passes_ == 2
+    with pytest.raises(AttributeError, match="no attribute 'passes_'"):
+        _ = LogisticRegression().passes_  # not fitted
+
+
+def test_a_grid_of_earlier_names_is_searched():
+    """By itself, and in a pipeline."""
+    grid = {"ridge__intercept": ["none", "free"]}
+    search = GridSearchCV(make_pipeline(StandardScaler(), Ridge()), grid, cv=2)
+    with pytest.warns(FutureWarning, match="'intercept' of Ridge"):
+        search.fit(ROWS, TARGETS + 100)
+    assert search.best_estimator_[-1].get_params()["fit_intercept"]
+    search = GridSearchCV(LogisticRegression(), {"tolerance": [0.1], "passes": [2]}, cv=2)
+    with pytest.warns(FutureWarning, match="of LogisticRegression is"):
+        search.fit(ROWS, LABELS)
+    assert (search.best_estimator_.tol, search.best_estimator_.epochs) == (0.1, 2)
+
+
+def test_both_names_are_refused():
+    with pytest.warns(FutureWarning), pytest.raises(TypeError, match="'tolerance' and 'tol'"):
+        HuberRegression(tolerance=0.1, tol=0.1)
+    with pytest.warns(FutureWarning), pytest.raises(TypeError, match="and 'fit_intercept'"):
+        Ridge().set_params(intercept="free", fit_intercept=False)
+    with pytest.warns(FutureWarning), pytest.raises(ValueError, match="must be one of"):
+        Ridge(intercept="both")
+
+
+def test_other_names_are_refused_as_ever():
+    with pytest.raises(TypeError, match="unexpected keyword"):
+        Ridge(passes=3)
+    with pytest.raises(ValueError, match="Invalid parameter 'passes'"):
+        Ridge().set_params(passes=3)
+    assert not hasattr(Ridge(), "passes")
+
+
+def test_private_training_reads_them():
+    torch = pytest.importorskip("torch")
+    from surelearn.optim.dp_module import DPModule, fit_private
+
+    options = {"noise_multiplier": 1.0, "batch_size": 20, "random_state": 0}
+    with pytest.warns(FutureWarning, match="'passes' of DPModule is 'epochs' now"):
+        assert DPModule(torch.nn.Linear(3, 2), passes=2.0, **options).epochs == 2.0
+    with pytest.warns(FutureWarning, match="'passes' of fit_private is 'epochs' now"):
+        found = fit_private(torch.nn.Linear(3, 2), ROWS, LABELS.astype(int), passes=2.0, **options)
+    assert found.recipe.steps == 6
+
+
+def test_none_of_ours_uses_them(tmp_path):
+    """Made, described, saved and loaded, a learner warns of nothing."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", FutureWarning)
+        for cls in learners():
+            for model in cls.examples():
+                assert not cls.earlier.keys() & model.get_params().keys()
+        model = LogisticRegression().fit(ROWS, LABELS)
+        save(model, tmp_path / "model")
+        again = load(tmp_path / "model")
+        assert fingerprint_model(again) == fingerprint_model(model)

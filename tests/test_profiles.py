@@ -91,7 +91,7 @@ def test_three_learners_one_kernel(name):
     ).fit(X, y)
     np.testing.assert_allclose(ridge.predict(new), k(new, X) @ ridge.coef_, rtol=1e-6, atol=1e-9)
     np.testing.assert_allclose((k.gram(X) + 4.0 * np.eye(40)) @ ridge.coef_, y, atol=1e-7)
-    for learner in (SupportVectorMachine(kernel=k), Perceptron(kernel=k, passes=5)):
+    for learner in (SupportVectorMachine(kernel=k), Perceptron(kernel=k, epochs=5)):
         model = learner.fit(X, y)
         rows = model.support_ if isinstance(learner, SupportVectorMachine) else model.mistake_rows_
         found = k(new, X[rows]) @ model.dual_coef_[0] + model.intercept_[0]

@@ -110,7 +110,7 @@ def torch():
 def private(torch, module):
     from surelearn.optim.dp_module import DPModule
 
-    return DPModule(module, epsilon=20.0, batch_size=16, passes=1, random_state=0)
+    return DPModule(module, epsilon=20.0, batch_size=16, epochs=1, random_state=0)
 
 
 def layers(torch):

@@ -21,6 +21,7 @@ import surelearn
 from surelearn import Certificate, bounds, certificate_of
 from surelearn.cluster import KMeans
 from surelearn.linear import LogisticRegression, Ridge, SupportVectorMachine
+from surelearn.linear.intercept import arguments_of
 from surelearn.plain import content_hash
 
 RNG = np.random.default_rng(0)
@@ -48,12 +49,13 @@ def assert_same_claims(one, other, rel):
 
 def test_ridge_has_the_claims_of_ours():
     theirs = sklearn.linear_model.Ridge(alpha=20.0, fit_intercept=False).fit(X, AMOUNTS)
-    ours = Ridge(regularization=0.1, intercept="none", **BOUNDS).fit(X, AMOUNTS)
+    ours = Ridge(regularization=0.1, fit_intercept=False, **BOUNDS).fit(X, AMOUNTS)
     assert_same_claims(certificate_of(theirs, X, AMOUNTS, **BOUNDS), ours.certificate_, 1e-9)
     free = certificate_of(sklearn.linear_model.Ridge().fit(X, AMOUNTS), X, AMOUNTS, **BOUNDS)
     assert {claim.quantity for claim in free.claims} == {
         "suboptimality",
         "distance_to_the_minimizer",
+        "leave_one_out_error",
     }
     assert "the intercept is free" in free.lacking[0].reason
 
@@ -65,7 +67,7 @@ def test_logistic_regression_is_as_far_from_the_minimizer_as_is_measured(several
     theirs = sklearn.linear_model.LogisticRegression(**options).fit(X, y)
     found = certificate_of(theirs, X, y, x_bound=1.0)
     ours = LogisticRegression(
-        regularization=1 / (2 * 0.1 * 200), intercept="none", x_bound=1.0, random_state=0
+        regularization=1 / (2 * 0.1 * 200), fit_intercept=False, x_bound=1.0, random_state=0
     ).fit(X, y)
     assert found["risk"].value == pytest.approx(ours.certificate_["risk"].value, rel=1e-4)
     apart = np.linalg.norm(theirs.coef_ - ours.coef_)
@@ -89,7 +91,7 @@ def test_support_vector_machines_have_the_claims_of_ours(kernel, several):
     theirs = SVC(kernel=kernel, gamma=0.5, C=2.0, tol=1e-8).fit(X, y)
     found = certificate_of(theirs, X, y)
     named = {"kernel": "linear"} if kernel == "linear" else {"kernel": "gaussian", "bandwidth": 1.0}
-    ours = SupportVectorMachine(C=2.0, intercept="free", **named).fit(X, y)
+    ours = SupportVectorMachine(C=2.0, regularize_intercept=False, **named).fit(X, y)
     assert {claim.theorem for claim in found.claims} == {
         claim.theorem for claim in ours.certificate_.claims
     }
@@ -113,7 +115,7 @@ def test_linear_machines_of_hinge_losses_have_the_claims_of_ours():
     ):
         found = certificate_of(theirs.fit(X, LABELS), X, LABELS, x_bound=1.0)
         ours = SupportVectorMachine(
-            C=0.05, intercept=intercept, x_bound=1.0, tol=1e-12, random_state=0
+            C=0.05, **arguments_of(intercept), x_bound=1.0, tol=1e-12, random_state=0
         ).fit(X, LABELS)
         mine, other = by_theorem(found), by_theorem(ours.certificate_)
         assert mine.keys() == other.keys()

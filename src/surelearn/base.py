@@ -17,7 +17,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from surelearn.certificate import Certificate, Facts, fit_certificate
-from surelearn.earlier import EarlierNames, warn_of_earlier
+from surelearn.earlier import EarlierNames, refuse_both, warn_of_earlier
 from surelearn.fingerprint import fingerprint_model
 from surelearn.record import ROOMS, Record
 from surelearn.subject import describe
@@ -34,8 +34,11 @@ class Estimator(EarlierNames, BaseEstimator):
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters, nested ones too, as scikit-learn does."""
-        if warn_of_earlier(type(self).__name__, self.earlier, params):
-            params = self.of_today(self.get_params(deep=False) | params)
+        owner = type(self).__name__
+        if warn_of_earlier(owner, self.earlier, params):
+            usual = self.get_params(deep=False)
+            refuse_both(owner, self.earlier, params, usual)
+            params = self.of_today(usual | params)
         return super().set_params(**params)
 
 

@@ -1,9 +1,10 @@
 """Earlier names of parameters: read with a warning for one release.
 
 A class or a theorem states ``earlier``: for each earlier name that of today, or a function from the
-value and all arguments to arguments of today, where the meaning changed. What a file of an earlier
-version holds is read without a warning, and remembered under its earlier names, so that a model
-keeps the fingerprint that its certificates name (`as_saved`).
+value and all arguments to arguments of today, where the meaning changed (`TwoWay` where an object
+should still show the earlier attribute). What a file of an earlier version holds is read without a
+warning, and remembered under its earlier names, so that a model keeps the fingerprint that its
+certificates name (`as_saved`).
 """
 
 from __future__ import annotations
@@ -12,11 +13,34 @@ import functools
 import inspect
 import warnings
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 Translation = Callable[[Any, Mapping[str, Any]], dict[str, Any]]
 Names = Mapping[str, str | Translation]
 T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class TwoWay:
+    """A translation with its inverse: an object shows the earlier parameter, too.
+
+    Attributes
+    ----------
+    today : a function from the earlier value and all arguments to arguments of today; the warning
+        quotes its docstring
+    names : the parameters of today that hold it
+    then : a function from an object's attributes to the earlier value
+    """
+
+    today: Translation
+    names: tuple[str, ...]
+    then: Callable[[Mapping[str, Any]], Any]
+
+    def __call__(self, value: Any, given: Mapping[str, Any]) -> dict[str, Any]:
+        """The arguments of today."""
+        return self.today(value, given)
+
 
 REMEMBERED = "_saved_under"  # the attribute with what a file had under earlier names
 
@@ -55,8 +79,21 @@ def warn_of_earlier(
     return bool(old)
 
 
+def refuse_both(
+    owner: str, earlier: Names, given: Mapping[str, Any], usual: Mapping[str, Any]
+) -> None:
+    """Refuse an earlier name beside one of today that says the same; ``usual`` has the values of
+    arguments that were not given.
+    """
+    for name in sorted(earlier.keys() & given.keys()):
+        meant = translated({name: earlier[name]}, {**usual, **given})
+        if both := sorted(meant.keys() & given.keys()):
+            raise TypeError(f"{owner} was given {name!r} and {both[0]!r}: give {both[0]!r}")
+
+
 def _first_sentence(translation: Translation) -> str:
-    said = (translation.__doc__ or "it has another meaning now").strip().rstrip(".")
+    words = translation.today if isinstance(translation, TwoWay) else translation
+    said = (words.__doc__ or "it has another meaning now").strip().rstrip(".")
     return said[:1].lower() + said[1:]
 
 
@@ -67,9 +104,10 @@ def reading_earlier(init: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(init)
     def reading(self: EarlierNames, *args: Any, **given: Any) -> None:
-        earlier = type(self).earlier
-        if warn_of_earlier(type(self).__name__, earlier, given):
+        owner, earlier = type(self).__name__, type(self).earlier
+        if warn_of_earlier(owner, earlier, given):
             placed = {one.name: value for one, value in zip(parameters, args, strict=False)}
+            refuse_both(owner, earlier, {**placed, **given}, usual)
             meant = translated(earlier, {**usual, **placed, **given})
             given = {name: value for name, value in given.items() if name not in earlier} | meant
         init(self, *args, **given)
@@ -86,8 +124,9 @@ def reads_earlier_names(cls: type[T]) -> type[T]:
 class EarlierNames:
     """An object whose parameters had other names in an earlier version."""
 
-    # Earlier names of parameters, read with a warning for one release: the name of today, or a
-    # function from the value and all arguments to arguments of today, where the meaning changed.
+    # Earlier names of parameters and of fitted attributes, read with a warning for one release: the
+    # name of today, or a function from the value and all arguments to arguments of today, where the
+    # meaning changed.
     earlier: ClassVar[Names] = {}
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -119,11 +158,14 @@ class EarlierNames:
     if not TYPE_CHECKING:  # attributes are checked by name
 
         def __getattr__(self, name: str) -> Any:
-            today = type(self).earlier.get(name)
-            if not isinstance(today, str):
-                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-            warn_of_earlier(type(self).__name__, type(self).earlier, {name: None})
-            return getattr(self, today)
+            owner, today, held = type(self), type(self).earlier.get(name), vars(self)
+            if isinstance(today, str) and hasattr(self, today):
+                warn_of_earlier(owner.__name__, owner.earlier, {name: None})
+                return getattr(self, today)
+            if isinstance(today, TwoWay) and set(today.names) <= held.keys():
+                warn_of_earlier(owner.__name__, owner.earlier, {name: None})
+                return today.then(held)
+            raise AttributeError(f"{owner.__name__!r} object has no attribute {name!r}")
 
 
 def as_saved(value: object, state: Mapping[str, Any]) -> dict[str, Any]:

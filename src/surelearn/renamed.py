@@ -52,6 +52,15 @@ _QUANTITIES = {
     "uniform stability": "uniform_stability",
 }
 _FACTS = {"mean loss": "mean_loss"}
+# Advice, in reasons why something is not claimed, that names parameters.
+_ADVICE = {
+    "use intercept='regularized' or 'none', whose": (
+        "set regularize_intercept=True or fit_intercept=False, whose"
+    ),
+    "intercept='regularized' certifies": "regularize_intercept=True certifies",
+    "fit with passes=1": "fit with epochs=1",
+    "lower tol= or raise passes=": "lower tol= or raise max_iter=",
+}
 # Of findings, and of what an audit keeps besides.
 _NUMBERS = {
     "bins off": "bins_off",
@@ -110,11 +119,13 @@ class Words:
     quantities : of claims, and of what is lacking
     facts : names of a certificate's facts
     numbers : names of findings' numbers, and of the numbers of an audit
+    reasons : why something is lacking, where that named a parameter by its earlier name
     """
 
     quantities: Mapping[str, str] = field(default_factory=dict[str, str])
     facts: Mapping[str, str] = field(default_factory=dict[str, str])
     numbers: Mapping[str, str] = field(default_factory=dict[str, str])
+    reasons: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @classmethod
     def of_certificate(cls, plain: Mapping[str, Any]) -> Words:
@@ -125,6 +136,7 @@ class Words:
         return cls(
             _found(quantities, quantity_of),
             _found(plain["facts"].get("values", ()), lambda name: _FACTS.get(name, name)),
+            reasons=_found([item["reason"] for item, _ in _lacking(plain)], _advice_of_today),
         )
 
     @classmethod
@@ -143,7 +155,7 @@ class Words:
 
     def reversed(self) -> Words:
         """Keys by words, for reading."""
-        each = (self.quantities, self.facts, self.numbers)
+        each = (self.quantities, self.facts, self.numbers, self.reasons)
         return Words(*({words: key for key, words in one.items()} for one in each))
 
     def in_certificate(self, plain: Mapping[str, Any]) -> dict[str, Any]:
@@ -159,7 +171,11 @@ class Words:
         for list_name, name in _LACKING:
             if list_name in plain:
                 made[list_name] = [
-                    {**item, name: self.quantities.get(item[name], item[name])}
+                    {
+                        **item,
+                        name: self.quantities.get(item[name], item[name]),
+                        "reason": self.reasons.get(item["reason"], item["reason"]),
+                    }
                     for item in plain[list_name]
                 ]
         return made
@@ -199,6 +215,12 @@ _LACKING = (("absent", "quantity"), ("lacking", "what"))
 
 def _lacking(plain: Mapping[str, Any]) -> list[tuple[Mapping[str, Any], str]]:
     return [(item, name) for held, name in _LACKING for item in plain.get(held, ())]
+
+
+def _advice_of_today(reason: str) -> str:
+    for earlier, today in _ADVICE.items():
+        reason = reason.replace(earlier, today)
+    return reason
 
 
 def _estimator_claims(facts: Mapping[str, Any]) -> list[Any]:

@@ -118,7 +118,7 @@ def certificate_of(
     >>> print(certificate_of(model, X, y, x_bound=1.0, y_bound=1.0)["uniform_stability"].bound())
     ≤ 2.25
     >>> print(certificate_of(Ridge().fit(X, y), X, y, x_bound=1.0).lacking[0].reason)
-    the intercept is free: use intercept='regularized' or 'none', whose stability is known
+    the intercept is free: set regularize_intercept=True or fit_intercept=False, whose stability is known
     """
     if isinstance(model, Learner):
         return model.certificate_
@@ -176,15 +176,16 @@ def twin_of(model: Any, X: Any, stated: Stated) -> Twin | Lacking:
 
 def _squared(subject: Subject, X: Any, stated: Stated) -> Twin | Lacking:
     from surelearn.linear import LeastSquares, Ridge
+    from surelearn.linear.intercept import arguments_of
 
     objective, weights = _linear(subject)
     if isinstance(objective, Lacking):
         return objective
     if (strength := objective.strength(np.shape(X)[0])) > 0:
         given: dict[str, Any] = {**stated}
-        ours: Any = Ridge(regularization=strength, intercept=objective.intercept, **given)
+        ours: Any = Ridge(regularization=strength, **arguments_of(objective.intercept), **given)
     else:
-        ours = LeastSquares(intercept=objective.intercept, tol=0.0)
+        ours = LeastSquares(**arguments_of(objective.intercept), tol=0.0)
     W, b = weights
     ours.coef_, ours.intercept_ = (W[0], float(b[0])) if len(W) == 1 else (W, b)
     ours.regularization_, ours.n_features_in_ = strength, W.shape[1]
@@ -193,6 +194,7 @@ def _squared(subject: Subject, X: Any, stated: Stated) -> Twin | Lacking:
 
 def _logistic(subject: Subject, X: Any, stated: Stated) -> Twin | Lacking:
     from surelearn.linear import LogisticRegression
+    from surelearn.linear.intercept import arguments_of
 
     objective, weights = _linear(subject)
     if isinstance(objective, Lacking):
@@ -206,11 +208,11 @@ def _logistic(subject: Subject, X: Any, stated: Stated) -> Twin | Lacking:
     model = subject.model
     ours: Any = LogisticRegression(
         regularization=objective.strength(np.shape(X)[0]),
-        intercept=objective.intercept,
+        **arguments_of(objective.intercept),
         x_bound=stated["x_bound"],
     )
     ours.coef_, ours.intercept_ = weights
-    ours.classes_, ours.n_features_in_, ours.passes_ = (
+    ours.classes_, ours.n_features_in_, ours.epochs_ = (
         np.asarray(model.classes_),
         weights[0].shape[1],
         0,
@@ -302,7 +304,7 @@ def _machines(subject: Subject, X: Any, stated: Stated) -> Twin | Lacking:
         else {"kernel": "gaussian", "bandwidth": math.sqrt(0.5 / float(model._gamma))}
     )
     ours: Any = SupportVectorMachine(
-        C=model.C, intercept="free", x_bound=stated["x_bound"], tol=model.tol, **kernel
+        C=model.C, regularize_intercept=False, x_bound=stated["x_bound"], tol=model.tol, **kernel
     )
     coefficients = np.zeros((len(dual.machines), np.shape(X)[0]))
     for number, machine in enumerate(dual.machines):

@@ -40,7 +40,7 @@ def without(objective, X, y, row):
 
 
 CASES = {
-    "ridge": (SQUARED, Ridge(regularization=0.05, intercept="regularized"), squared, 1),
+    "ridge": (SQUARED, Ridge(regularization=0.05, regularize_intercept=True), squared, 1),
     "logistic": (
         LOGISTIC,
         LogisticRegression(regularization=0.05, finish="newton", random_state=0),

@@ -44,7 +44,7 @@ def test_a_ridge_in_a_pipeline_is_left_out_exactly():
 def test_scikit_learns_logistic_regression_to_first_order_and_ours_exactly():
     first = model_influence(PeerLogistic(C=0.5, tol=1e-10).fit(X, Y), X, Y, NEW, LABELS)
     exact = model_influence(
-        LogisticRegression(regularization=1 / 40, passes=0, finish="newton").fit(X, Y),
+        LogisticRegression(regularization=1 / 40, epochs=0, finish="newton").fit(X, Y),
         X,
         Y,
         NEW,

@@ -398,7 +398,7 @@ def prices(n, spread, seed=0):
 def coverage_of(frame, **options):
     quick = {
         "target": "price",
-        "models": {"linear": linear.Ridge(regularization=1e-6, intercept="free")},
+        "models": {"linear": linear.Ridge(regularization=1e-6, regularize_intercept=False)},
         **QUICK,
     }
     return surelearn.audit(frame, **{**quick, **options})["coverage"]
@@ -435,7 +435,7 @@ def test_noise_of_one_size_raises_no_alarm_about_fifths():
 def test_fifths_of_a_fitted_model_are_those_of_the_rows_given():
     frame = prices(1600, lambda size: size**1.5 / 20)
     X, y = frame[["size", "other"]].to_numpy(), frame["price"].to_numpy()
-    model = linear.Ridge(regularization=1e-6, intercept="free").fit(X[:400], y[:400])
+    model = linear.Ridge(regularization=1e-6, regularize_intercept=False).fit(X[:400], y[:400])
     section = surelearn.audit(model, X[400:], y[400:], **QUICK)["coverage"]
     assert section.findings[0].severity == "warning"
     assert "cut at fifths of the held-back rows' predictions" in section.notes[0]

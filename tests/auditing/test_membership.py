@@ -308,7 +308,7 @@ def test_a_learner_that_is_not_private_is_seen_through_by_a_canary():
     seeds = np.arange(64).reshape(32, 2)
     bounds = []
     for sigma in (0.02, 50.0):
-        model = DPLogisticRegression(noise_multiplier=sigma, passes=5.0, x_bound=1.0)
+        model = DPLogisticRegression(noise_multiplier=sigma, epochs=5.0, x_bound=1.0)
         fitted = fit_quietly(seeded(model, 0), X, y)
         found = canary_scores(fitted, model, X, y, tried=np.arange(100), seeds=seeds)
         assert isinstance(found, CanaryScores)

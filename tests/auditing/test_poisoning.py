@@ -29,7 +29,7 @@ QUICK = {
     "ledger": False, "refits": 0, "curve_repeats": 0, "n_jobs": 1, "effort": 0.5,
     "skip": ("robustness", "membership", "attribution"), "show_rows": True,
 }  # fmt: skip
-LOGISTIC = LogisticRegression(regularization=0.01, passes=0, finish="newton")
+LOGISTIC = LogisticRegression(regularization=0.01, epochs=0, finish="newton")
 PULL = float(lambertw(1 / np.e).real)
 
 
@@ -196,7 +196,7 @@ def test_every_model_has_its_damage_and_its_rows(model, aimed_by):
 
 
 def test_several_classes_and_numbers():
-    section = audited("iris", LogisticRegression(regularization=0.01, passes=0, finish="lbfgs"))[
+    section = audited("iris", LogisticRegression(regularization=0.01, epochs=0, finish="lbfgs"))[
         "poisoning"
     ]
     assert [claim.theorem for claim in section.claims] == [
@@ -204,7 +204,9 @@ def test_several_classes_and_numbers():
         "poisoning_threshold_moved",
     ]
     assert "first order" in codes(section)["SL622"].text
-    section = audited("diabetes", Ridge(regularization=0.1, intercept="free"))["poisoning"]
+    section = audited("diabetes", Ridge(regularization=0.1, regularize_intercept=False))[
+        "poisoning"
+    ]
     assert (
         "of the training targets moved to the far end of their range"
         in codes(section)["SL621"].text

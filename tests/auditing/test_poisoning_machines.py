@@ -12,6 +12,7 @@ from surelearn.auditing.sections.poisoning.work import claims_of, proved
 from surelearn.kernel import EigenProClassifier
 from surelearn.lacking import Lacking
 from surelearn.linear import HuberRegression, SupportVectorMachine
+from surelearn.linear.intercept import arguments_of
 
 PAIRS = [(0, 1), (0, 2), (1, 2)]
 
@@ -31,7 +32,7 @@ def slope(loss, step=1e-6):
 @pytest.mark.parametrize("intercept", ["regularized", "free"])
 def test_pairs_of_support_vector_machines(iris, intercept):
     X, y = iris
-    model = SupportVectorMachine(C=0.5, intercept=intercept).fit(X, y)
+    model = SupportVectorMachine(C=0.5, **arguments_of(intercept)).fit(X, y)
     ((_, errors, claim),) = claims_of(proved(model, X, y, X, y, None, 0))
     needed = []
     for w, b, (i, j) in zip(model.coef_, model.intercept_, PAIRS, strict=True):
@@ -52,7 +53,7 @@ def test_pairs_with_a_kernel_are_those_of_its_features(iris):
     plain = SupportVectorMachine(C=0.5, tol=1e-8).fit(X, y)
     # ⟨x, z⟩ + 1
     same = SupportVectorMachine(
-        C=0.5, kernel="polynomial", degree=1, intercept="none", tol=1e-8
+        C=0.5, kernel="polynomial", degree=1, fit_intercept=False, tol=1e-8
     ).fit(X, y)
     values = [claims_of(proved(model, X, y, X, y, None, 0))[0][2].value for model in (plain, same)]
     assert values[0] == pytest.approx(values[1], rel=1e-3)

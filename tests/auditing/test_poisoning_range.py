@@ -32,7 +32,7 @@ from surelearn.robust.poisoning.within_range import (
 )
 
 PULL = float(lambertw(1 / np.e).real)
-OURS = LogisticRegression(regularization=0.01, passes=0, finish="newton")
+OURS = LogisticRegression(regularization=0.01, epochs=0, finish="newton")
 
 
 KNOWN = {}  # what was proved of a model already: the attack takes a second
@@ -108,7 +108,7 @@ def test_with_so_much_poison_every_answer_of_a_scikit_learn_fit_is_turned(cancer
 
 
 def test_below_the_threshold_gradient_cancelling_fails_and_just_above_it_arrives(cancer):
-    for model in (OURS, LogisticRegression(regularization=1e-3, passes=0, finish="newton")):
+    for model in (OURS, LogisticRegression(regularization=1e-3, epochs=0, finish="newton")):
         claims, tried = proofs(model, cancer)
         assert tried["multiples"] == [0.9, 1.1]
         assert tried["flipped"][0] < 0.9
@@ -190,7 +190,9 @@ def test_hinge_loss_and_no_intercept(cancer):
         assert claims[FLIPPED].inputs["loss"] == "hinge"
         assert 0.3 < claims[FLIPPED].value < 0.45
         assert MOVED not in claims
-    without = LogisticRegression(regularization=0.01, passes=0, finish="newton", intercept="none")
+    without = LogisticRegression(
+        regularization=0.01, epochs=0, finish="newton", fit_intercept=False
+    )
     claim = proofs(without, cancer)[0][FLIPPED]
     reaches = {float(v) for v in np.abs(X).max(0)} | {
         float(np.maximum(w * X.min(0), w * X.max(0)).sum()) for w in without.coef_
@@ -210,7 +212,7 @@ def test_the_threshold_of_reversed_weights(cancer):
 
 def test_several_classes_have_reversed_and_moved_weights_only():
     X, y = load_iris(return_X_y=True)
-    model = LogisticRegression(regularization=0.01, passes=0, finish="lbfgs")
+    model = LogisticRegression(regularization=0.01, epochs=0, finish="lbfgs")
     claims, tried = proofs(model, (X, y, X, y))
     assert tried is None
     assert set(claims) == {REVERSED, MOVED}

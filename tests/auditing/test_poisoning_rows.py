@@ -18,6 +18,7 @@ from surelearn.attacks.influence_margins import dual_influence, steps
 from surelearn.auditing.sections.poisoning.influence import influence
 from surelearn.auditing.sections.poisoning.words import _aimed, _flipped, _influence
 from surelearn.linear import SupportVectorMachine
+from surelearn.linear.intercept import arguments_of
 from surelearn.subject import subject_of
 
 
@@ -50,7 +51,9 @@ class Nearest(ClassifierMixin, BaseEstimator):
 @pytest.mark.parametrize("intercept", ["free", "regularized", "none"])
 def test_a_dual_step_is_the_refit_while_the_margin_keeps_its_rows(intercept):
     X, y, new, _ = halves(load_breast_cancer)
-    model = SupportVectorMachine(C=1.0, kernel="gaussian", intercept=intercept, tol=1e-10).fit(X, y)
+    model = SupportVectorMachine(
+        C=1.0, kernel="gaussian", **arguments_of(intercept), tol=1e-10
+    ).fit(X, y)
     dual = subject_of(model).dual
     (one,), kernel = dual.machines, dual.kernel
     changes = steps(one, kernel(X[one.rows], X[one.rows]), kernel(new, X[one.rows]))

@@ -43,7 +43,7 @@ QUICK = {
     "ledger": False, "refits": 0, "curve_repeats": 0, "n_jobs": 1, "effort": 0.5,
     "skip": ("robustness", "membership", "attribution"),
 }  # fmt: skip
-LOGISTIC = LogisticRegression(regularization=0.01, passes=0, finish="newton")
+LOGISTIC = LogisticRegression(regularization=0.01, epochs=0, finish="newton")
 
 
 def audited(data="breast_cancer", model=LOGISTIC, **options):
@@ -83,7 +83,9 @@ def test_the_threshold_of_a_support_vector_machine_counts_the_rows_it_must_move(
     assert claim.value == pytest.approx(
         np.mean(np.where(t >= -1, t, 0.0)) + norm.item() / (2.0 * len(y)), rel=1e-6
     )
-    ours = SupportVectorMachine(C=2.0, kernel="gaussian", bandwidth=5.0, intercept="free", tol=1e-6)
+    ours = SupportVectorMachine(
+        C=2.0, kernel="gaussian", bandwidth=5.0, regularize_intercept=False, tol=1e-6
+    )
     ((_, same),) = thresholds(ours, cancer)[0].values()
     assert same.value == pytest.approx(claim.value, rel=0.02)
 
@@ -191,8 +193,8 @@ def slope(loss, w, step=1e-6):
 @pytest.mark.parametrize(
     ("model", "penalty", "grows"),
     [
-        (Ridge(regularization=0.1, intercept="free"), 0.1, True),
-        (LeastSquares(intercept="free"), 0.0, True),
+        (Ridge(regularization=0.1, regularize_intercept=False), 0.1, True),
+        (LeastSquares(regularize_intercept=False), 0.0, True),
         (PeerRidge(alpha=30.0), 0.1, False),
         (LinearRegression(), 0.0, True),
     ],

@@ -253,7 +253,7 @@ def test_a_decision_threshold_is_the_models_own():
 
 
 def test_a_regressor_moves():
-    linear = fitted(Ridge(regularization=0.01, intercept="free"), regression=True)
+    linear = fitted(Ridge(regularization=0.01, regularize_intercept=False), regression=True)
     section = section_of(linear)
     (finding,) = section.findings
     assert finding.code == "SL603"

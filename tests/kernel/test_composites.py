@@ -143,7 +143,7 @@ def two_classes(n=80):
 )
 def test_the_svm_takes_them(k):
     X, y = two_classes()
-    model = SupportVectorMachine(kernel=k, intercept="free").fit(X, y)
+    model = SupportVectorMachine(kernel=k, regularize_intercept=False).fit(X, y)
     peer = SVC(kernel=k, tol=1e-9).fit(X, y)
     np.testing.assert_allclose(model.decision_function(X), peer.decision_function(X), atol=1e-5)
     own = SupportVectorMachine(kernel=k).fit(X, y)

@@ -146,7 +146,7 @@ def design(model, rows):
 def test_it_is_the_pseudo_inverse_of_the_features(features, intercept, D, targets):
     rows, Y = RNG.normal(size=(40, 5)), 7 + RNG.normal(size=(40, targets))
     model = RandomFeaturesRegressor(
-        features, bandwidth=1.6, n_components=D, intercept=intercept, random_state=0
+        features, bandwidth=1.6, n_components=D, fit_intercept=intercept == "free", random_state=0
     )
     model.fit(rows, Y if targets > 1 else Y[:, 0])
     phi, level = design(model, rows), np.zeros(targets)
@@ -246,8 +246,8 @@ def test_what_is_fitted_is_as_a_saved_copy_has_it(targets):
             "features must be one of 'gaussian', 'laplace', 'relu', not 'cosine'",
         ),
         (
-            RandomFeaturesRegressor(intercept="some"),
-            "intercept must be one of 'free', 'none', not 'some'",
+            RandomFeaturesRegressor(fit_intercept="none"),  # pyright: ignore[reportArgumentType]
+            "fit_intercept must be True or False, not 'none'",
         ),
     ],
 )

@@ -172,7 +172,7 @@ def test_stated_bounds_fix_what_is_left_out():
     y = np.clip(X @ [1.0, -1.0, 0.5], -1, 1)
     left, stated = (
         Ridge(x_bound=1.0, y_bound=1.0),
-        Ridge(x_bound=1.0, y_bound=1.0, regularization=0.01, intercept="regularized"),
+        Ridge(x_bound=1.0, y_bound=1.0, regularization=0.01, regularize_intercept=True),
     )
     assert left.fit(X, y).record_ == stated.fit(X, y).record_
     assert left.certificate_["risk"]

@@ -31,7 +31,7 @@ def test_it_learns_within_its_epsilon():
 def test_several_classes():
     X, y = load_iris(return_X_y=True)
     model = DPLogisticRegression(
-        epsilon=None, noise_multiplier=0.5, passes=200, random_state=0
+        epsilon=None, noise_multiplier=0.5, epochs=200, random_state=0
     ).fit(X - X.mean(0), y)
     assert model.score(X - X.mean(0), y) > 0.8
     np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1)
@@ -41,7 +41,7 @@ def test_several_classes():
 def test_the_certificate_says_what_it_covers():
     X, y = cancer()
     certificate = (
-        DPLogisticRegression(**FAST, batch_size=50, passes=4, random_state=0).fit(X, y).certificate_
+        DPLogisticRegression(**FAST, batch_size=50, epochs=4, random_state=0).fit(X, y).certificate_
     )
     claim = certificate["epsilon"]
     assert claim.inputs["sample_rate"] == 50 / 569
@@ -106,7 +106,7 @@ def worst_case(present, noise, trials, seed):
     X[0] = 1e6 if present else 0.0
     y[0] = 1
     model = DPLogisticRegression(
-        epsilon=None, noise_multiplier=noise, batch_size=20, passes=1, average=False
+        epsilon=None, noise_multiplier=noise, batch_size=20, epochs=1, average=False
     )
     return np.array(
         [model.set_params(random_state=seed + t).fit(X, y).coef_[0, 0] for t in range(trials)]
@@ -134,7 +134,7 @@ def test_an_attack_cannot_refute_epsilon_but_refutes_half_of_it():
         ({"x_bound": 0.0}, "x_bound"),
         ({"clip": 0.0}, "clip"),
         ({"batch_size": 0}, "batch_size"),
-        ({"passes": np.inf}, "passes"),
+        ({"epochs": np.inf}, "epochs"),
         ({"step": 0.0}, "step"),
         ({"radius": -1.0}, "radius"),
         ({"random_state": "x"}, "random_state"),
@@ -163,7 +163,7 @@ def audited(noise, seed, canaries=60):
         epsilon=None,
         noise_multiplier=noise,
         batch_size=len(X),
-        passes=1,
+        epochs=1,
         dp_delta=1e-3,
         average=False,
         random_state=seed,
@@ -186,7 +186,7 @@ def test_a_certificate_is_checked_against_parameters_and_rows_but_not_what_anoth
     monkeypatch,
 ):
     X, y = cancer()
-    model = DPLogisticRegression(**FAST, batch_size=50, passes=4).fit(X, y)
+    model = DPLogisticRegression(**FAST, batch_size=50, epochs=4).fit(X, y)
     certificate = Certificate.from_json(model.certificate_.to_json())
     assert certificate.verify(model, X, y), certificate.verify(model, X, y)
     assert not certificate.verify(model, X[1:], y[1:])

@@ -20,6 +20,7 @@ from sklearn.linear_model import LogisticRegression as Peer
 
 from surelearn import bounds
 from surelearn.certificate import Certificate
+from surelearn.linear.intercept import arguments_of
 from surelearn.linear.logistic.learner import LogisticRegression
 from surelearn.linear.logistic.objective import measure
 from surelearn.linear.logistic.rows import make_rows
@@ -46,7 +47,7 @@ def objective(model, X, y, weights=None, l1=0.0):
         losses = -log_softmax(scores, axis=1)[np.arange(len(codes)), codes]
     penalty = (model.coef_**2).sum()
     absolute = abs(model.coef_).sum()
-    if model.intercept == "regularized":
+    if model.fit_intercept and model.regularize_intercept:
         penalty, absolute = (
             penalty + (model.intercept_**2).sum(),
             absolute + abs(model.intercept_).sum(),
@@ -63,7 +64,7 @@ def objective(model, X, y, weights=None, l1=0.0):
 def test_a_finish_reaches_the_optimum(classes, intercept, how):
     X, y = bag(classes=classes)
     model = LogisticRegression(
-        regularization=0.003, intercept=intercept, finish=how, random_state=0
+        regularization=0.003, **arguments_of(intercept), finish=how, random_state=0
     ).fit(X, y)
     padded = sparse.hstack([X, np.ones((400, 1))]).tocsr() if intercept == "regularized" else X
     C = 1 / (2 * 400 * 0.003)
@@ -95,7 +96,7 @@ def test_many_passes_alone_come_near_the_optimum(options):
     X, y = bag()
     best = LogisticRegression(regularization=0.003, finish="newton").fit(X, y).facts_["objective"]
     model = LogisticRegression(
-        regularization=0.003, finish=None, passes=100, random_state=0, **options
+        regularization=0.003, finish=None, epochs=100, random_state=0, **options
     ).fit(X, y)
     assert best - 1e-6 < model.facts_["objective"] < best * 1.01
     assert model.facts_["objective"] <= best + model.certificate_["suboptimality"].value
@@ -107,8 +108,8 @@ def test_the_l1_penalty_finds_its_optimum():
     model = LogisticRegression(
         regularization=0.0,
         l1_regularization=0.02,
-        intercept="none",
-        passes=3000,
+        fit_intercept=False,
+        epochs=3000,
         schedule="sqrt",
         step_decay=0.1,
         random_state=0,
@@ -179,23 +180,23 @@ def test_calls_of_partial_fit_are_one_pass(engine, average, classes):
 
 def test_early_stopping():
     X, y = bag(n=3000, d=200)
-    options = {"finish": None, "passes": 200, "patience": 2, "random_state": 0}
+    options = {"finish": None, "epochs": 200, "patience": 2, "random_state": 0}
     stopped = LogisticRegression(
         early_stopping="validation", validation_fraction=0.2, **options
     ).fit(X, y)
     assert stopped.stopped_ == "validation error stalled"
-    assert stopped.passes_ < 200
+    assert stopped.epochs_ < 200
     assert stopped.facts_["n"] == 2400
-    training = LogisticRegression(early_stopping="training", tolerance=1e-3, **options).fit(X, y)
+    training = LogisticRegression(early_stopping="training", tol=1e-3, **options).fit(X, y)
     assert training.stopped_ == "training error stalled"
-    assert LogisticRegression(finish=None, passes=3).fit(X, y).stopped_ == "passes"
+    assert LogisticRegression(finish=None, epochs=3).fit(X, y).stopped_ == "passes"
 
 
 def test_a_file_sorted_by_label_does_no_harm():
     X, y = bag(n=4000, d=100)
     order = np.argsort(y, kind="stable")
     mixed, by_label = (
-        LogisticRegression(regularization=0.001, finish=None, passes=5, random_state=0).fit(
+        LogisticRegression(regularization=0.001, finish=None, epochs=5, random_state=0).fit(
             X[o], y[o]
         )
         for o in (np.arange(4000), order)
@@ -210,7 +211,7 @@ def test_a9a_against_liblinear():
         for name in ("a9a.gz", "a9a.t.gz")
     )
     model = LogisticRegression(
-        regularization=1e-4, finish=None, average=True, passes=10, random_state=0
+        regularization=1e-4, finish=None, average=True, epochs=10, random_state=0
     ).fit(X, y)
     exact = LogisticRegression(regularization=1e-4, finish="newton").fit(X, y)
     # LIBLINEAR wants 4-byte indices
@@ -257,14 +258,14 @@ def test_what_kinds_of_input_work():
         ({"regularization": -1e-9}, "regularization"),
         ({"regularization": math.nan}, "regularization"),
         ({"l1_regularization": -1.0}, "l1_regularization"),
-        ({"intercept": "yes"}, "intercept"),
+        ({"fit_intercept": "yes"}, "fit_intercept"),
         ({"schedule": "cosine"}, "schedule"),
         ({"step": 0.0}, "step"),
         ({"step": "fast"}, "step"),
         ({"intercept_step": 2.0}, "intercept_step"),
         ({"engine": "dense"}, "engine"),
         ({"finish": "sag"}, "finish"),
-        ({"passes": 0}, "passes"),
+        ({"epochs": 0}, "epochs"),
         ({"dtype": "float16"}, "dtype"),
         ({"x_bound": -1.0}, "x_bound"),
         ({"x_bound": 0.01}, "x_bound"),
@@ -336,7 +337,7 @@ def test_the_certificate_by_hand():
     X, y = bag()
     X = sparse.csr_matrix(X / max(1.0, np.sqrt(X.multiply(X).sum(axis=1).max())))
     model = LogisticRegression(
-        regularization=0.05, x_bound=1.0, finish=None, passes=3, random_state=0
+        regularization=0.05, x_bound=1.0, finish=None, epochs=3, random_state=0
     ).fit(X, y)
     certificate = model.certificate_
     g, n, rho = model.facts_["gradient_norm"], 400, math.sqrt(2.0)
@@ -367,7 +368,7 @@ def test_gap_and_distance_are_never_exceeded(classes, seed):
     lam = float(10 ** rng.uniform(-4, 0))
     exact = LogisticRegression(regularization=lam, finish="newton").fit(X, y)
     rough = LogisticRegression(
-        regularization=lam, finish=None, passes=int(rng.integers(1, 9)), random_state=seed
+        regularization=lam, finish=None, epochs=int(rng.integers(1, 9)), random_state=seed
     ).fit(X, y)
     certificate = rough.certificate_
     assert (
@@ -410,7 +411,7 @@ def test_stability_is_never_exceeded(classes, seed):
 def test_stability_is_nearly_attained():
     """The same row nine times, one label changed: β is within a factor of five of what is seen."""
     X, point = np.ones((9, 1)), np.ones((1, 1))
-    template = LogisticRegression(regularization=5.0, intercept="none", x_bound=1.0)
+    template = LogisticRegression(regularization=5.0, fit_intercept=False, x_bound=1.0)
     one, other = (clone(template).fit(X, np.arange(9) >= k) for k in (4, 5))
     change = abs(one.predict_log_proba(point) - other.predict_log_proba(point)).max()
     beta = one.certificate_["uniform_stability"].value
@@ -458,7 +459,7 @@ def test_the_single_pass_guarantee_in_the_mean(lam, streamed):
         "step": eta,
         "intercept_step": 1,
         "average": True,
-        "passes": 1,
+        "epochs": 1,
         "finish": None,
     }
     excess = []
@@ -490,7 +491,7 @@ SINGLE = {
     "schedule": "constant",
     "step": 0.1,
     "average": True,
-    "passes": 1,
+    "epochs": 1,
     "finish": None,
     "norm_bound": 1.0,
 }
@@ -500,14 +501,14 @@ SINGLE["intercept_step"] = 1
 @pytest.mark.parametrize(
     ("options", "quantity", "word"),
     [
-        ({"intercept": "free"}, "risk", "free"),
-        ({"intercept": "free"}, "suboptimality", "free"),
+        ({"regularize_intercept": False}, "risk", "free"),
+        ({"regularize_intercept": False}, "suboptimality", "free"),
         ({"regularization": 0.0}, "uniform_stability", "without regularization"),
         ({"l1_regularization": 0.01}, "risk", "L1"),
         ({"measure": False}, "suboptimality", "measure"),
         ({"x_bound": None}, "risk", "x_bound"),
         ({**SINGLE, "average": False}, "excess_regularized_risk", "average"),
-        ({**SINGLE, "passes": 2}, "excess_regularized_risk", "2 passes"),
+        ({**SINGLE, "epochs": 2}, "excess_regularized_risk", "2 passes"),
         ({**SINGLE, "finish": "newton"}, "excess_regularized_risk", "finish"),
         ({**SINGLE, "schedule": "sqrt"}, "excess_regularized_risk", "constant"),
         ({**SINGLE, "step": "auto"}, "excess_regularized_risk", "step"),
@@ -538,7 +539,7 @@ def test_unequal_weights_and_streams_take_claims_away():
 
 
 @pytest.mark.parametrize(
-    ("options", "word"), [({"passes": 2}, "2 passes"), ({"finish": "newton"}, "finish")]
+    ("options", "word"), [({"epochs": 2}, "2 passes"), ({"finish": "newton"}, "finish")]
 )
 def test_a_stream_remembers_what_fit_did(options, word):
     X, y = bag(n=40)
@@ -553,7 +554,7 @@ def test_a_free_bias_breaks_the_bound_that_is_not_claimed():
     regularized weights.
     """
     X, point = np.zeros((5, 1)), np.zeros((1, 1))
-    template = LogisticRegression(regularization=10.0, intercept="free", finish="newton")
+    template = LogisticRegression(regularization=10.0, regularize_intercept=False, finish="newton")
     one, other = (clone(template).fit(X, np.arange(5) >= k) for k in (1, 2))
     change = abs(one.predict_log_proba(point) - other.predict_log_proba(point)).max()
     assert change > bounds.beta_logistic(1.0, 10.0, 5)
@@ -592,7 +593,7 @@ def tuned_on(k, n):
 
 
 def fitted(k, n, lam):
-    return LogisticRegression(regularization=lam, intercept="none", x_bound=1.0).fit(
+    return LogisticRegression(regularization=lam, fit_intercept=False, x_bound=1.0).fit(
         np.ones((n, 1)), np.arange(n) < k
     )
 
@@ -628,12 +629,12 @@ def test_a_tuned_regularization_breaks_the_stability_that_is_claimed():
 @pytest.mark.parametrize("how", ["newton", "lbfgs"])
 def test_a_finish_alone(how):
     X, y = make_classification(300, 10, flip_y=0.1, random_state=0)
-    alone = LogisticRegression(regularization=1e-3, passes=0, finish=how, average=True).fit(X, y)
+    alone = LogisticRegression(regularization=1e-3, epochs=0, finish=how, average=True).fit(X, y)
     both = LogisticRegression(regularization=1e-3, finish="newton", random_state=0).fit(X, y)
     assert np.allclose(alone.coef_, both.coef_, atol=1e-5)
-    assert (alone.passes_, alone.t_, alone.facts_["rounds"]) == (0, 0, 0)
-    with pytest.raises(ValueError, match="passes must be at least 1, or 0 with finish="):
-        LogisticRegression(passes=0).fit(X, y)
+    assert (alone.epochs_, alone.t_, alone.facts_["rounds"]) == (0, 0, 0)
+    with pytest.raises(ValueError, match="epochs must be at least 1, or 0 with finish="):
+        LogisticRegression(epochs=0).fit(X, y)
 
 
 @pytest.mark.parametrize(

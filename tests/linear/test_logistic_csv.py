@@ -111,17 +111,17 @@ def test_a_file_is_fitted_as_its_rows_in_memory(tmp_path, classes):
     (tmp_path / "a.csv.gz").write_bytes(gzip.compress((tmp_path / "a.csv").read_bytes()))
     options = {"features": TABLE, "target": "y", "categorical": ["code"]}
     X, labels = hashed((tmp_path / "a.csv").read_text(), "y", ["code"])
-    memory = LogisticRegression(regularization=1e-3, passes=5, finish=None, random_state=0).fit(
+    memory = LogisticRegression(regularization=1e-3, epochs=5, finish=None, random_state=0).fit(
         X, labels
     )
     for name in ("a.csv", "a.csv.gz"):
-        model = LogisticRegression(regularization=1e-3, passes=5, random_state=0)
+        model = LogisticRegression(regularization=1e-3, epochs=5, random_state=0)
         model.fit_file(tmp_path / name, classes=classes, **options)
         np.testing.assert_allclose(model.coef_, memory.coef_, atol=1e-10)
         assert model.classes_.tolist() == ["no", "yes"]
         assert model.score(X, labels) > 0.9
         assert model.certificate_.verify()
-    ignored = LogisticRegression(regularization=1e-3, passes=5, random_state=0)
+    ignored = LogisticRegression(regularization=1e-3, epochs=5, random_state=0)
     ignored.fit_file(tmp_path / "a.csv", features=TABLE, target="y")  # a code is no quantity
     assert ignored.score(*gathered(tmp_path / "a.csv", "y")) < model.score(X, labels) - 0.05
 
@@ -131,10 +131,10 @@ def test_a_sorted_file_does_no_harm(tmp_path, column, monkeypatch):
     monkeypatch.setattr(pieces, "PIECE", 1000)
     frame = table(8000)
     frame.sort_values(column).to_csv(tmp_path / "a.csv", index=False)
-    model = LogisticRegression(regularization=1e-3, passes=3, random_state=0)
+    model = LogisticRegression(regularization=1e-3, epochs=3, random_state=0)
     model.fit_file(tmp_path / "a.csv", features=TABLE, target="y", categorical=["code"])
     X, labels = gathered(tmp_path / "a.csv", "y", categorical=["code"])
-    memory = LogisticRegression(regularization=1e-3, passes=3, finish=None, random_state=0).fit(
+    memory = LogisticRegression(regularization=1e-3, epochs=3, finish=None, random_state=0).fit(
         X, labels
     )
 

@@ -164,9 +164,9 @@ def test_a_file_is_fitted_as_its_rows_in_memory(tmp_path, average, classes):
     X.sum_duplicates()
     dump_svmlight_file(X, y, str(tmp_path / "a"), zero_based=False)
     (tmp_path / "a.gz").write_bytes(gzip.compress((tmp_path / "a").read_bytes()))
-    model = LogisticRegression(passes=3, finish=None, average=average, random_state=0).fit(X, y)
+    model = LogisticRegression(epochs=3, finish=None, average=average, random_state=0).fit(X, y)
     for name in ("a", "a.gz"):
-        read = LogisticRegression(passes=3, finish=None, average=average, random_state=0)
+        read = LogisticRegression(epochs=3, finish=None, average=average, random_state=0)
         read.fit_file(tmp_path / name, features=40)
         np.testing.assert_allclose(read.coef_, model.coef_, atol=1e-10)
         np.testing.assert_allclose(read.intercept_, model.intercept_, atol=1e-10)
@@ -192,7 +192,7 @@ def test_a_file_sorted_by_label_does_no_harm(tmp_path, passes, monkeypatch):
     X.sum_duplicates()
     order = np.argsort(y, kind="stable")
     dump_svmlight_file(X[order], y[order], str(tmp_path / "sorted"), zero_based=False)
-    options = {"regularization": 1e-3, "passes": passes, "finish": None, "random_state": 0}
+    options = {"regularization": 1e-3, "epochs": passes, "finish": None, "random_state": 0}
     shuffled = objective(LogisticRegression(**options).fit(X, y), X, y)
     mixed = LogisticRegression(**options).fit_file(tmp_path / "sorted", features=60)
     assert mixed.t_ == 8000 * passes
@@ -209,7 +209,7 @@ def test_a_file_sorted_by_label_does_no_harm(tmp_path, passes, monkeypatch):
 def test_the_order_is_reproducible(file, monkeypatch):
     set_piece(monkeypatch, 500)
     one, again, other = (
-        LogisticRegression(passes=2, random_state=seed)
+        LogisticRegression(epochs=2, random_state=seed)
         .fit_file(file, features=40, classes=[0, 1])
         .coef_
         for seed in (0, 0, 1)
@@ -224,7 +224,7 @@ def test_hashing(file):
     plain, _, _ = gathered(file, 40)
     np.testing.assert_allclose(X.sum(axis=1), plain.sum(axis=1), atol=1e-12)
     assert (X != 0).any(axis=0).sum() >= 36
-    model = LogisticRegression(passes=10, random_state=0).fit_file(file, features=1024, hashed=True)
+    model = LogisticRegression(epochs=10, random_state=0).fit_file(file, features=1024, hashed=True)
     assert model.coef_.shape == (1, 1024)
     assert model.score(X, y) > 0.8
     for features in (1000, 1, 2**32):
@@ -248,11 +248,11 @@ def test_the_single_pass_guarantee_of_a_file(file):
         "x_bound": 20.0,
         "norm_bound": 1.0,
     }
-    once = LogisticRegression(passes=1, regularization=0.0, **options).fit_file(file, features=40)
+    once = LogisticRegression(epochs=1, regularization=0.0, **options).fit_file(file, features=40)
     claim = once.certificate_["excess_risk"]
     assert claim.value == pytest.approx(1 / (0.2 * 300) + 0.1 * 401 / 2, rel=1e-12)
     assert "a single pass: a fresh row each step" in claim.met
-    twice = LogisticRegression(passes=2, regularization=0.0, **options).fit_file(file, features=40)
+    twice = LogisticRegression(epochs=2, regularization=0.0, **options).fit_file(file, features=40)
     with pytest.raises(KeyError, match="2 passes"):
         twice.certificate_["excess_risk"]
     with pytest.raises(KeyError, match="do not keep the rows"):

@@ -60,7 +60,7 @@ def test_it_is_algorithm_1(seed, noise, make):
     X, y = separable(rng)
     y = np.where(rng.random(len(y)) < noise, -y, y)
     w, b, counts, mean = by_the_book(X, y, 7)
-    options = {"passes": 7, "patience": None}
+    options = {"epochs": 7, "patience": None}
     model = Perceptron(**options).fit(make(X), y)
     np.testing.assert_allclose(model.coef_[0], w, rtol=1e-12)
     assert model.intercept_[0] == b
@@ -88,7 +88,7 @@ def test_or_is_separated_within_the_bound():
     claim = model.certificate_["mistakes"]
     assert (claim.measured, claim.label) == (9, "mistakes until it settled")
     assert "mistakes until it settled         9  ≤ 27" in str(model.certificate_)
-    stopped = Perceptron(passes=2).fit(CORNERS, OR).certificate_["mistakes"]
+    stopped = Perceptron(epochs=2).fit(CORNERS, OR).certificate_["mistakes"]
     assert (stopped.measured, stopped.label) == (4, "mistakes, however long it runs")
 
 
@@ -170,12 +170,12 @@ def test_mistakes_never_exceed_the_bound():
         X, y = separable(rng, rng.integers(4, 25), rng.integers(1, 5), gap=rng.choice([0.01, 0.3]))
         X = X + rng.normal(scale=rng.choice([0, 3]), size=X.shape[1])
         model = Perceptron(
-            passes=100_000, patience=None, shuffle=bool(seed % 2), random_state=seed
+            epochs=100_000, patience=None, shuffle=bool(seed % 2), random_state=seed
         ).fit(X, y)
         tried += model.record_.converged
         assert model.facts_["mistakes"] <= model.certificate_["mistakes"].value
         if seed % 10 == 0:  # the margin the perceptron itself reached is valid too, and weaker
-            own = Perceptron(passes=100_000, patience=None, separation=False).fit(X, y)
+            own = Perceptron(epochs=100_000, patience=None, separation=False).fit(X, y)
             assert own.facts_["margin_by"] == "perceptron"
             assert own.certificate_["mistakes"].value >= own.facts_["mistakes"]
             assert own.facts_["margin"] <= model.facts_["margin"] * (1 + 1e-9)
@@ -187,7 +187,7 @@ def test_mutant_a_free_bias_would_break_the_bound():
     far.
     """
     X, y = np.array([[19.0], [21.0]]), np.array([-1, 1])
-    model = Perceptron(passes=100_000, patience=None).fit(X, y)
+    model = Perceptron(epochs=100_000, patience=None).fit(X, y)
     free = SVC(kernel="linear", C=1e6).fit(X, y)
     wrong = bounds.perceptron_mistakes(model.facts_["radius"], 1 / np.linalg.norm(free.coef_))
     assert model.facts_["mistakes"] > wrong
@@ -203,11 +203,11 @@ def test_the_mistake_rows_and_the_passes_rebuild_it(options, classes, passes):
     rng = np.random.default_rng(3)
     X, y = rng.normal(size=(120, 2)), rng.integers(classes, size=120)
     X += 7 * np.array([[0, 0], [0, 1], [1, 0]])[y]
-    model = Perceptron(passes=passes, patience=None, **options).fit(X, y)
+    model = Perceptron(epochs=passes, patience=None, **options).fit(X, y)
     assert model.record_.converged or passes == 2
     kept = model.mistake_rows_
     assert len(kept) < 120
-    again = Perceptron(passes=passes, patience=None, separation=False, **options).fit(
+    again = Perceptron(epochs=passes, patience=None, separation=False, **options).fit(
         X[kept], y[kept]
     )
     np.testing.assert_array_equal(model.intercept_, again.intercept_)
@@ -226,16 +226,16 @@ def test_mutants_of_the_compression():
     rng = np.random.default_rng(3)
     X, y = rng.normal(size=(120, 2)), rng.integers(3, size=120)
     X += 7 * np.array([[0, 0], [0, 1], [1, 0]])[y]
-    averaged = Perceptron(averaged=True, passes=3, patience=None).fit(X, y)
-    again = Perceptron(averaged=True, passes=3, patience=None).fit(
+    averaged = Perceptron(averaged=True, epochs=3, patience=None).fit(X, y)
+    again = Perceptron(averaged=True, epochs=3, patience=None).fit(
         X[averaged.mistake_rows_], y[averaged.mistake_rows_]
     )
     # the average is not determined by the mistake rows
     assert not np.allclose(averaged.coef_, again.coef_)
     with pytest.raises(KeyError, match="average counts the steps"):
         averaged.certificate_["risk"]
-    stopped = Perceptron(passes=3, patience=None).fit(X, y)
-    later = Perceptron(passes=4, patience=None).fit(
+    stopped = Perceptron(epochs=3, patience=None).fit(X, y)
+    later = Perceptron(epochs=4, patience=None).fit(
         X[stopped.mistake_rows_], y[stopped.mistake_rows_]
     )
     # nor a stopped run without its number of passes
@@ -244,7 +244,7 @@ def test_mutants_of_the_compression():
 
 @pytest.mark.parametrize(
     ("options", "classes"),
-    [({}, 2), ({}, 3), ({"multiclass": "one_vs_one"}, 3), ({"passes": 2, "patience": None}, 2)],
+    [({}, 2), ({}, 3), ({"multiclass": "one_vs_one"}, 3), ({"epochs": 2, "patience": None}, 2)],
 )
 def test_compression_covers(options, classes):
     """The certified risk is exceeded in at most δ of the samples (here δ = ½, so that some
@@ -262,9 +262,9 @@ def test_compression_covers(options, classes):
     for _ in range(150):
         X, y = draw(40)
         model = Perceptron(
-            separation=False, delta=0.5, **{"passes": 20_000, "patience": None, **options}
+            separation=False, delta=0.5, **{"epochs": 20_000, "patience": None, **options}
         ).fit(X, y)
-        assert model.record_.converged or "passes" in options
+        assert model.record_.converged or "epochs" in options
         risks.append(np.mean(model.predict(fresh) != labels))
         claimed.append(model.certificate_["risk"].value)
     assert np.mean(np.array(risks) > claimed) <= 0.5
@@ -299,7 +299,7 @@ def test_it_stops_for_every_reason():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(200, 3)), rng.integers(2, size=200)
     reasons = {
-        "passes": {"passes": 4, "patience": None},
+        "passes": {"epochs": 4, "patience": None},
         "training error stalled": {"patience": 3},
         "validation error stalled": {"patience": 3, "validation_fraction": 0.3, "random_state": 0},
         "time": {"seconds": 0.0, "patience": None},
@@ -315,7 +315,7 @@ def test_it_stops_for_every_reason():
 
 
 @pytest.mark.parametrize(
-    "options", [{}, {"averaged": True}, {"kernel": "laplace"}, {"passes": 1}, {"separation": False}]
+    "options", [{}, {"averaged": True}, {"kernel": "laplace"}, {"epochs": 1}, {"separation": False}]
 )
 @pytest.mark.parametrize("y", [OR, XOR], ids=["or", "xor"])
 def test_the_certificate_verifies_after_a_round_trip(options, y):
@@ -336,7 +336,7 @@ def test_the_certificate_verifies_after_a_round_trip(options, y):
         (CORNERS * np.nan, OR, {}, "NaN"),
         (CORNERS + np.inf, OR, {}, "infinity"),
         (CORNERS, OR, {"multiclass": "ovr"}, "multiclass must be"),
-        (CORNERS, OR, {"passes": 0}, "passes must be"),
+        (CORNERS, OR, {"epochs": 0}, "epochs must be"),
         (CORNERS, OR, {"patience": 1.5}, "patience must be"),
         (CORNERS, OR, {"validation_fraction": 1.0}, "validation_fraction must"),
         (CORNERS, OR, {"kernel": "rbf"}, "kernel must be one of"),
@@ -386,7 +386,7 @@ def test_a_certificate_is_measured_again_by_as_many_passes_over_its_rows(options
     y = np.digitize(
         X[:, 0] + 0.2 * rng.normal(size=60), [-0.5, 0.5] if "multiclass" in options else [0.0]
     )
-    model = Perceptron(passes=10, **options).fit(X, y)
+    model = Perceptron(epochs=10, **options).fit(X, y)
     certificate = Certificate.from_json(model.certificate_.to_json())
     found = certificate.verify(model, X, y)
     assert found, found

@@ -28,12 +28,15 @@ KERNELS = [
 ]
 LEARNERS = [
     SupportVectorMachine(),
-    SupportVectorMachine(intercept="none", C=10.0),
-    SupportVectorMachine(intercept="free"),
+    SupportVectorMachine(fit_intercept=False, C=10.0),
+    SupportVectorMachine(regularize_intercept=False),
     Perceptron(),
     Perceptron(averaged=True, shuffle=True, validation_fraction=0.2, random_state=0, patience=5),
 ]
-RICH = [SupportVectorMachine(margin="hard"), SupportVectorMachine(margin="hard", intercept="free")]
+RICH = [
+    SupportVectorMachine(margin="hard"),
+    SupportVectorMachine(margin="hard", regularize_intercept=False),
+]
 
 
 def words(learner):
@@ -118,7 +121,7 @@ def test_the_objective_is_that_of_libsvm(C):
         hinge = np.maximum(0.0, 1.0 - signs * (K @ weights + model.intercept_[0]))
         return weights @ K @ weights / 2 + C * hinge.sum()
 
-    ours = SupportVectorMachine(kernel="precomputed", intercept="free", C=C).fit(K, y)
+    ours = SupportVectorMachine(kernel="precomputed", regularize_intercept=False, C=C).fit(K, y)
     peer = objective(SVC(kernel="precomputed", C=C, tol=1e-10).fit(K, y))
     # theirs, in single precision, may be above
     assert objective(ours) == pytest.approx(peer, rel=1e-5)

@@ -13,6 +13,7 @@ from scipy import sparse
 
 from surelearn import bounds
 from surelearn.certificate import Certificate
+from surelearn.linear.intercept import arguments_of
 from surelearn.linear.ridge.learner import GRID, LeastSquares, Ridge
 from surelearn.linear.ridge.spectrum import ridge_path
 
@@ -60,7 +61,7 @@ def test_the_minimizer(intercept, outputs, weighted, solver):
     X, y, s = problem(outputs=outputs)
     weights = s if weighted else None
     rows = sparse.csr_matrix(X) if solver == "lsqr" else X
-    model = Ridge(regularization=0.3, intercept=intercept, solver=solver).fit(
+    model = Ridge(regularization=0.3, **arguments_of(intercept), solver=solver).fit(
         rows, y, sample_weight=weights
     )
     w, b = penalized_fit(X, y, 0.3 * (s.sum() if weighted else len(X)), intercept, weights)
@@ -71,7 +72,7 @@ def test_the_minimizer(intercept, outputs, weighted, solver):
 
 def test_agrees_with_scikit_learn():
     X, y, s = problem()
-    ours = Ridge(regularization=0.2, intercept="free").fit(X, y, sample_weight=s)
+    ours = Ridge(regularization=0.2, regularize_intercept=False).fit(X, y, sample_weight=s)
     peer = sklearn.linear_model.Ridge(alpha=0.2 * s.sum()).fit(X, y, sample_weight=s)
     np.testing.assert_allclose(ours.coef_, peer.coef_, atol=1e-10)
     np.testing.assert_allclose(ours.intercept_, peer.intercept_, atol=1e-10)
@@ -92,7 +93,7 @@ def test_a_row_without_weight_is_no_row():
 def test_leave_one_out_error_is_that_of_n_refits(intercept, outputs, weighted):
     X, y, s = problem(n=25, outputs=outputs)
     weights = s if weighted else np.ones(len(X))
-    model = Ridge(regularization=0.1, intercept=intercept).fit(X, y, sample_weight=weights)
+    model = Ridge(regularization=0.1, **arguments_of(intercept)).fit(X, y, sample_weight=weights)
     total = 0.1 * weights.sum()  # held fixed
     left = []
     for i in range(len(X)):
@@ -109,7 +110,7 @@ def test_gcv_from_the_hat_matrix():
     n, lam = len(X), 0.4
     hat = X @ np.linalg.solve(X.T @ X + n * lam * np.eye(5), X.T)
     expected = np.mean((y - hat @ y) ** 2) / (1 - np.trace(hat) / n) ** 2
-    model = Ridge(regularization="gcv", grid=[lam], intercept="none").fit(X, y)
+    model = Ridge(regularization="gcv", grid=[lam], fit_intercept=False).fit(X, y)
     assert model.grid_errors_[0] == pytest.approx(expected, rel=1e-12)
     assert model.facts_["degrees_of_freedom"] == pytest.approx(np.trace(hat), rel=1e-12)
 
@@ -118,7 +119,7 @@ def test_gcv_from_the_hat_matrix():
 def test_choice_is_the_best_of_the_grid(choice):
     X, y, _ = problem(n=30, d=20)
     grid = np.logspace(-4, 2, 13)
-    model = Ridge(regularization=choice, grid=grid, intercept="none").fit(X, y)
+    model = Ridge(regularization=choice, grid=grid, fit_intercept=False).fit(X, y)
     path = ridge_path(X, y, grid, intercept="none")
     errors = path["leave_one_out" if choice == "loo" else "gcv"]
     np.testing.assert_allclose(model.grid_errors_, errors, rtol=1e-12)
@@ -146,7 +147,7 @@ def test_digits_that_the_normal_equations_lose():
     tiny = 1e-8  # Läuchli: XᵀX rounds to a singular matrix
     X = np.array([[1.0, 1.0], [tiny, 0.0], [0.0, tiny]])
     assert np.linalg.matrix_rank(X.T @ X) == 1
-    model = LeastSquares(intercept="none", tol=0.0).fit(X, X @ [3.0, -1.0])
+    model = LeastSquares(fit_intercept=False, tol=0.0).fit(X, X @ [3.0, -1.0])
     np.testing.assert_allclose(model.coef_, [3.0, -1.0], atol=1e-6)
 
 
@@ -154,14 +155,14 @@ def test_leave_one_out_with_hardly_any_penalty():
     """1 − h_i is of the size of λ here; subtracting h_i from 1 would leave no digit."""
     X = np.array([[1.0, 0.0], [0.0, 1.0]])
     y = np.array([1.0, 2.0])
-    model = Ridge(regularization=1e-14, intercept="none").fit(X, y)
+    model = Ridge(regularization=1e-14, fit_intercept=False).fit(X, y)
     # each row left out is predicted 0
     assert model.facts_["leave_one_out_error"] == pytest.approx(2.5, rel=1e-12)
     X, y, _ = problem(n=4, d=8)
     # e_i/(1 − h_i) = (K + nλI)⁻¹y over the inverse's diagonal
     inverse = np.linalg.inv(X @ X.T + 4e-14 * np.eye(4))
     expected = np.mean((inverse @ y / np.diag(inverse)) ** 2)
-    model = Ridge(regularization=1e-14, intercept="none").fit(X, y)
+    model = Ridge(regularization=1e-14, fit_intercept=False).fit(X, y)
     assert model.facts_["leave_one_out_error"] == pytest.approx(expected, rel=1e-10)
 
 
@@ -169,9 +170,9 @@ def test_smallest_norm_where_columns_depend():
     X, y, _ = problem()
     X = np.hstack([X, X[:, :2]])
     for solver in ("svd", "lsqr"):
-        model = LeastSquares(intercept="none", solver=solver).fit(X, y)
+        model = LeastSquares(fit_intercept=False, solver=solver).fit(X, y)
         np.testing.assert_allclose(model.coef_, np.linalg.lstsq(X, y, rcond=None)[0], atol=1e-10)
-    assert "infinite" in LeastSquares(intercept="none").fit(X, y).certificate_.lacking[0].reason
+    assert "infinite" in LeastSquares(fit_intercept=False).fit(X, y).certificate_.lacking[0].reason
 
 
 @pytest.mark.parametrize("eps", [1e-3, 1e-6, 1e-9])
@@ -180,14 +181,14 @@ def test_the_epsilon_example(eps):
     notes' points are our rows).
     """
     X, y = np.array([[0.0, 1.0], [eps, 1.0]]), np.array([1.0, -1.0])
-    model = LeastSquares(intercept="none", tol=0.0).fit(X, y)
+    model = LeastSquares(fit_intercept=False, tol=0.0).fit(X, y)
     np.testing.assert_allclose(model.coef_, [-2 / eps, 1.0], rtol=1e-6)
     warnings = [
         absent.reason for absent in model.certificate_.lacking if absent.what == "stable_weights"
     ]
     assert len(warnings) == 1
     assert model.facts_["condition_number"] == pytest.approx(2 / eps, rel=1e-2)
-    ridge = Ridge(regularization=0.1, intercept="none").fit(X, y)
+    ridge = Ridge(regularization=0.1, fit_intercept=False).fit(X, y)
     assert np.linalg.norm(ridge.coef_) < 1
     assert ridge.facts_["condition_number"] < 4
     assert all(absent.what != "stable_weights" for absent in ridge.certificate_.lacking)
@@ -225,7 +226,7 @@ def test_risk_claims_hold_where_the_risk_is_known():
     for _ in range(50):
         x = 0.1 * rng.choice([-1.0, 1.0], n)
         y = np.where(rng.random(n) < 0.6, 1.0, -1.0) * np.sign(x)
-        model = Ridge(regularization=lam, intercept="none", x_bound=0.1, y_bound=1.0).fit(
+        model = Ridge(regularization=lam, fit_intercept=False, x_bound=0.1, y_bound=1.0).fit(
             x[:, None], y
         )
         score = 0.1 * model.coef_[0]
@@ -240,7 +241,7 @@ def test_risk_claims_hold_where_the_risk_is_known():
 def test_the_loss_bound_is_attained_and_never_exceeded():
     """n = 1 and x = √λ give ‖w‖ = Y/(2√λ); the worst point is −X with target Y."""
     lam, X, Y = 0.25, 2.0, 3.0
-    model = Ridge(regularization=lam, intercept="none", x_bound=X, y_bound=Y).fit(
+    model = Ridge(regularization=lam, fit_intercept=False, x_bound=X, y_bound=Y).fit(
         [[math.sqrt(lam)], [math.sqrt(lam)]], [Y, Y]
     )
     worst = (float(model.predict([[-X]])[0]) - Y) ** 2
@@ -252,7 +253,9 @@ def test_the_loss_bound_is_attained_and_never_exceeded():
         rows = rng.normal(size=(n, d))
         rows /= np.linalg.norm(rows, axis=1, keepdims=True) / rng.random((n, 1))
         y = rng.uniform(-1, 1, (n, 2)) / math.sqrt(2)
-        model = Ridge(regularization=lam, intercept="none", x_bound=1.0, y_bound=1.0).fit(rows, y)
+        model = Ridge(regularization=lam, fit_intercept=False, x_bound=1.0, y_bound=1.0).fit(
+            rows, y
+        )
         largest = (1 + np.linalg.norm(model.coef_, 2)) ** 2  # over ‖x‖ ≤ 1, ‖y‖ ≤ 1
         assert largest <= bounds.ridge_loss_bound(1.0, 1.0, lam) * (1 + 1e-12)
 
@@ -273,9 +276,9 @@ def test_the_claim_includes_the_tolerance():
     contains what that may change.
     """
     X, y = bounded(n=200, d=20)
-    exact = Ridge(regularization=1e-3, intercept="none", x_bound=1.0, y_bound=1.0).fit(X, y)
+    exact = Ridge(regularization=1e-3, fit_intercept=False, x_bound=1.0, y_bound=1.0).fit(X, y)
     solved = Ridge(
-        regularization=1e-3, intercept="none", x_bound=1.0, y_bound=1.0, solver="lsqr"
+        regularization=1e-3, fit_intercept=False, x_bound=1.0, y_bound=1.0, solver="lsqr"
     ).fit(sparse.csr_matrix(X), y)
     apart = np.linalg.norm(exact.coef_ - solved.coef_)
     distances = [model.facts_["half_slope"] / 1e-3 for model in (exact, solved)]
@@ -319,9 +322,9 @@ def test_mutant_the_tuned_learner_breaks_the_stability_of_its_regularization():
     rng = np.random.default_rng(0)
     for _ in range(200):
         X, y = rng.uniform(-1, 1, (6, 1)), rng.uniform(-1, 1, 6)
-        before = Ridge(regularization="loo", grid=grid, intercept="none").fit(X, y)
+        before = Ridge(regularization="loo", grid=grid, fit_intercept=False).fit(X, y)
         X[0], y[0] = rng.uniform(-1, 1, 1), rng.uniform(-1, 1)
-        after = Ridge(regularization="loo", grid=grid, intercept="none").fit(X, y)
+        after = Ridge(regularization="loo", grid=grid, fit_intercept=False).fit(X, y)
         if before.regularization_ != after.regularization_:
             # certified as if 1e3 had been fixed
             beta = 4 * (1 + 1 / math.sqrt(1e3)) ** 2 / (1e3 * 6)
@@ -336,7 +339,9 @@ def test_mutant_free_intercept_certified():
     """
     n, X = 10, np.zeros((10, 1))
     y = np.ones(n)
-    model = Ridge(regularization=1.0, intercept="free", x_bound=0.01, y_bound=1.0).fit(X, y)
+    model = Ridge(regularization=1.0, regularize_intercept=False, x_bound=0.01, y_bound=1.0).fit(
+        X, y
+    )
     assert "the intercept is free" in absent_reasons(model)["uniform_stability"]
     assert "the intercept is free" in absent_reasons(model)["risk"]
     assert {claim.quantity for claim in model.certificate_.claims} == {
@@ -344,7 +349,7 @@ def test_mutant_free_intercept_certified():
         "distance_to_the_minimizer",
         "leave_one_out_error",
     }
-    other = Ridge(regularization=1.0, intercept="free").fit(X, np.r_[-1.0, y[1:]])
+    other = Ridge(regularization=1.0, regularize_intercept=False).fit(X, np.r_[-1.0, y[1:]])
     change = abs((model.intercept_ + 1) ** 2 - (other.intercept_ + 1) ** 2)
     beta = 4 * 0.01**2 * 1.01**2 / n
     assert change > 100 * beta
@@ -360,9 +365,11 @@ def test_why_nothing_is_claimed():
         "weighted unequally"
         in absent_reasons(Ridge(**stated).fit(X, y, sample_weight=weights))["risk"]
     )
-    assert "without a penalty" in absent_reasons(LeastSquares(intercept="none").fit(X, y))["risk"]
+    assert (
+        "without a penalty" in absent_reasons(LeastSquares(fit_intercept=False).fit(X, y))["risk"]
+    )
     assert Ridge(**stated).fit(X, y, sample_weight=2 * np.ones(60)).certificate_["risk"]
-    assert absent_reasons(LeastSquares(intercept="none").fit(np.eye(2), [1.0, 2.0]))[
+    assert absent_reasons(LeastSquares(fit_intercept=False).fit(np.eye(2), [1.0, 2.0]))[
         "leave_one_out_error"
     ]
 
@@ -379,7 +386,7 @@ def test_why_nothing_is_claimed():
             "grid must be a list of finite numbers above 0",
         ),
         ({"grid": [1.0]}, "grid is for"),
-        ({"intercept": "both"}, "intercept must be one of"),
+        ({"fit_intercept": "both"}, "fit_intercept must be True or False"),
         ({"solver": "qr"}, "solver must be one of"),
         ({"x_bound": 0.5}, "x_bound=0.5 but row"),
         ({"y_bound": 0.5}, "y_bound=0.5 but row"),

@@ -318,7 +318,7 @@ def test_huber_attains_the_certified_stability():
 
 def test_the_certified_stability_covers_a_loose_solver():
     exact, loose = (
-        stable(1.0, 0.1, tolerance=t).fit(np.ones((50, 1)), np.arange(50.0)) for t in (1e-12, 1e-2)
+        stable(1.0, 0.1, tol=t).fit(np.ones((50, 1)), np.arange(50.0)) for t in (1e-12, 1e-2)
     )
     difference = (
         loose.certificate_["uniform_stability"].value
@@ -451,7 +451,7 @@ def test_each_half_is_best_for_the_other(loss):
     X = rng.normal(size=(80, 3))
     y = X @ [1.0, -1.0, 2.0] + rng.normal(size=80) + 20 * (rng.random(80) < 0.2)
     model = VariationalRegression(
-        loss=loss, threshold=3.0, regularization=0.01, max_iter=5000, tolerance=0.0
+        loss=loss, threshold=3.0, regularization=0.01, max_iter=5000, tol=0.0
     ).fit(X, y)
     A = np.hstack([X, np.ones((80, 1))])
     H = A.T @ (model.beliefs_[:, None] * A) / 80 + np.diag([0.02, 0.02, 0.02, 0.0])
@@ -551,7 +551,7 @@ NUMBER_FROM = "must be a number of at least 0"
         (SquareRootLasso(radius=0), f"radius {NUMBER_ABOVE}, not 0"),
         (SquareRootLasso(radius=np.nan), f"radius {NUMBER_ABOVE}, not nan"),
         (SquareRootLasso(radius="1"), f"radius {NUMBER_ABOVE}, not '1'"),
-        (SquareRootLasso(tolerance=0.0), f"tolerance {NUMBER_ABOVE}"),
+        (SquareRootLasso(tol=0.0), f"tol {NUMBER_ABOVE}"),
         (HuberRegression(threshold=0.0), f"threshold {NUMBER_ABOVE}, not 0.0"),
         (HuberRegression(threshold=-1.0), f"threshold {NUMBER_ABOVE}"),
         (HuberRegression(regularization=-0.1), f"regularization {NUMBER_FROM}, not -0.1"),

@@ -41,7 +41,7 @@ def fit():
 @pytest.fixture(scope="module")
 def model(fit):
     options = {
-        "passes": 20,
+        "epochs": 20,
         "finish": None,
         "dtype": "float32",
         "x_bound": 1.0001,
@@ -69,7 +69,7 @@ def test_as_accurate_as_scikit_learn(fit, model):
 def test_the_fit_is_near_the_minimizer(fit):
     """With single words, a thousand features: within what the certificate says."""
     words = HashingVectorizer(n_features=2**10, alternate_sign=False).transform(fit[0])
-    model = LogisticRegression(regularization=1e-3, passes=20, finish=None, random_state=0).fit(
+    model = LogisticRegression(regularization=1e-3, epochs=20, finish=None, random_state=0).fit(
         words, fit[1]
     )
     exact = LogisticRegression(regularization=1e-3, finish="lbfgs").fit(words, fit[1])
@@ -96,7 +96,7 @@ def test_text_in_a_file_of_columns(tmp_path, fit):
 
     words = HashingVectorizer(n_features=2**16, alternate_sign=False).transform(fit[0])
     dump_svmlight_file(words, fit[1], str(tmp_path / "reviews.svm"), zero_based=False)
-    options = {"regularization": REGULARIZATION, "passes": 2, "finish": None, "random_state": 0}
+    options = {"regularization": REGULARIZATION, "epochs": 2, "finish": None, "random_state": 0}
     memory = LogisticRegression(**options).fit(words, fit[1])
     disk = LogisticRegression(**options).fit_file(tmp_path / "reviews.svm", features=2**16)
     np.testing.assert_allclose(disk.coef_, memory.coef_, atol=1e-8)

@@ -18,6 +18,7 @@ from sklearn.svm import SVC, LinearSVC
 from surelearn import bounds
 from surelearn.certificate import Certificate
 from surelearn.kernel.functions import Gaussian, Laplace, Linear, Polynomial
+from surelearn.linear.intercept import arguments_of
 from surelearn.linear.svm.dual import GramDual, RowsDual, gap, intercept_error, solve
 from surelearn.linear.svm.learner import SupportVectorMachine
 from surelearn.linear.svm.machine import InfeasibleError, Problem, train
@@ -60,7 +61,7 @@ def independent(K, y, C, free):
 @pytest.mark.parametrize("C", [0.1, 3.0])
 def test_the_optimum_is_that_of_an_independent_solver(kernel, intercept, C):
     X, y = noisy(1)
-    model = SupportVectorMachine(kernel=kernel, intercept=intercept, C=C).fit(X, y)
+    model = SupportVectorMachine(kernel=kernel, **arguments_of(intercept), C=C).fit(X, y)
     K = kernel(X, X) + (intercept == "regularized")
     value = independent(K, y, C, intercept == "free")
     facts = model.facts_
@@ -96,11 +97,13 @@ def test_liblinear_and_libsvm_reach_the_same_optimum():
         assert ours.facts_["dual"] <= objective * (1 + 1e-12)
     for ours, theirs in (
         (
-            SupportVectorMachine(kernel="gaussian", bandwidth=math.sqrt(2), intercept="free"),
+            SupportVectorMachine(
+                kernel="gaussian", bandwidth=math.sqrt(2), regularize_intercept=False
+            ),
             SVC(gamma=0.25, tol=1e-9),
         ),
         (
-            SupportVectorMachine(kernel="polynomial", degree=2, intercept="free"),
+            SupportVectorMachine(kernel="polynomial", degree=2, regularize_intercept=False),
             SVC(kernel="poly", degree=2, gamma=1, coef0=1, tol=1e-9),
         ),
     ):
@@ -181,8 +184,10 @@ def test_hard_is_the_limit_of_soft(kernel, intercept):
     X = rng.normal(size=(40, 3))
     X = X[abs(X[:, 0]) > 0.2]
     y = X[:, 0] > 0
-    hard = SupportVectorMachine(margin="hard", kernel=kernel, intercept=intercept).fit(X, y)
-    soft = SupportVectorMachine(C=1e5, kernel=kernel, intercept=intercept, tol=1e-12).fit(X, y)
+    hard = SupportVectorMachine(margin="hard", kernel=kernel, **arguments_of(intercept)).fit(X, y)
+    soft = SupportVectorMachine(C=1e5, kernel=kernel, **arguments_of(intercept), tol=1e-12).fit(
+        X, y
+    )
     assert hard.facts_["norm"] == pytest.approx(soft.facts_["norm"], rel=1e-3)
     assert np.abs(hard.decision_function(X)).min() == pytest.approx(1, abs=1e-6)
     assert hard.record_.gap <= 1e-4 * hard.facts_["primal"]
@@ -190,7 +195,9 @@ def test_hard_is_the_limit_of_soft(kernel, intercept):
 
 
 def test_or_and_xor():
-    model = SupportVectorMachine(margin="hard", intercept="free").fit(CORNERS, [0, 1, 1, 1])
+    model = SupportVectorMachine(margin="hard", regularize_intercept=False).fit(
+        CORNERS, [0, 1, 1, 1]
+    )
     np.testing.assert_allclose(model.coef_, [[2, 2]], rtol=1e-5)
     assert model.facts_["margin"] == pytest.approx(1 / math.sqrt(8), rel=1e-5)  # Definition 5.1
     with pytest.raises(
@@ -218,7 +225,7 @@ def test_or_and_xor():
 )
 def test_the_compressed_rows_rebuild_it(intercept, margin, kernel):
     X, y = noisy(5, 150, noise=0.0 if margin == "hard" else 0.5)
-    options = {"margin": margin, "kernel": kernel, "intercept": intercept, "C": 0.5}
+    options = {"margin": margin, "kernel": kernel, **arguments_of(intercept), "C": 0.5}
     model = SupportVectorMachine(**options).fit(X, y)
     f = model.decision_function(X)
     kept = y * f <= 1 + 1e-4
@@ -242,7 +249,9 @@ def test_the_compressed_rows_rebuild_it(intercept, margin, kernel):
 
 @pytest.mark.parametrize("classes", [2, 3])
 @pytest.mark.parametrize(
-    "options", [{}, {"intercept": "free"}, {"kernel": "gaussian", "bandwidth": 1.0}], ids=str
+    "options",
+    [{}, {"regularize_intercept": False}, {"kernel": "gaussian", "bandwidth": 1.0}],
+    ids=str,
 )
 def test_compression_and_margin_bounds_cover(classes, options):
     """The certified risk is exceeded in at most δ of the samples (δ = ½, so that some might)."""
@@ -265,7 +274,7 @@ def test_compression_and_margin_bounds_cover(classes, options):
                 wrong.setdefault(claim.theorem, []).append(risk > claim.value)
     assert all(np.mean(found) <= 0.5 for found in wrong.values())
     expected = {"campi_garatti"}
-    if classes == 2 and "intercept" not in options:
+    if classes == 2 and "regularize_intercept" not in options:
         expected |= {"rademacher_margin", "stability_near_minimizer"}
     assert set(wrong) == expected
 
@@ -285,7 +294,7 @@ def test_the_certified_stability_is_never_below_the_measured_change(kernel, inte
         y = np.where(rng.random(12) < 0.5, 1, -1)
         y[:4] = [1, -1, 1, -1]
         C = 10.0 ** rng.uniform(-3, 0)
-        options = {"C": C, "kernel": kernel, "intercept": intercept, "x_bound": 1.0}
+        options = {"C": C, "kernel": kernel, **arguments_of(intercept), "x_bound": 1.0}
         model = SupportVectorMachine(**options).fit(X, y)
         X2, y2 = X.copy(), y.copy()
         X2[0], y2[0] = -X[0] if seed % 2 else grid[seed], -y[0] if seed % 3 else y[0]
@@ -307,14 +316,14 @@ def test_mutant_a_free_intercept_is_not_stable():
     X, y = np.zeros((11, 1)), np.array([1] * 6 + [-1] * 5)
     other = y.copy()
     other[0] = -1
-    options = {"C": 0.01, "intercept": "free", "x_bound": 1.0}
+    options = {"C": 0.01, "regularize_intercept": False, "x_bound": 1.0}
     model, changed = (
         SupportVectorMachine(**options).fit(X, y),
         SupportVectorMachine(**options).fit(X, other),
     )
     change = abs(model.decision_function(X[:1])[0] - changed.decision_function(X[:1])[0])
     assert change > 50 * bounds.beta_hinge(1.0, 1 / (2 * 0.01 * 11), 11)
-    with pytest.raises(KeyError, match="intercept='regularized' certifies"):
+    with pytest.raises(KeyError, match="regularize_intercept=True certifies"):
         model.certificate_["uniform_stability"]
 
 
@@ -354,7 +363,7 @@ def test_claims_against_numbers_by_hand():
     [
         {},
         {"x_bound": 9.0},
-        {"intercept": "free"},
+        {"regularize_intercept": False},
         {"kernel": "laplace"},
         {"margin": "hard", "kernel": "gaussian"},
     ],
@@ -412,7 +421,11 @@ def test_several_classes_and_columns_with_names():
     X, y = load_iris(return_X_y=True)
     names = np.array(["setosa", "versicolor", "virginica"])[y]
     frame = pl.DataFrame(X, schema=["a", "b", "c", "d"])
-    for options in ({}, {"kernel": "gaussian", "bandwidth": 1.581}, {"intercept": "free"}):
+    for options in (
+        {},
+        {"kernel": "gaussian", "bandwidth": 1.581},
+        {"regularize_intercept": False},
+    ):
         model = SupportVectorMachine(**options).fit(frame, names)
         assert model.score(frame, names) > 0.95
         assert model.dual_coef_.shape[0] == 3
@@ -439,11 +452,11 @@ def test_sparse_rows_with_wide_indices_and_constant_columns():
     ("options", "y", "message"),
     [
         ({"margin": "firm"}, [0, 1, 1, 1], "margin must be one of 'soft', 'hard'"),
-        ({"intercept": True}, [0, 1, 1, 1], "intercept must be one of"),
+        ({"regularize_intercept": None}, [0, 1, 1, 1], "regularize_intercept must be True or"),
         ({"C": 0.0}, [0, 1, 1, 1], "C must be positive"),
         ({"C": -1.0}, [0, 1, 1, 1], "C must be positive"),
         ({"tol": 0.0}, [0, 1, 1, 1], "tol must be positive"),
-        ({"passes": 0}, [0, 1, 1, 1], "passes must be a whole number"),
+        ({"max_iter": 0}, [0, 1, 1, 1], "max_iter must be a whole number"),
         ({"x_bound": 1.0}, [0, 1, 1, 1], "x_bound=1 does not hold: a row has norm 1.41421"),
         ({"kernel": "rbf"}, [0, 1, 1, 1], "kernel must be one of"),
         ({}, [1, 1, 1, 1], "only one class"),
@@ -467,7 +480,7 @@ def test_rows_that_are_no_numbers_are_refused(make, entry, message):
 def test_odd_but_good_input_works(kernel, intercept):
     X, y = noisy(2, 40, 3)
     X[:5], X[:, 2] = 0.0, 0.0  # rows without an entry, a column of one value
-    options = {"kernel": kernel, "intercept": intercept, "tol": 1e-11, "random_state": 0}
+    options = {"kernel": kernel, **arguments_of(intercept), "tol": 1e-11, "random_state": 0}
     plain = SupportVectorMachine(**options).fit(X, y)
     for rows, labels in (
         (sparse.csr_array(X), y),
@@ -487,7 +500,7 @@ def test_odd_but_good_input_works(kernel, intercept):
 def test_a_run_that_is_too_short_says_so():
     X, y = noisy(0, 200, 3, noise=2.0)
     with pytest.warns(ConvergenceWarning, match="duality gap"):
-        model = SupportVectorMachine(kernel="polynomial", C=1e4, passes=1, x_bound=10.0).fit(X, y)
+        model = SupportVectorMachine(kernel="polynomial", C=1e4, max_iter=1, x_bound=10.0).fit(X, y)
     with pytest.raises(KeyError, match="did not reach tol"):
         model.certificate_["uniform_stability"]
     absent = {item.theorem: item.reason for item in model.certificate_.lacking}

@@ -15,6 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from surelearn.certificate import Certificate
 from surelearn.kernel.functions import Gaussian, Laplace, Linear, Polynomial
+from surelearn.linear.intercept import arguments_of
 from surelearn.linear.svm import optimality as module
 from surelearn.linear.svm.learner import SupportVectorMachine
 from surelearn.linear.svm.machine import Problem, train
@@ -50,7 +51,7 @@ def primal(model, X, signs, upper):
         c[model.support_] = model.dual_coef_[0]
         scores = K @ c
         squared = c @ scores
-    squared += b * b * (model.intercept == "regularized")
+    squared += b * b * (model.fit_intercept and model.regularize_intercept)
     short = np.maximum(0, 1 - signs * (scores + b))
     return squared / 2 + (0 if model.margin == "hard" else (upper * short).sum())
 
@@ -84,10 +85,14 @@ def test_the_claim_is_never_below_the_suboptimality(kernel, intercept):
     for trial in range(30):
         X, y = some_rows(rng)
         weights = rng.uniform(0.5, 2, len(y)) if trial % 3 == 0 else np.ones(len(y))
-        options = {"kernel": kernel, "intercept": intercept, "C": float(10 ** rng.uniform(-2, 2))}
+        options = {
+            "kernel": kernel,
+            **arguments_of(intercept),
+            "C": float(10 ** rng.uniform(-2, 2)),
+        }
         tol, passes = (10.0 ** -rng.integers(1, 11), int(rng.choice([1, 2, 1000])))
         model = fit(
-            SupportVectorMachine(**options, tol=tol, passes=passes, random_state=0), X, y, weights
+            SupportVectorMachine(**options, tol=tol, max_iter=passes, random_state=0), X, y, weights
         )
         best = fit(SupportVectorMachine(**options, tol=1e-13, random_state=1), X, y, weights)
         upper = options["C"] * weights
@@ -114,12 +119,14 @@ def test_hard_margins(kernel, intercept):
     rng = np.random.default_rng(1)
     for _ in range(25):
         X, y = some_rows(rng, separable=True)
-        model = SupportVectorMachine(margin="hard", kernel=kernel, intercept=intercept)
+        model = SupportVectorMachine(margin="hard", kernel=kernel, **arguments_of(intercept))
         try:
             model.fit(X, y)
         except ValueError:  # rounding hides whether such rows can be separated
             continue
-        best = fit(SupportVectorMachine(C=1e9, kernel=kernel, intercept=intercept, tol=1e-13), X, y)
+        best = fit(
+            SupportVectorMachine(C=1e9, kernel=kernel, **arguments_of(intercept), tol=1e-13), X, y
+        )
         # below the soft minimum, which is below the hard one
         least = best.facts_["dual"] - best.facts_["gap_rounding"]
         claim = model.certificate_["suboptimality"]
@@ -146,7 +153,7 @@ def test_the_allowance_covers_rounding(kernel, intercept, monkeypatch):
         X = X / np.abs(X).max() + (10.0 if trial % 2 else 0.0)
         options = {
             "kernel": kernel,
-            "intercept": intercept,
+            **arguments_of(intercept),
             "C": 1.0,
             "tol": 1e-13,
             "random_state": 0,
@@ -212,11 +219,11 @@ def test_several_classes_claim_the_largest_gap(margin, intercept):
     rng = np.random.default_rng(5)
     y = np.repeat([0, 1, 2], 20)
     X = 9.0 * np.eye(3)[y] + np.clip(rng.normal(size=(60, 3)), -2, 2)
-    model = SupportVectorMachine(margin=margin, intercept=intercept, random_state=0).fit(X, y)
+    model = SupportVectorMachine(margin=margin, **arguments_of(intercept), random_state=0).fit(X, y)
     gaps = []
     for k, l in ((0, 1), (0, 2), (1, 2)):  # noqa: E741 - as the learner has them
         mine = (y == k) | (y == l)
-        pair = SupportVectorMachine(margin=margin, intercept=intercept, random_state=0).fit(
+        pair = SupportVectorMachine(margin=margin, **arguments_of(intercept), random_state=0).fit(
             X[mine], y[mine]
         )
         gaps.append(pair.certificate_["suboptimality"].value)

@@ -12,6 +12,7 @@ from scipy import sparse
 from sklearn.svm import LinearSVC
 
 from surelearn.kernel.functions import Gaussian, Linear
+from surelearn.linear.intercept import arguments_of
 from surelearn.linear.svm import dual as module
 from surelearn.linear.svm.dual import GramDual, RowsDual, gap, solve
 from surelearn.linear.svm.learner import SupportVectorMachine
@@ -111,7 +112,9 @@ def test_the_compression_claim_knows_the_rounding_of_the_gap(kernel, intercept):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(80, 2)) + 1000.0
     y = np.where(X[:, 0] + 0.5 * rng.normal(size=80) > 1000.0, 1, -1)
-    model = SupportVectorMachine(kernel=kernel, intercept=intercept, C=0.1, tol=1e-5).fit(X, y)
+    model = SupportVectorMachine(kernel=kernel, **arguments_of(intercept), C=0.1, tol=1e-5).fit(
+        X, y
+    )
     facts = model.facts_
     proved = facts["primal"] - facts["dual"] + facts["gap_rounding"]
     assert model.record_.gap == proved

@@ -76,9 +76,9 @@ def rows(n=200):
 def test_a_loss_that_mixes_rows_is_refused(loss, said):
     X, y = rows()
     with pytest.raises(ValueError, match=said):
-        fit_private(nn.Linear(3, 2), X, y, epsilon=1.0, loss=loss, batch_size=20, passes=1)
+        fit_private(nn.Linear(3, 2), X, y, epsilon=1.0, loss=loss, batch_size=20, epochs=1)
     with pytest.raises(ValueError, match="mixes examples"):
-        DPModule(nn.Linear(3, 2), loss=loss, batch_size=20, passes=1).fit(X, y)
+        DPModule(nn.Linear(3, 2), loss=loss, batch_size=20, epochs=1).fit(X, y)
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_a_loss_that_mixes_rows_is_refused(loss, said):
 def test_a_module_that_mixes_rows_of_real_batches_is_refused(module, said):
     X, y = rows()
     with pytest.raises(ValueError, match=said):
-        fit_private(module, X, y, noise_multiplier=1.0, batch_size=20, passes=1)
+        fit_private(module, X, y, noise_multiplier=1.0, batch_size=20, epochs=1)
 
 
 def test_batches_may_be_larger_than_expected():
@@ -123,7 +123,7 @@ def test_random_numbers_of_a_module_are_named(how):
         ValueError,
         match=r"^module or loss draws random numbers of its own, .* use layers nn.Dropout",
     ):
-        fit_private(Noisy(how), X, y, noise_multiplier=1.0, batch_size=20, passes=1)
+        fit_private(Noisy(how), X, y, noise_multiplier=1.0, batch_size=20, epochs=1)
 
 
 @pytest.mark.parametrize("n", [1, 3, 40])
@@ -147,7 +147,7 @@ def test_rows_that_stay_apart_pass(module, loss, n):
 
 def test_the_claim_says_what_it_assumes():
     X, y = rows()
-    options: dict[str, Any] = {"batch_size": 20, "passes": 1, "random_state": 0}
+    options: dict[str, Any] = {"batch_size": 20, "epochs": 1, "random_state": 0}
     model = DPModule(nn.Linear(3, 2), epsilon=3.0, **options).fit(X.numpy(), np.asarray(y))
     assert all(SEPARATE in claim.assumptions for claim in model.certificate_.claims)
     assert model.certificate_.verify()

@@ -193,7 +193,7 @@ def test_torch_func_in_pieces(monkeypatch):
 
 def test_hooks_are_gone_afterwards():
     module, X, y, _ = made("mlp")
-    fit_private(module, X, y, noise_multiplier=1.0, batch_size=4, passes=1, random_state=0)
+    fit_private(module, X, y, noise_multiplier=1.0, batch_size=4, epochs=1, random_state=0)
     assert not any(child._forward_hooks for child in module.modules())
 
 
@@ -205,7 +205,7 @@ def test_a_step_is_the_noisy_clipped_sum_over_the_expected_batch_size():
         "noise_multiplier": 3.0,
         "clip": 0.5,
         "batch_size": 20,
-        "passes": 0.1,
+        "epochs": 0.1,
         "step": 2.0,
         "random_state": 0,
     }
@@ -222,7 +222,7 @@ def test_the_seed_decides_everything_and_leaves_torch_s_own_alone():
         module, X, y, _ = made("mlp", 50)
         module.insert(1, nn.Dropout(0.5))
         torch.manual_seed(99)
-        fit_private(module, X, y, noise_multiplier=1.0, batch_size=10, passes=2, random_state=seed)
+        fit_private(module, X, y, noise_multiplier=1.0, batch_size=10, epochs=2, random_state=seed)
         return torch.cat([p.detach().flatten() for p in module.parameters()]), torch.rand(1)
 
     (one, after), (two, _), (other, _) = weights(1), weights(1), weights(2)
@@ -234,7 +234,7 @@ def test_the_seed_decides_everything_and_leaves_torch_s_own_alone():
 
 def test_radius_and_optimizers():
     module, X, y, _ = made("mlp", 50)
-    options = {"noise_multiplier": 1.0, "batch_size": 10, "passes": 2, "random_state": 0}
+    options = {"noise_multiplier": 1.0, "batch_size": 10, "epochs": 2, "random_state": 0}
     fit_private(
         module, X, y, radius=0.2, optimizer=lambda p: torch.optim.Adam(p, lr=0.1), **options
     )
@@ -243,10 +243,10 @@ def test_radius_and_optimizers():
 
 def test_what_was_spent_is_what_ran():
     module, X, y, _ = made("mlp", 200)
-    done = fit_private(module, X, y, noise_multiplier=1.5, batch_size=20, passes=3, random_state=0)
+    done = fit_private(module, X, y, noise_multiplier=1.5, batch_size=20, epochs=3, random_state=0)
     assert (done.spent.steps, done.spent.sample_rate) == (30, 0.1)
     assert done.spent.epsilon == pytest.approx(dp_sgd_epsilon(1.5, 0.1, 30, 1e-5), rel=1e-2)
-    assert fit_private(module, X, y, epsilon=2.0, batch_size=20, passes=3).spent.epsilon <= 2.0
+    assert fit_private(module, X, y, epsilon=2.0, batch_size=20, epochs=3).spent.epsilon <= 2.0
 
 
 def test_batches_that_are_not_poisson_get_no_epsilon():
@@ -255,7 +255,7 @@ def test_batches_that_are_not_poisson_get_no_epsilon():
     done = fit_private(module, X, y, noise_multiplier=1.0, batches=batches)
     assert isinstance(done.spent, Lacking)
     assert "not drawn by PoissonSampler" in done.spent.reason
-    assert fit_private(module, X, y, noise_multiplier=0.0, passes=1).spent == NO_NOISE
+    assert fit_private(module, X, y, noise_multiplier=0.0, epochs=1).spent == NO_NOISE
 
 
 @pytest.mark.parametrize(
@@ -282,7 +282,7 @@ def test_batches_that_are_not_poisson_get_no_epsilon():
         (lambda: nn.Linear(6, 3), {"epsilon": 1.0}, "either epsilon= or noise_multiplier="),
         (lambda: nn.Linear(6, 3), {"clip": 0.0}, "clip"),
         (lambda: nn.Linear(6, 3), {"batch_size": 0}, "batch_size"),
-        (lambda: nn.Linear(6, 3), {"passes": -1}, "passes"),
+        (lambda: nn.Linear(6, 3), {"epochs": -1}, "epochs"),
     ],
 )
 def test_bad_input_is_named(module, options, message):
@@ -312,7 +312,7 @@ def test_the_estimator_learns_and_its_certificate_verifies():
     X, y = blobs()
     module = nn.Sequential(nn.Linear(6, 8), nn.ReLU(), nn.Linear(8, 3))
     untouched = copy.deepcopy(module.state_dict())
-    model = DPModule(module, epsilon=3.0, batch_size=60, passes=10, random_state=0).fit(X, y)
+    model = DPModule(module, epsilon=3.0, batch_size=60, epochs=10, random_state=0).fit(X, y)
     assert all(torch.equal(module.state_dict()[k], v) for k, v in untouched.items())
     assert (model.predict(X) == y).mean() > 0.9
     np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1)
@@ -327,7 +327,7 @@ def test_the_estimator_learns_and_its_certificate_verifies():
 def test_the_certificate_is_about_these_weights():
     X, y = blobs(100)
     model = DPModule(
-        nn.Linear(6, 3), epsilon=None, noise_multiplier=1.0, passes=1, random_state=0
+        nn.Linear(6, 3), epsilon=None, noise_multiplier=1.0, epochs=1, random_state=0
     ).fit(X, y)
     certificate = model.certificate_
     assert certificate.verify(model)
@@ -412,7 +412,7 @@ def test_what_mixes_or_keeps_statistics_in_training_is_refused(module, shape, sa
             X,
             torch.zeros(40, dtype=torch.long),
             noise_multiplier=1.0,
-            passes=1.0,
+            epochs=1.0,
             batch_size=10,
         )
 
@@ -422,7 +422,7 @@ def test_a_row_without_a_finite_gradient_counts_as_none(value):
     X, y = torch.randn(40, 3), torch.zeros(40, dtype=torch.long)
     X[7] = value
     fitted = fit_private(
-        nn.Linear(3, 2), X, y, noise_multiplier=1.0, passes=3.0, batch_size=20, random_state=0
+        nn.Linear(3, 2), X, y, noise_multiplier=1.0, epochs=3.0, batch_size=20, random_state=0
     )
     assert all(parameter.isfinite().all() for parameter in fitted.module.parameters())
 
@@ -446,7 +446,7 @@ def test_a_row_without_a_finite_gradient_counts_as_none(value):
 )
 def test_rows_that_nothing_could_be_learned_from_are_refused(spoil, says):
     X = np.random.default_rng(0).normal(size=(20, 3))
-    learner = DPModule(nn.Linear(3, 1), noise_multiplier=1.0, loss="squared", passes=1.0)
+    learner = DPModule(nn.Linear(3, 1), noise_multiplier=1.0, loss="squared", epochs=1.0)
     with pytest.raises((ValueError, TypeError), match=says):
         learner.fit(*spoil(X, X[:, 0]))
     assert not hasattr(learner.fit(X, X[:, 0]), "predict_proba")

@@ -94,7 +94,7 @@ def evaluated(module):
 
 
 def fitted(module, **options):
-    return DPModule(module, epsilon=5.0, batch_size=20, passes=1, random_state=0, **options).fit(
+    return DPModule(module, epsilon=5.0, batch_size=20, epochs=1, random_state=0, **options).fit(
         X, Y
     )
 

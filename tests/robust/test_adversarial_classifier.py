@@ -110,7 +110,7 @@ def test_the_game_approaches_the_exact_solution(norm, radius, above):
         .fit(X, Y)
         .objective_[0]
     )
-    ours = LogisticRegression(regularization=0.01, intercept="free", random_state=0)
+    ours = LogisticRegression(regularization=0.01, regularize_intercept=False, random_state=0)
     peer = Peer(C=1 / (2 * 0.01 * len(X)), max_iter=1000, tol=1e-8, warm_start=True)
     for learner in (ours, peer):
         game = AdversarialClassifier(learner, radius=radius, norm=norm, rounds=40).fit(X, Y)

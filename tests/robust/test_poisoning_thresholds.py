@@ -83,7 +83,7 @@ def test_without_a_known_minimizer_there_is_a_reason():
 
 
 def test_an_attack_is_held_against_the_threshold():
-    model = linear.LogisticRegression(regularization=0.01, passes=0, finish="newton").fit(X, Y)
+    model = linear.LogisticRegression(regularization=0.01, epochs=0, finish="newton").fit(X, Y)
     attack = cancel_answers(model, X, Y)
     assert attack.flipped[0] < 1.0 == attack.flipped[-1]
     assert attack.fraction > attack.threshold

@@ -198,7 +198,7 @@ def test_sizes_that_are_none(sizes):
         Ridge(0.3),
         Ridge(0.3, fit_intercept=False),
         OurRidge(regularization=0.1),
-        OurRidge(regularization=0.1, intercept="free"),
+        OurRidge(regularization=0.1, regularize_intercept=False),
         OurRidge(regularization="loo", grid=[0.01, 1.0]),
     ],
     ids=str,

@@ -56,7 +56,7 @@ def test_least_squares(model, numbers):
 
 
 @pytest.mark.parametrize(
-    "model", [LinearRegression(fit_intercept=False), LeastSquares(intercept="none")]
+    "model", [LinearRegression(fit_intercept=False), LeastSquares(fit_intercept=False)]
 )
 def test_without_intercept_and_with_dependent_columns(model, numbers):
     X, y = numbers
@@ -78,7 +78,7 @@ def test_the_mean(numbers):
     "model",
     [
         LogisticRegression(C=np.inf, tol=1e-8),
-        OurLogisticRegression(regularization=0.0, intercept="free", finish="newton"),
+        OurLogisticRegression(regularization=0.0, regularize_intercept=False, finish="newton"),
     ],
 )
 def test_logistic_regression(model):

@@ -269,7 +269,7 @@ class TestOurWrappers:
 
         net = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.ReLU(), torch.nn.Linear(4, 2))
         rows = X.astype(np.float32)
-        model = DPModule(net, noise_multiplier=0.5, batch_size=40, passes=5.0, random_state=0).fit(
+        model = DPModule(net, noise_multiplier=0.5, batch_size=40, epochs=5.0, random_state=0).fit(
             rows, Y
         )
         f = score_function(model)

@@ -123,7 +123,7 @@ def exact_influence(
     --------
     >>> from surelearn.linear import Ridge
     >>> X, y = np.array([[1.0], [2.0], [3.0], [4.0]]), np.array([1.0, 2.0, 3.0, 9.0])
-    >>> model = Ridge(regularization=0.01, intercept="regularized").fit(X, y)
+    >>> model = Ridge(regularization=0.01, regularize_intercept=True).fit(X, y)
     >>> found = exact_influence(model.leave_one_out, X, y, X[:3], y[:3], loss=lambda s, t: (s - t) ** 2)
     >>> found.top(1).tolist(), bool(found.risk[3] < 0)
     ([3], True)

@@ -160,9 +160,11 @@ def _with_likelihood(task: Task, kinds: dict[str, str], X: TableRows) -> list[Ca
     prepared = preparation(kinds).fit_transform(X)
     most = min(np.linalg.matrix_rank(prepared), len(prepared) // 20)
     constant: Any = DummyClassifier() if task == "classification" else DummyRegressor()
-    linear: Any = LeastSquares(intercept="free")
+    linear: Any = LeastSquares()
     if task == "classification":
-        linear = LogisticRegression(regularization=0.0, intercept="free", passes=0, finish="newton")
+        linear = LogisticRegression(
+            regularization=0.0, regularize_intercept=False, epochs=0, finish="newton"
+        )
     found = [Candidate(name="constant", model=make_pipeline(preparation(kinds), constant))]
     for size in (2**k for k in range(12) if 2**k <= most):
         steps = (preparation(kinds), PCA(size, svd_solver="full"), linear)

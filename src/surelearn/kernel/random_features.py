@@ -10,7 +10,7 @@ normal (multivariate Cauchy). A frequency gives a cosine and a sine of the same 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any, ClassVar, Self
@@ -29,6 +29,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from surelearn import stated
 from surelearn.base import Estimator, Learner
+from surelearn.earlier import Names, TwoWay
 from surelearn.kernel.choosing import default_bandwidth, with_length
 from surelearn.kernel.composites import RowMatrix, is_sparse
 from surelearn.kernel.functions import (
@@ -46,7 +47,6 @@ from surelearn.subject import Parts
 from surelearn.types import Array, RowsLike
 
 FEATURES = ("gaussian", "laplace", "relu")
-_INTERCEPTS = ("free", "none")
 # λ to choose from, fixed before any rows: features have length 1
 _PENALTIES = 10.0 ** np.linspace(-8.0, 0.0, 17)
 _LOOKED_AT = 2000  # rows whose distances are looked at
@@ -247,6 +247,12 @@ class RandomFeaturesRecord(Record):
         )
 
 
+def _read_intercept(value: Any, given: Mapping[str, Any]) -> dict[str, Any]:  # noqa: ARG001
+    """fit_intercept= says the same, True for free and False for none"""
+    _check_choice("intercept", value, ("free", "none"))
+    return {"fit_intercept": value == "free"}
+
+
 class RandomFeaturesRegressor(MultiOutputMixin, RegressorMixin, Learner):
     """Ridge regression on random features: (1/n)·Σ‖⟨w, φ(x_i)⟩ + b − y_i‖² + λ‖w‖².
 
@@ -264,7 +270,7 @@ class RandomFeaturesRegressor(MultiOutputMixin, RegressorMixin, Learner):
     regularization : λ ≥ 0 beside the *mean* squared loss; 0 is least squares. None is 0 where h is
         stated, and else the one of 17 from 10⁻⁸ to 1 with the least generalized cross-validation
     orthogonal : of Fourier features; unused by "relu"
-    intercept : "free" (features and targets are centered) or "none"
+    fit_intercept : whether to add b: features and targets are centered
     random_state : seed of the features
 
     Attributes
@@ -285,7 +291,14 @@ class RandomFeaturesRegressor(MultiOutputMixin, RegressorMixin, Learner):
 
     takes_sparse = True
     saved_as = "random-features-regressor/1"
-    earlier = {"sigma": bandwidth_of_sigma}  # noqa: RUF012 - read only
+    earlier: ClassVar[Names] = {
+        "sigma": bandwidth_of_sigma,
+        "intercept": TwoWay(
+            _read_intercept,
+            ("fit_intercept",),
+            lambda state: "free" if state["fit_intercept"] else "none",
+        ),
+    }
     Record = RandomFeaturesRecord
     regularization: float | None = 0.0  # of models of version 0.2
 
@@ -297,7 +310,7 @@ class RandomFeaturesRegressor(MultiOutputMixin, RegressorMixin, Learner):
         n_components: int = 500,
         regularization: float | None = None,
         orthogonal: bool = False,
-        intercept: str = "free",
+        fit_intercept: bool = True,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.features = features
@@ -305,13 +318,14 @@ class RandomFeaturesRegressor(MultiOutputMixin, RegressorMixin, Learner):
         self.n_components = n_components
         self.regularization = regularization
         self.orthogonal = orthogonal
-        self.intercept = intercept
+        self.fit_intercept = fit_intercept
         self.random_state = random_state
 
     def fit(self, X: RowsLike, y: npt.ArrayLike) -> Self:
         """Fit to rows ``X`` (n, d), dense or sparse, and targets ``y`` (n,) or (n, t)."""
         _check_choice("features", self.features, FEATURES)
-        _check_choice("intercept", self.intercept, _INTERCEPTS)
+        if not isinstance(self.fit_intercept, (bool, np.bool_)):
+            raise ValueError(f"fit_intercept must be True or False, not {self.fit_intercept!r}")
         if self.regularization is not None:
             _check_penalty(self.regularization)
         X, Y, single = self._read(X, y, reset=True)
@@ -329,14 +343,14 @@ class RandomFeaturesRegressor(MultiOutputMixin, RegressorMixin, Learner):
         """What is left out taken from the rows; fewer features than rows, and more."""
         yield cls(n_components=20, random_state=0)
         yield cls(bandwidth=0.7, n_components=6, random_state=0)
-        yield cls("laplace", bandwidth=0.1, n_components=200, intercept="none", random_state=0)
+        yield cls("laplace", bandwidth=0.1, n_components=200, fit_intercept=False, random_state=0)
         yield cls(bandwidth=0.7, n_components=50, regularization=0.01, random_state=0)
 
     @classmethod
     def checked(cls) -> Iterator[Self]:
         """Both kinds of features, with an intercept and without."""
         yield cls(bandwidth=5.0, n_components=51, random_state=0)
-        yield cls("relu", n_components=31, intercept="none", random_state=0)
+        yield cls("relu", n_components=31, fit_intercept=False, random_state=0)
 
     def measure_again(
         self,
@@ -376,7 +390,7 @@ class RandomFeaturesRegressor(MultiOutputMixin, RegressorMixin, Learner):
         """
         mapping = self._mapping()
         mapping.weights_ = self.weights_
-        free, D = self.intercept == "free", self.n_components
+        free, D = bool(self.fit_intercept), self.n_components
         R = _triangle(mapping, X, Y, free)
         means, R = (R[0, 1:] / R[0, 0], R[1:, 1:]) if free else (np.zeros(R.shape[1]), R)
         stated = (
@@ -414,7 +428,7 @@ class RandomFeaturesRegressor(MultiOutputMixin, RegressorMixin, Learner):
             "outputs": Y.shape[1],
             "components": self.n_components,
             "features": self.features,
-            "intercept": self.intercept,
+            "intercept": "free" if self.fit_intercept else "none",
             "rank": found["rank"],
             "condition_number": Within(
                 condition, condition * (1e-6 + float(np.finfo(float).eps) * condition)

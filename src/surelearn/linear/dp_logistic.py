@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from surelearn import stated
 from surelearn.base import Learner
+from surelearn.earlier import Names
 from surelearn.lacking import Lacking
 from surelearn.optim.accountant import (
     PoissonSampler,
@@ -51,7 +52,7 @@ class DPLogisticRegression(ClassifierMixin, Learner):
         clipped all the same
     clip : the norm C to which each row's gradient is clipped
     batch_size : expected size qN of the Poisson samples
-    passes : expected passes over the rows
+    epochs : expected passes over the rows
     step : η
     regularization : λ ≥ 0 of λ‖w‖²
     radius : project the weights onto a ball; None does not
@@ -76,6 +77,7 @@ class DPLogisticRegression(ClassifierMixin, Learner):
     """
 
     Record = PrivacyRecord
+    earlier: ClassVar[Names] = {"passes": "epochs"}
     secret_parameters: ClassVar[tuple[str, ...]] = ("random_state",)
     classes_: npt.NDArray[Any]
     coef_: Array
@@ -92,7 +94,7 @@ class DPLogisticRegression(ClassifierMixin, Learner):
         x_bound: float | None = None,
         clip: float = 1.0,
         batch_size: float = 256,
-        passes: float = 20.0,
+        epochs: float = 20.0,
         step: float = 1.0,
         regularization: float = 0.0,
         radius: float | None = None,
@@ -106,7 +108,7 @@ class DPLogisticRegression(ClassifierMixin, Learner):
         self.x_bound = x_bound
         self.clip = clip
         self.batch_size = batch_size
-        self.passes = passes
+        self.epochs = epochs
         self.step = step
         self.regularization = regularization
         self.radius = radius
@@ -163,19 +165,19 @@ class DPLogisticRegression(ClassifierMixin, Learner):
     @classmethod
     def examples(cls) -> Iterator[Self]:
         """With an ε to spend, with stated noise, and without noise."""
-        yield cls(epsilon=2.0, passes=2.0)
-        yield cls(epsilon=None, noise_multiplier=1.0, batch_size=20, passes=1.0, random_state=0)
-        yield cls(epsilon=None, noise_multiplier=0.0, passes=1.0)
+        yield cls(epsilon=2.0, epochs=2.0)
+        yield cls(epsilon=None, noise_multiplier=1.0, batch_size=20, epochs=1.0, random_state=0)
+        yield cls(epsilon=None, noise_multiplier=0.0, epochs=1.0)
 
     @classmethod
     def checked(cls) -> Iterator[Self]:
         """With so little noise that it learns, and always the same."""
-        yield cls(noise_multiplier=0.2, epsilon=None, passes=60, random_state=0)
+        yield cls(noise_multiplier=0.2, epsilon=None, epochs=60, random_state=0)
 
     def _plan(self, n: int) -> tuple[float, Recipe]:
         """The sample rate for n rows, and how it steps."""
         rate = min(1.0, self.batch_size / n)
-        steps = int(np.ceil(self.passes / rate))
+        steps = int(np.ceil(self.epochs / rate))
         recipe = Recipe(
             steps=steps,
             step=self.step,
@@ -229,7 +231,7 @@ class DPLogisticRegression(ClassifierMixin, Learner):
     def _check(self) -> None:
         if self.epsilon is None and self.noise_multiplier is None:
             raise ValueError("give epsilon= or noise_multiplier=")
-        for name in ("batch_size", "passes"):
+        for name in ("batch_size", "epochs"):
             stated.positive(name, getattr(self, name))
         if self.x_bound is not None and not 0 < self.x_bound < np.inf:
             raise ValueError(f"x_bound must be None or positive and finite, not {self.x_bound}")

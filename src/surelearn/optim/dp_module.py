@@ -5,6 +5,7 @@ estimator around one.
 from __future__ import annotations
 
 import copy
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -18,6 +19,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from surelearn.base import Learner
+from surelearn.earlier import Names
 from surelearn.lacking import Lacking
 from surelearn.optim.accountant import (
     NOT_POISSON,
@@ -75,13 +77,14 @@ def fit_private(
     dp_delta: float = 1e-5,
     clip: float = 1.0,
     batch_size: float = 256,
-    passes: float = 10.0,
+    epochs: float = 10.0,
     step: float = 0.5,
     radius: float | None = None,
     loss: str | PerExample = "cross_entropy",
     optimizer: MakesOptimizer | None = None,
     batches: Iterable[npt.ArrayLike] | None = None,
     random_state: RandomState = None,
+    passes: float | None = None,
 ) -> PrivateFit:
     """Train a torch module on rows X and targets y by DP-SGD, in place.
 
@@ -98,7 +101,7 @@ def fit_private(
     dp_delta : privacy's δ, well below 1/n
     clip : C, the norm to which each example's gradient is clipped
     batch_size : the expected size qN; batches are Poisson samples, their sizes differ
-    passes : expected passes over the rows; there are ⌈passes/q⌉ steps
+    epochs : expected passes over the rows; there are ⌈epochs/q⌉ steps
     step : η of plain SGD
     radius : project all parameters together onto a ball
     loss : "cross_entropy", "squared", or a function of outputs and targets that gives one loss an
@@ -108,12 +111,18 @@ def fit_private(
         and none is given
     random_state : a seed that others know voids the guarantee; None takes one from the operating
         system
+    passes : the earlier name of ``epochs``
     """
     import torch
 
+    if passes is not None:
+        message = "'passes' of fit_private is 'epochs' now; the earlier name goes with version 0.4"
+        warnings.warn(message, FutureWarning, stacklevel=2)
+        epochs = passes
+
     X, y = _tensors(module, X, y, loss)
     rate, recipe = _plan(
-        len(X), epsilon, noise_multiplier, dp_delta=dp_delta, clip=clip, batch_size=batch_size, passes=passes, step=step,
+        len(X), epsilon, noise_multiplier, dp_delta=dp_delta, clip=clip, batch_size=batch_size, epochs=epochs, step=step,
         radius=radius,
     )  # fmt: skip
     refuse_mixing(module, _loss(loss), X, y, rate * len(X))
@@ -141,17 +150,17 @@ def _plan(
     dp_delta: float,
     clip: float,
     batch_size: float,
-    passes: float,
+    epochs: float,
     step: float,
     radius: float | None,
 ) -> tuple[float, Recipe]:
     """The sample rate for n rows, and how to step."""
     if not batch_size > 0:
         raise ValueError(f"batch_size must be positive, not {batch_size}")
-    if not passes > 0:
-        raise ValueError(f"passes must be positive, not {passes}")
+    if not epochs > 0:
+        raise ValueError(f"epochs must be positive, not {epochs}")
     rate = min(1.0, batch_size / n)
-    steps = int(np.ceil(passes / rate))
+    steps = int(np.ceil(epochs / rate))
     noise = _noise(epsilon, noise_multiplier, dp_delta, rate, steps)
     return rate, Recipe(
         steps=steps, step=step, clip=clip, radius=radius, average=False, noise_multiplier=noise
@@ -305,7 +314,7 @@ class DPModule(Learner):
     Parameters
     ----------
     module : a torch.nn.Module; `fit` trains a copy
-    epsilon, noise_multiplier, dp_delta, clip, batch_size, passes, step, radius, loss, optimizer,
+    epsilon, noise_multiplier, dp_delta, clip, batch_size, epochs, step, radius, loss, optimizer,
         random_state : see `fit_private`; with "cross_entropy" it classifies, otherwise it predicts
         the module's outputs
     delta : failure probability of claims (those made here hold always)
@@ -319,6 +328,7 @@ class DPModule(Learner):
     """
 
     Record = ModuleRecord
+    earlier: ClassVar[Names] = {"passes": "epochs"}
     secret_parameters: ClassVar[tuple[str, ...]] = ("random_state",)
     saved_as = "dp-module/1"
 
@@ -331,7 +341,7 @@ class DPModule(Learner):
         dp_delta: float = 1e-5,
         clip: float = 1.0,
         batch_size: float = 256,
-        passes: float = 10.0,
+        epochs: float = 10.0,
         step: float = 0.5,
         radius: float | None = None,
         loss: str | PerExample = "cross_entropy",
@@ -345,7 +355,7 @@ class DPModule(Learner):
         self.dp_delta = dp_delta
         self.clip = clip
         self.batch_size = batch_size
-        self.passes = passes
+        self.epochs = epochs
         self.step = step
         self.radius = radius
         self.loss = loss
@@ -365,8 +375,8 @@ class DPModule(Learner):
         with torch.random.fork_rng():
             torch.manual_seed(0)
             classifier, regressor = torch.nn.Linear(3, 2), torch.nn.Linear(3, 1)
-        yield cls(classifier, epsilon=3.0, batch_size=20, passes=1.0, random_state=0)
-        yield cls(regressor, noise_multiplier=0.0, passes=1.0, loss="squared")
+        yield cls(classifier, epsilon=3.0, batch_size=20, epochs=1.0, random_state=0)
+        yield cls(regressor, noise_multiplier=0.0, epochs=1.0, loss="squared")
 
     @classmethod
     def checked(cls) -> Iterator[Self]:
@@ -397,7 +407,7 @@ class DPModule(Learner):
             "dp_delta",
             "clip",
             "batch_size",
-            "passes",
+            "epochs",
             "step",
             "radius",
             "loss",
@@ -432,7 +442,7 @@ class DPModule(Learner):
             raise ValueError("y does not hold the classes that the model was fitted on")
         options = {
             name: getattr(self, name)
-            for name in ("dp_delta", "clip", "batch_size", "passes", "step", "radius")
+            for name in ("dp_delta", "clip", "batch_size", "epochs", "step", "radius")
         }
         rate, recipe = _plan(_num_samples(X), **self._noise(), **options)
         noise, width = recipe.noise_multiplier, int(np.prod(np.shape(X)[1:]))

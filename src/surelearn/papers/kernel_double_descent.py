@@ -75,7 +75,7 @@ def measure(
     found: dict[str, list[float]] = {key: [] for key in MEASURED}
     for D in sizes(rows):
         model = RandomFeaturesRegressor(
-            features, bandwidth=bandwidth, n_components=D, intercept="none", random_state=drawn
+            features, bandwidth=bandwidth, n_components=D, fit_intercept=False, random_state=drawn
         )
         model.fit(X[fit], np.eye(CLASSES)[labels])
         scores = model.predict(X[test])

@@ -191,7 +191,7 @@ def _classifiers(n: int, seed: Callable[[str], int], classes: int) -> dict[str, 
     finish = "newton" if classes == 2 else "lbfgs"  # the Hessian has (dK)² entries
 
     def logistic(regularization: float) -> Model:  # rows fit in memory: straight to the minimizer
-        return LogisticRegression(regularization=regularization, passes=0, finish=finish)
+        return LogisticRegression(regularization=regularization, epochs=0, finish=finish)
 
     kernel: dict[str, tuple[Model, ...]] = {"kernel SVM": (SVC(),)}
     if n > DIRECT_KERNEL_ROWS:
@@ -245,7 +245,9 @@ def _regressors(n: int, seed: Callable[[str], int]) -> dict[str, tuple[Model, ..
     kernel: dict[str, tuple[Model, ...]] = {"kernel SVM": scaled(SVR())}
     if n > DIRECT_KERNEL_ROWS:
         landmarks = Nystroem(n_components=300, random_state=seed("landmarks"))
-        kernel = {"kernel ridge": (landmarks, Ridge(regularization="loo", intercept="free"))}
+        kernel = {
+            "kernel ridge": (landmarks, Ridge(regularization="loo", regularize_intercept=False))
+        }
     forest = RandomForestRegressor(
         100, min_samples_leaf=2, max_features=0.5, random_state=seed("random forest")
     )
@@ -253,7 +255,7 @@ def _regressors(n: int, seed: Callable[[str], int]) -> dict[str, tuple[Model, ..
     return {
         "median": (DummyRegressor(strategy="median"),),
         "least squares": (LeastSquares(),),
-        "linear regression": (Ridge(regularization="loo", intercept="free"),),
+        "linear regression": (Ridge(regularization="loo", regularize_intercept=False),),
         "square-root lasso": scaled(SquareRootLasso()),
         "Huber regression": scaled(HuberRegression()),
         "clipped regression": scaled(VariationalRegression()),

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from surelearn.linear.intercept import intercept_of
 from surelearn.linear.logistic.objective import measure
 from surelearn.linear.logistic.sgd import Array, Rows
 
@@ -19,11 +20,11 @@ def stated(learner: Any) -> dict[str, Any]:
         "classes": int(learner.classes_.size),
         "regularization": float(learner.regularization),
         "l1_regularization": float(learner.l1_regularization),
-        "intercept": learner.intercept,
+        "intercept": intercept_of(learner),
         "average": bool(learner.average),
         "schedule": learner.schedule,
         "step_from_rows": learner.step == "auto"
-        or (learner.intercept != "none" and learner.intercept_step == "auto"),
+        or (learner.fit_intercept and learner.intercept_step == "auto"),
         "x_bound": None if learner.x_bound is None else float(learner.x_bound),
         "norm_bound": None if learner.norm_bound is None else float(learner.norm_bound),
     }
@@ -43,7 +44,7 @@ def known(
     return stated(learner) | {
         "n": n,
         "step": learner.step_,
-        "intercept_step": 1.0 if learner.intercept == "none" else learner.intercept_step_,
+        "intercept_step": learner.intercept_step_ if learner.fit_intercept else 1.0,
         "updates": int(learner.t_),
         "uniform": uniform,
         "finish": finish,
@@ -58,7 +59,7 @@ def measured(learner: Any, rows: Rows, found: Array, bias: int) -> tuple[dict[st
     """
     at = measure(rows, found, learner.regularization, bias)
     absolute = np.abs(learner.coef_).sum(dtype=np.float64) if learner.l1_regularization > 0 else 0.0
-    if learner.intercept == "regularized":
+    if intercept_of(learner) == "regularized":
         absolute += np.abs(learner.intercept_).sum(dtype=np.float64)
     facts: dict[str, Any] = {"log_loss": at.loss, "training_error": at.error}
     facts["objective"] = at.objective + learner.l1_regularization * float(absolute)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +16,9 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from surelearn.base import WEIGHTED_CHECKS, Learner
+from surelearn.earlier import Names
 from surelearn.lacking import Lacking
+from surelearn.linear.intercept import earlier_intercept, intercept_of
 from surelearn.linear.leave_one_out import LeaveOneOut, logistic_leave_one_out
 from surelearn.linear.logistic.parameters import check_parameters
 from surelearn.linear.logistic.record import LogisticRecord
@@ -49,9 +51,10 @@ class LogisticRegression(ClassifierMixin, Learner):
     ----------
     regularization : λ ≥ 0, the slides' μ
     l1_regularization : λ₁ ≥ 0; above 0 the lazy engine is used and no finish
-    intercept : "regularized" is a padded feature 1 whose weight is in the penalty, as in the notes;
-        "free" is outside of the penalty, and takes the stability claims away; "none"
-    passes : the most passes over the rows; 0 leaves everything to ``finish``
+    fit_intercept : whether to add an intercept
+    regularize_intercept : True pads rows with a feature 1 whose weight is in the penalty, as in the
+        notes; False leaves it outside of the penalty, and takes the stability claims away
+    epochs : the most passes over the rows; 0 leaves everything to ``finish``
     schedule : step size at update t = 0, 1, …: "constant" η₀, "inverse" η₀/(1 + ct), "sqrt" η₀/√(1
         + ct), "steps" η₀·c^p in pass (or call of `partial_fit`) number p = 0, 1, …
     step : η₀; "auto" is 4/(mean ‖x‖² + intercept_step), at most 1/(4λ)
@@ -62,7 +65,7 @@ class LogisticRegression(ClassifierMixin, Learner):
     average : predict with the mean of the weights before each step (Polyak)
     engine : "scaled", "lazy", or "auto": scaled unless λ₁ > 0
     early_stopping : None, "training" or "validation": stop when the logarithmic loss, met on the
-        way or of held-out rows, has not fallen by more than ``tolerance`` for ``patience`` passes
+        way or of held-out rows, has not fallen by more than ``tol`` for ``patience`` passes
     validation_fraction : the part of the rows held out for early stopping
     finish : "newton" or "lbfgs" goes on to the minimizer with scikit-learn's solvers; None does
         not; "auto" is "newton" for small data (at most 2,000,000 non-zeros and 1,000 weights)
@@ -80,7 +83,7 @@ class LogisticRegression(ClassifierMixin, Learner):
     coef_, intercept_, classes_ : as in scikit-learn
     facts_ : what the certificate is made of
     t_ : updates made
-    passes_, stopped_ : passes made, and why they ended
+    epochs_, stopped_ : passes made, and why they ended
 
     Examples
     --------
@@ -95,6 +98,12 @@ class LogisticRegression(ClassifierMixin, Learner):
     Record = LogisticRecord
     takes_sparse = True
     saved_as = "logistic-regression/1"
+    earlier: ClassVar[Names] = {
+        "passes": "epochs",
+        "passes_": "epochs_",
+        "tolerance": "tol",
+        "intercept": earlier_intercept(True),
+    }
 
     classes_: npt.NDArray[Any]
     coef_: npt.NDArray[Any]
@@ -106,8 +115,9 @@ class LogisticRegression(ClassifierMixin, Learner):
         *,
         regularization: float = 1e-4,
         l1_regularization: float = 0.0,
-        intercept: Literal["regularized", "free", "none"] = "regularized",
-        passes: int = 10,
+        fit_intercept: bool = True,
+        regularize_intercept: bool = True,
+        epochs: int = 10,
         schedule: Literal["constant", "inverse", "sqrt", "steps"] = "inverse",
         step: float | Literal["auto"] = "auto",
         intercept_step: float | Literal["auto"] = "auto",
@@ -117,7 +127,7 @@ class LogisticRegression(ClassifierMixin, Learner):
         early_stopping: Literal["training", "validation"] | None = None,
         validation_fraction: float = 0.1,
         patience: int = 3,
-        tolerance: float = 1e-4,
+        tol: float = 1e-4,
         finish: Literal["auto", "newton", "lbfgs"] | None = "auto",
         measure: bool = True,
         dtype: Literal["float64", "float32"] = "float64",
@@ -128,8 +138,9 @@ class LogisticRegression(ClassifierMixin, Learner):
     ) -> None:
         self.regularization = regularization
         self.l1_regularization = l1_regularization
-        self.intercept = intercept
-        self.passes = passes
+        self.fit_intercept = fit_intercept
+        self.regularize_intercept = regularize_intercept
+        self.epochs = epochs
         self.schedule = schedule
         self.step = step
         self.intercept_step = intercept_step
@@ -139,7 +150,7 @@ class LogisticRegression(ClassifierMixin, Learner):
         self.early_stopping = early_stopping
         self.validation_fraction = validation_fraction
         self.patience = patience
-        self.tolerance = tolerance
+        self.tol = tol
         self.finish = finish
         self.measure = measure
         self.dtype = dtype
@@ -186,16 +197,16 @@ class LogisticRegression(ClassifierMixin, Learner):
             rows, held_out = split(rows, self.validation_fraction, generator)
         self._begin(rows)
         descent = self._descent(first=True)
-        if self.passes:
+        if self.epochs:
             self._descend(descent, rows, held_out, generator)
-        found = descent.average() if self.average and self.passes else descent.weights()
+        found = descent.average() if self.average and self.epochs else descent.weights()
         how = self._finish(rows)
         if how != "none":
-            found = finish(rows, found, self.regularization, _BIAS[self.intercept], how)
+            found = finish(rows, found, self.regularization, _BIAS[intercept_of(self)], how)
         found = self._store(found, descent)
-        self.facts_ = known(self, len(rows), uniform, finish=how, rounds=self.passes_)
+        self.facts_ = known(self, len(rows), uniform, finish=how, rounds=self.epochs_)
         if self.measure:
-            self.facts_ |= measured(self, rows, found, _BIAS[self.intercept])[0]
+            self.facts_ |= measured(self, rows, found, _BIAS[intercept_of(self)])[0]
 
     def measure_again(self, X: Any, y: Any = None, sample_weight: Any = None) -> dict[str, Any]:
         """The record's fields that the fitted model and the rows it was fitted on tell, measured
@@ -217,20 +228,20 @@ class LogisticRegression(ClassifierMixin, Learner):
         told: dict[str, Any] = {
             "uniform": uniform,
             "streamed": False,
-            "rounds": self.passes_,
+            "rounds": self.epochs_,
             "finish": self._finish(rows),
         }
         if self.early_stopping == "validation":
             if not isinstance(self.random_state, Integral):
                 n = len(rows) - held_out_rows(len(rows), self.validation_fraction)
-                return stated(self) | told | {"n": n, "updates": n * self.passes_}
+                return stated(self) | told | {"n": n, "updates": n * self.epochs_}
             rows, _ = split(rows, self.validation_fraction, check_random_state(self.random_state))
         step, intercept_step = self._first_step(rows)
-        told |= {"n": len(rows), "updates": len(rows) * self.passes_, "step": step}
-        told["intercept_step"] = 1.0 if self.intercept == "none" else intercept_step
+        told |= {"n": len(rows), "updates": len(rows) * self.epochs_, "step": step}
+        told["intercept_step"] = intercept_step if self.fit_intercept else 1.0
         if self.measure:
             found = np.vstack([self.coef_.T, self.intercept_])
-            at, rounding = measured(self, rows, found, _BIAS[self.intercept])
+            at, rounding = measured(self, rows, found, _BIAS[intercept_of(self)])
             told |= at
             if self.l1_regularization == 0:
                 told["gradient_norm"] = Within(
@@ -265,7 +276,7 @@ class LogisticRegression(ClassifierMixin, Learner):
         yield cls(regularization=0.01, x_bound=1.0, random_state=0)
         yield cls(
             average=True,
-            passes=1,
+            epochs=1,
             schedule="constant",
             step=0.1,
             intercept_step=1,
@@ -300,17 +311,17 @@ class LogisticRegression(ClassifierMixin, Learner):
         from surelearn.linear.logistic.sgd import block_order
 
         patience = None if self.early_stopping is None else self.patience
-        stopper = Stopper(passes=self.passes, patience=patience, tolerance=self.tolerance)
+        stopper = Stopper(passes=self.epochs, patience=patience, tolerance=self.tol)
         watched = self.early_stopping == "training"
         while not stopper.reason:
             order = block_order(len(rows), generator)
             loss = descent.run(rows, order, self._steps(len(rows)), want_loss=watched)
             self.t_ += len(rows)
-            self.passes_ += 1
+            self.epochs_ += 1
             validation = None
             if held_out is not None:
                 at = descent.average() if self.average else descent.weights()
-                validation = measure(held_out, at, 0.0, _BIAS[self.intercept]).loss
+                validation = measure(held_out, at, 0.0, _BIAS[intercept_of(self)]).loss
             stopper.after(training=loss if watched else None, validation=validation)
         self.stopped_ = stopper.reason
 
@@ -347,7 +358,7 @@ class LogisticRegression(ClassifierMixin, Learner):
             self._steps(len(rows)),
         )
         self.t_ += len(rows)
-        self.passes_ += 1
+        self.epochs_ += 1
         self._store(descent.average() if self.average else descent.weights(), descent)
         rounds = before["rounds"] if before["rounds"] > 1 else None
         n, uniform = before["n"] + len(rows), uniform and before["uniform"]
@@ -364,7 +375,7 @@ class LogisticRegression(ClassifierMixin, Learner):
         categorical: Any = (),
         classes: Any = None,
     ) -> LogisticRegression:
-        """Fit to LIBSVM or delimited text that need not fit in memory, in ``passes`` passes, 8 MB
+        """Fit to LIBSVM or delimited text that need not fit in memory, in ``epochs`` passes, 8 MB
         at a time.
 
         Parameters
@@ -428,7 +439,7 @@ class LogisticRegression(ClassifierMixin, Learner):
         """Choose what the steps depend on, before the first of them; ``expected`` is how many
         rows a pass will have.
         """
-        self.t_, self.passes_, self.stopped_ = 0, 0, ""
+        self.t_, self.epochs_, self.stopped_ = 0, 0, ""
         self.step_, self.intercept_step_ = self._first_step(rows)
         natural = (
             0.5
@@ -446,7 +457,7 @@ class LogisticRegression(ClassifierMixin, Learner):
         of_intercept = float(
             min(1.0, typical) or 1.0 if self.intercept_step == "auto" else self.intercept_step
         )
-        norm += of_intercept if self.intercept != "none" else 0.0
+        norm += of_intercept if self.fit_intercept else 0.0
         longest = 0.25 / self.regularization if self.regularization > 0 else np.inf
         step = (min(4.0 / norm, longest) if norm > 0 else 1.0) if self.step == "auto" else self.step
         return float(step), of_intercept
@@ -454,7 +465,7 @@ class LogisticRegression(ClassifierMixin, Learner):
     def _steps(self, count: int) -> Any:
         from surelearn.linear.logistic.rows import step_sizes
 
-        return step_sizes(self.schedule, self.step_, self.step_decay_, self.t_, count, self.passes_)
+        return step_sizes(self.schedule, self.step_, self.step_decay_, self.t_, count, self.epochs_)
 
     def _descent(self, first: bool) -> Descent:
         from surelearn.linear.logistic.sgd import Descent
@@ -472,7 +483,7 @@ class LogisticRegression(ClassifierMixin, Learner):
             begin,
             decay=self.regularization,
             shrinkage=self.l1_regularization,
-            bias=_BIAS[self.intercept],
+            bias=_BIAS[intercept_of(self)],
             bias_step=self.intercept_step_,
             engine="lazy" if lazy else "scaled",
             summed=summed if self.average else None,
@@ -537,7 +548,7 @@ class LogisticRegression(ClassifierMixin, Learner):
         check_is_fitted(self)
         if not self._fits_are_closed():
             raise ValueError(_NO_CLOSED_FITS)
-        padded = "regularized" if self.intercept == "regularized" else "none"
+        padded = "regularized" if self.fit_intercept else "none"
         return logistic_leave_one_out(X, y, self.regularization, intercept=padded, rows=rows)
 
     def _without(self, X: Any, y: Any, points: Any, rows: Any = None) -> Without:
@@ -555,7 +566,7 @@ class LogisticRegression(ClassifierMixin, Learner):
             and facts["finish"] != "none"
             and self.regularization > 0
         )
-        return plain and self.intercept != "free"  # with an L1 penalty there is no finish
+        return plain and intercept_of(self) != "free"  # with an L1 penalty there is no finish
 
     def _describe(self) -> Parts:
         check_is_fitted(self)

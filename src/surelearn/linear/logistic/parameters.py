@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from surelearn import stated
+from surelearn.linear.intercept import check_intercept
 
 
 def check_parameters(learner: Any) -> None:
@@ -15,8 +16,8 @@ def check_parameters(learner: Any) -> None:
     for name in ("regularization", "l1_regularization"):
         if not (value := getattr(learner, name)) >= 0 or value == np.inf:
             raise ValueError(f"{name} must be a finite number of at least 0, not {value}")
+    check_intercept(learner)
     for name, allowed in (
-        ("intercept", ("regularized", "free", "none")),
         ("schedule", ("constant", "inverse", "sqrt", "steps")),
         ("engine", ("auto", "scaled", "lazy")),
         ("early_stopping", (None, "training", "validation")),
@@ -36,9 +37,9 @@ def check_parameters(learner: Any) -> None:
         if (value := getattr(learner, name)) is not None and not 0 < value < np.inf:
             raise ValueError(f"{name} must be None or a positive number, not {value}")
     stated.fraction("delta", learner.delta)
-    if learner.passes < 0 or (learner.passes == 0 and learner.finish not in ("newton", "lbfgs")):
+    if learner.epochs < 0 or (learner.epochs == 0 and learner.finish not in ("newton", "lbfgs")):
         raise ValueError(
-            f'passes must be at least 1, or 0 with finish="newton" or "lbfgs", not {learner.passes}'
+            f'epochs must be at least 1, or 0 with finish="newton" or "lbfgs", not {learner.epochs}'
         )
     stated.fraction("validation_fraction", learner.validation_fraction)
     if learner.l1_regularization > 0 and (

@@ -157,7 +157,7 @@ class LogisticRecord(Record):
         if self.rounds > 1:
             return (
                 f"the rows were seen in {self.rounds} passes: the guarantee is for one, fit with"
-                " passes=1"
+                " epochs=1"
             )
         if self.l1_regularization > 0:
             return "the theorem's steps are plain gradient steps, not steps with an L1 penalty"

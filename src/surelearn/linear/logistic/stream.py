@@ -49,7 +49,7 @@ def fit_pieces(learner: Any, path: Any, classes: Any, features: int, **options: 
     learner.n_features_in_ = int(features)
     descent, n = None, 0
     with sparse_source(path, features, learner.dtype, **options) as source:
-        for number in range(learner.passes):
+        for number in range(learner.epochs):
             n = 0
             for piece, fraction in source.pieces(generator):
                 if descent is None:
@@ -69,12 +69,12 @@ def fit_pieces(learner: Any, path: Any, classes: Any, features: int, **options: 
                 descent.run(rows, block_order(len(rows), generator), steps)
                 learner.t_ += len(rows)
                 n += len(rows)
-            learner.passes_ = number + 1
+            learner.epochs_ = number + 1
     learner.stopped_ = "passes"
     if descent is None:
-        raise ValueError("passes=0 reads no row of a file: set passes to 1 or more")
+        raise ValueError("epochs=0 reads no row of a file: set epochs to 1 or more")
     learner._store(descent.average() if learner.average else descent.weights(), descent)
-    learner.facts_ = known(learner, n, True, streamed=True, rounds=learner.passes_)
+    learner.facts_ = known(learner, n, True, streamed=True, rounds=learner.epochs_)
 
 
 def _check(learner: Any) -> None:

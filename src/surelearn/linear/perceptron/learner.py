@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from numbers import Integral
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy import sparse
@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from surelearn import stated
 from surelearn.base import Learner
+from surelearn.earlier import Names
 from surelearn.kernel.form import sum_form
 from surelearn.kernel.functions import Kernel, Precomputed, kernel, squared_norms
 from surelearn.kernel.precomputed import NOT_KERNEL_MATRICES, check_matrix, validate
@@ -53,8 +54,8 @@ class Perceptron(ClassifierMixin, Learner):
     kernel : None, or a name or object of `surelearn.kernel.functions`, with its ``degree`` or
         ``bandwidth``; "precomputed": rows are rows of a kernel matrix, (n, n) to fit and k(new, fitted)
         to predict
-    passes, seconds : the most passes over the rows, the most time
-    patience, tolerance : stop when the error has not fallen by more than ``tolerance`` for so many
+    epochs, seconds : the most passes over the rows, the most time
+    patience, tol : stop when the error has not fallen by more than ``tol`` for so many
         passes; None never does
     validation_fraction : the share of rows, drawn at random and not trained on, whose error
         ``patience`` watches; None watches the training error
@@ -87,7 +88,11 @@ class Perceptron(ClassifierMixin, Learner):
     Record = PerceptronRecord
     takes_sparse = True
     saved_as = "perceptron/1"
-    earlier = {"sigma": bandwidth_of_sigma}  # noqa: RUF012 - read only
+    earlier: ClassVar[Names] = {
+        "sigma": bandwidth_of_sigma,
+        "passes": "epochs",
+        "tolerance": "tol",
+    }
 
     def __init__(
         self,
@@ -97,10 +102,10 @@ class Perceptron(ClassifierMixin, Learner):
         kernel: str | Kernel | None = None,
         degree: int = 3,
         bandwidth: float = 1.0,
-        passes: int = 1000,
+        epochs: int = 1000,
         seconds: float | None = None,
         patience: int | None = 50,
-        tolerance: float = 0.0,
+        tol: float = 0.0,
         validation_fraction: float | None = None,
         shuffle: bool = False,
         separation: bool | str = "auto",
@@ -112,10 +117,10 @@ class Perceptron(ClassifierMixin, Learner):
         self.kernel = kernel
         self.degree = degree
         self.bandwidth = bandwidth
-        self.passes = passes
+        self.epochs = epochs
         self.seconds = seconds
         self.patience = patience
-        self.tolerance = tolerance
+        self.tol = tol
         self.validation_fraction = validation_fraction
         self.shuffle = shuffle
         self.separation = separation
@@ -134,10 +139,10 @@ class Perceptron(ClassifierMixin, Learner):
             )
         X = check_matrix(X)[0] if self._precomputed() else X
         stopper = Stopper(
-            passes=self.passes,
+            passes=self.epochs,
             seconds=self.seconds,
             patience=self.patience,
-            tolerance=self.tolerance,
+            tolerance=self.tol,
         )
         run, order = self._descend(X, labels, stopper)
         self.n_iter_ = stopper.done
@@ -198,13 +203,13 @@ class Perceptron(ClassifierMixin, Learner):
                 "passes": self.n_iter_,
                 "mistake_rows": self.mistake_rows_.size,
             }
-        stopper = Stopper(passes=self.n_iter_, patience=self.patience, tolerance=self.tolerance)
+        stopper = Stopper(passes=self.n_iter_, patience=self.patience, tolerance=self.tol)
         run, order = self._descend(X, labels, stopper)
         if not self._is_kept(run):
             raise ValueError(
                 f"{self.n_iter_:,} passes over them lead to other weights than the model's"
             )
-        stopped_by_time = stopper.reason == "passes" and self.n_iter_ < self.passes
+        stopped_by_time = stopper.reason == "passes" and self.n_iter_ < self.epochs
         told = self._facts(run, "time" if stopped_by_time else stopper.reason, order, labels)
         if told["witness_norm"] is not None:
             # what rounding left of 0
@@ -214,17 +219,17 @@ class Perceptron(ClassifierMixin, Learner):
     @classmethod
     def examples(cls) -> Iterator[Self]:
         """Plain, averaged, with a kernel that separates, and with rows held out by a seed."""
-        yield cls(passes=20)
-        yield cls(averaged=True, passes=5, separation=False)
+        yield cls(epochs=20)
+        yield cls(averaged=True, epochs=5, separation=False)
         yield cls(kernel="gaussian", bandwidth=0.158)
-        yield cls(passes=20, validation_fraction=0.2, shuffle=True, random_state=0)
+        yield cls(epochs=20, validation_fraction=0.2, shuffle=True, random_state=0)
 
     @classmethod
     def checked(cls) -> Iterator[Self]:
         """Each way to tell classes apart, to end, and to be given rows."""
         yield cls()
         yield cls(multiclass="one_vs_one", averaged=True)
-        yield cls(kernel="gaussian", shuffle=True, passes=30)
+        yield cls(kernel="gaussian", shuffle=True, epochs=30)
         yield cls(validation_fraction=0.2, patience=5)
         yield cls(kernel="precomputed", random_state=0)
 
@@ -292,7 +297,7 @@ class Perceptron(ClassifierMixin, Learner):
             raise ValueError(
                 f"multiclass must be 'one_vs_all' or 'one_vs_one', not {self.multiclass!r}"
             )
-        for name, value in (("passes", self.passes), ("patience", self.patience)):
+        for name, value in (("epochs", self.epochs), ("patience", self.patience)):
             if not (value is None and name == "patience") and (
                 not isinstance(value, (int, np.integer)) or value < 1
             ):
@@ -343,7 +348,7 @@ class Perceptron(ClassifierMixin, Learner):
             "classes": self.classes_.size,
             "averaged": bool(self.averaged),
             "precomputed": self._precomputed(),
-            "most_passes": int(self.passes),
+            "most_passes": int(self.epochs),
         }
 
     def _facts(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -22,11 +22,18 @@ from sklearn.utils.validation import (
 )
 
 from surelearn.base import WEIGHTED_CHECKS, Learner
+from surelearn.earlier import Names
 from surelearn.lacking import Lacking
+from surelearn.linear.intercept import (
+    Intercept,
+    check_intercept,
+    earlier_intercept,
+    intercept_of,
+)
 from surelearn.linear.leave_one_out import LeaveOneOut, ridge_leave_one_out
 from surelearn.linear.ridge.record import RidgeRecord
 from surelearn.linear.ridge.sparse import solve_sparse, sparse_slope
-from surelearn.linear.ridge.spectrum import INTERCEPTS, Array, Design, Intercept, Spectrum
+from surelearn.linear.ridge.spectrum import Array, Design, Spectrum
 from surelearn.record import Within
 from surelearn.subject import Objective, Parts, linear_form
 from surelearn.subject.leaving import Without
@@ -48,10 +55,12 @@ class _LeastSquares(MultiOutputMixin, RegressorMixin, Learner):
     Record = RidgeRecord
     takes_sparse = True
 
-    intercept: Intercept | None
+    fit_intercept: bool
+    regularize_intercept: bool | None
     solver: str
     delta: float
     tol: float = 0.0  # of models of version 0.2, and of Ridge
+    _may_leave_out: ClassVar[bool] = False  # whether regularize_intercept may be None
 
     def fit(self, X: Any, y: Any, sample_weight: npt.ArrayLike | None = None) -> Self:
         """Fit to rows ``X`` (n, d), dense or sparse, and targets ``y`` (n,) or (n, t).
@@ -59,7 +68,7 @@ class _LeastSquares(MultiOutputMixin, RegressorMixin, Learner):
         With ``sample_weight`` s the loss is Σ s_i‖x_i W − y_i‖²/Σs, and no claim about the training
         rows is made.
         """
-        _check_choice("intercept", self._intercept(), INTERCEPTS)
+        check_intercept(self, optional=self._may_leave_out)
         _check_choice("solver", self.solver, _SOLVERS)
         self._candidates(1.0)  # refuses what is no λ before it reads
         X, Y, weights, facts, dense, single = self._read(X, y, sample_weight)
@@ -230,20 +239,17 @@ class _LeastSquares(MultiOutputMixin, RegressorMixin, Learner):
         left = spectrum.leave_one_out(lam * total / len(Y))
         return None if left is None else Y - left.reshape(Y.shape)
 
-    def _intercept(self) -> Any:
+    def _intercept(self) -> Intercept:
         """Which intercept, where it was left out too."""
-        return "free" if self.intercept is None else self.intercept
+        return intercept_of(self)
 
-    def _fitted_intercept(self) -> Any:
+    def _fitted_intercept(self) -> Intercept:
         """Which intercept was fitted: one that was left out follows from bounds, whatever has
         been stated of them since.
         """
         kept = getattr(self, "facts_", {}).get("intercept")
-        return (
-            kept
-            if self.intercept is None and kept in ("free", "regularized")
-            else self._intercept()
-        )
+        left_out = self.fit_intercept and self.regularize_intercept is None
+        return kept if left_out and kept in ("free", "regularized") else self._intercept()
 
     def _candidates(self, total: float) -> tuple[float | str, Array]:  # noqa: ARG002
         """λ for rows of this total weight or the way to choose it, and the grid to choose from."""
@@ -314,9 +320,10 @@ class Ridge(_LeastSquares):
         copies). None is 0.01 where x_bound or y_bound is stated, and 1/n (1/Σs for weights s) where
         nothing is: scikit-learn's alpha = 1, little enough for columns of any size
     grid : values of λ to choose from, fixed before seeing the rows; 25 from 1e-6 to 100 unless told
-    intercept : "regularized" (a column of ones, penalized like the others), "free" (centered; no
-        stability claims) or "none". None is "regularized" where x_bound or y_bound is stated, so
-        that its claims can be made, and "free" otherwise
+    fit_intercept : whether to add b
+    regularize_intercept : True penalizes b like the weights (a column of ones), False leaves it
+        free (rows and targets are centered; no stability claims). None is True where x_bound or
+        y_bound is stated, so that its claims can be made, and False otherwise
     solver : "svd", "lsqr" (for large sparse rows) or "auto"
     x_bound, y_bound : bounds on ‖x‖ and on ``|y|`` (its norm if there are several outputs) that
         hold for *every* row, not only these; the stability claims need them
@@ -337,7 +344,7 @@ class Ridge(_LeastSquares):
 
     Examples
     --------
-    >>> model = Ridge(regularization=2.5, intercept="none").fit([[1.0], [2.0]], [1.0, 2.0])
+    >>> model = Ridge(regularization=2.5, fit_intercept=False).fit([[1.0], [2.0]], [1.0, 2.0])
     >>> model.coef_.round(6).tolist()
     [0.5]
     >>> float(round(model.facts_["leave_one_out_error"], 6))  # (25/81 + 25/9)/2
@@ -345,13 +352,16 @@ class Ridge(_LeastSquares):
     """
 
     saved_as = "ridge/1"
+    earlier: ClassVar[Names] = {"intercept": earlier_intercept(None)}
+    _may_leave_out = True
 
     def __init__(
         self,
         *,
         regularization: float | str | None = None,
         grid: npt.ArrayLike | None = None,
-        intercept: Intercept | None = None,
+        fit_intercept: bool = True,
+        regularize_intercept: bool | None = None,
         solver: str = "auto",
         x_bound: float | None = None,
         y_bound: float | None = None,
@@ -360,7 +370,8 @@ class Ridge(_LeastSquares):
     ) -> None:
         self.regularization = regularization
         self.grid = grid
-        self.intercept = intercept
+        self.fit_intercept = fit_intercept
+        self.regularize_intercept = regularize_intercept
         self.solver = solver
         self.x_bound = x_bound
         self.y_bound = y_bound
@@ -372,14 +383,16 @@ class Ridge(_LeastSquares):
         """With and without stated bounds, λ given or chosen."""
         yield cls()
         yield cls(regularization=0.1, x_bound=1.0, y_bound=1.0)
-        yield cls(regularization="loo", x_bound=1.0, y_bound=1.0, intercept="none", loss_bound=50.0)
+        yield cls(
+            regularization="loo", x_bound=1.0, y_bound=1.0, fit_intercept=False, loss_bound=50.0
+        )
 
     @classmethod
     def checked(cls) -> Iterator[Self]:
         """Each intercept, each solver, and λ chosen."""
         yield cls()
-        yield cls(intercept="none")
-        yield cls(intercept="free")
+        yield cls(fit_intercept=False)
+        yield cls(regularize_intercept=False)
         yield cls(solver="lsqr")
         yield cls(regularization="gcv")
 
@@ -397,12 +410,10 @@ class Ridge(_LeastSquares):
         """
         return self.x_bound is not None or self.y_bound is not None
 
-    def _intercept(self) -> Any:
-        return (
-            ("regularized" if self._bounded() else "free")
-            if self.intercept is None
-            else self.intercept
-        )
+    def _intercept(self) -> Intercept:
+        if self.fit_intercept and self.regularize_intercept is None:
+            return "regularized" if self._bounded() else "free"
+        return intercept_of(self)
 
     def _candidates(self, total: float) -> tuple[float | str, Array]:
         given = self.regularization
@@ -445,7 +456,9 @@ class LeastSquares(_LeastSquares):
 
     Parameters
     ----------
-    intercept : "free" (centered), "none", or "regularized" (a column of ones)
+    fit_intercept : whether to add b
+    regularize_intercept : True takes b as the weight of a column of ones, so that it counts to the
+        norm that is smallest; False centers rows and targets
     solver : "svd", "lsqr" (for large sparse rows) or "auto"
     tol : singular values below so much of the largest count as 0, as scikit-learn's
         LinearRegression has it: combinations of columns that hardly vary are left out (the record
@@ -455,7 +468,7 @@ class LeastSquares(_LeastSquares):
 
     Examples
     --------
-    >>> model = LeastSquares(intercept="none").fit([[0.0, 1.0], [1e-4, 1.0]], [1.0, -1.0])
+    >>> model = LeastSquares(fit_intercept=False).fit([[0.0, 1.0], [1e-4, 1.0]], [1.0, -1.0])
     >>> model.coef_.round(3).tolist()
     [-20000.0, 1.0]
     >>> print(model.certificate_.lacking[1].reason.split(":")[0])
@@ -463,16 +476,19 @@ class LeastSquares(_LeastSquares):
     """
 
     saved_as = "least-squares/1"
+    earlier: ClassVar[Names] = {"intercept": earlier_intercept(False)}
 
     def __init__(
         self,
         *,
-        intercept: Intercept = "free",
+        fit_intercept: bool = True,
+        regularize_intercept: bool = False,
         solver: str = "auto",
         tol: float = 1e-6,
         delta: float = 0.05,
     ) -> None:
-        self.intercept = intercept
+        self.fit_intercept = fit_intercept
+        self.regularize_intercept = regularize_intercept
         self.solver = solver
         self.tol = tol
         self.delta = delta
@@ -481,7 +497,7 @@ class LeastSquares(_LeastSquares):
     def examples(cls) -> Iterator[Self]:
         """As people make it, and to the letter."""
         yield cls()
-        yield cls(tol=0.0, intercept="none")
+        yield cls(tol=0.0, fit_intercept=False)
 
     def _describe(self) -> Parts:
         return self._parts()

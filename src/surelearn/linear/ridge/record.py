@@ -203,13 +203,13 @@ class RidgeRecord(Record):
         elif self.intercept == "free" and self.x_bound is None and self.y_bound is None:
             why = (
                 "state x_bound= and y_bound=, bounds on ‖x‖ and |y| that hold for every row; and"
-                " the intercept is free: use intercept='regularized' or 'none', whose stability is"
-                " known"
+                " the intercept is free: set regularize_intercept=True or fit_intercept=False, whose"
+                " stability is known"
             )
         elif self.intercept == "free":
             why = (
-                "the intercept is free: use intercept='regularized' or 'none', whose stability is"
-                " known"
+                "the intercept is free: set regularize_intercept=True or fit_intercept=False, whose"
+                " stability is known"
             )
         elif self.x_bound is None:
             why = "state x_bound=, a bound on ‖x‖ that holds for every row"

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from scipy.sparse.linalg import LinearOperator, lsqr
 
-from surelearn.linear.ridge.spectrum import Array, Intercept
+from surelearn.linear.intercept import Intercept
+from surelearn.linear.ridge.spectrum import Array
 
 TOLERANCE = 1e-14
 

@@ -5,14 +5,14 @@ residuals for every λ.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from surelearn.linear.intercept import INTERCEPTS, Intercept
+
 Array = npt.NDArray[np.float64]
-Intercept = Literal["none", "regularized", "free"]
-INTERCEPTS = ("none", "regularized", "free")
 
 
 @dataclass(frozen=True, eq=False)

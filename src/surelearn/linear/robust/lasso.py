@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,7 @@ from sklearn.linear_model import Lasso, lars_path
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from surelearn import bounds
+from surelearn.earlier import Names
 from surelearn.linear._regressor import LinearRegressor, require_positive
 from surelearn.linear.robust.record import SquareRootLassoRecord
 from surelearn.optim.spread import column_spreads, divided
@@ -46,7 +47,7 @@ class SquareRootLasso(LinearRegressor):
         s_j/2, so that columns of any size may be mixed: ‖Xw + b − y‖₂ + ``Σ λ_j·|w_j|`` is
         minimized, and column j of Z does not exceed λ_j
     fit_intercept : whether to add b, which is neither penalized nor perturbed
-    tolerance : the duality gap to reach, relative to the residual of w = 0
+    tol : the duality gap to reach, relative to the residual of w = 0
     max_iter : the most trial penalties
     delta : failure probability of claims (those made here hold always)
 
@@ -73,6 +74,7 @@ class SquareRootLasso(LinearRegressor):
     """
 
     saved_as = "square-root-lasso/1"
+    earlier: ClassVar[Names] = {"tolerance": "tol"}
     Record = SquareRootLassoRecord
 
     def __init__(
@@ -80,26 +82,26 @@ class SquareRootLasso(LinearRegressor):
         *,
         radius: float | None = None,
         fit_intercept: bool = True,
-        tolerance: float = 1e-8,
+        tol: float = 1e-8,
         max_iter: int = 100,
         delta: float = 0.05,
     ) -> None:
         self.radius = radius
         self.fit_intercept = fit_intercept
-        self.tolerance = tolerance
+        self.tol = tol
         self.max_iter = max_iter
         self.delta = delta
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SquareRootLasso:
         """Fit; weights count rows: the residual's norm is √Σ s_i r_i²."""
         require_positive(radius=RELATIVE if self.radius is None else self.radius)
-        require_positive(tolerance=self.tolerance, max_iter=self.max_iter)
+        require_positive(tol=self.tol, max_iter=self.max_iter)
         X, y, weights = self._rows(X, y, sample_weight, "csc")
         design, spreads = self._design(X, y, weights)
-        found = _solve(design, self._radius(), self.tolerance, int(self.max_iter))
+        found = _solve(design, self._radius(), self.tol, int(self.max_iter))
         self.coef_, self.n_iter_ = found.weights / spreads, found.iterations
         self.intercept_ = float(design.target_mean - design.means @ found.weights)
-        if found.gap > self.tolerance * design.size:
+        if found.gap > self.tol * design.size:
             warnings.warn(
                 f"the duality gap is {found.gap:.3g} after {found.iterations} trial penalties:"
                 " raise max_iter",
@@ -128,7 +130,7 @@ class SquareRootLasso(LinearRegressor):
         check_is_fitted(self)
         X, y, weights = self._rows(X, y, sample_weight, "csc", reset=False)
         design, spreads = self._design(X, y, weights)
-        found = _solve(design, self._radius(), self.tolerance, int(self.max_iter))
+        found = _solve(design, self._radius(), self.tol, int(self.max_iter))
         return self._measured(X, y, weights, found, spreads)
 
     def _radius(self) -> float:

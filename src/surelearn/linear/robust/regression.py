@@ -7,12 +7,13 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from copy import copy
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
+from surelearn.earlier import Names
 from surelearn.lacking import Lacking
 from surelearn.linear._regressor import (
     LinearRegressor,
@@ -64,7 +65,7 @@ class HuberRegression(LinearRegressor):
         claim
     x_bound, y_bound : bounds on ‖x‖ and ``|y|`` that hold for every row, of which stability and
         risk claims are made
-    tolerance : the gradient norm to reach, relative to η·x_bound (η times the largest ‖x‖ seen, if
+    tol : the gradient norm to reach, relative to η·x_bound (η times the largest ‖x‖ seen, if
         not stated)
     max_iter : the most Newton steps
     delta : failure probability of claims
@@ -86,6 +87,7 @@ class HuberRegression(LinearRegressor):
     """
 
     saved_as = "huber-regression/1"
+    earlier: ClassVar[Names] = {"tolerance": "tol"}
     Record = HuberRecord
 
     def __init__(
@@ -96,7 +98,7 @@ class HuberRegression(LinearRegressor):
         fit_intercept: bool = True,
         x_bound: float | None = None,
         y_bound: float | None = None,
-        tolerance: float = 1e-10,
+        tol: float = 1e-10,
         max_iter: int = 200,
         delta: float = 0.05,
     ) -> None:
@@ -105,25 +107,25 @@ class HuberRegression(LinearRegressor):
         self.fit_intercept = fit_intercept
         self.x_bound = x_bound
         self.y_bound = y_bound
-        self.tolerance = tolerance
+        self.tol = tol
         self.max_iter = max_iter
         self.delta = delta
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> HuberRegression:
         """Fit; weights count rows."""
-        require_positive(tolerance=self.tolerance, max_iter=self.max_iter)
+        require_positive(tol=self.tol, max_iter=self.max_iter)
         _require_stated(self)
         problem, scale, weighted = self._problem(X, y, sample_weight, reset=True)
         self.spreads_ = problem.spreads
         self.threshold_ = self._stated_threshold() or KNEE * scale_of_rows(
-            problem, self.tolerance * scale
+            problem, self.tol * scale
         )
-        reach = self.tolerance * self.threshold_ * scale
+        reach = self.tol * self.threshold_ * scale
         found = minimize_huber(problem, self.threshold_, reach, int(self.max_iter))
         if found.gradient_norm > reach:
             warnings.warn(
                 f"the gradient's norm is {found.gradient_norm:.3g} after {found.steps} steps, above"
-                f" {reach:.3g}: raise max_iter or tolerance",
+                f" {reach:.3g}: raise max_iter or tol",
                 ConvergenceWarning,
                 stacklevel=2,
             )
@@ -176,7 +178,7 @@ class HuberRegression(LinearRegressor):
 
     def _measured(self, problem: Problem, scale: float, weighted: bool) -> dict[str, Any]:
         eta, v = threshold_of(self), weights_of(self, problem)
-        reach = self.tolerance * eta * scale
+        reach = self.tol * eta * scale
         r = problem.residual(v)
         slope = float(np.linalg.norm(problem.huber_gradient(v, r, eta)))
         size = eta * float(row_norms(problem.A).max()) + float(
@@ -237,7 +239,7 @@ class HuberRegression(LinearRegressor):
                 if "gradient_bound" in facts
                 else True
             ),
-            tolerance=float(self.tolerance),
+            tolerance=float(self.tol),
         )
         return Parts(lambda: linear_form(self.coef_, self.intercept_), objective)
 
@@ -261,7 +263,7 @@ class VariationalRegression(LinearRegressor):
     regularization : λ ≥ 0. None is 10⁻⁴ of the weights of columns divided by their spread, as of
         `HuberRegression`
     fit_intercept : whether to add b, which is not penalized
-    tolerance : the relative decrease of the objective below which to stop
+    tol : the relative decrease of the objective below which to stop
     max_iter : the most alternations
     delta : failure probability of claims (none is made)
 
@@ -280,6 +282,7 @@ class VariationalRegression(LinearRegressor):
     """
 
     saved_as = "variational-regression/1"
+    earlier: ClassVar[Names] = {"tolerance": "tol"}
     Record = VariationalRecord
 
     def __init__(
@@ -289,7 +292,7 @@ class VariationalRegression(LinearRegressor):
         threshold: float | None = None,
         regularization: float | None = None,
         fit_intercept: bool = True,
-        tolerance: float = 1e-10,
+        tol: float = 1e-10,
         max_iter: int = 1000,
         delta: float = 0.05,
     ) -> None:
@@ -297,7 +300,7 @@ class VariationalRegression(LinearRegressor):
         self.threshold = threshold
         self.regularization = regularization
         self.fit_intercept = fit_intercept
-        self.tolerance = tolerance
+        self.tol = tol
         self.max_iter = max_iter
         self.delta = delta
 
@@ -306,19 +309,19 @@ class VariationalRegression(LinearRegressor):
         if self.loss not in KINDS:
             raise ValueError(f"loss must be one of {', '.join(KINDS)}, not {self.loss!r}")
         require_positive(max_iter=self.max_iter)
-        require_nonnegative(tolerance=self.tolerance)
+        require_nonnegative(tol=self.tol)
         _require_stated(self)
         problem, clipped, start = self._start(X, y, sample_weight, reset=True)
         self.threshold_, self.spreads_ = clipped.threshold, problem.spreads
         v, self.objectives_ = minimize_clipped(
-            problem, clipped, start, self.tolerance, int(self.max_iter)
+            problem, clipped, start, self.tol, int(self.max_iter)
         )
         if len(self.objectives_) > self.max_iter and self.objectives_[-1] < self.objectives_[-2] * (
-            1 - self.tolerance
+            1 - self.tol
         ):
             warnings.warn(
                 f"the objective still falls after {self.max_iter} alternations: raise max_iter or"
-                " tolerance",
+                " tol",
                 ConvergenceWarning,
                 stacklevel=2,
             )

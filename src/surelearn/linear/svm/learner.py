@@ -9,7 +9,7 @@ import operator
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import ClassifierMixin
@@ -20,6 +20,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from surelearn import stated
 from surelearn.base import Learner
+from surelearn.earlier import Names
 from surelearn.kernel.form import sum_form
 from surelearn.kernel.functions import (
     Kernel,
@@ -31,6 +32,7 @@ from surelearn.kernel.functions import (
 )
 from surelearn.kernel.precomputed import NOT_KERNEL_MATRICES, check_matrix, validate
 from surelearn.lacking import Lacking
+from surelearn.linear.intercept import check_intercept, earlier_intercept, intercept_of
 from surelearn.linear.svm.machine import Machine, Problem, kept_machine, train
 from surelearn.linear.svm.optimality import Optimality, optimality
 from surelearn.linear.svm.record import MARGIN, SvmRecord
@@ -80,12 +82,13 @@ class SupportVectorMachine(ClassifierMixin, Learner):
     kernel, degree, bandwidth : a name or object of `surelearn.kernel.functions`, sums and products of
         such, and parameters of a name (the bandwidth is a length); "precomputed": rows are rows of a
         kernel matrix, as `SVC` of scikit-learn has them
-    intercept : "regularized" (b counts into ‖w‖: vectors are padded with a 1), "none", or "free"
-        (LIBSVM's). Stability and margin bounds are about the first two
+    fit_intercept : whether to add b
+    regularize_intercept : whether b counts into ‖w‖: vectors are padded with a 1. LIBSVM's does
+        not, and then neither stability nor margin bounds are known
     x_bound : a bound on ‖x‖ that holds for every row, seen or not; stated by you, for the bounds
         that need it
     tol : the duality gap, divided by nC, at which to stop
-    passes : the most passes over the rows
+    max_iter : the most passes over the rows
     delta : failure probability of each claim
 
     Attributes
@@ -100,7 +103,7 @@ class SupportVectorMachine(ClassifierMixin, Learner):
     Examples
     --------
     >>> X, y = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]), np.array([0, 1, 1, 1])
-    >>> model = SupportVectorMachine(margin="hard", intercept="free").fit(X, y)  # OR: 2x₁ + 2x₂ − 1
+    >>> model = SupportVectorMachine(margin="hard", regularize_intercept=False).fit(X, y)  # OR: 2x₁ + 2x₂ − 1
     >>> model.coef_.round(6), model.intercept_.round(6), round(model.facts_["margin"], 4)
     (array([[2., 2.]]), array([-1.]), 0.3536)
     >>> SupportVectorMachine(kernel="polynomial", degree=2, margin="hard").fit(X, [0, 1, 1, 0]).predict(X)  # XOR
@@ -110,7 +113,11 @@ class SupportVectorMachine(ClassifierMixin, Learner):
     Record = SvmRecord
     takes_sparse = True
     saved_as = "support-vector-machine/1"
-    earlier = {"sigma": bandwidth_of_sigma}  # noqa: RUF012 - read only
+    earlier: ClassVar[Names] = {
+        "sigma": bandwidth_of_sigma,
+        "passes": "max_iter",
+        "intercept": earlier_intercept(True),
+    }
 
     def __init__(
         self,
@@ -120,10 +127,11 @@ class SupportVectorMachine(ClassifierMixin, Learner):
         kernel: str | Kernel = "linear",
         degree: int = 3,
         bandwidth: float = 1.0,
-        intercept: str = "regularized",
+        fit_intercept: bool = True,
+        regularize_intercept: bool = True,
         x_bound: float | None = None,
         tol: float = 1e-8,
-        passes: int = 1000,
+        max_iter: int = 1000,
         delta: float = 0.05,
         random_state: Any = None,
     ) -> None:
@@ -132,10 +140,11 @@ class SupportVectorMachine(ClassifierMixin, Learner):
         self.kernel = kernel
         self.degree = degree
         self.bandwidth = bandwidth
-        self.intercept = intercept
+        self.fit_intercept = fit_intercept
+        self.regularize_intercept = regularize_intercept
         self.x_bound = x_bound
         self.tol = tol
-        self.passes = passes
+        self.max_iter = max_iter
         self.delta = delta
         self.random_state = random_state
 
@@ -161,7 +170,7 @@ class SupportVectorMachine(ClassifierMixin, Learner):
         if not (record := self.record_).reached:
             warnings.warn(
                 f"the duality gap is still {record.relative_gap:.2g} of the objective's scale:"
-                " scale the columns, raise passes=, lower C, or use another intercept=",
+                " scale the columns, raise max_iter=, lower C, or use another intercept",
                 ConvergenceWarning,
                 stacklevel=2,
             )
@@ -209,20 +218,23 @@ class SupportVectorMachine(ClassifierMixin, Learner):
         """Linear with and without a stated bound, with kernels, and with LIBSVM's intercept."""
         yield cls(random_state=0)
         yield cls(C=0.1, x_bound=1.0, random_state=0)
-        yield cls(kernel="gaussian", bandwidth=0.5, intercept="none", random_state=0)
+        yield cls(kernel="gaussian", bandwidth=0.5, fit_intercept=False, random_state=0)
         yield cls(
-            kernel=Polynomial(2) + 0.5 * Linear(), x_bound=1.0, intercept="free", random_state=0
+            kernel=Polynomial(2) + 0.5 * Linear(),
+            x_bound=1.0,
+            regularize_intercept=False,
+            random_state=0,
         )
 
     @classmethod
     def checked(cls) -> Iterator[Self]:
         """Each intercept, of rows, of kernels and of kernel matrices."""
         yield cls(tol=1e-12)
-        yield cls(kernel="gaussian", intercept="none", tol=1e-12)
-        yield cls(kernel="laplace", intercept="free", tol=1e-12)
-        yield cls(intercept="free", tol=1e-12)
+        yield cls(kernel="gaussian", fit_intercept=False, tol=1e-12)
+        yield cls(kernel="laplace", regularize_intercept=False, tol=1e-12)
+        yield cls(regularize_intercept=False, tol=1e-12)
         yield cls(kernel="precomputed")
-        yield cls(kernel="precomputed", intercept="free")
+        yield cls(kernel="precomputed", regularize_intercept=False)
 
     def expected_failures(self) -> dict[str, str]:
         """Checks whose tables are no kernel matrices."""
@@ -245,7 +257,7 @@ class SupportVectorMachine(ClassifierMixin, Learner):
             rows, signs = used[mine], np.where(labels[mine] == high, 1.0, -1.0)
             upper = self.C * weights[rows] if self.margin == "soft" else None
             problems.append(
-                (rows, Problem(k.among(X, rows), signs, upper, k, self.intercept, shift))
+                (rows, Problem(k.among(X, rows), signs, upper, k, intercept_of(self), shift))
             )
         return X, problems
 
@@ -277,7 +289,7 @@ class SupportVectorMachine(ClassifierMixin, Learner):
             or isinstance(self._kernel(), Precomputed)
         ):
             return NO_DUAL
-        made, padded, machines = self._kernel(), self.intercept == "regularized", []
+        made, padded, machines = self._kernel(), intercept_of(self) == "regularized", []
         for k, pair in enumerate(class_pairs(len(self.classes_))):
             beta = self.dual_coef_[k]
             held = np.flatnonzero(beta)
@@ -287,7 +299,7 @@ class SupportVectorMachine(ClassifierMixin, Learner):
             )
             machines.append(
                 DualMachine(
-                    pair, self.support_[held], beta[held], most, bias, self.intercept == "free"
+                    pair, self.support_[held], beta[held], most, bias, intercept_of(self) == "free"
                 )
             )
         return DualSolution(tuple(machines), lambda A, B: np.asarray(made(A, B)) + float(padded))
@@ -349,14 +361,9 @@ class SupportVectorMachine(ClassifierMixin, Learner):
         return tags
 
     def _check_parameters(self) -> None:
-        for name, value, known in (
-            ("margin", self.margin, ("soft", "hard")),
-            ("intercept", self.intercept, ("regularized", "none", "free")),
-        ):
-            if value not in known:
-                raise ValueError(
-                    f"{name} must be one of {', '.join(map(repr, known))}, not {value!r}"
-                )
+        if self.margin not in ("soft", "hard"):
+            raise ValueError(f"margin must be one of 'soft', 'hard', not {self.margin!r}")
+        check_intercept(self)
         for name, value in (
             ("C", self.C),
             ("tol", self.tol),
@@ -367,7 +374,7 @@ class SupportVectorMachine(ClassifierMixin, Learner):
             raise ValueError(
                 "x_bound is about rows, and a precomputed kernel has none: leave it out"
             )
-        stated.whole("passes", self.passes)
+        stated.whole("max_iter", self.max_iter)
 
     def _check_bound(self, X: Any) -> None:
         if self.x_bound is not None and (
@@ -379,7 +386,7 @@ class SupportVectorMachine(ClassifierMixin, Learner):
             )
 
     def _train(self, rows: np.ndarray, problem: Problem, random: Any) -> _Trained:
-        machine = train(problem, tol=self.tol, passes=self.passes, random=random)
+        machine = train(problem, tol=self.tol, passes=self.max_iter, random=random)
         weights = None
         if isinstance(problem.kernel, Linear):
             used = np.flatnonzero(machine.alpha)
@@ -416,7 +423,7 @@ class SupportVectorMachine(ClassifierMixin, Learner):
     def _facts(
         self, X: Any, k: Kernel, machines: list[_Trained], weights: np.ndarray
     ) -> dict[str, Any]:
-        padding = 1.0 if self.intercept == "regularized" else 0.0
+        padding = 1.0 if intercept_of(self) == "regularized" else 0.0
         squared = k.diagonal(X) + padding
         kept = [made.compressed(squared) for made in machines]
         facts: dict[str, Any] = {
@@ -425,7 +432,7 @@ class SupportVectorMachine(ClassifierMixin, Learner):
             "classes": self.classes_.size,
             "kernel": k.name,
             "kernel_parameters": k.parameters(),
-            "intercept": self.intercept,
+            "intercept": intercept_of(self),
             "hard": self.margin == "hard",
             "uniform_weights": bool(np.ptp(weights) <= 1e-12 * weights.max()),
             "C": self.C * float(weights.mean()) if self.margin == "soft" else None,
@@ -455,7 +462,7 @@ class SupportVectorMachine(ClassifierMixin, Learner):
         margins = machine.margins
         slope = (
             machine.norm
-            if self.intercept == "free"
+            if intercept_of(self) == "free"
             else math.sqrt(max(0.0, machine.norm**2 - machine.bias**2))
         )
         return {

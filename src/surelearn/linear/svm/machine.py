@@ -63,7 +63,8 @@ class Problem:
         if (n := self.X.shape[0]) > MOST_ROWS_OF_A_MATRIX:
             raise ValueError(
                 f"X has {n:,} rows, too many for a kernel matrix ({MOST_ROWS_OF_A_MATRIX:,} at"
-                " most): use kernel='linear', intercept='free' with margin='soft', or fewer rows"
+                " most): use kernel='linear', regularize_intercept=False with margin='soft', or fewer"
+                " rows"
             )
         return self.kernel.gram(self.X)
 
@@ -206,7 +207,7 @@ def _libsvm(
         found.append(_finish(problem, *_polish(problem, alpha, upper), upper))
     if not found:
         raise ValueError(
-            "LIBSVM found no hyperplane that separates the rows: use intercept='regularized'"
+            "LIBSVM found no hyperplane that separates the rows: use regularize_intercept=True"
         )
     return min(found, key=lambda made: made.gap)
 

@@ -22,7 +22,7 @@ CLASSES_KNOWN = "the classes were known before seeing the rows"
 # at which the margin bound counts rows: just below 1, where the support vectors of a solution sit
 MARGIN = 0.99
 _STATE = "state x_bound=, a bound on ‖x‖ that holds for every row"
-_FREE = "the free intercept is not regularized: intercept='regularized' certifies"
+_FREE = "the free intercept is not regularized: regularize_intercept=True certifies"
 _HARD = "a hard margin is not stable: λ = 0"
 _GAP = bounds.duality_gap
 _COMPRESSION, _STABILITY, _RADEMACHER = (
@@ -169,7 +169,7 @@ class SvmRecord(Record):
         if not room > 0 or (radius is not None and radius >= room):
             writer.lacks(
                 "risk",
-                "the solution is not known well enough: lower tol= or raise passes=",
+                "the solution is not known well enough: lower tol= or raise max_iter=",
                 _COMPRESSION.key,
             )
             return

@@ -207,8 +207,6 @@ def _design(model: Model, X: RowsLike) -> Array | None:
 def _has_intercept(model: Model) -> bool:
     if hasattr(model, "fit_intercept"):
         return bool(model.fit_intercept)
-    if isinstance(getattr(model, "intercept", None), str):
-        return model.intercept != "none"
     return bool(np.any(getattr(model, "intercept_", 0.0) != 0))
 
 
