@@ -10,16 +10,20 @@ from __future__ import annotations
 
 import math
 import warnings
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 import numba
 import numpy as np
 from scipy import sparse
+from scipy.linalg import LinAlgError
 
+from surelearn.linear.logistic.newton import Softmax, minimize
 from surelearn.linear.logistic.scaled import gaps
 from surelearn.linear.logistic.sgd import FREE_BIAS, NO_BIAS, PENALIZED_BIAS, Array, Rows
 
+MOST_WEIGHTS_OF_A_MATRIX = 1000
 _ANY_ORDER = {"reassoc", "contract"}  # which `_rounding` allows
 
 
@@ -161,15 +165,13 @@ def _rounding(rows: Rows, squared: float, norm: float, regularization: float) ->
 
 
 def finish(rows: Rows, weights: Array, regularization: float, bias: int, how: str) -> Array:
-    """Go on from ``weights`` to the minimizer of F by scikit-learn's solvers, C = 1/(2nλ).
+    """Go on from ``weights`` to the minimizer of F, by `newton.minimize` where F is strongly convex
+    and the weights are few, else by scikit-learn's solvers, C = 1/(2nλ).
 
     Parameters
     ----------
     how : "newton" (a Hessian of (dK)², or conjugate gradients where that is large) or "lbfgs"
     """
-    from sklearn.exceptions import ConvergenceWarning
-    from sklearn.linear_model import LogisticRegression as Peer
-
     n, (d, classes) = len(rows), weights.shape
     data = rows.data.astype(np.float64)
     X = sparse.csr_matrix(
@@ -177,8 +179,36 @@ def finish(rows: Rows, weights: Array, regularization: float, bias: int, how: st
     )
     if bias == PENALIZED_BIAS:
         X = sparse.hstack([X, np.ones((n, 1))], format="csr")
+    few = d * classes <= MOST_WEIGHTS_OF_A_MATRIX
+    if how == "newton" and few and regularization > 0 and bias != FREE_BIAS:
+        with suppress(LinAlgError):
+            return _newton(rows, X, weights, regularization)
+    return _by_scikit_learn(rows, X, weights, regularization, bias, how)
+
+
+def _newton(rows: Rows, X: sparse.csr_matrix, weights: Array, regularization: float) -> Array:
+    """By `newton.minimize`; without an intercept the last row of the weights is 0."""
+    width, classes = X.shape[1], weights.shape[1]
+    labels = (rows.targets > 0).astype(np.int64) if classes == 1 else rows.targets
+    problem = Softmax.of(X, labels, rows.weights, classes, regularization)
+    found = np.zeros((weights.shape[0], classes))
+    found[:width] = minimize(problem, np.asarray(weights[:width], dtype=np.float64))
+    return found
+
+
+def _by_scikit_learn(
+    rows: Rows, X: sparse.csr_matrix, weights: Array, regularization: float, bias: int, how: str
+) -> Array:
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.linear_model import LogisticRegression as Peer
+
+    n, (d, classes) = len(rows), weights.shape
     solver = (
-        "lbfgs" if how == "lbfgs" else "newton-cholesky" if d * classes <= 1000 else "newton-cg"
+        "lbfgs"
+        if how == "lbfgs"
+        else "newton-cholesky"
+        if d * classes <= MOST_WEIGHTS_OF_A_MATRIX
+        else "newton-cg"
     )
     free = bias == FREE_BIAS
     C = 1 / (2 * n * regularization) if regularization > 0 else np.inf
