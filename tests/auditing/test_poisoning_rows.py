@@ -52,7 +52,7 @@ class Nearest(ClassifierMixin, BaseEstimator):
 def test_a_dual_step_is_the_refit_while_the_margin_keeps_its_rows(intercept):
     X, y, new, _ = halves(load_breast_cancer)
     model = SupportVectorMachine(
-        C=1.0, kernel="gaussian", **arguments_of(intercept), tol=1e-10
+        C=1.0, kernel="gaussian", bandwidth=0.7071, **arguments_of(intercept), tol=1e-10
     ).fit(X, y)
     dual = subject_of(model).dual
     (one,), kernel = dual.machines, dual.kernel

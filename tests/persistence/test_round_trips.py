@@ -131,7 +131,9 @@ def test_a_kernel_of_a_user_is_refused(tmp_path):
             return super().__call__(X / 2, Z / 2)
 
     model = (
-        EigenProClassifier(bandwidth=1.0, device="cpu").fit(X2, Y2).set_params(kernel=Wider(2.0))
+        EigenProClassifier(bandwidth=1.0, device="cpu")
+        .fit(X2, Y2)
+        .set_params(kernel=Wider(bandwidth=1.0))
     )
     with pytest.raises(ValueError, match="kernel is a Wider, which cannot be saved without pickle"):
         save(model, tmp_path / "model")
