@@ -251,8 +251,8 @@ def describe(
             ),
             (
                 "η(m) and m* = β/λ₁ are derived in papers/kernel_batch_size.py; they agree with the"
-                " paper's abstract and with KernelSpectrum.step_size. The paper's own theorem numbers"
-                " and constants were not verified. The derivation bounds the squared distance: for"
+                " paper's abstract and with KernelSpectrum.step_size. The paper's own theorem"
+                " numbers and constants were not verified. The derivation bounds the squared distance: for"
                 " gradient descent it promises 1 − λ/λ₁ a step where (1 − λ/λ₁)² holds, so T may be"
                 " about half of what is predicted, and the knee about twice m*."
             ),

@@ -112,7 +112,12 @@ class _Capacity:
     def __init__(self, formula: str, dimension: int) -> None:
         self.formula, self.dimension = formula, dimension
 
-    def __call__(self, model: AdaBoostClassifier, d: int, n: int) -> dict[str, float]:  # noqa: ARG002
+    def __call__(
+        self,
+        model: AdaBoostClassifier,
+        d: int,  # noqa: ARG002
+        n: int,
+    ) -> dict[str, float]:
         t, v = int(model.n_rounds), self.dimension
         if self.formula == "with e":
             return {"rounds": t, "vc_dimension": v}
