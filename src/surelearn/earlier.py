@@ -165,6 +165,8 @@ class EarlierNames:
             if isinstance(today, TwoWay) and set(today.names) <= held.keys():
                 warn_of_earlier(owner.__name__, owner.earlier, {name: None})
                 return today.then(held)
+            if hasattr(owner, name):  # a property that raised: its own sentence is the better one
+                return object.__getattribute__(self, name)
             raise AttributeError(f"{owner.__name__!r} object has no attribute {name!r}")
 
 

@@ -16,7 +16,7 @@ from surelearn.attacks.poison_further import module_influence
 from surelearn.lacking import Lacking
 from surelearn.subject import subject_of
 from surelearn.subject.refitting import columns_for, fit_quietly, is_pairwise, take, take_for
-from surelearn.types import AnyArray, Array, Labels, Model, TableRows
+from surelearn.types import AnyArray, Array, Model, TableRows
 
 SHOWN = 5
 _SEEDS = 3  # other seeds, to see what they alone change
@@ -87,7 +87,7 @@ def of_module(
     task: str,
     seed: int,
     held: int = 0,
-    classes: Labels = (),
+    classes: Sequence[Any] = (),
 ) -> dict[str, Any] | Lacking:
     """Influence functions of a torch module, to first order, on the rows that it is fine-tuned
     on.

@@ -4,7 +4,7 @@ the rows that count most.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,7 +27,7 @@ from surelearn.subject import subject_of
 from surelearn.subject.refitting import fit_quietly, take
 from surelearn.subject.registry import DecisionThreshold
 from surelearn.subject.torch_modules import is_module
-from surelearn.types import AnyArray, Labels, Model, TableRows
+from surelearn.types import AnyArray, Model, TableRows
 
 FRACTIONS = (0.01, 0.03, 0.1, 0.2)
 AIMED = (0.03, 0.1)
@@ -221,7 +221,7 @@ def further(
     share: float,
     seed: int,
     held: int = 0,
-    classes: Labels = (),
+    classes: Sequence[Any] = (),
 ) -> dict[str, Any] | Lacking:
     """The risk on other rows of a torch module that is trained further, with poison and without."""
     found = trained_further(
