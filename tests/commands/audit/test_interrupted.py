@@ -171,6 +171,8 @@ def test_ctrl_c_while_things_load(place):
         if stderr.startswith("Traceback"):
             assert "in <module>" in stderr  # before our first line ran
             continue
+        if process.returncode == -signal.SIGINT and not stderr:
+            continue  # on a busy machine: before Python could say anything
         assert process.returncode == 130
         assert stderr == "interrupted; run the same command to go on from here\n"
         assert not (place / "out").exists()
