@@ -96,13 +96,19 @@ class Place:
 
     @classmethod
     def refusal(cls, command, **options):
-        before = {path: path.read_bytes() for path in Path().rglob("*") if path.is_file()}
+        before = contents()
         result = cls.run(command, **options)
         assert result.exit_code == 2, result.output
         lines = result.stderr.splitlines()
         assert len(lines) == 1, result.stderr
-        assert {path: path.read_bytes() for path in Path().rglob("*") if path.is_file()} == before
+        assert contents() == before
         return lines[0]
+
+
+def contents():
+    """The files below this folder, but for what Python keeps of modules that it imported."""
+    found = [path for path in Path().rglob("*") if path.is_file()]
+    return {path: path.read_bytes() for path in found if path.suffix != ".pyc"}
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ other solvers.
 
 from __future__ import annotations
 
+import math
 import sys
 import warnings
 
@@ -148,7 +149,7 @@ def test_rows_that_contradict_each_other_end_near_least_squares():
 
 def test_the_gradient_is_the_objectives():
     X, Y, _ = problem(6)
-    k, lam = Gaussian(bandwidth=1.414), 1e-2
+    k, lam = Gaussian(bandwidth=math.sqrt(2)), 1e-2
     model = EigenProRegressor(k, regularization=lam, **{**EXACT, "epochs": 1, "batch_size": 9}).fit(
         X, Y
     )
@@ -240,7 +241,7 @@ def test_a_degenerate_spectrum_is_told():
 
 def test_leave_one_out_is_fitting_without_the_row():
     X, Y, _ = problem(2, n=25, outputs=1)
-    k, lam = Gaussian(bandwidth=1.414), 1e-2
+    k, lam = Gaussian(bandwidth=math.sqrt(2)), 1e-2
     model = EigenProRegressor(k, regularization=lam, device="cpu").fit(X, Y[:, 0])
     errors = []
     for i in range(25):
@@ -281,7 +282,7 @@ def test_the_certificate_has_what_may_be_claimed():
     )
     certificate = model.certificate_
     keys = {claim.theorem for claim in certificate.claims}
-    assert len(keys) == 4
+    assert len(keys) == 5
     assert Certificate.from_json(certificate.to_json()).verify()
     assert certificate["uniform_stability"].value == pytest.approx(beta_ridge(1.0, 2.0, 0.1, 200))
     off = model.facts_["gradient_norm"] / 0.2
@@ -291,7 +292,7 @@ def test_the_certificate_has_what_may_be_claimed():
     expected = bousquet_elisseeff(left, beta / 2, 200, 0.05, loss_bound, leave_one_out=True)
     assert any(claim.value == pytest.approx(expected) for claim in certificate.claims)
     tuned = EigenProRegressor(regularization=0.1, y_bound=2.0, device="cpu").fit(X, y).certificate_
-    assert len(tuned.claims) == 1
+    assert len(tuned.claims) == 2  # the distance to the minimizer, and leave-one-out
     assert "bandwidth or λ was chosen" in str(tuned.lacking)
     interpolating = (
         EigenProRegressor(bandwidth=2.0, y_bound=2.0, device="cpu").fit(X, y).certificate_
@@ -311,7 +312,10 @@ def test_the_margin_bound_needs_two_classes_and_a_fixed_kernel():
         rademacher_margin(share, 200, 0.05, norm=norm, radius=1.0, margin=0.5)
     )
     tuned = EigenProClassifier("laplace", device="cpu").fit(X, y).certificate_
-    assert {claim.quantity for claim in tuned.claims} == {"distance_to_the_minimizer"}
+    assert {claim.quantity for claim in tuned.claims} == {
+        "distance_to_the_minimizer",
+        "leave_one_out_error",
+    }
     assert (
         not EigenProClassifier("laplace", bandwidth=2.0, device="cpu")
         .fit(X, np.digitize(X[:, 0], [0, 1]))

@@ -104,7 +104,10 @@ def test_weights_void_claims_about_the_rows():
     stable = (
         made({"solver": "direct"}, y_bound=3.0, x_bound=9.0).fit(X, Y, np.ones(len(X))).certificate_
     )
-    assert {claim.quantity for claim in stable.claims} == {"distance_to_the_minimizer"}
+    assert {claim.quantity for claim in stable.claims} == {
+        "distance_to_the_minimizer",
+        "leave_one_out_error",
+    }
 
 
 def test_a_warm_start_goes_on():
