@@ -60,7 +60,7 @@ MAY_IMPORT = {
         "base", "bounds", "certificate", "data", "earlier", "kernel", "lacking", "optim", "profiles", "record",
         "stated", "subject", "types",
     },
-    "boosting": {"base", "bounds", "claim", "lacking", "record", "stated", "subject"},
+    "boosting": {"base", "bounds", "claim", "lacking", "record", "stated", "subject", "types"},
     "cluster": {"base", "bounds", "optim", "record", "stated", "subject", "types"},
     "training": {"base", "boosting", "certificate", "cluster", "fingerprint", "lacking", "linear", "record", "subject"},
     "certification": {

@@ -21,6 +21,7 @@ from surelearn.boosting.rows import count_thresholds, fit_rows, predict_rows, sh
 from surelearn.record import Within
 from surelearn.subject import Parts
 from surelearn.subject.sklearn_others import of_trees
+from surelearn.types import RowsLike
 
 Array = npt.NDArray[Any]
 _STOPPED = ("rounds", "perfect stump", "no edge")
@@ -105,7 +106,9 @@ class AdaBoostClassifier(ClassifierMixin, Learner):
         yield cls(n_rounds=10, method="binned")
         yield cls(n_rounds=10, thresholds=(-1.0, 0.0, 1.0))
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> AdaBoostClassifier:
+    def fit(
+        self, X: RowsLike, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None
+    ) -> AdaBoostClassifier:
         """Run Algorithm 1 on rows X (n, d) with labels y (n,), from weights that are equal or
         as given.
         """
@@ -131,7 +134,12 @@ class AdaBoostClassifier(ClassifierMixin, Learner):
         }
         return self
 
-    def measure_again(self, X: Any, y: Any = None, sample_weight: Any = None) -> dict[str, Any]:
+    def measure_again(
+        self,
+        X: RowsLike,
+        y: npt.ArrayLike | None = None,
+        sample_weight: npt.ArrayLike | None = None,
+    ) -> dict[str, Any]:
         """The record's fields that the fitted model and the rows it was fitted on tell,
         measured again.
         """
@@ -173,7 +181,7 @@ class AdaBoostClassifier(ClassifierMixin, Learner):
         earlier = {"thresholds": count_thresholds(self.thresholds), "margin_counts": counts}
         return AdaBoostRecord.read({**earlier, **self.facts_}, strict=False)
 
-    def staged_decision_function(self, X: Any) -> Iterator[Array]:
+    def staged_decision_function(self, X: RowsLike) -> Iterator[Array]:
         """Yield f(x) after 1, 2, … rounds: of the second of two classes (n,), else votes for
         every class (n, K).
         """
@@ -197,23 +205,23 @@ class AdaBoostClassifier(ClassifierMixin, Learner):
                 scores[~is_below, above] += alpha
                 yield scores.copy()
 
-    def decision_function(self, X: Any) -> Array:
+    def decision_function(self, X: RowsLike) -> Array:
         """f(x) = Σ α_t·h_t(x), h = 1 for the second of two classes and −1 for the first; else
         votes for every class.
         """
         *_, scores = self.staged_decision_function(X)
         return scores
 
-    def predict(self, X: Any) -> Array:
+    def predict(self, X: RowsLike) -> Array:
         """The class that the vote is for."""
         return self._decide(self.decision_function(X))
 
-    def staged_predict(self, X: Any) -> Iterator[Array]:
+    def staged_predict(self, X: RowsLike) -> Iterator[Array]:
         """Yield the vote's classes after 1, 2, … rounds."""
         for scores in self.staged_decision_function(X):
             yield self._decide(scores)
 
-    def staged_margins(self, X: Any, y: Any) -> Iterator[Array]:
+    def staged_margins(self, X: RowsLike, y: npt.ArrayLike) -> Iterator[Array]:
         """Yield normalized margins in [−1, 1] after 1, 2, … rounds: y·f(x)/Σα (eq. 3.12).
 
         For several classes: the share of the vote that the row's class has, less the largest share
@@ -234,7 +242,7 @@ class AdaBoostClassifier(ClassifierMixin, Learner):
             yield (mine - scores.max(axis=1)) / alphas
 
     def plot_margins(
-        self, X: Any, y: Any, rounds: Sequence[int] | None = None, ax: Any = None
+        self, X: RowsLike, y: npt.ArrayLike, rounds: Sequence[int] | None = None, ax: Any = None
     ) -> Any:
         """Draw which fraction of rows has at most which margin, after each of ``rounds`` (by
         default 1, 2, 5, 10, …).

@@ -16,6 +16,7 @@ from surelearn.boosting.record import StumpRecord
 from surelearn.boosting.rows import Rows, count_thresholds, fit_rows, predict_rows, shared_facts
 from surelearn.subject import Parts
 from surelearn.subject.sklearn_others import of_trees
+from surelearn.types import RowsLike
 
 Array = npt.NDArray[Any]
 
@@ -81,7 +82,9 @@ class DecisionStump(ClassifierMixin, Learner):
         yield cls()
         yield cls(method="binned")
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> DecisionStump:
+    def fit(
+        self, X: RowsLike, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None
+    ) -> DecisionStump:
         """Find the best stump on rows X (n, d) with labels y (n,)."""
         from surelearn.boosting.search import run
 
@@ -99,7 +102,12 @@ class DecisionStump(ClassifierMixin, Learner):
         self.facts_ = {**shared_facts(self, rows), "training_errors": self._training_errors(rows)}
         return self
 
-    def measure_again(self, X: Any, y: Any = None, sample_weight: Any = None) -> dict[str, Any]:
+    def measure_again(
+        self,
+        X: RowsLike,
+        y: npt.ArrayLike | None = None,
+        sample_weight: npt.ArrayLike | None = None,
+    ) -> dict[str, Any]:
         """The record's fields that the fitted model and the rows it was fitted on tell,
         measured again.
         """
@@ -119,7 +127,7 @@ class DecisionStump(ClassifierMixin, Learner):
             {"thresholds": count_thresholds(self.thresholds), **self.facts_}, strict=False
         )
 
-    def decision_function(self, X: Any) -> Array:
+    def decision_function(self, X: RowsLike) -> Array:
         """1 for the second of two classes and −1 for the first (n,); else 1 for the class
         answered, and 0 (n, K).
         """
@@ -128,7 +136,7 @@ class DecisionStump(ClassifierMixin, Learner):
             return 2.0 * answers - 1.0
         return np.eye(self.classes_.size)[answers]
 
-    def predict(self, X: Any) -> Array:
+    def predict(self, X: RowsLike) -> Array:
         """The class of the side that each row is on."""
         answers = self._answer(X)
         return self.classes_[answers]
