@@ -54,7 +54,9 @@ MAY_IMPORT = {
         "slicing", "stated", "types",
     },
     "base": {"certificate", "earlier", "fingerprint", "record", "subject"},
-    "kernel": {"base", "bounds", "data", "earlier", "lacking", "optim", "profiles", "record", "stated", "subject"},
+    "kernel": {
+        "base", "bounds", "data", "earlier", "lacking", "optim", "profiles", "record", "stated", "subject", "types",
+    },
     "optim": {"base", "bounds", "claim", "earlier", "lacking", "record", "stated", "subject", "types"},
     "linear": {
         "base", "bounds", "certificate", "data", "earlier", "kernel", "lacking", "optim", "profiles", "record",
@@ -87,7 +89,9 @@ MAY_IMPORT = {
         "optim", "persistence", "plain", "renamed", "report", "robust", "selection", "slicing", "stated", "subject",
         "types", "version",
     },
-    "papers": {"boosting", "bounds", "jobs", "kernel", "plain", "report", "selection", "subject", "version"},
+    "papers": {
+        "boosting", "bounds", "jobs", "kernel", "plain", "report", "selection", "subject", "types", "version",
+    },
     "prediction": {"certificate", "claim", "data", "files", "persistence", "subject"},
     "planning": {"bounds", "plain", "selection", "stated", "types"},
     "terminal": {"jobs", "plain", "processes"},
