@@ -475,3 +475,21 @@ def test_running_out_of_memory_makes_blocks_smaller(monkeypatch):
     assert model.facts_["batch_size"] == 16
     assert not model.facts_["cached"]
     np.testing.assert_allclose(model.predict(Z), expected, atol=1e-5)
+
+
+def test_leave_one_out_is_stated_only_where_rounding_cannot_move_it():
+    """A column of size 1e4 makes k(x, x) about 1e8: with λ = 1e-6 the inverse is off by 3.5e-4."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(10, 3)) * [1.0, 1e4, 1.0]
+    y = X @ [1.0, 1e-4, 2.0] + rng.normal(size=10)
+    settings = {"regularization": 1e-6, "solver": "direct", "device": "cpu"}
+    for stated in ({}, {"x_bound": 1e5}):
+        model = EigenProRegressor("linear", **settings, **stated).fit(X, y)
+        claimed = {claim.quantity for claim in model.certificate_.claims}
+        assert "leave_one_out_error" not in claimed
+        assert (
+            "rounding"
+            in {i.what: i.reason for i in model.certificate_.lacking}["leave_one_out_error"]
+        )
+    bounded = EigenProRegressor("gaussian", bandwidth=1e4, **settings).fit(X, y)
+    assert "leave_one_out_error" in {claim.quantity for claim in bounded.certificate_.claims}

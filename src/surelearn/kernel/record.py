@@ -20,6 +20,10 @@ from surelearn.record import Record, Writer, run
 MARGIN = 0.5  # rows with y·f(x) ≤ ρ = ½ count as margin errors
 _EPS = 2.0**-52
 _ROUNDING = 1e-6  # by which share rounding may move a leave-one-out error that is stated as exact
+_ROUNDED = (
+    "rounding may move it: raise regularization=, or use a kernel with a bounded k(x, x) (a linear"
+    " one: scale the columns and state x_bound=)"
+)
 _TUNED = (
     "the bandwidth or λ was chosen on the rows: give bandwidth= (or a kernel object) and"
     " regularization= fixed beforehand"
@@ -123,10 +127,20 @@ class KernelMachineRecord(Record):
                 iterative if self.solver != "direct" else "the kernel matrix is singular",
                 label="leave-one-out error",
             )
-        elif writer.version > 4 and self.n * _EPS <= _ROUNDING * self.regularization:
-            # K + nλ has a condition number of about 1/λ, which rounding is multiplied by.
+        elif writer.version > 4 and self._rounds_little():
             read = {"error": "leave_one_out_error"}
             writer.claim(bounds.leave_one_out_error, read, loss="squared")
+        elif writer.version > 4:
+            writer.lacks("leave_one_out_error", _ROUNDED, label="leave-one-out error")
+
+    def _rounds_little(self) -> bool:
+        """Whether rounding leaves a leave-one-out error as it is: K + nλ has a condition number of
+        at most 1 + max k(x, x)/λ, which multiplies n·ε.
+        """
+        radius = self.radius
+        if radius is None or not self.regularization > 0:
+            return False
+        return self.n * _EPS * (1 + radius**2 / self.regularization) <= _ROUNDING
 
     def bounded_radius(self) -> float | Lacking:
         """√k(x, x) is at most this for every row."""
