@@ -206,6 +206,21 @@ def test_rooms_are_attributes_and_every_learner_is_found_in_its_room():
         assert getattr(getattr(surelearn, room), learner.__name__) is learner
 
 
+def classes_in(path: Path) -> list[str]:
+    """Names of classes, those inside functions and other classes, too."""
+    return [node.name for node in ast.walk(parsed(path)) if isinstance(node, ast.ClassDef)]
+
+
+def test_a_class_name_is_used_once():
+    """Private names of one file are its own; all others are found by their name."""
+    where: dict[str, list[str]] = {}
+    for path in sorted(SOURCE.rglob("*.py")):
+        for name in classes_in(path):
+            if not name.startswith("_"):
+                where.setdefault(name, []).append(path.relative_to(SOURCE).as_posix())
+    assert {name: paths for name, paths in where.items() if len(paths) > 1} == {}
+
+
 def test_no_module_shares_a_name_with_a_public_function():
     modules = {path.stem for path in SOURCE.glob("*.py")} | {
         path.name for path in SOURCE.iterdir() if path.is_dir()

@@ -165,9 +165,9 @@ def test_calls_of_partial_fit_are_one_pass(engine, average, classes):
         streamed.partial_fit(X[[i]], y[[i]], classes=np.unique(y))
     rows = make_rows(X, y, classes, np.empty(0), "float64")
     from surelearn.linear.logistic.rows import step_sizes
-    from surelearn.linear.logistic.sgd import Descent
+    from surelearn.linear.logistic.sgd import StochasticDescent
 
-    descent = Descent(
+    descent = StochasticDescent(
         np.zeros((61, 1 if classes == 2 else 3)), decay=1e-4, engine=engine, summed=np.zeros((1, 1))
     )
     descent.run(rows, np.arange(50), step_sizes("inverse", 0.5, 0.1, 0, 50, 0))

@@ -14,7 +14,7 @@ from surelearn.kernel import EigenProClassifier
 from surelearn.kernel.functions import Gaussian, Laplace, Linear, Matern, Polynomial, Precomputed
 from surelearn.kernel.precomputed import check_matrix
 from surelearn.linear import Perceptron, SupportVectorMachine
-from surelearn.linear.svm.machine import Problem, train
+from surelearn.linear.svm.machine import MarginProblem, train
 from surelearn.linear.svm.optimality import optimality
 from surelearn.persistence import load, save
 from surelearn.selection import nested_cross_validation, select
@@ -249,7 +249,7 @@ def test_the_gap_covers_what_the_diagonal_lacks(intercept):
         np.full(60, 2.0),
         0.05,
     )
-    problem = Problem(K, signs, upper, Precomputed(), intercept, shift)
+    problem = MarginProblem(K, signs, upper, Precomputed(), intercept, shift)
     machine = train(problem, tol=1e-9, passes=1000, random=np.random.RandomState(0))
     proof = optimality(problem, machine)
     whole = K + shift * np.eye(60) + problem.padding

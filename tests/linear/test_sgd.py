@@ -17,8 +17,8 @@ from surelearn.linear.logistic.sgd import (
     FREE_BIAS,
     NO_BIAS,
     PENALIZED_BIAS,
-    Descent,
-    Rows,
+    CompressedRows,
+    StochasticDescent,
     block_order,
 )
 
@@ -86,12 +86,12 @@ def test_both_engines_are_dense_sgd(schedule, engine, shrinkage, classes, bias, 
         "bias_step": kappa,
         "engine": engine,
     }
-    descent = Descent(np.zeros_like(want), summed=np.zeros((1, 1)), **options)
+    descent = StochasticDescent(np.zeros_like(want), summed=np.zeros((1, 1)), **options)
     for part in np.split(np.arange(n), 3):  # pass by pass, as a learner does it
         descent.run(rows, order[part], steps[part])
     np.testing.assert_allclose(descent.weights(), want, rtol=0, atol=1e-10)
     np.testing.assert_allclose(descent.average(), mean, rtol=0, atol=1e-10)
-    plain = Descent(np.zeros_like(want), **options)
+    plain = StochasticDescent(np.zeros_like(want), **options)
     plain.run(rows, order, steps)
     np.testing.assert_allclose(plain.weights(), want, rtol=0, atol=1e-10)
     assert abs(want[:-1]).max() > 0.1
@@ -109,7 +109,9 @@ def test_a_decay_that_would_underflow(engine, classes):
     order = np.tile(np.arange(len(rows)), 34)[:3000]
     steps = np.full(3000, 0.8)
     want, mean = dense_sgd(X, codes, classes, order, steps, 0.6, 0.0, PENALIZED_BIAS)
-    descent = Descent(np.zeros_like(want), decay=0.6, engine=engine, summed=np.zeros((1, 1)))
+    descent = StochasticDescent(
+        np.zeros_like(want), decay=0.6, engine=engine, summed=np.zeros((1, 1))
+    )
     descent.run(rows, order, steps)
     np.testing.assert_allclose(descent.weights(), want, rtol=0, atol=1e-10)
     np.testing.assert_allclose(descent.average(), mean, rtol=0, atol=1e-10)
@@ -128,7 +130,9 @@ def test_a_short_table_begins_anew(classes, averaging, length, monkeypatch):
     order, steps = np.tile(np.arange(90), 3), step_sizes("sqrt", 0.7, 0.1, 0, 270, 0)
     want, mean = dense_sgd(X, codes, classes, order, steps, 0.05, 0.02, PENALIZED_BIAS)
     summed = np.zeros((1, 1)) if averaging else None
-    descent = Descent(np.zeros_like(want), decay=0.05, shrinkage=0.02, engine="lazy", summed=summed)
+    descent = StochasticDescent(
+        np.zeros_like(want), decay=0.05, shrinkage=0.02, engine="lazy", summed=summed
+    )
     for part in np.split(np.arange(270), [50, 180]):
         descent.run(rows, order[part], steps[part])
         descent.weights()
@@ -146,7 +150,9 @@ def test_lazy_and_scaled_agree_on_random_problems(seed):
     found = []
     for engine in ("scaled", "lazy"):
         start = np.zeros((rows_width(rows), 1 if classes == 2 else classes))
-        descent = Descent(start, decay=0.1, bias=bias, engine=engine, summed=np.zeros((1, 1)))
+        descent = StochasticDescent(
+            start, decay=0.1, bias=bias, engine=engine, summed=np.zeros((1, 1))
+        )
         descent.run(rows, block_order(200, np.random.RandomState(seed)), steps)
         found.append((descent.weights(), descent.average()))
     for one, other in zip(*found, strict=True):
@@ -176,7 +182,7 @@ def test_four_byte_weights_come_close(engine):
     four = make_rows(*problem()[:2], 2, np.empty(0), "float32")
     found = []
     for kind, these in ((np.float64, rows), (np.float32, four)):
-        descent = Descent(
+        descent = StochasticDescent(
             np.zeros((41, 1), kind), decay=0.01, engine=engine, summed=np.zeros((1, 1))
         )
         descent.run(these, np.arange(90), np.full(90, 0.3))
@@ -191,7 +197,7 @@ def test_four_byte_weights_come_close(engine):
 def test_the_loss_met_on_the_way(engine, classes):
     """With no step at all it is ln K."""
     _, _, rows = problem(classes=classes)
-    descent = Descent(np.zeros((41, 1 if classes == 2 else classes)), engine=engine)
+    descent = StochasticDescent(np.zeros((41, 1 if classes == 2 else classes)), engine=engine)
     loss = descent.run(rows, np.arange(90), np.zeros(90), want_loss=True)
     assert loss == pytest.approx(np.log(classes), rel=1e-12)
 
@@ -231,15 +237,15 @@ def test_a_file_sorted_by_label_is_mixed():
 def test_refusals():
     _, _, rows = problem()
     with pytest.raises(ValueError, match="engine"):
-        Descent(np.zeros((41, 1)), engine="dense")
+        StochasticDescent(np.zeros((41, 1)), engine="dense")
     with pytest.raises(ValueError, match="bias_step"):
-        Descent(np.zeros((41, 1)), bias_step=2.0)
+        StochasticDescent(np.zeros((41, 1)), bias_step=2.0)
     with pytest.raises(ValueError, match="L1"):
-        Descent(np.zeros((41, 1)), shrinkage=0.1)
+        StochasticDescent(np.zeros((41, 1)), shrinkage=0.1)
     with pytest.raises(ValueError, match="step must be below"):
-        Descent(np.zeros((41, 1)), decay=1.0).run(rows, np.arange(90), np.full(90, 0.5))
+        StochasticDescent(np.zeros((41, 1)), decay=1.0).run(rows, np.arange(90), np.full(90, 0.5))
     with pytest.raises(ValueError, match="summed"):
-        Descent(np.zeros((41, 1))).average()
+        StochasticDescent(np.zeros((41, 1))).average()
 
 
 def test_sixty_four_bit_indices_and_duplicates():
@@ -256,4 +262,4 @@ def test_sixty_four_bit_indices_and_duplicates():
     merged = make_rows(twice, codes, 2, np.empty(0), "float64")
     np.testing.assert_allclose(merged.data, X.sorted_indices().data)
     assert np.array_equal(twice.data, before)
-    assert isinstance(merged, Rows)
+    assert isinstance(merged, CompressedRows)

@@ -21,7 +21,7 @@ from surelearn.kernel.functions import Gaussian, Laplace, Linear, Polynomial
 from surelearn.linear.intercept import arguments_of
 from surelearn.linear.svm.dual import GramDual, RowsDual, gap, intercept_error, solve
 from surelearn.linear.svm.learner import SupportVectorMachine
-from surelearn.linear.svm.machine import InfeasibleError, Problem, train
+from surelearn.linear.svm.machine import InfeasibleError, MarginProblem, train
 from surelearn.linear.svm.optimality import optimality
 
 CORNERS = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
@@ -152,7 +152,7 @@ def test_how_far_the_exact_solution_can_be():
     for seed in range(60):
         X, y = noisy(seed, 25, 2)
         free = seed % 2 == 1
-        problem = Problem(
+        problem = MarginProblem(
             X, y.astype(float), np.full(25, 1.0), Linear(), "free" if free else "none"
         )
         exact = train(problem, tol=1e-13, passes=1000, random=np.random.RandomState(0))

@@ -18,7 +18,7 @@ from surelearn.kernel.functions import Gaussian, Laplace, Linear, Polynomial
 from surelearn.linear.intercept import arguments_of
 from surelearn.linear.svm import optimality as module
 from surelearn.linear.svm.learner import SupportVectorMachine
-from surelearn.linear.svm.machine import Problem, train
+from surelearn.linear.svm.machine import MarginProblem, train
 from surelearn.linear.svm.optimality import optimality
 
 KERNELS = [Linear(), Polynomial(2), Gaussian(bandwidth=1.225), Laplace(2.0)]
@@ -177,7 +177,7 @@ def test_free_intercept_with_a_sum_that_is_not_zero():
     broken = 0
     for _ in range(200):
         X, y = rng.normal(size=(12, 2)), np.repeat([-1.0, 1.0], 6)
-        problem = Problem(X, y, np.ones(12), Linear(), "free")
+        problem = MarginProblem(X, y, np.ones(12), Linear(), "free")
         exact = train(problem, tol=1e-13, passes=1000, random=np.random.RandomState(0))
         least = optimality(problem, exact, (exact.alpha * y) @ X).primal
         alpha = np.clip(
@@ -199,7 +199,7 @@ def test_alpha_that_is_not_feasible_makes_no_claim(monkeypatch):
     assert min(np.sum(y > 0), np.sum(y < 0)) > 2
     signs, upper = y.astype(float), np.ones(len(y))
     for intercept in ("regularized", "none", "free"):
-        problem = Problem(X, signs, upper, Gaussian(bandwidth=1.0), intercept)
+        problem = MarginProblem(X, signs, upper, Gaussian(bandwidth=1.0), intercept)
         machine = train(problem, tol=1e-8, passes=1000, random=np.random.RandomState(0))
         assert optimality(problem, machine) is not None
         one_class = np.where(signs > 0, 1.0, 0.0)

@@ -16,7 +16,7 @@ from surelearn.linear.intercept import arguments_of
 from surelearn.linear.svm import dual as module
 from surelearn.linear.svm.dual import GramDual, RowsDual, gap, solve
 from surelearn.linear.svm.learner import SupportVectorMachine
-from surelearn.linear.svm.machine import Problem, train
+from surelearn.linear.svm.machine import MarginProblem, train
 
 
 def texts(seed, n=800, d=3000, words=30):
@@ -90,14 +90,16 @@ def test_a_free_intercept_reaches_the_tolerance(kernel, tol):
     rng = np.random.default_rng(3)
     X = rng.normal(size=(300, 4))
     y = np.where(X[:, 0] + rng.normal(size=300) > 0, 1.0, -1.0)
-    machine = train(Problem(X, y, np.ones(300), kernel, "free"), tol=tol, passes=10, random=None)
+    machine = train(
+        MarginProblem(X, y, np.ones(300), kernel, "free"), tol=tol, passes=10, random=None
+    )
     assert machine.gap <= tol * 300
 
 
 def test_a_kernel_matrix_in_pieces_is_the_kernel_matrix():
     X, signs = np.random.default_rng(0).normal(size=(900, 3)), np.tile([1.0, -1.0], 450)
     for intercept, padding in (("regularized", 1.0), ("none", 0.0)):
-        Q = Problem(X, signs, None, Gaussian(bandwidth=1.0), intercept).gram()
+        Q = MarginProblem(X, signs, None, Gaussian(bandwidth=1.0), intercept).gram()
         np.testing.assert_allclose(
             Q, (Gaussian(bandwidth=1.0)(X, X) + padding) * np.outer(signs, signs), atol=1e-14
         )

@@ -2,7 +2,7 @@
 
 from surelearn.linear.leave_one_out.fits import (
     Change,
-    LeaveOneOut,
+    LeaveOneOutFits,
     largest_change,
     logistic_leave_one_out,
     logistic_replace_one,
@@ -12,7 +12,7 @@ from surelearn.linear.leave_one_out.fits import (
 
 __all__ = [
     "Change",
-    "LeaveOneOut",
+    "LeaveOneOutFits",
     "largest_change",
     "logistic_leave_one_out",
     "logistic_replace_one",

@@ -24,7 +24,7 @@ Loss = Literal["squared", "logistic"]
 
 
 @dataclass(frozen=True, eq=False)
-class LeaveOneOut:
+class LeaveOneOutFits:
     """The fits without one row.
 
     Attributes
@@ -83,7 +83,7 @@ def ridge_leave_one_out(
     intercept: Intercept = "none",
     weights: bool = False,
     rows: npt.ArrayLike | None = None,
-) -> LeaveOneOut:
+) -> LeaveOneOutFits:
     """Ridge regression without each row in turn, by Sherman–Morrison: ŷ_i = y_i − e_i/(1 − h_i).
 
     The objective without row i is (1/n)·Σ_{j≠i}(⟨w, x_j⟩ − y_j)² + λ‖w‖². h_i = x_iᵀ(XᵀX +
@@ -108,7 +108,7 @@ def ridge_leave_one_out(
     X, Y, lam = _rows(X), _targets(X, y), _positive(regularization)
     _check_intercept(intercept)
     fits, which = ridge_without(X, Y, lam * len(X), intercept), _which(rows, len(X))
-    return LeaveOneOut(
+    return LeaveOneOutFits(
         weights=fits.weights()[which] if weights else None,
         intercepts=fits.intercepts()[which],
         scores=fits.scores[which],
@@ -126,7 +126,7 @@ def ridge_replace_one(
     target: Any,
     *,
     intercept: Intercept = "none",
-) -> LeaveOneOut:
+) -> LeaveOneOutFits:
     """Ridge regression with each row in turn replaced by ``(row, target)``, in closed form.
 
     Examples
@@ -140,7 +140,7 @@ def ridge_replace_one(
     n, added = len(X), np.concatenate([Y, np.asarray(target, dtype=float).reshape(1, *Y.shape[1:])])
     fits = ridge_without(_with_row(X, row), added, lam * n, intercept)
     weights, intercepts = fits.weights(), fits.intercepts()
-    return LeaveOneOut(
+    return LeaveOneOutFits(
         weights=weights[:n],
         intercepts=intercepts[:n],
         scores=fits.scores[:n],
@@ -158,7 +158,7 @@ def logistic_leave_one_out(
     tol: float = 1e-6,
     intercept: Literal["none", "regularized"] = "none",
     rows: npt.ArrayLike | None = None,
-) -> LeaveOneOut:
+) -> LeaveOneOutFits:
     """Logistic regression without each row in turn, each within ``tol`` of its exact minimizer,
     without n separate fits.
 
@@ -197,7 +197,7 @@ def logistic_replace_one(
     tol: float = 1e-6,
     intercept: Literal["none", "regularized"] = "none",
     rows: npt.ArrayLike | None = None,
-) -> LeaveOneOut:
+) -> LeaveOneOutFits:
     """Logistic regression with each row in turn replaced by ``(row, label)``; parameters as
     `logistic_leave_one_out`.
 
@@ -330,7 +330,7 @@ def _worst_inside(
 
 def _logistic_without(
     X: Array, signs: Array, total: float, tol: float, intercept: str, rows: Indices
-) -> LeaveOneOut:
+) -> LeaveOneOutFits:
     if not tol > 0:
         raise ValueError(f"tol must be above 0, not {tol!r}")
     if len(signs) != len(X):
@@ -346,7 +346,7 @@ def _logistic_without(
             full[:-1],
             full[-1],
         )
-    return LeaveOneOut(
+    return LeaveOneOutFits(
         weights=weights,
         intercepts=intercepts,
         scores=scores,

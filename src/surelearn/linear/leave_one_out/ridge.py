@@ -14,7 +14,7 @@ CHOLESKY_CONDITION = 1e6
 
 
 @dataclass(frozen=True, eq=False)
-class Without:
+class RidgeWithout:
     """The fits without one row, from w, (XᵀX + nλI)⁻¹x_i and e_i/(1 − h_i)."""
 
     W: Array  # (d, t), or (d + 1, t) if padded
@@ -70,7 +70,7 @@ class Without:
         )
 
 
-def ridge_without(X: Array, y: Array, total: float, intercept: Intercept) -> Without:
+def ridge_without(X: Array, y: Array, total: float, intercept: Intercept) -> RidgeWithout:
     """Minimizers of Σ_{j≠i}‖x_j W − y_j‖² + total·‖W‖² for every i."""
     flat, n = y.ndim == 1, len(X)
     Y = targets = y[:, None] if flat else y
@@ -82,7 +82,7 @@ def ridge_without(X: Array, y: Array, total: float, intercept: Intercept) -> Wit
         X, Y = X - x_mean, Y - y_mean
     centered = intercept == "free"
     solution = _cholesky(X, Y, total, centered) or _decomposed(X, Y, total, centered)
-    return Without(*solution, targets, x_mean, y_mean, intercept, flat)
+    return RidgeWithout(*solution, targets, x_mean, y_mean, intercept, flat)
 
 
 def _cholesky(

@@ -10,7 +10,7 @@ import numpy as np
 
 from surelearn.linear.intercept import intercept_of
 from surelearn.linear.logistic.objective import measure
-from surelearn.linear.logistic.sgd import Array, Rows
+from surelearn.linear.logistic.sgd import Array, CompressedRows
 
 
 def stated(learner: Any) -> dict[str, Any]:
@@ -53,7 +53,9 @@ def known(
     }
 
 
-def measured(learner: Any, rows: Rows, found: Array, bias: int) -> tuple[dict[str, Any], float]:
+def measured(
+    learner: Any, rows: CompressedRows, found: Array, bias: int
+) -> tuple[dict[str, Any], float]:
     """Loss, error, objective and gradient at the weights found (d + 1, K), and how far rounding
     moves the gradient.
     """

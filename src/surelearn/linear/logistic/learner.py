@@ -19,7 +19,7 @@ from surelearn.base import WEIGHTED_CHECKS, Learner
 from surelearn.earlier import Names
 from surelearn.lacking import Lacking
 from surelearn.linear.intercept import earlier_intercept, intercept_of
-from surelearn.linear.leave_one_out import LeaveOneOut, logistic_leave_one_out
+from surelearn.linear.leave_one_out import LeaveOneOutFits, logistic_leave_one_out
 from surelearn.linear.logistic.parameters import check_parameters
 from surelearn.linear.logistic.record import LogisticRecord
 from surelearn.optim.stopping import Stopper
@@ -28,7 +28,7 @@ from surelearn.subject import Objective, Parts, linear_form
 from surelearn.subject.leaving import Without
 
 if TYPE_CHECKING:
-    from surelearn.linear.logistic.sgd import Descent, Rows
+    from surelearn.linear.logistic.sgd import CompressedRows, StochasticDescent
 
 _BIAS = {"none": 0, "regularized": 1, "free": 2}  # as `surelearn.linear.logistic.sgd` counts them
 _FINISH_NONZEROS, _FINISH_WEIGHTS = 2_000_000, 1_000
@@ -186,7 +186,7 @@ class LogisticRegression(ClassifierMixin, Learner):
         uniform = bool((weights == weights[0]).all())
         return X, y, np.empty(0) if uniform else weights / weights.mean(), uniform
 
-    def _fit_rows(self, rows: Rows, uniform: bool) -> None:
+    def _fit_rows(self, rows: CompressedRows, uniform: bool) -> None:
         from surelearn.linear.logistic.facts import known, measured
         from surelearn.linear.logistic.objective import finish
         from surelearn.linear.logistic.rows import split
@@ -306,7 +306,13 @@ class LogisticRegression(ClassifierMixin, Learner):
             WEIGHTED_CHECKS, "a stopped descent is not equivalent to repeated rows"
         )
 
-    def _descend(self, descent: Descent, rows: Rows, held_out: Rows | None, generator: Any) -> None:
+    def _descend(
+        self,
+        descent: StochasticDescent,
+        rows: CompressedRows,
+        held_out: CompressedRows | None,
+        generator: Any,
+    ) -> None:
         from surelearn.linear.logistic.objective import measure
         from surelearn.linear.logistic.sgd import block_order
 
@@ -428,14 +434,14 @@ class LogisticRegression(ClassifierMixin, Learner):
         check_classification_targets(y)
         return X, y
 
-    def _rows(self, X: Any, codes: Any, weights: Any) -> Rows:
+    def _rows(self, X: Any, codes: Any, weights: Any) -> CompressedRows:
         from surelearn.linear.logistic.rows import check_norms, make_rows
 
         if self.x_bound is not None:
             check_norms(X, self.x_bound)
         return make_rows(X, codes, self.classes_.size, weights, self.dtype)
 
-    def _begin(self, rows: Rows, expected: float | None = None) -> None:
+    def _begin(self, rows: CompressedRows, expected: float | None = None) -> None:
         """Choose what the steps depend on, before the first of them; ``expected`` is how many
         rows a pass will have.
         """
@@ -448,7 +454,7 @@ class LogisticRegression(ClassifierMixin, Learner):
         )
         self.step_decay_ = float(natural if self.step_decay is None else self.step_decay)
 
-    def _first_step(self, rows: Rows) -> tuple[float, float]:
+    def _first_step(self, rows: CompressedRows) -> tuple[float, float]:
         """η₀, and the intercept's share of it."""
         from surelearn.linear.logistic.rows import mean_squared_norm
 
@@ -467,8 +473,8 @@ class LogisticRegression(ClassifierMixin, Learner):
 
         return step_sizes(self.schedule, self.step_, self.step_decay_, self.t_, count, self.epochs_)
 
-    def _descent(self, first: bool) -> Descent:
-        from surelearn.linear.logistic.sgd import Descent
+    def _descent(self, first: bool) -> StochasticDescent:
+        from surelearn.linear.logistic.sgd import StochasticDescent
 
         shape = (self.n_features_in_ + 1, self.classes_.size if self.classes_.size > 2 else 1)
         if first:
@@ -479,7 +485,7 @@ class LogisticRegression(ClassifierMixin, Learner):
         else:
             begin, summed = np.vstack([self.coef_.T, self.intercept_]), None
         lazy = self.engine == "lazy" or self.l1_regularization > 0
-        return Descent(
+        return StochasticDescent(
             begin,
             decay=self.regularization,
             shrinkage=self.l1_regularization,
@@ -490,7 +496,7 @@ class LogisticRegression(ClassifierMixin, Learner):
             steps_summed=self.t_,
         )
 
-    def _finish(self, rows: Rows) -> str:
+    def _finish(self, rows: CompressedRows) -> str:
         if self.finish != "auto":
             return self.finish or "none"
         small = (
@@ -500,7 +506,7 @@ class LogisticRegression(ClassifierMixin, Learner):
         plain = self.l1_regularization == 0 and not self.average and self.early_stopping is None
         return "newton" if small and plain and self.regularization > 0 else "none"
 
-    def _store(self, found: Any, descent: Descent) -> Any:
+    def _store(self, found: Any, descent: StochasticDescent) -> Any:
         found = np.ascontiguousarray(found, dtype=self.dtype)
         self.coef_ = np.ascontiguousarray(found[:-1].T)
         self.intercept_ = found[-1].copy()
@@ -535,7 +541,7 @@ class LogisticRegression(ClassifierMixin, Learner):
         """Logarithms of `predict_proba`."""
         return np.log(self.predict_proba(X))
 
-    def leave_one_out(self, X: Any, y: Any, rows: Any = None) -> LeaveOneOut:
+    def leave_one_out(self, X: Any, y: Any, rows: Any = None) -> LeaveOneOutFits:
         """The minimizers without one row of ``X``, ``y``, the rows it was fitted on; see
         `logistic_leave_one_out`.
 

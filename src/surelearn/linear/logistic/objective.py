@@ -21,7 +21,7 @@ from scipy.linalg import LinAlgError
 
 from surelearn.linear.logistic.newton import Softmax, minimize
 from surelearn.linear.logistic.scaled import gaps
-from surelearn.linear.logistic.sgd import FREE_BIAS, NO_BIAS, PENALIZED_BIAS, Array, Rows
+from surelearn.linear.logistic.sgd import FREE_BIAS, NO_BIAS, PENALIZED_BIAS, Array, CompressedRows
 
 MOST_WEIGHTS_OF_A_MATRIX = 1000
 _ANY_ORDER = {"reassoc", "contract"}  # which `_rounding` allows
@@ -120,7 +120,7 @@ def _squared_norms(both, n, regularization):
     return gradients, squares
 
 
-def measure(rows: Rows, weights: Array, regularization: float, bias: int) -> Measured:
+def measure(rows: CompressedRows, weights: Array, regularization: float, bias: int) -> Measured:
     """F and its gradient at ``weights`` (d + 1, K), in one pass over the rows; the penalty is
     λ‖W‖², no L1.
 
@@ -144,7 +144,7 @@ def measure(rows: Rows, weights: Array, regularization: float, bias: int) -> Mea
     return Measured(loss / n, objective, gradient_norm, errors / n, rounding)
 
 
-def _rounding(rows: Rows, squared: float, norm: float, regularization: float) -> float:
+def _rounding(rows: CompressedRows, squared: float, norm: float, regularization: float) -> float:
     """How far the computed gradient is from the true one at most, in norm; N. Higham (2002), (3.5),
     first order.
 
@@ -164,7 +164,9 @@ def _rounding(rows: Rows, squared: float, norm: float, regularization: float) ->
     )
 
 
-def finish(rows: Rows, weights: Array, regularization: float, bias: int, how: str) -> Array:
+def finish(
+    rows: CompressedRows, weights: Array, regularization: float, bias: int, how: str
+) -> Array:
     """Go on from ``weights`` to the minimizer of F, by `newton.minimize` where F is strongly convex
     and the weights are few, else by scikit-learn's solvers, C = 1/(2nλ).
 
@@ -186,7 +188,9 @@ def finish(rows: Rows, weights: Array, regularization: float, bias: int, how: st
     return _by_scikit_learn(rows, X, weights, regularization, bias, how)
 
 
-def _newton(rows: Rows, X: sparse.csr_matrix, weights: Array, regularization: float) -> Array:
+def _newton(
+    rows: CompressedRows, X: sparse.csr_matrix, weights: Array, regularization: float
+) -> Array:
     """By `newton.minimize`; without an intercept the last row of the weights is 0."""
     width, classes = X.shape[1], weights.shape[1]
     labels = (rows.targets > 0).astype(np.int64) if classes == 1 else rows.targets
@@ -197,7 +201,12 @@ def _newton(rows: Rows, X: sparse.csr_matrix, weights: Array, regularization: fl
 
 
 def _by_scikit_learn(
-    rows: Rows, X: sparse.csr_matrix, weights: Array, regularization: float, bias: int, how: str
+    rows: CompressedRows,
+    X: sparse.csr_matrix,
+    weights: Array,
+    regularization: float,
+    bias: int,
+    how: str,
 ) -> Array:
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.linear_model import LogisticRegression as Peer

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from surelearn.linear.logistic.sgd import Array, Rows
+from surelearn.linear.logistic.sgd import Array, CompressedRows
 
 EQUAL = np.empty(0)  # weights of rows that count the same
 
@@ -23,7 +23,7 @@ def sparse_rows(X: Any, dtype: str) -> Any:
     return X.astype(dtype, copy=False)
 
 
-def make_rows(X: Any, codes: Array, classes: int, weights: Array, dtype: str) -> Rows:
+def make_rows(X: Any, codes: Array, classes: int, weights: Array, dtype: str) -> CompressedRows:
     """Rows of a matrix (n, d) whose labels have the numbers ``codes``; 8-byte indices become
     4-byte ones.
     """
@@ -36,16 +36,18 @@ def make_rows(X: Any, codes: Array, classes: int, weights: Array, dtype: str) ->
         X.indices.view(np.uint32) if X.indices.dtype == np.int32 else X.indices.astype(np.uint32)
     )
     targets = np.where(codes == 1, 1.0, -1.0) if classes == 2 else codes.astype(np.int64)
-    return Rows(X.data, indices, X.indptr.astype(np.int64), targets, weights)
+    return CompressedRows(X.data, indices, X.indptr.astype(np.int64), targets, weights)
 
 
-def take(rows: Rows, chosen: Array) -> Rows:
+def take(rows: CompressedRows, chosen: Array) -> CompressedRows:
     """Some of the rows, in the order given."""
     sizes = np.diff(rows.indptr)[chosen]
     indptr = np.concatenate([[0], np.cumsum(sizes)])
     where = np.repeat(rows.indptr[:-1][chosen] - indptr[:-1], sizes) + np.arange(indptr[-1])
     weights = rows.weights[chosen] if rows.weights.size else rows.weights
-    return Rows(rows.data[where], rows.indices[where], indptr, rows.targets[chosen], weights)
+    return CompressedRows(
+        rows.data[where], rows.indices[where], indptr, rows.targets[chosen], weights
+    )
 
 
 def held_out_rows(n: int, fraction: float) -> int:
@@ -53,7 +55,9 @@ def held_out_rows(n: int, fraction: float) -> int:
     return max(1, round(fraction * n))
 
 
-def split(rows: Rows, fraction: float, generator: Any) -> tuple[Rows, Rows]:
+def split(
+    rows: CompressedRows, fraction: float, generator: Any
+) -> tuple[CompressedRows, CompressedRows]:
     """Rows to fit and rows held out, drawn at random; the weights of each have mean 1 again."""
     n = len(rows)
     held_out = held_out_rows(n, fraction)
@@ -70,15 +74,15 @@ def split(rows: Rows, fraction: float, generator: Any) -> tuple[Rows, Rows]:
     return _mean_one(fitted), _mean_one(take(rows, np.sort(order[:held_out])))
 
 
-def _mean_one(rows: Rows) -> Rows:
+def _mean_one(rows: CompressedRows) -> CompressedRows:
     if not rows.weights.size:
         return rows
-    return Rows(
+    return CompressedRows(
         rows.data, rows.indices, rows.indptr, rows.targets, rows.weights / rows.weights.mean()
     )
 
 
-def mean_squared_norm(rows: Rows) -> float:
+def mean_squared_norm(rows: CompressedRows) -> float:
     """The mean of ‖x‖² over the rows, without padding."""
     return float(np.vdot(rows.data, rows.data)) / len(rows)
 

@@ -44,7 +44,7 @@ _TABLE = 1 << 15
 
 
 @dataclass(frozen=True)
-class Rows:
+class CompressedRows:
     """Rows as compressed sparse rows with 4-byte unsigned indices.
 
     Attributes
@@ -93,7 +93,7 @@ def block_order(
     return order[order < n]
 
 
-class Descent:
+class StochasticDescent:
     """Weights on their way: passes over rows, and the weights or their average at any time.
 
     Parameters
@@ -156,7 +156,9 @@ class Descent:
         self._table[0, 0] = 1.0
         self._now = 0  # steps since the table began
 
-    def run(self, rows: Rows, order: Array, steps: Array, want_loss: bool = False) -> float:
+    def run(
+        self, rows: CompressedRows, order: Array, steps: Array, want_loss: bool = False
+    ) -> float:
         """Visit ``rows[order]`` with these step sizes; the mean loss met on the way (0 where it
         was not wanted).
         """
@@ -173,7 +175,9 @@ class Descent:
         self.steps_summed += order.size if self.averaging else 0
         return loss / max(1, order.size)
 
-    def _run_scaled(self, rows: Rows, order: Array, steps: Array, want_loss: bool) -> float:
+    def _run_scaled(
+        self, rows: CompressedRows, order: Array, steps: Array, want_loss: bool
+    ) -> float:
         where = (
             rows.data,
             rows.indices,
@@ -191,7 +195,7 @@ class Descent:
             self._v[:, 0], self._u[:, 0], self._state, *where, self.averaging, want_loss
         )
 
-    def _run_lazy(self, rows: Rows, order: Array, steps: Array, want_loss: bool) -> float:  # noqa: ARG002
+    def _run_lazy(self, rows: CompressedRows, order: Array, steps: Array, want_loss: bool) -> float:  # noqa: ARG002
         loss, done = 0.0, 0
         where = (rows.data, rows.indices, rows.indptr, rows.targets, rows.weights)
         penalty = (self.decay, self.shrinkage, self._bias)

@@ -20,7 +20,7 @@ from surelearn.data.pieces import SparseRows
 from surelearn.data.sparse_rows import SparseSource, sparse_source
 from surelearn.linear.logistic.facts import known
 from surelearn.linear.logistic.rows import EQUAL, check_norms, step_sizes
-from surelearn.linear.logistic.sgd import Array, Rows, block_order
+from surelearn.linear.logistic.sgd import Array, CompressedRows, block_order
 
 
 def read_rows(
@@ -132,14 +132,14 @@ def _codes(learner: Any, piece: SparseRows, source: SparseSource) -> Array:
     return np.array(code, dtype=np.int64)[piece.codes]
 
 
-def _rows(learner: Any, piece: SparseRows, source: SparseSource) -> Rows:
+def _rows(learner: Any, piece: SparseRows, source: SparseSource) -> CompressedRows:
     codes = _codes(learner, piece, source)
     targets = codes * 2.0 - 1.0 if learner.classes_.size == 2 else codes
     if learner.x_bound is not None:
         X = _matrix(piece, learner.n_features_in_)
         X.sum_duplicates()
         check_norms(X, learner.x_bound)
-    return Rows(piece.data, piece.indices, piece.indptr, targets, EQUAL)
+    return CompressedRows(piece.data, piece.indices, piece.indptr, targets, EQUAL)
 
 
 def _matrix(piece: SparseRows, features: int) -> Any:

@@ -30,7 +30,7 @@ from surelearn.linear.intercept import (
     earlier_intercept,
     intercept_of,
 )
-from surelearn.linear.leave_one_out import LeaveOneOut, ridge_leave_one_out
+from surelearn.linear.leave_one_out import LeaveOneOutFits, ridge_leave_one_out
 from surelearn.linear.ridge.record import RidgeRecord
 from surelearn.linear.ridge.sparse import solve_sparse, sparse_slope
 from surelearn.linear.ridge.spectrum import Array, Design, Spectrum
@@ -186,7 +186,7 @@ class _LeastSquares(MultiOutputMixin, RegressorMixin, Learner):
         X = validate_data(self, X, accept_sparse=("csr", "csc"), reset=False, dtype=np.float64)
         return X @ self.coef_.T + self.intercept_
 
-    def leave_one_out(self, X: Any, y: Any, rows: Any = None) -> LeaveOneOut:
+    def leave_one_out(self, X: Any, y: Any, rows: Any = None) -> LeaveOneOutFits:
         """The fits without one row of ``X``, ``y``, the rows it was fitted on, with this λ; see
         `ridge_leave_one_out`.
 

@@ -33,7 +33,7 @@ from surelearn.kernel.functions import (
 from surelearn.kernel.precomputed import NOT_KERNEL_MATRICES, check_matrix, validate
 from surelearn.lacking import Lacking
 from surelearn.linear.intercept import check_intercept, earlier_intercept, intercept_of
-from surelearn.linear.svm.machine import Machine, Problem, kept_machine, train
+from surelearn.linear.svm.machine import Machine, MarginProblem, kept_machine, train
 from surelearn.linear.svm.optimality import Optimality, optimality
 from surelearn.linear.svm.record import MARGIN, SvmRecord
 from surelearn.linear.svm.votes import class_pairs, votes
@@ -242,7 +242,7 @@ class SupportVectorMachine(ClassifierMixin, Learner):
 
     def _problems(
         self, X: Any, y: Any, weights: np.ndarray
-    ) -> tuple[Any, list[tuple[np.ndarray, Problem]]]:
+    ) -> tuple[Any, list[tuple[np.ndarray, MarginProblem]]]:
         """Rows (of a kernel matrix exactly symmetric), and for each pair of classes its rows'
         numbers and its problem.
         """
@@ -257,7 +257,7 @@ class SupportVectorMachine(ClassifierMixin, Learner):
             rows, signs = used[mine], np.where(labels[mine] == high, 1.0, -1.0)
             upper = self.C * weights[rows] if self.margin == "soft" else None
             problems.append(
-                (rows, Problem(k.among(X, rows), signs, upper, k, intercept_of(self), shift))
+                (rows, MarginProblem(k.among(X, rows), signs, upper, k, intercept_of(self), shift))
             )
         return X, problems
 
@@ -385,7 +385,7 @@ class SupportVectorMachine(ClassifierMixin, Learner):
                 " larger bound"
             )
 
-    def _train(self, rows: np.ndarray, problem: Problem, random: Any) -> _Trained:
+    def _train(self, rows: np.ndarray, problem: MarginProblem, random: Any) -> _Trained:
         machine = train(problem, tol=self.tol, passes=self.max_iter, random=random)
         weights = None
         if isinstance(problem.kernel, Linear):
@@ -395,7 +395,7 @@ class SupportVectorMachine(ClassifierMixin, Learner):
             rows, problem.signs, machine, weights, optimality(problem, machine, weights)
         )
 
-    def _kept(self, number: int, rows: np.ndarray, problem: Problem) -> _Trained:
+    def _kept(self, number: int, rows: np.ndarray, problem: MarginProblem) -> _Trained:
         """A machine of the fitted model as it was trained, without training it again."""
         coefficients = np.zeros(max(rows.max(), self.support_.max(initial=0)) + 1)
         coefficients[self.support_] = self.dual_coef_[number]

@@ -30,7 +30,7 @@ class InfeasibleError(ValueError):
 
 
 @dataclass(frozen=True)
-class Problem:
+class MarginProblem:
     """What a machine is asked to solve.
 
     Attributes
@@ -100,7 +100,7 @@ class Machine:
     passes: int
 
 
-def train(problem: Problem, *, tol: float, passes: int, random: Any) -> Machine:
+def train(problem: MarginProblem, *, tol: float, passes: int, random: Any) -> Machine:
     """Solve with the algorithm that fits: nonnegative least squares, LIBSVM, or dual coordinate
     ascent.
     """
@@ -118,7 +118,7 @@ def train(problem: Problem, *, tol: float, passes: int, random: Any) -> Machine:
     return _machine(dual.alpha, bias, margins, problem.upper, done)
 
 
-def kept_machine(problem: Problem, alpha: np.ndarray, bias: float) -> Machine:
+def kept_machine(problem: MarginProblem, alpha: np.ndarray, bias: float) -> Machine:
     """The machine of the α and b that a model keeps, measured again."""
     infinite = np.full(problem.signs.size, np.inf)
     margins = problem.signs * (_scores(problem, alpha) + bias)
@@ -134,7 +134,7 @@ def _machine(
     return Machine(alpha, bias, margins, found, norm, passes)
 
 
-def _signed(problem: Problem) -> Any:
+def _signed(problem: MarginProblem) -> Any:
     """y_i·x_i, padded where the intercept is regularized."""
     X = pad(problem.X) if problem.padding else problem.X
     if sparse.issparse(X):
@@ -145,7 +145,7 @@ def _signed(problem: Problem) -> Any:
     return np.ascontiguousarray(X * problem.signs[:, None])
 
 
-def separation(problem: Problem) -> Separation:
+def separation(problem: MarginProblem) -> Separation:
     """Whether the rows can be separated; a free intercept separates what a padded one does."""
     padding = 0.0 if problem.intercept == "none" else 1.0
     if isinstance(problem.kernel, Linear):
@@ -153,7 +153,7 @@ def separation(problem: Problem) -> Separation:
     return separate_gram(problem.matrix() + padding, problem.signs)
 
 
-def _hard(problem: Problem) -> Machine:
+def _hard(problem: MarginProblem) -> Machine:
     """The largest margin: the nearest point of the convex hull to 0, scaled so that the
     smallest margin is 1.
     """
@@ -178,7 +178,7 @@ def _hard(problem: Problem) -> Machine:
 
 
 def _libsvm(
-    problem: Problem, upper: np.ndarray, tol: float, largest: float | None = None
+    problem: MarginProblem, upper: np.ndarray, tol: float, largest: float | None = None
 ) -> Machine:
     """LIBSVM's solution of the form with a free intercept; ``largest`` stands for the C of a
     hard margin.
@@ -212,7 +212,7 @@ def _libsvm(
     return min(found, key=lambda made: made.gap)
 
 
-def _scores(problem: Problem, alpha: np.ndarray) -> np.ndarray:
+def _scores(problem: MarginProblem, alpha: np.ndarray) -> np.ndarray:
     """f(x_i) without the intercept."""
     used = np.flatnonzero(alpha)
     coefficients = (alpha * problem.signs)[used]
@@ -222,7 +222,7 @@ def _scores(problem: Problem, alpha: np.ndarray) -> np.ndarray:
 
 
 def _finish(
-    problem: Problem, alpha: np.ndarray, bias: float, scores: np.ndarray, upper: np.ndarray
+    problem: MarginProblem, alpha: np.ndarray, bias: float, scores: np.ndarray, upper: np.ndarray
 ) -> Machine:
     """The machine of a dual solution; for a hard margin centered, and scaled so that the
     smallest margin is exactly 1.
@@ -237,7 +237,7 @@ def _finish(
 
 
 def _polish(
-    problem: Problem, alpha: np.ndarray, upper: np.ndarray
+    problem: MarginProblem, alpha: np.ndarray, upper: np.ndarray
 ) -> tuple[np.ndarray, float, np.ndarray]:
     """LIBSVM's solution made exact: the equations y_i f(x_i) = 1 of the free α_i and Σ α_i y_i = 0,
     within the box.

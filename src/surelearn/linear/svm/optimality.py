@@ -25,7 +25,7 @@ from scipy import sparse
 from surelearn.kernel.composites import Product, Sum
 from surelearn.kernel.functions import Kernel, Linear, Polynomial, Precomputed
 from surelearn.linear.svm.dual import intercept_error
-from surelearn.linear.svm.machine import Machine, Problem
+from surelearn.linear.svm.machine import Machine, MarginProblem
 
 _EPS = float(np.finfo(float).eps)
 # squared distances keep a ten-thousandth of their digits at worst, and t·exp(−t) ≤ 0.37
@@ -72,7 +72,7 @@ class Optimality:
 
 
 def optimality(
-    problem: Problem, machine: Machine, weights: np.ndarray | None = None
+    problem: MarginProblem, machine: Machine, weights: np.ndarray | None = None
 ) -> Optimality | None:
     """The proof for a machine as it is kept: without ``weights`` by α, else by w; None where α
     is not feasible.
@@ -109,7 +109,7 @@ def optimality(
     return Optimality(primal, primal - gap, rounding, margins, blur, bias_error)
 
 
-def _mended(problem: Problem, alpha: np.ndarray, short: np.ndarray) -> float | None:
+def _mended(problem: MarginProblem, alpha: np.ndarray, short: np.ndarray) -> float | None:
     """What it costs to make Σ α_i y_i = 0 where the intercept is free; None where no single α_i
     can.
     """
