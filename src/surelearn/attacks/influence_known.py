@@ -15,6 +15,7 @@ from surelearn.attacks.influence import Influence, influence_function
 from surelearn.attacks.poison_allowed import Array
 from surelearn.attacks.poison_objectives import VictimObjective, known_objective
 from surelearn.lacking import Lacking
+from surelearn.losses import LOGISTIC, SQUARED
 from surelearn.subject import Subject, subject_of
 from surelearn.subject.leaving import Without
 from surelearn.subject.registry import dense
@@ -209,10 +210,10 @@ def _linear(
         return Lacking("influence", "the prepared columns are not all numbers")
     if objective.loss == "squared":
         codes, labels = np.asarray(y, dtype=float), np.asarray(y_outer, dtype=float)
-        name, loss = "squared loss", lambda scores, t: (scores - t) ** 2
+        name, loss, targets = "squared loss", SQUARED, labels
     else:
         codes, labels = (np.searchsorted(np.asarray(classes), part) for part in (y, y_outer))
-        name, loss = "log loss", lambda scores, t: np.logaddexp(0.0, -(2.0 * t - 1) * scores)
+        name, loss, targets = "log loss", LOGISTIC, 2.0 * labels - 1
     base = objective.risk(w, points, labels)
     rough = influence_function(objective, w, Z, codes, points, labels, scores=False)
 
@@ -223,9 +224,12 @@ def _linear(
     if not isinstance(fits, Lacking):
         which = np.sort(rough.top(max(int(WORK / max(Z.size, points.size)), FEWEST)))
         left = fits(Z, np.asarray(y), points, which)
-        full = loss(left.full[:, 0], labels).mean()
+        full = loss.of_scores(left.full[:, 0], targets).mean()
         each = [
-            (float(loss(v[:, 0], labels).mean() - full), float(np.abs(v - left.full).max()))
+            (
+                float(loss.of_scores(v[:, 0], targets).mean() - full),
+                float(np.abs(v - left.full).max()),
+            )
             for v in left.each()
         ]
         risk, moved = (np.array(part) for part in zip(*each, strict=True))

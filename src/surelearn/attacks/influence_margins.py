@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from surelearn.attacks.influence import Influence
 from surelearn.lacking import Lacking
+from surelearn.losses import HINGE
 from surelearn.subject import subject_of
 from surelearn.subject.machines import DualMachine
 from surelearn.types import Array, Model, RowsLike
@@ -61,9 +62,8 @@ def dual_influence(
         there, inside = kernel(points[own], Z[one.rows]), kernel(Z[one.rows], Z[one.rows])
         full = (there @ one.beta + one.bias)[:, None]
         moved = full + steps(one, inside, there)
-        rise[one.rows] += (np.maximum(1 - sign * moved, 0) - np.maximum(1 - sign * full, 0)).sum(
-            axis=0
-        ) / len(codes)
+        rises = HINGE.of_scores(moved, sign) - HINGE.of_scores(full, sign)
+        rise[one.rows] += rises.sum(axis=0) / len(codes)
     rows = np.unique(np.concatenate([one.rows for one in machines]))
     return Influence(rows, rise[rows], np.full(len(rows), np.nan), "dual step")
 

@@ -21,6 +21,7 @@ from surelearn.attacks.membership import (
     loss_threshold,
 )
 from surelearn.lacking import Lacking
+from surelearn.losses import LOGISTIC
 from surelearn.subject import Subject, Task, score_function, subject_of
 from surelearn.subject.refitting import columns_for, fit_quietly, take_for
 from surelearn.subject.torch_modules import is_module
@@ -173,8 +174,7 @@ def membership_evidence(
     if np.isnan(margins).any():
         return _NAN
     margins = np.clip(margins, -FARTHEST, FARTHEST)
-    losses = np.logaddexp(0.0, -margins)
-    return MembershipEvidence(losses=losses, evidence=margins, seen=seen)
+    return MembershipEvidence(losses=LOGISTIC.value(margins), evidence=margins, seen=seen)
 
 
 def shadow_evidence(
@@ -245,7 +245,7 @@ def evidence_ratio(
 
 def _as_losses(evidence: Array) -> Array:
     """Log losses whose ln(p/(1 − p)) is the evidence."""
-    return np.logaddexp(0.0, -np.clip(evidence, -_CUT_OFF, _CUT_OFF))
+    return LOGISTIC.value(np.clip(evidence, -_CUT_OFF, _CUT_OFF))
 
 
 def _margins(

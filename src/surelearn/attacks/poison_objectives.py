@@ -8,22 +8,25 @@ closed forms; a torch module is a `surelearn.attacks.poison_modules.ModuleObject
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from functools import partial
 from typing import Any, Literal, get_args
 
 import numpy as np
 from scipy import linalg, optimize, sparse
-from scipy.special import expit, log_softmax, softmax
 
 from surelearn import stated
 from surelearn.attacks.poison_allowed import Array
 from surelearn.lacking import Lacking
+from surelearn.losses import (
+    ConvexLoss,
+    find_loss,
+    huber,
+    log_loss_curved,
+    log_loss_slopes,
+    log_losses,
+)
 from surelearn.subject import Subject
 from surelearn.subject.forms import LinearForm
 
-# losses, slopes in the scores, and the curvature times a vector
-Parts = tuple[Array, Array, Callable[[Array], Array]]
 Loss = Literal["logistic", "squared hinge", "exponential", "squared", "huber"]
 _MOST_DENSE = 500  # parameters, up to which the Hessian is a matrix
 
@@ -109,45 +112,9 @@ class VictimObjective(ABC):
         return -self.pull(w, X[-count:], y[-count:], u) / len(X)
 
 
-def _logistic(S: Array, y: np.ndarray) -> Parts:
-    if S.shape[1] == 1:
-        sign = (2.0 * y - 1.0)[:, None]
-        slopes, curve = -sign * expit(-sign * S), expit(S) * expit(-S)
-        return np.logaddexp(0.0, -sign * S)[:, 0], slopes, lambda T: curve * T
-    P, rows = softmax(S, axis=1), np.arange(len(S))
-    slopes = P.copy()
-    slopes[rows, y.astype(int)] -= 1.0
-    return (
-        -log_softmax(S, axis=1)[rows, y.astype(int)],
-        slopes,
-        lambda T: P * (T - (P * T).sum(1, keepdims=True)),
-    )
-
-
-def _squared_hinge(S: Array, y: np.ndarray) -> Parts:
-    sign = (2.0 * y - 1.0)[:, None]
-    short = np.maximum(1 - sign * S, 0.0)
-    return short[:, 0] ** 2, -2 * sign * short, lambda T: 2 * (short > 0) * T
-
-
-def _exponential(S: Array, y: np.ndarray) -> Parts:
-    sign = (2.0 * y - 1.0)[:, None]
-    size = np.exp(np.minimum(-sign * S, 300.0))
-    return size[:, 0], -sign * size, lambda T: size * T
-
-
-def _squared(S: Array, y: np.ndarray) -> Parts:
-    rest = S - y[:, None]
-    return rest[:, 0] ** 2, 2 * rest, lambda T: 2 * T
-
-
-def _huber(S: Array, y: np.ndarray, knee: float) -> Parts:
-    rest = S - y[:, None]
-    slopes = np.clip(rest, -knee, knee)
-    return (slopes * (rest - slopes / 2))[:, 0], slopes, lambda T: (np.abs(rest) <= knee) * T
-
-
-_CLASSES = {"logistic": _logistic, "squared hinge": _squared_hinge, "exponential": _exponential}
+# of a classifier's labels 0 … c − 1; the others are of numbers
+_OF_CLASSES = ("logistic", "squared hinge", "exponential")
+_DEEPEST = -300.0  # margin, below which the exponential loss is taken as there
 
 
 class LinearObjective(VictimObjective):
@@ -199,9 +166,7 @@ class LinearObjective(VictimObjective):
             regularization,
         )
         self.scores = self.classes if loss == "logistic" and classes > 2 else 1
-        self._parts = (
-            _CLASSES.get(loss, _squared) if loss != "huber" else partial(_huber, knee=float(knee))
-        )
+        self.knee = float(knee)
 
     def start(self, d: int) -> Array:
         """Zeros."""
@@ -213,37 +178,41 @@ class LinearObjective(VictimObjective):
 
     def losses(self, w: Array, X: Array, y: np.ndarray) -> Array:
         """ℓ of every row."""
-        return self._parts(self.decision(w, X), y)[0]
+        S = self.decision(w, X)
+        if self.scores > 1:
+            return log_losses(S, y.astype(int))
+        return self._convex().of_scores(*self._paired(S, y))[:, 0]
 
     def gradients(self, w: Array, X: Array, y: np.ndarray) -> Array:
         """∇_w ℓ of every row, (n, p)."""
-        slopes = self._parts(self.decision(w, X), y)[1]
+        slopes = self._slopes(self.decision(w, X), y)
         return (slopes[:, :, None] * self._padded(X)[:, None, :]).reshape(len(X), -1)
 
     def gradient(self, w: Array, X: Array, y: np.ndarray, weights: Array | None = None) -> Array:
         """Mean of ∇_w ℓ, or its sum with ``weights``."""
-        slopes = self._parts(self.decision(w, X), y)[1]
+        slopes = self._slopes(self.decision(w, X), y)
         shares = np.full(len(X), 1 / len(X)) if weights is None else weights
         return ((slopes * shares[:, None]).T @ self._padded(X)).ravel()
 
     def pull(self, w: Array, X: Array, y: np.ndarray, v: Array) -> Array:
         """∇_x ⟨v, ∇_w ℓ⟩ = Vᵀℓ′ + Wᵀℓ″(Vx) of every row, (n, d)."""
         W, V = w.reshape(self.scores, -1), v.reshape(self.scores, -1)
-        _, slopes, curve = self._parts(self.decision(w, X), y)
-        return (slopes @ V + curve(self._padded(X) @ V.T) @ W)[:, : X.shape[1]]
+        S = self.decision(w, X)
+        curved = self._curved(S, y, self._padded(X) @ V.T)
+        return (self._slopes(S, y) @ V + curved @ W)[:, : X.shape[1]]
 
     def hessian_product(self, w: Array, X: Array, y: np.ndarray, v: Array) -> Array:
         """The mean Hessian of ℓ times v."""
         Z = self._padded(X)
-        curve = self._parts(self.decision(w, X), y)[2]
-        return (curve(Z @ v.reshape(self.scores, -1).T).T @ Z).ravel() / len(X)
+        curved = self._curved(self.decision(w, X), y, Z @ v.reshape(self.scores, -1).T)
+        return (curved.T @ Z).ravel() / len(X)
 
     def hessian(self, w: Array, X: Array, y: np.ndarray) -> Array:
         """The mean Hessian of ℓ."""
         if self.scores > 1:
             return np.column_stack([self.hessian_product(w, X, y, unit) for unit in np.eye(w.size)])
-        Z, curve = self._padded(X), self._parts(self.decision(w, X), y)[2]
-        return (Z * curve(np.ones((len(X), 1)))).T @ Z / len(X)
+        Z = self._padded(X)
+        return (Z * self._curved(self.decision(w, X), y, np.ones((len(X), 1)))).T @ Z / len(X)
 
     def solve(self, w: Array, X: Array, y: np.ndarray, b: Array) -> Array:
         """H⁻¹b; a small H is factored, the least-norm solution taken where it is singular."""
@@ -270,6 +239,29 @@ class LinearObjective(VictimObjective):
             w = further
         return w
 
+    def _convex(self) -> ConvexLoss:
+        """The loss of one score."""
+        return huber(self.knee) if self.loss == "huber" else find_loss(self.loss)
+
+    def _paired(self, S: Array, y: np.ndarray) -> tuple[Array, Array]:
+        """One score per row (n, 1), and −1 and 1 for classes, or the numbers, (n, 1)."""
+        if self.loss not in _OF_CLASSES:
+            return S, y[:, None]
+        signs = (2.0 * y - 1.0)[:, None]
+        return (signs * np.maximum(signs * S, _DEEPEST) if self.loss == "exponential" else S), signs
+
+    def _slopes(self, S: Array, y: np.ndarray) -> Array:
+        """Derivatives of the losses by the scores."""
+        if self.scores > 1:
+            return log_loss_slopes(S, y.astype(int))
+        return self._convex().slope_of_scores(*self._paired(S, y))
+
+    def _curved(self, S: Array, y: np.ndarray, T: Array) -> Array:
+        """Second derivatives of the losses by the scores, times T."""
+        if self.scores > 1:
+            return log_loss_curved(S, T)
+        return self._convex().curvature_of_scores(*self._paired(S, y)) * T
+
     def _padded(self, X: Array) -> Array:
         return np.column_stack([X, np.ones(len(X))]) if self.intercept else X
 
@@ -278,7 +270,7 @@ def check_labels(objective: Any, y: np.ndarray, name: str = "y") -> None:
     """Refuse labels that a classifier's objective does not have, and targets that are no
     numbers.
     """
-    classes, numbers = getattr(objective, "loss", "") in _CLASSES, y.dtype.kind in "iufb"
+    classes, numbers = getattr(objective, "loss", "") in _OF_CLASSES, y.dtype.kind in "iufb"
     if not classes and not numbers:
         raise ValueError(f"{name} must hold numbers, not {y.dtype}")
     if classes and not (numbers and np.isin(y, np.arange(objective.classes)).all()):

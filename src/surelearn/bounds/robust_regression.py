@@ -15,6 +15,7 @@ from surelearn.bounds._checks import Value
 from surelearn.bounds._sources import COURSE
 from surelearn.bounds.stability import FIXED_BEFORE, UNIFORM, beta_tikhonov
 from surelearn.claim import ALWAYS, at_least, at_most, theorem
+from surelearn.losses import huber_loss
 
 EVERY_COLUMN = (
     "each column of the training rows moves by at most the stated perturbation, in Euclidean norm"
@@ -178,9 +179,4 @@ def huber_loss_bound(
         check.positive("threshold", threshold),
         check.positive("regularization", regularization),
     )
-    return check.plain(_envelope(y + x * np.sqrt(_envelope(y, eta) / lam), eta))
-
-
-def _envelope(t: npt.NDArray[np.float64], eta: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """M^η(t) for t ≥ 0: ½t² up to η, ηt − ½η² beyond."""
-    return np.where(t <= eta, t**2 / 2, eta * t - eta**2 / 2)
+    return check.plain(huber_loss(y + x * np.sqrt(huber_loss(y, eta) / lam), eta))

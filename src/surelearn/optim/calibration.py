@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import minimize_scalar
 
-from surelearn.optim.losses import LOSSES, ConvexLoss, find_loss
+from surelearn.losses import LOSSES, ConvexLoss, find_loss
 from surelearn.types import Array
 
 WIDE = 50.0  # margins are searched in [−WIDE, WIDE]

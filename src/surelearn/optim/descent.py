@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from surelearn import bounds, stated
 from surelearn.claim import Claim, Theorem
+from surelearn.losses import HINGE
 from surelearn.optim.losses import RegularizedRisk
 from surelearn.types import Array
 
@@ -283,11 +284,11 @@ def soft_margin_descent(
     best, objectives = (w, b), np.empty(_count(iterations) + 1)
     for k in range(len(objectives)):
         margins = labels * (x @ w + b)
-        objective = float(w @ w / 2 + C * np.maximum(1 - margins, 0).sum())
+        objective = float(w @ w / 2 + C * HINGE.value(margins).sum())
         if objective < least:
             best, least = (w, b), objective
         objectives[k] = least
-        pull = C * labels * (margins < 1)
+        pull = -C * labels * HINGE.derivative(margins)
         t = step / (k + 1)
         w, b = w - t * (w - pull @ x), b + t * float(pull.sum())
     return best[0], best[1], objectives

@@ -17,11 +17,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import expit, softmax
 
 from surelearn import stated
+from surelearn.losses import LOGISTIC, ConvexLoss, find_loss, log_loss_slopes
 from surelearn.optim.accountant import PoissonSampler
-from surelearn.optim.losses import ConvexLoss, find_loss
 from surelearn.types import Array, Ints
 
 Slopes = Callable[[Array, npt.NDArray[np.intp]], Array]
@@ -93,32 +92,17 @@ def softmax_slopes(codes: Ints, classes: int) -> Slopes:
     more.
     """
     codes = np.asarray(codes)
-
-    def slopes(scores: Array, rows: npt.NDArray[np.intp]) -> Array:
-        if classes == 2:
-            return expit(scores) - codes[rows, None]
-        found = softmax(scores, axis=1)
-        found[np.arange(len(found)), codes[rows]] -= 1
-        return found
-
-    return slopes
+    if classes == 2:
+        return loss_slopes(2.0 * codes - 1.0, LOGISTIC)
+    return lambda scores, rows: log_loss_slopes(scores, codes[rows])
 
 
 def loss_slopes(targets: npt.ArrayLike, loss: str | ConvexLoss) -> Slopes:
-    """Derivatives of a loss of `surelearn.optim.losses` by the score, (B, 1); targets are ±1
+    """Derivatives of a loss of `surelearn.losses` by the score, (B, 1); targets are ±1
     for losses of a margin.
     """
     known, targets = find_loss(loss), np.asarray(targets, dtype=np.float64)
-
-    def slopes(scores: Array, rows: npt.NDArray[np.intp]) -> Array:
-        y = targets[rows, None]
-        return (
-            y * known.derivative(y * scores)
-            if known.of == "margin"
-            else known.derivative(scores - y)
-        )
-
-    return slopes
+    return lambda scores, rows: known.slope_of_scores(scores, targets[rows, None])
 
 
 def clipped_sum(X: Array, slopes: Array, clip: float, intercept: bool = True) -> Array:

@@ -1,5 +1,5 @@
-"""Losses of linear predictors and what theorems ask of them: smoothness L, strong convexity m,
-the Lipschitz constant ρ.
+"""Objectives of linear predictors and what theorems ask of them: smoothness L, strong convexity m,
+the Lipschitz constant ρ. The losses are those of `surelearn.losses`.
 """
 
 from __future__ import annotations
@@ -7,112 +7,26 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
-from scipy.special import expit
 
+from surelearn.losses import LOSSES, ConvexLoss, find_loss, huber
 from surelearn.types import AnyArray, Array, RowsLike
 
+__all__ = [
+    "LOSSES",
+    "ConvexLoss",
+    "Function",
+    "RegularizedRisk",
+    "eigenvalue_range",
+    "find_loss",
+    "huber",
+]
+
 EXACT = 2000  # up to so many columns (or rows) eigenvalues are computed, beyond them bounded
-
-
-@dataclass(frozen=True)
-class ConvexLoss:
-    """A convex loss of one number: the margin t = y·ŷ of a classifier, or the residual t = ŷ − y of
-    a regression.
-
-    Attributes
-    ----------
-    of : "margin" or "residual"
-    value, derivative : ℓ(t) and ℓ′(t), of arrays; where ℓ has a kink, a subgradient
-    curvature : the largest ℓ″, infinite for a kink
-    least_curvature : the smallest ℓ″
-    lipschitz : the largest |ℓ′|, may be infinite
-    slopes : left and right derivative at 0
-    """
-
-    name: str
-    of: Literal["margin", "residual"]
-    value: Callable[[Array], Array]
-    derivative: Callable[[Array], Array]
-    curvature: float
-    least_curvature: float
-    lipschitz: float
-    slopes: tuple[float, float]
-
-
-def huber(threshold: float = 1.0) -> ConvexLoss:
-    """Huber's loss of a residual, the Moreau envelope min_s ½(s − t)² + η|s|: ½t² up to η, then
-    η|t| − ½η².
-
-    The course prints η|t| − ½t² for the outer branch, a misprint: it would not be continuous.
-
-    Examples
-    --------
-    >>> huber(1.0).value(np.array([0.5, 3.0]))
-    array([0.125, 2.5  ])
-    """
-    eta = float(threshold)
-    if not 0 < eta < math.inf:
-        raise ValueError(f"threshold must be positive and finite, not {threshold!r}")
-
-    def value(t: npt.ArrayLike) -> Array:
-        size = np.abs(t)
-        return np.where(size <= eta, 0.5 * np.square(t), eta * size - 0.5 * eta**2)
-
-    return ConvexLoss(
-        f"huber({eta:g})",
-        "residual",
-        value,
-        lambda t: np.clip(t, -eta, eta),
-        1.0,
-        0.0,
-        eta,
-        (0.0, 0.0),
-    )
-
-
-LOSSES = {
-    loss.name: loss
-    for loss in (
-        ConvexLoss("squared", "residual", np.square, lambda t: 2 * np.asarray(t), 2.0, 2.0, math.inf, (0.0, 0.0)),
-        huber(),
-        ConvexLoss("logistic", "margin", lambda t: np.logaddexp(0, -t), lambda t: -expit(-t), 0.25, 0.0, 1.0, (-0.5, -0.5)),
-        ConvexLoss(
-            "hinge", "margin", lambda t: np.maximum(1 - t, 0), lambda t: np.where(np.asarray(t) < 1, -1.0, 0.0),
-            math.inf, 0.0, 1.0, (-1.0, -1.0),
-        ),
-        ConvexLoss(
-            "squared hinge", "margin", lambda t: np.maximum(1 - t, 0) ** 2, lambda t: -2 * np.maximum(1 - t, 0),
-            2.0, 0.0, math.inf, (-2.0, -2.0),
-        ),
-        ConvexLoss(
-            "squared margin", "margin", lambda t: (1 - t) ** 2, lambda t: -2 * (1 - np.asarray(t)),
-            2.0, 2.0, math.inf, (-2.0, -2.0),
-        ),
-        ConvexLoss(
-            "exponential", "margin", lambda t: np.exp(-t), lambda t: -np.exp(-t),
-            math.inf, 0.0, math.inf, (-1.0, -1.0),
-        ),
-        ConvexLoss(
-            "perceptron", "margin", lambda t: np.maximum(-t, 0), lambda t: np.where(np.asarray(t) < 0, -1.0, 0.0),
-            math.inf, 0.0, 1.0, (-1.0, 0.0),
-        ),
-    )
-}  # fmt: skip
-
-
-def find_loss(loss: str | ConvexLoss) -> ConvexLoss:
-    """The loss of that name, or the loss itself."""
-    if isinstance(loss, ConvexLoss):
-        return loss
-    name = "huber(1)" if loss == "huber" else loss
-    if name not in LOSSES:
-        raise ValueError(f"loss must be one of {', '.join(LOSSES)} or a ConvexLoss, not {loss!r}")
-    return LOSSES[name]
 
 
 @dataclass(frozen=True)
@@ -186,32 +100,26 @@ class RegularizedRisk:
         """How many weights there are."""
         return self.X.shape[1]
 
-    def _inner(self, scores: Array, y: Array) -> tuple[Array, Array | float]:
-        """The loss's argument and its derivative by the score."""
-        return (y * scores, y) if self.loss.of == "margin" else (scores - y, 1.0)
-
     def value(self, w: Array) -> float:
         """f(w)."""
-        t, _ = self._inner(self.X @ w, self.y)
-        return float(np.mean(self.loss.value(t)) + self.regularization * (w @ w))
+        losses = self.loss.of_scores(self.X @ w, self.y)
+        return float(np.mean(losses) + self.regularization * (w @ w))
 
     def gradient(self, w: Array) -> Array:
         """∇f(w), or a subgradient where the loss has a kink."""
-        t, sign = self._inner(self.X @ w, self.y)
-        return (
-            self.X.T @ (self.loss.derivative(t) * sign) / len(self.y) + 2 * self.regularization * w
-        )
+        slopes = self.loss.slope_of_scores(self.X @ w, self.y)
+        return self.X.T @ slopes / len(self.y) + 2 * self.regularization * w
 
     def value_of_row(self, i: int, w: Array) -> float:
         """ℓ(⟨w, x_i⟩, y_i) + λ‖w‖²."""
-        t, _ = self._inner(self._row(i) @ w, self.y[i])
-        return float(self.loss.value(t) + self.regularization * (w @ w))
+        loss = self.loss.of_scores(self._row(i) @ w, self.y[i])
+        return float(loss + self.regularization * (w @ w))
 
     def gradient_of_row(self, i: int, w: Array) -> Array:
         """Its (sub)gradient: an unbiased estimate of ∇f for a random row."""
         x = self._row(i)
-        t, sign = self._inner(x @ w, self.y[i])
-        return float(self.loss.derivative(t) * sign) * x + 2 * self.regularization * w
+        slope = self.loss.slope_of_scores(x @ w, self.y[i])
+        return float(slope) * x + 2 * self.regularization * w
 
     def lipschitz(self, radius: float) -> float:
         """The largest gradient of a single row's loss over ‖w‖ ≤ radius: max_i |ℓ′|·‖x_i‖ +

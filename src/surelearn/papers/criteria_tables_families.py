@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
 
+from surelearn.losses import LOGISTIC
 from surelearn.selection import NestedFamily
 from surelearn.types import AnyArray, Model
 
@@ -116,9 +117,9 @@ def _halved(
     design: AnyArray, y: AnyArray, weights: AnyArray, step: AnyArray, value: float
 ) -> tuple[AnyArray, float]:
     """The first of the step, its half, its quarter, … that lowers Σ ln(1 + exp(−±score))."""
-    signs = 1 - 2 * y
+    signs = 2 * y - 1
     for _ in range(30):
-        found = float(np.logaddexp(0, signs * (design @ (weights + step))).sum())
+        found = float(LOGISTIC.of_scores(design @ (weights + step), signs).sum())
         if found <= value:
             return weights + step, found
         step = step / 2

@@ -16,9 +16,10 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.optimize import brentq
-from scipy.special import entr, expit
+from scipy.special import entr
 
 from surelearn.attacks.domains import Array
+from surelearn.losses import find_loss
 
 _EPS = float(np.finfo(np.float64).eps)
 
@@ -56,10 +57,8 @@ class Gap:
 
 def losses_and_slopes(margins: Array, loss: str) -> tuple[Array, Array]:
     """ℓ and ℓ′ at the margins."""
-    if loss == "logistic":
-        return np.logaddexp(0.0, -margins), -expit(-margins)
-    short = np.maximum(0.0, 1.0 - margins)
-    return short**2, -2.0 * short
+    known = find_loss(loss)
+    return known.value(margins), known.derivative(margins)
 
 
 def gap(machine: RobustMachine, X: Array, signs: Array) -> Gap:

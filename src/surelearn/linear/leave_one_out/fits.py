@@ -18,6 +18,7 @@ from scipy import sparse
 from surelearn.linear.leave_one_out.newton import Indices, leave_out, newton
 from surelearn.linear.leave_one_out.ridge import ridge_without
 from surelearn.linear.ridge.spectrum import INTERCEPTS, Array, Intercept
+from surelearn.losses import LOGISTIC, SQUARED
 from surelearn.subject.leaving import Without
 
 Loss = Literal["squared", "logistic"]
@@ -258,7 +259,7 @@ def largest_change(
     if points is None:
         points = np.vstack([rows_, others]), np.concatenate([Y, targets])
     at, labels = _rows(points[0]), np.asarray(points[1], dtype=float)
-    loss_of = _squared if loss == "squared" else _logistic
+    loss_of = (SQUARED if loss == "squared" else LOGISTIC).of_scores
     which = _which(rows, len(rows_))
     full = _full_fit(rows_, Y, regularization, loss)
     best = Change(value=0.0, row=-1, replacement=-1, point=-1)
@@ -323,7 +324,10 @@ def _worst_inside(
         worst = np.abs(before - after) * (np.abs(before + after) + 2 * y_bound)
     else:
         worst = np.maximum(
-            *(np.abs(_logistic(before, sign) - _logistic(after, sign)) for sign in (1.0, -1.0))
+            *(
+                np.abs(LOGISTIC.of_scores(before, sign) - LOGISTIC.of_scores(after, sign))
+                for sign in (1.0, -1.0)
+            )
         )
     return worst.max(1)
 
@@ -407,14 +411,6 @@ def _signs(y: npt.ArrayLike) -> Array:
     if len(classes) == 1:
         return np.full(len(index), float(classes[0]), dtype=np.float64)
     return np.asarray(2 * index.ravel() - 1, dtype=np.float64)
-
-
-def _squared(scores: Array, targets: Any) -> Array:
-    return (scores - targets) ** 2
-
-
-def _logistic(scores: Array, signs: Any) -> Array:
-    return np.logaddexp(0.0, -signs * scores)
 
 
 def _columns(scores: Array) -> Array:

@@ -23,9 +23,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from scipy.linalg import cho_factor, cho_solve, cholesky, eigvalsh, solve_triangular
-from scipy.special import expit
 
 from surelearn.linear.ridge.spectrum import Array
+from surelearn.losses import LOGISTIC
 
 Indices = npt.NDArray[np.intp]
 _ITERATIONS = 12  # with the shared Hessian, before rows get their own
@@ -42,7 +42,7 @@ def newton(X: Array, signs: Array, total: float, iterations: int = 100) -> Array
     w = np.zeros(X.shape[1])
     scores = X @ w
     for _ in range(iterations):
-        p = expit(-signs * scores)
+        p = -LOGISTIC.derivative(signs * scores)
         gradient = 2 * total * w - X.T @ (signs * p)
         step = cho_solve(cho_factor(_hessian(X, p * (1 - p), total)), gradient)
         moved, length = X @ step, 1.0
@@ -67,12 +67,12 @@ def leave_out(
     """Minimizers without each of ``rows``, (k, d), and bounds on their distances from the exact
     ones, (k,).
     """
-    p = expit(-signs * (X @ full))
+    p = -LOGISTIC.derivative(signs * (X @ full))
     H = _hessian(X, p * (1 - p), total)
     L = cholesky(H, lower=True)
     problem = _Problem(
         Z=solve_triangular(L, X.T, lower=True).T,
-        p=expit(X @ full),
+        p=-LOGISTIC.derivative(-(X @ full)),
         slopes=-signs * p,
         # 0 but for rounding
         pull=solve_triangular(L, X.T @ (signs * p) - 2 * total * full, lower=True),
@@ -230,10 +230,10 @@ def _batch(
     present[np.arange(len(rows)), rows] = 0
 
     def values(W: Array) -> Array:
-        return (present * np.logaddexp(0, -signs * (W @ X.T))).sum(1) + total * (W**2).sum(1)
+        return (present * LOGISTIC.of_scores(W @ X.T, signs)).sum(1) + total * (W**2).sum(1)
 
     for _ in range(100):
-        p = expit(-signs * (W @ X.T)) * present
+        p = -LOGISTIC.derivative(signs * (W @ X.T)) * present
         v = p * (1 - p)
         H = np.matmul(X.T * v[:, None, :], X)
         H[:, np.arange(X.shape[1]), np.arange(X.shape[1])] += 2 * total
@@ -272,4 +272,4 @@ def _hessian(X: Array, v: Array, total: float) -> Array:
 
 
 def _value(margins: Array, w: Array, total: float) -> float:
-    return float(np.logaddexp(0, -margins).sum() + total * (w @ w))
+    return float(LOGISTIC.value(margins).sum() + total * (w @ w))

@@ -17,6 +17,7 @@ import numpy as np
 from scipy import linalg, sparse
 from scipy.linalg import blas
 
+from surelearn.losses import LOGISTIC
 from surelearn.types import Array, Ints
 
 MOST_STEPS = 100
@@ -63,7 +64,7 @@ class Softmax:
         scores = np.asarray(self.rows @ W)  # (n, K)
         if self.classes == 1:
             z = np.where(self.labels == 1, scores[:, 0], -scores[:, 0])
-            losses = np.logaddexp(0.0, -z)
+            losses = LOGISTIC.value(z)
             P = 1.0 / (1.0 + np.exp(-np.clip(scores, -700.0, 700.0)))
         else:
             scores -= scores.max(axis=1, keepdims=True)

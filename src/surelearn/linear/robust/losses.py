@@ -1,5 +1,5 @@
-"""Losses that a wild target cannot rule: Huber's, the Moreau envelope of η|·|, and clipped losses
-in variational form.
+"""Objectives that a wild target cannot rule: of Huber's loss (`surelearn.losses.huber`), the Moreau
+envelope of η|·|, and of clipped losses in variational form.
 
 Course, Section 17. Both are minimized by weighted least squares: a residual's weight says how far
 its row is believed.
@@ -16,6 +16,7 @@ from scipy import linalg, sparse
 from scipy.sparse.linalg import LinearOperator, cg
 
 from surelearn.linear._regressor import row_norms
+from surelearn.losses import huber, huber_loss
 from surelearn.optim.spread import column_spreads, divided
 from surelearn.optim.stopping import Stopper
 
@@ -28,21 +29,6 @@ ROUNDS = 20  # of fit and scale
 DENSE = 4000  # most features for which the normal equations are formed
 
 
-def huber_loss(t: npt.ArrayLike, threshold: float) -> Any:
-    """M^η(t) = min_s ½(s − t)² + η|s| = ½t² where |t| ≤ η, and η|t| − ½η² beyond.
-
-    The course prints η|t| − ½t² for the outer branch, a misprint: the envelope is continuous and
-    grows with slope η.
-
-    Examples
-    --------
-    >>> huber_loss([0.5, 1.0, 3.0], 1.0).tolist()
-    [0.125, 0.5, 2.5]
-    """
-    size = np.abs(t)
-    return np.where(size <= threshold, size**2 / 2, threshold * size - threshold**2 / 2)
-
-
 def proximal_point(t: npt.ArrayLike, threshold: float) -> Any:
     """The s that attains M^η(t): sgn(t)·max(|t| − η, 0). The slope of M^η at t is t − s.
 
@@ -52,7 +38,7 @@ def proximal_point(t: npt.ArrayLike, threshold: float) -> Any:
     [0.0, -2.0]
     """
     t = np.asarray(t, dtype=float)
-    return t - np.clip(t, -threshold, threshold)
+    return t - huber(threshold).derivative(t)
 
 
 @dataclass(frozen=True)
@@ -158,7 +144,7 @@ class Problem:
 
     def huber_gradient(self, v: Array, r: Array, threshold: float) -> Array:
         """The gradient of Σ s_i M^η(r_i) + λ‖w‖² at v, whose residuals are r."""
-        return 2 * self.penalty * v - self.A.T @ (self.weights * np.clip(r, -threshold, threshold))
+        return 2 * self.penalty * v - self.A.T @ (self.weights * huber(threshold).derivative(r))
 
     def huber_objective(self, v: Array, r: Array, threshold: float) -> float:
         """Σ s_i M^η(r_i) + λ‖w‖² at v, whose residuals are r."""
@@ -210,7 +196,7 @@ def huber_dual(problem: Problem, v: Array, threshold: float, *, free: bool) -> t
     s, y, lam = problem.weights, problem.y, float(problem.penalty[0])
     sizes = row_norms(problem.A)
     residual = problem.residual(v)
-    u = np.clip(residual, -threshold, threshold)
+    u = huber(threshold).derivative(residual)
     if free:
         mean = float(s @ u)
         u = np.clip((u - mean) / (1 + abs(mean) / threshold), -threshold, threshold)
@@ -328,9 +314,10 @@ def _step_length(problem: Problem, threshold: float, v: Array, r: Array, step: A
     linear between kinks.
     """
     change, penalty = problem.A @ step, 2 * problem.penalty * step
+    derivative = huber(threshold).derivative
 
     def slope(t: float) -> float:
-        pull = problem.weights * np.clip(r - t * change, -threshold, threshold)
+        pull = problem.weights * derivative(r - t * change)
         return float(penalty @ (v + t * step) - pull @ change)
 
     moving = change != 0

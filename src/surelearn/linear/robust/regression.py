@@ -28,12 +28,12 @@ from surelearn.linear.robust.losses import (
     Clipped,
     Problem,
     huber_dual,
-    huber_loss,
     minimize_clipped,
     minimize_huber,
     scale_of_rows,
 )
 from surelearn.linear.robust.record import HuberRecord, VariationalRecord
+from surelearn.losses import huber_loss
 from surelearn.optim.spread import around_spreads
 from surelearn.record import Within
 from surelearn.subject import Around, Objective, Parts, linear_form

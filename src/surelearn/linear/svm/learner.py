@@ -37,6 +37,7 @@ from surelearn.linear.svm.machine import Machine, MarginProblem, kept_machine, t
 from surelearn.linear.svm.optimality import Optimality, optimality
 from surelearn.linear.svm.record import MARGIN, SvmRecord
 from surelearn.linear.svm.votes import class_pairs, votes
+from surelearn.losses import HINGE
 from surelearn.profiles import bandwidth_of_sigma
 from surelearn.record import Within
 from surelearn.subject import Closed, Objective, Parts, linear_form
@@ -469,7 +470,7 @@ class SupportVectorMachine(ClassifierMixin, Learner):
             "norm": machine.norm,
             # Definition 5.1; negative where rows are wrong
             "margin": float(margins.min()) / slope if slope > 0 else 0.0,
-            "clipped_hinge": float(np.clip(1.0 - margins, 0.0, 1.0).mean()),
+            "clipped_hinge": float(np.minimum(HINGE.value(margins), 1.0).mean()),
             "margin_at": MARGIN,
             "margin_error": float((margins <= MARGIN).mean()),
         }

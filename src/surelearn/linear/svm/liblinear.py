@@ -29,6 +29,7 @@ from surelearn.kernel.functions import squared_norms
 from surelearn.lacking import Lacking
 from surelearn.linear.svm.dual import RowsDual, solve
 from surelearn.linear.svm.record import CLASSES_KNOWN, MARGIN
+from surelearn.losses import HINGE, SQUARED_HINGE
 from surelearn.record import Record, Within, Writer
 
 _EPS = float(np.finfo(float).eps)
@@ -311,8 +312,8 @@ class _Measured:
         more by rounding.
         """
         total = float(self.upper.sum())
-        short = np.maximum(1.0 - self.margins, 0.0)
-        pull = 2 * self.upper * short / total
+        short = HINGE.value(self.margins)
+        pull = -self.upper * SQUARED_HINGE.derivative(self.margins) / total
         slope = self.w / total - np.asarray(self.X.T @ (pull * self.signs)).ravel()
         moved = 2 * self.upper / total * (self.blur + 2 * _EPS * short)
         error = (self.X.shape[0] + 8) * _EPS * float(pull @ self.lengths) + float(
@@ -329,7 +330,7 @@ class _Measured:
         alpha = np.clip(found.alpha, 0.0, self.upper)
         own = np.asarray(found.Z.T @ alpha).ravel()
         square = float(self.w @ self.w)
-        primal = square / 2 + float(self.upper @ np.maximum(1.0 - self.margins, 0.0))
+        primal = square / 2 + float(self.upper @ HINGE.value(self.margins))
         dual = float(alpha.sum()) - float(own @ own) / 2
         reach = float(alpha @ self.lengths)  # at least ‖Σ α_i y_i x_i‖
         count = sum(self.X.shape) + 16
@@ -351,10 +352,10 @@ class _Measured:
 
     def of_two(self, squared: bool) -> dict[str, Any]:
         """What the theorems about two classes read."""
-        clipped = np.clip(1.0 - self.margins, 0.0, 1.0)
+        losses = (SQUARED_HINGE if squared else HINGE).value(self.margins)
         return {
             "norm": float(np.linalg.norm(self.w)),
-            "clipped_loss": float((clipped**2 if squared else clipped).mean()),
+            "clipped_loss": float(np.minimum(losses, 1.0).mean()),
             "margin_at": MARGIN,
             "margin_error": float((self.margins <= MARGIN).mean()),
         }

@@ -26,6 +26,7 @@ from surelearn.kernel.composites import Product, Sum
 from surelearn.kernel.functions import Kernel, Linear, Polynomial, Precomputed
 from surelearn.linear.svm.dual import intercept_error
 from surelearn.linear.svm.machine import Machine, MarginProblem
+from surelearn.losses import HINGE
 
 _EPS = float(np.finfo(float).eps)
 # squared distances keep a ten-thousandth of their digits at worst, and t·exp(−t) ≤ 0.37
@@ -96,7 +97,7 @@ def optimality(
     if mended is None:
         return None
     gap = math.fsum(np.where(short > 0, (upper - alpha) * short, -alpha * short)) + mended
-    primal = norm**2 / 2 + (0.0 if problem.upper is None else float(upper @ np.maximum(short, 0.0)))
+    primal = norm**2 / 2 + (0.0 if problem.upper is None else float(upper @ HINGE.value(margins)))
     drift = 2 * (used + 1) * _EPS * total  # at least ‖w − w_α‖
     blur = error * lengths + problem.shift * alpha + 4 * _EPS * abs(machine.bias)
     rounding = float(upper @ blur) + drift**2 + 8 * _EPS * (gap + primal)

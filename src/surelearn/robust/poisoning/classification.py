@@ -8,11 +8,11 @@ from itertools import combinations
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import expit, softmax
 
 from surelearn.bounds.poisoning import ClassLoss, poisoning_threshold, poisoning_threshold_machines
 from surelearn.claim import Claim
 from surelearn.lacking import Lacking
+from surelearn.losses import find_loss, log_loss_slopes
 from surelearn.robust.poisoning.fit import (
     EXACTLY,
     SAME_COLUMNS,
@@ -71,8 +71,7 @@ def inner(loss: str, scores: Array, codes: Codes) -> float:
     least.
     """
     if scores.ndim == 2:
-        shares = softmax(scores, axis=1)
-        return float(np.mean((shares * scores).sum(1) - scores[np.arange(len(scores)), codes]))
+        return float(np.mean((log_loss_slopes(scores, codes) * scores).sum(1)))
     return _pull(loss, np.where(codes == 1, 1.0, -1.0) * scores)
 
 
@@ -80,13 +79,10 @@ def _pull(loss: str, margins: Array) -> float:
     """⟨w, g(μ)⟩ at weights with these margins y·⟨w, x⟩ of the clean rows; of several
     subgradients the least.
     """
-    slopes = {
-        "logistic": lambda: -expit(-margins),
-        "hinge": lambda: -1.0 * (margins <= 1),
-        "squared hinge": lambda: -2 * np.maximum(1 - margins, 0.0),
-        "squared": lambda: 2 * (margins - 1),
-    }
-    return float(np.mean(margins * slopes[loss]()))
+    slopes = find_loss("squared margin" if loss == "squared" else loss).derivative(margins)
+    if loss == "hinge":
+        slopes = np.where(margins == 1, -1.0, slopes)  # of the subgradients −1 … 0, the least
+    return float(np.mean(margins * slopes))
 
 
 def _one(fit: Fit, codes: Codes) -> Claim:

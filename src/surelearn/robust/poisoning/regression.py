@@ -12,6 +12,7 @@ import numpy as np
 from surelearn.bounds.poisoning import RegressionLoss, poisoning_threshold_regression
 from surelearn.claim import Claim
 from surelearn.lacking import Lacking
+from surelearn.losses import SQUARED, huber
 from surelearn.plain import show
 from surelearn.robust.poisoning.fit import SAME_COLUMNS, Array, Fit, covers, not_proved
 from surelearn.subject import Objective, Preparation
@@ -60,11 +61,9 @@ def inner(objective: Objective, scores: Array, targets: Array) -> float:
     least.
     """
     rest = scores - targets
-    if objective.loss == "squared":
-        return float(np.mean(2 * scores * rest))
-    if objective.loss == "huber":
-        knee = objective.parameters["knee"]
-        return float(np.mean(scores * np.clip(rest, -knee, knee)))
+    if objective.loss in ("squared", "huber"):
+        known = SQUARED if objective.loss == "squared" else huber(objective.parameters["knee"])
+        return float(np.mean(scores * known.derivative(rest)))
     tube = objective.parameters["tube"]
     outside, edge = np.abs(rest) > tube, np.abs(rest) == tube
     pull = scores * np.sign(rest)

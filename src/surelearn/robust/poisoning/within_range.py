@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import expit, softmax
 
 from surelearn.bounds.poisoning import ClassLoss
 from surelearn.bounds.poisoning_range import (
@@ -15,6 +14,7 @@ from surelearn.bounds.poisoning_range import (
     poisoning_threshold_reversed,
 )
 from surelearn.claim import Claim
+from surelearn.losses import LOGISTIC, log_loss_slopes
 from surelearn.robust.poisoning.fit import SAME_COLUMNS, covers
 
 Array = npt.NDArray[np.float64]
@@ -196,12 +196,10 @@ def moved_claim(machine: LinearFit, box: Box, Z: Array, codes: npt.NDArray[np.in
     W = W if machine.intercept_penalty is not None else W[:, :-1]
     scores, padded = machine.scores(Z), np.column_stack([Z, np.ones(len(Z))])[:, : W.shape[1]]
     if scores.shape[1] == 1:
-        slopes, slope = expit(scores) - (codes == 1)[:, None], 1.0
+        signs = np.where(codes == 1, 1.0, -1.0)[:, None]
+        slopes, slope = LOGISTIC.slope_of_scores(scores, signs), 1.0
     else:
-        slopes, slope = (
-            softmax(scores, axis=1) - (codes[:, None] == np.arange(scores.shape[1])),
-            float(np.sqrt(2)),
-        )
+        slopes, slope = log_loss_slopes(scores, codes), float(np.sqrt(2))
     norm = float(np.linalg.norm(W))
     return poisoning_threshold_moved.certify(
         distance=norm / 2,

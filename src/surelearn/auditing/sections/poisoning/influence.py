@@ -14,6 +14,7 @@ from surelearn.attacks.influence_known import error_of_mean, model_influence
 from surelearn.attacks.influence_margins import dual_influence
 from surelearn.attacks.poison_further import module_influence
 from surelearn.lacking import Lacking
+from surelearn.losses import HINGE
 from surelearn.subject import subject_of
 from surelearn.subject.refitting import columns_for, fit_quietly, is_pairwise, take, take_for
 from surelearn.types import AnyArray, Array, Model, TableRows
@@ -305,7 +306,7 @@ def _losses(learner: Model, Z: TableRows, y: AnyArray, task: str, unit: float) -
         return (
             (learner.predict(Z) != y).astype(float)
             if margins is None
-            else np.maximum(1 - margins / unit, 0.0)
+            else HINGE.value(margins / unit)
         )
     truth = np.asarray(y)[:, None] == np.asarray(learner.classes_)
     return ((np.asarray(learner.predict_proba(Z), dtype=float) - truth) ** 2).sum(axis=1)
