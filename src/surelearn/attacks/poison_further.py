@@ -189,6 +189,7 @@ def _outputs(module: nn.Module, rows: Array) -> int:
 
 
 def _two_classes(outputs: Tensor, labels: Tensor) -> Tensor:
+    """`surelearn.losses.LOGISTIC`, for torch to differentiate."""
     import torch
 
     return torch.nn.functional.softplus(-(2 * labels - 1) * outputs.reshape(labels.shape))

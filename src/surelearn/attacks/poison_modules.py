@@ -132,6 +132,8 @@ class ModuleObjective(VictimObjective):
 
 
 def _named(loss: str) -> Callable[[Any, Any], Any]:
+    """`surelearn.losses.log_losses` and `SQUARED`, for torch to differentiate."""
+
     def logistic(outputs: Tensor, labels: Tensor) -> Tensor:
         import torch
 

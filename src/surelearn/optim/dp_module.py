@@ -251,6 +251,7 @@ def _tensors(
 
 
 def _loss(loss: str | PerExample) -> PerExample:
+    """By name `surelearn.losses.log_losses` or `SQUARED`, for torch to differentiate."""
     from torch.nn import functional
 
     if callable(loss):

@@ -292,6 +292,7 @@ def train_adversarially(
                     batch = worst_rows(module.eval(), batch, y[rows], random_state=random, **attack)
                 module.train()
                 given = torch.from_numpy(batch).to(parameter.device, parameter.dtype)
+                # the mean of `surelearn.losses.log_losses`
                 loss = torch.nn.functional.cross_entropy(module(given), labels[rows])
                 optimizer.zero_grad()
                 loss.backward()

@@ -42,7 +42,7 @@ def newton(X: Array, signs: Array, total: float, iterations: int = 100) -> Array
     w = np.zeros(X.shape[1])
     scores = X @ w
     for _ in range(iterations):
-        p = -LOGISTIC.derivative(signs * scores)
+        p = -LOGISTIC.derivative(signs * scores)  # and p(1 − p) is its second derivative
         gradient = 2 * total * w - X.T @ (signs * p)
         step = cho_solve(cho_factor(_hessian(X, p * (1 - p), total)), gradient)
         moved, length = X @ step, 1.0

@@ -18,7 +18,7 @@ import math
 import numba
 import numpy as np
 
-from surelearn.linear.logistic.scaled import gaps
+from surelearn.linear.logistic.compiled import gaps, logistic_loss, logistic_slope
 
 _SMALLEST_PRODUCT = 1e-3  # below it P would underflow and Q cancel
 
@@ -87,10 +87,9 @@ def lazy_binary_pass(
             values[k] = value
             dot += value * x[k]
         m = targets[i] * (dot + b)
-        e = math.exp(-abs(m))
         weight = weights[i] if weights.size > 0 else 1.0
-        loss += weight * (math.log1p(e) + max(-m, 0.0))
-        g = -weight * targets[i] * (e if m > 0 else 1.0) / (1.0 + e)
+        loss += weight * logistic_loss(m)
+        g = weight * targets[i] * logistic_slope(m)
         eta = steps[t]
         keep, cut, c = 1.0 - 2.0 * eta * decay, eta * shrinkage, eta * g
         for k in range(index.size):
@@ -169,8 +168,8 @@ def lazy_pass(
                 total[last, k] += w[last, k]
         if classes == 1:
             m = targets[i] * z[0]
-            loss_here = math.log1p(math.exp(-abs(m))) + max(-m, 0.0)
-            z[0] = -targets[i] / (1.0 + math.exp(m))
+            loss_here = logistic_loss(m)
+            z[0] = targets[i] * logistic_slope(m)
         else:
             loss_here = gaps(z, int(targets[i]))
         weight = weights[i] if weights.size > 0 else 1.0

@@ -62,6 +62,7 @@ class Softmax:
     def at(self, W: Array) -> tuple[float, Array]:
         """F at W (d, K), and the probabilities (n, K) of the classes (of the second of two)."""
         scores = np.asarray(self.rows @ W)  # (n, K)
+        # the losses of `surelearn.losses`, with the probabilities that their slopes need
         if self.classes == 1:
             z = np.where(self.labels == 1, scores[:, 0], -scores[:, 0])
             losses = LOGISTIC.value(z)

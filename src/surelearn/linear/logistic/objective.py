@@ -19,8 +19,8 @@ import numpy as np
 from scipy import sparse
 from scipy.linalg import LinAlgError
 
+from surelearn.linear.logistic.compiled import gaps, logistic_loss, logistic_slope
 from surelearn.linear.logistic.newton import Softmax, minimize
-from surelearn.linear.logistic.scaled import gaps
 from surelearn.linear.logistic.sgd import FREE_BIAS, NO_BIAS, PENALIZED_BIAS, Array, CompressedRows
 
 MOST_WEIGHTS_OF_A_MATRIX = 1000
@@ -59,10 +59,9 @@ def _binary_sums(both, data, indices, indptr, targets, weights):
         s = weights[i] if weights.size > 0 else 1.0
         y = targets[i]
         m = y * z
-        e = math.exp(-abs(m))
-        loss += s * (math.log1p(e) + max(-m, 0.0))
+        loss += s * logistic_loss(m)
         errors += s * ((z > 0) != (y > 0))
-        g = -s * y * (e if m > 0 else 1.0) / (1.0 + e)
+        g = s * y * logistic_slope(m)
         slopes += g
         for k in range(index.size):
             both[index[k], 1] += g * x[k]

@@ -4,13 +4,10 @@ one number s.
 
 from __future__ import annotations
 
-import math
-
 import numba
 import numpy as np
 
-# sums in any order; NaN and infinity stay what they are
-FAST = {"reassoc", "contract", "arcp", "nsz"}
+from surelearn.linear.logistic.compiled import FAST, gaps, logistic_loss, logistic_slope
 
 _SMALLEST_SCALE = 1e-9
 _SMALLEST_SCALE_AVERAGED = 1e-3  # sums of scales times changes cancel: three digits may go
@@ -49,11 +46,11 @@ def scaled_pass(
             dot += v[index[k]] * x[k]
         y, eta = targets[i], steps[t]
         margin = y * (scale * dot + b)
-        g = -y / (1.0 + math.exp(margin))
+        g = y * logistic_slope(margin)
         if weights.size > 0:
             g *= weights[i]
         if want_loss:
-            one = math.log1p(math.exp(-abs(margin))) + max(-margin, 0.0)
+            one = logistic_loss(margin)
             loss += one * weights[i] if weights.size > 0 else one
         scales += scale  # the iterate before this step enters the average
         biases += b
@@ -77,23 +74,6 @@ def scaled_pass(
     v[last] = b
     state[0], state[1], state[2] = scale, scales, biases
     return loss
-
-
-@numba.njit(cache=True, fastmath=FAST)
-def gaps(z, target):
-    """Scores become probabilities minus the target's indicator; returns the logarithmic loss."""
-    top = z[0]
-    for k in range(1, z.size):
-        top = max(top, z[k])
-    total = 0.0
-    mine = z[target] - top
-    for k in range(z.size):
-        z[k] = math.exp(z[k] - top)
-        total += z[k]
-    for k in range(z.size):
-        z[k] /= total
-    z[target] -= 1.0
-    return math.log(total) - mine
 
 
 @numba.njit(cache=True, fastmath=FAST)
