@@ -42,7 +42,7 @@ MAY_IMPORT = {
     "jobs": {"lacking", "processes"},
     "files": set(),
     "attacks": {"earlier", "lacking", "losses", "profiles", "stated", "subject", "types"},
-    "attribution": {"lacking", "profiles", "stated", "subject", "types"},
+    "attribution": {"earlier", "lacking", "profiles", "stated", "subject", "types"},
     "robust": {
         "attacks", "base", "bounds", "certificate", "claim", "fingerprint", "lacking", "losses", "plain", "record",
         "stated", "subject", "types",

@@ -255,11 +255,11 @@ def test_a_grid_of_earlier_names_is_searched():
 
 
 def test_both_names_are_refused():
-    with pytest.warns(FutureWarning), pytest.raises(TypeError, match="'tolerance' and 'tol'"):
+    with pytest.raises(TypeError, match="'tolerance' and 'tol'"):
         HuberRegression(tolerance=0.1, tol=0.1)
-    with pytest.warns(FutureWarning), pytest.raises(TypeError, match="and 'fit_intercept'"):
+    with pytest.raises(TypeError, match="and 'fit_intercept'"):
         Ridge().set_params(intercept="free", fit_intercept=False)
-    with pytest.warns(FutureWarning), pytest.raises(ValueError, match="must be one of"):
+    with pytest.raises(ValueError, match="must be one of"):
         Ridge(intercept="both")
 
 
@@ -281,6 +281,28 @@ def test_private_training_reads_them():
     with pytest.warns(FutureWarning, match="'passes' of fit_private is 'epochs' now"):
         found = fit_private(torch.nn.Linear(3, 2), ROWS, LABELS.astype(int), passes=2.0, **options)
     assert found.recipe.steps == 6
+    with pytest.raises(
+        TypeError, match="fit_private was given 'passes' and 'epochs': give 'epochs'"
+    ):
+        fit_private(
+            torch.nn.Linear(3, 2), ROWS, LABELS.astype(int), passes=2.0, epochs=3.0, **options
+        )
+
+
+def test_neighbors_of_training_rows_in_their_earlier_spelling():
+    from surelearn import attribution
+
+    rows = (ROWS[:40], LABELS[:40], ROWS[40:], LABELS[40:])
+    of_three = attribution.nearest_neighbors(*rows, neighbors=3)
+    with pytest.warns(FutureWarning, match=r"nearest_neighbors now.*version 0\.4"):
+        earlier = attribution.nearest_neighbours
+    with pytest.warns(
+        FutureWarning, match=r"'neighbours' .* is 'neighbors' now.*version 0\.4"
+    ) as seen:
+        assert (earlier(*rows, neighbours=3).values == of_three.values).all()
+    assert [one.filename for one in seen] == [__file__]  # it points to the caller
+    with pytest.raises(TypeError, match="give 'neighbors'"):
+        earlier(*rows, 3, neighbours=3)
 
 
 def test_none_of_ours_uses_them(tmp_path):

@@ -35,9 +35,10 @@ class Estimator(EarlierNames, BaseEstimator):
     def set_params(self, **params: Any) -> Self:
         """Set parameters, nested ones too, as scikit-learn does."""
         owner = type(self).__name__
-        if warn_of_earlier(owner, self.earlier, params):
+        if not self.earlier.keys().isdisjoint(params):
             usual = self.get_params(deep=False)
             refuse_both(owner, self.earlier, params, usual)
+            warn_of_earlier(owner, self.earlier, params)
             params = self.of_today(usual | params)
         return super().set_params(**params)
 

@@ -12,12 +12,13 @@ from __future__ import annotations
 import functools
 import inspect
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, ParamSpec, TypeVar, cast
 
 Translation = Callable[[Any, Mapping[str, Any]], dict[str, Any]]
 Names = Mapping[str, str | Translation]
+P = ParamSpec("P")
 T = TypeVar("T")
 
 
@@ -100,19 +101,55 @@ def _first_sentence(translation: Translation) -> str:
 def reading_earlier(init: Callable[..., None]) -> Callable[..., None]:
     """A constructor that takes earlier names of its parameters, too, with a warning."""
     parameters = list(inspect.signature(init).parameters.values())[1:]
-    usual = {one.name: one.default for one in parameters if one.default is not one.empty}
 
     @functools.wraps(init)
     def reading(self: EarlierNames, *args: Any, **given: Any) -> None:
-        owner, earlier = type(self).__name__, type(self).earlier
-        if warn_of_earlier(owner, earlier, given):
-            placed = {one.name: value for one, value in zip(parameters, args, strict=False)}
-            refuse_both(owner, earlier, {**placed, **given}, usual)
-            meant = translated(earlier, {**usual, **placed, **given})
-            given = {name: value for name, value in given.items() if name not in earlier} | meant
-        init(self, *args, **given)
+        init(self, *args, **_read(type(self).__name__, type(self).earlier, parameters, args, given))
 
     return reading
+
+
+def renamed(earlier: Names) -> Callable[[Callable[P, T]], Callable[P, T]]:
+    """Of a function some of whose parameters had other names: it takes those, too, with a warning.
+
+    Examples
+    --------
+    >>> @renamed({"passes": "epochs"})
+    ... def train(epochs: int = 10) -> int:
+    ...     return epochs
+    >>> train(epochs=3, passes=4)
+    Traceback (most recent call last):
+    TypeError: train was given 'passes' and 'epochs': give 'epochs'
+    """
+
+    def around(function: Callable[P, T]) -> Callable[P, T]:
+        parameters = list(inspect.signature(function).parameters.values())
+
+        @functools.wraps(function)
+        def reading(*args: Any, **given: Any) -> T:
+            return function(*args, **_read(function.__name__, earlier, parameters, args, given))
+
+        return cast(Callable[P, T], reading)
+
+    return around
+
+
+def _read(
+    owner: str,
+    earlier: Names,
+    parameters: Sequence[inspect.Parameter],
+    args: Sequence[object],
+    given: Mapping[str, Any],
+) -> Mapping[str, Any]:
+    """Arguments by name under their names of today; a warning, or a refusal, where some are not."""
+    if earlier.keys().isdisjoint(given):
+        return given
+    usual = {one.name: one.default for one in parameters if one.default is not one.empty}
+    placed = {one.name: value for one, value in zip(parameters, args, strict=False)}
+    refuse_both(owner, earlier, {**placed, **given}, usual)
+    warn_of_earlier(owner, earlier, given, stacklevel=4)
+    meant = translated(earlier, {**usual, **placed, **given})
+    return {name: value for name, value in given.items() if name not in earlier} | meant
 
 
 def reads_earlier_names(cls: type[T]) -> type[T]:

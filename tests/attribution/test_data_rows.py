@@ -1,4 +1,4 @@
-"""Training rows as players: sorted neighbours against every coalition, sampled fits against
+"""Training rows as players: sorted neighbors against every coalition, sampled fits against
 exact ones.
 """
 
@@ -10,7 +10,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression, Ridge
 
 from surelearn.attribution import banzhaf, shapley
-from surelearn.attribution.data_rows import Fits, data_banzhaf, data_shapley, nearest_neighbours
+from surelearn.attribution.data_rows import Fits, data_banzhaf, data_shapley, nearest_neighbors
 
 
 def rows(n=9, test=6, classes=3, seed=0):
@@ -32,28 +32,28 @@ def knn_game(X, y, X_test, y_test, k):
 
 @pytest.mark.parametrize("k", [1, 2, 5, 9, 12])
 @pytest.mark.parametrize("seed", [0, 1])
-def test_sorted_neighbours_are_all_coalitions(k, seed):
+def test_sorted_neighbors_are_all_coalitions(k, seed):
     X, y, X_test, y_test = rows(seed=seed)
     u = knn_game(X, y, X_test, y_test, k)
     for name, value in (("shapley", shapley), ("banzhaf", banzhaf)):
-        made = nearest_neighbours(X, y, X_test, y_test, k, value=name)
+        made = nearest_neighbors(X, y, X_test, y_test, k, value=name)
         np.testing.assert_allclose(made.values, value(u, len(X)).values, atol=1e-12)
         assert made.full == pytest.approx(u(tuple(range(9))))
-    assert abs(nearest_neighbours(X, y, X_test, y_test, k).gap) < 1e-12
+    assert abs(nearest_neighbors(X, y, X_test, y_test, k).gap) < 1e-12
 
 
 def test_copies_of_a_row_go_to_the_earlier():
     X = np.array([[0.0], [0.0], [1.0]])
-    made = nearest_neighbours(X, [1, 0, 1], [[0.0]], [1], 1)
+    made = nearest_neighbors(X, [1, 0, 1], [[0.0]], [1], 1)
     u = knn_game(X, np.array([1, 0, 1]), np.array([[0.0]]), np.array([1]), 1)
     np.testing.assert_allclose(made.values, shapley(u, 3).values, atol=1e-12)
 
 
 def test_pieces_of_test_rows(monkeypatch):
     X, y, X_test, y_test = rows(20, 30)
-    whole = nearest_neighbours(X, y, X_test, y_test).values
+    whole = nearest_neighbors(X, y, X_test, y_test).values
     monkeypatch.setattr("surelearn.attribution.data_rows._PAIRS", 1)
-    np.testing.assert_allclose(nearest_neighbours(X, y, X_test, y_test).values, whole, atol=1e-14)
+    np.testing.assert_allclose(nearest_neighbors(X, y, X_test, y_test).values, whole, atol=1e-14)
 
 
 def test_a_wrong_label_is_worth_least():
@@ -62,7 +62,7 @@ def test_a_wrong_label_is_worth_least():
     y = np.repeat([0, 1], 40)
     flipped = y.copy()
     flipped[:3] = 1
-    made = nearest_neighbours(X, flipped, X, y, 5)
+    made = nearest_neighbors(X, flipped, X, y, 5)
     assert set(np.argsort(made.values)[:3]) == {0, 1, 2}
 
 
@@ -94,14 +94,14 @@ def test_fits_of_a_frame_and_of_numbers():
 
 def test_refusals():
     X, y, X_test, y_test = rows()
-    with pytest.raises(ValueError, match="neighbours must be a whole number"):
-        nearest_neighbours(X, y, X_test, y_test, 0)
+    with pytest.raises(ValueError, match="neighbors must be a whole number"):
+        nearest_neighbors(X, y, X_test, y_test, 0)
     with pytest.raises(ValueError, match="value must be"):
-        nearest_neighbours(X, y, X_test, y_test, value="beta")
+        nearest_neighbors(X, y, X_test, y_test, value="beta")
     with pytest.raises(ValueError, match="same number of rows"):
-        nearest_neighbours(X, y[:3], X_test, y_test)
+        nearest_neighbors(X, y[:3], X_test, y_test)
     with pytest.raises(ValueError, match="finite"):
-        nearest_neighbours(X * np.nan, y, X_test, y_test)
+        nearest_neighbors(X * np.nan, y, X_test, y_test)
     with pytest.raises(ValueError, match="same number of rows"):
         data_shapley(Ridge(), X, y, X_test[:0], y_test[:0])
     with pytest.raises(ValueError, match="the model fails when it is fitted on"):

@@ -5,7 +5,7 @@ and gradients.
 import warnings
 from typing import Any
 
-from surelearn.attribution.data_rows import data_banzhaf, data_shapley, nearest_neighbours
+from surelearn.attribution.data_rows import data_banzhaf, data_shapley, nearest_neighbors
 from surelearn.attribution.explaining import explain
 from surelearn.attribution.gradients import (
     highest_rows,
@@ -36,7 +36,7 @@ __all__ = [
     "integrated_gradients",
     "leave_one_out",
     "maximize_activation",
-    "nearest_neighbours",
+    "nearest_neighbors",
     "probabilistic_value",
     "random_order",
     "saliency",
@@ -44,14 +44,17 @@ __all__ = [
     "unit_of",
 ]
 
+_EARLIER = {"Stability": RankingStability, "nearest_neighbours": nearest_neighbors}
+
 
 def __getattr__(name: str) -> Any:
-    """The earlier name of `RankingStability`, for one release."""
-    if name == "Stability":
-        warnings.warn(
-            "surelearn.attribution.Stability is called RankingStability now",
-            FutureWarning,
-            stacklevel=2,
-        )
-        return RankingStability
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    """What had another name in an earlier version, for one release."""
+    if name not in _EARLIER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    today = _EARLIER[name]
+    message = (
+        f"surelearn.attribution.{name} is {today.__name__} now; the earlier name goes with"
+        " version 0.4"
+    )
+    warnings.warn(message, FutureWarning, stacklevel=2)
+    return today

@@ -16,6 +16,7 @@ from scipy.stats import binom
 from surelearn.attribution.result import Attribution
 from surelearn.attribution.sampling import SamplingOptions
 from surelearn.attribution.values import banzhaf, shapley
+from surelearn.earlier import renamed
 from surelearn.subject import describe
 from surelearn.types import Array, Model
 
@@ -145,8 +146,9 @@ class Fits:
         return float(self.metric(self.y_test, said))
 
 
-def nearest_neighbours(
-    X: Any, y: Any, X_test: Any, y_test: Any, neighbours: int = 5, value: str = "shapley"
+@renamed({"neighbours": "neighbors"})
+def nearest_neighbors(
+    X: Any, y: Any, X_test: Any, y_test: Any, neighbors: int = 5, value: str = "shapley"
 ) -> Attribution:
     """Exact values of training rows for k-nearest-neighbor classification, by sorting.
 
@@ -161,27 +163,27 @@ def nearest_neighbours(
     ----------
     X, y : training rows, the players
     X_test, y_test : rows to classify
-    neighbours : k
+    neighbors : k
     value : "shapley" or "banzhaf"
 
     Examples
     --------
-    >>> nearest_neighbours([[0.0], [1.0], [3.0]], [0, 1, 1], [[0.2]], [0], neighbours=1).values.round(4).tolist()
+    >>> nearest_neighbors([[0.0], [1.0], [3.0]], [0, 1, 1], [[0.2]], [0], neighbors=1).values.round(4).tolist()
     [1.0, 0.0, 0.0]
     """
     X, X_test = (np.asarray(rows, dtype=float) for rows in (X, X_test))
     y, y_test = np.asarray(y), np.asarray(y_test)
     if value not in ("shapley", "banzhaf"):
         raise ValueError(f"value must be 'shapley' or 'banzhaf', not {value!r}")
-    if neighbours != int(neighbours) or neighbours < 1:
-        raise ValueError(f"neighbours must be a whole number of at least 1, not {neighbours!r}")
+    if neighbors != int(neighbors) or neighbors < 1:
+        raise ValueError(f"neighbors must be a whole number of at least 1, not {neighbors!r}")
     if len(X) != len(y) or len(X_test) != len(y_test) or not len(X) or not len(X_test):
         raise ValueError(
             "X and y, X_test and y_test must have the same number of rows each, at least one"
         )
     if not (np.isfinite(X).all() and np.isfinite(X_test).all()):
         raise ValueError("X and X_test must be finite: a distance to NaN is none")
-    k, n = int(neighbours), len(X)
+    k, n = int(neighbors), len(X)
     steps = _chances(n, k, value) / k
     total, full, at_once = np.zeros(n), 0.0, max(1, _PAIRS // n)
     for start in range(0, len(X_test), at_once):

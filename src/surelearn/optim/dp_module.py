@@ -5,7 +5,6 @@ estimator around one.
 from __future__ import annotations
 
 import copy
-import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -19,7 +18,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from surelearn.base import Learner
-from surelearn.earlier import Names
+from surelearn.earlier import Names, renamed
 from surelearn.lacking import Lacking
 from surelearn.optim.accountant import (
     NOT_POISSON,
@@ -67,6 +66,7 @@ class PrivateFit:
     assumptions: tuple[str, ...] = (SEPARATE,)
 
 
+@renamed({"passes": "epochs"})
 def fit_private(
     module: nn.Module,
     X: RowsLike,
@@ -84,7 +84,6 @@ def fit_private(
     optimizer: MakesOptimizer | None = None,
     batches: Iterable[npt.ArrayLike] | None = None,
     random_state: RandomState = None,
-    passes: float | None = None,
 ) -> PrivateFit:
     """Train a torch module on rows X and targets y by DP-SGD, in place.
 
@@ -111,14 +110,8 @@ def fit_private(
         and none is given
     random_state : a seed that others know voids the guarantee; None takes one from the operating
         system
-    passes : the earlier name of ``epochs``
     """
     import torch
-
-    if passes is not None:
-        message = "'passes' of fit_private is 'epochs' now; the earlier name goes with version 0.4"
-        warnings.warn(message, FutureWarning, stacklevel=2)
-        epochs = passes
 
     X, y = _tensors(module, X, y, loss)
     rate, recipe = _plan(
