@@ -141,7 +141,11 @@ def full_error(kernel: Any, rows: Any, X: np.ndarray, f: np.ndarray, device: str
     from surelearn import kernel as room
 
     model = room.EigenProRegressor(
-        kernel, device=device, epochs=20, validation_fraction=0.05, random_state=0
+        kernel,
+        compute=room.Compute(device=device),
+        epochs=20,
+        stopping=room.Stopping(validation_fraction=0.05),
+        random_state=0,
     )
     values = model.fit(rows[0], rows[1][:, 0]).predict(X)
     return float(((values - f) ** 2).mean() / f.var())
@@ -149,7 +153,7 @@ def full_error(kernel: Any, rows: Any, X: np.ndarray, f: np.ndarray, device: str
 
 def mnist(cuda: bool) -> None:
     """Wrong labels of 10,000 test rows, after a fit to 20,000."""
-    from surelearn.kernel import EigenProClassifier
+    from surelearn.kernel import Compute, EigenProClassifier
     from surelearn.kernel.centers import CenterOptions, fit_centers
     from surelearn.kernel.functions import Gaussian
     from surelearn.kernel.streams import ArrayRows
@@ -159,7 +163,7 @@ def mnist(cuda: bool) -> None:
     new, labels = data["x_test"].reshape(10_000, -1) / np.float32(255), data["y_test"]
     kernel, device = Gaussian(bandwidth=5.0), "cuda" if cuda else "cpu"
     start = time.process_time(), time.perf_counter()
-    model = EigenProClassifier(kernel, device=device, random_state=0).fit(X, y)
+    model = EigenProClassifier(kernel, compute=Compute(device=device), random_state=0).fit(X, y)
     report_mnist("all 20,000 rows", float((model.predict(new) != labels).mean()), start)
     for p in (2000, 5000):
         start = time.process_time(), time.perf_counter()

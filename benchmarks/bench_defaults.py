@@ -40,6 +40,7 @@ from sklearn.svm import SVC, SVR, LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
 from surelearn import boosting, kernel, linear
+from surelearn.kernel import Compute
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 CATEGORIES = 40  # a column of text with more is an identifier or free text, and is left out
@@ -103,7 +104,7 @@ def pairs() -> Iterator[Pair]:
     yield Pair(
         twin, sk_linear.LinearRegression, "LinearEigenProRegressor", "LinearRegression", False
     )
-    eigenpro = lambda: kernel.EigenProRegressor(device="cpu", **random)  # noqa: E731
+    eigenpro = lambda: kernel.EigenProRegressor(compute=Compute(device="cpu"), **random)  # noqa: E731
     yield Pair(eigenpro, KernelRidge, "EigenProRegressor", "KernelRidge", False)
     yield Pair(eigenpro, SVR, "EigenProRegressor", "SVR", False)
     features = lambda: kernel.RandomFeaturesRegressor(**random)  # noqa: E731
@@ -132,7 +133,7 @@ def pairs() -> Iterator[Pair]:
     )
     stump = lambda: DecisionTreeClassifier(max_depth=1, **random)  # noqa: E731
     yield Pair(boosting.DecisionStump, stump, "DecisionStump", "DecisionTree(max_depth=1)", True)
-    classifier = lambda: kernel.EigenProClassifier(device="cpu", **random)  # noqa: E731
+    classifier = lambda: kernel.EigenProClassifier(compute=Compute(device="cpu"), **random)  # noqa: E731
     yield Pair(classifier, SVC, "EigenProClassifier", "SVC", True)
     private = lambda: L.DPLogisticRegression(**random)  # noqa: E731
     why = "not a twin: the price of privacy"

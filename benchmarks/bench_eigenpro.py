@@ -20,6 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
+from surelearn.kernel import Compute, Preconditioner, Stopping
 from surelearn.kernel.eigenpro import EigenProClassifier, EigenProRegressor
 from surelearn.kernel.functions import Gaussian, Laplace
 
@@ -57,12 +58,17 @@ def ours(
     """
     X, y, T, t = data
     bandwidth, target = CASES[kernel]
-    given = {
-        name: getattr(options, name)
-        for name in ("subsample", "directions", "batch_size", "step", "epochs", "memory_limit")
+    steps = {
+        name: getattr(options, name) for name in ("subsample", "directions", "batch_size", "step")
     }
     model = EigenProClassifier(
-        kernel, bandwidth=bandwidth, solver="eigenpro", device=device, random_state=0, **given
+        kernel,
+        bandwidth=bandwidth,
+        solver="eigenpro",
+        epochs=options.epochs,
+        preconditioner=Preconditioner(**steps),
+        compute=Compute(device=device, memory_limit=options.memory_limit),
+        random_state=0,
     )
     model.fit(X, y).predict(T)
     times = [clock(lambda: model.fit(X, y)) for _ in range(options.repeats)]
@@ -160,9 +166,9 @@ def million(rows: int, columns: int = 100) -> None:
     settings = {
         "bandwidth": 10.0,
         "solver": "eigenpro",
-        "tol": 0.0,
+        "stopping": Stopping(tol=0.0),
         "random_state": 0,
-        "device": "cuda",
+        "compute": Compute(device="cuda"),
     }
     EigenProRegressor(epochs=1, **settings).fit(X[:100_000], y[:100_000])
     seconds = {}

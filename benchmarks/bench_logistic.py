@@ -20,8 +20,10 @@ import time
 import numpy as np
 from _timing import compare
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.linear_model import SGDClassifier
 
+from surelearn.linear import SGD
 from surelearn.linear.logistic.learner import LogisticRegression
 
 EPOCHS, ENTRIES, REGULARIZATION, L1 = 5, 75, 5e-6, 5e-6
@@ -72,13 +74,13 @@ def main() -> None:
         epochs=EPOCHS,
         finish=None,
         measure=False,
-        dtype="float32",
+        sgd=SGD(dtype="float32"),
         random_state=0,
     )
-    measured = LogisticRegression(**{**ours.get_params(), "measure": True})
-    eight = LogisticRegression(**{**ours.get_params(), "dtype": "float64"})
-    lazy = LogisticRegression(**{**ours.get_params(), "engine": "lazy"})
-    l1 = LogisticRegression(**{**ours.get_params(), "l1_regularization": L1})
+    measured = clone(ours).set_params(measure=True)
+    eight = clone(ours).set_params(sgd__dtype="float64")
+    lazy = clone(ours).set_params(sgd__engine="lazy")
+    l1 = clone(ours).set_params(l1_regularization=L1)
     peer = SGDClassifier(
         loss="log_loss", alpha=2 * REGULARIZATION, max_iter=EPOCHS, tol=None, random_state=0
     )

@@ -59,12 +59,15 @@ def write_files(folder: Path, n: int) -> None:
 
 def fit_ours(folder: Path) -> dict[str, Any]:
     """One pass of ours after compiled code was loaded by a file of two rows."""
+    from surelearn.linear import SGD
     from surelearn.linear.logistic.learner import LogisticRegression
     from surelearn.linear.logistic.stream import read_rows
 
     start = time.process_time()
     (folder / "two.svm").write_text("1 1:1\n-1 2:1\n")
-    model = LogisticRegression(epochs=1, regularization=1e-7, dtype="float32", random_state=0)
+    model = LogisticRegression(
+        epochs=1, regularization=1e-7, sgd=SGD(dtype="float32"), random_state=0
+    )
     model.fit_file(folder / "two.svm", features=2**BITS, hashed=True)
     loading, start = time.process_time() - start, time.process_time()
     model.fit_file(folder / "fit.svm", features=2**BITS, hashed=True)

@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.datasets import load_digits
 
 import surelearn
-from surelearn.kernel import EigenProClassifier
+from surelearn.kernel import Compute, EigenProClassifier, Stopping
 
 images, digits = load_digits(return_X_y=True)
 images = images / 16  # brightness from 0 to 1
@@ -25,10 +25,15 @@ fit, new = order[:1200], order[1200:]
 # would be taken; ``solver="eigenpro"`` asks for the iteration. A small penalty makes the minimizer
 # unique.
 
-settings = {"solver": "eigenpro", "tol": 1e-4, "epochs": 30, "device": "cpu", "random_state": 0}
-model = EigenProClassifier("gaussian", regularization=1e-4, **settings).fit(
-    images[fit], digits[fit]
-)
+model = EigenProClassifier(
+    "gaussian",
+    regularization=1e-4,
+    solver="eigenpro",
+    epochs=30,
+    stopping=Stopping(tol=1e-4),
+    compute=Compute(device="cpu"),
+    random_state=0,
+).fit(images[fit], digits[fit])
 facts = model.facts_
 bandwidth = model.kernel_parameters_["bandwidth"]  # h of exp(−‖x − z‖²/(2h²))
 print(f"bandwidth of the kernel: {bandwidth:.2f}, the median distance")

@@ -16,6 +16,7 @@ from sklearn.feature_extraction.text import HashingVectorizer
 from sklearn.pipeline import make_pipeline
 
 import surelearn
+from surelearn.linear import SGD
 from surelearn.linear.logistic.learner import LogisticRegression
 
 FOLDER = Path("../shared/data/sst2")
@@ -43,7 +44,7 @@ fit, new = reviews("train", 6000, rng), reviews("dev", 800, rng)
 
 words = HashingVectorizer(n_features=2**20, ngram_range=(1, 2), alternate_sign=False)
 learner = LogisticRegression(
-    regularization=1e-5, epochs=20, finish=None, dtype="float32", random_state=0
+    regularization=1e-5, epochs=20, finish=None, sgd=SGD(dtype="float32"), random_state=0
 )
 model = make_pipeline(words, learner).fit(fit[0], fit[1])
 print(

@@ -6,6 +6,7 @@
 import math
 import pickle
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -17,13 +18,20 @@ from sklearn.preprocessing import StandardScaler
 from surelearn import Claim, bounds
 from surelearn.attacks.poison_kernel import KernelRidgeObjective
 from surelearn.base import learners
-from surelearn.earlier import REMEMBERED
+from surelearn.earlier import REMEMBERED, as_saved, of_today
 from surelearn.fingerprint import fingerprint_model
-from surelearn.kernel import EigenProRegressor
+from surelearn.kernel import (
+    Compute,
+    EigenProClassifier,
+    EigenProRegressor,
+    Preconditioner,
+    Stopping,
+)
 from surelearn.kernel.functions import Gaussian, Laplace, Linear, Matern, kernel, read_kernel
 from surelearn.kernel.random_features import FourierFeatures, RandomFeaturesRegressor
 from surelearn.kernel.record import KernelRegressionRecord
 from surelearn.linear import (
+    SGD,
     DPLogisticRegression,
     HuberRegression,
     LeastSquares,
@@ -115,7 +123,9 @@ def test_a_claim_that_was_stored_with_sigma_verifies_as_it_is(name):
 
 
 def test_a_record_of_a_kernels_sigma_is_the_record_of_its_bandwidth():
-    model = EigenProRegressor(Gaussian(bandwidth=2.0), regularization=0.1, device="cpu").fit(X, Y)
+    model = EigenProRegressor(
+        Gaussian(bandwidth=2.0), regularization=0.1, compute=Compute(device="cpu")
+    ).fit(X, Y)
     certificate = model.certificate_
     old = {**certificate.facts.values, "kernel_parameters": {"sigma": 8.0}}
     assert KernelRegressionRecord.read(old) == model.record_
@@ -177,7 +187,7 @@ def test_a_kernel_of_an_earlier_file_is_remembered(parts, tmp_path):
 FREE, PENALIZED = ({"fit_intercept": True, "regularize_intercept": flag} for flag in (False, True))
 CASES = [
     (LogisticRegression, {"passes": 3}, {"epochs": 3}),
-    (LogisticRegression, {"tolerance": 0.1}, {"tol": 0.1}),
+    (LogisticRegression, {"tolerance": 0.1}, {"sgd": SGD(tol=0.1)}),
     (LogisticRegression, {"intercept": "free"}, FREE),
     (LogisticRegression, {"intercept": "regularized"}, PENALIZED),
     (LogisticRegression, {"intercept": "none"}, PENALIZED | {"fit_intercept": False}),
@@ -220,7 +230,9 @@ def test_a_constructor_and_set_params_read_them(cls, earlier, today):
 def test_a_state_of_an_earlier_version_is_the_same_model(cls, earlier, today):
     """As pickle and `load` bring it; its hash is that of the names that the file had."""
     model = cls(**today)
-    then = {name: value for name, value in vars(model).items() if name not in today} | earlier
+    gone = {name.rpartition("__")[2] for name in of_today(cls.earlier, earlier)}
+    beside = as_saved(model, vars(model))
+    then = {name: value for name, value in beside.items() if name not in gone} | earlier
     as_it_was = cls.__new__(cls)
     vars(as_it_was).update(then)
     read = cls.__new__(cls)
@@ -251,7 +263,107 @@ def test_a_grid_of_earlier_names_is_searched():
     search = GridSearchCV(LogisticRegression(), {"tolerance": [0.1], "passes": [2]}, cv=2)
     with pytest.warns(FutureWarning, match="of LogisticRegression is"):
         search.fit(ROWS, LABELS)
-    assert (search.best_estimator_.tol, search.best_estimator_.epochs) == (0.1, 2)
+    assert (search.best_estimator_.sgd, search.best_estimator_.epochs) == (SGD(tol=0.1), 2)
+
+
+# --------------------------------------------------------------------------------------------------
+# Parameters that stand in a group today.
+
+GROUPED = [
+    (LogisticRegression, {"step": 0.2, "average": True}, {"sgd": SGD(step=0.2, average=True)}),
+    (EigenProRegressor, {"step": 0.2}, {"preconditioner": Preconditioner(step=0.2)}),
+    (
+        EigenProClassifier,
+        {"tol": 0.1, "device": "cpu", "dtype": "float64"},
+        {"stopping": Stopping(tol=0.1), "compute": Compute(device="cpu", dtype="float64")},
+    ),
+]
+
+
+@pytest.mark.parametrize(("cls", "earlier", "today"), GROUPED)
+def test_parameters_of_a_group_are_read_beside_it(cls, earlier, today):
+    with pytest.warns(
+        FutureWarning, match=r"=…\); the earlier name goes with version 0.4"
+    ) as caught:
+        made = cls(**earlier)
+    assert {warning.filename for warning in caught} == {__file__}
+    assert len(caught) == len(earlier)
+    want = cls(**today)
+    assert made.get_params() == want.get_params()
+    with pytest.warns(FutureWarning):
+        assert cls().set_params(**earlier).get_params() == want.get_params()
+    other = cls()
+    for name, value in earlier.items():
+        with pytest.warns(FutureWarning, match=f"'{name}' of {cls.__name__}"):
+            assert getattr(made, name) == value
+        with pytest.warns(FutureWarning, match=f"'{name}' of {cls.__name__}"):
+            setattr(other, name, value)
+    assert other.get_params() == want.get_params()
+    again = clone(made)  # warns of nothing
+    assert again.get_params() == made.get_params()
+    assert fingerprint_model(again) == fingerprint_model(made) == fingerprint_model(want)
+
+
+@pytest.mark.parametrize(("cls", "earlier", "today"), GROUPED)
+def test_a_state_with_the_parameters_beside_each_other_is_the_same_model(cls, earlier, today):
+    """Of an earlier version: hashed as the same parameters are today, so nothing is remembered."""
+    model = cls(**today)
+    then = as_saved(model, vars(model))
+    assert not then.keys() & cls.groups.keys()
+    assert earlier.items() <= then.items()
+    as_it_was, read = cls.__new__(cls), cls.__new__(cls)
+    vars(as_it_was).update(then)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        read.__setstate__(dict(then))
+        again = pickle.loads(pickle.dumps(read))  # noqa: S301 - made here
+        for one in (read, again):
+            assert vars(one) == vars(model)
+            assert fingerprint_model(one) == fingerprint_model(as_it_was)
+    pairs = ", ".join(f"{name}={value!r}" for name, value in sorted(earlier.items()))
+    assert model.described_earlier() == f"{cls.__name__}({pairs})"
+
+
+@pytest.mark.parametrize("cls", [LogisticRegression, EigenProRegressor])
+def test_a_group_left_out_is_one_with_the_defaults(cls, tmp_path):
+    given = {name: made() for name, made in cls.groups.items()}
+    assert fingerprint_model(cls(**given)) == fingerprint_model(cls())
+    assert repr(cls()) == f"{cls.__name__}()"
+    name, made = next(iter(cls.groups.items()))
+    changed = cls().set_params(**{f"{name}__step": 0.3})
+    assert getattr(changed, name) == made(step=0.3) != made()
+    assert getattr(cls(), name) is None  # no two learners share one
+    assert fingerprint_model(changed) != fingerprint_model(cls())
+    assert clone(changed).get_params() == changed.get_params()
+    assert getattr(clone(changed), name) is not getattr(changed, name)
+    save(changed, tmp_path / "model")
+    assert load(tmp_path / "model").get_params() == changed.get_params()
+    for wrong in ("adam", {"step": 0.3}):
+        with pytest.raises(ValueError, match=rf"{name} must be {made.__name__}\(…\) or None"):
+            cls(**{name: wrong}).fit(ROWS, LABELS)
+
+
+def test_a_grid_of_nested_names_is_searched():
+    grid = {"sgd__step": [1e-6, 0.5], "finish": [None]}
+    search = GridSearchCV(LogisticRegression(), grid, cv=2, scoring="neg_log_loss")
+    search.fit(ROWS, LABELS)
+    assert search.best_params_["sgd__step"] == 0.5
+    assert search.best_estimator_.sgd == SGD(step=0.5)
+    with pytest.raises(ValueError, match="Invalid parameter 'steps'"):
+        LogisticRegression().set_params(sgd__steps=0.5)
+
+
+def test_a_certificate_that_names_the_parameters_beside_each_other_verifies():
+    model = LogisticRegression(sgd=SGD(average=True), random_state=0).fit(ROWS, LABELS)
+    made = model.certificate_
+    assert made.facts.subject == "LogisticRegression(random_state=0, sgd=SGD(average=True))"
+    told = {
+        "LogisticRegression(average=True, random_state=0)": True,
+        "LogisticRegression(average=False, random_state=0)": False,
+    }
+    for subject, verifies in told.items():
+        old = replace(made, facts=replace(made.facts, subject=subject))
+        assert bool(old.verify(model)) is verifies
 
 
 def test_both_names_are_refused():
@@ -261,6 +373,12 @@ def test_both_names_are_refused():
         Ridge().set_params(intercept="free", fit_intercept=False)
     with pytest.raises(ValueError, match="must be one of"):
         Ridge(intercept="both")
+    with pytest.raises(TypeError, match="'step' and 'sgd': give"):
+        LogisticRegression(step=0.1, sgd=SGD())
+    with pytest.raises(TypeError, match="'step' and 'sgd__step'"):
+        LogisticRegression().set_params(step=0.1, sgd__step=0.1)
+    with pytest.raises(TypeError, match="'tol' and 'tolerance'"):
+        LogisticRegression(tol=0.1, tolerance=0.1)
 
 
 def test_other_names_are_refused_as_ever():

@@ -11,7 +11,7 @@ import pytest
 import surelearn
 from surelearn import profiles
 from surelearn.attacks.poison_kernel import KernelRidgeObjective
-from surelearn.kernel import EigenProRegressor
+from surelearn.kernel import Compute, EigenProRegressor
 from surelearn.kernel.functions import Gaussian, Laplace, Matern, Polynomial, kernel
 from surelearn.linear import Perceptron, SupportVectorMachine
 from surelearn.subject.forms import KernelForm
@@ -87,7 +87,7 @@ def test_three_learners_one_kernel(name):
     y = np.where(X[:, 0] * X[:, 1] > 0, 1.0, -1.0)
     k = kernel(name, bandwidth=1.5, degree=2)
     ridge = EigenProRegressor(
-        k, regularization=0.1, device="cpu", dtype="float64", solver="direct"
+        k, regularization=0.1, compute=Compute(device="cpu", dtype="float64"), solver="direct"
     ).fit(X, y)
     np.testing.assert_allclose(ridge.predict(new), k(new, X) @ ridge.coef_, rtol=1e-6, atol=1e-9)
     np.testing.assert_allclose((k.gram(X) + 4.0 * np.eye(40)) @ ridge.coef_, y, atol=1e-7)

@@ -11,15 +11,23 @@ import importlib
 import inspect
 import itertools
 from collections.abc import Iterator
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from surelearn.certificate import Certificate, Facts, fit_certificate
-from surelearn.earlier import EarlierNames, refuse_both, warn_of_earlier
+from surelearn.earlier import (
+    REMEMBERED,
+    EarlierNames,
+    as_saved,
+    refuse_both,
+    split_name,
+    warn_of_earlier,
+)
 from surelearn.fingerprint import fingerprint_model
 from surelearn.record import ROOMS, Record
+from surelearn.seeds import without_secrets
 from surelearn.subject import describe
 
 # Checks that a row of weight 2 counts as two rows, and a row of weight 0 as none.
@@ -30,17 +38,62 @@ WEIGHTED_CHECKS = (
 
 
 class Estimator(EarlierNames, BaseEstimator):
-    """A scikit-learn estimator that takes earlier names of its parameters, too."""
+    """A scikit-learn estimator that takes earlier names of its parameters, too, and whose
+    parameters may come in ``groups``.
+    """
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters, nested ones too, as scikit-learn does."""
+        """Set parameters, nested ones too, as scikit-learn does; a group that is None is made."""
         owner = type(self).__name__
         if not self.earlier.keys().isdisjoint(params):
             usual = self.get_params(deep=False)
             refuse_both(owner, self.earlier, params, usual)
-            warn_of_earlier(owner, self.earlier, params)
+            warn_of_earlier(owner, self.earlier, params, groups=self.groups)
             params = self.of_today(usual | params)
+        for group, _ in filter(None, [split_name(self.groups, name) for name in params]):
+            if params.get(group, getattr(self, group)) is None:
+                params = params | {group: self.groups[group]()}
         return super().set_params(**params)
+
+    if not TYPE_CHECKING:  # attributes are checked by name
+
+        def __setattr__(self, name: str, value: Any) -> None:
+            today = self.earlier.get(name)
+            if not isinstance(today, str):
+                super().__setattr__(name, value)
+                return
+            warn_of_earlier(type(self).__name__, self.earlier, {name: value}, groups=self.groups)
+            if split_name(self.groups, today):
+                self.set_params(**{today: value})
+            else:
+                setattr(self, today, value)
+
+
+class ParameterGroup(Estimator):
+    """Parameters of a learner that few people set, in one object; two are equal if all of them
+    are.
+
+    A learner names its groups, ``groups = {"sgd": SGD}``; the parameter ``sgd`` is such an object,
+    or None for one with the defaults. Nested names work as everywhere in scikit-learn:
+    ``set_params(sgd__step=0.1)``, also where it was None.
+    """
+
+    __hash__ = None  # pyright: ignore[reportAssignmentType] - it can be changed
+
+    def __eq__(self, other: object) -> bool:
+        if type(self) is not type(other) or not isinstance(other, ParameterGroup):
+            return False
+        return self.get_params() == other.get_params()
+
+
+G = TypeVar("G", bound=ParameterGroup)
+
+
+def group_of(name: str, value: G | None, kind: type[G]) -> G:
+    """A learner's group of parameters, given or with the defaults."""
+    if value is not None and not isinstance(value, kind):
+        raise ValueError(f"{name} must be {kind.__name__}(…) or None, not {value!r}")
+    return kind() if value is None else value
 
 
 class Learner(Estimator):
@@ -105,11 +158,43 @@ class Learner(Estimator):
         )
         return fit_certificate(record, facts)
 
+    def described_earlier(self) -> str:
+        """As `describe` writes it with earlier names of parameters, and those of groups beside
+        them: so it stands in certificates of the time when it was made.
+        """
+        safe, usual = without_secrets(self), _defaults(type(self))
+        for group, made in self.groups.items():
+            usual |= {f"{group}__{name}": value for name, value in _defaults(made).items()}
+        for name, today in self.earlier.items():
+            if isinstance(today, str) and today in usual:
+                usual[name] = usual[today]
+        remembered = {REMEMBERED: vars(self).get(REMEMBERED)}
+        given = as_saved(safe, safe.get_params(deep=False) | remembered)
+        return describe(_shown(type(self).__name__, given, usual))
+
     def measure_again(self, X: Any, y: Any = None, sample_weight: Any = None) -> dict[str, Any]:
         """The record's fields that the fitted model and the rows it was fitted on tell,
         measured again.
         """
         raise NotImplementedError
+
+
+def _defaults(cls: type) -> dict[str, Any]:
+    parameters = inspect.signature(cls).parameters.values()
+    return {one.name: one.default for one in parameters if one.default is not one.empty}
+
+
+def _shown(name: str, given: dict[str, Any], usual: dict[str, Any]) -> BaseEstimator:
+    """An estimator of a class of that name with these parameters and defaults, for its repr."""
+
+    def init(self: BaseEstimator) -> None:
+        vars(self).update(given)
+
+    by_name, none = inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.empty
+    parameters = [inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)]
+    parameters += [inspect.Parameter(p, by_name, default=usual.get(p, none)) for p in given]
+    vars(init)["__signature__"] = inspect.Signature(parameters)
+    return type(name, (BaseEstimator,), {"__init__": init})()
 
 
 def learners() -> list[type[Learner]]:

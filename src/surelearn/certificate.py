@@ -701,6 +701,9 @@ def _not_the_models(facts: Facts, model: Model) -> list[str]:
         return ["the model is not the one that was certified"]
     if own is None or own.facts == facts:  # a model that others fitted keeps no record
         return []
+    earlier = getattr(model, "described_earlier", None)
+    if earlier is not None and replace(own.facts, subject=earlier()) == facts:
+        return []
     names = sorted({*facts.values, *own.facts.values})
     told = [name for name in names if not _same(own.facts.values.get(name), facts.values.get(name))]
     return [f"{name}: not what the model recorded" for name in told or ["its description"]]

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 import numpy as np
 import numpy.typing as npt
 
-from surelearn.earlier import REMEMBERED, as_saved
+from surelearn.earlier import EarlierNames, as_saved
 from surelearn.keys import hashed_name
 from surelearn.seeds import is_secret
 from surelearn.subject.torch_modules import is_module
@@ -250,7 +250,7 @@ def _state(value: Any, *, first: bool) -> list[Any]:
         state = value.__getstate__()
         if isinstance(state, dict) and "certificate_" in state:
             state = {name: part for name, part in state.items() if name != "certificate_"}
-        if isinstance(state, dict) and REMEMBERED in state:
+        if isinstance(state, dict) and isinstance(value, EarlierNames):
             state = as_saved(value, state)
         if isinstance(state, dict) and hasattr(type(value), "secret_parameters"):
             state = {name: None if is_secret(value, name) else part for name, part in state.items()}

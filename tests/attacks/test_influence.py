@@ -84,17 +84,21 @@ def test_the_influence_function_is_close_to_exact(case):
 
 def test_kernel_machines_by_their_closed_form():
     pytest.importorskip("torch")
-    from surelearn.kernel import EigenProRegressor
+    from surelearn.kernel import Compute, EigenProRegressor
     from surelearn.kernel.left_out import left_out
 
     X, y, _ = rows(30)
     X_outer, y_outer, _ = rows(20, seed=1)
-    model = EigenProRegressor(bandwidth=2.0, regularization=0.1, device="cpu").fit(X, y)
+    model = EigenProRegressor(bandwidth=2.0, regularization=0.1, compute=Compute(device="cpu")).fit(
+        X, y
+    )
     found = exact_influence(
         lambda *_, **__: left_out(model, X_outer), X, y, X_outer, y_outer, loss=squared, rows=[2, 7]
     )
     for row, risk in zip(found.rows, found.risk, strict=True):
-        other = EigenProRegressor(bandwidth=2.0, regularization=0.1 * 30 / 29, device="cpu")
+        other = EigenProRegressor(
+            bandwidth=2.0, regularization=0.1 * 30 / 29, compute=Compute(device="cpu")
+        )
         other.fit(np.delete(X, row, 0), np.delete(y, row))
         before, after = (squared(m.predict(X_outer), y_outer).mean() for m in (model, other))
         assert risk == pytest.approx(after - before, rel=1e-4, abs=1e-8)

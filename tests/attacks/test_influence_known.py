@@ -11,7 +11,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from surelearn.attacks import leave_one_out, model_influence
-from surelearn.kernel import EigenProRegressor
+from surelearn.kernel import Compute, EigenProRegressor
 from surelearn.lacking import Lacking
 from surelearn.linear import LogisticRegression, Ridge
 
@@ -61,8 +61,7 @@ def test_targets_that_were_prepared_are_prepared_for_the_fits_too():
         bandwidth=3.0,
         regularization=0.01,
         solver="direct",
-        device="cpu",
-        dtype="float64",
+        compute=Compute(device="cpu", dtype="float64"),
     )
     model = TransformedTargetRegressor(inside, transformer=StandardScaler()).fit(X, T)
     told = model_influence(model, X, T, NEW, T[:15])
@@ -74,8 +73,7 @@ def test_targets_that_were_prepared_are_prepared_for_the_fits_too():
         bandwidth=3.0,
         regularization=0.01 * 40 / 39,
         solver="direct",
-        device="cpu",
-        dtype="float64",
+        compute=Compute(device="cpu", dtype="float64"),
     ).fit(X[kept], scaled[kept])
     risk = ((again.predict(NEW) - scaled[:15]) ** 2).mean() - told.base
     assert told.found.risk[0] == pytest.approx(risk, rel=1e-4)

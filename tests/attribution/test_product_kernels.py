@@ -24,9 +24,11 @@ GROUPS = {"first": [0, 1], "second": [2], "rest": [3, 4, 5]}
 def machine(name):
     if name == "several outputs":
         pytest.importorskip("torch")
-        from surelearn.kernel import EigenProClassifier
+        from surelearn.kernel import Compute, EigenProClassifier
 
-        return EigenProClassifier("gaussian", bandwidth=2.0, device="cpu").fit(X, three), "score"
+        return EigenProClassifier("gaussian", bandwidth=2.0, compute=Compute(device="cpu")).fit(
+            X, three
+        ), "score"
     return {
         "svc": lambda: (SVC().fit(X, two), "score"),
         "scaled": lambda: (

@@ -11,6 +11,7 @@ from sklearn.preprocessing import FunctionTransformer, Normalizer
 
 import surelearn
 from surelearn.auditing.sections import one_row
+from surelearn.kernel import Compute
 from surelearn.kernel.eigenpro import EigenProClassifier, EigenProRegressor
 from surelearn.kernel.functions import Gaussian
 from surelearn.linear import Ridge
@@ -105,9 +106,16 @@ def refits(model, X, y, new, scores):
     [
         (
             "wine",
-            EigenProClassifier(Gaussian(bandwidth=0.07071), regularization=1e-3, device="cpu"),
+            EigenProClassifier(
+                Gaussian(bandwidth=0.07071), regularization=1e-3, compute=Compute(device="cpu")
+            ),
         ),
-        ("diabetes", EigenProRegressor(Gaussian(bandwidth=0.5), regularization=0.01, device="cpu")),
+        (
+            "diabetes",
+            EigenProRegressor(
+                Gaussian(bandwidth=0.5), regularization=0.01, compute=Compute(device="cpu")
+            ),
+        ),
     ],
 )
 def test_what_one_row_does_is_what_n_refits_say(data, learner, monkeypatch):
@@ -148,7 +156,9 @@ def test_what_one_row_does_is_what_n_refits_say(data, learner, monkeypatch):
 
 
 def test_its_own_claims_join_the_page_if_nothing_was_looked_at_before():
-    learner = EigenProClassifier(Gaussian(bandwidth=1.0), regularization=0.01, device="cpu")
+    learner = EigenProClassifier(
+        Gaussian(bandwidth=1.0), regularization=0.01, compute=Compute(device="cpu")
+    )
     alone = surelearn.audit(
         "breast_cancer", models={"it": make_pipeline(Normalizer(), learner)}, n_jobs=1, **QUICK
     )

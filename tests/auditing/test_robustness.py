@@ -269,11 +269,16 @@ def test_a_regressor_moves():
 
 def test_eigenpro():
     pytest.importorskip("torch")
+    from surelearn.kernel import Compute
     from surelearn.kernel.eigenpro import EigenProClassifier
     from surelearn.kernel.functions import Gaussian
 
     section = section_of(
-        fitted(EigenProClassifier(Gaussian(bandwidth=1.0), regularization=0.01, device="cpu"))
+        fitted(
+            EigenProClassifier(
+                Gaussian(bandwidth=1.0), regularization=0.01, compute=Compute(device="cpu")
+            )
+        )
     )
     chart = check_shape(section)
     assert 0 < chart.data["low"][1] <= chart.data["y"][1]

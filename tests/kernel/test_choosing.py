@@ -51,7 +51,7 @@ def test_a_kernel_matrix_of_zeros_predicts_zero():
 @pytest.mark.parametrize("regularization", [0.0, 1e-3])
 def test_the_error_is_the_learners_own(regularization):
     pytest.importorskip("torch")
-    from surelearn.kernel import EigenProRegressor
+    from surelearn.kernel import Compute, EigenProRegressor
 
     X = rows()
     y = np.sin(X).sum(1)
@@ -59,7 +59,10 @@ def test_the_error_is_the_learners_own(regularization):
         X, y, kernels=["laplace"], bandwidths=[2.0], regularizations=[regularization]
     )
     model = EigenProRegressor(
-        choice.kernel, regularization=choice.regularization, solver="direct", device="cpu"
+        choice.kernel,
+        regularization=choice.regularization,
+        solver="direct",
+        compute=Compute(device="cpu"),
     ).fit(X, y)
     assert choice.error == pytest.approx(model.facts_["leave_one_out_error"], rel=1e-8)
 

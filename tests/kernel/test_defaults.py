@@ -9,13 +9,14 @@ import pytest
 from sklearn.datasets import load_wine
 from sklearn.model_selection import train_test_split
 from sklearn.svm import SVC
+from tests.making import make
 
 from surelearn.persistence import read_model, save
 from surelearn.subject import subject_of
 
 torch = pytest.importorskip("torch")
 
-from surelearn.kernel import EigenProClassifier, EigenProRegressor  # noqa: E402
+from surelearn.kernel import Compute, EigenProClassifier, EigenProRegressor  # noqa: E402
 from surelearn.kernel.left_out import left_out  # noqa: E402
 
 X, LABELS = load_wine(return_X_y=True)
@@ -23,12 +24,14 @@ ROWS, TARGET = X[:, 1:], X[:, 0]
 
 
 def fitted(**more):
-    return EigenProRegressor(device="cpu", random_state=0, **more).fit(ROWS, TARGET)
+    return make(EigenProRegressor, device="cpu", random_state=0, **more).fit(ROWS, TARGET)
 
 
 def test_units_of_columns_do_not_matter():
     units = 10.0 ** np.arange(-6.0, ROWS.shape[1] - 6.0)
-    again = EigenProRegressor(device="cpu", random_state=0).fit(ROWS * units, TARGET)
+    again = EigenProRegressor(compute=Compute(device="cpu"), random_state=0).fit(
+        ROWS * units, TARGET
+    )
     np.testing.assert_allclose(again.predict(ROWS * units), fitted().predict(ROWS), rtol=1e-4)
 
 
@@ -52,7 +55,9 @@ def test_accuracy_beside_svc():
     for seed in range(5):
         train, test, y_train, y_test = train_test_split(X, LABELS, random_state=seed)
         ours.append(
-            EigenProClassifier(device="cpu", random_state=0).fit(train, y_train).score(test, y_test)
+            EigenProClassifier(compute=Compute(device="cpu"), random_state=0)
+            .fit(train, y_train)
+            .score(test, y_test)
         )
         other.append(SVC().fit(train, y_train).score(test, y_test))
     assert np.mean(ours) > max(0.95, np.mean(other))
@@ -100,7 +105,9 @@ def test_every_row_left_out():
     total = model.regularization_ * len(ROWS)
     divided = ROWS / model.spreads_
     without = EigenProRegressor(
-        bandwidth=length, regularization=total / (len(ROWS) - 1), dtype="float64", device="cpu"
+        bandwidth=length,
+        regularization=total / (len(ROWS) - 1),
+        compute=Compute(dtype="float64", device="cpu"),
     )
     expected = without.fit(divided[1:], TARGET[1:]).predict(divided)
     np.testing.assert_allclose(next(left_out(model, ROWS).values())[:, 0], expected, rtol=1e-6)
@@ -121,5 +128,5 @@ def test_nothing_diverges_at_defaults(rows):
     y = np.random.default_rng(1).normal(size=40) * 1e6
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "the kernel matrix")
-        model = EigenProRegressor(device="cpu", random_state=0).fit(rows, y)
+        model = EigenProRegressor(compute=Compute(device="cpu"), random_state=0).fit(rows, y)
     assert model.facts_["training_risk"] <= 1.05 * np.mean(y**2)

@@ -12,10 +12,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.kernel_ridge import KernelRidge
+from tests.making import make
 
 from surelearn.bounds import beta_ridge, bousquet_elisseeff, rademacher_margin
 from surelearn.certificate import Certificate
-from surelearn.kernel import fitting
+from surelearn.kernel import Compute, Preconditioner, Stopping, fitting
 from surelearn.kernel.eigenpro import EigenProClassifier, EigenProRegressor
 from surelearn.kernel.functions import Gaussian, Laplace, Linear, Matern, Polynomial
 from surelearn.kernel.iteration import Iteration
@@ -65,9 +66,11 @@ def test_ridge_is_the_direct_solution(k, seed):
     lam = 1e-3 if seed % 2 and not isinstance(k, Polynomial) else 1e-2
     expected = ridge_by_hand(k, X, Y, lam, Z)
     more = {"subsample": 10 + 3 * seed, "batch_size": 5 + 4 * seed, "directions": seed}
-    model = EigenProRegressor(k, regularization=lam, **more, **EXACT).fit(X, Y)
+    model = make(EigenProRegressor, k, regularization=lam, **more, **EXACT).fit(X, Y)
     np.testing.assert_allclose(model.predict(Z), expected, atol=1e-5)
-    direct = EigenProRegressor(k, regularization=lam, solver="direct", device="cpu").fit(X, Y)
+    direct = EigenProRegressor(
+        k, regularization=lam, solver="direct", compute=Compute(device="cpu")
+    ).fit(X, Y)
     np.testing.assert_allclose(direct.predict(Z), expected, atol=1e-8)
     distance = np.sqrt(
         np.sum((model.coef_ - direct.coef_) * (k(X, X) @ (model.coef_ - direct.coef_)))
@@ -83,9 +86,9 @@ def test_interpolation_is_the_pseudo_inverse(seed):
     k = Laplace(2.0)
     expected = k(Z, X) @ np.linalg.pinv(k(X, X), rcond=1e-12, hermitian=True) @ Y
     np.testing.assert_allclose(
-        EigenProRegressor(k, batch_size=16, **EXACT).fit(X, Y).predict(Z), expected, atol=1e-6
+        make(EigenProRegressor, k, batch_size=16, **EXACT).fit(X, Y).predict(Z), expected, atol=1e-6
     )
-    direct = EigenProRegressor(k, solver="direct", device="cpu").fit(X, Y)
+    direct = EigenProRegressor(k, solver="direct", compute=Compute(device="cpu")).fit(X, Y)
     np.testing.assert_allclose(direct.predict(Z), expected, atol=1e-6)
     assert direct.facts_["rank"] == 45
     assert "singular" in str(direct.certificate_.lacking)
@@ -102,9 +105,9 @@ def test_without_preconditioner_and_with_a_step_the_solution_is_the_same():
     ):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            model = EigenProRegressor(k, regularization=lam, batch_size=20, **more, **EXACT).fit(
-                X, Y
-            )
+            model = make(
+                EigenProRegressor, k, regularization=lam, batch_size=20, **more, **EXACT
+            ).fit(X, Y)
         np.testing.assert_allclose(model.predict(Z), ridge_by_hand(k, X, Y, lam, Z), atol=1e-6)
         assert model.facts_["cached"] is ("memory_limit" not in more)
 
@@ -143,16 +146,18 @@ def test_rows_that_contradict_each_other_end_near_least_squares():
     X = problem(0, n=60, d=3)[0]
     noise = np.random.default_rng(1).normal(size=60)
     least = np.mean((X @ np.linalg.lstsq(X, noise, rcond=None)[0] - noise) ** 2)
-    model = EigenProRegressor("linear", batch_size=6, **{**EXACT, "epochs": 100}).fit(X, noise)
+    model = make(EigenProRegressor, "linear", batch_size=6, **{**EXACT, "epochs": 100}).fit(
+        X, noise
+    )
     assert least <= model.facts_["training_risk"] <= 1.01 * least
 
 
 def test_the_gradient_is_the_objectives():
     X, Y, _ = problem(6)
     k, lam = Gaussian(bandwidth=math.sqrt(2)), 1e-2
-    model = EigenProRegressor(k, regularization=lam, **{**EXACT, "epochs": 1, "batch_size": 9}).fit(
-        X, Y
-    )
+    model = make(
+        EigenProRegressor, k, regularization=lam, **{**EXACT, "epochs": 1, "batch_size": 9}
+    ).fit(X, Y)
     K = k(X, X)
     rest = K @ model.coef_ + lam * 60 * model.coef_ - Y
     assert model.facts_["gradient_norm"] == pytest.approx(
@@ -164,7 +169,7 @@ def test_the_gradient_is_the_objectives():
 def test_the_linear_kernel_is_linear_ridge_regression():
     X, Y, Z = problem(1)
     weights = np.linalg.solve(X.T @ X + 0.01 * len(X) * np.eye(4), X.T @ Y)
-    model = EigenProRegressor("linear", regularization=0.01, batch_size=25, **EXACT).fit(X, Y)
+    model = make(EigenProRegressor, "linear", regularization=0.01, batch_size=25, **EXACT).fit(X, Y)
     np.testing.assert_allclose(model.predict(Z), Z @ weights, atol=1e-6)
     np.testing.assert_allclose(model.centers_.T @ model.coef_, weights, atol=1e-6)
 
@@ -176,7 +181,9 @@ def test_more_directions_need_fewer_epochs():
     for q in (0, 60):
         with pytest.warns(UserWarning, match="would diverge"):
             epochs.append(
-                EigenProRegressor("laplace", bandwidth=3.0, directions=q, **run).fit(X, Y).epochs_
+                make(EigenProRegressor, "laplace", bandwidth=3.0, directions=q, **run)
+                .fit(X, Y)
+                .epochs_
             )
     assert epochs[1] < epochs[0] / 3
 
@@ -210,7 +217,7 @@ def test_nothing_diverges(name, X, k, dtype):
                 "dtype": dtype,
                 "device": "cpu",
             }
-            model = EigenProRegressor(k, bandwidth=bandwidth, **settings)
+            model = make(EigenProRegressor, k, bandwidth=bandwidth, **settings)
             with warnings.catch_warnings():
                 warnings.filterwarnings("ignore", "the kernel matrix")
                 try:
@@ -229,20 +236,27 @@ def test_few_rows(n):
     X, Y, _ = problem(0, n=n)
     for solver in ("eigenpro", "direct"):
         model = EigenProRegressor(
-            "laplace", bandwidth=1.0, solver=solver, epochs=200, directions=50, device="cpu"
+            "laplace",
+            bandwidth=1.0,
+            solver=solver,
+            epochs=200,
+            preconditioner=Preconditioner(directions=50),
+            compute=Compute(device="cpu"),
         ).fit(X, Y)
         np.testing.assert_allclose(model.predict(X), Y, atol=1e-2)
 
 
 def test_a_degenerate_spectrum_is_told():
     with pytest.warns(UserWarning, match="no direction to flatten"):
-        EigenProRegressor(solver="eigenpro", device="cpu").fit(np.ones((30, 2)), np.arange(30.0))
+        EigenProRegressor(solver="eigenpro", compute=Compute(device="cpu")).fit(
+            np.ones((30, 2)), np.arange(30.0)
+        )
 
 
 def test_leave_one_out_is_fitting_without_the_row():
     X, Y, _ = problem(2, n=25, outputs=1)
     k, lam = Gaussian(bandwidth=math.sqrt(2)), 1e-2
-    model = EigenProRegressor(k, regularization=lam, device="cpu").fit(X, Y[:, 0])
+    model = EigenProRegressor(k, regularization=lam, compute=Compute(device="cpu")).fit(X, Y[:, 0])
     errors = []
     for i in range(25):
         rest = np.arange(25) != i
@@ -261,7 +275,11 @@ def test_labels_pandas_validation_and_target():
     ]
     frame = pd.DataFrame(X, columns=["a", "b"])
     model = EigenProClassifier(
-        solver="eigenpro", validation_fraction=0.3, batch_size=50, device="cpu", random_state=0
+        solver="eigenpro",
+        stopping=Stopping(validation_fraction=0.3),
+        preconditioner=Preconditioner(batch_size=50),
+        compute=Compute(device="cpu"),
+        random_state=0,
     )
     model.fit(frame, y)
     assert (model.predict(frame) == y).mean() > 0.9
@@ -269,7 +287,7 @@ def test_labels_pandas_validation_and_target():
     assert model.facts_["validation_rows"] == 90
     assert model.facts_["validation_error"] < 0.2
     assert model.decision_function(frame).shape == (300, 3)
-    early = EigenProClassifier(**{**model.get_params(), "target": 0.5}).fit(frame, y)
+    early = make(EigenProClassifier, **{**model.get_params(), "target": 0.5}).fit(frame, y)
     assert early.epochs_ == 1
     assert early.facts_["stopped"] == "converged"
 
@@ -277,9 +295,9 @@ def test_labels_pandas_validation_and_target():
 def test_the_certificate_has_what_may_be_claimed():
     X, Y, _ = problem(0, n=200, outputs=1)
     y = np.clip(Y[:, 0], -1.5, 1.5)
-    model = EigenProRegressor(bandwidth=2.0, regularization=0.1, y_bound=2.0, device="cpu").fit(
-        X, y
-    )
+    model = EigenProRegressor(
+        bandwidth=2.0, regularization=0.1, y_bound=2.0, compute=Compute(device="cpu")
+    ).fit(X, y)
     certificate = model.certificate_
     keys = {claim.theorem for claim in certificate.claims}
     assert len(keys) == 5
@@ -291,11 +309,17 @@ def test_the_certificate_has_what_may_be_claimed():
     beta = beta_ridge(1.0, 2.0, 0.1, 200)
     expected = bousquet_elisseeff(left, beta / 2, 200, 0.05, loss_bound, leave_one_out=True)
     assert any(claim.value == pytest.approx(expected) for claim in certificate.claims)
-    tuned = EigenProRegressor(regularization=0.1, y_bound=2.0, device="cpu").fit(X, y).certificate_
+    tuned = (
+        EigenProRegressor(regularization=0.1, y_bound=2.0, compute=Compute(device="cpu"))
+        .fit(X, y)
+        .certificate_
+    )
     assert len(tuned.claims) == 2  # the distance to the minimizer, and leave-one-out
     assert "bandwidth or λ was chosen" in str(tuned.lacking)
     interpolating = (
-        EigenProRegressor(bandwidth=2.0, y_bound=2.0, device="cpu").fit(X, y).certificate_
+        EigenProRegressor(bandwidth=2.0, y_bound=2.0, compute=Compute(device="cpu"))
+        .fit(X, y)
+        .certificate_
     )
     assert not interpolating.claims
 
@@ -303,7 +327,7 @@ def test_the_certificate_has_what_may_be_claimed():
 def test_the_margin_bound_needs_two_classes_and_a_fixed_kernel():
     X, Y, _ = problem(0, n=200, outputs=1)
     y = Y[:, 0] > 0
-    model = EigenProClassifier("laplace", bandwidth=2.0, device="cpu").fit(X, y)
+    model = EigenProClassifier("laplace", bandwidth=2.0, compute=Compute(device="cpu")).fit(X, y)
     (claim,) = model.certificate_.claims
     signs, scores = np.where(y, 1, -1), model.decision_function(X)
     norm = np.sqrt(model.coef_[:, 0] @ Laplace(2.0)(X, X) @ model.coef_[:, 0])
@@ -311,18 +335,18 @@ def test_the_margin_bound_needs_two_classes_and_a_fixed_kernel():
     assert claim.value == pytest.approx(
         rademacher_margin(share, 200, 0.05, norm=norm, radius=1.0, margin=0.5)
     )
-    tuned = EigenProClassifier("laplace", device="cpu").fit(X, y).certificate_
+    tuned = EigenProClassifier("laplace", compute=Compute(device="cpu")).fit(X, y).certificate_
     assert {claim.quantity for claim in tuned.claims} == {
         "distance_to_the_minimizer",
         "leave_one_out_error",
     }
     assert (
-        not EigenProClassifier("laplace", bandwidth=2.0, device="cpu")
+        not EigenProClassifier("laplace", bandwidth=2.0, compute=Compute(device="cpu"))
         .fit(X, np.digitize(X[:, 0], [0, 1]))
         .certificate_.claims
     )
     assert "state x_bound" in str(
-        EigenProClassifier("linear", device="cpu", regularization=1.0)
+        EigenProClassifier("linear", compute=Compute(device="cpu"), regularization=1.0)
         .fit(X, y)
         .certificate_.lacking
     )
@@ -338,9 +362,9 @@ def test_the_risk_bound_holds():
     for _ in range(60):
         X = rng.uniform(-1, 1, size=(50, 1))
         y = np.sign(rng.uniform(-1, 1, size=50) + X[:, 0])
-        model = EigenProRegressor(bandwidth=0.5, regularization=0.5, y_bound=1.0, device="cpu").fit(
-            X, y
-        )
+        model = EigenProRegressor(
+            bandwidth=0.5, regularization=0.5, y_bound=1.0, compute=Compute(device="cpu")
+        ).fit(X, y)
         f = model.predict(fresh)
         up = (1 + fresh[:, 0]) / 2
         risk = np.mean(up * (f - 1) ** 2 + (1 - up) * (f + 1) ** 2)
@@ -364,7 +388,7 @@ def test_the_risk_bound_holds():
 def test_bad_parameters_are_refused(parameters, message):
     X, Y, _ = problem(0)
     with pytest.raises(ValueError, match=message):
-        EigenProRegressor(**parameters).fit(X, Y)
+        make(EigenProRegressor, **parameters).fit(X, Y)
 
 
 def test_the_spectrum():
@@ -390,8 +414,11 @@ def test_the_spectrum():
 def test_large_problems_iterate(monkeypatch):
     monkeypatch.setattr(fitting, "DIRECT_ROWS", 30)
     X, Y, _ = problem(0, n=40)
-    assert EigenProRegressor(device="cpu").fit(X, Y).facts_["solver"] == "eigenpro"
-    assert EigenProRegressor(device="cpu").fit(X[:30], Y[:30]).facts_["solver"] == "direct"
+    assert EigenProRegressor(compute=Compute(device="cpu")).fit(X, Y).facts_["solver"] == "eigenpro"
+    assert (
+        EigenProRegressor(compute=Compute(device="cpu")).fit(X[:30], Y[:30]).facts_["solver"]
+        == "direct"
+    )
 
 
 def test_without_torch_a_sentence_says_what_to_install(monkeypatch):
@@ -404,9 +431,9 @@ def test_the_margin_bound_holds_for_interpolants_of_noise_and_forgetting_the_nor
     rng, forgotten = np.random.default_rng(0), []
     for _ in range(30):
         X, y = rng.normal(size=(600, 3)), rng.integers(0, 2, 600)
-        model = EigenProClassifier("gaussian", bandwidth=0.3, solver="direct", device="cpu").fit(
-            X, y
-        )
+        model = EigenProClassifier(
+            "gaussian", bandwidth=0.3, solver="direct", compute=Compute(device="cpu")
+        ).fit(X, y)
         claim = next(c for c in model.certificate_.claims if c.theorem == "rademacher_margin")
         assert claim.inputs["margin_error"] == 0  # it fits the noise
         assert claim.value >= 0.5  # the risk, whatever it learned
@@ -417,7 +444,7 @@ def test_the_margin_bound_holds_for_interpolants_of_noise_and_forgetting_the_nor
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_missing_numbers_are_named(value):
     X, Y, Z = problem(0)
-    model = EigenProRegressor(bandwidth=1.0, device="cpu").fit(X, Y)
+    model = EigenProRegressor(bandwidth=1.0, compute=Compute(device="cpu")).fit(X, Y)
     for broken in (X, Z):
         broken[7, 2] = value
     sentence = "X holds NaN or infinity, first in row 7, column 2"
@@ -425,14 +452,17 @@ def test_missing_numbers_are_named(value):
         model.predict(Z)
     for bandwidth in (None, 1.0):
         with pytest.raises(ValueError, match=sentence):
-            EigenProRegressor(bandwidth=bandwidth, device="cpu").fit(X, Y)
+            EigenProRegressor(bandwidth=bandwidth, compute=Compute(device="cpu")).fit(X, Y)
 
 
 def test_tensors_come_in_and_go_out():
     X, Y, Z = problem(1)
     for solver in ("direct", "eigenpro"):
         model = EigenProRegressor(
-            bandwidth=2.0, solver=solver, dtype="float64", device="cpu", random_state=0
+            bandwidth=2.0,
+            solver=solver,
+            compute=Compute(dtype="float64", device="cpu"),
+            random_state=0,
         )
         expected = model.fit(X, Y).predict(Z)
         found = model.fit(torch.from_numpy(X), torch.from_numpy(Y)).predict(torch.from_numpy(Z))
@@ -441,7 +471,10 @@ def test_tensors_come_in_and_go_out():
         np.testing.assert_allclose(found.numpy(), expected, rtol=1e-12)
     labels = (Y[:, 0] > 0).astype(int)
     machine = EigenProClassifier(
-        bandwidth=2.0, device="cpu", validation_fraction=0.2, random_state=0
+        bandwidth=2.0,
+        compute=Compute(device="cpu"),
+        stopping=Stopping(validation_fraction=0.2),
+        random_state=0,
     )
     expected = machine.fit(X, labels).predict(Z)
     np.testing.assert_array_equal(
@@ -456,7 +489,7 @@ def test_tensors_come_in_and_go_out():
 def test_running_out_of_memory_makes_blocks_smaller(monkeypatch):
     X, Y, Z = problem(2, n=200)
     settings = {**EXACT, "subsample": 20, "batch_size": 64, "regularization": 1e-2}
-    expected = EigenProRegressor(bandwidth=2.0, **settings).fit(X, Y).predict(Z)
+    expected = make(EigenProRegressor, bandwidth=2.0, **settings).fit(X, Y).predict(Z)
     block, gram = Evaluator.block, Evaluator.gram
 
     def small_block(self, A, B):
@@ -470,7 +503,7 @@ def test_running_out_of_memory_makes_blocks_smaller(monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(Evaluator, "block", small_block)
         patch.setattr(Evaluator, "gram", no_gram)
-        model = EigenProRegressor(bandwidth=2.0, **settings).fit(X, Y)
+        model = make(EigenProRegressor, bandwidth=2.0, **settings).fit(X, Y)
     assert gram is Evaluator.gram
     assert model.facts_["batch_size"] == 16
     assert not model.facts_["cached"]
@@ -484,12 +517,12 @@ def test_leave_one_out_is_stated_only_where_rounding_cannot_move_it():
     y = X @ [1.0, 1e-4, 2.0] + rng.normal(size=10)
     settings = {"regularization": 1e-6, "solver": "direct", "device": "cpu"}
     for stated in ({}, {"x_bound": 1e5}):
-        model = EigenProRegressor("linear", **settings, **stated).fit(X, y)
+        model = make(EigenProRegressor, "linear", **settings, **stated).fit(X, y)
         claimed = {claim.quantity for claim in model.certificate_.claims}
         assert "leave_one_out_error" not in claimed
         assert (
             "rounding"
             in {i.what: i.reason for i in model.certificate_.lacking}["leave_one_out_error"]
         )
-    bounded = EigenProRegressor("gaussian", bandwidth=1e4, **settings).fit(X, y)
+    bounded = make(EigenProRegressor, "gaussian", bandwidth=1e4, **settings).fit(X, y)
     assert "leave_one_out_error" in {claim.quantity for claim in bounded.certificate_.claims}

@@ -10,6 +10,9 @@ from sklearn.model_selection import cross_val_score
 
 torch = pytest.importorskip("torch")
 
+from tests.making import make  # noqa: E402
+
+from surelearn.kernel import Compute  # noqa: E402
 from surelearn.kernel.eigenpro import EigenProClassifier, EigenProRegressor  # noqa: E402
 from surelearn.kernel.functions import Gaussian, Laplace, Linear  # noqa: E402
 
@@ -45,7 +48,8 @@ def problem(seed=0, n=60):
 
 
 def made(solver, kernel="gaussian", **more):
-    return EigenProRegressor(
+    return make(
+        EigenProRegressor,
         kernel,
         bandwidth=2.0,
         device="cpu",
@@ -96,7 +100,7 @@ def test_the_weighted_gradient_is_that_of_the_weighted_objective():
 def test_weights_void_claims_about_the_rows():
     X, Y, _ = problem()
     labels = (Y[:, 0] > 0).astype(int)
-    machine = EigenProClassifier(bandwidth=2.0, device="cpu")
+    machine = EigenProClassifier(bandwidth=2.0, compute=Compute(device="cpu"))
     assert "risk" in {claim.quantity for claim in machine.fit(X, labels).certificate_.claims}
     weighted = machine.fit(X, labels, sample_weight=np.ones(len(X))).certificate_
     assert "risk" not in {claim.quantity for claim in weighted.claims}
@@ -203,7 +207,9 @@ def test_thousands_of_small_problems_agree_with_a_direct_solution():
         K = k(X, X)
         expected = k(Z, X) @ np.linalg.solve(K + lam * n * np.eye(n), Y)
         tolerance = 1e-6 * np.abs(Y).max()
-        direct = EigenProRegressor(k, regularization=lam, solver="direct", device="cpu").fit(X, Y)
+        direct = EigenProRegressor(
+            k, regularization=lam, solver="direct", compute=Compute(device="cpu")
+        ).fit(X, Y)
         np.testing.assert_allclose(direct.predict(Z), expected, atol=tolerance)
         if trial % 10 == 0:
             more = {
@@ -213,8 +219,8 @@ def test_thousands_of_small_problems_agree_with_a_direct_solution():
                 "tol": 1e-9,
                 "batch_size": int(rng.integers(1, n + 1)),
             }
-            found = EigenProRegressor(
-                k, regularization=lam, device="cpu", random_state=trial, **more
+            found = make(
+                EigenProRegressor, k, regularization=lam, device="cpu", random_state=trial, **more
             ).fit(X, Y)
             reach = np.sqrt(k.diagonal(Z))[:, None] * found.facts_["gradient_norm"] / (2 * lam)
             assert (np.abs(found.predict(Z) - expected) <= reach + tolerance).all()
@@ -236,7 +242,7 @@ def test_fewer_centers_than_rows(tmp_path):
         "tol": 1e-12,
         "random_state": 0,
     }
-    few = EigenProRegressor("gaussian", centers=60, **settings).fit(X, y)
+    few = make(EigenProRegressor, "gaussian", centers=60, **settings).fit(X, y)
     assert few.centers_.shape == (60, 3)
     assert few.coef_.shape == (60,)
     K, own = (
@@ -253,17 +259,17 @@ def test_fewer_centers_than_rows(tmp_path):
     path = tmp_path / "rows.parquet"
     frame = pd.DataFrame(X, columns=list("abc")).assign(y=y, kind=np.where(y > 1, "big", "small"))
     frame.to_parquet(path)
-    filed = EigenProRegressor("gaussian", centers=60, **settings).fit_file(
+    filed = make(EigenProRegressor, "gaussian", centers=60, **settings).fit_file(
         path, "y", features=["a", "b", "c"]
     )
     np.testing.assert_allclose(filed.predict(frame[["a", "b", "c"]]), few.predict(X), rtol=1e-9)
     np.save(tmp_path / "X.npy", X)
     mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
     np.testing.assert_allclose(
-        EigenProRegressor("gaussian", centers=60, **settings).fit(mapped, y).predict(X),
+        make(EigenProRegressor, "gaussian", centers=60, **settings).fit(mapped, y).predict(X),
         few.predict(X),
     )
-    machine = EigenProClassifier("gaussian", centers=60, **settings).fit_file(
+    machine = make(EigenProClassifier, "gaussian", centers=60, **settings).fit_file(
         path, "kind", features=["a", "b", "c"]
     )
     assert machine.classes_.tolist() == ["big", "small"]
@@ -299,18 +305,25 @@ def test_leave_one_out_chooses_bandwidth_and_penalty():
     X = rng.uniform(-3, 3, size=(150, 1))
     y = np.sin(3 * X[:, 0]) + 0.1 * rng.normal(size=150)
     chosen = EigenProRegressor(
-        "gaussian", bandwidth="loo", regularization="loo", device="cpu", random_state=0
+        "gaussian",
+        bandwidth="loo",
+        regularization="loo",
+        compute=Compute(device="cpu"),
+        random_state=0,
     ).fit(X, y)
-    poor = EigenProRegressor("gaussian", bandwidth=30.0, regularization=1e-3, device="cpu").fit(
-        X, y
-    )
+    poor = EigenProRegressor(
+        "gaussian", bandwidth=30.0, regularization=1e-3, compute=Compute(device="cpu")
+    ).fit(X, y)
     Z = np.linspace(-2.5, 2.5, 50)[:, None]
     errors = [np.mean((model.predict(Z) - np.sin(3 * Z[:, 0])) ** 2) for model in (chosen, poor)]
     assert errors[0] < 0.02 < errors[1]
     assert chosen.facts_["tuned"]
     assert not poor.facts_["tuned"]
     assert (
-        EigenProClassifier(regularization="loo", device="cpu").fit(X, y > 0).score(X, y > 0) > 0.9
+        EigenProClassifier(regularization="loo", compute=Compute(device="cpu"))
+        .fit(X, y > 0)
+        .score(X, y > 0)
+        > 0.9
     )
     with pytest.raises(ValueError, match="or 'loo', not 'gcv'"):
         EigenProRegressor(regularization="gcv").fit(X, y)
@@ -323,24 +336,33 @@ def test_the_record_is_measured_again_with_weights_matrices_and_several_outputs(
     shared = {"solver": solver, "device": "cpu", "random_state": 0, "regularization": 0.1}
     labels = np.digitize(Y[:, 0], [-0.3, 0.3])
     fits = [
-        (EigenProRegressor(bandwidth=2.0, **shared), X, Y, weights),
-        (EigenProRegressor(bandwidth=2.0, validation_fraction=0.3, **shared), X, Y[:, 0], weights),
-        (EigenProRegressor("precomputed", **shared), X @ X.T, Y, None),
+        (make(EigenProRegressor, bandwidth=2.0, **shared), X, Y, weights),
         (
-            EigenProRegressor(
-                0.5 * Gaussian(bandwidth=1.0) + Linear(), y_bound=9.0, x_bound=9.0, **shared
+            make(EigenProRegressor, bandwidth=2.0, validation_fraction=0.3, **shared),
+            X,
+            Y[:, 0],
+            weights,
+        ),
+        (make(EigenProRegressor, "precomputed", **shared), X @ X.T, Y, None),
+        (
+            make(
+                EigenProRegressor,
+                0.5 * Gaussian(bandwidth=1.0) + Linear(),
+                y_bound=9.0,
+                x_bound=9.0,
+                **shared,
             ),
             X,
             Y,
             None,
         ),
         (
-            EigenProClassifier(bandwidth="loo", **shared | {"regularization": "loo"}),
+            make(EigenProClassifier, bandwidth="loo", **shared | {"regularization": "loo"}),
             X,
             labels,
             None,
         ),
-        (EigenProClassifier(bandwidth=2.0, **shared), torch.from_numpy(X), labels, weights),
+        (make(EigenProClassifier, bandwidth=2.0, **shared), torch.from_numpy(X), labels, weights),
     ]
     for learner, rows, targets, w in fits:
         model = learner.fit(rows, targets, sample_weight=w)

@@ -7,6 +7,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from tests.making import make  # noqa: E402
+
 from surelearn.kernel import fused  # noqa: E402
 from surelearn.kernel.eigenpro import EigenProRegressor  # noqa: E402
 from surelearn.kernel.functions import Gaussian, Laplace, Linear, Matern  # noqa: E402
@@ -85,12 +87,12 @@ def test_a_fit_on_the_device_is_the_fit_on_the_cpu(memory_limit):
         "solver": "eigenpro",
     }
     models = [
-        EigenProRegressor(device=device, memory_limit=memory_limit, **settings).fit(X, y)
+        make(EigenProRegressor, device=device, memory_limit=memory_limit, **settings).fit(X, y)
         for device in ("cuda", "cpu")
     ]
     on_device, on_cpu = (model.predict(X[:100]) for model in models)
     np.testing.assert_allclose(on_device, on_cpu, atol=1e-3)
-    tensors = EigenProRegressor(device="cuda", **settings).fit(
+    tensors = make(EigenProRegressor, device="cuda", **settings).fit(
         torch.from_numpy(X).cuda(), torch.from_numpy(y).cuda()
     )
     found = tensors.predict(torch.from_numpy(X[:100]).cuda())

@@ -2,7 +2,9 @@
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
+from surelearn.kernel import Compute
 from surelearn.kernel.eigenpro import EigenProClassifier, EigenProRegressor
 from surelearn.kernel.functions import Gaussian, Laplace, Linear
 from surelearn.kernel.left_out import kernel_of, left_out
@@ -16,9 +18,8 @@ LABELS = np.array(["a", "b", "c"])[RNG.integers(0, 3, 25)]
 def without(model, X, y, i):
     """The fit without row i, the total penalty nλ held fixed."""
     n, rows = len(X), np.delete(np.arange(len(X)), i)
-    return type(model)(
-        **{**model.get_params(), "regularization": model.regularization * n / (n - 1)}
-    ).fit(X[rows], y[rows])
+    made = clone(model).set_params(regularization=model.regularization * n / (n - 1))
+    return made.fit(X[rows], y[rows])
 
 
 @pytest.mark.parametrize(
@@ -29,7 +30,9 @@ def without(model, X, y, i):
 @pytest.mark.parametrize("y", [Y[:, 0], Y], ids=["one output", "two outputs"])
 @pytest.mark.parametrize("regularization", [0.0, 0.02])
 def test_every_fit_without_a_row(kernel, y, regularization):
-    model = EigenProRegressor(kernel, regularization=regularization, device="cpu").fit(X, y)
+    model = EigenProRegressor(
+        kernel, regularization=regularization, compute=Compute(device="cpu")
+    ).fit(X, y)
     fits = left_out(model, Z)
     np.testing.assert_allclose(fits.full, model.predict(Z).reshape(len(Z), -1), atol=1e-8)
     for i, values in enumerate(fits.values()):
@@ -41,7 +44,9 @@ def test_every_fit_without_a_row(kernel, y, regularization):
 
 
 def test_of_classes():
-    model = EigenProClassifier(bandwidth=1.5, regularization=0.01, device="cpu").fit(X, LABELS)
+    model = EigenProClassifier(
+        bandwidth=1.5, regularization=0.01, compute=Compute(device="cpu")
+    ).fit(X, LABELS)
     values = list(left_out(model, Z).values())
     np.testing.assert_allclose(
         values[3], without(model, X, LABELS, 3).decision_function(Z), atol=1e-8
@@ -50,8 +55,8 @@ def test_of_classes():
 
 def test_where_there_is_no_closed_form():
     iterated = EigenProRegressor(
-        bandwidth=1.0, solver="eigenpro", device="cpu", random_state=0
+        bandwidth=1.0, solver="eigenpro", compute=Compute(device="cpu"), random_state=0
     ).fit(X, Y)
     assert left_out(iterated, Z) is None
-    singular = EigenProRegressor("linear", solver="direct", device="cpu").fit(X, Y)
+    singular = EigenProRegressor("linear", solver="direct", compute=Compute(device="cpu")).fit(X, Y)
     assert left_out(singular, Z) is None

@@ -9,6 +9,7 @@ import warnings
 import mpmath as mp
 import numpy as np
 import pytest
+from tests.making import make
 
 from surelearn.bounds import distance_to_minimizer
 from surelearn.certificate import Certificate
@@ -117,7 +118,9 @@ def test_it_has_the_solution_of_the_kernel_learner(lam):
         "tol": 1e-9,
         "random_state": 0,
     }
-    kernel_model = EigenProRegressor(Linear(), regularization=lam, batch_size=20, **more).fit(X, Y)
+    kernel_model = make(EigenProRegressor, Linear(), regularization=lam, batch_size=20, **more).fit(
+        X, Y
+    )
     assert kernel_model.facts_["stopped"] == "converged"
     model = LinearEigenProRegressor(regularization=lam, batch_size=20, **EXACT).fit(X, Y)
     np.testing.assert_allclose(

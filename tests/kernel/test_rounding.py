@@ -10,7 +10,16 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from surelearn.kernel import EigenProClassifier, EigenProRegressor, fitting, iteration  # noqa: E402  # noqa: E402
+from tests.making import make  # noqa: E402
+
+from surelearn.kernel import (  # noqa: E402
+    Compute,
+    EigenProClassifier,
+    EigenProRegressor,
+    Stopping,
+    fitting,
+    iteration,
+)
 from surelearn.kernel.functions import Gaussian, Laplace, Linear, Matern, Polynomial  # noqa: E402
 from surelearn.kernel.precomputed import POSITIVE  # noqa: E402
 from surelearn.kernel.spectrum import KernelSpectrum  # noqa: E402
@@ -190,7 +199,7 @@ def test_a_thousand_small_problems_with_and_without_penalty(dtype, most):
             "device": "cpu",
             "random_state": trial,
         }
-        found = EigenProRegressor(k, regularization=lam, **settings).fit(X, Y).predict(Z)
+        found = make(EigenProRegressor, k, regularization=lam, **settings).fit(X, Y).predict(Z)
         assert np.abs(found - k(Z, X) @ np.linalg.solve(system, Y)).max() <= most * np.abs(Y).max()
         judged += 1
     assert judged > 850
@@ -232,7 +241,7 @@ def test_memory_may_run_out_anywhere(monkeypatch, at, call):
         "regularization": 1e-2,
     }
     settings |= {"subsample": 40, "batch_size": 32, "device": "cpu", "random_state": 0}
-    expected = EigenProRegressor(bandwidth=2.0, **settings).fit(X, Y).predict(X)
+    expected = make(EigenProRegressor, bandwidth=2.0, **settings).fit(X, Y).predict(X)
     owner, name = {
         "eigensystem": (iteration, "eigensystem"),
         "apply": (iteration.Iteration, "apply"),
@@ -248,7 +257,7 @@ def test_memory_may_run_out_anywhere(monkeypatch, at, call):
         return original(*arguments)
 
     monkeypatch.setattr(owner, name, failing)
-    found = EigenProRegressor(bandwidth=2.0, **settings).fit(X, Y).predict(X)
+    found = make(EigenProRegressor, bandwidth=2.0, **settings).fit(X, Y).predict(X)
     np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
@@ -270,7 +279,9 @@ def test_a_direct_solution_without_memory(monkeypatch):
 
 def test_the_memory_limit_rules_the_direct_solver_and_all_sizes():
     X = np.random.default_rng(0).normal(size=(1500, 3))
-    model = EigenProRegressor(bandwidth=2.0, memory_limit=2e6, epochs=2).fit(X, X[:, 0])
+    model = EigenProRegressor(bandwidth=2.0, compute=Compute(memory_limit=2e6), epochs=2).fit(
+        X, X[:, 0]
+    )
     assert model.facts_["solver"] == "eigenpro"
     assert (model.facts_["subsample"], model.facts_["batch_size"]) == (125, 176)
     assert model.facts_["directions"] <= 25
@@ -288,7 +299,7 @@ def test_time_for_preparation_counts(monkeypatch):
         "time_limit": 0.3,
         "device": "cpu",
     }
-    model = EigenProRegressor("laplace", bandwidth=2.0, **settings).fit(X, X[:, 0])
+    model = make(EigenProRegressor, "laplace", bandwidth=2.0, **settings).fit(X, X[:, 0])
     assert model.facts_["stopped"] == "time"
     assert model.epochs_ == 1
     assert time.monotonic() - started < 30
@@ -321,7 +332,7 @@ def test_directions_follow_the_spectrum_and_the_batch():
         "random_state": 0,
     }
     by_batch = [
-        EigenProRegressor("laplace", bandwidth=4.0, batch_size=m, **settings)
+        make(EigenProRegressor, "laplace", bandwidth=4.0, batch_size=m, **settings)
         .fit(X, X[:, 0])
         .facts_["directions"]
         for m in (5, 20, 600)
@@ -333,13 +344,13 @@ def test_acceleration_is_measured_outside_the_subsample_or_not_at_all():
     X = np.random.default_rng(0).normal(size=(300, 5))
     settings = {"solver": "eigenpro", "epochs": 1, "device": "cpu", "random_state": 0}
     assert (
-        EigenProRegressor("laplace", bandwidth=4.0, **settings)
+        make(EigenProRegressor, "laplace", bandwidth=4.0, **settings)
         .fit(X, X[:, 0])
         .facts_["acceleration_measured"]
         is None
     )
-    apart = EigenProRegressor(
-        "laplace", bandwidth=4.0, subsample=100, batch_size=100, **settings
+    apart = make(
+        EigenProRegressor, "laplace", bandwidth=4.0, subsample=100, batch_size=100, **settings
     ).fit(X, X[:, 0])
     assert 1.0 < apart.facts_["acceleration_measured"] < apart.facts_["acceleration_predicted"]
 
@@ -372,7 +383,7 @@ def test_a_wrong_parameter_is_named(Machine, settings, said):
         pytest.skip("a GPU is here")
     X = np.random.default_rng(0).normal(size=(30, 3))
     with pytest.raises(ValueError, match=said):
-        Machine(bandwidth=1.0, **settings).fit(X, X[:, 0] > 0)
+        make(Machine, bandwidth=1.0, **settings).fit(X, X[:, 0] > 0)
 
 
 def test_matrices_that_are_no_kernel():
@@ -389,7 +400,7 @@ def test_matrices_that_are_no_kernel():
 def test_validation_rows_of_a_direct_solution_are_measured():
     X = np.random.default_rng(0).normal(size=(100, 3))
     model = EigenProRegressor(
-        bandwidth=2.0, solver="direct", validation_fraction=0.2, random_state=0
+        bandwidth=2.0, solver="direct", stopping=Stopping(validation_fraction=0.2), random_state=0
     ).fit(X, X[:, 0])
     assert model.facts_["validation_rows"] == 20
     held = np.setdiff1d(np.arange(100), model.center_indices_)

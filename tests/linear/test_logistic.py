@@ -17,9 +17,11 @@ from scipy.special import expit, log_softmax
 from sklearn.base import clone
 from sklearn.datasets import load_iris, load_svmlight_file, make_classification
 from sklearn.linear_model import LogisticRegression as Peer
+from tests.making import make
 
 from surelearn import bounds
 from surelearn.certificate import Certificate
+from surelearn.linear import SGD
 from surelearn.linear.intercept import arguments_of
 from surelearn.linear.logistic.learner import LogisticRegression
 from surelearn.linear.logistic.objective import measure
@@ -95,8 +97,8 @@ def test_liblinear_reaches_the_same_optimum():
 def test_many_passes_alone_come_near_the_optimum(options):
     X, y = bag()
     best = LogisticRegression(regularization=0.003, finish="newton").fit(X, y).facts_["objective"]
-    model = LogisticRegression(
-        regularization=0.003, finish=None, epochs=100, random_state=0, **options
+    model = make(
+        LogisticRegression, regularization=0.003, finish=None, epochs=100, random_state=0, **options
     ).fit(X, y)
     assert best - 1e-6 < model.facts_["objective"] < best * 1.01
     assert model.facts_["objective"] <= best + model.certificate_["suboptimality"].value
@@ -110,8 +112,7 @@ def test_the_l1_penalty_finds_its_optimum():
         l1_regularization=0.02,
         fit_intercept=False,
         epochs=3000,
-        schedule="sqrt",
-        step_decay=0.1,
+        sgd=SGD(schedule="sqrt", step_decay=0.1),
         random_state=0,
     ).fit(X, y)
     signs = np.where(y == 1, 1, -1)
@@ -160,7 +161,7 @@ def test_calls_of_partial_fit_are_one_pass(engine, average, classes):
         "average": average,
         "finish": None,
     }
-    streamed = LogisticRegression(**options)
+    streamed = make(LogisticRegression, **options)
     for i in range(50):
         streamed.partial_fit(X[[i]], y[[i]], classes=np.unique(y))
     rows = make_rows(X, y, classes, np.empty(0), "float64")
@@ -181,13 +182,13 @@ def test_calls_of_partial_fit_are_one_pass(engine, average, classes):
 def test_early_stopping():
     X, y = bag(n=3000, d=200)
     options = {"finish": None, "epochs": 200, "patience": 2, "random_state": 0}
-    stopped = LogisticRegression(
-        early_stopping="validation", validation_fraction=0.2, **options
+    stopped = make(
+        LogisticRegression, early_stopping="validation", validation_fraction=0.2, **options
     ).fit(X, y)
     assert stopped.stopped_ == "validation error stalled"
     assert stopped.epochs_ < 200
     assert stopped.facts_["n"] == 2400
-    training = LogisticRegression(early_stopping="training", tol=1e-3, **options).fit(X, y)
+    training = make(LogisticRegression, early_stopping="training", tol=1e-3, **options).fit(X, y)
     assert training.stopped_ == "training error stalled"
     assert LogisticRegression(finish=None, epochs=3).fit(X, y).stopped_ == "passes"
 
@@ -211,7 +212,7 @@ def test_a9a_against_liblinear():
         for name in ("a9a.gz", "a9a.t.gz")
     )
     model = LogisticRegression(
-        regularization=1e-4, finish=None, average=True, epochs=10, random_state=0
+        regularization=1e-4, finish=None, sgd=SGD(average=True), epochs=10, random_state=0
     ).fit(X, y)
     exact = LogisticRegression(regularization=1e-4, finish="newton").fit(X, y)
     # LIBLINEAR wants 4-byte indices
@@ -278,7 +279,7 @@ def test_what_kinds_of_input_work():
 def test_refused_parameters(options, word):
     X, y = bag(n=30)
     with pytest.raises(ValueError, match=word):
-        LogisticRegression(**options).fit(X, y)
+        make(LogisticRegression, **options).fit(X, y)
 
 
 def test_refused_rows():
@@ -466,8 +467,13 @@ def test_the_single_pass_guarantee_in_the_mean(lam, streamed):
     best = optimize.minimize(lambda w: true_risk(w) + lam * w @ w, np.zeros(3)).fun
     for seed in range(200):
         X, y = population(T, generator)
-        model = LogisticRegression(
-            regularization=lam, x_bound=1.0, norm_bound=B, random_state=seed, **options
+        model = make(
+            LogisticRegression,
+            regularization=lam,
+            x_bound=1.0,
+            norm_bound=B,
+            random_state=seed,
+            **options,
         )
         if streamed:
             for part in np.split(np.arange(T), 4):
@@ -519,7 +525,7 @@ SINGLE["intercept_step"] = 1
 )
 def test_claims_that_may_not_be_made(options, quantity, word):
     X, y = bag(n=40)
-    model = LogisticRegression(**{"x_bound": 100.0, **options}).fit(X, y)
+    model = make(LogisticRegression, **{"x_bound": 100.0, **options}).fit(X, y)
     with pytest.raises(KeyError, match=word):
         model.certificate_[quantity]
     assert Certificate.from_json(model.certificate_.to_json()).verify()
@@ -543,7 +549,9 @@ def test_unequal_weights_and_streams_take_claims_away():
 )
 def test_a_stream_remembers_what_fit_did(options, word):
     X, y = bag(n=40)
-    model = LogisticRegression(x_bound=100.0, **{**SINGLE, **options}).fit(X, y).partial_fit(X, y)
+    model = (
+        make(LogisticRegression, x_bound=100.0, **{**SINGLE, **options}).fit(X, y).partial_fit(X, y)
+    )
     assert model.facts_["n"] == 80
     with pytest.raises(KeyError, match=word):
         model.certificate_["excess_regularized_risk"]
@@ -629,7 +637,9 @@ def test_a_tuned_regularization_breaks_the_stability_that_is_claimed():
 @pytest.mark.parametrize("how", ["newton", "lbfgs"])
 def test_a_finish_alone(how):
     X, y = make_classification(300, 10, flip_y=0.1, random_state=0)
-    alone = LogisticRegression(regularization=1e-3, epochs=0, finish=how, average=True).fit(X, y)
+    alone = LogisticRegression(
+        regularization=1e-3, epochs=0, finish=how, sgd=SGD(average=True)
+    ).fit(X, y)
     both = LogisticRegression(regularization=1e-3, finish="newton", random_state=0).fit(X, y)
     assert np.allclose(alone.coef_, both.coef_, atol=1e-5)
     assert (alone.epochs_, alone.t_, alone.facts_["rounds"]) == (0, 0, 0)
@@ -647,7 +657,7 @@ def test_a_certificate_is_measured_again_on_weighted_sparse_several_and_streamed
     weights = rng.integers(0, 3, 90).astype(float) if how == "weighted" else None
     seed = None if how == "held out by chance" else 0
     model = LogisticRegression(
-        random_state=seed, early_stopping="validation" if "held" in how else None
+        random_state=seed, sgd=SGD(early_stopping="validation" if "held" in how else None)
     )
     if how == "streamed":
         model.partial_fit(X[:50], y[:50]).partial_fit(X[50:], y[50:])

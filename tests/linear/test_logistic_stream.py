@@ -11,9 +11,11 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
+from tests.making import make
 
 from surelearn.data import pieces
 from surelearn.data.sparse_rows import sparse_source
+from surelearn.linear import SGD
 from surelearn.linear.logistic.learner import LogisticRegression
 from surelearn.linear.logistic.stream import read_rows
 
@@ -164,9 +166,11 @@ def test_a_file_is_fitted_as_its_rows_in_memory(tmp_path, average, classes):
     X.sum_duplicates()
     dump_svmlight_file(X, y, str(tmp_path / "a"), zero_based=False)
     (tmp_path / "a.gz").write_bytes(gzip.compress((tmp_path / "a").read_bytes()))
-    model = LogisticRegression(epochs=3, finish=None, average=average, random_state=0).fit(X, y)
+    model = LogisticRegression(epochs=3, finish=None, sgd=SGD(average=average), random_state=0).fit(
+        X, y
+    )
     for name in ("a", "a.gz"):
-        read = LogisticRegression(epochs=3, finish=None, average=average, random_state=0)
+        read = LogisticRegression(epochs=3, finish=None, sgd=SGD(average=average), random_state=0)
         read.fit_file(tmp_path / name, features=40)
         np.testing.assert_allclose(read.coef_, model.coef_, atol=1e-10)
         np.testing.assert_allclose(read.intercept_, model.intercept_, atol=1e-10)
@@ -193,14 +197,14 @@ def test_a_file_sorted_by_label_does_no_harm(tmp_path, passes, monkeypatch):
     order = np.argsort(y, kind="stable")
     dump_svmlight_file(X[order], y[order], str(tmp_path / "sorted"), zero_based=False)
     options = {"regularization": 1e-3, "epochs": passes, "finish": None, "random_state": 0}
-    shuffled = objective(LogisticRegression(**options).fit(X, y), X, y)
-    mixed = LogisticRegression(**options).fit_file(tmp_path / "sorted", features=60)
+    shuffled = objective(make(LogisticRegression, **options).fit(X, y), X, y)
+    mixed = make(LogisticRegression, **options).fit_file(tmp_path / "sorted", features=60)
     assert mixed.t_ == 8000 * passes
     assert objective(mixed, X, y) < shuffled * 1.02
     monkeypatch.setattr(
         "surelearn.data.sparse_rows.visits", lambda count, _: np.arange(count).reshape(-1, 1)
     )
-    in_order = LogisticRegression(**options).fit_file(
+    in_order = make(LogisticRegression, **options).fit_file(
         tmp_path / "sorted", features=60, classes=[0, 1]
     )
     assert objective(in_order, X, y) > shuffled * 1.02
@@ -248,11 +252,15 @@ def test_the_single_pass_guarantee_of_a_file(file):
         "x_bound": 20.0,
         "norm_bound": 1.0,
     }
-    once = LogisticRegression(epochs=1, regularization=0.0, **options).fit_file(file, features=40)
+    once = make(LogisticRegression, epochs=1, regularization=0.0, **options).fit_file(
+        file, features=40
+    )
     claim = once.certificate_["excess_risk"]
     assert claim.value == pytest.approx(1 / (0.2 * 300) + 0.1 * 401 / 2, rel=1e-12)
     assert "a single pass: a fresh row each step" in claim.met
-    twice = LogisticRegression(epochs=2, regularization=0.0, **options).fit_file(file, features=40)
+    twice = make(LogisticRegression, epochs=2, regularization=0.0, **options).fit_file(
+        file, features=40
+    )
     with pytest.raises(KeyError, match="2 passes"):
         twice.certificate_["excess_risk"]
     with pytest.raises(KeyError, match="do not keep the rows"):
@@ -267,7 +275,7 @@ def test_refusals(file, tmp_path):
         {"early_stopping": "training"},
     ):
         with pytest.raises(ValueError, match="a file is"):
-            LogisticRegression(**options).fit_file(file, features=40)
+            make(LogisticRegression, **options).fit_file(file, features=40)
     with pytest.raises(ValueError, match="x_bound"):
         LogisticRegression(x_bound=0.1).fit_file(file, features=40)
     (tmp_path / "one").write_text("1 1:1\n1 2:1\n")

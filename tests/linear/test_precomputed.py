@@ -5,12 +5,13 @@ between them.
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.model_selection import cross_val_predict
 from sklearn.svm import SVC
 from sklearn.utils import get_tags
 
 from surelearn.auditing import audit
-from surelearn.kernel import EigenProClassifier
+from surelearn.kernel import Compute, EigenProClassifier
 from surelearn.kernel.functions import Gaussian, Laplace, Linear, Matern, Polynomial, Precomputed
 from surelearn.kernel.precomputed import check_matrix
 from surelearn.linear import Perceptron, SupportVectorMachine
@@ -41,9 +42,8 @@ RICH = [
 
 def words(learner):
     """A short name for a test."""
-    changed = {
-        k: v for k, v in learner.get_params().items() if v != type(learner)().get_params()[k]
-    }
+    usual = type(learner)().get_params(deep=False)
+    changed = {k: v for k, v in learner.get_params(deep=False).items() if v != usual[k]}
     return f"{type(learner).__name__} {changed}"
 
 
@@ -154,20 +154,22 @@ def test_what_is_claimed_of_a_matrix():
     assert svm.verify()
     with pytest.raises(ValueError, match="x_bound is about rows"):
         SupportVectorMachine(kernel="precomputed", x_bound=5.0).fit(K, y)
-    machine = EigenProClassifier("precomputed", regularization=0.1, device="cpu").fit(K, y)
+    machine = EigenProClassifier(
+        "precomputed", regularization=0.1, compute=Compute(device="cpu")
+    ).fit(K, y)
     assert any("nothing bounds k(x, x)" in absent.reason for absent in machine.certificate_.lacking)
 
 
 @pytest.mark.parametrize(
-    "learner", [LEARNERS[0], LEARNERS[3], EigenProClassifier(device="cpu")], ids=words
+    "learner",
+    [LEARNERS[0], LEARNERS[3], EigenProClassifier(compute=Compute(device="cpu"))],
+    ids=words,
 )
 def test_cross_validation_and_selection_cut_rows_and_columns(learner):
     X, y, _ = rows()
     k = Gaussian(bandwidth=1.0)
     K = k.gram(X)
-    plain, looked = (
-        type(learner)(**{**learner.get_params(), "kernel": kernel}) for kernel in (k, "precomputed")
-    )
+    plain, looked = (clone(learner).set_params(kernel=kernel) for kernel in (k, "precomputed"))
     assert get_tags(looked).input_tags.pairwise
     assert not get_tags(plain).input_tags.pairwise
     assert (cross_val_predict(plain, X, y, cv=4) == cross_val_predict(looked, K, y, cv=4)).all()
@@ -310,14 +312,14 @@ def test_columns_that_are_not_kept_change_nothing(averaged, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "learner", [LEARNERS[0], LEARNERS[3], EigenProClassifier(device="cpu")], ids=words
+    "learner",
+    [LEARNERS[0], LEARNERS[3], EigenProClassifier(compute=Compute(device="cpu"))],
+    ids=words,
 )
 def test_the_audit_cuts_rows_and_columns(learner):
     X, y, _ = rows(160)
     k = Gaussian(bandwidth=1.0)
-    model = type(learner)(**{**learner.get_params(), "kernel": "precomputed"}).fit(
-        k.gram(X[:80]), y[:80]
-    )
+    model = clone(learner).set_params(kernel="precomputed").fit(k.gram(X[:80]), y[:80])
     seen = k.gram(X[:80]), y[:80]
     page = audit(
         model, k(X[80:], X[:80]), y[80:], seen=seen, ledger=False, effort=0.2, show_rows=True

@@ -12,6 +12,7 @@ import pytest
 from sklearn.feature_extraction.text import HashingVectorizer
 from sklearn.linear_model import LogisticRegression as Peer
 from sklearn.pipeline import make_pipeline
+from tests.making import make
 
 import surelearn
 from surelearn.linear.logistic.learner import LogisticRegression
@@ -47,7 +48,7 @@ def model(fit):
         "x_bound": 1.0001,
         "random_state": 0,
     }
-    return pipeline(LogisticRegression(regularization=REGULARIZATION, **options)).fit(
+    return pipeline(make(LogisticRegression, regularization=REGULARIZATION, **options)).fit(
         fit[0], fit[1]
     )
 
@@ -97,6 +98,6 @@ def test_text_in_a_file_of_columns(tmp_path, fit):
     words = HashingVectorizer(n_features=2**16, alternate_sign=False).transform(fit[0])
     dump_svmlight_file(words, fit[1], str(tmp_path / "reviews.svm"), zero_based=False)
     options = {"regularization": REGULARIZATION, "epochs": 2, "finish": None, "random_state": 0}
-    memory = LogisticRegression(**options).fit(words, fit[1])
-    disk = LogisticRegression(**options).fit_file(tmp_path / "reviews.svm", features=2**16)
+    memory = make(LogisticRegression, **options).fit(words, fit[1])
+    disk = make(LogisticRegression, **options).fit_file(tmp_path / "reviews.svm", features=2**16)
     np.testing.assert_allclose(disk.coef_, memory.coef_, atol=1e-8)

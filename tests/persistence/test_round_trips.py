@@ -19,6 +19,7 @@ import surelearn
 from surelearn import certify, load, persistence, save
 from surelearn.data.schema import Feature, Schema
 from surelearn.fingerprint import fingerprint_model
+from surelearn.kernel import Compute
 from surelearn.kernel.eigenpro import EigenProClassifier
 from surelearn.kernel.functions import Gaussian, Laplace, Linear, Matern, Polynomial
 from surelearn.persistence import read_model
@@ -113,7 +114,9 @@ KERNELS = (
 @pytest.mark.parametrize("kernel", ["gaussian", *KERNELS], ids=repr)
 def test_a_kernel_machine(kernel, prepared, tmp_path):
     pytest.importorskip("torch")
-    model = EigenProClassifier(kernel, regularization=0.01, device="cpu", random_state=0)
+    model = EigenProClassifier(
+        kernel, regularization=0.01, compute=Compute(device="cpu"), random_state=0
+    )
     model = (make_pipeline(StandardScaler(), model) if prepared else model).fit(X2, Y2)
     again = load(save(model, tmp_path / "model"))
     np.testing.assert_array_equal(again.decision_function(X2), model.decision_function(X2))
@@ -131,7 +134,7 @@ def test_a_kernel_of_a_user_is_refused(tmp_path):
             return super().__call__(X / 2, Z / 2)
 
     model = (
-        EigenProClassifier(bandwidth=1.0, device="cpu")
+        EigenProClassifier(bandwidth=1.0, compute=Compute(device="cpu"))
         .fit(X2, Y2)
         .set_params(kernel=Wider(bandwidth=1.0))
     )

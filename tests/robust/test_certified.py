@@ -19,7 +19,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from surelearn import linear
 from surelearn.attacks import domain, projected_gradient, smallest_change
-from surelearn.kernel import EigenProClassifier
+from surelearn.kernel import Compute, EigenProClassifier
 from surelearn.kernel.functions import Gaussian, Laplace, Matern, Polynomial
 from surelearn.robust import certified_radii
 from surelearn.robust.certified import own_units
@@ -31,7 +31,7 @@ IRIS, SPECIES = load_iris(return_X_y=True)
 
 
 def eigenpro(kernel):
-    return EigenProClassifier(kernel, regularization=1e-2, dtype="float64")
+    return EigenProClassifier(kernel, regularization=1e-2, compute=Compute(dtype="float64"))
 
 
 MODELS = {

@@ -25,7 +25,7 @@ from sklearn.preprocessing import (
 from sklearn.svm import SVC, LinearSVC
 
 from surelearn import linear
-from surelearn.kernel import EigenProClassifier
+from surelearn.kernel import Compute, EigenProClassifier
 from surelearn.kernel.functions import Gaussian, Laplace, Matern, Polynomial
 from surelearn.lacking import Lacking
 from surelearn.subject import predict_with, score_function
@@ -37,7 +37,7 @@ NAMES = np.array(["setosa", "versicolor", "virginica"])[SPECIES]
 
 
 def eigenpro(kernel):
-    return EigenProClassifier(kernel, regularization=1e-3, dtype="float64")
+    return EigenProClassifier(kernel, regularization=1e-3, compute=Compute(dtype="float64"))
 
 
 def network(activation):

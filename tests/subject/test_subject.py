@@ -22,7 +22,7 @@ from surelearn import linear, robust
 from surelearn.attacks import projected_gradient
 from surelearn.attribution import explain
 from surelearn.base import Learner
-from surelearn.kernel import EigenProClassifier, LinearEigenProRegressor
+from surelearn.kernel import Compute, EigenProClassifier, LinearEigenProRegressor
 from surelearn.keys import find_class
 from surelearn.lacking import Lacking
 from surelearn.robust import certified_radii
@@ -161,7 +161,11 @@ OBJECTIVES = {  # (loss, λ beside the mean of 80 losses, intercept, coding)
     "our huber": (linear.HuberRegression(regularization=0.2), T, ("huber", 0.2, "free", "numbers")),
     "kernel machine": (
         EigenProClassifier(
-            "gaussian", bandwidth=1.0, regularization=0.1, solver="direct", device="cpu"
+            "gaussian",
+            bandwidth=1.0,
+            regularization=0.1,
+            solver="direct",
+            compute=Compute(device="cpu"),
         ),
         Y,
         ("squared", 0.1, "none", "binary"),

@@ -271,7 +271,8 @@ class _Descent:
         now = self.risk + self._penalty * squared_norm
         if not math.isfinite(now):
             raise ValueError(
-                "the kernel or the targets overflow: scale the columns, or use dtype='float64'"
+                "the kernel or the targets overflow: scale the columns, or use"
+                " compute=Compute(dtype='float64')"
             )
         if now > self.checked[0]:
             self.alpha, self.stalled = self.checked[1], True
@@ -470,5 +471,5 @@ def _check_finite(values: torch.Tensor) -> None:
     if not bool(values.isfinite().all()):
         raise ValueError(
             "X has rows so large that the kernel overflows: scale the columns, or use"
-            " dtype='float64'"
+            " compute=Compute(dtype='float64')"
         )

@@ -16,6 +16,7 @@ from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets
 
 from surelearn.kernel.machine import KernelMachine, as_array
+from surelearn.kernel.options import Compute
 from surelearn.kernel.record import MARGIN, KernelClassificationRecord, KernelRegressionRecord
 from surelearn.kernel.streams import ParquetRows, label_values
 from surelearn.kernel.torch_functions import ArrayOrTensor
@@ -45,21 +46,13 @@ class EigenProRegressor(MultiOutputMixin, RegressorMixin, KernelMachine):
         every row
     solver : "direct" (Cholesky in float64, exact leave-one-out), "eigenpro", or "auto": direct up
         to 2,000 rows
-    subsample, directions, batch_size : s, q and m of EigenPro; None chooses them
-    step : η of EigenPro 2, made smaller where it would diverge; None solves for each block of rows
-        instead
-    epochs, tol : stop after so many passes, or when the residual is below ``tol`` of the targets'
-        size
-    target : stop when the error (the validation rows', else the training rows' mean squared one) is
-        at most this
-    time_limit : seconds after which to stop, at the end of an epoch
-    validation_fraction, patience : hold out so many rows, and stop when they have not improved for
-        so many epochs
-    device, dtype : "auto" takes CUDA where there is a device; the eigensystem is always in float64
-    memory_limit : bytes; kernel blocks are kept when they fit, else computed again each epoch
+    epochs : the most passes over the rows
+    preconditioner : EigenPro's subsample, directions, batch size and step, `Preconditioner`; None
+        chooses them
+    stopping : tolerance, target, time limit and validation rows, `Stopping`; None for its defaults
+    compute : device, precision and memory, `Compute`; None for its defaults
     warm_start : whether EigenPro goes on from the α of the fit before, on the same rows; more rows
         may follow them
-    verbose : whether to say on stderr, after each epoch, how far the fit is
     x_bound, y_bound : bounds on ‖x‖ and ``|y|`` that hold for *every* row, for claims
     delta : the failure probability of each claim
 
@@ -89,7 +82,7 @@ class EigenProRegressor(MultiOutputMixin, RegressorMixin, KernelMachine):
     @classmethod
     def checked(cls) -> Iterator[Self]:
         """Interpolating, too."""
-        yield cls(random_state=0, device="cpu")
+        yield cls(random_state=0, compute=Compute(device="cpu"))
         yield from super().checked()
 
     def fit(self, X: RowsLike, y: RowsLike, sample_weight: npt.ArrayLike | None = None) -> Self:

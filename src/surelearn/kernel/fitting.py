@@ -534,7 +534,7 @@ def _check_finite(values: torch.Tensor) -> None:
     if not bool(values.isfinite().all()):
         raise ValueError(
             "X has rows so large that the kernel overflows: scale the columns, or use"
-            " dtype='float64'"
+            " compute=Compute(dtype='float64')"
         )
 
 

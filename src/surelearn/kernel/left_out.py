@@ -61,8 +61,8 @@ def left_out(learner: KernelMachine, points: RowsLike) -> LeftOut | None:
     --------
     >>> from surelearn.kernel.eigenpro import EigenProRegressor
     >>> X, y = np.arange(4.0)[:, None], np.array([0.0, 1.0, 0.0, 1.0])
-    >>> model = EigenProRegressor(bandwidth=1.0, regularization=0.1, device="cpu").fit(X, y)
-    >>> without = EigenProRegressor(bandwidth=1.0, regularization=0.4 / 3, device="cpu").fit(X[1:], y[1:])
+    >>> model = EigenProRegressor(bandwidth=1.0, regularization=0.1).fit(X, y)
+    >>> without = EigenProRegressor(bandwidth=1.0, regularization=0.4 / 3).fit(X[1:], y[1:])
     >>> bool(np.allclose(next(left_out(model, X).values())[:, 0], without.predict(X)))
     True
     """

@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator
 from copy import copy
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any, Self, TypeGuard, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeGuard, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +22,8 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from surelearn.base import WEIGHTED_CHECKS, Learner
+from surelearn.base import WEIGHTED_CHECKS, Learner, group_of
+from surelearn.earlier import Groups, Names, moved
 from surelearn.kernel.centers import CenterOptions, fit_centers, measure_centers
 from surelearn.kernel.choosing import choose_kernel, default_bandwidth, with_length
 from surelearn.kernel.fitting import (
@@ -44,6 +45,7 @@ from surelearn.kernel.functions import (
     read_kernel,
 )
 from surelearn.kernel.left_out import has_closed_fits, left_out
+from surelearn.kernel.options import Compute, Preconditioner, Stopping
 from surelearn.kernel.precomputed import check_matrix
 from surelearn.kernel.streams import ArrayRows, ParquetRows, RowStream
 from surelearn.kernel.torch_composites import evaluator as prepare
@@ -77,6 +79,17 @@ _NO_WEIGHTS = (
 class KernelMachine(Learner):
     """f = Σ α_j k(x_j, ·), fitted by least squares; targets are what a subclass makes of y."""
 
+    groups: ClassVar[Groups] = {
+        "preconditioner": Preconditioner,
+        "stopping": Stopping,
+        "compute": Compute,
+    }
+    # until version 0.2 the parameters of these stood beside them
+    earlier: ClassVar[Names] = {
+        **moved("preconditioner", "subsample", "directions", "batch_size", "step"),
+        **moved("stopping", "tol", "target", "time_limit", "validation_fraction", "patience"),
+        **moved("compute", "device", "dtype", "memory_limit", "verbose"),
+    }
     spreads_: Array | None = None  # models of version 0.2 took columns as they are
 
     def __init__(
@@ -88,21 +101,11 @@ class KernelMachine(Learner):
         regularization: float | str | None = None,
         solver: str = "auto",
         centers: int | npt.ArrayLike | None = None,
-        subsample: int | None = None,
-        directions: int | None = None,
-        batch_size: int | None = None,
-        step: float | None = None,
         epochs: int = 10,
-        tol: float = 1e-3,
-        target: float | None = None,
-        time_limit: float | None = None,
-        validation_fraction: float | None = None,
-        patience: int = 3,
-        device: str = "auto",
-        dtype: str = "float32",
-        memory_limit: float | None = None,
+        preconditioner: Preconditioner | None = None,
+        stopping: Stopping | None = None,
+        compute: Compute | None = None,
         warm_start: bool = False,
-        verbose: bool = False,
         x_bound: float | None = None,
         y_bound: float | None = None,
         random_state: int | np.random.RandomState | None = None,
@@ -114,33 +117,42 @@ class KernelMachine(Learner):
         self.regularization = regularization
         self.solver = solver
         self.centers = centers
-        self.subsample = subsample
-        self.directions = directions
-        self.batch_size = batch_size
-        self.step = step
         self.epochs = epochs
-        self.tol = tol
-        self.target = target
-        self.time_limit = time_limit
-        self.validation_fraction = validation_fraction
-        self.patience = patience
-        self.device = device
-        self.dtype = dtype
-        self.memory_limit = memory_limit
+        self.preconditioner = preconditioner
+        self.stopping = stopping
+        self.compute = compute
         self.warm_start = warm_start
-        self.verbose = verbose
         self.x_bound = x_bound
         self.y_bound = y_bound
         self.random_state = random_state
         self.delta = delta
+
+    @property
+    def _preconditioner(self) -> Preconditioner:
+        return group_of("preconditioner", self.preconditioner, Preconditioner)
+
+    @property
+    def _stopping(self) -> Stopping:
+        return group_of("stopping", self.stopping, Stopping)
+
+    @property
+    def _compute(self) -> Compute:
+        return group_of("compute", self.compute, Compute)
+
+    def _settings(self) -> dict[str, Any]:
+        """All parameters, those in groups by their own names."""
+        found = self.get_params(deep=False)
+        for group in (self._preconditioner, self._stopping, self._compute):
+            found |= group.get_params()
+        return found
 
     @classmethod
     def examples(cls) -> Iterator[Self]:
         """Solved directly, by EigenPro and on fewer centers; with what each claim needs, and
         without.
         """
-        yield cls(device="cpu")
-        yield cls(bandwidth=1.0, regularization=0.1, y_bound=1.0, device="cpu")
+        yield cls(compute=Compute(device="cpu"))
+        yield cls(bandwidth=1.0, regularization=0.1, y_bound=1.0, compute=Compute(device="cpu"))
         yield cls(
             "polynomial",
             degree=2,
@@ -148,18 +160,22 @@ class KernelMachine(Learner):
             x_bound=1.0,
             y_bound=1.0,
             solver="eigenpro",
-            device="cpu",
+            compute=Compute(device="cpu"),
         )
         yield cls(
-            bandwidth=1.0, solver="eigenpro", validation_fraction=0.25, random_state=0, device="cpu"
+            bandwidth=1.0,
+            solver="eigenpro",
+            stopping=Stopping(validation_fraction=0.25),
+            random_state=0,
+            compute=Compute(device="cpu"),
         )
         yield cls(
             bandwidth=1.0,
             regularization=0.01,
             centers=20,
-            validation_fraction=0.25,
+            stopping=Stopping(validation_fraction=0.25),
             random_state=0,
-            device="cpu",
+            compute=Compute(device="cpu"),
         )
 
     @classmethod
@@ -167,9 +183,12 @@ class KernelMachine(Learner):
         """Solved directly, and by EigenPro in double precision, as the checks' tolerances ask
         for.
         """
-        yield cls(regularization=1e-3, random_state=0, device="cpu")
+        yield cls(regularization=1e-3, random_state=0, compute=Compute(device="cpu"))
         yield cls(
-            regularization=1e-3, solver="eigenpro", dtype="float64", random_state=0, device="cpu"
+            regularization=1e-3,
+            solver="eigenpro",
+            compute=Compute(dtype="float64", device="cpu"),
+            random_state=0,
         )
 
     def expected_failures(self) -> dict[str, str]:
@@ -236,7 +255,9 @@ class KernelMachine(Learner):
         if sample_weight is not None:
             raise ValueError(_NO_WEIGHTS)
         held = getattr(
-            self, "held_out_", None if self.validation_fraction else np.zeros(0, dtype=np.int64)
+            self,
+            "held_out_",
+            None if self._stopping.validation_fraction else np.zeros(0, dtype=np.int64),
         )
         if held is None:
             raise ValueError("version 0.2 did not keep which rows were held out: fit again")
@@ -286,9 +307,8 @@ class KernelMachine(Learner):
         return found | {"tuned": self._tuned(), "x_bound": self.x_bound}
 
     def _options(self, lam: float, outputs: int, error: float, *, labels: bool) -> FittingOptions:
-        settings: dict[str, Any] = {
-            n: getattr(self, n) for n in FittingOptions.__dataclass_fields__ if hasattr(self, n)
-        }
+        names = FittingOptions.__dataclass_fields__
+        settings = {name: value for name, value in self._settings().items() if name in names}
         settings["regularization"] = lam
         exact = lam > 0 or (labels and outputs == 1 and not self._tuned())
         return FittingOptions(**settings, classify=labels, exact=exact, matrix_error=error)
@@ -296,9 +316,9 @@ class KernelMachine(Learner):
     def _center_options(
         self, centers: int | AnyArray, lam: float, outputs: int, *, labels: bool
     ) -> CenterOptions:
-        names = (set(CenterOptions.__dataclass_fields__) & set(self.get_params())) - {"centers"}
-        settings: dict[str, Any] = {name: getattr(self, name) for name in names}
-        settings |= {"regularization": lam, "device": resolve_device(self.device)}
+        names = CenterOptions.__dataclass_fields__.keys() - {"centers"}
+        settings = {name: value for name, value in self._settings().items() if name in names}
+        settings |= {"regularization": lam, "device": resolve_device(self._compute.device)}
         exact = labels and outputs == 1 and not self._tuned()
         return CenterOptions(centers, passes=self.epochs, classify=labels, exact=exact, **settings)
 
@@ -312,7 +332,7 @@ class KernelMachine(Learner):
                 f"y holds numbers up to {np.abs(Y).max():.3g}, whose squares are too large: give it"
                 " in other units"
             )
-        resolve_device(self.device)
+        resolve_device(self._compute.device)
         if not (self.warm_start and hasattr(self, "facts_")):
             self.spreads_ = self._spreads(X, sample_weight)
         X = self.in_spreads(X)
@@ -365,7 +385,12 @@ class KernelMachine(Learner):
             )
         options = self._center_options(centers, lam, stream.outputs, labels=labels)
         fitted = fit_centers(
-            made, stream, options, rng, alpha=start, progress=Said() if self.verbose else None
+            made,
+            stream,
+            options,
+            rng,
+            alpha=start,
+            progress=Said() if self._compute.verbose else None,
         )
         self.centers_, self.coef_, self.center_indices_, self.held_out_ = (
             fitted.centers,
@@ -458,7 +483,7 @@ class KernelMachine(Learner):
             kernel=self.kernel_name_,
             rows=facts["n"],
             minimized=facts["solver"] == "direct",
-            tolerance=None if facts["solver"] == "direct" else float(self.tol),
+            tolerance=None if facts["solver"] == "direct" else float(self._stopping.tol),
         )
         form = lambda: sum_form(made, self.centers_, self.coef_, classes=count)  # noqa: E731
         why = "there is a closed form only of a direct solution with λ > 0, of at most 5,000 rows"
@@ -622,13 +647,14 @@ class KernelMachine(Learner):
             scores = as_array(X)[:, self.center_indices_] @ self.coef_.reshape(len(self.coef_), -1)
             return torch.from_numpy(scores).to(X) if _is_tensor(X) else scores
         made = read_kernel(self.kernel_name_, self.kernel_parameters_)
-        device = resolve_device(self.device)
+        device = resolve_device(self._compute.device)
         evaluator = prepare(made, self.centers_, device, self.facts_["dtype"])
         scale = float(np.abs(self.coef_).max(initial=0.0)) or 1.0  # single precision ends at 1e38
         alpha = torch.from_numpy(self.coef_.reshape(len(self.coef_), -1) / scale).to(
             evaluator.device, evaluator.dtype
         )
-        budget = default_budget(device) if self.memory_limit is None else self.memory_limit
+        limit = self._compute.memory_limit
+        budget = default_budget(device) if limit is None else limit
         scores = evaluator.times(evaluator.rows(X), evaluator.points, alpha, min(2.0**28, budget))
         return (
             scores.mul_(scale).to(X.device)
@@ -637,13 +663,14 @@ class KernelMachine(Learner):
         )
 
     def _check(self) -> None:
+        settings, stopping = self._settings(), self._stopping
         for name, allowed in (("solver", _SOLVERS), ("device", _DEVICES), ("dtype", _DTYPES)):
-            if (value := getattr(self, name)) not in allowed:
+            if (value := settings[name]) not in allowed:
                 raise ValueError(
                     f"{name} must be one of {', '.join(map(repr, allowed))}, not {value!r}"
                 )
         for name in ("bandwidth", "step", "memory_limit", "time_limit", "x_bound", "y_bound"):
-            value = getattr(self, name)
+            value = settings[name]
             loo = " or 'loo'" if name == "bandwidth" else ""
             if (
                 value is not None
@@ -660,17 +687,17 @@ class KernelMachine(Learner):
             ("epochs", 1),
             ("patience", 1),
         ):
-            value = getattr(self, name)
+            value = settings[name]
             if (value is None and name in ("epochs", "patience")) or (
                 value is not None and not _is_count(value, least)
             ):
                 raise ValueError(
                     f"{name} must be a whole number of at least {least}, not {value!r}"
                 )
-        if not _is_number(self.tol, at_least=0):
-            raise ValueError(f"tol must be a finite number of at least 0, not {self.tol!r}")
-        if self.target is not None and not _is_number(self.target):
-            raise ValueError(f"target must be a finite number or None, not {self.target!r}")
+        if not _is_number(stopping.tol, at_least=0):
+            raise ValueError(f"tol must be a finite number of at least 0, not {stopping.tol!r}")
+        if stopping.target is not None and not _is_number(stopping.target):
+            raise ValueError(f"target must be a finite number or None, not {stopping.target!r}")
         if not (_is_number(self.delta, above=0) and self.delta < 1):
             raise ValueError(f"delta must be between 0 and 1, not {self.delta!r}")
         if self.x_bound is not None and self._precomputed():
@@ -700,17 +727,15 @@ class KernelMachine(Learner):
             "batch_size": None,
             "step": None,
         }
-        given = [name for name, usual in others.items() if getattr(self, name) != usual]
+        given = [name for name, usual in others.items() if settings[name] != usual]
         if self.centers is not None and given:
             raise ValueError(
                 f"{given[0]} goes with centers=None: a model with fewer centers is found in"
                 " another way"
             )
-        fraction = self.validation_fraction
+        fraction = stopping.validation_fraction
         if fraction is not None and not (_is_number(fraction, above=0) and fraction < 1):
-            raise ValueError(
-                f"validation_fraction must be between 0 and 1, not {self.validation_fraction!r}"
-            )
+            raise ValueError(f"validation_fraction must be between 0 and 1, not {fraction!r}")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

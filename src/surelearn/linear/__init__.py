@@ -2,6 +2,7 @@
 
 from surelearn.linear.dp_logistic import DPLogisticRegression
 from surelearn.linear.logistic.learner import LogisticRegression
+from surelearn.linear.logistic.options import SGD
 from surelearn.linear.naive_bayes import NaiveBayes
 from surelearn.linear.perceptron.learner import Perceptron
 from surelearn.linear.ridge.learner import LeastSquares, Ridge
@@ -11,6 +12,7 @@ from surelearn.linear.svm.learner import SupportVectorMachine
 from surelearn.linear.svm.liblinear import LiblinearMachines
 
 __all__ = [
+    "SGD",
     "DPLogisticRegression",
     "HuberRegression",
     "LeastSquares",

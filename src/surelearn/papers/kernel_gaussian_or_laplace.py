@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from surelearn.jobs import Runner, Task, seed_for
+from surelearn.kernel import Compute
 from surelearn.kernel.eigenpro import EigenProRegressor
 from surelearn.kernel.fitting import resolve_device
 from surelearn.kernel.functions import Kernel
@@ -158,7 +159,7 @@ def measure(
     values, vectors = np.maximum(values[::-1], 0.0), vectors[:, ::-1]
     test = []
     for noise in NOISES:
-        model = EigenProRegressor(k, solver="direct", device="cpu").fit(
+        model = EigenProRegressor(k, solver="direct", compute=Compute(device="cpu")).fit(
             X, signs(flipped(y, noise, random))
         )
         test.append(float(np.mean(model.predict(Z).argmax(1) != z)))

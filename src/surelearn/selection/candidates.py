@@ -158,12 +158,11 @@ def _eigenpro(task: Task, n: int, seed: Callable[[str], int]) -> Model | None:
     """
     if not _has_torch():
         return None
-    from surelearn.kernel.eigenpro import EigenProClassifier, EigenProRegressor
+    from surelearn.kernel import Compute, EigenProClassifier, EigenProRegressor
 
     most, centers = EIGENPRO_ROWS[task]
     shared: dict[str, Any] = {
-        "device": "cpu",
-        "memory_limit": 2.0**32,
+        "compute": Compute(device="cpu", memory_limit=2.0**32),
         "random_state": seed(EIGENPRO),
     }
     shared["centers"] = None if n <= most else centers

@@ -15,16 +15,17 @@ from surelearn.linear.logistic.sgd import Array, CompressedRows
 
 def stated(learner: Any) -> dict[str, Any]:
     """Facts that the parameters tell, and the shape of the weights."""
+    sgd = learner._sgd
     return {
         "d": int(learner.n_features_in_),
         "classes": int(learner.classes_.size),
         "regularization": float(learner.regularization),
         "l1_regularization": float(learner.l1_regularization),
         "intercept": intercept_of(learner),
-        "average": bool(learner.average),
-        "schedule": learner.schedule,
-        "step_from_rows": learner.step == "auto"
-        or (learner.fit_intercept and learner.intercept_step == "auto"),
+        "average": bool(sgd.average),
+        "schedule": sgd.schedule,
+        "step_from_rows": sgd.step == "auto"
+        or (learner.fit_intercept and sgd.intercept_step == "auto"),
         "x_bound": None if learner.x_bound is None else float(learner.x_bound),
         "norm_bound": None if learner.norm_bound is None else float(learner.norm_bound),
     }

@@ -15,11 +15,12 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from surelearn.base import WEIGHTED_CHECKS, Learner
-from surelearn.earlier import Names
+from surelearn.base import WEIGHTED_CHECKS, Learner, group_of
+from surelearn.earlier import Groups, Names, moved
 from surelearn.lacking import Lacking
 from surelearn.linear.intercept import earlier_intercept, intercept_of
 from surelearn.linear.leave_one_out import LeaveOneOutFits, logistic_leave_one_out
+from surelearn.linear.logistic.options import SGD
 from surelearn.linear.logistic.parameters import check_parameters
 from surelearn.linear.logistic.record import LogisticRecord
 from surelearn.optim.stopping import Stopper
@@ -36,6 +37,11 @@ _FINISH_NONZEROS, _FINISH_WEIGHTS = 2_000_000, 1_000
 _NO_CLOSED_FITS = (
     "there is a closed form only for two classes, λ > 0, and a finish at the minimizer"
 )
+# parameters of ``sgd`` that stood beside it in version 0.2
+_OF_SGD = (
+    "schedule", "step", "intercept_step", "step_decay", "average", "engine", "dtype",
+    "early_stopping", "validation_fraction", "patience", "tol",
+)  # fmt: skip
 
 
 class LogisticRegression(ClassifierMixin, Learner):
@@ -55,23 +61,11 @@ class LogisticRegression(ClassifierMixin, Learner):
     regularize_intercept : True pads rows with a feature 1 whose weight is in the penalty, as in the
         notes; False leaves it outside of the penalty, and takes the stability claims away
     epochs : the most passes over the rows; 0 leaves everything to ``finish``
-    schedule : step size at update t = 0, 1, …: "constant" η₀, "inverse" η₀/(1 + ct), "sqrt" η₀/√(1
-        + ct), "steps" η₀·c^p in pass (or call of `partial_fit`) number p = 0, 1, …
-    step : η₀; "auto" is 4/(mean ‖x‖² + intercept_step), at most 1/(4λ)
-    intercept_step : the intercept moves by so much of a step, at most 1, since it is in every row;
-        "auto" is the mean square of the values that are not zero, at most 1. The minimizer is the
-        same; 1 is plain SGD on padded rows
-    step_decay : c; None is 2λη₀ + 3/n for "inverse" and "sqrt", and 0.5 for "steps"
-    average : predict with the mean of the weights before each step (Polyak)
-    engine : "scaled", "lazy", or "auto": scaled unless λ₁ > 0
-    early_stopping : None, "training" or "validation": stop when the logarithmic loss, met on the
-        way or of held-out rows, has not fallen by more than ``tol`` for ``patience`` passes
-    validation_fraction : the part of the rows held out for early stopping
+    sgd : steps, averaging, precision and early stopping of the descent, `SGD`; None for its defaults
     finish : "newton" or "lbfgs" goes on to the minimizer with scikit-learn's solvers; None does
         not; "auto" is "newton" for small data (at most 2,000,000 non-zeros and 1,000 weights)
         without L1, averaging and early stopping
     measure : measure objective and gradient at the end, one more pass, which the certificate needs
-    dtype : "float64" or "float32", of the weights; 4 bytes are faster
     x_bound : a bound on ‖x‖ (without the padding) that holds for every row, for claims about the
         risk
     norm_bound : B, the norm up to which a single averaged pass is compared
@@ -101,9 +95,11 @@ class LogisticRegression(ClassifierMixin, Learner):
     earlier: ClassVar[Names] = {
         "passes": "epochs",
         "passes_": "epochs_",
-        "tolerance": "tol",
+        "tolerance": "sgd__tol",
         "intercept": earlier_intercept(True),
+        **moved("sgd", *_OF_SGD),
     }
+    groups: ClassVar[Groups] = {"sgd": SGD}
 
     classes_: npt.NDArray[Any]
     coef_: npt.NDArray[Any]
@@ -118,19 +114,9 @@ class LogisticRegression(ClassifierMixin, Learner):
         fit_intercept: bool = True,
         regularize_intercept: bool = True,
         epochs: int = 10,
-        schedule: Literal["constant", "inverse", "sqrt", "steps"] = "inverse",
-        step: float | Literal["auto"] = "auto",
-        intercept_step: float | Literal["auto"] = "auto",
-        step_decay: float | None = None,
-        average: bool = False,
-        engine: Literal["auto", "scaled", "lazy"] = "auto",
-        early_stopping: Literal["training", "validation"] | None = None,
-        validation_fraction: float = 0.1,
-        patience: int = 3,
-        tol: float = 1e-4,
+        sgd: SGD | None = None,
         finish: Literal["auto", "newton", "lbfgs"] | None = "auto",
         measure: bool = True,
-        dtype: Literal["float64", "float32"] = "float64",
         x_bound: float | None = None,
         norm_bound: float | None = None,
         delta: float = 0.05,
@@ -141,23 +127,17 @@ class LogisticRegression(ClassifierMixin, Learner):
         self.fit_intercept = fit_intercept
         self.regularize_intercept = regularize_intercept
         self.epochs = epochs
-        self.schedule = schedule
-        self.step = step
-        self.intercept_step = intercept_step
-        self.step_decay = step_decay
-        self.average = average
-        self.engine = engine
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.patience = patience
-        self.tol = tol
+        self.sgd = sgd
         self.finish = finish
         self.measure = measure
-        self.dtype = dtype
         self.x_bound = x_bound
         self.norm_bound = norm_bound
         self.delta = delta
         self.random_state = random_state
+
+    @property
+    def _sgd(self) -> SGD:
+        return group_of("sgd", self.sgd, SGD)
 
     # Fitting.
 
@@ -193,13 +173,13 @@ class LogisticRegression(ClassifierMixin, Learner):
 
         generator = check_random_state(self.random_state)
         held_out = None
-        if self.early_stopping == "validation":
-            rows, held_out = split(rows, self.validation_fraction, generator)
+        if self._sgd.early_stopping == "validation":
+            rows, held_out = split(rows, self._sgd.validation_fraction, generator)
         self._begin(rows)
         descent = self._descent(first=True)
         if self.epochs:
             self._descend(descent, rows, held_out, generator)
-        found = descent.average() if self.average and self.epochs else descent.weights()
+        found = descent.average() if self._sgd.average and self.epochs else descent.weights()
         how = self._finish(rows)
         if how != "none":
             found = finish(rows, found, self.regularization, _BIAS[intercept_of(self)], how)
@@ -231,11 +211,13 @@ class LogisticRegression(ClassifierMixin, Learner):
             "rounds": self.epochs_,
             "finish": self._finish(rows),
         }
-        if self.early_stopping == "validation":
+        if self._sgd.early_stopping == "validation":
             if not isinstance(self.random_state, Integral):
-                n = len(rows) - held_out_rows(len(rows), self.validation_fraction)
+                n = len(rows) - held_out_rows(len(rows), self._sgd.validation_fraction)
                 return stated(self) | told | {"n": n, "updates": n * self.epochs_}
-            rows, _ = split(rows, self.validation_fraction, check_random_state(self.random_state))
+            rows, _ = split(
+                rows, self._sgd.validation_fraction, check_random_state(self.random_state)
+            )
         step, intercept_step = self._first_step(rows)
         told |= {"n": len(rows), "updates": len(rows) * self.epochs_, "step": step}
         told["intercept_step"] = intercept_step if self.fit_intercept else 1.0
@@ -275,31 +257,30 @@ class LogisticRegression(ClassifierMixin, Learner):
         yield cls(random_state=0)
         yield cls(regularization=0.01, x_bound=1.0, random_state=0)
         yield cls(
-            average=True,
             epochs=1,
-            schedule="constant",
-            step=0.1,
-            intercept_step=1,
+            sgd=SGD(average=True, schedule="constant", step=0.1, intercept_step=1),
             finish=None,
             x_bound=1.0,
             norm_bound=2.0,
             random_state=0,
         )
-        yield cls(early_stopping="validation", l1_regularization=0.001, random_state=0)
+        yield cls(sgd=SGD(early_stopping="validation"), l1_regularization=0.001, random_state=0)
 
     @classmethod
     def checked(cls) -> Iterator[Self]:
         """At the minimizer; and descents that stop elsewhere, by each engine."""
         yield cls()
         yield cls(finish=None)
-        yield cls(average=True, engine="lazy")
-        yield cls(early_stopping="validation", l1_regularization=1e-4)
+        yield cls(sgd=SGD(average=True, engine="lazy"))
+        yield cls(sgd=SGD(early_stopping="validation"), l1_regularization=1e-4)
 
     def expected_failures(self) -> dict[str, str]:
         """SGD that does not go on to the minimizer meets a row of weight 2 once, not twice: it
         is close, not equal.
         """
-        finished = self.finish == "auto" and not self.average and self.early_stopping is None
+        finished = (
+            self.finish == "auto" and not self._sgd.average and self._sgd.early_stopping is None
+        )
         if finished and self.l1_regularization == 0:
             return {}
         return dict.fromkeys(
@@ -316,9 +297,10 @@ class LogisticRegression(ClassifierMixin, Learner):
         from surelearn.linear.logistic.objective import measure
         from surelearn.linear.logistic.sgd import block_order
 
-        patience = None if self.early_stopping is None else self.patience
-        stopper = Stopper(passes=self.epochs, patience=patience, tolerance=self.tol)
-        watched = self.early_stopping == "training"
+        sgd = self._sgd
+        patience = None if sgd.early_stopping is None else sgd.patience
+        stopper = Stopper(passes=self.epochs, patience=patience, tolerance=sgd.tol)
+        watched = sgd.early_stopping == "training"
         while not stopper.reason:
             order = block_order(len(rows), generator)
             loss = descent.run(rows, order, self._steps(len(rows)), want_loss=watched)
@@ -326,7 +308,7 @@ class LogisticRegression(ClassifierMixin, Learner):
             self.epochs_ += 1
             validation = None
             if held_out is not None:
-                at = descent.average() if self.average else descent.weights()
+                at = descent.average() if sgd.average else descent.weights()
                 validation = measure(held_out, at, 0.0, _BIAS[intercept_of(self)]).loss
             stopper.after(training=loss if watched else None, validation=validation)
         self.stopped_ = stopper.reason
@@ -365,7 +347,7 @@ class LogisticRegression(ClassifierMixin, Learner):
         )
         self.t_ += len(rows)
         self.epochs_ += 1
-        self._store(descent.average() if self.average else descent.weights(), descent)
+        self._store(descent.average() if self._sgd.average else descent.weights(), descent)
         rounds = before["rounds"] if before["rounds"] > 1 else None
         n, uniform = before["n"] + len(rows), uniform and before["uniform"]
         self.facts_ = known(self, n, uniform, finish=before["finish"], streamed=True, rounds=rounds)
@@ -439,7 +421,7 @@ class LogisticRegression(ClassifierMixin, Learner):
 
         if self.x_bound is not None:
             check_norms(X, self.x_bound)
-        return make_rows(X, codes, self.classes_.size, weights, self.dtype)
+        return make_rows(X, codes, self.classes_.size, weights, self._sgd.dtype)
 
     def _begin(self, rows: CompressedRows, expected: float | None = None) -> None:
         """Choose what the steps depend on, before the first of them; ``expected`` is how many
@@ -449,42 +431,44 @@ class LogisticRegression(ClassifierMixin, Learner):
         self.step_, self.intercept_step_ = self._first_step(rows)
         natural = (
             0.5
-            if self.schedule == "steps"
+            if self._sgd.schedule == "steps"
             else 2 * self.regularization * self.step_ + 3 / (expected or len(rows))
         )
-        self.step_decay_ = float(natural if self.step_decay is None else self.step_decay)
+        self.step_decay_ = float(natural if self._sgd.step_decay is None else self._sgd.step_decay)
 
     def _first_step(self, rows: CompressedRows) -> tuple[float, float]:
         """η₀, and the intercept's share of it."""
         from surelearn.linear.logistic.rows import mean_squared_norm
 
-        norm = mean_squared_norm(rows)
+        sgd, norm = self._sgd, mean_squared_norm(rows)
         typical = norm * len(rows) / max(1, rows.data.size)
         of_intercept = float(
-            min(1.0, typical) or 1.0 if self.intercept_step == "auto" else self.intercept_step
+            min(1.0, typical) or 1.0 if sgd.intercept_step == "auto" else sgd.intercept_step
         )
         norm += of_intercept if self.fit_intercept else 0.0
         longest = 0.25 / self.regularization if self.regularization > 0 else np.inf
-        step = (min(4.0 / norm, longest) if norm > 0 else 1.0) if self.step == "auto" else self.step
+        step = (min(4.0 / norm, longest) if norm > 0 else 1.0) if sgd.step == "auto" else sgd.step
         return float(step), of_intercept
 
     def _steps(self, count: int) -> Any:
         from surelearn.linear.logistic.rows import step_sizes
 
-        return step_sizes(self.schedule, self.step_, self.step_decay_, self.t_, count, self.epochs_)
+        return step_sizes(
+            self._sgd.schedule, self.step_, self.step_decay_, self.t_, count, self.epochs_
+        )
 
     def _descent(self, first: bool) -> StochasticDescent:
         from surelearn.linear.logistic.sgd import StochasticDescent
 
         shape = (self.n_features_in_ + 1, self.classes_.size if self.classes_.size > 2 else 1)
         if first:
-            begin, summed = np.empty(shape, dtype=self.dtype), np.zeros((1, 1))
+            begin, summed = np.empty(shape, dtype=self._sgd.dtype), np.zeros((1, 1))
             begin.fill(0)  # large pages, where np.zeros has small ones
-        elif self.average:
+        elif self._sgd.average:
             begin, summed = self.last_weights_.copy(), self.summed_weights_
         else:
             begin, summed = np.vstack([self.coef_.T, self.intercept_]), None
-        lazy = self.engine == "lazy" or self.l1_regularization > 0
+        lazy = self._sgd.engine == "lazy" or self.l1_regularization > 0
         return StochasticDescent(
             begin,
             decay=self.regularization,
@@ -492,7 +476,7 @@ class LogisticRegression(ClassifierMixin, Learner):
             bias=_BIAS[intercept_of(self)],
             bias_step=self.intercept_step_,
             engine="lazy" if lazy else "scaled",
-            summed=summed if self.average else None,
+            summed=summed if self._sgd.average else None,
             steps_summed=self.t_,
         )
 
@@ -503,14 +487,15 @@ class LogisticRegression(ClassifierMixin, Learner):
             rows.data.size <= _FINISH_NONZEROS
             and (self.n_features_in_ + 1) * self.classes_.size <= _FINISH_WEIGHTS
         )
-        plain = self.l1_regularization == 0 and not self.average and self.early_stopping is None
+        stops = self._sgd.average or self._sgd.early_stopping is not None
+        plain = self.l1_regularization == 0 and not stops
         return "newton" if small and plain and self.regularization > 0 else "none"
 
     def _store(self, found: Any, descent: StochasticDescent) -> Any:
-        found = np.ascontiguousarray(found, dtype=self.dtype)
+        found = np.ascontiguousarray(found, dtype=self._sgd.dtype)
         self.coef_ = np.ascontiguousarray(found[:-1].T)
         self.intercept_ = found[-1].copy()
-        if self.average:
+        if self._sgd.average:
             self.last_weights_, self.summed_weights_ = descent.weights(), descent.summed()
         return found
 

@@ -17,21 +17,22 @@ def check_parameters(learner: Any) -> None:
         if not (value := getattr(learner, name)) >= 0 or value == np.inf:
             raise ValueError(f"{name} must be a finite number of at least 0, not {value}")
     check_intercept(learner)
-    for name, allowed in (
-        ("schedule", ("constant", "inverse", "sqrt", "steps")),
-        ("engine", ("auto", "scaled", "lazy")),
-        ("early_stopping", (None, "training", "validation")),
-        ("finish", (None, "auto", "newton", "lbfgs")),
-        ("dtype", ("float64", "float32")),
+    sgd = learner._sgd
+    for owner, name, allowed in (
+        (sgd, "schedule", ("constant", "inverse", "sqrt", "steps")),
+        (sgd, "engine", ("auto", "scaled", "lazy")),
+        (sgd, "early_stopping", (None, "training", "validation")),
+        (learner, "finish", (None, "auto", "newton", "lbfgs")),
+        (sgd, "dtype", ("float64", "float32")),
     ):
-        if getattr(learner, name) not in allowed:
-            raise ValueError(f"{name} must be one of {allowed}, not {getattr(learner, name)!r}")
-    step, move = learner.step, learner.intercept_step
+        if getattr(owner, name) not in allowed:
+            raise ValueError(f"{name} must be one of {allowed}, not {getattr(owner, name)!r}")
+    step, move = sgd.step, sgd.intercept_step
     if step != "auto" and not (_is_number(step) and 0 < step < np.inf):
         raise ValueError(f'step must be "auto" or a positive number, not {step!r}')
     if move != "auto" and not (_is_number(move) and 0 < move <= 1):
         raise ValueError(f'intercept_step must be "auto" or a number in (0, 1], not {move!r}')
-    if (value := learner.step_decay) is not None and not 0 <= value < np.inf:
+    if (value := sgd.step_decay) is not None and not 0 <= value < np.inf:
         raise ValueError(f"step_decay must be None or a finite number of at least 0, not {value}")
     for name in ("x_bound", "norm_bound"):
         if (value := getattr(learner, name)) is not None and not 0 < value < np.inf:
@@ -41,9 +42,9 @@ def check_parameters(learner: Any) -> None:
         raise ValueError(
             f'epochs must be at least 1, or 0 with finish="newton" or "lbfgs", not {learner.epochs}'
         )
-    stated.fraction("validation_fraction", learner.validation_fraction)
+    stated.fraction("validation_fraction", sgd.validation_fraction)
     if learner.l1_regularization > 0 and (
-        learner.engine == "scaled" or learner.finish in ("newton", "lbfgs")
+        sgd.engine == "scaled" or learner.finish in ("newton", "lbfgs")
     ):
         raise ValueError(
             'l1_regularization needs engine="lazy" (or "auto") and no finish: set finish=None'

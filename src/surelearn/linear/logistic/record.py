@@ -25,6 +25,7 @@ LOGARITHMIC = "logarithmic loss"
 STATE_X_BOUND = "state x_bound=, a bound on ‖x‖ that holds for every row"
 SINGLE_PASS = "a single pass: a fresh row each step"  # noqa: S105 - not a password
 AVERAGED = "the averaged iterate"
+_STEPS = "step= and intercept_step=1"
 CONVEX_LOSS = "convex loss, Lipschitz as stated"
 
 
@@ -149,9 +150,12 @@ class LogisticRecord(Record):
             assumptions=(X_BOUNDED,),
         )
 
-    def _no_single_pass(self) -> str:
+    def _no_single_pass(self, version: float) -> str:
+        # until version 4 the parameters of SGD were the learner's own
+        fit_with = "fit with sgd=SGD({})" if version > 4 else "fit with {}"
         if not self.average:
-            return "the guarantee is for the averaged iterate: fit with average=True"
+            average = fit_with.format("average=True")
+            return f"the guarantee is for the averaged iterate: {average}"
         if self.finish != "none":
             return "the weights were changed by a finish: fit with finish=None"
         if self.rounds > 1:
@@ -162,13 +166,14 @@ class LogisticRecord(Record):
         if self.l1_regularization > 0:
             return "the theorem's steps are plain gradient steps, not steps with an L1 penalty"
         if self.schedule != "constant":
-            return 'the guarantee is for a constant step: fit with schedule="constant"'
+            constant = fit_with.format('schedule="constant"')
+            return f"the guarantee is for a constant step: {constant}"
         if self.step_from_rows:
-            return "the steps were chosen from the rows: state step= and intercept_step=1"
+            state = "sgd=SGD(step=…, intercept_step=1)" if version > 4 else _STEPS
+            return f"the steps were chosen from the rows: state {state}"
         if self.intercept_step != 1:
-            return (
-                "the intercept moved by smaller steps than the theorem's: fit with intercept_step=1"
-            )
+            full = fit_with.format("intercept_step=1")
+            return f"the intercept moved by smaller steps than the theorem's: {full}"
         if not self.uniform:
             return "rows are weighted unequally"
         if self.x_bound is None:
@@ -182,7 +187,7 @@ class LogisticRecord(Record):
         below `sgd_lipschitz`.
         """
         quantity = "excess_risk" if self.regularization == 0 else "excess_regularized_risk"
-        if reason := self._no_single_pass():
+        if reason := self._no_single_pass(writer.version):
             writer.lacks(quantity, reason, sgd_learnability.key)
             return
         slope = logistic_lipschitz(self.padded(), self.classes)

@@ -48,7 +48,7 @@ def fit_pieces(learner: Any, path: Any, classes: Any, features: int, **options: 
     generator = check_random_state(learner.random_state)
     learner.n_features_in_ = int(features)
     descent, n = None, 0
-    with sparse_source(path, features, learner.dtype, **options) as source:
+    with sparse_source(path, features, learner._sgd.dtype, **options) as source:
         for number in range(learner.epochs):
             n = 0
             for piece, fraction in source.pieces(generator):
@@ -59,7 +59,7 @@ def fit_pieces(learner: Any, path: Any, classes: Any, features: int, **options: 
                     learner._begin(rows, expected=len(rows) / fraction)
                     descent = learner._descent(first=True)
                 steps = step_sizes(
-                    learner.schedule,
+                    learner._sgd.schedule,
                     learner.step_,
                     learner.step_decay_,
                     learner.t_,
@@ -73,16 +73,16 @@ def fit_pieces(learner: Any, path: Any, classes: Any, features: int, **options: 
     learner.stopped_ = "passes"
     if descent is None:
         raise ValueError("epochs=0 reads no row of a file: set epochs to 1 or more")
-    learner._store(descent.average() if learner.average else descent.weights(), descent)
+    learner._store(descent.average() if learner._sgd.average else descent.weights(), descent)
     learner.facts_ = known(learner, n, True, streamed=True, rounds=learner.epochs_)
 
 
 def _check(learner: Any) -> None:
-    if learner.engine == "lazy" or learner.l1_regularization > 0:
+    if learner._sgd.engine == "lazy" or learner.l1_regularization > 0:
         raise ValueError(
             'a file is fitted by the scaled engine: set engine="auto" and l1_regularization=0'
         )
-    if learner.finish in ("newton", "lbfgs") or learner.early_stopping is not None:
+    if learner.finish in ("newton", "lbfgs") or learner._sgd.early_stopping is not None:
         raise ValueError("a file is not kept in memory: set finish=None and early_stopping=None")
 
 
