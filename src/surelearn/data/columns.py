@@ -53,6 +53,8 @@ MISSING = (
     "Null",
     "None",
 )
+NAMES_ROWS = 0.98  # of the rows have a value of their own in a column that names them
+MOST_CLASSES, FEW_CLASSES, CLASSES_SHARE = 20, 10, 0.1  # whole numbers that are classes
 LARGEST = 1e37  # scikit-learn's trees compute in 32 bits, and squares must not overflow
 
 
@@ -356,7 +358,7 @@ def _filled(missing: int) -> str:
 def _numbers_identify(name: str, values: Values, distinct: int) -> bool:
     """Whether whole numbers only number the rows, as PassengerId does."""
     n = len(values)
-    if n < 10 or distinct < 0.98 * n or not is_whole(values):
+    if n < 10 or distinct < NAMES_ROWS * n or not is_whole(values):
         return False
     steps = np.sign(values[1:].astype(float) - values[:-1].astype(float))
     ordered = bool(np.all(steps >= 0) or np.all(steps <= 0))
@@ -366,7 +368,7 @@ def _numbers_identify(name: str, values: Values, distinct: int) -> bool:
 
 
 def _text_identifies(values: Values, present: int, distinct: int) -> bool:
-    if present < 0.9 * len(values) or distinct < 0.98 * present:
+    if present < 0.9 * len(values) or distinct < NAMES_ROWS * present:
         return False
     words = [value for value in values if value is not None]
     return sum(len(word.split()) > 1 for word in words) <= 0.01 * present
@@ -388,7 +390,9 @@ def infer_task(values: Values) -> Task:
     if values.dtype.kind not in "iuf":
         return "classification"
     distinct = len(pd.unique(values))
-    few = distinct <= 20 and (distinct <= 10 or distinct <= 0.1 * len(values))
+    few = distinct <= MOST_CLASSES and (
+        distinct <= FEW_CLASSES or distinct <= CLASSES_SHARE * len(values)
+    )
     return "classification" if few and is_whole(values) else "regression"
 
 

@@ -30,6 +30,7 @@ LEAST_COPIES = 0.01  # of the rows; fewer are a notice, SL104
 # columns depend on each other: so much more often may they agree than independent ones would
 DEPENDENCE = 10.0
 FEW_VALUES = 20
+EQUAL_BY_CHANCE = 1e-6  # of values that appear equally often
 LONG_TEXT = 10  # words; independent rows have no such text in common
 
 NEIGHBORS = (5, 10, 20, 50)  # k
@@ -479,7 +480,10 @@ def names_groups(name: str, values: Values) -> str:
         from scipy.special import gammainc
 
         spread = float(np.sum((counts - each) ** 2) / each)
-        if spread < 0.3 * (distinct - 1) and gammainc((distinct - 1) / 2, spread / 2) < 1e-6:
+        if (
+            spread < 0.3 * (distinct - 1)
+            and gammainc((distinct - 1) / 2, spread / 2) < EQUAL_BY_CHANCE
+        ):
             return f"has {distinct:,} values of nearly equally many rows, {each:.1f} each"
     return ""
 

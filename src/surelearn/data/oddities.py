@@ -18,6 +18,13 @@ from surelearn.claim import Finding, Severity
 from surelearn.data.columns import Column, Task, Values, is_whole, listed, shown
 
 MAX_STUDIED = 20_000
+RARE_ROWS, RARE_SHARE = 10, 0.01  # of a class that has fewer
+COPIES = 0.999  # a correlation beyond which two columns are copies
+# a column gives classes away with so few errors, of all rows and of those of the majority; amounts
+# with so large a correlation
+TOLD, TOLD_OF_MAJORITY, TOLD_AMOUNTS = 0.005, 0.05, 0.9999
+ALIKE, FEWEST_GROUPS = 0.35, 20  # agreement within values that name groups, and how many repeat
+MOVED, MOVED_BY_CHANCE = 0.1, 1e-6  # a Kolmogorov–Smirnov distance and its p
 Codes = npt.NDArray[np.intp]
 
 
@@ -130,12 +137,13 @@ def _duplicates(row_hashes: Values) -> Iterable[Finding]:
 
 def _rare_classes(y: Values) -> Iterable[Finding]:
     names, counts = np.unique(y, return_counts=True)
-    rare = (counts < 10) | (counts < 0.01 * len(y))
+    rare = (counts < RARE_ROWS) | (counts < RARE_SHARE * len(y))
     if rare.any():
         few = dict(zip(names[rare].tolist(), counts[rare].tolist(), strict=True))
         said = ", ".join(f"{shown(name)} ({count})" for name, count in list(few.items())[:5])
         text = (
-            f"{len(few)} of {len(names)} classes have fewer than 10 rows or 1% of them:"
+            f"{len(few)} of {len(names)} classes have fewer than {RARE_ROWS} rows or"
+            f" {RARE_SHARE:.0%} of them:"
             f" {said}{', …' * (len(few) > 5)}."
         )
         yield Finding(code="SL105", text=text, severity="warning", numbers={"classes": few})
@@ -209,7 +217,7 @@ def _correlated(numbers: dict[str, Values]) -> set[tuple[str, str]]:
     norms = np.linalg.norm(values, axis=0)
     varies = np.flatnonzero(norms > 0)
     values = values[:, varies] / norms[varies]
-    left, right = np.nonzero(np.triu(np.abs(values.T @ values) > 0.999, k=1))
+    left, right = np.nonzero(np.triu(np.abs(values.T @ values) > COPIES, k=1))
     return {(names[varies[i]], names[varies[j]]) for i, j in zip(left, right, strict=True)}
 
 
@@ -241,7 +249,7 @@ def _tells_classes(values: Values, y: Codes, *, is_number: bool) -> float | None
     At most 0.5% errors, or 5% of the errors of the majority where that is less.
     """
     n, classes = len(y), int(y.max()) + 1
-    allowed = min(0.005, 0.05 * (1 - np.bincount(y).max() / n)) * n
+    allowed = min(TOLD, TOLD_OF_MAJORITY * (1 - np.bincount(y).max() / n)) * n
     errors, fewest = _errors_by_value(_codes(values), y)
     if fewest > allowed:
         return None
@@ -312,7 +320,7 @@ def _tells_amounts(values: Values, y: Values, *, is_number: bool) -> float | Non
             abs(_correlation(x[known], y[known])),
             abs(_correlation(_ranks(x[known]), _ranks(y[known]))),
         )
-        return r * r if r > 0.9999 else None
+        return r * r if r > TOLD_AMOUNTS else None
     codes = _codes(values)
     counts = np.bincount(codes)
     if (counts[codes] > 1).mean() < 0.5:
@@ -342,7 +350,7 @@ def _grouped(
     """
     target = y.astype(float) if task == "regression" else _codes(y)
     for column in used:
-        if column.kind == "date" or not 20 <= column.distinct <= len(y) / 1.2:
+        if column.kind == "date" or not FEWEST_GROUPS <= column.distinct <= len(y) / 1.2:
             continue
         values = frame[column.name].to_numpy()
         if column.kind == "number" and not is_whole(values[~pd.isna(values)]):
@@ -350,7 +358,7 @@ def _grouped(
         codes, words = pd.factorize(values, sort=column.kind == "number")
         few = (codes >= 0) & (codes % math.ceil(len(y) / MAX_STUDIED) == 0)
         alike = _agreement(codes[few], target[few], task) if few.any() else 0.0
-        if alike >= 0.35 and (
+        if alike >= ALIKE and (
             column.kind != "number" or _smoothness(codes[few], target[few], task) < alike / 2
         ):
             groups = len(words)
@@ -376,7 +384,7 @@ def _agreement(codes: Codes, y: Values, task: Task) -> float:
     """
     sizes = np.bincount(codes)
     shared = int(sizes[sizes > 1].sum())
-    if np.sum(sizes > 1) < 20 or shared < 0.2 * len(y):
+    if np.sum(sizes > 1) < FEWEST_GROUPS or shared < 0.2 * len(y):
         return 0.0
     if task == "classification":
         _, value, counts = _pairs(codes, y)
@@ -428,7 +436,8 @@ def _drift(numbers: dict[str, Values], y: Values) -> Iterable[Finding]:
         shares = [np.searchsorted(part, places, side="right") / len(part) for part in (first, last)]
         distance = float(np.max(np.abs(shares[0] - shares[1])))
         size = len(first) * len(last) / (len(first) + len(last))
-        if distance >= 0.1 and kolmogorov(distance * math.sqrt(size)) < 1e-6 / (len(numbers) + 1):
+        by_chance = MOVED_BY_CHANCE / (len(numbers) + 1)
+        if distance >= MOVED and kolmogorov(distance * math.sqrt(size)) < by_chance:
             moved[name] = distance
     if moved:
         worst = sorted(moved, key=lambda name: -moved[name])

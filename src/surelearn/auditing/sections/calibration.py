@@ -13,6 +13,7 @@ from surelearn.subject import subject_of
 from surelearn.types import AnyArray
 
 MOST_BINS = 8
+ALPHA = 0.01  # of a bin's interval
 
 
 def section(context: Context) -> Section | None:
@@ -76,7 +77,7 @@ def _bins(predicted: AnyArray, happened: AnyArray) -> dict[str, list[float]]:
     }
     for i in np.unique(index):
         inside = index == i
-        low, high = clopper_pearson_interval(int(happened[inside].sum()), int(inside.sum()), 0.01)
+        low, high = clopper_pearson_interval(int(happened[inside].sum()), int(inside.sum()), ALPHA)
         for key, value in zip(
             data,
             (predicted[inside].mean(), happened[inside].mean(), low, high, inside.sum()),

@@ -21,6 +21,7 @@ from surelearn.subject import subject_of
 from surelearn.types import AnyArray, TableRows
 
 SHARE = 0.9
+CHANGED = 0.1  # of the predictions: more is a warning
 
 
 def tasks(context: Context) -> list[jobs.Task]:
@@ -90,7 +91,10 @@ def _classes(
         f" {show(max(risks), 'rate')}."
     )
     return Finding(
-        code="SL401", text=text, severity="warning" if changed > 0.1 else "info", numbers=numbers
+        code="SL401",
+        text=text,
+        severity="warning" if changed > CHANGED else "info",
+        numbers=numbers,
     )
 
 

@@ -24,7 +24,7 @@ from surelearn.types import AnyArray, TableRows
 
 _DRAWN = 12  # columns in the chart
 _TOLD = 3  # columns of a row in the table
-_ALMOST_ALL = 0.8
+ALMOST_ALL, FEWEST_COLUMNS = 0.8, 3  # of the total, in one column of so many
 _HOW = {
     "closed form": "exact, in closed form",
     "additive": "exact: the {words} is a sum over features, as random coalitions confirm",
@@ -161,7 +161,7 @@ def ranking(facts: dict[str, Any], spread: Spread) -> Finding | None:
 def _almost_all(names: tuple[str, ...], spread: Spread) -> list[Finding]:
     """A feature that carries nearly the whole prediction."""
     share = float(spread.importance.max() / spread.importance.sum())
-    if share < _ALMOST_ALL or len(names) < 3:
+    if share < ALMOST_ALL or len(names) < FEWEST_COLUMNS:
         return []
     first = names[spread.order[0]]
     text = (

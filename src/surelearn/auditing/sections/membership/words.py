@@ -25,6 +25,7 @@ from surelearn.types import Bools
 ALPHA = 0.05  # of every interval here
 FALSE_ALARMS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5)  # drawn
 TABLED = (0.01, 0.05)
+LEAKS = (0.6, 0.1)  # an AUC, and a true positive rate at the first of these, that are warnings
 DRAWN = (
     "The chart is the ROC curve above the diagonal: the true positive rate less the false positive"
     " rate."
@@ -125,7 +126,7 @@ def _severity(found: Membership) -> Severity:
     at_one = max(
         (found.true_positives[rate].low for rate in _measurable(TABLED[:1], found)), default=0.0
     )
-    if found.auc_low > 0.6 or at_one > 0.1:
+    if found.auc_low > LEAKS[0] or at_one > LEAKS[1]:
         return "warning"
     return "notice" if found.auc_low > 0.5 else "info"
 

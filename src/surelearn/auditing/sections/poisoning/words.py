@@ -47,6 +47,10 @@ _METHODS = {
     "refits": "leave-one-out refits",
 }
 _CHOSEN = {"exact": " with the largest first-order influence", "influence function": ""}
+# how the errors rise, as a multiple of the share that was changed and at least, to be remarkable
+NOTICE, WARNING = (0.5, 0.02), (2.0, 0.05)
+TYPICAL = 0.1  # the share of changed labels that is told unless a smaller one is worse
+INFLUENCE = (0.05, 0.2)  # of the loss: from here on a notice, a warning
 _ERRORS = 2.0  # standard errors over held-back rows: a smaller change may be theirs
 
 
@@ -226,9 +230,9 @@ def _severity(context: Context, fraction: float, risks: list[float], clean: floa
         rise = 0.2 * rise / clean if clean > 0 else 0.0
     return (
         "warning"
-        if rise > max(2 * fraction, 0.05)
+        if rise > max(WARNING[0] * fraction, WARNING[1])
         else "notice"
-        if rise > max(fraction / 2, 0.02)
+        if rise > max(NOTICE[0] * fraction, NOTICE[1])
         else "info"
     )
 
@@ -253,7 +257,7 @@ def _worst(
 
 def _flipped(context: Context, risks: dict[float, list[float]]) -> Finding:
     clean = risks[0.0][0]
-    fraction, severity = _worst(context, risks, clean, 0.1)
+    fraction, severity = _worst(context, risks, clean, TYPICAL)
     share, moved = _percent(fraction), _moved(context, risks[fraction], clean)
     what = f"label noise, {share} of the training labels flipped to another class"
     if context.task == "regression":
@@ -373,7 +377,7 @@ def _influence(result: dict[str, Any], number: int, rows: int) -> Finding:
     elif change < -0.02:
         text += " The row harms the model: check its label first."
     size = 0.0 if by_chance else abs(change)
-    severity = "warning" if size > 0.2 else "notice" if size > 0.05 else "info"
+    severity = "warning" if size > INFLUENCE[1] else "notice" if size > INFLUENCE[0] else "info"
     numbers = {
         "row": number,
         "change": change,

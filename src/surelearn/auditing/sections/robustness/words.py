@@ -27,6 +27,9 @@ from surelearn.robust.tables import Moves, staying
 from surelearn.types import TableRows
 
 SMALL, TINY = 0.1, 0.01  # standard deviations
+NOTICE, WARNING, SERIOUS = 0.05, 0.15, 0.1  # accuracy lost to them, the last to tiny ones
+TURNED = 0.5  # of correct predictions, by one category
+MOVED = 0.5  # of the mean absolute error, by a small change of a row
 RADII = tuple(round(0.05 * i, 2) for i in range(11))
 _NAMED = 20  # columns that stay, by name
 _AXIS = "L∞ radius of the change, in standard deviations"
@@ -118,8 +121,9 @@ def _small_changes(distance: np.ndarray, attack: dict[str, Any], of: int, stay: 
     )
     if right == small:
         text = f"No correct prediction changes under {by} ({which})"
-    severity = "info" if right - small <= 0.05 else "notice" if right - small <= 0.15 else "warning"
-    if right - tiny > 0.1:
+    lost = right - small
+    severity = "info" if lost <= NOTICE else "notice" if lost <= WARNING else "warning"
+    if right - tiny > SERIOUS:
         severity, text = "serious", f"{text}, and within {TINY:g} already to {show(tiny, 'rate')}"
     numbers = {
         "accuracy": right,
@@ -147,7 +151,10 @@ def _substitution(result: dict[str, Any]) -> Finding:
         )
     numbers = {"share": share, "column": worst, "rows": int(right.sum())}
     return Finding(
-        code="SL602", text=f"{text}.", severity="notice" if share > 0.5 else "info", numbers=numbers
+        code="SL602",
+        text=f"{text}.",
+        severity="notice" if share > TURNED else "info",
+        numbers=numbers,
     )
 
 
@@ -224,7 +231,7 @@ def _regression(result: dict[str, Any], y: np.ndarray, allowed: str, stay: str) 
         f" {show(moved, 'number')} on average and by {show(float(largest[at].max()), 'number')} at"
         f" most ({len(before):,} rows); the mean absolute error is {show(error, 'number')}."
     )
-    severity = "info" if moved <= 0.5 * error else "notice" if moved <= error else "warning"
+    severity = "info" if moved <= MOVED * error else "notice" if moved <= error else "warning"
     numbers = {
         "mean_change": moved,
         "largest_change": float(largest[at].max()),
