@@ -3,9 +3,10 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
-# Tests run in one process per core: more threads in each would only wait for each other. Commands
-# that tests start find modules compiled.
-ALONE := OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=
+# Tests run in one process per core: more threads in each would only wait for each other, and so
+# would the workers of a command that takes all cores (those that a test asks for by number are
+# started). Commands that tests start find modules compiled.
+ALONE := OMP_NUM_THREADS=1 LOKY_MAX_CPU_COUNT=1 PYTHONDONTWRITEBYTECODE=
 
 .PHONY: demo test lint bench coverage docs clean
 .DELETE_ON_ERROR:

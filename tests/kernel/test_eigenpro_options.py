@@ -31,7 +31,7 @@ SOLVERS = [
         "dtype": "float64",
         "epochs": 3000,
         "tol": 1e-11,
-        "memory_limit": 1e3,
+        "memory_limit": 1e4,
         "batch_size": 16,
     },
 ]
