@@ -17,14 +17,14 @@ def fraction(name: str, value: object) -> float:
     >>> fraction("delta", 0.05)
     0.05
     """
-    if not _is_number(value) or not 0 < value < 1:
+    if not is_number(value) or not 0 < value < 1:
         raise ValueError(f"{name} must lie strictly between 0 and 1, not {value!r:.60}")
     return float(value)
 
 
 def positive(name: str, value: object) -> float:
     """A finite number above 0."""
-    if not _is_number(value) or not 0 < value < math.inf:
+    if not is_number(value) or not 0 < value < math.inf:
         raise ValueError(f"{name} must be positive and finite, not {value!r:.60}")
     return float(value)
 
@@ -36,5 +36,6 @@ def whole(name: str, value: object, least: int = 1) -> int:
     return int(value)
 
 
-def _is_number(value: object) -> TypeGuard[float]:
+def is_number(value: object) -> TypeGuard[float]:
+    """Whether it is a real number; True and False are none."""
     return not isinstance(value, bool) and isinstance(value, numbers.Real)

@@ -12,7 +12,7 @@ from surelearn.attribution import explain
 from surelearn.auditing.sections.attribution.work import see_through
 from surelearn.auditing.sections.poisoning.words import _of_rows
 from surelearn.robust.tables import moves_of
-from surelearn.subject.columns import column_names
+from surelearn.subject.refitting import column_names
 
 X = np.random.default_rng(0).normal(size=(40, 3))
 Y = (X[:, 0] > 0).astype(int)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from surelearn.subject.columns import column_names
+from surelearn.subject.refitting import column_names
 
 
 class Mixer:

@@ -97,7 +97,8 @@ def describe_look(
     ``models`` share the page's δ, as the two of a suspected leak do: auditing one of them alone
     later is not charged.
     """
-    asked = json.dumps(_counted(options), sort_keys=True, default=str)
+    counted = {name: value for name, value in asdict(options).items() if name not in UNCOUNTED}
+    asked = json.dumps(counted, sort_keys=True, default=str)
     beside = [] if rival is None else [fingerprint_model(rival), _answers(rival, models[0][1])]
     beside.append("" if groups is None else fingerprint_rows(np.asarray(groups), y[:0]))
     # they decide on units and on the majority
@@ -210,10 +211,6 @@ def losses_path(certificate: Certificate) -> Path:
         / "losses"
         / f"{certificate.published().hash.removeprefix('sha256:')[:32]}.json"
     )
-
-
-def _counted(options: Options) -> dict[str, Any]:
-    return {name: value for name, value in asdict(options).items() if name not in UNCOUNTED}
 
 
 def _sha(*parts: str) -> str:

@@ -345,6 +345,13 @@ def _describe_text(name: str, values: Values, missing: int, distinct: int) -> tu
     return Column(name, "text", note, missing, distinct), values
 
 
+def value_codes(values: Values) -> npt.NDArray[np.intp]:
+    """Values numbered by first appearance, missing as one more value: equal for two columns
+    that rename each other.
+    """
+    return pd.factorize(values, use_na_sentinel=False)[0]
+
+
 def count_values(values: Values) -> tuple[int, int]:
     """How many values are missing, and how many different ones there are."""
     missing = int(pd.isna(values).sum())

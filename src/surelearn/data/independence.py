@@ -19,7 +19,7 @@ import pandas as pd
 import pandas.util
 
 from surelearn.claim import Finding
-from surelearn.data.columns import Values, is_whole, parse_dates, shown
+from surelearn.data.columns import Values, is_whole, parse_dates, shown, value_codes
 from surelearn.data.table import Table
 
 Numbers = npt.NDArray[np.float64]
@@ -138,7 +138,7 @@ def search_rows(X: Any, groups: Values | None = None) -> Search:
 def _search_features(
     features: pd.DataFrame, numeric: Sequence[str], texts: Sequence[str], groups: Values | None
 ) -> Search:
-    codes = {name: _codes(features[name].to_numpy()) for name in features.columns}
+    codes = {name: value_codes(features[name].to_numpy()) for name in features.columns}
     contents = _sum_of_hashes(codes, len(features))
     found, looked_for, not_looked_for = [], [], []
     varied = [name for name in numeric if codes[name].max(initial=0) >= FEW_VALUES]
@@ -176,10 +176,6 @@ def _search_features(
 
 
 # --------------------------------------------------------------------------------------------------
-
-
-def _codes(values: Values) -> Rows:
-    return pd.factorize(values, use_na_sentinel=False)[0]
 
 
 def _hashes(position: int, codes: Rows) -> npt.NDArray[np.uint64]:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from surelearn.claim import Finding, Severity
-from surelearn.data.columns import Column, Task, Values, is_whole, listed, shown
+from surelearn.data.columns import Column, Task, Values, is_whole, listed, shown, value_codes
 
 MAX_STUDIED = 20_000
 RARE_ROWS, RARE_SHARE = 10, 0.01  # of a class that has fewer
@@ -172,18 +172,11 @@ def few_values(target: str, y: Values, task: Task, *, chosen: bool) -> Iterable[
     yield Finding(code="SL106", text=text, severity="notice", numbers={"distinct": distinct})
 
 
-def _codes(values: Values) -> Codes:
-    """Values numbered by first appearance, missing as one more value: equal for two columns
-    that rename each other.
-    """
-    return pd.factorize(values, use_na_sentinel=False)[0]
-
-
 def _repeats(studied: dict[str, Values], numbers: dict[str, Values]) -> Iterable[Finding]:
     """Columns that are copies: a renaming value by value, or |correlation| > 0.999."""
     pairs, seen = set(), {}
     for name, values in studied.items():
-        codes = _codes(values)
+        codes = value_codes(values)
         # values that never repeat rename each other trivially
         if codes.max(initial=0) + 1 <= len(codes) / 2:
             first = seen.setdefault(codes.tobytes(), name)
@@ -225,7 +218,7 @@ def _giveaways(
     studied: dict[str, Values], numbers: dict[str, Values], y: Values, task: Task
 ) -> Iterable[Finding]:
     """Columns that alone tell the target almost perfectly."""
-    target = _codes(y)
+    target = value_codes(y)
     for name, values in studied.items():
         if task == "regression":
             told = _tells_amounts(values, y.astype(float), is_number=name in numbers)
@@ -250,7 +243,7 @@ def _tells_classes(values: Values, y: Codes, *, is_number: bool) -> float | None
     """
     n, classes = len(y), int(y.max()) + 1
     allowed = min(TOLD, TOLD_OF_MAJORITY * (1 - np.bincount(y).max() / n)) * n
-    errors, fewest = _errors_by_value(_codes(values), y)
+    errors, fewest = _errors_by_value(value_codes(values), y)
     if fewest > allowed:
         return None
     if is_number and errors > allowed and classes <= 20:
@@ -321,7 +314,7 @@ def _tells_amounts(values: Values, y: Values, *, is_number: bool) -> float | Non
             abs(_correlation(_ranks(x[known]), _ranks(y[known]))),
         )
         return r * r if r > TOLD_AMOUNTS else None
-    codes = _codes(values)
+    codes = value_codes(values)
     counts = np.bincount(codes)
     if (counts[codes] > 1).mean() < 0.5:
         return None
@@ -348,7 +341,7 @@ def _grouped(
     """Columns whose rows with the same value share the target far more than chance, as visits
     of one patient do.
     """
-    target = y.astype(float) if task == "regression" else _codes(y)
+    target = y.astype(float) if task == "regression" else value_codes(y)
     for column in used:
         if column.kind == "date" or not FEWEST_GROUPS <= column.distinct <= len(y) / 1.2:
             continue

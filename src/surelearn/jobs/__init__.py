@@ -8,8 +8,7 @@ and journaled results come back bit for bit.
 
 from surelearn.jobs.journal import Journal
 from surelearn.jobs.progress import Progress, rich_progress, silent
-from surelearn.jobs.runner import Runner
-from surelearn.jobs.tasks import Task, TaskError, run, seed_for
+from surelearn.jobs.tasks import Runner, Task, TaskError, run, seed_for
 
 __all__ = [
     "Journal",

@@ -134,6 +134,23 @@ def run(
 # ---- on joblib
 
 
+@dataclass(frozen=True, kw_only=True)
+class Runner:
+    """How tasks run, never what they compute; ``command`` is the command line that asked, for
+    the next one to try.
+    """
+
+    n_jobs: int | None = None
+    journal: Journal | None = None
+    progress: Callable[[str], Progress | None] = lambda label: None  # noqa: ARG005
+    say: Callable[[str], None] = lambda line: None  # noqa: ARG005
+    command: str = ""
+
+    def run(self, tasks: Sequence[Task], label: str) -> list[Any]:
+        """Run tasks with progress under a label."""
+        return run(tasks, n_jobs=self.n_jobs, journal=self.journal, progress=self.progress(label))
+
+
 def _outcomes(
     calls: list[tuple[int, Task]], n_jobs: int | None
 ) -> Generator[tuple[int, Any], None, None]:

@@ -5,7 +5,6 @@ parameters.
 from __future__ import annotations
 
 import math
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from surelearn.base import Learner
+from surelearn.stated import is_number
 
 Array = npt.NDArray[np.float64]
 
@@ -47,14 +47,14 @@ class LinearRegressor(RegressorMixin, Learner):
 def require_positive(**values: Any) -> None:
     """Refuse, by name, what is not a finite number above 0."""
     for name, value in values.items():
-        if not _is_number(value) or not 0 < value < math.inf:
+        if not is_number(value) or not 0 < value < math.inf:
             raise ValueError(f"{name} must be a number above 0, not {value!r}")
 
 
 def require_nonnegative(**values: Any) -> None:
     """Refuse, by name, what is not a finite number of at least 0."""
     for name, value in values.items():
-        if not _is_number(value) or not 0 <= value < math.inf:
+        if not is_number(value) or not 0 <= value < math.inf:
             raise ValueError(f"{name} must be a number of at least 0, not {value!r}")
 
 
@@ -75,7 +75,3 @@ def row_norms(X: Any) -> Array:
     if sparse.issparse(X):
         return np.sqrt(np.asarray(X.multiply(X).sum(axis=1)).ravel())
     return np.linalg.norm(X, axis=1)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, Real) and not isinstance(value, (bool, np.bool_))

@@ -26,10 +26,9 @@ from surelearn.subject import (
     subject_of,
     trusted,
 )
-from surelearn.subject.columns import column_names
 from surelearn.subject.forms import Affine, Array, LinearForm
 from surelearn.subject.predicting import missing
-from surelearn.subject.refitting import take
+from surelearn.subject.refitting import column_names, take
 from surelearn.subject.registry import Around, DecisionThreshold, Preparation, described
 from surelearn.subject.torch_modules import is_module
 from surelearn.types import Labels, Model, RowsLike, TableRows

@@ -1,9 +1,9 @@
-"""Rows of a table for a model, and the model fitted again on them."""
+"""Rows of a table for a model, what their columns are called, and the model fitted again on them."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, cast
 
 import numpy as np
@@ -61,3 +61,11 @@ def is_pairwise(model: Model) -> bool:
 
     tags = cast("Callable[[Model], Any]", get_tags)
     return hasattr(model, "__sklearn_tags__") and bool(tags(model).input_tags.pairwise)
+
+
+def column_names(X: RowsLike) -> tuple[str, ...]:
+    """Those of a table; x0, x1, … for an array, as scikit-learn calls them."""
+    named: Iterable[object] | None = getattr(X, "columns", None)
+    if named is not None:
+        return tuple(map(str, named))
+    return tuple(f"x{j}" for j in range(np.shape(cast("npt.ArrayLike", X))[1]))

@@ -36,7 +36,7 @@ def section(context: Context) -> Section | None:
     rows = {
         claim.quantity: (claim, label)
         for claim, label in reversed(context.certificate.rows())
-        if _together(claim)
+        if claim.standing == "together"
     }
     shown = [
         rows[name]
@@ -49,10 +49,6 @@ def section(context: Context) -> Section | None:
     if not notes and not shown:
         return None
     return ENTRY.says(notes=notes, tables=(table,) if shown else ())
-
-
-def _together(claim: Claim) -> bool:
-    return claim.standing == "together"
 
 
 def _cells(claim: Claim, label: str) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from surelearn.auditing.context import Context
+from surelearn.auditing.headline import number
 from surelearn.auditing.writing import Entry
 from surelearn.certification import NOVEL
 from surelearn.claim import Claim
@@ -95,7 +96,7 @@ def sentence(context: Context) -> str:
     if claim is not None:
         what = "errors" if claim.quantity == "novel_risk" else f"mean {context.options.loss} loss"
         return (
-            f"{said}at most **{show(_number(claim), claim.unit, '<=')} {what} on contents without"
+            f"{said}at most **{show(number(claim), claim.unit, '<=')} {what} on contents without"
             " one**."
         )
     if not compared.planned:
@@ -159,10 +160,6 @@ def _headline(context: Context) -> Claim | None:
     return next(
         (c for c in context.certificate.together if c.quantity in ("risk", "mean_loss")), None
     )
-
-
-def _number(claim: Claim) -> float:
-    return claim.value[1] if isinstance(claim.value, tuple) else claim.value
 
 
 ENTRY = Entry(key="novelty", title="Duplicates and near duplicates", write=section)

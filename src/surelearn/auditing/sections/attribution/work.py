@@ -17,9 +17,8 @@ from surelearn.attribution.pipelines import prepared
 from surelearn.auditing.context import Context
 from surelearn.lacking import Lacking
 from surelearn.subject import Task, classes_of, predict_with, subject_of
-from surelearn.subject.columns import column_names
 from surelearn.subject.predicting import missing
-from surelearn.subject.refitting import take
+from surelearn.subject.refitting import column_names, take
 from surelearn.subject.torch_modules import is_module, module_functions
 from surelearn.types import AnyArray, Array, Label, Model, TableRows
 

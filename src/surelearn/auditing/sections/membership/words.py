@@ -176,7 +176,8 @@ def _table(told: dict[str, Membership]) -> PageTable:
     for name, found in told.items():
         among = [found.true_positives[rate] for rate in rates]
         shares = [
-            f"{show(share.value, 'rate')} ({_range(share.low, share.high)})" for share in among
+            f"{show(share.value, 'rate')} ({show(share.low, 'rate')} to {show(share.high, 'rate')})"
+            for share in among
         ]
         rows.append((name, _auc(found), *shares))
     rows.append(("random guessing", "0.50", *(f"{rate:.0%}" for rate in rates)))
@@ -209,10 +210,6 @@ def _chart(told: dict[str, Membership]) -> tuple[Chart, ...]:
 def _auc(found: Membership) -> str:
     """The AUC with its interval: ``0.54 (0.49 to 0.59)``."""
     return f"{found.auc:.2f} ({found.auc_low:.2f} to {found.auc_high:.2f})"
-
-
-def _range(low: float, high: float) -> str:
-    return f"{show(low, 'rate')} to {show(high, 'rate')}"
 
 
 ENTRY = Entry(key="membership", title="Membership inference", write=section, tasks=tasks)

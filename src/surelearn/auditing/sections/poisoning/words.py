@@ -20,8 +20,7 @@ from surelearn.lacking import Lacking
 from surelearn.plain import show
 from surelearn.report import Chart, PageTable, Section
 from surelearn.robust.poisoning.within_range import FLIPPED, MOVED, REVERSED
-from surelearn.subject.columns import column_names
-from surelearn.subject.refitting import take
+from surelearn.subject.refitting import column_names, take
 from surelearn.types import AnyArray, TableRows
 
 COLUMNS = 2  # of the table, shown to recognize a row by
