@@ -41,7 +41,7 @@ MAY_IMPORT = {
     "unpacking": set(),
     "jobs": {"lacking", "processes"},
     "files": set(),
-    "attacks": {"earlier", "lacking", "losses", "profiles", "stated", "subject", "types"},
+    "attacks": {"bounds", "earlier", "lacking", "losses", "profiles", "stated", "subject", "types"},
     "attribution": {"earlier", "lacking", "profiles", "stated", "subject", "types"},
     "robust": {
         "attacks", "base", "bounds", "certificate", "claim", "fingerprint", "lacking", "losses", "plain", "record",

@@ -337,3 +337,11 @@ def test_the_default_of_each_kernels_length_is_bold():
         for kernel, factors in choosing.FACTORS.items()
         for penalized in (False, True)
     }
+
+
+def test_benchmarks_that_measured_something_exist():
+    pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.rst")]
+    text = "\n".join(page.read_text(encoding="utf-8") for page in pages)
+    named = set(re.findall(r"benchmarks/\w+\.py", text))
+    assert "benchmarks/count_flow.py" in named
+    assert not [name for name in named if not (ROOT / name).is_file()]

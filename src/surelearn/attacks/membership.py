@@ -13,9 +13,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.stats import beta, norm, rankdata
+from scipy.stats import norm, rankdata
 
 from surelearn import stated
+from surelearn.bounds import clopper_pearson_interval
 from surelearn.types import Array, RandomState
 
 FALSE_POSITIVE_RATES = (0.001, 0.01, 0.1)
@@ -251,12 +252,6 @@ def tell_apart(
     )
 
 
-def clopper_pearson_pair(successes: int, n: int, alpha: float) -> tuple[float, float]:
-    """The exact binomial interval, α/2 a side."""
-    low = float(beta.ppf(alpha / 2, successes, n - successes + 1)) if successes else 0.0
-    return low, float(beta.isf(alpha / 2, successes + 1, n - successes)) if successes < n else 1.0
-
-
 def _area(inside: Array, outside: Array) -> tuple[float, float]:
     """AUC and DeLong's standard error."""
     m, n = len(inside), len(outside)
@@ -275,7 +270,7 @@ def _true_positives(inside: Array, outside: Array, fpr: float, alpha: float) -> 
     allowed = int(np.floor(fpr * len(outside)))
     threshold = np.sort(outside)[::-1][allowed]
     successes, n = int((inside > threshold).sum()), len(inside)
-    low, high = clopper_pearson_pair(successes, n, alpha)
+    low, high = clopper_pearson_interval(successes, n, alpha)
     passed = float((outside > threshold).mean())
     return Rate(
         value=successes / n, low=low, high=high, successes=successes, n=n, false_positives=passed
