@@ -1,6 +1,8 @@
 """Models come back as they were."""
 
 import importlib.util
+import subprocess
+import sys
 from functools import cache
 
 import numpy as np
@@ -181,3 +183,17 @@ def test_what_stands_beside_the_model(tmp_path):
 def test_the_names_are_public():
     assert {"save", "load"} <= set(surelearn.__all__)
     assert (surelearn.save, surelearn.load) == (persistence.save, persistence.load)
+
+
+def test_a_scikit_learn_model_is_loaded_without_torch_and_dask(tmp_path):
+    """skops imports every package below scikit-learn, adapters to them too; they stay usable."""
+    pytest.importorskip("torch")
+    path = save(make_pipeline(StandardScaler(), LogisticRegression()).fit(X2, Y2), tmp_path / "m")
+    code = (
+        "import sys, surelearn; surelearn.load(sys.argv[1]);"
+        " print(sorted({'skops.io', 'torch', 'dask'} & set(sys.modules)));"
+        " import sklearn.externals.array_api_compat.torch as adapter; print(adapter.__name__)"
+    )
+    command = [sys.executable, "-c", code, str(path)]
+    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout  # noqa: S603
+    assert said.splitlines() == ["['skops.io']", "sklearn.externals.array_api_compat.torch"]
