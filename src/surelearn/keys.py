@@ -17,7 +17,13 @@ import sys
 from surelearn.record import ROOMS
 
 # packages and modules where classes with a key live
-HOMES = (*ROOMS, "selection.preparation", "attacks.domains")
+HOMES = (
+    *ROOMS,
+    "selection.preparation",
+    "selection.text",
+    "selection.combined",
+    "attacks.domains",
+)
 _KEY = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*/[1-9][0-9]{0,3}")
 # Where a class lived while files named its module, in the order of time. Closed: since then files
 # have keys. Fingerprints of

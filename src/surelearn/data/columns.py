@@ -339,7 +339,7 @@ def _describe_text(name: str, values: Values, missing: int, distinct: int) -> tu
         return Column(
             name, "identifier", "dropped: one value per row (SL101)", missing, distinct
         ), values
-    note = "many values: hashed words (SL107)" + (
+    note = "many values: words and letters (SL107)" + (
         f"; {missing:,} missing: no words" if missing else ""
     )
     return Column(name, "text", note, missing, distinct), values

@@ -115,7 +115,12 @@ def _column_findings(columns: Sequence[Column], n: int) -> Iterable[Finding]:
         "SL101", "info", "one value per row, an identifier; not used.", kinds["identifier"]
     )
     yield from about("SL102", "info", "a single value or none; not used.", kinds["constant"])
-    yield from about("SL107", "info", "text with many values; used as hashed words.", kinds["text"])
+    yield from about(
+        "SL107",
+        "info",
+        "text with many values; its words and runs of letters are used.",
+        kinds["text"],
+    )
     mostly = [
         column
         for column in columns

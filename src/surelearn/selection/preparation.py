@@ -1,4 +1,4 @@
-"""From the columns of a table to numbers: filling, scaling, one-hot, hashed words, parts of dates.
+"""From the columns of a table to numbers: filling, scaling, one-hot, terms of text, parts of dates.
 
 Everything is learned inside ``fit``, on fit rows only, as part of the candidate's pipeline.
 """
@@ -6,7 +6,7 @@ Everything is learned inside ``fit``, on fit rows only, as part of the candidate
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
+from surelearn.selection.text import TextTerms, TextTopics
 from surelearn.types import AnyArray, Array
 
 
@@ -98,12 +99,19 @@ class DateParts(TransformerMixin, BaseEstimator):
         )
 
 
-def preparation(kinds: Mapping[Any, str]) -> ColumnTransformer:
+def preparation(
+    kinds: Mapping[Any, str], reader: Literal["few", "many", "trees"] = "few"
+) -> ColumnTransformer:
     """The transformer for columns of the given kinds: "number", "category", "text", "date".
 
     Numbers are filled with the median, with a column that says so, and scaled; categories become
-    one column each, rare and unseen ones share one; text becomes hashed words; dates become
-    numbers.
+    one column each, rare and unseen ones share one; text becomes `TextTopics`; dates become numbers.
+
+    Parameters
+    ----------
+    reader : what learner it is for. "few": one that needs few columns. "many": a linear model, which
+        takes all terms of text, sparse. "trees": boosted trees, which take missing values as such
+        and need no scaling
     """
     of_kind = {
         kind: [name for name, k in kinds.items() if k == kind]
@@ -112,7 +120,8 @@ def preparation(kinds: Mapping[Any, str]) -> ColumnTransformer:
     fill = SimpleImputer(strategy="median", add_indicator=True, keep_empty_features=True)
     steps: list[tuple[str, Any, list[Any]]] = []
     if of_kind["number"]:
-        steps.append(("number", make_pipeline(fill, StandardScaler()), of_kind["number"]))
+        numbers = "passthrough" if reader == "trees" else make_pipeline(fill, StandardScaler())
+        steps.append(("number", numbers, of_kind["number"]))
     if of_kind["category"]:
         encoder = OneHotEncoder(
             handle_unknown="infrequent_if_exist",
@@ -122,7 +131,12 @@ def preparation(kinds: Mapping[Any, str]) -> ColumnTransformer:
         )
         steps.append(("category", encoder, of_kind["category"]))
     if of_kind["text"]:
-        steps.append(("text", HashedWords(), of_kind["text"]))
+        text = TextTerms() if reader == "many" else TextTopics()
+        steps.append(("text", text, of_kind["text"]))
     if of_kind["date"]:
-        steps.append(("date", make_pipeline(DateParts(), fill, StandardScaler()), of_kind["date"]))
-    return ColumnTransformer(steps, sparse_threshold=0.0, verbose_feature_names_out=False)
+        date = (
+            DateParts() if reader == "trees" else make_pipeline(DateParts(), fill, StandardScaler())
+        )
+        steps.append(("date", date, of_kind["date"]))
+    sparse = 1.0 if reader == "many" and of_kind["text"] else 0.0
+    return ColumnTransformer(steps, sparse_threshold=sparse, verbose_feature_names_out=False)

@@ -1,0 +1,211 @@
+"""Columns of text as numbers: TF-IDF of words and runs of letters, for linear models; and its
+first singular directions, for trees and kernels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.preprocessing import normalize
+from sklearn.utils.extmath import randomized_svd
+from sklearn.utils.validation import check_is_fitted
+
+from surelearn.types import AnyArray, Array
+
+SHORTEST = 3  # letters in a run
+
+
+class TextTerms(TransformerMixin, BaseEstimator):
+    """TF-IDF of the words, of pairs of neighbors and of runs of letters in text columns; a
+    missing text has none.
+
+    A term that occurs t times in a text weighs (1 + ln t)·(1 + ln((1 + n)/(1 + n_t))), where n_t of
+    the n texts fitted on have it; then words, and runs of letters, have length 1 each.
+
+    Parameters
+    ----------
+    words : the longest sequence of words that counts as a term
+    letters : the longest run of letters within a word that counts as one, from 3 on; 0: none
+    min_rows : texts that must have a term
+    max_terms : of words, and of runs of letters, in a column; the most frequent are kept
+    most_letters : in a column with more letters in all, only words count: runs take long to count,
+        and long texts have words enough
+
+    Examples
+    --------
+    >>> texts = np.array([["red ball"], ["red box"], ["blue box"]], dtype=object)
+    >>> TextTerms(words=1, letters=0, min_rows=2).fit(texts).get_feature_names_out(["toy"]).tolist()
+    ['toy: box', 'toy: red']
+    """
+
+    saved_as = "text-terms/1"
+
+    def __init__(
+        self,
+        words: int = 2,
+        letters: int = 5,
+        min_rows: int = 2,
+        max_terms: int = 50_000,
+        most_letters: int = 1_000_000,
+    ) -> None:
+        self.words = words
+        self.letters = letters
+        self.min_rows = min_rows
+        self.max_terms = max_terms
+        self.most_letters = most_letters
+
+    def fit(self, X: npt.ArrayLike, y: npt.ArrayLike | None = None) -> TextTerms:
+        """Find the terms and in how many texts each occurs."""
+        self.fit_transform(X, y)
+        return self
+
+    def fit_transform(self, X: npt.ArrayLike, y: npt.ArrayLike | None = None) -> Any:  # noqa: ARG002
+        """The weights of the rows fitted on, sparse."""
+        columns = list(texts_of(X))
+        self.n_columns_ = len(columns)
+        self.vocabularies_: list[dict[str, int]] = []
+        self.idf_: list[Array] = []
+        blocks = []
+        for texts in columns:
+            for counter in self._counters():
+                runs = counter.analyzer == "char_wb" and self.words > 0
+                long = runs and sum(map(len, texts)) > self.most_letters
+                counts = None if long else _counted(counter, texts)
+                found = {} if counts is None else counter.vocabulary_
+                counts = sparse.csr_matrix((len(texts), 0)) if counts is None else counts
+                rows_with = np.bincount(counts.indices, minlength=counts.shape[1])
+                self.vocabularies_.append({term: int(place) for term, place in found.items()})
+                self.idf_.append(1 + np.log((1 + len(texts)) / (1 + rows_with)))
+                blocks.append(self._weighted(counts, self.idf_[-1]))
+        return _side_by_side(blocks)
+
+    def transform(self, X: npt.ArrayLike) -> Any:
+        """The weights of the terms, sparse: words, then runs of letters, column by column."""
+        check_is_fitted(self)
+        blocks, known = [], iter(zip(self.vocabularies_, self.idf_, strict=True))
+        for texts in texts_of(X):
+            for counter in self._counters():
+                vocabulary, idf = next(known)
+                if not vocabulary:
+                    blocks.append(sparse.csr_matrix((len(texts), 0)))
+                    continue
+                counter.set_params(vocabulary=vocabulary)
+                blocks.append(self._weighted(counter.transform(texts), idf))
+        return _side_by_side(blocks)
+
+    def get_feature_names_out(self, input_features: Sequence[str] | None = None) -> AnyArray:
+        """Names such as ``review: very good`` and, for runs of letters, ``review: …goo…``."""
+        names = named(input_features, self.n_columns_)
+        kinds = [*(["{}"] if self.words else []), *(["…{}…"] if self.letters else [])]
+        found: list[str] = []
+        for i, vocabulary in enumerate(self.vocabularies_):
+            kind, column = kinds[i % len(kinds)], names[i // len(kinds)]
+            terms = sorted(vocabulary, key=vocabulary.__getitem__)
+            found += [f"{column}: {kind.format(term)}" for term in terms]
+        return np.array(found or [f"{names[0]}: no term"], dtype=object)
+
+    def _counters(self) -> list[CountVectorizer]:
+        shared = {"min_df": self.min_rows, "max_features": self.max_terms, "dtype": np.float64}
+        made = []
+        if self.words:
+            made.append(CountVectorizer(ngram_range=(1, self.words), **shared))
+        if self.letters:
+            runs = (min(SHORTEST, self.letters), self.letters)
+            made.append(CountVectorizer(analyzer="char_wb", ngram_range=runs, **shared))
+        if not made:
+            raise ValueError("words and letters are both 0: there are no terms")
+        return made
+
+    @staticmethod
+    def _weighted(counts: Any, idf: Array) -> Any:
+        """Rows of length 1 of (1 + ln t)·idf."""
+        weights = counts.tocsr()
+        if not weights.shape[1]:
+            return weights
+        weights.data = (1 + np.log(weights.data)) * idf[weights.indices]
+        return normalize(weights, copy=False)
+
+
+class TextTopics(TransformerMixin, BaseEstimator):
+    """The first singular directions of `TextTerms`' words: text for learners that need few columns.
+
+    Parameters
+    ----------
+    n_topics : directions, at most
+    random_state : of the randomized singular value decomposition
+
+    Examples
+    --------
+    >>> texts = np.array([["red ball"], ["red box"], ["blue box"]], dtype=object)
+    >>> TextTopics(n_topics=2).fit_transform(texts).shape
+    (3, 2)
+    """
+
+    saved_as = "text-topics/1"
+
+    def __init__(self, n_topics: int = 64, random_state: int = 0) -> None:
+        self.n_topics = n_topics
+        self.random_state = random_state
+
+    def fit(self, X: npt.ArrayLike, y: npt.ArrayLike | None = None) -> TextTopics:
+        """Find the words and the directions."""
+        self.fit_transform(X, y)
+        return self
+
+    def fit_transform(self, X: npt.ArrayLike, y: npt.ArrayLike | None = None) -> Array:
+        """The rows fitted on, (n, topics)."""
+        self.terms_ = TextTerms(words=1, letters=0)
+        weights = self.terms_.fit_transform(X, y)
+        most = min(self.n_topics, *weights.shape)
+        _, _, self.components_ = randomized_svd(weights, most, random_state=self.random_state)
+        return weights @ self.components_.T
+
+    def transform(self, X: npt.ArrayLike) -> Array:
+        """The words' weights along each direction, (n, topics)."""
+        check_is_fitted(self)
+        return self.terms_.transform(X) @ self.components_.T
+
+    def get_feature_names_out(self, input_features: Sequence[str] | None = None) -> AnyArray:
+        """Names such as ``review topic 3``."""
+        before = " and ".join(named(input_features, self.terms_.n_columns_))
+        return np.array(
+            [f"{before} topic {i + 1}" for i in range(len(self.components_))], dtype=object
+        )
+
+
+def texts_of(X: npt.ArrayLike) -> Iterator[list[str]]:
+    """The texts of each column; a missing one is empty."""
+    cells = np.asarray(X, dtype=object)
+    for column in cells.reshape(len(cells), -1).T:
+        yield ["" if text is None or text != text else str(text) for text in column]
+
+
+def named(input_features: Sequence[str] | None, count: int) -> list[str]:
+    """The columns' names, or x0, x1, …"""
+    return (
+        [f"x{i}" for i in range(count)] if input_features is None else [*map(str, input_features)]
+    )
+
+
+def _counted(counter: CountVectorizer, texts: list[str]) -> Any:
+    """How often each term occurs in each text; rarer terms count too where there are no others;
+    None where there is none at all.
+    """
+    for fewest in (counter.min_df, 1):
+        try:
+            return counter.set_params(min_df=min(fewest, max(1, len(texts)))).fit_transform(texts)
+        except ValueError:  # an empty vocabulary
+            continue
+    return None
+
+
+def _side_by_side(blocks: list[Any]) -> Any:
+    """One matrix; a column of zeros where no text has a term."""
+    made = sparse.hstack(blocks, format="csr")
+    return made if made.shape[1] else sparse.csr_matrix((made.shape[0], 1))
