@@ -41,7 +41,7 @@ from surelearn.jobs import Runner
 from surelearn.jobs.threads import limits
 from surelearn.measurement import LossBoundError
 from surelearn.monitoring import Reference
-from surelearn.report import Audit
+from surelearn.report import Audit, Section
 from surelearn.selection.costs import best_constant
 from surelearn.selection.ledger import Known, Ledger, LedgerArgument, Look, allowance, ordinal
 from surelearn.subject import Task, describe, scores_of, subject_of, task_of
@@ -271,6 +271,7 @@ def _page_of_table(
         compared=about.compared,
         search=search,
         unlabelled_compared=comparable(table),
+        left_out=fitted.left_out,
     )
     numbers = {"reading": table.reading, "columns": fitted.columns}
     return _document(
@@ -405,7 +406,6 @@ def _document(
     chips.append("no ledger kept" if context.looked_in is None else later)
     chips += ["shows values of single rows"] if context.options.show_rows else []
     chips.append("statistical, not regulatory")
-    sections = write_sections(ENTRIES, context)
     numbers: dict[str, Any] = {
         "options": asdict(context.options),
         "turn": context.turn,
@@ -422,19 +422,27 @@ def _document(
             "standard_errors": selection.standard_errors,
             "fold_errors": selection.fold_errors,
             "chosen": selection.chosen,
+            "metric": None if selection.metric is None else selection.metric.name,
+            "mean_losses": selection.mean_losses,
+            "settings": selection.settings,
         }
-    return Audit(
-        title=context.title,
-        target=context.target,
-        rows=len(context.y),
-        columns=columns,
-        verdict=write_verdict(context),
-        chips=tuple(chips),
-        certificate=context.certificate,
-        sections=sections,
-        reproduce=context.runner.command,
-        numbers={**numbers, **read},
-        model=context.model,
-        schema=schema,
-        reference=reference,
-    )
+    verdict = write_verdict(context)
+
+    def made(sections: tuple[Section, ...]) -> Audit:
+        return Audit(
+            title=context.title,
+            target=context.target,
+            rows=len(context.y),
+            columns=columns,
+            verdict=verdict,
+            chips=tuple(chips),
+            certificate=context.certificate,
+            sections=sections,
+            reproduce=context.runner.command,
+            numbers={**numbers, **read},
+            model=context.model,
+            schema=schema,
+            reference=reference,
+        )
+
+    return made(write_sections(ENTRIES, context, lambda known: context.runner.early(made(known))))

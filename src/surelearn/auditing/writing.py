@@ -66,16 +66,33 @@ class Entry:
         )
 
 
-def write_sections(entries: Sequence[Entry], context: Context) -> tuple[Section, ...]:
-    """Every section that was not skipped and has something to say, in order."""
+def write_sections(
+    entries: Sequence[Entry],
+    context: Context,
+    early: Callable[[tuple[Section, ...]], None] = lambda sections: None,  # noqa: ARG005
+) -> tuple[Section, ...]:
+    """Every section that was not skipped and has something to say, in order; ``early`` is given
+    those that need no work, before the work of the others begins.
+    """
     asked = [entry for entry in entries if entry.key not in context.options.skip]
-    plans = {entry.key: _planned(entry, context) for entry in asked}
+    at_once = {entry.key: _written(entry, context, [], {}) for entry in asked if not entry.tasks}
+    waiting = [entry for entry in asked if entry.tasks]
+    if waiting:
+        early(_shown(context, list(at_once.values())))
+    plans = {entry.key: _planned(entry, context) for entry in waiting}
     tasks = [task for plan in plans.values() if not isinstance(plan, Lacking) for task in plan]
     done = {
         task.key: result
         for task, result in zip(tasks, context.runner.run(tasks, "sections"), strict=True)
     }
-    made = [_written(entry, context, plans[entry.key], done) for entry in asked]
+    made = [
+        _written(entry, context, plans[entry.key], done) if entry.tasks else at_once[entry.key]
+        for entry in asked
+    ]
+    return _shown(context, made)
+
+
+def _shown(context: Context, made: Sequence[Section | None]) -> tuple[Section, ...]:
     return tuple(without_messages(context, [section for section in made if section is not None]))
 
 

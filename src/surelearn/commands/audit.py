@@ -7,6 +7,7 @@ import os
 import shlex
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -120,8 +121,12 @@ Examples:
     metavar="NAME|MODULE:FACTORY",
     help="Another model to compare with on the same rows.",
 )
-@click.option("--prefer", type=click.Choice(["simplest", "best"]), default="simplest", show_default=True,
-              help="The simplest candidate within one standard error of the best, or the best.")  # fmt: skip
+@click.option("--prefer", type=click.Choice(["best", "simplest"]), default="best", show_default=True,
+              help="The best candidate, or the simplest within one standard error of it.")  # fmt: skip
+@click.option("--metric", metavar="NAME", help="What candidates are compared by: log-loss (default for classes), brier,"
+              " accuracy, auc, average-precision, f1, …; absolute (default for numbers), squared, …")  # fmt: skip
+@click.option("--minutes", type=float, help="Time to choose among more candidates and settings, on two cores, about;"
+              " counted in work, so that a seed has one answer everywhere.")  # fmt: skip
 @click.option("--criterion", metavar="NAME", help="What candidates are compared by: cross-validation (default), holdout"
               " (default with --select), leave-one-out, aic, bic, srm, adjusted-srm, margin, stability, …")  # fmt: skip
 @click.option(
@@ -226,6 +231,7 @@ def _audit(
 ) -> int:
     from surelearn.auditing import audit
     from surelearn.auditing.looks import open_ledger
+    from surelearn.auditing.sections import ENTRIES
     from surelearn.data import read_table
     from surelearn.jobs import Runner, rich_progress
 
@@ -256,6 +262,7 @@ def _audit(
             progress=(lambda label: None) if quiet else rich_progress,  # noqa: ARG005
             say=tell,
             command=reproduce,
+            early=partial(_say_verdict, quiet=quiet),  # while the long work goes on
         )
         result = audit(
             table, models=candidates, against=rival, ledger=ledger, runner=runner, **given
@@ -263,9 +270,16 @@ def _audit(
         with named_out():
             paths = result.write(out, formats)
         journal.delete()
-    for line in _result_lines(result, paths, quiet=quiet):
+    if not any(entry.tasks for entry in ENTRIES if entry.key not in options.skip):
+        _say_verdict(result, quiet=quiet)  # nothing took long, and it was not said before
+    for line in () if quiet else _result_lines(result, paths):
         say(line)
     return _check(result, max_risk, tell)
+
+
+def _say_verdict(result: Audit, *, quiet: bool) -> None:
+    for line in [result.verdict.text] if quiet else _verdict_lines(result):
+        say(line)
 
 
 def check_options(given: dict[str, Any], jobs: int | None, max_risk: float | None) -> Any:
@@ -389,12 +403,10 @@ def _table_lines(
             yield f"  {column.kind:<10} {shorten(column.name)}  {column.note}"
 
 
-def _result_lines(result: Audit, paths: dict[str, str], *, quiet: bool) -> Iterator[str]:
+def _verdict_lines(result: Audit) -> Iterator[str]:
     from surelearn.plain import percent_sure, show
 
-    yield "" if not quiet else result.verdict.text
-    if quiet:
-        return
+    yield ""
     yield result.verdict.text
     yield ""
     rows = [
@@ -414,6 +426,9 @@ def _result_lines(result: Audit, paths: dict[str, str], *, quiet: bool) -> Itera
             yield f"  {label:<{width}}   {measured:>8}   {claim.bound()}" + (
                 f"  ({shorten(mark)})" if mark else ""
             )
+
+
+def _result_lines(result: Audit, paths: dict[str, str]) -> Iterator[str]:
     proved = [
         [claim for claim in section.claims if not claim.vacuous] for section in result.sections
     ]

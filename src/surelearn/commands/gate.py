@@ -85,8 +85,10 @@ Where that is not trusted, they must lie where developers cannot read them.
     help="Candidates by name, with commas; or your own.",
 )
 @click.option(
-    "--prefer", type=click.Choice(["simplest", "best"]), default="simplest", show_default=True
+    "--prefer", type=click.Choice(["best", "simplest"]), default="best", show_default=True
 )
+@click.option("--metric", metavar="NAME", help="What candidates are compared by, as in an audit.")
+@click.option("--minutes", type=float, help="Time to choose among more candidates, as in an audit.")
 @click.option(
     "--certify",
     "certify_fraction",

@@ -137,7 +137,7 @@ def run(
 @dataclass(frozen=True, kw_only=True)
 class Runner:
     """How tasks run, never what they compute; ``command`` is the command line that asked, for
-    the next one to try.
+    the next one to try. ``early`` is given what is known before the long work begins.
     """
 
     n_jobs: int | None = None
@@ -145,6 +145,7 @@ class Runner:
     progress: Callable[[str], Progress | None] = lambda label: None  # noqa: ARG005
     say: Callable[[str], None] = lambda line: None  # noqa: ARG005
     command: str = ""
+    early: Callable[[Any], None] = lambda found: None  # noqa: ARG005
 
     def run(self, tasks: Sequence[Task], label: str) -> list[Any]:
         """Run tasks with progress under a label."""

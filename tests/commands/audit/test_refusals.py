@@ -105,7 +105,7 @@ BAD_OPTIONS = {
     "--jobs many": "--jobs",
     "--loss-bound -3 --target x": "--loss-bound must be a positive number",
     "--task clustering": "'clustering' is not one of 'classification', 'regression'",
-    "--prefer fastest": "'fastest' is not one of 'simplest', 'best'",
+    "--prefer fastest": "'fastest' is not one of 'best', 'simplest'",
     "--format pdf": "'pdf' is not one of 'html', 'md'",
     "--ledger .": "directory",
     "--ledger t.csv": "t.csv is not a ledger that can be read",
@@ -146,7 +146,8 @@ def test_a_full_disk_keeps_what_was_computed(place, monkeypatch):
 
     with monkeypatch.context() as patched:
         patched.setattr("pathlib.Path.write_bytes", full)
-        assert refusal(audit("--out out")) == "--out out cannot be written: No space left on device"
+        told = refusal(audit("--out out"), after_the_verdict=True)
+        assert told == "--out out cannot be written: No space left on device"
     assert leftovers(place) == [".out.journal.sqlite"]
     assert not (place / "out").exists()
     assert audit("--out out").exit_code == 0
