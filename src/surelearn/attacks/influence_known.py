@@ -21,6 +21,7 @@ from surelearn.subject.leaving import Without
 from surelearn.subject.registry import dense
 from surelearn.types import AnyArray, Model, RowsLike
 
+WIDEST = 2_000  # prepared columns: a Hessian has as many rows
 MOST_COLUMNS = 500  # prepared columns, beyond which gradients through a fit are too dear
 # multiplications for exact fits without one row; beyond, only the rows with most influence to first
 # order
@@ -76,13 +77,17 @@ def leave_one_out(
     no leave-one-out: no closed form of the fits without one row is known here
     """
     subject = subject_of(model)
-    fits = subject.leave_one_out
+    fits, objective = subject.leave_one_out, subject.objective
     if isinstance(fits, Lacking):
         return fits
+    Z, new = subject.prepared(X), subject.prepared(points)
+    squared = isinstance(objective, Lacking) or objective.loss == "squared"
+    if not squared and Z.shape[1] > WIDEST:
+        return Lacking("leave-one-out", _too_wide(Z, WIDEST))
     return fits(
-        _numbers(subject.prepared(X)),
+        _numbers(Z),
         prepared_targets(subject, y),
-        _numbers(subject.prepared(points)),
+        _numbers(new),
         None if rows is None else np.asarray(rows),
     )
 
@@ -201,9 +206,7 @@ def _linear(
         return Lacking("influence", "no closed form of the fits without one row is known here")
     Z, points = (subject.prepared(part) for part in (X, X_outer))
     if Z.shape[1] > MOST_COLUMNS:
-        return Lacking(
-            "influence", f"it has {Z.shape[1]:,} prepared columns, more than {MOST_COLUMNS}"
-        )
+        return Lacking("influence", _too_wide(Z, MOST_COLUMNS))
     try:
         Z, points = _numbers(Z), _numbers(points)
     except ValueError:
@@ -235,6 +238,10 @@ def _linear(
         risk, moved = (np.array(part) for part in zip(*each, strict=True))
         found = Influence(which, risk, moved, "exact")
     return ModelInfluence(found, base, name, error)
+
+
+def _too_wide(Z: RowsLike, most: int) -> str:
+    return f"it has {np.shape(Z)[1]:,} prepared columns, more than {most:,}"
 
 
 def _numbers(rows: RowsLike) -> Array:
