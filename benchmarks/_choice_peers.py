@@ -76,7 +76,8 @@ def made(peer: str, spec: dict[str, Any]) -> Any:
 
         cls = catboost.CatBoostClassifier if classes else catboost.CatBoostRegressor
         named = [name for name, kind in spec["kinds"].items() if kind == "category"]
-        return cls(random_seed=spec["seed"], thread_count=2, verbose=0, cat_features=named)
+        settings = {"thread_count": 2, "verbose": 0, "allow_writing_files": False}
+        return cls(random_seed=spec["seed"], cat_features=named, **settings)
     raise SystemExit(f"there is no peer {peer!r}")
 
 

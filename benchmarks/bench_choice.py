@@ -33,6 +33,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from joblib.externals.loky import get_reusable_executor
 from sklearn import datasets
 
 from surelearn.data import Table, read_table
@@ -152,6 +153,7 @@ def ours(table: Table, fit_rows: np.ndarray, new_rows: np.ndarray) -> dict[str, 
     columns = [column.name for column in table.columns if column.kind in KINDS]
     split = Split(fit=fit_rows, select=none, certify=new_rows, order="hash", keys=none)
     fitted = fit(table, split, columns, None, Options(), Runner(n_jobs=2))
+    get_reusable_executor().shutdown()  # only then is the CPU time of its processes known
     X = table.X[columns].iloc[new_rows]
     found = {"chosen": fitted.selection.name, "seconds": cpu() - before}
     found["answer"] = np.asarray(fitted.model.predict(X))
@@ -221,7 +223,7 @@ def run(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
     for source in TABLES:
         if options.tables and source.name not in options.tables:
             continue
-        for split in range(options.splits):
+        for split in range(options.first, options.first + options.splits):
             try:
                 table, fit_rows, new_rows = divided(source, split, options.rows)
             except FileNotFoundError:
@@ -282,6 +284,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--tables", nargs="*", default=[])
     parser.add_argument("--splits", type=int, default=5)
+    parser.add_argument("--first", type=int, default=0, help="number of the first split")
     parser.add_argument("--rows", type=int, default=50_000)
     parser.add_argument("--out", type=Path)
     parser.add_argument("--peer", action="append", default=[], metavar="NAME=PYTHON")

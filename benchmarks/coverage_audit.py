@@ -53,7 +53,7 @@ from tests.auditing.test_promise_in_use import passes_audits, passes_gate  # noq
 from tests.simulation import at_most  # noqa: E402
 
 from surelearn.auditing.sections import skippable  # noqa: E402
-from surelearn.selection.candidates import default_candidates  # noqa: E402
+from surelearn.selection.catalogue import default_candidates  # noqa: E402
 from surelearn.selection.split import split_rows  # noqa: E402
 
 CHUNK = 5

@@ -72,8 +72,8 @@ MAY_IMPORT = {
     },
     "data": {"claim", "documents", "files", "plain", "subject", "types", "unpacking"},
     "selection": {
-        "boosting", "bounds", "claim", "documents", "files", "jobs", "kernel", "lacking", "linear", "measurement",
-        "stated", "subject", "types",
+        "boosting", "bounds", "claim", "documents", "files", "jobs", "kernel", "lacking", "linear", "losses",
+        "measurement", "stated", "subject", "types",
     },
     "monitoring": {
         "bounds", "certificate", "claim", "documents", "files", "measurement", "plain", "slicing", "stated",
@@ -91,8 +91,8 @@ MAY_IMPORT = {
         "subject", "types", "version",
     },
     "papers": {
-        "boosting", "bounds", "jobs", "kernel", "losses", "plain", "report", "selection", "subject", "types",
-        "version",
+        "boosting", "bounds", "jobs", "kernel", "linear", "losses", "plain", "report", "selection", "subject",
+        "types", "version",
     },
     "prediction": {"certificate", "claim", "data", "files", "persistence", "subject"},
     "planning": {"bounds", "plain", "selection", "stated", "types"},

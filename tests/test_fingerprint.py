@@ -14,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from surelearn.fingerprint import UNHASHED, fingerprint_model, fingerprint_rows
-from surelearn.selection.candidates import default_candidates
+from surelearn.selection.catalogue import default_candidates
 from surelearn.subject.refitting import fit_quietly
 
 

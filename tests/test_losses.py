@@ -260,6 +260,7 @@ SPELLED = {
     "papers/criteria_tables_families": ({"1 / (1 + exp)"}, PROBABILITIES),
     "papers/kernel_gaussian_or_laplace": ({"hinge"}, A_SHARE),
     "robust/adversarial": ({"cross_entropy"}, TORCH),
+    "selection/combined": ({"softmax"}, PROBABILITIES),
     "subject/agreement": ({"softmax by hand"}, PROBABILITIES),
     "subject/forms": ({"softmax by hand"}, PROBABILITIES),
 }

@@ -1,5 +1,4 @@
 import json
-from importlib.util import find_spec
 
 import numpy as np
 import pandas as pd
@@ -241,5 +240,6 @@ def test_refusals(options, message):
 def test_default_candidates_take_every_kind_of_column():
     frame = table().assign(when=pd.date_range("2020-01-01", periods=300, freq="D").astype(str))
     result = surelearn.audit(frame, target="y", **{**QUICK, "refits": 0, "curve_repeats": 0})
-    assert len(result.numbers["selection"]["names"]) == 8 + bool(find_spec("torch"))
+    named = {"majority", "naive Bayes", "logistic regression", "boosted trees"}
+    assert named <= set(result.numbers["selection"]["names"])
     assert {row[0]: row[1] for row in result["columns"].tables[0].rows}["when"] == "date"

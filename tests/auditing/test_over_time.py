@@ -54,12 +54,13 @@ def test_candidates_are_compared_forward_in_time():
     rows.
     """
     frame = drifting(np.random.default_rng(0))
-    shuffled = surelearn.audit(frame.drop(columns="day"), target="y", models=MODELS, **QUICK)
+    by_errors = {"target": "y", "models": MODELS, "metric": "accuracy", **QUICK}
+    shuffled = surelearn.audit(frame.drop(columns="day"), **by_errors)
     assert (
         shuffled.numbers["selection"]["names"][shuffled.numbers["selection"]["chosen"]]
         == "neighbors"
     )
-    ordered = surelearn.audit(frame, target="y", time="day", models=MODELS, **QUICK)
+    ordered = surelearn.audit(frame, time="day", **by_errors)
     assert ordered.numbers["selection"]["names"][ordered.numbers["selection"]["chosen"]] == "x"
     assert "forward chaining in 5 steps" in ordered["selection"].notes[0].lower()
 

@@ -57,6 +57,7 @@ class Context:
     compared: Compared | None = None
     search: Search = field(default_factory=Search)
     unlabelled_compared: bool = False
+    left_out: tuple[str, ...] = ()
 
     @property
     def contradicted(self) -> tuple[Finding, ...]:

@@ -12,15 +12,17 @@ from surelearn.auditing.options import Options
 from surelearn.bounds import vc_dimension_of_stumps
 from surelearn.data import Table
 from surelearn.jobs import Runner
-from surelearn.selection.candidates import (
-    Candidate,
-    as_candidates,
-    candidate_names,
-    default_candidates,
+from surelearn.selection.candidates import Candidate, Searched, as_candidates, candidate_names
+from surelearn.selection.catalogue import (
+    DEFAULT,
+    affordable,
+    catalogue,
     named_candidates,
+    usual_budget,
 )
 from surelearn.selection.costs import Costs, choose_threshold
 from surelearn.selection.criteria import NestedFamily, as_criterion
+from surelearn.selection.cross_validation import default_resampling
 from surelearn.selection.selector import Selection, select
 from surelearn.selection.split import Split
 from surelearn.subject import Task, subject_of
@@ -45,6 +47,7 @@ class FittedChoice:
     model: Any
     threshold: float | None
     columns: list[str]
+    left_out: tuple[str, ...] = ()
 
 
 def fit(
@@ -77,6 +80,7 @@ def fit(
             " compare on"
         )
     candidates: list[Any]
+    left_out: list[str] = []
     if criterion.name in OF_FAMILIES and (
         models is None or candidate_names(models) == ["boosted stumps"]
     ):
@@ -84,7 +88,9 @@ def fit(
     elif models is None and criterion.name in OF_LIKELIHOODS:
         candidates = _with_likelihood(table.task, kinds, X)
     else:
-        candidates = _candidates(models, table.task, kinds, train.size, np.unique(y).size, options)
+        how = default_resampling(train.size)
+        fits = 1 + (how.folds * how.repeats if criterion.name == "cross-validation" else 1)
+        candidates, left_out = _candidates(models, table.task, kinds, X, y, options, fits)
     selection = select(
         candidates,
         X,
@@ -95,6 +101,9 @@ def fit(
         groups=groups,
         time=None if table.time is None else table.frame[table.time].to_numpy()[train],
         costs=costs,
+        metric=options.metric,
+        positive=options.positive,
+        combine=models is None,
         prefer=options.prefer,  # type: ignore[arg-type]
         random_state=options.seed,
         n_jobs=runner.n_jobs,
@@ -111,21 +120,37 @@ def fit(
             f" {criterion.name!r} does not give here"
         )
     unfitted, threshold = apply_threshold(selection.model, costs, selection.scores, y)
-    return FittedChoice(selection, unfitted, fit_quietly(unfitted, X, y), threshold, columns)
+    fitted = fit_quietly(unfitted, X, y)
+    return FittedChoice(selection, unfitted, fitted, threshold, columns, tuple(left_out))
 
 
 def _candidates(
-    models: Candidates, task: Task, kinds: dict[str, str], n: int, classes: int, options: Options
-) -> list[Candidate]:
-    """The default candidates, or the user's; a model that is not a pipeline gets its columns
-    prepared.
+    models: Candidates,
+    task: Task,
+    kinds: dict[str, str],
+    X: TableRows,
+    y: AnyArray,
+    options: Options,
+    fits: int,
+) -> tuple[list[Candidate | Searched], list[str]]:
+    """The default candidates, with the names of those that the budget does not pay for, or the
+    user's; a model that is not a pipeline gets its columns prepared.
     """
     from sklearn.pipeline import Pipeline, make_pipeline
 
     from surelearn.selection.preparation import preparation
 
+    n, classes = len(y), np.unique(y).size
+    left_out: list[str] = []
+    made: list[Any]
     if models is None:
-        made = default_candidates(task, kinds, n, options.seed, classes)
+        letters = sum(
+            int(X[name].astype(str).str.len().sum()) for name in kinds if kinds[name] == "text"
+        )
+        every = catalogue(task, kinds, n, options.seed, classes, letters)
+        every = {name: settings for name, settings in every.items() if name in DEFAULT[task]}
+        budget = usual_budget(n) if options.minutes is None else 120 * options.minutes
+        made, left_out = affordable(every, fits, budget)
     elif names := candidate_names(models):
         made = named_candidates(names, task, kinds, n, options.seed, classes)
     else:
@@ -141,7 +166,7 @@ def _candidates(
         made = [candidate for candidate in made if subject_of(candidate.model).gives_probabilities]
         if not made:
             raise ValueError("--cost and --threshold need a candidate that gives probabilities")
-    return made
+    return made, left_out
 
 
 def _with_likelihood(task: Task, kinds: dict[str, str], X: TableRows) -> list[Candidate]:

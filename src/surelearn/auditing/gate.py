@@ -45,6 +45,7 @@ from surelearn.jobs import Runner
 from surelearn.jobs.threads import limits
 from surelearn.monitoring import Reference
 from surelearn.selection.ledger import Ledger, LedgerArgument, Look
+from surelearn.selection.selector import Selection
 from surelearn.subject import Task, scores_of
 from surelearn.subject.refitting import take
 
@@ -222,7 +223,7 @@ def _try_table(
         delta=delta,
         max_risk=max_risk,
         rows=len(y),
-        error=float(fitted.selection.errors[fitted.selection.chosen]),
+        error=_measured(fitted.selection),
         chosen=fitted.selection.name,
         repeated=bool(recorded.answer),
     )
@@ -231,6 +232,11 @@ def _try_table(
         if passed and certificate is not None
         else answer
     )
+
+
+def _measured(selection: Selection) -> float:
+    """The chosen candidate's error on rows that it was not fitted on."""
+    return float((selection.mean_losses or selection.errors)[selection.chosen])
 
 
 def _refuse_shown(earlier: Sequence[Look], table: Table) -> None:

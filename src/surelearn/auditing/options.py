@@ -45,7 +45,9 @@ class Options:
     slices: tuple[str, ...] = ()
     certify_fraction: float | None = None
     select_fraction: float | None = None
-    prefer: str = "simplest"
+    prefer: str = "best"
+    metric: str | None = None
+    minutes: float | None = None
     criterion: str | None = None
     seed: int = 0
     refits: int = 10
@@ -64,7 +66,7 @@ class Options:
         for name in ("delta", "alpha", "threshold", "certify_fraction"):
             self._check(name, lambda x: 0 < x < 1, "lie strictly between 0 and 1")
         self._check("select_fraction", lambda x: 0 <= x < 1, "be at least 0 and below 1")
-        for name in ("cost", "loss_bound"):
+        for name in ("cost", "loss_bound", "minutes"):
             self._check(name, lambda x: 0 < x < float("inf"), "be a positive number")
         self._check("effort", lambda x: 0 < x < float("inf"), "be a finite number above 0")
         self._check(
@@ -95,13 +97,21 @@ class Options:
             raise OptionError(lambda name: f"{name} must {must}, not {told}", name)
 
     def _check_names(self) -> None:
-        """Refuse a criterion or a section that there is not."""
+        """Refuse a criterion, a metric or a section that there is not."""
         from surelearn.auditing.sections import skippable
 
         if self.criterion is not None:
             from surelearn.selection.criteria import as_criterion
 
             as_criterion(self.criterion)
+        if self.metric is not None:
+            from surelearn.selection.metrics import METRICS
+
+            if self.metric not in METRICS:
+                raise OptionError(
+                    lambda name: f"{name} must be one of {', '.join(METRICS)}, not {self.metric!r}",
+                    "metric",
+                )
         known = skippable()
         if unknown := sorted(set(self.skip) - set(known)):
             raise OptionError(

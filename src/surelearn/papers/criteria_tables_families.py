@@ -150,9 +150,40 @@ def _halfspaces(model: Model, d: int, n: int) -> float:  # noqa: ARG001
 
 
 def _audit(d: int, n: int) -> Any:
-    from surelearn.selection.candidates import default_candidates
+    """What an audit of version 0.2 compared, from simple to complex."""
+    from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+    from sklearn.pipeline import make_pipeline
 
-    return default_candidates("classification", dict.fromkeys(_names(d), "number"), n)
+    from surelearn.boosting import AdaBoostClassifier
+    from surelearn.jobs import seed_for
+    from surelearn.linear import LogisticRegression
+    from surelearn.selection.candidates import Candidate
+    from surelearn.selection.catalogue import named_candidates
+    from surelearn.selection.preparation import preparation
+
+    kinds = dict.fromkeys(_names(d), "number")
+    trees = {"early_stopping": False, "random_state": seed_for("candidate/boosted trees", 0)}
+    seed = seed_for("candidate/random forest", 0)
+    own = {
+        "logistic regression": LogisticRegression(
+            regularization=1 / (2 * n), epochs=0, finish="newton"
+        ),
+        "boosted stumps": AdaBoostClassifier(n_rounds=100),
+        "boosted trees": HistGradientBoostingClassifier(max_iter=100, **trees),
+        "random forest": RandomForestClassifier(200, random_state=seed),
+    }
+    order = (
+        "majority", "naive Bayes", "logistic regression", "boosted stumps", "nearest neighbors", "kernel SVM",
+        "kernel machine", "boosted trees", "random forest",
+    )  # fmt: skip
+    return [
+        Candidate(name=name, model=make_pipeline(preparation(kinds), own[name]))
+        if name in own
+        else Candidate(
+            name=name, model=named_candidates([name], "classification", kinds, n)[0].model
+        )
+        for name in order
+    ]
 
 
 def _framed(X: AnyArray) -> Any:

@@ -99,7 +99,7 @@ class _CompareSizes:
         from surelearn.selection import select
 
         return select(
-            self.family, self.X, self.y, criterion=criterion, prefer="best", delta=DELTA, n_jobs=1,
+            self.family, self.X, self.y, criterion=criterion, prefer="best", metric="accuracy", delta=DELTA, n_jobs=1,
             random_state=seed_for("folds", self.seed),
         )  # fmt: skip
 

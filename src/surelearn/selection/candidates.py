@@ -1,95 +1,59 @@
-"""The default candidates, from simple to complex, and how a user names their own."""
+"""Candidates, from simple to complex, and how a user names their own."""
 
 from __future__ import annotations
 
 import importlib
-import importlib.util
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from surelearn.jobs import seed_for
-from surelearn.subject import Task
 from surelearn.types import Model
 
-# up to here a support vector machine, whose cost grows with the square of n
-DIRECT_KERNEL_ROWS = 5000
-# beyond so many, so many centers
-EIGENPRO_ROWS = {"classification": (5_000, 2_000), "regression": (15_000, 4_000)}
-EIGENPRO = "kernel machine"
+AVERAGE, STACK = "ensemble", "stacked ensemble"  # what others are put together as
 
 
 @dataclass(frozen=True, kw_only=True)
 class Candidate:
-    """A model that takes part in selection; candidates are listed from simple to complex."""
+    """A model that takes part in selection; candidates are listed from simple to complex.
+
+    ``settings`` says in words which of several settings it is, ``calibrated`` whether its
+    probabilities were, on rows that it was not fitted on.
+    """
 
     name: str
     model: Model
+    settings: str = ""
+    calibrated: bool = False
 
 
 # one model, or models as a list or by name; a `Candidate` may stand for a model
 Candidates: TypeAlias = Mapping[str, Model] | Sequence[Model] | Model
 
 
-DEFAULT = {
-    "classification": (
-        "majority", "naive Bayes", "logistic regression", "boosted stumps", "nearest neighbors", "kernel SVM",
-        "kernel logistic regression", EIGENPRO, "boosted trees", "random forest",
-    ),
-    "regression": (
-        "median", "linear regression", "Huber regression", "nearest neighbors", "kernel SVM", "kernel ridge",
-        EIGENPRO, "boosted trees", "random forest",
-    ),
-}  # fmt: skip
-"""Candidates that take part unless told otherwise; the others of `catalogue` take part by name."""
-# names of earlier versions, still understood
-_EARLIER = {"nearest neighbours": "nearest neighbors"}
+@dataclass(frozen=True, eq=False)
+class Searched:
+    """One candidate whose settings are searched: the best of its members stands for it.
 
-
-def catalogue(
-    task: Task, kinds: Mapping[Any, str], n: int, random_state: int = 0, classes: int = 2
-) -> dict[str, Candidate]:
-    """Every candidate with a name, from simple to complex: surelearn's learners, and scikit-learn's
-    where it has none.
-
-    Each is a pipeline that prepares the columns and then fits, so that nothing is learned outside
-    the fit rows.
+    Where there are many members, all of them meet one fold, and only the better half the others:
+    successive halving, Jamieson and Talwalkar (2016).
 
     Parameters
     ----------
-    kinds : kind of each column: "number", "category", "text" or "date"
-    n : rows to fit on; beyond 5,000 the kernel SVM gives way to a linear model of 300 random
-        landmarks, and the "kernel machine" (EigenPro; it needs PyTorch, and is not there without)
-        is built on some of the rows
-    classes : labels to tell apart; boosting grows a tree for each in every round, so beyond five it
-        has fewer rounds
+    name : of the candidate
+    members : candidates or nested families, one for each setting
     """
-    from sklearn.pipeline import make_pipeline
 
-    from surelearn.selection.preparation import preparation
+    name: str
+    members: Sequence[Any]
 
-    def seed(name: str) -> int:
-        return seed_for(f"candidate/{name}", random_state)
+    def __post_init__(self) -> None:
+        if not self.members:
+            raise ValueError(f"there are no settings of {self.name!r} to search")
 
-    models = _classifiers(n, seed, classes) if task == "classification" else _regressors(n, seed)
-    made = {name: make_pipeline(preparation(kinds), *steps) for name, steps in models.items()}
-    if task == "classification":
-        made["naive Bayes"] = _naive_bayes(kinds)
-    return {
-        name: Candidate(name=name, model=model) for name, model in made.items() if model is not None
-    }
-
-
-def default_candidates(
-    task: Task, kinds: Mapping[Any, str], n: int, random_state: int = 0, classes: int = 2
-) -> list[Candidate]:
-    """Those of `catalogue` that take part unless told otherwise."""
-    return [
-        c
-        for c in catalogue(task, kinds, n, random_state, classes).values()
-        if c.name in DEFAULT[task]
-    ]
+    @property
+    def model(self) -> Model:
+        """That of the first setting."""
+        return self.members[0].model
 
 
 def candidate_names(models: Candidates) -> list[str]:
@@ -100,172 +64,6 @@ def candidate_names(models: Candidates) -> list[str]:
         if isinstance(names, list | tuple) and all(isinstance(name, str) for name in names)
         else []
     )
-
-
-def named_candidates(
-    names: Sequence[str],
-    task: Task,
-    kinds: Mapping[Any, str],
-    n: int,
-    random_state: int = 0,
-    classes: int = 2,
-) -> list[Candidate]:
-    """Those of `catalogue` with the names, in its order; "all" is every one."""
-    every = catalogue(task, kinds, n, random_state, classes)
-    names = [_EARLIER.get(name, name) for name in names]
-    if EIGENPRO in names and EIGENPRO not in every:
-        raise ValueError("EigenPro needs PyTorch: pip install 'surelearn[torch]'")
-    if unknown := [name for name in names if name != "all" and name not in every]:
-        raise ValueError(
-            f"there is no candidate {unknown[0]!r} for {task}: there are {', '.join(every)},"
-            " and all"
-        )
-    return [candidate for name, candidate in every.items() if name in names or "all" in names]
-
-
-def _naive_bayes(kinds: Mapping[Any, str]) -> Model | None:
-    """It counts categories itself, and a missing value says nothing; text and dates are left
-    out.
-    """
-    from sklearn.compose import ColumnTransformer
-    from sklearn.pipeline import make_pipeline
-
-    from surelearn.linear import NaiveBayes
-
-    plain = {name: kind for name, kind in kinds.items() if kind in ("number", "category")}
-    if not plain:
-        return None
-    columns = ColumnTransformer(
-        [("plain", "passthrough", list(plain))], verbose_feature_names_out=False
-    )
-    return make_pipeline(
-        columns,
-        NaiveBayes(categorical=[i for i, kind in enumerate(plain.values()) if kind == "category"]),
-    )
-
-
-def _has_torch() -> bool:
-    return importlib.util.find_spec("torch") is not None
-
-
-def _eigenpro(task: Task, n: int, seed: Callable[[str], int]) -> Model | None:
-    """Kernel ridge regression by EigenPro, on the CPU so that every machine gives the same page;
-    None without PyTorch.
-
-    The bandwidth follows the median distance. A Gaussian kernel and a penalty that grows with √n
-    for classes, whose labels are noisy; a Laplace kernel and a small one for numbers. Many rows:
-    built on some of them, fitted to all.
-    """
-    if not _has_torch():
-        return None
-    from surelearn.kernel import Compute, EigenProClassifier, EigenProRegressor
-
-    most, centers = EIGENPRO_ROWS[task]
-    shared: dict[str, Any] = {
-        "compute": Compute(device="cpu", memory_limit=2.0**32),
-        "random_state": seed(EIGENPRO),
-    }
-    shared["centers"] = None if n <= most else centers
-    if task == "classification":
-        return EigenProClassifier("gaussian", regularization=0.005 / math.sqrt(n), **shared)
-    return EigenProRegressor("laplace", regularization=0.1 / n, **shared)
-
-
-def _classifiers(n: int, seed: Callable[[str], int], classes: int) -> dict[str, tuple[Model, ...]]:
-    from sklearn.dummy import DummyClassifier
-    from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
-    from sklearn.kernel_approximation import Nystroem
-    from sklearn.neighbors import KNeighborsClassifier
-    from sklearn.svm import SVC
-
-    from surelearn.boosting import AdaBoostClassifier
-    from surelearn.linear import (
-        DPLogisticRegression,
-        LogisticRegression,
-        Perceptron,
-        SupportVectorMachine,
-    )
-
-    rounds = min(100, max(20, 500 // classes))
-    finish = "newton" if classes == 2 else "lbfgs"  # the Hessian has (dK)² entries
-
-    def logistic(regularization: float) -> Model:  # rows fit in memory: straight to the minimizer
-        return LogisticRegression(regularization=regularization, epochs=0, finish=finish)
-
-    kernel: dict[str, tuple[Model, ...]] = {"kernel SVM": (SVC(),)}
-    if n > DIRECT_KERNEL_ROWS:
-        landmarks = Nystroem(n_components=300, random_state=seed("landmarks"))
-        kernel = {"kernel logistic regression": (landmarks, logistic(1 / (20 * n)))}
-    eigenpro = _eigenpro("classification", n, seed)
-    return {
-        "majority": (DummyClassifier(),),
-        "naive Bayes": (),  # in its place by complexity
-        "perceptron": (Perceptron(averaged=True, random_state=seed("perceptron")),),
-        "private logistic regression": (
-            DPLogisticRegression(random_state=seed("private logistic regression")),
-        ),
-        "logistic regression": (logistic(1 / (2 * n)),),
-        "support vector machine": (
-            SupportVectorMachine(random_state=seed("support vector machine")),
-        ),
-        "boosted stumps": (AdaBoostClassifier(n_rounds=rounds),),
-        "nearest neighbors": (KNeighborsClassifier(n_neighbors=min(15, max(1, n // 10))),),
-        **kernel,
-        **({} if eigenpro is None else {EIGENPRO: (eigenpro,)}),
-        "boosted trees": (
-            HistGradientBoostingClassifier(
-                max_iter=rounds, early_stopping=False, random_state=seed("boosted trees")
-            ),
-        ),
-        "random forest": (RandomForestClassifier(200, random_state=seed("random forest")),),
-    }
-
-
-def _regressors(n: int, seed: Callable[[str], int]) -> dict[str, tuple[Model, ...]]:
-    from sklearn.compose import TransformedTargetRegressor
-    from sklearn.dummy import DummyRegressor
-    from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestRegressor
-    from sklearn.kernel_approximation import Nystroem
-    from sklearn.neighbors import KNeighborsRegressor
-    from sklearn.preprocessing import StandardScaler
-    from sklearn.svm import SVR
-
-    from surelearn.linear import (
-        HuberRegression,
-        LeastSquares,
-        Ridge,
-        SquareRootLasso,
-        VariationalRegression,
-    )
-
-    def scaled(model: Model) -> tuple[Model]:
-        return (TransformedTargetRegressor(model, transformer=StandardScaler()),)
-
-    kernel: dict[str, tuple[Model, ...]] = {"kernel SVM": scaled(SVR())}
-    if n > DIRECT_KERNEL_ROWS:
-        landmarks = Nystroem(n_components=300, random_state=seed("landmarks"))
-        kernel = {
-            "kernel ridge": (landmarks, Ridge(regularization="loo", regularize_intercept=False))
-        }
-    forest = RandomForestRegressor(
-        100, min_samples_leaf=2, max_features=0.5, random_state=seed("random forest")
-    )
-    eigenpro = _eigenpro("regression", n, seed)
-    return {
-        "median": (DummyRegressor(strategy="median"),),
-        "least squares": (LeastSquares(),),
-        "linear regression": (Ridge(regularization="loo", regularize_intercept=False),),
-        "square-root lasso": scaled(SquareRootLasso()),
-        "Huber regression": scaled(HuberRegression()),
-        "clipped regression": scaled(VariationalRegression()),
-        "nearest neighbors": (KNeighborsRegressor(n_neighbors=min(10, max(1, n // 10))),),
-        **kernel,
-        **({} if eigenpro is None else {EIGENPRO: scaled(eigenpro)}),
-        "boosted trees": (
-            HistGradientBoostingRegressor(early_stopping=False, random_state=seed("boosted trees")),
-        ),
-        "random forest": (forest,),
-    }
 
 
 def as_candidates(models: Candidates) -> list[Candidate]:

@@ -51,16 +51,14 @@ class Resampling:
 
 
 def default_resampling(n: int) -> Resampling:
-    """Repeated folds for few rows, ten folds up to 5,000, five beyond.
+    """Five folds, three times repeated where there are few rows.
 
     Examples
     --------
-    >>> [str(default_resampling(n)) for n in (100, 1000, 10_000)]
-    ['3 times repeated 5-fold cross-validation', '10-fold cross-validation', '5-fold cross-validation']
+    >>> [str(default_resampling(n)) for n in (100, 1000)]
+    ['3 times repeated 5-fold cross-validation', '5-fold cross-validation']
     """
-    if n < 300:
-        return Resampling(folds=5, repeats=3)
-    return Resampling(folds=10 if n <= 5000 else 5)
+    return Resampling(folds=5, repeats=3 if n < 300 else 1)
 
 
 def resample(
@@ -183,6 +181,20 @@ def mean_and_error(losses: Array, groups: npt.ArrayLike | None = None) -> tuple[
         means = np.bincount(labels, means) / np.bincount(labels)
     error = float(means.std(ddof=1) / np.sqrt(means.size)) if means.size > 1 else 0.0
     return float(means.mean()), error
+
+
+def aligned(outcome: FoldOutcome, classes: AnyArray) -> Array | None:
+    """Probabilities (n, classes) in the order of all classes; those of a class that the fit had
+    not seen are 0. None where the model has none.
+    """
+    if "scores" not in outcome or "classes" not in outcome:
+        return None
+    known = np.searchsorted(classes, outcome["classes"])
+    if np.array_equal(known, np.arange(classes.size)):
+        return outcome["scores"]
+    found = np.zeros((len(outcome["scores"]), classes.size))
+    found[:, known] = outcome["scores"]
+    return found
 
 
 def average(values: Sequence[Array], pairs: Pairs, n: int) -> Array:

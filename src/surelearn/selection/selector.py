@@ -1,4 +1,4 @@
-"""`select`: compare candidates by a criterion, and prefer the simplest that is about as good."""
+"""`select`: compare candidates by a criterion, choose the best, and say what a simpler one costs."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ import numpy.typing as npt
 from surelearn import jobs, stated
 from surelearn.claim import Claim
 from surelearn.lacking import Lacking
-from surelearn.selection.candidates import Candidates
+from surelearn.selection.candidates import AVERAGE, STACK, Candidates
 from surelearn.selection.costs import Costs
 from surelearn.selection.criteria import (
+    Comparison,
     Criterion,
     Resampled,
     SelectionProblem,
@@ -22,10 +23,29 @@ from surelearn.selection.criteria import (
     units_of,
 )
 from surelearn.selection.cross_validation import Resampling
+from surelearn.selection.metrics import Metric, as_metric
 from surelearn.subject import Task
-from surelearn.types import Array, Ints, Model, RowsLike
+from surelearn.types import Array, Ints, Label, Model, RowsLike
 
 Prefer = Literal["simplest", "best"]
+COMBINED = (AVERAGE, STACK)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Price:
+    """What the simplest candidate within one standard error of the best costs, beside the best.
+
+    Attributes
+    ----------
+    simplest : its position
+    mean, low, high : how much more of the metric it has on the same rows, with a 95% interval (mean
+        ± 1.96 paired standard errors); measured, not guaranteed
+    """
+
+    simplest: int
+    mean: float
+    low: float
+    high: float
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -34,12 +54,17 @@ class Selection:
 
     Attributes
     ----------
-    names, errors, standard_errors : of each candidate, in their order; the mean loss on rows not
+    names, errors, standard_errors : of each candidate, in their order; the metric on rows not
         fitted on, or whatever else the criterion wants least of (its standard error is 0)
-    fold_errors : each candidate's mean loss on each fold
+    fold_errors : each candidate's value on each fold
+    settings : of each candidate, in words, where its settings were searched; else empty
     chosen : position of the chosen candidate
     how : by which rows, or by what, candidates were compared
-    prefer : "simplest" within one standard error of the best, or "best"
+    prefer : "best", or "simplest" within one standard error of it
+    metric : what ``errors`` are, on rows not fitted on; None for costs and other criteria
+    mean_losses : of each candidate: error rate, mean absolute error or mean cost on rows not fitted
+        on
+    price : what the simplest candidate that is about as good costs, where it is another one
     model : the chosen candidate, unfitted
     losses : the chosen candidate's loss on each row compared on, averaged over repeats (NaN
         elsewhere), or None
@@ -66,6 +91,10 @@ class Selection:
     details: Mapping[str, Any] = field(default_factory=dict)
     rate: bool = True
     costs: Costs | None = None
+    metric: Metric | None = None
+    mean_losses: tuple[float, ...] = ()
+    settings: tuple[str, ...] = ()
+    price: Price | None = None
 
     @property
     def name(self) -> str:
@@ -73,9 +102,9 @@ class Selection:
         return self.names[self.chosen]
 
     def __repr__(self) -> str:
-        rate = self.rate and self.task == "classification"
-        unit, scale = ("%", 100) if rate else ("", 1)
-        lines = [f"{self.name} chosen among {len(self.names)} by {self.how}"]
+        unit, scale = ("%", 100) if self.rate and self.task == "classification" else ("", 1)
+        what = "" if self.metric is None else f"{self.metric.label}, "
+        lines = [f"{self.name} chosen among {len(self.names)} by {what}{self.how}"]
         for i, (name, error, spread) in enumerate(
             zip(self.names, self.errors, self.standard_errors, strict=True)
         ):
@@ -96,7 +125,10 @@ def select(
     groups: npt.ArrayLike | None = None,
     time: npt.ArrayLike | None = None,
     costs: Costs | None = None,
-    prefer: Prefer = "simplest",
+    metric: str | None = None,
+    positive: Label | None = None,
+    combine: bool = False,
+    prefer: Prefer = "best",
     delta: float = 0.05,
     random_state: int = 0,
     n_jobs: int | None = None,
@@ -104,8 +136,8 @@ def select(
     progress: jobs.Progress | None = None,
     prefix: str = "",
 ) -> Selection:
-    """Compare candidates, listed from simple to complex, by their mean loss on rows they were not
-    fitted on, or otherwise.
+    """Compare candidates, listed from simple to complex, by a metric on rows they were not fitted
+    on, or otherwise.
 
     What this comparison guarantees: by cross-validation nothing. It chooses; rows that took part in
     it cannot certify the result. What other criteria guarantee,
@@ -125,7 +157,15 @@ def select(
         (`cross_validation.forward`)
     costs : what wrong answers cost: criteria that compare losses on rows not fitted on then compare
         mean costs, each candidate at its own threshold
-    prefer : "simplest" candidate within one standard error of the best, or the "best" itself
+    metric : for criteria that compare on rows not fitted on: "log-loss", "brier", "accuracy",
+        "auc", "average-precision", "f1", "balanced-accuracy"; "absolute", "squared",
+        "quantile-0.9"; by default log loss where all candidates give probabilities, else the error
+        rate, and the absolute error for numbers
+    positive : the class that AUC, average precision and F1 are about
+    combine : whether to calibrate probabilities and try an ensemble of the candidates, by their
+        answers for rows not fitted on; it is chosen only if it beats the best candidate by more
+        than a paired standard error
+    prefer : the "best" candidate, or the "simplest" within one standard error of it
     delta : the failure probability of a criterion's bounds, for all candidates together
     random_state : seed of the folds
     n_jobs, journal, progress, prefix : how tasks run, see `surelearn.jobs`; never what they compute
@@ -147,15 +187,18 @@ def select(
     y = np.asarray(y)
     problem = SelectionProblem(
         units=units, X=X, y=y, task=task, held_out=_positions(held_out, y.size), groups=groups, time=time, costs=costs,
+        metric=None if metric is None else as_metric(metric, task, np.unique(y).size), positive=positive, combine=combine,
         delta=delta, random_state=random_state, n_jobs=n_jobs, journal=journal, progress=progress, prefix=prefix,
     )  # fmt: skip
     if refusal := by.refusal(problem):
         raise ValueError(refusal.reason)
     found = by.compare(problem)
-    chosen = choose(found.values, found.standard_errors, prefer)
+    candidates = problem.candidates if found.candidates is None else found.candidates
+    names = tuple(candidate.name for candidate in candidates)
+    chosen = _earned(found, names, prefer)
     by_cost = costs is not None and isinstance(by, Resampled)
     return Selection(
-        names=tuple(candidate.name for candidate in problem.candidates),
+        names=names,
         errors=tuple(found.values),
         standard_errors=tuple(found.standard_errors),
         fold_errors=tuple(found.fold_errors),
@@ -163,14 +206,58 @@ def select(
         how=found.how,
         prefer=prefer,
         task=task,
-        model=problem.candidates[chosen].model,
+        model=candidates[chosen].model,
         losses=None if found.losses is None else found.losses[:, chosen],
         scores=found.scores(chosen),
         details=found.details,
         claim=found.claim(chosen),
-        rate=by.rate and not by_cost,
+        rate=by.rate and not by_cost if found.metric is None else found.metric.unit == "rate",
         costs=costs if by_cost else None,
+        metric=found.metric,
+        mean_losses=tuple(found.mean_losses),
+        settings=tuple(candidate.settings for candidate in candidates),
+        price=_price(found, chosen),
     )
+
+
+def _earned(found: Comparison, names: Sequence[str], prefer: Prefer) -> int:
+    """The position of the chosen candidate; an ensemble must beat what it is made of by more than a
+    paired standard error.
+    """
+    alone = [i for i, name in enumerate(names) if name not in COMBINED or not found.rows]
+    values, spreads = found.values, found.standard_errors
+    chosen = alone[choose([values[i] for i in alone], [spreads[i] for i in alone], prefer)]
+    if prefer == "simplest":
+        return chosen
+    for i in range(len(names)):
+        if i not in alone and _paired(found, chosen, i)[0] > _paired(found, chosen, i)[1]:
+            chosen = i
+    return chosen
+
+
+def _paired(found: Comparison, one: int, other: int) -> tuple[float, float]:
+    """By how much one candidate's value is above another's, and the standard error, over rows
+    or, for a metric without a loss for each row, over folds.
+    """
+    first, second = found.rows[one], found.rows[other]
+    if first is None or second is None:
+        first, second = np.asarray(found.fold_errors[one]), np.asarray(found.fold_errors[other])
+    gap = (first - second)[~np.isnan(first - second)]
+    spread = float(gap.std(ddof=1) / np.sqrt(gap.size)) if gap.size > 1 else 0.0
+    return found.values[one] - found.values[other], spread
+
+
+def _price(found: Comparison, chosen: int) -> Price | None:
+    """Of the simplest candidate within one standard error of the best."""
+    if not found.rows:
+        return None
+    simplest = choose(found.values, found.standard_errors, "simplest")
+    best = choose(found.values, found.standard_errors, "best")
+    other = chosen if simplest != chosen else best
+    if simplest == other:
+        return None
+    mean, spread = _paired(found, simplest, other)
+    return Price(simplest=simplest, mean=mean, low=mean - 1.96 * spread, high=mean + 1.96 * spread)
 
 
 def _positions(held_out: npt.ArrayLike | None, n: int) -> Ints | None:
@@ -197,15 +284,15 @@ def _positions(held_out: npt.ArrayLike | None, n: int) -> Ints | None:
 
 
 def choose(
-    errors: Sequence[float], standard_errors: Sequence[float], prefer: Prefer = "simplest"
+    errors: Sequence[float], standard_errors: Sequence[float], prefer: Prefer = "best"
 ) -> int:
-    """Position of the first (simplest) candidate within one standard error of the best, or of the
-    best.
+    """Position of the best candidate, or of the first (simplest) within one standard error of it.
 
     Examples
     --------
-    >>> choose([0.4, 0.11, 0.10], [0.02, 0.02, 0.02]), choose([0.4, 0.11, 0.10], [0.02, 0.02, 0.02], "best")
-    (1, 2)
+    >>> errors, spreads = [0.4, 0.11, 0.10], [0.02, 0.02, 0.02]
+    >>> choose(errors, spreads), choose(errors, spreads, "simplest")
+    (2, 1)
     """
     best = int(np.argmin(errors))
     if prefer == "best":

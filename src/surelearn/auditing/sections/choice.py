@@ -6,9 +6,10 @@ import math
 
 from surelearn.auditing.context import Context
 from surelearn.auditing.writing import Entry
-from surelearn.report import Chart, Section
+from surelearn.plain import show
+from surelearn.report import Chart, PageTable, Section
 from surelearn.selection.criteria import Criterion
-from surelearn.selection.selector import Selection
+from surelearn.selection.selector import COMBINED, Selection
 
 
 def section(context: Context) -> Section | None:
@@ -18,9 +19,11 @@ def section(context: Context) -> Section | None:
         return None
     if isinstance(selection.how, Criterion):
         return _by_criterion(selection, selection.how)
-    rate = selection.task == "classification" and selection.costs is None
-    what = "Selection error" if selection.costs is None else "Mean cost"
-    title = f"{what} of {len(selection.names)} candidates, {selection.how}, ± one standard error"
+    measure = "mean cost in false alarms" if selection.metric is None else selection.metric.label
+    title = (
+        f"{measure[0].upper()}{measure[1:]} of {len(selection.names)} candidates, {selection.how},"
+        " ± one standard error"
+    )
     held = context.split.select.size
     how = (
         f"on {held:,} select rows"
@@ -32,15 +35,74 @@ def section(context: Context) -> Section | None:
         if selection.prefer == "simplest"
         else "the best"
     )
-    measure = (
-        "error rate"
-        if rate
-        else "mean absolute error"
-        if selection.costs is None
-        else "mean cost in false alarms"
+    notes = [
+        f"Candidates were compared by {measure}, {how}; {rule} was chosen.",
+        *_settings(selection),
+        *_price(selection, measure),
+        *_left_out(context),
+    ]
+    return ENTRY.says(
+        notes=notes, charts=_chart(selection, title, selection.rate), tables=_table(selection)
     )
-    note = f"Candidates were compared by {measure}, {how}; {rule} was chosen."
-    return ENTRY.says(notes=(note,), charts=_chart(selection, title, rate))
+
+
+def _settings(selection: Selection) -> list[str]:
+    """Which settings the chosen candidate has."""
+    words = selection.settings[selection.chosen] if selection.settings else ""
+    if not words:
+        return []
+    made = "is" if selection.name in COMBINED else "has the settings"
+    return [f"The {selection.name} {made} {words}."]
+
+
+def _price(selection: Selection, measure: str) -> list[str]:
+    """What a simpler model costs, or an ensemble that was not worth it."""
+    price = selection.price
+    if price is None:
+        return []
+    unit = "rate" if selection.rate else "number"
+    mean, low, high = (show(value, unit) for value in (price.mean, price.low, price.high))
+    simple = selection.names[price.simplest]
+    if price.simplest == selection.chosen:
+        return [
+            f"The price of simplicity: {simple} has {mean} more {measure} than the best on the same"
+            f" rows, measured (95% interval {low} to {high})."
+        ]
+    return [
+        f"The price of simplicity: {simple}, the simplest within one standard error, has {mean} more"
+        f" {measure} than {selection.name} on the same rows, measured (95% interval {low} to"
+        f" {high}); --prefer simplest takes it."
+    ]
+
+
+def _left_out(context: Context) -> list[str]:
+    if not context.left_out:
+        return []
+    return [
+        f"Not tried, for the time it takes: {', '.join(context.left_out)}; --minutes buys more."
+    ]
+
+
+def _table(selection: Selection) -> tuple[PageTable, ...]:
+    """The candidates' settings and error rates, where the chart does not say them."""
+    rate = selection.task == "classification" and selection.costs is None
+    if not selection.mean_losses or selection.metric is None:
+        return ()
+    what = "Error rate" if rate else "Mean absolute error"
+    unit = "rate" if rate else "number"
+    rows = [
+        (name, show(value, "rate" if selection.rate else "number"), show(loss, unit), words)
+        for name, value, loss, words in zip(
+            selection.names,
+            selection.errors,
+            selection.mean_losses,
+            selection.settings,
+            strict=True,
+        )
+    ]
+    label = selection.metric.label
+    head = ("Candidate", f"{label[0].upper()}{label[1:]}", what, "Settings")
+    return (PageTable(header=head, rows=tuple(rows)),)
 
 
 def _by_criterion(selection: Selection, by: Criterion) -> Section:

@@ -10,8 +10,10 @@ import numpy as np
 
 from surelearn.claim import Claim
 from surelearn.lacking import Lacking
+from surelearn.selection.candidates import Candidate
 from surelearn.selection.criteria.problem import SelectionProblem
 from surelearn.selection.cross_validation import Resampling
+from surelearn.selection.metrics import Metric
 from surelearn.types import Array
 
 JUDGMENT = "judgment of the candidates"
@@ -42,6 +44,10 @@ class Comparison:
     scores : the probabilities of a candidate, by its position
     details : what the values are made of
     claim : what is certified of the candidate at a position, or why nothing is
+    candidates : those that were judged, where they are not the problem's one by one
+    metric : what the values are, on rows not fitted on; None: costs, or the criterion's own
+    rows : the metric's loss of each row, (n,), of each candidate, where it has such
+    mean_losses : of each candidate, the mean of ``losses``
     """
 
     values: Sequence[float]
@@ -52,6 +58,10 @@ class Comparison:
     losses: Array | None = None
     scores: Callable[[int], Array | None] = no_scores
     details: Mapping[str, Any] = field(default_factory=dict)
+    candidates: Sequence[Candidate] | None = None
+    metric: Metric | None = None
+    rows: Sequence[Array | None] = ()
+    mean_losses: Sequence[float] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,23 +4,29 @@ read at every prefix.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from surelearn import jobs
-from surelearn.selection.candidates import Candidate, Candidates, as_candidates
+from surelearn.selection.candidates import Candidate, Candidates, Searched, as_candidates
 from surelearn.selection.costs import Costs
 from surelearn.selection.cross_validation import FoldOutcome, Pairs, Positions, fit_and_predict
+from surelearn.selection.metrics import Metric
 from surelearn.subject import Task
 from surelearn.subject.refitting import fit_quietly, take_for
-from surelearn.types import AnyArray, Ints, Model, RowsLike
+from surelearn.types import AnyArray, Ints, Label, Model, RowsLike
 
 # parameters for which a smaller value is a prefix of the larger fit
 _ROUNDS = ("n_rounds", "n_estimators", "max_iter")
+MOST_SETTINGS = 2  # that meet all folds without having been better on one
+Value: TypeAlias = Callable[
+    [FoldOutcome, Positions], float
+]  # of a fold's answers; the least is best
 Capacity: TypeAlias = Mapping[str, float]  # inputs of a capacity theorem
 # a VC dimension, inputs of a theorem, either by candidate, or a function of (model, d, n)
 StatedCapacity: TypeAlias = (
@@ -99,7 +105,7 @@ class NestedFamily:
 @dataclass(frozen=True, eq=False)
 class CandidateUnit:
     """What is fitted at once: a candidate, or the largest member of a nested family with all
-    sizes to read it at.
+    sizes to read it at; ``family`` is the candidate that it is a setting of.
     """
 
     name: str
@@ -107,6 +113,7 @@ class CandidateUnit:
     members: tuple[Candidate, ...]
     sizes: tuple[int, ...] | None = None
     capacity: StatedCapacity | None = None
+    family: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -121,8 +128,12 @@ class SelectionProblem:
     groups: npt.ArrayLike | None = None
     time: npt.ArrayLike | None = None
     costs: Costs | None = None
+    metric: Metric | None = None
+    positive: Label | None = None
+    combine: bool = False
     delta: float = 0.05
     random_state: int = 0
+    known: Mapping[str, Any] = field(default_factory=dict)
     n_jobs: int | None = None
     journal: jobs.Journal | None = None
     progress: jobs.Progress | None = None
@@ -139,8 +150,11 @@ class SelectionProblem:
         return [unit for unit in self.units for _ in unit.members]
 
     def run(self, tasks: list[jobs.Task]) -> list[Any]:
-        """Results of tasks, in their order."""
-        return jobs.run(tasks, n_jobs=self.n_jobs, journal=self.journal, progress=self.progress)
+        """Results of tasks, in their order; those that are known are not computed again."""
+        new = [task for task in tasks if task.key not in self.known]
+        found = jobs.run(new, n_jobs=self.n_jobs, journal=self.journal, progress=self.progress)
+        done = dict(zip((task.key for task in new), found, strict=True))
+        return [done[t.key] if t.key in done else self.known[t.key] for t in tasks]
 
     def measure(
         self,
@@ -188,13 +202,47 @@ def fit_and_predict_prefixes(
     y: AnyArray,
     train: Positions,
     test: Positions,
+    proba: bool = False,
 ) -> list[FoldOutcome]:
     """One task: fit on some rows, predict others with every member of a nested family."""
     fitted = fit_quietly(model, take_for(model, X, train), y[train])
-    return [
-        {"predictions": predicted}
-        for predicted in predictions_of(fitted, sizes, take_for(model, X, test, train))
+    new = take_for(model, X, test, train)
+    found: list[FoldOutcome] = [
+        {"predictions": predicted} for predicted in predictions_of(fitted, sizes, new)
     ]
+    last, rows = last_step(fitted, new)
+    if proba and sizes is not None and hasattr(last, "staged_predict_proba"):
+        for one, scores in zip(
+            found, at_sizes(last.staged_predict_proba(rows), sizes), strict=True
+        ):
+            one["scores"], one["classes"] = scores, np.asarray(last.classes_)
+    return found
+
+
+def narrowed(problem: SelectionProblem, pairs: Pairs, value: Value) -> SelectionProblem:
+    """The problem without the worse half of the settings of each `Searched` candidate that has
+    more than two, by their values on the last pair.
+    """
+    families = Counter(unit.family for unit in problem.units if unit.family)
+    searched = [unit for unit in problem.units if families[unit.family] > MOST_SETTINGS]
+    if not searched or len(pairs) < 2:
+        return problem
+    last = len(pairs) - 1
+    tasks = [_fold_task(problem, unit, pairs, last) for unit in searched]
+    results = problem.run(tasks)
+    values: dict[str, float] = {}
+    for unit, found in zip(searched, results, strict=True):
+        outcomes = [found] if unit.sizes is None else found
+        values[unit.name] = min(value(outcome, pairs[last][1]) for outcome in outcomes)
+    kept = list(problem.units)
+    for family, count in families.items():
+        of_family = sorted(
+            (unit.name for unit in searched if unit.family == family), key=values.__getitem__
+        )
+        dropped = set(of_family[max(MOST_SETTINGS, (count + 1) // 2) :])
+        kept = [unit for unit in kept if unit.name not in dropped]
+    known = dict(zip((task.key for task in tasks), results, strict=True))
+    return replace(problem, units=tuple(kept), known={**problem.known, **known})
 
 
 def predict_folds(problem: SelectionProblem, pairs: Pairs) -> list[list[FoldOutcome]]:
@@ -235,19 +283,17 @@ def predict_folds(problem: SelectionProblem, pairs: Pairs) -> list[list[FoldOutc
 
 
 def _fold_tasks(problem: SelectionProblem, unit: CandidateUnit, pairs: Pairs) -> list[jobs.Task]:
-    common = {"model": unit.model, "X": problem.X, "y": problem.y}
+    return [_fold_task(problem, unit, pairs, i) for i in range(len(pairs))]
+
+
+def _fold_task(problem: SelectionProblem, unit: CandidateUnit, pairs: Pairs, i: int) -> jobs.Task:
+    arguments = {"model": unit.model, "X": problem.X, "y": problem.y}
+    arguments["proba"] = problem.task == "classification"
+    arguments["train"], arguments["test"] = pairs[i]
+    key = f"{problem.prefix}select/{unit.name}/{i}"
     if unit.sizes is None:
-        function, options = fit_and_predict, {"proba": problem.task == "classification"}
-    else:
-        function, options = fit_and_predict_prefixes, {"sizes": unit.sizes}
-    return [
-        jobs.Task(
-            key=f"{problem.prefix}select/{unit.name}/{i}",
-            function=function,
-            arguments={**common, "train": train, "test": test, **options},
-        )
-        for i, (train, test) in enumerate(pairs)
-    ]
+        return jobs.Task(key, fit_and_predict, arguments)
+    return jobs.Task(key, fit_and_predict_prefixes, {**arguments, "sizes": unit.sizes})
 
 
 def units_of(candidates: Candidates) -> tuple[CandidateUnit, ...]:
@@ -263,15 +309,18 @@ def units_of(candidates: Candidates) -> tuple[CandidateUnit, ...]:
     return units
 
 
-def _named(name: str, item: Model) -> NestedFamily | Candidate:
+def _named(name: str, item: Model) -> NestedFamily | Searched | Candidate:
     return (
         replace(item, name=name)
-        if isinstance(item, NestedFamily)
+        if isinstance(item, NestedFamily | Searched)
         else Candidate(name=name, model=item)
     )
 
 
 def _units(item: Model) -> list[CandidateUnit]:
+    if isinstance(item, Searched):
+        inside = [unit for member in item.members for unit in _units(member)]
+        return [replace(unit, family=item.name) for unit in inside]
     if not isinstance(item, NestedFamily):
         (candidate,) = as_candidates([item])
         return [

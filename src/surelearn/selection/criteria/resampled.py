@@ -4,7 +4,6 @@ leave-one-out.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -14,7 +13,6 @@ import numpy.typing as npt
 from surelearn.bounds import clopper_pearson
 from surelearn.claim import Claim, Covers
 from surelearn.lacking import Lacking
-from surelearn.selection.costs import Costs
 from surelearn.selection.criteria.criterion import (
     DEPENDENT,
     GUARANTEE,
@@ -22,19 +20,16 @@ from surelearn.selection.criteria.criterion import (
     Comparison,
     Criterion,
 )
-from surelearn.selection.criteria.problem import SelectionProblem, predict_folds
+from surelearn.selection.criteria.judging import Judge, best_of_families
+from surelearn.selection.criteria.problem import SelectionProblem, narrowed, predict_folds
 from surelearn.selection.cross_validation import (
-    FoldOutcome,
     Pairs,
     Resampling,
-    average,
     default_resampling,
     forward,
-    losses_of,
-    mean_and_error,
     resample,
 )
-from surelearn.types import AnyArray, Array
+from surelearn.types import Array
 
 STEPS = 5  # of forward chaining, at most
 NOT_CERTIFIED = (
@@ -77,38 +72,31 @@ class Resampled(Criterion):
         return candidates * (n if how.kind == "leave-one-out" else how.folds * how.repeats)
 
     def compare(self, problem: SelectionProblem) -> Comparison:
-        """Mean losses and their standard errors; where the problem has costs, mean costs (∞
-        without probabilities).
+        """The metric's values and their standard errors; where the problem has costs, mean costs
+        (∞ without probabilities).
         """
         how, pairs = self.plan(problem)
+        judge = Judge(problem, pairs)
+        problem = narrowed(problem, pairs, judge.of_fold)
         outcomes = predict_folds(problem, pairs)
-        y, values, spreads, folds, rows = problem.y, [], [], [], []
-        for outcome in outcomes:
-            if problem.costs is None:
-                losses = [
-                    losses_of(r["predictions"], y[test], problem.task)
-                    for r, (_, test) in zip(outcome, pairs, strict=True)
-                ]
-                rows.append(average(losses, pairs, y.size))
-            else:
-                rows.append(_costs(problem, problem.costs, _scores(outcome, pairs, y)))
-                losses = [rows[-1][test] for _, test in pairs]
-            mean, spread = (
-                (np.inf, 0.0)
-                if np.isnan(rows[-1]).all()
-                else mean_and_error(rows[-1], problem.groups)
-            )
-            values.append(mean)
-            spreads.append(spread)
-            folds.append(tuple(float(fold.mean()) for fold in losses))
-        losses = np.stack(rows, axis=1)
+        judge = judge.for_all(outcomes)
+        found = best_of_families(problem, judge.each(problem.candidates, outcomes))
+        if problem.combine:
+            from surelearn.selection.criteria.combining import with_combinations
+
+            found = with_combinations(judge, found)
+        losses = np.stack([one.losses for one in found], axis=1)
         return Comparison(
-            values=values,
-            standard_errors=spreads,
-            fold_errors=folds,
+            candidates=[one.candidate for one in found],
+            values=[one.value for one in found],
+            standard_errors=[one.spread for one in found],
+            fold_errors=[one.folds for one in found],
+            mean_losses=[one.mean_loss for one in found],
+            metric=None if judge.metric is None else judge.metric,
+            rows=[one.rows for one in found],
             how=how,
             losses=losses,
-            scores=lambda chosen: _scores(outcomes[chosen], pairs, y),
+            scores=lambda chosen: found[chosen].answers.probabilities,
             claim=lambda chosen: self.claim(problem, losses[:, chosen], losses.shape[1]),
         )
 
@@ -190,11 +178,11 @@ class Holdout(Resampled):
 
 @dataclass(frozen=True, kw_only=True)
 class CrossValidation(Resampled):
-    """Folds that follow n: three times five below 300 rows, ten up to 5,000, five beyond."""
+    """Five folds, three times below 300 rows."""
 
     name: ClassVar[str] = "cross-validation"
-    chooses: ClassVar[str] = "mean loss on rows not fitted on, in folds that follow n"
-    cost: ClassVar[str] = "15 fits a candidate below 300 rows, 10 up to 5,000, 5 beyond"
+    chooses: ClassVar[str] = "mean loss on rows not fitted on, in five folds"
+    cost: ClassVar[str] = "15 fits a candidate below 300 rows, 5 from there on"
 
     def resampling(self, n: int, units: int) -> Resampling:
         """As `default_resampling` says, but no more folds than groups."""
@@ -256,15 +244,6 @@ class Stated(Resampled):
         return self.how
 
 
-def _costs(problem: SelectionProblem, costs: Costs, scores: Array | None) -> Array:
-    """Each row's cost, out of fold; NaN for all of them where there are no probabilities."""
-    if scores is None:
-        return np.full(problem.y.size, np.nan)
-    return costs.of_rows(
-        scores[:, np.unique(problem.y).tolist().index(costs.positive)], problem.y, problem.groups
-    )
-
-
 def _forward(
     problem: SelectionProblem, time: npt.ArrayLike, folds: int
 ) -> tuple[Resampling, Pairs]:
@@ -278,16 +257,3 @@ def _forward(
             " first ones"
         )
     return Resampling(kind="forward", folds=len(pairs)), pairs
-
-
-def _scores(outcome: Sequence[FoldOutcome], pairs: Pairs, y: AnyArray) -> Array | None:
-    """Out-of-fold probabilities, averaged over repeats; None where a fold lacks a class or the
-    model has none.
-    """
-    classes = np.unique(y)
-    kept = [
-        result["scores"]
-        for result in outcome
-        if "scores" in result and np.array_equal(result.get("classes", ()), classes)
-    ]
-    return average(kept, pairs, y.size) if len(kept) == len(outcome) else None

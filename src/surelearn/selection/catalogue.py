@@ -1,0 +1,561 @@
+"""The candidates that have a name: surelearn's learners, and others' where it has none; which of
+them a comparison can afford.
+
+Work is counted in seconds of one core of an ordinary machine, by formulas of the number of rows,
+columns and classes, never timed: the same table has the same candidates everywhere.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from surelearn.jobs import seed_for
+from surelearn.selection.candidates import Candidate, Searched
+from surelearn.subject import Task
+from surelearn.types import Model
+
+# up to here a support vector machine, whose cost grows with the square of n
+DIRECT_KERNEL_ROWS = 5000
+# beyond so many, so many centers
+EIGENPRO_ROWS = {"classification": (5_000, 2_000), "regression": (15_000, 4_000)}
+EIGENPRO = "kernel machine"
+BOOSTERS = {"LightGBM": "lightgbm", "CatBoost": "catboost"}
+# names of earlier versions, still understood
+_EARLIER = {"nearest neighbours": "nearest neighbors"}
+_ALWAYS = 0  # the rank of what takes part whatever it costs
+
+DEFAULT = {
+    "classification": (
+        "majority", "naive Bayes", "logistic regression", "nearest neighbors", "kernel SVM",
+        "kernel logistic regression", EIGENPRO, "boosted trees", "extra trees", "random forest",
+        "LightGBM", "CatBoost",
+    ),
+    "regression": (
+        "median", "linear regression", "Huber regression", "nearest neighbors", "kernel SVM", "kernel ridge",
+        EIGENPRO, "boosted trees", "extra trees", "random forest", "LightGBM", "CatBoost",
+    ),
+}  # fmt: skip
+"""Candidates that take part unless told otherwise; the others of `catalogue` take part by name."""
+
+Member: TypeAlias = Any  # a `Candidate` or a `NestedFamily`
+
+
+@dataclass(frozen=True)
+class Size:
+    """What the cost of a fit depends on: rows, columns as the learner sees them, classes (1 for
+    numbers), and letters of text in all rows.
+    """
+
+    rows: int
+    columns: int
+    classes: int = 2
+    letters: int = 0
+
+    @property
+    def trees(self) -> int:
+        """Trees that boosting grows in a round."""
+        return self.classes if self.classes > 2 else 1
+
+
+@dataclass(frozen=True, eq=False)
+class Setting:
+    """One setting of a candidate: what a fit of it costs, and its rank in what is worth its cost
+    (0: takes part in any case).
+    """
+
+    member: Member
+    work: float
+    rank: int
+
+
+def catalogue(
+    task: Task,
+    kinds: Mapping[Any, str],
+    n: int,
+    random_state: int = 0,
+    classes: int = 2,
+    letters: int = 0,
+) -> dict[str, list[Setting]]:
+    """Every candidate with a name, from simple to complex, each with its settings.
+
+    Each setting is a pipeline that prepares the columns and then fits, so that nothing is learned
+    outside the fit rows.
+
+    Parameters
+    ----------
+    kinds : kind of each column: "number", "category", "text" or "date"
+    n : rows to fit on; beyond 5,000 the kernel SVM gives way to a linear model of 300 random
+        landmarks, and the "kernel machine" (EigenPro; it needs PyTorch, and is not there without)
+        is built on some of the rows
+    classes : labels to tell apart; boosting grows a tree for each in every round, so beyond five it
+        has fewer rounds
+    letters : of text in all rows
+    """
+    size = Size(n, max(1, _width(kinds)), classes if task == "classification" else 1, letters)
+    makers = _Makers(task, dict(kinds), size, random_state)
+    made = dict(makers.classifiers() if task == "classification" else makers.regressors())
+    return {name: settings for name, settings in made.items() if settings}
+
+
+def affordable(
+    every: Mapping[str, Sequence[Setting]], fits: int, budget: float
+) -> tuple[list[Candidate | Searched], list[str]]:
+    """The settings that a budget pays for, by their ranks, and the names of candidates that it does
+    not.
+
+    Parameters
+    ----------
+    fits : of each setting, the last one on all rows included
+    budget : seconds of one core; what ranks 0 is taken whatever it costs
+    """
+    ranked = sorted(
+        ((setting.rank, i, name, setting) for i, (name, settings) in enumerate(every.items()) for setting in settings),
+        key=lambda one: one[:2],
+    )  # fmt: skip
+    taken: dict[str, list[Setting]] = {name: [] for name in every}
+    left = budget
+    for rank, _, name, setting in ranked:
+        cost = setting.work * fits
+        if rank == _ALWAYS or cost <= left:
+            taken[name].append(setting)
+            left -= cost
+    found: list[Candidate | Searched] = []
+    for name, settings in taken.items():
+        if settings:
+            found.append(_one(name, [setting.member for setting in settings]))
+    return found, [name for name, settings in taken.items() if not settings]
+
+
+def default_candidates(
+    task: Task,
+    kinds: Mapping[Any, str],
+    n: int,
+    random_state: int = 0,
+    classes: int = 2,
+    *,
+    letters: int = 0,
+    budget: float | None = None,
+    fits: int = 6,
+) -> list[Candidate | Searched]:
+    """Those of `catalogue` that take part unless told otherwise, as far as the budget goes (None:
+    the usual one).
+    """
+    every = catalogue(task, kinds, n, random_state, classes, letters)
+    every = {name: settings for name, settings in every.items() if name in DEFAULT[task]}
+    return affordable(every, fits, usual_budget(n) if budget is None else budget)[0]
+
+
+def usual_budget(n: int) -> float:
+    """Seconds of one core for choosing among candidates on n rows, unless told.
+
+    Examples
+    --------
+    >>> [round(usual_budget(n)) for n in (400, 4000, 40_000)]
+    [5, 16, 95]
+    """
+    return 4 + 2.9e-3 * n if n < 5000 else 14 + 2.03e-3 * n
+
+
+def named_candidates(
+    names: Sequence[str],
+    task: Task,
+    kinds: Mapping[Any, str],
+    n: int,
+    random_state: int = 0,
+    classes: int = 2,
+) -> list[Candidate | Searched]:
+    """Those of `catalogue` with the names, in its order, each with all its settings; "all" is every
+    one.
+    """
+    every = catalogue(task, kinds, n, random_state, classes)
+    names = [_EARLIER.get(name, name) for name in names]
+    if EIGENPRO in names and EIGENPRO not in every:
+        raise ValueError("EigenPro needs PyTorch: pip install 'surelearn[torch]'")
+    for name in names:
+        if name in BOOSTERS and name not in every:
+            raise ValueError(f"{name} is not installed: pip install {BOOSTERS[name]}")
+    if unknown := [name for name in names if name != "all" and name not in every]:
+        raise ValueError(
+            f"there is no candidate {unknown[0]!r} for {task}: there are {', '.join(every)},"
+            " and all"
+        )
+    return [
+        _one(name, [setting.member for setting in settings])
+        for name, settings in every.items()
+        if name in names or "all" in names
+    ]
+
+
+def _one(name: str, members: list[Member]) -> Candidate | Searched:
+    alone = len(members) == 1 and isinstance(members[0], Candidate) and members[0].name == name
+    return members[0] if alone else Searched(name, members)
+
+
+def _width(kinds: Mapping[Any, str]) -> int:
+    """Columns as most learners see them, about."""
+    return sum({"category": 5, "text": 64, "date": 3}.get(kind, 1) for kind in kinds.values())
+
+
+def _is_installed(package: str) -> bool:
+    return importlib.util.find_spec(package) is not None
+
+
+@dataclass(frozen=True)
+class _Makers:
+    """Makes the candidates of a table."""
+
+    task: Task
+    kinds: dict[Any, str]
+    size: Size
+    random_state: int
+
+    def seed(self, name: str) -> int:
+        return seed_for(f"candidate/{name}", self.random_state)
+
+    def pipeline(self, *steps: Model, reader: Literal["few", "many", "trees"] = "few") -> Model:
+        from sklearn.pipeline import make_pipeline
+
+        from surelearn.selection.preparation import preparation
+
+        return make_pipeline(preparation(self.kinds, reader), *steps)
+
+    def one(self, name: str, *steps: Model, work: float, rank: int = _ALWAYS) -> list[Setting]:
+        """A candidate with one setting."""
+        return [Setting(Candidate(name=name, model=self.pipeline(*steps)), work, rank)]
+
+    def classifiers(self) -> Iterator[tuple[str, list[Setting]]]:
+        from sklearn.dummy import DummyClassifier
+        from sklearn.kernel_approximation import Nystroem
+        from sklearn.neighbors import KNeighborsClassifier
+        from sklearn.svm import SVC
+
+        from surelearn.boosting import AdaBoostClassifier
+        from surelearn.linear import DPLogisticRegression, Perceptron, SupportVectorMachine
+        from surelearn.selection.combined import CombinedClassifier
+
+        n, d, classes = self.size.rows, self.size.columns, self.size.classes
+        read = self._reading()
+        yield "majority", self.one("majority", DummyClassifier(), work=0.01)
+        yield "naive Bayes", _naive_bayes(self.kinds)
+        yield (
+            "perceptron",
+            self.one(
+                "perceptron",
+                Perceptron(averaged=True, random_state=self.seed("perceptron")),
+                work=0.1,
+            ),
+        )
+        private = DPLogisticRegression(random_state=self.seed("private logistic regression"))
+        yield (
+            "private logistic regression",
+            self.one("private logistic regression", private, work=0.1),
+        )
+        yield "logistic regression", self._logistic()
+        machine = SupportVectorMachine(random_state=self.seed("support vector machine"))
+        yield "support vector machine", self.one("support vector machine", machine, work=0.1)
+        rounds = min(100, max(20, 500 // classes))
+        yield (
+            "boosted stumps",
+            self.one("boosted stumps", AdaBoostClassifier(n_rounds=rounds), work=0.1),
+        )
+        neighbors = KNeighborsClassifier(n_neighbors=min(15, max(1, n // 10)))
+        yield (
+            "nearest neighbors",
+            self.one("nearest neighbors", neighbors, work=read + 1e-8 * n * n, rank=3),
+        )
+        if n <= DIRECT_KERNEL_ROWS:
+
+            def machines(C: float, bandwidth: float) -> Setting:
+                inside = SVC(C=C, gamma=bandwidth / d if bandwidth else "scale")
+                model = self.pipeline(
+                    CombinedClassifier([("SVC", inside)], [1.0], pool="logarithmic")
+                )
+                words = f"C = {C:g}, γ = {f'{bandwidth:g}/d' if bandwidth else 'scale'}"
+                work = read + 2.4e-8 * n * n * (1 + d / 40) * math.sqrt(max(1, classes - 1))
+                first = C == 1 and not bandwidth
+                return Setting(
+                    Candidate(name=f"kernel SVM, {words}", model=model), work, 2 if first else 4
+                )
+
+            grid = [(1.0, 0.0), (10.0, 0.0), (10.0, 0.2), (1.0, 0.2), (100.0, 0.2), (3.0, 3.0)]
+            yield "kernel SVM", [machines(*one) for one in grid]
+        else:
+            landmarks = Nystroem(n_components=300, random_state=self.seed("landmarks"))
+            yield (
+                "kernel logistic regression",
+                self.one(
+                    "kernel logistic regression",
+                    landmarks,
+                    self._minimizer(1 / (20 * n)),
+                    work=read + 3e-5 * n * max(1, classes - 1),
+                    rank=3,
+                ),
+            )
+        yield EIGENPRO, self._eigenpro()
+        yield "boosted trees", list(self._boosted())
+        yield "extra trees", list(self._forests("extra trees"))
+        yield "random forest", list(self._forests("random forest"))
+        for name, package in BOOSTERS.items():
+            if _is_installed(package):
+                yield name, self._booster(name)
+
+    def regressors(self) -> Iterator[tuple[str, list[Setting]]]:
+        from sklearn.dummy import DummyRegressor
+        from sklearn.kernel_approximation import Nystroem
+        from sklearn.neighbors import KNeighborsRegressor
+        from sklearn.svm import SVR
+
+        from surelearn.linear import (
+            HuberRegression,
+            LeastSquares,
+            Ridge,
+            SquareRootLasso,
+            VariationalRegression,
+        )
+
+        n, d = self.size.rows, self.size.columns
+        read = self._reading()
+
+        def linear(
+            name: str, model: Model, work: float = 0.05, rank: int = _ALWAYS
+        ) -> list[Setting]:
+            made = self.pipeline(model, reader="many")
+            return [Setting(Candidate(name=name, model=made), read + work, rank)]
+
+        yield "median", self.one("median", DummyRegressor(strategy="median"), work=0.01)
+        yield "least squares", linear("least squares", LeastSquares())
+        ridge = Ridge(regularization="loo", regularize_intercept=False)
+        yield "linear regression", linear("linear regression", ridge)
+        yield (
+            "square-root lasso",
+            self.one("square-root lasso", _scaled(SquareRootLasso()), work=0.1),
+        )
+        yield (
+            "Huber regression",
+            self.one(
+                "Huber regression", _scaled(HuberRegression()), work=read + 4e-7 * n * d, rank=2
+            ),
+        )
+        yield (
+            "clipped regression",
+            self.one("clipped regression", _scaled(VariationalRegression()), work=0.1),
+        )
+        neighbors = KNeighborsRegressor(n_neighbors=min(10, max(1, n // 10)))
+        yield (
+            "nearest neighbors",
+            self.one("nearest neighbors", neighbors, work=read + 1e-8 * n * n, rank=3),
+        )
+        if n <= 2 * DIRECT_KERNEL_ROWS:
+
+            def machines(C: float, bandwidth: float) -> Setting:
+                inside = SVR(C=C, gamma=bandwidth / d if bandwidth else "scale")
+                words = f"C = {C:g}, γ = {f'{bandwidth:g}/d' if bandwidth else 'scale'}"
+                candidate = Candidate(
+                    name=f"kernel SVM, {words}", model=self.pipeline(_scaled(inside))
+                )
+                work = read + (3e-8 + 1e-9 * C) * n * n * (1 + d / 40)
+                return Setting(candidate, work, 2 if C == 10 and not bandwidth else 4)
+
+            grid = [(10.0, 0.0), (1.0, 0.0), (10.0, 0.2), (100.0, 0.2)]
+            yield "kernel SVM", [machines(*one) for one in grid]
+        else:
+            landmarks = Nystroem(n_components=300, random_state=self.seed("landmarks"))
+            yield (
+                "kernel ridge",
+                self.one("kernel ridge", landmarks, ridge, work=read + 3e-5 * n, rank=3),
+            )
+        yield EIGENPRO, self._eigenpro()
+        yield "boosted trees", list(self._boosted())
+        yield "extra trees", list(self._forests("extra trees"))
+        yield "random forest", list(self._forests("random forest"))
+        for name, package in BOOSTERS.items():
+            if _is_installed(package):
+                yield name, self._booster(name)
+
+    def _reading(self, reader: str = "few") -> float:
+        """Preparing the columns: counting words costs about a microsecond a letter."""
+        return (
+            0.01
+            + 3e-8 * self.size.rows * self.size.columns
+            + (1.5e-6 if reader == "many" else 4e-7) * self.size.letters
+        )
+
+    def _minimizer(self, regularization: float) -> Model:
+        """Logistic regression straight to its minimizer: rows fit in memory."""
+        from surelearn.linear import LogisticRegression
+
+        # the Hessian has (dK)² entries
+        wide = self.size.classes > 2 or "text" in self.kinds.values()
+        return LogisticRegression(
+            regularization=regularization, epochs=0, finish="lbfgs" if wide else "newton"
+        )
+
+    def _logistic(self) -> list[Setting]:
+        """λ = 1/(2nC) for several C; the first in any case."""
+        n, d, classes = self.size.rows, self.size.columns, self.size.classes
+        text = "text" in self.kinds.values()
+        each = (2e-7 if classes == 2 else 4e-7 * classes) * n * min(d, 200)
+        work = self._reading("many") + each + 1e-6 * self.size.letters
+        ranked = {10.0: _ALWAYS, 100.0: 2, 1.0: 3} if text else {1.0: _ALWAYS, 0.05: 1, 20.0: 2}
+        return [
+            Setting(
+                Candidate(
+                    name=f"logistic regression, λ = {1 / (2 * n * C):.2g}",
+                    model=self.pipeline(self._minimizer(1 / (2 * n * C)), reader="many"),
+                ),
+                work,
+                rank,
+            )
+            for C, rank in ranked.items()
+        ]
+
+    def _eigenpro(self) -> list[Setting]:
+        """Kernel ridge regression by EigenPro, on the CPU so that every machine gives the same page;
+        none without PyTorch.
+
+        The bandwidth follows the median distance. A Gaussian kernel and a penalty that grows with √n
+        for classes, whose labels are noisy; a Laplace kernel and a small one for numbers. Many rows:
+        built on some of them, fitted to all.
+        """
+        if not _is_installed("torch"):
+            return []
+        from surelearn.kernel import Compute, EigenProClassifier, EigenProRegressor
+
+        n = self.size.rows
+        most, centers = EIGENPRO_ROWS[self.task]
+        shared: dict[str, Any] = {
+            "compute": Compute(device="cpu", memory_limit=2.0**32),
+            "random_state": self.seed(EIGENPRO),
+            "centers": None if n <= most else centers,
+        }
+        model: Model = (
+            EigenProClassifier("gaussian", regularization=0.005 / math.sqrt(n), **shared)
+            if self.task == "classification"
+            else _scaled(EigenProRegressor("laplace", regularization=0.1 / n, **shared))
+        )
+        return self.one(EIGENPRO, model, work=1.5 + 2e-4 * n, rank=6)  # loading PyTorch included
+
+    def _boosted(self) -> Iterator[Setting]:
+        """Boosted trees with missing values as such; each setting is read after several numbers of
+        rounds. (scikit-learn's native categories keep a function in the model, which no file keeps
+        without pickle.)
+        """
+        import sklearn.ensemble
+
+        from surelearn.selection.criteria.problem import NestedFamily
+
+        size, numbers = self.size, self.task == "regression"
+        name = f"HistGradientBoosting{'Regressor' if numbers else 'Classifier'}"
+        learner, step = getattr(sklearn.ensemble, name), name.lower()
+        shared: dict[str, Any] = {
+            "early_stopping": False,
+            "random_state": self.seed("boosted trees"),
+        }
+        # few rows need few rounds, and are fitted in no time
+        small = 0.05 if size.rows > 1500 else 0.1
+        rounds = 320 if size.rows > 1500 else 120
+        wide: dict[str, Any] = {"max_leaf_nodes": 15, "learning_rate": small, "max_features": 0.5}
+        settings: list[tuple[str, dict[str, Any], int, int]] = [
+            ("15 leaves, small steps", wide, rounds, 1),
+            ("31 leaves", {}, rounds // 2, 2),
+            ("6 leaves", {"max_leaf_nodes": 6, "max_features": 0.5}, rounds, 2),
+            ("63 leaves, small steps", wide | {"max_leaf_nodes": 63}, rounds, 3),
+        ]
+        if numbers:
+            robust = {"loss": "absolute_error"}
+            settings = [
+                ("absolute error, small steps", robust | wide | {"max_leaf_nodes": 31}, rounds, 1),
+                ("15 leaves, small steps", wide, rounds, 2),
+                ("31 leaves", {}, rounds // 2, 3),
+                ("absolute error, 63 leaves", robust | wide | {"max_leaf_nodes": 63}, rounds, 3),
+            ]
+        for words, options, rounds, rank in settings:
+            most = rounds if size.trees <= 5 else max(40, rounds * 5 // size.trees)
+            model = self.pipeline(learner(max_iter=most, **shared, **options), reader="trees")
+            leaves = options.get("max_leaf_nodes", 31)
+            tree = 1e-3 + 4e-5 * leaves + 1.3e-8 * size.rows * min(size.columns, 64)
+            sizes = [most // 8, most // 4, most // 2, 3 * most // 4, most]
+            family = NestedFamily(model, sizes, f"{step}__max_iter", name=f"boosted trees, {words}")
+            yield Setting(family, self._reading() + most * size.trees * tree, rank)
+
+    def _forests(self, name: Literal["extra trees", "random forest"]) -> Iterator[Setting]:
+        from sklearn import ensemble
+
+        size, numbers = self.size, self.task == "regression"
+        kind = {"extra trees": "ExtraTrees", "random forest": "RandomForest"}[name]
+        learner = getattr(ensemble, f"{kind}{'Regressor' if numbers else 'Classifier'}")
+        trees = 100
+        deep = max(1, size.rows // 20_000)
+        settings: list[tuple[str, dict[str, Any], int]] = [
+            (f"leaves of {3 * deep}", {"min_samples_leaf": 3 * deep, "max_features": 0.5}, 1),
+            (f"leaves of {deep}", {"min_samples_leaf": deep}, 3),
+        ]
+        if numbers:
+            settings = [
+                (f"leaves of {2 * deep}", {"min_samples_leaf": 2 * deep, "max_features": 0.5}, 1)
+            ]
+        for words, options, rank in settings:
+            columns = options.get("max_features", 1 / math.sqrt(size.columns)) * size.columns
+            each = 1.2e-3 + size.rows * math.log2(max(2, size.rows)) * columns * (
+                1.2e-8 if name == "extra trees" else 5e-8
+            )
+            model = learner(trees, random_state=self.seed(name), **options)
+            yield Setting(
+                Candidate(name=f"{name}, {words}", model=self.pipeline(model)),
+                self._reading() + trees * each,
+                rank if name == "extra trees" else rank + 3,
+            )
+
+    def _booster(self, name: str) -> list[Setting]:
+        """LightGBM or CatBoost, with their own defaults but one thread."""
+        seed, numbers = self.seed(name), self.task == "regression"
+        model: Any
+        if name == "LightGBM":
+            import lightgbm
+
+            model = (lightgbm.LGBMRegressor if numbers else lightgbm.LGBMClassifier)(
+                n_jobs=1, random_state=seed, verbose=-1
+            )
+        else:
+            import catboost  # pyright: ignore[reportMissingImports]
+
+            model = (catboost.CatBoostRegressor if numbers else catboost.CatBoostClassifier)(
+                thread_count=1, random_seed=seed, verbose=0, allow_writing_files=False
+            )
+        rounds = {"LightGBM": 100, "CatBoost": 1000}[name]
+        tree = 2e-3 + 1.0e-8 * self.size.rows * self.size.columns
+        return self.one(name, model, work=self._reading() + rounds * self.size.trees * tree, rank=4)
+
+
+def _scaled(model: Model) -> Model:
+    """With the target scaled."""
+    from sklearn.compose import TransformedTargetRegressor
+    from sklearn.preprocessing import StandardScaler
+
+    return TransformedTargetRegressor(model, transformer=StandardScaler())
+
+
+def _naive_bayes(kinds: Mapping[Any, str]) -> list[Setting]:
+    """It counts categories itself, and a missing value says nothing; text and dates are left
+    out.
+    """
+    from sklearn.compose import ColumnTransformer
+    from sklearn.pipeline import make_pipeline
+
+    from surelearn.linear import NaiveBayes
+
+    plain = {name: kind for name, kind in kinds.items() if kind in ("number", "category")}
+    if not plain:
+        return []
+    columns = ColumnTransformer(
+        [("plain", "passthrough", list(plain))], verbose_feature_names_out=False
+    )
+    model = make_pipeline(
+        columns,
+        NaiveBayes(categorical=[i for i, kind in enumerate(plain.values()) if kind == "category"]),
+    )
+    return [Setting(Candidate(name="naive Bayes", model=model), 0.02, _ALWAYS)]
