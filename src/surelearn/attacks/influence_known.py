@@ -83,7 +83,7 @@ def leave_one_out(
     Z, new = subject.prepared(X), subject.prepared(points)
     squared = isinstance(objective, Lacking) or objective.loss == "squared"
     if not squared and Z.shape[1] > WIDEST:
-        return Lacking("leave-one-out", _too_wide(Z, WIDEST))
+        return Lacking("leave-one-out", _too_wide(Z.shape[1], WIDEST))
     return fits(
         _numbers(Z),
         prepared_targets(subject, y),
@@ -206,7 +206,7 @@ def _linear(
         return Lacking("influence", "no closed form of the fits without one row is known here")
     Z, points = (subject.prepared(part) for part in (X, X_outer))
     if Z.shape[1] > MOST_COLUMNS:
-        return Lacking("influence", _too_wide(Z, MOST_COLUMNS))
+        return Lacking("influence", _too_wide(Z.shape[1], MOST_COLUMNS))
     try:
         Z, points = _numbers(Z), _numbers(points)
     except ValueError:
@@ -240,8 +240,8 @@ def _linear(
     return ModelInfluence(found, base, name, error)
 
 
-def _too_wide(Z: RowsLike, most: int) -> str:
-    return f"it has {np.shape(Z)[1]:,} prepared columns, more than {most:,}"
+def _too_wide(columns: int, most: int) -> str:
+    return f"it has {columns:,} prepared columns, more than {most:,}"
 
 
 def _numbers(rows: RowsLike) -> Array:
