@@ -84,6 +84,16 @@ class Options:
                 "threshold",
                 "positive",
             )
+        if self.metric is not None and self.miss is not None:
+            raise OptionError(
+                lambda *names: (
+                    "{} says that candidates are compared by the mean cost: leave out {}".format(
+                        *names
+                    )
+                ),
+                "cost" if self.cost is not None else "threshold",
+                "metric",
+            )
         self._check_names()
 
     def _check(self, name: str, holds: Callable[[Any], bool], must: str) -> None:

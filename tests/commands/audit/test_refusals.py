@@ -105,6 +105,8 @@ BAD_OPTIONS = {
     "--jobs many": "--jobs",
     "--loss-bound -3 --target x": "--loss-bound must be a positive number",
     "--task clustering": "'clustering' is not one of 'classification', 'regression'",
+    "--metric speed": "--metric must be one of log-loss, brier, accuracy, balanced-accuracy, auc",
+    "--metric auc --positive 1 --cost 5": "--cost says that candidates are compared by the mean cost: leave out --metric",
     "--prefer fastest": "'fastest' is not one of 'best', 'simplest'",
     "--format pdf": "'pdf' is not one of 'html', 'md'",
     "--ledger .": "directory",
