@@ -17,8 +17,9 @@ from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import surelearn
+from surelearn.bounds import clopper_pearson
 from surelearn.jobs.progress import Progress
-from surelearn.selection import select
+from surelearn.selection import bias_corrected_cross_validation, select
 from surelearn.selection.candidates import Candidate, Searched
 from surelearn.selection.combined import (
     CombinedClassifier,
@@ -28,6 +29,8 @@ from surelearn.selection.combined import (
     pooled,
     stacked_weights,
 )
+from surelearn.selection.criteria import CrossValidation, SelectionProblem, units_of
+from surelearn.selection.selector import _paired
 from surelearn.subject import subject_of
 
 TWO = [("linear", LogisticRegression()), ("Bayes", GaussianNB())]
@@ -228,3 +231,45 @@ def test_select_rows_are_divided_so_that_weights_are_judged_on_others(grouped):
         models, X, y, criterion="holdout", held_out=held_out, groups=groups, combine=True
     )
     assert found.errors[-1] > min(found.errors[:-1])
+
+
+def searched():
+    grid = [
+        Candidate(name=f"linear, C = {C:g}", model=LogisticRegression(C=C)) for C in (0.01, 0.1, 1)
+    ]
+    return [Searched("linear", grid)]
+
+
+def test_a_holdout_s_claim_pays_for_every_setting_that_was_compared():
+    X, y = make_classification(300, 5, flip_y=0.1, random_state=0)
+    held = {"criterion": "holdout", "held_out": np.arange(200, 300), "delta": 0.05}
+    found = select(searched(), X, y, **held)
+    assert found.names == ("linear",)
+    assert found.compared == 3
+    errors = round(found.mean_losses[0] * 100)
+    assert found.claim.value == clopper_pearson(errors, 100, 0.05 / 3)
+    combined = select(searched(), X, y, combine=True, **held)
+    assert "weighted on the held-out rows" in combined.claim.reason
+
+
+def test_a_bootstrap_of_the_choice_refuses_settings_that_were_chosen_outside_of_it():
+    X, y = make_classification(200, 5, flip_y=0.1, random_state=0)
+    with pytest.raises(ValueError, match="settings of 'linear' would be chosen outside"):
+        bias_corrected_cross_validation(searched(), X, y)
+
+
+def test_rows_of_a_group_count_as_one_in_the_paired_standard_error():
+    """Each row twenty times: the standard error must not shrink for it."""
+    X, y = make_classification(100, 6, n_informative=4, flip_y=0.2, random_state=4)
+    again = np.repeat(np.arange(100), 20)
+    folds = CrossValidation()
+    problem = SelectionProblem(
+        units=units_of({"few": LogisticRegression(C=0.05), "more": LogisticRegression()}),
+        X=X[again],
+        y=y[again],
+        task="classification",
+        groups=again,
+    )
+    found = folds.compare(problem)
+    (_, wide), (_, narrow) = (_paired(found, 0, 1, groups) for groups in (again, None))
+    assert wide == pytest.approx(np.sqrt(20) * narrow, rel=0.05)

@@ -171,7 +171,7 @@ def own_certificate(
         return Lacking(void, why)
     subject = subject_of(model)
     certificate, learned = subject.certificate, subject.learned_steps
-    if len(selection.names) > 1 or not isinstance(certificate, Certificate):
+    if selection.compared > 1 or not isinstance(certificate, Certificate):
         return Lacking(void, PREPARED)
     if subject.cut is not None:
         return Lacking(void, "the decision threshold may have been chosen on them")

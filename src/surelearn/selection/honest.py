@@ -230,6 +230,11 @@ def bias_corrected_cross_validation(
     )  # fmt: skip
     if refusal := by.refusal(problem):
         raise ValueError(refusal.reason)
+    if searched := next((unit.family for unit in problem.units if unit.family), ""):
+        raise ValueError(
+            f"the settings of {searched!r} would be chosen outside of the bootstraps: pass them as"
+            " candidates, or use nested_cross_validation"
+        )
     losses = by.compare(problem).losses
     if losses is None:
         raise ValueError(f"criterion {by.name!r} must give the loss of each row")

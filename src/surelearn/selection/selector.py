@@ -22,7 +22,7 @@ from surelearn.selection.criteria import (
     as_criterion,
     units_of,
 )
-from surelearn.selection.cross_validation import Resampling
+from surelearn.selection.cross_validation import Resampling, mean_and_error
 from surelearn.selection.metrics import Metric, as_metric
 from surelearn.subject import Task
 from surelearn.types import Array, Ints, Label, Model, RowsLike
@@ -65,6 +65,8 @@ class Selection:
     mean_losses : of each candidate: error rate, mean absolute error or mean cost on rows not fitted
         on
     price : what the simplest candidate that is about as good costs, where it is another one
+    compared : how many settings were compared in all: more than there are names, where a candidate's
+        settings were searched
     model : the chosen candidate, unfitted
     losses : the chosen candidate's loss on each row compared on, averaged over repeats (NaN
         elsewhere), or None
@@ -95,6 +97,7 @@ class Selection:
     mean_losses: tuple[float, ...] = ()
     settings: tuple[str, ...] = ()
     price: Price | None = None
+    compared: int = 1
 
     @property
     def name(self) -> str:
@@ -195,7 +198,7 @@ def select(
     found = by.compare(problem)
     candidates = problem.candidates if found.candidates is None else found.candidates
     names = tuple(candidate.name for candidate in candidates)
-    chosen = _earned(found, names, prefer)
+    chosen = _earned(found, names, prefer, groups)
     by_cost = costs is not None and isinstance(by, Resampled)
     return Selection(
         names=names,
@@ -216,11 +219,14 @@ def select(
         metric=found.metric,
         mean_losses=tuple(found.mean_losses),
         settings=tuple(candidate.settings for candidate in candidates),
-        price=_price(found, chosen),
+        price=_price(found, chosen, groups),
+        compared=max(len(problem.candidates), len(names)),
     )
 
 
-def _earned(found: Comparison, names: Sequence[str], prefer: Prefer) -> int:
+def _earned(
+    found: Comparison, names: Sequence[str], prefer: Prefer, groups: npt.ArrayLike | None
+) -> int:
     """The position of the chosen candidate; an ensemble must beat what it is made of by more than a
     paired standard error.
     """
@@ -230,24 +236,28 @@ def _earned(found: Comparison, names: Sequence[str], prefer: Prefer) -> int:
     if prefer == "simplest":
         return chosen
     for i in range(len(names)):
-        if i not in alone and _paired(found, chosen, i)[0] > _paired(found, chosen, i)[1]:
-            chosen = i
+        if i not in alone:
+            gain, spread = _paired(found, chosen, i, groups)
+            chosen = i if gain > spread else chosen
     return chosen
 
 
-def _paired(found: Comparison, one: int, other: int) -> tuple[float, float]:
+def _paired(
+    found: Comparison, one: int, other: int, groups: npt.ArrayLike | None
+) -> tuple[float, float]:
     """By how much one candidate's value is above another's, and the standard error, over rows
-    or, for a metric without a loss for each row, over folds.
+    (with groups: over groups) or, for a metric without a loss for each row, over folds.
     """
     first, second = found.rows[one], found.rows[other]
     if first is None or second is None:
         first, second = np.asarray(found.fold_errors[one]), np.asarray(found.fold_errors[other])
-    gap = (first - second)[~np.isnan(first - second)]
-    spread = float(gap.std(ddof=1) / np.sqrt(gap.size)) if gap.size > 1 else 0.0
-    return found.values[one] - found.values[other], spread
+        groups = None
+    if np.isnan(first - second).all():
+        return 0.0, 0.0
+    return found.values[one] - found.values[other], mean_and_error(first - second, groups)[1]
 
 
-def _price(found: Comparison, chosen: int) -> Price | None:
+def _price(found: Comparison, chosen: int, groups: npt.ArrayLike | None) -> Price | None:
     """Of the simplest candidate within one standard error of the best."""
     if not found.rows:
         return None
@@ -256,7 +266,7 @@ def _price(found: Comparison, chosen: int) -> Price | None:
     other = chosen if simplest != chosen else best
     if simplest == other:
         return None
-    mean, spread = _paired(found, simplest, other)
+    mean, spread = _paired(found, simplest, other, groups)
     return Price(simplest=simplest, mean=mean, low=mean - 1.96 * spread, high=mean + 1.96 * spread)
 
 

@@ -17,6 +17,7 @@ from surelearn.selection.combined import (
     stacked_weights,
 )
 from surelearn.selection.criteria.judging import Judge, Judged
+from surelearn.selection.cross_validation import mean_and_error
 from surelearn.selection.metrics import CLIP
 from surelearn.types import AnyArray, Array, Ints
 
@@ -72,7 +73,9 @@ def _calibrated(judge: Judge, one: Judged, parts: Ints) -> Judged:
         found[here] = pooled([logs[here]], weights, offsets)
     tested = parts >= 0
     gain = _log_loss(np.exp(logs[tested]), codes[tested]) - _log_loss(found[tested], codes[tested])
-    if not gain.mean() > gain.std() / np.sqrt(gain.size):
+    groups = judge.problem.groups
+    mean, spread = mean_and_error(gain, None if groups is None else np.asarray(groups)[tested])
+    if not mean > spread:
         return one
     weights, offsets = stacked_weights([logs[tested]], codes[tested])
     inside = one.candidate.model

@@ -76,7 +76,7 @@ class Resampled(Criterion):
         (∞ without probabilities).
         """
         how, pairs = self.plan(problem)
-        judge = Judge(problem, pairs)
+        judge, compared = Judge(problem, pairs), len(problem.candidates)
         problem = narrowed(problem, pairs, judge.of_fold)
         outcomes = predict_folds(problem, pairs)
         judge = judge.for_all(outcomes)
@@ -97,7 +97,7 @@ class Resampled(Criterion):
             how=how,
             losses=losses,
             scores=lambda chosen: found[chosen].answers.probabilities,
-            claim=lambda chosen: self.claim(problem, losses[:, chosen], losses.shape[1]),
+            claim=lambda chosen: self.claim(problem, losses[:, chosen], compared),
         )
 
     def claim(self, problem: SelectionProblem, losses: Array, candidates: int) -> Claim | Lacking:  # noqa: ARG002
@@ -153,6 +153,11 @@ class Holdout(Resampled):
                 GUARANTEE,
                 "candidates were compared by their costs, each at a threshold that the held-out"
                 " rows chose",
+            )
+        if problem.combine:
+            return Lacking(
+                GUARANTEE,
+                "probabilities were calibrated and an ensemble was weighted on the held-out rows",
             )
         if problem.task != "classification":
             return Lacking(GUARANTEE, "the absolute error has no stated bound")

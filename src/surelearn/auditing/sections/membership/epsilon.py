@@ -34,9 +34,11 @@ def void(context: Context) -> Lacking | None:
     if learned := subject.learned_steps:
         why = f"the step {learned[0]!r} was fitted on the same rows, without noise"
         return Lacking("epsilon", why)
-    if context.selection is not None and len(context.selection.names) > 1:
-        count = len(context.selection.names)
-        why = f"it was chosen among {count} candidates on the same rows, without noise"
+    if context.selection is not None and context.selection.compared > 1:
+        searched = len(context.selection.names) == 1
+        what = "settings" if searched else "candidates"
+        count = context.selection.compared if searched else len(context.selection.names)
+        why = f"it was chosen among {count} {what} on the same rows, without noise"
         return Lacking("epsilon", why)
     if subject.cut is not None and context.options.threshold is None:
         why = "its decision threshold was chosen on the same rows, without noise"
