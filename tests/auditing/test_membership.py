@@ -259,10 +259,10 @@ def test_epsilon_is_void_after_a_step_that_was_fitted_and_after_a_choice():
         "No differential privacy ε is proved: the step 'standardscaler' was fitted on the same rows"
         in section.notes[-1]
     )
-    one_of_two = replace(
-        context_of(private(), refits=0), selection=SimpleNamespace(names=("one", "two"))
-    )
-    assert "chosen among 2 candidates" in written(one_of_two).notes[-1]
+    for names, told in ((("one", "two"), "2 candidates"), (("one",), "2 settings")):
+        choice = SimpleNamespace(names=names, compared=2)
+        one_of_two = replace(context_of(private(), refits=0), selection=choice)
+        assert f"chosen among {told}" in written(one_of_two).notes[-1]
 
 
 def test_a_seed_in_the_model_is_a_warning():
