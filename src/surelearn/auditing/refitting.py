@@ -1,4 +1,8 @@
-"""The same model, fitted again on other rows."""
+"""The same model, fitted again on other rows; and how many such refits a section can afford.
+
+All sections together may refit for about 40 seconds of one core at 5,000 rows and 110 at 50,000,
+at ``effort=1``. What a refit costs is counted by `surelearn.subject.fitting_work`, never timed.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +10,41 @@ from typing import Any
 
 import numpy as np
 
+from surelearn.auditing.context import Context
 from surelearn.lacking import Lacking
 from surelearn.subject import subject_of
-from surelearn.subject.refitting import columns_for, fit_quietly, take_for
+from surelearn.subject.fitting_work import fit_work
+from surelearn.subject.refitting import columns_for, fit_quietly, take, take_for
 from surelearn.types import AnyArray, Model, TableRows
+
+# of all refits of the page: a part of the work for each section that refits
+SHARES = {"stability": 0.3, "poisoning": 0.3, "membership": 0.2, "learning_curve": 0.2}
+_USUAL = 10  # refits of `Options` unless told; who asks for more is given the work for them
+_LOOKED_AT = 200  # rows whose text is counted
+
+
+def affordable_refits(context: Context, section: str, rows: int) -> float:
+    """So many refits on ``rows`` rows fit a section's part of the work."""
+    n = len(context.y)
+    allowed = 40.0 + 1.6e-3 * max(0, n - 5000)
+    allowed *= context.options.effort * max(1.0, context.options.refits / _USUAL)
+    return SHARES[section] * allowed / refit_work(context, rows)
+
+
+def refit_work(context: Context, rows: int) -> float:
+    """About the seconds that a refit on so many rows takes, counted."""
+    shape = np.shape(context.X)
+    columns = int(np.prod(shape[1:])) if len(shape) > 1 else 1
+    return fit_work(context.model, rows, columns, rows * _letters(context))
+
+
+def _letters(context: Context) -> float:
+    """Letters of text per row, as the first rows have them."""
+    names = [column.name for column in context.columns if column.kind == "text"]
+    names = [name for name in names if name in getattr(context.X, "columns", ())]
+    some = take(context.X, slice(_LOOKED_AT))
+    counts = [sum(len(str(value)) for value in some[name]) for name in names]
+    return sum(counts) / max(1, min(_LOOKED_AT, len(context.y)))
 
 
 def refit(

@@ -10,7 +10,7 @@ import numpy as np
 
 from surelearn import jobs
 from surelearn.auditing.context import Context
-from surelearn.auditing.refitting import refit
+from surelearn.auditing.refitting import affordable_refits, refit
 from surelearn.auditing.writing import Entry
 from surelearn.report import Chart, Section
 from surelearn.selection.cross_validation import losses_of
@@ -18,6 +18,8 @@ from surelearn.subject.refitting import take
 
 SHARES = (0.1, 0.2, 0.35, 0.5, 0.75, 1.0)
 TEST_SHARE = 0.2
+CURVE = (1 - TEST_SHARE) * sum(SHARES)
+LEAST = 2  # repeats, however slow the model: one has no spread
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +55,7 @@ def _steps(context: Context) -> list[Step]:
     _, y = context.rows("train")
     least = max(10, 3 * (np.unique(y).size if context.task == "classification" else 3))
     steps = []
-    for repeat in range(context.options.curve_repeats):
+    for repeat in range(_repeats(context, len(y))):
         order = np.random.default_rng(context.seed(f"curve/{repeat}")).permutation(len(y))
         test, rest = order[: int(TEST_SHARE * len(y))], order[int(TEST_SHARE * len(y)) :]
         for share in SHARES:
@@ -64,6 +66,14 @@ def _steps(context: Context) -> list[Step]:
                 continue
             steps.append(Step(f"curve/{repeat}/{share}", rest[:size], test))
     return steps
+
+
+def _repeats(context: Context, rows: int) -> int:
+    """Those asked for, or as many as the work allows, at least `LEAST`; a curve costs about as
+    much as `CURVE` fits on all rows.
+    """
+    most = int(affordable_refits(context, ENTRY.key, rows) / CURVE)
+    return min(context.options.curve_repeats, max(LEAST, most))
 
 
 def section(context: Context, results: Sequence[Any]) -> Section | None:

@@ -44,8 +44,8 @@ class Changes:
     exact: bool
 
 
-def tasks(context: Context) -> list[jobs.Task]:
-    """Refits without one row, as many as there are refits; none where there is a closed form."""
+def tasks(context: Context, refits: int) -> list[jobs.Task]:
+    """So many refits without one row; none where there is a closed form."""
     if _has_closed_form(context):
         return []
     X, y = context.rows("train")
@@ -56,9 +56,7 @@ def tasks(context: Context) -> list[jobs.Task]:
             function=refit,
             arguments={**shared, "rows": np.delete(np.arange(len(y)), r)},
         )
-        for r in np.random.default_rng(context.seed("one row/refits")).permutation(len(y))[
-            : context.options.refits
-        ]
+        for r in np.random.default_rng(context.seed("one row/refits")).permutation(len(y))[:refits]
     ]
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from surelearn import jobs
 from surelearn.auditing.context import Context
-from surelearn.auditing.refitting import refit
+from surelearn.auditing.refitting import affordable_refits, refit
 from surelearn.auditing.sections import one_row
 from surelearn.auditing.writing import Entry
 from surelearn.claim import Finding
@@ -21,6 +21,7 @@ from surelearn.subject import subject_of
 from surelearn.types import AnyArray, TableRows
 
 SHARE = 0.9
+LEAST = 3  # refits, however slow the model
 CHANGED = 0.1  # of the predictions: more is a warning
 
 
@@ -33,20 +34,29 @@ def tasks(context: Context) -> list[jobs.Task]:
     X, y = context.rows("train")
     shared = {"model": context.unfitted, "X": X, "y": y, "new": context.rows("certify")[0]}
     made = []
-    for i in range(context.options.refits):
+    for i in range(refits_of(context)):
         key = f"stability/{i}"
         rows = np.sort(
             np.random.default_rng(context.seed(key)).permutation(len(y))[: int(SHARE * len(y))]
         )
         made.append(jobs.Task(key=key, function=refit, arguments={**shared, "rows": rows}))
-    return [*made, *one_row.tasks(context)]
+    return [*made, *one_row.tasks(context, refits_of(context))]
+
+
+def refits_of(context: Context) -> int:
+    """Refits on nine tenths of the rows, and as many without one row: those asked for, or as many
+    as the work allows, at least `LEAST`.
+    """
+    most = affordable_refits(context, ENTRY.key, len(context.rows("train")[1])) / 2
+    return min(context.options.refits, max(LEAST, int(most)))
 
 
 def section(context: Context, results: Sequence[Any]) -> Section | Lacking | None:
     """How much refits differ from the model on the certify rows, and what one row does."""
     if context.selection is None or context.options.refits == 0:
         return None
-    results, without_one = results[: context.options.refits], results[context.options.refits :]
+    refits = refits_of(context)
+    results, without_one = results[:refits], results[refits:]
     new, truth = context.rows("certify")
     predicted = np.asarray(context.model.predict(new))
     risks = [float(losses_of(r["predictions"], truth, context.task).mean()) for r in results]
@@ -72,7 +82,7 @@ def _classes(
     risks: list[float],
 ) -> Finding:
     changed = float(np.mean([np.mean(r["predictions"] != predicted) for r in results]))
-    text = f"Refits on 90% of the training rows change {show(changed, 'rate')} of predictions"
+    text = f"{len(results)} refits on 90% of the training rows change {show(changed, 'rate')} of predictions"
     numbers = {
         "changed": changed,
         "lowest_error": min(risks),
@@ -107,7 +117,7 @@ def _numbers(
 ) -> Finding:
     spread = float(np.mean([np.mean(np.abs(r["predictions"] - predicted)) for r in results]))
     text = (
-        f"Refits on 90% of the training rows move a prediction by {show(spread, 'number')} on"
+        f"{len(results)} refits on 90% of the training rows move a prediction by {show(spread, 'number')} on"
         f" average. Their held-out mean absolute error is between {show(min(risks), 'number')} and"
         f" {show(max(risks), 'number')}."
     )

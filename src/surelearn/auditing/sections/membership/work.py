@@ -17,6 +17,7 @@ from surelearn.attacks.membership_evidence import (
     shadow_evidence,
 )
 from surelearn.auditing.context import Context
+from surelearn.auditing.refitting import affordable_refits
 from surelearn.auditing.seen import stack
 from surelearn.auditing.writing import attempt
 from surelearn.certificate import Certificate
@@ -30,6 +31,7 @@ from surelearn.types import AnyArray, Model, RowsLike
 _MOST_TRIED = 2000  # rows of each kind that the attacks are tried on
 _ROW_FITS = 150_000  # rows times refits of a likelihood ratio, at effort 1
 _MOST_REFITS = 16
+LEAST_PAIRS = 3  # of refits, however slow the model
 NOT_PRIVATE = Lacking("epsilon", "it was not fitted with differential privacy")
 # the same of refits with (and as many without) one row; each steps over few rows at a time
 _CANARY_FITS = 600_000
@@ -107,6 +109,9 @@ def halves_of(context: Context) -> Any:
     size, effort = pool_of(context).size, context.options.effort
     most = min(1.6 * context.options.refits, 2 * _ROW_FITS / size, _MOST_REFITS)
     pairs = 0 if context.unfitted is None else int(most * effort // 2)
+    if pairs > LEAST_PAIRS:
+        slow = int(affordable_refits(context, "membership", size // 2) // 2)
+        pairs = min(pairs, max(LEAST_PAIRS, slow))
     return complementary_halves(size, pairs, context.seed("membership/halves"))
 
 

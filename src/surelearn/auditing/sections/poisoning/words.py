@@ -12,7 +12,7 @@ import numpy as np
 
 from surelearn.auditing.context import Context
 from surelearn.auditing.sections.poisoning.votes import REFITS, is_vote, vote_claims
-from surelearn.auditing.sections.poisoning.work import MOST_POINTS, MOST_ROWS, claims_of, tasks
+from surelearn.auditing.sections.poisoning.work import MOST_POINTS, claims_of, most_rows, tasks
 from surelearn.auditing.single_rows import rows_note
 from surelearn.auditing.writing import Entry
 from surelearn.claim import Claim, Finding, Severity
@@ -58,7 +58,7 @@ def section(context: Context, results: Sequence[Any]) -> Section | None:
     found = Found.of(results)
     if context.unfitted is None:
         return _of_vote(context) if is_vote(context) else _of_module(context, found)
-    used = min(len(context.rows("train")[1]), max(50, int(MOST_ROWS * context.options.effort)))
+    used = most_rows(context)
     seen = min(len(context.rows("certify")[1]), MOST_POINTS)
     return _of_table(context, found, used, seen)
 

@@ -14,6 +14,7 @@ from surelearn.attacks.poison_aimed import aimed_rows
 from surelearn.attacks.poison_further import trained_further
 from surelearn.attacks.poison_labels import change_labels
 from surelearn.auditing.context import Context
+from surelearn.auditing.refitting import affordable_refits
 from surelearn.auditing.sections.poisoning.influence import influence, of_module
 from surelearn.auditing.sections.poisoning.votes import is_vote
 from surelearn.auditing.seen import stack, with_seeds
@@ -32,6 +33,10 @@ from surelearn.types import AnyArray, Model, TableRows
 FRACTIONS = (0.01, 0.03, 0.1, 0.2)
 AIMED = (0.03, 0.1)
 _DRAWS, _AIMED_DRAWS, _REFITS = 3, 2, 12
+_FEW_REFITS = 6  # to find influence with, of a slow learner
+# fits with two draws of everything, and few for influence
+_FEWEST = 1 + 2 * (len(FRACTIONS) + len(AIMED)) + _FEW_REFITS
+LEAST_ROWS = 1000  # to fit to, however slow the learner
 MOST_ROWS, MOST_POINTS = 4000, 1000  # to fit to again and again; to measure on
 _ELSEWHERE = (
     "{} audit the table itself (surelearn.audit(table, target=…, models={{'name': unfitted"
@@ -54,14 +59,21 @@ def tasks(context: Context) -> list[jobs.Task] | Lacking:
         return [] if is_vote(context) else _of_module(context)
     shared = _shared(context)
     X, y, n = shared["X"], shared["y"], len(shared["y"])
-    sample = _draw(context, "rows", n, max(50, int(MOST_ROWS * context.options.effort)))
+    sample = _draw(context, "rows", n, most_rows(context))
+    scarce = _scarce(context, len(sample))
     some = {**shared, "X": take(X, sample), "y": y[sample]}
     cut = {"cut": _cut(context)}
     model = with_seeds(subject_of(context.model).uncut, context.seed("poisoning/refits"))
     made = [_part(context, "flipped", flipped, {**some, "model": context.unfitted, "count": 0})]
     for kind, function, fractions, draws, more in (
-        ("flipped", flipped, FRACTIONS, _draws(context, _DRAWS), {"model": context.unfitted}),
-        ("aimed", aimed, AIMED, _draws(context, _AIMED_DRAWS), {"model": model, **cut}),
+        (
+            "flipped",
+            flipped,
+            FRACTIONS,
+            _draws(context, _DRAWS, scarce),
+            {"model": context.unfitted},
+        ),
+        ("aimed", aimed, AIMED, _draws(context, _AIMED_DRAWS, scarce), {"model": model, **cut}),
     ):
         for fraction in fractions:
             count = max(1, round(fraction * len(sample)))
@@ -76,7 +88,7 @@ def tasks(context: Context) -> list[jobs.Task] | Lacking:
         else np.asarray(selection.losses, float)
     )
     asked = {
-        "refits": max(3, round(_REFITS * context.options.effort)),
+        "refits": max(3, round((_FEW_REFITS if scarce else _REFITS) * context.options.effort)),
         "sample": sample,
         "hard": losses,
     }
@@ -136,8 +148,23 @@ def _draw(context: Context, what: str, n: int, most: int) -> Any:
     return np.sort(np.random.default_rng(context.seed(f"poisoning/{what}")).permutation(n)[:most])
 
 
-def _draws(context: Context, usual: int) -> int:
-    return max(2, round(usual * context.options.effort))
+def most_rows(context: Context) -> int:
+    """Fit rows that are refitted to: fewer of a slow learner's, at least `LEAST_ROWS`."""
+    n, most = len(context.rows("train")[1]), max(50, int(MOST_ROWS * context.options.effort))
+    rows = min(n, most)
+    while rows > LEAST_ROWS and affordable_refits(context, "poisoning", rows) < _FEWEST:
+        rows = max(LEAST_ROWS, rows * 3 // 4)
+    return rows
+
+
+def _scarce(context: Context, rows: int) -> bool:
+    """Whether all refits on so many rows take more than the work allows."""
+    fits = 1 + len(FRACTIONS) * _DRAWS + len(AIMED) * _AIMED_DRAWS + _REFITS
+    return affordable_refits(context, "poisoning", rows) < fits * min(1.0, context.options.effort)
+
+
+def _draws(context: Context, usual: int, scarce: bool = False) -> int:
+    return 2 if scarce else max(2, round(usual * context.options.effort))
 
 
 def _of_module(context: Context) -> list[jobs.Task] | Lacking:
