@@ -98,7 +98,7 @@ MAY_IMPORT = {
     "planning": {"bounds", "plain", "selection", "stated", "types"},
     "terminal": {"jobs", "plain", "processes"},
     "commands": {
-        "auditing", "bounds", "certificate", "claim", "data", "files", "jobs", "monitoring", "papers",
+        "auditing", "bounds", "certificate", "claim", "data", "documents", "files", "jobs", "monitoring", "papers",
         "persistence", "plain", "planning", "prediction", "report", "selection", "subject", "terminal", "types",
         "version",
     },

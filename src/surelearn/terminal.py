@@ -31,39 +31,56 @@ class Commands(click.Group):
 
 
 class CtrlC:
-    """Ctrl-C ends at once while nothing is under way, then raises a KeyboardInterrupt and remembers
-    it.
+    """Ctrl-C, and a request to end (SIGTERM), end at once while nothing is under way, then raise a
+    KeyboardInterrupt and are remembered.
 
     Inside an import Python may lose a KeyboardInterrupt, or pass it on as an ImportError.
+
+    Attributes
+    ----------
+    under_way : whether there is something to keep
+    pressed : whether it came
+    left : what is there, and what is missing from it, in words for the last sentence
+    code : the exit code, 128 and the signal's number
     """
 
     under_way = False
     pressed = False
+    left = ""
+    code = 130
 
-    def __call__(self, *_: Any) -> None:  # noqa: D102 - a signal handler
-        self.pressed = True
+    def __call__(self, number: int = signal.SIGINT, *_: Any) -> None:  # noqa: D102 - a handler
+        self.pressed, self.code = True, 128 + number
         if not self.under_way:
-            click.echo(_INTERRUPTED, err=True)
-            _exit(130)
+            click.echo(self.sentence, err=True)
+            _exit(self.code)
         raise KeyboardInterrupt
+
+    @property
+    def sentence(self) -> str:
+        """What is said at the end."""
+        left = f"{self.left}; " if self.left else ""
+        return f"interrupted; {left}run the same command to go on from here"
 
     @contextmanager
     def heard(self) -> Iterator[None]:
-        """Where Python's own handler would hear it."""
+        """Where Python's own handler would hear it; SIGTERM where it would just end the process."""
         self.under_way = self.pressed = False
-        if threading.current_thread() is not threading.main_thread() or (
-            signal.getsignal(signal.SIGINT) is not signal.default_int_handler
-        ):
+        self.left, self.code = "", 130
+        if threading.current_thread() is not threading.main_thread():
             yield
             return
-        signal.signal(signal.SIGINT, self)
+        own = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
+        mine = {number: how for number, how in own.items() if signal.getsignal(number) is how}
+        for number in mine:
+            signal.signal(number, self)
         try:
             yield
         finally:
-            signal.signal(signal.SIGINT, signal.default_int_handler)
+            for number, how in mine.items():
+                signal.signal(number, how)
 
 
-_INTERRUPTED = "interrupted; run the same command to go on from here"
 _exit = os._exit
 ctrl_c = CtrlC()
 
@@ -80,14 +97,14 @@ def _one_sentence() -> Iterator[None]:
         with ctrl_c.heard(), safe_path():
             yield
     except KeyboardInterrupt:
-        _end(_INTERRUPTED, 130)
+        _end(ctrl_c.sentence, ctrl_c.code)
     except click.UsageError as error:
         if isinstance(error, getattr(click.exceptions, "NoArgsIsHelpError", ())):
             raise
         _end(error.format_message(), 2)
     except Exception as error:
         if ctrl_c.pressed:
-            _end(_INTERRUPTED, 130)
+            _end(ctrl_c.sentence, ctrl_c.code)
         if isinstance(error, MemoryError):
             _end(
                 "there is not enough memory for this: give fewer rows or columns, or fewer --jobs",

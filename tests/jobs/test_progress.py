@@ -53,3 +53,18 @@ def test_no_bar_without_a_terminal(capfd):
     run(powers(3), progress=rich_progress("candidates", console=Console(file=io.StringIO())))
     run(powers(3), progress=rich_progress("candidates"))
     assert capfd.readouterr() == ("", "")
+
+
+def test_a_plain_line_now_and_then_where_there_is_no_terminal(monkeypatch):
+    clock = iter(range(1000))
+    monkeypatch.setattr("surelearn.jobs.progress.time.monotonic", lambda: float(next(clock)))
+    log = io.StringIO()
+    lines = rich_progress("fits", console=Console(file=log))
+    lines.start(100, "tasks")
+    for i in range(100):
+        lines.advance(str(i))  # one second each
+    lines.finish()
+    said = log.getvalue().splitlines()
+    assert said[0] == "  5 of 100 fits, 0:00:05, about 0:01:35 left"
+    assert said[-1] == "  100 of 100 fits, 0:01:41"
+    assert 5 < len(said) < 15

@@ -33,6 +33,8 @@ from surelearn.types import AnyArray, Array, Model, TableRows
 OF_FAMILIES = ("srm", "adjusted-srm", "margin")
 OF_LIKELIHOODS = ("aic", "aicc", "bic")
 ROUNDS = tuple(2**k for k in range(9))
+# seconds of one core: workers take longer to start than they would save on less
+WORTH_WORKERS = 8.0
 
 # candidates by name, or models of the user's own: one, several, or by names
 Candidates: TypeAlias = str | Model | Sequence[str | Model] | Mapping[str, Model] | None
@@ -106,9 +108,9 @@ def fit(
         combine=models is None,
         prefer=options.prefer,  # type: ignore[arg-type]
         random_state=options.seed,
-        n_jobs=runner.n_jobs,
+        n_jobs=runner.n_jobs if _is_worth_workers(models, options, train.size) else 1,
         journal=runner.journal,
-        progress=runner.progress(f"{len(candidates)} candidates"),
+        progress=runner.progress(f"fits of {len(candidates)} candidates"),
         prefix=prefix,
     )
     without = selection.scores is None and (
@@ -167,6 +169,12 @@ def _candidates(
         if not made:
             raise ValueError("--cost and --threshold need a candidate that gives probabilities")
     return made, left_out
+
+
+def _is_worth_workers(models: Candidates, options: Options, n: int) -> bool:
+    """Whether other processes would choose sooner; of a user's own models nobody knows."""
+    small = usual_budget(n) <= WORTH_WORKERS
+    return not small or models is not None or options.minutes is not None
 
 
 def _with_likelihood(task: Task, kinds: dict[str, str], X: TableRows) -> list[Candidate]:

@@ -428,7 +428,7 @@ def _document(
         }
     verdict = write_verdict(context)
 
-    def made(sections: tuple[Section, ...]) -> Audit:
+    def made(sections: tuple[Section, ...], unfinished: tuple[str, ...] = ()) -> Audit:
         return Audit(
             title=context.title,
             target=context.target,
@@ -438,6 +438,7 @@ def _document(
             chips=tuple(chips),
             certificate=context.certificate,
             sections=sections,
+            unfinished=unfinished,
             reproduce=context.runner.command,
             numbers={**numbers, **read},
             model=context.model,
@@ -445,4 +446,7 @@ def _document(
             reference=reference,
         )
 
-    return made(write_sections(ENTRIES, context, lambda known: context.runner.early(made(known))))
+    def early(sections: tuple[Section, ...], unfinished: tuple[str, ...]) -> None:
+        context.runner.early(made(sections, unfinished))
+
+    return made(write_sections(ENTRIES, context, early))

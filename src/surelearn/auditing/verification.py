@@ -16,6 +16,7 @@ from surelearn.certificate import OTHER_ROWS, Certificate, Verification
 from surelearn.data import read_table
 from surelearn.documents import MOST_BYTES, reading
 from surelearn.persistence import MANIFEST, Saved, read_model
+from surelearn.persistence.folder import is_settled
 from surelearn.report import Audit
 from surelearn.selection.ledger import secret_salt
 from surelearn.selection.split import RULE, split_rows
@@ -53,6 +54,12 @@ def verify_folder(folder: str | Path, data: DataSource | None = None) -> Verific
     if (folder / "audit.json").is_file():
         audit = _check_numbers(folder, certificate, checked, differences)
         _check_pages(folder, audit, checked, unchecked, differences)
+        if audit.unfinished:
+            unchecked.append(f"unfinished, not measured yet: {', '.join(audit.missing)}")
+    if not is_settled(folder):
+        differences.append(
+            "the folder was being written when the program was killed: run the same command again"
+        )
     saved = _check_model(folder, certificate, checked, unchecked, differences)
     if data is not None:
         if audit is None or "reading" not in audit.numbers:

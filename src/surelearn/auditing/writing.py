@@ -69,31 +69,82 @@ class Entry:
 def write_sections(
     entries: Sequence[Entry],
     context: Context,
-    early: Callable[[tuple[Section, ...]], None] = lambda sections: None,  # noqa: ARG005
+    early: Callable[[tuple[Section, ...], tuple[str, ...]], None] = lambda *_: None,
 ) -> tuple[Section, ...]:
-    """Every section that was not skipped and has something to say, in order; ``early`` is given
-    those that need no work, before the work of the others begins.
+    """Every section that was not skipped and has something to say, in order.
+
+    Parameters
+    ----------
+    early : told what is known, and the keys of the sections that are not measured yet, which are
+        empty: once before their work begins, then whenever some of them are finished, but for the
+        last
     """
-    asked = [entry for entry in entries if entry.key not in context.options.skip]
-    at_once = {entry.key: _written(entry, context, [], {}) for entry in asked if not entry.tasks}
-    waiting = [entry for entry in asked if entry.tasks]
-    if waiting:
-        early(_shown(context, list(at_once.values())))
-    plans = {entry.key: _planned(entry, context) for entry in waiting}
-    tasks = [task for plan in plans.values() if not isinstance(plan, Lacking) for task in plan]
-    done = {
-        task.key: result
-        for task, result in zip(tasks, context.runner.run(tasks, "sections"), strict=True)
-    }
-    made = [
-        _written(entry, context, plans[entry.key], done) if entry.tasks else at_once[entry.key]
-        for entry in asked
-    ]
-    return _shown(context, made)
+    page = _Growing([entry for entry in entries if entry.key not in context.options.skip], context)
+    if page.waiting:
+        early(page.sections(), page.waiting)
+        page.plan()
+
+        def add(results: Mapping[str, Any]) -> None:
+            if page.add(results) and page.waiting:
+                early(page.sections(), page.waiting)
+
+        add({})  # those that cannot be measured are finished
+        context.runner.run(page.tasks, "measurements", add)
+    return page.sections()
 
 
-def _shown(context: Context, made: Sequence[Section | None]) -> tuple[Section, ...]:
-    return tuple(without_messages(context, [section for section in made if section is not None]))
+class _Growing:
+    """The sections of a page, written one by one as the results of their tasks come.
+
+    What a section says depends on its own results only, not on which came first.
+    """
+
+    def __init__(self, entries: Sequence[Entry], context: Context) -> None:
+        self._entries, self._context = entries, context
+        self._written = {e.key: _written(e, context, [], {}) for e in entries if not e.tasks}
+        self._plans: dict[str, list[jobs.Task] | Lacking] = {}
+        self._results: dict[str, Any] = {}
+
+    @property
+    def waiting(self) -> tuple[str, ...]:
+        """Keys of the sections that are not measured yet."""
+        return tuple(entry.key for entry in self._entries if entry.key not in self._written)
+
+    @property
+    def tasks(self) -> list[jobs.Task]:
+        """The work of all sections."""
+        plans = self._plans.values()
+        return [task for plan in plans if not isinstance(plan, Lacking) for task in plan]
+
+    def plan(self) -> None:
+        """Ask the sections for their tasks."""
+        waiting = self.waiting
+        self._plans = {
+            entry.key: _planned(entry, self._context)
+            for entry in self._entries
+            if entry.key in waiting
+        }
+
+    def add(self, results: Mapping[str, Any]) -> bool:
+        """Take in results by the keys of their tasks; whether they finished a section."""
+        self._results.update(results)
+        waiting = self.waiting
+        ready = [e for e in self._entries if e.key in waiting and self._is_measured(e)]
+        for entry in ready:
+            self._written[entry.key] = _written(
+                entry, self._context, self._plans[entry.key], self._results
+            )
+        return bool(ready)
+
+    def _is_measured(self, entry: Entry) -> bool:
+        plan = self._plans[entry.key]
+        return isinstance(plan, Lacking) or all(task.key in self._results for task in plan)
+
+    def sections(self) -> tuple[Section, ...]:
+        """What the page shows now."""
+        made = [self._written.get(entry.key, entry.says()) for entry in self._entries]
+        known = [section for section in made if section is not None]
+        return tuple(without_messages(self._context, known))
 
 
 def attempt(function: Callable[..., Any], arguments: Mapping[str, Any], *inputs: Any) -> Any:

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from surelearn import files
-from surelearn.commands.out import check_out, journal_beside, named_out
+from surelearn.commands.early import EarlyPage
+from surelearn.commands.out import check_out, journal_beside
 from surelearn.terminal import no_exit, say, shorten
 from surelearn.version import __version__
 
@@ -231,7 +232,6 @@ def _audit(
 ) -> int:
     from surelearn.auditing import audit
     from surelearn.auditing.looks import open_ledger
-    from surelearn.auditing.sections import ENTRIES
     from surelearn.data import read_table
     from surelearn.jobs import Runner, rich_progress
 
@@ -255,6 +255,7 @@ def _audit(
     for line in _table_lines(table, reading["target"], table.y, show_rows=options.show_rows):
         tell(line)
     identities = (_identity(*one) for one in ((models, candidates), (against, rival)))
+    page = EarlyPage(out, formats, partial(_say_verdict, quiet=quiet), tell)
     with journal_beside(out, _run_key(table, options, given["keep"], *identities)) as journal:
         runner = Runner(
             n_jobs=jobs if jobs is not None else -1,
@@ -262,16 +263,13 @@ def _audit(
             progress=(lambda label: None) if quiet else rich_progress,  # noqa: ARG005
             say=tell,
             command=reproduce,
-            early=partial(_say_verdict, quiet=quiet),  # while the long work goes on
+            early=page,  # while the long work goes on
         )
         result = audit(
             table, models=candidates, against=rival, ledger=ledger, runner=runner, **given
         )
-        with named_out():
-            paths = result.write(out, formats)
+        paths = page.finish(result)
         journal.delete()
-    if not any(entry.tasks for entry in ENTRIES if entry.key not in options.skip):
-        _say_verdict(result, quiet=quiet)  # nothing took long, and it was not said before
     for line in () if quiet else _result_lines(result, paths):
         say(line)
     return _check(result, max_risk, tell)

@@ -67,6 +67,7 @@ def run(
     n_jobs: int | None = None,
     journal: Journal | None = None,
     progress: Progress | None = None,
+    done: Callable[[dict[str, Any]], None] | None = None,
 ) -> list[Any]:
     """Run tasks and return their results in the order of the tasks.
 
@@ -80,6 +81,8 @@ def run(
         process
     journal : where results survive a kill
     progress : `rich_progress` on a terminal; None says nothing
+    done : given results by the keys of their tasks: those of the journal together, then each as it
+        comes
 
     Raises
     ------
@@ -102,6 +105,8 @@ def run(
     try:
         for i in results:
             progress.advance(tasks[i].key)
+        if done is not None and results:
+            done({tasks[i].key: result for i, result in results.items()})
         losses = 0
         while len(results) < len(tasks):
             calls = [(i, task) for i, task in enumerate(tasks) if i not in results]
@@ -118,6 +123,8 @@ def run(
                             journal.store(key, result)
                         results[i] = result
                         progress.advance(key)
+                        if done is not None:
+                            done({key: result})
             # loky's and dask's words for lost workers
             except (BrokenExecutor, CancelledError, TimeoutError) as error:
                 losses += 1
@@ -137,7 +144,9 @@ def run(
 @dataclass(frozen=True, kw_only=True)
 class Runner:
     """How tasks run, never what they compute; ``command`` is the command line that asked, for
-    the next one to try. ``early`` is given what is known before the long work begins.
+    the next one to try. ``early`` is given what is known before the long work begins, and again
+    whenever a part of it is finished: of an audit, an `Audit` whose ``unfinished`` names what is not
+    measured yet.
     """
 
     n_jobs: int | None = None
@@ -147,9 +156,20 @@ class Runner:
     command: str = ""
     early: Callable[[Any], None] = lambda found: None  # noqa: ARG005
 
-    def run(self, tasks: Sequence[Task], label: str) -> list[Any]:
-        """Run tasks with progress under a label."""
-        return run(tasks, n_jobs=self.n_jobs, journal=self.journal, progress=self.progress(label))
+    def run(
+        self,
+        tasks: Sequence[Task],
+        label: str,
+        done: Callable[[dict[str, Any]], None] | None = None,
+    ) -> list[Any]:
+        """Run tasks with progress under a label; ``done`` as in `run`."""
+        return run(
+            tasks,
+            n_jobs=self.n_jobs,
+            journal=self.journal,
+            progress=self.progress(label),
+            done=done,
+        )
 
 
 def _outcomes(

@@ -32,6 +32,14 @@ _LEFT_BEHIND = re.compile(rf"{_DATA}|\.({_DATA}|{re.escape(MANIFEST)})\.\d+\.par
 
 def check_folder(path: Path) -> list[Path]:
     """The folders that were made, the innermost first; one that holds something else is refused."""
+    refuse_others(path)
+    made = [folder for folder in (path, *path.parents) if not folder.exists()]
+    path.mkdir(parents=True, exist_ok=True)
+    return made
+
+
+def refuse_others(path: Path) -> None:
+    """Refuse a file, and a folder that holds something else than a model."""
     if path.exists() and not path.is_dir():
         raise ValueError(f"{path} is a file: name a folder for the model")
     if (
@@ -41,9 +49,6 @@ def check_folder(path: Path) -> list[Path]:
         and not names_in_manifest(path, FORMAT)
     ):
         raise ValueError(f"{path} holds other files: name a folder of its own for the model")
-    made = [folder for folder in (path, *path.parents) if not folder.exists()]
-    path.mkdir(parents=True, exist_ok=True)
-    return made
 
 
 def left_behind(path: Path) -> set[str]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from surelearn.report.document import Document
 
-_FILES = {
+FILES = {
     "page": "report.html",
     "text": "report.md",
     "numbers": "audit.json",
@@ -36,13 +36,19 @@ class Audit(Document):
 
         return render(self)
 
-    def write(self, folder: str | Path, formats: Sequence[str] = ("html",)) -> dict[str, str]:
+    def write(
+        self, folder: str | Path, formats: Sequence[str] = ("html",), *, model: bool = True
+    ) -> dict[str, str]:
         """Write the folder that ``surelearn audit`` writes: page, numbers, certificate and model.
+
+        All of it is written beside the folder first; what a kill in the last moment left there, the
+        next write puts in its place.
 
         Parameters
         ----------
         folder : made if it does not exist; what an earlier audit left there is replaced
         formats : "html" for ``report.html``, "md" for ``report.md``
+        model : False keeps the model that is there: the same, from when fewer sections were known
 
         Returns
         -------
@@ -63,7 +69,7 @@ class Audit(Document):
         if "md" in formats:
             texts["report.md"] = self.to_markdown()
         kept = {"certificate": certificate, "schema": self.schema, "reference": self.reference}
-        return write_folder(folder, texts, self.model, kept, _FILES)
+        return write_folder(folder, texts, self.model if model else None, kept, FILES)
 
     def _repr_html_(self) -> str:
         from surelearn.report.html import render_inline

@@ -119,6 +119,8 @@ class Document:
     chips : a few words each: the chosen model, held-back rows, which audit of these rows
     certificate : the claims; its ``together`` claims are the page's guarantees
     sections : everything else, in order
+    unfinished : keys of those among the sections that were not measured yet when this was made, and
+        are empty; a finished audit has none. Verdict, certificate and model are final all the same
     reproduce : the command that gives this page again
     numbers : options, selection errors, and what else sections were drawn from
     version : of the surelearn that made it
@@ -137,6 +139,7 @@ class Document:
     chips: tuple[str, ...]
     certificate: Certificate
     sections: tuple[Section, ...]
+    unfinished: tuple[str, ...] = ()
     reproduce: str = ""
     numbers: Mapping[str, Any] = field(default_factory=FrozenDict)
     version: str = __version__
@@ -150,7 +153,10 @@ class Document:
     def __post_init__(self) -> None:
         object.__setattr__(self, "chips", freeze(self.chips))
         object.__setattr__(self, "sections", tuple(self.sections))
+        object.__setattr__(self, "unfinished", freeze(self.unfinished))
         object.__setattr__(self, "numbers", freeze(self.numbers))
+        if unknown := [key for key in self.unfinished if key not in {s.key for s in self.sections}]:
+            raise ValueError(f"the audit has no section {unknown[0]!r:.60} that is unfinished")
 
     @property
     def claims(self) -> tuple[Claim, ...]:
@@ -175,6 +181,11 @@ class Document:
             f"the audit has no section {key!r}: it has {', '.join(s.key for s in self.sections)}"
         )
 
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """The titles of the sections that were not measured yet."""
+        return tuple(section.title for section in self.sections if section.key in self.unfinished)
+
     def published(self) -> Self:
         """The audit as it is written and drawn: without losses per row, see
         `Certificate.published`.
@@ -192,6 +203,7 @@ class Document:
             **to_plain(content),
             "verdict": {"kind": self.verdict.kind, "sentence": self.verdict.sentence},
             "sections": [_section_to_dict(section) for section in self.sections],
+            **({"unfinished": list(self.unfinished)} if self.unfinished else {}),
             "certificate": self.certificate.published().to_dict(),
         }
         plain = plain if self.written_as > 3 else self.words.in_audit(plain)
@@ -208,6 +220,7 @@ class Document:
         names = {f.name for f in fields(cls) if f.compare} - {
             "verdict",
             "sections",
+            "unfinished",
             "certificate",
             "version",
         }
@@ -221,6 +234,7 @@ class Document:
                 version=plain.get("surelearn", ""),
                 verdict=checked(Verdict(**plain["verdict"])),
                 sections=tuple(_section_from_dict(section) for section in plain["sections"]),
+                unfinished=tuple(plain.get("unfinished", ())),
                 certificate=Certificate.from_dict(plain["certificate"]),
                 altered=altered,
                 written_as=max(version, 3),  # earlier ones had no claims of sections
@@ -234,7 +248,8 @@ class Document:
         return cls.from_dict(parse_json(text))
 
     def __repr__(self) -> str:
-        return f"Audit of {self.title}: {self.verdict.text}"
+        still = f" ({len(self.unfinished)} sections not measured yet)" if self.unfinished else ""
+        return f"Audit of {self.title}: {self.verdict.text}{still}"
 
 
 def _section_to_dict(section: Section) -> dict[str, Any]:

@@ -26,6 +26,7 @@ from surelearn.report.rows import (
     claim_rows,
     lacking_once,
     parts_of,
+    unfinished_words,
     with_bars,
 )
 from surelearn.version import __version__
@@ -121,6 +122,7 @@ def _view(audit: Document) -> dict[str, Any]:
         "certificate": certificate,
         "tone": {"guaranteed": "g", "do not ship": "bad"}.get(audit.verdict.kind, "m"),
         "verdict": marked(audit.verdict.sentence),
+        "unfinished": unfinished_words(audit),
         "sure": percent_sure(certificate.delta),
         "delta": exact(certificate.delta, "<="),
         "guaranteed": with_bars(row for row in together if not row.vacuous),

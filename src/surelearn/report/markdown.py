@@ -15,6 +15,7 @@ from surelearn.report.rows import (
     lacking_once,
     parts_of,
     sentence_case,
+    unfinished_words,
 )
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]()#+!|~$])")
@@ -29,6 +30,7 @@ def render(audit: Document) -> str:
     audit = audit.published()
     blocks = [
         _verdict(audit),
+        _unfinished(audit),
         _guaranteed(audit),
         _proved(audit),
         _findings(audit),
@@ -69,6 +71,11 @@ def _verdict(audit: Document) -> str:
     kind = "" if audit.verdict.kind == "guaranteed" else f" ({audit.verdict.kind})"
     target = f", target {plain(audit.target)}" if audit.target else ""
     return f"### surelearn audit: {plain(audit.title)}{target}{kind}\n\n{''.join(pieces)}"
+
+
+def _unfinished(audit: Document) -> str:
+    said = unfinished_words(audit)
+    return f"**Not finished.** {plain(said, 2000)}" if said else ""
 
 
 def _spaced(piece: str) -> str:

@@ -66,10 +66,11 @@ class Proof:
 @dataclass(frozen=True, kw_only=True)
 class PagePart:
     """A section with its claims as rows, the proofs behind them, the name of its place on the
-    page, and its question.
+    page, its question, and whether it was not measured yet.
     """
 
     section: Section
+    unfinished: bool
     anchor: str
     question: str
     proved: tuple[Row, ...]
@@ -207,7 +208,7 @@ def parts_of(audit: Document) -> list[PagePart]:
     repeats said once.
     """
     return [
-        _part(section, f"section-{i}", audit.certificate)
+        _part(section, f"section-{i}", audit.certificate, section.key in audit.unfinished)
         for i, section in enumerate(_said_once(audit.sections), 1)
     ]
 
@@ -229,6 +230,20 @@ def _said_once(sections: Iterable[Section]) -> list[Section]:
         said |= {note: section.title for note in section.notes if note not in said}
         made.append(replace(section, notes=kept))
     return made
+
+
+def unfinished_words(audit: Document) -> str:
+    """That some sections are missing, and what to do, for an audit that is not finished; else
+    nothing. It is true while they are being measured and after an interruption alike.
+    """
+    if not audit.unfinished:
+        return ""
+    several = len(audit.unfinished) > 1
+    return (
+        f"This page is not finished: {', '.join(audit.missing)} {'were' if several else 'was'} still"
+        " to be measured when it was written. The verdict, what is guaranteed and the model are"
+        " final. If the audit was interrupted, run the same command again: it goes on from here."
+    )
 
 
 def lacking_once(lacking: Iterable[Lacking]) -> list[Lacking]:
@@ -257,13 +272,14 @@ def _joined(items: Iterable[Lacking], reason: str) -> Lacking:
     return Lacking(f"{what} ({heads})" if heads else what, reason)
 
 
-def _part(section: Section, anchor: str, certificate: Certificate) -> PagePart:
+def _part(section: Section, anchor: str, certificate: Certificate, unfinished: bool) -> PagePart:
     rows = [_row(claim, certificate) for claim in section.claims]
     useful = tuple(row for row in rows if not row.vacuous)
     nothing = tuple(row for row in rows if row.vacuous)
     asked = _QUESTIONS.get(section.key, "")
     return PagePart(
         section=section,
+        unfinished=unfinished,
         anchor=anchor,
         question=asked,
         proved=useful,

@@ -1,5 +1,6 @@
 """What a kill, Ctrl-C, a second run or a damaged journal leave behind."""
 
+import json
 import os
 import random
 import signal
@@ -23,6 +24,9 @@ from tests.commands.audit.steps import (
     surelearn,
     words,
 )
+
+from surelearn.auditing.verification import verify_folder
+from surelearn.report import Audit
 
 UNHURRIED = f"--model models_of_cli_tests:unhurried --jobs 1 --ledger ledger.json {SKIP}"
 
@@ -54,6 +58,22 @@ def wait_for_fits(place, process, count):
     limit = time.monotonic() + 60
     while fits(place) < count and process.poll() is None and time.monotonic() < limit:
         time.sleep(0.01)
+
+
+def is_whole(out):
+    """There is nothing, or an audit that says what is missing and is verified; returns its titles."""
+    if not (out / "audit.json").exists():
+        assert not out.exists()
+        return ()
+    found = verify_folder(out)
+    assert found, found.differences
+    document = Audit.from_json((out / "audit.json").read_text(encoding="utf-8"))
+    assert document.unfinished
+    assert any(line.startswith("unfinished") for line in found.unchecked)
+    text = page_text(out)
+    assert "This page is not finished" in text
+    assert text.count("Not measured yet.") == len(document.unfinished)
+    return document.missing
 
 
 def quiet_end(process):
@@ -90,7 +110,7 @@ def test_killed_at_ten_moments_it_ends_the_same(place, uninterrupted):
         assert process.poll() is None, "it ended before it was killed"
         os.killpg(process.pid, signal.SIGKILL)
         quiet_end(process)
-        assert not any((place / "out" / name).exists() for name in WRITTEN)
+        is_whole(place / "out")
     done = fits(place)
     result = surelearn("audit t.csv --target y", UNHURRIED, "--out out")
     assert result.exit_code == 0, result.output
@@ -128,8 +148,8 @@ def test_killed_between_the_files_it_ends_the_same(victim, place, uninterrupted)
     )
     assert process.returncode == -signal.SIGKILL
     assert leftovers(place) != []
-    for path in (place / "out").iterdir():
-        assert path.name == "model" or path.read_bytes() == whole[path.name]  # whole, or not there
+    for path in (place / "out").glob("*.json"):
+        json.loads(path.read_bytes())  # each file is whole, or not there
     result = surelearn("audit t.csv --target y", UNHURRIED, "--out out")
     assert result.exit_code == 0, result.output
     assert content(place / "out") == whole
@@ -137,19 +157,23 @@ def test_killed_between_the_files_it_ends_the_same(victim, place, uninterrupted)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("jobs", [1, 2])
-def test_ctrl_c_leaves_no_half_file_and_the_journal(jobs, place, uninterrupted):
+@pytest.mark.parametrize(("jobs", "how"), [(1, "SIGINT"), (2, "SIGINT"), (1, "SIGTERM")])
+def test_an_interrupt_keeps_the_page_and_says_what_is_missing(jobs, how, place, uninterrupted):
     whole, total = uninterrupted
     process = start(UNHURRIED, f"--jobs {jobs} --out out")
-    wait_for_fits(place, process, total // 2)
+    wait_for_fits(place, process, 3 * total // 4)
     began = time.monotonic()
-    os.kill(process.pid, signal.SIGINT)
+    os.kill(process.pid, getattr(signal, how))
     stdout, stderr = process.communicate(timeout=60)
-    assert process.returncode == 130
+    assert process.returncode == {"SIGINT": 130, "SIGTERM": 143}[how]
     assert time.monotonic() - began < 10
-    assert stderr == "interrupted; run the same command to go on from here\n"
-    assert "report.html" not in stdout  # the verdict may have been said, a page was not written
-    assert not (place / "out").exists()
+    missing = is_whole(place / "out")
+    assert missing
+    assert stderr == (
+        f"interrupted; out/report.html is there, without {', '.join(missing)}; run the same command"
+        " to go on from here\n"
+    )
+    assert "page  out/report.html, so far without" in stdout
     assert leftovers(place) == [".out.journal.sqlite"]
     done = fits(place)
     result = program("audit t.csv --target y", UNHURRIED, f"--jobs {jobs} --out out")
@@ -157,6 +181,68 @@ def test_ctrl_c_leaves_no_half_file_and_the_journal(jobs, place, uninterrupted):
     assert content(place / "out") == whole
     assert leftovers(place) == []
     assert fits(place) - done < total - total // 4  # the rest, from the journal on
+
+
+def test_an_interrupt_before_the_verdict_leaves_the_journal_only(place):
+    process = start(UNHURRIED, "--out out")
+    wait_for_fits(place, process, 1)
+    os.kill(process.pid, signal.SIGINT)
+    stderr = process.communicate(timeout=60)[1]
+    assert (process.returncode, stderr) == (
+        130,
+        "interrupted; run the same command to go on from here\n",
+    )
+    assert not (place / "out").exists()
+    assert leftovers(place) == [".out.journal.sqlite"]
+
+
+def test_a_finished_audit_stays_until_another_one_is_finished(place, uninterrupted):
+    _, total = uninterrupted
+    assert audit("--out out").exit_code == 0
+    before = content(place / "out")
+    process = start(UNHURRIED, "--out out --seed 1")
+    wait_for_fits(place, process, 3 * total // 4)
+    os.kill(process.pid, signal.SIGINT)
+    stderr = process.communicate(timeout=60)[1]
+    assert "out-unfinished/report.html is there, without" in stderr
+    assert content(place / "out") == before
+    assert is_whole(place / "out-unfinished")
+    result = surelearn("audit t.csv --target y", UNHURRIED, "--out out --seed 1")
+    assert result.exit_code == 0, result.output
+    assert content(place / "out") != before
+    assert not (place / "out-unfinished").exists()
+    assert leftovers(place) == []
+    assert verify_folder(place / "out")
+
+
+def test_files_that_are_no_audit_stay_until_the_audit_is_finished(place, monkeypatch):
+    """Neither in the folder nor in the one beside it is there a free place for an unfinished page."""
+    for name in ("out", "out-unfinished"):
+        (place / name).mkdir()
+        (place / name / "report.html").write_text("mine")
+    said = []
+    monkeypatch.setattr("surelearn.commands.early.EarlyPage._page", lambda page: said.append(page))
+    assert audit("--out out").exit_code == 0
+    assert not said
+    assert (place / "out-unfinished" / "report.html").read_text() == "mine"
+    assert verify_folder(place / "out")
+
+
+def test_each_finished_section_adds_itself(place, monkeypatch):
+    """And the rewritten folder, model and all, is the one of the same audit."""
+    seen = []
+    write = Audit.write
+
+    def noted(document, *arguments, **options):
+        seen.append(len(document.unfinished))
+        return write(document, *arguments, **options)
+
+    monkeypatch.setattr(Audit, "write", noted)
+    assert audit("--out out").exit_code == 0
+    assert seen[-1] == 0
+    assert len(seen) > 2
+    assert seen == sorted(seen, reverse=True)
+    assert verify_folder(place / "out")
 
 
 @pytest.mark.slow
