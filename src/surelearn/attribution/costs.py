@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from surelearn.attribution.sums import members_of
 from surelearn.subject.torch_modules import is_module
 from surelearn.types import Model
 
@@ -49,11 +50,20 @@ def _several(model: Model) -> list[Any]:
     ]
 
 
+def _last(model: Model) -> Any:
+    """The learner behind a pipeline, and inside one whose target is prepared."""
+    steps = getattr(model, "steps", None)
+    inside = steps[-1][1] if isinstance(steps, list) else model
+    return getattr(inside, "regressor_", inside)
+
+
 def cost_of_pair(model: Model, width: int, players: int) -> float:
     """Of one row against one background row in closed form: all leaves that the two can reach
     together, all centers.
     """
     columns = 0.02 * width
+    if members := members_of(model):
+        return sum(cost_of_pair(_last(member), width, players) for _, member in members)
     centers = getattr(model, "support_vectors_", getattr(model, "centers_", None))
     if centers is not None:
         return columns + 0.003 * len(centers) * players**2

@@ -16,6 +16,7 @@ from surelearn.attribution.pipelines import prepared
 from surelearn.attribution.product_kernels import gaussians_of, nodes_of, product_parts
 from surelearn.attribution.result import Attribution
 from surelearn.attribution.sampling import SamplingOptions, SamplingPlan
+from surelearn.attribution.sums import members_of, summed
 from surelearn.attribution.tree_paths import tree_parts
 from surelearn.attribution.trees import trees_of
 from surelearn.attribution.values import value_of
@@ -82,6 +83,17 @@ def explain(
     if whole is not None:
         ask = made.ask
         made = replace(made, ask=lambda rows: ask(rows.astype(whole)))
+    if (
+        game == "interventional"
+        and method in ("auto", "closed form")
+        and made.kind == "value"
+        and (members := members_of(made.model))
+    ):
+        held = {str(i): own for i, own in enumerate(columns)}
+        again: Any = {"value": value, "groups": held, "method": "closed form"}
+        found = summed(members, lambda one: explain(one, X, background, **again), made(X))
+        if found is not None:
+            return replace(found, names=names)
     made, X, background = _as_arrays(made, X, background)
     plan = SamplingPlan(**{key: options[key] for key in options if key != "masks"})
     if game == "conditional":

@@ -270,3 +270,12 @@ def _described(model: CombinedClassifier) -> Around | Parts:
     threshold = float(model.offsets_[0] - model.offsets_[1]) / weight
     cut = DecisionThreshold(model.classes_[1], threshold, "decision_function")
     return Around(inside, cut=cut)
+
+
+@describes(CombinedRegressor)
+def _weighted(model: CombinedRegressor) -> Parts:
+    """Its predictions are the members' weighted sum, and so are their Shapley values."""
+    pairs = zip(model.weights_.tolist(), model.estimators_, strict=True)
+    return Parts(
+        form=Lacking("closed form", "it combines the answers of others"), weighted=tuple(pairs)
+    )

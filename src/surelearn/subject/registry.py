@@ -59,6 +59,8 @@ class Parts:
         their space
     staged_margins : from rows and labels to the margins of a vote, round after round
     columns : what its columns are called, where that is not in ``feature_names_in_``
+    weighted : (weight, fitted model) of each member of which its predictions are the weighted sum,
+        all given the same rows; () for others
     """
 
     form: Lazy[Closed] = NO_FORM
@@ -70,6 +72,7 @@ class Parts:
     expansion: Lazy[Expansion] = NO_EXPANSION
     staged_margins: StagedMargins | Lacking = NO_ROUNDS
     columns: tuple[str, ...] | None = None
+    weighted: tuple[tuple[float, Model], ...] = ()
 
 
 @dataclass(frozen=True)
