@@ -47,7 +47,7 @@ MAY_IMPORT = {
         "attacks", "base", "bounds", "certificate", "claim", "fingerprint", "lacking", "losses", "plain", "record",
         "stated", "subject", "types",
     },
-    "measurement": {"subject", "types"},
+    "measurement": {"lacking", "subject", "types"},
     "slicing": {"measurement", "types"},
     "quantities": {"measurement"},
     "certificate": {

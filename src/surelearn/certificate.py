@@ -514,8 +514,12 @@ class Certificate:
                 if claim.family
                 else [claim]
             )
-            worst = (max if claim.relation == "<=" else min)(members, key=lambda c: c.value)
-            note = f", worst of {len(members)}" if len(members) > 1 else ""
+            if claim.relation == "in":
+                worst, which = max(members, key=_width), "widest"
+            else:
+                least = max if claim.relation == "<=" else min
+                worst, which = least(members, key=lambda c: c.value), "worst"
+            note = f", {which} of {len(members)}" if len(members) > 1 else ""
             shown.append((worst, worst.label + note))
         return shown
 
@@ -827,6 +831,11 @@ def _same(one: object, other: object) -> bool:
     if isinstance(one, (int, float)) and isinstance(other, (int, float)):
         return math.isclose(one, other, rel_tol=_TOLERANCE, abs_tol=1e-12)
     return one == other
+
+
+def _width(claim: Claim) -> float:
+    """Of an interval."""
+    return claim.value[1] - claim.value[0] if isinstance(claim.value, tuple) else 0.0
 
 
 def _share(part: float) -> str:

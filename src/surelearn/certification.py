@@ -4,10 +4,11 @@ not seen.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -15,16 +16,21 @@ import numpy.typing as npt
 
 from surelearn import stated
 from surelearn.bounds import (
+    auc_lower,
+    balanced_accuracy_lower,
     betting_interval,
     betting_lower,
     betting_upper,
     clopper_pearson,
+    clopper_pearson_interval,
     clopper_pearson_lower,
     conformal_radius,
+    f1_lower,
     paired_difference,
     range_gain,
     range_mean_lower,
     range_mean_upper,
+    rate_difference,
     reweighted_gain,
     reweighted_mean,
     reweighted_mean_lower,
@@ -41,16 +47,19 @@ from surelearn.bounds.holdout import (
 )
 from surelearn.bounds.units import RANGE
 from surelearn.certificate import OVER_GROUPS, Certificate, Facts
-from surelearn.claim import Claim, Covers
+from surelearn.claim import Claim, Covers, Theorem
 from surelearn.fingerprint import UNHASHED, fingerprint_model, fingerprint_rows
 from surelearn.lacking import Lacking
 from surelearn.measurement import (
     LOSSES,
+    METRICS,
+    OF_PROBABILITIES,
     LossesPerUnit,
     Mask,
     Measurement,
     Slices,
     check_range,
+    compared_parts,
     losses_of,
     measure,
 )
@@ -96,6 +105,8 @@ def certify(
     loss: str | None = None,
     loss_bound: float | None = None,
     headline: float = 0.5,
+    metrics: Sequence[str] = (),
+    bins: Sequence[float] = (0.1, 0.3, 0.5, 0.7, 0.9),
 ) -> Certificate:
     """Certify a fitted model, or the losses of whatever answers, on units it has not seen; all
     claims hold together.
@@ -150,6 +161,13 @@ def certify(
         is claimed too; losses: ``loss`` says what they are, such as "word error rate", in at most
         60 characters
     headline : the headline's part of δ, where there are other claims
+    metrics : of a classifier, to be claimed, too: "auc" (of two classes), "brier", "log_loss"
+        (clipped), "balanced_accuracy", "f1" (with ``positive``), which share one line of the rest
+        of δ; "calibration" of its probabilities in ``bins``; "differences" of error rates (with
+        ``positive`` also of selection rates and sensitivities) between the values of each column of
+        ``slices``, which then come from `surelearn.slicing.cut`. Those that cannot be claimed here
+        stand under ``lacking``
+    bins : where probabilities are cut for "calibration", fixed without looking at these rows
 
     Returns
     -------
@@ -214,6 +232,10 @@ def certify(
             largest_group=largest_group,
         )
     what = _shifted(what, weights, weight_bound, proportional)
+    compared = list(compared_parts(slices, X)) if "differences" in metrics else []
+    what, without = _with_metrics(
+        what, model, metrics, bins, grouped=groups is not None, compared=bool(compared)
+    )
     if novel is not None and groups is not None:
         raise ValueError(
             "novel goes with independent contents, not with groups: a new group is novel by itself"
@@ -248,8 +270,10 @@ def certify(
     )
     writer = _Writer(facts, what, delta, int(candidates), grouped=groups is not None)
     against = baseline is not None or baseline_losses is not None
-    writer.lacking += _not_claimed(what, against=against)
-    table = quantities(what, _slice_names(values), against=against, novel=novel is not None)
+    writer.lacking += [*_not_claimed(what, against=against), *without]
+    table = quantities(
+        what, _slice_names(values), against=against, novel=novel is not None, compared=compared
+    )
     return Certificate(
         facts=facts,
         claims=writer.write(table, headline),
@@ -419,6 +443,53 @@ def _what(
     )
 
 
+def _with_metrics(
+    what: Measurement,
+    model: Model,
+    metrics: Sequence[str],
+    bins: Sequence[float],
+    *,
+    grouped: bool,
+    compared: bool,
+) -> tuple[Measurement, list[Lacking]]:
+    """The measurement with the metrics that can be claimed, and why others cannot; all of that is
+    known before the rows are looked at.
+    """
+    asked = (metrics,) if isinstance(metrics, str) else tuple(metrics)
+    if unknown := [name for name in asked if name not in METRICS]:
+        raise ValueError(f"metrics must be among {', '.join(METRICS)}, not {unknown[0]!r}")
+    if asked and what.task != "classification":
+        raise ValueError("metrics go with classification")
+    edges = tuple(float(edge) for edge in bins)
+    if any(not 0 < edge < 1 for edge in edges) or any(a >= b for a, b in pairwise(edges)):
+        raise ValueError(f"bins must be numbers between 0 and 1, rising, not {bins!r:.80}")
+    probable = not asked or subject_of(model).gives_probabilities
+    possible: list[str] = []
+    lacking: list[Lacking] = []
+    for name in (name for name in METRICS if name in asked):
+        if what.weight_bound is not None:
+            reason = "it is claimed for rows as they were drawn, not for a shifted population"
+        elif grouped and name in ("auc", "f1", "balanced_accuracy", "differences"):
+            reason = "rows belong together in groups, and it is no mean over groups"
+        elif name in OF_PROBABILITIES and not probable:
+            reason = "the model gives no probabilities"
+        elif name == "auc" and len(what.classes) != 2:
+            reason = "it is for two classes"
+        elif name == "f1" and what.positive is None:
+            reason = "it is about a class that matters: state it as positive"
+        elif name == "differences" and not compared:
+            reason = "there is no column with several slices to compare"
+        else:
+            possible.append(name)
+            continue
+        keys = {"brier": "brier_score", "differences": "error_difference"}
+        lacking.append(Lacking(what=keys.get(name, name), reason=reason))
+    if not possible:
+        return what, lacking
+    kept = edges if "calibration" in possible else ()
+    return replace(what, metrics=tuple(possible), bins=kept), lacking
+
+
 def check_largest_group(
     largest_group: int | None, groups: npt.ArrayLike | None, name: str = "largest_group"
 ) -> None:
@@ -481,6 +552,15 @@ def _setting(values: Mapping[str, Any], what: Measurement, *, known: bool) -> st
     return f"checked on {values['rows']:,} {units}{groups}" + (" it had not seen" if known else "")
 
 
+# of a metric that is made of several counts: its theorem, and which facts its inputs are
+_OF_COUNTS: dict[str, tuple[Theorem[..., Any], dict[str, str]]] = {
+    "auc": (auc_lower, {"auc": "value", "positives": "positives", "negatives": "negatives"}),
+    "f1": (f1_lower, {"successes": "count", "n": "n"}),
+    "balanced": (balanced_accuracy_lower, {"counts": "counts", "sizes": "sizes"}),
+    "difference": (rate_difference, {"counts": "counts", "sizes": "sizes"}),
+}
+
+
 class _Writer:
     """Turns facts into simultaneous claims, dividing δ before looking at any number."""
 
@@ -531,6 +611,12 @@ class _Writer:
             return self._row_weighted(quantity, delta)
         if quantity.kind == "gain":
             return self._gain(quantity, delta)
+        if quantity.kind == "interval":
+            return self._interval(quantity, delta)
+        if quantity.kind in _OF_COUNTS:
+            theorem, read = _OF_COUNTS[quantity.kind]
+            read = {name: f"{quantity.name}.{fact}" for name, fact in read.items()}
+            return self.facts.claim(theorem, read, **self._options(quantity, delta))
         claim = self._mean(quantity, delta)
         if claim is None or quantity.name != "novel":
             return claim
@@ -574,6 +660,21 @@ class _Writer:
                 range_mean_lower if lower else range_mean_upper, read, **options
             )
         return self.facts.claim(betting_lower if lower else betting_upper, read, **options)
+
+    def _interval(self, quantity: Quantity, delta: float) -> Claim | None:
+        """A rate from both sides: binomial, or betting on the means of groups."""
+        name = quantity.name
+        if self.facts[f"{name}.means"] == () if self.grouped else self.facts[f"{name}.n"] == 0:
+            reason = (
+                f"{quantity.label}: no {'group has' if self.grouped else 'row is among'} such rows"
+            )
+            self.lacking.append(Lacking(what=quantity.quantity, reason=reason))
+            return None
+        options = self._options(quantity, delta)
+        if self.grouped:
+            return self.facts.claim(betting_interval, {"losses": f"{name}.means"}, **options)
+        read = {"errors": f"{name}.count", "n": f"{name}.n"}
+        return self.facts.claim(clopper_pearson_interval, read, **options)
 
     def _gain(self, quantity: Quantity, delta: float) -> Claim:
         """How much smaller the mean loss is than another predictor's, on the same rows."""

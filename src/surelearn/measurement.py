@@ -11,17 +11,25 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
+from itertools import pairwise
 from typing import Any, Literal, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from surelearn.subject import Task, predict_with
+from surelearn.lacking import Lacking
+from surelearn.subject import Task, predict_with, subject_of
 from surelearn.subject.predicting import missing
 from surelearn.types import AnyArray, Array, Model, RowsLike
 
 LOSSES: dict[str, Callable[[Array], Array]] = {"absolute": np.abs, "squared": np.square}
 MOST_VALUES = 100  # slices that a column of values may make
+# what people look for beside the error rate; those in the second line need probabilities
+METRICS = ("balanced_accuracy", "f1", "differences")
+METRICS += ("auc", "brier", "log_loss", "calibration")
+OF_PROBABILITIES = METRICS[3:]
+CLIP = 1e-3  # a smaller probability of the truth counts as this one in the claimed log loss
+_SUM = 1e-3  # by which probabilities of all classes may miss 1: those of float32
 Mask = npt.NDArray[np.bool_]
 Slices = Mapping[str, Any] | Callable[[Any], Mapping[str, Any]]
 LossesPerUnit = npt.ArrayLike | Callable[[Any], npt.ArrayLike]
@@ -48,6 +56,8 @@ class Measurement:
     binary : losses: whether each is 0 or 1, by its type
     weight_bound : no unit's weight is larger, as stated; losses are then weighted
     proportional : whether the weights are known up to a factor only
+    metrics : classification: which of `METRICS` are measured, too
+    bins : where the bins of a calibration claim are cut, between 0 and 1, rising
     """
 
     task: Task | Literal["losses"]
@@ -64,18 +74,29 @@ class Measurement:
     binary: bool = False
     weight_bound: float | None = None
     proportional: bool = False
+    metrics: tuple[str, ...] = ()
+    bins: tuple[float, ...] = ()
 
     def options(self) -> dict[str, Any]:
-        """Plain options for the facts; the last four, which came later, and those of other
+        """Plain options for the facts; the last six, which came later, and those of other
         tasks only where they are set.
         """
-        always = () if self.task == "losses" else [field.name for field in fields(self)][:-4]
+        always = () if self.task == "losses" else [field.name for field in fields(self)][:-6]
         values = {field.name: (getattr(self, field.name), field.default) for field in fields(self)}
         return {
             name: value
             for name, (value, default) in values.items()
             if name in always or value != default
         }
+
+    @property
+    def score_class(self) -> Any:
+        """The class whose probability is ranked and calibrated: the one that matters, of two the
+        second; None where it is each row's predicted one.
+        """
+        if self.positive is None and len(self.classes) == 2:
+            return self.classes[1]
+        return self.positive
 
     @classmethod
     def from_options(cls, options: Mapping[str, Any]) -> Measurement:
@@ -157,7 +178,8 @@ def measure(
         values["groups"] = sampler.units
     rows = cast("RowsLike", X)  # there are some unless losses were given: `_target` counted them
     if what.task == "classification":
-        main = _classification(model, rows, truth, what, baseline, sampler, values)
+        parts = compared_parts(slices, X) if "differences" in what.metrics else {}
+        main = _classification(model, rows, truth, what, baseline, sampler, values, parts)
     elif what.task == "regression":
         main = _regression(model, rows, truth, what, baseline, sampler, values)
     else:
@@ -197,6 +219,7 @@ def _classification(
     baseline: Model,
     sampler: _Sampler,
     values: dict[str, Any],
+    parts: Mapping[str, Mapping[str, Mask]],
 ) -> Loss:
     unknown = [label for label in _unique(y) if label not in what.classes]
     if unknown:
@@ -235,7 +258,145 @@ def _classification(
             values |= sampler.kept(
                 Loss(name, np.asarray(y != answers, dtype=bool), counted=True), compared=True
             )
+    _more_metrics(model, X, y, predicted, what, sampler, values)
+    values |= _differences(y, predicted, what, parts)
     return risk
+
+
+def _more_metrics(
+    model: Model,
+    X: RowsLike,
+    y: AnyArray,
+    predicted: AnyArray,
+    what: Measurement,
+    sampler: _Sampler,
+    values: dict[str, Any],
+) -> None:
+    """The facts of the metrics that were asked for, but for differences between slices."""
+    if "balanced_accuracy" in what.metrics:
+        of_class = [np.asarray(y == label) for label in what.classes]
+        values["classes.counts"] = [int((mask & (predicted != y)).sum()) for mask in of_class]
+        values["classes.sizes"] = [int(mask.sum()) for mask in of_class]
+    if "f1" in what.metrics:
+        is_positive, called = np.asarray(y == what.positive), np.asarray(predicted == what.positive)
+        both = is_positive & called
+        values |= sampler.kept(Loss("f1", both, is_positive | called, counted=True))
+    if not set(what.metrics) & set(OF_PROBABILITIES):
+        return
+    probabilities = probabilities_of(model, X, what.classes)  # (n, classes)
+    codes = np.array([what.classes.index(label) for label in y.tolist()])
+    of_truth = probabilities[np.arange(y.size), codes]
+    if "brier" in what.metrics:
+        squares = np.square(probabilities).sum(axis=1) - 2 * of_truth + 1
+        squares = np.square(1 - of_truth) if len(what.classes) == 2 else squares
+        values |= sampler.kept(Loss("brier", np.clip(squares, 0.0, 2.0)))
+    if "log_loss" in what.metrics:
+        values |= sampler.kept(Loss("log_loss", -np.log(np.clip(of_truth, CLIP, 1.0))))
+    if "auc" in what.metrics:
+        is_positive = np.asarray(y == what.score_class)
+        score = probabilities[:, what.classes.index(what.score_class)]
+        values["auc.value"] = area_under_curve(score, is_positive)
+        values["auc.positives"] = int(is_positive.sum())
+        values["auc.negatives"] = int((~is_positive).sum())
+    if "calibration" in what.metrics:
+        said, happened = said_and_happened(probabilities, y, predicted, what)
+        index = np.searchsorted(np.asarray(what.bins), said, side="left")
+        for i, name in enumerate(bin_names(what.bins)):
+            inside = np.asarray(index == i)
+            values |= sampler.kept(Loss(f"bin[{name}]", happened, inside, counted=True))
+
+
+def probabilities_of(model: Model, X: RowsLike, classes: tuple[Any, ...]) -> Array:
+    """(n, classes): the probabilities that the model gives, in the order of ``classes``, 0 for a
+    class that it does not know.
+    """
+    give = subject_of(model).probabilities
+    if isinstance(give, Lacking):
+        raise ValueError(f"probabilities are needed, and {give.reason}")
+    found = np.asarray(give(X), dtype=float)
+    own = list(np.asarray(getattr(model, "classes_", classes)).tolist())
+    if found.ndim != 2 or found.shape[1] != len(own) or not np.isfinite(found).all():
+        raise ValueError("the model must give one finite probability per row and class")
+    if found.min() < -_SUM or np.abs(found.sum(axis=1) - 1).max() > _SUM:
+        raise ValueError("the model's probabilities must not be negative and must sum to 1")
+    found = np.clip(found, 0.0, None)
+    given = np.zeros((len(found), len(classes)))
+    for label, column in zip(own, (found / found.sum(axis=1, keepdims=True)).T, strict=True):
+        if label in classes:
+            given[:, classes.index(label)] = column
+    return given
+
+
+def said_and_happened(
+    probabilities: Array, y: AnyArray, predicted: AnyArray, what: Measurement
+) -> tuple[Array, Mask]:
+    """What is calibrated: (n,) a probability for each row, and whether it came true. It is that of
+    the class that matters (of two: the second), else of the predicted one.
+    """
+    if what.score_class is not None:
+        column = what.classes.index(what.score_class)
+        return probabilities[:, column], np.asarray(y == what.score_class)
+    codes = [what.classes.index(label) for label in np.asarray(predicted).tolist()]
+    return probabilities[np.arange(len(codes)), codes], np.asarray(predicted == y)
+
+
+def bin_names(bins: tuple[float, ...]) -> list[str]:
+    """The bins of probabilities in words.
+
+    Examples
+    --------
+    >>> bin_names((0.1, 0.5))
+    ['0% to 10%', '10% to 50%', '50% to 100%']
+    """
+    ends = [f"{100 * edge:.4g}%" for edge in (0.0, *bins, 1.0)]
+    return [f"{low} to {high}" for low, high in pairwise(ends)]
+
+
+def area_under_curve(score: Array, is_positive: Mask) -> float:
+    """How often a positive row's score is above a negative row's, ties counting one half (Mann and
+    Whitney); 0.5 without rows of both.
+
+    Examples
+    --------
+    >>> area_under_curve(np.array([0.1, 0.4, 0.4, 0.8]), np.array([False, False, True, True]))
+    0.875
+    """
+    positives, negatives = int(is_positive.sum()), int((~is_positive).sum())
+    if not positives or not negatives:
+        return 0.5
+    # ranks from 1, equal scores sharing their mean rank
+    _, index, counts = np.unique(score, return_inverse=True, return_counts=True)
+    ranks = (np.cumsum(counts) - (counts - 1) / 2)[index]
+    wins = float(ranks[is_positive].sum()) - positives * (positives + 1) / 2
+    return wins / (positives * negatives)
+
+
+def _differences(
+    y: AnyArray, predicted: AnyArray, what: Measurement, parts: Mapping[str, Mapping[str, Mask]]
+) -> dict[str, Any]:
+    """For the values of each column: how many rows have them, and how many of these are answered
+    wrongly, called positive, and found among the positive ones.
+    """
+    everywhere = np.ones(y.size, dtype=bool)
+    rates = {"error": (np.asarray(predicted != y), everywhere)}
+    if what.positive is not None:
+        called = np.asarray(predicted == what.positive)
+        rates["selection"] = (called, everywhere)
+        rates["sensitivity"] = (called, np.asarray(y == what.positive))
+    facts: dict[str, Any] = {}
+    for column, masks in parts.items():
+        for rate, (happened, within) in rates.items():
+            inside = [within & mask for mask in masks.values()]
+            facts[f"between[{column}].{rate}.counts"] = [int((happened & m).sum()) for m in inside]
+            facts[f"between[{column}].{rate}.sizes"] = [int(m.sum()) for m in inside]
+    return facts
+
+
+def compared_parts(slices: Slices | None, X: RowsLike | None) -> dict[str, dict[str, Mask]]:
+    """Columns with at least two slices, whose rates can be compared: masks by column and name."""
+    parts = getattr(slices, "parts", None)
+    found = parts(X) if callable(parts) else {}
+    return {str(column): masks for column, masks in found.items() if len(masks) > 1}
 
 
 def _regression(

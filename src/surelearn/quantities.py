@@ -8,12 +8,16 @@ brings.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from surelearn.measurement import Measurement
+from surelearn.measurement import CLIP, Measurement, bin_names
 
+Kind = Literal[
+    "mean", "gain", "row-weighted", "radius", "interval", "auc", "f1", "balanced", "difference"
+]
 NOVEL = "contents without a near copy among the fit rows"
 
 
@@ -26,7 +30,8 @@ class Quantity:
     name : of the facts that it is read from
     quantity, label, family : of its claim
     kind : "mean" of a loss; "gain", how much smaller it is than that of ``than``; "row-weighted",
-        its mean over the rows of groups; "radius", the distance from the truth of most targets
+        its mean over the rows of groups; "radius", the distance from the truth of most targets;
+        "interval", a rate from both sides; "auc", "f1", "balanced", "difference" as they are called
     lower : whether it is bounded from below
     within : whether it is about a part of the units only
     bounds : the range of the loss; None for a rate, which is 0 or 1 by its kind
@@ -38,7 +43,7 @@ class Quantity:
     quantity: str
     label: str
     family: str = ""
-    kind: Literal["mean", "gain", "row-weighted", "radius"] = "mean"
+    kind: Kind = "mean"
     lower: bool = False
     within: bool = False
     bounds: tuple[float, float] | None = None
@@ -49,7 +54,14 @@ class Quantity:
 Table = list[list[Quantity]]
 
 
-def quantities(what: Measurement, slices: Iterable[str], *, against: bool, novel: bool) -> Table:
+def quantities(
+    what: Measurement,
+    slices: Iterable[str],
+    *,
+    against: bool,
+    novel: bool,
+    compared: Iterable[str] = (),
+) -> Table:
     """The claims to make, the headline first; each inner list shares one part of δ.
 
     Parameters
@@ -58,9 +70,11 @@ def quantities(what: Measurement, slices: Iterable[str], *, against: bool, novel
     slices : names of the slices
     against : whether there is a baseline to compare with
     novel : whether contents without a near copy have a claim of their own
+    compared : columns whose slices' rates are compared
     """
     if what.task == "classification":
-        return _of_classes(what, list(slices), against=against, novel=novel)
+        table = _of_classes(what, list(slices), against=against, novel=novel)
+        return [*table, *_of_metrics(what, list(compared))]
     if what.task == "losses":
         called = f"mean {what.loss}"
         return of_losses(
@@ -187,6 +201,70 @@ def _of_classes(what: Measurement, slices: list[str], *, against: bool, novel: b
             [Quantity(name="novel", quantity="novel_risk", label=f"errors on {NOVEL}", within=True)]
         )
     return table
+
+
+def _of_metrics(what: Measurement, compared: list[str]) -> Table:
+    """What people look for beside the error rate: three lines, of metrics, of calibration and of
+    differences between slices, so that however many metrics there are they take one line's δ.
+    """
+    squares = 1.0 if len(what.classes) == 2 else 2.0
+    whose = "" if what.score_class is None else f" for {what.score_class}"
+    known = {
+        "auc": Quantity(name="auc", quantity="auc", label=f"AUC{whose}", kind="auc", lower=True),
+        "f1": Quantity(name="f1", quantity="f1", label=f"F1{whose}", kind="f1", lower=True),
+        "balanced_accuracy": Quantity(
+            name="classes",
+            quantity="balanced_accuracy",
+            label="balanced accuracy",
+            kind="balanced",
+            lower=True,
+        ),
+        "brier": Quantity(
+            name="brier",
+            quantity="brier_score",
+            label=f"Brier score (0 to {squares:g})",
+            bounds=(0.0, squares),
+            loss="brier",
+        ),
+        "log_loss": Quantity(
+            name="log_loss",
+            quantity="log_loss",
+            label=f"log loss, probabilities below {CLIP:g} counting as {CLIP:g}",
+            bounds=(0.0, -math.log(CLIP)),
+            loss="clipped log loss",
+        ),
+    }
+    table = [[known[name] for name in what.metrics if name in known]]
+    if "calibration" in what.metrics:
+        if what.score_class is None:
+            words = "right answers where it gives its answer a probability of"
+        else:
+            words = f"share of {what.score_class} where it says"
+        shared = {"quantity": "calibration", "family": "bin", "kind": "interval", "within": True}
+        table.append(
+            [
+                Quantity(name=f"bin[{one}]", label=f"{words} {one}", **shared)
+                for one in bin_names(what.bins)
+            ]
+        )
+    if "differences" in what.metrics:
+        rates = {"error": "error rates"}
+        if what.positive is not None:
+            rates["selection"] = f"selection rates (answers {what.positive})"
+            rates["sensitivity"] = f"sensitivities for {what.positive}"
+        table.append(
+            [
+                Quantity(
+                    name=f"between[{column}].{rate}",
+                    quantity=f"{rate}_difference",
+                    label=f"largest difference of {words} between values of {column}",
+                    kind="difference",
+                )
+                for column in compared
+                for rate, words in rates.items()
+            ]
+        )
+    return [line for line in table if line]
 
 
 def _comparisons(what: Measurement, most: tuple[float, float], *, against: bool) -> Table:

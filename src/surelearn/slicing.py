@@ -60,6 +60,10 @@ class Cuts:
         """Masks by name."""
         return {name: mask for cut in self.cuts for name, mask in cut(X).items()}
 
+    def parts(self, X: RowsLike) -> dict[str, dict[str, Mask]]:
+        """Masks by column and name."""
+        return {str(cut.column): cut(X) for cut in self.cuts}
+
     def options(self) -> list[dict[str, Any]]:
         """Plain data for the facts of a certificate."""
         return [

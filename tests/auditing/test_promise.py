@@ -16,7 +16,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -35,6 +35,7 @@ from surelearn.auditing.sections import skippable
 from surelearn.data import read_table
 from surelearn.fingerprint import fingerprint_model
 from surelearn.selection.split import split_rows
+from surelearn.slicing import Cuts
 
 DELTA = 0.2
 QUICK = {"delta": DELTA, "refits": 0, "curve_repeats": 0, "skip": skippable()}
@@ -94,6 +95,21 @@ class Lookup(ClassifierMixin, BaseEstimator):
 
     def predict(self, X):
         return self.classes_[self.answers_[keys_of(X, self.names_)]]
+
+
+class Frequencies(Lookup):
+    """As `Lookup`, with the frequencies of the labels as probabilities, one row of each added."""
+
+    def fit(self, X, y):
+        super().fit(X, y)
+        counts = np.ones((2048, self.classes_.size))
+        np.add.at(counts, (keys_of(X, self.names_), np.searchsorted(self.classes_, y)), 1.0)
+        self.shares_ = counts / counts.sum(axis=1, keepdims=True)
+        self.answers_ = self.shares_.argmax(axis=1)
+        return self
+
+    def predict_proba(self, X):
+        return self.shares_[keys_of(X, self.names_)]
 
 
 class LookupMean(RegressorMixin, BaseEstimator):
@@ -243,6 +259,7 @@ class Truth:
     positive: Any = None
     cost: float = 1.0
     frame: pd.DataFrame | None = None  # the audited rows
+    slices: Any = ()  # as the certificate has them
 
     @cached_property
     def predicted(self) -> Any:
@@ -277,7 +294,48 @@ class Truth:
             return people.mean(self._baseline(label) != labels) - people.mean(wrong)
         if quantity == "novel_risk":
             return self._novel(wrong)
+        if quantity == "balanced_accuracy":
+            return 1 - float(np.mean([people.mean(wrong, labels == one) for one in labels]))
+        if quantity == "f1":
+            hits = 2 * float(people.p[called & (labels == self.positive)].sum())
+            return hits / (hits + float(people.p[called != (labels == self.positive)].sum()))
+        if quantity in ("auc", "brier_score", "log_loss", "calibration"):
+            return self._probable(quantity, label)
+        if quantity.endswith("_difference"):
+            return self._difference(quantity, label.rpartition(" between values of ")[2])
         raise AssertionError(f"no truth for {quantity}")
+
+    def _probable(self, quantity: str, label: str) -> float:
+        """Of the probabilities, exactly: sums over cells and labels."""
+        people, labels = self.population, self.population.labels
+        said = np.asarray(self.model.predict_proba(people.cells))
+        if quantity == "brier_score":
+            score = np.square(said).sum(axis=1)[:, None] - 2 * said + 1
+            return people.mean(score / 2 if labels.size == 2 else score)
+        if quantity == "log_loss":
+            return people.mean(-np.log(np.maximum(said, 1e-3)))
+        of_two = self.positive is not None or labels.size == 2
+        positive = 1 if self.positive is None else self.positive
+        if quantity == "auc":
+            score, mass = said[:, positive], people.p / people.p.sum(axis=0)
+            above = np.sign(score[:, None] - score[None, :]) / 2 + 0.5
+            return float(mass[:, positive] @ above @ mass[:, 1 - positive])
+        low, high = (float(x) / 100 for x in re.search(r"([\d.]+)% to ([\d.]+)%", label).groups())
+        value = said[:, positive] if of_two else said.max(axis=1)
+        inside = (value <= high) & ((value > low) | (low == 0))
+        came = labels == positive if of_two else labels == self.predicted
+        return people.mean(came, inside[:, None])
+
+    def _difference(self, quantity: str, column: str) -> float:
+        people, labels = self.population, self.population.labels
+        called = self.predicted == self.positive
+        happened, within = {
+            "error_difference": (self.predicted != labels, True),
+            "selection_difference": (called, True),
+            "sensitivity_difference": (called, labels == self.positive),
+        }[quantity]
+        parts = Cuts.from_options(self.slices).parts(people.cells)[column].values()
+        return float(np.ptp([people.mean(happened, part[:, None] & within) for part in parts]))
 
     def _novel(self, wrong: Any) -> float:
         """The mean error over the contents without a copy among the fit rows that as many new
@@ -311,6 +369,8 @@ class Truth:
     def breaks(self, claim: Any) -> bool:
         """Whether the claim is untrue."""
         true = self.of(claim.quantity, claim.label.removesuffix(", mean over groups"))
+        if claim.relation == "in":
+            return not claim.value[0] - TINY <= true <= claim.value[1] + TINY
         return true > claim.value + TINY if claim.relation == "<=" else true < claim.value - TINY
 
     def breaks_sentence(self, sentence: str, baseline: str = "") -> bool:
@@ -455,6 +515,7 @@ class Scenario:
             cost=options.get("cost", 1.0),
         )
         truth.frame = frame
+        truth.slices = result.certificate.facts.options.get("slices", ())
         truth.rival = None if self.rival is None else Recorded.fitted[-1]
         return result, truth
 
@@ -464,6 +525,11 @@ LOOKUPS = {
     "by a": recorded(Lookup(("a",))),
     "by a and b": recorded(Lookup(("a", "b"))),
     "by a, b and c": recorded(Lookup(("a", "b", "c"))),
+}
+PROBABLE = {
+    "frequencies": recorded(Frequencies()),
+    "frequencies by a": recorded(Frequencies(("a",))),
+    "frequencies by a and b": recorded(Frequencies(("a", "b"))),
 }
 SPLIT = {"select_fraction": 0.2}
 SCENARIOS = {
@@ -475,7 +541,16 @@ SCENARIOS = {
     ),
     "against": Scenario(SIGNAL, LOOKUPS, 120, 400, SPLIT, recorded(Lookup(("b",)))),
     "novel contents": Scenario(CONTENTS, LOOKUPS, 500, 300, SPLIT),
+    "probabilities": Scenario(
+        BLURRED, PROBABLE, 150, 300, {**SPLIT, "positive": 1, "slices": ["a"]}
+    ),
+    "probabilities of three classes": Scenario(THREE, PROBABLE, 150, 300, SPLIT),
 }
+METRICS = {
+    "probabilities": {"auc", "f1", "error_difference", "sensitivity_difference"},
+    "probabilities of three classes": {"balanced_accuracy"},
+}
+OF_PROBABILITIES = {"brier_score", "log_loss", "calibration"}
 
 
 @pytest.mark.slow
@@ -498,11 +573,39 @@ def test_the_verdict_and_the_page_hold(name):
     # not so loose that the simulation could not fail
     assert tally.headline > tally.trials * DELTA / 8, tally
     assert tally.kinds["guaranteed"] > 0.3 * tally.trials, tally
+    if name in METRICS:
+        assert METRICS[name] | OF_PROBABILITIES <= set(tally.claimed), tally
     # elsewhere it is rarely planned
     assert name != "novel contents" or tally.shares["novel_risk"] > 0, tally
     # the truths are about the certified model
     result, truth = scenario.once(np.random.default_rng(0))
     assert fingerprint_model(truth.model) == result.certificate.facts.hashes["model"]
+
+
+def test_mutants_of_the_metrics_break_their_promise():
+    """What was measured, taken for a bound, is untrue about every other time: the truths that the
+    simulation compares with can be missed.
+    """
+    scenario, rng, broken, trials = (
+        SCENARIOS["probabilities"],
+        np.random.default_rng(3),
+        Counter(),
+        40,
+    )
+    for _ in range(trials):
+        result, truth = scenario.once(rng)
+        for claim in result.certificate.together:
+            if (
+                claim.relation == "<=" and claim.quantity in OF_PROBABILITIES
+            ) or claim.quantity in ("auc", "f1", "balanced_accuracy"):
+                sharper = replace(claim, value=claim.measured)
+            elif claim.relation == "in":
+                sharper = replace(claim, value=(claim.measured - 1e-3, claim.measured + 1e-3))
+            else:
+                continue
+            broken[claim.quantity] += truth.breaks(sharper)
+    wanted = {"auc", "f1", "balanced_accuracy", *OF_PROBABILITIES, "error_difference"}
+    assert all(broken[name] > trials / 5 for name in wanted), broken
 
 
 @pytest.mark.slow

@@ -35,7 +35,7 @@ from surelearn.selection.split import Split
 from surelearn.slicing import choose_slices
 from surelearn.subject import Task, subject_of
 from surelearn.subject.refitting import take
-from surelearn.types import Model, RowsLike
+from surelearn.types import Array, Model, RowsLike
 
 PREPARED = "the fit rows were looked at before: to prepare columns, and to choose among candidates"
 TRAINING_ROW_THEOREMS = (
@@ -62,6 +62,11 @@ class Withholding:
 
     found: tuple[Finding, ...] = ()
     raised: Lacking | None = None
+
+
+ALWAYS_CLAIMED = ("balanced_accuracy", "f1", "auc", "brier", "log_loss", "calibration")
+ROWS_PER_BIN, SMALLEST_BIN = 30, 1 / 7
+EDGES = (0.01, 0.02, 0.05, *(round(0.1 * k, 1) for k in range(1, 10)), 0.95, 0.98, 0.99)
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,6 +126,7 @@ def certify_table(about: Certified, options: Options, withheld: Withholding) -> 
     more["novel"] = (
         about.compared.novel if about.compared is not None and about.compared.planned else None
     )
+    more |= _metrics(about, options)
     learner = own_certificate(fitted.model, fitted.selection, about.dropped)
     if about.including is None:
         made = certify(fitted.model, X, y, **more, **shared)
@@ -147,6 +153,8 @@ def certify_rows(
     **more: Any,
 ) -> Certificate:
     """The claims about a model that was fitted elsewhere."""
+    if task == "classification":
+        more = {**more, "metrics": ALWAYS_CLAIMED}
     made = certify(model, X, y, task=task, **more, **_asked(options, task))
     return _written(made, own_certificate(model, None), withheld, {})
 
@@ -208,6 +216,46 @@ def _shared(about: Certified, options: Options) -> dict[str, Any]:
         )
         shared |= {"classes": np.unique(table.y), "majority": constant}
     return shared
+
+
+def _metrics(about: Certified, options: Options) -> dict[str, Any]:
+    """The metrics of a classifier that are claimed; differences between slices where columns were
+    asked for.
+
+    Bins of probabilities are cut by the chosen candidate's probabilities of rows that it was not
+    fitted on, never by the certify rows.
+    """
+    if about.table.task != "classification":
+        return {}
+    metrics = (*ALWAYS_CLAIMED, *(("differences",) if options.slices else ()))
+    scores = about.fitted.selection.scores
+    if scores is None:
+        return {"metrics": metrics}
+    classes = np.unique(about.table.y[np.union1d(about.split.fit, about.split.select)]).tolist()
+    if options.positive is not None or len(classes) == 2:
+        positive = classes[-1] if options.positive is None else options.positive
+        said = scores[:, classes.index(positive)]
+    else:
+        said = scores.max(axis=1)
+    return {"metrics": metrics, "bins": cut_bins(said[~np.isnan(said)], about.split.certify.size)}
+
+
+def cut_bins(said: Array, n: int) -> tuple[float, ...]:
+    """Round edges of bins that each have a seventh of the probabilities, and enough for about 30 of
+    n rows.
+
+    Examples
+    --------
+    >>> cut_bins(np.linspace(0, 1, 101), 1000)
+    (0.2, 0.4, 0.6, 0.8)
+    """
+    least = max(ROWS_PER_BIN / max(n, 1), SMALLEST_BIN)
+    kept: list[float] = []
+    for edge in EDGES:
+        inside = np.mean((said > (kept[-1] if kept else -1.0)) & (said <= edge))
+        if inside >= least and np.mean(said > edge) >= least:
+            kept.append(edge)
+    return tuple(kept) or (0.5,)
 
 
 def _slices(about: Certified, options: Options) -> Any:

@@ -14,12 +14,13 @@ from surelearn.auditing.context import Context
 from surelearn.auditing.headline import Headline, number, plural, quoted, worst
 from surelearn.auditing.independence import about_labelled, no_verdict
 from surelearn.auditing.rare import missed_class, next_step
-from surelearn.auditing.sections import novelty, over_time
+from surelearn.auditing.sections import novelty, over_time, performance
 from surelearn.bounds import betting_upper, clopper_pearson
 from surelearn.claim import Claim
 from surelearn.plain import percent_sure, show
 from surelearn.report import Verdict
 from surelearn.selection.ledger import ordinal
+from surelearn.subject import subject_of
 
 USELESS = 0.2  # a bound that even zero errors could not bring below this is of no use to anyone
 GOAL = 0.05
@@ -254,7 +255,7 @@ def _regression(context: Context) -> Verdict:
     radius = show(number(claim), "number", "<=")
     sentence = (
         f"At least {share} of {whose} fall within **{radius} of the truth** ({confidence(context)}"
-        " confidence); "
+        f" confidence{_beside_the_median(context, share)}); "
     )
     mean = _claim(context, "mean_loss")
     kind = "mean absolute error" if context.options.loss == "absolute" else "mean squared error"
@@ -275,6 +276,20 @@ def _regression(context: Context) -> Verdict:
             sentence="Do not ship: no candidate predicts better than always answering the median.",
         )
     return Verdict(kind="guaranteed", sentence=sentence)
+
+
+def _beside_the_median(context: Context, share: str) -> str:
+    """Within what a constant answer falls, and R², both measured."""
+    X, y = context.rows("certify")
+    fraction = performance.r_squared(subject_of(context.model).predict(X), y)
+    said = "" if fraction is None else f"; R² {fraction:.2f}, measured"
+    median = performance.baseline_of_numbers(context)
+    if median is None:
+        return said
+    within = np.quantile(
+        np.abs(np.asarray(y, float) - median), 1 - context.options.alpha, method="inverted_cdf"
+    )
+    return f"; always answering the median: {share} within {show(float(within), 'number')}{said}"
 
 
 def _leak(context: Context) -> Verdict:

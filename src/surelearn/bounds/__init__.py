@@ -102,6 +102,8 @@ from surelearn.bounds.privacy import (
     laplace_mechanism,
     randomized_response,
 )
+from surelearn.bounds.ranking import auc_lower
+from surelearn.bounds.rates import balanced_accuracy_lower, f1_lower, rate_difference
 from surelearn.bounds.ridge import (
     beta_ridge_removed,
     leave_one_out_error,
@@ -164,6 +166,8 @@ def theorems() -> tuple[Theorem[..., Any], ...]:
 __all__ = [
     "adaboost_training_error",
     "after_selection",
+    "auc_lower",
+    "balanced_accuracy_lower",
     "beta_hinge",
     "beta_huber",
     "beta_logistic",
@@ -202,6 +206,7 @@ __all__ = [
     "duality_gap",
     "empirical_bernstein",
     "expected_gap",
+    "f1_lower",
     "finite_class",
     "floyd_warmuth",
     "gaussian_mechanism",
@@ -246,6 +251,7 @@ __all__ = [
     "range_gain",
     "range_mean_lower",
     "range_mean_upper",
+    "rate_difference",
     "regression_pull",
     "regularization_of_price",
     "reweighted_gain",

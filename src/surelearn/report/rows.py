@@ -18,6 +18,7 @@ MOST_MEMBERS = 100  # of a family, of a section's claims, and of the facts, that
 _SAMPLES = ("losses", "residuals", "margins")  # inputs of theorems that hold one number per row
 _WORDS = {"<=": "at most", ">=": "at least", "=": "exactly", "in": ""}
 _QUESTIONS = {  # what a section answers, in small print beside its title
+    "performance": "how good is it, in the usual numbers?",
     "learning_curve": "would more data help?",
     "slices": "where does it err most?",
     "novelty": "is it better on copies of training rows?",

@@ -17,6 +17,7 @@ from surelearn.auditing.sections import (
     margins,
     novelty,
     over_time,
+    performance,
     purposes,
     slices,
     stability,
@@ -29,6 +30,7 @@ from surelearn.auditing.writing import Entry
 
 ENTRIES: tuple[Entry, ...] = (
     over_time.ENTRY,
+    performance.ENTRY,
     choice.ENTRY,
     learning_curve.ENTRY,
     margins.ENTRY,

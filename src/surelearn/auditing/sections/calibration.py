@@ -2,36 +2,51 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
 import numpy as np
 
 from surelearn.auditing.context import Context
 from surelearn.auditing.writing import Entry
 from surelearn.bounds import clopper_pearson_interval
-from surelearn.claim import Finding
-from surelearn.report import Chart, Section
+from surelearn.claim import Claim, Finding
+from surelearn.measurement import Measurement, bin_names, probabilities_of, said_and_happened
+from surelearn.plain import show
+from surelearn.report import Chart, PageTable, Section
 from surelearn.subject import subject_of
 from surelearn.types import AnyArray
 
 MOST_BINS = 8
 ALPHA = 0.01  # of a bin's interval
+GUARANTEED = (
+    "The intervals are guaranteed for all bins together; the bins were cut without looking at the"
+    " held-back rows."
+)
 
 
 def section(context: Context) -> Section | None:
-    """A reliability diagram on the certify rows; nothing for models without probabilities."""
+    """A reliability diagram on the certify rows, with the intervals that are guaranteed where there
+    are some; nothing for models without probabilities.
+    """
     if context.task != "classification" or not subject_of(context.model).gives_probabilities:
         return None
     X, y = context.rows("certify")
-    scores = np.asarray(context.model.predict_proba(X))
-    classes = np.asarray(context.model.classes_)
-    if context.options.positive is not None or len(classes) == 2:
-        positive = context.options.positive if context.options.positive is not None else classes[1]
-        predicted, happened = scores[:, classes.tolist().index(positive)], y == positive
-        what = f"probability of {positive}"
-    else:
-        top = scores.argmax(axis=1)
-        predicted, happened = scores.max(axis=1), classes[top] == y
-        what = "probability of the predicted class"
-    data = _bins(predicted, np.asarray(happened, dtype=bool))
+    what = Measurement.from_options(context.certificate.facts.options)
+    probabilities = probabilities_of(context.model, X, what.classes)
+    predicted, happened = said_and_happened(
+        probabilities, y, np.asarray(subject_of(context.model).predict(X)), what
+    )
+    named = (
+        f"probability of {'the predicted class' if what.score_class is None else what.score_class}"
+    )
+    claims = {
+        claim.about("bin"): claim
+        for claim in context.certificate.together
+        if claim.quantity == "calibration"
+    }
+    data = _bins(predicted, happened, what.bins if claims else None)
+    if claims:
+        _guarantee(data, [claims.get(name) for name in bin_names(what.bins)])
     error = float(
         np.average(np.abs(np.subtract(data["predicted"], data["observed"])), weights=data["counts"])
     )
@@ -39,14 +54,14 @@ def section(context: Context) -> Section | None:
     if off:
         share = f"{len(off)} of {len(data['counts'])} bins"
         text = (
-            f"The {what} is miscalibrated beyond chance in {share}; expected calibration error"
+            f"The {named} is miscalibrated beyond chance in {share}; expected calibration error"
             f" (ECE) {100 * error:.1f} points."
         )
         severity = "notice" if error < 0.1 else "warning"
     else:
         text, severity = (
             (
-                f"No miscalibration of the {what} was found in {y.size:,} rows; ECE"
+                f"No miscalibration of the {named} was found in {y.size:,} rows; ECE"
                 f" {100 * error:.1f} points."
             ),
             "info",
@@ -58,16 +73,46 @@ def section(context: Context) -> Section | None:
         numbers={"mean_difference": error, "bins_off": len(off)},
     )
     chart = Chart(
-        kind="reliability", title=f"Reliability diagram, {what}", data={**data, "unit": "rate"}
+        kind="reliability", title=f"Reliability diagram, {named}", data={**data, "unit": "rate"}
     )
-    return ENTRY.says(findings=(finding,), charts=(chart,))
+    return ENTRY.says(
+        findings=(finding,),
+        charts=(chart,),
+        tables=() if not claims else (_table(claims.values(), what),),
+        notes=() if not claims else (GUARANTEED,),
+    )
 
 
-def _bins(predicted: AnyArray, happened: AnyArray) -> dict[str, list[float]]:
-    """Bins of equal counts, with 99% intervals of what was observed."""
-    bins = int(np.clip(predicted.size // 25, 2, MOST_BINS))
-    edges = np.unique(np.quantile(predicted, np.linspace(0, 1, bins + 1)[1:-1]))
-    index = np.digitize(predicted, edges)
+def _guarantee(data: dict[str, list[float]], claims: Sequence[Claim | None]) -> None:
+    """Put guaranteed intervals in the place of measured ones."""
+    there = [claim for claim in claims if claim is not None]
+    if len(there) == len(data["low"]):
+        ends = [c.value if isinstance(c.value, tuple) else (0.0, 1.0) for c in there]
+        data["low"], data["high"] = [low for low, _ in ends], [high for _, high in ends]
+
+
+def _table(claims: Iterable[Claim], what: Measurement) -> PageTable:
+    """When it says 85% to 95%, how often that came true, and how often it is guaranteed to."""
+    came = "it is right in" if what.score_class is None else f"share of {what.score_class}"
+    rows = [
+        (
+            str(claim.about("bin")),
+            "" if claim.measured is None else show(claim.measured, "rate"),
+            claim.bound(),
+        )
+        for claim in claims
+    ]
+    return PageTable(header=("when it says", f"{came}, measured", "guaranteed"), rows=tuple(rows))
+
+
+def _bins(
+    predicted: AnyArray, happened: AnyArray, edges: Sequence[float] | None
+) -> dict[str, list[float]]:
+    """Bins at the edges, or of equal counts, with 99% intervals of what was observed."""
+    if edges is None:
+        bins = int(np.clip(predicted.size // 25, 2, MOST_BINS))
+        edges = np.unique(np.quantile(predicted, np.linspace(0, 1, bins + 1)[1:-1])).tolist()
+    index = np.searchsorted(np.asarray(edges), predicted, side="left")
     data: dict[str, list[float]] = {
         "predicted": [],
         "observed": [],

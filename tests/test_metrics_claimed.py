@@ -1,0 +1,159 @@
+"""AUC, F1, Brier score, log loss, calibration and differences between slices, through `certify`."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import balanced_accuracy_score, brier_score_loss, f1_score, roc_auc_score
+from sklearn.svm import LinearSVC
+
+import surelearn
+from surelearn import bounds
+from surelearn.measurement import METRICS
+from surelearn.slicing import cut
+
+
+@pytest.fixture(scope="module")
+def rows():
+    """Fit and certify rows of a noisy problem, with a column of groups' names."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(700, 3)), columns=["a", "b", "c"])
+    X["sex"] = rng.integers(0, 2, 700).astype(float)
+    y = np.where(X.a + 0.5 * X.b + rng.normal(0, 1, 700) > 0.3, "yes", "no")
+    return X[:300], y[:300], X[300:], y[300:]
+
+
+@pytest.fixture(scope="module")
+def model(rows):
+    return LogisticRegression().fit(rows[0], rows[1])
+
+
+@pytest.fixture(scope="module")
+def certificate(model, rows):
+    X_fit, _, X, y = rows
+    return surelearn.certify(
+        model, X, y, positive="yes", metrics=METRICS, slices=cut(X_fit, "sex", bins=2)
+    )
+
+
+def test_what_is_measured_is_what_scikit_learn_measures(certificate, model, rows):
+    _, _, X, y = rows
+    probability, answers = model.predict_proba(X)[:, 1], model.predict(X)
+    is_positive = y == "yes"
+    expected = {
+        "auc": roc_auc_score(is_positive, probability),
+        "f1": f1_score(y, answers, pos_label="yes"),
+        "balanced_accuracy": balanced_accuracy_score(y, answers),
+        "brier_score": brier_score_loss(is_positive, probability),
+    }
+    for quantity, value in expected.items():
+        assert certificate[quantity].measured == pytest.approx(value, abs=1e-12), quantity
+    of_truth = np.where(is_positive, probability, 1 - probability)
+    clipped = -np.log(np.maximum(of_truth, 1e-3)).mean()
+    assert certificate["log_loss"].measured == pytest.approx(clipped, abs=1e-12)
+    inside = (probability > 0.3) & (probability <= 0.5)
+    bin_claim = next(c for c in certificate.claims if c.about("bin") == "30% to 50%")
+    assert bin_claim.measured == pytest.approx(is_positive[inside].mean(), abs=1e-12)
+    wrong = answers != y
+    apart = np.ptp([wrong[X.sex == one].mean() for one in (0, 1)])
+    assert certificate["error_difference"].measured == pytest.approx(apart, abs=1e-12)
+    called = [np.mean((answers == "yes")[(X.sex == one) & is_positive]) for one in (0, 1)]
+    assert certificate["sensitivity_difference"].measured == pytest.approx(np.ptp(called))
+
+
+def test_shares_are_fixed_and_sum_to_delta(certificate):
+    shares = {}
+    for claim in certificate.together:
+        shares[claim.quantity] = shares.get(claim.quantity, 0.0) + claim.delta
+    assert sum(shares.values()) == pytest.approx(0.05)
+    assert shares["risk"] == pytest.approx(0.025)
+    line = shares["sensitivity"]
+    metrics = ("auc", "f1", "balanced_accuracy", "brier_score", "log_loss")
+    assert sum(shares[name] for name in metrics) == pytest.approx(line)
+    assert shares["calibration"] == pytest.approx(line)
+    differences = ("error_difference", "selection_difference", "sensitivity_difference")
+    assert sum(shares[name] for name in differences) == pytest.approx(line)
+
+
+def test_the_certificate_verifies_and_a_changed_fact_is_found(certificate, model, rows):
+    _, _, X, y = rows
+    assert certificate.verify(model, X, y)
+    again = surelearn.Certificate.from_json(certificate.to_json())
+    assert again == certificate
+    published = surelearn.Certificate.from_json(certificate.published().to_json())
+    assert published.verify()
+    assert published.verify(model, X, y)
+    plain = certificate.to_dict()
+    plain["facts"]["values"]["auc.value"] = 0.999
+    assert not surelearn.Certificate.from_dict(plain).verify()
+
+
+def test_what_cannot_be_claimed_says_why(rows):
+    X_fit, y_fit, X, y = rows
+    silent = LinearSVC().fit(X_fit, y_fit)
+    made = surelearn.certify(silent, X, y, metrics=METRICS)
+    reasons = {item.what: item.reason for item in made.lacking}
+    assert reasons["auc"] == reasons["calibration"] == "the model gives no probabilities"
+    assert "positive" in reasons["f1"]
+    assert "slices" in reasons["error_difference"]
+    assert made["balanced_accuracy"].value > 0.5
+    groups = np.arange(len(y)) // 4
+    made = surelearn.certify(
+        LogisticRegression().fit(X_fit, y_fit), X, y, groups=groups, metrics=METRICS
+    )
+    assert {"auc", "balanced_accuracy"} <= {item.what for item in made.lacking}
+    assert made["brier_score"].theorem == "betting_upper"
+    assert made["calibration"].theorem == "betting_interval"
+    weights = np.ones(len(y))
+    made = surelearn.certify(
+        LogisticRegression().fit(X_fit, y_fit), X, y, weights=weights, weight_bound=2.0,
+        metrics=("brier", "auc"),
+    )  # fmt: skip
+    assert {item.what for item in made.lacking} == {"brier_score", "auc"}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"metrics": ("roc",)}, "metrics must be among"),
+        ({"metrics": ("calibration",), "bins": (0.5, 0.2)}, "bins must be numbers between"),
+        ({"metrics": ("calibration",), "bins": (0.0, 0.2)}, "bins must be numbers between"),
+    ],
+)
+def test_wrong_metrics_are_refused(model, rows, options, message):
+    with pytest.raises(ValueError, match=message):
+        surelearn.certify(model, rows[2], rows[3], **options)
+
+
+class Strange(LogisticRegression):
+    """Probabilities that are none."""
+
+    def predict_proba(self, X):
+        return 2 * super().predict_proba(X)
+
+
+def test_probabilities_that_are_none_are_refused(rows):
+    with pytest.raises(ValueError, match="must sum to 1"):
+        surelearn.certify(Strange().fit(rows[0], rows[1]), rows[2], rows[3], metrics=("brier",))
+
+
+def test_a_class_that_the_model_never_saw_has_probability_zero(rows):
+    X_fit, y_fit, X, y = rows
+    y = y.astype(object)
+    y[:5] = "perhaps"
+    made = surelearn.certify(
+        LogisticRegression().fit(X_fit, y_fit), X, y, classes=["no", "perhaps", "yes"],
+        metrics=("brier", "log_loss"),
+    )  # fmt: skip
+    assert max(made.facts["log_loss.losses"]) == pytest.approx(-np.log(1e-3))
+    assert made["brier_score"].inputs["loss_bound"] == 2
+
+
+def test_without_metrics_nothing_changes(model, rows):
+    made = surelearn.certify(model, rows[2], rows[3])
+    assert "metrics" not in made.facts.options
+    assert made["risk"].value == bounds.clopper_pearson(
+        made.facts["risk.count"], made.facts["risk.n"], 0.025
+    )
