@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from itertools import pairwise
-from typing import Any, Literal, cast
+from typing import Any, Literal, Protocol, cast, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -24,10 +24,9 @@ from surelearn.types import AnyArray, Array, Model, RowsLike
 
 LOSSES: dict[str, Callable[[Array], Array]] = {"absolute": np.abs, "squared": np.square}
 MOST_VALUES = 100  # slices that a column of values may make
-# what people look for beside the error rate; those in the second line need probabilities
-METRICS = ("balanced_accuracy", "f1", "differences")
-METRICS += ("auc", "brier", "log_loss", "calibration")
-OF_PROBABILITIES = METRICS[3:]
+# what people look for beside the error rate; the second ones need probabilities
+OF_PROBABILITIES = ("auc", "brier", "log_loss", "calibration")
+METRICS = ("balanced_accuracy", "f1", "differences", *OF_PROBABILITIES)
 CLIP = 1e-3  # a smaller probability of the truth counts as this one in the claimed log loss
 _SUM = 1e-3  # by which probabilities of all classes may miss 1: those of float32
 Mask = npt.NDArray[np.bool_]
@@ -392,11 +391,19 @@ def _differences(
     return facts
 
 
+@runtime_checkable
+class Parted(Protocol):
+    """Slices that know which column each of them is of, such as `surelearn.slicing.Cuts`."""
+
+    def parts(self, X: Any) -> dict[str, dict[str, Mask]]:
+        """Masks by column and name."""
+        ...
+
+
 def compared_parts(slices: Slices | None, X: RowsLike | None) -> dict[str, dict[str, Mask]]:
     """Columns with at least two slices, whose rates can be compared: masks by column and name."""
-    parts = getattr(slices, "parts", None)
-    found = parts(X) if callable(parts) else {}
-    return {str(column): masks for column, masks in found.items() if len(masks) > 1}
+    found = slices.parts(X) if isinstance(slices, Parted) else {}
+    return {column: masks for column, masks in found.items() if len(masks) > 1}
 
 
 def _regression(

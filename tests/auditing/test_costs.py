@@ -301,7 +301,7 @@ def test_a_rare_class_that_is_missed_stands_in_the_first_sentence():
     assert "<code>positive=" in result.to_html()
     assert result.certificate.together[0].quantity == "risk"
     assert [claim.delta for claim in result.certificate.together[:3]] == [
-        pytest.approx(d) for d in (0.025, 0.003125, 0.003125)
+        pytest.approx(d) for d in (0.025, 0.025 / 12, 0.025 / 12)
     ]
 
 

@@ -44,6 +44,7 @@ def result():
 def test_sections_and_their_places(result):
     keys = [section.key for section in result.sections]
     measured = [
+        "performance",
         "selection",
         "learning_curve",
         "costly",
@@ -147,7 +148,12 @@ def test_a_fitted_model_is_certified_and_audited_without_fitting():
         result.certificate["risk"].value
         == certify(model, X[order[90:]], y[order[90:]])["risk"].value
     )
-    assert [section.key for section in result.sections] == ["calibration", "assumptions", "bounds"]
+    assert [section.key for section in result.sections] == [
+        "performance",
+        "calibration",
+        "assumptions",
+        "bounds",
+    ]
     assert "No ledger was kept" in " ".join(result["assumptions"].notes)
     assert result.to_html()
     with pytest.raises(ValueError, match="needs X and y"):

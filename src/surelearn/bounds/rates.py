@@ -108,7 +108,8 @@ def balanced_accuracy_lower(counts: npt.ArrayLike, sizes: npt.ArrayLike, delta: 
     """
     counts, sizes = _parts(counts, sizes, 1)
     share = float(check.confidence(delta)) / counts.size
-    return float(1 - np.mean(clopper_pearson(counts, sizes, share)))
+    upper: npt.NDArray[np.float64] = np.asarray(clopper_pearson(counts, sizes, share))
+    return 1 - float(upper.mean())
 
 
 @theorem(

@@ -116,7 +116,8 @@ def _curves(
     score, is_positive = scores[:, context.classes.index(positive)], np.asarray(y == positive)
     if is_positive.all() or not is_positive.any():
         return (), ()
-    false, true, precision = curve_points(score, is_positive)
+    # three digits are what a chart shows
+    false, true, precision = (np.round(one, 3) for one in curve_points(score, is_positive))
     precise = average_precision(score, is_positive)
     area = area_under_curve(score, is_positive)
     found = (c for c in context.certificate.together if c.quantity == "auc" and not c.vacuous)
