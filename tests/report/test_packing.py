@@ -18,6 +18,7 @@ def part(i, **holds):
         proved=(),
         vacuous=(),
         proofs=(),
+        unfinished=False,
     )
 
 

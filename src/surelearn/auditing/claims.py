@@ -249,11 +249,11 @@ def cut_bins(said: Array, n: int) -> tuple[float, ...]:
     >>> cut_bins(np.linspace(0, 1, 101), 1000)
     (0.2, 0.4, 0.6, 0.8)
     """
-    least = max(ROWS_PER_BIN / max(n, 1), SMALLEST_BIN)
+    least = max(ROWS_PER_BIN / max(n, 1), SMALLEST_BIN) * max(said.size, 1)
     kept: list[float] = []
     for edge in EDGES:
-        inside = np.mean((said > (kept[-1] if kept else -1.0)) & (said <= edge))
-        if inside >= least and np.mean(said > edge) >= least:
+        inside = np.sum((said > (kept[-1] if kept else -1.0)) & (said <= edge))
+        if inside >= least and np.sum(said > edge) >= least:
             kept.append(edge)
     return tuple(kept) or (0.5,)
 
