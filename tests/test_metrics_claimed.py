@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import balanced_accuracy_score, brier_score_loss, f1_score, roc_auc_score
 from sklearn.svm import LinearSVC
@@ -12,7 +15,7 @@ from sklearn.svm import LinearSVC
 import surelearn
 from surelearn import bounds
 from surelearn.measurement import METRICS
-from surelearn.slicing import cut
+from surelearn.slicing import Cut, Cuts, cut
 
 
 @pytest.fixture(scope="module")
@@ -127,18 +130,6 @@ def test_wrong_metrics_are_refused(model, rows, options, message):
         surelearn.certify(model, rows[2], rows[3], **options)
 
 
-class Strange(LogisticRegression):
-    """Probabilities that are none."""
-
-    def predict_proba(self, X):
-        return 2 * super().predict_proba(X)
-
-
-def test_probabilities_that_are_none_are_refused(rows):
-    with pytest.raises(ValueError, match="must sum to 1"):
-        surelearn.certify(Strange().fit(rows[0], rows[1]), rows[2], rows[3], metrics=("brier",))
-
-
 def test_a_class_that_the_model_never_saw_has_probability_zero(rows):
     X_fit, y_fit, X, y = rows
     y = y.astype(object)
@@ -157,3 +148,108 @@ def test_without_metrics_nothing_changes(model, rows):
     assert made["risk"].value == bounds.clopper_pearson(
         made.facts["risk.count"], made.facts["risk.n"], 0.025
     )
+
+
+def answers(shares, labels=("no", "yes")):
+    """A model whose probabilities are those of the row's number; it answers odd ones with "yes"."""
+
+    class Table(ClassifierMixin, BaseEstimator):
+        classes_ = np.asarray(labels)
+
+        def predict_proba(self, X):
+            return np.asarray(shares, dtype=float)[np.asarray(X)[:, 0].astype(int)]
+
+        def predict(self, X):
+            return self.classes_[np.asarray(X)[:, 0].astype(int) % 2]
+
+    return Table()
+
+
+HALVES = np.tile([[0.0], [1.0]], (30, 1))
+
+
+@pytest.mark.parametrize(
+    ("shares", "reason"),
+    [
+        ([[0.8, 0.2], [math.nan, 0.5]], "NaN or infinite"),
+        ([[0.8, 0.2], [math.inf, 0.5]], "NaN or infinite"),
+        ([[1.6, 0.4], [0.2, 0.8]], "do not sum to 1"),
+        ([[1.2, -0.2], [0.2, 0.8]], "are negative or"),
+        ([[0.8, 0.1, 0.1], [0.2, 0.7, 0.1]], "one number per row and class"),
+    ],
+)
+def test_what_are_no_probabilities_claims_nothing_and_changes_no_share(shares, reason):
+    y = np.tile(["no", "yes"], 30)
+    model = answers(shares)
+    made = surelearn.certify(model, HALVES, y, metrics=METRICS, positive="yes")
+    lacking = {item.what: item.reason for item in made.lacking}
+    for what in ("auc", "brier_score", "log_loss", "calibration"):
+        assert reason in lacking[what], what
+        assert what not in {claim.quantity for claim in made.claims}
+    usual = surelearn.certify(
+        answers([[0.8, 0.2], [0.2, 0.8]]), HALVES, y, metrics=METRICS, positive="yes"
+    )
+    shares_of = [{c.label: c.delta for c in one.together} for one in (made, usual)]
+    assert shares_of[0].items() <= shares_of[1].items()
+    assert made.verify(model, HALVES, y)
+    assert surelearn.Certificate.from_json(made.to_json()) == made
+
+
+def test_rows_with_a_label_that_nobody_knew_of_do_not_change_how_delta_is_divided():
+    """Two classes stay two: what is claimed, and at which share, is known before such a row is
+    met. It counts as an error, with probability 0.
+    """
+    model = answers([[0.8, 0.2], [0.2, 0.8]])
+    y = np.tile(np.array(["no", "yes"], dtype=object), 30)
+    options = {"metrics": METRICS, "positive": "yes", "bins": (0.5,), "unseen": ["perhaps", "no"]}
+    usual = surelearn.certify(model, HALVES, y, **options)
+    y[0] = "perhaps"
+    made = surelearn.certify(model, HALVES, y, **options)
+    assert [(c.label, c.delta) for c in made.claims] == [(c.label, c.delta) for c in usual.claims]
+    assert made["risk"].inputs["errors"] == 1
+    assert (made["auc"].inputs["positives"], made["auc"].inputs["negatives"]) == (30, 30)
+    assert max(made.facts["brier.losses"]) == 1
+    assert max(made.facts["log_loss.losses"]) == pytest.approx(-math.log(1e-3))
+    assert made.facts["class[perhaps].n"] == 1
+    assert made.facts.options["unseen"] == ("perhaps",)
+    assert made.verify(model, HALVES, y)
+    again = surelearn.Certificate.from_json(made.to_json())
+    assert again == made
+    assert again.verify(model, HALVES, y)
+    with pytest.raises(ValueError, match="a label the model never saw"):
+        surelearn.certify(model, HALVES, y, metrics=METRICS)
+    assert (
+        "unseen" not in surelearn.certify(model, HALVES, np.tile(["no", "yes"], 30)).facts.options
+    )
+
+
+def test_what_was_not_measured_is_not_shown_as_measured():
+    y = np.tile(["no", "yes"], 30)
+    made = surelearn.certify(
+        answers([[0.8, 0.2], [0.2, 0.8]]), HALVES, np.full(60, "no"), metrics=METRICS,
+        positive="yes", slices=Cuts((Cut(0, {"0.5": 0.5}, ("0 ≤ 0.5", "0 > 0.5")),)),
+    )  # fmt: skip
+    for quantity in ("auc", "balanced_accuracy", "sensitivity_difference"):
+        assert made[quantity].measured is None, quantity
+    assert made["error_difference"].measured == 1
+    assert made["sensitivity_difference"].value == (0, 1)
+    assert made["sensitivity_difference"].vacuous
+    assert not made["error_difference"].vacuous
+    assert surelearn.certify(
+        answers([[0.8, 0.2]]), HALVES[:1], y[:1], metrics=("calibration",)
+    )["calibration"].value[1] < 1  # fmt: skip
+
+
+def test_bins_are_named_by_all_the_digits_of_their_edges():
+    said = [0.1, 0.5000005, 0.5000015, 0.9]
+    X = np.repeat(np.arange(4.0), [10, 20, 30, 40])[:, None]
+    model = answers([[1 - p, p] for p in said])
+    bins = (0.5, 0.500001, 0.500002)
+    made = surelearn.certify(model, X, model.predict(X), metrics=("calibration",), bins=bins)
+    sizes = {c.about("bin"): c.inputs["n"] for c in made.claims if c.quantity == "calibration"}
+    assert sizes == {
+        "0% to 50%": 10,
+        "50% to 50.0001%": 20,
+        "50.0001% to 50.0002%": 30,
+        "50.0002% to 100%": 40,
+    }

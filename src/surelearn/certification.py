@@ -93,6 +93,7 @@ def certify(
     candidates: int = 1,
     task: Task | None = None,
     classes: npt.ArrayLike | None = None,
+    unseen: npt.ArrayLike | None = None,
     positive: Label = None,
     majority: Label = None,
     baseline: Model = None,
@@ -139,6 +140,9 @@ def certify(
         rows
     task : "classification" or "regression", if the model does not say
     classes : the labels, if the model has no ``classes_``
+    unseen : labels that ``y`` may hold beside those that the model knows; they count as errors, and
+        nothing is claimed about them, so that rows with a label that nobody knew of do not change
+        how δ is divided
     positive : the class that matters: adds sensitivity, specificity and precision
     majority : the most frequent label *of the fit rows* or, with ``cost``, the constant answer that
         costs least on them; unknown, the gain is claimed over every constant answer
@@ -198,6 +202,7 @@ def certify(
         others = {
             "task": task,
             "classes": classes,
+            "unseen": unseen,
             "positive": positive,
             "majority": majority,
             "cost": cost,
@@ -222,6 +227,7 @@ def certify(
             model,
             task=task,
             classes=classes,
+            unseen=unseen,
             positive=positive,
             majority=majority,
             baseline=baseline,
@@ -389,6 +395,7 @@ def _what(
     *,
     task: Task | None,
     classes: npt.ArrayLike | None,
+    unseen: npt.ArrayLike | None,
     positive: Label,
     majority: Label,
     baseline: Model,
@@ -414,7 +421,9 @@ def _what(
     known = classes_of(model, classes)
     if known is None:
         raise ValueError("the model does not say which labels it knows: pass classes=")
-    if len({str(label) for label in known}) < len(known):
+    others = () if unseen is None else tuple(np.asarray(unseen).tolist())
+    others = tuple(label for label in others if label not in known)
+    if len({str(label) for label in (*known, *others)}) < len(known) + len(others):
         raise ValueError(
             "two labels of the model read the same, such as 1 and '1': give them different names"
         )
@@ -440,6 +449,7 @@ def _what(
         cost=cost,
         by_cost=cost is not None,
         largest_group=largest_group,
+        unseen=others,
     )
 
 
@@ -552,6 +562,7 @@ def _setting(values: Mapping[str, Any], what: Measurement, *, known: bool) -> st
     return f"checked on {values['rows']:,} {units}{groups}" + (" it had not seen" if known else "")
 
 
+_PROBABLE = ("auc", "brier_score", "log_loss", "calibration")  # read from probabilities
 # of a metric that is made of several counts: its theorem, and which facts its inputs are
 _OF_COUNTS: dict[str, tuple[Theorem[..., Any], dict[str, str]]] = {
     "auc": (auc_lower, {"auc": "value", "positives": "positives", "negatives": "negatives"}),
@@ -604,7 +615,12 @@ class _Writer:
         return tuple(claim for claim in claims if claim is not None)
 
     def claim(self, quantity: Quantity, delta: float) -> Claim | None:
-        """The claim of one line of the table, or None where no unit is concerned."""
+        """The claim of one line of the table, or None where no unit is concerned; its part of δ is
+        spent all the same.
+        """
+        if quantity.quantity in _PROBABLE and "probabilities" in self.facts:
+            self.lacking.append(Lacking(quantity.quantity, self.facts["probabilities"]))
+            return None
         if quantity.kind == "radius":
             return self._radius(quantity, delta)
         if quantity.kind == "row-weighted":

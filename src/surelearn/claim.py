@@ -111,7 +111,7 @@ def at_least(quantity: str, *, trivial: float | str | None = 0.0, **options: Any
 
 
 def between(quantity: str, **options: Any) -> Statement:
-    """``quantity ∈ [low, high]``."""
+    """``quantity ∈ [low, high]``; where ``trivial`` is given, [0, trivial] says nothing."""
     return Statement(quantity=quantity, relation="in", **options)
 
 
@@ -203,14 +203,15 @@ class Claim:
 
     @property
     def vacuous(self) -> bool:
-        """Whether the claim says nothing: a risk of at most 1, a sensitivity of at least 0."""
+        """Whether the claim says nothing: a risk of at most 1, a rate of at least 0, or from 0 to 1."""
         trivial = find_theorem(self.theorem).claims.trivial
         if isinstance(trivial, str):
             trivial = self.inputs[trivial]
         if trivial is None:
             return not _finite(self.value)
         if isinstance(self.value, tuple):
-            return False
+            low, high = self.value
+            return low <= 0 and high >= trivial
         return self.value >= trivial if self.relation == "<=" else self.value <= trivial
 
     @property

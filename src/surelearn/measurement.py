@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
+from decimal import Decimal
 from itertools import pairwise
 from typing import Any, Literal, Protocol, cast, runtime_checkable
 
@@ -28,6 +29,7 @@ MOST_VALUES = 100  # slices that a column of values may make
 OF_PROBABILITIES = ("auc", "brier", "log_loss", "calibration")
 METRICS = ("balanced_accuracy", "f1", "differences", *OF_PROBABILITIES)
 CLIP = 1e-3  # a smaller probability of the truth counts as this one in the claimed log loss
+MOST_LOG_LOSS = -math.log(CLIP)
 _SUM = 1e-3  # by which probabilities of all classes may miss 1: those of float32
 Mask = npt.NDArray[np.bool_]
 Slices = Mapping[str, Any] | Callable[[Any], Mapping[str, Any]]
@@ -57,6 +59,8 @@ class Measurement:
     proportional : whether the weights are known up to a factor only
     metrics : classification: which of `METRICS` are measured, too
     bins : where the bins of a calibration claim are cut, between 0 and 1, rising
+    unseen : labels that the rows may have, too: they count as errors, and nothing is claimed about
+        them
     """
 
     task: Task | Literal["losses"]
@@ -75,12 +79,13 @@ class Measurement:
     proportional: bool = False
     metrics: tuple[str, ...] = ()
     bins: tuple[float, ...] = ()
+    unseen: tuple[Any, ...] = ()
 
     def options(self) -> dict[str, Any]:
-        """Plain options for the facts; the last six, which came later, and those of other
+        """Plain options for the facts; the last seven, which came later, and those of other
         tasks only where they are set.
         """
-        always = () if self.task == "losses" else [field.name for field in fields(self)][:-6]
+        always = () if self.task == "losses" else [field.name for field in fields(self)][:-7]
         values = {field.name: (getattr(self, field.name), field.default) for field in fields(self)}
         return {
             name: value
@@ -220,7 +225,8 @@ def _classification(
     values: dict[str, Any],
     parts: Mapping[str, Mapping[str, Mask]],
 ) -> Loss:
-    unknown = [label for label in _unique(y) if label not in what.classes]
+    labels = (*what.classes, *what.unseen)
+    unknown = [label for label in _unique(y) if label not in labels]
     if unknown:
         raise ValueError(
             f"y holds {unknown[0]!r}, a label the model never saw: it knows {_listed(what.classes)}"
@@ -232,7 +238,7 @@ def _classification(
     values["risk.rate"] = sampler.mean(wrong)
     if what.largest_group is not None and not what.by_cost:
         values |= sampler.sums("risk", wrong)
-    for label in what.classes:
+    for label in labels:
         values |= sampler.kept(replace(risk, name=f"class[{label}]", within=np.asarray(y == label)))
     if what.positive is not None:
         is_positive, called = np.asarray(y == what.positive), np.asarray(predicted == what.positive)
@@ -283,14 +289,20 @@ def _more_metrics(
     if not set(what.metrics) & set(OF_PROBABILITIES):
         return
     probabilities = probabilities_of(model, X, what.classes)  # (n, classes)
-    codes = np.array([what.classes.index(label) for label in y.tolist()])
-    of_truth = probabilities[np.arange(y.size), codes]
+    if isinstance(probabilities, Lacking):
+        values["probabilities"] = probabilities.reason
+        return
+    position = {label: i for i, label in enumerate(what.classes)}
+    codes = np.array([position.get(label, -1) for label in y.tolist()])
+    of_truth = np.where(codes < 0, 0.0, probabilities[np.arange(y.size), codes])
     if "brier" in what.metrics:
         squares = np.square(probabilities).sum(axis=1) - 2 * of_truth + 1
         squares = np.square(1 - of_truth) if len(what.classes) == 2 else squares
         values |= sampler.kept(Loss("brier", np.clip(squares, 0.0, 2.0)))
     if "log_loss" in what.metrics:
-        values |= sampler.kept(Loss("log_loss", -np.log(np.clip(of_truth, CLIP, 1.0))))
+        # at most the stated range, also where NumPy's logarithm is another in the last digit
+        losses = np.minimum(-np.log(np.clip(of_truth, CLIP, 1.0)), MOST_LOG_LOSS)
+        values |= sampler.kept(Loss("log_loss", losses))
     if "auc" in what.metrics:
         is_positive = np.asarray(y == what.score_class)
         score = probabilities[:, what.classes.index(what.score_class)]
@@ -305,19 +317,23 @@ def _more_metrics(
             values |= sampler.kept(Loss(f"bin[{name}]", happened, inside, counted=True))
 
 
-def probabilities_of(model: Model, X: RowsLike, classes: tuple[Any, ...]) -> Array:
+def probabilities_of(model: Model, X: RowsLike, classes: tuple[Any, ...]) -> Array | Lacking:
     """(n, classes): the probabilities that the model gives, in the order of ``classes``, 0 for a
-    class that it does not know.
+    class that it does not know; or why what it gives are none.
     """
     give = subject_of(model).probabilities
     if isinstance(give, Lacking):
-        raise ValueError(f"probabilities are needed, and {give.reason}")
+        return give
     found = np.asarray(give(X), dtype=float)
     own = list(np.asarray(getattr(model, "classes_", classes)).tolist())
-    if found.ndim != 2 or found.shape[1] != len(own) or not np.isfinite(found).all():
-        raise ValueError("the model must give one finite probability per row and class")
+    if found.ndim != 2 or found.shape[1] != len(own):
+        return Lacking("probabilities", "the model does not give one number per row and class")
+    if not np.isfinite(found).all():
+        return Lacking("probabilities", "some of the model's probabilities are NaN or infinite")
     if found.min() < -_SUM or np.abs(found.sum(axis=1) - 1).max() > _SUM:
-        raise ValueError("the model's probabilities must not be negative and must sum to 1")
+        return Lacking(
+            "probabilities", "the model's probabilities of some row are negative or do not sum to 1"
+        )
     found = np.clip(found, 0.0, None)
     given = np.zeros((len(found), len(classes)))
     for label, column in zip(own, (found / found.sum(axis=1, keepdims=True)).T, strict=True):
@@ -340,14 +356,14 @@ def said_and_happened(
 
 
 def bin_names(bins: tuple[float, ...]) -> list[str]:
-    """The bins of probabilities in words.
+    """The bins of probabilities in words, their edges with all their digits.
 
     Examples
     --------
-    >>> bin_names((0.1, 0.5))
-    ['0% to 10%', '10% to 50%', '50% to 100%']
+    >>> bin_names((0.07, 0.51234))
+    ['0% to 7%', '7% to 51.234%', '51.234% to 100%']
     """
-    ends = [f"{100 * edge:.4g}%" for edge in (0.0, *bins, 1.0)]
+    ends = [f"{(100 * Decimal(repr(edge))).normalize():f}%" for edge in (0.0, *bins, 1.0)]
     return [f"{low} to {high}" for low, high in pairwise(ends)]
 
 

@@ -8,12 +8,11 @@ brings.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from surelearn.measurement import CLIP, Measurement, bin_names
+from surelearn.measurement import CLIP, MOST_LOG_LOSS, Measurement, bin_names
 
 Kind = Literal[
     "mean", "gain", "row-weighted", "radius", "interval", "auc", "f1", "balanced", "difference"
@@ -230,7 +229,7 @@ def _of_metrics(what: Measurement, compared: list[str]) -> Table:
             name="log_loss",
             quantity="log_loss",
             label=f"log loss, probabilities below {CLIP:g} counting as {CLIP:g}",
-            bounds=(0.0, -math.log(CLIP)),
+            bounds=(0.0, MOST_LOG_LOSS),
             loss="clipped log loss",
         ),
     }
@@ -257,7 +256,7 @@ def _of_metrics(what: Measurement, compared: list[str]) -> Table:
                 Quantity(
                     name=f"between[{column}].{rate}",
                     quantity=f"{rate}_difference",
-                    label=f"largest difference of {words} between values of {column}",
+                    label=f"largest difference of {words} between slices of {column}",
                     kind="difference",
                 )
                 for column in compared

@@ -79,9 +79,84 @@ def test_a_regression_has_a_baseline_rmse_and_r_squared():
     assert set(rows) == {"mean absolute error", "RMSE", "90% are within", "R²"}
     assert 0.5 < float(rows["RMSE"][0]) < 0.9 < float(rows["RMSE"][1]) < 1.5
     assert 0.4 < float(rows["R²"][0]) < 0.9
-    assert f"R² {float(rows['R²'][0]):.2f}, measured" in result.verdict.sentence
+    assert f"R² {float(rows['R²'][0]):.2f}, both measured" in result.verdict.sentence
     assert "always answering the median: 90% within" in result.verdict.sentence
     assert r2_score([1.0, 2.0], [1.0, 2.0]) == 1
+
+
+class Doubled(LogisticRegression):
+    """Probabilities that are none."""
+
+    def predict_proba(self, X):
+        return 2 * super().predict_proba(X)
+
+
+def test_what_are_no_probabilities_leaves_the_rest_of_the_page():
+    X, z = made()
+    y = np.where(z > 0, "yes", "no")
+    result = surelearn.audit(Doubled().fit(X[:200], y[:200]), X[200:], y[200:], **LITTLE)
+    assert result.verdict.kind == "guaranteed"
+    assert "do not sum to 1" in result["performance"].notes[0]
+    assert "do not sum to 1" in result["calibration"].notes[0]
+    assert not result["calibration"].findings
+    assert {"auc", "calibration"} <= {item.what for item in result.certificate.lacking}
+    result.to_html()
+
+
+def test_a_label_of_held_back_rows_only_changes_no_share():
+    """It was not known before they were looked at; of two classes there stay two."""
+    X, z = made()
+    usual = np.where(z > 0, "yes", "no").astype(object)
+    options = {**LITTLE, "target": "y", "models": {"logistic": LogisticRegression()}}
+    before = surelearn.audit(X.assign(y=usual), **options).certificate
+    for row in range(50):  # until it falls among the held-back rows
+        y = usual.copy()
+        y[row] = "perhaps"
+        result = surelearn.audit(X.assign(y=y), **options)
+        if result.certificate.facts.options.get("unseen"):
+            break
+    found = result.certificate
+    assert found.facts.options["classes"] == ("no", "yes")
+    assert found.facts.options["unseen"] == ("perhaps",)
+    # the column of slices and the bins are those of other fit rows: not compared
+    shares = [
+        {c.quantity: round(c.delta, 12) for c in one.together if c.family not in ("slice", "bin")}
+        for one in (found, before)
+    ]
+    assert shares[0] == shares[1]
+    assert "nothing is guaranteed about ‘perhaps’ rows" in result.verdict.sentence
+    assert "label more of them" in result.verdict.sentence
+    assert [row[0] for row in result["performance"].tables[0].rows] == ["no", "yes", "perhaps"]
+
+
+@pytest.mark.parametrize(
+    ("y", "words"),
+    [
+        (np.full(300, 7.0), ""),
+        (7 + 1e-15 * np.arange(300), ""),
+        (1e200 * np.arange(300.0), "R² 1.00, measured"),
+        (np.arange(300) / 1e6, "R² below -100, measured"),
+    ],
+)
+def test_r_squared_of_strange_targets(y, words):
+    """Constant, constant up to rounding, squares that overflow, a model of another scale."""
+    X = np.arange(300.0)[:, None]
+    model = LinearRegression().fit(X, X[:, 0])
+    if y[-1] > 1:
+        model.coef_, model.intercept_ = np.array([(y[-1] - y[0]) / 299]), y[0]
+    result = surelearn.audit(model, X, y, independent=True, **LITTLE)
+    assert f"(95% confidence{'; ' if words else ''}{words})" in result.verdict.sentence
+    rows = {row[0]: row[1] for row in result["performance"].tables[0].rows}
+    assert "nan" not in rows["RMSE"] + rows["R²"]
+    assert "inf" not in rows["RMSE"] + rows["R²"]
+
+
+def test_the_median_of_a_constant_target_is_marked_as_measured():
+    X = np.random.default_rng(0).normal(size=(400, 2))
+    y = np.full(400, 7.0)
+    model = LinearRegression().fit(X[:100], y[:100])
+    result = surelearn.audit(model, X[100:], y[100:], seen=(X[:100], y[:100]), **LITTLE)
+    assert "always answering the median: 90% within 0, measured)" in result.verdict.sentence
 
 
 def test_bins_are_cut_where_the_probabilities_are():

@@ -302,7 +302,7 @@ class Truth:
         if quantity in ("auc", "brier_score", "log_loss", "calibration"):
             return self._probable(quantity, label)
         if quantity.endswith("_difference"):
-            return self._difference(quantity, label.rpartition(" between values of ")[2])
+            return self._difference(quantity, label.rpartition(" between slices of ")[2])
         raise AssertionError(f"no truth for {quantity}")
 
     def _probable(self, quantity: str, label: str) -> float:

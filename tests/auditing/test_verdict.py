@@ -106,7 +106,7 @@ def test_regression_without_and_with_a_stated_range():
     plain = surelearn.audit(frame, **options).verdict.text
     assert re.fullmatch(
         r"At least 90% of new predictions fall within [\d.]+ of the truth \(95% confidence;"
-        r" always answering the median: 90% within [\d.]+; R² 0\.\d\d, measured\); the"
+        r" always answering the median: 90% within [\d.]+; R² 0\.\d\d, both measured\); the"
         r" mean absolute error, "
         r"[\d.]+, is only measured, because the target has no stated range\.",
         plain,

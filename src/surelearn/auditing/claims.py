@@ -214,7 +214,9 @@ def _shared(about: Certified, options: Options) -> dict[str, Any]:
             if about.rival is not None
             else best_constant(table.y[train], options.positive, options.miss)
         )
-        shared |= {"classes": np.unique(table.y), "majority": constant}
+        # a label that only certify rows have must not change how δ is divided
+        known = np.unique(table.y[train])
+        shared |= {"classes": known, "unseen": np.setdiff1d(table.y, known), "majority": constant}
     return shared
 
 

@@ -88,6 +88,11 @@ class Context:
         """
         return tuple(self.certificate.facts.options.get("classes", ()))
 
+    @property
+    def labels(self) -> tuple[Any, ...]:
+        """As `classes`, and those that only certify rows have, which the model never saw."""
+        return (*self.classes, *self.certificate.facts.options.get("unseen", ()))
+
     def rows(self, purpose: str) -> tuple[Any, Any]:
         """X and y of the rows with one purpose: "fit", "select", "certify", or "train" for fit
         and select together.

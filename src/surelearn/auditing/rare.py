@@ -31,12 +31,12 @@ def missed_class(context: Context, headline: Headline) -> tuple[str, str] | None
     _, y = context.rows("train" if context.trained else "certify")
     labels, counts = np.unique(y, return_counts=True)
     seen = dict(zip(labels.tolist(), counts.tolist(), strict=True))
-    most = RARE * len(y) / max(len(context.classes), 1)
+    most = RARE * len(y) / max(len(context.labels), 1)
     bounds = {
         c.about("class"): c for c in context.certificate.together if c.quantity == "class_error"
     }
     found: list[tuple[float, str, str]] = []
-    for label in context.classes:
+    for label in context.labels:
         if seen.get(label, 0) >= most:
             continue
         claim = bounds.get(str(label))
@@ -56,11 +56,13 @@ def missed_class(context: Context, headline: Headline) -> tuple[str, str] | None
 
 def next_step(context: Context, label: str) -> str:
     """The command, or the arguments, that make the page about the class that is missed."""
-    dear = len(context.classes) == 2 or context.split is None
+    if context.trained and label not in map(str, context.classes):
+        return "label more of them, the rows that it was fitted on had none"
+    dear = len(context.labels) == 2 or context.split is None
     why = "say what a miss costs" if dear else "name the class that matters"
     if not context.runner.command:
         cost = f", cost={EXAMPLE_COST}" if dear else ""
-        given = next((c for c in context.classes if str(c) == label), label)
+        given = next((c for c in context.labels if str(c) == label), label)
         return f"{why}: `positive={given!r}{cost}`"
     cost = f" --cost {EXAMPLE_COST}" if dear else ""
     return f"{why}: `{context.runner.command} --positive {shlex.quote(label)}{cost}`"

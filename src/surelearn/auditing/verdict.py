@@ -282,14 +282,17 @@ def _beside_the_median(context: Context, share: str) -> str:
     """Within what a constant answer falls, and R², both measured."""
     X, y = context.rows("certify")
     fraction = performance.r_squared(subject_of(context.model).predict(X), y)
-    said = "" if fraction is None else f"; R² {fraction:.2f}, measured"
+    said = [] if fraction is None else [f"R² {performance.r_squared_in_words(fraction, 2)}"]
     median = performance.baseline_of_numbers(context)
-    if median is None:
-        return said
-    within = np.quantile(
-        np.abs(np.asarray(y, float) - median), 1 - context.options.alpha, method="inverted_cdf"
-    )
-    return f"; always answering the median: {share} within {show(float(within), 'number')}{said}"
+    if median is not None:
+        within = np.quantile(
+            np.abs(np.asarray(y, float) - median), 1 - context.options.alpha, method="inverted_cdf"
+        )
+        said.insert(
+            0, f"always answering the median: {share} within {show(float(within), 'number')}"
+        )
+    both = "both measured" if len(said) == 2 else "measured"
+    return f"; {'; '.join(said)}, {both}" if said else ""
 
 
 def _leak(context: Context) -> Verdict:

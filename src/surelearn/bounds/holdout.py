@@ -136,7 +136,7 @@ def _binomial_lower(successes: Any, n: Any, delta: Any) -> Any:
     "Clopper–Pearson interval",
     "C. J. Clopper and E. S. Pearson, Biometrika 26 (1934), 404–413",
     assumes=(IID, UNSEEN),
-    claims=between("risk", measured=measured.error_rate),
+    claims=between("risk", trivial=1.0, measured=measured.error_rate),
     example={"errors": 30, "n": 1000, "delta": 0.05},
 )
 def clopper_pearson_interval(
@@ -234,7 +234,7 @@ STATED_RANGE = "the loss lies in [0, loss_bound], as stated"
     "betting interval",
     _BETTING,
     assumes=(IID, UNSEEN, STATED_RANGE, ORDER),
-    claims=between("risk", measured=measured.mean_loss),
+    claims=between("risk", trivial="loss_bound", measured=measured.mean_loss),
     example=_LOSSES,
 )
 def betting_interval(

@@ -15,8 +15,9 @@ from surelearn.bounds.holdout import IID, UNSEEN
 from surelearn.claim import at_least, theorem
 
 
-def _auc(inputs: Mapping[str, Any]) -> float:
-    return inputs["auc"]
+def _auc(inputs: Mapping[str, Any]) -> float | None:
+    """None where a class has no rows: no pair was measured."""
+    return inputs["auc"] if inputs["positives"] and inputs["negatives"] else None
 
 
 @theorem(

@@ -74,13 +74,15 @@ def _rates(inputs: Mapping[str, Any]) -> npt.NDArray[np.float64]:
 
 
 def _balanced(inputs: Mapping[str, Any]) -> float | None:
+    """None where a class has no rows: its error was not measured."""
     rates = _rates(inputs)
-    return 1 - float(rates.mean()) if rates.size else None
+    return 1 - float(rates.mean()) if rates.size == len(inputs["sizes"]) else None
 
 
 def _spread(inputs: Mapping[str, Any]) -> float | None:
+    """None where fewer than two parts have rows: nothing was compared."""
     rates = _rates(inputs)
-    return float(np.ptp(rates)) if rates.size else None
+    return float(np.ptp(rates)) if rates.size > 1 else None
 
 
 @theorem(
@@ -116,7 +118,7 @@ def balanced_accuracy_lower(counts: npt.ArrayLike, sizes: npt.ArrayLike, delta: 
     "largest difference of rates",
     _UNION,
     assumes=(IID, UNSEEN),
-    claims=between("rate_difference", measured=_spread),
+    claims=between("rate_difference", trivial=1.0, measured=_spread),
     example=_PARTS,
 )
 def rate_difference(

@@ -33,6 +33,7 @@ class LabelShift:
     names : the classes
     certified : how many certify rows each class had
     errors : how many of them the model got wrong
+    rows : how many certify rows there were, if some had a label that the model never saw
 
     Examples
     --------
@@ -44,14 +45,16 @@ overall errors, precision and mean cost need not: with the certify rows' errors 
 8.6% instead of 2.0%. (SL503, warning)
     """
 
-    def __init__(self, names: list[str], certified: list[int], errors: list[int]) -> None:
+    def __init__(
+        self, names: list[str], certified: list[int], errors: list[int], rows: int = 0
+    ) -> None:
         self.names, self.certified, self.errors = names, certified, errors
         # the last one: labels the model never saw
         self.counts = np.zeros(len(names) + 1, dtype=np.int64)
         # of two, one tells the other
         watched = [int(np.argmin(certified))] if len(names) == 2 else range(len(names))
         level = FALSE_ALARMS / 2 / (2 * len(watched))
-        n = sum(certified)
+        n = self.certified_rows = rows or sum(certified)
         self._tests: list[tuple[int, bool, Evidence]] = []
         for i in watched:
             bounds = {
@@ -73,7 +76,10 @@ overall errors, precision and mean cost need not: with the certify rows' errors 
         if len(names) < 2 or "groups" in facts or any(f"{key}.n" not in facts for key in keys):
             return None
         return cls(
-            names, [facts[f"{key}.n"] for key in keys], [facts[f"{key}.count"] for key in keys]
+            names,
+            [facts[f"{key}.n"] for key in keys],
+            [facts[f"{key}.count"] for key in keys],
+            facts["rows"],
         )
 
     def take(self, truth: npt.NDArray[np.int64]) -> None:
@@ -98,7 +104,9 @@ overall errors, precision and mean cost need not: with the certify rows' errors 
         ]
         if not found:
             return None
-        live, before = self.counts / self.rows, np.append(self.certified, 0) / sum(self.certified)
+        unseen = self.certified_rows - sum(self.certified)
+        live = self.counts / self.rows
+        before = np.append(self.certified, unseen) / self.certified_rows
         most = max((i for _, i in found), key=lambda i: abs(live[i] - before[i]))
         then, now, follows = self._overall(before), self._overall(live), ""
         if now != then:

@@ -10,6 +10,7 @@ from surelearn.auditing.context import Context
 from surelearn.auditing.writing import Entry
 from surelearn.bounds import clopper_pearson_interval
 from surelearn.claim import Claim, Finding
+from surelearn.lacking import Lacking
 from surelearn.measurement import Measurement, bin_names, probabilities_of, said_and_happened
 from surelearn.plain import show
 from surelearn.report import Chart, PageTable, Section
@@ -24,7 +25,7 @@ GUARANTEED = (
 )
 
 
-def section(context: Context) -> Section | None:
+def section(context: Context) -> Section | Lacking | None:
     """A reliability diagram on the certify rows, with the intervals that are guaranteed where there
     are some; nothing for models without probabilities.
     """
@@ -33,6 +34,8 @@ def section(context: Context) -> Section | None:
     X, y = context.rows("certify")
     what = Measurement.from_options(context.certificate.facts.options)
     probabilities = probabilities_of(context.model, X, what.classes)
+    if isinstance(probabilities, Lacking):
+        return probabilities
     predicted, happened = said_and_happened(
         probabilities, y, np.asarray(subject_of(context.model).predict(X)), what
     )

@@ -9,6 +9,7 @@ import numpy as np
 from surelearn.auditing.context import Context
 from surelearn.auditing.writing import Entry
 from surelearn.claim import Claim
+from surelearn.lacking import Lacking
 from surelearn.measurement import area_under_curve, probabilities_of
 from surelearn.plain import show
 from surelearn.report import Chart, PageTable, Section
@@ -17,6 +18,8 @@ from surelearn.types import AnyArray, Array, Bools
 
 MOST_CLASSES = 12  # of a confusion matrix that fits on the page
 POINTS = 60  # of a curve
+EQUAL = 1e-12  # a standard deviation, of the largest target, that is rounding
+FAR_BELOW = -100.0
 
 
 def section(context: Context) -> Section | None:
@@ -27,7 +30,7 @@ def section(context: Context) -> Section | None:
         return ENTRY.says(tables=(_of_numbers(context, predicted, y),))
     notes, charts = _curves(context, X, y)
     tables = [_of_classes(context, predicted, y)]
-    if len(context.classes) <= MOST_CLASSES:
+    if len(context.labels) <= MOST_CLASSES:
         tables.append(_confusion(context, predicted, y))
     return ENTRY.says(notes=notes, charts=charts, tables=tables)
 
@@ -42,9 +45,10 @@ def errors_of_numbers(predicted: AnyArray, y: AnyArray, alpha: float) -> dict[st
     answers are.
     """
     size = np.abs(np.asarray(predicted, float) - np.asarray(y, float))
+    largest = float(size.max()) or 1.0  # so that squares do not overflow
     return {
         "mean absolute error": float(size.mean()),
-        "RMSE": float(np.sqrt(np.square(size).mean())),
+        "RMSE": largest * float(np.sqrt(np.square(size / largest).mean())),
         f"{100 * (1 - alpha):g}% are within": float(
             np.quantile(size, 1 - alpha, method="inverted_cdf")
         ),
@@ -52,11 +56,24 @@ def errors_of_numbers(predicted: AnyArray, y: AnyArray, alpha: float) -> dict[st
 
 
 def r_squared(predicted: AnyArray, y: AnyArray) -> float | None:
-    """1 − the squared errors over those of the mean of these rows; None where all are equal."""
-    y = np.asarray(y, float)
-    spread = float(np.square(y - y.mean()).sum())
-    left = float(np.square(y - np.asarray(predicted, float)).sum())
-    return 1 - left / spread if spread > 0 else None
+    """1 − the squared errors over those of the mean of these rows; None where all are equal, up to
+    rounding.
+    """
+    y, predicted = np.asarray(y, float), np.asarray(predicted, float)
+    largest = float(np.abs(y).max()) or 1.0  # so that squares do not overflow
+    spread = float(np.sqrt(np.square((y - y.mean()) / largest).mean()))
+    left = float(np.abs(y - predicted).max()) or 1.0
+    if spread < EQUAL:
+        return None
+    ratio = left / largest / spread * float(np.sqrt(np.square((y - predicted) / left).mean()))
+    return 1 - min(ratio, 1e150) ** 2
+
+
+def r_squared_in_words(fraction: float | None, digits: int) -> str:
+    """R² with so many digits; far below 0 they say nothing."""
+    if fraction is None:
+        return ""
+    return f"{fraction:.{digits}f}" if fraction > FAR_BELOW else f"below {FAR_BELOW:g}"
 
 
 def _of_numbers(context: Context, predicted: AnyArray, y: AnyArray) -> PageTable:
@@ -67,8 +84,7 @@ def _of_numbers(context: Context, predicted: AnyArray, y: AnyArray) -> PageTable
         (name, show(value, "number"), show(constant[name], "number") if constant else "")
         for name, value in own.items()
     ]
-    fraction = r_squared(predicted, y)
-    rows.append(("R²", "" if fraction is None else f"{fraction:.3f}", ""))
+    rows.append(("R²", r_squared_in_words(r_squared(predicted, y), 3), ""))
     return PageTable(
         header=("held-back rows, measured", "the model", "always the median"), rows=tuple(rows)
     )
@@ -77,7 +93,7 @@ def _of_numbers(context: Context, predicted: AnyArray, y: AnyArray) -> PageTable
 def _of_classes(context: Context, predicted: AnyArray, y: AnyArray) -> PageTable:
     """Recall and precision of each class."""
     rows: list[tuple[str, ...]] = []
-    for label in context.classes:
+    for label in context.labels:
         true, said = np.asarray(y == label), np.asarray(predicted == label)
         both = int((true & said).sum())
         rates = [
@@ -92,7 +108,7 @@ def _of_classes(context: Context, predicted: AnyArray, y: AnyArray) -> PageTable
 
 
 def _confusion(context: Context, predicted: AnyArray, y: AnyArray) -> PageTable:
-    labels = context.classes
+    labels = context.labels
     counts = [[int(((y == t) & (predicted == p)).sum()) for p in labels] for t in labels]
     rows = [
         (f"is {label}", *(f"{count:,}" for count in row))
@@ -112,10 +128,15 @@ def _curves(
         positive = context.classes[1]
     if positive is None or not subject_of(context.model).gives_probabilities:
         return (), ()
-    scores = probabilities_of(context.model, X, context.classes)
-    score, is_positive = scores[:, context.classes.index(positive)], np.asarray(y == positive)
+    scores, is_positive = (
+        probabilities_of(context.model, X, context.classes),
+        np.asarray(y == positive),
+    )
+    if isinstance(scores, Lacking):
+        return (f"No curves: {scores.reason}.",), ()
     if is_positive.all() or not is_positive.any():
         return (), ()
+    score = scores[:, context.classes.index(positive)]
     # three digits are what a chart shows
     false, true, precision = (np.round(one, 3) for one in curve_points(score, is_positive))
     precise = average_precision(score, is_positive)
