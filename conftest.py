@@ -1,10 +1,21 @@
 """For all tests, those of docstrings and docs too."""
 
+import gc
 import itertools
 
 import pytest
 
 _COUNT = itertools.count()
+
+
+def pytest_collection_finish():
+    """Thousands of tests and their modules live to the end: searching them again and again for
+    garbage took a tenth of the time. Rubbish that tests make is collected as before, what outlived
+    two searches a tenth as often.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*gc.get_threshold()[:2], 100)
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -9,6 +9,7 @@ live: no file of a model names a module that is imported.
 
 from __future__ import annotations
 
+import functools
 import importlib
 import pkgutil
 import re
@@ -108,15 +109,30 @@ def find_class(key: str) -> type | None:
     """
     if not _KEY.fullmatch(key):
         return None
-    found = known_classes().get(key)
+    found = _FOUND.get(key)
+    if found is None or not _is_loaded(found):
+        found = known_classes().get(key)
     for load in (importlib.import_module, _import_all):
         for home in HOMES:
+            before = len(sys.modules)
             if found is None:
                 load(f"surelearn.{home}")
+            if len(sys.modules) > before:
                 found = known_classes().get(key)
+    if found is not None:
+        _FOUND[key] = found
     return found
 
 
+_FOUND: dict[str, type] = {}  # what was found, so that not all modules are searched again
+
+
+def _is_loaded(cls: type) -> bool:
+    """Whether its module is the one that is loaded now."""
+    return vars(sys.modules.get(cls.__module__, sys)).get(cls.__qualname__) is cls
+
+
+@functools.cache
 def _import_all(home: str) -> None:
     """Import a module or, of a package, every module that is installed in it."""
     package = importlib.import_module(home)

@@ -170,6 +170,11 @@ def refusal(result, after_the_verdict=False):
     return lines[0]
 
 
+def without_progress(text):
+    """What a command said, but for the lines that tell on a slow machine how far it is."""
+    return re.sub(r"^  \d+ of \d+ (?:fits|measurements)\b.*\n", "", text, flags=re.MULTILINE)
+
+
 def content(folder):
     return {name: (folder / name).read_bytes() for name in WRITTEN}
 
