@@ -11,6 +11,7 @@ from sklearn.preprocessing import FunctionTransformer, Normalizer, StandardScale
 
 import surelearn
 from surelearn.auditing.sections import one_row
+from surelearn.lacking import Lacking
 from surelearn.linear import LogisticRegression, Ridge
 
 QUICK = {
@@ -129,3 +130,12 @@ def test_steps_that_learn_nothing_leave_the_claims_alone():
     model = make_pipeline("passthrough", FunctionTransformer(), Normalizer(), LOGISTIC)
     result = surelearn.audit("breast_cancer", models={"it": model}, **QUICK)
     assert result["stability"].tables
+
+
+def test_refits_stand_without_leave_one_out(monkeypatch):
+    wide = Lacking("leave-one-out", "it has 7,068 prepared columns, more than 2,000")
+    monkeypatch.setattr(one_row, "leave_one_out", lambda *_, **__: wide)
+    model = make_pipeline(Normalizer(), LOGISTIC)
+    result = surelearn.audit("breast_cancer", models={"it": model}, **QUICK)
+    assert set(findings(result)) == {"SL401"}
+    assert result["stability"].notes[0] == f"Leave-one-out was not measured: {wide.reason}."

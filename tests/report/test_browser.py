@@ -120,7 +120,7 @@ def requests(browser):
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("name", ["sample", "hostile", "audited", "audited numbers"])
-@pytest.mark.parametrize("width", [400, 1000])
+@pytest.mark.parametrize("width", [390, 1280])
 def test_axe_finds_nothing(browser, pages, name, theme, width):
     visit(browser, pages[name], theme=theme, width=width, unfold=True)
     ground = browser.execute_script("return getComputedStyle(document.body).backgroundColor")
@@ -170,10 +170,57 @@ def test_hostile_names_are_inert(browser, pages, name):
 
 @pytest.mark.parametrize("name", ["sample", "hostile", "inline", "audited", "audited numbers"])
 @pytest.mark.parametrize("unfold", [False, True])
-@pytest.mark.parametrize("width", [320, 400, 700, 1000])
+@pytest.mark.parametrize("width", [320, 390, 700, 1000, 1280])
 def test_no_horizontal_scroll(browser, pages, name, unfold, width):
     visit(browser, pages[name], width=width, unfold=unfold)
     assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+
+
+@pytest.mark.parametrize("name", ["sample", "audited", "audited numbers"])
+def test_no_half_of_the_columns_is_empty(browser, pages, name):
+    visit(browser, pages[name], width=1280)
+    cards, columns = browser.execute_script("""
+        const columns = [...document.querySelectorAll('.packed > div')].map(c => [...c.children])
+        const box = card => card.getBoundingClientRect()
+        return [columns.flat().map(card => box(card).height),
+                columns.map(cards => box(cards.at(-1)).bottom - box(cards[0]).top)]""")
+    assert len(columns) == 2
+    assert max(columns) - min(columns) <= max(0.12 * max(columns), min(cards))
+
+
+@pytest.mark.parametrize("name", ["sample", "audited"])
+def test_on_a_phone_the_cards_stand_in_the_order_of_the_contents(browser, pages, name):
+    visit(browser, pages[name], width=390)
+    tops = browser.execute_script("""
+        const links = [...document.querySelectorAll('.toc a')].map(a => a.getAttribute('href'))
+        return links.map(link => document.querySelector(link).getBoundingClientRect().top)""")
+    shown = [top for top in tops if top]  # what is folded has no place yet
+    assert len(shown) > 6
+    assert shown == sorted(shown)
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_the_contents_lead_to_each_place(browser, pages, width):
+    from selenium.webdriver.common.by import By
+
+    visit(browser, pages["audited"], width=width)
+    links = browser.find_elements(By.CSS_SELECTOR, ".toc a")
+    assert len(links) > 12
+    for link in (links[0], links[len(links) // 2], links[-1]):
+        link.click()
+        target = browser.find_element(By.CSS_SELECTOR, link.get_attribute("hash"))
+        seen = browser.execute_script(
+            "const r = arguments[0].getBoundingClientRect();"
+            " return arguments[0].checkVisibility() && r.top < innerHeight && r.bottom > 0",
+            target,
+        )
+        assert seen, link.text  # what is folded opens
+
+
+@pytest.mark.parametrize("name", ["sample", "audited", "audited numbers"])
+def test_no_backticks(browser, pages, name):
+    visit(browser, pages[name], unfold=True)
+    assert "`" not in browser.execute_script("return document.body.innerText")
 
 
 def test_labels_do_not_leave_their_card_or_touch(browser, pages):

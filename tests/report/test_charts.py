@@ -127,11 +127,37 @@ def test_the_cap_keeps_what_matters():
 
 
 @pytest.mark.parametrize("kind", NAMED)
-def test_long_names_end_in_an_ellipsis_and_stand_whole_in_the_title(kind):
-    name = "a very long name of a candidate " * 5
+def test_names_are_read_whole_or_from_both_ends(kind):
+    short, long = "a name", "13.18 < mean of the worst radius ≤ 15.05"
+    both = draw(chart(kind, [short, long], [0.2, 0.3]))
+    assert {short, long} <= set(texts(both))
+    assert [float(svg.get("y")) for svg in parsed(both).iter("text") if svg.text == short] == [-14]
+    name = "a very long name of a candidate " * 5 + "two"
     svg = draw(chart(kind, [name], [0.2]))
-    assert any(text.endswith("…") for text in texts(svg))
+    (cut,) = (text for text in texts(svg) if "…" in text)
+    assert cut.startswith("a very long name")
+    assert cut.endswith("candidate two")
     assert any(title.startswith(name) for title in titles(svg))
+
+
+def test_an_axis_begins_where_the_quantity_can():
+    assert axis_for([30_000, 40_000], 50, 380, "number").low == 0
+    assert axis_for([0.8, 0.9], 50, 380, "rate").low == 0
+    assert axis_for([-0.2, 0.9], 50, 380, "number").low < 0
+    assert axis_for([1990, 2020], 50, 380, "number", from_zero=False).low > 1900
+    data = {"x": [1990, 2020], "y": [31.0, 36.0], "low": [30.0] * 2, "high": [40.0] * 2}
+    drawn = texts(draw(Chart(kind="curve", title="", data=data)))
+    assert "0" in drawn  # the error's axis
+    assert "2,000" in drawn  # and the years
+
+
+def test_a_curve_of_many_points_is_a_line_with_tooltips():
+    x = [i / 50 for i in range(51)]
+    data = {"x": x, "y": x, "unit": "rate", "x_unit": "rate", "x_label": "false positive rate"}
+    svg = draw(Chart(kind="curve", title="", data=data))
+    assert {circle.get("class") for circle in parsed(svg).iter("circle")} == {"hit"}
+    assert any("2.0% false positive rate: 2.0%" in title for title in titles(svg))
+    assert "100%" in texts(svg)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -230,7 +256,8 @@ def test_fit():
     assert fit("short", 100) == "short"
     assert fit("two  words\n", 100) == "two words"
     assert text_width(fit("日本語" * 30, 100)) <= 100
-    assert fit("x" * 100_000, 100).endswith("…")
+    assert re.fullmatch("x+…x+", fit("x" * 100_000, 100))
+    assert fit("worst radius of the left side", 100) == "worst ra…side"
 
 
 @pytest.mark.parametrize(

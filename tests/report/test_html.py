@@ -110,8 +110,9 @@ def test_the_page_is_whole_and_asks_for_nothing(page):
         "style",
     }
     places = {attributes["id"] for _, attributes in page.elements if "id" in attributes}
-    # within the page only
+    # within the page only, and to each of its places
     assert {link["href"] for link in page.all("a")} == {f"#{place}" for place in places}
+    assert len(places) == sum("id" in attributes for _, attributes in page.elements)
     assert not re.search(r"url\(|@import|http", page.text("style"))
 
 
@@ -164,8 +165,9 @@ def test_what_sections_prove_stands_in_both_places(audit, page):
     assert "vacuous Poison for a target that needs none: at least 0 is no information" in card
     assert "certified robust accuracy , C. J. Clopper" in card
     assert all(prose(line) in render(audit) for claim in audit.proved for line in claim.assumptions)
-    (link,) = page.all("a")
-    assert {"class": "card", "id": link["href"][1:]} in page.all("div")
+    (card,) = (one for one in page.all("div") if one.get("id") == "section-5")
+    assert card["class"] == "card o5"
+    assert [link["href"] for link in page.all("a")].count("#section-5") == 2  # contents, and there
 
 
 def test_nothing_together_is_not_nothing_proved(audit):
@@ -341,7 +343,7 @@ def assert_inert(text):
     page = Page(text)
     names = {name for name, _ in page.elements}
     assert not names & {"script", "img", "iframe"}
-    assert all(re.fullmatch(r"#section-\d", link["href"]) for link in page.all("a"))
+    assert all(re.fullmatch(r"#section-(\d|[a-z]+)", link["href"]) for link in page.all("a"))
     assert not any(name.startswith("on") for _, attributes in page.elements for name in attributes)
     for picture in re.findall(r"<svg.*?</svg>", text, flags=re.DOTALL):
         ElementTree.fromstring(picture)  # noqa: S314 - our own
@@ -473,3 +475,33 @@ def test_a_reason_that_repeats_is_said_once():
     assert text.count("the rows were seen before") == text.count("no loss bound was stated")
     assert "risk (VC bound, margin bound): the rows were seen before" in text
     assert "risk, cost: no loss bound was stated" in text
+
+
+def test_a_reason_is_given_once_across_sections_and_claims():
+    why = "the fit rows were looked at before to prepare columns"
+    details = Section(key="b", title="Bounds", place="details", notes=(f"No bounds: {why}.",))
+    measured = Section(key="s", title="Stability", notes=(f"No constant β: {why}.",))
+    useful = clopper_pearson.certify(1, 100, 0.025, standing="together", label="errors")
+    lacking = [Lacking("privacy", why), Lacking("margins", "they are not known")]
+    # details come first in the file, last on the page
+    made = bare([useful], lacking, sections=(details, measured))
+    text = Page(render(made)).text()
+    assert text.count(why) == 1
+    assert f"No constant β: {why}." in text
+    assert "No bounds, for the reason given under Stability." in text
+    assert "privacy : the reason is given under Stability" in text
+    assert "margins : they are not known" in text
+    nothing = Page(render(bare(lacking=lacking, sections=(details, measured)))).text()
+    assert nothing.count(why) == nothing.count("they are not known") == 1
+    assert "No constant β, for the reason given under Guaranteed." in nothing
+    assert json.loads(made.to_json())["sections"][1]["notes"] == [f"No constant β: {why}."]
+
+
+def test_no_backtick_is_left_of_code(audit):
+    quoted = ("use `surelearn watch` here", "`--drop`")
+    section = Section(
+        key="k", title="T", notes=quoted, tables=(PageTable(header=quoted, rows=(quoted,)),)
+    )
+    page = Page(render(replace(audit, sections=(section,), chips=quoted)))
+    assert "`" not in page.text()
+    assert page.text("code").count("--drop") == 4

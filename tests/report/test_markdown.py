@@ -12,9 +12,16 @@ from markdown_it import MarkdownIt
 from surelearn.certificate import Certificate, Facts
 from surelearn.lacking import Lacking
 from surelearn.report import Audit, Verdict
-from surelearn.report.markdown import plain, render
+from surelearn.report.markdown import plain, prose, render
 
 SAMPLE = runpy.run_path(str(Path(__file__).with_name("sample.py")))
+
+
+def test_code_stays_code():
+    assert prose("use `surelearn watch` | *now*") == "use `surelearn watch` \\| \\*now\\*"
+    assert "`" not in html(prose("`--drop a_b` and `<b>`")).replace("\n", "")
+    assert prose("one ` only") == plain("one ` only")  # a name's own backtick is inert
+    assert "<code>" not in html(prose("``a` b"))
 
 
 def html(text):

@@ -86,10 +86,17 @@ def _log_ticks(low: float, high: float, most: int) -> list[float]:
 
 
 def axis_for(
-    values: Iterable[float | None], start: float, end: float, unit: str, most: int = 5
+    values: Iterable[float | None],
+    start: float,
+    end: float,
+    unit: str,
+    most: int = 5,
+    *,
+    from_zero: bool = True,
 ) -> Axis:
-    """A linear axis with round ends: from zero for rates, and for other numbers unless they are
-    all far from it.
+    """A linear axis with round ends, from where the quantity can start: zero for what is never
+    negative. With ``from_zero=False`` numbers that are all far from zero, such as years, begin
+    near the smallest.
     """
     finite = [
         value for value in map(number, values) if value is not None and math.isfinite(value)
@@ -97,6 +104,7 @@ def axis_for(
     low, high = min(finite), max(finite)
     if (
         unit == "rate"
+        or (from_zero and low >= 0)
         or low <= 0 <= high
         or min(abs(low), abs(high)) < max(abs(low), abs(high)) / 2
     ):

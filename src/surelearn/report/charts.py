@@ -33,7 +33,10 @@ WIDTH = 400  # of a chart's coordinates; the page scales it
 WIDE = 480  # with long names
 BAR_WIDTH = 240
 ROW = 26
+ABOVE = 42  # the height of a row whose name stands above its marks
 MOST_ROWS = 24
+MOST_DOTS = 20  # of a curve; more would hide it
+_NAMES = {"candidates": 178.0, "bars": 178.0, "bounds": 230.0}  # the widest beside their marks
 
 
 @dataclass(frozen=True)
@@ -46,30 +49,48 @@ class Line:
     css: str = ""
 
 
-def _label_room(names: Iterable[str], most: float = 178) -> float:
-    return max([text_width(fit(name, most)) for name in names], default=0) + 12
+def row_height(kind: str, names: Sequence[str]) -> int:
+    """The height of a row: taller where a name is so long that all stand above their marks."""
+    return ROW if all(text_width(clean(name)) <= _NAMES[kind] for name in names) else ABOVE
+
+
+def _start(kind: str, names: Sequence[str], chosen: Sequence[str] = ()) -> tuple[float, bool]:
+    """Where the axis of a chart of rows begins, and whether the names stand above the marks.
+
+    ``chosen`` are names in bold, which are wider.
+    """
+    if row_height(kind, names) == ABOVE:
+        return 22.0, True
+    room = max([*map(text_width, names), *(1.1 * text_width(name) for name in chosen)], default=0)
+    return room + 12, False
 
 
 def _rows_picture(
-    title: str, axis: Axis, lines: Sequence[Line], left_out: int, *, width: float = WIDTH
+    title: str,
+    axis: Axis,
+    lines: Sequence[Line],
+    left_out: int,
+    *,
+    above: bool,
+    width: float = WIDTH,
 ) -> Markup:
     vacuous = axis.log and axis.unit == "rate" and axis.high > 1.3
-    top = 18 if vacuous else 0
-    bottom = top + 8 + ROW * len(lines)
+    top, row = 18 if vacuous else 0, ABOVE if above else ROW
+    bottom = top + 8 + row * len(lines)
     parts = _vacuous_region(axis, width, bottom) if vacuous else []
     parts += _vertical_grid(axis, top + 4, bottom)
     for i, line in enumerate(lines):
-        name = fit(line.name, (axis.start - 11.9) / (1.1 if line.css else 1))
+        room = width - 4 if above else axis.start - 11.9
         label = element(
             "text",
-            name,
+            fit(line.name, room / (1.1 if line.css else 1)),
             class_=f"lab {line.css}".strip(),
-            x=axis.start - 10.0,
-            y=4,
-            text_anchor="end",
+            x=2 if above else axis.start - 10.0,
+            y=-14 if above else 4,
+            text_anchor="start" if above else "end",
         )
         tip = element("title", line.tip)
-        hit = element("rect", x=0, y=-ROW / 2, width=width, height=ROW, class_="hit")
+        hit = element("rect", x=0, y=13 - row, width=width, height=row, class_="hit")
         parts.append(
             element(
                 "g",
@@ -77,7 +98,7 @@ def _rows_picture(
                 hit,
                 label,
                 line.marks,
-                transform=f"translate(0,{top + 6 + ROW * i + ROW // 2})",
+                transform=f"translate(0,{top + 6 + row * (i + 1) - ROW // 2})",
             )
         )
     height = bottom + 24
@@ -149,11 +170,10 @@ def _candidates(chart: Chart, unit: str) -> Markup:
     ends = [value + sign * _or(error, 0) for _, value, error in (rows[i] for i in shown) if value is not None
             for sign in (-1, 1)]  # fmt: skip
     ends = [max(end, 0.0) for end in ends] if all(_or(rows[i][1], 0) >= 0 for i in shown) else ends
-    room = max(
-        _label_room(rows[i][0] for i in shown),
-        1.1 * _label_room(rows[i][0] for i in shown if i == chosen),
+    start, above = _start(
+        chart.kind, [rows[i][0] for i in shown], [rows[i][0] for i in shown if i == chosen]
     )
-    axis = axis_for(ends, min(room, 190), WIDTH - 18, unit)
+    axis = axis_for(ends, min(start, 208), WIDTH - 18, unit)
     lines = []
     for i in shown:
         name, value, error = rows[i]
@@ -172,7 +192,7 @@ def _candidates(chart: Chart, unit: str) -> Markup:
                 "chosen" if i == chosen else "",
             )
         )
-    return _rows_picture(chart.title, axis, lines, len(rows) - len(shown))
+    return _rows_picture(chart.title, axis, lines, len(rows) - len(shown), above=above)
 
 
 def _bars(chart: Chart, unit: str) -> Markup:
@@ -181,12 +201,8 @@ def _bars(chart: Chart, unit: str) -> Markup:
         [-max(_or(measured, -math.inf), _or(bound, -math.inf)) for _, measured, bound in rows]
     )
     drawn = [rows[i] for i in shown]
-    axis = axis_for(
-        [v for row in drawn for v in row[1:]],
-        _label_room(row[0] for row in drawn),
-        WIDTH - 18,
-        unit,
-    )
+    start, above = _start(chart.kind, [row[0] for row in drawn])
+    axis = axis_for([v for row in drawn for v in row[1:]], start, WIDTH - 18, unit)
     lines = []
     for name, measured, bound in drawn:
         upper = bound is None or measured is None or bound >= measured
@@ -200,7 +216,7 @@ def _bars(chart: Chart, unit: str) -> Markup:
         if measured is not None or bound is None:
             marks += _dot(axis, measured, "mea", 4.0)
         lines.append(Line(name, tip, marks))
-    return _rows_picture(chart.title, axis, lines, len(rows) - len(shown))
+    return _rows_picture(chart.title, axis, lines, len(rows) - len(shown), above=above)
 
 
 def _reach(axis: Axis, bound: float, upper: bool, half: float = 5.0, cap: float = 8.0) -> Markup:
@@ -226,14 +242,15 @@ def _bounds(chart: Chart, unit: str) -> Markup:
             for i, (name, value) in enumerate(_together(data, "names", "values"))]  # fmt: skip
     shown = _most_telling([_or(value, math.inf) for _, value, _ in rows])
     drawn = [rows[i] for i in shown]
-    room = _label_room((row[0] for row in drawn), 230)
-    axis = log_axis_for([value for _, value, _ in drawn], room, WIDE - 24, unit)
+    start, above = _start(chart.kind, [row[0] for row in drawn])
+    axis = log_axis_for([value for _, value, _ in drawn], start, WIDE - 24, unit)
     lines = [
         Line(name, f"{name}: {told(value, unit, '=' if kind == 'measured' else '<=')}, {kind}",
              _dot(axis, value, _KINDS.get(kind, "oth")))
         for name, value, kind in drawn
     ]  # fmt: skip
-    return _rows_picture(chart.title, axis, lines, len(rows) - len(shown), width=WIDE)
+    left_out = len(rows) - len(shown)
+    return _rows_picture(chart.title, axis, lines, left_out, above=above, width=WIDE)
 
 
 # ── Planes: points in two dimensions
@@ -250,10 +267,15 @@ def _curve(chart: Chart, unit: str) -> Markup:
     ]
     rows = [row for row in rows if not log or min(row[:2]) > 0]
     label = str(chart.data.get("x_label", ""))
+    x_unit = str(chart.data.get("x_unit", "number"))
     make = log_axis_for if log else axis_for
     y_axis = make([*(v for row in rows for v in row[1:]), level], 150, 12, unit)
     room = max(text_width(y_axis.label(tick)) for tick in y_axis.ticks) + 10
-    x_axis = make([row[0] for row in rows], room, WIDTH - 22, "number")
+    positions = [row[0] for row in rows]
+    if log:
+        x_axis = log_axis_for(positions, room, WIDTH - 22, x_unit)
+    else:  # years and the like need not begin at zero
+        x_axis = axis_for(positions, room, WIDTH - 22, x_unit, from_zero=False)
     rows.sort(key=lambda row: row[0])
     band = [row for row in rows if _drawable(*row[2:])]
     parts = _plane(x_axis, y_axis, label)
@@ -273,20 +295,18 @@ def _curve(chart: Chart, unit: str) -> Markup:
                 "polyline", class_="ln", points=_points([row[:2] for row in rows], x_axis, y_axis)
             )
         )
+    dot = {"class_": "mea", "r": 3.5} if len(rows) <= MOST_DOTS else {"class_": "hit", "r": 7}
     for x, y, low, high in rows[:: math.ceil(len(rows) / 60) or 1]:
         tip = (
-            f"{show(x, 'number')} {label}".strip()
-            + f": {show(y, unit)}"
-            + _between(low, high, unit)
+            f"{show(x, x_unit)} {label}".strip() + f": {show(y, unit)}" + _between(low, high, unit)
         )
         parts.append(
             element(
                 "circle",
                 element("title", tip),
-                class_="mea",
                 cx=x_axis.at(x),
                 cy=y_axis.at(y),
-                r=3.5,
+                **dot,
             )
         )
     return picture(chart.title, WIDTH, 196 if label else 178, *parts)
@@ -405,9 +425,17 @@ def draw(chart: Chart) -> Markup:
     painter, first = _PAINTERS[chart.kind]
     if not chart.data.get(first):
         return Markup('<p class="note">{}: no data.</p>').format(clean(chart.title))
-    return painter(
-        chart, str(chart.data.get("unit", "rate" if chart.kind == "reliability" else "number"))
-    )
+    unit = str(chart.data.get("unit", "rate" if chart.kind == "reliability" else "number"))
+    return painter(chart, unit)
+
+
+def caption(chart: Chart) -> Markup:
+    """The title above a chart; a screen reader has it from the picture, a chart without data says
+    it itself.
+    """
+    if not (chart.title and chart.data.get(_PAINTERS[chart.kind][1])):
+        return Markup("")
+    return Markup('<p class="caption" aria-hidden="true">{}</p>').format(clean(chart.title))
 
 
 # ── The interval bar of a claim

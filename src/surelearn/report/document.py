@@ -20,7 +20,7 @@ FORMAT = "surelearn-audit"
 VERSION = 4  # up to 3 quantities and numbers were named in words: see `renamed`
 
 ChartKind = Literal["candidates", "curve", "reliability", "bars", "bounds"]
-Place = Literal["costs", "measured", "assumptions", "details"]
+Place = Literal["costs", "next", "measured", "assumptions", "details"]
 VerdictKind = Literal[
     "guaranteed", "warning", "do not ship", "nothing useful", "measured only", "no verdict"
 ]
@@ -33,8 +33,8 @@ class Chart:
     ``data`` by kind; rates are fractions, shown as percentages where ``data["unit"] == "rate"``:
 
     - "candidates": ``names``, ``values``, ``errors`` (one standard error), ``chosen`` (position)
-    - "curve": ``x``, ``y``, ``low``, ``high``, ``x_label``; both axes logarithmic where ``log`` is true; a dashed line at
-      ``level`` with its ``level_label``; ``low`` drawn as a guarantee where ``proved`` is true
+    - "curve": ``x``, ``y``, ``low``, ``high``, ``x_label``, ``x_unit``; both axes logarithmic where ``log`` is true;
+      a dashed line at ``level`` with its ``level_label``; ``low`` drawn as a guarantee where ``proved`` is true
     - "reliability": ``predicted``, ``observed``, ``low``, ``high``, ``counts``
     - "bars": ``names``, ``measured``, ``bounds`` (None where there is none)
     - "bounds": ``names``, ``values``, ``kinds`` ("guaranteed", "measured" or "vacuous"), a logarithmic axis

@@ -70,13 +70,20 @@ def _character_width(character: str) -> float:
 
 
 def fit(text: str, width: float) -> str:
-    """The text, or its beginning and an ellipsis, within so many pixels."""
-    text = " ".join(clean(text).split())[:400]
+    """The text within so many pixels, or its beginning, an ellipsis and its end: names of one
+    table often begin alike.
+    """
+    text = " ".join(clean(text).split())
+    text = text if len(text) <= 400 else f"{text[:200]}{text[-200:]}"
     if text_width(text) <= width:
         return text
-    while text and text_width(text) + 11 > width:
-        text = text[:-1]
-    return text.rstrip() + "…"
+    tail = text[-max(1, len(text) // 3) :]
+    while tail and text_width(tail) > width / 3:
+        tail = tail[1:]
+    head = text[: len(text) - len(tail)]
+    while head and text_width(head) + text_width(tail) + 11 > width:
+        head = head[:-1]
+    return f"{head.rstrip()}…{tail.lstrip()}"
 
 
 def exact(value: float, relation: str = "=") -> str:

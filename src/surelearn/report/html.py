@@ -16,7 +16,7 @@ from markupsafe import Markup, escape
 from surelearn.certificate import Certificate
 from surelearn.claim import find_theorem
 from surelearn.plain import Withheld, percent_sure, show
-from surelearn.report.charts import draw
+from surelearn.report.charts import caption, draw
 from surelearn.report.document import Document, PageTable
 from surelearn.report.drawing import clean, exact
 from surelearn.report.packing import two_columns
@@ -24,6 +24,7 @@ from surelearn.report.rows import (
     MOST_MEMBERS,
     PagePart,
     claim_rows,
+    lacking_after,
     lacking_once,
     parts_of,
     unfinished_words,
@@ -61,7 +62,13 @@ def _template() -> jinja2.Template:
             clean(value) if isinstance(value, str) and not isinstance(value, Markup) else value
         ),
     )
-    environment.filters |= {"draw": draw, "prose": prose, "lead": lead, "clip": clip}
+    environment.filters |= {
+        "draw": draw,
+        "caption": caption,
+        "prose": prose,
+        "lead": lead,
+        "clip": clip,
+    }
     environment.globals["css"] = Markup(  # noqa: S704
         files("surelearn.report").joinpath("page.css").read_text(encoding="utf-8")
     )
@@ -86,9 +93,13 @@ def marked(sentence: str) -> list[tuple[str, bool]]:
 
 def prose(text: object) -> Markup:
     """An escaped text in which ```code``` is set as code; endless words are cut."""
-    pieces = _CODE.split(_ENDLESS.sub(r"\1…", clean(text)))
+    return _with_code(_ENDLESS.sub(r"\1…", clean(text)))
+
+
+def _with_code(text: str) -> Markup:
     return Markup("").join(
-        Markup("<code>{}</code>").format(p) if i % 2 else escape(p) for i, p in enumerate(pieces)
+        Markup("<code>{}</code>").format(p) if i % 2 else escape(p)
+        for i, p in enumerate(_CODE.split(text))
     )
 
 
@@ -106,7 +117,7 @@ def clip(text: object, longest: int = LONGEST) -> Markup:
     """
     text = clean(text)
     if len(text) <= longest:
-        return Markup("<bdi>{}</bdi>").format(text)
+        return Markup("<bdi>{}</bdi>").format(_with_code(text))
     return Markup('<bdi title="{}">{}…</bdi>').format(text[:4000], text[:longest].rstrip())
 
 
@@ -131,18 +142,41 @@ def _view(audit: Document) -> dict[str, Any]:
         "also": [part for part in parts if part.proved],
         "costs": _at(parts, "costs"),
         "measured": _at(parts, "measured"),
+        "next_steps": _at(parts, "next"),
+        "contents": _contents(parts, bool(_assumptions(certificate))),
         "assumed": _at(parts, "assumptions"),
         "assumptions": _assumptions(certificate),
         "details": _at(parts, "details"),
         "budget": _budget(certificate),
         "facts": _facts(certificate),
         "theorems": _theorems(audit),
-        "lacking": lacking_once(certificate.lacking),
+        "lacking": lacking_after(lacking_once(certificate.lacking), parts),
         "numeric": _numeric_columns,
         "columns_of": two_columns,
         "most": MOST_MEMBERS,
         "version": __version__,
     }
+
+
+def _contents(parts: list[PagePart], assumes: bool) -> list[tuple[str, str, list[PagePart]]]:
+    """The page's headings in order, each with the name of its place and the sections under it."""
+    alone = [
+        (part.section.title, part.anchor, [])
+        for place in ("costs", "next")
+        for part in _at(parts, place)
+    ]
+    assumed = _at(parts, "assumptions")
+    groups = {
+        "Guaranteed": [],
+        "Measured": _at(parts, "measured"),
+        "Assumptions": assumed if len(assumed) > 1 else [],
+        "Details": _at(parts, "details"),
+    }
+    there = {"Guaranteed", "Details", *(name for name, of in groups.items() if of)}
+    there |= {"Assumptions"} if assumed or assumes else set()
+    return alone + [
+        (name, f"section-{name.lower()}", of) for name, of in groups.items() if name in there
+    ]
 
 
 def _at(parts: list[PagePart], place: str) -> list[PagePart]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 from surelearn.plain import percent_sure
 from surelearn.report.document import Document
@@ -20,6 +21,7 @@ from surelearn.report.rows import (
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]()#+!|~$])")
 _LINK = re.compile(r"(?i)(?<=[a-z]):(?=//)|(?<=www)\.")
+_CODE = re.compile(r"`([^`\n]+)`")
 _LONGEST = 200
 
 
@@ -63,9 +65,25 @@ def plain(text: object, longest: int = _LONGEST) -> str:
     return _LINK.sub(lambda match: f"&#{ord(match[0])};", text).replace("@", "@\u200b")
 
 
+def prose(text: object, longest: int = _LONGEST) -> str:
+    r"""`plain`, in which ```code``` stays code.
+
+    Examples
+    --------
+    >>> prose("use `--group` | or not")
+    'use `--group` \\| or not'
+    """
+    text = " ".join(clean(text).split())
+    text = text if len(text) <= longest else text[: longest - 1].rstrip() + "…"
+    pieces = _CODE.split(text)
+    if any("`" in piece for piece in pieces[::2]):
+        return plain(text, longest)
+    return "".join(f"`{piece}`" if i % 2 else _spaced(piece) for i, piece in enumerate(pieces))
+
+
 def _verdict(audit: Document) -> str:
     pieces = [
-        f"**{plain(piece, 2000)}**" if strong else _spaced(piece)
+        f"**{plain(piece, 2000)}**" if strong else _spaced(piece, prose)
         for piece, strong in marked(audit.verdict.sentence)
     ]
     kind = "" if audit.verdict.kind == "guaranteed" else f" ({audit.verdict.kind})"
@@ -75,20 +93,20 @@ def _verdict(audit: Document) -> str:
 
 def _unfinished(audit: Document) -> str:
     said = unfinished_words(audit)
-    return f"**Not finished.** {plain(said, 2000)}" if said else ""
+    return f"**Not finished.** {prose(said, 2000)}" if said else ""
 
 
-def _spaced(piece: str) -> str:
+def _spaced(piece: str, inert: Callable[[object, int], str] = plain) -> str:
     """`plain` that keeps the spaces at a piece's ends."""
     start, end = " " * piece[:1].isspace(), " " * (piece.strip() != "" and piece[-1:].isspace())
-    return start + plain(piece, 2000) + end
+    return start + inert(piece, 2000) + end
 
 
 def _guaranteed(audit: Document) -> str:
     rows = [row for row in claim_rows(audit.certificate, "together") if not row.vacuous]
     if not rows:
         reasons = [
-            f"- no claim about {plain(item.label)}: {plain(item.reason)}"
+            f"- no claim about {plain(item.label)}: {prose(item.reason)}"
             for item in lacking_once(audit.certificate.lacking)
         ]
         measured = (
@@ -144,7 +162,7 @@ def _findings(audit: Document) -> str:
         key=lambda finding: finding.severity != "serious",
     )
     lines = [
-        f"- **{finding.severity}** {plain(finding.text, 600)} ({plain(finding.code)})"
+        f"- **{finding.severity}** {prose(finding.text, 600)} ({plain(finding.code)})"
         for finding in grave
     ]
     return "\n".join(["**Findings**, measured, no guarantee", "", *lines]) if lines else ""
@@ -159,7 +177,7 @@ def _assumptions(audit: Document) -> str:
     ]
     claims = audit.certificate.together or audit.certificate.claims
     assumed = [sentence_case(line) for claim in claims for line in claim.assumptions]
-    lines = [f"- {plain(line, 600)}" for line in dict.fromkeys([*notes, *assumed])]
+    lines = [f"- {prose(line, 600)}" for line in dict.fromkeys([*notes, *assumed])]
     return "\n".join(["**Assumes**", "", *lines]) if lines else ""
 
 

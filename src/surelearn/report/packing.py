@@ -7,15 +7,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from surelearn.report.charts import MOST_ROWS, ROW
+from surelearn.report.charts import MOST_ROWS, row_height
 from surelearn.report.document import Chart, PageTable, Section
 from surelearn.report.rows import PagePart
 
 # Pixels and characters per line of a card in two columns, as `page.css` sets them at a width of 960
 # pixels.
-_FRAME, _LINE, _SMALL = 70, 25, 21
-_TEXT, _NOTE, _TABLE = 52, 62, 58
-_PLANE = 218
+_FRAME, _LINE, _SMALL = 58, 25, 21
+_TEXT, _NOTE, _CAPTION, _TABLE = 48, 58, 60, 56
+_PLANE = 206
 
 
 def two_columns(parts: Sequence[PagePart]) -> tuple[list[PagePart], list[PagePart]]:
@@ -42,7 +42,7 @@ def height_of(section: Section, proved: int = 0) -> float:
         for finding in section.findings
     )
     height += sum(_lines(note, _NOTE) * _SMALL + 6 for note in section.notes)
-    height += sum(_lines(claim.label, _TEXT - 20) * _LINE + 6 for claim in section.claims[:proved])
+    height += sum(_lines(claim.label, _TEXT - 16) * _LINE + 6 for claim in section.claims[:proved])
     return height + (_LINE if section.claims else 0)
 
 
@@ -51,17 +51,27 @@ def _lines(text: str, width: float) -> int:
 
 
 def _chart(chart: Chart) -> float:
+    caption = 8 + 19 * _lines(chart.title, _CAPTION)
     if chart.kind in ("curve", "reliability"):
-        return _PLANE
-    return 50 + ROW * min(len(chart.data.get("names") or ()), MOST_ROWS)
+        return caption + _PLANE
+    names = [str(name) for name in chart.data.get("names") or ()]
+    return caption + 50 + row_height(chart.kind, names) * min(len(names), MOST_ROWS)
 
 
 def _table(table: PageTable) -> float:
-    """Cells share the width by their longest text, and wrap."""
+    """Cells wrap: beyond its longest word each column has a part of what is left, by its longest
+    text, as browsers divide it.
+    """
     rows = [table.header, *table.rows]
-    longest = [max(len(row[i]) for row in rows if i < len(row)) for i in range(len(table.header))]
-    room = _TABLE - 3 * len(longest)  # cells have a margin
-    widths = [max(6.0, room * size / max(sum(longest), room)) for size in longest]
+    columns = [[row[i] for row in rows if i < len(row)] for i in range(len(table.header))]
+    longest = [max(map(len, column)) for column in columns]
+    least = [max(max(map(len, cell.split()), default=0) for cell in column) for column in columns]
+    room = _TABLE - 2.7 * (len(columns) - 1)  # cells have a margin
+    more = max(room - sum(least), 0.0) / max(sum(longest) - sum(least), 1)
+    widths = [
+        max(low + min(more, 1.0) * (high - low), 1.0)
+        for low, high in zip(least, longest, strict=True)
+    ]
     wrapped = (
         max((_lines(cell, width) for cell, width in zip(row, widths, strict=False)), default=1)
         for row in rows

@@ -14,6 +14,8 @@ from surelearn.plain import Withheld, show
 from surelearn.report.charts import bar_axis, interval_bar
 from surelearn.report.document import Document, Section
 
+REASON = 30  # letters from which on a reason is said once
+_PLACES = ("costs", "next", "measured", "assumptions", "details")  # in the page's order
 MOST_MEMBERS = 100  # of a family, of a section's claims, and of the facts, that are listed
 _SAMPLES = ("losses", "residuals", "margins")  # inputs of theorems that hold one number per row
 _WORDS = {"<=": "at most", ">=": "at least", "=": "exactly", "in": ""}
@@ -205,23 +207,43 @@ def with_bars(rows: Iterable[Row]) -> list[Row]:
 
 
 def parts_of(audit: Document) -> list[PagePart]:
-    """The audit's sections, each with its claims; those that say nothing apart, and a note that
-    repeats said once.
+    """The audit's sections, each with its claims; those that say nothing apart, and a note or a
+    reason that repeats said once.
     """
+    certificate = audit.certificate
+    reasons = {} if guarantees(certificate) else _reasons_on_top(certificate)
     return [
-        _part(section, f"section-{i}", audit.certificate, section.key in audit.unfinished)
-        for i, section in enumerate(_said_once(audit.sections), 1)
+        _part(section, f"section-{i}", certificate, section.key in audit.unfinished)
+        for i, section in enumerate(_said_once(audit.sections, reasons), 1)
     ]
 
 
-def _said_once(sections: Iterable[Section]) -> list[Section]:
-    """The sections without the notes of an earlier one; where nothing else is left, that one is
-    named instead.
+def guarantees(certificate: Certificate) -> bool:
+    """Whether the certificate guarantees something that is not vacuous."""
+    return any(not row.vacuous for row in claim_rows(certificate, "together"))
+
+
+def _reasons_on_top(certificate: Certificate) -> dict[str, str]:
+    """Why nothing is guaranteed, which the page says under that heading."""
+    lacking = lacking_once(certificate.lacking)
+    return {item.reason.rstrip("."): "Guaranteed" for item in lacking if len(item.reason) >= REASON}
+
+
+def _said_once(sections: Iterable[Section], reasons: dict[str, str]) -> list[Section]:
+    """The sections, in the order in which the page says them, without the notes of an earlier one;
+    where nothing else is left, that one is named instead. So is the place of a reason (what follows
+    a colon) that was given earlier.
     """
+    sections = list(sections)
     said: dict[str, str] = {}
-    made = []
-    for section in sections:
-        kept = tuple(note for note in section.notes if note not in said)
+    made: dict[int, Section] = {}
+    for i in sorted(range(len(sections)), key=lambda i: _PLACES.index(sections[i].place)):
+        section = sections[i]
+        kept = tuple(
+            _without_reason(note, section.title, reasons)
+            for note in section.notes
+            if note not in said
+        )
         if (
             section.notes
             and not kept
@@ -229,8 +251,39 @@ def _said_once(sections: Iterable[Section]) -> list[Section]:
         ):
             kept = (f"The note on {said[section.notes[0]]} applies here too.",)
         said |= {note: section.title for note in section.notes if note not in said}
-        made.append(replace(section, notes=kept))
-    return made
+        made[i] = replace(section, notes=kept)
+    return [made[i] for i in range(len(sections))]
+
+
+def _without_reason(note: str, title: str, reasons: dict[str, str]) -> str:
+    """The note with the place of its reason, if that was given before; else the reason is noted
+    down.
+    """
+    head, _, reason = note.partition(": ")
+    key = reason.rstrip(".")
+    if len(key) < REASON or ". " in head:
+        return note
+    if key not in reasons:
+        reasons[key] = title
+        return note
+    return f"{head}, for the reason given under {reasons[key]}."
+
+
+def lacking_after(lacking: Iterable[Lacking], parts: Iterable[PagePart]) -> list[Lacking]:
+    """What is not claimed, with the place of each reason that a section has given."""
+    given = {
+        note.partition(": ")[2].rstrip("."): part.section.title
+        for part in parts
+        for note in part.section.notes
+    }
+    return [
+        (
+            Lacking(item.label, f"the reason is given under {given[item.reason.rstrip('.')]}")
+            if len(item.reason) >= REASON and item.reason.rstrip(".") in given
+            else item
+        )
+        for item in lacking
+    ]
 
 
 def unfinished_words(audit: Document) -> str:

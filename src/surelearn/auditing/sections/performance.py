@@ -149,9 +149,19 @@ def _curves(
         f" {is_positive.mean():.3f} for scores that say nothing (measured)."
     )
     kept = np.unique(np.linspace(0, len(true) - 1, POINTS).astype(int))
-    roc = {"x": false[kept].tolist(), "y": true[kept].tolist(), "x_label": "false positive rate"}
+    roc = {
+        "x": false[kept].tolist(),
+        "y": true[kept].tolist(),
+        "x_label": "false positive rate",
+        "x_unit": "rate",
+    }
     later = kept[kept > 0]  # nothing is called positive at first: it has no precision
-    recall = {"x": true[later].tolist(), "y": precision[later].tolist(), "x_label": "recall"}
+    recall = {
+        "x": true[later].tolist(),
+        "y": precision[later].tolist(),
+        "x_label": "recall",
+        "x_unit": "rate",
+    }
     charts = (
         Chart(
             kind="curve",

@@ -51,7 +51,7 @@ def refits_of(context: Context) -> int:
     return min(context.options.refits, max(LEAST, int(most)))
 
 
-def section(context: Context, results: Sequence[Any]) -> Section | Lacking | None:
+def section(context: Context, results: Sequence[Any]) -> Section | None:
     """How much refits differ from the model on the certify rows, and what one row does."""
     if context.selection is None or context.options.refits == 0:
         return None
@@ -64,12 +64,16 @@ def section(context: Context, results: Sequence[Any]) -> Section | Lacking | Non
         context, predicted, results, new, risks
     )
     changes = one_row.measure(context, without_one)
-    if isinstance(changes, Lacking):
-        return changes
     beside = one_row.beside_certified(context)
+    notes = [f"{beside.reason}."] if isinstance(beside, Lacking) else []
+    if isinstance(changes, Lacking):
+        notes.insert(0, f"Leave-one-out was not measured: {changes.reason}.")
+        findings = (finding,)
+    else:
+        findings = (finding, one_row.finding(context, changes))
     return ENTRY.says(
-        notes=(f"{beside.reason}.",) if isinstance(beside, Lacking) else (),
-        findings=(finding, one_row.finding(context, changes)),
+        notes=notes,
+        findings=findings,
         tables=(beside,) if isinstance(beside, PageTable) else (),
     )
 
