@@ -9,8 +9,11 @@ import time
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.tree import DecisionTreeClassifier
 
+import surelearn
 from surelearn import planning
+from surelearn.auditing.sections import skippable
 from surelearn.bounds import (
     clopper_pearson,
     clopper_pearson_lower,
@@ -234,7 +237,7 @@ def test_the_chance_with_a_prevalence_counts_both_kinds_of_luck():
     for n, _, chance in answer.table[1:4]:
         positives = draw.binomial(int(n), 0.2, size=20_000)
         found = draw.binomial(positives, 0.95)
-        often = np.mean(clopper_pearson_lower(found, positives, 0.05 / 12) >= 0.9)
+        often = np.mean(clopper_pearson_lower(found, positives, 0.05 / 16) >= 0.9)
         assert often == pytest.approx(chance, abs=4 * math.sqrt(0.25 / 20_000))
 
 
@@ -248,7 +251,7 @@ def test_many_positives_are_not_all_added():
     draw = np.random.default_rng(3)
     positives = draw.binomial(int(n), 0.5, size=40_000)
     often = np.mean(
-        clopper_pearson_lower(draw.binomial(positives, 0.9015), positives, 0.05 / 12) >= 0.9
+        clopper_pearson_lower(draw.binomial(positives, 0.9015), positives, 0.05 / 16) >= 0.9
     )
     assert often == pytest.approx(chance, abs=4 * math.sqrt(0.25 / 40_000))
 
@@ -310,32 +313,28 @@ def test_certain_gains_need_few_rows():
 # -------------------------------------------------------------------------------- what the audit re
 
 
-class Signs:
-    """Answers by the sign of the first column."""
-
-    classes_ = np.array(["no", "yes"])
-
-    def predict(self, X):
-        return self.classes_[(np.asarray(X)[:, 0] > 0).astype(int)]
-
-
-def certificate_of(labels=("no", "yes"), **options):
+def certificate_of(**options):
+    """Of an audit as anyone runs it: slices are chosen, metrics and calibration are claimed."""
     draw = np.random.default_rng(5)
-    X = pd.DataFrame({"x": draw.normal(size=400), "z": draw.normal(size=400)})
-    y = np.where(X["x"] + 0.3 * draw.normal(size=400) > 0, labels[1], labels[0])
-    z = X["z"].to_numpy()
-    return certify(
-        Signs(), X, y, majority="yes", slices={"z ≤ 0": z <= 0, "z > 0": z > 0}, **options
+    frame = pd.DataFrame(draw.normal(size=(400, 2)), columns=["x", "z"])
+    frame["y"] = np.where(frame.x + 0.3 * draw.normal(size=400) > 0, "yes", "no")
+    model = {"stump": DecisionTreeClassifier(max_depth=1)}
+    made = surelearn.audit(
+        frame, target="y", models=model, ledger=False, refits=0, skip=skippable(), **options
     )
+    assert {"slice_risk", "brier_score", "calibration"} <= {c.quantity for c in made.claims}
+    return made.certificate
 
 
-def test_shares_are_what_certify_gives():
+def test_shares_are_those_of_an_audit():
     plain, positive = certificate_of(), certificate_of(positive="yes")
     assert plain["risk"].delta == positive["risk"].delta == 0.05 * SHARES["risk"]
     assert positive["sensitivity"].delta == pytest.approx(0.05 * SHARES["sensitivity"], rel=1e-12)
     assert plain["gain"].delta == pytest.approx(0.05 * SHARES["gain"], rel=1e-12)
     # as the page of a plan says
-    assert positive["gain"].delta == pytest.approx(0.05 / 12, rel=1e-12)
+    assert positive["gain"].delta == pytest.approx(0.05 / 16, rel=1e-12)
+    asked = certificate_of(positive="yes", slices=["z"])
+    assert asked["gain"].delta == pytest.approx(0.05 / 18, rel=1e-12)
 
 
 def test_an_interval_without_a_loss_bound_has_all_of_delta():

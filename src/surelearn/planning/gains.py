@@ -51,7 +51,7 @@ def gain_power(
     Examples
     --------
     >>> gain_power(1000, 0.02, 0.05, 0.1, repeats=200)
-    0.57
+    0.505
     """
     game = gain_game(min_gain, expected_gain, disagreement, check_level(delta, candidates, share))
     return game.wins(int(check_counts(n, 1)), repeats) / repeats

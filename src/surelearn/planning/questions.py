@@ -192,7 +192,10 @@ class _Recognized(_Question):
         return {"rows": n, "positive, about": np.round(n * self.prevalence)}
 
     def notes(self) -> Iterator[str]:
-        yield "The headline has half of delta; sensitivity is one of six items that share the rest."
+        yield (
+            "The headline has half of delta; sensitivity is one of eight items (nine with --slice)"
+            " that share the rest."
+        )
         if self.prevalence is not None:
             yield (
                 f"If {in_percent(self.prevalence)} of rows are positive, so many hold enough"
@@ -305,8 +308,8 @@ class _Gain(_Question):
 
     def notes(self) -> Iterator[str]:
         yield (
-            "The headline has half of delta; a gain is one of four items (six with a positive"
-            " class) that share the rest."
+            "The headline has half of delta; a gain is one of six items (eight with a positive"
+            " class; one more with\n--slice) that share the rest."
         )
         yield (
             f"Exactly one of the two models errs on {in_percent(self.disagreement)} of rows."

@@ -23,15 +23,14 @@ from surelearn.planning.checks import (
 )
 from surelearn.types import Array
 
-# : A claim's part of δ on an audit's page (`surelearn.certification`). The headline, errors or
-# interval, has half; the other
-# : items divide the other half equally. With a positive class of two these are sensitivity,
-# specificity, precision, gain,
-# : the baseline's errors and the slices: a twelfth each. Without one they are the classes, gain,
-# the baseline's errors and
-# : the slices: an eighth. An interval without a stated loss bound is a page's only claim and has
-# all of δ.
-SHARES = {"risk": 1 / 2, "interval": 1 / 2, "sensitivity": 1 / 12, "gain": 1 / 8}
+# A claim's part of δ on an audit's page (`surelearn.certification`). The headline, errors or
+# interval, has half; the other items divide the other half equally. With a positive class of two
+# these are sensitivity, specificity, precision, gain, the baseline's errors, the slices, the other
+# metrics and calibration: a sixteenth each. Without one they are the classes, gain, the baseline's
+# errors, the slices, the metrics and calibration: a twelfth. (A column that slices are asked for of
+# adds the differences between them, an item more.) An interval without a stated loss bound is a
+# page's only claim and has all of δ.
+SHARES = {"risk": 1 / 2, "interval": 1 / 2, "sensitivity": 1 / 16, "gain": 1 / 12}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -242,7 +241,7 @@ def sensitivity_rows(
     >>> sensitivity_rows(0.9, share=1.0)  # ln 0.05 / ln 0.9 = 28.4
     29
     >>> sensitivity_rows(0.9, 0.95)
-    381
+    400
     """
     test = sensitivity_test(
         min_sensitivity, expected_sensitivity, check_level(delta, candidates, share)
