@@ -238,7 +238,8 @@ def certify(
             largest_group=largest_group,
         )
     what = _shifted(what, weights, weight_bound, proportional)
-    compared = list(compared_parts(slices, X)) if "differences" in metrics else []
+    classified = what.task == "classification"  # `_with_metrics` refuses metrics of others
+    compared = list(compared_parts(slices, X)) if classified and "differences" in metrics else []
     what, without = _with_metrics(
         what, model, metrics, bins, grouped=groups is not None, compared=bool(compared)
     )

@@ -197,4 +197,7 @@ def _ranges(values: Array, column: str | int, edges: Mapping[str, float]) -> dic
 
 
 def _column(X: Any, column: Any) -> Any:
-    return np.asarray(X[column]) if hasattr(X, "columns") else np.asarray(X)[:, column]
+    try:
+        return np.asarray(X[column]) if hasattr(X, "columns") else np.asarray(X)[:, column]
+    except (KeyError, IndexError):
+        raise ValueError(f"X has no column {column!r:.60} to cut slices of") from None

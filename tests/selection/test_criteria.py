@@ -296,7 +296,7 @@ def test_what_may_be_given_as_criterion(data):
         select([DummyClassifier()], X, y, delta=1.0)
 
 
-def test_a_holdout_of_numbers_or_groups_certifies_nothing(data):
+def test_a_holdout_of_numbers_of_groups_or_in_time_certifies_nothing(data):
     X, y = data
     grouped = select(
         [DummyClassifier()],
@@ -307,6 +307,15 @@ def test_a_holdout_of_numbers_or_groups_certifies_nothing(data):
         groups=np.arange(200) // 2,
     )
     assert grouped.claim.reason == "rows of a group are not independent"
+    ordered = select(
+        [DummyClassifier()],
+        X,
+        y,
+        criterion="holdout",
+        held_out=np.arange(150, 200),
+        time=np.arange(200),
+    )
+    assert "ordered in time" in ordered.claim.reason
     X, y = load_diabetes(return_X_y=True)
     number = select(
         [DummyRegressor()], X, y, task="regression", criterion="holdout", held_out=np.arange(20)

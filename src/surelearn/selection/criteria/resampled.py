@@ -145,8 +145,8 @@ class Holdout(Resampled):
         return Resampling(kind="holdout", folds=1), [(train, test)]
 
     def claim(self, problem: SelectionProblem, losses: Array, candidates: int) -> Claim | Lacking:
-        """Clopper–Pearson at δ over the number of candidates; not for groups, costs and unbounded
-        losses.
+        """Clopper–Pearson at δ over the number of candidates; not for groups, rows in time, costs
+        and unbounded losses.
         """
         if problem.costs is not None:
             return Lacking(
@@ -158,6 +158,12 @@ class Holdout(Resampled):
             return Lacking(
                 GUARANTEE,
                 "probabilities were calibrated and an ensemble was weighted on the held-out rows",
+            )
+        if problem.time is not None:
+            return Lacking(
+                GUARANTEE,
+                "rows are ordered in time: those held out measure the past, they do not bound the"
+                " future",
             )
         if problem.task != "classification":
             return Lacking(GUARANTEE, "the absolute error has no stated bound")
