@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import copy
+import functools
+import itertools
 import math
+import operator
 
 import numpy as np
 import pandas as pd
@@ -14,6 +18,7 @@ from sklearn.svm import LinearSVC
 
 import surelearn
 from surelearn import bounds
+from surelearn.documents import sealed
 from surelearn.measurement import METRICS
 from surelearn.slicing import Cut, Cuts, cut
 
@@ -93,6 +98,43 @@ def test_the_certificate_verifies_and_a_changed_fact_is_found(certificate, model
     assert not surelearn.Certificate.from_dict(plain).verify()
 
 
+def numbers(plain, path=()):
+    """The paths of numbers in plain data, two of each list."""
+    inside = (
+        plain.items() if isinstance(plain, dict)
+        else enumerate(plain[:2]) if isinstance(plain, list) else ()
+    )  # fmt: skip
+    for key, value in inside:
+        yield from numbers(value, (*path, key))
+    if isinstance(plain, int | float) and not isinstance(plain, bool):
+        yield path
+
+
+def test_any_edited_number_is_found_by_those_who_have_model_and_rows(certificate, model, rows):
+    """By someone who computes the hash again. Which δ was asked for beside its shares, and what
+    other tasks are asked, is not told by rows.
+    """
+    plain, found = certificate.to_dict(), 0
+    untold = [("version",), ("delta",)]
+    untold += [("facts", "options", name) for name in ("alpha", "delta", "candidates")]
+    for path in numbers({key: value for key, value in plain.items() if key != "hash"}):
+        if path in untold:
+            continue
+        tampered = copy.deepcopy(plain)
+        inner = functools.reduce(operator.getitem, path[:-1], tampered)
+        value = inner[path[-1]]
+        inner[path[-1]] = value + 1 if isinstance(value, int) else -value - 1
+        del tampered["hash"]
+        try:
+            read = surelearn.Certificate.from_dict(sealed(tampered))
+        except ValueError:
+            continue
+        assert not read.altered
+        assert not read.verify(model, *rows[2:]), path
+        found += 1
+    assert found > 60
+
+
 def test_what_cannot_be_claimed_says_why(rows):
     X_fit, y_fit, X, y = rows
     silent = LinearSVC().fit(X_fit, y_fit)
@@ -115,6 +157,71 @@ def test_what_cannot_be_claimed_says_why(rows):
         metrics=("brier", "auc"),
     )  # fmt: skip
     assert {item.what for item in made.lacking} == {"brier_score", "auc"}
+
+
+class Softmax:
+    """Of as many columns as there are classes."""
+
+    def __init__(self, classes: int):
+        self.classes_ = np.arange(classes)
+
+    def predict_proba(self, X):
+        raised = np.exp(np.asarray(X)[:, : self.classes_.size])
+        return raised / raised.sum(axis=1, keepdims=True)
+
+    def predict(self, X):
+        return self.classes_[self.predict_proba(X).argmax(axis=1)]
+
+
+def combinations():
+    """Options of a certificate that change which claims there are."""
+    for classes, positive, cost, grouped, sliced, rival in itertools.product(
+        (2, 3, 30), (None, 1), (None, 5.0), (False, True), (False, True), (False, True)
+    ):
+        if cost is None or positive is not None:
+            yield classes, positive, cost, grouped, sliced, rival
+
+
+@pytest.mark.parametrize("headline", [0.5, 1 / 3])
+def test_shares_sum_to_delta_and_are_the_same_whatever_the_rows_are(headline):
+    """Also of rows of one class, of one slice, with one probability, with a label nobody knew."""
+    rng = np.random.default_rng(6)
+    X = rng.normal(size=(60, 31))
+    X[:, 30] = rng.integers(0, 3, 60)
+    groups = np.arange(60) // 2
+    for classes, positive, cost, grouped, sliced, rival in combinations():
+        options = {
+            "metrics": METRICS, "positive": positive, "cost": cost, "headline": headline,
+            "groups": groups if grouped else None, "largest_group": 2 if grouped else None,
+            "slices": cut(X, 30, 0, bins=2) if sliced else None, "unseen": [classes],
+            "baseline": Softmax(classes) if rival else None, "novel": None if grouped else X[:, 1] > 0,
+            "majority": None if rival else 0,
+        }  # fmt: skip
+        model, y = Softmax(classes), np.append(rng.integers(0, classes, 59), classes)
+        usual = surelearn.certify(model, X, y, **options)
+        strange = surelearn.certify(
+            model, np.repeat(X[:1], 60, axis=0), np.zeros(60, dtype=int), **options
+        )
+        spent = [math.fsum(claim.delta for claim in one.together) for one in (usual, strange)]
+        lacking = {item.what for item in usual.lacking} & {
+            "calibration",
+            "class_error",
+            "precision",
+        }
+        assert spent[1] <= spent[0] <= 0.05 * (1 + 1e-12)
+        assert lacking or spent[0] == pytest.approx(0.05), (classes, positive, grouped, sliced)
+        shares = {claim.label: claim.delta for claim in usual.together}
+        for claim in strange.together:
+            assert shares.get(claim.label, claim.delta) == pytest.approx(claim.delta, rel=1e-12)
+        assert {claim.quantity for claim in strange.together} <= {
+            claim.quantity for claim in usual.together
+        }
+
+
+def test_metrics_of_losses_are_refused_in_one_sentence():
+    losses, slices = np.zeros(20), Cuts((Cut(0, {"0.5": 0.5}, ("0 ≤ 0.5", "0 > 0.5")),))
+    with pytest.raises(ValueError, match="metrics go with classification"):
+        surelearn.certify(losses=losses, slices=slices, metrics=("differences",))
 
 
 @pytest.mark.parametrize(
@@ -253,3 +360,13 @@ def test_bins_are_named_by_all_the_digits_of_their_edges():
         "50.0001% to 50.0002%": 30,
         "50.0002% to 100%": 40,
     }
+
+
+def test_slices_of_a_column_that_is_not_there_are_refused_in_one_sentence(rows):
+    X_fit, X = rows[0], rows[2][["a", "b", "c"]]
+    for slices, held in (
+        (cut(X_fit, "sex"), X),
+        (cut(X_fit.to_numpy(), 3), X.to_numpy()),
+    ):
+        with pytest.raises(ValueError, match=r"X has no column .* to cut slices of"):
+            slices(held)

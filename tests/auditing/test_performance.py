@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -15,9 +17,14 @@ from sklearn.metrics import (
 )
 
 import surelearn
-from surelearn.auditing.claims import cut_bins
+from surelearn.auditing.claims import Certified, Withholding, certify_table, cut_bins
+from surelearn.auditing.dividing import divide
+from surelearn.auditing.fitting import fit
+from surelearn.auditing.options import Options
 from surelearn.auditing.sections import skippable
 from surelearn.auditing.sections.performance import average_precision, curve_points
+from surelearn.data import read_table
+from surelearn.jobs import Runner
 
 LITTLE = {
     "ledger": False, "refits": 0, "curve_repeats": 0,
@@ -82,6 +89,36 @@ def test_a_regression_has_a_baseline_rmse_and_r_squared():
     assert f"R² {float(rows['R²'][0]):.2f}, both measured" in result.verdict.sentence
     assert "always answering the median: 90% within" in result.verdict.sentence
     assert r2_score([1.0, 2.0], [1.0, 2.0]) == 1
+
+
+@pytest.mark.parametrize("positive", [None, "yes"])
+def test_held_back_rows_choose_nothing_that_is_claimed(positive):
+    """The same fit and other held-back rows: bins, slices, classes and shares of δ are the same."""
+    X, z = made()
+    labels = np.select([z > 0.8, z > 0], ["yes", "perhaps"], "no")
+    if positive is None:
+        labels = np.where(z > 0, "yes", "no")
+    table = read_table(X.assign(y=labels), target="y")
+    divided = divide(table, (), Options(positive=positive, slices=("c",)))
+    table, split, options = divided.table, divided.split, divided.options
+    model = {"logistic": LogisticRegression()}
+    fitted = fit(table, split, divided.columns, model, options, Runner())
+    frame = table.frame.copy()
+    held = frame.index[split.certify]
+    frame.loc[held, ["a", "b", "c"]] *= -30.0  # sure of it, and other slices
+    frame.loc[held, "y"] = "yes"
+    certificates = [
+        certify_table(Certified(one, split, fitted), options, Withholding())
+        for one in (table, replace(table, frame=frame))
+    ]
+    usual, strange = [one.facts.options for one in certificates]
+    assert len(usual["bins"]) > 1
+    assert usual == strange
+    shares = [{c.label: c.delta for c in one.together} for one in certificates]
+    both = shares[0].keys() & shares[1].keys()
+    assert {"errors", "balanced accuracy", "F1 for yes" if positive else "AUC for yes"} <= both
+    assert any("slices of c" in label for label in both)
+    assert all(shares[0][label] == shares[1][label] for label in both)
 
 
 class Doubled(LogisticRegression):
