@@ -161,7 +161,7 @@ FINDINGS = [
     f" with a probability below {raised(independence.EQUAL_BY_CHANCE)}",
     f"a false alarm in about {percent(reference.FAMILYWISE)} of tables)",
     f"looked for from {reference.FEWEST_ROWS} such rows on",
-    f"outside the {percent(1 - calibration.ALPHA)} interval",
+    f"bins of equal size and {percent(1 - calibration.ALPHA)} intervals",
     f"the largest {part(1 / coverage.FIFTHS)} of predictions",
     f"({percent(coverage.CHANCE)} for all fifths together)",
     f"on {word(10 * stability.SHARE)} tenths of the fit rows",
