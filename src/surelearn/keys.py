@@ -23,6 +23,7 @@ HOMES = (
     "selection.preparation",
     "selection.text",
     "selection.combined",
+    "selection.boosters",
     "attacks.domains",
 )
 _KEY = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*/[1-9][0-9]{0,3}")

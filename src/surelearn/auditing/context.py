@@ -58,6 +58,7 @@ class Context:
     search: Search = field(default_factory=Search)
     unlabelled_compared: bool = False
     left_out: tuple[str, ...] = ()
+    not_installed: tuple[tuple[str, str], ...] = ()
 
     @property
     def contradicted(self) -> tuple[Finding, ...]:

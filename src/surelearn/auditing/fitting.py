@@ -18,6 +18,7 @@ from surelearn.selection.catalogue import (
     affordable,
     catalogue,
     named_candidates,
+    not_installed,
     usual_budget,
 )
 from surelearn.selection.costs import Costs, choose_threshold
@@ -42,7 +43,9 @@ Candidates: TypeAlias = str | Model | Sequence[str | Model] | Mapping[str, Model
 
 @dataclass(frozen=True, eq=False)
 class FittedChoice:
-    """A chosen and fitted model with what its choice left behind."""
+    """A chosen and fitted model with what its choice left behind: candidates that the budget does
+    not pay for, and those whose package is not installed, with what installs it.
+    """
 
     selection: Selection
     unfitted: Any
@@ -50,6 +53,7 @@ class FittedChoice:
     threshold: float | None
     columns: list[str]
     left_out: tuple[str, ...] = ()
+    not_installed: tuple[tuple[str, str], ...] = ()
 
 
 def fit(
@@ -123,7 +127,8 @@ def fit(
         )
     unfitted, threshold = apply_threshold(selection.model, costs, selection.scores, y)
     fitted = fit_quietly(unfitted, X, y)
-    return FittedChoice(selection, unfitted, fitted, threshold, columns, tuple(left_out))
+    missing = tuple(not_installed().items()) if models is None else ()
+    return FittedChoice(selection, unfitted, fitted, threshold, columns, tuple(left_out), missing)
 
 
 def _candidates(

@@ -272,6 +272,7 @@ def _page_of_table(
         search=search,
         unlabelled_compared=comparable(table),
         left_out=fitted.left_out,
+        not_installed=fitted.not_installed,
     )
     numbers = {"reading": table.reading, "columns": fitted.columns}
     return _document(

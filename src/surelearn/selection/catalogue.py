@@ -11,32 +11,36 @@ import importlib.util
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from surelearn.jobs import seed_for
 from surelearn.selection.candidates import Candidate, Searched
 from surelearn.subject import Task
 from surelearn.types import Model
 
+if TYPE_CHECKING:
+    from surelearn.selection.preparation import Reader
+
 # up to here a support vector machine, whose cost grows with the square of n
 DIRECT_KERNEL_ROWS = 5000
 # beyond so many, so many centers
 EIGENPRO_ROWS = {"classification": (5_000, 2_000), "regression": (15_000, 4_000)}
 EIGENPRO = "kernel machine"
-BOOSTERS = {"LightGBM": "lightgbm", "CatBoost": "catboost"}
+BOOSTERS = {"LightGBM": "lightgbm", "XGBoost": "xgboost", "CatBoost": "catboost"}
 # names of earlier versions, still understood
 _EARLIER = {"nearest neighbours": "nearest neighbors"}
+_SEEN = {"category": 5, "text": 64, "date": 3}  # columns that one becomes, about; others 1
 _ALWAYS = 0  # the rank of what takes part whatever it costs
 
 DEFAULT = {
     "classification": (
         "majority", "naive Bayes", "logistic regression", "nearest neighbors", "kernel SVM",
         "kernel logistic regression", EIGENPRO, "boosted trees", "extra trees", "random forest",
-        "LightGBM", "CatBoost",
+        "LightGBM", "XGBoost", "CatBoost",
     ),
     "regression": (
         "median", "linear regression", "Huber regression", "nearest neighbors", "kernel SVM", "kernel ridge",
-        EIGENPRO, "boosted trees", "extra trees", "random forest", "LightGBM", "CatBoost",
+        EIGENPRO, "boosted trees", "extra trees", "random forest", "LightGBM", "XGBoost", "CatBoost",
     ),
 }  # fmt: skip
 """Candidates that take part unless told otherwise; the others of `catalogue` take part by name."""
@@ -149,6 +153,23 @@ def default_candidates(
     return affordable(every, fits, usual_budget(n) if budget is None else budget)[0]
 
 
+def not_installed() -> dict[str, str]:
+    """Candidates that would take part if their packages were installed, with what installs them.
+
+    Examples
+    --------
+    >>> set(not_installed().values()) <= {"surelearn[torch]", "surelearn[boosters]"}
+    True
+    """
+    needed = {EIGENPRO: ("torch", "torch")}
+    needed |= {name: (package, "boosters") for name, package in BOOSTERS.items()}
+    return {
+        name: f"surelearn[{extra}]"
+        for name, (package, extra) in needed.items()
+        if not _is_installed(package)
+    }
+
+
 def usual_budget(n: int) -> float:
     """Seconds of one core for choosing among candidates on n rows, unless told.
 
@@ -197,7 +218,7 @@ def _one(name: str, members: list[Member]) -> Candidate | Searched:
 
 def _width(kinds: Mapping[Any, str]) -> int:
     """Columns as most learners see them, about."""
-    return sum({"category": 5, "text": 64, "date": 3}.get(kind, 1) for kind in kinds.values())
+    return sum(_SEEN.get(kind, 1) for kind in kinds.values())
 
 
 def _is_installed(package: str) -> bool:
@@ -216,7 +237,7 @@ class _Makers:
     def seed(self, name: str) -> int:
         return seed_for(f"candidate/{name}", self.random_state)
 
-    def pipeline(self, *steps: Model, reader: Literal["few", "many", "trees"] = "few") -> Model:
+    def pipeline(self, *steps: Model, reader: Reader = "few") -> Model:
         from sklearn.pipeline import make_pipeline
 
         from surelearn.selection.preparation import preparation
@@ -440,17 +461,14 @@ class _Makers:
         return self.one(EIGENPRO, model, work=1.5 + 2e-4 * n, rank=6)  # loading PyTorch included
 
     def _boosted(self) -> Iterator[Setting]:
-        """Boosted trees with missing values as such; each setting is read after several numbers of
-        rounds. (scikit-learn's native categories keep a function in the model, which no file keeps
-        without pickle.)
+        """Boosted trees with missing values and categories as such; each setting is read after
+        several numbers of rounds.
         """
         import sklearn.ensemble
 
-        from surelearn.selection.criteria.problem import NestedFamily
-
         size, numbers = self.size, self.task == "regression"
         name = f"HistGradientBoosting{'Regressor' if numbers else 'Classifier'}"
-        learner, step = getattr(sklearn.ensemble, name), name.lower()
+        learner = getattr(sklearn.ensemble, name)
         shared: dict[str, Any] = {
             "early_stopping": False,
             "random_state": self.seed("boosted trees"),
@@ -473,14 +491,52 @@ class _Makers:
                 ("31 leaves", {}, rounds // 2, 3),
                 ("absolute error, 63 leaves", robust | wide | {"max_leaf_nodes": 63}, rounds, 3),
             ]
+        categories = sum(kind == "category" for kind in self.kinds.values())
+        # one column each, where others see one for every category
+        columns = size.columns - categories * (_SEEN["category"] - 1)
         for words, options, rounds, rank in settings:
-            most = rounds if size.trees <= 5 else max(40, rounds * 5 // size.trees)
-            model = self.pipeline(learner(max_iter=most, **shared, **options), reader="trees")
+            made = learner(max_iter=1, **shared, **options)
             leaves = options.get("max_leaf_nodes", 31)
-            tree = 1e-3 + 4e-5 * leaves + 1.3e-8 * size.rows * min(size.columns, 64)
-            sizes = [most // 8, most // 4, most // 2, 3 * most // 4, most]
-            family = NestedFamily(model, sizes, f"{step}__max_iter", name=f"boosted trees, {words}")
-            yield Setting(family, self._reading() + most * size.trees * tree, rank)
+            tree = 1e-3 + 4e-5 * leaves + 1.3e-8 * size.rows * min(columns, 64)
+            name = f"boosted trees, {words}"
+            yield self._by_rounds(name, made, "max_iter", rounds, tree, rank, categories)
+
+    def _by_rounds(
+        self,
+        name: str,
+        learner: Model,
+        parameter: str,
+        rounds: int,
+        tree: float,
+        rank: int,
+        categories: int = 0,
+        wrapped: bool = False,
+    ) -> Setting:
+        """A setting that is fitted once and read after several numbers of rounds.
+
+        Parameters
+        ----------
+        parameter : the learner's own number of rounds
+        rounds : at most; fewer where every round grows many trees
+        tree : what one costs
+        categories : columns that the learner takes as categories
+        wrapped : whether it needs `selection.boosters` to be read, whatever the columns
+        """
+        from surelearn.selection.boosters import BoosterClassifier, BoosterRegressor
+        from surelearn.selection.criteria.problem import NestedFamily
+
+        trees = self.size.trees
+        most = rounds if trees <= 5 else max(40, rounds * 5 // trees)
+        learner.set_params(**{parameter: most})
+        path = f"{type(learner).__name__.lower()}__{parameter}"
+        if categories or wrapped:
+            around = BoosterRegressor if self.task == "regression" else BoosterClassifier
+            learner = around(learner, categories)
+            path = f"{around.__name__.lower()}__estimator__{parameter}"
+        model = self.pipeline(learner, reader="native" if categories else "trees")
+        sizes = [most // 8, most // 4, most // 2, 3 * most // 4, most]
+        family = NestedFamily(model, sizes, path, name=name)
+        return Setting(family, self._reading() + most * trees * tree, rank)
 
     def _forests(self, name: Literal["extra trees", "random forest"]) -> Iterator[Setting]:
         from sklearn import ensemble
@@ -511,24 +567,51 @@ class _Makers:
             )
 
     def _booster(self, name: str) -> list[Setting]:
-        """LightGBM or CatBoost, with their own defaults but one thread."""
-        seed, numbers = self.seed(name), self.task == "regression"
-        model: Any
+        """LightGBM, XGBoost or CatBoost, each with one thread; the first two read after several
+        numbers of rounds, CatBoost with its own defaults.
+        """
+        seed, numbers, size = self.seed(name), self.task == "regression", self.size
+        few = size.rows <= 1500
+        rounds, small = (120, 0.1) if few else (320, 0.05)
+        each = size.rows * min(size.columns, 64)
         if name == "LightGBM":
             import lightgbm
 
-            model = (lightgbm.LGBMRegressor if numbers else lightgbm.LGBMClassifier)(
-                n_jobs=1, random_state=seed, verbose=-1
-            )
+            made = lightgbm.LGBMRegressor if numbers else lightgbm.LGBMClassifier
+            shared: dict[str, Any] = {"n_jobs": 1, "random_state": seed, "verbose": -1}
+            slow = {"num_leaves": 15, "learning_rate": small, "colsample_bytree": 0.5}
+            slow |= {"objective": "mae"} if numbers else {}
+            tree = 4e-4 + 1e-8 * each
+            settings = [
+                ("15 leaves, small steps", made(**shared, **slow), rounds, 3),
+                ("31 leaves", made(**shared), rounds // 2, 5),
+            ]
+        elif name == "XGBoost":
+            import xgboost
+
+            made = xgboost.XGBRegressor if numbers else xgboost.XGBClassifier
+            shared = {"n_jobs": 1, "random_state": seed, "learning_rate": small}
+            slow = {"max_depth": 4, "colsample_bynode": 0.5}
+            slow |= {"objective": "reg:absoluteerror"} if numbers else {}
+            tree = 6e-4 + 1.5e-8 * each
+            settings = [
+                ("depth 4", made(**shared, **slow), rounds, 5),
+                ("depth 6", made(**shared, max_depth=6, colsample_bynode=0.5), rounds, 6),
+            ]
         else:
             import catboost  # pyright: ignore[reportMissingImports]
 
             model = (catboost.CatBoostRegressor if numbers else catboost.CatBoostClassifier)(
                 thread_count=1, random_seed=seed, verbose=0, allow_writing_files=False
             )
-        rounds = {"LightGBM": 100, "CatBoost": 1000}[name]
-        tree = 2e-3 + 1.0e-8 * self.size.rows * self.size.columns
-        return self.one(name, model, work=self._reading() + rounds * self.size.trees * tree, rank=4)
+            work = 1000 * size.trees * (2e-3 + 1.0e-8 * size.rows * size.columns)
+            return self.one(name, model, work=self._reading() + work, rank=4)
+        return [
+            self._by_rounds(
+                f"{name}, {words}", model, "n_estimators", rounds, tree, rank, wrapped=True
+            )
+            for words, model, rounds, rank in settings
+        ]
 
 
 def _scaled(model: Model) -> Model:

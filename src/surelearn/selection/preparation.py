@@ -6,7 +6,7 @@ Everything is learned inside ``fit``, on fit rows only, as part of the candidate
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -15,11 +15,14 @@ from sklearn.compose import ColumnTransformer
 from sklearn.feature_extraction.text import HashingVectorizer
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
 from surelearn.selection.text import TextTerms, TextTopics
 from surelearn.types import AnyArray, Array
+
+MOST_CODES = 200  # of a column's categories; the rarest share one
+Reader: TypeAlias = Literal["few", "many", "trees", "native"]
 
 
 class HashedWords(TransformerMixin, BaseEstimator):
@@ -99,9 +102,7 @@ class DateParts(TransformerMixin, BaseEstimator):
         )
 
 
-def preparation(
-    kinds: Mapping[Any, str], reader: Literal["few", "many", "trees"] = "few"
-) -> ColumnTransformer:
+def preparation(kinds: Mapping[Any, str], reader: Reader = "few") -> ColumnTransformer:
     """The transformer for columns of the given kinds: "number", "category", "text", "date".
 
     Numbers are filled with the median, with a column that says so, and scaled; categories become
@@ -111,18 +112,29 @@ def preparation(
     ----------
     reader : what learner it is for. "few": one that needs few columns. "many": a linear model, which
         takes all terms of text, sparse. "trees": boosted trees, which take missing values as such
-        and need no scaling
+        and need no scaling. "native": boosted trees that split by sets of categories, whose codes
+        are the first columns; missing and unseen ones are NaN
     """
     of_kind = {
         kind: [name for name, k in kinds.items() if k == kind]
         for kind in ("number", "category", "text", "date")
     }
+    trees = reader in ("trees", "native")
     fill = SimpleImputer(strategy="median", add_indicator=True, keep_empty_features=True)
     steps: list[tuple[str, Any, list[Any]]] = []
+    if of_kind["category"] and reader == "native":
+        codes = OrdinalEncoder(
+            handle_unknown="use_encoded_value",
+            unknown_value=np.nan,
+            encoded_missing_value=np.nan,
+            min_frequency=5,
+            max_categories=MOST_CODES,
+        )
+        steps.append(("category", codes, of_kind["category"]))
     if of_kind["number"]:
-        numbers = "passthrough" if reader == "trees" else make_pipeline(fill, StandardScaler())
+        numbers = "passthrough" if trees else make_pipeline(fill, StandardScaler())
         steps.append(("number", numbers, of_kind["number"]))
-    if of_kind["category"]:
+    if of_kind["category"] and reader != "native":
         encoder = OneHotEncoder(
             handle_unknown="infrequent_if_exist",
             min_frequency=5,
@@ -134,9 +146,7 @@ def preparation(
         text = TextTerms() if reader == "many" else TextTopics()
         steps.append(("text", text, of_kind["text"]))
     if of_kind["date"]:
-        date = (
-            DateParts() if reader == "trees" else make_pipeline(DateParts(), fill, StandardScaler())
-        )
+        date = DateParts() if trees else make_pipeline(DateParts(), fill, StandardScaler())
         steps.append(("date", date, of_kind["date"]))
     sparse = 1.0 if reader == "many" and of_kind["text"] else 0.0
     return ColumnTransformer(steps, sparse_threshold=sparse, verbose_feature_names_out=False)

@@ -76,11 +76,18 @@ def _price(selection: Selection, measure: str) -> list[str]:
 
 
 def _left_out(context: Context) -> list[str]:
-    if not context.left_out:
-        return []
-    return [
-        f"Not tried, for the time it takes: {', '.join(context.left_out)}; --minutes buys more."
-    ]
+    """Candidates that did not take part, for their time or for want of a package."""
+    found: list[str] = []
+    if context.left_out:
+        found = [
+            f"Not tried, for the time it takes: {', '.join(context.left_out)}; --minutes buys more."
+        ]
+    if context.not_installed:
+        names = ", ".join(name for name, _ in context.not_installed)
+        extras = sorted({extra for _, extra in context.not_installed})
+        commands = " ".join(f"'{extra}'" for extra in extras)
+        found.append(f"Not tried, since not installed: {names} (`pip install {commands}`).")
+    return found
 
 
 def _table(selection: Selection) -> tuple[PageTable, ...]:

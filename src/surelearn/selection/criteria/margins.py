@@ -23,8 +23,9 @@ from surelearn.selection.criteria.criterion import (
     Criterion,
     two_classes,
 )
-from surelearn.selection.criteria.problem import SelectionProblem, at_sizes, last_of, last_step
+from surelearn.selection.criteria.problem import SelectionProblem, last_of, last_step
 from surelearn.selection.cross_validation import column_count
+from surelearn.selection.stages import at_sizes
 from surelearn.types import AnyArray, Array, Model, RowsLike
 
 _POINTS = 100

@@ -5,7 +5,7 @@ read at every prefix.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
@@ -17,6 +17,7 @@ from surelearn.selection.candidates import Candidate, Candidates, Searched, as_c
 from surelearn.selection.costs import Costs
 from surelearn.selection.cross_validation import FoldOutcome, Pairs, Positions, fit_and_predict
 from surelearn.selection.metrics import Metric
+from surelearn.selection.stages import at_sizes
 from surelearn.subject import Task
 from surelearn.subject.refitting import fit_quietly, take_for
 from surelearn.types import AnyArray, Ints, Label, Model, RowsLike
@@ -38,7 +39,7 @@ StatedCapacity: TypeAlias = (
 class NestedFamily:
     """One learner at several sizes, from small to large: boosting with 10, 20, … rounds.
 
-    A learner with ``staged_predict`` is fitted once, at the largest size, and read at every size;
+    A learner with ``staged_predict`` or ``predict_at`` is fitted once, at the largest size, and read at every size;
     another one is fitted at each.
 
     Parameters
@@ -82,11 +83,10 @@ class NestedFamily:
         """Whether members are prefixes of one fit."""
         *steps, parameter = self.parameter.split("__")
         path = [self.model.steps[-1][0]] if _is_pipeline(self.model) else []
-        return (
-            hasattr(last_of(self.model), "staged_predict")
-            and parameter in _ROUNDS
-            and steps == path
-        )
+        last = last_of(self.model)
+        if hasattr(last, "predict_at"):  # around a learner that is read so
+            return parameter in _ROUNDS and steps == [*path, "estimator"]
+        return hasattr(last, "staged_predict") and parameter in _ROUNDS and steps == path
 
     def members(self) -> list[Candidate]:
         """A candidate for each size."""
@@ -207,11 +207,19 @@ def fit_and_predict_prefixes(
     """One task: fit on some rows, predict others with every member of a nested family."""
     fitted = fit_quietly(model, take_for(model, X, train), y[train])
     new = take_for(model, X, test, train)
+    last, rows = last_step(fitted, new)
+    if not proba or sizes is None:
+        return [{"predictions": predicted} for predicted in predictions_of(fitted, sizes, new)]
+    if hasattr(last, "predict_proba_at"):
+        classes = np.asarray(last.classes_)
+        return [
+            {"predictions": classes[p.argmax(axis=1)], "scores": p, "classes": classes}
+            for p in last.predict_proba_at(rows, sizes)
+        ]
     found: list[FoldOutcome] = [
         {"predictions": predicted} for predicted in predictions_of(fitted, sizes, new)
     ]
-    last, rows = last_step(fitted, new)
-    if proba and sizes is not None and hasattr(last, "staged_predict_proba"):
+    if hasattr(last, "staged_predict_proba"):
         for one, scores in zip(
             found, at_sizes(last.staged_predict_proba(rows), sizes), strict=True
         ):
@@ -354,28 +362,9 @@ def predictions_of(fitted: Model, sizes: Sequence[int] | None, X: RowsLike) -> l
     if sizes is None:
         return [np.asarray(fitted.predict(X))]
     last, rows = last_step(fitted, X)
+    if hasattr(last, "predict_at"):
+        return last.predict_at(rows, sizes)
     return at_sizes(last.staged_predict(rows), sizes)
-
-
-def at_sizes(stages: Iterable[Any], sizes: Sequence[int]) -> list[AnyArray]:
-    """The stages that are asked for; a fit that ended before, because nothing was left to learn,
-    stays as it was.
-
-    Examples
-    --------
-    >>> [int(stage) for stage in at_sizes(iter("12345"), [2, 4, 9])]
-    [2, 4, 5]
-    """
-    kept: list[AnyArray] = []
-    last = None
-    for t, last in enumerate(stages, 1):
-        if t == sizes[len(kept)]:
-            kept.append(np.array(last))
-            if len(kept) == len(sizes):
-                return kept
-    if last is None:
-        raise ValueError("a nested family's fit has no stages: there is nothing to choose from")
-    return kept + [np.array(last)] * (len(sizes) - len(kept))
 
 
 def last_step(fitted: Model, X: RowsLike) -> tuple[Model, RowsLike]:
