@@ -56,9 +56,10 @@ def fitted(name, threshold=None):
     model, classes = CANDIDATES[name]
     if threshold is not None:
         model = clone(model)
-        small = {"boosted trees": {"max_iter": 2}, "random forest": {"n_estimators": 2}}.get(
-            name.split(",")[0], {}
-        )
+        small = {
+            "boosted trees": {"estimator__max_iter": 2},
+            "random forest": {"n_estimators": 2},
+        }.get(name.split(",")[0], {})
         model[-1].set_params(**small)
         model = FixedThresholdClassifier(
             model, threshold=threshold, pos_label="yes", response_method="predict_proba"
