@@ -218,6 +218,22 @@ def test_shares_sum_to_delta_and_are_the_same_whatever_the_rows_are(headline):
         }
 
 
+def test_of_several_classes_auc_is_that_of_the_class_that_matters_against_all_others():
+    """One label that was misspelled must not take it from the page."""
+    rng = np.random.default_rng(8)
+    X = rng.normal(size=(300, 3))
+    model, y = Softmax(3), np.where(rng.random(300) < 0.5, X.argmax(axis=1), 0)
+    made = surelearn.certify(model, X, y, metrics=("auc",), positive=2)
+    assert made["auc"].label == "AUC for 2"
+    expected = roc_auc_score(y == 2, model.predict_proba(X)[:, 2])
+    assert made["auc"].measured == pytest.approx(expected, abs=1e-12)
+    assert made.verify(model, X, y)
+    without = surelearn.certify(model, X, y, metrics=("auc",))
+    assert [item.reason for item in without.lacking if item.what == "auc"] == [
+        "of several classes it is about one that matters: state it as positive"
+    ]
+
+
 def test_metrics_of_losses_are_refused_in_one_sentence():
     losses, slices = np.zeros(20), Cuts((Cut(0, {"0.5": 0.5}, ("0 ≤ 0.5", "0 > 0.5")),))
     with pytest.raises(ValueError, match="metrics go with classification"):

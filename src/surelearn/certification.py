@@ -165,8 +165,9 @@ def certify(
         is claimed too; losses: ``loss`` says what they are, such as "word error rate", in at most
         60 characters
     headline : the headline's part of δ, where there are other claims
-    metrics : of a classifier, to be claimed, too: "auc" (of two classes), "brier", "log_loss"
-        (clipped), "balanced_accuracy", "f1" (with ``positive``), which share one line of the rest
+    metrics : of a classifier, to be claimed, too: "auc" (of several classes with ``positive``),
+        "brier", "log_loss" (clipped), "balanced_accuracy", "f1" (with ``positive``), which share
+        one line of the rest
         of δ; "calibration" of its probabilities in ``bins``; "differences" of error rates (with
         ``positive`` also of selection rates and sensitivities) between the values of each column of
         ``slices``, which then come from `surelearn.slicing.cut`. Those that cannot be claimed here
@@ -484,8 +485,8 @@ def _with_metrics(
             reason = "rows belong together in groups, and it is no mean over groups"
         elif name in OF_PROBABILITIES and not probable:
             reason = "the model gives no probabilities"
-        elif name == "auc" and len(what.classes) != 2:
-            reason = "it is for two classes"
+        elif name == "auc" and what.score_class is None:
+            reason = "of several classes it is about one that matters: state it as positive"
         elif name == "f1" and what.positive is None:
             reason = "it is about a class that matters: state it as positive"
         elif name == "differences" and not compared:
