@@ -1,7 +1,9 @@
 """The main job, end to end: wall-clock time, peak memory and page size of whole audits on real
-tables; with ``--sections``, each section's CPU seconds (one process, one thread) and what it bought.
+tables; with ``--sections``, each section's CPU seconds (one process, one thread) and what it bought;
+with ``--verdict``, how soon the verdict is there.
 
     python benchmarks/bench_audit.py
+    python benchmarks/bench_audit.py --verdict 5
     python benchmarks/bench_audit.py --sections sick letter --model "boosted trees"
 """
 
@@ -87,12 +89,36 @@ def sections(names: list[str], model: str | None) -> None:
         )
 
 
+def verdicts(runs: int) -> None:
+    """Print the seconds to the verdict of tables of several sizes, the imports apart."""
+    from _verdict import TABLES
+
+    print(f"{'table':<20} {'imports':>8} {'verdict after':>14}  (median, range)")
+    for name in TABLES:
+        times = []
+        for _ in range(runs):
+            worker = Path(__file__).with_name("_verdict.py")
+            command = [sys.executable, str(worker), name]
+            ended = subprocess.run(command, capture_output=True, text=True, check=True)  # noqa: S603
+            imported, seconds, chosen = ended.stdout.strip().split(" ", 2)
+            times.append((float(imported), float(seconds)))
+        first, then = (sorted(column) for column in zip(*times, strict=True))
+        print(
+            f"{name:<20} {first[runs // 2]:8.2f} {then[runs // 2]:14.2f} "
+            f" ({then[0]:.2f} to {then[-1]:.2f}): {chosen}",
+            flush=True,
+        )
+
+
 if __name__ == "__main__":
     asked = argparse.ArgumentParser(description=__doc__)
     asked.add_argument("--sections", nargs="*", metavar="TABLE", help="CPU seconds by section")
     asked.add_argument("--model", help="a candidate's name; by default the best is chosen")
+    asked.add_argument("--verdict", type=int, metavar="RUNS", help="seconds to the verdict")
     given = asked.parse_args()
-    if given.sections is None:
+    if given.verdict is not None:
+        verdicts(given.verdict)
+    elif given.sections is None:
         whole_audits()
     else:
         sections(given.sections, given.model)
