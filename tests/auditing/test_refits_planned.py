@@ -57,7 +57,7 @@ def test_more_rows_cost_more_and_a_pipeline_costs_what_is_inside(model):
 def test_more_trees_cost_more_and_letters_count():
     few, many = (RandomForestClassifier(k).fit(X, Y) for k in (5, 50))
     assert fit_work(many, 4000, 6) > 4 * fit_work(few, 4000, 6)
-    assert fit_work(few, 100, 1, letters=1e6) > 1 + fit_work(few, 100, 1)
+    assert fit_work(few, 100, 1, letters=1e6) > 0.5 + fit_work(few, 100, 1)
 
 
 def test_the_parts_of_the_work_are_all_of_it():

@@ -73,3 +73,40 @@ def test_they_are_saved_without_pickle(learner, tmp_path):
     assert np.array_equal(
         loaded.predict_proba(column(REVIEWS)), model.predict_proba(column(REVIEWS))
     )
+
+
+@pytest.mark.parametrize("runs", [(3, 5), (2, 2), (3, 3)])
+def test_runs_of_letters_are_scikit_learn_s(runs):
+    texts = [*REVIEWS, "A  x\tYZ, été été", "the other film's other end"]
+    theirs = TfidfVectorizer(analyzer="char_wb", ngram_range=runs, sublinear_tf=True)
+    expected = theirs.fit_transform(texts[:5]), theirs.transform(texts)
+    ours = TextTerms(words=0, letters=runs[1], min_rows=1)
+    assert np.allclose(ours.fit_transform(column(texts[:5])).toarray(), expected[0].toarray())
+    assert np.allclose(ours.transform(column(texts)).toarray(), expected[1].toarray())
+    assert [*ours.vocabularies_[0]] == theirs.get_feature_names_out().tolist()
+
+
+def test_rare_terms_are_left_out_as_by_scikit_learn():
+    texts = [*REVIEWS, "dull film, dull cast", "fine film at best"]
+    theirs = TfidfVectorizer(ngram_range=(1, 3), sublinear_tf=True, min_df=2)
+    ours = TextTerms(words=3, letters=0, min_rows=2)
+    expected = theirs.fit_transform(texts)
+    assert np.allclose(ours.fit_transform(column(texts)).toarray(), expected.toarray())
+    assert [*ours.vocabularies_[0]] == theirs.get_feature_names_out().tolist()
+    new = ["a dull film at all", "none"]
+    assert np.allclose(ours.transform(column(new)).toarray(), theirs.transform(new).toarray())
+
+
+def test_the_most_frequent_terms_are_kept():
+    texts = ["one two three"] * 3 + ["two three"] * 2 + ["three"]
+    terms = TextTerms(words=1, letters=0, min_rows=1, max_terms=2).fit(column(texts))
+    assert [*terms.vocabularies_[0]] == ["three", "two"]
+
+
+def test_long_texts_have_no_pairs():
+    texts = ["good film " * 20, "bad film " * 20]
+    pairs = TextTerms(letters=0, min_rows=1).fit(column(texts)).get_feature_names_out()
+    alone = TextTerms(letters=0, min_rows=1, long_text=150).fit(column(texts))
+    assert "x0: good film" in pairs
+    assert alone.get_feature_names_out().tolist() == ["x0: bad", "x0: film", "x0: good"]
+    assert alone.transform(column(["good film"])).nnz == 2

@@ -112,7 +112,9 @@ def fit(
         combine=models is None,
         prefer=options.prefer,  # type: ignore[arg-type]
         random_state=options.seed,
-        n_jobs=runner.n_jobs if _is_worth_workers(models, options, train.size) else 1,
+        n_jobs=runner.n_jobs
+        if _is_worth_workers(models, options, train.size, _letters(X, kinds))
+        else 1,
         journal=runner.journal,
         progress=runner.progress(f"fits of {len(candidates)} candidates"),
         prefix=prefix,
@@ -151,12 +153,10 @@ def _candidates(
     left_out: list[str] = []
     made: list[Any]
     if models is None:
-        letters = sum(
-            int(X[name].astype(str).str.len().sum()) for name in kinds if kinds[name] == "text"
-        )
+        letters = _letters(X, kinds)
         every = catalogue(task, kinds, n, options.seed, classes, letters)
         every = {name: settings for name, settings in every.items() if name in DEFAULT[task]}
-        budget = usual_budget(n) if options.minutes is None else 120 * options.minutes
+        budget = usual_budget(n, letters) if options.minutes is None else 120 * options.minutes
         made, left_out = affordable(every, fits, budget)
     elif names := candidate_names(models):
         made = named_candidates(names, task, kinds, n, options.seed, classes)
@@ -176,9 +176,14 @@ def _candidates(
     return made, left_out
 
 
-def _is_worth_workers(models: Candidates, options: Options, n: int) -> bool:
+def _letters(X: TableRows, kinds: dict[str, str]) -> int:
+    """Of text, in all rows."""
+    return sum(int(X[name].astype(str).str.len().sum()) for name in kinds if kinds[name] == "text")
+
+
+def _is_worth_workers(models: Candidates, options: Options, n: int, letters: int) -> bool:
     """Whether other processes would choose sooner; of a user's own models nobody knows."""
-    small = usual_budget(n) <= WORTH_WORKERS
+    small = usual_budget(n, letters) <= WORTH_WORKERS
     return not small or models is not None or options.minutes is not None
 
 

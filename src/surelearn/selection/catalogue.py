@@ -64,6 +64,15 @@ class Size:
         """Trees that boosting grows in a round."""
         return self.classes if self.classes > 2 else 1
 
+    @property
+    def terms(self) -> float:
+        """Terms of text in all rows that a linear model sees, about: `selection.text.TextTerms`
+        counts runs of letters up to a million letters, and pairs of words up to 1,000 letters a row.
+        """
+        if self.letters <= 1e6:
+            return 2.0 * self.letters
+        return (0.2 if self.letters <= 1000 * self.rows else 0.09) * self.letters
+
 
 @dataclass(frozen=True, eq=False)
 class Setting:
@@ -150,7 +159,7 @@ def default_candidates(
     """
     every = catalogue(task, kinds, n, random_state, classes, letters)
     every = {name: settings for name, settings in every.items() if name in DEFAULT[task]}
-    return affordable(every, fits, usual_budget(n) if budget is None else budget)[0]
+    return affordable(every, fits, usual_budget(n, letters) if budget is None else budget)[0]
 
 
 def not_installed() -> dict[str, str]:
@@ -170,15 +179,17 @@ def not_installed() -> dict[str, str]:
     }
 
 
-def usual_budget(n: int) -> float:
-    """Seconds of one core for choosing among candidates on n rows, unless told.
+def usual_budget(n: int, letters: int = 0) -> float:
+    """Seconds of one core for choosing among candidates on n rows with so many letters of text,
+    unless told.
 
     Examples
     --------
     >>> [round(usual_budget(n)) for n in (400, 4000, 40_000)]
     [5, 16, 95]
     """
-    return 4 + 2.9e-3 * n if n < 5000 else 14 + 2.03e-3 * n
+    text = min(20.0, 5e-6 * letters)
+    return text + (4 + 2.9e-3 * n if n < 5000 else 14 + 2.03e-3 * n)
 
 
 def named_candidates(
@@ -398,12 +409,10 @@ class _Makers:
                 yield name, self._booster(name)
 
     def _reading(self, reader: str = "few") -> float:
-        """Preparing the columns: counting words costs about a microsecond a letter."""
-        return (
-            0.01
-            + 3e-8 * self.size.rows * self.size.columns
-            + (1.5e-6 if reader == "many" else 4e-7) * self.size.letters
-        )
+        """Preparing the columns: reading letters, and counting terms."""
+        text = 1e-7 * self.size.letters + 3e-7 * self.size.terms
+        text = text if reader == "many" else 4e-7 * self.size.letters
+        return 0.01 + 3e-8 * self.size.rows * self.size.columns + text
 
     def _minimizer(self, regularization: float) -> Model:
         """Logistic regression straight to its minimizer: rows fit in memory."""
@@ -420,8 +429,12 @@ class _Makers:
         n, d, classes = self.size.rows, self.size.columns, self.size.classes
         text = "text" in self.kinds.values()
         each = (2e-7 if classes == 2 else 4e-7 * classes) * n * min(d, 200)
-        work = self._reading("many") + each + 1e-6 * self.size.letters
-        ranked = {10.0: _ALWAYS, 100.0: 2, 1.0: 3} if text else {1.0: _ALWAYS, 0.05: 1, 20.0: 2}
+        work = self._reading("many") + each + 9e-7 * self.size.terms * self.size.trees
+        ranked = (
+            {10.0: _ALWAYS, 100.0: 1, 1000.0: 3, 1.0: 3}
+            if text
+            else {1.0: _ALWAYS, 0.05: 1, 20.0: 2}
+        )
         return [
             Setting(
                 Candidate(

@@ -11,11 +11,11 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.preprocessing import normalize
 from sklearn.utils.extmath import randomized_svd
 from sklearn.utils.validation import check_is_fitted
 
+from surelearn.selection.terms import Counted, runs, sequences
 from surelearn.types import AnyArray, Array
 
 SHORTEST = 3  # letters in a run
@@ -37,6 +37,9 @@ class TextTerms(TransformerMixin, BaseEstimator):
     most_letters : in a column with more letters in all, only words count: runs take long to count,
         and long texts have words enough
 
+    long_text : in a column whose texts have more letters each, on average, only single words count:
+        sequences tell long texts no better apart, and there are many
+
     Examples
     --------
     >>> texts = np.array([["red ball"], ["red box"], ["blue box"]], dtype=object)
@@ -53,12 +56,14 @@ class TextTerms(TransformerMixin, BaseEstimator):
         min_rows: int = 2,
         max_terms: int = 50_000,
         most_letters: int = 1_000_000,
+        long_text: int = 1_000,
     ) -> None:
         self.words = words
         self.letters = letters
         self.min_rows = min_rows
         self.max_terms = max_terms
         self.most_letters = most_letters
+        self.long_text = long_text
 
     def fit(self, X: npt.ArrayLike, y: npt.ArrayLike | None = None) -> TextTerms:
         """Find the terms and in how many texts each occurs."""
@@ -67,20 +72,24 @@ class TextTerms(TransformerMixin, BaseEstimator):
 
     def fit_transform(self, X: npt.ArrayLike, y: npt.ArrayLike | None = None) -> Any:  # noqa: ARG002
         """The weights of the rows fitted on, sparse."""
+        if not self.words and not self.letters:
+            raise ValueError("words and letters are both 0: there are no terms")
         columns = list(texts_of(X))
         self.n_columns_ = len(columns)
         self.vocabularies_: list[dict[str, int]] = []
         self.idf_: list[Array] = []
         blocks = []
         for texts in columns:
-            for counter in self._counters():
-                runs = counter.analyzer == "char_wb" and self.words > 0
-                long = runs and sum(map(len, texts)) > self.most_letters
-                counts = None if long else _counted(counter, texts)
-                found = {} if counts is None else counter.vocabulary_
+            size = sum(map(len, texts))
+            longest = self.words if size <= self.long_text * max(1, len(texts)) else 1
+            for by_letters in self._kinds():
+                left_out = by_letters and self.words > 0 and size > self.most_letters
+                counts, terms = self._kept(
+                    [] if left_out else self._counted(texts, by_letters, longest)
+                )
                 counts = sparse.csr_matrix((len(texts), 0)) if counts is None else counts
                 rows_with = np.bincount(counts.indices, minlength=counts.shape[1])
-                self.vocabularies_.append({term: int(place) for term, place in found.items()})
+                self.vocabularies_.append({term: place for place, term in enumerate(terms)})
                 self.idf_.append(1 + np.log((1 + len(texts)) / (1 + rows_with)))
                 blocks.append(self._weighted(counts, self.idf_[-1]))
         return _side_by_side(blocks)
@@ -90,13 +99,14 @@ class TextTerms(TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         blocks, known = [], iter(zip(self.vocabularies_, self.idf_, strict=True))
         for texts in texts_of(X):
-            for counter in self._counters():
+            for by_letters in self._kinds():
                 vocabulary, idf = next(known)
                 if not vocabulary:
                     blocks.append(sparse.csr_matrix((len(texts), 0)))
                     continue
-                counter.set_params(vocabulary=vocabulary)
-                blocks.append(self._weighted(counter.transform(texts), idf))
+                longest = 1 + max(term.count(" ") for term in vocabulary)
+                counted = self._counted(texts, by_letters, longest)
+                blocks.append(self._weighted(_placed(counted, vocabulary, len(texts)), idf))
         return _side_by_side(blocks)
 
     def get_feature_names_out(self, input_features: Sequence[str] | None = None) -> AnyArray:
@@ -110,17 +120,35 @@ class TextTerms(TransformerMixin, BaseEstimator):
             found += [f"{column}: {kind.format(term)}" for term in terms]
         return np.array(found or [f"{names[0]}: no term"], dtype=object)
 
-    def _counters(self) -> list[CountVectorizer]:
-        shared = {"min_df": self.min_rows, "max_features": self.max_terms, "dtype": np.float64}
-        made = []
-        if self.words:
-            made.append(CountVectorizer(ngram_range=(1, self.words), **shared))
-        if self.letters:
-            runs = (min(SHORTEST, self.letters), self.letters)
-            made.append(CountVectorizer(analyzer="char_wb", ngram_range=runs, **shared))
-        if not made:
-            raise ValueError("words and letters are both 0: there are no terms")
-        return made
+    def _kinds(self) -> list[bool]:
+        """Of the kinds of terms that count, whether each is one of letters."""
+        return [*([False] if self.words else []), *([True] if self.letters else [])]
+
+    def _counted(self, texts: list[str], by_letters: bool, longest: int) -> list[Counted]:
+        if by_letters:
+            return [runs(texts, min(SHORTEST, self.letters), self.letters)]
+        return sequences(texts, longest)
+
+    def _kept(self, counted: list[Counted]) -> tuple[Any, list[str]]:
+        """Counts of the terms that are frequent enough, in the order of the alphabet, and these;
+        rarer terms count too where there are no others.
+        """
+        rows_with = [np.bincount(c.counts.indices, minlength=c.counts.shape[1]) for c in counted]
+        for fewest in (self.min_rows, 1):
+            places = [np.flatnonzero(found >= fewest) for found in rows_with]
+            if sum(place.size for place in places):
+                break
+        else:
+            return None, []
+        parts = [c.counts[:, place] for c, place in zip(counted, places, strict=True)]
+        terms = [n for c, place in zip(counted, places, strict=True) for n in c.names(place)]
+        counts = sparse.hstack(parts, format="csc")
+        names = np.array(terms, dtype=object)
+        totals = np.asarray(counts.sum(axis=0)).ravel()
+        order = np.argsort(names)
+        most = order[np.argsort(-totals[order], kind="stable")[: self.max_terms]]
+        most = most[np.argsort(names[most])]
+        return counts[:, most].tocsr(), names[most].tolist()
 
     @staticmethod
     def _weighted(counts: Any, idf: Array) -> Any:
@@ -193,16 +221,19 @@ def named(input_features: Sequence[str] | None, count: int) -> list[str]:
     )
 
 
-def _counted(counter: CountVectorizer, texts: list[str]) -> Any:
-    """How often each term occurs in each text; rarer terms count too where there are no others;
-    None where there is none at all.
-    """
-    for fewest in (counter.min_df, 1):
-        try:
-            return counter.set_params(min_df=min(fewest, max(1, len(texts)))).fit_transform(texts)
-        except ValueError:  # an empty vocabulary
-            continue
-    return None
+def _placed(counted: list[Counted], vocabulary: dict[str, int], rows: int) -> Any:
+    """Counts in the columns of a vocabulary; other terms are left out."""
+    row, column, value = [], [], []
+    for one in counted:
+        found = one.counts.tocoo()
+        here = [vocabulary.get(term, -1) for term in one.names(np.arange(one.counts.shape[1]))]
+        at = np.array(here, dtype=np.int64)[found.col]
+        kept = at >= 0
+        row.append(found.row[kept])
+        column.append(at[kept])
+        value.append(found.data[kept])
+    together = (np.concatenate(value), (np.concatenate(row), np.concatenate(column)))
+    return sparse.csr_matrix(together, shape=(rows, len(vocabulary)))
 
 
 def _side_by_side(blocks: list[Any]) -> Any:

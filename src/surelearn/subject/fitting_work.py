@@ -12,7 +12,7 @@ from typing import Any, cast
 from surelearn.types import Model
 
 _READ = 3e-8  # a number that is prepared
-_LETTER = 1.5e-6  # of text that is cut into words and runs of letters
+_LETTER = 7e-7  # of text that is cut into words and runs of letters
 _LEAST = 0.01
 _MOST_BINNED = 64  # columns beyond which boosting draws some
 _INSIDE = ("estimator_", "best_estimator_", "regressor_", "final_estimator_")
