@@ -48,6 +48,7 @@ def test_sections_and_their_places(result):
         "selection",
         "learning_curve",
         "costly",
+        "next",
         "slices",
         "calibration",
         "stability",
@@ -150,6 +151,7 @@ def test_a_fitted_model_is_certified_and_audited_without_fitting():
     )
     assert [section.key for section in result.sections] == [
         "performance",
+        "next",
         "calibration",
         "assumptions",
         "bounds",

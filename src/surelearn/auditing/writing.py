@@ -35,6 +35,8 @@ class Entry:
         has none
     place : where it stands on the page
     required : whether the page's claims rest on what it says, so that it cannot be skipped
+    of_all : whether it is drawn from what the other sections say, which ``write`` is given after the
+        context
     """
 
     key: str
@@ -43,6 +45,7 @@ class Entry:
     tasks: Callable[[Context], Sequence[jobs.Task] | Lacking] | None = None
     place: Place = "measured"
     required: bool = False
+    of_all: bool = False
 
     def says(
         self,
@@ -100,7 +103,8 @@ class _Growing:
     """
 
     def __init__(self, entries: Sequence[Entry], context: Context) -> None:
-        self._entries, self._context = entries, context
+        self._order, self._context = entries, context
+        self._entries = entries = [entry for entry in entries if not entry.of_all]
         self._written = {e.key: _written(e, context, [], {}) for e in entries if not e.tasks}
         self._plans: dict[str, list[jobs.Task] | Lacking] = {}
         self._results: dict[str, Any] = {}
@@ -142,9 +146,13 @@ class _Growing:
 
     def sections(self) -> tuple[Section, ...]:
         """What the page shows now."""
-        made = [self._written.get(entry.key, entry.says()) for entry in self._entries]
-        known = [section for section in made if section is not None]
-        return tuple(without_messages(self._context, known))
+        made = {e.key: self._written.get(e.key, e.says()) for e in self._entries}
+        known = [section for section in made.values() if section is not None]
+        made |= {e.key: e.write(self._context, known) for e in self._order if e.of_all}
+        ordered = [made[entry.key] for entry in self._order]
+        return tuple(
+            without_messages(self._context, [s for s in ordered if isinstance(s, Section)])
+        )
 
 
 def attempt(function: Callable[..., Any], arguments: Mapping[str, Any], *inputs: Any) -> Any:

@@ -22,6 +22,7 @@ from surelearn.report.rows import (
 _SPECIAL = re.compile(r"([\\`*_{}\[\]()#+!|~$])")
 _LINK = re.compile(r"(?i)(?<=[a-z]):(?=//)|(?<=www)\.")
 _CODE = re.compile(r"`([^`\n]+)`")
+_INERT = re.compile(r"[\w .,:;=+/'\"()…×–-]*")  # code that nothing could take for more
 _LONGEST = 200
 
 
@@ -36,6 +37,7 @@ def render(audit: Document) -> str:
         _guaranteed(audit),
         _proved(audit),
         _findings(audit),
+        _next_steps(audit),
         _assumptions(audit),
         _reproduce(audit),
     ]
@@ -76,7 +78,7 @@ def prose(text: object, longest: int = _LONGEST) -> str:
     text = " ".join(clean(text).split())
     text = text if len(text) <= longest else text[: longest - 1].rstrip() + "…"
     pieces = _CODE.split(text)
-    if any("`" in piece for piece in pieces[::2]):
+    if any("`" in piece for piece in pieces[::2]) or not all(map(_INERT.fullmatch, pieces[1::2])):
         return plain(text, longest)
     return "".join(f"`{piece}`" if i % 2 else _spaced(piece) for i, piece in enumerate(pieces))
 
@@ -166,6 +168,21 @@ def _findings(audit: Document) -> str:
         for finding in grave
     ]
     return "\n".join(["**Findings**, measured, no guarantee", "", *lines]) if lines else ""
+
+
+def _next_steps(audit: Document) -> str:
+    rows = [
+        row
+        for section in audit.sections
+        if section.place == "next"
+        for table in section.tables
+        for row in table.rows
+    ]
+    lines = [
+        f"{i}. **{plain(row[0])}.** {' '.join(prose(cell, 600) for cell in row[1:])}"
+        for i, row in enumerate(rows, 1)
+    ]
+    return "\n".join(["**What to do next**, no guarantee", "", *lines]) if lines else ""
 
 
 def _assumptions(audit: Document) -> str:

@@ -102,9 +102,8 @@ def section(context: Context, results: Sequence[Any]) -> Section | None:
 
 def _advice(x: list[int], mean: list[float], half: list[float]) -> str:
     """What the last doubling of rows brought, against the spread between repeats."""
-    before = max((i for i in range(len(x)) if x[i] <= x[-1] / 2), default=0)
-    drop = mean[before] - mean[-1]
-    if drop > max(half[before], half[-1], 0.05 * mean[before]):
+    before = _before_doubling(x)
+    if _falls(before, mean, half):
         return (
             f"The error still falls from {x[before]:,} to {x[-1]:,} training rows: more rows would"
             " improve the model."
@@ -113,6 +112,26 @@ def _advice(x: list[int], mean: list[float], half: list[float]) -> str:
         f"The curve is flat from {x[before]:,} training rows on: more rows would tighten the"
         " guarantee, not improve the model."
     )
+
+
+def _before_doubling(x: Sequence[int]) -> int:
+    """The position from which on the rows were doubled, at least."""
+    return max((i for i in range(len(x)) if x[i] <= x[-1] / 2), default=0)
+
+
+def _falls(before: int, mean: Sequence[float], half: Sequence[float]) -> bool:
+    """Whether the error fell since then, beyond the spread between repeats."""
+    return mean[before] - mean[-1] > max(half[before], half[-1], 0.05 * mean[before])
+
+
+def last_doubling(chart: Chart) -> tuple[int, int] | None:
+    """Between which numbers of rows the error of the section's chart still falls at its end; None
+    where it does not.
+    """
+    x, mean = chart.data["x"], chart.data["y"]
+    half = [high - m for high, m in zip(chart.data["high"], mean, strict=True)]
+    before = _before_doubling(x)
+    return (x[before], x[-1]) if _falls(before, mean, half) else None
 
 
 ENTRY = Entry(key="learning_curve", title="Learning curve", write=section, tasks=tasks)
