@@ -3,7 +3,8 @@ model calls alone.
 
 The limit is the model itself: 2¹² coalitions of 100 × 100 mixed rows, predicted in batches of the
 same size. shap's exact explainer and shapiq stand beside it where they are installed, on two rows,
-as multiples of the calls for these. With a number as argument, only so many explained rows.
+as multiples of the calls for these. With a number as argument, only so many explained rows; with
+"trees", only the paths of the trees of each library.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from _timing import compare
 from sklearn.datasets import make_classification
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
@@ -25,7 +27,7 @@ from surelearn.attribution import explain
 from surelearn.attribution.games import BATCH
 
 COLUMNS, BACKGROUND = 12, 100
-ROWS = int(sys.argv[1]) if len(sys.argv) > 1 else 100
+ROWS = int(sys.argv[1]) if sys.argv[1:] and sys.argv[1] != "trees" else 100
 PEER_ROWS = 2
 
 
@@ -121,32 +123,80 @@ def main() -> None:
         ("boosting, 50 trees", HistGradientBoostingClassifier(max_iter=50, random_state=0), 4),
     ):
         bench(name, model, X, y, most)
-    forest = RandomForestClassifier(50, max_depth=8, random_state=0).fit(X, y)
-    rows, background = X[:ROWS], X[-BACKGROUND:]
+    paths_of_trees()
+
+
+def paths_of_trees() -> None:
+    """50 rows against 100, and what each tree library needs for it by shap, explainer made each
+    time as ours reads the trees each time.
+    """
+    X, y = make_classification(5000, 20, n_informative=8, random_state=0)
+    rows, background = X[:50], X[-BACKGROUND:]
+    options: dict[str, Any] = {"n_jobs": 1, "verbose": -1}
+    models: dict[str, Any] = {
+        "forest of 100 trees": RandomForestClassifier(100, random_state=0),
+        "histogram boosting": HistGradientBoostingClassifier(random_state=0),
+    }
+    if importlib.util.find_spec("lightgbm") is not None:
+        import lightgbm
+
+        models["LightGBM"] = lightgbm.LGBMClassifier(**options)
+    if importlib.util.find_spec("xgboost") is not None:
+        import xgboost
+
+        models["XGBoost"] = xgboost.XGBClassifier(n_jobs=1)
+    if importlib.util.find_spec("catboost") is not None:
+        import catboost
+
+        models["CatBoost, 1,000 trees"] = catboost.CatBoostClassifier(
+            thread_count=1, verbose=0, allow_writing_files=False
+        )
+    for name, model in models.items():
+        output = "probability" if name.startswith("forest") else "score"
+        model.fit(X, y)
+        found = explain(model, rows, background, output=output)
+        compare(
+            f"{name}: {len(rows)} rows, {BACKGROUND} background rows, {found.method}",
+            {
+                "explain()": lambda model=model, output=output: explain(
+                    model, rows, background, output=output
+                ),
+                **_tree_peer(model, rows, background),
+            },
+            repeats=3,
+        )
+    names = pd.DataFrame(X).rename(columns=str).assign(kind=pd.Categorical(np.where(X[:, 0] > 0, "a", "b")))
+    native = HistGradientBoostingClassifier(categorical_features="from_dtype", random_state=0)
+    native.fit(names, y)
+    few, others = names[:10], names[-50:]
     compare(
-        f"forest of 50 trees, {ROWS} rows: paths of the trees",
+        "native categories: 10 rows, 50 background rows",
         {
-            "explain()": lambda: explain(forest, rows, background),
-            **_tree_peer(forest, rows, background),
+            "explain()": lambda: explain(native, few, others, output="score"),
+            "explain(method='sampling'), 10,000 coalitions": lambda: explain(
+                native, few, others, output="score", method="sampling"
+            ),
         },
-        repeats=3,
+        repeats=1,
     )
 
 
-def _tree_peer(forest: Any, rows: Any, background: Any) -> dict[str, Callable[[], object]]:
+def _tree_peer(model: Any, rows: Any, background: Any) -> dict[str, Callable[[], object]]:
     if importlib.util.find_spec("shap") is None:
         return {}
     import shap
 
-    explainer = shap.TreeExplainer(
-        forest, background, feature_perturbation="interventional", model_output="raw"
-    )
-    return {
-        "shap.TreeExplainer, interventional": lambda: explainer.shap_values(
-            rows, check_additivity=False
+    def run() -> object:
+        explainer = shap.TreeExplainer(
+            model, background, feature_perturbation="interventional", model_output="raw"
         )
-    }
+        return explainer.shap_values(rows, check_additivity=False)
+
+    return {"shap.TreeExplainer, interventional": run}
 
 
 if __name__ == "__main__":
-    main()
+    if sys.argv[1:] == ["trees"]:
+        paths_of_trees()
+    else:
+        main()

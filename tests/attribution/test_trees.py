@@ -101,16 +101,6 @@ def test_a_boosted_probability_is_enumerated():
     assert np.abs(scaled - made.values).max() > 0.02
 
 
-def test_categories_inside_a_model_are_enumerated():
-    rows = X.copy()
-    rows[:, 0] = np.clip(np.round(rows[:, 0]) + 3, 0, 6)
-    model = HistGradientBoostingClassifier(max_iter=10, categorical_features=[0]).fit(
-        rows, rows[:, 0] % 2 == 0
-    )
-    made = explain(model, rows[:3], rows[100:110], output="score")
-    assert made.method == "exact, every coalition once"
-
-
 def test_a_subclass_that_says_something_else_is_enumerated():
     class Clipped(RandomForestClassifier):
         def predict_proba(self, X):

@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 
 from surelearn.attribution.sums import members_of
+from surelearn.subject import subject_of
 from surelearn.subject.torch_modules import is_module
+from surelearn.subject.trees import Trees
 from surelearn.types import Model
 
 
@@ -17,13 +19,13 @@ def cost_of(model: Model, columns: int, frame: bool) -> float:
 
 
 def _held(model: Model) -> float:
-    """Numbers that a prediction goes through; those of LIBSVM count ten times, a tree as 3,000."""
+    """Numbers that a prediction goes through; those of LIBSVM count ten times, a tree as many as
+    its model declares.
+    """
     if is_module(model):
         return float(sum(p.numel() for p in model.parameters()))
-    if hasattr(model, "tree_"):
-        return 3000.0
-    if hasattr(model, "_predictors"):
-        return 500.0 * sum(map(len, model._predictors))
+    if isinstance(trees := subject_of(model).trees, Trees):
+        return trees.work * len(trees.roots)
     steps = (
         [step for _, step in model.steps] if isinstance(getattr(model, "steps", None), list) else []
     )
@@ -67,10 +69,7 @@ def cost_of_pair(model: Model, width: int, players: int) -> float:
     centers = getattr(model, "support_vectors_", getattr(model, "centers_", None))
     if centers is not None:
         return columns + 0.003 * len(centers) * players**2
-    if hasattr(model, "_predictors"):
-        sizes = [len(p.nodes) for ps in model._predictors for p in ps]
-    else:
-        sizes = [
-            tree.tree_.node_count for tree in _several(model) or [model] if hasattr(tree, "tree_")
-        ]
-    return columns + len(sizes) + sum(sizes) / 400
+    trees = subject_of(model).trees
+    if not isinstance(trees, Trees):
+        return columns
+    return columns + len(trees.roots) + len(trees.left) / 400

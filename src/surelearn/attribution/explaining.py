@@ -81,8 +81,7 @@ def explain(
         whole = None
     made = output_of(model, X if whole is None else X.astype(whole), output, target)
     if whole is not None:
-        ask = made.ask
-        made = replace(made, ask=lambda rows: ask(rows.astype(whole)))
+        made = replace(made, given=lambda rows: rows.astype(whole))
     if (
         game == "interventional"
         and method in ("auto", "closed form")
@@ -141,8 +140,8 @@ def _closed(
             else linear_values(form[0], X, background, columns)
         )
         method = "closed form of a linear output, exact for this game"
-    elif trees := trees_of(output, X, background):
-        found = output.sign * tree_parts(trees[0], trees[1], X, background, columns, weights, keep)
+    elif trees := trees_of(output, X, background, columns):
+        found = output.sign * tree_parts(trees, weights, keep)
         values, parts = found.mean(axis=1), found if keep else None
         method = "paths of the trees, exact for this game"
     elif (machine := gaussians_of(output, X, background)) and (nodes := nodes_of(weights)):
@@ -269,9 +268,7 @@ def _as_arrays(output: Output, X: Any, background: Any) -> tuple[Output, Any, An
     import pandas as pd
 
     names = X.columns
-    named = replace(
-        output, ask=lambda rows: output.ask(pd.DataFrame(rows, columns=names, copy=False))
-    )
+    named = replace(output, given=lambda rows: pd.DataFrame(rows, columns=names, copy=False))
     return named, X.to_numpy(dtype=float), background.to_numpy(dtype=float)
 
 

@@ -98,6 +98,21 @@ class Mixer:
         return pd.concat([self.X.iloc[:, j], self.b.iloc[:, j]], ignore_index=True).array
 
 
+def interleaved(X: Any, background: Any, x: Any, b: Any, where: Any) -> Any:
+    """Rows x of X but for columns not in ``where`` (rows, d), which are those of rows b of the
+    background.
+    """
+    if not hasattr(X, "columns"):
+        return np.where(where, X[x], background[b])
+    import pandas as pd
+
+    made = {}
+    for j, name in enumerate(X.columns):
+        both = pd.concat([X.iloc[:, j], background.iloc[:, j]], ignore_index=True).array
+        made[name] = both.take(np.where(where[:, j], x, len(X) + b))
+    return pd.DataFrame(made)
+
+
 def players_of(
     X: Any, groups: Any = None, names: Any = None
 ) -> tuple[list[list[int]], tuple[str, ...]]:

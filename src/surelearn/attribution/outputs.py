@@ -11,12 +11,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from surelearn.subject import classes_of, describe, predict_with
+from surelearn.subject import Lacking, classes_of, describe, predict_with, subject_of
 from surelearn.subject.torch_modules import is_module, module_functions
 from surelearn.types import Model
 
 KINDS = ("auto", "probability", "score", "value")
 _METHOD = {"probability": "predict_proba", "score": "decision_function"}
+
+
+def _as_they_are(rows: Any) -> Any:
+    return rows
 
 
 @dataclass(frozen=True)
@@ -31,6 +35,7 @@ class Output:
     name : in words
     model : asked; None for a plain function
     sign : −1 where the score of the other of two classes is given
+    given : rows as they are mixed to rows as the model is given them
     """
 
     ask: Callable[[Any], Any]
@@ -39,11 +44,12 @@ class Output:
     name: str
     model: Model = None
     sign: float = 1.0
+    given: Callable[[Any], Any] = _as_they_are
 
     def __call__(self, X: Any) -> npt.NDArray[np.float64]:
         """Finite numbers, (m,) or (m, K)."""
         try:
-            answers = np.asarray(self.ask(X), dtype=float)
+            answers = np.asarray(self.ask(self.given(X)), dtype=float)
         except Exception as error:
             raise ValueError(
                 f"the model fails on rows that mix explained and background rows: {error}"
@@ -96,7 +102,7 @@ def output_of(model: Model, rows: Any, output: Any = "auto", target: Any = None)
     if is_module(model):
         return _function(_module(model), rows, target, "output of the module")
     if output == "auto":
-        output = next((kind for kind, method in _METHOD.items() if hasattr(model, method)), "value")
+        output = next((kind for kind in _METHOD if _method(model, kind) is not None), "value")
     if output == "value" and (answers := _answers(model)) is not None:
         return _of_class(
             Output(answers, None, "answer", "", model), rows, classes_of(model) or (), target
@@ -106,12 +112,21 @@ def output_of(model: Model, rows: Any, output: Any = "auto", target: Any = None)
             raise ValueError(f"the model has no classes: explain output='value', not {output!r}")
         name = "value" if hasattr(model, "predict") else describe(model)
         return _function(predict_with(model), rows, target, name, model)
-    method = getattr(model, _METHOD[output], None)
+    method = _method(model, output)
     if method is None:
         raise ValueError(
             f"output={output!r} needs a model with {_METHOD[output]}: {describe(model)} has none"
         )
     return _of_class(Output(method, None, output, "", model), rows, classes, target)
+
+
+def _method(model: Model, kind: str) -> Callable[[Any], Any] | None:
+    """What gives the probabilities or raw scores of classes; None where nothing does."""
+    own = getattr(model, _METHOD[kind], None)
+    if own is not None or kind == "probability" or not hasattr(model, "predict"):
+        return own
+    declared = subject_of(model).decisions
+    return None if isinstance(declared, Lacking) else declared
 
 
 def _of_class(output: Output, rows: Any, classes: tuple[Any, ...], target: Any) -> Output:
@@ -128,7 +143,8 @@ def _of_class(output: Output, rows: Any, classes: tuple[Any, ...], target: Any) 
         column = 1 if target is None else classes.index(target)
         name = f"{output.kind} of class {classes[column]!r}"
     flipped = output.kind == "score" and len(classes) == 2 and np.ndim(column) == 0 and column == 0
-    return Output(output.ask, column, output.kind, name, output.model, -1.0 if flipped else 1.0)
+    sign = -1.0 if flipped else 1.0
+    return Output(output.ask, column, output.kind, name, output.model, sign)
 
 
 def _answers(model: Model) -> Callable[[Any], Any] | None:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from surelearn.attribution.mixing import interleaved
 from surelearn.types import Model
 
 _CHECKED = 256  # mixed rows that are prepared, to compare
@@ -71,16 +72,7 @@ def _owners(before: Any, X: Any, background: Any) -> Any:
 
 def _values(before: Any, X: Any, background: Any, x: Any, b: Any, where: Any) -> Any:
     """Prepared rows with the columns ``where`` from X, the others from the background."""
-    if hasattr(X, "columns"):
-        import pandas as pd
-
-        both = pd.concat([X, background], ignore_index=True)
-        mixed = {
-            name: both[name].array.take(np.where(where[:, j], x, len(X) + b))
-            for j, name in enumerate(X.columns)
-        }
-        return _numbers(before.transform(pd.DataFrame(mixed)))
-    return _numbers(before.transform(np.where(where, X[x], background[b])))
+    return _numbers(before.transform(interleaved(X, background, x, b, where)))
 
 
 def _numbers(made: Any) -> Any:

@@ -13,39 +13,30 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
-from surelearn.attribution.trees import Nodes
+from surelearn.attribution.trees import TreeSum
 from surelearn.attribution.weights import Weights
 from surelearn.types import Array
 
 
-def tree_parts(
-    nodes: Nodes,
-    column: Any,
-    X: Any,
-    background: Any,
-    columns: list[list[int]],
-    weights: Weights,
-    keep: bool,
-) -> Array:
+def tree_parts(found: TreeSum, weights: Weights, keep: bool) -> Array:
     """Values (rows, background, players) against each background row; (rows, 1, players), their
     mean, unless ``keep``.
     """
-    X, background = nodes.prepared(X), nodes.prepared(background)
-    player = np.full(X.shape[1], -1)
-    for i, held in enumerate(columns):
-        player[held] = i
-    parts = np.zeros((len(X), len(background) if keep else 1, len(columns)))
+    trees, rows, background = found.trees, len(found.X), len(found.background)
+    parts = np.zeros((rows, background if keep else 1, weights.players))
     gains, losses = _leaf_weights(weights)
-    chosen = np.broadcast_to(np.asarray(column, dtype=np.int64), len(X)).copy()
-    _walker()(
-        nodes.roots, nodes.left, nodes.right, nodes.feature, nodes.threshold, nodes.missing_left, nodes.value,
-        chosen, X, background, player, gains, losses, _depth(nodes), parts,
-    )  # fmt: skip
-    return parts if keep else parts / len(background)
+    depth = trees.depth
+    for roots, nodes in trees.blocks(rows + background):
+        x_left = trees.decisions.goes_left(found.X, nodes)  # (rows, nodes of the block)
+        b_left = trees.decisions.goes_left(found.background, nodes)  # (background, nodes)
+        _walker()(
+            roots, trees.left, trees.right, found.player, trees.value, found.column, x_left, b_left,
+            nodes.start, gains, losses, depth, parts,
+        )  # fmt: skip
+    return parts if keep else parts / background
 
 
 def _leaf_weights(weights: Weights) -> tuple[Array, Array]:
@@ -62,22 +53,13 @@ def _leaf_weights(weights: Weights) -> tuple[Array, Array]:
     return gains, losses
 
 
-def _depth(nodes: Nodes) -> int:
-    depth, at = 0, nodes.roots
-    while len(at := at[nodes.left[at] >= 0]):
-        at = np.concatenate([nodes.left[at], nodes.right[at]])
-        depth += 1
-    return depth
-
-
 @functools.cache
 def _walker() -> Callable[..., None]:
     import numba
 
     @numba.njit(cache=True, nogil=True)
     def walk(
-        roots, left, right, feature, threshold, missing_left, value,
-        chosen, X, background, player, gains, losses, depth, parts,
+        roots, left, right, player, value, chosen, x_left, b_left, start, gains, losses, depth, parts
     ):  # fmt: skip
         n = parts.shape[2]
         side = np.zeros(n, np.int8)  # 1: in U, −1: in V
@@ -88,8 +70,8 @@ def _walker() -> Callable[..., None]:
             np.zeros(depth + 2, np.int64),
             np.zeros(depth + 2, np.int8),
         )
-        for r in range(X.shape[0]):
-            for b in range(background.shape[0]):
+        for r in range(x_left.shape[0]):
+            for b in range(b_left.shape[0]):
                 out = parts[r, b if parts.shape[1] > 1 else 0]
                 for root in roots:
                     waiting, length, inside = 1, 0, 0
@@ -107,14 +89,11 @@ def _walker() -> Callable[..., None]:
                             length += 1
                             inside += sides[waiting] == 1
                         while left[at] >= 0:
-                            j = feature[at]
-                            i = player[j]
-                            x, y = X[r, j], background[b, j]
-                            x_left = missing_left[at] if np.isnan(x) else x <= threshold[at]
-                            y_left = missing_left[at] if np.isnan(y) else y <= threshold[at]
-                            if x_left != y_left and side[i] == 0:
+                            i = player[at]
+                            ours, theirs = x_left[r, at - start], b_left[b, at - start]
+                            if ours != theirs and side[i] == 0:
                                 nodes[waiting], lengths[waiting] = (
-                                    left[at] if y_left else right[at],
+                                    left[at] if theirs else right[at],
                                     length,
                                 )
                                 players[waiting], sides[waiting] = i, -1
@@ -123,7 +102,7 @@ def _walker() -> Callable[..., None]:
                                 path[length] = i
                                 length += 1
                                 inside += 1
-                            goes_left = y_left if side[i] == -1 else x_left
+                            goes_left = theirs if side[i] == -1 else ours
                             at = left[at] if goes_left else right[at]
                         leaf = value[at, chosen[r]]
                         for k in range(length):

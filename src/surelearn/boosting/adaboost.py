@@ -20,7 +20,7 @@ from surelearn.boosting.record import AdaBoostRecord
 from surelearn.boosting.rows import count_thresholds, fit_rows, predict_rows, shared_facts
 from surelearn.record import Within
 from surelearn.subject import Parts
-from surelearn.subject.sklearn_others import of_trees
+from surelearn.subject.sklearn_trees import of_trees
 from surelearn.types import RowsLike
 
 Array = npt.NDArray[Any]

@@ -15,7 +15,7 @@ from surelearn.boosting.columns import number_columns
 from surelearn.boosting.record import StumpRecord
 from surelearn.boosting.rows import Rows, count_thresholds, fit_rows, predict_rows, shared_facts
 from surelearn.subject import Parts
-from surelearn.subject.sklearn_others import of_trees
+from surelearn.subject.sklearn_trees import of_trees
 from surelearn.types import RowsLike
 
 Array = npt.NDArray[Any]

@@ -17,8 +17,8 @@ from typing import Any
 
 from surelearn.fingerprint import canonical_cbm
 from surelearn.persistence.catboost_cbm import check_cbm
-from surelearn.persistence.lightgbm_text import checked_text
-from surelearn.persistence.xgboost_json import check_json
+from surelearn.subject.lightgbm_text import read_text
+from surelearn.subject.xgboost_json import read_json
 from surelearn.types import Model
 
 ESTIMATORS = (
@@ -99,12 +99,12 @@ def _estimator(cls: Any, native: Native) -> Any:
 def _lightgbm(cls: Any, native: Native) -> Any:
     booster = object.__new__(cls)
     with redirect_stdout(io.StringIO()):  # what it finds wrong it also prints
-        booster.__setstate__({**native.state, "_handle": checked_text(_content(native))})
+        booster.__setstate__({**native.state, "_handle": read_text(_content(native)).text})
     return booster
 
 
 def _xgboost(cls: Any, native: Native) -> Any:
-    check_json(_content(native))
+    read_json(_content(native))
     booster = cls()
     booster.load_model(bytearray(_content(native)))
     vars(booster).update({name: value for name, value in native.state.items() if name != "handle"})

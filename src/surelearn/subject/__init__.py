@@ -13,6 +13,7 @@ from surelearn.subject import (
     sklearn_linear,
     sklearn_others,
     sklearn_svm,
+    sklearn_trees,
     torch_modules,
 )
 from surelearn.subject.forms import Affine, Closed, kernel_form, linear_form
@@ -56,4 +57,6 @@ __all__ = [
     "trusted",
 ]
 # they register themselves
-ENTRIES = (boosters, sklearn_around, sklearn_linear, sklearn_others, sklearn_svm, torch_modules)
+ENTRIES = (
+    boosters, sklearn_around, sklearn_linear, sklearn_others, sklearn_svm, sklearn_trees, torch_modules,
+)  # fmt: skip

@@ -22,6 +22,7 @@ from surelearn.subject.forms import Affine, Closed
 from surelearn.subject.leaving import Without
 from surelearn.subject.machines import DualSolution, Expansion, Machines
 from surelearn.subject.objectives import Objective
+from surelearn.subject.trees import Trees
 from surelearn.types import AnyArray, Array, Model, RowsLike
 
 T = TypeVar("T")
@@ -34,6 +35,7 @@ NO_OBJECTIVE = Lacking("objective", "what its fit minimized is not written down 
 NO_EXPANSION = Lacking("expansion", "it is no sum of kernels that tells how it was fitted")
 NO_ROUNDS = Lacking("margins", "it is no vote that grows round after round")
 NO_DUAL = Lacking("dual", "it is no support vector machine whose dual solution is known here")
+NO_TREES = Lacking("trees", "it is no sum of trees that is known here")
 NO_CLOSED_FITS = Lacking(
     "leave-one-out", "no closed form of the fits without one row is known here"
 )
@@ -61,6 +63,9 @@ class Parts:
     columns : what its columns are called, where that is not in ``feature_names_in_``
     weighted : (weight, fitted model) of each member of which its predictions are the weighted sum,
         all given the same rows; () for others
+    trees : the trees of which an output is the sum
+    decisions : rows to raw scores, as scikit-learn's ``decision_function`` gives them, of a
+        class that has no such method; None: it has, or has no scores
     """
 
     form: Lazy[Closed] = NO_FORM
@@ -73,6 +78,8 @@ class Parts:
     staged_margins: StagedMargins | Lacking = NO_ROUNDS
     columns: tuple[str, ...] | None = None
     weighted: tuple[tuple[float, Model], ...] = ()
+    trees: Lazy[Trees] = NO_TREES
+    decisions: Callable[[RowsLike], AnyArray] | None = None
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""scikit-learn's naive Bayes of numbers, its networks, and its trees, which have no gradient."""
+"""scikit-learn's naive Bayes of numbers, and its networks."""
 
 from __future__ import annotations
 
@@ -6,26 +6,9 @@ import numpy as np
 
 from surelearn.lacking import Lacking
 from surelearn.subject.forms import Closed, GaussianForm, NetworkForm, head_of
-from surelearn.subject.registry import Parts, described, describes, made
+from surelearn.subject.registry import Parts, describes
 from surelearn.subject.sklearn_linear import class_count
 from surelearn.types import Array, Model
-
-_TREES = "DecisionTreeClassifier DecisionTreeRegressor ExtraTreeClassifier ExtraTreeRegressor"
-_FORESTS = (
-    "ExtraTreesClassifier ExtraTreesRegressor GradientBoostingClassifier GradientBoostingRegressor"
-    " HistGradientBoostingClassifier HistGradientBoostingRegressor RandomForestClassifier"
-    " RandomForestRegressor"
-)
-_MEETINGS = "AdaBoostClassifier AdaBoostRegressor BaggingClassifier BaggingRegressor"
-
-
-def of_trees(model: Model) -> Parts:
-    """A model whose answers change in steps."""
-    why = (
-        f"{type(model).__name__} has no gradient: it is made of trees, whose answers change in"
-        " steps"
-    )
-    return Parts(form=Lacking("closed form", why))
 
 
 @describes("sklearn.naive_bayes:GaussianNB")
@@ -63,22 +46,4 @@ def _layers(model: Model) -> Closed | Lacking:
         head
         if isinstance(head, Lacking)
         else Closed(NetworkForm(layers, model.activation), None, head)
-    )
-
-
-@describes(
-    *(f"sklearn.tree:{name}" for name in _TREES.split()),
-    *(f"sklearn.ensemble:{name}" for name in _FORESTS.split()),
-)
-def _trees(model: Model) -> Parts:
-    return of_trees(model)
-
-
-@describes(*(f"sklearn.ensemble:{name}" for name in _MEETINGS.split()))
-def _meeting(model: Model) -> Parts:
-    """Members of any kind, which vote: made of trees where the first of them is."""
-    first = next((described(member) for member in getattr(model, "estimators_", ())), None)
-    form = made(first.form) if isinstance(first, Parts) else None
-    return (
-        of_trees(model) if isinstance(form, Lacking) and "made of trees" in form.reason else Parts()
     )

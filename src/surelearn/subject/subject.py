@@ -38,6 +38,7 @@ from surelearn.subject.registry import (
 from surelearn.subject.scoring import ONE_CLASS, ScoreFunction, score_function
 from surelearn.subject.states import State, state_of
 from surelearn.subject.torch_modules import is_module, takes_tokens
+from surelearn.subject.trees import Trees
 from surelearn.types import Model, RowsLike
 
 _NO_RECORD = (
@@ -132,7 +133,9 @@ class Subject:
         """Rows to the model's own scores: (n,) of the second of two classes, or (n, classes);
         not votes of pairs.
         """
-        found = getattr(self.model, "decision_function", None)
+        inside = described(self.bare)
+        told = inside.decisions if isinstance(inside, Parts) else None
+        found = getattr(self.model, "decision_function", told)
         apart = getattr(self.model, "decision_function_shape", "") == "ovo"
         return (
             found
@@ -319,6 +322,12 @@ class Subject:
             if isinstance(found, Parts)
             else Lacking("expansion", _reason(found))
         )
+
+    @cached_property
+    def trees(self) -> Trees | Lacking:
+        """The trees of which an output of the model `bare` is the sum."""
+        found = described(self.bare)
+        return made(found.trees) if isinstance(found, Parts) else Lacking("trees", _reason(found))
 
     @cached_property
     def certificate(self) -> Any:

@@ -211,11 +211,17 @@ def _questions(
     known = list(labels if classes is None else classes)
     chosen = _chosen(known, positive)
     of = "the class that is predicted" if chosen is None else str(known[chosen])
-    kinds = [kind for kind in _METHODS if classes is not None and hasattr(model, _METHODS[kind])]
+    kinds = [kind for kind in _METHODS if classes is not None and _gives(model, kind)]
     if kinds:
         return [Question(*_output(model, kind, known, chosen), f"{kind} of {of}") for kind in kinds]
     words = "answer that is given" if chosen is None else f"answer {of}"
     return [Question(Votes(model, known), chosen, f"{words} (1) or another (0)")]
+
+
+def _gives(model: Model, kind: str) -> bool:
+    """Whether a classifier gives probabilities, or raw scores by whatever method."""
+    declared = kind == "score" and not isinstance(subject_of(model).decisions, Lacking)
+    return declared or hasattr(model, _METHODS[kind])
 
 
 def _output(model: Model, kind: str, classes: list[Any], chosen: int | None) -> tuple[Any, Any]:

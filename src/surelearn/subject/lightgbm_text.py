@@ -1,4 +1,4 @@
-"""LightGBM's model text, checked before LightGBM reads it.
+"""LightGBM's model text, read, and checked before LightGBM reads it.
 
 LightGBM believes what a text says: a child that does not exist, a category out of range or a size
 that is not the tree's ends the process, or reads memory of others. So every line of a tree must be
@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from surelearn.types import Array
+from surelearn.types import Array, Bools, Ints
 
 _WHOLE = re.compile(r"-?[0-9]{1,10}+(?: -?[0-9]{1,10}+)*+")
 # nothing is tried twice
@@ -29,12 +30,70 @@ _CATEGORICAL = 1  # the bit of decision_type
 _MOST_DECISIONS = 15
 
 
-def checked_text(content: bytes) -> str:
+@dataclass(frozen=True, eq=False)
+class TextTree:
+    """One tree of the text.
+
+    Attributes
+    ----------
+    feature, threshold, decision : of each split, (splits,); the threshold of a split by categories
+        is the number of its set
+    left, right : a split's children, (splits,): splits from 0, leaves as −1, −2, …
+    leaf_value : (leaves,)
+    edges, words : set s has the categories whose bits are in words[edges[s]:edges[s + 1]]
+    linear : whether leaves are linear functions
+    """
+
+    feature: Ints
+    threshold: Array
+    decision: Ints
+    left: Ints
+    right: Ints
+    leaf_value: Array
+    edges: Ints
+    words: Ints
+    linear: bool
+
+    @property
+    def categorical(self) -> Bools:
+        """Whether a split asks for a set of categories, (splits,)."""
+        return (self.decision & _CATEGORICAL) > 0
+
+    @property
+    def default_left(self) -> Bools:
+        """Whether what is missing goes left, (splits,)."""
+        return (self.decision & 2) > 0
+
+    @property
+    def missing(self) -> Ints:
+        """What a split takes for missing, (splits,): 0 nothing, 1 zero and NaN, 2 NaN."""
+        return (self.decision >> 2) & 3
+
+
+@dataclass(frozen=True, eq=False)
+class ModelText:
+    """A model text that was checked.
+
+    Attributes
+    ----------
+    text : whole
+    per_round : trees of a round, one for each output
+    averaged : whether outputs are the mean over rounds, not the sum
+    trees : in the order of the text
+    """
+
+    text: str
+    per_round: int
+    averaged: bool
+    trees: tuple[TextTree, ...]
+
+
+def read_text(content: bytes) -> ModelText:
     """The model text, whose trees are trees; a sentence says what is wrong with it."""
     text = content.decode()
     _check("\0" not in text, "it holds a zero byte")
-    head, trees, _ = text.partition("\nTree=")
-    _check(bool(trees), "it has no trees")
+    head, first_tree, _ = text.partition("\nTree=")
+    _check(bool(first_tree), "it has no trees")
     facts = _head(head)
     features, count = _one(facts, "max_feature_idx") + 1, _one(facts, "num_class")
     sizes = _whole(facts["tree_sizes"], "tree_sizes", None).tolist()
@@ -52,6 +111,7 @@ def checked_text(content: bytes) -> str:
     raw = text if text.isascii() else None
     body = text.encode()
     at = len(head.encode()) + 1
+    trees: list[TextTree] = []
     for number, size in enumerate(sizes):
         _check(0 < size <= len(body) - at, f"tree {number} is longer than the text")
         part = raw[at : at + size] if raw is not None else body[at : at + size].decode()
@@ -60,10 +120,10 @@ def checked_text(content: bytes) -> str:
             first == f"Tree={number}" and rest.endswith("\n\n"),
             f"tree {number} is not where tree_sizes says",
         )
-        _check_tree(rest, features, number)
+        trees.append(_tree(rest, features, number))
         at += size
     _check(body[at:].startswith(b"end of trees\n"), "its trees do not end where tree_sizes says")
-    return text
+    return ModelText(text, per_round, "average_output" in facts, tuple(trees))
 
 
 def _check(kept: bool, otherwise: str) -> None:
@@ -131,7 +191,7 @@ _TREE = {
 }  # fmt: skip
 
 
-def _check_tree(text: str, features: int, number: int) -> None:
+def _tree(text: str, features: int, number: int) -> TextTree:
     """One tree: its splits numbered so that children come after their parents, its leaves each
     once.
     """
@@ -148,13 +208,16 @@ def _check_tree(text: str, features: int, number: int) -> None:
     inside = {
         name: _values(_NUMBERS, facts[name], name, splits) for name in _INSIDE if name in facts
     }
-    for name in set(_LEAVES) & facts.keys():
-        _values(
+    at_leaves = {
+        name: _values(
             _NUMBERS,
             facts[name],
             name,
             0 if facts[name] == "" and leaves == 1 and name != "leaf_value" else leaves,
         )
+        for name in _LEAVES
+        if name in facts
+    }
     _values(_NUMBERS, facts["shrinkage"], "shrinkage", 1)
     _check(
         bool(((features_at >= 0) & (features_at < features)).all()),
@@ -170,22 +233,32 @@ def _check_tree(text: str, features: int, number: int) -> None:
         np.sort(children), np.concatenate([np.arange(-leaves, 0), np.arange(1, splits)])
     )
     _check(splits == 0 or (bool(after.all()) and once), f"{where} is no tree")
-    _check_categories(
-        facts, categorical, inside["threshold"][(decisions & _CATEGORICAL) > 0], where
-    )
+    used = inside["threshold"][(decisions & _CATEGORICAL) > 0]
+    edges, words = _categories(facts, categorical, used, where)
     _check(facts["is_linear"] in ("0", "1"), f"{where} is neither linear nor not")
     if facts["is_linear"] == "1":
         _check_lines(facts, leaves, features, where)
+    return TextTree(
+        features_at,
+        inside["threshold"],
+        decisions,
+        left,
+        right,
+        at_leaves["leaf_value"],
+        edges,
+        words,
+        facts["is_linear"] == "1",
+    )
 
 
-def _check_categories(facts: Mapping[str, str], count: int, used: Array, where: str) -> None:
-    """Sets of categories as bits: each split names one of ``count`` sets."""
+def _categories(facts: Mapping[str, str], count: int, used: Array, where: str) -> tuple[Ints, Ints]:
+    """Sets of categories as bits, their edges and words: each split names one of ``count`` sets."""
     _check(
         bool(((used >= 0) & (used < max(count, 0)) & (used == np.floor(used))).all()),
         f"{where} has no such categories",
     )
     if count == 0:
-        return
+        return np.zeros(1, dtype=np.int64), np.zeros(0, dtype=np.int64)
     edges = _whole(facts.get("cat_boundaries", ""), "cat_boundaries", count + 1)
     _check(
         edges[0] == 0 and bool((np.diff(edges) > 0).all()),
@@ -193,6 +266,7 @@ def _check_categories(facts: Mapping[str, str], count: int, used: Array, where: 
     )
     words = _whole(facts.get("cat_threshold", ""), "cat_threshold", int(edges[-1]))
     _check(bool(((words >= 0) & (words < 2**32)).all()), f"{where} has categories that are no bits")
+    return edges, words
 
 
 def _check_lines(facts: Mapping[str, str], leaves: int, features: int, where: str) -> None:

@@ -1,17 +1,18 @@
-"""XGBoost's JSON, checked before XGBoost reads it: a child or category that does not exist
-would end the process.
+"""XGBoost's JSON, read, and checked before XGBoost reads it: a child or category that does not
+exist would end the process.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from surelearn.documents import parse_json
-from surelearn.types import Ints, Plain
+from surelearn.types import Array, Bools, Ints, Plain
 
 _ROOT = 2**31 - 1  # the parent of the first node
 _MOST_FEATURES = 10_000_000  # XGBoost makes room for every column
@@ -22,9 +23,54 @@ _NODES = (
 _CATEGORIES = ("categories", "categories_nodes", "categories_segments", "categories_sizes")
 
 
-def check_json(content: bytes) -> None:
-    """Refuse a text whose trees are no trees; a sentence says what is wrong with it."""
-    learner = parse_json(content, "XGBoost's text")["learner"]
+@dataclass(frozen=True, eq=False)
+class JSONTree:
+    """One tree of the text.
+
+    Attributes
+    ----------
+    left, right : a node's children, (nodes,); −1 for a leaf
+    feature : the column that a node splits, (nodes,)
+    condition : a split's threshold, a leaf's value, (nodes,), numbers of single precision
+    default_left : whether what is missing goes left, (nodes,)
+    sets : the categories for which a node goes right, by the node
+    """
+
+    left: Ints
+    right: Ints
+    feature: Ints
+    condition: Array
+    default_left: Bools
+    sets: Mapping[int, Ints]
+
+
+@dataclass(frozen=True, eq=False)
+class ModelJSON:
+    """A text that was checked.
+
+    Attributes
+    ----------
+    features, outputs : how many
+    trees : in their order; none for a linear model
+    output : to which output each tree adds, (trees,)
+    weights : by which it is multiplied, (trees,)
+    rounds : where rounds of trees begin, and the end
+    names : the categories of each column, in the order of their codes; None of one whose values
+        are codes; () where rows have codes alone
+    """
+
+    features: int
+    outputs: int
+    trees: tuple[JSONTree, ...] = ()
+    output: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    weights: Array = field(default_factory=lambda: np.zeros(0))
+    rounds: Ints = field(default_factory=lambda: np.zeros(1, dtype=np.int64))
+    names: tuple[tuple[str | int | float, ...] | None, ...] = ()
+
+
+def read_json(content: bytes) -> ModelJSON:
+    """A text whose trees are trees; a sentence says what is wrong with another."""
+    learner: Mapping[str, Any] = parse_json(content, "XGBoost's text")["learner"]
     facts = {
         name: int(learner["learner_model_param"].get(name, 0))
         for name in ("num_class", "num_feature", "num_target")
@@ -35,18 +81,15 @@ def check_json(content: bytes) -> None:
         facts["num_class"] >= 0 and facts["num_target"] >= 0,
         "its classes or targets are fewer than none",
     )
-    start = parse_json(learner["learner_model_param"]["base_score"], "its base_score")
-    _check(
-        len(_numbers(start if isinstance(start, list) else [start], "base_score", None))
-        in (1, outputs),
-        "its base_score",
-    )
+    start: Plain = parse_json(learner["learner_model_param"]["base_score"], "its base_score")
+    begun = _numbers(start if isinstance(start, Sequence) else [start], "base_score", None)
+    _check(len(begun) in (1, outputs), "its base_score")
     for name in ("feature_names", "feature_types"):
-        _check(
-            len(learner.get(name) or [0] * features) == features, f"its {name} are not {features}"
-        )
-    for part in learner["objective"].values():
-        stated = part.get("num_class") if isinstance(part, dict) else None
+        named: Sequence[str] | None = learner.get(name)
+        _check(not named or len(named) == features, f"its {name} are not {features}")
+    objective: Mapping[str, Plain] = learner["objective"]
+    for part in objective.values():
+        stated = part.get("num_class") if isinstance(part, Mapping) else None
         _check(
             stated in (None, str(facts["num_class"])), "its objective has another number of classes"
         )
@@ -58,12 +101,14 @@ def check_json(content: bytes) -> None:
             len(weights) == (features + 1) * outputs,
             "its weights are not one for every column and output",
         )
-        return
+        return ModelJSON(features, outputs)
+    factors = None
     if booster["name"] == "dart":
-        _numbers(booster["weight_drop"], "weight_drop", len(booster["gbtree"]["model"]["trees"]))
+        count = len(booster["gbtree"]["model"]["trees"])
+        factors = _numbers(booster["weight_drop"], "weight_drop", count)
         booster = booster["gbtree"]
         _check(booster["name"] == "gbtree", "it drops out what are no trees")
-    _check_model(booster["model"], features, outputs)
+    return _model(booster["model"], features, outputs, factors)
 
 
 def _check(kept: bool, otherwise: str) -> None:
@@ -92,7 +137,9 @@ def _whole(values: Plain, name: str, count: int | None, low: float, most: float)
     return _numbers(values, name, count, low, most).astype(np.int64)
 
 
-def _check_model(model: Mapping[str, Any], features: int, outputs: int) -> None:
+def _model(
+    model: Mapping[str, Any], features: int, outputs: int, factors: Array | None
+) -> ModelJSON:
     trees, facts = model["trees"], model["gbtree_model_param"]
     _check(
         int(facts["num_trees"]) == len(trees) >= outputs,
@@ -102,7 +149,7 @@ def _check_model(model: Mapping[str, Any], features: int, outputs: int) -> None:
         1 <= int(facts.get("num_parallel_tree", 1)) <= len(trees),
         "its rounds have more trees than there are",
     )
-    _whole(model["tree_info"], "tree_info", len(trees), 0, outputs - 1)
+    output = _whole(model["tree_info"], "tree_info", len(trees), 0, outputs - 1)
     rounds = _whole(
         model.get("iteration_indptr", [0, len(trees)]), "iteration_indptr", None, 0, len(trees)
     )
@@ -111,20 +158,26 @@ def _check_model(model: Mapping[str, Any], features: int, outputs: int) -> None:
         "its rounds are not all of its trees",
     )
     _check(bool((np.diff(rounds) >= 0).all()), "its rounds do not follow each other")
-    if (categories := model.get("cats")) is not None:
-        _check_names(categories, features)
+    categories = model.get("cats")
+    names = () if categories is None else _names(categories, features)
+    made: list[JSONTree] = []
     for number, tree in enumerate(trees):
         _check(tree["id"] == number, f"tree {number} has another number")
-        _check_tree(tree, features, f"tree {number}")
+        made.append(_tree(tree, features, f"tree {number}"))
+    weights = np.ones(len(trees)) if factors is None else factors
+    return ModelJSON(features, outputs, tuple(made), output, weights, rounds, names)
 
 
-def _check_names(found: Mapping[str, Any], features: int) -> None:
+def _names(
+    found: Mapping[str, Any], features: int
+) -> tuple[tuple[str | int | float, ...] | None, ...]:
     """The categories of columns by name: for every column where its names begin in one text, or
     numbers.
     """
     parts = found["enc"]
     _check(len(parts) in (0, features), "it has categories of columns that are not there")
-    counts = []
+    counts: list[int] = []
+    names: list[tuple[str | int | float, ...] | None] = []
     for part in parts:
         values = part["values"]
         if "offsets" in part:
@@ -138,9 +191,13 @@ def _check_names(found: Mapping[str, Any], features: int) -> None:
                 "names of categories do not follow each other",
             )
             counts.append(max(len(edges) - 1, 0))
+            whole = bytes(value % 256 for value in values)
+            words = [whole[low:high] for low, high in pairwise(edges.tolist())]
+            names.append(tuple(word.decode(errors="replace") for word in words) or None)
         else:
             _numbers(values, "categories", None)
             counts.append(len(values))
+            names.append(tuple(values))
     edges = (
         np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
         if parts
@@ -159,9 +216,10 @@ def _check_names(found: Mapping[str, Any], features: int) -> None:
             np.array_equal(np.sort(order[low:high]), np.arange(high - low)),
             "its categories are not in an order",
         )
+    return tuple(names)
 
 
-def _check_tree(tree: Mapping[str, Any], features: int, where: str) -> None:
+def _tree(tree: Mapping[str, Any], features: int, where: str) -> JSONTree:
     """Nodes of which each but the first is the child of one other; children that come after it,
     or later nodes reused.
     """
@@ -180,11 +238,11 @@ def _check_tree(tree: Mapping[str, Any], features: int, where: str) -> None:
             isinstance(tree[name], list) and len(tree[name]) == count,
             f"{where}: {name} are not {count}",
         )
-    for name in ("base_weights", "loss_changes", "split_conditions", "sum_hessian"):
+    for name in ("base_weights", "loss_changes", "sum_hessian"):
         _numbers(tree[name], name, count)
-    for name in ("default_left", "split_type"):
-        _whole(tree[name], name, count, 0, 1)
-    _whole(tree["split_indices"], "split_indices", count, 0, features - 1)
+    condition = _numbers(tree["split_conditions"], "split_conditions", count)
+    default, _ = (_whole(tree[name], name, count, 0, 1) for name in ("default_left", "split_type"))
+    feature = _whole(tree["split_indices"], "split_indices", count, 0, features - 1)
     left, right = (
         _whole(tree[name], name, count, -1, count - 1)
         for name in ("left_children", "right_children")
@@ -199,7 +257,8 @@ def _check_tree(tree: Mapping[str, Any], features: int, where: str) -> None:
         parents[0] in (-1, _ROOT) and _is_acyclic(children, np.tile(inner, 2)),
         f"{where} is no tree",
     )
-    _check_sets(tree, count, where)
+    sets = _sets(tree, count, where)
+    return JSONTree(left, right, feature, condition, default == 1, sets)
 
 
 def _is_acyclic(children: Ints, parents: Ints) -> bool:
@@ -215,7 +274,7 @@ def _is_acyclic(children: Ints, parents: Ints) -> bool:
     return found == len(children) + 1
 
 
-def _check_sets(tree: Mapping[str, Any], count: int, where: str) -> None:
+def _sets(tree: Mapping[str, Any], count: int, where: str) -> Mapping[int, Ints]:
     """Nodes that split by a set of categories, each with its own part of one list."""
     given = tree.get("categories", [])
     nodes = _whole(tree.get("categories_nodes", []), "categories_nodes", None, 0, count - 1)
@@ -223,9 +282,13 @@ def _check_sets(tree: Mapping[str, Any], count: int, where: str) -> None:
         tree.get("categories_segments", []), "categories_segments", len(nodes), 0, len(given)
     )
     sizes = _whole(tree.get("categories_sizes", []), "categories_sizes", len(nodes), 0, len(given))
-    _whole(given, "categories", None, 0, 2**24)
+    members = _whole(given, "categories", None, 0, 2**24)
     _check(bool((starts + sizes <= len(given)).all()), f"{where} has categories that are not there")
     split = np.flatnonzero(
         (np.array(tree["split_type"]) == 1) & (np.array(tree["left_children"]) >= 0)
     )
     _check(np.array_equal(np.sort(nodes), split), f"{where} has a split without its categories")
+    return {
+        int(node): members[start : start + size]
+        for node, start, size in zip(nodes, starts, sizes, strict=True)
+    }
