@@ -165,7 +165,11 @@ def paths_of_trees() -> None:
             },
             repeats=3,
         )
-    names = pd.DataFrame(X).rename(columns=str).assign(kind=pd.Categorical(np.where(X[:, 0] > 0, "a", "b")))
+    names = (
+        pd.DataFrame(X)
+        .rename(columns=str)
+        .assign(kind=pd.Categorical(np.where(X[:, 0] > 0, "a", "b")))
+    )
     native = HistGradientBoostingClassifier(categorical_features="from_dtype", random_state=0)
     native.fit(names, y)
     few, others = names[:10], names[-50:]

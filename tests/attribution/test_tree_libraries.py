@@ -14,6 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 from surelearn.attribution import explain
+from surelearn.selection.boosters import BoosterClassifier, BoosterRegressor
 from surelearn.subject import Lacking, subject_of
 from surelearn.subject.trees import Trees
 
@@ -254,6 +255,25 @@ def test_a_pipeline_groups_what_it_makes_of_a_column():
     )
     own = explain(model, *halves(WORDS), output="score", target=0)
     np.testing.assert_allclose(own.values, whole.values, atol=1e-9)
+
+
+@pytest.mark.parametrize("library", ["sklearn", "lightgbm", "xgboost"])
+def test_the_audits_candidates(library):
+    """Any labels, the first columns as categories, a data frame of numbers too."""
+    lightgbm, xgboost = pytest.importorskip("lightgbm"), pytest.importorskip("xgboost")
+    inside = {
+        "sklearn": (HistGradientBoostingClassifier(max_iter=10), 1),
+        "lightgbm": (lightgbm.LGBMClassifier(n_estimators=10, n_jobs=1, verbose=-1), 0),
+        "xgboost": (xgboost.XGBClassifier(n_estimators=10, n_jobs=1), 0),
+    }
+    estimator, categories = inside[library]
+    model = BoosterClassifier(estimator, categories)
+    for rows in (X[:, ::-1], pd.DataFrame(X[:, ::-1], columns=list("edcba"))):
+        model.fit(rows, np.array(["no", "yes"])[Y])
+        made = check(model, *halves(rows), "score", tol=1e-5)
+        assert "class 'yes'" in made.game
+    amounts = BoosterRegressor(HistGradientBoostingRegressor(max_iter=10), 1)
+    check(amounts.fit(X[:, ::-1], AMOUNT), *halves(X[:, ::-1]), "value")
 
 
 def test_a_search_around_trees_is_seen_through():

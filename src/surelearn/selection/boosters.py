@@ -16,9 +16,11 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
+from surelearn.lacking import Lacking
 from surelearn.selection.stages import at_sizes
-from surelearn.subject.registry import Parts, describes
-from surelearn.subject.sklearn_others import of_trees
+from surelearn.subject.registry import Parts, described, describes, made
+from surelearn.subject.sklearn_trees import of_trees
+from surelearn.subject.trees import Prepared, Trees
 from surelearn.types import AnyArray, Array, Model, RowsLike
 
 Said = Literal["predict", "predict_proba"]
@@ -191,16 +193,24 @@ def _without_functions(model: Model) -> Model:
     return model
 
 
-@describes(BoosterClassifier)
-def _classifier(model: BoosterClassifier) -> Parts:
-    """Of trees; their labels are positions, so that nothing else of what is inside is said of it."""
-    return of_trees(getattr(model, "estimator_", model))
-
-
-@describes(BoosterRegressor)
-def _regressor(model: BoosterRegressor) -> Parts:
-    """Its predictions are those of the model inside."""
+@describes(BoosterClassifier, BoosterRegressor)
+def _described(model: BoosterClassifier | BoosterRegressor) -> Parts:
+    """Of trees, which are those of the model inside; its labels are positions, so that nothing
+    else of what is inside is said of it.
+    """
     inside = getattr(model, "estimator_", None)
-    return (
-        of_trees(model) if inside is None else replace(of_trees(inside), weighted=((1.0, inside),))
+    found = None if inside is None else described(inside)
+    if not isinstance(found, Parts):
+        return of_trees(model if inside is None else inside)
+    scores = found.decisions
+
+    def trees() -> Trees | Lacking:
+        own = made(found.trees)
+        if isinstance(own, Lacking):
+            return own
+        return replace(own, decisions=Prepared(own.decisions, model._rows))
+
+    return replace(
+        of_trees(inside, trees),
+        decisions=None if scores is None else lambda X: scores(model._rows(X)),
     )

@@ -129,6 +129,22 @@ class Splits:
 
 
 @dataclass(frozen=True, eq=False)
+class Prepared:
+    """How rows are split by a model inside another one, which prepares them."""
+
+    inside: Decisions
+    prepare: Callable[[RowsLike], AnyArray]
+
+    def coded(self, X: RowsLike) -> AnyArray | Lacking:
+        """Prepared rows, as the splits inside read them, (rows, …)."""
+        return self.inside.coded(self.prepare(X))
+
+    def goes_left(self, coded: AnyArray, nodes: slice) -> Bools:
+        """Whether a row goes left, (rows, nodes)."""
+        return self.inside.goes_left(coded, nodes)
+
+
+@dataclass(frozen=True, eq=False)
 class Tree:
     """One tree to be put together with others; children by their place in it.
 
