@@ -54,7 +54,7 @@ MAY_IMPORT = {
         "bounds", "claim", "documents", "fingerprint", "lacking", "measurement", "plain", "record", "renamed",
         "slicing", "stated", "types",
     },
-    "base": {"certificate", "earlier", "fingerprint", "record", "seeds", "subject"},
+    "base": {"certificate", "earlier", "fingerprint", "record", "seeds", "subject", "types"},
     "kernel": {
         "base", "bounds", "data", "earlier", "lacking", "optim", "profiles", "record", "stated", "subject", "types",
     },

@@ -13,6 +13,7 @@ import itertools
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
+import numpy.typing as npt
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
@@ -29,6 +30,7 @@ from surelearn.fingerprint import fingerprint_model
 from surelearn.record import ROOMS, Record
 from surelearn.seeds import without_secrets
 from surelearn.subject import describe
+from surelearn.types import RowsLike
 
 # Checks that a row of weight 2 counts as two rows, and a row of weight 0 as none.
 WEIGHTED_CHECKS = (
@@ -172,7 +174,12 @@ class Learner(Estimator):
         given = as_saved(safe, safe.get_params(deep=False) | remembered)
         return describe(_shown(type(self).__name__, given, usual))
 
-    def measure_again(self, X: Any, y: Any = None, sample_weight: Any = None) -> dict[str, Any]:
+    def measure_again(
+        self,
+        X: RowsLike,
+        y: npt.ArrayLike | None = None,
+        sample_weight: npt.ArrayLike | None = None,
+    ) -> dict[str, Any]:
         """The record's fields that the fitted model and the rows it was fitted on tell,
         measured again.
         """

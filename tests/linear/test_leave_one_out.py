@@ -164,6 +164,17 @@ def test_padded_intercept_and_labels_of_any_kind():
         np.testing.assert_allclose(fits.scores, plain.scores, atol=1e-12)
 
 
+def test_sparse_rows_are_read_as_dense_ones():
+    rng = np.random.default_rng(7)
+    X, y = rng.normal(size=(12, 3)), rng.normal(size=12)
+    X[rng.random(X.shape) < 0.4] = 0.0
+    for fits in (
+        lambda rows: ridge_leave_one_out(rows, y, 0.1, weights=True),
+        lambda rows: ridge_replace_one(rows, y, 0.1, [1.0, 0.0, 2.0], 0.5),
+    ):
+        np.testing.assert_array_equal(fits(sparse.csr_array(X)).weights, fits(X).weights)
+
+
 def inside(rng, n, d, norm):
     """Rows with ‖x‖ ≤ norm, half of them on the sphere."""
     X = rng.normal(size=(n, d))

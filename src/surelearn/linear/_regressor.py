@@ -15,6 +15,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from surelearn.base import Learner
 from surelearn.stated import is_number
+from surelearn.types import RowsLike
 
 Array = npt.NDArray[np.float64]
 
@@ -27,31 +28,39 @@ class LinearRegressor(RegressorMixin, Learner):
     coef_: Array
     intercept_: float
 
-    def predict(self, X: Any) -> Array:
+    def predict(self, X: RowsLike) -> Array:
         """⟨w, x⟩ + b for each row."""
         check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse=("csr", "csc"), dtype=np.float64, reset=False)
-        return np.asarray(X @ self.coef_ + self.intercept_)
+        rows = validate_data(self, X, accept_sparse=("csr", "csc"), dtype=np.float64, reset=False)
+        return np.asarray(rows @ self.coef_ + self.intercept_)
 
     def _rows(
-        self, X: Any, y: Any, sample_weight: Any, accept_sparse: str, *, reset: bool = True
+        self,
+        X: RowsLike,
+        y: npt.ArrayLike | None,
+        sample_weight: npt.ArrayLike | None,
+        accept_sparse: str,
+        *,
+        reset: bool = True,
     ) -> tuple[Any, Array, Array]:
         """X, y and weights, checked."""
-        X, y = validate_data(
+        rows, targets = validate_data(
             self, X, y, accept_sparse=accept_sparse, dtype=np.float64, y_numeric=True, reset=reset
         )
-        weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        return X, np.asarray(y, dtype=np.float64), weights
+        weights = _check_sample_weight(
+            sample_weight, rows, dtype=np.float64, ensure_non_negative=True
+        )
+        return rows, np.asarray(targets, dtype=np.float64), weights
 
 
-def require_positive(**values: Any) -> None:
+def require_positive(**values: object) -> None:
     """Refuse, by name, what is not a finite number above 0."""
     for name, value in values.items():
         if not is_number(value) or not 0 < value < math.inf:
             raise ValueError(f"{name} must be a number above 0, not {value!r}")
 
 
-def require_nonnegative(**values: Any) -> None:
+def require_nonnegative(**values: object) -> None:
     """Refuse, by name, what is not a finite number of at least 0."""
     for name, value in values.items():
         if not is_number(value) or not 0 <= value < math.inf:

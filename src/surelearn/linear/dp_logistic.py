@@ -29,6 +29,7 @@ from surelearn.optim.accountant import (
 from surelearn.optim.dp_claims import NO_NOISE, PrivacyRecord, facts_of, told_again
 from surelearn.optim.dp_sgd import Recipe, private_descent, softmax_slopes
 from surelearn.subject import Closed, Parts, linear_form
+from surelearn.types import RandomState, RowsLike
 
 Array = npt.NDArray[np.float64]
 
@@ -100,7 +101,7 @@ class DPLogisticRegression(ClassifierMixin, Learner):
         radius: float | None = None,
         average: bool = True,
         delta: float = 0.05,
-        random_state: Any = None,
+        random_state: RandomState = None,
     ) -> None:
         self.epsilon = epsilon
         self.noise_multiplier = noise_multiplier
@@ -116,23 +117,23 @@ class DPLogisticRegression(ClassifierMixin, Learner):
         self.delta = delta
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any) -> DPLogisticRegression:
+    def fit(self, X: RowsLike, y: npt.ArrayLike) -> DPLogisticRegression:
         """Fit to rows X (n, d) with labels y (n,) of two or more classes."""
         self._check()
-        X, y = validate_data(self, X, y, dtype=np.float64)
-        check_classification_targets(y)
-        self.classes_, codes = np.unique(y, return_inverse=True)
+        rows, labels = validate_data(self, X, y, dtype=np.float64)
+        check_classification_targets(labels)
+        self.classes_, codes = np.unique(labels, return_inverse=True)
         if self.classes_.size < 2:
             raise ValueError(
                 "y holds one class only: logistic regression needs rows of at least two classes"
             )
-        rate, recipe = self._plan(len(X))
+        rate, recipe = self._plan(len(rows))
         self.steps_, self.noise_multiplier_ = recipe.steps, recipe.noise_multiplier
         generator = generator_from(self.random_state)
-        sampler = PoissonSampler(len(X), rate, generator)
+        sampler = PoissonSampler(len(rows), rate, generator)
         outputs = 1 if self.classes_.size == 2 else self.classes_.size
         found = private_descent(
-            self._shortened(X),
+            self._shortened(rows),
             softmax_slopes(codes, self.classes_.size),
             outputs,
             sampler,
@@ -145,22 +146,27 @@ class DPLogisticRegression(ClassifierMixin, Learner):
             if self.noise_multiplier_ > 0
             else NO_NOISE
         )
-        self.facts_ = self._facts(X, recipe, spent) | {"seeded": self.random_state is not None}
+        self.facts_ = self._facts(rows, recipe, spent) | {"seeded": self.random_state is not None}
         return self
 
-    def measure_again(self, X: Any, y: Any = None, sample_weight: Any = None) -> dict[str, Any]:
+    def measure_again(
+        self,
+        X: RowsLike,
+        y: npt.ArrayLike | None = None,
+        sample_weight: npt.ArrayLike | None = None,
+    ) -> dict[str, Any]:
         """The record's fields that parameters and rows tell; that so much noise was added,
         nobody can see in the weights.
         """
         if sample_weight is not None:
             raise ValueError("DPLogisticRegression has no weights of rows: leave sample_weight out")
-        X, y = validate_data(self, X, y, dtype=np.float64, reset=False)
-        if not np.array_equal(np.unique(y), self.classes_):
+        rows, labels = validate_data(self, X, y, dtype=np.float64, reset=False)
+        if not np.array_equal(np.unique(labels), self.classes_):
             raise ValueError("y does not hold the classes that the model was fitted on")
-        rate, recipe = self._plan(len(X))
+        rate, recipe = self._plan(len(rows))
         noise = recipe.noise_multiplier
         spent = account(noise, rate, recipe.steps, self.dp_delta) if noise > 0 else NO_NOISE
-        return told_again(self._facts(X, recipe, spent), self.facts_)
+        return told_again(self._facts(rows, recipe, spent), self.facts_)
 
     @classmethod
     def examples(cls) -> Iterator[Self]:
@@ -192,28 +198,28 @@ class DPLogisticRegression(ClassifierMixin, Learner):
     def _facts(self, X: Array, recipe: Recipe, spent: PrivacySpent | Lacking) -> dict[str, Any]:
         return facts_of(len(X), X.shape[1], recipe, spent)
 
-    def decision_function(self, X: Any) -> Array:
+    def decision_function(self, X: RowsLike) -> Array:
         """Scores: (n,) of the second of two classes, else (n, K)."""
         check_is_fitted(self)
         X = self._shortened(validate_data(self, X, dtype=np.float64, reset=False))
         scores = X @ self.coef_.T + self.intercept_
         return scores.ravel() if self.classes_.size == 2 else scores
 
-    def predict(self, X: Any) -> npt.NDArray[Any]:
+    def predict(self, X: RowsLike) -> npt.NDArray[Any]:
         """The likeliest class of each row."""
         scores = self.decision_function(X)
         return self.classes_[
             (scores > 0).astype(int) if self.classes_.size == 2 else scores.argmax(axis=1)
         ]
 
-    def predict_proba(self, X: Any) -> Array:
+    def predict_proba(self, X: RowsLike) -> Array:
         """Probabilities (n, K) of the classes in the order of ``classes_``."""
         scores = self.decision_function(X)
         return softmax(
             np.column_stack([np.zeros_like(scores), scores]) if scores.ndim == 1 else scores, axis=1
         )
 
-    def predict_log_proba(self, X: Any) -> Array:
+    def predict_log_proba(self, X: RowsLike) -> Array:
         """Logarithms of `predict_proba`."""
         return np.log(self.predict_proba(X))
 

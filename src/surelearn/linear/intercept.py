@@ -67,7 +67,7 @@ def earlier_intercept(otherwise: bool | None) -> TwoWay:
     ``regularize_intercept=None``.
     """
 
-    def today(value: Any, given: Mapping[str, Any]) -> dict[str, Any]:  # noqa: ARG001
+    def today(value: object, given: Mapping[str, Any]) -> dict[str, Any]:  # noqa: ARG001
         """fit_intercept= and regularize_intercept= say the same"""
         if value is not None or otherwise is not None:
             return arguments_of(str(value), otherwise)

@@ -4,7 +4,7 @@ a feature.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any, ClassVar, Self
@@ -29,6 +29,7 @@ from surelearn.linear._regressor import require_positive
 from surelearn.record import Record, Writer
 from surelearn.subject import Closed, Parts
 from surelearn.subject.sklearn_others import normals
+from surelearn.types import RowsLike
 
 Array = npt.NDArray[np.float64]
 
@@ -104,7 +105,7 @@ class NaiveBayes(ClassifierMixin, Learner):
     def __init__(
         self,
         *,
-        categorical: Any = "auto",
+        categorical: str | Sequence[str | int] = "auto",
         smoothing: float = 1.0,
         variance_floor: float = 0.01,
         delta: float = 0.05,
@@ -120,17 +121,19 @@ class NaiveBayes(ClassifierMixin, Learner):
         yield cls()
         yield cls(categorical="all")
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> NaiveBayes:
+    def fit(
+        self, X: RowsLike, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None
+    ) -> NaiveBayes:
         """Count; weights count rows."""
         require_positive(smoothing=self.smoothing, variance_floor=self.variance_floor)
-        columns, y = self._columns(X, y)
-        check_classification_targets(y)
+        columns, labels = self._columns(X, y)
+        check_classification_targets(labels)
         weights = _check_sample_weight(
-            sample_weight, np.empty((len(y), 1)), dtype=np.float64, ensure_non_negative=True
+            sample_weight, np.empty((len(labels), 1)), dtype=np.float64, ensure_non_negative=True
         )
-        rows, counted = len(y), weights > 0
-        columns, y, weights = [column[counted] for column in columns], y[counted], weights[counted]
-        self.classes_, codes = np.unique(y, return_inverse=True)
+        rows, counted = len(labels), weights > 0
+        columns, weights = [column[counted] for column in columns], weights[counted]
+        self.classes_, codes = np.unique(labels[counted], return_inverse=True)
         shares = np.eye(len(self.classes_))[codes] * weights[:, None]  # (n, K)
         totals = shares.sum(axis=0)
         self.prior_ = np.log(totals / totals[0])
@@ -154,7 +157,12 @@ class NaiveBayes(ClassifierMixin, Learner):
         }
         return self
 
-    def measure_again(self, X: Any, y: Any = None, sample_weight: Any = None) -> dict[str, Any]:
+    def measure_again(
+        self,
+        X: RowsLike,
+        y: npt.ArrayLike | None = None,
+        sample_weight: npt.ArrayLike | None = None,
+    ) -> dict[str, Any]:
         """The record's fields, by counting again; a `ValueError` where the rows give other
         tables than the model's.
         """
@@ -172,7 +180,7 @@ class NaiveBayes(ClassifierMixin, Learner):
             raise ValueError("counting them gives other tables than the model's")
         return again.facts_
 
-    def contributions(self, X: Any) -> Array:
+    def contributions(self, X: RowsLike) -> Array:
         """What each feature adds to the log odds: log P(x_j | y) − log P(x_j | first class).
 
         For two classes, shape (n, d), of the second class against the first: ``prior_[1]`` plus a
@@ -194,13 +202,13 @@ class NaiveBayes(ClassifierMixin, Learner):
         against = np.stack([part - part[:, :1] for part in parts], axis=1)
         return against[:, :, 1] if len(self.classes_) == 2 else against
 
-    def decision_function(self, X: Any) -> Array:
+    def decision_function(self, X: RowsLike) -> Array:
         """Log odds against the first class: (n,) for two classes, (n, K) for several."""
         check_is_fitted(self)
         prior = self.prior_[1] if len(self.classes_) == 2 else self.prior_
         return prior + self.contributions(X).sum(axis=1)
 
-    def predict_proba(self, X: Any) -> Array:
+    def predict_proba(self, X: RowsLike) -> Array:
         """P(class | x), if features are independent within each class."""
         odds = self.decision_function(X)
         return (
@@ -209,7 +217,7 @@ class NaiveBayes(ClassifierMixin, Learner):
             else softmax(odds, axis=1)
         )
 
-    def predict(self, X: Any) -> npt.NDArray[Any]:
+    def predict(self, X: RowsLike) -> npt.NDArray[Any]:
         """The likeliest class."""
         odds = self.decision_function(X)
         return self.classes_[(odds > 0).astype(int) if odds.ndim == 1 else odds.argmax(axis=1)]
@@ -225,7 +233,9 @@ class NaiveBayes(ClassifierMixin, Learner):
         means, variances = np.stack(self.tables_).transpose(1, 2, 0)  # (2, classes, d)
         return normals(means, variances, self.prior_)
 
-    def _columns(self, X: Any, y: Any = None) -> tuple[list[npt.NDArray[Any]], Any]:
+    def _columns(
+        self, X: Any, y: npt.ArrayLike | None = None
+    ) -> tuple[list[npt.NDArray[Any]], Any]:
         """The columns of a table or array, each as an array; targets are checked on the way."""
         reset = y is not None
         given = (X,) if y is None else (X, y)
@@ -353,13 +363,13 @@ def _as_text(column: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return np.array([_text(value) for value in column.tolist()], dtype=object)
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     if _is_missing(value):
         return ""
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
-def _is_missing(value: Any) -> bool:
+def _is_missing(value: object) -> bool:
     return (
         value is None
         or value is np.ma.masked

@@ -9,7 +9,7 @@ the certified β of `surelearn.bounds.stability`.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,7 @@ from surelearn.linear.leave_one_out.ridge import ridge_without
 from surelearn.linear.ridge.spectrum import INTERCEPTS, Array, Intercept
 from surelearn.losses import LOGISTIC, SQUARED
 from surelearn.subject.leaving import Without
+from surelearn.types import Label, RowsLike
 
 Loss = Literal["squared", "logistic"]
 
@@ -77,7 +78,7 @@ class Change:
 
 
 def ridge_leave_one_out(
-    X: Any,
+    X: RowsLike,
     y: npt.ArrayLike,
     regularization: float,
     *,
@@ -106,9 +107,10 @@ def ridge_leave_one_out(
     >>> fits.weights.round(4).tolist(), fits.scores.round(4).tolist()
     ([[0.4444], [0.1667]], [0.4444, 0.3333])
     """
-    X, Y, lam = _rows(X), _targets(X, y), _positive(regularization)
+    read, lam = _rows(X), _positive(regularization)
+    Y = _targets(read, y)
     _check_intercept(intercept)
-    fits, which = ridge_without(X, Y, lam * len(X), intercept), _which(rows, len(X))
+    fits, which = ridge_without(read, Y, lam * len(read), intercept), _which(rows, len(read))
     return LeaveOneOutFits(
         weights=fits.weights()[which] if weights else None,
         intercepts=fits.intercepts()[which],
@@ -120,11 +122,11 @@ def ridge_leave_one_out(
 
 
 def ridge_replace_one(
-    X: Any,
+    X: RowsLike,
     y: npt.ArrayLike,
     regularization: float,
     row: npt.ArrayLike,
-    target: Any,
+    target: npt.ArrayLike,
     *,
     intercept: Intercept = "none",
 ) -> LeaveOneOutFits:
@@ -136,10 +138,14 @@ def ridge_replace_one(
     >>> fits.weights.round(4).tolist()
     [[0.3], [0.0]]
     """
-    X, Y, lam = _rows(X), _targets(X, y), _positive(regularization)
+    read, lam = _rows(X), _positive(regularization)
+    Y = _targets(read, y)
     _check_intercept(intercept)
-    n, added = len(X), np.concatenate([Y, np.asarray(target, dtype=float).reshape(1, *Y.shape[1:])])
-    fits = ridge_without(_with_row(X, row), added, lam * n, intercept)
+    n, added = (
+        len(read),
+        np.concatenate([Y, np.asarray(target, dtype=float).reshape(1, *Y.shape[1:])]),
+    )
+    fits = ridge_without(_with_row(read, row), added, lam * n, intercept)
     weights, intercepts = fits.weights(), fits.intercepts()
     return LeaveOneOutFits(
         weights=weights[:n],
@@ -152,7 +158,7 @@ def ridge_replace_one(
 
 
 def logistic_leave_one_out(
-    X: Any,
+    X: RowsLike,
     y: npt.ArrayLike,
     regularization: float,
     *,
@@ -189,11 +195,11 @@ def logistic_leave_one_out(
 
 
 def logistic_replace_one(
-    X: Any,
+    X: RowsLike,
     y: npt.ArrayLike,
     regularization: float,
     row: npt.ArrayLike,
-    label: Any,
+    label: Label,
     *,
     tol: float = 1e-6,
     intercept: Literal["none", "regularized"] = "none",
@@ -216,13 +222,13 @@ def logistic_replace_one(
 
 
 def largest_change(
-    X: Any,
+    X: RowsLike,
     y: npt.ArrayLike,
     regularization: float,
-    replacements: tuple[Any, npt.ArrayLike],
+    replacements: tuple[RowsLike, npt.ArrayLike],
     *,
     loss: Loss = "squared",
-    points: tuple[Any, npt.ArrayLike] | None = None,
+    points: tuple[RowsLike, npt.ArrayLike] | None = None,
     x_bound: float | None = None,
     y_bound: float | None = None,
     rows: npt.ArrayLike | None = None,
@@ -360,11 +366,11 @@ def _logistic_without(
     )
 
 
-def _rows(X: Any) -> Array:
-    X = np.asarray(X.toarray() if sparse.issparse(X) else X, dtype=float)
-    if X.ndim != 2 or not X.size or not np.isfinite(X).all():
+def _rows(X: RowsLike) -> Array:
+    rows = np.asarray(cast("Any", X).toarray() if sparse.issparse(X) else X, dtype=float)
+    if rows.ndim != 2 or not rows.size or not np.isfinite(rows).all():
         raise ValueError("X must be rows of finite numbers, shape (n, d)")
-    return X
+    return rows
 
 
 def _targets(X: Array, y: npt.ArrayLike) -> Array:

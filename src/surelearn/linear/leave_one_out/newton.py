@@ -18,7 +18,6 @@ downdated Hessian as long as |δ| ≤ R, and after a step s the solution is with
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -119,7 +118,9 @@ class _Problem:
         """One Newton step from the full fit."""
         return self.downdated(self.pulls(rows), rows)[0]
 
-    def iterate(self, u: Array, rows: Indices, tol: float, dtype: Any) -> tuple[Array, Array]:
+    def iterate(
+        self, u: Array, rows: Indices, tol: float, dtype: npt.DTypeLike
+    ) -> tuple[Array, Array]:
         """Correct the steps ``u`` until each is within ``tol``; rows that move too far, or not
         surely enough, are not.
         """
@@ -146,7 +147,7 @@ class _Problem:
 class _Sums:
     """Sums of z_j ρ_j over the rows, for many steps at once."""
 
-    def __init__(self, Z: Array, probability: Array, v: Array, dtype: Any) -> None:
+    def __init__(self, Z: Array, probability: Array, v: Array, dtype: npt.DTypeLike) -> None:
         self.eps = float(np.finfo(dtype).eps)
         self.Zt = np.ascontiguousarray(Z.T, dtype=dtype)  # (d, n)
         self.weighted = np.ascontiguousarray(v[:, None] * Z, dtype=dtype)  # (n, d)

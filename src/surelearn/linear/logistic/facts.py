@@ -4,7 +4,7 @@ rows fitted measure.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,8 +12,11 @@ from surelearn.linear.intercept import intercept_of
 from surelearn.linear.logistic.objective import measure
 from surelearn.linear.logistic.sgd import Array, CompressedRows
 
+if TYPE_CHECKING:
+    from surelearn.linear.logistic.learner import LogisticRegression
 
-def stated(learner: Any) -> dict[str, Any]:
+
+def stated(learner: LogisticRegression) -> dict[str, Any]:
     """Facts that the parameters tell, and the shape of the weights."""
     sgd = learner._sgd
     return {
@@ -32,7 +35,7 @@ def stated(learner: Any) -> dict[str, Any]:
 
 
 def known(
-    learner: Any,
+    learner: LogisticRegression,
     n: int,
     uniform: bool,
     finish: str = "none",
@@ -55,7 +58,7 @@ def known(
 
 
 def measured(
-    learner: Any, rows: CompressedRows, found: Array, bias: int
+    learner: LogisticRegression, rows: CompressedRows, found: Array, bias: int
 ) -> tuple[dict[str, Any], float]:
     """Loss, error, objective and gradient at the weights found (d + 1, K), and how far rounding
     moves the gradient.

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from numbers import Integral
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -27,6 +28,7 @@ from surelearn.optim.stopping import Stopper
 from surelearn.record import Within
 from surelearn.subject import Objective, Parts, linear_form
 from surelearn.subject.leaving import Without
+from surelearn.types import AnyArray, Array, Ints, Labels, RandomState, RowsLike
 
 if TYPE_CHECKING:
     from surelearn.linear.logistic.sgd import CompressedRows, StochasticDescent
@@ -120,7 +122,7 @@ class LogisticRegression(ClassifierMixin, Learner):
         x_bound: float | None = None,
         norm_bound: float | None = None,
         delta: float = 0.05,
-        random_state: Any = None,
+        random_state: RandomState = None,
     ) -> None:
         self.regularization = regularization
         self.l1_regularization = l1_regularization
@@ -141,19 +143,25 @@ class LogisticRegression(ClassifierMixin, Learner):
 
     # Fitting.
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LogisticRegression:
+    def fit(
+        self, X: RowsLike, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None
+    ) -> LogisticRegression:
         """Fit to rows X (n, d), dense or sparse, with labels y (n,) of two or more classes."""
         check_parameters(self)
-        X, y, weights, uniform = self._weighted(*self._validated(X, y, reset=True), sample_weight)
-        self.classes_, codes = np.unique(y, return_inverse=True)
+        rows, labels, weights, uniform = self._weighted(
+            *self._validated(X, y, reset=True), sample_weight
+        )
+        self.classes_, codes = np.unique(labels, return_inverse=True)
         if self.classes_.size < 2:
             raise ValueError(
                 "y holds one class only: logistic regression needs rows of at least two classes"
             )
-        self._fit_rows(self._rows(X, codes, weights), uniform)
+        self._fit_rows(self._rows(rows, codes, weights), uniform)
         return self
 
-    def _weighted(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any, bool]:
+    def _weighted(
+        self, X: Any, y: AnyArray, sample_weight: npt.ArrayLike | None
+    ) -> tuple[Any, AnyArray, Array, bool]:
         """Rows that count, their weights of mean 1 (none where all are equal), and whether they
         are.
         """
@@ -188,7 +196,12 @@ class LogisticRegression(ClassifierMixin, Learner):
         if self.measure:
             self.facts_ |= measured(self, rows, found, _BIAS[intercept_of(self)])[0]
 
-    def measure_again(self, X: Any, y: Any = None, sample_weight: Any = None) -> dict[str, Any]:
+    def measure_again(
+        self,
+        X: RowsLike,
+        y: npt.ArrayLike | None = None,
+        sample_weight: npt.ArrayLike | None = None,
+    ) -> dict[str, Any]:
         """The record's fields that the fitted model and the rows it was fitted on tell, measured
         again.
 
@@ -198,13 +211,13 @@ class LogisticRegression(ClassifierMixin, Learner):
         from surelearn.linear.logistic.facts import measured, stated
         from surelearn.linear.logistic.rows import held_out_rows, split
 
-        X, y = self._validated(X, y, reset=False)
-        if not np.isin(y, self.classes_).all():
+        read, labels = self._validated(X, y, reset=False)
+        if not np.isin(labels, self.classes_).all():
             raise ValueError("y holds classes that the model does not know")
         if self.facts_["streamed"]:
-            return stated(self) | self._streamed(X, y, sample_weight)
-        X, y, weights, uniform = self._weighted(X, y, sample_weight)
-        rows = self._rows(X, np.searchsorted(self.classes_, y), weights)
+            return stated(self) | self._streamed(read, labels, sample_weight)
+        read, labels, weights, uniform = self._weighted(read, labels, sample_weight)
+        rows = self._rows(read, np.searchsorted(self.classes_, labels), weights)
         told: dict[str, Any] = {
             "uniform": uniform,
             "streamed": False,
@@ -231,7 +244,7 @@ class LogisticRegression(ClassifierMixin, Learner):
                 )
         return stated(self) | told
 
-    def _streamed(self, X: Any, y: Any, sample_weight: Any) -> dict[str, Any]:
+    def _streamed(self, X: Any, y: AnyArray, sample_weight: npt.ArrayLike | None) -> dict[str, Any]:
         """What all rows of a stream tell; how often they were seen is known to the caller,
         unless it was once.
         """
@@ -292,7 +305,7 @@ class LogisticRegression(ClassifierMixin, Learner):
         descent: StochasticDescent,
         rows: CompressedRows,
         held_out: CompressedRows | None,
-        generator: Any,
+        generator: np.random.RandomState,
     ) -> None:
         from surelearn.linear.logistic.objective import measure
         from surelearn.linear.logistic.sgd import block_order
@@ -314,7 +327,11 @@ class LogisticRegression(ClassifierMixin, Learner):
         self.stopped_ = stopper.reason
 
     def partial_fit(
-        self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
+        self,
+        X: RowsLike,
+        y: npt.ArrayLike,
+        classes: Labels = None,
+        sample_weight: npt.ArrayLike | None = None,
     ) -> LogisticRegression:
         """One pass over more rows, from the weights so far. The first call names all ``classes``,
         or y holds them all.
@@ -327,15 +344,15 @@ class LogisticRegression(ClassifierMixin, Learner):
 
         check_parameters(self)
         first = not hasattr(self, "coef_")
-        X, y = self._validated(X, y, reset=first)
-        self._check_classes(y, classes, first)
+        read, labels = self._validated(X, y, reset=first)
+        self._check_classes(labels, classes, first)
         weights, uniform = np.empty(0), True
         if sample_weight is not None:
             weights = _check_sample_weight(
-                sample_weight, X, dtype=np.float64, ensure_non_negative=True
+                sample_weight, read, dtype=np.float64, ensure_non_negative=True
             )
             uniform = bool((weights == 1).all())
-        rows = self._rows(X, np.searchsorted(self.classes_, y), weights)
+        rows = self._rows(read, np.searchsorted(self.classes_, labels), weights)
         before = {"n": 0, "uniform": True, "finish": "none", "rounds": 0} if first else self.facts_
         if first:
             self._begin(rows)
@@ -355,13 +372,13 @@ class LogisticRegression(ClassifierMixin, Learner):
 
     def fit_file(
         self,
-        path: Any,
+        path: str | Path,
         *,
         features: int,
         hashed: bool = False,
         target: str | None = None,
-        categorical: Any = (),
-        classes: Any = None,
+        categorical: Sequence[str] = (),
+        classes: Labels = None,
     ) -> LogisticRegression:
         """Fit to LIBSVM or delimited text that need not fit in memory, in ``epochs`` passes, 8 MB
         at a time.
@@ -390,7 +407,7 @@ class LogisticRegression(ClassifierMixin, Learner):
         fit_pieces(self, path, classes, features, **how)
         return self
 
-    def _check_classes(self, y: Any, classes: Any, first: bool) -> None:
+    def _check_classes(self, y: AnyArray, classes: Labels, first: bool) -> None:
         if first:
             self.classes_ = np.unique(np.asarray(y if classes is None else classes))
             if self.classes_.size < 2:
@@ -409,14 +426,14 @@ class LogisticRegression(ClassifierMixin, Learner):
 
     # Its parts.
 
-    def _validated(self, X: Any, y: Any, reset: bool) -> tuple[Any, Any]:
-        X, y = validate_data(
+    def _validated(self, X: RowsLike, y: npt.ArrayLike | None, reset: bool) -> tuple[Any, AnyArray]:
+        rows, labels = validate_data(
             self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], reset=reset
         )
-        check_classification_targets(y)
-        return X, y
+        check_classification_targets(labels)
+        return rows, labels
 
-    def _rows(self, X: Any, codes: Any, weights: Any) -> CompressedRows:
+    def _rows(self, X: Any, codes: Ints, weights: Array) -> CompressedRows:
         from surelearn.linear.logistic.rows import check_norms, make_rows
 
         if self.x_bound is not None:
@@ -501,32 +518,34 @@ class LogisticRegression(ClassifierMixin, Learner):
 
     # Predicting.
 
-    def decision_function(self, X: Any) -> Any:
+    def decision_function(self, X: RowsLike) -> Any:
         """Scores: (n,) of the second of two classes, else (n, K)."""
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
         scores = safe_sparse_dot(X, self.coef_.T, dense_output=True) + self.intercept_
         return scores.ravel() if self.classes_.size == 2 else scores
 
-    def predict(self, X: Any) -> Any:
+    def predict(self, X: RowsLike) -> Any:
         """The likeliest class of each row."""
         scores = self.decision_function(X)
         return self.classes_[
             (scores > 0).astype(int) if self.classes_.size == 2 else scores.argmax(axis=1)
         ]
 
-    def predict_proba(self, X: Any) -> Any:
+    def predict_proba(self, X: RowsLike) -> Any:
         """Probabilities (n, K) of the classes in the order of ``classes_``."""
         scores = np.asarray(self.decision_function(X), dtype=np.float64)
         return softmax(
             np.column_stack([np.zeros_like(scores), scores]) if scores.ndim == 1 else scores, axis=1
         )
 
-    def predict_log_proba(self, X: Any) -> Any:
+    def predict_log_proba(self, X: RowsLike) -> Any:
         """Logarithms of `predict_proba`."""
         return np.log(self.predict_proba(X))
 
-    def leave_one_out(self, X: Any, y: Any, rows: Any = None) -> LeaveOneOutFits:
+    def leave_one_out(
+        self, X: RowsLike, y: npt.ArrayLike, rows: npt.ArrayLike | None = None
+    ) -> LeaveOneOutFits:
         """The minimizers without one row of ``X``, ``y``, the rows it was fitted on; see
         `logistic_leave_one_out`.
 
@@ -542,7 +561,9 @@ class LogisticRegression(ClassifierMixin, Learner):
         padded = "regularized" if self.fit_intercept else "none"
         return logistic_leave_one_out(X, y, self.regularization, intercept=padded, rows=rows)
 
-    def _without(self, X: Any, y: Any, points: Any, rows: Any = None) -> Without:
+    def _without(
+        self, X: Array, y: AnyArray, points: npt.ArrayLike, rows: npt.ArrayLike | None = None
+    ) -> Without:
         which = np.arange(len(X)) if rows is None else np.asarray(rows)
         targets = np.where(np.asarray(y)[which] == self.classes_[1], 1.0, -1.0)
         return self.leave_one_out(X, y, rows=which).at(

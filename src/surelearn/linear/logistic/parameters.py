@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from numbers import Real
-from typing import Any
+from typing import TYPE_CHECKING, TypeGuard
 
 import numpy as np
 
 from surelearn import stated
 from surelearn.linear.intercept import check_intercept
 
+if TYPE_CHECKING:
+    from surelearn.linear.logistic.learner import LogisticRegression
 
-def check_parameters(learner: Any) -> None:
+
+def check_parameters(learner: LogisticRegression) -> None:
     """Refuse the first parameter that makes no sense, by its name."""
     for name in ("regularization", "l1_regularization"):
         if not (value := getattr(learner, name)) >= 0 or value == np.inf:
@@ -51,5 +54,5 @@ def check_parameters(learner: Any) -> None:
         )
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: object) -> TypeGuard[float]:
     return isinstance(value, Real) and not isinstance(value, bool)

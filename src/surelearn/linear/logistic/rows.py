@@ -56,7 +56,7 @@ def held_out_rows(n: int, fraction: float) -> int:
 
 
 def split(
-    rows: CompressedRows, fraction: float, generator: Any
+    rows: CompressedRows, fraction: float, generator: np.random.RandomState
 ) -> tuple[CompressedRows, CompressedRows]:
     """Rows to fit and rows held out, drawn at random; the weights of each have mean 1 again."""
     n = len(rows)

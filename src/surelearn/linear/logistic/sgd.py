@@ -65,7 +65,11 @@ class CompressedRows:
 
 
 def block_order(
-    n: int, generator: Any, block: int = BLOCK, streams: int = STREAMS, turn: int = TURN
+    n: int,
+    generator: np.random.RandomState,
+    block: int = BLOCK,
+    streams: int = STREAMS,
+    turn: int = TURN,
 ) -> Array:
     """An order of n rows: blocks of 50 rows in random order, eight of them read in turns, five rows
     of each.

@@ -8,7 +8,8 @@ file sorted by label does no harm.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
@@ -21,10 +22,14 @@ from surelearn.data.sparse_rows import SparseSource, sparse_source
 from surelearn.linear.logistic.facts import known
 from surelearn.linear.logistic.rows import EQUAL, check_norms, step_sizes
 from surelearn.linear.logistic.sgd import Array, CompressedRows, block_order
+from surelearn.types import AnyArray, Labels
+
+if TYPE_CHECKING:
+    from surelearn.linear.logistic.learner import LogisticRegression
 
 
 def read_rows(
-    path: Any, *, features: int, dtype: str = "float64", **options: Any
+    path: str | Path, *, features: int, dtype: str = "float64", **options: Any
 ) -> Iterator[tuple[Any, Array]]:
     """Sparse rows (n, features) and labels (n,) of a file, a few megabytes at a time, in its order.
 
@@ -42,7 +47,9 @@ def read_rows(
             yield _matrix(piece, features), labels[piece.codes]
 
 
-def fit_pieces(learner: Any, path: Any, classes: Any, features: int, **options: Any) -> None:
+def fit_pieces(
+    learner: LogisticRegression, path: str | Path, classes: Labels, features: int, **options: Any
+) -> None:
     """Fit a `LogisticRegression` to a file, the rows of a few pieces in memory at a time."""
     _check(learner)
     generator = check_random_state(learner.random_state)
@@ -77,7 +84,7 @@ def fit_pieces(learner: Any, path: Any, classes: Any, features: int, **options: 
     learner.facts_ = known(learner, n, True, streamed=True, rounds=learner.epochs_)
 
 
-def _check(learner: Any) -> None:
+def _check(learner: LogisticRegression) -> None:
     if learner._sgd.engine == "lazy" or learner.l1_regularization > 0:
         raise ValueError(
             'a file is fitted by the scaled engine: set engine="auto" and l1_regularization=0'
@@ -86,14 +93,14 @@ def _check(learner: Any) -> None:
         raise ValueError("a file is not kept in memory: set finish=None and early_stopping=None")
 
 
-def _are_numbers(names: Any) -> bool:
+def _are_numbers(names: AnyArray) -> bool:
     try:
         return bool(np.isfinite(np.asarray(names).astype(np.float64)).all())
     except (TypeError, ValueError):
         return False
 
 
-def _label(name: Any, numeric: bool, source: SparseSource) -> float | str:
+def _label(name: str | float, numeric: bool, source: SparseSource) -> float | str:
     if not numeric:
         return str(name)
     try:
@@ -104,7 +111,7 @@ def _label(name: Any, numeric: bool, source: SparseSource) -> float | str:
         ) from None
 
 
-def _classes(piece: SparseRows, source: SparseSource, classes: Any) -> Array:
+def _classes(piece: SparseRows, source: SparseSource, classes: Labels) -> Array:
     """The labels that were named, or those of the pieces read first; numbers where all of them
     are.
     """
@@ -118,7 +125,7 @@ def _classes(piece: SparseRows, source: SparseSource, classes: Any) -> Array:
     return found
 
 
-def _codes(learner: Any, piece: SparseRows, source: SparseSource) -> Array:
+def _codes(learner: LogisticRegression, piece: SparseRows, source: SparseSource) -> Array:
     known = {label: number for number, label in enumerate(learner.classes_.tolist())}
     numeric = learner.classes_.dtype.kind == "f"
     code = [known.get(_label(name, numeric, source), -1) for name in piece.names]
@@ -132,7 +139,7 @@ def _codes(learner: Any, piece: SparseRows, source: SparseSource) -> Array:
     return np.array(code, dtype=np.int64)[piece.codes]
 
 
-def _rows(learner: Any, piece: SparseRows, source: SparseSource) -> CompressedRows:
+def _rows(learner: LogisticRegression, piece: SparseRows, source: SparseSource) -> CompressedRows:
     codes = _codes(learner, piece, source)
     targets = codes * 2.0 - 1.0 if learner.classes_.size == 2 else codes
     if learner.x_bound is not None:

@@ -10,6 +10,7 @@ from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
+import numpy.typing as npt
 from scipy import sparse
 from sklearn.base import ClassifierMixin
 from sklearn.utils import check_random_state
@@ -30,6 +31,7 @@ from surelearn.optim.stopping import Stopper
 from surelearn.profiles import bandwidth_of_sigma
 from surelearn.record import Within
 from surelearn.subject import Closed, Parts, linear_form
+from surelearn.types import RandomState, RowsLike
 
 # multiplications after which "auto" leaves the largest margin alone: about a second
 _AFFORDABLE = 1e8
@@ -110,7 +112,7 @@ class Perceptron(ClassifierMixin, Learner):
         shuffle: bool = False,
         separation: bool | str = "auto",
         delta: float = 0.05,
-        random_state: Any = None,
+        random_state: RandomState = None,
     ) -> None:
         self.multiclass = multiclass
         self.averaged = averaged
@@ -127,7 +129,7 @@ class Perceptron(ClassifierMixin, Learner):
         self.delta = delta
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any) -> Perceptron:
+    def fit(self, X: RowsLike, y: npt.ArrayLike) -> Perceptron:
         """Run Algorithm 1 until it settles or the stopper stops it; returns self."""
         self._check_parameters()
         X, y = validate(self, X, y)
@@ -178,7 +180,12 @@ class Perceptron(ClassifierMixin, Learner):
         stated = {"averaged": self.averaged, "precomputed": self._precomputed()}
         return PerceptronRecord.read(stated | self.facts_, strict=False)
 
-    def measure_again(self, X: Any, y: Any = None, sample_weight: Any = None) -> dict[str, Any]:
+    def measure_again(
+        self,
+        X: RowsLike,
+        y: npt.ArrayLike | None = None,
+        sample_weight: npt.ArrayLike | None = None,
+    ) -> dict[str, Any]:
         """The record's fields that the fitted model and the rows tell, by as many passes over the
         rows as it made.
 
@@ -187,24 +194,24 @@ class Perceptron(ClassifierMixin, Learner):
         """
         if sample_weight is not None:
             raise ValueError("the perceptron has no weights of rows: leave sample_weight out")
-        X, y = validate(self, X), np.asarray(y)
-        if y.shape != (X.shape[0],) or not np.array_equal(np.unique(y), self.classes_):
+        read, y = validate(self, X), np.asarray(y)
+        if y.shape != (read.shape[0],) or not np.array_equal(np.unique(y), self.classes_):
             raise ValueError(
                 "y does not hold the classes that the model was fitted on, one for each row"
             )
-        X, labels = (
-            check_matrix(X)[0] if self._precomputed() else X,
+        read, labels = (
+            check_matrix(read)[0] if self._precomputed() else read,
             np.searchsorted(self.classes_, y),
         )
         if (self.shuffle or self.validation_fraction is not None) and not isinstance(
             self.random_state, Integral
         ):
-            return self._stated(X) | {
+            return self._stated(read) | {
                 "passes": self.n_iter_,
                 "mistake_rows": self.mistake_rows_.size,
             }
         stopper = Stopper(passes=self.n_iter_, patience=self.patience, tolerance=self.tol)
-        run, order = self._descend(X, labels, stopper)
+        run, order = self._descend(read, labels, stopper)
         if not self._is_kept(run):
             raise ValueError(
                 f"{self.n_iter_:,} passes over them lead to other weights than the model's"
@@ -237,7 +244,7 @@ class Perceptron(ClassifierMixin, Learner):
         """Checks whose tables are no kernel matrices."""
         return NOT_KERNEL_MATRICES if self.kernel == "precomputed" else {}
 
-    def decision_function(self, X: Any) -> np.ndarray:
+    def decision_function(self, X: RowsLike) -> np.ndarray:
         """The score of the second class, or a score (one-vs-all) or votes (one-vs-one) for
         every class.
         """
@@ -250,7 +257,7 @@ class Perceptron(ClassifierMixin, Learner):
             scores = self._kernel().sums(X, vectors, self.dual_coef_.T) + self.intercept_
         return scores[:, 0] if self.classes_.size == 2 else self._decide(scores)
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: RowsLike) -> np.ndarray:
         """The class of every row; sgn(0) is the first class (Definition 2.4)."""
         scores = self.decision_function(X)
         return self.classes_[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(1)]

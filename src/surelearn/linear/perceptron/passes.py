@@ -9,10 +9,11 @@ iterates follows, ``counts`` the mistakes on each row. Each returns the mistakes
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numba
 import numpy as np
+
+from surelearn.types import Array, Ints
 
 
 @numba.njit(cache=True)
@@ -56,12 +57,12 @@ def sparse_pass(data, indices, indptr, signs, order, weights, late, counts, step
 
 
 def kernel_pass(
-    column: Callable[[int], Any],
-    signs: Any,
-    order: Any,
-    scores: Any,
-    counts: Any,
-    late: Any,
+    column: Callable[[int], Array],
+    signs: Array,
+    order: Ints,
+    scores: Array,
+    counts: Ints,
+    late: Ints,
     steps: int,
 ) -> int:
     """A pass with w = Σ counts_i·y_i·φ(x_i): ``scores`` of all rows are kept, ``column(i)`` is

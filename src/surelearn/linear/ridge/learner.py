@@ -37,6 +37,7 @@ from surelearn.linear.ridge.spectrum import Array, Design, Spectrum
 from surelearn.record import Within
 from surelearn.subject import Objective, Parts, linear_form
 from surelearn.subject.leaving import Without
+from surelearn.types import RowsLike
 
 # fixed before any data, so that δ can be shared among it
 GRID = tuple(float(10.0**k) for k in np.linspace(-6, 2, 25))
@@ -62,7 +63,9 @@ class _LeastSquares(MultiOutputMixin, RegressorMixin, Learner):
     tol: float = 0.0  # of models of version 0.2, and of Ridge
     _may_leave_out: ClassVar[bool] = False  # whether regularize_intercept may be None
 
-    def fit(self, X: Any, y: Any, sample_weight: npt.ArrayLike | None = None) -> Self:
+    def fit(
+        self, X: RowsLike, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None
+    ) -> Self:
         """Fit to rows ``X`` (n, d), dense or sparse, and targets ``y`` (n,) or (n, t).
 
         With ``sample_weight`` s the loss is Σ s_i‖x_i W − y_i‖²/Σs, and no claim about the training
@@ -71,30 +74,33 @@ class _LeastSquares(MultiOutputMixin, RegressorMixin, Learner):
         check_intercept(self, optional=self._may_leave_out)
         _check_choice("solver", self.solver, _SOLVERS)
         self._candidates(1.0)  # refuses what is no λ before it reads
-        X, Y, weights, facts, dense, single = self._read(X, y, sample_weight)
+        rows, Y, weights, facts, dense, single = self._read(X, y, sample_weight)
         regularization, grid = self._candidates(
-            float(X.shape[0]) if weights is None else float(weights.sum())
+            float(rows.shape[0]) if weights is None else float(weights.sum())
         )
         if dense:
-            coef, intercept = self._fit_dense(_dense(X), Y, weights, regularization, grid, facts)
+            coef, intercept = self._fit_dense(_dense(rows), Y, weights, regularization, grid, facts)
         else:
-            coef, intercept = self._fit_sparse(X, Y, weights, regularization, facts)
+            coef, intercept = self._fit_sparse(rows, Y, weights, regularization, facts)
         self.coef_ = coef[:, 0] if single else coef.T
         self.intercept_ = float(intercept[0]) if single else intercept
         self.regularization_ = float(facts["regularization"])
-        losses, errors = self._errors(X, Y, weights, coef, intercept)
+        losses, errors = self._errors(rows, Y, weights, coef, intercept)
         facts |= errors
         self.facts_ = facts
         self._check_losses(losses)
         return self
 
     def measure_again(
-        self, X: Any, y: Any = None, sample_weight: npt.ArrayLike | None = None
+        self,
+        X: RowsLike,
+        y: npt.ArrayLike | None = None,
+        sample_weight: npt.ArrayLike | None = None,
     ) -> dict[str, Any]:
         """The record's fields that the fitted model and the rows it was fitted on tell,
         measured again.
         """
-        X, Y, weights, facts, dense, _ = self._read(X, y, sample_weight, reset=False)
+        rows, Y, weights, facts, dense, _ = self._read(X, y, sample_weight, reset=False)
         coef = np.atleast_2d(self.coef_).T
         intercept = np.atleast_1d(self.intercept_)
         lam, kind = self.regularization_, self._fitted_intercept()
@@ -102,7 +108,7 @@ class _LeastSquares(MultiOutputMixin, RegressorMixin, Learner):
         if isinstance(chosen := self._candidates(1.0)[0], str):
             facts |= {"chosen_by": chosen, "candidates": len(self.grid_)}
         if dense:
-            design = Design.of(_dense(X), Y, weights, kind)
+            design = Design.of(_dense(rows), Y, weights, kind)
             W = np.vstack([coef, intercept]) if kind == "regularized" else coef
             slope, rounding = _half_slope(design, W, lam)
             facts |= {
@@ -114,12 +120,14 @@ class _LeastSquares(MultiOutputMixin, RegressorMixin, Learner):
             )
         else:
             shares = (
-                np.full(X.shape[0], 1 / X.shape[0]) if weights is None else weights / weights.sum()
+                np.full(rows.shape[0], 1 / rows.shape[0])
+                if weights is None
+                else weights / weights.sum()
             )
-            slope, size = sparse_slope(X, Y, shares, lam, kind, coef, intercept)
+            slope, size = sparse_slope(rows, Y, shares, lam, kind, coef, intercept)
             facts |= {"solver": "lsqr", "leave_one_out_error": None}
         facts |= {"regularization": lam, "half_slope": Within(slope, 1e-12 * float(size))}
-        facts |= self._errors(X, Y, weights, coef, intercept)[1]
+        facts |= self._errors(rows, Y, weights, coef, intercept)[1]
         kept = getattr(self, "facts_", facts)
         return {
             name: value for name, value in facts.items() if name in kept or name not in SINCE_0_2
@@ -144,12 +152,17 @@ class _LeastSquares(MultiOutputMixin, RegressorMixin, Learner):
             )
 
     def _read(
-        self, X: Any, y: Any, sample_weight: npt.ArrayLike | None, *, reset: bool = True
+        self,
+        X: RowsLike,
+        y: npt.ArrayLike | None,
+        sample_weight: npt.ArrayLike | None,
+        *,
+        reset: bool = True,
     ) -> tuple[Any, Array, Array | None, dict[str, Any], bool, bool]:
         """Rows, targets and weights, checked; what they and the parameters tell; whether rows
         are made dense; one target?
         """
-        X, y = validate_data(
+        rows, targets = validate_data(
             self,
             X,
             y,
@@ -159,34 +172,36 @@ class _LeastSquares(MultiOutputMixin, RegressorMixin, Learner):
             dtype=np.float64,
             reset=reset,
         )
-        Y = np.asarray(y, dtype=float).reshape(len(y), -1)
-        bounds = self._bounds(X, Y)
+        Y = np.asarray(targets, dtype=float).reshape(len(targets), -1)
+        bounds = self._bounds(rows, Y)
         weights, weighted = None, False
         if sample_weight is not None:
             weights = _check_sample_weight(
-                sample_weight, X, dtype=np.float64, ensure_non_negative=True
+                sample_weight, rows, dtype=np.float64, ensure_non_negative=True
             )
-            X, Y, weights = X[weights > 0], Y[weights > 0], weights[weights > 0]
+            rows, Y, weights = rows[weights > 0], Y[weights > 0], weights[weights > 0]
             weighted = bool(np.ptp(weights) > 0)
         facts: dict[str, Any] = {
-            "n": X.shape[0],
-            "d": X.shape[1],
+            "n": rows.shape[0],
+            "d": rows.shape[1],
             "outputs": Y.shape[1],
             "weighted": weighted,
         }
         facts |= {"intercept": self._intercept(), "chosen_by": "", "candidates": 1, **bounds}
-        dense = self.solver == "svd" or not sparse.issparse(X)
-        if self.solver == "auto" and sparse.issparse(X):
-            dense = X.shape[0] * X.shape[1] <= DENSE_ENTRIES
-        return X, Y, weights, facts, dense, np.ndim(y) == 1
+        dense = self.solver == "svd" or not sparse.issparse(rows)
+        if self.solver == "auto" and sparse.issparse(rows):
+            dense = rows.shape[0] * rows.shape[1] <= DENSE_ENTRIES
+        return rows, Y, weights, facts, dense, np.ndim(targets) == 1
 
-    def predict(self, X: Any) -> Array:
+    def predict(self, X: RowsLike) -> Array:
         """Predictions, shape (n,) or (n, t)."""
         check_is_fitted(self, "coef_")
-        X = validate_data(self, X, accept_sparse=("csr", "csc"), reset=False, dtype=np.float64)
-        return X @ self.coef_.T + self.intercept_
+        rows = validate_data(self, X, accept_sparse=("csr", "csc"), reset=False, dtype=np.float64)
+        return rows @ self.coef_.T + self.intercept_
 
-    def leave_one_out(self, X: Any, y: Any, rows: Any = None) -> LeaveOneOutFits:
+    def leave_one_out(
+        self, X: RowsLike, y: npt.ArrayLike, rows: npt.ArrayLike | None = None
+    ) -> LeaveOneOutFits:
         """The fits without one row of ``X``, ``y``, the rows it was fitted on, with this λ; see
         `ridge_leave_one_out`.
 
@@ -218,13 +233,15 @@ class _LeastSquares(MultiOutputMixin, RegressorMixin, Learner):
         fits = self._without if closed else Lacking("leave-one-out", _NO_CLOSED_FITS)
         return Parts(lambda: linear_form(self.coef_, self.intercept_), objective, fits)
 
-    def _without(self, X: Any, y: Any, points: Any, rows: Any = None) -> Without:
+    def _without(
+        self, X: Array, y: Array, points: npt.ArrayLike, rows: npt.ArrayLike | None = None
+    ) -> Without:
         which = np.arange(len(X)) if rows is None else np.asarray(rows)
         return self.leave_one_out(X, y, rows=which).at(
             np.asarray(points, dtype=float), which, np.asarray(y, float)[which]
         )
 
-    def leave_one_out_predictions(self, X: Any, y: Any) -> Array | None:
+    def leave_one_out_predictions(self, X: RowsLike, y: npt.ArrayLike) -> Array | None:
         """Each row's prediction by the fit to all others with the same λ beside the mean loss;
         None if n fits are needed.
         """
@@ -541,7 +558,7 @@ def _spectral_facts(spectrum: Spectrum, regularization: float) -> dict[str, Any]
     }
 
 
-def _check_choice(name: str, value: Any, allowed: tuple[str, ...]) -> None:
+def _check_choice(name: str, value: object, allowed: tuple[str, ...]) -> None:
     if value not in allowed:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, not {value!r}")
 

@@ -21,6 +21,7 @@ from surelearn.linear.robust.record import SquareRootLassoRecord
 from surelearn.optim.spread import column_spreads, divided
 from surelearn.optim.stopping import Stopper
 from surelearn.subject import Parts, linear_form
+from surelearn.types import RowsLike
 
 Array = npt.NDArray[np.float64]
 
@@ -92,7 +93,9 @@ class SquareRootLasso(LinearRegressor):
         self.max_iter = max_iter
         self.delta = delta
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SquareRootLasso:
+    def fit(
+        self, X: RowsLike, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None
+    ) -> SquareRootLasso:
         """Fit; weights count rows: the residual's norm is √Σ s_i r_i²."""
         require_positive(radius=RELATIVE if self.radius is None else self.radius)
         require_positive(tol=self.tol, max_iter=self.max_iter)
@@ -123,15 +126,20 @@ class SquareRootLasso(LinearRegressor):
         """At its defaults."""
         yield cls()
 
-    def measure_again(self, X: Any, y: Any = None, sample_weight: Any = None) -> dict[str, Any]:
+    def measure_again(
+        self,
+        X: RowsLike,
+        y: npt.ArrayLike | None = None,
+        sample_weight: npt.ArrayLike | None = None,
+    ) -> dict[str, Any]:
         """The record's fields that the fitted model and the rows tell, measured again; the dual
         vector is found again.
         """
         check_is_fitted(self)
-        X, y, weights = self._rows(X, y, sample_weight, "csc", reset=False)
-        design, spreads = self._design(X, y, weights)
+        rows, targets, weights = self._rows(X, y, sample_weight, "csc", reset=False)
+        design, spreads = self._design(rows, targets, weights)
         found = _solve(design, self._radius(), self.tol, int(self.max_iter))
-        return self._measured(X, y, weights, found, spreads)
+        return self._measured(rows, targets, weights, found, spreads)
 
     def _radius(self) -> float:
         return RELATIVE if self.radius is None else float(self.radius)
@@ -173,7 +181,7 @@ class SquareRootLasso(LinearRegressor):
             "free_intercept": bool(self.fit_intercept),
         }
 
-    def worst_perturbation(self, X: Any, y: Any) -> Array:
+    def worst_perturbation(self, X: RowsLike, y: npt.ArrayLike) -> Array:
         """A matrix Z, no column longer than λ, that makes ‖(X + Z)w + b − y‖₂ as large as any does:
         + λ‖w‖₁.
 
@@ -192,13 +200,13 @@ class SquareRootLasso(LinearRegressor):
         True
         """
         check_is_fitted(self)
-        X, y = validate_data(
+        rows, targets = validate_data(
             self, X, y, accept_sparse=("csr", "csc"), dtype=np.float64, y_numeric=True, reset=False
         )  # fmt: skip
-        residual = X @ self.coef_ + self.intercept_ - y
+        residual = np.asarray(rows @ self.coef_ + self.intercept_ - targets, dtype=np.float64)
         size = np.linalg.norm(residual)
-        direction = residual / size if size > 0 else np.eye(1, len(y)).ravel()
-        spreads = 1.0 if self.radius is not None else column_spreads(X)
+        direction = residual / size if size > 0 else np.eye(1, len(residual)).ravel()
+        spreads = 1.0 if self.radius is not None else column_spreads(rows)
         return np.outer(direction, self._radius() * spreads * np.sign(self.coef_))
 
     def _describe(self) -> Parts:

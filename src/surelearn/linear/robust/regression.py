@@ -10,6 +10,7 @@ from copy import copy
 from typing import Any, ClassVar, Self
 
 import numpy as np
+import numpy.typing as npt
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
@@ -37,6 +38,7 @@ from surelearn.losses import huber_loss
 from surelearn.optim.spread import around_spreads
 from surelearn.record import Within
 from surelearn.subject import Around, Objective, Parts, linear_form
+from surelearn.types import RowsLike
 
 KINDS = ("truncation", "geman_mcclure")
 PENALTY = 1e-4  # λ where none is stated
@@ -111,7 +113,9 @@ class HuberRegression(LinearRegressor):
         self.max_iter = max_iter
         self.delta = delta
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> HuberRegression:
+    def fit(
+        self, X: RowsLike, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None
+    ) -> HuberRegression:
         """Fit; weights count rows."""
         require_positive(tol=self.tol, max_iter=self.max_iter)
         _require_stated(self)
@@ -148,7 +152,12 @@ class HuberRegression(LinearRegressor):
         yield cls(threshold=0.2, regularization=0.1, fit_intercept=False, x_bound=1.0)
         yield cls(threshold=0.2, regularization=0.1, fit_intercept=False, x_bound=1.0, y_bound=1.0)
 
-    def measure_again(self, X: Any, y: Any = None, sample_weight: Any = None) -> dict[str, Any]:
+    def measure_again(
+        self,
+        X: RowsLike,
+        y: npt.ArrayLike | None = None,
+        sample_weight: npt.ArrayLike | None = None,
+    ) -> dict[str, Any]:
         """The record's fields that the fitted model and the rows it was fitted on tell,
         measured again.
         """
@@ -162,7 +171,12 @@ class HuberRegression(LinearRegressor):
         return None if self.x_bound is None else 1.0
 
     def _problem(
-        self, X: Any, y: Any, sample_weight: Any, *, reset: bool
+        self,
+        X: RowsLike,
+        y: npt.ArrayLike | None,
+        sample_weight: npt.ArrayLike | None,
+        *,
+        reset: bool,
     ) -> tuple[Problem, float, bool]:
         """The problem of checked rows, the size of a row, and whether the rows are weighted."""
         X, y, weights = self._rows(X, y, sample_weight, "csr", reset=reset)
@@ -304,7 +318,9 @@ class VariationalRegression(LinearRegressor):
         self.max_iter = max_iter
         self.delta = delta
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> VariationalRegression:
+    def fit(
+        self, X: RowsLike, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None
+    ) -> VariationalRegression:
         """Fit; weights count rows."""
         if self.loss not in KINDS:
             raise ValueError(f"loss must be one of {', '.join(KINDS)}, not {self.loss!r}")
@@ -348,7 +364,12 @@ class VariationalRegression(LinearRegressor):
         yield cls()
         yield cls(loss="truncation")
 
-    def measure_again(self, X: Any, y: Any = None, sample_weight: Any = None) -> dict[str, Any]:
+    def measure_again(
+        self,
+        X: RowsLike,
+        y: npt.ArrayLike | None = None,
+        sample_weight: npt.ArrayLike | None = None,
+    ) -> dict[str, Any]:
         """The record's fields that the fitted model and the rows tell, measured again; Huber's
         start is found again.
         """
@@ -356,7 +377,12 @@ class VariationalRegression(LinearRegressor):
         return self._measured(*self._start(X, y, sample_weight, reset=False))
 
     def _start(
-        self, X: Any, y: Any, sample_weight: Any, *, reset: bool
+        self,
+        X: RowsLike,
+        y: npt.ArrayLike | None,
+        sample_weight: npt.ArrayLike | None,
+        *,
+        reset: bool,
     ) -> tuple[Problem, Clipped, Array]:
         """The problem of checked rows, the loss, and Huber's fit."""
         X, y, weights = self._rows(X, y, sample_weight, "csr", reset=reset)

@@ -155,7 +155,9 @@ class RowsDual:
         return right / diagonal - scaled @ linalg.cho_solve(factor, scaled.T @ right)
 
 
-def solve(dual: GramDual | RowsDual, *, tol: float, passes: int, random: Any) -> int:
+def solve(
+    dual: GramDual | RowsDual, *, tol: float, passes: int, random: np.random.RandomState
+) -> int:
     """Maximize the dual until the gap is at most ``tol``·ΣC_i; the passes made. The α of the
     smallest gap met is kept.
 

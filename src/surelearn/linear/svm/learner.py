@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
+import numpy.typing as npt
 from sklearn.base import ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
@@ -44,6 +45,7 @@ from surelearn.subject import Closed, Objective, Parts, linear_form
 from surelearn.subject.forms import PRECOMPUTED
 from surelearn.subject.machines import DualMachine, DualSolution, Machines, largest
 from surelearn.subject.registry import NO_DUAL, dense
+from surelearn.types import RandomState, RowsLike
 
 
 @dataclass(frozen=True)
@@ -134,7 +136,7 @@ class SupportVectorMachine(ClassifierMixin, Learner):
         tol: float = 1e-8,
         max_iter: int = 1000,
         delta: float = 0.05,
-        random_state: Any = None,
+        random_state: RandomState = None,
     ) -> None:
         self.margin = margin
         self.C = C
@@ -149,7 +151,9 @@ class SupportVectorMachine(ClassifierMixin, Learner):
         self.delta = delta
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SupportVectorMachine:
+    def fit(
+        self, X: RowsLike, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None
+    ) -> SupportVectorMachine:
         """Solve, and record the duality gap; returns self. ``sample_weight`` multiplies C row
         by row.
         """
@@ -188,7 +192,12 @@ class SupportVectorMachine(ClassifierMixin, Learner):
         }
         return SvmRecord.read(stated | self.facts_, strict=False)
 
-    def measure_again(self, X: Any, y: Any = None, sample_weight: Any = None) -> dict[str, Any]:
+    def measure_again(
+        self,
+        X: RowsLike,
+        y: npt.ArrayLike | None = None,
+        sample_weight: npt.ArrayLike | None = None,
+    ) -> dict[str, Any]:
         """The record's fields that the fitted model and the rows it was fitted on tell,
         measured again.
         """
@@ -242,7 +251,7 @@ class SupportVectorMachine(ClassifierMixin, Learner):
         return NOT_KERNEL_MATRICES if self.kernel == "precomputed" else {}
 
     def _problems(
-        self, X: Any, y: Any, weights: np.ndarray
+        self, X: RowsLike, y: npt.ArrayLike, weights: np.ndarray
     ) -> tuple[Any, list[tuple[np.ndarray, MarginProblem]]]:
         """Rows (of a kernel matrix exactly symmetric), and for each pair of classes its rows'
         numbers and its problem.
@@ -262,7 +271,7 @@ class SupportVectorMachine(ClassifierMixin, Learner):
             )
         return X, problems
 
-    def decision_function(self, X: Any) -> np.ndarray:
+    def decision_function(self, X: RowsLike) -> np.ndarray:
         """f(x) for two classes, votes for every class otherwise."""
         check_is_fitted(self)
         X, k = validate(self, X), self._kernel()
@@ -273,7 +282,7 @@ class SupportVectorMachine(ClassifierMixin, Learner):
             scores = k.sums(X, vectors, self.dual_coef_.T) + self.intercept_
         return scores[:, 0] if self.classes_.size == 2 else votes(scores, self.classes_.size)
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: RowsLike) -> np.ndarray:
         """The class of every row."""
         scores = self.decision_function(X)
         return self.classes_[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(1)]
@@ -386,7 +395,9 @@ class SupportVectorMachine(ClassifierMixin, Learner):
                 " larger bound"
             )
 
-    def _train(self, rows: np.ndarray, problem: MarginProblem, random: Any) -> _Trained:
+    def _train(
+        self, rows: np.ndarray, problem: MarginProblem, random: np.random.RandomState
+    ) -> _Trained:
         machine = train(problem, tol=self.tol, passes=self.max_iter, random=random)
         weights = None
         if isinstance(problem.kernel, Linear):

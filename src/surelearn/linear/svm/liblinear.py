@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 from scipy import sparse
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_array
@@ -31,6 +32,7 @@ from surelearn.linear.svm.dual import RowsDual, solve
 from surelearn.linear.svm.record import CLASSES_KNOWN, MARGIN
 from surelearn.losses import HINGE, SQUARED_HINGE
 from surelearn.record import Record, Within, Writer
+from surelearn.types import RowsLike
 
 _EPS = float(np.finfo(float).eps)
 # of the dual point; where it is not reached, the gap is larger and still proved
@@ -235,33 +237,38 @@ class LiblinearMachines:
     intercept_scale: float | None
     x_bound: float | None
 
-    def measure_again(self, X: Any, y: Any = None, sample_weight: Any = None) -> dict[str, Any]:
+    def measure_again(
+        self,
+        X: RowsLike,
+        y: npt.ArrayLike | None = None,
+        sample_weight: npt.ArrayLike | None = None,
+    ) -> dict[str, Any]:
         """The record's fields, with how far rounding may have moved them."""
-        X = check_array(X, accept_sparse="csr", dtype=np.float64)
+        rows = check_array(X, accept_sparse="csr", dtype=np.float64)
         y, weights = (
             np.asarray(y),
-            _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True),
+            _check_sample_weight(sample_weight, rows, dtype=np.float64, ensure_non_negative=True),
         )
         if y.shape != weights.shape or not np.isin(y, self.classes).all():
             raise ValueError(
                 "y does not hold the classes that the model was fitted on, one for each row"
             )
         if self.x_bound is not None and (
-            longest := math.sqrt(squared_norms(X).max())
+            longest := math.sqrt(squared_norms(rows).max())
         ) > self.x_bound * (1 + 1e-12):
             raise ValueError(
                 f"x_bound={self.x_bound:g} does not hold: a row has norm {longest:.6g}; state a"
                 " larger bound"
             )
-        padded = X if self.intercept_scale is None else _padded(X, self.intercept_scale)
+        padded = rows if self.intercept_scale is None else _padded(rows, self.intercept_scale)
         targets = [self.classes[1]] if len(self.classes) == 2 else self.classes
         machines = [
             _Measured(self, number, padded, np.where(y == target, 1.0, -1.0), weights)
             for number, target in enumerate(targets)
         ]
         facts: dict[str, Any] = {
-            "n": X.shape[0],
-            "d": X.shape[1],
+            "n": rows.shape[0],
+            "d": rows.shape[1],
             "classes": len(self.classes),
             "squared": self.squared,
             "C": self.C * float(weights.mean()),

@@ -100,7 +100,9 @@ class Machine:
     passes: int
 
 
-def train(problem: MarginProblem, *, tol: float, passes: int, random: Any) -> Machine:
+def train(
+    problem: MarginProblem, *, tol: float, passes: int, random: np.random.RandomState
+) -> Machine:
     """Solve with the algorithm that fits: nonnegative least squares, LIBSVM, or dual coordinate
     ascent.
     """
