@@ -1,6 +1,7 @@
 """The betting test itself: fair under the bound, quick above it, the same whatever the batches."""
 
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -192,6 +193,19 @@ def test_rows_needed_at_twice_the_bound(bound, median, most):
     assert np.median(rows) < median
     assert np.quantile(rows, 0.9) < most
     assert math.log(1 / DELTA) / kl(2 * bound, bound) < rows.mean() < 1.4 * best.mean()
+
+
+def test_rows_needed_are_those_that_the_docs_state():
+    page = (Path(__file__).parents[2] / "docs" / "production.rst").read_text(encoding="utf-8")
+    said = " ".join(page.split())
+    assert (
+        "within about 155 rows for a bound of 5% and within about 90 for one of 8.3% (90% within"
+        " about 390 and 220;"
+    ) in said
+    for bound, median, most in ((0.05, 155, 390), (0.083, 90, 220)):
+        rows = rows_to_alarm(bound, 2 * bound, streams=4000)
+        assert np.median(rows) == pytest.approx(median, rel=0.04)
+        assert np.quantile(rows, 0.9) == pytest.approx(most, rel=0.04)
 
 
 def test_rows_needed_by_the_library_are_those_of_the_loop():
