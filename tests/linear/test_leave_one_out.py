@@ -114,6 +114,45 @@ def test_logistic_without_each_row(lam, scale, tol):
         assert fits.scores[i] == pytest.approx(X[i] @ fits.weights[i], abs=1e-12)
 
 
+@pytest.mark.parametrize("lam", [1.0, 1e-2, 1e-4])
+@pytest.mark.parametrize("kind", ["dense", "sparse"])
+@pytest.mark.parametrize("intercept", ["none", "regularized"])
+def test_logistic_without_each_row_of_more_columns_than_rows(lam, kind, intercept):
+    """Sums of rows: also where rows repeat, one is zero, and columns are on several scales."""
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(30, 120)) * (rng.random((30, 120)) < 0.2) * np.logspace(0, 1, 120)
+    X[7], X[8] = X[6], 0.0
+    y = np.where(X[:, :20].sum(axis=1) + rng.normal(size=30) > 0, 1.0, -1.0)
+    y[7] = -y[6]
+    given = sparse.csr_matrix(X) if kind == "sparse" else X
+    fits = logistic_leave_one_out(given, y, lam, intercept=intercept)
+    padded = X if intercept == "none" else np.column_stack([X, np.ones(30)])
+    assert fits.errors.max() < 1e-5
+    for i in range(0, 30, 3):
+        kept = np.arange(30) != i
+        w = logistic_fit(padded[kept], y[kept], lam * 30)
+        ours = (
+            fits.weights[i]
+            if intercept == "none"
+            else np.append(fits.weights[i], fits.intercepts[i])
+        )
+        assert np.linalg.norm(ours - w) <= fits.errors[i] + 1e-7
+        assert fits.scores[i] == pytest.approx(padded[i] @ w, abs=1e-5)
+    full = logistic_fit(padded, y, lam * 30)
+    assert np.allclose(fits.full_weights, full[:120], atol=1e-6)
+    points = rng.normal(size=(4, 120))
+    found = fits.at(sparse.csr_matrix(points) if kind == "sparse" else points, np.arange(30), y)
+    scores = np.array([each[:, 0] for each in found.each()])
+    assert np.allclose(scores, fits.weights @ points.T + fits.intercepts[:, None])
+    assert np.allclose(found.full[:, 0], points @ fits.full_weights + fits.full_intercept)
+
+
+def test_rows_of_zeros_are_left_out_too():
+    fits = logistic_leave_one_out(sparse.csr_matrix((4, 9)), [0, 1, 0, 1], 0.1)
+    assert not fits.weights.any()
+    assert not fits.errors.any()
+
+
 def test_the_error_bounds_are_proven_and_not_far_off():
     X, y = classes(n=300, d=8)
     rough, exact = (

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.sparse import issparse
 
 from surelearn.attacks.influence import Influence, influence_function
 from surelearn.attacks.poison_allowed import Array
@@ -21,7 +22,7 @@ from surelearn.subject.leaving import Without
 from surelearn.subject.registry import dense
 from surelearn.types import AnyArray, Model, RowsLike
 
-WIDEST = 2_000  # prepared columns: a Hessian has as many rows
+WIDEST = 2_000  # prepared columns, or rows where they are fewer: a Hessian has as many rows
 MOST_COLUMNS = 500  # prepared columns, beyond which gradients through a fit are too dear
 # multiplications for exact fits without one row; beyond, only the rows with most influence to first
 # order
@@ -82,12 +83,18 @@ def leave_one_out(
         return fits
     Z, new = subject.prepared(X), subject.prepared(points)
     squared = isinstance(objective, Lacking) or objective.loss == "squared"
-    if not squared and Z.shape[1] > WIDEST:
-        return Lacking("leave-one-out", _too_wide(Z.shape[1], WIDEST))
+    if not squared and min(Z.shape) > WIDEST:
+        return Lacking(
+            "leave-one-out",
+            f"it has {Z.shape[1]:,} prepared columns and {Z.shape[0]:,} rows, more than {WIDEST:,} of"
+            " both",
+        )
+    wide = not squared and Z.shape[1] > Z.shape[0]  # found among sums of rows, sparse ones too
+    Z, new = (part if wide and issparse(part) else _numbers(part) for part in (Z, new))
     return fits(
-        _numbers(Z),
+        Z,
         prepared_targets(subject, y),
-        _numbers(new),
+        new,
         None if rows is None else np.asarray(rows),
     )
 

@@ -26,6 +26,7 @@ from surelearn.subject.refitting import take
 from surelearn.types import Array
 
 # multiplications for all fits without one row; beyond, a sample of rows is left out
+_FEWEST = 2  # rows left out in any case
 _MOST_WORK = 2e9
 _MOST_POINTS = 2000  # rows at which predictions are compared
 _REPLACEMENTS = 3
@@ -93,8 +94,11 @@ def _in_closed_form(context: Context) -> Changes | Lacking:
         return objective
     which = np.arange(len(y))
     if objective.kernel == "linear":
-        size = max(np.size(subject.prepared(part)) for part in (X, new))
-        rows = min(len(y), int(_MOST_WORK / size))
+        Z, new_rows = subject.prepared(X), subject.prepared(new)
+        size = max(np.size(Z), np.size(new_rows))
+        if objective.loss == "logistic" and Z.shape[1] > Z.shape[0]:
+            size = max(size, Z.shape[0] ** 3 // 10)  # many need a Hessian of their own
+        rows = min(len(y), max(_FEWEST, int(_MOST_WORK / size)))
         which = np.sort(
             np.random.default_rng(context.seed("one row/rows")).permutation(len(y))[:rows]
         )

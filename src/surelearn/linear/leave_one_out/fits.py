@@ -17,12 +17,15 @@ from scipy import sparse
 
 from surelearn.linear.leave_one_out.newton import Indices, leave_out, newton
 from surelearn.linear.leave_one_out.ridge import ridge_without
+from surelearn.linear.leave_one_out.wide import sums_without
 from surelearn.linear.ridge.spectrum import INTERCEPTS, Array, Intercept
 from surelearn.losses import LOGISTIC, SQUARED
 from surelearn.subject.leaving import Without
 from surelearn.types import Label, RowsLike
 
 Loss = Literal["squared", "logistic"]
+_MOST_WEIGHTS = 20_000_000  # of all fits together; beyond, only their sums of rows are kept
+_NO_FREE = "intercept must be 'none' or 'regularized', not {!r}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,12 +35,14 @@ class LeaveOneOutFits:
     Attributes
     ----------
     weights : (k, d), or (k, d, t) for several outputs; row by row the fit without that row, None if
-        not asked for
+        not asked for, or where they are too many
     intercepts : (k,) or (k, t); 0 without one
     scores : (k,) or (k, t), each row's score by the fit without it
     errors : (k,), bounds on the distance of the weights from the exact minimizer; 0 for ridge,
         which is exact to rounding
     full_weights, full_intercept : the fit to all rows
+    sums : (coefficients (k, n), rows (n, d)) of which the weights are the sums, where there are more
+        columns than rows
     """
 
     weights: Array | None
@@ -46,17 +51,25 @@ class LeaveOneOutFits:
     errors: Array
     full_weights: Array
     full_intercept: Array
+    sums: tuple[Array, Any] | None = None
 
-    def at(self, points: Array, rows: npt.NDArray[np.intp], targets: Array) -> Without:
+    def at(self, points: Any, rows: npt.NDArray[np.intp], targets: Array) -> Without:
         """Scores of these fits at points (m, d); ``targets`` are those of the rows left out, as
         the fit codes them.
         """
-        if self.weights is None:
+        full = _columns(np.asarray(points @ self.full_weights + self.full_intercept))
+        if self.sums is not None:
+            coefficients, of = self.sums
+            products = points @ of.T  # (m, n)
+            points = _dense(products)
+            fits = list(zip(coefficients, self.intercepts, strict=True))
+        elif self.weights is None:
             raise ValueError("the weights of the fits were not asked for: pass weights=True")
-        fits = list(zip(self.weights, self.intercepts, strict=True))
+        else:
+            fits = list(zip(self.weights, self.intercepts, strict=True))
         return Without(
             rows=rows,
-            full=_columns(points @ self.full_weights + self.full_intercept),
+            full=full,
             own=_columns(self.scores),
             targets=_columns(targets),
             each=lambda: (_columns(points @ w + b) for w, b in fits),
@@ -177,7 +190,8 @@ def logistic_leave_one_out(
 
     Parameters
     ----------
-    X : rows (n, d)
+    X : rows (n, d), with more columns than rows also sparse: then the fits are sums of rows, found in
+        no more columns than rows (`surelearn.linear.leave_one_out.wide`)
     y : labels of two classes; the second in sorted order counts as +1
     regularization : λ > 0
     tol : the largest distance ‖w − w*‖ allowed; not below 1e-12 times the largest weights
@@ -190,7 +204,11 @@ def logistic_leave_one_out(
     >>> fits.weights.round(4).tolist()
     [[0.9255], [0.9255], [0.9378]]
     """
-    X, lam = _padded(_rows(X), intercept), _positive(regularization)
+    lam, given = _positive(regularization), _wide_rows(X)
+    n, d = int(given.shape[0]), int(given.shape[1])
+    if d > n:
+        return _wide_without(given, _signs(y), lam * n, tol, intercept, _which(rows, n))
+    X = _padded(_rows(given), intercept)
     return _logistic_without(X, _signs(y), lam * len(X), tol, intercept, _which(rows, len(X)))
 
 
@@ -341,10 +359,7 @@ def _worst_inside(
 def _logistic_without(
     X: Array, signs: Array, total: float, tol: float, intercept: str, rows: Indices
 ) -> LeaveOneOutFits:
-    if not tol > 0:
-        raise ValueError(f"tol must be above 0, not {tol!r}")
-    if len(signs) != len(X):
-        raise ValueError(f"y must have one label for each of the {len(X)} rows")
+    _check(tol, signs, X)
     full = newton(X, signs, total)
     weights, errors = leave_out(X, signs, total, full, rows, tol)
     scores = np.einsum("ij,ij->i", weights, X[rows])
@@ -364,6 +379,51 @@ def _logistic_without(
         full_weights=full,
         full_intercept=np.asarray(full_intercept),
     )
+
+
+def _wide_without(
+    X: Any, signs: Array, total: float, tol: float, intercept: str, rows: Indices
+) -> LeaveOneOutFits:
+    """As `_logistic_without`, of rows (n, d) that may be sparse."""
+    _check(tol, signs, X)
+    padded = X
+    if intercept == "regularized":
+        ones = np.ones((X.shape[0], 1))
+        padded = sparse.hstack([X, ones], "csr") if sparse.issparse(X) else np.hstack([X, ones])
+    elif intercept != "none":
+        raise ValueError(_NO_FREE.format(intercept))
+    found = sums_without(padded, signs, total, rows, tol)
+    own = intercept == "regularized"
+    few = found.coefficients.shape[0] * X.shape[1] <= _MOST_WEIGHTS
+    return LeaveOneOutFits(
+        weights=found.coefficients @ X if few else None,
+        intercepts=found.coefficients.sum(axis=1) if own else np.zeros(len(rows)),
+        scores=found.scores,
+        errors=found.errors,
+        full_weights=found.full @ X,
+        full_intercept=np.asarray(found.full.sum() if own else 0.0),
+        sums=(found.coefficients, X),
+    )
+
+
+def _check(tol: float, signs: Array, X: Any) -> None:
+    if not tol > 0:
+        raise ValueError(f"tol must be above 0, not {tol!r}")
+    if len(signs) != X.shape[0]:
+        raise ValueError(f"y must have one label for each of the {X.shape[0]} rows")
+
+
+def _wide_rows(X: Any) -> Any:
+    if not sparse.issparse(X):
+        return _rows(X)
+    found = cast("Any", X).tocsr().astype(float)
+    if not np.isfinite(found.data).all() or not found.shape[0]:
+        raise ValueError("X must be rows of finite numbers, shape (n, d)")
+    return found
+
+
+def _dense(values: Any) -> Array:
+    return np.asarray(values.toarray() if sparse.issparse(values) else values)
 
 
 def _rows(X: RowsLike) -> Array:
@@ -400,7 +460,7 @@ def _positive(regularization: float) -> float:
 
 def _padded(X: Array, intercept: str) -> Array:
     if intercept not in INTERCEPTS or intercept == "free":
-        raise ValueError(f"intercept must be 'none' or 'regularized', not {intercept!r}")
+        raise ValueError(_NO_FREE.format(intercept))
     return np.hstack([X, np.ones((len(X), 1))]) if intercept == "regularized" else X
 
 

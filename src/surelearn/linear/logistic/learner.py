@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
+from scipy.sparse import issparse
 from scipy.special import softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils import check_random_state
@@ -28,6 +29,7 @@ from surelearn.optim.stopping import Stopper
 from surelearn.record import Within
 from surelearn.subject import Objective, Parts, linear_form
 from surelearn.subject.leaving import Without
+from surelearn.subject.registry import dense
 from surelearn.types import AnyArray, Array, Ints, Labels, RandomState, RowsLike
 
 if TYPE_CHECKING:
@@ -562,13 +564,14 @@ class LogisticRegression(ClassifierMixin, Learner):
         return logistic_leave_one_out(X, y, self.regularization, intercept=padded, rows=rows)
 
     def _without(
-        self, X: Array, y: AnyArray, points: npt.ArrayLike, rows: npt.ArrayLike | None = None
+        self, X: RowsLike, y: AnyArray, points: RowsLike, rows: npt.ArrayLike | None = None
     ) -> Without:
-        which = np.arange(len(X)) if rows is None else np.asarray(rows)
+        which = np.arange(np.size(y)) if rows is None else np.asarray(rows)
         targets = np.where(np.asarray(y)[which] == self.classes_[1], 1.0, -1.0)
-        return self.leave_one_out(X, y, rows=which).at(
-            np.asarray(points, dtype=float), which, targets
-        )
+        fits = self.leave_one_out(X, y, rows=which)
+        if fits.sums is None or not issparse(points):
+            points = np.asarray(dense(points), dtype=float)
+        return fits.at(points, which, targets)
 
     def _fits_are_closed(self) -> bool:
         facts = self.facts_
