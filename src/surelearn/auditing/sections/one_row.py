@@ -26,8 +26,8 @@ from surelearn.subject.refitting import take
 from surelearn.types import Array
 
 # multiplications for all fits without one row; beyond, a sample of rows is left out
-_FEWEST = 2  # rows left out in any case
 _MOST_WORK = 2e9
+_FEWEST = 2  # rows left out in any case
 _MOST_POINTS = 2000  # rows at which predictions are compared
 _REPLACEMENTS = 3
 _MANY = 0.05  # a row that changes so many predictions is one too many
