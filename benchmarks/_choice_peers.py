@@ -98,6 +98,7 @@ def answers(
             kept = TabularPredictor("target", path=place, verbosity=0)
             kept.fit(fit.assign(target=y.to_numpy()), time_limit=limit)
             said = kept.predict(new).to_numpy()
+            said = said.astype(str) if classes else said.astype(float)  # no objects: no pickle
             sure = kept.predict_proba(new)[spec["classes"]].to_numpy() if classes else None
         return said, sure
     fit, new = in_numbers(fit, new, spec)
