@@ -20,7 +20,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import get_tags
-from sklearn.utils.estimator_checks import parametrize_with_checks
+from tests.cases import scikit_learn_accepts
 
 import surelearn
 from surelearn.attacks import decision_attack, projected_gradient
@@ -42,13 +42,9 @@ ATTACKS = ("robustness", "poisoning", "membership", "attribution")
 
 
 # --------------------------------------------------------------------------------------------------
-@parametrize_with_checks(
-    [one for cls in LEARNERS for one in cls.checked()],
-    expected_failed_checks=lambda learner: learner.expected_failures(),
-    xfail_strict=True,
-)
-def test_scikit_learn_accepts_it(estimator, check):
-    check(estimator)
+@pytest.mark.parametrize("learner", [one for cls in LEARNERS for one in cls.checked()], ids=repr)
+def test_scikit_learn_accepts_it(learner):
+    scikit_learn_accepts(learner, learner.expected_failures())
 
 
 @pytest.mark.parametrize("cls", LEARNERS, ids=lambda cls: cls.__name__)

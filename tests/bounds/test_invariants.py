@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.cases import each
 
 from surelearn import bounds
 from surelearn.claim import Claim
@@ -56,13 +57,16 @@ def numbers(value):
 
 def by_argument(select=None):
     """A case for each theorem and numeric argument."""
-    cases = [
-        (t, name)
+    return [
+        (f"{t.key}-{name}", (t, name))
         for t in THEOREMS
         for name in numeric_arguments(t)
         if select is None or select(t, name)
     ]
-    return [pytest.param(t, name, id=f"{t.key}-{name}") for t, name in cases]
+
+
+def parameters(cases):
+    return [pytest.param(*arguments, id=name) for name, arguments in cases]
 
 
 def by_key(theorem):
@@ -164,8 +168,11 @@ def test_candidates_share_delta(theorem):
 # Refusals.
 
 
-@pytest.mark.parametrize("delta", [0, 1, -0.1, 1.5, math.nan, [0.05, 0.0]])
-@pytest.mark.parametrize("theorem", WITH_DELTA, ids=by_key)
+@each(
+    (f"{theorem.key}-{delta}", (theorem, delta))
+    for theorem in WITH_DELTA
+    for delta in (0, 1, -0.1, 1.5, math.nan, [0.05, 0.0])
+)
 def test_impossible_delta_is_refused_by_name(theorem, delta):
     with pytest.raises(ValueError, match="delta"):
         theorem(**{**theorem.example, "delta": delta})
@@ -182,13 +189,13 @@ def test_impossible_alpha_is_refused_by_name(theorem, alpha):
         theorem(**{**theorem.example, "alpha": alpha})
 
 
-@pytest.mark.parametrize(("theorem", "name"), by_argument())
+@each(by_argument())
 def test_nan_is_refused_by_name(theorem, name):
     with pytest.raises(ValueError, match=rf"\b{name}\b"):
         theorem(**spoiled(theorem, name, math.nan))
 
 
-@pytest.mark.parametrize(("theorem", "name"), by_argument())
+@each(by_argument())
 def test_words_are_refused_by_name(theorem, name):
     with pytest.raises(ValueError, match=rf"\b{name}\b"):
         theorem(**spoiled(theorem, name, "many"))
@@ -208,13 +215,13 @@ def must_not_be_negative(theorem, name):
     return (theorem.key, name) not in free and name != "low"
 
 
-@pytest.mark.parametrize(("theorem", "name"), by_argument(must_not_be_negative))
+@each(by_argument(must_not_be_negative))
 def test_negative_numbers_are_refused_by_name(theorem, name):
     with pytest.raises(ValueError, match=rf"\b{name}\b"):
         theorem(**spoiled(theorem, name, -2))
 
 
-@pytest.mark.parametrize(("theorem", "name"), by_argument(is_count))
+@each(by_argument(is_count))
 def test_fractions_of_a_count_are_refused_by_name(theorem, name):
     with pytest.raises(ValueError, match=rf"\b{name}\b.* whole number"):
         theorem(**spoiled(theorem, name, 2.5))
@@ -239,7 +246,7 @@ def must_be_positive(theorem, name):
     return name in AT_LEAST_ONE and not theorem.key.startswith(("clopper_pearson", "f1_lower"))
 
 
-@pytest.mark.parametrize(("theorem", "name"), by_argument(must_be_positive))
+@each(by_argument(must_be_positive))
 def test_empty_counts_are_refused_by_name(theorem, name):
     with pytest.raises(ValueError, match=rf"\b{name}\b must be at least 1"):
         theorem(**spoiled(theorem, name, 0))
@@ -258,7 +265,7 @@ POSITIVE = {
 }
 
 
-@pytest.mark.parametrize(("theorem", "name"), by_argument(lambda _, name: name in POSITIVE))
+@each(by_argument(lambda _, name: name in POSITIVE))
 def test_zero_is_refused_by_name_where_it_would_divide(theorem, name):
     with pytest.raises(ValueError, match=rf"\b{name}\b must"):
         theorem(**spoiled(theorem, name, 0.0))
@@ -268,7 +275,7 @@ def must_be_a_rate(theorem, name):
     return name == "margin_error" or (name == "risk" and "loss_bound" not in theorem.example)
 
 
-@pytest.mark.parametrize(("theorem", "name"), by_argument(must_be_a_rate))
+@each(by_argument(must_be_a_rate))
 def test_rates_above_one_are_refused_by_name(theorem, name):
     with pytest.raises(ValueError, match=rf"\b{name}\b must lie in \[0, 1\], not 1.05"):
         theorem(**spoiled(theorem, name, 1.05))
@@ -284,13 +291,13 @@ def test_counts_of_one_are_enough(theorem):
     assert not np.isnan(numbers(theorem(**{**theorem.example, **ones}))).any()
 
 
-@pytest.mark.parametrize(("theorem", "name"), by_argument(is_count))
+@each(by_argument(is_count))
 def test_infinite_counts_are_refused_by_name(theorem, name):
     with pytest.raises(ValueError, match="whole number"):
         theorem(**spoiled(theorem, name, math.inf))
 
 
-@pytest.mark.parametrize(("theorem", "name"), by_argument(lambda t, name: not is_count(t, name)))
+@each(by_argument(lambda t, name: not is_count(t, name)))
 def test_infinite_numbers_are_refused_by_name_or_give_a_number(theorem, name):
     try:
         value = theorem(**spoiled(theorem, name, math.inf))
@@ -300,11 +307,11 @@ def test_infinite_numbers_are_refused_by_name_or_give_a_number(theorem, name):
         assert not np.isnan(numbers(value)).any()
 
 
-@pytest.mark.parametrize(("theorem", "name"), by_argument(is_sample))
-@pytest.mark.parametrize("value", [0.1, [], [[0.1, 0.2]]], ids=["scalar", "empty", "matrix"])
-def test_samples_are_vectors(theorem, name, value):
-    with pytest.raises(ValueError, match=rf"\b{name}\b"):
-        theorem(**{**theorem.example, name: value})
+@each(by_argument(is_sample))
+def test_samples_are_vectors(theorem, name):
+    for value in (0.1, [], [[0.1, 0.2]]):
+        with pytest.raises(ValueError, match=rf"\b{name}\b"):
+            theorem(**{**theorem.example, name: value})
 
 
 # Arrays.
@@ -531,7 +538,7 @@ def rises(theorem, name):
     return known and (name in theorem.example or name in ("messages", "errors"))
 
 
-@pytest.mark.parametrize(("theorem", "name"), by_argument(rises))
+@pytest.mark.parametrize(("theorem", "name"), parameters(by_argument(rises)))
 @given(steps=st.tuples(st.integers(0, 20), st.integers(1, 20)))
 @few
 def test_bounds_rise_with_what_makes_things_worse(theorem, name, steps):
@@ -559,7 +566,7 @@ def falls(theorem, name):
     return name in FALLING and upper and theorem.key != "boosting_margin_vc"
 
 
-@pytest.mark.parametrize(("theorem", "name"), by_argument(falls))
+@pytest.mark.parametrize(("theorem", "name"), parameters(by_argument(falls)))
 @given(factors=st.tuples(st.integers(1, 5), st.integers(2, 5)))
 @few
 def test_bounds_fall_with_what_makes_things_better(theorem, name, factors):

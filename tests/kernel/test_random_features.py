@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.datasets import load_diabetes
-from sklearn.utils.estimator_checks import parametrize_with_checks
+from tests.cases import scikit_learn_accepts
 
 from surelearn.kernel import random_features
 from surelearn.kernel.functions import Gaussian, Kernel, Laplace, Polynomial
@@ -29,15 +29,17 @@ RNG = np.random.default_rng(0)
 X, Z = RNG.normal(size=(6, 5)), RNG.normal(size=(4, 5))
 
 
-@parametrize_with_checks(
+@pytest.mark.parametrize(
+    "maps",
     [
         FourierFeatures(n_components=20, random_state=0),
         FourierFeatures(Laplace(2.0), n_components=20, orthogonal=True, random_state=0),
         ReluFeatures(n_components=20, random_state=0),
-    ]
+    ],
+    ids=repr,
 )
-def test_scikit_learn_accepts_the_maps(estimator, check):
-    check(estimator)
+def test_scikit_learn_accepts_the_maps(maps):
+    scikit_learn_accepts(maps)
 
 
 @functools.cache

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
-from surelearn.jobs import Runner
 from surelearn.kernel.random_features import ReluFeatures
 from surelearn.papers import reproduce
 from surelearn.papers.kernel_double_descent import (
@@ -15,7 +14,7 @@ from surelearn.papers.kernel_double_descent import (
     measure,
     sizes,
 )
-from surelearn.papers.page import Made, to_html, to_json
+from surelearn.papers.page import Made, to_html
 
 SMALL = {"rows": 150, "repeats": 3}
 MADE = Made(name="n", command="c", seed=0, settings={}, meanings={})
@@ -97,13 +96,8 @@ def test_sentences_by_hand():
     )
 
 
-def test_the_page_is_drawn_and_the_seed_and_n_jobs_do_what_they_should(outcome):
+def test_the_page_is_drawn(outcome):
     assert to_html(outcome, MADE).count("<svg") == 4
-    again = reproduce("double-descent", runner=Runner(n_jobs=2), **SMALL)
-    assert to_json(again, MADE) == to_json(outcome, MADE)
-    assert to_json(reproduce("double-descent", seed=1, rows=50, repeats=2), MADE) != to_json(
-        reproduce("double-descent", seed=2, rows=50, repeats=2), MADE
-    )
 
 
 @pytest.mark.parametrize(

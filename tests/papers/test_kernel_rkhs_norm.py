@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
-from surelearn.jobs import Runner
 from surelearn.kernel.functions import Gaussian, Laplace
 from surelearn.papers import reproduce
 from surelearn.papers.kernel_double_descent import flipped
@@ -18,7 +17,7 @@ from surelearn.papers.kernel_rkhs_norm import (
     measure,
     sizes,
 )
-from surelearn.papers.page import Made, to_html, to_json
+from surelearn.papers.page import Made, to_html
 
 SMALL = {"rows": 320, "repeats": 2}
 MADE = Made(name="n", command="c", seed=0, settings={}, meanings={})
@@ -95,11 +94,8 @@ def test_sentences_follow_from_the_numbers(outcome):
     assert f"{norm[-1] / clean[-1]:.1f} times for the Laplace kernel" in outcome.headline
 
 
-def test_the_page_is_drawn_and_does_not_depend_on_n_jobs(outcome):
+def test_the_page_is_drawn(outcome):
     assert to_html(outcome, MADE).count("<svg") == len(KERNELS)
-    again = reproduce("rkhs-norm", runner=Runner(n_jobs=2), **SMALL)
-    assert to_json(again, MADE) == to_json(outcome, MADE)
-    assert to_json(reproduce("rkhs-norm", seed=1, **SMALL), MADE) != to_json(outcome, MADE)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,6 @@ import pytest
 
 from surelearn.boosting import AdaBoostClassifier
 from surelearn.bounds import boosting_vc
-from surelearn.jobs import Runner
 from surelearn.papers import find, reproduce
 from surelearn.papers.thesis import boosting_vc_without_e
 from surelearn.papers.thesis_boosting import BoostingSettings, difference, judge
@@ -167,11 +166,6 @@ def test_more_problems_begin_with_the_same(outcome):
 def test_another_seed_gives_other_problems(outcome):
     other = reproduce("thesis-figure-5.1", seed=1, problems=2, variant_problems=0)
     assert other.numbers["problems"][0] != outcome.numbers["problems"][0]
-
-
-@pytest.mark.slow
-def test_numbers_do_not_depend_on_n_jobs(outcome):
-    assert reproduce("thesis-figure-5.1", runner=Runner(n_jobs=2), **SMALL) == outcome
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVC
-from sklearn.utils.estimator_checks import parametrize_with_checks
+from tests.cases import scikit_learn_accepts
 
 import surelearn
 from surelearn.bounds import clopper_pearson
@@ -36,15 +36,17 @@ from surelearn.subject import subject_of
 TWO = [("linear", LogisticRegression()), ("Bayes", GaussianNB())]
 
 
-@parametrize_with_checks(
+@pytest.mark.parametrize(
+    "model",
     [
         CombinedClassifier(TWO, [0.6, 0.4]),
         CombinedClassifier(TWO, [0.6, 0.4], pool="logarithmic"),
         CombinedRegressor([("ridge", Ridge()), ("near", KNeighborsRegressor(2))], [0.5, 0.5]),
-    ]
+    ],
+    ids=["linear", "logarithmic", "regression"],
 )
-def test_scikit_learn_s_checks(estimator, check):
-    check(estimator)
+def test_scikit_learn_s_checks(model):
+    scikit_learn_accepts(model)
 
 
 def test_greedy_weights_lower_the_loss_of_the_best_and_keep_few():

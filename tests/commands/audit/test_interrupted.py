@@ -6,10 +6,10 @@ import random
 import signal
 import subprocess
 import sys
-import textwrap
 import time
 
 import pytest
+from tests.commands.audit.processes import Forked
 from tests.commands.audit.steps import (
     SKIP,
     WRITTEN,
@@ -19,7 +19,6 @@ from tests.commands.audit.steps import (
     names,
     page_text,
     prepare,
-    program,
     refusal,
     surelearn,
     without_progress,
@@ -32,17 +31,25 @@ from surelearn.report import Audit
 UNHURRIED = f"--model models_of_cli_tests:unhurried --jobs 1 --ledger ledger.json {SKIP}"
 
 
+def arguments_of(*parts):
+    return ["audit", "t.csv", "--target", "y", *words(*parts)]
+
+
 def start(*parts):
+    """The command in a session of its own, with everything loaded."""
+    return Forked(arguments_of(*parts))
+
+
+def start_from_nothing(*parts):
     """The program in a session of its own, where Ctrl-C is heard even if this process ignores
     it.
     """
-    arguments = ["audit", "t.csv", "--target", "y", *words(*parts)]
     code = (
         "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); "
         "from surelearn.cli import main; main(sys.argv[1:], 'surelearn')"
     )
     return subprocess.Popen(  # noqa: S603
-        [sys.executable, "-c", code, *arguments],
+        [sys.executable, "-c", code, *arguments_of(*parts)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -78,9 +85,7 @@ def is_whole(out):
 
 
 def quiet_end(process):
-    process.stdout.close()
-    process.stderr.close()
-    process.wait(60)
+    process.communicate(timeout=60)
 
 
 @pytest.fixture(scope="module")
@@ -103,10 +108,11 @@ def test_killed_at_ten_moments_it_ends_the_same(place, uninterrupted):
     # None: by the clock, while things load
     moments = [None, None, *sorted(draw.randrange(1, total) for _ in range(8))]
     for moment in moments:
-        process = start(UNHURRIED, "--out out")
         if moment is None:
+            process = start_from_nothing(UNHURRIED, "--out out")
             time.sleep(draw.uniform(0.05, 1.5))
         else:
+            process = start(UNHURRIED, "--out out")
             wait_for_fits(place, process, moment)
         assert process.poll() is None, "it ended before it was killed"
         os.killpg(process.pid, signal.SIGKILL)
@@ -130,23 +136,8 @@ def test_killed_between_the_files_it_ends_the_same(victim, place, uninterrupted)
     inside the ledger.
     """
     whole, _ = uninterrupted
-    code = f"""
-        import os, signal
-        from surelearn.cli import main
-        replace = os.replace
-
-        def fatal(source, target):
-            if str(target).endswith({victim!r}):
-                os.kill(os.getpid(), signal.SIGKILL)
-            replace(source, target)
-
-        os.replace = fatal
-        main()
-    """
-    arguments = ["audit", "t.csv", "--target", "y", *words(UNHURRIED, "--out out")]
-    process = subprocess.run(  # noqa: S603
-        [sys.executable, "-c", textwrap.dedent(code), *arguments], capture_output=True
-    )
+    process = Forked(arguments_of(UNHURRIED, "--out out"), fatal=victim)
+    quiet_end(process)
     assert process.returncode == -signal.SIGKILL
     assert leftovers(place) != []
     for path in (place / "out").glob("*.json"):
@@ -161,7 +152,8 @@ def test_killed_between_the_files_it_ends_the_same(victim, place, uninterrupted)
 @pytest.mark.parametrize(("jobs", "how"), [(1, "SIGINT"), (2, "SIGINT"), (1, "SIGTERM")])
 def test_an_interrupt_keeps_the_page_and_says_what_is_missing(jobs, how, place, uninterrupted):
     whole, total = uninterrupted
-    process = start(UNHURRIED, f"--jobs {jobs} --out out")
+    begin = start if jobs == 1 else start_from_nothing
+    process = begin(UNHURRIED, f"--jobs {jobs} --out out")
     wait_for_fits(place, process, 3 * total // 4)
     began = time.monotonic()
     os.kill(process.pid, getattr(signal, how))
@@ -177,8 +169,9 @@ def test_an_interrupt_keeps_the_page_and_says_what_is_missing(jobs, how, place, 
     assert "page  out/report.html, so far without" in stdout
     assert leftovers(place) == [".out.journal.sqlite"]
     done = fits(place)
-    result = program("audit t.csv --target y", UNHURRIED, f"--jobs {jobs} --out out")
-    assert result.returncode == 0, result.stderr
+    # in this process: the journal does not ask how many worked on it
+    result = surelearn("audit t.csv --target y", UNHURRIED, "--out out")
+    assert result.exit_code == 0, result.output
     assert content(place / "out") == whole
     assert leftovers(place) == []
     assert fits(place) - done < total - total // 4  # the rest, from the journal on
@@ -251,7 +244,7 @@ def test_ctrl_c_while_things_load(place):
     """Inside an import Python loses a KeyboardInterrupt or calls it an ImportError."""
     draw = random.Random(2)  # noqa: S311
     for delay in [draw.uniform(0.3, 1.2) for _ in range(6)]:
-        process = start(UNHURRIED, "--out out")
+        process = start_from_nothing(UNHURRIED, "--out out")
         time.sleep(delay)
         os.killpg(process.pid, signal.SIGINT)
         _, stderr = process.communicate(timeout=60)
