@@ -17,9 +17,9 @@ HEAVY = ("sklearn", "pandas", "numba", "torch", "polars", "matplotlib", "joblib"
 MAY_IMPORT = {
     "version": set(),
     "__init__": {
-        "attacks", "attribution", "auditing", "boosting", "bounds", "certificate", "certification", "claim", "cluster",
-        "data", "kernel", "linear", "monitoring", "optim", "persistence", "planning", "report", "robust", "selection",
-        "subject", "training", "version",
+        "attacks", "attribution", "auditing", "boosting", "bounds", "certificate", "certification", "claim",
+        "cluster", "data", "jobs", "kernel", "linear", "monitoring", "optim", "papers", "persistence", "planning",
+        "report", "robust", "selection", "subject", "training", "version",
     },
     "plain": set(),
     "lacking": set(),
@@ -206,6 +206,11 @@ def test_rooms_are_attributes_and_every_learner_is_found_in_its_room():
         room = learner.__module__.split(".")[1]
         assert room in dir(surelearn)
         assert getattr(getattr(surelearn, room), learner.__name__) is learner
+    rooms = {path.parent.name for path in SOURCE.glob("*/__init__.py")} - {"commands"}
+    assert rooms <= set(dir(surelearn))
+    for room in rooms:
+        home = getattr(surelearn, room)
+        assert set(getattr(home, "__all__", ())) <= set(dir(home))
 
 
 def classes_in(path: Path) -> list[str]:

@@ -15,15 +15,20 @@ if TYPE_CHECKING:
     from surelearn import (
         attacks,
         attribution,
+        auditing,
         boosting,
         bounds,
         cluster,
         data,
+        jobs,
         kernel,
         linear,
         monitoring,
         optim,
+        papers,
+        persistence,
         planning,
+        report,
         robust,
         selection,
         subject,
@@ -40,9 +45,10 @@ if TYPE_CHECKING:
 
 
 __all__ = [
-    "Audit", "Certificate", "Claim", "Facts", "Finding", "__version__", "attacks", "attribution", "audit", "boosting",
-    "bounds", "certificate_of", "certify", "cluster", "data", "gate", "kernel", "linear", "load", "monitoring", "optim",
-    "planning", "robust", "save", "select", "selection", "subject",
+    "Audit", "Certificate", "Claim", "Facts", "Finding", "__version__", "attacks", "attribution", "audit", "auditing",
+    "boosting", "bounds", "certificate_of", "certify", "cluster", "data", "gate", "jobs", "kernel", "linear", "load",
+    "monitoring", "optim", "papers", "persistence", "planning", "report", "robust", "save", "select", "selection",
+    "subject",
 ]  # fmt: skip
 
 _HOMES = {
