@@ -73,8 +73,7 @@ def randomized_response_renyi(orders: npt.ArrayLike, keep: float) -> Value:
     >>> round(randomized_response_renyi(2.0, 0.75), 4)
     0.8473
     """
-    alpha, p = _orders(orders), check.between("keep", keep, 0.0, 1.0)
-    check.require((p > 0) & (p < 1), f"keep must lie strictly between 0 and 1, not {keep}")
+    alpha, p = _orders(orders), check.confidence(keep, "keep")
     yes, no = np.log(p), np.log1p(-p)
     return check.plain(
         np.logaddexp(alpha * yes + (1 - alpha) * no, alpha * no + (1 - alpha) * yes) / (alpha - 1)

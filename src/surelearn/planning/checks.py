@@ -11,11 +11,6 @@ from surelearn.types import Array
 MOST_ROWS = 10**9
 
 
-def check_fraction(name: str, value: object) -> float:
-    """A number strictly between 0 and 1."""
-    return stated.fraction(name, value)
-
-
 def check_rate(name: str, value: object, low: float = 0.0) -> float:
     """A number between ``low`` and 1."""
     if not isinstance(value, (int, float, np.number)) or not low <= value <= 1:
@@ -39,7 +34,7 @@ def check_counts(value: npt.ArrayLike, least: int = 0, name: str = "n") -> Array
 
 def check_level(delta: float, candidates: int = 1, share: float = 1.0) -> float:
     """The δ of one claim."""
-    check_fraction("delta", delta)
+    stated.fraction("delta", delta)
     stated.whole("candidates", candidates)
     if not 0 < share <= 1:
         raise ValueError(f"share must be above 0 and at most 1, not {share!r}")

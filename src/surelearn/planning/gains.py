@@ -9,11 +9,11 @@ from functools import lru_cache
 import numpy as np
 from scipy.stats import norm
 
+from surelearn import stated
 from surelearn.bounds import clopper_pearson_interval
 from surelearn.bounds.holdout import predictable_bets
 from surelearn.planning.checks import (
     check_counts,
-    check_fraction,
     check_level,
     check_rate,
     not_above,
@@ -77,7 +77,7 @@ def gain_rows(
     """
     return gain_game(
         min_gain, expected_gain, disagreement, check_level(delta, candidates, share)
-    ).rows(check_fraction("power", power))
+    ).rows(stated.fraction("power", power))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,12 +9,12 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.stats import binom
 
+from surelearn import stated
 from surelearn.bounds import conformal_rank_pac
 from surelearn.plain import percent_sure, show
 from surelearn.planning.answers import Need, Plan
 from surelearn.planning.checks import (
     check_counts,
-    check_fraction,
     check_level,
     in_errors,
     in_percent,
@@ -380,7 +380,7 @@ def plan(
             "prevalence": prevalence,
         },
         {"min_gain": min_gain, "expected_gain": expected_gain, "disagreement": disagreement},
-        power=check_fraction("power", power),
+        power=stated.fraction("power", power),
     )
     if rows is not None:
         check_counts(rows, 1, "rows")
@@ -453,7 +453,7 @@ def _question(*groups: dict[str, Any], power: float) -> _Question:
         )
         return _Errors(test.most, test.expected, power)
     if names == ["interval"]:
-        alpha = check_fraction("interval", given["interval"])
+        alpha = stated.fraction("interval", given["interval"])
         return _Interval(alpha, 1 - alpha)
     if names == ["min_sensitivity"]:
         least, expected, prevalence = given.values()
@@ -463,7 +463,7 @@ def _question(*groups: dict[str, Any], power: float) -> _Question:
             least,
             expected,
             power,
-            None if prevalence is None else check_fraction("prevalence", prevalence),
+            None if prevalence is None else stated.fraction("prevalence", prevalence),
         )
     if missing := [name for name, value in given.items() if value is None]:
         raise ValueError(

@@ -12,11 +12,11 @@ import numpy.typing as npt
 from scipy.special import betaincc
 from scipy.stats import binom
 
+from surelearn import stated
 from surelearn.bounds import clopper_pearson, clopper_pearson_lower, conformal_rank_pac
 from surelearn.planning.checks import (
     MOST_ROWS,
     check_counts,
-    check_fraction,
     check_level,
     check_rate,
     not_above,
@@ -192,7 +192,7 @@ def rows_needed(
     338
     """
     return risk_test(max_risk, expected_risk, check_level(delta, candidates, share)).rows(
-        check_fraction("power", power)
+        stated.fraction("power", power)
     )
 
 
@@ -246,7 +246,7 @@ def sensitivity_rows(
     test = sensitivity_test(
         min_sensitivity, expected_sensitivity, check_level(delta, candidates, share)
     )
-    return test.rows(check_fraction("power", power))
+    return test.rows(stated.fraction("power", power))
 
 
 def rows_holding(positives: int, prevalence: float, power: float = 0.8) -> int:
@@ -258,7 +258,7 @@ def rows_holding(positives: int, prevalence: float, power: float = 0.8) -> int:
     >>> rows_holding(1, 0.1)  # 0.9¹⁵ = 0.206, 0.9¹⁶ = 0.185
     16
     """
-    prevalence, power = check_fraction("prevalence", prevalence), check_fraction("power", power)
+    prevalence, power = stated.fraction("prevalence", prevalence), stated.fraction("power", power)
     low, high = positives - 1, max(positives, 1)
     while binom.sf(positives - 1, high, prevalence) < power:
         low, high = high, 2 * high
@@ -289,7 +289,7 @@ def interval_rows(
     >>> interval_rows(0.1), interval_rows(0.1, share=1.0)  # ln 0.025 / ln 0.9 = 35.01, ln 0.05 / ln 0.9 = 28.4
     (36, 29)
     """
-    alpha, level = check_fraction("interval", alpha), check_level(delta, candidates, share)
+    alpha, level = stated.fraction("interval", alpha), check_level(delta, candidates, share)
     near = math.ceil(math.log(level) / math.log1p(-alpha))
     if near > MOST_ROWS:
         raise ValueError(
@@ -309,7 +309,7 @@ def interval_rows(
 def risk_test(max_risk: float, expected_risk: float, delta: float) -> RateTest:
     """The test of an error rate, checked."""
     most, expected = (
-        check_fraction("max_risk", max_risk),
+        stated.fraction("max_risk", max_risk),
         check_rate("expected_risk", expected_risk),
     )
     if expected >= most:
@@ -319,7 +319,7 @@ def risk_test(max_risk: float, expected_risk: float, delta: float) -> RateTest:
 
 def sensitivity_test(min_sensitivity: float, expected_sensitivity: float, delta: float) -> RateTest:
     """The test of a sensitivity, checked."""
-    least = check_fraction("min_sensitivity", min_sensitivity)
+    least = stated.fraction("min_sensitivity", min_sensitivity)
     expected = check_rate("expected_sensitivity", expected_sensitivity)
     if expected <= least:
         raise ValueError(not_above("expected_sensitivity", expected, "min_sensitivity", least))

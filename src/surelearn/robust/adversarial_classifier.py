@@ -268,10 +268,8 @@ class AdversarialClassifier(MetaEstimatorMixin, ClassifierMixin, Learner):
         for name in ("rounds", "steps"):
             value = getattr(self, name)
             stated.whole(name, value)
-        if self.held_out is not None and not 0 < self.held_out < 1:
-            raise ValueError(
-                f"held_out must be None or lie strictly between 0 and 1, not {self.held_out!r}"
-            )
+        if self.held_out is not None:
+            stated.fraction("held_out", self.held_out)
 
     def _check_attack(self, learner: Model) -> None:
         f = score_function(learner)
