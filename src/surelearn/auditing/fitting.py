@@ -28,7 +28,7 @@ from surelearn.selection.selector import Selection, select
 from surelearn.selection.split import Split
 from surelearn.subject import Task, subject_of
 from surelearn.subject.refitting import fit_quietly, take
-from surelearn.types import AnyArray, Array, Model, TableRows
+from surelearn.types import AnyArray, Array, Label, Model, TableRows
 
 # criteria that need a capacity or margins, which few candidates have
 OF_FAMILIES = ("srm", "adjusted-srm", "margin")
@@ -128,6 +128,9 @@ def fit(
             f" {criterion.name!r} does not give here"
         )
     unfitted, threshold = apply_threshold(selection.model, costs, selection.scores, y)
+    if costs is None and selection.threshold is not None:
+        threshold = selection.threshold
+        unfitted = with_threshold(selection.model, threshold, selection.positive)
     fitted = fit_quietly(unfitted, X, y)
     missing = tuple(not_installed().items()) if models is None else ()
     return FittedChoice(selection, unfitted, fitted, threshold, columns, tuple(left_out), missing)
@@ -274,9 +277,13 @@ def apply_threshold(
     if threshold is None and scores is not None:
         column = np.unique(y).tolist().index(costs.positive)
         threshold = choose_threshold(scores[:, column], y, costs.positive, costs.miss)
+    return with_threshold(model, threshold, costs.positive), threshold
+
+
+def with_threshold(model: Model, threshold: float | None, positive: Label | None) -> Any:
+    """The model, unfitted, that answers ``positive`` from this probability on."""
     from sklearn.model_selection import FixedThresholdClassifier
 
-    made = FixedThresholdClassifier(
-        model, threshold=threshold, pos_label=costs.positive, response_method="predict_proba"
+    return FixedThresholdClassifier(
+        model, threshold=threshold, pos_label=positive, response_method="predict_proba"
     )
-    return made, threshold

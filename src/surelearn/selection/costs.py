@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from surelearn.measurement import costs_of
-from surelearn.types import AnyArray, Array, Label
+from surelearn.types import AnyArray, Array, Ints, Label
 
 PARTS = 10  # of the rows, each judged at a threshold that the others chose
 
@@ -82,18 +84,40 @@ def choose_threshold(scores: Array, y: AnyArray, positive: Label, cost: float) -
     0.275
     """
     compared = ~np.isnan(scores)
-    p, is_positive = scores[compared], np.asarray(y[compared] == positive)
+    return least_threshold(
+        scores[compared],
+        np.asarray(y[compared] == positive),
+        lambda missed, alarms: cost * missed + alarms,
+    )
+
+
+def least_threshold(
+    p: Array, is_positive: AnyArray, loss: Callable[[Ints, Ints], npt.NDArray[np.floating[Any]]]
+) -> float:
+    """The threshold with the least loss, a function of how many positives are missed and of how
+    many false alarms there are.
+
+    Parameters
+    ----------
+    p : (n,), probabilities of the positive class
+    is_positive : (n,), whether it is that class
+
+    Examples
+    --------
+    >>> p, is_positive = np.array([0.1, 0.2, 0.35, 0.8]), np.array([False, False, True, True])
+    >>> least_threshold(p, is_positive, lambda missed, alarms: 1.0 * missed + alarms)
+    0.275
+    """
     order = np.argsort(p, kind="stable")
     p, is_positive = p[order], is_positive[order]
     missed = np.concatenate(([0], np.cumsum(is_positive)))  # called negative: the i smallest
     alarms = (~is_positive).sum() - np.concatenate(([0], np.cumsum(~is_positive)))
-    total = cost * missed + alarms
     cuts = np.concatenate(([p[0] / 2], (p[1:] + p[:-1]) / 2, [(1 + p[-1]) / 2]))
     # a threshold lies strictly between 0 and 1
     allowed = np.concatenate(([p[0] > 0], p[1:] > p[:-1], [p[-1] < 1]))
     if not allowed.any():
         return 0.5
-    return float(cuts[np.argmin(np.where(allowed, total, np.inf))])
+    return float(cuts[np.argmin(np.where(allowed, loss(missed, alarms), np.inf))])
 
 
 def best_constant(

@@ -12,8 +12,9 @@ from typing import Literal
 
 import numpy as np
 
+from surelearn.selection.costs import least_threshold
 from surelearn.subject import Task
-from surelearn.types import AnyArray, Array, Label
+from surelearn.types import AnyArray, Array, Ints, Label
 
 CLIP = 1e-6  # a probability below it counts as this much, so that one row costs at most 13.8
 
@@ -53,11 +54,14 @@ class Answers:
             raise ValueError("the metric needs probabilities, and the candidate gives none")
         return self.probabilities
 
+    @property
+    def matters(self) -> Label:
+        """The class that matters; of two the second, unless stated."""
+        return self.classes[-1] if self.positive is None else self.positive
+
     def score(self) -> tuple[Array, AnyArray]:
-        """(n,), the probability of the class that matters (of two: the second, unless stated), and
-        whether it is that class.
-        """
-        positive = self.classes[-1] if self.positive is None else self.positive
+        """(n,), the probability of the class that matters, and whether it is that class."""
+        positive = self.matters
         return self.sure[:, self.classes.tolist().index(positive)], self.y == positive
 
 
@@ -75,6 +79,8 @@ class Metric:
     value : where there is none: one number for all rows
     two_classes : whether it is for two classes only
     unit : how the number is written
+    threshold : for metrics of answers that a decision threshold decides, of two classes: from
+        probabilities of the class that matters and whether it is that class to the best threshold
     """
 
     name: str
@@ -85,6 +91,7 @@ class Metric:
     value: Callable[[Answers], float] | None = None
     two_classes: bool = False
     unit: Literal["rate", "number"] = "number"
+    threshold: Callable[[Array, AnyArray], float] | None = None
 
 
 def log_loss(answers: Answers) -> Array:
@@ -139,7 +146,7 @@ def _not_precise(answers: Answers) -> float:
 
 
 def _no_f1(answers: Answers) -> float:
-    positive = answers.classes[-1] if answers.positive is None else answers.positive
+    positive = answers.matters
     said, true = answers.predictions == positive, answers.y == positive
     both = 2 * int((said & true).sum())
     return 1 - both / max(1, int(said.sum()) + int(true.sum()))
@@ -151,13 +158,47 @@ def _unbalanced(answers: Answers) -> float:
     return float(np.mean([wrong[answers.y == one].mean() for one in np.unique(answers.y)]))
 
 
+def threshold_of_f1(p: Array, is_positive: AnyArray) -> float:
+    """The threshold with the largest F1 = 2·TP/(2·TP + FP + FN).
+
+    Examples
+    --------
+    >>> p, is_positive = np.array([0.1, 0.2, 0.3, 0.4]), np.array([False, True, False, True])
+    >>> round(threshold_of_f1(p, is_positive), 3)
+    0.15
+    """
+    count = int(is_positive.sum())
+
+    def loss(missed: Ints, alarms: Ints) -> Array:
+        found = 2.0 * (count - missed)
+        return -found / np.maximum(found + alarms + missed, 1)
+
+    return least_threshold(p, is_positive, loss)
+
+
+def threshold_of_balance(p: Array, is_positive: AnyArray) -> float:
+    """The threshold with the least mean of both classes' error rates.
+
+    Examples
+    --------
+    >>> threshold_of_balance(np.array([0.1, 0.2, 0.3, 0.4]), np.array([False, False, False, True]))
+    0.35
+    """
+    count = max(1, int(is_positive.sum()))
+    others = max(1, is_positive.size - int(is_positive.sum()))
+    return least_threshold(p, is_positive, lambda missed, alarms: missed / count + alarms / others)
+
+
 METRICS: dict[str, Metric] = {
     metric.name: metric
     for metric in (
         Metric(name="log-loss", label="log loss", task="classification", needs="probabilities", losses=log_loss),
         Metric(name="brier", label="Brier score", task="classification", needs="probabilities", losses=brier),
         Metric(name="accuracy", label="error rate", task="classification", losses=is_wrong, unit="rate"),
-        Metric(name="balanced-accuracy", label="balanced error rate", task="classification", value=_unbalanced, unit="rate"),
+        Metric(
+            name="balanced-accuracy", label="balanced error rate", task="classification", value=_unbalanced, unit="rate",
+            threshold=threshold_of_balance,
+        ),
         Metric(
             name="auc", label="1 − AUC", task="classification", needs="probabilities", value=_not_ranked, two_classes=True,
         ),
@@ -165,7 +206,9 @@ METRICS: dict[str, Metric] = {
             name="average-precision", label="1 − average precision", task="classification", needs="probabilities",
             value=_not_precise, two_classes=True,
         ),
-        Metric(name="f1", label="1 − F1", task="classification", value=_no_f1, two_classes=True),
+        Metric(
+            name="f1", label="1 − F1", task="classification", value=_no_f1, two_classes=True, threshold=threshold_of_f1,
+        ),
         Metric(name="absolute", label="mean absolute error", task="regression", losses=_size),
         Metric(
             name="squared", label="mean squared error", task="regression", losses=lambda answers: np.square(_size(answers)),

@@ -25,7 +25,7 @@ from surelearn.selection.criteria import (
 from surelearn.selection.cross_validation import Resampling, mean_and_error
 from surelearn.selection.metrics import Metric, as_metric
 from surelearn.subject import Task
-from surelearn.types import Array, Ints, Label, Model, RowsLike
+from surelearn.types import AnyArray, Array, Ints, Label, Model, RowsLike
 
 Prefer = Literal["simplest", "best"]
 COMBINED = (AVERAGE, STACK)
@@ -65,6 +65,9 @@ class Selection:
     mean_losses : of each candidate: error rate, mean absolute error or mean cost on rows not fitted
         on
     price : what the simplest candidate that is about as good costs, where it is another one
+    threshold : with a metric of answers at a threshold (F1, balanced accuracy of two classes), the best
+        one on rows not fitted on, from which on a probability of ``positive`` is answered so
+    positive : the class that it is about
     compared : how many settings were compared in all: more than there are names, where a candidate's
         settings were searched
     model : the chosen candidate, unfitted
@@ -98,6 +101,8 @@ class Selection:
     settings: tuple[str, ...] = ()
     price: Price | None = None
     compared: int = 1
+    threshold: float | None = None
+    positive: Label | None = None
 
     @property
     def name(self) -> str:
@@ -160,7 +165,8 @@ def select(
         (`cross_validation.forward`)
     costs : what wrong answers cost: criteria that compare losses on rows not fitted on then compare
         mean costs, each candidate at its own threshold
-    metric : for criteria that compare on rows not fitted on: "log-loss", "brier", "accuracy",
+    metric : for criteria that compare on rows not fitted on (F1 and balanced accuracy of two classes
+        at the threshold that the other folds choose): "log-loss", "brier", "accuracy",
         "auc", "average-precision", "f1", "balanced-accuracy"; "absolute", "squared",
         "quantile-0.9"; by default log loss where all candidates give probabilities, else the error
         rate, and the absolute error for numbers
@@ -200,6 +206,7 @@ def select(
     names = tuple(candidate.name for candidate in candidates)
     chosen = _earned(found, names, prefer, groups)
     by_cost = costs is not None and isinstance(by, Resampled)
+    scores = found.scores(chosen)
     return Selection(
         names=names,
         errors=tuple(found.values),
@@ -211,7 +218,7 @@ def select(
         task=task,
         model=candidates[chosen].model,
         losses=None if found.losses is None else found.losses[:, chosen],
-        scores=found.scores(chosen),
+        scores=scores,
         details=found.details,
         claim=found.claim(chosen),
         rate=by.rate and not by_cost if found.metric is None else found.metric.unit == "rate",
@@ -221,7 +228,24 @@ def select(
         settings=tuple(candidate.settings for candidate in candidates),
         price=_price(found, chosen, groups),
         compared=max(len(problem.candidates), len(names)),
+        **_threshold(found.metric, scores, y, positive),
     )
+
+
+def _threshold(
+    metric: Metric | None, scores: Array | None, y: AnyArray, positive: Label | None
+) -> dict[str, Any]:
+    """The metric's best threshold on rows not fitted on, and of which class."""
+    if metric is None or metric.threshold is None or scores is None:
+        return {}
+    classes: list[Any] = np.unique(y).tolist()
+    if len(classes) != 2:
+        return {}
+    column = 1 if positive is None else classes.index(positive)
+    p = scores[:, column]
+    tested = ~np.isnan(p)
+    cut = metric.threshold(p[tested], (y == classes[column])[tested])
+    return {"threshold": cut, "positive": classes[column]}
 
 
 def _earned(

@@ -38,6 +38,7 @@ def section(context: Context) -> Section | None:
     notes = [
         f"Candidates were compared by {measure}, {how}; {rule} was chosen.",
         *_settings(selection),
+        *_threshold(selection),
         *_price(selection, measure),
         *_left_out(context),
     ]
@@ -72,6 +73,15 @@ def _price(selection: Selection, measure: str) -> list[str]:
         f"The price of simplicity: {simple}, the simplest within one standard error, has {mean} more"
         f" {measure} than {selection.name} on the same rows, measured (95% interval {low} to"
         f" {high}); --prefer simplest takes it."
+    ]
+
+
+def _threshold(selection: Selection) -> list[str]:
+    if selection.threshold is None or selection.metric is None:
+        return []
+    return [
+        f"It answers {selection.positive} from a probability of {selection.threshold:.3f} on: the"
+        f" least {selection.metric.label} by out-of-fold predictions."
     ]
 
 

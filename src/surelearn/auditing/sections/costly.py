@@ -27,7 +27,7 @@ def section(context: Context) -> Section | None:
         how = (
             "as stated"
             if context.options.threshold is not None
-            else "the cheapest by out-of-fold predictions"
+            else f"the {'best' if miss is None else 'cheapest'} by out-of-fold predictions"
         )
         notes.append(
             f"Decision threshold: {positive} from a probability of {context.threshold:.3f} on"

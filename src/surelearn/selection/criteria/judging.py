@@ -68,8 +68,14 @@ class Judge:
         """The value on one fold, to choose settings by: what is asked for, else log loss where
         there are probabilities.
         """
-        answers = self.answers(outcome["predictions"], aligned(outcome, self.classes), test)
-        return fold_value(_usual(self.problem, answers.probabilities is not None), answers)
+        scores = aligned(outcome, self.classes)
+        answers = self.answers(outcome["predictions"], scores, test)
+        metric = _usual(self.problem, scores is not None)
+        if scores is not None and self._has_threshold(metric):
+            whole = np.full((self.y.size, 2), np.nan)
+            whole[test] = scores
+            answers = replace(answers, predictions=self._said(metric, whole, test, test))
+        return fold_value(metric, answers)
 
     def for_all(self, outcomes: Sequence[Sequence[FoldOutcome]]) -> Judge:
         """With the metric that all candidates can be compared by."""
@@ -105,6 +111,7 @@ class Judge:
     ) -> Judged:
         """A candidate, by its answers on each fold; ``probabilities`` are those of all rows."""
         n, groups = self.y.size, self.problem.groups
+        folds = self._at_thresholds(folds, probabilities)
         losses = average(
             [losses_of(fold.predictions, fold.y, self.problem.task) for fold in folds],
             self.pairs,
@@ -137,6 +144,46 @@ class Judge:
             candidate=candidate, answers=together, value=value, spread=spread, folds=tuple(values), rows=rows,
             losses=losses, mean_loss=mean_loss,
         )  # fmt: skip
+
+    def _has_threshold(self, metric: Metric | None) -> bool:
+        return metric is not None and metric.threshold is not None and self.classes.size == 2
+
+    def _at_thresholds(
+        self, folds: Sequence[Answers], probabilities: Array | None
+    ) -> Sequence[Answers]:
+        """Answers by the metric's best threshold on the rows of the other folds; of select rows, on
+        those of four parts of five, groups kept whole.
+        """
+        metric = self.metric
+        if metric is None or probabilities is None or not self._has_threshold(metric):
+            return folds
+        tested = ~np.isnan(probabilities[:, 0])
+        found: list[Answers] = []
+        for fold, (_, test) in zip(folds, self.pairs, strict=True):
+            others = tested.copy()
+            others[test] = False
+            if others.any():
+                said = self._said(metric, probabilities, np.flatnonzero(others), test)
+            else:
+                groups = self.problem.groups
+                units = test if groups is None else np.asarray(groups)[test]
+                part = np.unique(units, return_inverse=True)[1] % 5
+                said = np.array(fold.predictions)
+                for k in np.unique(part):
+                    rest = test[part != k] if (part != k).any() else test
+                    said[part == k] = self._said(metric, probabilities, rest, test[part == k])
+            found.append(replace(fold, predictions=said))
+        return found
+
+    def _said(
+        self, metric: Metric, probabilities: Array, chosen_on: Positions, rows: Positions
+    ) -> AnyArray:
+        """Labels of some rows, at the best threshold on others."""
+        column = self.classes.tolist().index(self.answers(self.y[:0], None, rows[:0]).matters)
+        p, is_positive = probabilities[:, column], self.y == self.classes[column]
+        assert metric.threshold is not None  # noqa: S101 - asked before
+        cut = metric.threshold(p[chosen_on], is_positive[chosen_on])
+        return np.where(p[rows] >= cut, self.classes[column], self.classes[1 - column])
 
     def answers(
         self, predictions: AnyArray, probabilities: Array | None, rows: Positions

@@ -139,7 +139,7 @@ def _cut(context: Context) -> DecisionThreshold | None:
     """From where on a class is answered, of which response: as the page chose it, or as a model
     fitted elsewhere has it; None for the usual answers.
     """
-    if context.threshold is None:
+    if context.threshold is None or context.options.positive is None:
         return subject_of(context.model).cut
     return DecisionThreshold(context.options.positive, float(context.threshold), "predict_proba")
 
