@@ -4,19 +4,17 @@ player is the same.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from surelearn.attribution.games import Interventional
 from surelearn.attribution.outputs import Output
-from surelearn.types import Array
+from surelearn.types import AnyArray, Array, TableRows
 
 _CHECKED = 256  # mixed rows on which a form is compared with the model
 _CLOSE = 1e-8
 
 
-def linear_form(output: Output, X: Any, background: Any) -> tuple[Array, Any] | None:
+def linear_form(output: Output, X: TableRows, background: TableRows) -> tuple[Array, float] | None:
     """W (d,) or one for each explained row (rows, d), and c, with output = w·x + c; None if the
     model is not of this form.
 
@@ -41,7 +39,7 @@ def linear_form(output: Output, X: Any, background: Any) -> tuple[Array, Any] | 
     if w.ndim != 2 or w.shape[1] != X.shape[1] or len(c) not in (1, len(w)):
         return None
     c = np.broadcast_to(c, len(w))
-    rows = mixtures(X, background)
+    rows = mixtures(np.asarray(X), np.asarray(background))
     said = output(rows)
     formed = output.sign * (rows @ w.T + c)
     if formed.shape[1] == 1:
@@ -76,17 +74,18 @@ def additive_values(game: Interventional) -> tuple[Array, Array, Array, float]:
     """
     n = game.mixer.players
     some = np.random.RandomState(0).random_sample((16, n)) < 0.5
+    # nobody, all, each alone, and random coalitions
     masks = np.concatenate(
         [np.zeros((1, n), bool), np.ones((1, n), bool), np.eye(n, dtype=bool), some]
     )
-    u = game(masks)
-    values = (u[2 : n + 2] - u[0]).T
+    u = game(masks)  # (coalitions, rows)
+    values = (u[2 : n + 2] - u[0]).T  # (rows, n)
     formed = u[0] + np.concatenate([masks[1:2], some]).astype(float) @ values.T
     apart = float(np.abs(np.concatenate([u[1:2], u[n + 2 :]]) - formed).max())
     return values, u[0], u[1], apart
 
 
-def mixtures(X: Any, background: Any) -> Array:
+def mixtures(X: AnyArray, background: AnyArray) -> Array:
     """Some of the rows, and random mixtures of them."""
     rng = np.random.RandomState(0)
     x, b = (

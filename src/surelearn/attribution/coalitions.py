@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from surelearn.attribution.weights import Weights
+from surelearn.types import AnyArray
 
 Masks = npt.NDArray[np.bool_]
 MOST = 24  # players that can be enumerated
@@ -62,13 +63,13 @@ class CooperativeGame:
             )
         return u
 
-    def numbers(self, masks: Masks) -> npt.NDArray[Any]:
+    def numbers(self, masks: Masks) -> AnyArray:
         """U of each coalition as the game says it, (coalitions, outputs): fractions stay
         fractions.
         """
         return np.concatenate([self._batch(piece) for piece in _pieces(masks)])
 
-    def _batch(self, masks: Masks) -> npt.NDArray[Any]:
+    def _batch(self, masks: Masks) -> AnyArray:
         if not self.masks:
             answers = [self._one(mask) for mask in masks]
             if all(issubclass(kind, Rational) for kind in set(map(type, answers))):
@@ -100,7 +101,7 @@ def masks_of(codes: npt.ArrayLike, n: int) -> Masks:
     return (np.asarray(codes)[:, None] >> np.arange(n) & 1).astype(bool)
 
 
-def enumerated(game: CooperativeGame, weights: Weights) -> tuple[npt.NDArray[Any], Any, Any]:
+def enumerated(game: CooperativeGame, weights: Weights) -> tuple[AnyArray, AnyArray, AnyArray]:
     """All φ_i, (outputs, n), with u(∅) and u(all); in fractions where game and weights are."""
     n = game.n
     if n > MOST:
@@ -114,8 +115,9 @@ def enumerated(game: CooperativeGame, weights: Weights) -> tuple[npt.NDArray[Any
     if all(_exact(piece) for piece in pieces) and weights.exact is not None:
         table = np.concatenate([piece.astype(object) for piece in pieces])
         return _in_fractions(table, weights.exact(), n), _single(table[0]), _single(table[-1])
+    # each coalition's gain over the empty one, times what it counts for each player
     table = _finite(np.concatenate([piece.astype(float) for piece in pieces]), None)
-    values = np.zeros((n, table.shape[1]))
+    values = np.zeros((n, table.shape[1]))  # (n, outputs)
     codes = np.arange(2**n)
     for start in range(0, 2**n, _AT_ONCE):
         inside = masks_of(codes[start : start + _AT_ONCE], n)
@@ -124,7 +126,7 @@ def enumerated(game: CooperativeGame, weights: Weights) -> tuple[npt.NDArray[Any
     return values.T, _single(table[0]), _single(table[-1])
 
 
-def _in_fractions(table: npt.NDArray[Any], p: list[Fraction], n: int) -> npt.NDArray[Any]:
+def _in_fractions(table: npt.NDArray[Any], p: list[Fraction], n: int) -> AnyArray:
     """Sums of whole numbers by size of coalition first, so that fractions are few."""
     common = math.lcm(*{int(u.denominator) for u in table.flat})
     whole = np.array(
@@ -133,12 +135,13 @@ def _in_fractions(table: npt.NDArray[Any], p: list[Fraction], n: int) -> npt.NDA
     )
     if max(abs(u) for u in whole.flat) * 2**n < 2**62:
         whole = whole.astype(np.int64)
+    # of all coalitions of s players, what those with player i sum to, and those without
     codes = np.arange(2**n)
     size = np.bitwise_count(codes)
     values = np.full((table.shape[1], n), Fraction(0), dtype=object)
     for s in range(n + 1):
         these = size == s
-        held = masks_of(codes[these], n).T.astype(whole.dtype) @ whole[these]
+        held = masks_of(codes[these], n).T.astype(whole.dtype) @ whole[these]  # (n, outputs)
         total = whole[these].sum(axis=0)
         before, after = p[s - 1] if s else Fraction(0), p[s] if s < n else Fraction(0)
         for i in range(n):

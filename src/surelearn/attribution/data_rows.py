@@ -7,7 +7,7 @@ test rows.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Unpack
+from typing import Unpack, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -18,18 +18,19 @@ from surelearn.attribution.sampling import SamplingOptions
 from surelearn.attribution.values import banzhaf, shapley
 from surelearn.earlier import renamed
 from surelearn.subject import describe
-from surelearn.types import Array, Model
+from surelearn.subject.refitting import take
+from surelearn.types import AnyArray, Array, Model, RowsLike
 
-Metric = Callable[[Any, Any], float]
+Metric = Callable[[AnyArray, AnyArray], float]  # of the truth and predictions
 _PAIRS = 4_000_000  # distances held at once
 
 
 def data_shapley(
     model: Model,
-    X: Any,
-    y: Any,
-    X_test: Any,
-    y_test: Any,
+    X: RowsLike,
+    y: npt.ArrayLike,
+    X_test: RowsLike,
+    y_test: npt.ArrayLike,
     metric: Metric | None = None,
     **options: Unpack[SamplingOptions],
 ) -> Attribution:
@@ -58,10 +59,10 @@ def data_shapley(
 
 def data_banzhaf(
     model: Model,
-    X: Any,
-    y: Any,
-    X_test: Any,
-    y_test: Any,
+    X: RowsLike,
+    y: npt.ArrayLike,
+    X_test: RowsLike,
+    y_test: npt.ArrayLike,
     metric: Metric | None = None,
     **options: Unpack[SamplingOptions],
 ) -> Attribution:
@@ -74,13 +75,13 @@ def data_banzhaf(
 
 
 def _valued(
-    value: Any,
+    value: Callable[..., Attribution],
     model: Model,
-    X: Any,
-    y: Any,
-    X_test: Any,
-    y_test: Any,
-    metric: Any,
+    X: RowsLike,
+    y: npt.ArrayLike,
+    X_test: RowsLike,
+    y_test: npt.ArrayLike,
+    metric: Metric | None,
     options: SamplingOptions,
 ) -> Attribution:
     game = Fits(model, X, y, X_test, y_test, metric)
@@ -98,7 +99,13 @@ class Fits:
     """
 
     def __init__(
-        self, model: Model, X: Any, y: Any, X_test: Any, y_test: Any, metric: Metric | None = None
+        self,
+        model: Model,
+        X: RowsLike,
+        y: npt.ArrayLike,
+        X_test: RowsLike,
+        y_test: npt.ArrayLike,
+        metric: Metric | None = None,
     ) -> None:
         from sklearn.base import is_classifier
 
@@ -136,7 +143,7 @@ class Fits:
         if not held or (self.classify and len(np.unique(y)) == 1):
             said = np.full(len(self.y_test), y[0] if held else self._nothing)
             return float(self.metric(self.y_test, said))
-        X = self.X.iloc[held] if hasattr(self.X, "iloc") else np.asarray(self.X)[held]
+        X = take(self.X if hasattr(self.X, "iloc") else np.asarray(self.X), held)
         try:
             said = clone(self.model).fit(X, y).predict(self.X_test)
         except Exception as error:
@@ -148,7 +155,12 @@ class Fits:
 
 @renamed({"neighbours": "neighbors"})
 def nearest_neighbors(
-    X: Any, y: Any, X_test: Any, y_test: Any, neighbors: int = 5, value: str = "shapley"
+    X: RowsLike,
+    y: npt.ArrayLike,
+    X_test: RowsLike,
+    y_test: npt.ArrayLike,
+    neighbors: int = 5,
+    value: str = "shapley",
 ) -> Attribution:
     """Exact values of training rows for k-nearest-neighbor classification, by sorting.
 
@@ -186,9 +198,12 @@ def nearest_neighbors(
     k, n = int(neighbors), len(X)
     steps = _chances(n, k, value) / k
     total, full, at_once = np.zeros(n), 0.0, max(1, _PAIRS // n)
+    # some test rows at a time: sort the training rows, and sum what each step away from a row loses
     for start in range(0, len(X_test), at_once):
-        order = np.argsort(_distances(X_test[start : start + at_once], X), axis=1, kind="stable")
-        right = (y[order] == y_test[start : start + at_once, None]).astype(float)
+        order = np.argsort(
+            _distances(X_test[start : start + at_once], X), axis=1, kind="stable"
+        )  # (tests, n)
+        right = (y[order] == y_test[start : start + at_once, None]).astype(float)  # (tests, n)
         full += right[:, :k].sum() / k
         falls = np.c_[(right[:, :-1] - right[:, 1:]) * steps[:-1], right[:, -1] * steps[-1]]
         np.add.at(total, order, falls[:, ::-1].cumsum(axis=1)[:, ::-1])
@@ -205,30 +220,33 @@ def nearest_neighbors(
     )
 
 
-def _chances(n: int, k: int, value: str) -> npt.NDArray[Any]:
+def _chances(n: int, k: int, value: str) -> Array:
     """P(fewer than k of the i − 1 nearer rows are there) for i = 1 … n − 1, and for the last
     row of its n − 1 others.
     """
     i = np.arange(1, n + 1)
-    return np.minimum(k, i) / i if value == "shapley" else binom.cdf(k - 1, i - 1, 0.5)
+    if value == "shapley":
+        return (np.minimum(k, i) / i).astype(np.float64)
+    return np.asarray(binom.cdf(k - 1, i - 1, 0.5), dtype=np.float64)
 
 
-def _distances(A: Array, B: Array) -> npt.NDArray[Any]:
+def _distances(A: Array, B: Array) -> Array:
     """Squared, summed column by column: equal rows have equal distances, which a matrix product
     would not keep.
     """
     from scipy.spatial.distance import cdist
 
-    return cdist(A, B, "sqeuclidean")
+    found: Array = np.asarray(cdist(A, B, "sqeuclidean"), dtype=np.float64)
+    return found
 
 
-def _accuracy(y: Any, said: Any) -> float:
+def _accuracy(y: AnyArray, said: AnyArray) -> float:
     return float(np.mean(y == said))
 
 
-def _minus_squares(y: Any, said: Any) -> float:
+def _minus_squares(y: AnyArray, said: AnyArray) -> float:
     return -float(np.mean((y - said) ** 2))
 
 
-def _rows(X: Any) -> int:
-    return X.shape[0] if hasattr(X, "shape") else len(X)
+def _rows(X: RowsLike) -> int:
+    return int(np.shape(cast("npt.ArrayLike", X))[0])

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Unpack
+from typing import Any, Unpack, cast
 
 import numpy as np
 
 from surelearn.attribution.closed import additive_values, linear_form, linear_parts, linear_values
 from surelearn.attribution.coalitions import MOST
 from surelearn.attribution.games import Interventional, LinearGaussian
-from surelearn.attribution.mixing import Mixer, players_of
-from surelearn.attribution.outputs import Output, output_of
+from surelearn.attribution.mixing import Groups, Mixer, players_of
+from surelearn.attribution.outputs import Output, OutputKind, output_of
 from surelearn.attribution.pipelines import prepared
 from surelearn.attribution.product_kernels import gaussians_of, nodes_of, product_parts
 from surelearn.attribution.result import Attribution
@@ -22,7 +22,7 @@ from surelearn.attribution.trees import trees_of
 from surelearn.attribution.values import value_of
 from surelearn.attribution.weights import Kind, Weights, weights_of
 from surelearn.subject import Subject
-from surelearn.types import Model
+from surelearn.types import Array, Label, Model, RowsLike, TableRows
 
 METHODS = ("auto", "closed form", "additive", "exact", "sampling", "least squares")
 AFFORDABLE = 50_000_000  # predictions that "auto" enumerates
@@ -31,14 +31,14 @@ _KEPT = 5_000_000  # numbers kept in parts
 
 def explain(
     model: Model,
-    X: Any,
-    background: Any,
+    X: RowsLike,
+    background: RowsLike,
     *,
-    output: Any = "auto",
-    target: Any = None,
+    output: OutputKind = "auto",
+    target: Label = None,
     value: Kind = "shapley",
     game: str = "interventional",
-    groups: Any = None,
+    groups: Groups = None,
     **options: Unpack[SamplingOptions],
 ) -> Attribution:
     """Values of the columns in the model's output for each row of X, for a stated game.
@@ -79,9 +79,9 @@ def explain(
     if not callable(output) and (through := prepared(model, X, background, columns)):
         model, X, background, columns = through
         whole = None
-    made = output_of(model, X if whole is None else X.astype(whole), output, target)
+    made = output_of(model, X if whole is None else np.asarray(X).astype(whole), output, target)
     if whole is not None:
-        made = replace(made, given=lambda rows: rows.astype(whole))
+        made = replace(made, given=lambda rows: np.asarray(rows).astype(whole))
     if (
         game == "interventional"
         and method in ("auto", "closed form")
@@ -124,8 +124,8 @@ def explain(
 
 def _closed(
     output: Output,
-    X: Any,
-    background: Any,
+    X: TableRows,
+    background: TableRows,
     columns: list[list[int]],
     names: tuple[str, ...],
     weights: Weights,
@@ -133,11 +133,12 @@ def _closed(
     keep = len(X) * len(background) * len(columns) <= _KEPT
     game = Interventional(output, Mixer(X, background, columns))
     if abs(weights.sizes.sum() - 1) < 1e-9 and (form := linear_form(output, X, background)):
-        parts = linear_parts(form[0], X, background, columns) if keep else None
+        rows, others = np.asarray(X), np.asarray(background)
+        parts = linear_parts(form[0], rows, others, columns) if keep else None
         values = (
             parts.mean(axis=1)
             if parts is not None
-            else linear_values(form[0], X, background, columns)
+            else linear_values(form[0], rows, others, columns)
         )
         method = "closed form of a linear output, exact for this game"
     elif trees := trees_of(output, X, background, columns):
@@ -182,7 +183,7 @@ def _additive(game: Interventional, names: tuple[str, ...], weights: Weights) ->
 
 
 def _drawn(
-    game: Any,
+    game: Interventional | LinearGaussian,
     name: str,
     rows: int,
     weights: Weights,
@@ -205,10 +206,10 @@ def _drawn(
 
 def _conditional(
     output: Output,
-    X: Any,
-    background: Any,
+    X: TableRows,
+    background: TableRows,
     columns: list[list[int]],
-    names: Any,
+    names: tuple[str, ...],
     weights: Weights,
     method: str,
     plan: SamplingPlan,
@@ -223,7 +224,8 @@ def _conditional(
         raise ValueError(
             "game='conditional' needs a background of at least two rows: one has no covariance"
         )
-    game = LinearGaussian(form[0], form[1], X, background, columns, output.name)
+    rows, others = np.asarray(X), np.asarray(background)
+    game = LinearGaussian(form[0], form[1], rows, others, columns, output.name)
     asked = method if method in ("exact", "sampling", "least squares") else "auto"
     return _drawn(game, game.name, len(X), weights, asked, plan, names)
 
@@ -232,10 +234,10 @@ def _attribution(
     game: Interventional,
     names: tuple[str, ...],
     weights: Weights,
-    values: Any,
-    parts: Any,
-    empty: Any,
-    full: Any,
+    values: Array,
+    parts: Array | None,
+    empty: Array,
+    full: Array,
     method: str,
     calls: int,
 ) -> Attribution:
@@ -259,7 +261,9 @@ def _attribution(
     )
 
 
-def _as_arrays(output: Output, X: Any, background: Any) -> tuple[Output, Any, Any]:
+def _as_arrays(
+    output: Output, X: TableRows, background: TableRows
+) -> tuple[Output, TableRows, TableRows]:
     """Data frames of numbers as arrays, named again when the model is asked."""
     if not hasattr(X, "columns") or any(
         kind.kind not in "fiu" for kind in map(np.dtype, _kinds(X, background))
@@ -267,19 +271,22 @@ def _as_arrays(output: Output, X: Any, background: Any) -> tuple[Output, Any, An
         return output, X, background
     import pandas as pd
 
-    names = X.columns
+    frame, others = cast("Any", X), cast("Any", background)
+    names = frame.columns
     named = replace(output, given=lambda rows: pd.DataFrame(rows, columns=names, copy=False))
-    return named, X.to_numpy(dtype=float), background.to_numpy(dtype=float)
+    return named, frame.to_numpy(dtype=float), others.to_numpy(dtype=float)
 
 
-def _kinds(*frames: Any) -> list[Any]:
+def _kinds(*frames: TableRows) -> list[np.dtype[Any]]:
     """NumPy's types of all columns; "object" for those that pandas alone knows."""
     return [
-        kind if isinstance(kind, np.dtype) else object for frame in frames for kind in frame.dtypes
+        kind if isinstance(kind, np.dtype) else np.dtype(object)
+        for frame in cast("tuple[Any, ...]", frames)
+        for kind in frame.dtypes
     ]
 
 
-def _whole(X: Any, background: Any) -> np.dtype[Any] | None:
+def _whole(X: RowsLike, background: RowsLike) -> np.dtype[Any] | None:
     """The type in which a model is asked whose rows are arrays of whole numbers, such as
     tokens: their own, not floats.
     """
@@ -293,7 +300,8 @@ def _whole(X: Any, background: Any) -> np.dtype[Any] | None:
     )
 
 
-def _checked(X: Any, background: Any) -> tuple[Any, Any]:
+def _checked(given: RowsLike, others: RowsLike) -> tuple[TableRows, TableRows]:
+    X, background = cast("Any", given), cast("Any", others)
     if hasattr(X, "columns") != hasattr(background, "columns"):
         raise TypeError("X and background must both be arrays or both be data frames")
     if not hasattr(X, "columns"):

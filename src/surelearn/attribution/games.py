@@ -7,8 +7,6 @@ needs a model of the columns: here Gaussian, and linear f.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
@@ -16,7 +14,7 @@ from surelearn.attribution.coalitions import masks_of
 from surelearn.attribution.mixing import Mixer
 from surelearn.attribution.outputs import Output
 from surelearn.attribution.weights import Weights
-from surelearn.types import Array
+from surelearn.types import Array, TableRows
 
 BATCH = 16_384  # model rows in one call
 _PILE = 32  # coalitions that are weighed together
@@ -50,7 +48,7 @@ class Interventional:
 
     def ends(self) -> tuple[Array, Array]:
         """u(∅) and u(all) for each row, from each row once."""
-        empty, full = self.output(self.mixer.b.copy()), self.output(self.mixer.X.copy())
+        empty, full = (self.output(self.mixer.copy(rows)) for rows in (self.mixer.b, self.mixer.X))
         self.model_rows += self.mixer.background + self.mixer.rows
         if full.ndim == 1:
             return np.full(self.mixer.rows, empty.mean()), full
@@ -72,6 +70,9 @@ class Interventional:
         return parts.mean(axis=1), parts if keep else None, ends[0], ends[1]
 
     def _walk(self, rows: slice, weights: Weights, keep: bool) -> tuple[Array, Array]:
+        """Values (n, rows × background or rows) and u(∅), u(all), (2, rows): blocks of coalitions
+        of the first players, the others switched in Gray code's order.
+        """
         n, count = self.mixer.players, (rows.stop - rows.start) * self.mixer.background
         # players whose coalitions all stand in one block
         low = min(n, max(0, (BATCH // count).bit_length() - 1))
@@ -85,7 +86,7 @@ class Interventional:
             if step:
                 bit = (step & -step).bit_length() - 1
                 self.mixer.switch(block, low + bit, bool(gray >> bit & 1), rows)
-            u = self._ask(block, len(codes), rows)
+            u = self._ask(block, len(codes), rows)  # (coalitions, rows, background)
             if gray == 0:
                 ends[0] = u[0].mean(axis=1)
             if gray == steps - 1:
@@ -96,12 +97,13 @@ class Interventional:
             piled.append(codes + (gray << low))
             if len(piled) == len(pile) or step == steps - 1:
                 inside = masks_of(np.concatenate(piled), n)
+                # what waits is weighed together: one product for many coalitions
                 around = weights.around(inside.sum(axis=1)[:, None], inside)
                 values += around.T @ pile[: len(piled)].reshape(len(inside), -1)
                 piled = []
         return values, ends
 
-    def _ask(self, block: Any, coalitions: int, rows: slice) -> Array:
+    def _ask(self, block: TableRows, coalitions: int, rows: slice) -> Array:
         before = None if self._trusted else self.mixer.copy(block)
         X = self.mixer.as_rows(block)
         answers = self.output(X)
@@ -136,7 +138,7 @@ class LinearGaussian:
     def __init__(
         self,
         coefficients: Array,
-        intercept: Any,
+        intercept: float,
         X: Array,
         background: Array,
         players: list[list[int]],

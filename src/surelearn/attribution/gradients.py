@@ -9,14 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from surelearn.types import Array, Model
 
-Gradient = Callable[[Array], Any]
+if TYPE_CHECKING:
+    import torch
+    from torch import nn
+
+Gradient = Callable[[Array], npt.ArrayLike]
 _STEP = np.finfo(float).eps ** (1 / 3)
 
 
@@ -89,7 +93,7 @@ class HighRows:
 
 
 def saliency(
-    model: Model, X: Any, *, target: int | None = None, gradient: Gradient | None = None
+    model: Model, X: npt.ArrayLike, *, target: int | None = None, gradient: Gradient | None = None
 ) -> Saliency:
     """∇_x f at each row.
 
@@ -114,8 +118,8 @@ def saliency(
 
 def integrated_gradients(
     model: Model,
-    X: Any,
-    baseline: Any = 0.0,
+    X: npt.ArrayLike,
+    baseline: npt.ArrayLike = 0.0,
     *,
     steps: int = 64,
     tolerance: float = 1e-3,
@@ -145,6 +149,7 @@ def integrated_gradients(
     start = np.broadcast_to(np.asarray(baseline, dtype=float), X.shape)
     f = Differentiable(model, target, gradient)
     nodes, weights = np.polynomial.legendre.leggauss(int(steps))
+    # the gradient's mean on the way from the baseline, by the nodes of the quadrature
     mean = np.zeros_like(X)
     for node, weight in zip(nodes, weights, strict=True):
         mean += weight / 2 * f.gradient(start + (node + 1) / 2 * (X - start))
@@ -157,7 +162,7 @@ def integrated_gradients(
 
 def maximize_activation(
     model: Model,
-    start: Any,
+    start: npt.ArrayLike,
     *,
     steps: int = 200,
     rate: float = 0.1,
@@ -185,6 +190,7 @@ def maximize_activation(
     """
     f = Differentiable(model, target, gradient)
     x = _rows(np.asarray(start, dtype=float)[None])
+    # steps of shrinking length along the gradient; the best input that was met is kept
     history, best = [float(f(x)[0])], (-np.inf, x)
     for step in range(steps):
         score = history[-1] - penalty * float((x**2).sum())
@@ -202,7 +208,9 @@ def maximize_activation(
     return Excitation(best[1][0], float(f(best[1])[0]), history[0], tuple(history))
 
 
-def highest_rows(model: Model, X: Any, k: int = 9, *, target: int | None = None) -> HighRows:
+def highest_rows(
+    model: Model, X: npt.ArrayLike, k: int = 9, *, target: int | None = None
+) -> HighRows:
     """The k rows that excite a unit most.
 
     Examples
@@ -218,7 +226,7 @@ def highest_rows(model: Model, X: Any, k: int = 9, *, target: int | None = None)
     return HighRows(rows, activations[rows], float(np.mean(activations <= activations[rows[-1]])))
 
 
-def unit_of(module: Any, layer: str, index: int) -> Any:
+def unit_of(module: nn.Module, layer: str, index: int) -> nn.Module:
     """A module whose output is one unit of a layer inside ``module``: (rows,), a mean where the
     unit has several places.
 
@@ -240,7 +248,7 @@ def unit_of(module: Any, layer: str, index: int) -> Any:
             super().__init__()
             self.module = module
 
-        def forward(self, x: Any) -> Any:
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
             seen: list[Any] = []
             hook = layers[layer].register_forward_hook(
                 lambda _module, _inputs, output: seen.append(output)
@@ -311,6 +319,7 @@ class Differentiable:
         return slope.cpu().numpy().astype(float)
 
     def _by_differences(self, X: Array) -> Array:
+        """Central differences, one coordinate of all rows at a time."""
         slope = np.empty(X.shape)
         for place in np.ndindex(X.shape[1:]):
             at = (slice(None), *place)
@@ -321,7 +330,7 @@ class Differentiable:
             slope[at] = (self(above) - self(below)) / (above[at] - below[at])
         return slope
 
-    def _tensor(self, X: Array) -> Any:
+    def _tensor(self, X: Array) -> torch.Tensor:
         import torch
 
         like = next(self.model.parameters(), torch.zeros(()))
@@ -340,7 +349,7 @@ class Differentiable:
         return answers[:, self.target] if answers.ndim == 2 else answers
 
 
-def _rows(X: Any) -> Array:
+def _rows(X: npt.ArrayLike) -> Array:
     X = np.array(X, dtype=float)
     if X.ndim < 2 or not len(X) or not np.isfinite(X).all():
         raise ValueError(f"X must be rows of finite numbers, at least one, not shape {X.shape}")

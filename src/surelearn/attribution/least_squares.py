@@ -10,7 +10,6 @@ M. Zarzuelo, Games Econ. Behav. 24 (1998)). Sampled: S. M. Lundberg and S.-I. Le
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -57,6 +56,7 @@ def fitted(game: CooperativeGame, weights: Weights, plan: SamplingPlan) -> Drawn
         )
     looks = 1 if plan.tolerance is None else 1 + max(0, math.ceil(math.log2(most / step)))
     z = norm.isf(plan.delta / (2 * looks * n * ends.shape[1]))
+    # draw as many coalitions again, ask for them, solve with all of them, and look
     masks, u, target = (
         np.zeros((0, n), bool),
         np.zeros((0, ends.shape[1])),
@@ -78,7 +78,9 @@ def fitted(game: CooperativeGame, weights: Weights, plan: SamplingPlan) -> Drawn
     return DrawnCoalitions(values, z * error, ends[0], ends[1], method, MEASURED)
 
 
-def _draw(shares: Array, m: int, paired: bool, n: int, rng: Any) -> npt.NDArray[np.bool_]:
+def _draw(
+    shares: Array, m: int, paired: bool, n: int, rng: np.random.RandomState
+) -> npt.NDArray[np.bool_]:
     """Random proper coalitions; each is followed by its complement if paired."""
     size = 1 + rng.choice(n - 1, size=m, p=shares)
     masks = np.argsort(np.argsort(rng.random_sample((m, n)), axis=1), axis=1) < size[:, None]
@@ -91,6 +93,7 @@ def _solve(
     """Values and standard errors, (outputs, n): the last player's value is what the others
     leave of the gain.
     """
+    # the last player's value is eliminated by the constraint, (draws, n − 1) and (draws, outputs)
     Z = masks[:, :-1].astype(float) - masks[:, -1:]
     target = u - masks[:, -1:] * gain
     gram = Z.T @ Z
@@ -100,7 +103,8 @@ def _solve(
         raise ValueError(
             "budget must allow more coalitions: those drawn do not tell the players apart"
         ) from None
-    beta = inverse @ (Z.T @ target)
+    # residuals, weighed by what each draw adds to each player's value: the sandwich formula
+    beta = inverse @ (Z.T @ target)  # (n − 1, outputs)
     left = target - Z @ beta
     pull = inverse @ Z.T  # (n − 1, draws)
     pull = np.vstack([pull, -pull.sum(axis=0)])

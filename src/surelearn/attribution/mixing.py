@@ -6,11 +6,15 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from surelearn.subject.refitting import column_names
+from surelearn.types import Bools, Ints, TableRows
+
+# columns by name or position that play as one
+Groups = Mapping[str, Sequence[int | str]] | Sequence[Sequence[int | str]] | None
 
 
 class Mixer:
@@ -22,21 +26,23 @@ class Mixer:
     columns : for each player the positions of its columns
     """
 
-    def __init__(self, X: Any, background: Any, columns: list[list[int]]) -> None:
+    def __init__(self, X: TableRows, background: TableRows, columns: list[list[int]]) -> None:
         self.columns, self.players = columns, len(columns)
         self.rows, self.background = len(X), len(background)
         self.frames = hasattr(X, "columns")
-        self.X, self.b = X, background
+        self.X: Any = X
+        self.b: Any = background
         # of a column that belongs to nobody it does not matter
         self._player = np.zeros(X.shape[1], dtype=int)
         for player, held in enumerate(columns):
             self._player[held] = player
         self._kept: tuple[Any, dict[tuple[int, bool], Any]] = (None, {})
 
-    def mixed(self, masks: Any, rows: slice) -> Any:
+    def mixed(self, masks: Bools, rows: slice) -> TableRows:
         """A block (coalitions, rows, background) of mixed rows."""
         inside = np.asarray(masks)[:, self._player]
         if not self.frames:
+            # the background everywhere, and the explained rows where their players are in
             shape = (len(masks), rows.stop - rows.start, self.background, self.X.shape[1])
             block = np.empty(shape, dtype=np.result_type(self.X, self.b))
             block[...] = self.b
@@ -51,10 +57,11 @@ class Mixer:
             made[name] = self._both(j).take(np.where(np.repeat(inside[:, j], each), x, b))
         return pd.DataFrame(made, copy=False)
 
-    def switch(self, block: Any, player: int, inside: bool, rows: slice) -> None:
+    def switch(self, mixed: TableRows, player: int, inside: bool, rows: slice) -> None:
         """Give the columns of one player to the explained rows (``inside``) or to the
-        background, throughout the block.
+        background, throughout a mixed block.
         """
+        block = cast("Any", mixed)
         for j in self.columns[player]:
             if not self.frames:
                 block[..., j] = self.X[None, rows, None, j] if inside else self.b[None, None, :, j]
@@ -68,23 +75,24 @@ class Mixer:
                 self._kept[1][j, inside] = self._both(j).take(x if inside else b)
             block[self.X.columns[j]] = self._kept[1][j, inside]
 
-    def as_rows(self, block: Any) -> Any:
+    def as_rows(self, block: TableRows) -> TableRows:
         """The block as rows for the model."""
-        return block if self.frames else block.reshape(-1, block.shape[-1])
+        return block if self.frames else np.asarray(block).reshape(-1, block.shape[-1])
 
-    def copy(self, block: Any) -> Any:
+    def copy(self, block: TableRows) -> TableRows:
         """To compare with afterwards."""
-        return block.copy()
+        return cast("Any", block).copy()
 
-    def same(self, before: Any, block: Any) -> bool:
-        """Whether the block is as it was."""
+    def same(self, before: TableRows, now: TableRows) -> bool:
+        """Whether a block is as it was."""
         if self.frames:
-            return before.equals(block)
+            return cast("Any", before).equals(now)
+        was, block = np.asarray(before), np.asarray(now)
         if block.dtype == object:  # a missing value among words equals nothing, but is still itself
-            return bool(np.all(np.frompyfunc(operator.is_, 2, 1)(before, block)))
-        return np.array_equal(before, block, equal_nan=block.dtype.kind == "f")
+            return bool(np.all(np.frompyfunc(operator.is_, 2, 1)(was, block)))
+        return np.array_equal(was, block, equal_nan=block.dtype.kind == "f")
 
-    def _places(self, coalitions: int, rows: slice) -> tuple[Any, Any]:
+    def _places(self, coalitions: int, rows: slice) -> tuple[Ints, Ints]:
         """For each row of a block, where its explained and its background values stand in
         `_both`.
         """
@@ -98,23 +106,23 @@ class Mixer:
         return pd.concat([self.X.iloc[:, j], self.b.iloc[:, j]], ignore_index=True).array
 
 
-def interleaved(X: Any, background: Any, x: Any, b: Any, where: Any) -> Any:
+def interleaved(X: TableRows, background: TableRows, x: Ints, b: Ints, where: Bools) -> TableRows:
     """Rows x of X but for columns not in ``where`` (rows, d), which are those of rows b of the
     background.
     """
     if not hasattr(X, "columns"):
-        return np.where(where, X[x], background[b])
+        return np.where(where, np.asarray(X)[x], np.asarray(background)[b])
     import pandas as pd
 
-    made = {}
-    for j, name in enumerate(X.columns):
-        both = pd.concat([X.iloc[:, j], background.iloc[:, j]], ignore_index=True).array
+    made, first, second = {}, cast("Any", X), cast("Any", background)
+    for j, name in enumerate(first.columns):
+        both = pd.concat([first.iloc[:, j], second.iloc[:, j]], ignore_index=True).array
         made[name] = both.take(np.where(where[:, j], x, len(X) + b))
     return pd.DataFrame(made)
 
 
 def players_of(
-    X: Any, groups: Any = None, names: Any = None
+    X: TableRows, groups: Groups = None, names: Sequence[str] | None = None
 ) -> tuple[list[list[int]], tuple[str, ...]]:
     """Columns of each player, and the players' names.
 
@@ -152,7 +160,7 @@ def players_of(
     return [held for held, _ in players], tuple(name for _, name in players)
 
 
-def _place(column: Any, names: Sequence[str]) -> int:
+def _place(column: int | str, names: Sequence[str]) -> int:
     if isinstance(column, str):
         if column not in names:
             raise ValueError(f"groups name the column {column!r}, which is not there")

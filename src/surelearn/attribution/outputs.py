@@ -6,20 +6,25 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from surelearn.subject import Lacking, classes_of, describe, predict_with, subject_of
 from surelearn.subject.torch_modules import is_module, module_functions
-from surelearn.types import Model
+from surelearn.types import Ints, Label, Model, TableRows
 
+if TYPE_CHECKING:
+    from torch import nn
+
+Ask = Callable[[Any], npt.ArrayLike]  # of rows as the model is given them
+OutputKind = str | Ask
 KINDS = ("auto", "probability", "score", "value")
 _METHOD = {"probability": "predict_proba", "score": "decision_function"}
 
 
-def _as_they_are(rows: Any) -> Any:
+def _as_they_are(rows: TableRows) -> TableRows:
     return rows
 
 
@@ -38,15 +43,15 @@ class Output:
     given : rows as they are mixed to rows as the model is given them
     """
 
-    ask: Callable[[Any], Any]
-    column: Any
+    ask: Ask
+    column: int | Ints | None
     kind: str
     name: str
     model: Model = None
     sign: float = 1.0
-    given: Callable[[Any], Any] = _as_they_are
+    given: Callable[[TableRows], TableRows] = _as_they_are
 
-    def __call__(self, X: Any) -> npt.NDArray[np.float64]:
+    def __call__(self, X: TableRows) -> npt.NDArray[np.float64]:
         """Finite numbers, (m,) or (m, K)."""
         try:
             answers = np.asarray(self.ask(self.given(X)), dtype=float)
@@ -75,13 +80,15 @@ class Output:
         """The explained column, shaped (coalitions, explained rows, background rows)."""
         if answers.ndim == 1:
             return answers.reshape(shape)
-        if np.ndim(self.column) == 0:
-            return answers[:, 0 if self.column is None else self.column].reshape(shape)
-        wanted = np.asarray(self.column)[rows][None, :, None, None]
+        if self.column is None or isinstance(self.column, int | np.integer):
+            return answers[:, self.column or 0].reshape(shape)
+        wanted = self.column[rows][None, :, None, None]
         return np.take_along_axis(answers.reshape(*shape, answers.shape[1]), wanted, axis=3)[..., 0]
 
 
-def output_of(model: Model, rows: Any, output: Any = "auto", target: Any = None) -> Output:
+def output_of(
+    model: Model, rows: TableRows, output: OutputKind = "auto", target: Label = None
+) -> Output:
     """The output to explain.
 
     Parameters
@@ -120,7 +127,7 @@ def output_of(model: Model, rows: Any, output: Any = "auto", target: Any = None)
     return _of_class(Output(method, None, output, "", model), rows, classes, target)
 
 
-def _method(model: Model, kind: str) -> Callable[[Any], Any] | None:
+def _method(model: Model, kind: str) -> Ask | None:
     """What gives the probabilities or raw scores of classes; None where nothing does."""
     own = getattr(model, _METHOD[kind], None)
     if own is not None or kind == "probability" or not hasattr(model, "predict"):
@@ -129,14 +136,19 @@ def _method(model: Model, kind: str) -> Callable[[Any], Any] | None:
     return None if isinstance(declared, Lacking) else declared
 
 
-def _of_class(output: Output, rows: Any, classes: tuple[Any, ...], target: Any) -> Output:
+def _copied(rows: TableRows) -> TableRows:
+    """For a model that may change what it is given."""
+    return cast("Any", rows).copy()
+
+
+def _of_class(output: Output, rows: TableRows, classes: tuple[Any, ...], target: Label) -> Output:
     if target is not None and target not in classes:
         raise ValueError(
             f"target must be one of the classes {', '.join(map(repr, classes[:8]))}, not {target!r}"
         )
     if target is None and len(classes) > 2:
         column, name = (
-            np.argmax(output(rows.copy()), axis=1),
+            np.argmax(output(_copied(rows)), axis=1),
             f"{output.kind} of the class predicted for each row",
         )
     else:
@@ -147,7 +159,7 @@ def _of_class(output: Output, rows: Any, classes: tuple[Any, ...], target: Any) 
     return Output(output.ask, column, output.kind, name, output.model, sign)
 
 
-def _answers(model: Model) -> Callable[[Any], Any] | None:
+def _answers(model: Model) -> Ask | None:
     """Which class a classifier of words answers, one column a class of zeros and a one; None
     where answers are numbers.
     """
@@ -158,11 +170,8 @@ def _answers(model: Model) -> Callable[[Any], Any] | None:
     return lambda X: (np.asarray(predict(X)).reshape(-1, 1) == labels).astype(float)
 
 
-def _function(
-    ask: Callable[[Any], Any], rows: Any, target: Any, name: str, model: Model = None
-) -> Output:
-    output = Output(ask, target, "value", name, model)
-    answers = output(rows.copy())
+def _function(ask: Ask, rows: TableRows, target: Label, name: str, model: Model = None) -> Output:
+    answers = Output(ask, None, "value", name, model)(_copied(rows))
     if answers.ndim == 1:
         return Output(ask, None, "value", name, model)
     if target is None:
@@ -180,5 +189,5 @@ def _function(
     return Output(ask, int(target), "value", f"{name}, column {target}", model)
 
 
-def _module(module: Any) -> Callable[[Any], Any]:
+def _module(module: nn.Module) -> Ask:
     return module_functions(module, None)[0]

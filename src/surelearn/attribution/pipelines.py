@@ -13,15 +13,15 @@ from typing import Any
 import numpy as np
 
 from surelearn.attribution.mixing import interleaved
-from surelearn.types import Model
+from surelearn.types import AnyArray, Bools, Ints, Model, RowsLike, TableRows
 
 _CHECKED = 256  # mixed rows that are prepared, to compare
 _CELLS = 50_000_000
 
 
 def prepared(
-    model: Model, X: Any, background: Any, columns: list[list[int]]
-) -> tuple[Any, Any, Any, list[list[int]]] | None:
+    model: Model, X: TableRows, background: TableRows, columns: list[list[int]]
+) -> tuple[Model, TableRows, TableRows, list[list[int]]] | None:
     """The pipeline's last step, both tables as it sees them, and the players' columns there;
     None if columns are mixed.
     """
@@ -41,16 +41,17 @@ def prepared(
     return model[-1], _dense(made), _dense(made_background), new
 
 
-def _owners(before: Any, X: Any, background: Any) -> Any:
+def _owners(before: Model, X: TableRows, background: TableRows) -> Ints | None:
     """For each prepared column the column it comes from, −1 where it never changes; None if one
     comes from two.
     """
-    rng = np.random.RandomState(0)
+    rng: np.random.RandomState = np.random.RandomState(0)
     rows = max(len(X), len(background), _CHECKED)
     x, b = np.arange(rows) % len(X), rng.permutation(np.arange(rows) % len(background))
+    # whole rows of either table, prepared; then each column alone from the background
     none = np.zeros((rows, X.shape[1]), dtype=bool)
     ours, theirs = (_values(before, X, background, x, b, where) for where in (~none, none))
-    owner = np.full(ours.shape[1], -1)
+    owner = np.full(ours.shape[1], -1)  # (prepared columns,)
     for j in range(X.shape[1]):
         where = ~none
         where[:, j] = False
@@ -58,10 +59,11 @@ def _owners(before: Any, X: Any, background: Any) -> Any:
         if (owner[changed] >= 0).any():
             return None
         owner[changed] = j
+    # random mixtures must be prepared as the prepared rows mix
     some = rng.random_sample(none.shape) < 0.5
-    formed = np.where(some[:, np.maximum(owner, 0)], ours, theirs)
+    formed = np.where(some[:, np.maximum(owner, 0)], ours, theirs)  # (rows, prepared columns)
     both = np.concatenate([ours, theirs])
-    constant = _equal(both, both[:1]).all(axis=0)
+    constant = np.asarray(_equal(both, both[:1]).all(axis=0))  # (prepared columns,)
     if (
         not constant[owner < 0].all()
         or not _equal(_values(before, X, background, x, b, some), formed).all()
@@ -70,24 +72,26 @@ def _owners(before: Any, X: Any, background: Any) -> Any:
     return owner
 
 
-def _values(before: Any, X: Any, background: Any, x: Any, b: Any, where: Any) -> Any:
+def _values(
+    before: Model, X: TableRows, background: TableRows, x: Ints, b: Ints, where: Bools
+) -> AnyArray:
     """Prepared rows with the columns ``where`` from X, the others from the background."""
     return _numbers(before.transform(interleaved(X, background, x, b, where)))
 
 
-def _numbers(made: Any) -> Any:
+def _numbers(made: RowsLike) -> AnyArray:
     """Prepared rows as numbers; as objects where a column of words was passed on."""
     made = np.asarray(_dense(made))
     return made.astype(object) if made.dtype.kind in "OUSTMm" else made.astype(float)
 
 
-def _equal(one: Any, two: Any) -> Any:
+def _equal(one: AnyArray, two: AnyArray) -> Bools:
     if one.dtype != object:
         return np.isclose(one, two, rtol=1e-9, atol=1e-12, equal_nan=True)
     return np.stack([_equal_column(a, b) for a, b in zip(one.T, two.T, strict=True)], axis=1)
 
 
-def _equal_column(one: Any, two: Any) -> Any:
+def _equal_column(one: AnyArray, two: AnyArray) -> Bools:
     """Words by themselves, numbers as numbers; what is missing equals what is missing."""
     try:
         return _equal(one.astype(float), two.astype(float))
@@ -99,5 +103,6 @@ def _equal_column(one: Any, two: Any) -> Any:
         ).astype(bool)
 
 
-def _dense(made: Any) -> Any:
-    return made.toarray() if hasattr(made, "toarray") else made
+def _dense(made: RowsLike) -> TableRows:
+    table: Any = made
+    return table.toarray() if hasattr(table, "toarray") else table

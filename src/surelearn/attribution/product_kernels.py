@@ -10,7 +10,6 @@ integrate the polynomial exactly; for Banzhaf values t = ½ alone.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy.stats import binom
@@ -22,7 +21,7 @@ from surelearn.attribution.weights import Weights
 from surelearn.lacking import Lacking
 from surelearn.subject.closing import closed_form
 from surelearn.subject.forms import KernelForm
-from surelearn.types import Array
+from surelearn.types import Array, TableRows
 
 _CLOSE = 1e-5  # some machines answer in single precision
 _PIECE = 2**18  # factors at a time
@@ -41,7 +40,7 @@ class Gaussians:
     background: Array
 
 
-def gaussians_of(output: Output, X: Any, background: Any) -> Gaussians | None:
+def gaussians_of(output: Output, X: TableRows, background: TableRows) -> Gaussians | None:
     """The machine behind an output, if it is a sum of Gaussians and says what the model says;
     else None.
     """

@@ -7,13 +7,12 @@ from __future__ import annotations
 import html
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy.stats import norm
 
-from surelearn.types import Array, RandomState
+from surelearn.types import AnyArray, Array, Ints, RandomState
 
 _BARS = 24
 _ROUNDING = 64 * float(np.finfo(float).eps)
@@ -62,7 +61,7 @@ class Attribution:
         their mean is ``values``
     """
 
-    values: Any
+    values: AnyArray
     names: tuple[str, ...]
     value: str
     game: str
@@ -71,8 +70,8 @@ class Attribution:
     high: Array | None = None
     interval: str = "none: the values are exact"
     delta: float | None = None
-    empty: Any = 0
-    full: Any = 0
+    empty: AnyArray | float = 0
+    full: AnyArray | float = 0
     calls: int = 0
     model_rows: int = 0
     notes: tuple[str, ...] = ()
@@ -97,11 +96,11 @@ class Attribution:
         return self.importance > (0.0 if exact else rounding(self.empty, self.full))
 
     @property
-    def _order(self) -> Any:
+    def _order(self) -> Ints:
         return np.argsort(-np.where(self.counts, self.importance, 0.0), kind="stable")
 
     @property
-    def gap(self) -> Any:
+    def gap(self) -> AnyArray:
         """u(all) − u(∅) − Σ values: 0 for a Shapley value (efficiency)."""
         return self.full - self.empty - self.values.sum(axis=-1)
 
@@ -173,7 +172,7 @@ class Attribution:
         reason += "; no other has a share" if k < asked else ""
         return RankingStability(k=k, names=names, stable=stable, share=share, reason=reason)
 
-    def _apart(self, top: Any) -> bool:
+    def _apart(self, top: Ints) -> bool:
         low, high = (np.asarray(end).reshape(-1, len(self.names)) for end in (self.low, self.high))
         least = np.where((low <= 0) & (high >= 0), 0.0, np.minimum(abs(low), abs(high))).mean(
             axis=0
@@ -181,7 +180,7 @@ class Attribution:
         most = np.maximum(abs(low), abs(high)).mean(axis=0)
         return bool(least[top].min() > np.delete(most, top).max())
 
-    def _same_top(self, top: Any, resamples: int, random_state: RandomState) -> float:
+    def _same_top(self, top: Ints, resamples: int, random_state: RandomState) -> float:
         from sklearn.utils import check_random_state
 
         assert self.parts is not None  # noqa: S101 - for the type checker; stable_top has looked
@@ -233,14 +232,14 @@ class Attribution:
         yield from self.notes
 
 
-def rounding(*ends: Any) -> float:
+def rounding(*ends: npt.ArrayLike) -> float:
     """What may be rounding in differences of numbers of this size."""
     return _ROUNDING * max(
         float(np.max(np.abs(np.asarray(end, dtype=float)), initial=0.0)) for end in ends
     )
 
 
-def _whole(name: str, value: Any) -> int:
+def _whole(name: str, value: float) -> int:
     if value != int(value) or value < 1:
         raise ValueError(f"{name} must be a whole number of at least 1, not {value!r}")
     return int(value)

@@ -166,8 +166,11 @@ def _looks(plan: SamplingPlan, cost: int) -> int:
     return 1 if plan.tolerance is None else 1 + max(0, math.ceil(math.log2(most / _FIRST_LOOK)))
 
 
-def _orders(game: CooperativeGame, ends: Array, m: int, paired: bool, rng: Any) -> Array:
-    rank = np.argsort(rng.random_sample((m, game.n)), axis=1)
+def _orders(
+    game: CooperativeGame, ends: Array, m: int, paired: bool, rng: np.random.RandomState
+) -> Array:
+    """Draws (m, outputs, n), each a random order's marginals, or the mean with its reverse's."""
+    rank = np.argsort(rng.random_sample((m, game.n)), axis=1)  # (m, n)
     draws = _along(game, ends, rank)
     return (draws + _along(game, ends, game.n - 1 - rank)) / 2 if paired else draws
 
@@ -175,22 +178,27 @@ def _orders(game: CooperativeGame, ends: Array, m: int, paired: bool, rng: Any) 
 def _along(game: CooperativeGame, ends: Array, rank: npt.NDArray[np.intp]) -> Array:
     """Marginals (m, outputs, n) of players that join in the order of ``rank``."""
     m, n = rank.shape
-    steps = np.empty((m, n + 1, ends.shape[1]))
+    # u after 0, 1, … n players of each order; the marginal of a player is at its rank
+    steps = np.empty((m, n + 1, ends.shape[1]))  # (m, n + 1, outputs)
     steps[:, 0], steps[:, n] = ends
     if n > 1:
         masks = rank[:, None, :] < np.arange(1, n)[:, None]
         steps[:, 1:n] = game(masks.reshape(-1, n)).reshape(m, n - 1, -1)
-    gains = np.diff(steps, axis=1)
+    gains = np.diff(steps, axis=1)  # (m, n, outputs), by rank
     return np.take_along_axis(gains, rank[:, :, None], axis=1).swapaxes(1, 2)
 
 
-def _halves(game: CooperativeGame, m: int, rng: Any) -> Array:
+def _halves(game: CooperativeGame, m: int, rng: np.random.RandomState) -> Array:
+    """Draws (m, outputs, n): the gap between a coalition and the others, plus for its members."""
     masks = rng.random_sample((m, game.n)) < 0.5
-    u = game(np.concatenate([masks, ~masks]))
+    u = game(np.concatenate([masks, ~masks]))  # (2m, outputs)
     return (u[:m] - u[m:])[:, :, None] * np.where(masks, 1.0, -1.0)[:, None, :]
 
 
-def _marginals(game: CooperativeGame, weights: Weights, m: int, paired: bool, rng: Any) -> Array:
+def _marginals(
+    game: CooperativeGame, weights: Weights, m: int, paired: bool, rng: np.random.RandomState
+) -> Array:
+    """Draws (m, outputs, n): for every player its gain over a coalition of its own of others."""
     n = game.n
     size = rng.choice(n, size=(m, n), p=weights.sizes / weights.sizes.sum())
     keys = rng.random_sample((m, n, n))  # draw, player, others
@@ -203,7 +211,8 @@ def _marginals(game: CooperativeGame, weights: Weights, m: int, paired: bool, rn
 
 
 def _gains(game: CooperativeGame, others: npt.NDArray[np.bool_]) -> Array:
+    """What each player adds to its coalition of others (m, n, n), (m, outputs, n)."""
     m, n = others.shape[:2]
     masks = np.stack([others, others | np.eye(n, dtype=bool)])
-    u = game(masks.reshape(-1, n)).reshape(2, m, n, -1)
+    u = game(masks.reshape(-1, n)).reshape(2, m, n, -1)  # (2, m, n, outputs)
     return (u[1] - u[0]).swapaxes(1, 2)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from surelearn.types import Array
+from surelearn.types import Array, Ints
 
 RESAMPLES = 400
 SETTLED = 0.95
@@ -44,7 +43,7 @@ class Spread:
     drawn: Array
 
     @property
-    def order(self) -> Any:
+    def order(self) -> Ints:
         """Columns, the most important first."""
         return np.argsort(-self.importance, kind="stable")
 
@@ -61,6 +60,7 @@ class Spread:
         count = min(_FIRST, counting, len(self.importance) - 1)
         if count < 1:
             return None
+        # the first columns of each resample beside those of all
         top, first = set(self.order[:count]), self.order[0]
         ranked = np.argsort(-self.drawn, axis=1, kind="stable")
         same = np.mean([set(row[:count]) == top for row in ranked])
@@ -83,7 +83,8 @@ def spread_of(values: Array, seed: int, resamples: int = RESAMPLES) -> Spread:
     are drawn anew, each with replacement.
     """
     rng, (backgrounds, rows, columns) = np.random.default_rng(seed), values.shape
-    flat = values.reshape(backgrounds, -1)
+    # draw backgrounds and rows anew, as counts, and form the mean |share| of each column again
+    flat = values.reshape(backgrounds, -1)  # (backgrounds, rows × columns)
     drawn = np.empty((resamples, columns))
     for i in range(resamples):
         weights = rng.multinomial(backgrounds, np.full(backgrounds, 1 / backgrounds)) / backgrounds

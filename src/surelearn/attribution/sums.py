@@ -6,13 +6,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from surelearn.attribution.result import Attribution
 from surelearn.subject.registry import Parts, described
-from surelearn.types import Model
+from surelearn.types import AnyArray, Array, Model
 
 _CLOSE = 1e-6  # of the largest prediction
 
@@ -24,7 +23,7 @@ def members_of(model: Model) -> tuple[tuple[float, Model], ...]:
 
 
 def summed(
-    members: tuple[tuple[float, Model], ...], explained: Callable[[Model], Attribution], full: Any
+    members: tuple[tuple[float, Model], ...], explained: Callable[[Model], Attribution], full: Array
 ) -> Attribution | None:
     """The weighted sum of what is explained of each member; None if one has no closed form, or if
     the sum is not what the model says, ``full`` (rows,).
@@ -35,10 +34,9 @@ def summed(
         return None
     weights = [weight for weight, _ in members]
 
-    def total(name: str) -> Any:
-        return sum(
-            (w * getattr(one, name) for w, one in zip(weights, found, strict=True)), start=0.0
-        )
+    def total(name: str) -> AnyArray:
+        parts = [w * getattr(one, name) for w, one in zip(weights, found, strict=True)]
+        return np.sum(parts, axis=0)
 
     if np.abs(total("full") - full).max() > _CLOSE * max(1.0, float(np.abs(full).max())):
         return None

@@ -18,7 +18,7 @@ import numpy as np
 
 from surelearn.attribution.trees import TreeSum
 from surelearn.attribution.weights import Weights
-from surelearn.types import Array
+from surelearn.types import Array, Bools, Ints
 
 
 def tree_parts(found: TreeSum, weights: Weights, keep: bool) -> Array:
@@ -53,66 +53,87 @@ def _leaf_weights(weights: Weights) -> tuple[Array, Array]:
     return gains, losses
 
 
+def _walk(
+    roots: Ints,
+    left: Ints,
+    right: Ints,
+    player: Ints,
+    value: Array,
+    chosen: Ints,
+    x_left: Bools,
+    b_left: Bools,
+    start: int,
+    gains: Array,
+    losses: Array,
+    depth: int,
+    parts: Array,
+) -> None:
+    """Add what the leaves of a block of trees count to ``parts`` (rows, background or 1, players).
+
+    For each pair of rows and each tree, all leaves that the two reach together; ``x_left`` and
+    ``b_left`` have a column for each node from ``start`` on.
+    """
+    n = parts.shape[2]
+    # where the walk stands: sides of players, those with a side in their order, and nodes that wait,
+    # each with how many players had a side there, and whose next one is
+    side = np.zeros(n, np.int8)  # 1: in U, −1: in V
+    path = np.zeros(n, np.int64)
+    nodes = np.zeros(depth + 2, np.int64)
+    lengths, players, sides = (
+        np.zeros(depth + 2, np.int64),
+        np.zeros(depth + 2, np.int64),
+        np.zeros(depth + 2, np.int8),
+    )
+    for r in range(x_left.shape[0]):
+        for b in range(b_left.shape[0]):
+            out = parts[r, b if parts.shape[1] > 1 else 0]
+            for root in roots:
+                waiting, length, inside = 1, 0, 0
+                nodes[0], lengths[0], players[0] = root, 0, -1
+                while waiting > 0:
+                    waiting -= 1
+                    at = nodes[waiting]
+                    # back to the players of that node, and on with the other side of its own
+                    while length > lengths[waiting]:
+                        length -= 1
+                        inside -= side[path[length]] == 1
+                        side[path[length]] = 0
+                    if players[waiting] >= 0:
+                        side[players[waiting]] = sides[waiting]
+                        path[length] = players[waiting]
+                        length += 1
+                        inside += sides[waiting] == 1
+                    # down to a leaf; where the two rows part, the background's way waits
+                    while left[at] >= 0:
+                        i = player[at]
+                        ours, theirs = x_left[r, at - start], b_left[b, at - start]
+                        if ours != theirs and side[i] == 0:
+                            nodes[waiting], lengths[waiting] = (
+                                left[at] if theirs else right[at],
+                                length,
+                            )
+                            players[waiting], sides[waiting] = i, -1
+                            waiting += 1
+                            side[i] = 1
+                            path[length] = i
+                            length += 1
+                            inside += 1
+                        goes_left = theirs if side[i] == -1 else ours
+                        at = left[at] if goes_left else right[at]
+                    leaf = value[at, chosen[r]]
+                    for k in range(length):
+                        i = path[k]
+                        if side[i] == 1:
+                            out[i] += leaf * gains[inside, length - inside]
+                        else:
+                            out[i] -= leaf * losses[inside, length - inside]
+                while length > 0:
+                    length -= 1
+                    side[path[length]] = 0
+
+
 @functools.cache
 def _walker() -> Callable[..., None]:
     import numba
 
-    @numba.njit(cache=True, nogil=True)
-    def walk(
-        roots, left, right, player, value, chosen, x_left, b_left, start, gains, losses, depth, parts
-    ):  # fmt: skip
-        n = parts.shape[2]
-        side = np.zeros(n, np.int8)  # 1: in U, −1: in V
-        path = np.zeros(n, np.int64)
-        nodes = np.zeros(depth + 2, np.int64)
-        lengths, players, sides = (
-            np.zeros(depth + 2, np.int64),
-            np.zeros(depth + 2, np.int64),
-            np.zeros(depth + 2, np.int8),
-        )
-        for r in range(x_left.shape[0]):
-            for b in range(b_left.shape[0]):
-                out = parts[r, b if parts.shape[1] > 1 else 0]
-                for root in roots:
-                    waiting, length, inside = 1, 0, 0
-                    nodes[0], lengths[0], players[0] = root, 0, -1
-                    while waiting > 0:
-                        waiting -= 1
-                        at = nodes[waiting]
-                        while length > lengths[waiting]:
-                            length -= 1
-                            inside -= side[path[length]] == 1
-                            side[path[length]] = 0
-                        if players[waiting] >= 0:
-                            side[players[waiting]] = sides[waiting]
-                            path[length] = players[waiting]
-                            length += 1
-                            inside += sides[waiting] == 1
-                        while left[at] >= 0:
-                            i = player[at]
-                            ours, theirs = x_left[r, at - start], b_left[b, at - start]
-                            if ours != theirs and side[i] == 0:
-                                nodes[waiting], lengths[waiting] = (
-                                    left[at] if theirs else right[at],
-                                    length,
-                                )
-                                players[waiting], sides[waiting] = i, -1
-                                waiting += 1
-                                side[i] = 1
-                                path[length] = i
-                                length += 1
-                                inside += 1
-                            goes_left = theirs if side[i] == -1 else ours
-                            at = left[at] if goes_left else right[at]
-                        leaf = value[at, chosen[r]]
-                        for k in range(length):
-                            i = path[k]
-                            if side[i] == 1:
-                                out[i] += leaf * gains[inside, length - inside]
-                            else:
-                                out[i] -= leaf * losses[inside, length - inside]
-                    while length > 0:
-                        length -= 1
-                        side[path[length]] = 0
-
-    return walk
+    return numba.njit(cache=True, nogil=True)(_walk)

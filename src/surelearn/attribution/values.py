@@ -26,6 +26,7 @@ from surelearn.attribution.weights import (
     shapley_weights,
     weights_of,
 )
+from surelearn.types import AnyArray
 
 AUTO = 20  # players up to which "auto" enumerates
 METHODS = ("auto", "exact", "sampling", "least squares")
@@ -94,7 +95,11 @@ def probabilistic_value(
 
 
 def leave_one_out(
-    game: Callable[[Any], Any], n: int, *, names: Any = None, masks: bool | None = None
+    game: Callable[[Any], Any],
+    n: int,
+    *,
+    names: Sequence[str] | None = None,
+    masks: bool | None = None,
 ) -> Attribution:
     """What is lost without each player, u(all) − u(all but i): n + 1 coalitions.
 
@@ -196,7 +201,11 @@ def value_of(
 
 
 def from_draws(
-    asked: CooperativeGame, weights: Weights, drawn: DrawnCoalitions, plan: SamplingPlan, names: Any
+    asked: CooperativeGame,
+    weights: Weights,
+    drawn: DrawnCoalitions,
+    plan: SamplingPlan,
+    names: Sequence[str] | None,
 ) -> Attribution:
     """An attribution from sampled values."""
     exact = not drawn.reach.any() and asked.n == 1
@@ -222,10 +231,10 @@ def from_draws(
 def _result(
     asked: CooperativeGame,
     weights: Weights,
-    values: Any,
-    names: Any,
-    empty: Any,
-    full: Any,
+    values: AnyArray,
+    names: Sequence[str] | None,
+    empty: AnyArray,
+    full: AnyArray,
     *,
     method: str,
     **more: Any,
@@ -246,7 +255,7 @@ def _result(
     )
 
 
-def _names(names: Any, n: int) -> tuple[str, ...]:
+def _names(names: Sequence[str] | None, n: int) -> tuple[str, ...]:
     if names is None:
         return tuple(f"player {i}" for i in range(n))
     if len(names) != n:
@@ -254,7 +263,7 @@ def _names(names: Any, n: int) -> tuple[str, ...]:
     return tuple(map(str, names))
 
 
-def _players(n: Any) -> int:
+def _players(n: int) -> int:
     if n != int(n) or n < 1:
         raise ValueError(f"n must be a whole number of players, at least 1, not {n!r}")
     return int(n)

@@ -9,14 +9,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from scipy.stats import betabinom, binom
 
-from surelearn.types import Array
+from surelearn.types import AnyArray, Array, Bools
 
-Kind = Any  # "shapley", "banzhaf", "leave-one-out", ("beta", a, b), or the weights p_0 … p_{n−1}
+# "shapley", "banzhaf", "leave-one-out", ("beta", a, b), or the weights p_0 … p_{n−1}
+Kind = str | tuple[str, float, float] | Sequence[float | Fraction]
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ class Weights:
         """Whether a coalition weighs what its complement among the others weighs."""
         return bool(np.allclose(self.sizes, self.sizes[::-1], rtol=1e-9, atol=1e-15))
 
-    def around(self, size: Any, inside: Any) -> Any:
+    def around(self, size: AnyArray, inside: Bools) -> AnyArray:
         """What u(S) is multiplied by in φ_i: p_{s−1} where S holds i, −p_s where not."""
         joined, apart = self._ends
         return np.where(inside, joined[size], apart[size])
@@ -146,7 +147,7 @@ def weights_of(value: Kind, n: int) -> Weights:
     if isinstance(value, str) and value in known:
         return known[value](n)
     if isinstance(value, tuple) and len(value) == 3 and value[0] == "beta":
-        return beta_shapley_weights(n, value[1], value[2])
+        return beta_shapley_weights(n, *cast("tuple[float, float]", value[1:]))
     if isinstance(value, str):
         raise ValueError(
             f"value must be {', '.join(map(repr, known))}, ('beta', alpha, beta) or weights, not"

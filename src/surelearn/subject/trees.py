@@ -17,7 +17,7 @@ import numpy.typing as npt
 from surelearn.lacking import Lacking
 from surelearn.types import AnyArray, Array, Bools, Ints, RowsLike
 
-_CELLS = 2**25  # answers of rows at nodes that are held at once
+_CELLS = 2**23  # answers of rows at nodes that are held at once
 _Words = npt.NDArray[np.uint32]
 Code = Callable[[RowsLike], Array | Lacking]
 
