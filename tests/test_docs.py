@@ -5,12 +5,15 @@ run, their output compared.
 import importlib
 import os
 import re
+import shutil
 import subprocess
 import sys
+import tempfile
 import textwrap
 from pathlib import Path
 
 import pytest
+from tests import loaded
 from tests.commands.audit.steps import without_progress
 
 PAGE = Path(__file__).parent.parent / "docs" / "production.rst"
@@ -38,27 +41,18 @@ def matches(shown, printed):
     return re.fullmatch(pattern, printed.rstrip("\n"), flags=re.DOTALL) is not None
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(os.name == "nt", reason="the page is for a POSIX shell")
-def test_the_page_does_what_it_shows(tmp_path):
-    programs = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    environment = {
-        **os.environ,
-        "PATH": programs,
-        "HOME": str(tmp_path),
-        "LC_ALL": "C.UTF-8",
-        "COLUMNS": "200",
-    }
+def run_the_page(folder, environment):
+    """Write its files and run its commands, each in a shell; the first words of each."""
     status, ran = 0, []
     for kind, caption, body in blocks():
         if kind == "python":
             if caption:
-                (tmp_path / caption).write_text(body)
+                (folder / caption).write_text(body)
             continue
         for command, shown in steps(body):
             done = subprocess.run(  # noqa: S603
                 ["bash", "-c", f"(exit {status}); {command}"],  # noqa: S607
-                cwd=tmp_path,
+                cwd=folder,
                 env=environment,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
@@ -68,6 +62,24 @@ def test_the_page_does_what_it_shows(tmp_path):
             assert matches(shown, without_progress(done.stdout)), f"$ {command}\n{done.stdout}"
             status = done.returncode
             ran.append(command.split()[:2])
+    return ran
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name == "nt", reason="the page is for a POSIX shell")
+def test_the_page_does_what_it_shows(tmp_path):
+    place = Path(tempfile.mkdtemp())  # a short name, as sockets need
+    programs = [str(place), str(Path(sys.executable).parent), os.environ["PATH"]]
+    environment = {
+        **os.environ,
+        "PATH": os.pathsep.join(programs),
+        "HOME": str(tmp_path),
+        "LC_ALL": "C.UTF-8",
+        "COLUMNS": "200",
+    }
+    with loaded.program(place, environment):
+        ran = run_the_page(tmp_path, environment)
+    shutil.rmtree(place)
     named = {command[1] for command in ran if command[0] == "surelearn"}
     assert named == {"plan", "audit", "gate", "predict", "watch", "verify"}
 
