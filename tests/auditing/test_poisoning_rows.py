@@ -201,7 +201,8 @@ def test_the_spread_over_new_rows_is_that_of_a_refit():
     assert found["spread"] == pytest.approx(expected, rel=0.7)
 
 
-CLASSES, NUMBERS = SimpleNamespace(task="classification"), SimpleNamespace(task="regression")
+CLASSES = SimpleNamespace(task="classification", options=SimpleNamespace(miss=None))
+NUMBERS = SimpleNamespace(task="regression")
 
 
 @pytest.mark.parametrize(

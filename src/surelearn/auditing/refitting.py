@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from surelearn.auditing.context import Context
+from surelearn.auditing.own_threshold import OwnThreshold
 from surelearn.lacking import Lacking
 from surelearn.subject import subject_of
 from surelearn.subject.fitting_work import fit_work
@@ -48,13 +49,20 @@ def _letters(context: Context) -> float:
 
 
 def refit(
-    model: Model, X: TableRows, y: AnyArray, rows: AnyArray, new: TableRows
+    model: Model,
+    X: TableRows,
+    y: AnyArray,
+    rows: AnyArray,
+    new: TableRows,
+    own: OwnThreshold | None = None,
 ) -> dict[str, Any]:
-    """Fit a copy on some rows and predict the new ones: one task."""
-    fitted, new = (
-        fit_quietly(model, take_for(model, X, rows), y[rows]),
-        columns_for(model, new, rows),
-    )
+    """Fit a copy on some rows, at their own threshold if there is one, and predict the new ones:
+    one task.
+    """
+    part = take_for(model, X, rows)
+    if own is not None:
+        model = own.model(part, y[rows], rows)
+    fitted, new = fit_quietly(model, part, y[rows]), columns_for(model, new, rows)
     result = {"predictions": np.asarray(fitted.predict(new))}
     probabilities = subject_of(fitted).probabilities
     if not isinstance(probabilities, Lacking):

@@ -10,11 +10,14 @@ import numpy as np
 
 from surelearn import jobs
 from surelearn.auditing.context import Context
+from surelearn.auditing.own_threshold import fits_each, notes, own_threshold
 from surelearn.auditing.refitting import affordable_refits, refit
 from surelearn.auditing.writing import Entry
+from surelearn.measurement import costs_of
 from surelearn.report import Chart, Section
 from surelearn.selection.cross_validation import losses_of
 from surelearn.subject.refitting import take
+from surelearn.types import AnyArray
 
 SHARES = (0.1, 0.2, 0.35, 0.5, 0.75, 1.0)
 TEST_SHARE = 0.2
@@ -38,7 +41,7 @@ def tasks(context: Context) -> list[jobs.Task]:
     certify rows.
     """
     X, y = context.rows("train")
-    shared = {"model": context.unfitted, "X": X, "y": y}
+    shared = {"model": context.unfitted, "X": X, "y": y, "own": own_threshold(context)}
     return [
         jobs.Task(
             key=step.key,
@@ -72,7 +75,7 @@ def _repeats(context: Context, rows: int) -> int:
     """Those asked for, or as many as the work allows, at least `LEAST`; a curve costs about as
     much as `CURVE` fits on all rows.
     """
-    most = int(affordable_refits(context, ENTRY.key, rows) / CURVE)
+    most = int(affordable_refits(context, ENTRY.key, rows) / (CURVE * fits_each(context)))
     return min(context.options.curve_repeats, max(LEAST, most))
 
 
@@ -81,7 +84,7 @@ def section(context: Context, results: Sequence[Any]) -> Section | None:
     _, y = context.rows("train")
     errors: dict[int, list[float]] = {}
     for step, result in zip(_steps(context), results, strict=True):
-        losses = losses_of(result["predictions"], y[step.test], context.task)
+        losses = _losses(context, result["predictions"], y[step.test])
         errors.setdefault(len(step.rows), []).append(float(losses.mean()))
     x = sorted(errors)
     if len(x) < 2:
@@ -94,18 +97,33 @@ def section(context: Context, results: Sequence[Any]) -> Section | None:
         "low": [max(0.0, m - h) for m, h in zip(mean, half, strict=True)],
         "high": [m + h for m, h in zip(mean, half, strict=True)],
         "x_label": "training rows",
-        "unit": "rate" if context.task == "classification" else "number",
+        "unit": "rate"
+        if context.task == "classification" and context.options.miss is None
+        else "number",
     }
-    chart = Chart(kind="curve", title="Held-out error against training rows", data=data)
-    return ENTRY.says(notes=(_advice(x, mean, half),), charts=(chart,))
+    name = loss_name(context)
+    chart = Chart(kind="curve", title=f"Held-out {name} against training rows", data=data)
+    return ENTRY.says(notes=(_advice(name, x, mean, half), *notes(context)), charts=(chart,))
 
 
-def _advice(x: list[int], mean: list[float], half: list[float]) -> str:
+def loss_name(context: Context) -> str:
+    """What the curve shows: the error or, where a cost was stated, the mean cost."""
+    return "error" if context.options.miss is None else "mean cost"
+
+
+def _losses(context: Context, predictions: AnyArray, truth: AnyArray) -> AnyArray:
+    if context.options.miss is None:
+        return losses_of(predictions, truth, context.task)
+    positive = context.options.positive
+    return costs_of(truth == positive, predictions == positive, context.options.miss)
+
+
+def _advice(name: str, x: list[int], mean: list[float], half: list[float]) -> str:
     """What the last doubling of rows brought, against the spread between repeats."""
     before = _before_doubling(x)
     if _falls(before, mean, half):
         return (
-            f"The error still falls from {x[before]:,} to {x[-1]:,} training rows: more rows would"
+            f"The {name} still falls from {x[before]:,} to {x[-1]:,} training rows: more rows would"
             " improve the model."
         )
     return (

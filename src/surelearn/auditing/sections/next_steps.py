@@ -16,7 +16,7 @@ from surelearn.auditing.context import Context
 from surelearn.auditing.headline import Headline, number, quoted, worst
 from surelearn.auditing.independence import UNLABELLED
 from surelearn.auditing.rare import EXAMPLE_COST, missed_class
-from surelearn.auditing.sections.learning_curve import last_doubling
+from surelearn.auditing.sections.learning_curve import last_doubling, loss_name
 from surelearn.auditing.writing import Entry
 from surelearn.claim import Finding
 from surelearn.plain import show
@@ -179,7 +179,7 @@ def _more_rows(page: _Page) -> Iterator[NextStep]:
     also = (
         ""
         if falls is None
-        else f" The error still falls from {falls[0]:,} to {falls[1]:,} training rows."
+        else f" The {loss_name(page.context)} still falls from {falls[0]:,} to {falls[1]:,} training rows."
     )
     planned = _planned(page)
     if planned is not None:

@@ -15,6 +15,7 @@ from surelearn import jobs
 from surelearn.attacks.influence_known import leave_one_out
 from surelearn.auditing.claims import own_certificate
 from surelearn.auditing.context import Context
+from surelearn.auditing.own_threshold import own_threshold
 from surelearn.auditing.refitting import refit
 from surelearn.claim import Claim, Finding
 from surelearn.lacking import Lacking
@@ -28,6 +29,8 @@ from surelearn.types import Array
 # multiplications for all fits without one row; beyond, a sample of rows is left out
 _MOST_WORK = 2e9
 _FEWEST = 2  # rows left out in any case
+# scores that all choices of a threshold without one row look at
+_MOST_SCORES = 2e7
 _MOST_POINTS = 2000  # rows at which predictions are compared
 _REPLACEMENTS = 3
 _MANY = 0.05  # a row that changes so many predictions is one too many
@@ -50,7 +53,8 @@ def tasks(context: Context, refits: int) -> list[jobs.Task]:
     if _has_closed_form(context):
         return []
     X, y = context.rows("train")
-    shared = {"model": context.unfitted, "X": X, "y": y, "new": _points(context)}
+    own = own_threshold(context, nearly_all=True)
+    shared = {"model": context.unfitted, "X": X, "y": y, "new": _points(context), "own": own}
     return [
         jobs.Task(
             key=f"one row/{r}",
@@ -92,13 +96,15 @@ def _in_closed_form(context: Context) -> Changes | Lacking:
     objective = subject.objective
     if isinstance(objective, Lacking):
         return objective
-    which = np.arange(len(y))
+    which, own = np.arange(len(y)), own_threshold(context, nearly_all=True)
+    rows = len(y) if own is None else min(len(y), int(_MOST_SCORES / len(y)))
     if objective.kernel == "linear":
         Z, new_rows = subject.prepared(X), subject.prepared(new)
         size = max(np.size(Z), np.size(new_rows))
         if objective.loss == "logistic" and Z.shape[1] > Z.shape[0]:
             size = max(size, Z.shape[0] ** 3 // 10)  # many need a Hessian of their own
-        rows = min(len(y), max(_FEWEST, int(_MOST_WORK / size)))
+        rows = min(rows, max(_FEWEST, int(_MOST_WORK / size)))
+    if rows < len(y):
         which = np.sort(
             np.random.default_rng(context.seed("one row/rows")).permutation(len(y))[:rows]
         )
@@ -115,21 +121,23 @@ def _in_closed_form(context: Context) -> Changes | Lacking:
         before = classes_of(fits.full)
         share = max(float((classes_of(values) != before).mean()) for values in fits.each())
         return Changes(largest=float("nan"), share=share, rows=len(which), exact=True)
-    cut = (
-        0.0
-        if context.threshold is None
-        else float(np.log(context.threshold / (1 - context.threshold)))
-    )
-    classes = subject.learner.classes or ()
-    cut *= 1.0 if context.options.positive in (None, *classes[1:]) else -1.0
-    return Changes(
-        largest=max(
-            float(np.abs(expit(values) - expit(fits.full)).max()) for values in fits.each()
-        ),
-        share=max(float(((values > cut) != (fits.full > cut)).mean()) for values in fits.each()),
-        rows=len(which),
-        exact=True,
-    )
+    before = fits.full > _cut(context, context.threshold)
+    largest = share = 0.0
+    for row, values in zip(which, fits.each(), strict=True):
+        rows = np.delete(np.arange(len(y)), row)
+        threshold = context.threshold if own is None else own.of(X, y[rows], rows)
+        largest = max(largest, float(np.abs(expit(values) - expit(fits.full)).max()))
+        share = max(share, float(((values > _cut(context, threshold)) != before).mean()))
+    return Changes(largest=largest, share=share, rows=len(which), exact=True)
+
+
+def _cut(context: Context, threshold: float | None) -> float:
+    """The score from which on the second class is answered, at a probability of the class that
+    matters.
+    """
+    cut = 0.0 if threshold is None else float(np.log(threshold / (1 - threshold)))
+    classes = subject_of(context.model).learner.classes or ()
+    return cut if context.options.positive in (None, *classes[1:]) else -cut
 
 
 def classes_of(scores: Array) -> Any:

@@ -9,6 +9,8 @@ import numpy as np
 
 from surelearn import jobs
 from surelearn.auditing.context import Context
+from surelearn.auditing.own_threshold import notes as own_notes
+from surelearn.auditing.own_threshold import own_threshold
 from surelearn.auditing.refitting import affordable_refits, refit
 from surelearn.auditing.sections import one_row
 from surelearn.auditing.writing import Entry
@@ -32,7 +34,14 @@ def tasks(context: Context) -> list[jobs.Task]:
     if context.selection is None or context.options.refits == 0:
         return []
     X, y = context.rows("train")
-    shared = {"model": context.unfitted, "X": X, "y": y, "new": context.rows("certify")[0]}
+    own = own_threshold(context, nearly_all=True)
+    shared = {
+        "model": context.unfitted,
+        "X": X,
+        "y": y,
+        "new": context.rows("certify")[0],
+        "own": own,
+    }
     made = []
     for i in range(refits_of(context)):
         key = f"stability/{i}"
@@ -65,7 +74,7 @@ def section(context: Context, results: Sequence[Any]) -> Section | None:
     )
     changes = one_row.measure(context, without_one)
     beside = one_row.beside_certified(context)
-    notes = [f"{beside.reason}."] if isinstance(beside, Lacking) else []
+    notes = [*own_notes(context), *([f"{beside.reason}."] if isinstance(beside, Lacking) else [])]
     if isinstance(changes, Lacking):
         notes.insert(0, f"Leave-one-out was not measured: {changes.reason}.")
         findings = (finding,)

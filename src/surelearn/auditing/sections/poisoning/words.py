@@ -11,8 +11,15 @@ from typing import Any
 import numpy as np
 
 from surelearn.auditing.context import Context
+from surelearn.auditing.own_threshold import notes as own_notes
 from surelearn.auditing.sections.poisoning.votes import REFITS, is_vote, vote_claims
-from surelearn.auditing.sections.poisoning.work import MOST_POINTS, claims_of, most_rows, tasks
+from surelearn.auditing.sections.poisoning.work import (
+    MOST_POINTS,
+    claims_of,
+    cost_asked,
+    most_rows,
+    tasks,
+)
 from surelearn.auditing.single_rows import rows_note
 from surelearn.auditing.writing import Entry
 from surelearn.claim import Claim, Finding, Severity
@@ -24,7 +31,7 @@ from surelearn.subject.refitting import column_names, take
 from surelearn.types import AnyArray, TableRows
 
 COLUMNS = 2  # of the table, shown to recognize a row by
-_CLASSES, _NUMBERS = "errors", "the mean absolute error"
+_CLASSES, _COSTS, _NUMBERS = "errors", "the mean cost", "the mean absolute error"
 _PROVED = (
     "The proved threshold is about exactly this target: with fewer added rows the fit cannot end"
     " there. Other targets that do as much harm may need far fewer."
@@ -107,6 +114,7 @@ def _of_table(context: Context, found: Found, used: int, seen: int) -> Section:
         f"The model was refitted with poison among {which} training rows and measured on {seen:,}"
         " held-back rows. A better attack may do more harm."
     ]
+    notes += own_notes(context)
     findings = [_flipped(context, risks)]
     if risks_aimed := found.risks("aimed"):
         findings.append(_aimed(context, risks_aimed, risks[0.0][0], found.one("aimed")))
@@ -197,11 +205,19 @@ def _of_vote(context: Context) -> Section:
 
 
 def _unit(context: Context) -> str:
-    return "rate" if context.task == "classification" else "number"
+    by_cost = cost_asked(context) is not None
+    return "rate" if context.task == "classification" and not by_cost else "number"
+
+
+def _word(context: Context) -> str:
+    """What poison raises."""
+    if context.task == "regression":
+        return _NUMBERS
+    return _CLASSES if cost_asked(context) is None else _COSTS
 
 
 def _moved(context: Context, risks: list[float], clean: float) -> str:
-    unit, word = _unit(context), _CLASSES if context.task == "classification" else _NUMBERS
+    unit, word = _unit(context), _word(context)
     draws = (
         f" ({show(min(risks), unit)} to {show(max(risks), unit)} in {len(risks)} draws)"
         if len(risks) > 1
@@ -221,10 +237,14 @@ def _percent(fraction: float) -> str:
 
 
 def _severity(context: Context, fraction: float, risks: list[float], clean: float) -> Severity:
-    """A warning where poison costs more than its own share of the rows, of classes; half of the
-    error again, of numbers.
+    """A warning where poison costs more than its own share of the rows, of classes (of a mean cost:
+    of what always giving the cheaper answer costs); half of the error again, of numbers.
     """
     rise = float(np.mean(risks)) - clean
+    if (cost := cost_asked(context)) is not None:
+        matters = float(np.mean(context.rows("certify")[1] == cost[0]))
+        constant = min(matters * cost[1], 1 - matters)
+        rise = rise / constant if constant > 0 else rise
     if context.task == "regression":
         rise = 0.2 * rise / clean if clean > 0 else 0.0
     return (
@@ -290,6 +310,8 @@ def _curve(
             "label noise", "changed targets"
         )
         x_label = x_label.replace("labels", "targets")
+    if cost_asked(context) is not None:
+        title = title.replace("Errors", "Mean cost")
     data = {
         "x": [round(100 * fraction, 6) for fraction in risks],
         "y": [float(np.mean(of)) for of in risks.values()],
@@ -314,7 +336,8 @@ def _as_given(context: Context, claim: Claim) -> Claim:
 def _at_targets(context: Context, result: dict[str, Any]) -> str:
     """What the claims are about, and what the target would cost, which is measured."""
     word, found = _CLASSES if context.task == "classification" else _NUMBERS, claims_of(result)
-    labels, errors = [label for label, _, _ in found], show(found[0][1], _unit(context))
+    unit = "rate" if context.task == "classification" else "number"
+    labels, errors = [label for label, _, _ in found], show(found[0][1], unit)
     if REVERSED not in labels:
         never = _NEVER if np.isinf(found[0][2].value) else ""
         return f"{_PROVED}{never} Measured there: {word} {errors}."

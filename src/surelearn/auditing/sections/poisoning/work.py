@@ -5,6 +5,7 @@ the rows that count most.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from surelearn.attacks.poison_aimed import aimed_rows
 from surelearn.attacks.poison_further import trained_further
 from surelearn.attacks.poison_labels import change_labels
 from surelearn.auditing.context import Context
+from surelearn.auditing.own_threshold import OwnThreshold, fits_each, own_threshold
 from surelearn.auditing.refitting import affordable_refits
 from surelearn.auditing.sections.poisoning.influence import influence, of_module
 from surelearn.auditing.sections.poisoning.votes import is_vote
@@ -21,6 +23,7 @@ from surelearn.auditing.seen import stack, with_seeds
 from surelearn.auditing.writing import attempt
 from surelearn.claim import Claim
 from surelearn.lacking import Lacking
+from surelearn.measurement import costs_of
 from surelearn.robust.poisoning import CancelledAnswers, cancel_answers, poisoning_thresholds
 from surelearn.robust.poisoning.fit import in_numbers as numbers_of
 from surelearn.selection.cross_validation import losses_of
@@ -28,7 +31,7 @@ from surelearn.subject import subject_of
 from surelearn.subject.refitting import fit_quietly, take
 from surelearn.subject.registry import DecisionThreshold
 from surelearn.subject.torch_modules import is_module
-from surelearn.types import AnyArray, Model, TableRows
+from surelearn.types import AnyArray, Label, Model, TableRows
 
 FRACTIONS = (0.01, 0.03, 0.1, 0.2)
 AIMED = (0.03, 0.1)
@@ -64,16 +67,24 @@ def tasks(context: Context) -> list[jobs.Task] | Lacking:
     some = {**shared, "X": take(X, sample), "y": y[sample]}
     cut = {"cut": _cut(context)}
     model = with_seeds(subject_of(context.model).uncut, context.seed("poisoning/refits"))
-    made = [_part(context, "flipped", flipped, {**some, "model": context.unfitted, "count": 0})]
+    own = {"own": own_threshold(context), "cost": cost_asked(context)}
+    clean = {**some, "model": context.unfitted, "count": 0, **own}
+    made = [_part(context, "flipped", flipped, clean)]
     for kind, function, fractions, draws, more in (
         (
             "flipped",
             flipped,
             FRACTIONS,
             _draws(context, _DRAWS, scarce),
-            {"model": context.unfitted},
+            {"model": context.unfitted, **own},
         ),
-        ("aimed", aimed, AIMED, _draws(context, _AIMED_DRAWS, scarce), {"model": model, **cut}),
+        (
+            "aimed",
+            aimed,
+            AIMED,
+            _draws(context, _AIMED_DRAWS, scarce),
+            {"model": model, **cut, **own},
+        ),
     ):
         for fraction in fractions:
             count = max(1, round(fraction * len(sample)))
@@ -152,7 +163,8 @@ def most_rows(context: Context) -> int:
     """Fit rows that are refitted to: fewer of a slow learner's, at least `LEAST_ROWS`."""
     n, most = len(context.rows("train")[1]), max(50, int(MOST_ROWS * context.options.effort))
     rows = min(n, most)
-    while rows > LEAST_ROWS and affordable_refits(context, "poisoning", rows) < _FEWEST:
+    fewest = _FEWEST * fits_each(context)
+    while rows > LEAST_ROWS and affordable_refits(context, "poisoning", rows) < fewest:
         rows = max(LEAST_ROWS, rows * 3 // 4)
     return rows
 
@@ -160,6 +172,7 @@ def most_rows(context: Context) -> int:
 def _scarce(context: Context, rows: int) -> bool:
     """Whether all refits on so many rows take more than the work allows."""
     fits = 1 + len(FRACTIONS) * _DRAWS + len(AIMED) * _AIMED_DRAWS + _REFITS
+    fits *= fits_each(context)
     return affordable_refits(context, "poisoning", rows) < fits * min(1.0, context.options.effort)
 
 
@@ -204,10 +217,13 @@ def flipped(
     task: str,
     count: int,
     seed: int,
+    own: OwnThreshold | None = None,
+    cost: tuple[Label, float] | None = None,
 ) -> dict[str, Any] | Lacking:
     """The risk on new rows of a copy fitted with ``count`` labels changed; 0: none."""
     labels = change_labels(y, count, task, random_state=seed) if count else y
-    risk = risk_of(fit_quietly(model, X, labels).predict(new), truth, task)
+    model = model if own is None else own.model(X, labels)
+    risk = risk_of(fit_quietly(model, X, labels).predict(new), truth, task, cost)
     return risk if isinstance(risk, Lacking) else {"risk": risk}
 
 
@@ -221,6 +237,8 @@ def aimed(
     count: int,
     seed: int,
     cut: DecisionThreshold | None,
+    own: OwnThreshold | None = None,
+    cost: tuple[Label, float] | None = None,
 ) -> dict[str, Any] | Lacking:
     """The risk on new rows of the learner fitted to the rows and ``count`` more, placed where a
     stand-in says they hurt.
@@ -233,8 +251,11 @@ def aimed(
     if isinstance(numbers, Lacking):
         return numbers
     Z, points = numbers
-    fitted = fit_quietly(learner, np.vstack([Z, found.X]), np.concatenate([y, found.y]))
-    risk = risk_of(answers(fitted, points, cut), truth, task)
+    Z, y = np.vstack([Z, found.X]), np.concatenate([y, found.y])
+    fitted = fit_quietly(learner, Z, y)
+    if own is not None and cut is not None:
+        cut = replace(cut, threshold=own.with_model(learner).of(Z, y))
+    risk = risk_of(answers(fitted, points, cut), truth, task, cost)
     if isinstance(risk, Lacking):
         return risk
     return {"risk": risk, "stand_in": found.stand_in, "used": found.used}
@@ -278,9 +299,23 @@ def answers(learner: Model, points: TableRows, cut: DecisionThreshold | None) ->
     return np.where(scores >= cut.threshold, classes[column], classes[1 - column])
 
 
-def risk_of(predictions: AnyArray, truth: AnyArray, task: str) -> float | Lacking:
-    """The error rate, or the mean absolute error."""
-    risk = float(np.mean(losses_of(predictions, truth, task)))
+def cost_asked(context: Context) -> tuple[Label, float] | None:
+    """The class that matters and what a missed one costs, where refits are judged by that."""
+    if context.task != "classification" or context.options.miss is None or context.unfitted is None:
+        return None
+    return context.options.positive, context.options.miss
+
+
+def risk_of(
+    predictions: AnyArray, truth: AnyArray, task: str, cost: tuple[Label, float] | None = None
+) -> float | Lacking:
+    """The error rate, the mean cost or the mean absolute error."""
+    if cost is None:
+        losses = losses_of(predictions, truth, task)
+    else:
+        positive, miss = cost
+        losses = costs_of(np.asarray(truth) == positive, np.asarray(predictions) == positive, miss)
+    risk = float(np.mean(losses))
     return risk if np.isfinite(risk) else _NO_NUMBERS
 
 
