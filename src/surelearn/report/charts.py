@@ -15,6 +15,7 @@ from markupsafe import Markup
 from surelearn.claim import Claim
 from surelearn.plain import show
 from surelearn.report.axes import Axis, axis_for, log_axis_for
+from surelearn.report.columns import columns_table
 from surelearn.report.document import Chart
 from surelearn.report.drawing import (
     clean,
@@ -415,6 +416,7 @@ _PAINTERS: dict[str, tuple[Callable[[Chart, str], Markup], str]] = {
     "candidates": (_candidates, "names"),
     "bars": (_bars, "names"),
     "bounds": (_bounds, "names"),
+    "columns": (columns_table, "names"),
     "curve": (_curve, "x"),
     "reliability": (_reliability, "predicted"),
 }

@@ -19,7 +19,7 @@ from surelearn.version import __version__
 FORMAT = "surelearn-audit"
 VERSION = 4  # up to 3 quantities and numbers were named in words: see `renamed`
 
-ChartKind = Literal["candidates", "curve", "reliability", "bars", "bounds"]
+ChartKind = Literal["candidates", "curve", "reliability", "bars", "bounds", "columns"]
 Place = Literal["costs", "next", "measured", "assumptions", "details"]
 VerdictKind = Literal[
     "guaranteed", "warning", "do not ship", "nothing useful", "measured only", "no verdict"
@@ -37,6 +37,9 @@ class Chart:
       a dashed line at ``level`` with its ``level_label``; ``low`` drawn as a guarantee where ``proved`` is true
     - "reliability": ``predicted``, ``observed``, ``low``, ``high``, ``counts``
     - "bars": ``names``, ``measured``, ``bounds`` (None where there is none)
+    - "columns": of each column ``names``, ``kinds``, ``missing`` (share), ``distinct``, ``notes`` (what was done),
+      ``association`` with the target (None: not measured), ``bars`` (shares of ranges of a number, or of frequent values)
+      and what they are, ``said``; ``more``, how many columns were left out
     - "bounds": ``names``, ``values``, ``kinds`` ("guaranteed", "measured" or "vacuous"), a logarithmic axis
     """
 

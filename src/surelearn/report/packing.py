@@ -54,6 +54,8 @@ def _chart(chart: Chart) -> float:
     caption = 8 + 19 * _lines(chart.title, _CAPTION)
     if chart.kind in ("curve", "reliability"):
         return caption + _PLANE
+    if chart.kind == "columns":
+        return caption + 45 * len(chart.data.get("names") or ())
     names = [str(name) for name in chart.data.get("names") or ()]
     return caption + 50 + row_height(chart.kind, names) * min(len(names), MOST_ROWS)
 
