@@ -142,7 +142,9 @@ def divided(source: Source, split: int, rows: int) -> tuple[Table, np.ndarray, n
     return table, np.arange(cut), np.arange(cut, len(table.y))
 
 
-def ours(table: Table, fit_rows: np.ndarray, new_rows: np.ndarray) -> dict[str, Any]:
+def ours(
+    table: Table, fit_rows: np.ndarray, new_rows: np.ndarray, minutes: float | None = None
+) -> dict[str, Any]:
     """What the audit chooses and fits on the rows to fit on, and its answers for the others."""
     from surelearn.auditing.fitting import fit
     from surelearn.auditing.options import Options
@@ -152,7 +154,7 @@ def ours(table: Table, fit_rows: np.ndarray, new_rows: np.ndarray) -> dict[str, 
     none = np.zeros(0, dtype=np.int64)
     columns = [column.name for column in table.columns if column.kind in KINDS]
     split = Split(fit=fit_rows, select=none, certify=new_rows, order="hash", keys=none)
-    fitted = fit(table, split, columns, None, Options(), Runner(n_jobs=2))
+    fitted = fit(table, split, columns, None, Options(minutes=minutes), Runner(n_jobs=2))
     get_reusable_executor().shutdown()  # only then is the CPU time of its processes known
     X = table.X[columns].iloc[new_rows]
     found = {"chosen": fitted.selection.name, "seconds": cpu() - before}
@@ -217,7 +219,7 @@ def lines(out: Path | None) -> list[dict[str, Any]]:
 def run(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
     """One line for each table, split and tool; those that are kept already are not run again."""
     kept = lines(options.out)
-    done = {(one["table"], one["split"], one["tool"]) for one in kept}
+    done = {(one["table"], one["split"], one["tool"]): one["seconds"] for one in kept}
     yield from kept
     peers = dict.fromkeys(HERE, sys.executable) | dict(one.split("=", 1) for one in options.peer)
     for source in TABLES:
@@ -229,13 +231,13 @@ def run(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
             except FileNotFoundError:
                 print(f"{source.name}: not there")
                 break
-            seconds = 0.0
+            seconds = done.get((source.name, split, "ours"), 0.0)
             for tool in ("ours", *peers):
                 if (source.name, split, tool) in done:
                     continue
                 rows = (fit_rows, new_rows)
                 if tool == "ours":
-                    found = ours(table, *rows)
+                    found = ours(table, *rows, options.minutes)
                     seconds = found["seconds"]
                 else:
                     found = theirs(tool, peers[tool], table, rows, split, seconds)
@@ -286,6 +288,7 @@ def main() -> None:
     parser.add_argument("--splits", type=int, default=5)
     parser.add_argument("--first", type=int, default=0, help="number of the first split")
     parser.add_argument("--rows", type=int, default=50_000)
+    parser.add_argument("--minutes", type=float, help="as surelearn audit has it, for ours")
     parser.add_argument("--out", type=Path)
     parser.add_argument("--peer", action="append", default=[], metavar="NAME=PYTHON")
     options = parser.parse_args()
