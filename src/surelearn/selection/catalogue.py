@@ -510,7 +510,10 @@ class _Makers:
         for words, options, rounds, rank in settings:
             made = learner(max_iter=1, **shared, **options)
             leaves = options.get("max_leaf_nodes", 31)
-            tree = 1e-3 + 4e-5 * leaves + 1.3e-8 * size.rows * min(columns, 64)
+            # of few rows a tree has few leaves, and is grown in no time
+            few = min(1.0, size.rows / 400) ** 2
+            grown = 4e-5 * min(leaves, max(2, size.rows // 20))
+            tree = 1e-3 * few + grown + 1.3e-8 * size.rows * min(columns, 64)
             name = f"boosted trees, {words}"
             yield self._by_rounds(name, made, "max_iter", rounds, tree, rank, categories)
 
