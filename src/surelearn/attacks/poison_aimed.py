@@ -88,8 +88,8 @@ def aimed_rows(
     Z = subject.rows_for_last(X)
     if Z.shape[1] > MOST_COLUMNS:
         why = (
-            f"the model has {Z.shape[1]:,} prepared columns, more than the {MOST_COLUMNS} that this"
-            " is made for"
+            f"the model has {Z.shape[1]:,} prepared columns, more than the {MOST_COLUMNS} that"
+            " aimed poison is made for"
         )
         return Lacking("aimed poison", why)
     try:

@@ -16,7 +16,7 @@ import click
 from surelearn import files
 from surelearn.commands.early import EarlyPage
 from surelearn.commands.out import check_out, journal_beside
-from surelearn.terminal import no_exit, say, shorten
+from surelearn.terminal import ctrl_c, no_exit, say, shorten
 from surelearn.version import __version__
 
 if TYPE_CHECKING:
@@ -265,9 +265,14 @@ def _audit(
             command=reproduce,
             early=page,  # while the long work goes on
         )
-        result = audit(
-            table, models=candidates, against=rival, ledger=ledger, runner=runner, **given
-        )
+        try:
+            result = audit(
+                table, models=candidates, against=rival, ledger=ledger, runner=runner, **given
+            )
+        except BaseException:
+            if ctrl_c.pressed:
+                page.keep()
+            raise
         paths = page.finish(result)
         journal.delete()
     for line in () if quiet else _result_lines(result, paths):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,10 +14,13 @@ from surelearn.terminal import ctrl_c, shorten
 if TYPE_CHECKING:
     from surelearn.report import Audit
 
+SHARE = 0.1  # of the time, at most, goes into pages that are not finished
+
 
 class EarlyPage:
-    """The folder from the verdict on: written as soon as the model is certified, and again whenever
-    a section is finished.
+    """The folder from the verdict on: written as soon as the model is certified, and again when
+    sections are finished, as often as a tenth of the time allows; at an interrupt `keep` adds the
+    last ones.
 
     Nothing finished gives way to something unfinished: where ``out`` holds a finished audit, or files
     of these names that are no audit, the unfinished one stands in a folder beside it, whose name ends
@@ -43,6 +47,8 @@ class EarlyPage:
         self._folder: Path | None = None
         self._paths: dict[str, str] = {}
         self._said = False
+        self._latest: Audit | None = None  # known, but not written yet
+        self._next = 0.0  # the earliest time to write again
 
     def __call__(self, known: Audit) -> None:
         """Write what is known; at first also say it."""
@@ -52,19 +58,30 @@ class EarlyPage:
             self._folder = self._place()
             if self._folder is None:
                 return
-            with named_out():
-                self._paths = known.write(self._folder, self._formats)
+            self._write(known, self._folder, model=True)
             count = len(known.unfinished)
             self._tell(
                 f"page  {self._page()}, so far without {count} section{'s' * (count > 1)} that"
                 f" {'are' if count > 1 else 'is'} being measured"
             )
         elif self._folder is not None:
-            with named_out():
-                known.write(self._folder, self._formats, model=False)
-        if self._folder is not None:
-            missing = shorten(", ".join(known.missing), 150)
-            ctrl_c.left = f"{shorten(self._page())} is there, without {missing}"
+            self._latest = known
+            if time.monotonic() >= self._next:
+                self._write(known, self._folder)
+
+    def keep(self) -> None:
+        """Write what is known and not written yet."""
+        if self._latest is not None and self._folder is not None:
+            self._write(self._latest, self._folder)
+
+    def _write(self, known: Audit, folder: Path, *, model: bool = False) -> None:
+        began = time.monotonic()
+        with named_out():
+            self._paths |= known.write(folder, self._formats, model=model)
+        now = time.monotonic()
+        self._latest, self._next = None, now + (now - began) / SHARE
+        missing = shorten(", ".join(known.missing), 150)
+        ctrl_c.left = f"{shorten(self._page())} is there, without {missing}"
 
     def finish(self, result: Audit) -> dict[str, str]:
         """Write the finished audit, and take away the unfinished one beside it."""

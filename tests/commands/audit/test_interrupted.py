@@ -26,7 +26,9 @@ from tests.commands.audit.steps import (
 )
 
 from surelearn.auditing.verification import verify_folder
+from surelearn.commands.early import EarlyPage
 from surelearn.report import Audit
+from surelearn.terminal import ctrl_c
 
 UNHURRIED = f"--model models_of_cli_tests:unhurried --jobs 1 --ledger ledger.json {SKIP}"
 
@@ -222,8 +224,11 @@ def test_files_that_are_no_audit_stay_until_the_audit_is_finished(place, monkeyp
     assert verify_folder(place / "out")
 
 
-def test_each_finished_section_adds_itself(place, monkeypatch):
-    """And the rewritten folder, model and all, is the one of the same audit."""
+@pytest.mark.parametrize("share", [1e9, 1e-9])
+def test_each_finished_section_adds_itself(share, place, monkeypatch):
+    """As often as its share of the time allows; and the rewritten folder, model and all, is the one
+    of the same audit.
+    """
     seen = []
     write = Audit.write
 
@@ -232,11 +237,31 @@ def test_each_finished_section_adds_itself(place, monkeypatch):
         return write(document, *arguments, **options)
 
     monkeypatch.setattr(Audit, "write", noted)
+    monkeypatch.setattr("surelearn.commands.early.SHARE", share)
     assert audit("--out out").exit_code == 0
     assert seen[-1] == 0
-    assert len(seen) > 2
+    assert len(seen) > 2 if share > 1 else len(seen) == 2
     assert seen == sorted(seen, reverse=True)
     assert verify_folder(place / "out")
+
+
+def test_an_interrupt_adds_what_was_finished_and_not_written(place, monkeypatch):
+    """Here no page but the first is written by itself."""
+    shown = []
+
+    class Interrupted(EarlyPage):
+        def __call__(self, known):
+            super().__call__(known)
+            shown.append(known.missing)
+            if len(shown) == 2:
+                ctrl_c()  # as a signal would
+
+    monkeypatch.setattr("surelearn.commands.audit.EarlyPage", Interrupted)
+    monkeypatch.setattr("surelearn.commands.early.SHARE", 1e-9)
+    result = audit("--out out")
+    assert result.exit_code == 130
+    assert is_whole(place / "out") == shown[1] != shown[0]
+    assert f"is there, without {', '.join(shown[1])}; run" in result.output
 
 
 @pytest.mark.slow

@@ -110,8 +110,8 @@ def in_numbers(*parts: Any) -> list[Array] | Lacking:
     """Prepared rows as dense numbers; why they are not, or that there are too many columns."""
     if (columns := parts[0].shape[1]) > MOST_COLUMNS:
         why = (
-            f"the model has {columns:,} prepared columns, more than the {MOST_COLUMNS} that this is"
-            " made for"
+            f"the model has {columns:,} prepared columns, more than the {MOST_COLUMNS} that"
+            " thresholds of poison are computed for"
         )
         return Lacking("prepared rows in numbers", why)
     try:
