@@ -15,6 +15,7 @@ from surelearn.auditing.sections.poisoning import work
 from surelearn.measurement import costs_of
 from surelearn.selection.costs import choose_threshold
 from surelearn.selection.cross_validation import Resampling, resample
+from surelearn.selection.metrics import threshold_of_f1
 
 RNG = np.random.default_rng(0)
 N = 900
@@ -122,6 +123,15 @@ def test_a_stated_threshold_is_the_same_in_every_refit():
     result = surelearn.audit(FRAME, threshold=0.05, **QUICK)
     assert NOTE not in result.to_html()
     assert result["learning_curve"].charts[0].title.startswith("Held-out mean cost")
+
+
+def test_with_a_metric_it_is_the_best_by_the_metric():
+    X, y = FRAME[["a", "b", "c"]].to_numpy(), FRAME.state.to_numpy()
+    known = choice(miss=None, metric="f1", scores=np.linspace(0, 1, N))
+    assert known.of(X, y, np.arange(N)) == threshold_of_f1(np.linspace(0, 1, N), y == "ill")
+    result = surelearn.audit(FRAME, metric="f1", **{**QUICK, "skip": (*QUICK["skip"], "poisoning")})
+    assert result["stability"].notes[0] == result["learning_curve"].notes[-1] == NOTE
+    assert result["learning_curve"].charts[0].title.startswith("Held-out error")
 
 
 def test_rows_left_out_move_the_threshold_too(monkeypatch):

@@ -1,6 +1,6 @@
-"""A refit's own decision threshold, chosen as the model's was: the cheapest one on predictions of
-rows that were not fitted on. At the model's threshold, label noise or fewer rows would seem to do
-far more harm than they do.
+"""A refit's own decision threshold, chosen as the model's was: the one with the least cost, or the
+best by the metric, on predictions of rows that were not fitted on. At the model's threshold, label
+noise or fewer rows would seem to do far more harm than they do.
 """
 
 from __future__ import annotations
@@ -15,12 +15,15 @@ from surelearn.auditing.fitting import with_threshold
 from surelearn.lacking import Lacking
 from surelearn.selection.costs import choose_threshold
 from surelearn.selection.cross_validation import Resampling, resample
+from surelearn.selection.metrics import METRICS
 from surelearn.subject import subject_of
 from surelearn.subject.refitting import columns_for, fit_quietly, take, take_for
 from surelearn.types import AnyArray, Array, Label, Model, TableRows
 
 FOLDS = 3  # they cost as much as `FOLDS` - 1 more fits on all rows
-NOTE = "Every refit has its own decision threshold, the cheapest on out-of-fold predictions of its rows."
+NOTE = (
+    "Every refit has its own decision threshold, the best on out-of-fold predictions of its rows."
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +34,8 @@ class OwnThreshold:
     ----------
     uncut : the model without a threshold, unfitted
     positive, miss : what is answered from the threshold on, and what a missed one costs when a false
-        alarm costs 1
+        alarm costs 1; None where ``metric`` is what counts
+    metric : the name of a metric with a best threshold
     usual : the model's own threshold, where a refit's rows do not allow a choice
     scores : (n,) out-of-fold probabilities of the rows that the model was fitted on, for refits on
         nearly all of them; None: each refit makes its own
@@ -40,13 +44,14 @@ class OwnThreshold:
 
     uncut: Any
     positive: Label
-    miss: float
+    miss: float | None
     usual: float
+    metric: str = ""
     scores: Array | None = None
     seed: int = 0
 
     def of(self, X: TableRows, y: AnyArray, rows: AnyArray | None = None) -> float:
-        """The cheapest threshold for a fit to the rows; ``rows`` are their positions among those
+        """The best threshold for a fit to the rows; ``rows`` are their positions among those
         with scores.
         """
         if np.unique(y).size < 2 or np.unique(y, return_counts=True)[1].min() < 2:
@@ -54,7 +59,10 @@ class OwnThreshold:
         scores = self._out_of_fold(X, y) if self.scores is None else self.scores[rows]
         if isinstance(scores, Lacking) or np.isnan(scores).all():
             return self.usual
-        return choose_threshold(scores, y, self.positive, self.miss)
+        if self.miss is not None:
+            return choose_threshold(scores, y, self.positive, self.miss)
+        best, tested = METRICS[self.metric].threshold, ~np.isnan(scores)
+        return self.usual if best is None else best(scores[tested], (y == self.positive)[tested])
 
     def model(self, X: TableRows, y: AnyArray, rows: AnyArray | None = None) -> Any:
         """The model to fit to the rows, with their threshold."""
@@ -91,15 +99,19 @@ def own_threshold(context: Context, *, nearly_all: bool = False) -> OwnThreshold
     options, selection = context.options, context.selection
     if context.threshold is None or options.threshold is not None or selection is None:
         return None
-    if selection.scores is None or options.miss is None:
+    by_cost = options.miss is not None
+    positive = options.positive if by_cost else selection.positive
+    metric = selection.metric
+    if selection.scores is None or not (by_cost or (metric is not None and metric.threshold)):
         return None
     _, y = context.rows("train")
-    column = np.unique(y).tolist().index(options.positive)
+    column = np.unique(y).tolist().index(positive)
     return OwnThreshold(
         uncut=selection.model,
-        positive=options.positive,
-        miss=float(options.miss),
+        positive=positive,
+        miss=float(options.miss) if options.miss is not None else None,
         usual=float(context.threshold),
+        metric="" if by_cost or metric is None else metric.name,
         scores=np.asarray(selection.scores)[:, column] if nearly_all else None,
         seed=context.seed("own threshold"),
     )
