@@ -13,6 +13,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from surelearn import bounds
 from surelearn.boosting import AdaBoostClassifier as OurAdaBoost
+from surelearn.lacking import Lacking
 from surelearn.selection import select
 from surelearn.selection.criteria import StructuralRisk
 from surelearn.selection.criteria.capacity import is_boosted_stumps, measure_risks
@@ -42,6 +43,20 @@ def test_noise_is_certified_as_noise(held_out):
     assert np.flatnonzero(~np.isnan(selection.losses)).tolist() == list(range(300, 400))
     assert selection.errors[0] > 0.35
     assert selection.claim.value > 0.5
+
+
+@pytest.mark.parametrize("metric", ["f1", "balanced-accuracy"])
+def test_nothing_is_certified_at_a_threshold_that_the_held_out_rows_chose(metric):
+    """Noise would seem better than it is."""
+    options = {"criterion": "holdout", "held_out": np.arange(300, 400), "positive": 1}
+    noise = {"forest": RandomForestClassifier(20, random_state=0)}
+    selection = select(noise, X, Y, metric=metric, **options)
+    assert selection.threshold is not None
+    assert isinstance(selection.claim, Lacking)
+    assert "a threshold that the held-out rows chose" in selection.claim.reason
+    three = np.arange(400) % 3
+    of_three = select(noise, X, three, metric="balanced-accuracy", **options)
+    assert (of_three.threshold, of_three.claim.inputs["n"]) == (None, 100)
 
 
 @pytest.mark.parametrize(

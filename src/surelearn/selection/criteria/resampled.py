@@ -154,6 +154,16 @@ class Holdout(Resampled):
                 "candidates were compared by their costs, each at a threshold that the held-out"
                 " rows chose",
             )
+        if (
+            problem.metric is not None
+            and problem.metric.threshold is not None
+            and np.unique(problem.y).size == 2
+        ):
+            return Lacking(
+                GUARANTEE,
+                f"by {problem.metric.label} each candidate answers at a threshold that the held-out"
+                " rows chose",
+            )
         if problem.combine:
             return Lacking(
                 GUARANTEE,
