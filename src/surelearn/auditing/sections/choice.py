@@ -80,7 +80,7 @@ def _threshold(selection: Selection) -> list[str]:
     if selection.threshold is None or selection.metric is None:
         return []
     return [
-        f"It answers {selection.positive} from a probability of {selection.threshold:.3f} on: the"
+        f"It answers ‘{selection.positive}’ from a probability of {selection.threshold:.3f} on: the"
         f" least {selection.metric.label} by out-of-fold predictions."
     ]
 
