@@ -265,7 +265,7 @@ def test_bad_input_gets_a_sentence():
         ({"norm": "l1"}, "norm must be"),
         ({"rounds": 0}, "rounds must be"),
         ({"steps": 1.5}, "steps must be"),
-        ({"held_out": 1.0}, "held_out must be"),
+        ({"held_out": 1.0}, "held_out must lie strictly between 0 and 1"),
         ({"where": domain(3)}, "the domain has 3 columns"),
         ({"where": domain(30, low=0.0)}, "outside its range"),
     ]:

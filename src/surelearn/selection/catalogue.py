@@ -188,7 +188,8 @@ def usual_budget(n: int, letters: int = 0) -> float:
     >>> [round(usual_budget(n)) for n in (400, 4000, 40_000)]
     [5, 16, 95]
     """
-    text = min(20.0, 5e-6 * letters)
+    # also of few letters a second linear model is fitted: it does not take the trees' place
+    text = min(20.0, 0.3 + 5e-6 * letters) if letters else 0.0
     return text + (4 + 2.9e-3 * n if n < 5000 else 14 + 2.03e-3 * n)
 
 
