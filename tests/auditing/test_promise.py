@@ -38,6 +38,9 @@ from surelearn.selection.split import split_rows
 from surelearn.slicing import Cuts
 
 DELTA = 0.2
+# Where a page has a dozen claims, each with a small share of δ: the larger δ, the fewer audits show
+# that a share is exceeded by a factor.
+WIDE = 0.5
 QUICK = {"delta": DELTA, "refits": 0, "curve_repeats": 0, "skip": skippable()}
 TINY = 1e-9  # rounding of the exact sums
 EVERY = 10  # trials between two looks at whether a run has seen enough
@@ -415,6 +418,7 @@ def inside(cells: pd.DataFrame, text: str) -> Any:
 class Tally:
     """Counts over trials: of verdicts and claims that were untrue, and of what was said."""
 
+    delta: float = DELTA
     trials: int = 0
     verdict: int = 0
     together: int = 0
@@ -429,6 +433,8 @@ class Tally:
 
     def add(self, result: Any, truth: Truth) -> None:
         claims = result.certificate.together
+        # exactly: no simulation shows shares that sum to a little more than δ
+        assert sum(claim.delta for claim in claims) <= self.delta + TINY
         broken = {claim.quantity for claim in claims if truth.breaks(claim)}
         baseline = next((claim.label for claim in claims if claim.quantity == "gain"), "")
         self.trials += 1
@@ -448,7 +454,11 @@ class Tally:
         """
         if self.trials % EVERY and self.trials < most:
             return False
-        counts = [(self.verdict, DELTA), (self.together, DELTA), (self.headline, DELTA / 2)]
+        counts = [
+            (self.verdict, self.delta),
+            (self.together, self.delta),
+            (self.headline, self.delta / 2),
+        ]
         shares = {name: share / self.trials for name, share in self.shares.items()}
         counts += [
             (self.broken[name], share)
@@ -481,16 +491,17 @@ class Scenario:
     trials: int = 400
     options: dict[str, Any] = field(default_factory=dict)
     rival: Any = None
+    delta: float = DELTA
 
     def run(self, trials: int, seed: int) -> Tally:
-        rng, tally = np.random.default_rng(seed), Tally()
+        rng, tally = np.random.default_rng(seed), Tally(self.delta)
         for _ in range(trials):
             tally.add(*self.once(rng))
         return tally
 
     def run_until_clear(self, seed: int) -> Tally:
         """As `run`, until the trials so far say as much as all would: see `tests.simulation`."""
-        rng, tally = np.random.default_rng(seed), Tally()
+        rng, tally = np.random.default_rng(seed), Tally(self.delta)
         while tally.trials == 0 or not tally.enough(self.trials):
             tally.add(*self.once(rng))
         return tally
@@ -498,7 +509,7 @@ class Scenario:
     def once(self, rng: np.random.Generator) -> tuple[Any, Truth]:
         Recorded.fitted.clear()
         frame = self.population.draw(rng, self.rows)
-        options = {**QUICK, **self.options}
+        options = {**QUICK, "delta": self.delta, **self.options}
         result = surelearn.audit(
             frame,
             target="y",
@@ -533,19 +544,20 @@ PROBABLE = {
 }
 SPLIT = {"select_fraction": 0.2}
 SCENARIOS = {
-    "signal": Scenario(SIGNAL, LOOKUPS, 150, 600, {**SPLIT, "positive": 1, "slices": ["a"]}),
-    "cross-validation": Scenario(SIGNAL, LOOKUPS, 150, 250),
-    "three classes": Scenario(THREE, LOOKUPS, 120, 450, {**SPLIT, "positive": 1, "prefer": "best"}),
+    "signal": Scenario(SIGNAL, LOOKUPS, 150, 240, {**SPLIT, "positive": 1, "slices": ["a"]}),
+    "cross-validation": Scenario(SIGNAL, LOOKUPS, 150, 120),
+    "three classes": Scenario(THREE, LOOKUPS, 120, 180, {**SPLIT, "positive": 1, "prefer": "best"}),
     "cost": Scenario(
-        BLURRED, {"bayes": recorded(GaussianNB())}, 200, 300, {**SPLIT, "positive": 1, "cost": 3.0}
+        BLURRED, {"bayes": recorded(GaussianNB())}, 200, 120, {**SPLIT, "positive": 1, "cost": 3.0}
     ),
-    "against": Scenario(SIGNAL, LOOKUPS, 120, 400, SPLIT, recorded(Lookup(("b",)))),
-    "novel contents": Scenario(CONTENTS, LOOKUPS, 500, 300, SPLIT),
+    "against": Scenario(SIGNAL, LOOKUPS, 120, 160, SPLIT, recorded(Lookup(("b",)))),
+    "novel contents": Scenario(CONTENTS, LOOKUPS, 500, 120, SPLIT),
     "probabilities": Scenario(
-        BLURRED, PROBABLE, 150, 300, {**SPLIT, "positive": 1, "slices": ["a"]}
+        BLURRED, PROBABLE, 150, 120, {**SPLIT, "positive": 1, "slices": ["a"]}
     ),
-    "probabilities of three classes": Scenario(THREE, PROBABLE, 150, 300, SPLIT),
+    "probabilities of three classes": Scenario(THREE, PROBABLE, 150, 120, SPLIT),
 }
+SCENARIOS = {name: replace(scenario, delta=WIDE) for name, scenario in SCENARIOS.items()}
 METRICS = {
     "probabilities": {"auc", "f1", "error_difference", "sensitivity_difference"},
     "probabilities of three classes": {"balanced_accuracy"},
@@ -556,22 +568,25 @@ OF_PROBABILITIES = {"brier_score", "log_loss", "calibration"}
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_the_verdict_and_the_page_hold(name):
-    """Of up to 600 audits as many as it takes: a page that breaks its promise so often that all
+    """Of up to 240 audits as many as it takes: a page that breaks its promise so often that all
     audits would pass it with probability 0.001 is passed with at most 0.0011, and a right one is
     failed no more often than by all (see `tests.simulation`).
+
+    δ is 50%, so that 240 audits show what 600 would at 20%: both times a headline whose true δ is
+    twice its share, a share of δ/80 exceeded sevenfold, is passed with probability 0.001.
     """
     scenario = SCENARIOS[name]
     tally = scenario.run_until_clear(seed=1)
-    assert at_most(tally.verdict, DELTA, tally.trials), tally
-    assert at_most(tally.together, DELTA, tally.trials), tally
-    assert at_most(tally.headline, DELTA / 2, tally.trials), tally
+    assert at_most(tally.verdict, scenario.delta, tally.trials), tally
+    assert at_most(tally.together, scenario.delta, tally.trials), tally
+    assert at_most(tally.headline, scenario.delta / 2, tally.trials), tally
     for quantity, broken in tally.broken.items():  # each kind of claim within its own share of δ
         assert at_most(broken, tally.shares[quantity] / tally.trials, tally.trials), (
             quantity,
             tally,
         )
     # not so loose that the simulation could not fail
-    assert tally.headline > tally.trials * DELTA / 8, tally
+    assert tally.headline > tally.trials * scenario.delta / 8, tally
     assert tally.kinds["guaranteed"] > 0.3 * tally.trials, tally
     if name in METRICS:
         assert METRICS[name] | OF_PROBABILITIES <= set(tally.claimed), tally
@@ -689,32 +704,33 @@ def test_mutants_certify_rows_that_chose_and_rows_that_were_fitted():
 
 @pytest.mark.slow
 def test_twenty_seeds_on_pure_noise_do_not_beat_a_coin(tmp_path, monkeypatch):
-    """In at most δ of 160 data sets; each seed gives the user another model, and none gives them
+    """In at most δ of the data sets; each seed gives the user another model, and none gives them
     other rows.
 
-    A ledger that did not charge fools at least 45% of the data sets (asserted below, from their
-    counts of errors alone; those of audited ones are the audits' own), and would pass all 160
-    audited with probability 9e-4 at most. Data sets are audited until they say as much (see
+    A ledger that did not charge fools at least 74% of 160 data sets (asserted below, from their
+    counts of errors alone; those of audited ones are the audits' own), and would pass 100 audited
+    with probability 9e-4 at most. Data sets are audited until they say as much (see
     `tests.simulation`): then it passes with probability 1e-3 at most, and a right one is failed
-    with 7e-5 at most, as before.
+    with 5e-5 at most. With δ = 40% half as many audits show it as with 20%.
     """
     # hundreds of ledgers need not outlive a power cut: files are tested elsewhere
     monkeypatch.setattr("os.fsync", lambda _: None)
-    rng, data_sets, seeds = np.random.default_rng([4, 0]), 160, 20
+    rng, delta, data_sets, most, seeds = np.random.default_rng([4, 0]), 0.4, 160, 100, 20
     audited, fooled, uncharged, naive = 0, 0, 0, 0
     for number in range(data_sets):
-        frame = NOISE.draw(rng, 84)
+        frame = NOISE.draw(rng, 96)
         rows = frame.to_records(index=False)  # quicker than a table
         split = split_rows(read_table(frame, target="y", drop=["u"]).row_hashes)
         errors = _errors_by_seed(rows[split.fit], rows[split.certify], range(seeds))
-        uncharged += bounds.clopper_pearson(min(errors), split.certify.size, DELTA / 2) < 0.5 - TINY
-        naive += any(_lucky_split(rows, rng, seed) for seed in range(seeds))
-        if audited < number or enough([(fooled, DELTA)], audited, data_sets):
+        uncharged += bounds.clopper_pearson(min(errors), split.certify.size, delta / 2) < 0.5 - TINY
+        naive += any(_lucky_split(rows, rng, seed, delta) for seed in range(seeds))
+        if audited < number or enough([(fooled, delta)], audited, most):
             continue
         lucky, hashes = False, set()
         for seed in range(seeds):
             models = {"by b and c": recorded(Lookup(("b", "c"), random_state=seed))}
-            options = {**QUICK, **SPLIT, "seed": seed, "ledger": tmp_path / f"{number}.json"}
+            options = {**QUICK, **SPLIT, "delta": delta, "seed": seed}
+            options["ledger"] = tmp_path / f"{number}.json"
             certificate = surelearn.audit(
                 frame, target="y", drop=["u"], models=models, **options
             ).certificate
@@ -722,13 +738,15 @@ def test_twenty_seeds_on_pure_noise_do_not_beat_a_coin(tmp_path, monkeypatch):
             lucky |= claims["risk"].value < 0.5 - TINY or claims["gain"].value > TINY
             assert claims["risk"].inputs["errors"] == errors[seed]
             hashes.add(certificate.facts.hashes["rows"])
+            if lucky:  # fooled is fooled
+                break
         assert len(hashes) == 1
         audited, fooled = audited + 1, fooled + lucky
-    assert at_most(fooled, DELTA, audited), (fooled, audited, uncharged, naive)
+    assert at_most(fooled, delta, audited), (fooled, audited, uncharged, naive)
     # what the ledger is for
-    assert uncharged > 0.45 * data_sets, (fooled, audited, uncharged, naive)
+    assert uncharged > 0.74 * data_sets, (fooled, audited, uncharged, naive)
     # and the hash
-    assert naive > 2 * DELTA * data_sets, (fooled, audited, uncharged, naive)
+    assert naive > 0.85 * data_sets, (fooled, audited, uncharged, naive)
 
 
 def _errors_by_seed(fit: np.recarray, fresh: np.recarray, seeds: Sequence[int]) -> list[int]:
@@ -737,11 +755,11 @@ def _errors_by_seed(fit: np.recarray, fresh: np.recarray, seeds: Sequence[int]) 
     return [int((model.predict(fresh) != fresh["y"]).sum()) for model in models]
 
 
-def _lucky_split(rows: np.recarray, rng: np.random.Generator, seed: int) -> bool:
+def _lucky_split(rows: np.recarray, rng: np.random.Generator, seed: int, delta: float) -> bool:
     """The mutant: another third of the rows certifies for every seed, each at δ."""
-    order = rng.permutation(len(rows))
-    (errors,) = _errors_by_seed(rows[order[28:]], rows[order[:28]], [seed])
-    return bounds.clopper_pearson(errors, 28, DELTA / 2) < 0.5
+    order, held = rng.permutation(len(rows)), len(rows) // 3
+    (errors,) = _errors_by_seed(rows[order[held:]], rows[order[:held]], [seed])
+    return bounds.clopper_pearson(errors, held, delta / 2) < 0.5
 
 
 # --------------------------------------------------------------------------------------------------
