@@ -171,8 +171,7 @@ def test_an_interrupt_keeps_the_page_and_says_what_is_missing(jobs, how, place, 
     assert "page  out/report.html, so far without" in stdout
     assert leftovers(place) == [".out.journal.sqlite"]
     done = fits(place)
-    # in this process: the journal does not ask how many worked on it
-    result = surelearn("audit t.csv --target y", UNHURRIED, "--out out")
+    result = surelearn("audit t.csv --target y", UNHURRIED, f"--jobs {jobs} --out out")
     assert result.exit_code == 0, result.output
     assert content(place / "out") == whole
     assert leftovers(place) == []
