@@ -625,11 +625,11 @@ def test_mutants_of_the_metrics_break_their_promise():
 
 @pytest.mark.slow
 def test_two_models_share_the_headline_where_a_column_gives_the_target_away():
-    """Of up to 400 audits as many as it takes (see `tests.simulation`)."""
+    """Of up to 160 audits as many as it takes (see `tests.simulation`), 40 at least."""
     models = {"majority": recorded(Lookup()), "by all": recorded(Lookup(None))}
-    scenario = Scenario(LEAK, models, 100, options=SPLIT)
+    scenario = Scenario(LEAK, models, 100, options=SPLIT, delta=WIDE)
     rng, trials, broken, no_verdict, verdicts = np.random.default_rng(2), 0, 0, 0, 0
-    while trials < 100 or not enough([(broken, DELTA), (verdicts, DELTA / 2)], trials, 400):
+    while trials < 40 or not enough([(broken, WIDE), (verdicts, WIDE / 2)], trials, 160):
         trials += 1
         result, truth = scenario.once(rng)
         fitted = {fingerprint_model(model): Truth(LEAK, model) for model in Recorded.fitted}
@@ -653,8 +653,8 @@ def test_two_models_share_the_headline_where_a_column_gives_the_target_away():
             for one, x in zip(both, reversed(said.groups()), strict=True)
         )
     assert 0.2 * trials < no_verdict < 0.9 * trials
-    assert at_most(broken, DELTA, trials), broken
-    assert at_most(verdicts, DELTA / 2, trials), verdicts
+    assert at_most(broken, WIDE, trials), broken
+    assert at_most(verdicts, WIDE / 2, trials), verdicts
 
 
 # --------------------------------------------------------------------------------------------------
@@ -851,22 +851,22 @@ class Offsets:
 @pytest.mark.slow
 @pytest.mark.parametrize("loss_bound", [None, 9.0])
 def test_prediction_intervals_and_mean_errors_hold(loss_bound):
-    """Of up to 400 audits as many as it takes (see `tests.simulation`), 100 at least."""
+    """Of up to 160 audits as many as it takes (see `tests.simulation`), 40 at least."""
     models = {
         "median": recorded(LookupMean()),
         "by a": recorded(LookupMean(("a",))),
         "by a and b": recorded(LookupMean(("a", "b"))),
         "by a, b and c": recorded(LookupMean(("a", "b", "c"))),
     }
-    rng, alpha, share = np.random.default_rng(6), 0.15, DELTA if loss_bound is None else DELTA / 2
+    rng, alpha, share = np.random.default_rng(6), 0.15, WIDE if loss_bound is None else WIDE / 2
     trials, said, headline, together = 0, 0, 0, 0
-    while trials < 100 or not enough(
-        [(said, share), (headline, share), (together, DELTA)], trials, 400
+    while trials < 40 or not enough(
+        [(said, share), (headline, share), (together, WIDE)], trials, 160
     ):
         trials += 1
         a, b, c = rng.integers(3, size=120), rng.integers(3, size=120), rng.integers(8, size=120)
         y = 2 * a + b + rng.uniform(-NOISE_WIDTH, NOISE_WIDTH, size=120)
-        options = {**QUICK, **SPLIT, "alpha": alpha, "loss_bound": loss_bound}
+        options = {**QUICK, **SPLIT, "delta": WIDE, "alpha": alpha, "loss_bound": loss_bound}
         frame = pd.DataFrame({"a": a, "b": b, "c": c, "y": y})
         result = surelearn.audit(frame, target="y", models=models, ledger=False, **options)
         truth, claims = Offsets(NOISE.cells, result.model), result.certificate.together
@@ -880,5 +880,5 @@ def test_prediction_intervals_and_mean_errors_hold(loss_bound):
         together += any(truth.breaks(claim, alpha) for claim in claims)
     assert at_most(said, share, trials), said
     assert at_most(headline, share, trials), headline
-    assert at_most(together, DELTA, trials), together
+    assert at_most(together, WIDE, trials), together
     assert headline > trials * share / 4, headline
