@@ -23,7 +23,7 @@ from sklearn.svm import SVC
 
 import surelearn
 from surelearn import jobs
-from surelearn.attribution.costs import cost_of
+from surelearn.attribution.costs import cost_of, letters_of
 from surelearn.attribution.spread import spread_of
 from surelearn.auditing.sections import ENTRIES
 from surelearn.auditing.sections.attribution import words as attribution
@@ -462,6 +462,16 @@ def test_work_is_counted_from_what_a_model_holds(plane):
     assert 1.8 * cost(few) < cost(many) < 2 * cost(few)
     assert cost(Peer()) < cost(SVC())
     assert cost(make_pipeline(PCA(2), SVC())) > cost(make_pipeline(PCA(2), Peer()))
+
+
+def test_letters_of_text_are_work():
+    """A prediction for a long text costs its letters; names and categories are no texts."""
+    letters = 200 * "word "
+    frame = pd.DataFrame({"text": [letters, None], "kind": ["red", "blue"], "size": [1.0, 2.0]})
+    assert letters_of(frame) == len(letters) / 2
+    assert letters_of(frame[["kind", "size"]]) == letters_of(np.zeros((2, 2))) == 0
+    cheap, dear = (cost_of(Peer(), 3, True, count) for count in (0.0, letters_of(frame)))
+    assert dear > 20 * cheap
 
 
 def test_a_model_of_words_is_seen_through(kept):

@@ -8,14 +8,33 @@ import numpy as np
 
 from surelearn.attribution.sums import members_of
 from surelearn.subject import subject_of
+from surelearn.subject.refitting import take
 from surelearn.subject.torch_modules import is_module
 from surelearn.subject.trees import Trees
-from surelearn.types import Model
+from surelearn.types import Model, RowsLike
+
+_LETTER = 0.9  # microseconds to count the words of a text, a letter
+_LOOKED_AT = 50  # rows whose letters are counted
+_TEXT = 30  # letters from which on a value is a text
 
 
-def cost_of(model: Model, columns: int, frame: bool) -> float:
-    """About the microseconds of one prediction, from what the model holds."""
-    return 0.5 + columns * (1.0 if frame else 0.02) + _held(model) / 10_000
+def cost_of(model: Model, columns: int, frame: bool, letters: float = 0.0) -> float:
+    """About the microseconds of one prediction, from what the model holds and the letters of text
+    in a row.
+    """
+    return 0.5 + columns * (1.0 if frame else 0.02) + _held(model) / 10_000 + _LETTER * letters
+
+
+def letters_of(X: RowsLike) -> float:
+    """Letters of text per row, as the first rows have them; short values are categories."""
+    if not hasattr(X, "columns"):
+        return 0.0
+    some = take(X, slice(_LOOKED_AT))
+    counts = [
+        sum(len(value) for value in some[name] if isinstance(value, str) and len(value) > _TEXT)
+        for name in some.columns
+    ]
+    return sum(counts) / max(1, len(some))
 
 
 def _held(model: Model) -> float:

@@ -12,7 +12,7 @@ import numpy as np
 
 from surelearn import jobs
 from surelearn.attribution import explain
-from surelearn.attribution.costs import cost_of, cost_of_pair
+from surelearn.attribution.costs import cost_of, cost_of_pair, letters_of
 from surelearn.attribution.pipelines import prepared
 from surelearn.auditing.context import Context
 from surelearn.lacking import Lacking
@@ -288,7 +288,9 @@ def plan_of(
         dict.fromkeys((min(rows, most[0]), min(background, most[1])) for rows, background in SIZES)
     )
     cost, n = (
-        cost_of(played.model, played.X.shape[1], hasattr(played.X, "columns")),
+        cost_of(
+            played.model, played.X.shape[1], hasattr(played.X, "columns"), letters_of(played.X)
+        ),
         len(played.names),
     )
 
