@@ -96,7 +96,22 @@ def test_held_back_rows_take_no_part():
 
     assert drawn(slice(50))["association"][0] < 0.3
     assert drawn(slice(100))["association"][0] > 0.3
-    assert drawn(slice(50))["said"][0].endswith(" to 44")
+    assert drawn(slice(50))["said"] == ("0 to 50",)
+    assert drawn(slice(100))["said"] == ("0 to 100",)
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        (RNG.uniform(2010, 9990, 300), "2,000 to 10,000"),  # every value is one row's
+        (np.repeat(np.arange(13, 87), 5), "13 to 85"),  # each is that of five rows
+        (np.where(np.arange(300) % 2, 1e308, -1e308), None),
+        (np.arange(300) * 5e-324, None),
+        (np.repeat([7.0, 1.0], [295, 5]), "1 to 7"),
+    ],
+)
+def test_ends_are_no_value_of_a_single_row(values, said):
+    assert columns._values(pd.Series(values), "number").get("said") == said
 
 
 def test_it_is_drawn_and_escaped(result):

@@ -17,6 +17,7 @@ from surelearn.auditing.writing import Entry
 from surelearn.data.association import as_numbers, cramers_v, levels
 from surelearn.plain import show
 from surelearn.report import Chart, PageTable, Section
+from surelearn.types import Array
 
 MOST = 100  # columns that are drawn
 BINS = 12
@@ -121,9 +122,24 @@ def _values(values: pd.Series, kind: str) -> Mapping[str, Any]:
     low, high = (float(q) for q in np.quantile(x, [beyond, 1 - beyond], method="inverted_cdf"))
     if low == high:
         return {"bars": [1.0], "said": f"mostly {_told(low, kind)}"}
+    if not 1e-300 < high - low < 1e300:
+        return {}
+    low, high = _rounded(x, low, high)
     counts = np.histogram(np.clip(x, low, high), bins=BINS, range=(low, high))[0]
     said = f"{_told(low, kind)} to {_told(high, kind)}"
     return {"bars": (counts / x.size).round(4).tolist(), "said": said}
+
+
+def _rounded(x: Array, low: float, high: float) -> tuple[float, float]:
+    """Both ends, each as it is where `FEWEST` rows have that value, else rounded outwards to one
+    digit of their distance: it would be the value of a single row.
+    """
+    unit = 10.0 ** np.floor(np.log10(high - low))
+    if np.count_nonzero(x == low) < FEWEST:
+        low = float(np.floor(low / unit) * unit)
+    if np.count_nonzero(x == high) < FEWEST:
+        high = float(np.ceil(high / unit) * unit)
+    return low, high
 
 
 def _told(value: float, kind: str) -> str:
