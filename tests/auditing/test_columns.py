@@ -108,6 +108,8 @@ def test_held_back_rows_take_no_part():
         (np.where(np.arange(300) % 2, 1e308, -1e308), None),
         (np.arange(300) * 5e-324, None),
         (np.repeat([7.0, 1.0], [295, 5]), "1 to 7"),
+        (np.array([1.0, 2, 3, 4, 7, 7, 7, 8, 9, 10, 11]), None),
+        (np.array([1.0, 2, 3, 7, 7, 7, 7, 7, 9, 10, 11]), "mostly 7"),
     ],
 )
 def test_ends_are_no_value_of_a_single_row(values, said):

@@ -121,7 +121,8 @@ def _values(values: pd.Series, kind: str) -> Mapping[str, Any]:
         return {}
     low, high = (float(q) for q in np.quantile(x, [beyond, 1 - beyond], method="inverted_cdf"))
     if low == high:
-        return {"bars": [1.0], "said": f"mostly {_told(low, kind)}"}
+        alone = np.count_nonzero(x == low) < FEWEST
+        return {} if alone else {"bars": [1.0], "said": f"mostly {_told(low, kind)}"}
     if not 1e-300 < high - low < 1e300:
         return {}
     low, high = _rounded(x, low, high)
