@@ -12,8 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from surelearn.jobs import seed_for
+from surelearn.selection.prepared import Alike, prepared
 from surelearn.selection.split import first_times
-from surelearn.subject.refitting import fit_quietly, take_for
+from surelearn.subject.refitting import fit_quietly
 from surelearn.types import AnyArray, Array, Model, RowsLike
 
 Positions: TypeAlias = npt.NDArray[np.intp]
@@ -141,7 +142,13 @@ def forward(time: npt.ArrayLike, folds: int, groups: npt.ArrayLike | None = None
 
 
 def fit_and_predict(
-    model: Model, X: RowsLike, y: AnyArray, train: Positions, test: Positions, proba: bool = False
+    model: Model,
+    X: RowsLike,
+    y: AnyArray,
+    train: Positions,
+    test: Positions,
+    proba: bool = False,
+    alike: Alike | None = None,
 ) -> FoldOutcome:
     """Fit a copy of ``model`` on some rows and predict others: one task of a comparison.
 
@@ -150,10 +157,8 @@ def fit_and_predict(
     ``predictions`` and, where asked for and possible, ``scores``: one column of probabilities a
     class, with ``classes``
     """
-    fitted, new = (
-        fit_quietly(model, take_for(model, X, train), y[train]),
-        take_for(model, X, test, train),
-    )
+    model, seen, new = prepared(model, X, train, test, alike)
+    fitted = fit_quietly(model, seen, y[train])
     result: FoldOutcome = {"predictions": np.asarray(fitted.predict(new))}
     if proba and hasattr(fitted, "predict_proba"):
         result["scores"] = np.asarray(fitted.predict_proba(new))

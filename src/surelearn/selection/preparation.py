@@ -14,13 +14,15 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.compose import ColumnTransformer
 from sklearn.feature_extraction.text import HashingVectorizer
 from sklearn.impute import SimpleImputer
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
 from surelearn.selection.text import TextTerms, TextTopics
 from surelearn.types import AnyArray, Array
 
+# what prepares columns without the target, and the same rows the same way whenever it is asked
+_OF_COLUMNS = (SimpleImputer, StandardScaler, OneHotEncoder, OrdinalEncoder)
 MOST_CODES = 200  # of a column's categories; the rarest share one
 Reader: TypeAlias = Literal["few", "many", "trees", "native"]
 
@@ -150,3 +152,23 @@ def preparation(kinds: Mapping[Any, str], reader: Reader = "few") -> ColumnTrans
         steps.append(("date", date, of_kind["date"]))
     sparse = 1.0 if reader == "many" and of_kind["text"] else 0.0
     return ColumnTransformer(steps, sparse_threshold=sparse, verbose_feature_names_out=False)
+
+
+def reads_columns_alone(step: Any) -> bool:
+    """Whether an unfitted step is such a `preparation`: what it makes of rows depends on no target
+    and no chance, so that all candidates that begin with it can share it.
+
+    Examples
+    --------
+    >>> from sklearn.preprocessing import TargetEncoder
+    >>> reads_columns_alone(preparation({"age": "number", "name": "text"}))
+    True
+    >>> reads_columns_alone(ColumnTransformer([("of the target", TargetEncoder(), ["town"])]))
+    False
+    """
+    own = (*_OF_COLUMNS, TextTerms, TextTopics, HashedWords, DateParts)
+    if type(step) is ColumnTransformer:
+        return all(reads_columns_alone(part) for _, part, _ in step.transformers)
+    if type(step) is Pipeline:
+        return all(reads_columns_alone(part) for _, part in step.steps)
+    return step == "passthrough" if isinstance(step, str) else type(step) in own

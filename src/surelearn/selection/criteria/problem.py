@@ -7,6 +7,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
+from secrets import token_hex
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -17,6 +19,7 @@ from surelearn.selection.candidates import Candidate, Candidates, Searched, as_c
 from surelearn.selection.costs import Costs
 from surelearn.selection.cross_validation import FoldOutcome, Pairs, Positions, fit_and_predict
 from surelearn.selection.metrics import Metric
+from surelearn.selection.prepared import Alike, forget, groups_of, prepared
 from surelearn.selection.stages import at_sizes
 from surelearn.subject import Task
 from surelearn.subject.refitting import fit_quietly, take_for
@@ -134,6 +137,9 @@ class SelectionProblem:
     delta: float = 0.05
     random_state: int = 0
     known: Mapping[str, Any] = field(default_factory=dict)
+    comparison: str = field(
+        default_factory=token_hex
+    )  # names these rows to processes that keep some
     n_jobs: int | None = None
     journal: jobs.Journal | None = None
     progress: jobs.Progress | None = None
@@ -148,6 +154,11 @@ class SelectionProblem:
     def unit_of(self) -> list[CandidateUnit]:
         """The unit of each candidate."""
         return [unit for unit in self.units for _ in unit.members]
+
+    @cached_property
+    def preparations(self) -> dict[str, str]:
+        """Which preparation of the columns a unit shares with others, by its name."""
+        return groups_of({unit.name: unit.model for unit in self.units})
 
     def run(self, tasks: list[jobs.Task]) -> list[Any]:
         """Results of tasks, in their order; those that are known are not computed again."""
@@ -203,10 +214,11 @@ def fit_and_predict_prefixes(
     train: Positions,
     test: Positions,
     proba: bool = False,
+    alike: Alike | None = None,
 ) -> list[FoldOutcome]:
     """One task: fit on some rows, predict others with every member of a nested family."""
-    fitted = fit_quietly(model, take_for(model, X, train), y[train])
-    new = take_for(model, X, test, train)
+    model, seen, new = prepared(model, X, train, test, alike)
+    fitted = fit_quietly(model, seen, y[train])
     last, rows = last_step(fitted, new)
     if not proba or sizes is None:
         return [{"predictions": predicted} for predicted in predictions_of(fitted, sizes, new)]
@@ -277,7 +289,13 @@ def predict_folds(problem: SelectionProblem, pairs: Pairs) -> list[list[FoldOutc
         else:
             tasks += _fold_tasks(problem, unit, pairs)
         spans.append((unit, start, len(tasks)))
-    results = problem.run(tasks)
+    # fold by fold: what candidates share of a fold is kept no longer than that
+    order = sorted(
+        range(len(tasks)), key=lambda k: getattr(tasks[k].arguments.get("alike"), "fold", -1)
+    )
+    found_in_order = dict(zip(order, problem.run([tasks[k] for k in order]), strict=True))
+    results = [found_in_order[k] for k in range(len(tasks))]
+    forget()
     outcomes: list[list[FoldOutcome]] = []
     for unit, start, end in spans:
         found = results[start:end]
@@ -298,6 +316,8 @@ def _fold_task(problem: SelectionProblem, unit: CandidateUnit, pairs: Pairs, i: 
     arguments = {"model": unit.model, "X": problem.X, "y": problem.y}
     arguments["proba"] = problem.task == "classification"
     arguments["train"], arguments["test"] = pairs[i]
+    if unit.name in problem.preparations:
+        arguments["alike"] = Alike(problem.comparison, i, problem.preparations[unit.name])
     key = f"{problem.prefix}select/{unit.name}/{i}"
     if unit.sizes is None:
         return jobs.Task(key, fit_and_predict, arguments)
