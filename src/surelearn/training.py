@@ -254,6 +254,7 @@ def _votes(subject: Subject, X: Any, stated: Stated) -> Twin | Lacking:  # noqa:
     if model.learning_rate != 1:
         return Lacking(WHAT, "the theorems here are about AdaBoost's own weights: learning_rate=1")
     ours: Any = AdaBoostClassifier(n_rounds=model.n_estimators)
+    # scikit-learn's stumps as ours; one that never splits answers the same everywhere
     cut = [tree.node_count == 3 for tree in trees]
     ours.features_ = np.array(
         [tree.feature[0] if c else 0 for tree, c in zip(trees, cut, strict=True)]

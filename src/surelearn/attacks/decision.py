@@ -104,6 +104,7 @@ class _Chase:
     random: np.random.RandomState
 
     def __post_init__(self) -> None:
+        # nothing is found yet but rows that are answered so already; every row has its own budget
         X = self.problem.X
         self.done = self.problem.reached(self.before, slice(None))
         self.best = X.copy()
@@ -272,6 +273,7 @@ class _Chase:
         rows, width = rows[width > 0], width[width > 0]
         if not rows.size:
             return
+        # the normal of the boundary, estimated from which of a few random steps around are answered so
         probes = int(np.clip(np.min(self.left[rows]) // 4, 4, 24))
         noise = self.random.standard_normal((len(rows), probes, len(self.moves)))
         noise /= np.linalg.norm(noise, axis=2, keepdims=True)

@@ -232,6 +232,7 @@ def _linear(
 
     found = rough
     if not isinstance(fits, Lacking):
+        # the rows that count most by the first order are left out exactly, as many as the work allows
         which = np.sort(rough.top(max(int(WORK / max(Z.size, points.size)), FEWEST)))
         left = fits(Z, np.asarray(y), points, which)
         full = loss.of_scores(left.full[:, 0], targets).mean()

@@ -96,6 +96,7 @@ def flip_influential(
     w = objective.fit(X, y)
     before = objective.risk(w, X_outer, y_outer)
     for share in np.diff(np.linspace(0, count, rounds + 1).astype(int)):
+        # a flip adds the difference of the row's gradients along u to the risk, to first order
         u = objective.solve(w, X, flipped, objective.gradient(w, X_outer, y_outer))
         now = objective.gradients(w, X, flipped) @ u
         relabeled = (

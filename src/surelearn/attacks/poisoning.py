@@ -257,6 +257,7 @@ def neutral_rows(
         raise ValueError("allowed must have a finite range of every column")
     if not np.isin(y, (0, 1)).all():
         raise ValueError("y must hold labels 0 and 1: number the classes first")
+    # as many rows of each label as balance the signs, moved from the middle to cancel Σ yᵢxᵢ
     signs = 2 * y.astype(int) - 1
     ones = int(np.clip(round((count - signs.sum()) / 2) + more, 0, count))
     labels = np.repeat([1, 0], [ones, count - ones])

@@ -124,6 +124,7 @@ def toward(
     near, far = np.zeros(len(rows)), np.ones(len(rows))
     best = Z.copy()
     for _ in range(halvings):
+        # a halving of the segment from X to Z, row by row
         middle = (near + far) / 2
         tried = Z.copy()
         tried[:, moves] = X[:, moves] + middle[:, None] * (Z - X)[:, moves]

@@ -44,6 +44,7 @@ def farthest(where: Domain, X: Array, slopes: Array, radius: Array, norm: Norm) 
     if norm == "linf":
         low, high = where.ball(X, radius)
         return np.where(slopes > 0, high, np.where(slopes < 0, low, X))
+    # a step of the ball's length along the slope; where the range cuts it off, others take its rest
     pull, moves = slopes * where.scale, where.scale > 0
     unit = np.where(moves, where.scale, 1.0)
     low, high = (

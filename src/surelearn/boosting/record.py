@@ -256,6 +256,7 @@ class AdaBoostRecord(StumpsRecord):
         """
         if (lost := self.not_binary()) is not None:
             raise ValueError(f"there are no bounds on the risk: {lost.reason}")
+        # each bound after each round; those by tail inversion share δ over the rounds
         n, v, t = self.n, self.vc_dimension, np.arange(1, self.rounds + 1)
         wrong, share = np.asarray(self.staged_errors), delta / self.most_rounds
         found: dict[str, Array] = {

@@ -137,6 +137,7 @@ def find_bins(X, edges):
 
 @numba.njit(cache=True)
 def _boost(numbers, rows, order, ends, first, last, bins, labels, classes, signed, rounds):
+    # weights of the rows start equal; one stump a round goes into the five arrays of a vote
     n, binned = labels.shape[0], rows.shape[0] > 0
     kinds = 1 if classes == 2 else classes
     kind = labels if classes > 2 else np.zeros_like(labels)

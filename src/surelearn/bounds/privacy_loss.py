@@ -60,6 +60,7 @@ class LossDistribution:
         bound.
         """
         losses, known = self.losses, self.masses > 0
+        # Chernoff's bound on the sum of ``times`` losses, at the best of forty rates
         losses, logs = losses[known], np.log(self.masses[known])
         if times == 1:
             return float(losses[0]), float(losses[-1])

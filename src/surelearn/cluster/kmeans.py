@@ -140,6 +140,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Le
         from surelearn.cluster.spectrum import affordable
 
         X, weights, rows, weights_of_rows, mean = self._read(X, sample_weight)
+        # the tolerance is relative to the mean variance of a column
         d = X.shape[1]
         origin = np.zeros(d) if sparse.issparse(X) else mean
         spread = float(weights_of_rows @ rows.norms) / weights.sum() - float(

@@ -107,6 +107,8 @@ def swaps(X: Rows, weights: Matrix, centers: Matrix, random: np.random.RandomSta
             if failures == PATIENCE:
                 break
             continue
+        # the best candidate takes the center's place; a row's two nearest centers are looked for again
+        # only where that center was one of them
         failures, place, new = 0, int(replaced[best]), tried[best]
         centers[place], lengths[place] = candidates[best], candidates[best] @ candidates[best]
         lost = np.flatnonzero((labels == place) | (seconds == place))

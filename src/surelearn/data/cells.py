@@ -359,6 +359,7 @@ class HashedCells:
         categorical: Sequence[str],
     ) -> None:
         self.dialect, self.columns, self.dtype = dialect, list(columns), dtype
+        # what the compiled loop needs for each column: its kind, where its hashes start, its quotes
         kind = {**dict.fromkeys(categorical, _CATEGORY), target: _TARGET}
         self._target = self.columns.index(target)
         kinds = np.array([kind.get(label, _ANY) for label in self.columns], dtype=np.int64)

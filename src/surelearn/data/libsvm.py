@@ -142,6 +142,7 @@ class _Parsed:
 
 
 def _parsed(text: Array, width: int, shift: int, dtype: str, *, coded: bool) -> _Parsed:
+    # line ends and colons bound how many rows and entries there can be
     lines, entries = count_of(text, 10), count_of(text, 58)
     names, codes = np.empty(LABELS if coded else 0), np.empty(lines if coded else 0, dtype=np.int64)
     labels, queries = (

@@ -207,6 +207,7 @@ def _correlated(numbers: dict[str, Values]) -> set[tuple[str, str]]:
     names = list(numbers)
     if len(names) < 2:
         return set()
+    # correlations of all pairs at once, on evenly spaced rows where there are many
     n = len(numbers[names[0]])
     rows = np.arange(0, n, max(1, math.ceil(n * len(names) ** 2 / 2e10)))
     values = np.column_stack([numbers[name][rows].astype(float) for name in names])

@@ -229,6 +229,7 @@ class _Descent:
         else:
             size = max(1, min(_LEADING, p // 10, int(0.1 * budget / (p * item))))
             self._made = LeadingDirections(evaluator, size, self._penalty, self._piece, rng)
+        # the state of the iteration: weights, directions kept with their images, and the best so far
         self._flattened = size
         self.alpha = torch.zeros(p, outputs, dtype=torch.float64, device=evaluator.device)
         self._most = max(4 * outputs, int(0.1 * budget / (16 * p)))
@@ -278,6 +279,7 @@ class _Descent:
             self.alpha, self.stalled = self.checked[1], True
             self.objective = self.checked[0]
             return 0.0
+        # the gradient for the weights, and one exact step within the directions that are kept
         self.checked = now, self.alpha
         c = n * self._penalty
         gradient = back[:, :outputs] - c * applied[:, :outputs]
@@ -314,6 +316,7 @@ class _Descent:
         """
         import torch
 
+        # directions of a size that rounding cannot have made, orthonormal in H
         least = (
             _NOISE * torch.finfo(self._evaluator.dtype).eps * self._largest
         ) ** 2 * self._rows.n

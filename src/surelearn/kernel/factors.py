@@ -176,6 +176,7 @@ class LeadingDirections:
         import torch
 
         points = evaluator.points
+        # randomized subspace iteration: the leading eigenvectors from two products with the kernel
         p = len(points)
         basis = torch.from_numpy(rng.standard_normal((p, min(p, size + 10)))).to(
             evaluator.device, evaluator.dtype

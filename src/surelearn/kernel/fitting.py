@@ -208,6 +208,7 @@ def measure_rows(
                 facts["validation_error"] = _mean_square(facts["validation_error"], 1e-5 * scale)
         # the iteration's own precision: how far it is from float64 says what another order moves
         if not options.exact:
+            # the norm's uncertainty is that of the values, turned into one of √(αᵀKα)
             exactly = replace(options, exact=True)
             careful, known = _measure(
                 kernel, rows, alpha, device, min(_PIECE, budget / 10), exactly, direct=False

@@ -133,6 +133,7 @@ class Iteration:
         """V, D and F of the docstring above, from the subsample's eigensystem."""
         import torch
 
+        # curvature along the subsample's eigenvectors; the leading q are brought down to the next one
         n, s, points = len(self.Y), self.size, self.evaluator.points
         own = points[:s]
         subsample = self.evaluator.block(own, own) if self.gram is None else self.gram[:s, :s]

@@ -68,6 +68,7 @@ def left_out(learner: KernelMachine, points: RowsLike) -> LeftOut | None:
     """
     if not has_closed_fits(learner):
         return None
+    # (K + λnI)⁻¹ once: without row i the weights are α − αᵢ/Gᵢᵢ·Gᵢ
     facts, rows = learner.facts_, np.asarray(learner.centers_, dtype=float)
     n = len(rows)
     k, alpha = kernel_of(learner), np.asarray(learner.coef_, dtype=float).reshape(n, -1)

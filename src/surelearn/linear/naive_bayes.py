@@ -320,6 +320,7 @@ def _moments(values: Array, shares: Array, floor: float) -> Array:
     everything = shares.sum(axis=1)
     if not everything.sum() > 0:
         return np.tile([[0.0], [1.0]], shares.shape[1])
+    # weighted moments of each class; a class without a known value has those of all rows
     overall = np.average(values, weights=everything)
     spread = float(np.average((values - overall) ** 2, weights=everything)) or 1.0
     totals = shares.sum(axis=0)

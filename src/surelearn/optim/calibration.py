@@ -154,6 +154,7 @@ def _evaluate(function: Callable[[Array], Array], t: npt.ArrayLike) -> Array:
 
 def _infimum(risk: Callable[[Array], Array], low: float, high: float) -> float:
     grid = np.unique(np.concatenate([np.linspace(low, high, 2001), [max(low, min(0.0, high))]]))
+    # the best of a grid, then a bounded search between its neighbors
     values = risk(grid)
     best = int(np.argmin(values))
     around = (grid[max(best - 1, 0)], grid[min(best + 1, len(grid) - 1)])

@@ -225,6 +225,7 @@ def stochastic_gradient_descent(
     eta = norm_bound / (rho * math.sqrt(iterations)) if step is None else float(step)
     best = None if comparator is None else np.asarray(comparator, dtype=float)
     _check_ball(norm_bound, best)
+    # the iterate, the sum of the iterates so far, and the regret after each step
     w, total, regret = (
         np.zeros(f.dimension),
         np.zeros(f.dimension),

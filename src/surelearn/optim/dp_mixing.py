@@ -112,6 +112,7 @@ def _seen(module: nn.Module, loss: PerExample, X: Tensor, y: Tensor, which: Sequ
 
     outputs, parameters = module(X), list(trainable(module).values())
     losses = checked_losses(loss(outputs, y), len(X))[: len(which)]
+    # unequal weights, so that an example that took the place of another one shows in the sum
     weights = torch.tensor(
         [math.cos(1.0 + i) for i in which], dtype=losses.dtype, device=losses.device
     )

@@ -286,6 +286,7 @@ def _sentence(settings: BatchSizeSettings, way: str, of: Mapping[str, Any]) -> s
         _mean(of["iterations"]),
         float(np.mean(of["critical"])),
     )
+    # rows read until the error is reached, relative to batches of one, at the largest m below m*
     last, descent = int(np.flatnonzero(m <= star)[-1]), float(np.mean(of["descent"]))
     share = m[last] * T[last] / T[0]
     linear = (

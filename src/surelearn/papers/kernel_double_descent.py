@@ -77,6 +77,7 @@ def measure(
         model = RandomFeaturesRegressor(
             features, bandwidth=bandwidth, n_components=D, fit_intercept=False, random_state=drawn
         )
+        # errors and losses on new rows and on those fitted on, and the size of the weights
         model.fit(X[fit], np.eye(CLASSES)[labels])
         scores = model.predict(X[test])
         found["test"].append(float(np.mean(scores.argmax(1) != y[test])))

@@ -104,6 +104,7 @@ def measure(seed: int, k: Kernel, rows: int, noise: float) -> dict[str, list[flo
     squared, z, b = interpolate(k, X[fit], Y, np.vstack([X[test], X[fit]]))
     found: dict[str, list[float]] = {name: [] for name in MEASURED}
     for n in sizes(rows):
+        # the interpolant of the first n rows: its norm, errors, and what is left of its residual
         values = b[:n, : len(test) + n].T @ z[:n]
         found["norm"].append(float(np.sqrt(squared[n - 1])))
         found["test"].append(float(np.mean(values[: len(test)].argmax(1) != y[test])))

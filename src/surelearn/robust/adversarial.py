@@ -106,6 +106,7 @@ class AdversarialLinearClassifier(ClassifierMixin, Learner):
         if len(self.classes_) < 2:
             raise ValueError("y holds one class only: classification needs at least two")
         scale = np.broadcast_to(np.asarray(self.scale, dtype=float), rows.shape[1])
+        # one machine for two classes, else one for each class against the others
         found = [self._machine(rows, signs, scale) for signs in self._signs(labels)]
         self.coef_ = np.array([machine[0] for machine in found])
         self.intercept_ = np.array([machine[1] for machine in found])
@@ -212,6 +213,7 @@ class AdversarialLinearClassifier(ClassifierMixin, Learner):
         d = X.shape[1]
 
         def objective(v: Array) -> tuple[float, Any]:
+            # the worst shift within the ball takes radius·‖w‖* off every margin
             w, b = v[:d] - v[d : 2 * d], v[-1]
             shrunk, slope = self._dual(v[:d] + v[d : 2 * d], w, scale)
             margins = signs * (X @ w + b) - self.radius * shrunk

@@ -144,6 +144,7 @@ def radii_of(
     made = _certify(f, X, norm, scale)
     if isinstance(made, Lacking):
         return made
+    # no radius where the scores' winner is not what the model answers
     said = f.predict(X)
     labels = np.asarray(f.classes if f.classes is not None else range(made.best.max() + 1))
     agreed = (labels[made.best] == said) & made.won
@@ -385,6 +386,7 @@ def _duels(machines: Array, error: Array, head: str) -> _Duels:
         pairs = np.broadcast_to(np.array([0, -1]), (n, 1, 2))
         return _Duels(gaps, pairs, (machines[:, 0] > 0).astype(int), np.ones(n, dtype=bool), head)
     if head == "each":
+        # the winner's score against that of each other class, both made worse by their error
         best = machines.argmax(axis=1)
         others = np.array([[b for b in range(count) if b != a] for a in range(count)])[best]
         own = np.take_along_axis(machines, best[:, None], axis=1) - 2 * np.take_along_axis(

@@ -321,6 +321,7 @@ def _few_columns(
         tried[at] = X[at]
         if (tried != Z).any():
             Z = _kept(some, labels, tried, Z)
+    # shorter, then at whole numbers away from the row; each only where the answer stays wrong
     Z = _kept(some, labels, _shortened(some, labels, X, Z), Z)
     outward = np.where(Z > X, np.ceil(Z), np.floor(Z))[:, :count]
     rounded = Z.copy()

@@ -133,6 +133,7 @@ class PartitionClassifier(ClassifierMixin, Learner):
         parts = [
             _ordered(np.flatnonzero(where == part), rows, labels) for part in range(self.partitions)
         ]
+        # one base learner per partition; a partition of one label answers that
         self.labels_ = [np.unique(labels[part]) for part in parts]
         self.estimators_ = [
             clone(base).fit(rows[part], np.searchsorted(held, labels[part]))

@@ -212,6 +212,7 @@ def row_keys(row_hashes: npt.ArrayLike) -> Hashes:
 
 def _keys_and_copies(row_hashes: npt.ArrayLike) -> tuple[Hashes, Hashes]:
     hashes = np.asarray(row_hashes, dtype=np.uint64)
+    # the number of a copy is its place among equal hashes, in the order of the rows
     order = np.argsort(hashes, kind="stable")
     ordered = hashes[order]
     starts = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1])))

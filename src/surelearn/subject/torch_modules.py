@@ -60,6 +60,7 @@ def module_functions(module: nn.Module, shape: tuple[int, ...] | None = None) ->
     """
     import torch
 
+    # device and type are those of the first parameter
     parameter = next(iter(module.parameters()), None)
     device = torch.device("cpu") if parameter is None else parameter.device
     dtype = (

@@ -199,6 +199,7 @@ def trees_from(
     def joined(name: str, kind: npt.DTypeLike) -> AnyArray:
         return np.concatenate([np.asarray(getattr(tree, name)) for tree in trees]).astype(kind)
 
+    # sets of categories are numbered through, as nodes are
     chosen = [
         np.full(count, -1)
         if tree.chosen is None

@@ -240,6 +240,7 @@ def _tree(tree: Mapping[str, Any], features: int, where: str) -> JSONTree:
         )
     for name in ("base_weights", "loss_changes", "sum_hessian"):
         _numbers(tree[name], name, count)
+    # every node but the root is the child of one node, its stated parent, and none is its own ancestor
     condition = _numbers(tree["split_conditions"], "split_conditions", count)
     default, _ = (_whole(tree[name], name, count, 0, 1) for name in ("default_left", "split_type"))
     feature = _whole(tree["split_indices"], "split_indices", count, 0, features - 1)

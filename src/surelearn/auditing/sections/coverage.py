@@ -53,6 +53,7 @@ def section(context: Context) -> Section | None:
     if not claims or isinstance(claims[0].value, tuple) or not np.isfinite(claims[0].value):
         return None
     radius, alpha = float(claims[0].value), context.options.alpha
+    # fifths are cut on the predictions of the rows fitted on, and filled with certify rows
     X, y = context.rows("certify")
     predict = predict_with(context.model)
     predicted = np.asarray(predict(X), dtype=float)

@@ -27,6 +27,7 @@ def section(context: Context) -> Section | None:
         or len(classes) != 2
     ):
         return None
+    # quantiles of the margins after some of the rounds, evenly spaced on a logarithmic axis
     X, y = context.rows("train")
     margins = list(staged(subject.rows_for_last(X), y))
     rounds = np.unique(np.geomspace(1, len(margins), _SHOWN).round().astype(int))

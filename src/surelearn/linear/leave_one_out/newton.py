@@ -166,6 +166,7 @@ class _Sums:
         narrow = u.astype(self.Zt.dtype)
         for at in range(0, len(u), size):
             piece = narrow[at : at + size]
+            # how far the step moves the score of every row but its own, and what is not linear in that
             delta, phi, other = (buffer[: len(piece)] for buffer in self.buffers)
             np.matmul(piece, self.Zt, out=delta)
             delta[np.arange(len(piece)), rows[at : at + size]] = 0

@@ -218,6 +218,7 @@ def _by_scikit_learn(
         if d * classes <= MOST_WEIGHTS_OF_A_MATRIX
         else "newton-cg"
     )
+    # the same objective in scikit-learn's terms: C = 1/(2nλ), a penalized bias as one more column
     free = bias == FREE_BIAS
     C = 1 / (2 * n * regularization) if regularization > 0 else np.inf
     tol = 1e-8 if how == "lbfgs" else 1e-10

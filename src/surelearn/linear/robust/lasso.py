@@ -221,6 +221,7 @@ class _Design:
         kept = weights > 0
         self.X = X if kept.all() else X[kept]
         self.y, self.weights, self.centered = y[kept], weights[kept], centered
+        # centering by weighted means frees the intercept; sparse rows are never centered in memory
         self.root = np.sqrt(self.weights)
         total = self.weights.sum()
         self.means = (

@@ -301,6 +301,7 @@ def minimize_huber(
             best = Minimum(v, problem.huber_objective(v, r, threshold), norm, stopper.done)
         if stopper.after(converged=norm <= tolerance):
             return replace(best, steps=stopper.done)
+        # a Newton step whose outliers count as much as ``caution`` says: less caution after good steps
         size = np.abs(r)
         belief = np.where(size <= threshold, 1.0, caution * threshold / np.maximum(size, threshold))
         step = problem.solve(belief, -gradient, np.zeros_like(v))

@@ -192,6 +192,7 @@ class HuberRegression(LinearRegressor):
 
     def _measured(self, problem: Problem, scale: float, weighted: bool) -> dict[str, Any]:
         eta, v = threshold_of(self), weights_of(self, problem)
+        # the gradient that the solver left, and the size of the terms that it is rounded from
         reach = self.tol * eta * scale
         r = problem.residual(v)
         slope = float(np.linalg.norm(problem.huber_gradient(v, r, eta)))

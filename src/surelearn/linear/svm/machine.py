@@ -191,6 +191,7 @@ def _libsvm(
     machine = SVC(
         C=largest or 1.0, tol=max(tol, 1e-6), cache_size=500, **_libsvm_kernel(problem.kernel)
     )
+    # back from LIBSVM's signed coefficients of its support vectors to α of all rows
     given = problem.matrix() if machine.kernel == "precomputed" else problem.X
     machine.fit(given, problem.signs, sample_weight=weights)
     coefficients = machine.dual_coef_

@@ -62,6 +62,7 @@ def _penalty(model: Model, X: RowsLike) -> float | None:
 def _penalized(X: Array, y: AnyArray, alpha: float, intercept: bool) -> Array | None:
     y = y.astype(float)
     center, level = (X.mean(0), y.mean()) if intercept else (0.0, 0.0)
+    # residuals of ridge over 1 − leverage, from one singular value decomposition
     U, s, _ = np.linalg.svd(X - center, full_matrices=False)
     kept = s > max(X.shape) * np.finfo(float).eps * s[0]
     U, s = U[:, kept], s[kept]
