@@ -23,9 +23,12 @@ if TYPE_CHECKING:
 
 # up to here a support vector machine, whose cost grows with the square of n
 DIRECT_KERNEL_ROWS = 5000
+# below, a kernel machine costs less than anything else that is not linear
+FEW = 1000
 # beyond so many, so many centers
 EIGENPRO_ROWS = {"classification": (5_000, 2_000), "regression": (15_000, 4_000)}
 EIGENPRO = "kernel machine"
+WEIGHTED = "weighted kernel SVM"
 BOOSTERS = {"LightGBM": "lightgbm", "XGBoost": "xgboost", "CatBoost": "catboost"}
 # names of earlier versions, still understood
 _EARLIER = {"nearest neighbours": "nearest neighbors"}
@@ -34,13 +37,13 @@ _ALWAYS = 0  # the rank of what takes part whatever it costs
 
 DEFAULT = {
     "classification": (
-        "majority", "naive Bayes", "logistic regression", "nearest neighbors", "kernel SVM",
+        "majority", "naive Bayes", "logistic regression", "nearest neighbors", "kernel SVM", WEIGHTED,
         "kernel logistic regression", EIGENPRO, "boosted trees", "extra trees", "random forest",
         "LightGBM", "XGBoost", "CatBoost",
     ),
     "regression": (
-        "median", "linear regression", "Huber regression", "nearest neighbors", "kernel SVM", "kernel ridge",
-        EIGENPRO, "boosted trees", "extra trees", "random forest", "LightGBM", "XGBoost", "CatBoost",
+        "median", "linear regression", "Huber regression", "nearest neighbors", "kernel SVM", WEIGHTED,
+        "kernel ridge", EIGENPRO, "boosted trees", "extra trees", "random forest", "LightGBM", "XGBoost", "CatBoost",
     ),
 }  # fmt: skip
 """Candidates that take part unless told otherwise; the others of `catalogue` take part by name."""
@@ -310,8 +313,9 @@ class _Makers:
                 words = f"C = {C:g}, γ = {f'{bandwidth:g}/d' if bandwidth else 'scale'}"
                 work = read + 2.4e-8 * n * n * (1 + d / 40) * math.sqrt(max(1, classes - 1))
                 first = C == 1 and not bandwidth
+                rank = 2 if first or n < FEW else 4
                 return Setting(
-                    Candidate(name=f"kernel SVM, {words}", model=model), work, 2 if first else 4
+                    Candidate(name=f"kernel SVM, {words}", model=model), work, rank
                 )
 
             grid = [(1.0, 0.0), (10.0, 0.0), (10.0, 0.2), (1.0, 0.2), (100.0, 0.2), (3.0, 3.0)]
@@ -328,6 +332,8 @@ class _Makers:
                     rank=3,
                 ),
             )
+        if n <= DIRECT_KERNEL_ROWS:
+            yield WEIGHTED, list(self._weighted())
         yield EIGENPRO, self._eigenpro()
         yield "boosted trees", list(self._boosted())
         yield "extra trees", list(self._forests("extra trees"))
@@ -391,7 +397,8 @@ class _Makers:
                     name=f"kernel SVM, {words}", model=self.pipeline(_scaled(inside))
                 )
                 work = read + (3e-8 + 1e-9 * C) * n * n * (1 + d / 40)
-                return Setting(candidate, work, 2 if C == 10 and not bandwidth else 4)
+                rank = 2 if n < FEW or (C == 10 and not bandwidth) else 4
+                return Setting(candidate, work, rank)
 
             grid = [(10.0, 0.0), (1.0, 0.0), (10.0, 0.2), (100.0, 0.2)]
             yield "kernel SVM", [machines(*one) for one in grid]
@@ -401,6 +408,8 @@ class _Makers:
                 "kernel ridge",
                 self.one("kernel ridge", landmarks, ridge, work=read + 3e-5 * n, rank=3),
             )
+        if n <= DIRECT_KERNEL_ROWS:
+            yield WEIGHTED, list(self._weighted())
         yield EIGENPRO, self._eigenpro()
         yield "boosted trees", list(self._boosted())
         yield "extra trees", list(self._forests("extra trees"))
@@ -447,6 +456,40 @@ class _Makers:
             )
             for C, rank in ranked.items()
         ]
+
+    def _weighted(self) -> Iterator[Setting]:
+        """Kernel SVMs of columns weighted by what a recursive feature machine learned of them;
+        ``power`` is of the weights, γ for columns whose variances sum to 1.
+        """
+        from sklearn.svm import SVC, SVR
+
+        from surelearn.kernel import FeatureWeights
+        from surelearn.selection.combined import CombinedClassifier
+
+        n, d, classes = self.size.rows, self.size.columns, self.size.classes
+        numbers = self.task == "regression"
+        settings = [(0.5, 10.0, 1.0, 1), (0.5, 10.0, 0.2, 3), (1.0, 1.0, 1.0, 3)]
+        if numbers:
+            settings = [(1.0, 10.0, 0.2, 1), (0.5, 10.0, 1.0, 2), (0.5, 1.0, 1.0, 4)]
+        drawn = min(n, 600)
+        learned = 0.002 + 4e-10 * drawn**3 + 4e-10 * drawn**2 * d * classes
+        for power, C, bandwidth, rank in settings:
+            weights = FeatureWeights(
+                labels=not numbers, power=power, random_state=self.seed(WEIGHTED)
+            )
+            machine = (
+                _scaled(SVR(C=C, gamma=bandwidth))
+                if numbers
+                else CombinedClassifier(
+                    [("SVC", SVC(C=C, gamma=bandwidth))], [1.0], pool="logarithmic"
+                )
+            )
+            words = f"power {power:g}, C = {C:g}, γ = {bandwidth:g}"
+            model = self.pipeline(weights, machine)
+            each = 4.5e-8 if numbers else (3e-8 if C > 1 else 1.5e-8) * min(2.0, classes - 1.0)
+            work = self._reading() + learned + each * n * n * (1 + d / 80)
+            rank = min(rank, 2) if n < FEW else rank
+            yield Setting(Candidate(name=f"{WEIGHTED}, {words}", model=model), work, rank)
 
     def _eigenpro(self) -> list[Setting]:
         """Kernel ridge regression by EigenPro, on the CPU so that every machine gives the same page;
